@@ -163,7 +163,8 @@ WEIR_API WEIR_CHECKED int weir_rate_use(struct weir *w, const char *type, const 
 WEIR_API WEIR_CHECKED int weir_rate_unuse(struct weir *w, const char *type, const char *limits);
 /* The share of a key (any text) where the keys of a limit take turns: 1, as all have, to 1000. */
 WEIR_API WEIR_CHECKED int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight);
-/* Nothing of this limit starts for so long. */
+/* Nothing of this limit starts for so long. limit may be "LIMIT/KEY", KEY any text: then only jobs of that key of a keyed limit; for_s
+ * INFINITY then pauses it until it is resumed. */
 WEIR_API WEIR_CHECKED int weir_rate_pause(struct weir *w, const char *limit, double for_s);
 /* Ends that, and the pauses that throttled jobs asked for. */
 WEIR_API WEIR_CHECKED int weir_rate_resume(struct weir *w, const char *limit);
@@ -279,7 +280,7 @@ struct weir_worker_options {
     double lease_s;        /* 30: how long a silent worker keeps its jobs */
     double grace_s;        /* 25: how long a stopping worker waits for its handlers */
     const char *trace_file; /* one line a start, appended */
-    int drain;              /* stop when nothing is left to do but what somebody has paused */
+    int drain;              /* stop when nothing is left to do but what is paused until it is resumed */
     double drain_max_s;     /* give up draining after that long; 0: never */
     int unknown_dead;       /* jobs of types that no worker has run for a minute go to the dead jobs */
     double kill_after_s;    /* 5: from TERM to KILL for a job over its time, or cancelled */

@@ -72,40 +72,32 @@ static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
     return document_done(w, rate_set_document(ask->names[0], &kept.rules), doc);
 }
 
-/* One key of a limit cannot be paused: nothing may take that for the limit as a whole. */
-static int check_whole(struct weir *w, const struct ask *ask)
-{
-    if (!field_text(ask->fields, "key"))
-        return 0;
-    return error_set(&w->error, WEIR_EINPUT,
-                     "rate %.128s: one key cannot be paused; leave key= out for all of them", ask->names[0]);
-}
-
+/* key=: only that one, and without for= until it is resumed. */
 static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *span = field_text(ask->fields, "for");
+    const char *span = field_text(ask->fields, "for"), *key = field_text(ask->fields, "key");
+    int64_t for_us = RATE_ENDLESS;
     struct error why;
-    int64_t for_us;
 
     *doc = NULL;
-    if (check_whole(w, ask) < 0)
+    if ((span && *span) || !key)
+        if (!span || duration_parse(span, &for_us, &why) < 0 || for_us < 1)
+            return error_set(&w->error, WEIR_EINPUT, "rate pause %.128s: for how long? give for=10m",
+                             ask->names[0]);
+    if (rate_pause(w, ask->names[0], key, for_us, NULL) < 0)
         return w->error.status;
-    if (!span || duration_parse(span, &for_us, &why) < 0 || for_us < 1)
-        return error_set(&w->error, WEIR_EINPUT, "rate pause %.128s: for how long? give for=10m",
-                         ask->names[0]);
-    if (rate_pause(w, ask->names[0], for_us, NULL) < 0)
-        return w->error.status;
-    return document_done(w, rate_pause_document(ask->names[0], for_us), doc);
+    return document_done(w, rate_pause_document(ask->names[0], key, for_us), doc);
 }
 
 static int do_rate_resume(struct weir *w, const struct ask *ask, json_t **doc)
 {
+    const char *key = field_text(ask->fields, "key");
     bool was;
 
     *doc = NULL;
-    if (check_whole(w, ask) < 0 || rate_pause(w, ask->names[0], 0, &was) < 0)
+    if (rate_pause(w, ask->names[0], key, RATE_RESUME, &was) < 0)
         return w->error.status;
-    return document_done(w, rate_resume_document(ask->names[0], was), doc);
+    return document_done(w, rate_resume_document(ask->names[0], key, was), doc);
 }
 
 static json_t *done_document(const char *name, const char *action)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/duration.h"
+#include "queue/limits/rate_keys.h"
 #include "serve/fields.h"
 #include "view/batches.h"
 #include "view/dead.h"
@@ -13,6 +14,7 @@
 #include "view/limits.h"
 #include "view/queues.h"
 #include "view/rate_dry.h"
+#include "view/rate_keys.h"
 #include "view/report.h"
 #include "view/schedules.h"
 #include "view/status.h"
@@ -53,6 +55,17 @@ static int read_rate(struct weir *w, const struct ask *ask, json_t **doc)
     const char *rules = field_text(ask->fields, "rules");
 
     return rules ? view_rate_dry(w, ask->names[0], rules, doc) : view_rate(w, ask->names[0], doc);
+}
+
+/* The longest, or with key= one. */
+static int read_rate_keys(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    int64_t most = field_number(ask->fields, "top", RATE_KEYS_SHOWN);
+
+    *doc = NULL;
+    if (most < 1 || most > RATE_KEYS_MOST)
+        return error_set(&w->error, WEIR_EINPUT, "top: must be 1 to %d", RATE_KEYS_MOST);
+    return view_rate_keys(w, ask->names[0], (int)most, field_text(ask->fields, "key"), doc, NULL);
 }
 
 static int read_rate_log(struct weir *w, const struct ask *ask, json_t **doc)
@@ -193,6 +206,7 @@ const struct resource document_resources[] = {
     {"/api/queues", DESK_LOOK, read_queues},
     {"/api/rates", DESK_LOOK, read_rates},
     {"/api/rates/*", DESK_LOOK, read_rate},
+    {"/api/rates/*/keys", DESK_LOOK, read_rate_keys},
     {"/api/changes", DESK_LOOK, read_rate_log},
     {"/api/types/*", DESK_LOOK, read_type},
     {"/api/workers", DESK_LOOK, read_workers},

@@ -335,6 +335,8 @@ void sim_limit_is(int n, const char *text)
 
     limit->name = sim_limit_names[n];
     limit->set = *text != '\0';
+    memcpy(limit->was, limit->rules, sizeof limit->was);
+    limit->was_count = limit->count;
     limit->count = 0;
     limit->path = -1;
     limit->text = 14695981039346656037u;
@@ -640,6 +642,10 @@ static void check_slot(const struct claim_call *call, int n, const struct token 
     if (sim.models_gates && token->slot_us < paused_until(sim_jobs[n].type))
         sim_fail("job %d starts at now + %lld, and its limit is paused", n,
                  (long long)(token->slot_us - turns.now_us));
+    for (int i = 0; i < count && sim.models_gates; i++)
+        if (needs[i].rule->keyed && token->slot_us < needs[i].limit->key_until_us[key])
+            sim_fail("job %d starts at now + %lld, and its key is paused", n,
+                     (long long)(token->slot_us - turns.now_us));
     if (!sim.models_gates) {
         for (int i = 0; i < count; i++)
             if (needs[i].rule->rule.kind == NAIVE_CONCURRENCY)
@@ -794,6 +800,16 @@ static const struct sim_rule *rule_of(const char *name)
     return limit->set && rule < limit->count ? &limit->rules[rule] : NULL;
 }
 
+/* The keyed rule that was in its place before: a change of rules ends the pause of a key there, and writes its gate under it. NULL: none. */
+static const struct sim_rule *rule_before(const char *name)
+{
+    const char *mark = strchr(name, '#');
+    const struct sim_limit *limit = &sim.limits[limit_named(name, (size_t)(mark - name))];
+    int rule = atoi(mark + 1);
+
+    return rule < limit->was_count && limit->was[rule].keyed ? &limit->was[rule] : NULL;
+}
+
 /* By a worker that has nothing else in flight, for a job that is to run alone. */
 static bool is_kept(struct span node)
 {
@@ -856,6 +872,8 @@ static void read_gate(const struct item *item)
     if (!gate_state_read(text_of(item->at[0]), &state))
         sim_fail("%s: %s", item->name, item->at[0]->str);
     if (!is_text(state.rule, gate->rule)) {
+        if (gate->pause_until_us > 0 && (!rule || !is_text(state.rule, rule->text)))
+            rule = rule_before(item->name + 5);
         if (!rule || !is_text(state.rule, rule->text))
             sim_fail("%s is written under %.*s, which is not its rule", item->name, (int)state.rule.len,
                      state.rule.at);

@@ -98,8 +98,11 @@ struct sim_limit {
     uint64_t text; /* a hash of it */
     struct sim_rule rules[SIM_RULES];
     int count;
+    struct sim_rule was[SIM_RULES]; /* its rules before these */
+    int was_count;
     int path; /* of its keyed rules; -1: none */
     int64_t pause_until_us;
+    int64_t key_until_us[SIM_KEYS]; /* of a key that somebody has paused */
 };
 
 struct sim_gate {

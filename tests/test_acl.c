@@ -164,6 +164,7 @@ static void prepare_work(struct stage *s)
     static const char *const lines[] = {"rate set keyed 200/s,burst=20,by=args.k concurrency=2,by=args.k",
                                         "rate set mark 500/s,adapt=0.5..1",
                                         "rate weight keyed 1 3",
+                                        "rate pause keyed/99 1h",
                                         "enqueue mark --id j70 --batch b",
                                         "batch seal b --then after",
                                         "enqueue mark --id j71 --unique k",

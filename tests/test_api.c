@@ -377,8 +377,8 @@ static void test_wrong_requests(void **state)
         {"PUT", "/api/rates/a", FORM, "", 405, "only GET, HEAD and POST"},
         {"DELETE", "/api/rates/a", FORM, "", 405, "only GET, HEAD and POST"},
         {"POST", "/api/rates/a", FORM, "rules=%", 400, "malformed"},
-        {"POST", "/api/rates/a/pause", FORM, "for=1m&key=k", 400, "one key cannot be paused"},
-        {"POST", "/api/rates/a/resume", FORM, "key=k", 400, "one key cannot be paused"},
+        {"POST", "/api/rates/a/pause", FORM, "for=1m&key=k", 404, "limit a: there is none"},
+        {"POST", "/api/rates/a/resume", FORM, "key=k", 404, "limit a: there is none"},
         {"POST", "/api/rates/a", JSON, "{\"rules\":[]}", 400, "malformed"},
         {"POST", "/api/rates/a", JSON, "{\"rules\":", 400, "malformed"},
         {"POST", "/api/rates/a", FORM, "", 400, "no rules"},
@@ -484,6 +484,14 @@ static void test_actions(void **state)
     assert_string_equal(reply.body, "{\"name\":\"mail\",\"paused_for\":600.0}\n");
     act("/api/rates/mail/resume", "");
     assert_string_equal(reply.body, "{\"name\":\"mail\",\"was_paused\":true}\n");
+    act("/api/rates/keyed", "rules=10%2Fs,by=key");
+    act("/api/rates/keyed/pause", "key=a%2Fb+%22c%22");
+    assert_string_equal(reply.body, "{\"name\":\"keyed\",\"paused_for\":null,\"key\":\"a/b \\\"c\\\"\"}\n");
+    doc = get("/api/status");
+    assert_int_equal(json_integer_value(json_object_get(doc, "paused_key_count")), 1);
+    json_decref(doc);
+    act("/api/rates/keyed/resume", "key=a%2Fb+%22c%22");
+    assert_non_null(strstr(reply.body, "\"was_paused\":true"));
     act("/api/rates/mail/remove", "");
     act("/api/batches/b1/pause", "");
     act("/api/batches/b1/resume", "");

@@ -484,6 +484,52 @@ static void test_a_limit_of_very_many_types(void **state)
         5000);
 }
 
+/* Its types are looked for a page at a time, and those with the most jobs are kept; only then are its keys. */
+static void test_keys_of_a_limit_of_very_many_types(void **state)
+{
+    static const char *const longest[] = {"shared", "50", ""}, *const one[] = {"shared", "1", "k"};
+    struct walk w;
+
+    (void)state;
+    shared_by_many();
+    build("for i = 1, 5000 do redis.call('HSET', P .. 'stats:t' .. i, 'parked', 1 + i % 10) end\n"
+          "redis.call('HSET', P .. 'stats:t4321', 'parked', 100)\n"
+          "for i = 1, 200 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
+          "for q in pairs{q1 = 1, q2 = 1} do\n"
+          "  for i = 1, 50 do redis.call('RPUSH', P .. 'lane:' .. q .. '/t4321/k', 'x') end\n"
+          "  redis.call('ZADD', P .. 'ring:' .. q .. '/t4321', 1, 'k')\n"
+          "end\n"
+          "redis.call('ZADD', P .. 'longest:t4321', 50, 'q1/k', 50, 'q2/k')\n");
+    w = walk("rate_keys", longest, COUNT(longest));
+    must(w.rc);
+    print_message("rate_keys: %d calls, %" PRId64 " commands\n", w.calls, w.most_commands);
+    assert_in_range(w.calls, 10, 30);
+    assert_in_range(w.most_commands, 1, 1200);
+    assert_int_equal(answer_int(turns.answer, "parked"), 5000 * 5.5 + 100 - 2);
+    assert_true(json_is_true(json_object_get(turns.answer, "sample")));
+    expect_text("k", "ECHO", answer_text(json_array_get(json_object_get(turns.answer, "keys"), 0), "key"));
+    w = walk("rate_keys", one, COUNT(one));
+    must(w.rc);
+    assert_in_range(w.most_commands, 1, 1200);
+}
+
+/* A limit that no type uses is soon known to have none. */
+static void test_keys_of_a_limit_among_very_many_types(void **state)
+{
+    static const char *const longest[] = {"alone", "50", ""};
+    struct walk w;
+
+    (void)state;
+    shared_by_many();
+    free(redis_text("HSET", PREFIX "limits", "alone", BY_A));
+    w = walk("rate_keys", longest, COUNT(longest));
+    must(w.rc);
+    assert_in_range(w.calls, 5, 7);
+    assert_in_range(w.most_commands, 1, 250);
+    assert_null(json_object_get(turns.answer, "sample"));
+    assert_int_equal(answer_int(turns.answer, "key_count"), 0);
+}
+
 /* Each page can hold the type that keeps the limit from being changed, and nothing is changed before the last. */
 static void test_a_type_among_very_many_that_does_not_fit(void **state)
 {
@@ -985,6 +1031,8 @@ int main(void)
         cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
         cmocka_unit_test_setup(test_a_worker_of_very_many_types, scene_begin),
         cmocka_unit_test_setup(test_a_limit_of_very_many_types, scene_begin),
+        cmocka_unit_test_setup(test_keys_of_a_limit_of_very_many_types, scene_begin),
+        cmocka_unit_test_setup(test_keys_of_a_limit_among_very_many_types, scene_begin),
         cmocka_unit_test_setup(test_a_type_among_very_many_that_does_not_fit, scene_begin),
         cmocka_unit_test_setup(test_a_type_that_changes_while_a_limit_is_checked, scene_begin),
         cmocka_unit_test_setup(test_a_type_lets_go_of_a_limit_among_very_many_queues, scene_begin),

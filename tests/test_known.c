@@ -100,6 +100,7 @@ static void test_all_of_a_limit_comes_back(void **state)
     assert_int_equal(turns_use("mail", "use", "4", NULL, 0), 0);
     free(redis_text("HSET", PREFIX "types", "mail", "cost=4 lanes=key costs=own"));
     assert_int_equal(turns_pause("mail", 3600 * SECOND_US), 0);
+    assert_int_equal(turns_pause_key("mail", "big", -1), 0);
     known = learned("mail");
     lose_all();
     free(redis_text("HSET", PREFIX "types", "mail", "costs=own"));
@@ -109,6 +110,13 @@ static void test_all_of_a_limit_comes_back(void **state)
                 "HGET", PREFIX "limits", "mail");
     expect_text("cost=4 costs=own", "HGET", PREFIX "types", "mail");
     expect_text("4\n2", "HMGET", PREFIX "weights", "mail/big", "mail/small.one");
+    expect_text("8000000000000000/1795000001000000", "HGET", PREFIX "key_pauses", "mail/big");
+    {
+        char *gate = redis_text("GET", PREFIX "gate:mail#0/big");
+
+        assert_non_null(strstr(gate, " 8000000000000000 "));
+        free(gate);
+    }
     known_limits_free(&known);
 }
 

@@ -1,6 +1,7 @@
 /* Limits in Redis: what changes them, what wakes then, what stays counted, reading them. The clock is the
  * test's own. */
 #include <hiredis/hiredis.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -152,6 +153,15 @@ static int pause_at(int64_t now_us, const char *limit, int64_t for_us)
     args_init(&a);
     rate_pause_request(&a, PREFIX, now_us, limit, for_us);
     return send_change(&a, "rate_pause");
+}
+
+static int pause_key_at(int64_t now_us, const char *limit, const char *key, int64_t for_us)
+{
+    struct args a;
+
+    args_init(&a);
+    rate_pause_key_request(&a, PREFIX, now_us, limit, key, for_us);
+    return send_change(&a, "rate_pause_key");
 }
 
 /* All pages of a queue; returns how many there were. */
@@ -530,6 +540,89 @@ static void test_weights(void **state)
     expect("mailgun/42", "HKEYS", PREFIX "weights");
 }
 
+/* Until when a gate is paused, as its state says. */
+static void expect_paused(const char *gate, const char *until)
+{
+    char *state = server_ask(&server, "GET", gate, NULL), *at = strchr(state, ' ');
+
+    if (*until ? !at || strncmp(at + 1, until, strlen(until)) != 0 : at && strncmp(at + 1, "0 ", 2) != 0)
+        fail_msg("%s: %s, not %s", gate, state, until);
+    free(state);
+}
+
+static void test_a_key_is_paused(void **state)
+{
+    (void)state;
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
+    assert_string_equal(answer_text(change, "missing"), "mail");
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
+    expect_refused(__LINE__, pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS),
+                   "limit mail: has no keys to pause");
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s 5/s,by=args.a"), 0);
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
+    assert_false(was());
+    expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
+    expect("8000000000000000/1795000000000000", "HGET", PREFIX "key_pauses", "mail/42");
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", 9000000), 0); /* shorter: that of before is over */
+    assert_true(was());
+    expect_paused(PREFIX "gate:mail#1/42", "1795000009000000 ");
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "a b", 5000000), 0);
+    expect("1795000005000000/1795000000000000 a b", "HGET", PREFIX "key_pauses",
+           "mail/h.7dbde93504122a707f849f2c12bdd9de71b41929");
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_RESUME), 0);
+    assert_true(was());
+    expect_paused(PREFIX "gate:mail#1/42", "");
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_RESUME), 0);
+    assert_false(was());
+    expect("1", "HLEN", PREFIX "key_pauses");
+}
+
+/* It stays with the key, whatever becomes of the rules by that path, and when the limit is resumed; not longer than these. */
+static void test_a_paused_key_and_its_rules(void **state)
+{
+    (void)state;
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a concurrency=3,by=args.a"), 0);
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", "20/s,by=args.a"), 0);
+    expect_paused(PREFIX "gate:mail#0/42", "8000000000000000 ");
+    assert_int_equal(set_at(BEGIN_US, "mail", "20/s 7/m,by=args.a,algorithm=sliding-log"), 0);
+    expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
+    expect_paused(PREFIX "gate:mail#0/42", "");
+    push_text("ZADD", "sleep:default", "9000000000000000", "mail#1/42");
+    push_text("ZADD", "wake:default", "9000000000000000", "*");
+    push_text("SADD", "queues", "default", NULL);
+    assert_int_equal(pause_at(BEGIN_US, "mail", RATE_RESUME), 0);
+    apply_at(BEGIN_US, "default", NULL, "mail", true);
+    expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
+    assert_int_equal(set_at(BEGIN_US, "mail", "20/s 7/m,by=args.b"), 0);
+    expect_paused(PREFIX "gate:mail#1/42", "");
+    expect("0", "EXISTS", PREFIX "key_pauses", NULL);
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    expect_paused(PREFIX "gate:mail#1/42", "");
+    expect("0", "EXISTS", PREFIX "key_pauses", NULL);
+}
+
+/* Those that are over leave when there is no room for one more. */
+static void test_so_many_keys_are_paused(void **state)
+{
+    char key[24];
+
+    (void)state;
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "over", 1000000), 0);
+    for (int i = 1; i < 1000; i++) {
+        snprintf(key, sizeof key, "mail/%d", i);
+        push_text("HSET", "key_pauses", key, "8000000000000000/1795000000000000");
+    }
+    expect_refused(__LINE__, pause_key_at(BEGIN_US, "mail", "more", RATE_ENDLESS),
+                   "limit mail: 1000 keys of all limits are paused, and that is the most; resume some");
+    assert_int_equal(pause_key_at(BEGIN_US, "mail", "7", 5000000), 0);
+    assert_int_equal(pause_key_at(BEGIN_US + 2000000, "mail", "more", RATE_ENDLESS), 0);
+    expect("1000", "HLEN", PREFIX "key_pauses");
+    expect("(nil)", "HGET", PREFIX "key_pauses", "mail/over");
+}
+
 static void test_pause_and_resume(void **state)
 {
     struct limits limits;
@@ -776,7 +869,7 @@ static void test_wrong_numbers_change_nothing(void **state)
 static void test_keys_of_another_kind_change_nothing(void **state)
 {
     static const char *const keys[] = {"limits",  "queues",  "wake:default", "types",
-                                       "changes", "weights", "sleep:high"};
+                                       "changes", "weights", "sleep:high",   "key_pauses"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(keys); i++) {
@@ -791,6 +884,7 @@ static void test_keys_of_another_kind_change_nothing(void **state)
         assert_int_equal(use("sms", true, "mail", 0), WEIR_ECONFIG);
         assert_int_equal(weigh("mail", "42", 2), WEIR_ECONFIG);
         assert_int_equal(pause_at(BEGIN_US, "mail", 5), WEIR_ECONFIG);
+        assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", 5), WEIR_ECONFIG);
         assert_int_equal(server_number(&server, "DBSIZE", NULL), before);
         expect("inf", "ZSCORE", PREFIX "wake:high", "mail#2");
     }
@@ -1222,6 +1316,13 @@ static void test_weir_rate_use_and_the_others(void **state)
     assert_int_equal(weir_rate_pause(w, "gone", 1), WEIR_ENOTFOUND);
     assert_int_equal(weir_rate_resume(w, "acct"), 0);
     assert_int_equal(weir_rate_resume(w, "gone"), WEIR_ENOTFOUND);
+    assert_int_equal(weir_rate_pause(w, "acct/a/b c", INFINITY), 0);
+    expect("1", "HLEN", PREFIX "key_pauses");
+    assert_int_equal(weir_rate_resume(w, "acct/a/b c"), 0);
+    expect("0", "HLEN", PREFIX "key_pauses");
+    assert_int_equal(weir_rate_pause(w, "acct", INFINITY), WEIR_EINPUT);
+    assert_int_equal(weir_rate_pause(w, "acct/", 1), WEIR_EINPUT);
+    assert_int_equal(weir_rate_pause(w, "more/42", 1), WEIR_EINPUT);
 }
 
 /* The calls do the rest of their change themselves. */
@@ -1280,6 +1381,9 @@ int main(void)
         cmocka_unit_test_setup(test_sixteen_rules_at_most, flush),
         cmocka_unit_test_setup(test_a_limit_in_use_is_not_removed, flush),
         cmocka_unit_test_setup(test_weights, flush),
+        cmocka_unit_test_setup(test_a_key_is_paused, flush),
+        cmocka_unit_test_setup(test_a_paused_key_and_its_rules, flush),
+        cmocka_unit_test_setup(test_so_many_keys_are_paused, flush),
         cmocka_unit_test_setup(test_pause_and_resume, flush),
         cmocka_unit_test_setup(test_resume_ends_what_a_provider_asked_for, flush),
         cmocka_unit_test_setup(test_sleeping_lanes_are_looked_at_page_by_page, flush),

@@ -61,6 +61,7 @@ static void test_a_type_goes_to_its_limit(void **state)
     check(weir_rate_set(w, "a", "100/1s"));
     check(weir_rate_set(w, "t", "5/1h,by=key 1000/1s"));
     check(weir_rate_weight(w, "t", "big", 3));
+    check(weir_rate_pause(w, "t/some one", 3600));
     put("t", "t1");
     check(weir_rate_use(w, "t", "a", 2));
     expect_text("1", "HGET", P0 "homes", "t", NULL);
@@ -70,6 +71,16 @@ static void test_a_type_goes_to_its_limit(void **state)
     expect_text("", "HGET", P0 "types", "t", NULL);
     expect_text("3", "HGET", P1 "weights", "t/big", NULL);
     expect_text("(nil)", "HGET", P0 "weights", "t/big", NULL);
+    expect_text("0", "EXISTS", P0 "key_pauses", NULL);
+    {
+        char *pause = redis_text("HVALS", P1 "key_pauses", NULL),
+             *keys = redis_text("KEYS", P1 "gate:t#0/*", NULL);
+
+        assert_non_null(strstr(pause, " some one"));
+        assert_string_equal(keys, P1 "gate:t#0/h.c0a82df6258f5ddc3e188cbb6511580d56d9d517");
+        free(pause);
+        free(keys);
+    }
     {
         char *limit = redis_text("HGET", P1 "limits", "t", NULL);
 

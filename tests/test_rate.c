@@ -198,7 +198,10 @@ static void test_wrong_use(void **state)
     fails("weight mail 42", 64, "rate weight: takes NAME KEY N");
     fails("weight mail 42 x", 65, "rate weight x: not a valid weight; give 1 to 1000");
     fails("weight mail 42 1001", 65, "give 1 to 1000");
-    fails("pause mail", 64, "rate pause: takes NAME DURATION");
+    fails("pause mail", 65, "pause mail: for how long? give a time such as 10m");
+    fails("pause mail/7 1s --for 1s", 64, "rate pause: 1s and --for: give one of them");
+    fails("pause mail/7 --for 0s", 65, "rate resume ends a pause");
+    fails("pause mail/ 1s", 65, "key '': empty");
     fails("pause mail soon", 65, "duration 'soon'");
     fails("pause mail 0s", 65, "rate resume ends a pause");
     fails("log more", 64, "rate log: takes nothing more");
@@ -374,7 +377,7 @@ static void test_pause_and_resume(void **state)
     prints("pause mail 1m --json", "{\"name\":\"mail\",\"paused_for\":60.0}\n");
     prints("resume mail", "mail: resumed\n");
     says("show mail", "burst 10, 10 free now\nparked:");
-    prints("resume mail", "mail: was not paused; pauses of its keys are ended too\n");
+    prints("resume mail", "mail: was not paused; pauses of its keys that jobs asked for are ended too\n");
     prints("resume mail --json", "{\"name\":\"mail\",\"was_paused\":false}\n");
 }
 

@@ -179,6 +179,8 @@ static char limit_texts[SIM_LIMITS][8 * 120];
 
 static void apply_limit(int limit, const char *text)
 {
+    int before;
+
     changes++;
     if (turns_rate(sim_limit_names[limit], text) != 0) {
         if (strncmp(turns.error.text, "type ", 5) != 0 && strstr(turns.error.text, "used by") == NULL)
@@ -188,9 +190,12 @@ static void apply_limit(int limit, const char *text)
     if (strcmp(turns.rules, text) != 0)
         sim_fail("limit %s is kept as %s, not %s", sim_limit_names[limit], turns.rules, text);
     snprintf(limit_texts[limit], sizeof limit_texts[limit], "%s", text);
+    before = sim.limits[limit].path;
     sim_limit_is(limit, text);
     if (!*text)
         sim.limits[limit].pause_until_us = 0; /* a pause goes with its limit */
+    if (sim.limits[limit].path != before)     /* that of a key with the path of its keys */
+        memset(sim.limits[limit].key_until_us, 0, sizeof sim.limits[limit].key_until_us);
 }
 
 static void new_limit(int limit, bool keyed)
@@ -303,6 +308,18 @@ static void pause_limit(void)
     changes++;
 }
 
+static void pause_key(void)
+{
+    int limit = (int)sim_pick(0, SIM_LIMITS - 1), key = (int)sim_pick(0, SIM_KEYS - 1);
+    int64_t for_us = sim_chance(3) ? 0 : sim_pick(1, 5 * SECOND_US);
+
+    if (!sim.limits[limit].set || sim.limits[limit].path < 0)
+        return;
+    sim_must(turns_pause_key(sim_limit_names[limit], sim_key_text(key), for_us), "pause of a key");
+    sim.limits[limit].key_until_us[key] = for_us ? turns.now_us + for_us : 0;
+    changes++;
+}
+
 static void weigh(void)
 {
     int limit = (int)sim_pick(0, SIM_LIMITS - 1);
@@ -319,10 +336,13 @@ static void change_something(void)
         (int)(sim_chance(2) || sim.limit_count == 0 ? sim_pick(0, sim.type_count - 1)
                                                     : sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count - 1));
 
-    switch (sim_pick(0, 8)) {
+    switch (sim_pick(0, 9)) {
     case 0:
     case 1:
         pause_limit();
+        break;
+    case 9:
+        pause_key();
         break;
     case 2:
         weigh();
@@ -1291,9 +1311,9 @@ static void drain(void)
 static void check_nothing_left(void)
 {
     static const char *const stay[] = {
-        "queues", "types",   "limits",    "gate:", "stats:", "reap",    "dead",
-        "id:",    "bell:",   "spare:",    "duty",  "stop:",  "changes", "weights",
-        "batch:", "batches", "finished:", "at:",   "about",  "alone",   "revisions"};
+        "queues", "types",   "limits",    "gate:", "stats:",  "reap",    "dead",       "id:",
+        "bell:",  "spare:",  "duty",      "stop:", "changes", "weights", "key_pauses", "longest:",
+        "batch:", "batches", "finished:", "at:",   "about",   "alone",   "revisions"};
     char *keys = server_ask(&turns.server, "KEYS", "*", NULL), *rest = keys;
 
     for (char *key; (key = strsep(&rest, "\n"));) {
@@ -1342,13 +1362,13 @@ static void test_random_worlds(void **state)
         sim_totals.holds, reaped, lost_answers, along_total, throttled, changes);
     print_message(
         "%lld starts alone, %lld jobs enqueued with a batch or lock, %lld refused, %lld cancelled by name, "
-        "%lld run by name, "
+        "%lld run by name, %lld acted on by a search, "
         "%lld purged, "
         "%lld ended as cancelled, %lld set aside, %lld batches followed, %lld dead jobs retried, %lld "
         "acts broken off\n",
         sim_totals.alone, acts_totals.enqueued, acts_totals.refused, acts_totals.cancels, acts_totals.runs,
-        acts_totals.purged, sim_totals.cancelled, sim_totals.aside, sim_totals.fired, sim_totals.revived,
-        acts_totals.broken_off);
+        acts_totals.by_search, acts_totals.purged, sim_totals.cancelled, sim_totals.aside, sim_totals.fired,
+        sim_totals.revived, acts_totals.broken_off);
 }
 
 static void load_library(const char *text)

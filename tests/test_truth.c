@@ -139,6 +139,30 @@ static void test_a_drained_worker_says_what_is_left(void **state)
     }
 }
 
+/* Nobody but a person starts the jobs of a paused key again; a pause for a time ends by itself. */
+static void test_a_drained_worker_leaves_paused_keys(void **state)
+{
+    (void)state;
+    weir("rate set t 100/1s,burst=100,by=key");
+    write_text(
+        turns.server.folder, "three",
+        "{\"type\":\"t\",\"key\":\"a\"}\n{\"type\":\"t\",\"key\":\"b\"}\n{\"type\":\"t\",\"key\":\"a\"}\n");
+    weir("enqueue --from three");
+    weir("rate pause t/a");
+    weir_ends("worker --exec t=true --drain", 75);
+    expect_said("drained, but jobs are left: 2 of paused keys (weir status); resume them and run it again\n");
+    weir("queue pause default");
+    weir_ends("worker --exec t=true --drain", 75);
+    expect_said("drained, but jobs are left: 2 in paused queues (weir queue list); resume them");
+    weir("queue resume default");
+    weir("rate pause t/a --for 1h");
+    weir_ends("worker --exec t=true --drain --drain-max 0.3s", 75);
+    expect_said("not drained in 0.3 s");
+    weir("rate resume t/a");
+    weir("worker --exec t=true --drain");
+    expect_text("3", "HGET", PREFIX "stats:t", "done");
+}
+
 static int succeed(struct weir_job *job, void *arg)
 {
     (void)job, (void)arg;
@@ -398,6 +422,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(jobs_set_aside_are_counted_as_that),
         TEST(a_drained_worker_says_what_is_left),
+        TEST(a_drained_worker_leaves_paused_keys),
         TEST(a_worker_of_many_types_drains),
         TEST(several_rules_are_forecast_together),
         TEST(limits_that_are_shared),

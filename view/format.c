@@ -162,8 +162,11 @@ const char *format_clock(int64_t now_us, int64_t us, char out[PHRASE_SIZE])
 {
     struct tm now = parts_of(now_us), then = parts_of(us);
     bool today = now.tm_yday == then.tm_yday && now.tm_year == then.tm_year;
-    size_t len = strftime(out, PHRASE_SIZE, today ? "%H:%M:%S" : "%Y-%m-%d %H:%M", &then);
+    size_t len;
 
+    if (us >= FORMAT_ENDLESS_US)
+        return strcpy(out, "it is resumed");
+    len = strftime(out, PHRASE_SIZE, today ? "%H:%M:%S" : "%Y-%m-%d %H:%M", &then);
     snprintf(out + len, PHRASE_SIZE - len, "%s", in_utc ? " UTC" : "");
     return out;
 }
@@ -172,6 +175,8 @@ const char *format_when(int64_t now_us, int64_t us, char out[PHRASE_SIZE])
 {
     char relative[PHRASE_SIZE], clock[PHRASE_SIZE];
 
+    if (us >= FORMAT_ENDLESS_US)
+        return strcpy(out, "when it is resumed");
     format_relative(now_us, us, relative);
     if (strcmp(relative, "now") == 0)
         strcpy(out, relative);

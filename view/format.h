@@ -7,6 +7,9 @@
 
 #define PHRASE_SIZE 96 /* of out; enough for each of these */
 
+/* Later is no time that anybody means: what is paused until ENDLESS of queue/state/key_pauses.lua, and what starts after that. */
+#define FORMAT_ENDLESS_US INT64_C(7900000000000000)
+
 /* ---- Numbers */
 
 /* "1,234,567" */
@@ -26,9 +29,9 @@ void format_in_utc(void);
 const char *format_span(int64_t us, char out[PHRASE_SIZE]);
 /* "in 8m 2s", "3m ago", "now" */
 const char *format_relative(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
-/* The time of day "20:14:05" when it is today, else "2026-11-24 09:00". */
+/* The time of day "20:14:05" when it is today, else "2026-11-24 09:00". Of FORMAT_ENDLESS_US and later: "it is resumed". */
 const char *format_clock(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
-/* Both: "in 8m 2s (20:14:05)", "now" */
+/* Both: "in 8m 2s (20:14:05)", "now". Of what waits for somebody to resume it: "when it is resumed". */
 const char *format_when(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
 /* RFC 3339, for logs and columns that are compared: "2026-11-21T09:00:00+01:00" */
 void format_time(int64_t us, char out[40]);

@@ -4,6 +4,7 @@
 #include "queue/inspect/history.h"
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
+#include "view/rate_keys.h"
 #include "view/text.h"
 
 json_t *because_document(unsigned because)
@@ -137,6 +138,16 @@ static json_t *hour_document(const json_t *history)
                      (json_int_t)sum.no_executor, "held", (json_int_t)sum.held, "late", (json_int_t)sum.late);
 }
 
+int64_t limit_provider_pause(const struct limit *limit)
+{
+    int64_t until_us = 0;
+
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
+        if (!*limit->set.at[i].by && limit->gates[i].pause_until_us > until_us)
+            until_us = limit->gates[i].pause_until_us;
+    return until_us > limit->now_us ? until_us : 0;
+}
+
 void limit_add_hour(struct weir *w, const char *name, json_t *doc)
 {
     const struct history_call call = {.name = name, .of_limit = true, .slots = 60};
@@ -152,14 +163,23 @@ json_t *rate_set_document(const char *name, const struct rule_set *rules)
     return json_pack("{s:s,s:o}", "name", name, "rules", rules_document(rules));
 }
 
-json_t *rate_pause_document(const char *name, int64_t for_us)
+static json_t *add_key(json_t *doc, const char *key)
 {
-    return json_pack("{s:s,s:o}", "name", name, "paused_for", json_seconds(for_us));
+    if (doc && key)
+        json_object_set_new(doc, "key", text_word(key));
+    return doc;
 }
 
-json_t *rate_resume_document(const char *name, bool was)
+json_t *rate_pause_document(const char *name, const char *key, int64_t for_us)
 {
-    return json_pack("{s:s,s:b}", "name", name, "was_paused", was);
+    return add_key(json_pack("{s:s,s:o}", "name", name, "paused_for",
+                             for_us == RATE_ENDLESS ? json_null() : json_seconds(for_us)),
+                   key);
+}
+
+json_t *rate_resume_document(const char *name, const char *key, bool was)
+{
+    return add_key(json_pack("{s:s,s:b}", "name", name, "was_paused", was), key);
 }
 
 /* ---- Asked */
@@ -198,6 +218,8 @@ int view_rate(struct weir *w, const char *name, json_t **doc)
         status = limit_document_whole(&limits, name, doc, &w->error);
     if (status >= 0)
         limit_add_hour(w, name, *doc);
+    if (status >= 0)
+        limit_add_paused_keys(w, name, *doc);
     limits_free(&limits);
     return status;
 }

@@ -16,13 +16,17 @@ json_t *limit_document(const struct limits *limits, const struct limit *limit);
 WEIR_CHECKED int limit_document_whole(const struct limits *limits, const char *name, json_t **doc,
                                       struct error *e);
 
+/* Until when one of its gates is paused, because a provider said stop; 0: none is. */
+int64_t limit_provider_pause(const struct limit *limit);
+
 /* To such a document: what was granted and lost within the last hour, as workers recorded it; null when that cannot be read. */
 void limit_add_hour(struct weir *w, const char *name, json_t *doc);
 
 /* What rate set, pause and resume have done. */
 json_t *rate_set_document(const char *name, const struct rule_set *rules);
-json_t *rate_pause_document(const char *name, int64_t for_us);
-json_t *rate_resume_document(const char *name, bool was);
+/* key NULL: of the whole limit. for_us: or RATE_ENDLESS. */
+json_t *rate_pause_document(const char *name, const char *key, int64_t for_us);
+json_t *rate_resume_document(const char *name, const char *key, bool was);
 
 /* The limits of the partition that has one of that name, or of the last one; >= 0. Freed with limits_free, also
  * after a failure. */

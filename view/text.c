@@ -65,3 +65,9 @@ json_t *text_word(const char *word)
     free(text);
     return value;
 }
+
+const char *text_quote(const char *word)
+{
+    return word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-/")] ? "'"
+                                                                                                    : "";
+}

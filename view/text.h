@@ -17,5 +17,7 @@ char *text_of_ends(struct span bytes, size_t most);
 json_t *text_json(struct span bytes);
 /* The same of a word that is there, which may be empty. */
 json_t *text_word(const char *word);
+/* What stands around a word that has no quote in it where a shell reads it: "'", or "" where it needs none. */
+const char *text_quote(const char *word);
 
 #endif

@@ -15,6 +15,7 @@ const struct member gate_members[] = {
     MEMBER("opens_at", TIME),
     MEMBER("never", FLAG, .optional = true),
     MEMBER("paused_until", TIME),
+    MEMBER("by_hand", FLAG, .optional = true),
     MEMBER("held_until", TIME),
     MEMBER("holds_it", FLAG, .optional = true),
     {.name = NULL},
@@ -30,6 +31,7 @@ const struct member waits_members[] = {
     MEMBER("until", TIME, .optional = true),
     MEMBER("never", FLAG, .optional = true),
     MEMBER("paused_until", TIME, .optional = true),
+    MEMBER("by_hand", FLAG, .optional = true),
     MEMBER("queue", WORD, .optional = true),
     MEMBER("batch", WORD, .optional = true),
     MEMBER("paused_since", SINCE, .optional = true),
@@ -78,7 +80,8 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
     if (rule)
         put_rate(to, gate);
     if (paused)
-        output_to(to, rule ? ", paused for a provider" : ", paused by hand");
+        output_to(to, rule && !json_is_true(json_object_get(gate, "by_hand")) ? ", paused for a provider"
+                                                                              : ", paused by hand");
     if (json_is_true(json_object_get(gate, "never")))
         output_to(to, ", which can never hold what it costs");
     else if (json_is_number(until))

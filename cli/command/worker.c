@@ -51,7 +51,8 @@ void worker_flags_init(struct worker_flags *f)
         {"pause-most", 0, FLAG_DURATION, "DUR", "the longest pause that a handler may ask for, 1d",
          &f->pause_most_us},
         {"drain", 0, FLAG_BOOL, NULL,
-         "end when nothing waits or runs; later retries do not count, what is paused neither: then exit 75",
+         "end when nothing waits or runs; later retries do not count, nor what is paused until it is "
+         "resumed: then exit 75",
          &f->drain},
         {"drain-max", 0, FLAG_DURATION, "DUR", "give up draining after that long: exit 75", &f->drain_max_us},
         {"log", 0, FLAG_TEXT, "FORMAT", CLI_LOG_HELP, &f->log},

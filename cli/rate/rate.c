@@ -11,6 +11,7 @@
 #include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
 #include "view/format.h"
+#include "view/rate_keys.h"
 
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
 
@@ -98,37 +99,60 @@ static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *
     return 0;
 }
 
-static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+/* For how long: the operand, --for, or RATE_ENDLESS. */
+static int read_pause(struct cli *cli, const struct rate_flags *flags, const char *span, int64_t *for_us)
 {
     struct error why;
-    int64_t for_us;
-    char span[32];
 
-    (void)flags;
-    if (duration_parse(argv[2], &for_us, &why) < 0)
+    *for_us = cli_gave(cli, "for") ? flags->for_us : RATE_ENDLESS;
+    if (span && cli_gave(cli, "for"))
+        return error_set(&cli->error, WEIR_EUSAGE, "rate pause: %.60s and --for: give one of them", span);
+    if (span && duration_parse(span, for_us, &why) < 0)
         return error_set(&cli->error, WEIR_EINPUT, "rate pause: %s", why.text);
-    if (for_us < 1)
+    if (*for_us == 0)
         return error_set(&cli->error, WEIR_EINPUT,
-                         "rate pause %.60s: not a valid time; rate resume ends a pause", argv[2]);
-    if (rate_pause(w, argv[1], for_us, NULL) < 0)
+                         "rate pause %.60s: not a valid time; rate resume ends a pause", span ? span : "0s");
+    return 0;
+}
+
+static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    const char *quote = text_quote(argv[1]), *key;
+    char span[32], limit[RATE_LIMIT_SIZE];
+    int64_t for_us;
+
+    rate_part(argv[1], limit, &key);
+    if (read_pause(cli, flags, argv[2], &for_us) < 0)
+        return cli->error.status;
+    if (rate_pause(w, limit, key, for_us, NULL) < 0)
         return cli_failed(cli, w);
-    duration_format(for_us, span);
     if (cli->json)
-        return json_print(cli, rate_pause_document(argv[1], for_us));
-    output("%s: paused for %s; weir rate resume %s ends that\n", argv[1], span, argv[1]);
+        return json_print(cli, rate_pause_document(limit, key, for_us));
+    if (for_us == RATE_ENDLESS) {
+        output("%s: paused until weir rate resume %s%s%s\n", argv[1], quote, argv[1], quote);
+        return 0;
+    }
+    duration_format(for_us, span);
+    output("%s: paused for %s; weir rate resume %s%s%s ends that\n", argv[1], span, quote, argv[1], quote);
     return 0;
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
+    char limit[RATE_LIMIT_SIZE];
+    const char *key;
     bool was;
 
     (void)flags;
-    if (rate_pause(w, argv[1], 0, &was) < 0)
+    rate_part(argv[1], limit, &key);
+    if (rate_pause(w, limit, key, RATE_RESUME, &was) < 0)
         return cli_failed(cli, w);
     if (cli->json)
-        return json_print(cli, rate_resume_document(argv[1], was));
-    output("%s: %s\n", argv[1], was ? "resumed" : "was not paused; pauses of its keys are ended too");
+        return json_print(cli, rate_resume_document(limit, key, was));
+    output("%s: %s\n", argv[1],
+           was   ? "resumed"
+           : key ? "was not paused"
+                 : "was not paused; pauses of its keys that jobs asked for are ended too");
     return 0;
 }
 
@@ -142,10 +166,11 @@ static const struct action {
     {"use", "cost", "TYPE NAME...", 2, OPERANDS_MAX, run_use},
     {"unuse", "dry-run yes", "TYPE NAME...", 2, OPERANDS_MAX, rate_run_unuse},
     {"weight", "", "NAME KEY N", 3, 3, run_weight},
-    {"pause", "", "NAME DURATION", 2, 2, run_pause},
-    {"resume", "", "NAME", 1, 1, run_resume},
+    {"pause", "for", "NAME DURATION, or NAME/KEY and perhaps a DURATION", 1, 2, run_pause},
+    {"resume", "", "NAME or NAME/KEY", 1, 1, run_resume},
     {"list", "", "nothing more", 0, 0, rate_run_list},
     {"show", "verbose", "NAME", 1, 1, rate_run_show},
+    {"keys", "top", "NAME or NAME/KEY", 1, 1, rate_run_keys},
     {"remove", "dry-run yes", "NAME", 1, 1, rate_run_remove},
     {"log", "", "nothing more", 0, 0, rate_run_log},
 };
@@ -174,7 +199,7 @@ static int check_negative(struct cli *cli, char **argv)
 
 static int run_rate(struct cli *cli, int argc, char **argv)
 {
-    struct rate_flags given = {.cost = 0};
+    struct rate_flags given = {.top = RATE_KEYS_SHOWN};
     const struct flag flags[] = {{.name = "dry-run",
                                   .kind = FLAG_BOOL,
                                   .help = "change nothing; set: show when what waits would have started, "
@@ -190,6 +215,16 @@ static int run_rate(struct cli *cli, int argc, char **argv)
                                   .value = "N",
                                   .help = "use: the slots that a job takes",
                                   .target = &given.cost},
+                                 {.name = "for",
+                                  .kind = FLAG_DURATION,
+                                  .value = "DURATION",
+                                  .help = "pause: for so long",
+                                  .target = &given.for_us},
+                                 {.name = "top",
+                                  .kind = FLAG_INT,
+                                  .value = "N",
+                                  .help = "keys: so many, 1 to 100; 20 unless it is given",
+                                  .target = &given.top},
                                  {.name = "verbose",
                                   .letter = 'v',
                                   .kind = FLAG_BOOL,

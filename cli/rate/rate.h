@@ -9,6 +9,8 @@
 struct rate_flags {
     bool dry_run, yes, verbose;
     long long cost; /* 0: not given */
+    int64_t for_us; /* 0: not given */
+    long long top;
 };
 
 /* cli/rate/rate_words.c. The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
@@ -28,6 +30,9 @@ void rate_put_most(FILE *to, const json_t *rule);
 void rate_format_when(int64_t now_us, int64_t us, char out[96]);
 /* "in 8m 2s (20:14:05) at the earliest (others may come first)"; at null: it has no time. */
 void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now_us);
+
+/* cli/rate/rate_keys.c */
+int rate_run_keys(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 
 /* cli/rate/rate_release.c: rate remove and rate unuse, which let go what waits there. */
 int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);

@@ -10,6 +10,10 @@
 #include "core/clock.h"
 #include "view/format.h"
 #include "view/limits.h"
+#include "view/paused_keys.h"
+#include "view/rate_keys.h"
+
+#define PAUSED_SHOWN 5 /* keys */
 
 /* ---- Words */
 
@@ -163,6 +167,21 @@ static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "by hand: resumes %s", when_text(json_object_get(doc, "paused_until"), now_us, when));
 }
 
+/* The first of the keys that somebody has paused. */
+static void put_paused_keys(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *rows = json_object_get(doc, "paused_keys");
+    int64_t more = json_int_of(doc, "paused_key_count"), i = 0;
+    char text[384], count[32];
+
+    for (; i < PAUSED_SHOWN && i < (int64_t)json_array_size(rows); i++) {
+        paused_key_text(json_array_get(rows, (size_t)i), now_us, text, sizeof text);
+        output_to(to, "%s%s", i ? "\n" : "", text);
+    }
+    if (more > i)
+        output_to(to, "\nand %s more; weir rate keys NAME", grouped((uint64_t)(more - i), count));
+}
+
 static void put_next(FILE *to, const json_t *doc, int64_t now_us)
 {
     char when[PHRASE_SIZE];
@@ -248,6 +267,7 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
         {.heading = "paused", .put = put_pause, .drop = 1, .tone = TONE_WARNING},
         COLUMN("parked", "parked", .show = SHOW_COUNT),
         COLUMN("keys asleep", "keys_asleep", .show = SHOW_COUNT, .drop = 1),
+        {.heading = "keys paused", .put = put_paused_keys, .drop = 1, .tone = TONE_WARNING},
         {.heading = "next start", .put = put_next},
         {.heading = "last start", .put = put_last, .drop = 1},
         {.heading = "last hour", .put = put_hour, .drop = 1},
@@ -260,6 +280,7 @@ static int show(struct cli *cli, struct weir *w, const struct limits *limits, co
     if (limit_document_whole(limits, name, &doc, &cli->error) < 0)
         return cli->error.status;
     limit_add_hour(w, name, doc);
+    limit_add_paused_keys(w, name, doc);
     if (cli->json)
         return json_print(cli, doc);
     status = sheet_print(cli, stdout, lines, doc, limits->now_us);

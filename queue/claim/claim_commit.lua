@@ -1,6 +1,6 @@
 -- claim_commit: writes what was decided about jobs. Every key was read or checked before. What only counts must not fail.
 --
--- uses: away cancelled check claim_call ends gate later_records lease types
+-- uses: away cancelled check claim_call ends gate later_records lease longest types
 local claim_commit = {}
 
 local claim = claim_call
@@ -21,15 +21,20 @@ end
 -- The first write, to a key that nothing has read. Until it has succeeded, the claim can still fail.
 function claim_commit.write_leases(worker, leases) push('HSET', P .. 'active:' .. worker, leases) end
 
--- Appends the entries of a list, from `first` on, to key.
+-- Appends the entries of a list, from `first` on, to key; returns how many it has then.
 local function append(key, list, first)
-    for i = first, #list, 4000 do call('RPUSH', key, unpack(list, i, min(i + 3999, #list))) end
+    local length
+    for i = first, #list, 4000 do length = call('RPUSH', key, unpack(list, i, min(i + 3999, #list))) end
+    return length
 end
 
 -- ended: the keys of lanes that have no job left.
 local function write_lane(l, ended)
     local lane, more = P .. 'lane:' .. l.name, l.parked[l.parked_next]
-    if more then append(lane, l.parked, l.parked_next) end
+    if more then
+        local length = append(lane, l.parked, l.parked_next)
+        if length >= longest.LEAST and l.key ~= '' then longest.note(l.s.queue, l.s.name, l.key, length, #l.parked - l.parked_next + 1) end
+    end
     if l.read_at == 1 then return end
     if l.whole and l.read_at > l.fetched and not more then
         ended[#ended + 1] = lane

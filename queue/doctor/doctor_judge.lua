@@ -43,17 +43,17 @@ local families = {
     batch = {'hash', ONE}, home = {'string', ONE}, away = {'list', whole('%d+')}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#%d/?[%w_.-]*')},
-    minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
+    longest = {'zset', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
 }
 local singles = {
-    about = 'hash', homes = 'hash', arrived = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
+    about = 'hash', homes = 'hash', arrived = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash',
 }
 
 -- What says only where jobs wait, when gates open and what has happened: it is made again from the rest, or by the next jobs.
 local DERIVED = {gate = true, lane = true, ring = true, wait = true, wake = true, sleep = true, held = true, credit = true, stop = true,
-                 at = true, line = true, due = true, turn = true, minutes = true, ribbon = true}
+                 at = true, line = true, due = true, turn = true, minutes = true, ribbon = true, longest = true}
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.
 function doctor_judge.key_parts(key)

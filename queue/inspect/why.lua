@@ -8,10 +8,10 @@
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
 --        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
---        all}, ...]}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
+--        all; "by_hand": true: somebody has paused the key}, ...]}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: body gate lease pattern registry rules types
+-- uses: body gate key_pauses lease pattern registry rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -45,7 +45,11 @@ local function gate_rows(t, queue, key, cost)
     for i, spec in ipairs(t.keyed) do keyed[i] = {name = spec.name .. '/' .. key} end
     local node = t.name .. '/' .. key
     ticket = ticket_of(queue, keyed, node)
-    for i, spec in ipairs(t.keyed) do rows[#rows + 1] = gate_row(spec, keyed[i].name, cost, node, ticket) end
+    for i, spec in ipairs(t.keyed) do
+        local row = gate_row(spec, keyed[i].name, cost, node, ticket)
+        row.by_hand = row.paused_until ~= '0' and key_pauses.till(row.limit_name, key) and true or nil
+        rows[#rows + 1] = row
+    end
     return rows
 end
 

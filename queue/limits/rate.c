@@ -123,6 +123,41 @@ void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, cons
     add_by(a);
 }
 
+#define KEY_TEXT_MOST 100 /* of a key that is kept beside its hash: TEXT_MOST of queue/state/key_pauses.lua */
+
+/* May a key that is hashed be kept as it is? */
+static bool is_kept(const char *key)
+{
+    size_t len = strlen(key);
+
+    for (size_t i = 0; i < len; i++)
+        if (iscntrl((unsigned char)key[i]))
+            return false;
+    return len <= KEY_TEXT_MOST;
+}
+
+void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                            const char *key, int64_t for_us)
+{
+    char what[WHAT_SIZE], span[32] = "", made[LIMIT_NAME_SIZE];
+
+    key_make(key, strlen(key), made);
+    script_begin(a, "rate_pause_key", prefix, now_us);
+    args_add(a, limit);
+    args_add(a, made);
+    args_add(a, strcmp(made, key) != 0 && is_kept(key) ? key : "");
+    if (for_us == RATE_ENDLESS)
+        args_add(a, "");
+    else
+        args_add_int(a, for_us);
+    if (for_us > 0)
+        duration_format(for_us, span);
+    snprintf(what, sizeof what, "%s %s/%.200s%s%s", for_us ? "pause" : "resume", limit,
+             is_printable(key) ? key : made, *span ? " " : "", span);
+    args_add(a, what);
+    add_by(a);
+}
+
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
                         const char *cursor, const char *type, const char *limit, bool resume)
 {
@@ -513,36 +548,74 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
     return status;
 }
 
-int rate_pause(struct weir *w, const char *limit, int64_t for_us, bool *was)
+/* What cannot be paused. */
+static int check_pause(struct weir *w, const char *limit, const char *key, int64_t for_us)
+{
+    if (limit_name_check("limit", limit, &w->error) < 0)
+        return w->error.status;
+    if (key && !*key)
+        return error_set(&w->error, WEIR_EINPUT, "key '': empty; give the value that jobs have");
+    if (!key && for_us == RATE_ENDLESS)
+        return error_set(&w->error, WEIR_EINPUT,
+                         "pause %s: for how long? give a time such as 10m; without one only a key is paused: "
+                         "%s/KEY",
+                         limit, limit);
+    return 0;
+}
+
+int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_us, bool *was)
 {
     json_t *answer;
     struct args a;
     int status;
 
-    if (limit_name_check("limit", limit, &w->error) < 0 || client_at_home(w, limit, strlen(limit)) < 0)
+    if (check_pause(w, limit, key, for_us) < 0 || client_at_home(w, limit, strlen(limit)) < 0)
         return w->error.status;
     args_init(&a);
-    rate_pause_request(&a, w->prefix, -1, limit, for_us);
-    status = ask_change(w, "rate_pause", &a, limit, &answer);
+    if (key)
+        rate_pause_key_request(&a, w->prefix, -1, limit, key, for_us);
+    else
+        rate_pause_request(&a, w->prefix, -1, limit, for_us);
+    status = ask_change(w, key ? "rate_pause_key" : "rate_pause", &a, limit, &answer);
     if (status == 0)
-        status = apply(w, answer, NULL, limit, for_us == 0);
+        status = apply(w, answer, NULL, limit, for_us == RATE_RESUME);
     if (status == 0 && was)
         *was = json_is_true(json_object_get(answer, "was"));
     json_decref(answer);
     return status;
 }
 
+void rate_part(const char *text, char limit[RATE_LIMIT_SIZE], const char **key)
+{
+    size_t len = strcspn(text, "/");
+
+    *key = text[len] ? text + len + 1 : NULL;
+    len = len < RATE_LIMIT_SIZE ? len : RATE_LIMIT_SIZE - 1;
+    memcpy(limit, text, len);
+    limit[len] = '\0';
+}
+
 int weir_rate_pause(struct weir *w, const char *limit, double for_s)
 {
+    char name[RATE_LIMIT_SIZE];
+    const char *key;
+
+    rate_part(limit, name, &key);
+    if (key && isinf(for_s) && for_s > 0)
+        return rate_pause(w, name, key, RATE_ENDLESS, NULL);
     if (!(for_s > 0 && for_s <= LONGEST_PAUSE_S))
         return error_set(&w->error, WEIR_EINPUT,
                          "pause of %g s: must be above 0 and at most ten years (3650d)", for_s);
-    return rate_pause(w, limit, (int64_t)ceil(for_s * 1e6), NULL);
+    return rate_pause(w, name, key, (int64_t)ceil(for_s * 1e6), NULL);
 }
 
 int weir_rate_resume(struct weir *w, const char *limit)
 {
-    return rate_pause(w, limit, 0, NULL);
+    char name[RATE_LIMIT_SIZE];
+    const char *key;
+
+    rate_part(limit, name, &key);
+    return rate_pause(w, name, key, RATE_RESUME, NULL);
 }
 
 /* ---- The log */

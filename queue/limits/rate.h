@@ -17,6 +17,8 @@
 struct json_t; /* jansson */
 struct weir;
 
+#define RATE_LIMIT_SIZE (LIMIT_NAME_SIZE + 1) /* of a name, or of one that is too long for it */
+
 /* rules NULL: removes the limit. dry: only says whether it could be done. */
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
                       const struct rule_set *rules, bool dry);
@@ -25,9 +27,14 @@ void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const 
                       const char *const *limits, size_t count, int64_t cost);
 void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                          const char *key, int64_t weight);
-/* for_us 0: resume. */
+#define RATE_RESUME 0
+#define RATE_ENDLESS (-1) /* until it is resumed: a key only */
+/* for_us: or RATE_RESUME. */
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         int64_t for_us);
+/* One key of it, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
+void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                            const char *key, int64_t for_us);
 
 /* One page of a queue; cursor begins as "0" and ends as "". Either type or limit is NULL: what changed; both:
  * all limits are meant. */
@@ -44,8 +51,12 @@ WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, b
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* cost 0: as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);
-/* *was (may be NULL): was it paused? */
-WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, int64_t for_us, bool *was);
+/* key NULL: the whole limit; else one of its keys, any text. for_us: or RATE_RESUME, of a key RATE_ENDLESS. *was (may be NULL): was it
+ * paused? */
+WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_us, bool *was);
+/* Parts "LIMIT" or "LIMIT/KEY", a key may have blanks and slashes; *key points into text, NULL: none. limit is cut where it is too long for a name.
+ */
+void rate_part(const char *text, char limit[RATE_LIMIT_SIZE], const char **key);
 
 /* The changes so far, the newest first: an array of JSON texts, the caller's (json_decref). NULL after a failure.
  */

@@ -5,23 +5,28 @@
 -- ARGV: now, by (for the log), record of rate_known, ...
 -- role: worker
 -- reply: [ "limit <name>", "type <name>" or "home <name>" that was written, ... ]
--- uses: check gate partition rates revisions rules types
+-- uses: check gate key_pauses partition rates revisions rules types
 
 local NAMES_MOST = 50 -- in the line of the log
 
-local function weights_read(lines)
-    local weights = {}
+-- Lists of keys and weights, and of keys and pauses; nil: a line is neither.
+local function lines_read(lines)
+    local weights, pauses = {}, {}
     for line in lines:gmatch('[^\n]+') do
-        local key, weight = match(line, '^([%w_.-]+) (%d+)$')
+        local list, key, value = weights, match(line, '^([%w_.-]+) (%d+)$')
+        if not key then
+            list, key, value = pauses, key_pauses.line_read(line)
+        end
         if not key then return nil end
-        weights[#weights + 1], weights[#weights + 2] = key, weight
+        list[#list + 1], list[#list + 2] = key, value
     end
-    return weights
+    return weights, pauses
 end
 
 local function record_read(text)
     local kind, name, revision, words, lines = match(text, '^(%a+) ([%w_.-]+) (%d+) ([^\n]*)(.*)$')
-    local r = {kind = kind, name = name, revision = tonumber(revision), words = words, weights = weights_read(lines or '')}
+    local r = {kind = kind, name = name, revision = tonumber(revision), words = words}
+    r.weights, r.pauses = lines_read(lines or '')
     if not is_name(name) or not is_whole(r.revision, 1) or not r.weights then return nil end
     if kind == 'type' then
         r.type = types.parse(name, words)
@@ -83,10 +88,13 @@ end
 function write.home(r) call('HSET', P .. 'homes', r.name, us(r.home)) end
 
 function write.limit(r)
-    if rates.split(call('HGET', P .. 'limits', r.name) or '').weighted then rates.forget_weights(r.name) end
+    local before, set = call('HGET', P .. 'limits', r.name) or '', rules.read(r.words)
+    if rates.split(before).weighted then rates.forget_weights(r.name) end
+    key_pauses.forget_all(r.name, rules.read(before))
     call('HSET', P .. 'limits', r.name, r.words)
     for i = 1, #r.weights, 2 do call('HSET', P .. 'weights', r.name .. '/' .. r.weights[i], r.weights[i + 1]) end
-    for _, rule in ipairs(rules.read(r.words).global) do gate.load(rates.gate_name(r.name, rule), rule) end
+    for i = 1, #r.pauses, 2 do key_pauses.write(r.name, set, r.pauses[i], r.pauses[i + 1]) end
+    for _, rule in ipairs(set.global) do gate.load(rates.gate_name(r.name, rule), rule) end
 end
 
 local function line(names)

@@ -7,10 +7,10 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
---       resume (1: ends the pauses of these gates, 0), limit, ... (no type and no limit: all limits)
+--       resume (1: ends the pauses of these gates that nobody has set by hand, 0), limit, ... (no type and no limit: all limits)
 -- role: operator
 -- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end}
--- uses: bell body check gate lane lease rules slices types
+-- uses: bell body check gate key_pauses lane lease rules slices types
 
 local PAGE = 100   -- gates, some 20 us each: read, perhaps written, and put at its time
 local SORTED = 200 -- jobs that go to other lanes in one call, some 10 us each
@@ -72,11 +72,18 @@ local function sort_waiting(queue, name, kind)
     return astray
 end
 
+-- Ends the pause of a gate; one that somebody has set by hand stays.
+local function end_pause(g, name, set, rule)
+    gate.resume(g)
+    local limit, key = match(name, '^([^#]+)#%d/(.+)$')
+    if rule == set.keyed[1] then key_pauses.again(limit, set, key) end
+end
+
 -- When a sleeping gate opens under the rules of now, at least now.
 local function opening(name, set, rule, resume)
     if not rule or not rule.by or check.wrong_kind('gate:' .. name, 'string') then return now end
     local g = gate.load(name, rule)
-    if resume then gate.resume(g) end
+    if resume then end_pause(g, name, set, rule) end
     return max(gate.start(g, 1), rules.paused(set))
 end
 

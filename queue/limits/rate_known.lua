@@ -5,12 +5,12 @@
 -- role: worker viewer
 -- reply: [ the revision that it knows ] when there is nothing to learn: it is the newest, or Redis has lost data since
 --        [ newest revision, how many limits and types do not fit, record, ... ]
---   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>\n<key> <weight>...]"
+--   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>...][\n<key> <pause of key_pauses>...]"
 --           "type <name> <revision> <its further limits and its cost>"
 --           "home <name> <revision> <partition>", of a type or limit whose home is noted
 -- writes: nothing
 -- format: any
--- uses: check partition revisions rules types
+-- uses: check key_pauses partition revisions rules types
 
 local RECORDS_MOST = 1000
 local BYTES_MOST = 256 * 1024
@@ -35,6 +35,11 @@ local function weights_of(limit)
     return weights[limit] or ''
 end
 
+local function pauses_of(limit)
+    local lines = key_pauses.lines(limit)
+    return #lines > 0 and '\n' .. concat(lines, '\n') or ''
+end
+
 -- A revision as it is stored; nil: from before these were kept.
 local function revision(text)
     local at = tonumber(text or nil)
@@ -47,6 +52,7 @@ local function limit_record(name, text, changed)
     local set = rules.read(text or '')
     if not set then return nil end
     local record = format('limit %s %s %s', name, revision(changed) or '1', text)
+    if set.path then record = record .. pauses_of(name) end
     if not set.weighted then return record end
     if call('HLEN', P .. 'weights') > WEIGHTS_MOST then return nil, true end
     return record .. weights_of(name)
@@ -120,7 +126,7 @@ local function was_lost(birth) return birth ~= '' and call('HGET', P .. 'about',
 
 local function rate_known(ARGV)
     if #ARGV < 3 then return refuse('rate_known: wants now, revision, birth, types') end
-    local wrong = check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('weights', 'hash')
+    local wrong = check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('weights', 'hash') or key_pauses.wrong()
         or check.wrong_kind('revisions', 'hash') or check.wrong_kind('about', 'hash') or check.wrong_kind('homes', 'hash')
     if wrong then return check.refuse_key(wrong) end
     local newest = revisions.newest()

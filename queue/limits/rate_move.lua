@@ -1,5 +1,5 @@
 -- rate_move: a type or a limit goes to live on another partition, with all types and limits that it shares limits with, so that it can share
--- one there. Their limits go with them: definition, weights, pause. What is counted here stays here, so on the other partition their gates open
+-- one there. Their limits go with them: definition, weights, pauses. What is counted here stays here, so on the other partition their gates open
 -- when those here would be as if never used. Jobs that wait here are sent after them by claims.
 --
 -- KEYS[1] prefix
@@ -8,7 +8,7 @@
 -- reply: JSON: {"moved": [name, ...], "asleep": [queue with sleeping lanes, ...], "closed_us": how long the last gate stays closed there,
 --        "asks": [partition that is told where they are, ...]}; the jobs and the record for that partition are to be carried (away_read)
 --        {}: it lives there
--- uses: away check gate lease partition rates revisions rules types
+-- uses: away check gate key_pauses lease partition rates revisions rules types
 
 local NAMES_MOST = 200
 local TEXT_MOST = 256 * 1024 -- of a record
@@ -93,6 +93,7 @@ local function add_limit(name, lines)
     if not set then return 0 end
     local parts, closed = rates.split(text), closed_us(name, set)
     lines[#lines + 1] = format('limit %s %d %s', name, closed, concat(parts.rules, ' ') .. (parts.weighted and ' weights:1' or ''))
+    for _, line in ipairs(key_pauses.lines(name)) do lines[#lines + 1] = 'pause ' .. name .. '/' .. line end
     if not parts.weighted then return closed end
     local weights = call('HGETALL', P .. 'weights')
     for i = 1, #weights, 2 do
@@ -143,6 +144,8 @@ local function leave(list, to, what, by)
         end
         if text then
             if rates.split(text).weighted then rates.forget_weights(name) end
+            key_pauses.forget_all(name, rules.read(text))
+            gate.save()
             call('HDEL', P .. 'limits', name)
             for i = 0, 7 do call('DEL', P .. 'gate:' .. name .. '#' .. i) end
             rates.record(what, by, 'limit', name)
@@ -171,7 +174,7 @@ local function rate_move(ARGV)
     wrong = wrong_flight(list) or wrong_batch(found)
     if wrong then return refuse('%s', wrong) end
     local lines, closed = describe(list)
-    if #concat(lines, '\n') > TEXT_MOST then return refuse('rate_move: limits of %s have too many weights to move', name) end
+    if #concat(lines, '\n') > TEXT_MOST then return refuse('rate_move: limits of %s have too many weights and paused keys to move', name) end
 
     away.send_moves(to, lines)
     local asks = tell_first(list, to)

@@ -9,7 +9,7 @@
 --        "recount": the text of the limit before, where it told jobs apart by another path: its types are for rate_recount}
 --        {"next": [cursor, revision]}: only some of its types were checked, and nothing was changed: to be called again with this place. When a limit or
 --        a type was changed meanwhile, the check begins anew
--- uses: check gate partition rates revisions rules types
+-- uses: check gate key_pauses partition rates revisions rules types
 
 -- Which old rule a new one goes on with: the first of these that any fits.
 local alike = {
@@ -83,6 +83,7 @@ end
 
 local function set(name, before, words, was_at)
     local new = rules.read(concat(words, ' '))
+    key_pauses.move(name, rules.read(before or ''), new)
     for place, rule in ipairs(new) do
         local was = was_at[place]
         if was and was ~= place and not rule.by and not rule.in_flight then move_gate(name, was, place) end
@@ -100,6 +101,8 @@ local function remove(name, before)
         rates.forget_weights(name)
         rates.forget_shares(name)
     end
+    key_pauses.forget_all(name, rules.read(before))
+    gate.save()
     call('HDEL', P .. 'limits', name)
 end
 

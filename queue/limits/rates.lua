@@ -2,7 +2,7 @@
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
--- uses: bell check lease leases revisions rules types
+-- uses: bell check key_pauses lease leases revisions rules types
 
 local rates = {}
 
@@ -25,7 +25,7 @@ function rates.wrong_keys()
             wrong = wrong or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
         end
     end
-    return wrong or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or check.wrong_kind('changes', 'list')
+    return wrong or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or key_pauses.wrong() or check.wrong_kind('changes', 'list')
 end
 
 -- Of the gates that are not keyed.
@@ -212,6 +212,19 @@ function rates.wake(limits)
     end
     leases.recall()
     return asleep
+end
+
+-- The same for the lanes that sleep at these gates, all of one key.
+function rates.wake_key(gates)
+    local due = {}
+    for _, name in ipairs(gates) do due[#due + 1], due[#due + 2] = us(now), name end
+    for _, queue in ipairs(waiting) do
+        if call('ZADD', P .. 'sleep:' .. queue, 'XX', 'CH', 'LT', unpack(due)) > 0 then
+            call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(now), '*')
+            bell.ring(queue)
+        end
+    end
+    leases.recall()
 end
 
 function rates.forget_weights(limit)

@@ -15,7 +15,7 @@
 --
 -- These functions move jobs without asking gates; claim decides what waits where.
 --
--- uses: bell body check lease gate registry types
+-- uses: bell body check lease gate longest registry types
 local lane = {}
 
 -- What is wrong with the keys that give_back writes; nil: nothing.
@@ -69,7 +69,9 @@ end
 
 -- A job goes to the tail of a lane.
 function lane.append(queue, kind, key, entry)
-    if call('RPUSH', P .. 'lane:' .. queue .. '/' .. kind .. '/' .. key, entry) == 1 then put_in_ring(queue, kind, key, now) end
+    local length = call('RPUSH', P .. 'lane:' .. queue .. '/' .. kind .. '/' .. key, entry)
+    if length == 1 then put_in_ring(queue, kind, key, now) end
+    if length >= longest.LEAST and key ~= '' then longest.note(queue, kind, key, length, 1) end
 end
 
 -- Puts entries back at the head of their lane, in their order.

@@ -5,10 +5,11 @@
 --   a record  "<number> ! <partition it comes from>\n" and lines:
 --               limit <name> <us> <rules>     its rules; its gates there open so much later, when those here would be as if never used
 --               weight <limit>/<key> <n>
+--               pause <limit>/<key> <pause>   of key_pauses
 --               type <name> <attributes>      types.attributes
 --               home <name> <partition>       for the partition that is asked first for the name
 --
--- uses: bell partition revisions rules types
+-- uses: bell gate key_pauses partition revisions rules types
 local moves = {}
 
 local function write_limit(name, rest)
@@ -37,6 +38,12 @@ end
 
 function write.weight(field, n) call('HSET', P .. 'weights', field, n) end
 
+function write.pause(field, text)
+    local limit, key = match(field, '^([^/]+)/(.+)$')
+    local set = limit and rules.read(call('HGET', P .. 'limits', limit) or '')
+    if set and set.path then key_pauses.write(limit, set, key, text) end
+end
+
 function write.type(name, attributes)
     local t, known = types.parse(name, attributes), types.parse(name, call('HGET', P .. 'types', name) or '')
     known.use, known.cost = t.use, t.cost
@@ -56,6 +63,7 @@ function moves.arrive(text)
         local word, name, rest = match(line, '^(%a+) ([%w_./-]+) ?(.*)$')
         if write[word] then write[word](name, rest) end
     end
+    gate.save()
     bell.ring()
 end
 

@@ -595,7 +595,7 @@ void drained_request(struct args *a, const char *prefix, int64_t now_us, struct 
 
 int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e)
 {
-    int rc = reply_array(reply, 7, "drained", e);
+    int rc = reply_array(reply, 8, "drained", e);
 
     if (rc != 0)
         return rc;
@@ -606,6 +606,7 @@ int drained_reply(const struct redisReply *reply, struct drained *drained, struc
     drained->paused = reply_int(reply->element[4], 0);
     drained->aside = reply_int(reply->element[5], 0);
     drained->halted = reply_int(reply->element[6], 0);
+    drained->stopped = reply_int(reply->element[7], 0);
     return 0;
 }
 

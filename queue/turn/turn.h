@@ -231,8 +231,9 @@ void drained_request(struct args *a, const char *prefix, int64_t now_us, struct 
                      struct names types);
 struct drained {
     int64_t waiting, parked, running, due;
-    int64_t paused, halted, aside; /* it does not wait for these: in lanes of paused queues, in these, and of
-                                      paused batches */
+    /* It does not wait for these: in lanes of paused queues, in these, of paused batches, and of keys that are paused
+     * until they are resumed. */
+    int64_t paused, halted, aside, stopped;
 };
 WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
 

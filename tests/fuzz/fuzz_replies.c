@@ -407,7 +407,7 @@ static void ask_changes(void)
 
     (void)!rate_set(w, "mail", "10/s", false, &kept);
     (void)!rate_use(w, "mail", true, "acct", 0);
-    (void)!rate_pause(w, "mail", 0, &was);
+    (void)!rate_pause(w, "mail", NULL, RATE_RESUME, &was);
     (void)!rate_remove(w, "mail", true);
     if (rate_log_read(w, &changes) == 0)
         for (size_t i = 0; i < json_array_size(changes); i++)

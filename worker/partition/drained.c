@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/log/log.h"
@@ -40,32 +41,39 @@ static int pages(const struct partition *p)
     return queue_pages(p) * parts(p->worker->handlers.count, page_types(p));
 }
 
-static void add_left(const struct worker *w, int64_t *paused, int64_t *aside)
+static void add_left(const struct worker *w, struct drained *left)
 {
     for (int i = 0; i < w->partition_count; i++) {
-        *paused += w->partitions[i]->draining.sum.paused;
-        *aside += w->partitions[i]->draining.sum.aside;
+        left->paused += w->partitions[i]->draining.sum.paused;
+        left->stopped += w->partitions[i]->draining.sum.stopped;
+        left->aside += w->partitions[i]->draining.sum.aside;
     }
+}
+
+static void say_left(char *text, size_t size, int64_t jobs, const char *where)
+{
+    size_t len = strlen(text);
+
+    if (jobs > 0)
+        snprintf(text + len, size - len, "%s%" PRId64 " %s", len ? ", " : "", jobs, where);
 }
 
 /* All is done but what waits for a person. */
 static void end_drained(struct worker *w)
 {
-    char paused[80] = "", aside[80] = "";
-    int64_t in_queues = 0, in_batches = 0;
+    struct drained left = {0};
     struct error e = {0};
+    char text[240] = "";
 
-    add_left(w, &in_queues, &in_batches);
-    if (in_queues > 0)
-        snprintf(paused, sizeof paused, "%" PRId64 " in paused queues (weir queue list)", in_queues);
-    if (in_batches > 0)
-        snprintf(aside, sizeof aside, "%" PRId64 " aside, of paused batches (weir batch list)", in_batches);
-    if (in_queues + in_batches > 0)
-        error_set(&e, WEIR_ENOTNOW,
-                  "worker: drained, but jobs are left: %s%s%s; resume them and run it again", paused,
-                  *paused && *aside ? ", " : "", aside);
-    if (e.status != 0)
+    add_left(w, &left);
+    say_left(text, sizeof text, left.paused, "in paused queues (weir queue list)");
+    say_left(text, sizeof text, left.stopped, "of paused keys (weir status)");
+    say_left(text, sizeof text, left.aside, "aside, of paused batches (weir batch list)");
+    if (*text) {
+        error_set(&e, WEIR_ENOTNOW, "worker: drained, but jobs are left: %s; resume them and run it again",
+                  text);
         worker_fail(w, &e);
+    }
     for (int i = 0; i < w->partition_count; i++)
         partition_leave(w->partitions[i]);
 }
@@ -111,6 +119,7 @@ static bool add_page(struct draining *draining, const struct drained *d)
         sum->paused += d->halted;
     }
     sum->paused += d->paused;
+    sum->stopped += d->stopped;
     part->parked += d->parked;
     part->running += d->running;
     part->aside += d->aside;

@@ -1,0 +1,294 @@
+/* Keys by their backlog: which lanes are noted as they grow, and what rate_keys finds; and one key that is paused, under claims. Under
+ * virtual time. */
+#include "tests/scene.h"
+
+#define NOTED PREFIX "longest:slow"
+
+/* Jobs of one key come, and are parked. */
+static void park(const char *queue, const char *key, int jobs)
+{
+    static int ids;
+    char body[200];
+
+    for (int i = 0; i < jobs; i++) {
+        snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"slow\",\"key\":\"%s\"}", ids++, key);
+        push(queue, body);
+    }
+    while (redis_number("EXISTS", PREFIX "queue:default", PREFIX "queue:other") > 0)
+        claim("w", 10, 0);
+}
+
+/* All keys are closed, but for what claims lease at first. */
+static void close_keys(void)
+{
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE ",by=key"));
+    must(turns_pause("slow", 86400 * SECOND_US));
+}
+
+/* "a 40, b 20", and a star where that is a sample; most: of them. */
+static void expect_keys(int most, const char *expected)
+{
+    char number[24], text[2000] = "", *end = text;
+    const json_t *keys;
+
+    snprintf(number, sizeof number, "%d", most);
+    must(turns_ask("rate_keys", (const char *[]){"slow", number, ""}, 3));
+    keys = json_object_get(turns.answer, "keys");
+    for (size_t i = 0; i < json_array_size(keys); i++)
+        end += snprintf(end, (size_t)(text + sizeof text - end), "%s%s %s", i ? ", " : "",
+                        answer_text(json_array_get(keys, i), "text"),
+                        answer_text(json_array_get(keys, i), "parked"));
+    if (json_is_true(json_object_get(turns.answer, "sample")))
+        strcpy(end, "*");
+    assert_string_equal(text, expected);
+}
+
+static void test_a_lane_is_noted_as_it_grows(void **state)
+{
+    (void)state;
+    close_keys();
+    park("default", "few", 15);
+    assert_int_equal(redis_number("EXISTS", NOTED), 0);
+    park("default", "few", 1);
+    expect_text("default/few\n16", "ZRANGE", NOTED, "0", "-1", "WITHSCORES");
+    park("default", "few", 15); /* not twice as many yet */
+    expect_text("16", "ZSCORE", NOTED, "default/few");
+    park("default", "few", 1);
+    expect_text("32", "ZSCORE", NOTED, "default/few");
+    park("default", "many", 300);
+    expect_text("default/few\ndefault/many", "ZRANGE", NOTED, "0", "-1");
+    expect_keys(10, "many 300, few 32");
+    turns_check();
+}
+
+/* All keys are there while they are few; nobody need be long for that. */
+static void test_few_keys_are_all_found(void **state)
+{
+    (void)state;
+    close_keys();
+    park("default", "a", 2);
+    park("default", "b", 3);
+    park("default", "c", 1);
+    assert_int_equal(redis_number("EXISTS", NOTED), 0);
+    expect_keys(10, "b 3, a 2, c 1");
+    expect_keys(2, "b 3, a 2");
+    assert_int_equal(answer_int(turns.answer, "key_count"), 3);
+    assert_int_equal(answer_int(turns.answer, "parked"), 6);
+    must(turns_ask("rate_keys", (const char *[]){"slow", "1", "c"}, 3));
+    expect_text("c", "ECHO", answer_text(json_array_get(json_object_get(turns.answer, "keys"), 0), "text"));
+    assert_int_equal(json_array_size(json_object_get(turns.answer, "keys")), 1);
+}
+
+/* So many keys: the longest are found among them, and what is noted stays bounded. */
+static void test_the_longest_of_many_keys(void **state)
+{
+    char key[24];
+
+    (void)state;
+    close_keys();
+    for (int i = 0; i < 300; i++) {
+        snprintf(key, sizeof key, "k%03d", i);
+        park("default", key, i < 120 ? 16 : 1);
+    }
+    park("default", "long", 70);
+    park("default", "longer", 140);
+    assert_int_equal(redis_number("ZCARD", NOTED), 100);
+    expect_keys(2, "longer 140, long 70*");
+    assert_true(answer_int(turns.answer, "key_count") >= 290);
+}
+
+/* Each sleeps at the gate of its key, and more do than one look finds. */
+static void test_a_sample_of_keys_that_sleep(void **state)
+{
+    char key[24];
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE ",by=key"));
+    for (int i = 0; i < 200; i++) {
+        snprintf(key, sizeof key, "k%03d", i);
+        park("default", key, 2);
+    }
+    claim("w", 10, 0);
+    must(turns_ask("rate_keys", (const char *[]){"slow", "10", ""}, 3));
+    assert_int_equal(answer_int(turns.answer, "key_count"), 200);
+    assert_int_equal(answer_int(turns.answer, "parked"), 200);
+    assert_true(json_is_true(json_object_get(turns.answer, "sample")));
+}
+
+/* Others were long once: they keep nobody out. */
+static void test_lanes_that_have_shrunk_leave(void **state)
+{
+    char key[40];
+
+    (void)state;
+    close_keys();
+    park("default", "a", 20);
+    for (int i = 0; i < 99; i++) {
+        snprintf(key, sizeof key, "default/gone%d", i);
+        free(redis_text("ZADD", NOTED, "1000000", key));
+    }
+    free(redis_text("ZADD", NOTED, "1000000", "default/a"));
+    park("default", "b", 40); /* was counted just now */
+    expect_text("(nil)", "ZSCORE", NOTED, "default/b");
+    turns.now_us += 11 * SECOND_US;
+    park("default", "c", 16);
+    expect_text("default/c\n16\ndefault/a\n20", "ZRANGE", NOTED, "0", "-1", "WITHSCORES");
+    park("default", "b", 24);
+    expect_keys(10, "b 64, a 20, c 16");
+}
+
+/* A key may have lanes in several queues, and in some that are to run alone; it is counted once. */
+static void test_a_key_in_several_queues(void **state)
+{
+    static const char *const both[] = {"default", "other"};
+
+    (void)state;
+    close_keys();
+    ask.queues = (struct names){both, 2};
+    park("default", "a", 20);
+    park("other", "a", 17);
+    park("other", "b", 30);
+    park("default", "b", 3);
+    expect_text("other/a\ndefault/a\nother/b", "ZRANGE", NOTED, "0", "-1");
+    expect_keys(10, "a 37, b 33");
+    assert_int_equal(answer_int(turns.answer, "key_count"), 4); /* lanes */
+}
+
+static void test_a_key_of_another_kind_stops_nothing(void **state)
+{
+    (void)state;
+    close_keys();
+    free(redis_text("SET", NOTED, "x"));
+    park("default", "a", 40);
+    expect_keys(10, "a 40");
+    expect_text("x", "GET", NOTED);
+}
+
+static void test_wrong_arguments(void **state)
+{
+    (void)state;
+    assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "101", ""}, 3), WEIR_EINPUT);
+    assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1"}, 2), WEIR_EINPUT);
+    assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1", "a b"}, 3), WEIR_EINPUT);
+    assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1", "", "x"}, 4), WEIR_EINPUT);
+    assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1", "", "0", "0", "2", "slow"}, 7),
+                     WEIR_EINPUT);
+    assert_int_equal(
+        turns_ask("rate_keys", (const char *[]){"slow", "1", "", "-", "0", "0", "slow", "-1"}, 8),
+        WEIR_EINPUT);
+    must(turns_ask("rate_keys", (const char *[]){"slow", "1", ""}, 3));
+    expect_text("slow", "ECHO", answer_text(turns.answer, "missing"));
+    must(turns_rate("slow", "1/1000000/1"));
+    assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1", ""}, 3), WEIR_EINPUT);
+    assert_non_null(strstr(turns.error.text, "limit slow: has no keys"));
+}
+
+/* ---- A key that is paused */
+
+static const json_t *row_of(const char *key)
+{
+    must(turns_ask("rate_keys", (const char *[]){"slow", "1", key}, 3));
+    return json_array_get(json_object_get(turns.answer, "keys"), 0);
+}
+
+static void test_a_paused_key_holds_only_its_jobs(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
+    must(turns_pause_key("slow", "a", -1));
+    enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
+    enqueue_with("slow", "b1 b2", "\"key\":\"b\"");
+    claim("w", 10, 0);
+    expect_leases("b1 b2");
+    assert_true(json_is_true(json_object_get(row_of("a"), "by_hand")));
+    expect_text("8000000000000000", "ECHO", answer_text(row_of("a"), "next_start"));
+    turns.now_us += 3600 * SECOND_US;
+    claim("w", 10, 0);
+    expect_leases("");
+    must(turns_pause_key("slow", "a", 0));
+    claim("w", 10, 0);
+    expect_leases("a1 a2");
+    assert_null(json_object_get(row_of("a"), "by_hand"));
+    turns_check();
+}
+
+/* What was granted far ahead is to come back. */
+static void test_workers_hear_of_a_paused_key(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:100/1000000/1,by=key"));
+    enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
+    claim("w", 10, 0);
+    free(redis_text("DEL", PREFIX "told:w"));
+    must(turns_pause_key("slow", "a", -1));
+    expect_text("*", "LRANGE", PREFIX "told:w", "0", "-1");
+}
+
+/* A pause of the limit ends, that of its key does not; a provider's longer pause is kept. */
+static void test_a_pause_of_the_limit_leaves_that_of_its_key(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
+    must(turns_pause_key("slow", "a", 5 * SECOND_US));
+    must(turns_pause("slow", 3600 * SECOND_US));
+    enqueue_with("slow", "a1", "\"key\":\"a\"");
+    enqueue_with("slow", "b1", "\"key\":\"b\"");
+    claim("w", 10, 0);
+    expect_leases("");
+    must(turns_pause("slow", 0));
+    claim("w", 10, 0);
+    expect_leases("b1");
+    turns.now_us += 5 * SECOND_US;
+    claim("w", 10, 0);
+    expect_leases("a1");
+}
+
+/* Beside a key that is paused until it is resumed another one waits for its rate. */
+static void test_drained_tells_paused_keys_apart(void **state)
+{
+    struct drained d;
+    struct args a;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", CLOSED_RULE ",by=key"));
+    must(turns_pause_key("slow", "a", -1));
+    must(turns_pause_key("slow", "nobody", -1));
+    enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
+    enqueue_with("slow", "b1 b2", "\"key\":\"b\"");
+    claim("w", 10, 0);
+    expect_leases("b1");
+    claim("w", 10, 0);
+    args_init(&a);
+    drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
+    must(turns_send(&a));
+    must(drained_reply(turns.reply, &d, &turns.error));
+    assert_int_equal(d.parked, 1);
+    assert_int_equal(d.stopped, 2);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(a_lane_is_noted_as_it_grows),
+        TEST(few_keys_are_all_found),
+        TEST(the_longest_of_many_keys),
+        TEST(a_sample_of_keys_that_sleep),
+        TEST(lanes_that_have_shrunk_leave),
+        TEST(a_key_in_several_queues),
+        TEST(a_key_of_another_kind_stops_nothing),
+        TEST(wrong_arguments),
+        TEST(a_paused_key_holds_only_its_jobs),
+        TEST(workers_hear_of_a_paused_key),
+        TEST(a_pause_of_the_limit_leaves_that_of_its_key),
+        TEST(drained_tells_paused_keys_apart),
+    };
+
+    return cmocka_run_group_tests_name("keys by their backlog", tests, turns_start, turns_stop);
+}
