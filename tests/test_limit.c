@@ -1263,6 +1263,62 @@ static void test_status_of_many(void **state)
     limits_free(&limits);
 }
 
+/* What happens while the page behind one that is taken is asked for. */
+struct meanwhile {
+    const char *words[4]; /* a command, its words; NULL: the walk ends there */
+    int pages;
+};
+
+static int take_meanwhile(const json_t *page, void *arg)
+{
+    struct meanwhile *m = arg;
+
+    if (json_array_size(json_object_get(page, "next")) == 0 || m->pages++ != 1)
+        return 0;
+    if (!m->words[0])
+        return WEIR_ENOTFOUND;
+    free(server_ask(&server, m->words[0], m->words[1], m->words[2], m->words[3], NULL));
+    return 0;
+}
+
+/* A walk that asks ahead. Returns what it did; afterwards the connection has no answer left that somebody else would take. */
+static int walk_ahead(struct meanwhile *m)
+{
+    const struct pages walk = {.w = w,
+                               .script = "status",
+                               .now_us = -1,
+                               .arg = m,
+                               .take = take_meanwhile,
+                               .here = true,
+                               .ahead = true};
+    int64_t took_us;
+    struct status status;
+    int rc = pages_walk(&walk);
+
+    assert_int_equal(client_ping(w, &took_us), 0);
+    assert_int_equal(status_read(w, &status), 0);
+    assert_int_equal(status.type_count, 3000);
+    status_free(&status);
+    return rc;
+}
+
+static void test_pages_asked_ahead(void **state)
+{
+    struct meanwhile ends = {.pages = 0}, cut = {.words = {"CLIENT", "KILL", "TYPE", "normal"}},
+                     bare = {.words = {"FUNCTION", "FLUSH"}};
+    char name[24];
+
+    (void)state;
+    for (int i = 0; i < 3000; i++) {
+        snprintf(name, sizeof name, "t%04d", i);
+        push_text("HSET", "types", name, "");
+    }
+    assert_int_equal(walk_ahead(&ends), WEIR_ENOTFOUND);
+    assert_int_equal(walk_ahead(&cut), 0);
+    assert_int_equal(walk_ahead(&bare), 0);
+    assert_true(cut.pages > 3 && cut.pages == bare.pages);
+}
+
 /* ---- The library */
 
 static void test_weir_rate(void **state)
@@ -1405,6 +1461,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),
         cmocka_unit_test_setup(test_many_limits_and_types, flush),
         cmocka_unit_test_setup(test_status_of_many, flush),
+        cmocka_unit_test_setup(test_pages_asked_ahead, flush),
         cmocka_unit_test_setup(test_weir_rate, flush),
         cmocka_unit_test_setup(test_weir_rate_use_and_the_others, flush),
         cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, flush),

@@ -15,17 +15,18 @@
 
 const char *grouped(uint64_t n, char out[32])
 {
-    char digits[24];
-    int len = sprintf(digits, "%" PRIu64, n);
-    char *at = out;
+    char digits[32], *at = digits + sizeof digits - 1;
+    int count = 0;
 
-    for (int i = 0; i < len; i++) {
-        if (i > 0 && (len - i) % 3 == 0)
-            *at++ = ',';
-        *at++ = digits[i];
-    }
     *at = '\0';
-    return out;
+    do {
+        if (count > 0 && count % 3 == 0)
+            *--at = ',';
+        *--at = (char)('0' + n % 10);
+        n /= 10;
+        count++;
+    } while (n > 0);
+    return strcpy(out, at);
 }
 
 const char *sized(int64_t bytes, char out[32])

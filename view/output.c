@@ -22,31 +22,50 @@ struct values {
 
 /* ---- Words */
 
+/* Bytes of printable ASCII that it begins with: most of what is printed. */
+static size_t plain_run(const char *text, size_t len)
+{
+    size_t n = 0;
+
+    while (n < len && text[n] >= ' ' && text[n] <= '~')
+        n++;
+    return n;
+}
+
 int output_columns(const char *word, size_t len)
 {
     char piece[UTF8_PIECE];
-    int columns = 0;
+    size_t plain = plain_run(word, len);
+    int columns = (int)plain;
 
-    for (size_t at = 0, n; at < len; at += n) {
+    for (size_t at = plain, n; at < len; at += n) {
         n = utf8_escaped(word + at, len - at, piece);
         columns += n > 1 ? 1 : (int)strlen(piece);
     }
     return columns;
 }
 
+static void put_blanks(FILE *to, int n)
+{
+    for (; n > 0; n--)
+        putc(' ', to);
+}
+
 static void put_word(FILE *to, const struct spec *s, const char *word)
 {
     size_t len = s->precision < 0 ? strlen(word) : strnlen(word, (size_t)s->precision);
-    int room = s->width - output_columns(word, len);
+    size_t plain = plain_run(word, len);
+    int room = s->width > 0 ? s->width - output_columns(word, len) : 0;
     bool left = strchr(s->flags, '-') != NULL;
     char piece[UTF8_PIECE];
 
-    fprintf(to, "%*s", left || room < 0 ? 0 : room, "");
-    for (size_t at = 0; at < len;) {
+    put_blanks(to, left ? 0 : room);
+    fwrite(word, 1, plain, to);
+    for (size_t at = plain; at < len;) {
         at += utf8_escaped(word + at, len - at, piece);
         fputs(piece, to);
     }
-    fprintf(to, "%*s", left && room > 0 ? room : 0, "");
+    put_blanks(to, left ? room : 0);
 }
 
 /* ---- Numbers */
@@ -119,9 +138,10 @@ static int read_size(const char **fmt, struct values *v)
 /* Reads what stands behind a '%'; returns what is behind its letter. */
 static const char *read_spec(const char *fmt, struct spec *s, struct values *v)
 {
-    size_t flags = strspn(fmt, "-0+ #");
+    size_t flags = strspn(fmt, "-0+ #"), kept = flags < sizeof s->flags ? flags : sizeof s->flags - 1;
 
-    snprintf(s->flags, sizeof s->flags, "%.*s", (int)flags, fmt);
+    memcpy(s->flags, fmt, kept);
+    s->flags[kept] = '\0';
     fmt += flags;
     s->width = *fmt == '*' || (*fmt >= '1' && *fmt <= '9') ? read_size(&fmt, v) : -1;
     s->precision = -1;
@@ -203,16 +223,6 @@ static size_t put_control(FILE *to, const char *text)
     else
         putc(*at == '\n' || *at == '\r' ? ' ' : *at, to);
     return 1;
-}
-
-/* Bytes of printable ASCII that it begins with, most of a document. */
-static size_t plain_run(const char *text, size_t len)
-{
-    size_t n = 0;
-
-    while (n < len && text[n] >= ' ' && text[n] <= '~')
-        n++;
-    return n;
 }
 
 int output_json(const char *text, size_t len, void *file)

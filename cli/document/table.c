@@ -1,4 +1,5 @@
-/* All cells are made first, as text; then widths are measured, columns left out, lines printed. */
+/* All cells are made first, as one text, since there may be 100,000 of them; then widths are measured, columns left out, lines
+ * printed. */
 #include "cli/document/table.h"
 
 #include <stdlib.h>
@@ -17,6 +18,7 @@ struct table {
     const struct column *columns;
     int count;
     size_t rows;
+    char *text;   /* of all cells, each with its NUL */
     char **cells; /* a row's stand together */
     int widths[COLUMNS_MOST];
     bool shown[COLUMNS_MOST], follows; /* follows: a part that did */
@@ -27,6 +29,8 @@ struct table {
 
 static const json_t *member_at(const json_t *value, const char *path)
 {
+    if (!strchr(path, '.'))
+        return json_object_get(value, path);
     while (value && *path) {
         char name[64];
         size_t len = strcspn(path, ".");
@@ -54,7 +58,9 @@ static void put_count(FILE *to, json_int_t n)
 {
     char text[32];
 
-    output_to(to, "%s%s", n < 0 ? "-" : "", grouped((uint64_t)(n < 0 ? -n : n), text));
+    if (n < 0)
+        putc('-', to);
+    fputs(grouped((uint64_t)(n < 0 ? -n : n), text), to);
 }
 
 static void put_time(FILE *to, enum show show, double at_s, int64_t now_us)
@@ -63,10 +69,9 @@ static void put_time(FILE *to, enum show show, double at_s, int64_t now_us)
     int64_t us = (int64_t)(at_s * 1e6);
 
     if (us <= 0)
-        output_to(to, "at an unknown time");
+        fputs("at an unknown time", to);
     else
-        output_to(to, "%s",
-                  show == SHOW_WHEN ? format_when(now_us, us, text) : format_relative(now_us, us, text));
+        fputs(show == SHOW_WHEN ? format_when(now_us, us, text) : format_relative(now_us, us, text), to);
 }
 
 static void put_value(FILE *to, enum show show, const json_t *value, int64_t now_us)
@@ -77,40 +82,31 @@ static void put_value(FILE *to, enum show show, const json_t *value, int64_t now
     if (show == SHOW_TEXT)
         put_text(to, value);
     else if (show == SHOW_FLAG)
-        output_to(to, "%s", json_is_true(value) ? "yes" : "");
+        fputs(json_is_true(value) ? "yes" : "", to);
     else if (!json_is_number(value))
         return;
     else if (show == SHOW_COUNT)
         put_count(to, (json_int_t)number);
     else if (show == SHOW_RATE)
-        output_to(to, "%s", per_second(number, text));
+        fputs(per_second(number, text), to);
     else if (show == SHOW_BYTES)
-        output_to(to, "%s", sized((int64_t)number, text));
+        fputs(sized((int64_t)number, text), to);
     else if (show == SHOW_SPAN)
-        output_to(to, "%s", format_span((int64_t)(number * 1e6), text));
+        fputs(format_span((int64_t)(number * 1e6), text), to);
     else
         put_time(to, show, number, now_us);
 }
 
-/* The caller's to free; NULL: out of memory. name: of the row. */
-static char *make_cell(const struct column *c, const char *name, const json_t *row, int64_t now_us)
+/* name: of the row. What is absent is left empty. */
+static void put_made(FILE *to, const struct column *c, const char *name, const json_t *row, int64_t now_us)
 {
-    char *text = NULL;
-    size_t size;
-    FILE *to = open_memstream(&text, &size);
-
-    if (!to)
-        return NULL;
     if (c->put)
         c->put(to, row, now_us);
     else if (!*c->path)
         output_to(to, "%s", name);
     else
         put_value(to, c->show, member_at(row, c->path), now_us);
-    if (ftell(to) == 0)
-        fputs(ABSENT, to);
-    fclose(to);
-    return text;
+    putc('\0', to);
 }
 
 static bool says_nothing(const char *cell)
@@ -142,7 +138,8 @@ static int bytes_of(const char *text, int columns)
 
 static void put_blanks(FILE *to, int n)
 {
-    output_to(to, "%*s", n > 0 ? n : 0, "");
+    for (; n > 0; n--)
+        putc(' ', to);
 }
 
 /* ---- Widths */
@@ -290,7 +287,7 @@ static void put_cell(FILE *to, const struct table *t, int column, const char *te
     if (blanks < 0 && t->columns[column].rest)
         output_to(to, "%.*s...", bytes_of(text, t->widths[column] - 3), text);
     else
-        output_to(to, "%s", text);
+        fputs(text, to);
     tone_end(to, tone);
     for (int next = column + 1; next < t->count; next++)
         if (t->shown[next]) { /* no blanks behind the last one */
@@ -301,6 +298,8 @@ static void put_cell(FILE *to, const struct table *t, int column, const char *te
 
 static void put_lines(FILE *to, const struct table *t)
 {
+    bool toned = color_is_on(to); /* asked once: a terminal is asked by a system call */
+
     for (int i = 0; i < t->count && !t->follows; i++)
         if (t->shown[i])
             put_cell(to, t, i, t->columns[i].heading, TONE_PLAIN);
@@ -311,7 +310,7 @@ static void put_lines(FILE *to, const struct table *t)
             const char *cell = cell_at(t, row, i);
 
             if (t->shown[i])
-                put_cell(to, t, i, cell, says_nothing(cell) ? TONE_PLAIN : t->columns[i].tone);
+                put_cell(to, t, i, cell, toned && !says_nothing(cell) ? t->columns[i].tone : TONE_PLAIN);
         }
         fputc('\n', to);
     }
@@ -334,35 +333,52 @@ static int column_count(const struct column *columns)
     return count < COLUMNS_MOST ? count : COLUMNS_MOST;
 }
 
-static bool make_row(const struct table *t, char **cells, const char *name, const json_t *row, int64_t now_us)
+static void make_row(const struct table *t, FILE *to, const char *name, const json_t *row, int64_t now_us)
 {
     for (int i = 0; i < t->count; i++)
-        if (!(cells[i] = make_cell(&t->columns[i], name, row, now_us)))
-            return false;
-    return true;
+        put_made(to, &t->columns[i], name, row, now_us);
 }
 
-static bool make_cells(struct table *t, const json_t *rows, int64_t now_us)
+/* Once all text is there. To ask how long it is behind each cell takes longer. */
+static void find_cells(struct table *t)
 {
-    size_t row = 0;
-    const char *name;
-    json_t *value;
-    bool made = true;
+    static char absent[] = ABSENT;
+    char *at = t->text;
 
-    for (; made && row < json_array_size(rows); row++)
-        made = make_row(t, &t->cells[row * (size_t)t->count], "", json_array_get(rows, row), now_us);
-    json_object_foreach((json_t *)rows, name, value)
-    {
-        made = made && make_row(t, &t->cells[row++ * (size_t)t->count], name, value, now_us);
+    for (size_t i = 0; i < t->rows * (size_t)t->count; i++) {
+        t->cells[i] = *at ? at : absent;
+        at += strlen(at) + 1;
     }
+}
+
+/* false: out of memory. */
+static bool make_cells(struct table *t, const struct table_rows *rows, int64_t now_us)
+{
+    size_t size;
+    FILE *to = open_memstream(&t->text, &size);
+    bool made = to;
+
+    t->rows = rows->count;
+    t->cells = calloc(t->rows * (size_t)t->count + 1, sizeof *t->cells);
+    for (size_t i = 0; made && t->cells && i < t->rows; i++) {
+        const char *name = "";
+        json_t *row = rows->make(rows->of, i, &name);
+
+        made = row;
+        make_row(t, to, name, row, now_us);
+        json_decref(row);
+    }
+    made = made && t->cells && !ferror(to);
+    made = (!to || fclose(to) == 0) && made;
+    if (made)
+        find_cells(t);
     return made;
 }
 
 static void free_cells(struct table *t)
 {
-    for (size_t i = 0; t->cells && i < t->rows * (size_t)t->count; i++)
-        free(t->cells[i]);
     free(t->cells);
+    free(t->text);
 }
 
 /* As the part before it, or by what its own rows need in a line of that width. */
@@ -382,20 +398,13 @@ static void choose_shape(struct table *t, struct table_shape *shape, int width)
     shape->chosen = true;
 }
 
-int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows, int64_t now_us)
-{
-    return table_print_part(cli, to, columns, rows, now_us, &(struct table_shape){.chosen = false});
-}
-
-int table_print_part(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
-                     int64_t now_us, struct table_shape *shape)
+static int print(struct cli *cli, FILE *to, const struct column *columns, const struct table_rows *rows,
+                 int64_t now_us, struct table_shape *shape)
 {
     struct table t = {.columns = columns, .count = column_count(columns)};
     int status = 0;
 
-    t.rows = json_is_object(rows) ? json_object_size(rows) : json_array_size(rows);
-    t.cells = calloc(t.rows * (size_t)t.count + 1, sizeof *t.cells);
-    if (t.cells && make_cells(&t, rows, now_us)) {
+    if (make_cells(&t, rows, now_us)) {
         choose_shape(&t, shape, cli_line_width(to));
         put_lines(to, &t);
     } else {
@@ -403,6 +412,43 @@ int table_print_part(struct cli *cli, FILE *to, const struct column *columns, co
     }
     free_cells(&t);
     return status;
+}
+
+int table_print_rows(struct cli *cli, FILE *to, const struct column *columns, const struct table_rows *rows,
+                     int64_t now_us)
+{
+    return print(cli, to, columns, rows, now_us, &(struct table_shape){.chosen = false});
+}
+
+/* Where a walk through an array or an object is. */
+struct walk {
+    json_t *rows;
+    void *at; /* of an object */
+};
+
+static json_t *next_row(const void *of, size_t i, const char **name)
+{
+    struct walk *walk = (struct walk *)(uintptr_t)of;
+
+    if (json_is_array(walk->rows))
+        return json_incref(json_array_get(walk->rows, i));
+    walk->at = i ? json_object_iter_next(walk->rows, walk->at) : json_object_iter(walk->rows);
+    *name = json_object_iter_key(walk->at);
+    return json_incref(json_object_iter_value(walk->at));
+}
+
+int table_print_part(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
+                     int64_t now_us, struct table_shape *shape)
+{
+    struct walk walk = {.rows = (json_t *)(uintptr_t)rows};
+    size_t count = json_is_object(rows) ? json_object_size(rows) : json_array_size(rows);
+
+    return print(cli, to, columns, &(struct table_rows){count, &walk, next_row}, now_us, shape);
+}
+
+int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows, int64_t now_us)
+{
+    return table_print_part(cli, to, columns, rows, now_us, &(struct table_shape){.chosen = false});
 }
 
 int table_list(struct cli *cli, const struct column *columns, json_t *rows, int64_t now_us, const char *none)
@@ -438,21 +484,26 @@ static void put_sheet_line(FILE *to, const struct column *c, char *text, int wid
     }
 }
 
+static json_t *row_itself(const void *of, size_t i, const char **name)
+{
+    (void)i, (void)name;
+    return json_incref((json_t *)(uintptr_t)of);
+}
+
 int sheet_print(struct cli *cli, FILE *to, const struct column *lines, const json_t *doc, int64_t now_us)
 {
-    struct table t = {.columns = lines, .count = column_count(lines), .rows = 1};
-    char *cells[COLUMNS_MOST] = {NULL};
-    int width = 0, status = make_row(&t, cells, "", doc, now_us) ? 0 : no_memory(cli);
+    struct table t = {.columns = lines, .count = column_count(lines)};
+    const struct table_rows itself = {1, doc, row_itself};
+    int width = 0, status = make_cells(&t, &itself, now_us) ? 0 : no_memory(cli);
 
     for (int i = 0; i < t.count && status == 0; i++) {
-        t.shown[i] = lines[i].drop == 0 || strcmp(cells[i], ABSENT) != 0;
+        t.shown[i] = lines[i].drop == 0 || strcmp(cell_at(&t, 0, i), ABSENT) != 0;
         if (t.shown[i] && columns_of(lines[i].heading) + 1 > width)
             width = columns_of(lines[i].heading) + 1;
     }
-    for (int i = 0; i < t.count; i++) {
+    for (int i = 0; i < t.count; i++)
         if (t.shown[i])
-            put_sheet_line(to, &lines[i], cells[i], width);
-        free(cells[i]);
-    }
+            put_sheet_line(to, &lines[i], cell_at(&t, 0, i), width);
+    free_cells(&t);
     return status;
 }

@@ -20,9 +20,14 @@ bool color_set(const char *when)
     return false;
 }
 
+bool color_is_on(FILE *to)
+{
+    return chosen != NEVER && (chosen == ALWAYS || cli_is_terminal(to));
+}
+
 static bool has_color(FILE *to, enum tone tone)
 {
-    return tone != TONE_PLAIN && chosen != NEVER && (chosen == ALWAYS || cli_is_terminal(to));
+    return tone != TONE_PLAIN && color_is_on(to);
 }
 
 void tone_begin(FILE *to, enum tone tone)

@@ -154,6 +154,17 @@ const char *answer_text(const json_t *object, const char *member)
     return text ? text : "";
 }
 
+/* Of a call that was answered. */
+static int read_reply(struct weir *w, const char *script, const struct redisReply *reply, json_t **answer,
+                      struct error *e)
+{
+    int status = answer_read(reply, script, answer, e);
+
+    if (status == 0)
+        client_counted(w, answer_int(*answer, "partitions"));
+    return status;
+}
+
 int client_ask(struct weir *w, const char *script, struct args *a, json_t **answer)
 {
     struct redisReply *reply = NULL;
@@ -162,10 +173,29 @@ int client_ask(struct weir *w, const char *script, struct args *a, json_t **answ
     *answer = NULL;
     status = client_call(w, a, &reply, NULL);
     if (status == 0)
-        status = answer_read(reply, script, answer, &w->error);
-    if (status == 0)
-        client_counted(w, answer_int(*answer, "partitions"));
+        status = read_reply(w, script, reply, answer, &w->error);
     freeReplyObject(reply);
     args_free(a);
     return status;
+}
+
+bool client_ask_ahead(struct weir *w, struct args *a)
+{
+    struct error e;
+    bool sent = redis_append(w->redis, a, &e) == 0 && redis_flush(w->redis, &e) == 0;
+
+    args_free(a);
+    return sent;
+}
+
+bool client_take_ahead(struct weir *w, const char *script, json_t **answer)
+{
+    struct redisReply *reply;
+    struct error e;
+    bool taken;
+
+    *answer = NULL;
+    taken = redis_result(w->redis, &reply, &e) == 0 && read_reply(w, script, reply, answer, &e) == 0;
+    freeReplyObject(reply);
+    return taken;
 }

@@ -2,29 +2,31 @@
 
 #include "core/script/script.h"
 
-/* Asks for the page behind *page, and puts it there. */
-static int next_page(const struct pages *p, json_t **page)
+/* The call for the page behind that one. */
+static void write_call(const struct pages *p, const json_t *page, struct args *a)
 {
-    const json_t *place = json_object_get(*page, "next");
-    json_t *next;
-    struct args a;
-    int status;
+    const json_t *place = json_object_get(page, "next");
 
-    args_init(&a);
-    script_begin(&a, p->script, p->w->prefix, p->now_us);
+    args_init(a);
+    script_begin(a, p->script, p->w->prefix, p->now_us);
     if (p->ask)
-        p->ask(&a, p->arg);
+        p->ask(a, p->arg);
     for (size_t i = 0; i < json_array_size(place); i++) {
         const json_t *word = json_array_get(place, i);
 
         if (json_is_integer(word))
-            word = json_array_get(json_object_get(*page, "raw"), (size_t)json_integer_value(word));
-        args_add_bytes(&a, json_is_string(word) ? json_string_value(word) : "", json_string_length(word));
+            word = json_array_get(json_object_get(page, "raw"), (size_t)json_integer_value(word));
+        args_add_bytes(a, json_is_string(word) ? json_string_value(word) : "", json_string_length(word));
     }
-    status = client_ask(p->w, p->script, &a, &next);
-    json_decref(*page);
-    *page = next;
-    return status;
+}
+
+/* Asks for the page behind that one. */
+static int ask_behind(const struct pages *p, const json_t *page, json_t **next)
+{
+    struct args a;
+
+    write_call(p, page, &a);
+    return client_ask(p->w, p->script, &a, next);
 }
 
 static bool has_more(const json_t *page)
@@ -32,16 +34,33 @@ static bool has_more(const json_t *page)
     return json_array_size(json_object_get(page, "next")) > 0;
 }
 
+static bool ask_ahead(const struct pages *p, const json_t *page)
+{
+    struct args a;
+
+    if (!p->ahead || !has_more(page))
+        return false;
+    write_call(p, page, &a);
+    return client_ask_ahead(p->w, &a);
+}
+
 static int walk_here(const struct pages *p, const json_t *place)
 {
-    json_t *page = place ? json_pack("{s:O}", "next", place) : NULL;
+    json_t *page = place ? json_pack("{s:O}", "next", place) : NULL, *left;
+    bool asked = false;
     int status;
 
     do {
-        status = next_page(p, &page);
+        json_t *before = page;
+
+        status = asked && client_take_ahead(p->w, p->script, &page) ? 0 : ask_behind(p, before, &page);
+        asked = status == 0 && ask_ahead(p, page);
+        json_decref(before);
         if (status == 0)
             status = p->take(page, p->arg);
     } while (status == 0 && has_more(page));
+    if (asked && client_take_ahead(p->w, p->script, &left))
+        json_decref(left);
     json_decref(page);
     return status;
 }
@@ -77,9 +96,13 @@ static int fill(const struct pages *p, struct strand *s, int at)
     int status = 0;
 
     while (status == 0 && !row_of(p, s) && (!s->page || has_more(s->page))) {
+        json_t *before = s->page;
+
         status = client_at(p->w, at);
         if (status == 0)
-            status = next_page(p, &s->page);
+            status = ask_behind(p, before, &s->page);
+        if (s->page != before)
+            json_decref(before);
         s->next = 0;
     }
     return status;

@@ -285,7 +285,8 @@ static int ask(struct weir *w, int64_t now_us, const char *name, bool here, stru
                                 .arg = &walk,
                                 .ask = ask_page,
                                 .take = take_page,
-                                .here = here};
+                                .here = here,
+                                .ahead = true};
     int status;
 
     *out = (struct limits){0};
