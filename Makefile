@@ -103,6 +103,10 @@ $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/prin
 $(BUILD)/tests/test_page: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)) $(BUILD)/gen/assets.o \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
+
+# weir status as text.
+$(BUILD)/tests/test_status: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+
 # What Prometheus reads, likewise.
 $(BUILD)/tests/test_metrics: $(BUILD)/serve/metrics.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 

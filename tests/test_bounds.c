@@ -940,26 +940,18 @@ static void test_a_worker_that_leaves_gives_back_bit_by_bit(void **state)
 
 /* ---- Looking at 10,000 types and limits, 1,000 queues */
 
-/* The longest page of a script that looks, walked to its end with the words before the place. */
-static int64_t longest_page_us(const char *script, const char *word)
+/* The longest page of a script that is walked to its end. */
+static int64_t longest_page_us(const char *script, const char *const *words, size_t count)
 {
-    const char *words[20] = {word};
-    int64_t longest_us = 0, before_us, us;
-    json_t *place = NULL;
+    int64_t longest_us = 0, before_us = script_us(), now_us;
+    int rc = turns_ask(script, words, count);
 
     do {
-        size_t count = word != NULL;
-
-        for (size_t i = 0; i < json_array_size(place); i++)
-            words[count++] = json_string_value(json_array_get(place, i));
-        before_us = script_us();
-        must(turns_ask(script, words, count));
-        us = script_us() - before_us;
-        longest_us = us > longest_us ? us : longest_us;
-        json_decref(place);
-        place = json_incref(json_object_get(turns.answer, "next"));
-    } while (json_array_size(place) > 0);
-    json_decref(place);
+        must(rc);
+        now_us = script_us();
+        longest_us = now_us - before_us > longest_us ? now_us - before_us : longest_us;
+        before_us = now_us;
+    } while (turns_ask_more(script, words, count, &rc));
     return longest_us;
 }
 
@@ -981,7 +973,7 @@ static int64_t drained_us(struct names queues, struct names types)
 
 static void test_whatever_there_is_each_look_is_short(void **state)
 {
-    static const char *const set[] = {"t7", "gcra:9/1000000/9", "0", "set", "me"};
+    static const char *const set[] = {"t7", "gcra:9/1000000/9", "0", "set", "me"}, *const all[] = {""};
     struct timing timing[] = {{"page of status", 0},
                               {"page of rate_list", 0},
                               {"page of queue_list", 0},
@@ -1002,18 +994,90 @@ static void test_whatever_there_is_each_look_is_short(void **state)
           "  redis.call('ZADD', P .. 'held:q' .. i % 9, 1, 't' .. 9 * i)\n"
           "end\n");
     for (int try = 0; try < TRIES; try++) {
-        int64_t before_us;
-
-        took(&timing[0], longest_page_us("status", NULL));
-        took(&timing[1], longest_page_us("rate_list", ""));
-        took(&timing[2], longest_page_us("queue_list", NULL));
+        took(&timing[0], longest_page_us("status", NULL, 0));
+        took(&timing[1], longest_page_us("rate_list", all, COUNT(all)));
+        took(&timing[2], longest_page_us("queue_list", NULL, 0));
         took(&timing[3], drained_us(many_queues(64), many_types(100)));
-        before_us = script_us();
-        must(turns_ask("rate_set", set, COUNT(set)));
-        took(&timing[4], script_us() - before_us);
+        took(&timing[4], longest_page_us("rate_set", set, COUNT(set)));
     }
     for (size_t i = 0; i < COUNT(timing); i++)
         expect_short(&timing[i]);
+}
+
+/* ---- What a scan finds at once: all of a hash or a set that is small enough to be packed, whatever was asked for */
+
+/* Of pages: commands that the script ran, and what there is of each. */
+struct page {
+    int64_t commands;
+    size_t types, limits, workers;
+};
+
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Adds the page that was asked for to all, and to the most of each that one page had. */
+static void note_page(int64_t commands, struct page *all, struct page *most)
+{
+    size_t types = (size_t)answer_int_at(json_object_get(turns.answer, "types"), 1);
+    size_t limits = json_array_size(json_object_get(turns.answer, "limits"));
+    size_t workers = json_object_size(json_object_get(turns.answer, "workers"));
+
+    all->types += types;
+    all->limits += limits;
+    all->workers += workers;
+    most->commands = commands > most->commands ? commands : most->commands;
+    most->types = larger(most->types, types);
+    most->limits = larger(most->limits, limits);
+    most->workers = larger(most->workers, workers);
+}
+
+/* Walks to the end; returns what there was in all, and the most of each that one page had. */
+static struct page walk_pages(const char *script, const char *const *words, size_t count, struct page *most)
+{
+    struct page all = {0};
+    int64_t before = count_commands(), now;
+    int rc = turns_ask(script, words, count);
+
+    *most = (struct page){0};
+    do {
+        must(rc);
+        now = count_commands();
+        note_page(now - before, &all, most);
+        before = now;
+    } while (turns_ask_more(script, words, count, &rc));
+    return all;
+}
+
+static void test_what_a_scan_finds_at_once_is_taken_bit_by_bit(void **state)
+{
+    struct page all, most;
+
+    (void)state;
+    build("local many = {}\n"
+          "for i = 1, 40 do many[2 * i - 1], many[2 * i] = 'counter' .. i, '1' end\n"
+          "for i = 1, 500 do\n"
+          "  redis.call('HSET', P .. 'types', 't' .. i, 'use=all')\n"
+          "  redis.call('HSET', P .. 'stats:t' .. i, 'enqueued', 9, 'parked', 4, unpack(many))\n"
+          "  redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:1/1000/1 gcra:2/1000/1 gcra:3/1000/1')\n"
+          "end\n"
+          "local said = '{\"types\":[\"' .. string.rep('x', 60000) .. '\"]}'\n"
+          "for i = 1, 100 do\n"
+          "  redis.call('ZADD', P .. 'workers', 1, 'w' .. i)\n"
+          "  redis.call('HSET', P .. 'active:w' .. i, '@', said)\n"
+          "end\n"
+          "for i = 1, 4 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n");
+    all = walk_pages("status", NULL, 0, &most);
+    assert_int_equal(all.types, 500);
+    assert_int_equal(all.workers, 100);
+    assert_in_range(most.commands, 1, 700);
+    assert_in_range(most.types, 1, 250);
+    assert_in_range(most.workers, 1, 20);
+    all = walk_pages("rate_list", (const char *const[]){"*"}, 1, &most);
+    assert_int_equal(all.limits, 500);
+    assert_in_range(most.commands, 1, 700);
+    assert_in_range(most.limits, 1, 250);
 }
 
 int main(void)
@@ -1046,6 +1110,7 @@ int main(void)
         cmocka_unit_test_setup(test_leases_that_a_key_keeps_hold_up_no_others, scene_begin),
         cmocka_unit_test_setup(test_a_worker_that_leaves_gives_back_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_whatever_there_is_each_look_is_short, scene_begin),
+        cmocka_unit_test_setup(test_what_a_scan_finds_at_once_is_taken_bit_by_bit, scene_begin),
     };
 
     return cmocka_run_group_tests(tests, turns_start, turns_stop);

@@ -164,7 +164,8 @@ static void test_a_queue_is_paused_before_its_first_job(void **state)
     must_end("queue pause default", 0,
              "nothing of it starts until weir queue resume default; it has had no job yet\n");
     must_end("queue list --json", 0, "{\"name\":\"default\",\"waiting\":0,\"parked\":0,\"paused_since\":1");
-    must_end("status --json", 0, "\"queues\":{\"default\":{\"waiting\":0,\"paused_since\":1");
+    must_end("status --json", 0,
+             "\"queues\":{\"default\":{\"waiting\":0,\"oldest_at\":null,\"paused_since\":1");
     must_end("queue purge default", 0, "0 waiting jobs and 0 parked jobs");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 0);

@@ -71,18 +71,21 @@ static struct redisReply *call(struct args *a)
     return reply;
 }
 
-static void adopt(const struct side *s)
+static void adopt(const struct side *s, int executors)
 {
-    struct adopt_call adoption = {
-        .worker = "w",
-        .old_worker = "",
-        .group = "g",
-        .lease_us = LEASE_US,
-        .info = "{\"lease\":600.0,\"host\":\"h\",\"pid\":7,\"executors\":100,\"types\":[" TYPES
-                "],\"queues\":[\"default\",\"mail\"]}",
-        .birth = "",
-        .queues = {queues, COUNT(queues)}};
+    char info[256];
+    struct adopt_call adoption = {.worker = "w",
+                                  .old_worker = "",
+                                  .group = "g",
+                                  .lease_us = LEASE_US,
+                                  .info = info,
+                                  .birth = "",
+                                  .queues = {queues, COUNT(queues)}};
 
+    snprintf(info, sizeof info,
+             "{\"lease\":600.0,\"host\":\"h\",\"pid\":7,\"executors\":%d,\"queues\":[\"default\",\"mail\"],"
+             "\"types\":[" TYPES "]}",
+             executors);
     for (int p = 0; p < s->parts; p++) {
         struct args a;
 
@@ -293,7 +296,7 @@ static void come_in(struct weir *w)
 static void run_some(struct side *s)
 {
     now_us = clock_wall_us();
-    adopt(s);
+    adopt(s, 100);
     claim(s);
     settle(s, "a", "a0", SETTLE_DEAD, 0, "no such customer"); /* not in the order of their partitions */
     now_us++;
@@ -953,6 +956,30 @@ static void test_a_worker_is_one(void **state)
     }
 }
 
+/* An executor that is busy in one partition is free in none: each answer says what a job of another partition waits for. */
+static void test_executors_that_are_busy_elsewhere(void **state)
+{
+    static const char *const lines[] = {"status", "why d0", "report"};
+    struct side sides[] = {{"busy1", 1, 0}, {"busy4", PARTS, 0}};
+
+    (void)state;
+    assert_int_not_equal(home_of(&sides[1], "a"), home_of(&sides[1], "d"));
+    for (int i = 0; i < COUNT(sides); i++) {
+        now_us = clock_wall_us();
+        divide(&sides[i]);
+        adopt(&sides[i], 2);
+        must(&sides[i], "enqueue a --id a0");
+        must(&sides[i], "enqueue a --id a1");
+        claim(&sides[i]);
+        must(&sides[i], "enqueue d --id d0");
+        for (int k = 0; k < COUNT(lines); k++) {
+            weir(&sides[i], lines[k]);
+            if (!strstr(said.out, "a free executor: all 2 are busy"))
+                fail_msg("%s: weir %s: %s%s", sides[i].ns, lines[k], said.out, said.err);
+        }
+    }
+}
+
 /* The bounds of dead jobs hold for each partition. */
 static void test_bounds_of_dead_jobs(void **state)
 {
@@ -995,6 +1022,7 @@ int main(void)
         TEST(rights),
         TEST(rights_to_one_partition),
         TEST(bounds_of_dead_jobs),
+        cmocka_unit_test(test_executors_that_are_busy_elsewhere),
         cmocka_unit_test(test_a_worker_is_one),
     };
 

@@ -98,7 +98,7 @@ static void test_list_and_pause(void **state)
     json_decref(doc);
     must_say("queue list", "paused since");
     must_say("status", "paused since\n");
-    must_say("status --json", "\"other\":{\"waiting\":1,\"paused_since\":1");
+    must_say("status --json", "\"other\":{\"waiting\":1,\"oldest_at\":1");
     must_say("why d", "; weir queue resume other\n");
     must_say("queue resume other --json", "\"paused\":false");
     must_say("queue resume other", "queue other was not paused\n");

@@ -11,6 +11,7 @@
 
 #include "core/client/partition.h"
 #include "core/clock.h"
+#include "queue/inspect/status.h"
 #include "tests/several.h"
 
 #define PARTITIONS 4
@@ -290,6 +291,17 @@ static void strays_are_carried(void **state)
     stage_close(&s);
 }
 
+static int64_t moving(struct stage *s)
+{
+    struct status status;
+    int64_t jobs;
+
+    assert_int_equal(status_read(s->client, &status), 0);
+    jobs = status.moving;
+    status_free(&status);
+    return jobs;
+}
+
 /* What another worker has sent away, and not carried any more, is carried when the next one begins. */
 static void what_was_left_on_the_way_is_carried(void **state)
 {
@@ -300,8 +312,10 @@ static void what_was_left_on_the_way_is_carried(void **state)
     branch("left", &s);
     server_number(&s.server, "RPUSH", key_at(&s, 0, "away:3"),
                   "1700000000000000 default a\n{\"id\":\"j1\",\"type\":\"a\"}", NULL);
+    assert_int_equal(moving(&s), 1);
     worker = stage_actor(&s, "worker", TYPES, "executors=4", "lease=200", NULL);
     await(effects(&s) == 1);
+    await(moving(&s) == 0);
     assert_int_equal(stage_end(worker), 0);
     stage_close(&s);
 }

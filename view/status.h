@@ -4,14 +4,22 @@
 
 #include "queue/inspect/status.h"
 #include "view/document.h"
+#include "view/type.h"
 
 /* One of each. NULL: out of memory. */
 json_t *queue_document(const struct queue_status *queue);
-json_t *type_document(const struct type_status *type);
+/* All but the types: there may be tens of thousands, each a type_document(). */
 json_t *status_document(const struct status *status);
+/* All, for view_write alone: types_text(). */
+json_t *status_text(const struct status *status);
 /* *doc is the caller's, NULL after a failure, which w->error says; as all view_...() do. */
 WEIR_CHECKED int view_status(struct weir *w, json_t **doc);
 /* One type, with its name. WEIR_ENOTFOUND: nothing is known of it. */
 WEIR_CHECKED int view_type(struct weir *w, const char *name, json_t **doc);
+
+/* Starts a second of a type by the rule that is in its way now, else by its strictest; 0: none. */
+double type_rate(const struct type_status *t);
+/* Does something of it wait that no worker takes? */
+bool type_is_unserved(const struct type_status *t);
 
 #endif

@@ -28,6 +28,7 @@ const struct member waits_members[] = {
     MEMBER("rule", WORD, .optional = true),
     MEMBER("count", NUMBER, .optional = true),
     MEMBER("period", SPAN, .optional = true),
+    MEMBER("by", WORD, .optional = true),
     MEMBER("until", TIME, .optional = true),
     MEMBER("never", FLAG, .optional = true),
     MEMBER("paused_until", TIME, .optional = true),
@@ -70,7 +71,7 @@ static void put_rate(FILE *to, const json_t *gate)
 
 static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
 {
-    const json_t *until = json_object_get(gate, "until");
+    const json_t *until = json_object_get(gate, "until"), *by = json_object_get(gate, "by");
     bool rule = json_is_string(json_object_get(gate, "rule")),
          paused = json_is_number(json_object_get(gate, "paused_until")) &&
                   json_us(json_object_get(gate, "paused_until")) > now_us;
@@ -86,6 +87,8 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
         output_to(to, ", which can never hold what it costs");
     else if (json_is_number(until))
         output_to(to, ", until %s", format_clock(now_us, json_us(until), clock));
+    else if (by)
+        output_to(to, " for each %s", json_string_value(by));
     else
         output_to(to, rule ? ", until a job ends"
                            : ", whose rules cannot be read; set it again with weir rate set");

@@ -8,10 +8,12 @@
 #include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "cli/print/terminal.h"
+#include "view/paused_keys.h"
 #include "view/status.h"
 #include "view/waits.h"
 
 #define MOMENT_US 1000000
+#define PAUSED_SHOWN 5 /* keys */
 
 static int run_status(struct cli *cli, int argc, char **argv);
 
@@ -40,6 +42,7 @@ static const struct column type_columns[] = {
     COLUMN("done", "done", .show = SHOW_COUNT, .drop = 4),
     COLUMN("retried", "retried", .show = SHOW_COUNT, .drop = 9),
     COLUMN("dead", "dead", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("oldest", "oldest_at", .show = SHOW_TIME, .drop = 6),
     COLUMN("rate", "rule", .drop = 2),
     COLUMN("now", "rate_now", .show = SHOW_RATE, .drop = 6),
     {.heading = "ends", .put = put_end, .show = SHOW_WHEN},
@@ -49,6 +52,7 @@ static const struct column type_columns[] = {
 static const struct column queue_columns[] = {
     COLUMN("queue", ""),
     COLUMN("waiting", "waiting", .show = SHOW_COUNT),
+    COLUMN("oldest", "oldest_at", .show = SHOW_TIME, .drop = 1),
     COLUMN("paused since", "paused_since", .show = SHOW_WHEN, .tone = TONE_WARNING),
     {.heading = NULL},
 };
@@ -63,21 +67,19 @@ static const struct column worker_columns[] = {
 };
 
 /* What does not flow: it waits for somebody, or for longer than a moment. */
-static void print_waits(const json_t *types, int64_t now_us)
+static void print_waits(const struct status *s)
 {
-    const char *name;
-    json_t *type;
+    for (size_t i = 0; i < s->type_count; i++) {
+        const struct type_status *type = &s->types[i];
+        json_t *waits_for = type->waits_for ? document_make(type->waits_for, waits_members) : NULL;
+        const json_t *until = json_object_get(waits_for, "until");
 
-    json_object_foreach((json_t *)types, name, type)
-    {
-        const json_t *waits_for = json_object_get(type, "waits_for"),
-                     *until = json_object_get(waits_for, "until");
-
-        if (!json_is_object(waits_for) || (json_is_number(until) && json_us(until) < now_us + MOMENT_US))
-            continue;
-        output("%s: waits for ", name);
-        waits_put(stdout, waits_for, now_us);
-        output("\n");
+        if (waits_for && !(json_is_number(until) && json_us(until) < s->now_us + MOMENT_US)) {
+            output("%s: waits for ", type->name);
+            waits_put(stdout, waits_for, s->now_us);
+            output("\n");
+        }
+        json_decref(waits_for);
     }
 }
 
@@ -88,6 +90,24 @@ static void print_keyless(const struct status *s)
             keyless_print(stdout, s->types[i].name, &s->types[i].keyless);
 }
 
+/* The first of them. */
+static void print_paused_keys(const json_t *doc, int64_t now_us)
+{
+    const json_t *rows = json_object_get(doc, "paused_keys");
+    int64_t more = answer_int(doc, "paused_key_count"), shown = 0;
+    char keys[PHRASE_SIZE], text[384];
+
+    for (; shown < PAUSED_SHOWN && shown < (int64_t)json_array_size(rows); shown++) {
+        const json_t *row = json_array_get(rows, (size_t)shown);
+
+        paused_key_text(row, now_us, text, sizeof text);
+        output("%s: %s\n", answer_text(row, "limit_name"), text);
+    }
+    if (more > shown)
+        output("%s more %s paused; weir rate keys NAME\n", counted(more - shown, "key", keys),
+               more - shown == 1 ? "is" : "are");
+}
+
 static void print_ended(const struct status *s)
 {
     char jobs[PHRASE_SIZE], bytes[32];
@@ -95,11 +115,21 @@ static void print_ended(const struct status *s)
 
     for (size_t i = 0; i < s->type_count; i++)
         cancelled += s->types[i].cancelled;
+    if (s->moving > 0)
+        output("\n%s on the way to another partition\n", counted(s->moving, "job", jobs));
     if (s->dead > 0)
         output("\n%s, %s\n", counted(s->dead, "dead job", jobs),
                s->dead_bytes < 0 ? "bytes not counted yet" : sized(s->dead_bytes, bytes));
     if (cancelled > 0)
         output("\n%s cancelled\n", counted(cancelled, "job", jobs));
+}
+
+static json_t *type_row(const void *of, size_t i, const char **name)
+{
+    const struct type_status *type = &((const struct status *)of)->types[i];
+
+    *name = type->name;
+    return type_document(type);
 }
 
 static int print_status(struct cli *cli, const struct status *s, const json_t *doc)
@@ -110,9 +140,11 @@ static int print_status(struct cli *cli, const struct status *s, const json_t *d
     if (s->type_count == 0)
         output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
-        rc = table_print(cli, stdout, type_columns, json_object_get(doc, "types"), s->now_us);
+        rc = table_print_rows(cli, stdout, type_columns, &(struct table_rows){s->type_count, s, type_row},
+                              s->now_us);
     if (s->worker_count > 0) /* else that is what all wait for */
-        print_waits(json_object_get(doc, "types"), s->now_us);
+        print_waits(s);
+    print_paused_keys(doc, s->now_us);
     print_keyless(s);
     if (rc == 0 && s->queue_count > 0) {
         output("\n");
@@ -127,7 +159,7 @@ static int print_status(struct cli *cli, const struct status *s, const json_t *d
 
 static int print_document(struct cli *cli, const struct status *s)
 {
-    json_t *doc = status_document(s);
+    json_t *doc = cli->json ? status_text(s) : status_document(s);
     int rc;
 
     if (cli->json || !doc)

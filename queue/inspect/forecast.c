@@ -40,6 +40,13 @@ struct line {
     int64_t from_us; /* no start before: now, or the end of a pause */
 };
 
+/* The gates are left as they are: they are large, and most lines have one or two. */
+static void line_begin(struct line *line, int64_t from_us)
+{
+    line->count = 0;
+    line->from_us = from_us;
+}
+
 static void line_free(struct line *line)
 {
     for (size_t i = 0; i < line->count; i++)
@@ -137,7 +144,7 @@ static unsigned doubt_of_workers(const struct limit_type *type)
 
     if (!type->learned)
         return type->held ? LATER_NO_WORKER : 0;
-    return (type->in_pause ? LATER_QUEUE_PAUSED : 0u) | (type->held || !type->served ? LATER_NO_WORKER : 0u) |
+    return (type->in_pause ? LATER_QUEUE_PAUSED : 0u) | (type->served ? 0u : LATER_NO_WORKER) |
            (enough ? 0u : LATER_EXECUTORS);
 }
 
@@ -168,10 +175,11 @@ static int line_make(struct line *line, const struct limits *limits, const struc
 int forecast_type(const struct limits *limits, const struct limit_type *type, const struct limit *instead,
                   struct forecast *out, struct error *e)
 {
-    struct line line = {.from_us = limits->now_us};
+    struct line line;
     int64_t jobs = type->waiting + type->parked;
     int status;
 
+    line_begin(&line, limits->now_us);
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_make(&line, limits, type, instead, out);
     if (status == 0 && jobs > 0 && line.count == 0 && out->because)
@@ -247,6 +255,12 @@ struct view {
     int64_t from_us; /* no start before: now, the end of a pause or of a hold */
 };
 
+static void view_begin(struct view *view, int64_t from_us)
+{
+    view->count = 0;
+    view->from_us = from_us;
+}
+
 static void view_add(struct view *view, const struct limit *limit)
 {
     int64_t from_us = limit_looked_at(limit);
@@ -267,8 +281,9 @@ static int64_t view_start(const struct view *view, int64_t cost)
 
 int64_t limit_next_start(const struct limit *limit)
 {
-    struct view view = {.from_us = limit->now_us};
+    struct view view;
 
+    view_begin(&view, limit->now_us);
     view_add(&view, limit);
     return view_start(&view, 1);
 }
@@ -276,8 +291,9 @@ int64_t limit_next_start(const struct limit *limit)
 /* The same of a type, by all of its limits. */
 static int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
 {
-    struct view view = {.from_us = limits->now_us};
+    struct view view;
 
+    view_begin(&view, limits->now_us);
     for (size_t i = 0; i < type->limit_count; i++) {
         const struct limit *limit = limits_find(limits, type->limits[i]);
 

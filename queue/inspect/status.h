@@ -11,12 +11,18 @@
 struct queue_status {
     char name[129];
     int64_t waiting;
+    int64_t oldest_us; /* when its first job was enqueued; 0: unknown, or there is none */
     int64_t paused_us; /* since when; 0: it is not; -1: it is, and nobody knows since when */
 };
 
 struct type_status {
     char name[129];
     int64_t waiting, parked, held, aside, running, scheduled, done, retried, dead, cancelled; /* jobs */
+    int64_t cost;      /* of a job that does not name its own */
+    char *use;         /* limits that hold it besides the one of its own name, "," between; NULL: none */
+    int64_t oldest_us; /* when the first of its waiting jobs that were looked at was enqueued; 0: unknown */
+    int64_t reaped;    /* leases taken back from workers that were silent */
+    int64_t stale;     /* ends of jobs whose lease was gone by then */
     struct keyless keyless;
     bool limited;
     bool own_costs; /* jobs of it name what they cost */
@@ -30,9 +36,8 @@ struct type_status {
     double rate_now;           /* starts a second, over the last second or two */
     int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */
-    struct json_t
-        *waits_for;   /* queue/inspect/waits.h, or {"type"}: no worker takes it; NULL: nothing, none waits */
-    unsigned because; /* what may make it later: enum forecast_because; 0: it is exact */
+    struct json_t *waits_for;  /* queue/inspect/waits.h; NULL: nothing, none waits */
+    unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
 };
 
 struct worker_status {
@@ -47,23 +52,37 @@ struct worker_status {
 
 struct status {
     int64_t now_us, dead, later;
+    int64_t
+        moving; /* jobs on their way to another partition, about: they are in no queue, and count for no type */
     int64_t dead_bytes; /* -1: not all counted yet */
+    int64_t
+        claimed_us; /* the last claim that leased something or took the duty, of the partitions the earliest; 0: never */
     struct queue_status *queues;
     struct type_status *types;
     struct worker_status *workers;
     size_t queue_count, type_count, worker_count;
+    struct json_t
+        *paused_keys; /* of limits, the first of them, as queue/state/key_pauses.lua has their rows; NULL */
+    int64_t paused_key_count; /* all */
+};
+
+/* The limits of each partition. */
+struct all_limits {
+    struct limits *at;
+    int count;
 };
 
 /* Asks Redis, all partitions. A process that works on several of them is one worker. status_free frees what *status holds, also after a failure. Sorted by name. */
 WEIR_CHECKED int status_read(struct weir *w, struct status *status);
+/* The same with the limits that it was made of, as status_limits has them; all_limits_free frees what *limits holds, also after a failure. */
+WEIR_CHECKED int status_read_with_limits(struct weir *w, struct status *status, struct all_limits *limits);
+void all_limits_free(struct all_limits *limits);
 void status_free(struct status *status);
 /* The same of workers alone: nothing else of *status is filled but now_us. */
 WEIR_CHECKED int status_workers(struct weir *w, struct status *status);
 /* All limits of the partition that calls go to, with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
  * now_us < 0: Redis's time. Freed with limits_free, also after a failure. */
 WEIR_CHECKED int status_limits(struct weir *w, int64_t now_us, struct limits *limits);
-/* Of two times since when a queue is paused, as queue_status has them: the earlier one, known ones before others. */
-int64_t paused_earlier(int64_t a_us, int64_t b_us);
 /* The row of a type, or NULL. */
 const struct type_status *status_type(const struct status *status, const char *name);
 

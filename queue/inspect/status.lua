@@ -1,63 +1,83 @@
 -- status: what there is, in numbers, a page a call; touches nothing.
 --
 -- KEYS[1] prefix
--- ARGV: now [, what is walked, cursor: the place where the last call ended, bytes of jobs that may still be read
---       [, queue, rank: of held types, ...]]
+-- ARGV: now [, what is walked, cursor: the place where the last call ended, bytes of jobs that may still be read, how many values a scan has
+--       found that were not taken, these, ... [, queue, rank: of held types, ...]]
 -- role: viewer
--- reply: JSON: {"now": "us", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n,
+-- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see past); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n, "moving": n (about, to other partitions),
 --        "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
 --        "unread": {queue that is paused: true, as jobs stand there that were not looked at},
 --        "asleep": {queue: gates at which lanes sleep}, "held": {type: true, ...},
+--        "oldest": {queue: when its first job was enqueued, in 10 ms}, "first": {type: the same of its jobs that were looked at},
 --        "seen": {type: {queue where jobs of it are among the first: true, where one of these names its cost}},
---        "types": {type: {"stats": {counter: text}, "parked": n, "cost": n, "own_costs": claims noted that jobs name it,
---                  "use": [limit, ...], "in_pause": lanes of it may stand in a queue that is paused, "keyless": as rates.keyless tells it}},
---        "workers": {id: {"info": place in raw, "until": "us", "running": n, "order": as orders has it}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
---        raw: what workers say of themselves. Times are text: JSON numbers here keep 14 digits. What is 0, false or empty is left out.
+--        "types": [from, n]: the rows of n types stand in raw from there on,
+--        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
+--        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
+--        raw: what workers say of themselves, and rows: "counter value counter value ... \n type", and where there is more to say " parked flags cost
+--        use keyless": flags of - none, o claims noted that jobs name their cost, p lanes of it may stand in a queue that is paused; use: limits
+--        with "," between, or -; keyless: "jobs of limit path" as rates.keyless tells it, or nothing. Words have a blank between
+--        Times are text: JSON numbers here keep 14 digits. What is 0, false or empty is left out.
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: dead_bytes lane orders paused rates slices types
+-- uses: away budget dead_bytes key_pauses lane oldest orders past paused rates sign slices types
 
 local LOOKED_AT = 100    -- jobs of each queue, as far as slices.BYTES go for all queues
 local PAGE_BYTES = 65536 -- of these in one call
 local PAUSED_MOST = 20   -- paused queues whose lanes are looked at for each type that has any; more: it may be in one
+local PAUSED_KEYS = 50   -- named; the others are counted
 local HELD_MOST = 1000   -- held types named by one call, about
 
-local COUNTS = {halted = '100', queues = '50', types = '150', workers = '4'} -- asked of a scan, which may find some more
-local COSTS = {halted = 2, queues = 4, types = 0.5, workers = 10} -- of each name or value that a scan finds, about 8 us
-local ROOM = 150 -- a call ends when its rows have cost as much: some 2 ms, so that a few of each need no second one
+local COUNTS = {halted = '100', queues = '50', types = '250', workers = '10'} -- asked of a scan, which may find some more
+local VALUES = {halted = 2, queues = 1, types = 2, workers = 2} -- of a scan that are one thing
+
+local halted -- in this call: the paused queues in which lanes may stand, see halted_queues; nil: not asked yet
 
 -- ---- Queues
 
 -- Looks at the first jobs of a queue; returns whether there are more behind them.
-local function look(queue, length, seen, load)
-    local entries = length > 0 and slices.read('LRANGE', P .. 'queue:' .. queue, 0, LOOKED_AT, load) or {}
+local function look(reply, queue, length, load)
+    local seen, entries = reply.seen, length > 0 and slices.read('LRANGE', P .. 'queue:' .. queue, 0, LOOKED_AT, load) or {}
+    if length > 0 and not entries[1] then entries[1] = oldest.first_of('queue:' .. queue) end
+    if entries[1] then reply.oldest[queue] = oldest.said_by(sign.read(entries[1])) end
     for _, entry in ipairs(entries) do
         local name = match(entry, '"type"%s*:%s*"([%w_.-]+)"')
         if name then
             seen[name] = seen[name] or {}
+            if seen[name][queue] == nil then oldest.note(reply.first, name, oldest.said_by(sign.read(entry))) end
             seen[name][queue] = seen[name][queue] or find(entry, '"cost"', 1, true) ~= nil
         end
     end
     return #entries < length
 end
 
--- Names the types that are held in a queue, from a rank on. What is left is for the next call.
+-- Names the types that are held in a queue, from a rank on; returns them. What is left is for the next call.
 local function name_held(reply, queue, rank, place)
     local most = max(0, HELD_MOST - reply.named)
     local names = call('ZRANGE', P .. 'held:' .. queue, us(rank), us(rank + most))
     for i = 1, min(#names, most) do reply.held[names[i]] = true end
     reply.named = reply.named + #names
+    budget.spend(#names / 10)
     if #names > most then place[#place + 1], place[#place + 2] = queue, us(rank + most) end
+    return names
+end
+
+-- What waits in lanes of a queue.
+local function note_lanes(reply, queue, place)
+    local asleep = call('ZCARD', P .. 'sleep:' .. queue)
+    budget.spend(20)
+    if asleep > 0 then reply.asleep[queue] = asleep end
+    oldest.note_queue(reply.first, queue, name_held(reply, queue, 0, place))
 end
 
 local function queue_row(reply, queue, load, place)
-    local length, asleep, since = call('LLEN', P .. 'queue:' .. queue), call('ZCARD', P .. 'sleep:' .. queue), paused.since(queue)
-    local more = look(queue, length, reply.seen, load)
+    local length, since = call('LLEN', P .. 'queue:' .. queue), reply.any_paused and paused.since(queue) or ''
+    local before = load.n
+    local more = look(reply, queue, length, load)
+    budget.spend(4 + load.n - before)
     reply.queues[queue] = length
-    if asleep > 0 then reply.asleep[queue] = asleep end
     if since ~= '' then reply.paused[queue], reply.unread[queue] = since, more or nil end
-    name_held(reply, queue, 0, place)
+    if call('EXISTS', P .. 'sleep:' .. queue, P .. 'held:' .. queue, P .. 'wake:' .. queue) > 0 then note_lanes(reply, queue, place) end
 end
 
 -- ---- Types
@@ -73,28 +93,55 @@ local function halted_queues()
     return queues
 end
 
-local function in_pause(name, queues)
+local function in_pause(name)
+    halted = halted or halted_queues()
+    local queues = halted
     if queues == true or #queues == 0 then return queues == true end
     local rings = {}
     for i, queue in ipairs(queues) do rings[i] = P .. 'ring:' .. queue .. '/' .. name end
+    budget.spend(1 + #rings / 4)
     return call('EXISTS', unpack(rings)) > 0
 end
 
-local function stats_of(name)
-    local list, stats = call('HGETALL', P .. 'stats:' .. name), {}
-    for i = 1, #list, 2 do stats[list[i]] = list[i + 1] end
-    return stats
+-- Of a type's counters, fields and values in turn, those that a script needs: jobs in its lanes, and whether some had no key.
+local function read_counters(list)
+    local parked, returned, served, keyless
+    for i = 1, #list, 2 do
+        local field = list[i]
+        if field == 'parked' then
+            parked = list[i + 1]
+        elseif field == 'returned' then
+            returned = list[i + 1]
+        elseif field == 'served' then
+            served = list[i + 1]
+        elseif field == 'keyless' then
+            keyless = true
+        end
+    end
+    return (parked or returned) and lane.parked_by(parked, returned, served) or 0, keyless
 end
 
-local function type_row(name, text, halted)
-    local stats = stats_of(name)
-    local row, parked = {stats = stats}, lane.parked_by(stats.parked, stats.returned, stats.served)
-    if parked > 0 then row.parked, row.in_pause = parked, in_pause(name, halted) or nil end
-    if stats.keyless then row.keyless = rates.keyless(name) end
-    if text == '' then return row end
-    local t = types.parse(name, text)
-    row.cost, row.own_costs, row.use = t.cost ~= 1 and t.cost or nil, t.own_costs, t.use[1] and t.use
-    return row
+local function keyless_words(name)
+    local keyless = rates.keyless(name)
+    return keyless and concat({us(keyless.jobs), us(keyless.of), keyless.limit, keyless.path}, ' ') or ''
+end
+
+-- A row is a text made of the counters as they stand there: tables and JSON would take most of the time of a call.
+local function type_row(reply, name, text)
+    local list = call('HGETALL', P .. 'stats:' .. name)
+    local n, parked, keyless = #list, read_counters(list)
+    list[n + 1], list[n + 2] = '\n', name
+    budget.spend(1 + n / 20)
+    if parked > 0 then budget.spend(oldest.note_type(reply.first, name)) end
+    if parked > 0 or keyless or text ~= '' then
+        local t = text ~= '' and types.parse(name, text) or nil
+        local flags = (t and t.own_costs and 'o' or '') .. (parked > 0 and in_pause(name) and 'p' or '')
+        list[n + 3], list[n + 4], list[n + 5] = us(parked), flags ~= '' and flags or '-', t and us(t.cost) or '1'
+        list[n + 6] = t and t.use[1] and concat(t.use, ',') or '-'
+        list[n + 7] = keyless and keyless_words(name) or nil
+        budget.spend(keyless and 4 or 1)
+    end
+    return concat(list, ' ')
 end
 
 -- ---- The pages
@@ -102,37 +149,43 @@ end
 local take = {}
 
 -- Queues that are paused may be there before their first job.
-function take.halted(reply, found, load, place)
-    for i = 1, #found, 2 do
-        local queue = match(found[i], '^q/(.+)$')
-        if is_name(queue) then queue_row(reply, queue, load, place) end
-    end
+function take.halted(field, _, reply, load, place)
+    local queue = match(field, '^q/(.+)$')
+    if is_name(queue) then queue_row(reply, queue, load, place) end
 end
 
-function take.queues(reply, found, load, place)
-    for _, queue in ipairs(found) do
-        if is_name(queue) then queue_row(reply, queue, load, place) end
-    end
+function take.queues(queue, _, reply, load, place)
+    if is_name(queue) then queue_row(reply, queue, load, place) end
 end
 
-function take.types(reply, found)
-    local halted = halted_queues()
-    for i = 1, #found, 2 do
-        if is_name(found[i]) then reply.types[found[i]] = type_row(found[i], found[i + 1], halted) end
-    end
+function take.types(name, text, reply)
+    if is_name(name) then reply.rows[#reply.rows + 1] = type_row(reply, name, text) end
 end
 
-function take.workers(reply, found)
-    for i = 1, #found, 2 do
-        local id, active = found[i], P .. 'active:' .. found[i]
-        if is_name(id) then
-            local said = call('HGET', active, '@') or ''
-            local order = orders.read(match(said, '"instance":"([^"]*)"'))
-            reply.raw[#reply.raw + 1] = said
-            reply.workers[id] = {info = #reply.raw - 1, ['until'] = us(tonumber(found[i + 1])), running = max(0, call('HLEN', active) - 1),
-                                 order = order ~= '' and order or nil}
-        end
+-- Where what a worker says of itself stands in raw. Its types, which may be thousands, stand apart: many workers say the same ones.
+local function split_said(reply, said)
+    local raw, at = reply.raw, find(said, ',"types":[', 1, true)
+    budget.spend(3 + #said / 1024)
+    if not at or sub(said, -2) ~= ']}' then
+        raw[#raw + 1] = said
+        return #raw - 1
     end
+    local names = sub(said, at + 9, -2)
+    if not reply.lists[names] then
+        raw[#raw + 1] = names
+        reply.lists[names] = #raw - 1
+    end
+    raw[#raw + 1] = sub(said, 1, at - 1) .. '}'
+    return #raw - 1, reply.lists[names]
+end
+
+function take.workers(id, till, reply)
+    if not is_name(id) then return end
+    local said = call('HGET', P .. 'active:' .. id, '@') or ''
+    local order = orders.read(match(said, '"instance":"([^"]*)"'))
+    local info, names = split_said(reply, said)
+    reply.workers[id] = {info = info, types = names, ['until'] = us(tonumber(till)), running = max(0, call('HLEN', P .. 'active:' .. id) - 1),
+                         order = order ~= '' and order or nil}
 end
 
 local function scan(what, cursor)
@@ -145,39 +198,51 @@ end
 local after = {halted = 'queues', queues = 'types', types = 'workers'}
 
 local function new_reply()
-    return {now = us(now), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1), later = call('ZCARD', P .. 'later'),
-            queues = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, types = {}, workers = {}, raw = {}, named = 0}
+    return {now = us(now), claimed = past.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
+            later = call('ZCARD', P .. 'later'), moving = away.count(), queues = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {},
+            workers = {}, rows = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
 end
 
 -- The queues whose held types are not all named yet.
-local function name_more(reply, ARGV, place)
-    for i = 5, #ARGV - 1, 2 do name_held(reply, ARGV[i], tonumber(ARGV[i + 1]) or 0, place) end
+local function name_more(reply, ARGV, from, place)
+    for i = from, #ARGV - 1, 2 do name_held(reply, ARGV[i], tonumber(ARGV[i + 1]) or 0, place) end
 end
 
--- Takes what one call may. Returns the place to go on from; nil: that was all.
-local function take_page(reply, what, cursor, load, more_held)
-    local room, found = ROOM, nil
+-- Takes what one call may. found: what the last call has left. Returns the place to go on from, and what is left; nil: that was all.
+local function take_page(reply, what, cursor, found, load, more_held)
     repeat
-        cursor, found = scan(what, cursor)
-        take[what](reply, found, load, more_held)
-        room = room - COSTS[what] * #found
+        if #found == 0 then cursor, found = scan(what, cursor) end
+        local left = budget.take(found, VALUES[what], take[what], reply, load, more_held)
+        if left then return what, cursor, budget.rest({}, found, left) end
+        found = {}
         if cursor == '0' then what = after[what] end
-    until not what or room <= 0 or reply.named >= HELD_MOST
-    return what, cursor
+    until not what or budget.is_spent() or reply.named >= HELD_MOST
+    return what, cursor, found
 end
 
 local function status(ARGV)
     local what, cursor, bytes = ARGV[2] or 'halted', ARGV[3] or '0', tonumber(ARGV[4] or slices.BYTES)
-    if not take[what] or not find(cursor, '^%d+$') or not is_whole(bytes) then
-        return refuse('status: wants now, perhaps what, cursor, bytes, held')
+    local count = tonumber(ARGV[5] or 0)
+    if not take[what] or not find(cursor, '^%d+$') or not is_whole(bytes) or not is_whole(count) or count > max(0, #ARGV - 5) then
+        return refuse('status: wants now, perhaps what, cursor, bytes, what was found, held')
     end
     local reply, more_held = new_reply(), {}
-    local load = slices.load(min(bytes, PAGE_BYTES), bytes > 0)
-    name_more(reply, ARGV, more_held)
-    if #ARGV < 5 then what, cursor = take_page(reply, what, cursor, load, more_held) end
-    if what then reply.next = {what, cursor, us(max(0, bytes - (load.all - load.left))), unpack(more_held)} end
-    local raw = reply.raw
-    reply.raw, reply.named = nil, nil
+    local load, found = slices.load(min(bytes, PAGE_BYTES), bytes > 0), {}
+    for i = 1, count do found[i] = ARGV[5 + i] end
+    halted = nil
+    budget.begin()
+    oldest.begin()
+    name_more(reply, ARGV, 6 + count, more_held)
+    if not ARGV[2] then reply.paused_keys, reply.paused_key_count = key_pauses.rows('', PAUSED_KEYS) end
+    if #ARGV < 6 + count then what, cursor, found = take_page(reply, what, cursor, found, load, more_held) end
+    if what then
+        reply.next = budget.rest({what, cursor, us(max(0, bytes - (load.all - load.left))), us(#found)}, found, 1)
+        budget.rest(reply.next, more_held, 1)
+    end
+    local raw, rows = reply.raw, reply.rows
+    reply.types = {#raw, #rows}
+    for i = 1, #rows do raw[#raw + 1] = rows[i] end
+    reply.raw, reply.rows, reply.lists, reply.named, reply.any_paused = nil, nil, nil, nil, nil
     return answer(reply, raw)
 end
 

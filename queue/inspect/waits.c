@@ -11,9 +11,10 @@ static const struct rule *rule_of(const json_t *row, const struct limits *limits
                                                                                        : NULL;
 }
 
+/* key: that of a keyed rule; NULL: all of them. */
 static void set_rule(json_t *row, const struct rule *rule, const char *key)
 {
-    bool keyed = rule && *rule->by;
+    bool keyed = rule && *rule->by && key;
     char text[RULE_TEXT_SIZE];
 
     json_object_set_new(row, "gate",
@@ -101,7 +102,8 @@ static void add_closed(json_t *gates, const struct limits *limits, const struct 
                                                (json_int_t)limit->pause_until_us));
 }
 
-json_t *waits_of_type(const struct limits *limits, const struct limit_type *type)
+/* Of the gates that are not keyed the closed one that opens last, or NULL. */
+static json_t *waits_gates(const struct limits *limits, const struct limit_type *type)
 {
     json_t *gates = json_array(), *waits = NULL, *row;
     size_t i;
@@ -123,4 +125,60 @@ json_t *waits_of_type(const struct limits *limits, const struct limit_type *type
         waits = waits_until(row, answer_int_or(row, "opens_at", GATE_NEVER));
     json_decref(gates);
     return waits;
+}
+
+/* ---- What else it may be */
+
+json_t *waits_executor(const struct limit_type *type)
+{
+    bool busy = type->served && type->free == 0 && type->executors > 0;
+
+    return busy ? json_pack("{s:I}", "executors", (json_int_t)type->executors) : NULL;
+}
+
+/* Is a keyed rule stricter than another one? Those of concurrency say nothing of time. */
+static bool is_slower(const struct rule *rule, const struct rule *than)
+{
+    bool counts = rule->algorithm == ALGORITHM_CONCURRENCY;
+
+    if (!than || than->algorithm == ALGORITHM_CONCURRENCY)
+        return !than || !counts || rule->count < than->count;
+    return !counts &&
+           (double)rule->count * (double)than->period_us < (double)than->count * (double)rule->period_us;
+}
+
+/* The strictest of its keyed rules, or NULL. */
+static json_t *waits_keys(const struct limits *limits, const struct limit_type *type)
+{
+    const struct rule *found = NULL;
+    json_t *row = NULL;
+
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
+            if (!*limit->set.at[k].by || !is_slower(&limit->set.at[k], found))
+                continue;
+            found = &limit->set.at[k];
+            json_decref(row);
+            row = json_pack("{s:s, s:i, s:s}", "limit_name", limit->name, "index", (int)k, "by", found->by);
+        }
+    }
+    if (row)
+        set_rule(row, found, NULL);
+    return row;
+}
+
+json_t *waits_of_type(const struct limits *limits, const struct limit_type *type)
+{
+    json_t *waits;
+
+    if (type->waiting + type->parked == 0)
+        return NULL;
+    if (!type->served)
+        return json_pack("{s:s}", "type", type->name);
+    waits = waits_gates(limits, type);
+    if (!waits)
+        waits = waits_executor(type);
+    return waits || type->parked == 0 ? waits : waits_keys(limits, type);
 }

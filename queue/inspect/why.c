@@ -312,6 +312,16 @@ static int look_ahead(struct look *look)
     return foretell(look, ahead.slots + cost, 1, because); /* slot by slot: not later than job by job */
 }
 
+/* Nothing holds it back, and nobody has time for it. */
+static void wait_for_executor(struct look *look)
+{
+    const struct limit_type *type = limits_type(&look->limits, look->type);
+    json_t *waits = type ? waits_executor(type) : NULL;
+
+    if (waits)
+        set_wait(look, waits);
+}
+
 /* It does not start before somebody resumes its queue or batch, or not at all. */
 static bool is_halted(const json_t *job)
 {
@@ -339,6 +349,8 @@ int why_found(struct weir *w, int64_t now_us, json_t **why)
     }
     if (in_line && *look.type)
         status = look_ahead(&look);
+    if (in_line && status == 0)
+        wait_for_executor(&look);
     if (in_line && is_halted(look.why))
         set_start(look.why, GATE_NEVER, LATER_QUEUE_PAUSED);
     for (size_t i = 0; i < look.gate_count; i++)

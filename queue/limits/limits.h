@@ -49,8 +49,8 @@ struct limit_type {
 
     /* What status_limits tells: */
     bool learned;
-    bool served, in_pause; /* a worker takes its jobs; some may stand in a queue that is paused */
-    int64_t free;          /* executors that could take one now */
+    bool served, in_pause;   /* a worker takes its jobs; some may stand in a queue that is paused */
+    int64_t free, executors; /* of these workers: those that could take one now, and all */
 };
 
 /* That limit holds that type. */

@@ -1,7 +1,8 @@
 -- rate_list: the limits, the states of their gates and the types that they hold, a page of them; changes nothing.
 --
 -- KEYS[1] prefix
--- ARGV: now, name ('' for all; '*' for all limits without types, held and asleep) [, what is walked, cursor: the place where the last call ended]
+-- ARGV: now, name ('' for all; '*' for all limits without types, held and asleep) [, what is walked, cursor: the place where the last call ended,
+--       values that a scan has found and that were not taken, ...]
 -- role: viewer
 -- reply: JSON: {"now": us, "asleep": gates at which lanes sleep,
 --        "limits": [{"name":, "rules": text, "gates": [state of gate #0, of gate #1, ...]}, ...]; a state is '' where there is none or the
@@ -9,17 +10,18 @@
 --        "types": [{"name":, "cost":, "own_costs": claims noted that jobs of it name theirs, "waiting":, "parked":,
 --                  "keyless": as rates.keyless tells it, "limits": [name, ...]}, ...]
 --        "held": [a type that is held in some queue, ...]
---        "next": [what, cursor], the place to go on from; absent: that was all}
+--        "next": [what, cursor, ...], the place to go on from; absent: that was all}
 --        A row may come twice; asleep is a part of the sum.
 -- writes: nothing
--- uses: lane lease rates rules types
+-- uses: budget lane lease rates rules types
 
 local COUNT = '100'   -- asked of a scan, which may find some more
-local SCANS_MOST = 3  -- of one call, so that a few of each need no second one; some 2 to 4 ms
+local VALUES = {limits = 2, types = 2, queues = 1} -- of a scan that are one thing
 
 local function limit_row(name, text)
     local gates = {}
     for i, rule in ipairs(rules.read(text) or {}) do
+        budget.spend(1)
         gates[i] = not rule.by and call('GET', P .. 'gate:' .. rates.gate_name(name, rule)) or ''
     end
     return {name = name, rules = text, gates = gates}
@@ -39,22 +41,24 @@ local ALONE = '*'
 
 local take, after = {}, {limits = 'types', types = 'queues'}
 
-function take.limits(reply, found)
-    for i = 1, #found, 2 do reply.limits[#reply.limits + 1] = limit_row(found[i], found[i + 1]) end
+function take.limits(name, text, reply)
+    budget.spend(1)
+    reply.limits[#reply.limits + 1] = limit_row(name, text)
 end
 
-function take.types(reply, found, only)
-    for i = 1, #found, 2 do
-        local name = found[i]
-        if only == '' or only == name or rates.has(types.parse(name, found[i + 1]).use, only) then
-            reply.types[#reply.types + 1] = type_row(name, found[i + 1])
-        end
+function take.types(name, text, reply, only)
+    budget.spend(1)
+    if only == '' or only == name or rates.has(types.parse(name, text).use, only) then
+        budget.spend(4)
+        reply.types[#reply.types + 1] = type_row(name, text)
     end
 end
 
-function take.queues(reply, found)
-    for name in pairs(rates.held(found)) do reply.held[#reply.held + 1] = name end
-    for _, queue in ipairs(found) do reply.asleep = reply.asleep + call('ZCARD', P .. 'sleep:' .. queue) end
+function take.queues(queue, _, reply)
+    local before = #reply.held
+    for name in pairs(rates.held{queue}) do reply.held[#reply.held + 1] = name end
+    reply.asleep = reply.asleep + call('ZCARD', P .. 'sleep:' .. queue)
+    budget.spend(2 + (#reply.held - before) / 10)
 end
 
 -- The next cursor, "0" at the end, and what was found.
@@ -67,18 +71,23 @@ local function scan(what, cursor, only)
 end
 
 local function rate_list(ARGV)
-    local only, what, cursor, found = ARGV[2], ARGV[3] or 'limits', ARGV[4] or '0'
-    if not only or #ARGV == 3 or #ARGV > 4 or not take[what] or not find(cursor, '^%d+$') then
-        return refuse('rate_list: wants now, name, perhaps what and cursor')
+    local only, what, cursor, found = ARGV[2], ARGV[3] or 'limits', ARGV[4] or '0', budget.rest({}, ARGV, 5)
+    if not only or #ARGV == 3 or not take[what] or not find(cursor, '^%d+$') or #found % VALUES[what] ~= 0 then
+        return refuse('rate_list: wants now, name, perhaps what, cursor, what was found')
     end
     local reply = {now = us(now), asleep = 0, limits = {}, types = {}, held = {}}
-    for _ = 1, SCANS_MOST do
-        cursor, found = scan(what, cursor, only)
-        take[what](reply, found, only)
+    budget.begin()
+    repeat
+        if #found == 0 then cursor, found = scan(what, cursor, only) end
+        local left = budget.take(found, VALUES[what], take[what], reply, only)
+        if left then
+            reply.next = budget.rest({what, cursor}, found, left)
+            return answer(reply)
+        end
+        found = {}
         if cursor == '0' then what = only ~= ALONE and after[what] end
-        if not what then return answer(reply) end
-    end
-    reply.next = {what, cursor}
+    until not what or budget.is_spent()
+    reply.next = what and {what, cursor} or nil
     return answer(reply)
 end
 

@@ -6,7 +6,7 @@
 
 #include "core/client/pages.h"
 #include "core/script/script.h"
-#include "queue/inspect/status.h"
+#include "queue/inspect/status_merge.h"
 #include "queue/job/job.h"
 
 #define PAGE_MOST 500   /* jobs of a page: each costs some commands when it ends */

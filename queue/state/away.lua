@@ -64,6 +64,15 @@ function away.waiting()
     return found
 end
 
+-- How many jobs there are, about: lines of moves count as one.
+function away.count()
+    local jobs = 0
+    for p = 0, partition.count() - 1 do
+        if partition.count() > 1 then jobs = jobs + call('LLEN', P .. 'away:' .. p) end
+    end
+    return jobs
+end
+
 -- The number, queue and type of a record, and where its entry begins; nil: it is none. queue: MOVES: lines begin there.
 away.MOVES = '!'
 

@@ -171,10 +171,3 @@ void page_cache_renew(struct weir *w, struct page_cache *cache)
         ignored = read_limits(w, cache);
     (void)ignored; /* the page that needs it says so */
 }
-
-double type_rate(const struct type_status *t)
-{
-    int64_t period_us = answer_int(t->waits_for, "period");
-
-    return period_us > 0 ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6) : t->rate;
-}

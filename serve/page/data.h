@@ -11,7 +11,5 @@ const struct limits *data_all_limits(struct page *p, int *partitions);
 /* Those of the partition that has a limit of that name, or else a type. */
 const struct limits *data_limits(struct page *p, const char *name);
 
-/* Starts a second of a type by the rule that is in its way now, else by its strictest; 0: none. */
-double type_rate(const struct type_status *t);
 
 #endif

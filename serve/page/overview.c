@@ -8,6 +8,7 @@
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/format.h"
+#include "view/status.h"
 
 #define SPARKS_MOST 30 /* calls of history for one page */
 #define SPARK_SLOTS 30

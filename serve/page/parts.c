@@ -10,6 +10,7 @@
 #include "core/decimal.h"
 #include "throttle/gate.h"
 #include "view/format.h"
+#include "view/status.h"
 
 #define PAGER_STEP 100
 #define BAR 1000 /* the width of a bar, in its own units */

@@ -7,6 +7,7 @@
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/json.h"
+#include "view/status.h"
 
 /* ---- Now */
 

@@ -1,0 +1,167 @@
+#include "queue/inspect/status_answer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/client/pages.h"
+#include "core/script/script.h"
+#include "queue/inspect/status_type.h"
+
+/* The members that have something by names, which come in parts. */
+static const char *const lists[] = {"queues", "oldest", "paused",  "unread",
+                                    "asleep", "held",   "workers", "paused_keys"};
+
+static int add_seen(json_t *root, const json_t *page)
+{
+    json_t *seen = json_object_get(root, "seen"), *queues;
+    const char *name;
+    int rc = 0;
+
+    json_object_foreach(json_object_get(page, "seen"), name, queues)
+    {
+        json_t *known = json_object_get(seen, name);
+
+        rc |= known ? json_object_update(known, queues) : json_object_set(seen, name, queues);
+    }
+    return rc;
+}
+
+/* Of two times since when jobs wait the earlier one. */
+static int add_first(json_t *root, const json_t *page)
+{
+    json_t *first = json_object_get(root, "first"), *at;
+    const char *name;
+    int rc = 0;
+
+    json_object_foreach(json_object_get(page, "first"), name, at)
+    {
+        if (json_integer_value(at) < answer_int_or(first, name, INT64_MAX))
+            rc |= json_object_set(first, name, at);
+    }
+    return rc;
+}
+
+/* ---- Workers */
+
+/* The types that a worker says, an array. */
+static json_t *read_list(struct status_answer *a, json_t *text)
+{
+    if (!a->list_text || !json_equal(a->list_text, text)) {
+        json_decref(a->list_text);
+        json_decref(a->list);
+        a->list_text = json_incref(text);
+        a->list = answer_parse(json_string_value(text), json_string_length(text));
+    }
+    return a->list;
+}
+
+/* What a worker says of itself stands beside the document, and may be parted from its types. */
+static void read_workers(struct status_answer *a, const json_t *page)
+{
+    const json_t *raw = json_object_get(page, "raw");
+    json_t *worker, *info, *text;
+    const char *id;
+
+    json_object_foreach(json_object_get(page, "workers"), id, worker)
+    {
+        text = json_array_get(raw, (size_t)answer_int(worker, "info"));
+        info = text ? answer_parse(json_string_value(text), json_string_length(text)) : NULL;
+        text = json_array_get(raw, (size_t)answer_int_or(worker, "types", -1));
+        json_object_del(worker, "types");
+        json_object_set(worker, "types", text ? read_list(a, text) : json_object_get(info, "types"));
+        json_object_set_new(worker, "info", info ? info : json_null());
+    }
+}
+
+/* ---- Types */
+
+static bool make_room(struct status_answer *a, size_t more)
+{
+    size_t room = a->type_room + a->type_room / 2 + more;
+    struct type_status *types;
+
+    if (a->type_count + more < a->type_room)
+        return true;
+    types = reallocarray(a->types, room, sizeof *types);
+    if (!types)
+        return false;
+    a->types = types;
+    a->type_room = room;
+    return true;
+}
+
+static bool read_types(struct status_answer *a, const json_t *page)
+{
+    const json_t *raw = json_object_get(page, "raw"), *place = json_object_get(page, "types");
+    size_t from = (size_t)answer_int_at(place, 0), count = json_array_size(raw);
+    int64_t now_us = answer_int(page, "now");
+
+    if (from > count || !make_room(a, count - from + 1))
+        return false;
+    for (size_t i = from; i < count; i++) {
+        const json_t *row = json_array_get(raw, i);
+        struct type_status *type = &a->types[a->type_count];
+
+        if (!status_type_read(type, (struct span){json_string_value(row), json_string_length(row)}, now_us))
+            return false;
+        a->type_count += *type->name != '\0';
+    }
+    return true;
+}
+
+/* ---- Asking */
+
+static int take_page(const json_t *page, void *arg)
+{
+    struct status_answer *a = arg;
+    json_t *root = a->root;
+    int rc = add_seen(root, page) | add_first(root, page);
+
+    read_workers(a, page);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        if (json_object_size(json_object_get(page, lists[i])) > 0)
+            rc |= json_object_update(json_object_get(root, lists[i]), json_object_get(page, lists[i]));
+    rc |= json_object_set(root, "now", json_object_get(page, "now"));
+    rc |= json_object_set(root, "dead", json_object_get(page, "dead"));
+    rc |= json_object_set(root, "dead_bytes", json_object_get(page, "dead_bytes"));
+    rc |= json_object_set(root, "claimed", json_object_get(page, "claimed"));
+    if (json_object_get(page, "paused_key_count"))
+        rc |= json_object_set(root, "paused_key_count", json_object_get(page, "paused_key_count"));
+    rc |= json_object_set(root, "later", json_object_get(page, "later"));
+    rc |= json_object_set(root, "moving", json_object_get(page, "moving"));
+    return rc < 0 || !read_types(a, page) ? WEIR_EINTERNAL : 0;
+}
+
+int status_ask(struct weir *w, int64_t now_us, const json_t *place, struct status_answer *answer)
+{
+    const struct pages pages = {.w = w,
+                                .script = "status",
+                                .now_us = now_us,
+                                .arg = answer,
+                                .take = take_page,
+                                .place = place,
+                                .here = true,
+                                .ahead = true};
+
+    *answer = (struct status_answer){.root = json_pack("{s:{}, s:{}}", "seen", "first")};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        json_object_set_new(answer->root, lists[i], json_object());
+    w->error.status = 0;
+    if (answer->root && pages_walk(&pages) == 0)
+        return 0;
+    if (w->error.status == 0)
+        error_set(&w->error, WEIR_EINTERNAL, "status: out of memory, or unexpected answer from Redis");
+    return w->error.status;
+}
+
+void status_answer_free(struct status_answer *a)
+{
+    for (size_t i = 0; i < a->type_count; i++)
+        free(a->types[i].use);
+    free(a->types);
+    json_decref(a->root);
+    json_decref(a->list_text);
+    json_decref(a->list);
+    *a = (struct status_answer){.root = NULL};
+}

@@ -1,0 +1,23 @@
+/* What status.lua answers, a page a call, as one document; the rows of types beside it, as there may be tens of thousands. */
+#ifndef QUEUE_INSPECT_STATUS_ANSWER_H
+#define QUEUE_INSPECT_STATUS_ANSWER_H
+
+#include "core/client/answer.h"
+#include "queue/inspect/status.h"
+
+struct status_answer {
+    json_t *
+        root; /* the members of all pages but types; a worker has "info", what it says of itself, and "types": an array or absent */
+    struct type_status *types; /* in no order, what stands in its row; some may be there twice */
+    size_t type_count, type_room;
+    json_t *list_text,
+        *list; /* the types that a worker said last, as text and read: most workers say the same */
+};
+
+/* Asks the partition that calls go to, from a place on; place NULL: from the beginning. status_answer_free also after a failure,
+ * which is in w->error. */
+WEIR_CHECKED int status_ask(struct weir *w, int64_t now_us, const json_t *place,
+                            struct status_answer *answer);
+void status_answer_free(struct status_answer *answer);
+
+#endif

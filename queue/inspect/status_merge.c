@@ -1,0 +1,177 @@
+#include "queue/inspect/status_merge.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/client/answer.h"
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b); /* each row begins with its name */
+}
+
+/* Rows of one kind, in order. */
+struct rows {
+    void *at;
+    size_t count, size;
+    int (*order)(const void *a, const void *b);
+    void (*add)(void *row, void *other); /* what another partition has of the same; takes what it holds */
+};
+
+/* Merges more into rows, both in order. false: out of memory. */
+static bool merge_rows(struct rows *rows, void *more, size_t count)
+{
+    char *merged = calloc(rows->count + count + 1, rows->size), *to = merged, *a = rows->at, *b = more;
+    const char *a_end = a + rows->count * rows->size, *b_end = b + count * rows->size;
+
+    for (; merged && (a < a_end || b < b_end); to += rows->size) {
+        int order = a == a_end ? 1 : b == b_end ? -1 : rows->order(a, b);
+
+        memcpy(to, order <= 0 ? a : b, rows->size);
+        if (order == 0)
+            rows->add(to, b);
+        a += order <= 0 ? rows->size : 0;
+        b += order >= 0 ? rows->size : 0;
+    }
+    if (!merged)
+        return false;
+    free(rows->at);
+    rows->at = merged;
+    rows->count = (size_t)(to - merged) / rows->size;
+    return true;
+}
+
+int64_t paused_earlier(int64_t a_us, int64_t b_us)
+{
+    if (a_us <= 0 || b_us <= 0)
+        return a_us > 0 || (a_us < 0 && b_us == 0) ? a_us : b_us;
+    return a_us < b_us ? a_us : b_us;
+}
+
+/* Of two times since when jobs wait: the earlier one that is known. */
+static int64_t older(int64_t a_us, int64_t b_us)
+{
+    return a_us == 0 || (b_us != 0 && b_us < a_us) ? b_us : a_us;
+}
+
+static void add_queue(void *row, void *other)
+{
+    struct queue_status *q = row;
+    const struct queue_status *more = other;
+
+    q->waiting += more->waiting;
+    q->oldest_us = older(q->oldest_us, more->oldest_us);
+    q->paused_us = paused_earlier(q->paused_us, more->paused_us);
+}
+
+/* It has its limits where it lives; elsewhere strays of it may wait. */
+static void add_type(void *row, void *other)
+{
+    struct type_status *t = row, *more = other;
+    const struct type_status strays = more->limited && !t->limited ? *t : *more;
+
+    if (more->limited && !t->limited)
+        *t = *more;
+    t->waiting += strays.waiting;
+    t->parked += strays.parked;
+    t->held += strays.held;
+    t->aside += strays.aside;
+    t->running += strays.running;
+    t->scheduled += strays.scheduled;
+    t->done += strays.done;
+    t->retried += strays.retried;
+    t->dead += strays.dead;
+    t->cancelled += strays.cancelled;
+    t->reaped += strays.reaped;
+    t->stale += strays.stale;
+    t->rate_now += strays.rate_now;
+    t->oldest_us = older(t->oldest_us, strays.oldest_us);
+    t->own_costs |= strays.own_costs;
+    t->served |= strays.served;
+    t->in_pause |= strays.in_pause;
+    json_decref(strays.waits_for);
+    free(strays.use);
+}
+
+/* A worker is registered in each partition, as another one. */
+static int by_process(const void *a, const void *b)
+{
+    const struct worker_status *x = a, *y = b;
+    int order = strcmp(x->host, y->host);
+
+    return order ? order : (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+void status_sort_processes(struct status *status)
+{
+    qsort(status->workers, status->worker_count, sizeof *status->workers, by_process);
+}
+
+const struct worker_status *status_process(const struct status *status, const char *host, int64_t pid)
+{
+    struct worker_status wanted = {.pid = pid};
+
+    if (status->worker_count == 0)
+        return NULL;
+    snprintf(wanted.host, sizeof wanted.host, "%s", host);
+    return bsearch(&wanted, status->workers, status->worker_count, sizeof wanted, by_process);
+}
+
+static void add_process(void *row, void *other)
+{
+    struct worker_status *worker = row;
+    const struct worker_status *more = other;
+
+    worker->running += more->running;
+    worker->seen_us = more->seen_us > worker->seen_us ? more->seen_us : worker->seen_us;
+    worker->silent = worker->silent && more->silent;
+    json_decref(more->queues);
+}
+
+/* Of two times, 0: never. */
+static int64_t earlier(int64_t a_us, int64_t b_us)
+{
+    return !a_us || (b_us && b_us < a_us) ? b_us : a_us;
+}
+
+/* The paused keys of both. */
+static bool add_paused_keys(struct status *all, const struct status *more)
+{
+    all->paused_key_count += more->paused_key_count;
+    return json_object_update(all->paused_keys, more->paused_keys) == 0;
+}
+
+bool status_merge(struct status *all, struct status *more)
+{
+    struct rows queues = {all->queues, all->queue_count, sizeof *all->queues, by_name, add_queue};
+    struct rows types = {all->types, all->type_count, sizeof *all->types, by_name, add_type};
+    struct rows workers = {all->workers, all->worker_count, sizeof *all->workers, by_process, add_process};
+    bool merged;
+
+    status_sort_processes(all);
+    status_sort_processes(more);
+    merged = add_paused_keys(all, more) && merge_rows(&queues, more->queues, more->queue_count) &&
+             merge_rows(&workers, more->workers, more->worker_count) &&
+             merge_rows(&types, more->types, more->type_count);
+    if (merged)
+        more->type_count = more->worker_count = 0; /* what they hold is in the others now */
+    *all = (struct status){
+        .now_us = more->now_us,
+        .dead = all->dead + more->dead,
+        .later = all->later + more->later,
+        .moving = all->moving + more->moving,
+        .claimed_us = earlier(all->claimed_us, more->claimed_us),
+        .dead_bytes = all->dead_bytes < 0 || more->dead_bytes < 0 ? -1 : all->dead_bytes + more->dead_bytes,
+        .queues = queues.at,
+        .types = types.at,
+        .workers = workers.at,
+        .queue_count = queues.count,
+        .type_count = types.count,
+        .worker_count = workers.count,
+        .paused_keys = all->paused_keys,
+        .paused_key_count = all->paused_key_count};
+    /* merge_rows() has put the new rows into `workers`: nothing freed is read. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
+    qsort(all->workers, all->worker_count, sizeof *all->workers, by_name);
+    return merged;
+}

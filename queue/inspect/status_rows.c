@@ -1,0 +1,156 @@
+#include "queue/inspect/status_rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define UNIT_US 10000 /* of the times of first jobs */
+
+static void copy(char *out, size_t size, const char *text)
+{
+    strncpy(out, text, size - 1);
+    out[size - 1] = '\0';
+}
+
+/* Where jobs of it are among the first of a queue, does one name its cost? */
+static bool names_cost(const json_t *seen)
+{
+    const char *queue;
+    json_t *names;
+
+    json_object_foreach((json_t *)seen, queue, names)
+    {
+        if (json_is_true(names))
+            return true;
+    }
+    return false;
+}
+
+/* May a job of it stand in a queue that is paused, by what was seen in queues? */
+static bool is_in_pause(const json_t *root, const json_t *seen)
+{
+    const json_t *paused = json_object_get(root, "paused");
+    const char *queue;
+    json_t *names;
+
+    json_object_foreach((json_t *)seen, queue, names)
+    {
+        if (json_object_get(paused, queue))
+            return true;
+    }
+    return json_object_size(json_object_get(root, "unread")) > 0;
+}
+
+/* Adds to the row of a type what is known of its queues. */
+static void complete_type(struct type_status *t, const json_t *root)
+{
+    const json_t *seen = json_object_get(json_object_get(root, "seen"), t->name);
+
+    t->own_costs = t->own_costs || names_cost(seen);
+    t->in_pause = t->in_pause || is_in_pause(root, seen);
+    t->oldest_us = UNIT_US * answer_int(json_object_get(root, "first"), t->name);
+    if (json_object_get(json_object_get(root, "held"), t->name)) {
+        t->held = t->parked;
+        t->parked = 0;
+    }
+}
+
+static void read_worker(struct worker_status *row, const char *name, const json_t *worker, int64_t now_us)
+{
+    const json_t *info = json_object_get(worker, "info");
+
+    copy(row->name, sizeof row->name, name);
+    copy(row->host, sizeof row->host, answer_text(info, "host"));
+    copy(row->version, sizeof row->version, answer_text(info, "version"));
+    copy(row->instance, sizeof row->instance, answer_text(info, "instance"));
+    copy(row->order, sizeof row->order, answer_text(worker, "order"));
+    row->pid = answer_int(info, "pid");
+    row->executors = answer_int(info, "executors");
+    row->type_count = (int64_t)json_array_size(json_object_get(worker, "types"));
+    row->queues = json_incref(json_object_get(info, "queues"));
+    row->silent = answer_int(worker, "until") <= now_us;
+    row->running = answer_int(worker, "running");
+    row->lease_us = (int64_t)(json_number_value(json_object_get(info, "lease")) * 1e6);
+    row->seen_us = answer_int(worker, "until") - row->lease_us;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(a, b); /* each row begins with its name */
+}
+
+/* Takes the rows of types, each once. */
+static void take_types(struct status *s, struct status_answer *answer)
+{
+    size_t count = 0;
+
+    s->types = answer->types;
+    if (answer->type_count > 0)
+        qsort(s->types, answer->type_count, sizeof *s->types, by_name);
+    for (size_t i = 0; i < answer->type_count; i++)
+        if (count > 0 && strcmp(s->types[count - 1].name, s->types[i].name) == 0)
+            free(s->types[i].use);
+        else
+            s->types[count++] = s->types[i];
+    s->type_count = count;
+    answer->types = NULL;
+    answer->type_count = 0;
+    for (size_t i = 0; i < s->type_count; i++)
+        complete_type(&s->types[i], answer->root);
+}
+
+int status_rows_read(struct status *s, struct status_answer *answer, struct error *e)
+{
+    json_t *root = answer->root, *queues = json_object_get(root, "queues"), *row;
+    json_t *workers = json_object_get(root, "workers");
+    const char *name;
+
+    s->queues = calloc(json_object_size(queues) + 1, sizeof *s->queues);
+    s->workers = calloc(json_object_size(workers) + 1, sizeof *s->workers);
+    if (!s->queues || !s->workers)
+        return error_set(e, WEIR_EINTERNAL, "status: out of memory");
+    s->now_us = answer_int(root, "now");
+    s->dead = answer_int(root, "dead");
+    s->later = answer_int(root, "later");
+    s->moving = answer_int(root, "moving");
+    s->dead_bytes = answer_int(root, "dead_bytes");
+    s->paused_keys = json_incref(json_object_get(root, "paused_keys"));
+    s->paused_key_count = answer_int(root, "paused_key_count");
+    s->claimed_us = answer_int(root, "claimed");
+    json_object_foreach(queues, name, row)
+    {
+        copy(s->queues[s->queue_count].name, sizeof s->queues->name, name);
+        s->queues[s->queue_count].oldest_us = UNIT_US * answer_int(json_object_get(root, "oldest"), name);
+        s->queues[s->queue_count].paused_us = answer_int(json_object_get(root, "paused"), name);
+        s->queues[s->queue_count++].waiting = json_integer_value(row);
+    }
+    json_object_foreach(workers, name, row)
+    {
+        read_worker(&s->workers[s->worker_count++], name, row, s->now_us);
+    }
+    qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
+    qsort(s->workers, s->worker_count, sizeof *s->workers, by_name);
+    take_types(s, answer);
+    return 0;
+}
+
+void status_free(struct status *status)
+{
+    for (size_t i = 0; i < status->type_count; i++) {
+        json_decref(status->types[i].waits_for);
+        free(status->types[i].use);
+    }
+    for (size_t i = 0; i < status->worker_count; i++)
+        json_decref(status->workers[i].queues);
+    json_decref(status->paused_keys);
+    free(status->queues);
+    free(status->types);
+    free(status->workers);
+    memset(status, 0, sizeof *status);
+}
+
+const struct type_status *status_type(const struct status *status, const char *name)
+{
+    return name && status->type_count
+               ? bsearch(name, status->types, status->type_count, sizeof *status->types, by_name)
+               : NULL;
+}

@@ -1,0 +1,294 @@
+/* weir status reads all that there is: since when the first jobs wait. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "queue/inspect/status.h"
+#include "queue/job/stamp.h"
+#include "tests/server.h"
+#include "view/status.h"
+#include "view/write.h"
+
+#define PREFIX "weir:{0}:"
+#define BEGIN_US INT64_C(1795000000000000)
+#define MINUTE_US INT64_C(60000000)
+
+static struct server server;
+static struct weir *w;
+static struct status status;
+
+static int setup(void **state)
+{
+    (void)state;
+    server_start(&server, false);
+    w = weir_new(server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    weir_free(w);
+    server_stop(&server);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+static int forget(void **state)
+{
+    (void)state;
+    status_free(&status);
+    return 0;
+}
+
+static void send(const char *command, const char *key, const char *a, const char *b)
+{
+    char whole[400];
+
+    snprintf(whole, sizeof whole, PREFIX "%s", key);
+    free(server_ask(&server, command, whole, a, b, NULL));
+}
+
+/* ---- Jobs: each was enqueued at that minute; below 0: nobody knows */
+
+static void push(const char *list, const char *type, int minute)
+{
+    char entry[256], head[STAMP_HEAD_LEN + 1] = "";
+
+    if (minute >= 0)
+        stamp_head(BEGIN_US + minute * MINUTE_US, head);
+    snprintf(entry, sizeof entry, "%s{\"id\":\"x\",\"type\":\"%s\"}", head, type);
+    send("RPUSH", list, entry, NULL);
+}
+
+static void push_in_queue(const char *queue, const char *type, int minute)
+{
+    char key[200];
+
+    snprintf(key, sizeof key, "queue:%s", queue);
+    push(key, type, minute);
+    send("SADD", "queues", queue, NULL);
+    send("HSET", "types", type, "");
+}
+
+/* In a lane that waits at that gate, or only in the ring of its type: "". */
+static void park(const char *queue, const char *type, const char *key, const char *waits_at, int minute)
+{
+    char name[300];
+
+    snprintf(name, sizeof name, "lane:%s/%s/%s", queue, type, key);
+    push(name, type, minute);
+    snprintf(name, sizeof name, "ring:%s/%s", queue, type);
+    send("ZADD", name, "1", key);
+    send("SADD", "queues", queue, NULL);
+    send("HSET", "types", type, "");
+    snprintf(name, sizeof name, "stats:%s", type);
+    send("HSET", name, "parked", "1");
+    if (!*waits_at)
+        return;
+    snprintf(name, sizeof name, "wait:%s/%s", queue, waits_at);
+    send("ZADD", name, "1", type);
+    snprintf(name, sizeof name, "wake:%s", queue);
+    send("ZADD", name, "1", waits_at);
+}
+
+/* At the gate of its key. */
+static void put_to_sleep(const char *queue, const char *type, const char *key, int minute)
+{
+    char name[300], node[200];
+
+    snprintf(name, sizeof name, "lane:%s/%s/%s", queue, type, key);
+    push(name, type, minute);
+    snprintf(node, sizeof node, "%s/%s", type, key);
+    snprintf(name, sizeof name, "wait:%s/%s#0/%s", queue, type, key);
+    send("ZADD", name, "1", node);
+    snprintf(name, sizeof name, "%s#0/%s", type, key);
+    send("ZADD", "sleep:mail", "1", name);
+    send("SADD", "queues", queue, NULL);
+    send("HSET", "types", type, "");
+}
+
+static void read_status(void)
+{
+    status_free(&status);
+    assert_int_equal(status_read(w, &status), 0);
+}
+
+static int minute_of(int64_t us)
+{
+    return us == 0 ? -1 : (int)((us - BEGIN_US) / MINUTE_US);
+}
+
+static int of_type(const char *name)
+{
+    const struct type_status *t = status_type(&status, name);
+
+    assert_non_null(t);
+    return minute_of(t->oldest_us);
+}
+
+static int of_queue(const char *name)
+{
+    for (size_t i = 0; i < status.queue_count; i++)
+        if (strcmp(status.queues[i].name, name) == 0)
+            return minute_of(status.queues[i].oldest_us);
+    fail_msg("no queue %s", name);
+    return 0;
+}
+
+/* ---- */
+
+static void queues_and_types_say_how_old_their_first_jobs_are(void **state)
+{
+    (void)state;
+    push_in_queue("mail", "a", 5);
+    push_in_queue("mail", "b", 3); /* comes later, whatever its clock says */
+    push_in_queue("mail", "a", 1);
+    push_in_queue("other", "a", 4);
+    push_in_queue("foreign", "c", -1);
+    send("SADD", "queues", "empty", NULL);
+    read_status();
+    assert_int_equal(of_queue("mail"), 5);
+    assert_int_equal(of_queue("other"), 4);
+    assert_int_equal(of_queue("foreign"), -1);
+    assert_int_equal(of_queue("empty"), -1);
+    assert_int_equal(of_type("a"), 4);
+    assert_int_equal(of_type("b"), 3);
+    assert_int_equal(of_type("c"), -1);
+}
+
+static void lanes_count_too(void **state)
+{
+    (void)state;
+    push_in_queue("mail", "a", 5);
+    park("mail", "a", "", "a#0", 2);
+    park("other", "a", "", "", 1);
+    put_to_sleep("mail", "keyed", "k", 7);
+    park("mail", "foreign", "", "-", -1);
+    read_status();
+    assert_int_equal(of_queue("mail"), 5);
+    assert_int_equal(of_type("a"), 1);
+    assert_int_equal(of_type("keyed"), 7);
+    assert_int_equal(of_type("foreign"), -1);
+}
+
+/* Then not each type is looked for in each of them. */
+static void of_many_queues_the_first_lanes_count(void **state)
+{
+    char queue[24], type[24];
+
+    (void)state;
+    for (int i = 0; i < 8; i++) {
+        snprintf(queue, sizeof queue, "q%d", i);
+        snprintf(type, sizeof type, "t%d", i);
+        park(queue, type, "", i == 0 ? "-" : "x#0", i);
+    }
+    park("q7", "held", "", "", 20);
+    send("ZADD", "held:q7", "1", "held");
+    read_status();
+    for (int i = 0; i < 8; i++) {
+        snprintf(type, sizeof type, "t%d", i);
+        assert_int_equal(of_type(type), i);
+    }
+    assert_int_equal(of_type("held"), 20);
+}
+
+/* They say nothing, and the rest is there. */
+static void keys_of_another_kind_say_nothing(void **state)
+{
+    static const char *const keys[] = {"lane:mail/a/", "ring:mail/a", "wait:mail/a#0"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        free(server_ask(&server, "FLUSHALL", NULL));
+        park("mail", "a", "", "a#0", 2);
+        push_in_queue("mail", "b", 3);
+        send("SET", keys[i], "x", NULL);
+        read_status();
+        assert_int_equal(of_type("b"), 3);
+    }
+}
+
+/* ---- Types as text */
+
+static char *written(json_t *doc)
+{
+    char *text = NULL;
+    size_t len;
+    FILE *to = open_memstream(&text, &len);
+
+    assert_true(view_write(to, doc, VIEW_ALL));
+    fclose(to);
+    json_decref(doc);
+    return text;
+}
+
+static json_t *with_types(const struct status *s)
+{
+    json_t *types = json_object(), *rest = status_document(s), *doc = json_object(), *member;
+    const char *name;
+
+    for (size_t i = 0; i < s->type_count; i++)
+        json_object_set_new(types, s->types[i].name, type_document(&s->types[i]));
+    json_object_foreach(rest, name, member)
+    {
+        if (strcmp(name, "workers") == 0) /* they stand before these */
+            json_object_set_new(doc, "types", types);
+        json_object_set(doc, name, member);
+    }
+    json_decref(rest);
+    return doc;
+}
+
+static void types_as_text_say_what_documents_say(void **state)
+{
+    json_t *waits_for = json_pack("{s:s, s:s}", "gate", "a#0", "limit_name", "a");
+    struct type_status types[] = {
+        {.name = "a",
+         .waiting = 1234567890123,
+         .rule = "5000/1d",
+         .rate = 0.05787037037037037,
+         .rate_now = 2},
+        {.name = "b", .oldest_us = BEGIN_US, .next_start_us = BEGIN_US + 1, .finish_us = BEGIN_US + 100200},
+        {.name = "c", .next_start_us = -1, .finish_us = GATE_NEVER, .because = 1, .waits_for = waits_for},
+    };
+    const struct status some = {.now_us = BEGIN_US, .dead_bytes = 7, .types = types, .type_count = 3},
+                        none = {.dead_bytes = -1};
+    char *document = written(with_types(&some)), *text = written(status_text(&some));
+
+    (void)state;
+    assert_string_equal(text, document);
+    free(document);
+    free(text);
+    document = written(with_types(&none));
+    text = written(status_text(&none));
+    assert_string_equal(text, document);
+    free(document);
+    free(text);
+    json_decref(waits_for);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(queues_and_types_say_how_old_their_first_jobs_are, flush, forget),
+        cmocka_unit_test_setup_teardown(lanes_count_too, flush, forget),
+        cmocka_unit_test_setup_teardown(of_many_queues_the_first_lanes_count, flush, forget),
+        cmocka_unit_test(types_as_text_say_what_documents_say),
+        cmocka_unit_test_setup_teardown(keys_of_another_kind_say_nothing, flush, forget),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,14 @@
+/* A type as it is shown: its members, as a document and as text. */
+#ifndef VIEW_TYPE_H
+#define VIEW_TYPE_H
+
+#include "queue/inspect/status.h"
+#include "view/document.h"
+
+/* NULL: out of memory. */
+json_t *type_document(const struct type_status *type);
+/* All types by their names, as a document that is text (VIEW_TEXT): with 10,000 of them documents take longer than all else. Only for
+ * view_write. NULL: out of memory. */
+json_t *types_text(const struct status *status);
+
+#endif
