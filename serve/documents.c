@@ -33,8 +33,7 @@ static int read_status(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int read_report(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    (void)ask;
-    return view_report(w, doc);
+    return view_report(w, ask->hide_args, doc);
 }
 
 static int read_queues(struct weir *w, const struct ask *ask, json_t **doc)

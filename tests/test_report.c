@@ -2,9 +2,16 @@
 #include "tests/scene.h"
 
 #include "core/clock.h"
+#include "queue/inspect/status.h"
+#include "queue/inspect/why.h"
 #include "queue/queues/queues.h"
 #include "queue/turn/record.h"
+#include "serve/page/page.h"
+#include "view/document.h"
+#include "view/job.h"
 #include "view/report.h"
+#include "view/waits.h"
+#include "view/workers.h"
 
 static struct weir *w;
 static json_t *report; /* the last one */
@@ -30,7 +37,7 @@ static int end(void **state)
 static void look(void)
 {
     json_decref(report);
-    if (view_report(w, &report) < 0)
+    if (view_report(w, false, &report) < 0)
         fail_msg("%s", weir_message(w));
 }
 
@@ -71,6 +78,11 @@ static void expect_found(size_t i, const char *state, const char *name, const ch
         (strcmp(answer_text(check, "state"), state) != 0 || strcmp(answer_text(check, "name"), name) != 0 ||
          strncmp(answer_text(check, "text"), text, strlen(text)) != 0))
         fail_with_report(text);
+}
+
+static void expect_todo(size_t i, const char *todo)
+{
+    assert_string_equal(answer_text(json_array_get(json_object_get(report, "checks"), i), "do"), todo);
 }
 
 /* Says what it runs, with so many executors; its lease ends so many seconds from now on. */
@@ -182,6 +194,177 @@ static void test_limits_and_executors(void **state)
     expect_found(0, NULL, NULL, NULL);
 }
 
+/* Enqueued so long ago. */
+static void enqueue_at(const char *type, const char *id, int64_t ago_us)
+{
+    turns.now_us -= ago_us;
+    enqueue("default", type, id);
+    turns.now_us += ago_us;
+}
+
+static void test_a_stall(void **state)
+{
+    (void)state;
+    begin_worker("w", 2, 600);
+    enqueue_at("t", "a", 50 * SECOND_US);
+    expect_verdict("flowing nothing 1");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    must(turns_settle_done("w", "t", tokens, 1, &(int64_t){0}));
+    enqueue_at("t", "b", 200 * SECOND_US);
+    expect_verdict("wrong nothing 1");
+    expect_found(0, "wrong", "t",
+                 "nothing starts, although nothing holds its jobs and executors are free: 1 job, the first "
+                 "enqueued 3m 2");
+    pause_queue("default", true); /* somebody did that */
+    look();
+    expect_found(0, NULL, NULL, NULL);
+    pause_queue("default", false);
+    assert_int_equal(claim("w", 1, 0), 1);
+    enqueue_at("t", "c", 200 * SECOND_US);
+    expect_verdict("flowing nothing 1"); /* one runs: work goes on */
+}
+
+/* A worker that did not look holds its type; the others cannot run it. */
+static void test_a_type_that_some_cannot_run(void **state)
+{
+    (void)state;
+    begin_worker("w", 1, 60);
+    enqueue("default", "t", "a b c");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_verdict("flowing executor 1");
+    free(redis_text("ZADD", PREFIX "ring:default/t", "1", ""));
+    free(redis_text("ZADD", PREFIX "held:default", "1", "t"));
+    free(redis_text("RPUSH", PREFIX "lane:default/t/", "{\"id\":\"d\",\"type\":\"t\"}"));
+    expect_verdict("flowing executor 1");
+}
+
+/* ---- One sentence */
+
+static void expect_sentence(const char *who, const json_t *waits_for, const char *expected)
+{
+    char *said = NULL;
+    size_t len;
+    FILE *to = open_memstream(&said, &len);
+
+    waits_put(to, waits_for, turns.now_us);
+    fclose(to);
+    if (strcmp(said, expected) != 0)
+        fail_msg("%s: %s, not %s", who, said, expected);
+    free(said);
+}
+
+static void expect_in_status(const char *type, const char *expected)
+{
+    struct status status;
+    json_t *doc;
+
+    if (status_read(w, &status) < 0)
+        fail_msg("%s", weir_message(w));
+    doc = document_make(status_type(&status, type)->waits_for, waits_members);
+    expect_sentence("status", doc, expected);
+    json_decref(doc);
+    status_free(&status);
+}
+
+static void expect_in_report(const char *type, const char *expected)
+{
+    json_t *row;
+    size_t i;
+
+    look();
+    json_array_foreach(json_object_get(report, "constraints"), i, row)
+    {
+        if (strcmp(answer_text(row, "type"), type) == 0)
+            expect_sentence("report", json_object_get(row, "waits_for"), expected);
+    }
+}
+
+static void expect_in_why(const char *id, const char *expected)
+{
+    json_t *why;
+
+    if (why_read(w, -1, id, &why) < 0)
+        fail_msg("%s", weir_message(w));
+    json_t *job = job_document(why);
+
+    expect_sentence("why", json_object_get(job, "waits_for"), expected);
+    json_decref(job);
+    json_decref(why);
+}
+
+static void expect_on_page(const char *path, const char *expected)
+{
+    struct page_request r = {.path = path};
+    struct text out = {0};
+    struct error e = {0};
+    char waits[200];
+
+    assert_int_equal(page_render(w, &r, &out, &e), 200);
+    snprintf(waits, sizeof waits, "waits for <bdi>%s</bdi>", expected);
+    if (!memmem(out.at, out.len, waits, strlen(waits)))
+        fail_msg("%s does not say: %s", path, waits);
+    text_free(&out);
+}
+
+static void expect_everywhere(const char *type, const char *id, const char *expected)
+{
+    char of_type[40], of_job[40];
+
+    snprintf(of_type, sizeof of_type, "/types/%s", type);
+    snprintf(of_job, sizeof of_job, "/jobs/%s", id);
+    expect_in_status(type, expected);
+    expect_in_report(type, expected);
+    expect_in_why(id, expected);
+    expect_on_page("/", expected);
+    expect_on_page(of_type, expected);
+    expect_on_page(of_job, expected);
+}
+
+static void test_busy_executors_are_said_everywhere(void **state)
+{
+    (void)state;
+    begin_worker("w", 1, 60);
+    enqueue("default", "t", "a b");
+    assert_int_equal(claim("w", 1, 0), 1);
+    expect_everywhere("t", "b", "a free executor: the only one is busy");
+    begin_worker("v", 2, 60);
+    enqueue("default", "t", "c d");
+    assert_int_equal(claim("v", 2, 0), 2);
+    expect_everywhere("t", "d", "a free executor: all 3 are busy");
+    must(turns_rate("t", "gcra:9/1000000/9")); /* open gates hold nothing */
+    expect_everywhere("t", "d", "a free executor: all 3 are busy");
+}
+
+static void test_the_worker_that_is_missing_is_said_everywhere(void **state)
+{
+    (void)state;
+    enqueue("default", "t", "a");
+    expect_in_status("t", "a worker that takes t: none does; start one");
+    expect_in_report("t", "a worker that takes t: none does; start one");
+    expect_on_page("/types/t", "a worker that takes t: none does; start one");
+    expect_in_why("a", "a worker that takes t from queue default: none does; start one");
+}
+
+/* All gates for all keys are open, executors are free: so it is those of the keys. */
+static void test_gates_of_keys(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    must(turns_rate("slow", "gcra:1/3600000000/1,by=args.customer gcra:9/1000000/9"));
+    for (int i = 0; i < 3; i++) {
+        char body[120];
+
+        snprintf(body, sizeof body, "{\"id\":\"%c\",\"type\":\"slow\",\"args\":{\"customer\":7}}", 'a' + i);
+        free(redis_text("RPUSH", PREFIX "queue:default", body));
+    }
+    assert_int_equal(claim("w", 5, 0), 1);
+    expect_in_status("slow", "slow#0, 1 an hour for each args.customer");
+    expect_in_report("slow", "slow#0, 1 an hour for each args.customer");
+    expect_on_page("/", "slow#0, 1 an hour for each args.customer");
+    expect_verdict("flowing limit 1");
+}
+
 static void test_what_no_gate_ever_lets_through(void **state)
 {
     (void)state;
@@ -255,7 +438,7 @@ static void test_redis_is_away(void **state)
     json_t *doc;
 
     (void)state;
-    assert_int_equal(view_report(away, &doc), WEIR_EUNREACHABLE);
+    assert_int_equal(view_report(away, false, &doc), WEIR_EUNREACHABLE);
     assert_null(doc);
     weir_free(away);
 }
@@ -274,9 +457,40 @@ static void test_failures(void **state)
     record(RECORD_TYPE, "t", 'x', 1, NULL);
     expect_verdict("wrong");
     expect_found(0, "wrong", "t", "each of 5 attempts of the last 10 minutes failed");
+    expect_todo(0, "weir dead list --type t");
     record(RECORD_TYPE, "t", 'd', 1, NULL);
     expect_verdict("idle");
     expect_found(0, "warning", "t", "1 job died in the last 10 minutes");
+}
+
+/* What failed and is not dead is to be retried: that state finds it. */
+static void test_failures_that_are_retried(void **state)
+{
+    (void)state;
+    begin_worker("w", 5, 60);
+    free(redis_text("HSET", PREFIX "types", "t", ""));
+    free(redis_text("HSET", PREFIX "stats:t", "retried", "5"));
+    record(RECORD_TYPE, "t", 'r', 5, NULL);
+    expect_verdict("wrong");
+    expect_found(0, "wrong", "t", "each of 5 attempts of the last 10 minutes failed");
+    expect_todo(0, "weir job list 'type:t state:retry'");
+}
+
+/* One that hears no orders is named; the others get theirs. */
+static void test_an_old_worker_among_all_that_are_ordered(void **state)
+{
+    json_t *orders;
+
+    (void)state;
+    begin_worker("a", 5, 60);
+    begin_worker("b", 5, 60);
+    free(redis_text("HSET", ACTIVE "a", "@", "{\"host\":\"a\",\"pid\":7,\"executors\":5,\"lease\":30}"));
+    assert_int_equal(view_worker_orders(w, "all", "quiet", &orders), WEIR_ENOTNOW);
+    assert_non_null(strstr(weir_message(w), "worker quiet a: an older version"));
+    assert_int_equal(json_array_size(orders), 1);
+    assert_string_equal(answer_text(json_array_get(orders, 0), "name"), "b");
+    expect_text("quiet", "GET", PREFIX "order:ib");
+    json_decref(orders);
 }
 
 static void test_jobs_set_aside(void **state)
@@ -350,6 +564,11 @@ int main(void)
         TEST(no_worker),
         TEST(workers_that_were_told_to_rest),
         TEST(limits_and_executors),
+        TEST(a_stall),
+        TEST(a_type_that_some_cannot_run),
+        TEST(busy_executors_are_said_everywhere),
+        TEST(the_worker_that_is_missing_is_said_everywhere),
+        TEST(gates_of_keys),
         TEST(what_no_gate_ever_lets_through),
         TEST(concurrency_opens_when_jobs_end),
         TEST(paused_queues),
@@ -357,6 +576,8 @@ int main(void)
         TEST(nobody_is_heard),
         TEST(redis_is_away),
         TEST(failures),
+        TEST(failures_that_are_retried),
+        TEST(an_old_worker_among_all_that_are_ordered),
         TEST(jobs_set_aside),
         TEST(slots_and_throttling),
         TEST(redis_at_a_glance),

@@ -7,6 +7,8 @@
 #include "queue/doctor/doctor.h"
 #include "queue/inspect/history.h"
 #include "view/format.h"
+#include "view/output.h"
+#include "view/paused_keys.h"
 #include "view/status.h"
 #include "view/text.h"
 #include "view/waits.h"
@@ -14,7 +16,9 @@
 #define SHOWN 10        /* types and queues named, and limits asked what became of their slots */
 #define LOOKED_AT 20    /* types asked how their attempts ended: those with the most failures ever */
 #define FAILURES_MOST 5 /* attempts; so many that all fail are no accident */
+#define KEYS_SHOWN 3    /* of those that are paused */
 #define LOST_MOST 10    /* slots, and a tenth of all */
+#define STALL_US (60 * INT64_C(1000000)) /* a job that nothing holds starts within seconds */
 
 /* What holds the jobs of a type or a queue; from HOLD_NEVER on somebody must act. */
 enum held_by { HOLD_NOTHING, HOLD_EXECUTOR, HOLD_LIMIT, HOLD_NEVER, HOLD_WORKER, HOLD_QUEUE, HOLD_COUNT };
@@ -31,11 +35,12 @@ struct row {
 
 struct report {
     struct weir *w;
-    struct status status;
+    const struct status *status;
     struct row *rows;
     size_t row_count;
     int64_t counts[HOLD_COUNT], waiting, running;
-    size_t heard;        /* workers that are not silent */
+    size_t heard; /* workers that are not silent */
+    bool hide_keys;
     struct doctor found; /* what is wrong besides */
 };
 
@@ -51,7 +56,9 @@ static enum held_by hold_of(const struct type_status *t)
     const json_t *waits = t->waits_for;
 
     if (!waits)
-        return t->served && t->free == 0 && t->executors > 0 ? HOLD_EXECUTOR : HOLD_NOTHING;
+        return HOLD_NOTHING;
+    if (json_object_get(waits, "executors"))
+        return HOLD_EXECUTOR;
     if (json_object_get(waits, "type"))
         return HOLD_WORKER;
     if (json_is_true(json_object_get(waits, "never")))
@@ -68,7 +75,7 @@ static void add_row(struct report *r, struct row row)
 /* Jobs of a paused queue stand in it, or in lanes: which ones then, nobody knows. */
 static void add_queues(struct report *r)
 {
-    const struct status *s = &r->status;
+    const struct status *s = r->status;
     bool in_lanes = false;
     int64_t standing = 0;
 
@@ -86,8 +93,8 @@ static void add_queues(struct report *r)
 
 static void add_types(struct report *r)
 {
-    for (size_t i = 0; i < r->status.type_count; i++) {
-        const struct type_status *t = &r->status.types[i];
+    for (size_t i = 0; i < r->status->type_count; i++) {
+        const struct type_status *t = &r->status->types[i];
         enum held_by hold = hold_of(t);
 
         r->waiting += jobs_of(t);
@@ -117,7 +124,7 @@ static int by_weight(const void *a, const void *b)
 
 static int read_rows(struct report *r)
 {
-    r->rows = calloc(r->status.type_count + r->status.queue_count + 1, sizeof *r->rows);
+    r->rows = calloc(r->status->type_count + r->status->queue_count + 1, sizeof *r->rows);
     if (!r->rows)
         return error_set(&r->w->error, WEIR_EINTERNAL, "report: out of memory");
     add_types(r);
@@ -130,7 +137,7 @@ static int read_rows(struct report *r)
 
 static void judge_workers(struct report *r)
 {
-    const struct status *s = &r->status;
+    const struct status *s = r->status;
     size_t silent = s->worker_count - r->heard;
     char workers[PHRASE_SIZE];
 
@@ -142,23 +149,77 @@ static void judge_workers(struct report *r)
                    "%s of %zu silent for longer than a lease", workers, s->worker_count);
 }
 
+/* Nothing holds the jobs of a type, a worker has executors free, and yet none starts. */
+static bool is_stalled(const struct report *r, const struct row *row)
+{
+    const struct type_status *t = row->type;
+
+    return t && row->hold == HOLD_NOTHING && t->served && t->free > 0 && t->running == 0 &&
+           t->rate_now <= 0 && t->oldest_us > 0 && r->status->now_us - t->oldest_us > STALL_US;
+}
+
+static void judge_stalls(struct report *r)
+{
+    char jobs[PHRASE_SIZE], span[PHRASE_SIZE];
+
+    for (size_t i = 0, said = 0; i < r->row_count && said < SHOWN; i++) {
+        const struct type_status *t = r->rows[i].type;
+
+        if (!is_stalled(r, &r->rows[i]))
+            continue;
+        said++;
+        doctor_add(&r->found, t->name, DOCTOR_WRONG,
+                   "look at the logs of its workers (weir worker list); run weir doctor",
+                   "nothing starts, although nothing holds its jobs and executors are free: %s, the first "
+                   "enqueued %s ago",
+                   counted(r->rows[i].jobs, "job", jobs),
+                   format_span(r->status->now_us - t->oldest_us, span));
+    }
+}
+
 static void judge_batches(struct report *r)
 {
     char jobs[PHRASE_SIZE];
     int64_t aside = 0;
 
-    for (size_t i = 0; i < r->status.type_count; i++)
-        aside += r->status.types[i].aside;
+    for (size_t i = 0; i < r->status->type_count; i++)
+        aside += r->status->types[i].aside;
     if (aside > 0)
         doctor_add(&r->found, "batches", DOCTOR_WARNING, "weir batch list; weir batch resume NAME",
                    "%s set aside, as their batches are paused", counted(aside, "job", jobs));
+}
+
+/* A limit whose key somebody has paused. */
+static void judge_paused_key(struct report *r, const json_t *row)
+{
+    char name[160], what[256], resume[320];
+
+    snprintf(name, sizeof name, "limit %.128s", answer_text(row, "limit_name"));
+    paused_key_resume(row, resume, sizeof resume);
+    paused_key_text(row, r->status->now_us, what, sizeof what);
+    doctor_add(&r->found, name, DOCTOR_WARNING, *resume ? resume : NULL, "%s", what);
+}
+
+static void judge_paused_keys(struct report *r)
+{
+    json_t *rows = paused_keys_document(r->status->paused_keys);
+    size_t count = json_array_size(rows);
+    int64_t shown = r->hide_keys ? 0 : KEYS_SHOWN, more = r->status->paused_key_count - shown;
+    char keys[PHRASE_SIZE];
+
+    for (size_t i = 0; i < count && (int64_t)i < shown; i++)
+        judge_paused_key(r, json_array_get(rows, i));
+    if (more > 0)
+        doctor_add(&r->found, "keys", DOCTOR_WARNING, "weir rate keys NAME", "%s%s %s paused",
+                   counted(more, "key", keys), shown ? " more" : "", more == 1 ? "is" : "are");
+    json_decref(rows);
 }
 
 /* What was recorded lately; *history stays NULL where it cannot be read, which is then said. */
 static int look_back(struct report *r, const char *name, bool of_limit, json_t **history)
 {
     const struct history_call call = {.name = name, .of_limit = of_limit, .slots = REPORT_MINUTES};
-    int status = history_ask(r->w, r->status.now_us, &call, history);
+    int status = history_ask(r->w, r->status->now_us, &call, history);
 
     if (status == 0 || status == WEIR_EUNREACHABLE)
         return status;
@@ -185,8 +246,8 @@ static int judge_type(struct report *r, const struct type_status *t)
             failed = dead + sum_of(history, "retried");
     char todo[256], n[PHRASE_SIZE];
 
-    snprintf(todo, sizeof todo,
-             dead > 0 ? "weir dead list --type %s" : "weir job list 'type:%s state:scheduled'", t->name);
+    snprintf(todo, sizeof todo, dead > 0 ? "weir dead list --type %s" : "weir job list 'type:%s state:retry'",
+             t->name);
     if (done == 0 && failed >= FAILURES_MOST)
         doctor_add(&r->found, t->name, DOCTOR_WRONG, todo, "each of %s of the last %d minutes failed",
                    counted(failed, "attempt", n), REPORT_MINUTES);
@@ -261,15 +322,15 @@ static int by_failures(const void *a, const void *b)
 
 static int judge_types(struct report *r)
 {
-    const struct type_status **types = calloc(r->status.type_count + 1, sizeof *types);
+    const struct type_status **types = calloc(r->status->type_count + 1, sizeof *types);
     size_t count = 0;
     int status = 0;
 
     if (!types)
         return error_set(&r->w->error, WEIR_EINTERNAL, "report: out of memory");
-    for (size_t i = 0; i < r->status.type_count; i++)
-        if (r->status.types[i].retried + r->status.types[i].dead > 0)
-            types[count++] = &r->status.types[i];
+    for (size_t i = 0; i < r->status->type_count; i++)
+        if (r->status->types[i].retried + r->status->types[i].dead > 0)
+            types[count++] = &r->status->types[i];
     qsort(types, count, sizeof *types, by_failures);
     for (size_t i = 0; status == 0 && i < count && i < LOOKED_AT; i++)
         status = judge_type(r, types[i]);
@@ -282,7 +343,9 @@ static int judge(struct report *r)
     int status;
 
     judge_workers(r);
+    judge_stalls(r);
     judge_batches(r);
+    judge_paused_keys(r);
     status = judge_types(r);
     if (status == 0)
         status = judge_limits(r);
@@ -313,7 +376,7 @@ static json_t *checks_in_order(const json_t *checks)
 
 static const char *verdict_of(const struct report *r, const json_t *checks)
 {
-    if (r->waiting + r->running > 0 && r->status.worker_count > 0 && r->heard == 0)
+    if (r->waiting + r->running > 0 && r->status->worker_count > 0 && r->heard == 0)
         return "unknown";
     if (r->counts[HOLD_NEVER] + r->counts[HOLD_WORKER] + r->counts[HOLD_QUEUE] > 0)
         return "stuck";
@@ -327,8 +390,6 @@ static json_t *waits_of(const struct row *row)
     if (row->hold == HOLD_QUEUE)
         return json_pack("{s:o, s:o}", "queue", text_word(row->queue->name), "paused_since",
                          json_since(row->queue->paused_us));
-    if (row->hold == HOLD_EXECUTOR)
-        return json_pack("{s:I}", "executors", (json_int_t)row->type->executors);
     return row->type->waits_for ? document_make(row->type->waits_for, waits_members) : json_null();
 }
 
@@ -356,28 +417,116 @@ static json_t *report_document(const struct report *r)
     for (enum held_by hold = 0; hold < HOLD_COUNT; hold++)
         json_object_set_new(holds, hold_names[hold], json_integer(r->counts[hold]));
     return json_pack("{s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o}", "verdict", verdict, "at",
-                     json_seconds(r->status.now_us), "waiting", (json_int_t)r->waiting, "running",
-                     (json_int_t)r->running, "scheduled", (json_int_t)r->status.later, "worker_count",
+                     json_seconds(r->status->now_us), "waiting", (json_int_t)r->waiting, "running",
+                     (json_int_t)r->running, "scheduled", (json_int_t)r->status->later, "worker_count",
                      (json_int_t)r->heard, "holds", holds, "constraints", rows, "more",
                      (json_int_t)(r->row_count - shown), "checks", checks);
 }
 
-int view_report(struct weir *w, json_t **doc)
+int report_of(struct weir *w, const struct status *status, bool hide_keys, json_t **doc)
 {
-    struct report r = {.w = w};
-    int status = status_read(w, &r.status);
+    struct report r = {.w = w, .status = status, .hide_keys = hide_keys};
+    int rc;
 
     *doc = NULL;
-    for (size_t i = 0; i < r.status.worker_count; i++)
-        r.heard += !r.status.workers[i].silent;
-    if (status == 0)
-        status = read_rows(&r);
-    if (status == 0)
-        status = judge(&r);
-    if (status == 0)
-        status = document_done(w, report_document(&r), doc);
+    for (size_t i = 0; i < status->worker_count; i++)
+        r.heard += !status->workers[i].silent;
+    rc = read_rows(&r);
+    if (rc == 0)
+        rc = judge(&r);
+    if (rc == 0)
+        rc = document_done(w, report_document(&r), doc);
     doctor_free(&r.found);
     free(r.rows);
-    status_free(&r.status);
-    return status;
+    return rc;
+}
+
+int view_report(struct weir *w, bool hide_keys, json_t **doc)
+{
+    struct status status;
+    int rc = status_read(w, &status);
+
+    *doc = NULL;
+    if (rc == 0)
+        rc = report_of(w, &status, hide_keys, doc);
+    status_free(&status);
+    return rc;
+}
+
+/* ---- In words */
+
+static int64_t held_by(const json_t *doc, const char *hold)
+{
+    return answer_int(json_object_get(doc, "holds"), hold);
+}
+
+/* Words between which a comma stands. */
+struct words {
+    int count;
+};
+
+static const char *comma(struct words *words)
+{
+    return words->count++ ? ", " : "";
+}
+
+static void put_stuck(FILE *to, const json_t *doc, struct words *words)
+{
+    int64_t types = held_by(doc, "never") + held_by(doc, "worker"), queues = held_by(doc, "queue");
+    const json_t *first = json_array_get(json_object_get(doc, "constraints"), 0);
+    char text[PHRASE_SIZE];
+
+    if (types + queues == 0)
+        return;
+    output_to(to, "%sjobs ", comma(words));
+    if (types + queues == 1)
+        output_to(to, "of %s%s", types ? "" : "queue ", answer_text(first, types ? "type" : "queue"));
+    else if (types)
+        output_to(to, "of %s", counted(types, "type", text));
+    if (types + queues > 1 && queues)
+        output_to(to, "%sof %s", types ? " and " : "", counted(queues, "queue", text));
+    output_to(to, " start only when somebody acts");
+}
+
+/* "3 types wait for their limits" */
+static void put_held(FILE *to, const json_t *doc, const char *hold, const char *one, const char *many,
+                     struct words *words)
+{
+    int64_t types = held_by(doc, hold);
+    char text[PHRASE_SIZE];
+
+    if (types > 0)
+        output_to(to, "%s%s %s", comma(words), counted(types, "type", text), types == 1 ? one : many);
+}
+
+static int64_t faults_of(const json_t *checks)
+{
+    int64_t faults = 0;
+
+    for (size_t i = 0; i < json_array_size(checks); i++)
+        faults += is_wrong(json_array_get(checks, i));
+    return faults;
+}
+
+void report_put_verdict(FILE *to, const json_t *doc)
+{
+    int64_t faults = faults_of(json_object_get(doc, "checks")), running = answer_int(doc, "running");
+    const char *verdict = answer_text(doc, "verdict");
+    struct words words = {0};
+    char text[PHRASE_SIZE];
+
+    if (strcmp(verdict, "unknown") == 0)
+        output_to(to, "%sno worker is heard", comma(&words));
+    else if (faults > 0)
+        output_to(to, "%s%s", comma(&words), counted(faults, "fault", text));
+    put_stuck(to, doc, &words);
+    put_held(to, doc, "limit", "waits for its limit", "wait for their limits", &words);
+    put_held(to, doc, "executor", "waits for an executor", "wait for executors", &words);
+    put_held(to, doc, "nothing", "can start", "can start", &words);
+    if (words.count == 0 && running > 0)
+        output_to(to, "%s %s, nothing waits", counted(running, "job", text), running == 1 ? "runs" : "run");
+    else if (words.count == 0)
+        output_to(to, "nothing waits, nothing runs");
+    if (answer_int(doc, "scheduled") > 0 && strcmp(verdict, "idle") == 0)
+        output_to(to, ", %s scheduled", counted(answer_int(doc, "scheduled"), "job", text));
 }

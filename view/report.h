@@ -10,10 +10,16 @@
 #ifndef VIEW_REPORT_H
 #define VIEW_REPORT_H
 
+#include "queue/inspect/status.h"
 #include "view/document.h"
 
 #define REPORT_MINUTES 10 /* what is recent */
 
-WEIR_CHECKED int view_report(struct weir *w, json_t **doc);
+/* hide_keys: keys that somebody has paused are counted, and not named. */
+WEIR_CHECKED int view_report(struct weir *w, bool hide_keys, json_t **doc);
+/* The same of a status that was just read. */
+WEIR_CHECKED int report_of(struct weir *w, const struct status *status, bool hide_keys, json_t **doc);
+/* What stands behind the verdict: "2 types wait for their limits". */
+void report_put_verdict(FILE *to, const json_t *doc);
 
 #endif

@@ -9,7 +9,7 @@
 
 #define WHICH_SIZE 300
 
-static const char *state(const struct worker_status *w)
+const char *worker_state(const struct worker_status *w)
 {
     if (w->silent)
         return "silent";
@@ -31,7 +31,7 @@ static json_t *words(const json_t *list)
 json_t *worker_document(const struct worker_status *w)
 {
     return json_pack("{s:o, s:o, s:I, s:s, s:I, s:I, s:o, s:I, s:o, s:o}", "name", text_word(w->name), "host",
-                     text_word(w->host), "pid", (json_int_t)w->pid, "state", state(w), "executors",
+                     text_word(w->host), "pid", (json_int_t)w->pid, "state", worker_state(w), "executors",
                      (json_int_t)w->executors, "running", (json_int_t)w->running, "serves", words(w->queues),
                      "type_count", (json_int_t)w->type_count, "version",
                      *w->version ? text_word(w->version) : json_null(), "seen_at", json_seconds(w->seen_us));
@@ -91,15 +91,25 @@ static int order_one(struct weir *w, const struct worker_status *worker, const c
 
 int view_worker_orders(struct weir *w, const char *which, const char *order, json_t **doc)
 {
+    struct error deaf = {0}; /* of the last one that hears no orders */
     struct status status;
     int rc = status_workers(w, &status), found = 0;
 
     *doc = json_array();
-    for (size_t i = 0; rc == 0 && i < status.worker_count; i++)
-        if (is_meant(&status.workers[i], which)) {
-            found++;
-            rc = order_one(w, &status.workers[i], order, *doc);
+    for (size_t i = 0; rc == 0 && i < status.worker_count; i++) {
+        if (!is_meant(&status.workers[i], which))
+            continue;
+        found++;
+        rc = order_one(w, &status.workers[i], order, *doc);
+        if (rc == WEIR_ENOTNOW) {
+            deaf = w->error;
+            rc = 0;
         }
+    }
+    if (rc == 0 && deaf.status != 0) {
+        w->error = deaf;
+        rc = deaf.status;
+    }
     if (rc == 0 && found == 0)
         rc = error_set(&w->error, WEIR_ENOTFOUND,
                        "worker %.200s: there is none that runs; weir worker list shows them", which);

@@ -5,6 +5,8 @@
 #include "queue/inspect/status.h"
 #include "view/document.h"
 
+/* "working", "silent", "stopping", or what it was ordered. */
+const char *worker_state(const struct worker_status *worker);
 /* One. NULL: out of memory. */
 json_t *worker_document(const struct worker_status *worker);
 /* All of status_workers(), an array. */

@@ -33,83 +33,15 @@ static const struct verdict *verdict_of(const json_t *doc)
     return &verdicts[i];
 }
 
-/* ---- The first line */
-
-static int64_t held_by(const json_t *doc, const char *hold)
-{
-    return answer_int(json_object_get(doc, "holds"), hold);
-}
-
-/* Words between which a comma stands. */
-struct words {
-    int count;
-};
-
-static const char *comma(struct words *words)
-{
-    return words->count++ ? ", " : "";
-}
-
-static void put_stuck(const json_t *doc, struct words *words)
-{
-    int64_t types = held_by(doc, "never") + held_by(doc, "worker"), queues = held_by(doc, "queue");
-    const json_t *first = json_array_get(json_object_get(doc, "constraints"), 0);
-    char text[PHRASE_SIZE];
-
-    if (types + queues == 0)
-        return;
-    output("%sjobs ", comma(words));
-    if (types + queues == 1)
-        output("of %s%s", types ? "" : "queue ", answer_text(first, types ? "type" : "queue"));
-    else if (types)
-        output("of %s", counted(types, "type", text));
-    if (types + queues > 1 && queues)
-        output("%sof %s", types ? " and " : "", counted(queues, "queue", text));
-    output(" start only when somebody acts");
-}
-
-/* "3 types wait for their limits" */
-static void put_held(const json_t *doc, const char *hold, const char *one, const char *many,
-                     struct words *words)
-{
-    int64_t types = held_by(doc, hold);
-    char text[PHRASE_SIZE];
-
-    if (types > 0)
-        output("%s%s %s", comma(words), counted(types, "type", text), types == 1 ? one : many);
-}
+/* ---- Text */
 
 static void print_verdict(const json_t *doc)
 {
-    const struct verdict *verdict = verdict_of(doc);
-    size_t wrong = 0;
-    struct words words = {0};
-    char text[PHRASE_SIZE];
-
-    for (size_t i = 0; i < json_array_size(json_object_get(doc, "checks")); i++)
-        wrong +=
-            strcmp(answer_text(json_array_get(json_object_get(doc, "checks"), i), "state"), "wrong") == 0;
-    output_toned(stdout, verdict->tone, "%s", verdict->name);
+    output_toned(stdout, verdict_of(doc)->tone, "%s", answer_text(doc, "verdict"));
     output(": ");
-    if (strcmp(verdict->name, "unknown") == 0)
-        output("%sno worker is heard", comma(&words));
-    else if (wrong > 0)
-        output("%s%s", comma(&words), counted((int64_t)wrong, "fault", text));
-    put_stuck(doc, &words);
-    put_held(doc, "limit", "waits for its limit", "wait for their limits", &words);
-    put_held(doc, "executor", "waits for an executor", "wait for executors", &words);
-    put_held(doc, "nothing", "can start", "can start", &words);
-    if (words.count == 0 && answer_int(doc, "running") > 0)
-        output("%s %s, nothing waits", counted(answer_int(doc, "running"), "job", text),
-               answer_int(doc, "running") == 1 ? "runs" : "run");
-    else if (words.count == 0)
-        output("nothing waits, nothing runs");
-    if (answer_int(doc, "scheduled") > 0 && strcmp(verdict->name, "idle") == 0)
-        output(", %s scheduled", counted(answer_int(doc, "scheduled"), "job", text));
+    report_put_verdict(stdout, doc);
     output("\n");
 }
-
-/* ---- Behind it */
 
 /* As weir status and weir why say it, then how many jobs and until when. */
 static void print_constraint(const json_t *row, int64_t now_us)
@@ -181,7 +113,7 @@ static int run_report(struct cli *cli, int argc, char **argv)
     w = cli_client(cli);
     if (!w)
         return cli->error.status;
-    if (view_report(w, &doc) < 0) {
+    if (view_report(w, false, &doc) < 0) {
         status = cli_failed(cli, w);
     } else {
         int verdict = verdict_of(doc)->status;
