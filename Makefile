@@ -97,12 +97,15 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) -lcmocka
 
 # What commands share, without the commands.
-$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/output view/write)
+$(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/hidden view/output view/write)
 
 # The pages, without the server.
 $(BUILD)/tests/test_page $(BUILD)/tests/test_report: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)) $(BUILD)/gen/assets.o \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
+# Answers that are shared, with a desk of the test's own.
+$(BUILD)/tests/test_shared: override LIBS += $(SERVE_LIBS)
+$(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 
 # weir status as text.
 $(BUILD)/tests/test_status: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))

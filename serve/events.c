@@ -1,21 +1,25 @@
 #include "serve/events.h"
 
 #include <ev.h>
+#include <inttypes.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "serve/fields.h"
 #include "serve/response.h"
 
 #define LOOK_EVERY_S 2.0
-#define PING_EVERY 7 /* looks: a client that is gone is found by writing to it */
+#define PING_EVERY 7 /* looks: a client that is gone is found by writing to it, and knows that we are here */
+#define PATIENCE_US 2000000 /* a look at what is quick to read takes longer: Redis does not answer */
+#define PING "event: here\ndata:\n\n"
 #define STREAMS_MOST 256
 #define WATCHES_MOST 64
 #define BLOCK_SIZE 32768
 
-/* A page as one event; several send it. */
+/* A page as one event, or that there is none; several send it. */
 struct event {
     int users;
     size_t len;
@@ -28,7 +32,9 @@ struct watch {
     struct events *events;
     char *address, *key;
     bool actions, asking;
-    struct event *latest; /* NULL: none yet */
+    enum desk_kind desk;
+    int64_t asked_us, seen_us; /* monotonic; seen: the last page was asked for then */
+    struct event *latest;      /* NULL: none yet */
     struct stream *streams;
     struct watch *next;
 };
@@ -115,6 +121,19 @@ static struct event *event_new(const struct text *page)
     return e;
 }
 
+/* That Redis does not answer, and how old the last page is by now. */
+static struct event *event_away(const struct watch *w)
+{
+    struct event *e = malloc(sizeof *e + 64);
+
+    if (!e)
+        return NULL;
+    e->users = 1;
+    e->len = (size_t)sprintf(e->text, "event: away\ndata: %" PRId64 "\n\n",
+                             w->seen_us ? (clock_mono_us() - w->seen_us) / 1000 : -1);
+    return e;
+}
+
 static bool is_same(const struct event *a, const struct event *b)
 {
     return a && b && a->len == b->len && memcmp(a->text, b->text, a->len) == 0;
@@ -145,10 +164,10 @@ static ssize_t on_read(void *arg, uint64_t position, char *out, size_t most)
         s->at = 0;
     }
     left = s->sending ? s->sending->len - s->at : 0;
-    if (left == 0 && s->ping && most >= 3) {
+    if (left == 0 && s->ping && most >= strlen(PING)) {
         s->ping = false;
-        memcpy(out, ":\n\n", 3);
-        return 3;
+        memcpy(out, PING, strlen(PING));
+        return (ssize_t)strlen(PING);
     }
     if (left == 0) {
         s->suspended = true;
@@ -201,13 +220,9 @@ static void on_closed(void *arg)
 
 /* ---- Looks */
 
-static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
+/* Takes the event, which streams send unless it is the one that they sent last. */
+static void tell(struct watch *w, struct event *fresh)
 {
-    struct watch *w = (struct watch *)waiter;
-    struct event *fresh = inquiry ? event_new(&inquiry->text) : NULL;
-
-    (void)answer;
-    w->asking = false;
     if (!fresh || is_same(fresh, w->latest)) {
         event_release(fresh);
         return;
@@ -219,6 +234,20 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
     w->events->options.on_resumed(w->events->options.arg);
 }
 
+static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
+{
+    struct watch *w = (struct watch *)waiter;
+
+    (void)answer;
+    w->asking = false;
+    if (inquiry && inquiry->status == MHD_HTTP_SERVICE_UNAVAILABLE) {
+        tell(w, event_away(w));
+    } else if (inquiry) {
+        w->seen_us = w->asked_us;
+        tell(w, event_new(&inquiry->text));
+    }
+}
+
 static void look(struct watch *w)
 {
     const struct events_options *o = &w->events->options;
@@ -226,9 +255,13 @@ static void look(struct watch *w)
     struct inquiry *inquiry =
         w->asking ? NULL : page_inquiry(w->address, true, w->actions, o->hide_args, &desk);
 
+    if (w->asking && w->desk == DESK_LOOK && clock_mono_us() - w->asked_us > PATIENCE_US)
+        tell(w, event_away(w));
     if (!inquiry)
         return;
+    w->desk = desk;
     w->asking = true;
+    w->asked_us = clock_mono_us();
     if (!shared_ask(o->shared, desk, w->key, inquiry, &w->waiter))
         w->asking = false;
 }

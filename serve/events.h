@@ -1,5 +1,6 @@
 /* Server-sent events: a page's <main> whenever it has changed, looked at every two seconds, once for all who look at it. A
- * client that is slow gets the newest one next. */
+ * client that is slow gets the newest one next. While Redis does not answer, every two seconds the event `away` with the age of the last page
+ * in milliseconds (-1: there was none). An event `here` from time to time. */
 #ifndef SERVE_EVENTS_H
 #define SERVE_EVENTS_H
 

@@ -1,10 +1,12 @@
 /* All that weir serve answers besides takes: documents, actions, jobs, pages, events. A request is a visit: it comes with
  * its head, brings its body, and waits, suspended, until a desk has its answer. The loop never waits.
  *
- *   access.c    who may ask for what          inquiry.c       one request as an errand of a desk
- *   resource.c    which row of a table it is    desk.c       a thread with a connection of its own
- *   shared.c    answers that several share    events.c     pages again and again, as they change
- *   documents.c, actions.c, intake.c          what is asked */
+ *   visit.c       a visit, from its head to its answer    visit_plan.c    what it asks for, and whether it may
+ *   visit_answer.c   responses                            visit_audit.c   the log line of an action
+ *   access.c      who may ask for what                    inquiry.c       one request as an errand of a desk
+ *   resource.c    which row of a table it is              desk.c          a thread with a connection of its own
+ *   shared.c      answers that several share              events.c        pages again and again, as they change
+ *   documents.c, actions.c, intake.c                      what is asked */
 #ifndef SERVE_OFFICE_H
 #define SERVE_OFFICE_H
 

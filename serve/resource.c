@@ -26,6 +26,12 @@ static bool matches(const char *pattern, const char *path, char names[RESOURCE_N
     return *path == '\0' || *path == '?';
 }
 
+static bool is_of_payload(const char *field)
+{
+    return strncmp(field, "args", strlen("args")) == 0 || strcmp(field, "key") == 0 ||
+           strcmp(field, "reason") == 0;
+}
+
 int ask_search(struct weir *w, const struct ask *ask, const char *field, struct job_search *search)
 {
     const char *text = field_text(ask->fields, field);
@@ -34,9 +40,9 @@ int ask_search(struct weir *w, const struct ask *ask, const char *field, struct 
     if (text && job_search_read(search, text, &w->error) < 0)
         return w->error.status;
     for (size_t i = 0; ask->hide_args && i < search->count; i++)
-        if (strncmp(search->text + search->terms[i].field, "args", strlen("args")) == 0)
-            return error_set(&w->error, WEIR_EINPUT, "%s: payloads are hidden here; search without args",
-                             field);
+        if (is_of_payload(search->text + search->terms[i].field))
+            return error_set(&w->error, WEIR_EINPUT,
+                             "%s: payloads are hidden here; search without args, key and reason", field);
     return 0;
 }
 

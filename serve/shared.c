@@ -111,8 +111,8 @@ static void on_done(struct errand *errand)
     a->made_us = clock_mono_us();
     if (!errand->dropped)
         make_response(a);
-    else
-        a->round--; /* for nobody else */
+    if (errand->dropped || t->status == MHD_HTTP_NOT_FOUND)
+        a->round--; /* for nobody else: it may be there in a moment */
     a->waiting = NULL;
     while (w) {
         struct waiter *next = w->next;

@@ -14,6 +14,9 @@
 #define UNDER_WAY_MOST 2   /* one is served, the next one lies ready */
 #define HOPS_MOST 4        /* a limit may move while it is asked for */
 
+/* A name that lives on no partition 0 but an only one, as its CRC16 is a prime above 64: whoever asks there for it learns how many there are. */
+#define PROBE "healthz10"
+
 struct list {
     struct asked *first, **end;
     size_t count;
@@ -24,7 +27,7 @@ struct outlet {
     struct taker *taker;
     char prefix[PREFIX_SIZE];
     struct link *link;
-    struct list gathered;
+    struct list gathered, checks;
     size_t under_way;
     bool begins;          /* it was made for a question, and has neither come up nor failed: questions wait */
     bool failing;         /* and says so once */
@@ -114,14 +117,24 @@ static void fail_list(struct outlet *o, struct list *l)
 
 static struct outlet *outlet_new(struct taker *t, int p);
 
-/* Where a question goes; NULL: out of memory. */
-static struct outlet *outlet_of(struct taker *t, const struct asked *a)
+/* NULL: out of memory. */
+static struct outlet *outlet_at(struct taker *t, int p)
 {
-    int p = partitions_home(&t->known, a->q.name, strlen(a->q.name));
-
     if (!t->outlets[p] && (t->outlets[p] = outlet_new(t, p)))
         t->outlets[p]->begins = true;
     return t->outlets[p];
+}
+
+/* Where a question goes. */
+static struct outlet *outlet_of(struct taker *t, const struct asked *a)
+{
+    return outlet_at(t, partitions_home(&t->known, a->q.name, strlen(a->q.name)));
+}
+
+/* One that is down, and was up or has failed, answers nothing. */
+static bool can_ask(const struct outlet *o)
+{
+    return o && (link_is_up(o->link) || o->begins);
 }
 
 /* A question whose limit lives elsewhere goes there; false: it has moved too often. */
@@ -141,15 +154,34 @@ static struct question question_of(const struct asked *a)
     return (struct question){a->q.name, a->q.key, a->q.cost};
 }
 
+/* One partition has answered a check: asks the next one, if there is one. false: there is none, or it cannot be asked, which is its answer. */
+static bool check_next(struct taker *t, struct asked *a)
+{
+    struct outlet *o;
+
+    a->status = 0;
+    if (++a->hops >= t->known.count)
+        return false;
+    o = outlet_at(t, a->hops);
+    if (can_ask(o))
+        list_add(&o->checks, a);
+    else
+        fail_one(o ? o : t->outlets[0], a);
+    return can_ask(o);
+}
+
 /* The i-th answer of a call; false: the question waits for another one. */
 static bool read_answer(const struct call *c, const struct redisReply *reply, size_t i, struct asked *a)
 {
     const struct question q = question_of(a);
     struct taker *t = c->outlet->taker;
+    bool elsewhere = take_is_elsewhere(reply, i, a->q.name, strlen(a->q.name), &t->known);
 
-    if (take_is_elsewhere(reply, i, a->q.name, strlen(a->q.name), &t->known)) {
-        if (a->checks || ask_elsewhere(t, a))
-            return a->checks;
+    if (a->checks)
+        return !check_next(t, a);
+    if (elsewhere) {
+        if (ask_elsewhere(t, a))
+            return false;
         a->status = WEIR_ENOTNOW;
         a->why = "the limit moves to another partition; try again";
         return true;
@@ -231,10 +263,14 @@ static void send_gathered(struct outlet *o)
 {
     bool can = link_is_up(o->link);
 
+    while (can && o->checks.first && o->under_way < UNDER_WAY_MOST)
+        can = send_call(o, &o->checks, true);
     while (can && o->gathered.first && o->under_way < UNDER_WAY_MOST)
         can = send_call(o, &o->gathered, false);
-    if (!can && !o->begins)
-        fail_list(o, &o->gathered);
+    if (can || o->begins)
+        return;
+    fail_list(o, &o->checks);
+    fail_list(o, &o->gathered);
 }
 
 /* Before the loop waits, and before the links' own watchers send. */
@@ -259,7 +295,7 @@ bool taker_ask(struct taker *t, struct asked *a)
     if (denials_find(t->denials, &q, clock_mono_us(), &a->take))
         return true;
     o = outlet_of(t, a);
-    if (!o || (!link_is_up(o->link) && !o->begins)) {
+    if (!can_ask(o)) {
         fail_one(o ? o : t->outlets[0], a);
         return true;
     }
@@ -270,15 +306,15 @@ bool taker_ask(struct taker *t, struct asked *a)
 bool taker_check(struct taker *t, struct asked *a)
 {
     struct outlet *o = t->outlets[0];
-    struct list one;
 
-    a->q = (struct take_question){.name = "healthz", .cost = 1};
+    a->q = (struct take_question){.name = PROBE, .cost = 1};
     a->status = 0;
     a->checks = true;
-    list_clear(&one);
-    list_add(&one, a);
-    if (link_is_up(o->link) && send_call(o, &one, true))
+    a->hops = 0;
+    if (can_ask(o)) {
+        list_add(&o->checks, a);
         return false;
+    }
     fail_one(o, a);
     return true;
 }
@@ -301,6 +337,7 @@ static void on_down(void *arg, const struct error *why)
 
     o->begins = false;
     note_failure(o, why);
+    fail_list(o, &o->checks);
     fail_list(o, &o->gathered);
     if (!t->was_up && (why->status == WEIR_EREFUSED || why->status == WEIR_ECONFIG))
         t->events->on_refused(t->arg, why);
@@ -317,6 +354,7 @@ static struct outlet *outlet_new(struct taker *t, int p)
         return NULL;
     o->taker = t;
     partition_prefix(t->prefix, p, o->prefix);
+    list_clear(&o->checks);
     list_clear(&o->gathered);
     address.slot = partition_slot(p);
     o->link = link_new(t->loop, &address, &link_events, o);
@@ -332,6 +370,7 @@ static void outlet_free(struct outlet *o)
 {
     if (!o)
         return;
+    fail_list(o, &o->checks);
     fail_list(o, &o->gathered);
     link_free(o->link);
     free(o);

@@ -17,8 +17,8 @@ struct asked {
     int status;      /* 0: take is the answer; WEIR_EUNREACHABLE: Redis could not be asked; else see take.h */
     const char *why; /* when status is not 0; valid until the loop goes on */
     struct weir_take take;
-    bool checks; /* whether Redis answers, wherever the limit lives */
-    int hops;    /* so often it was asked where its limit does not live */
+    bool checks; /* whether each partition answers */
+    int hops; /* so often it was asked where its limit does not live; of a check: the partition that is asked */
     struct asked *next;
 };
 
@@ -37,7 +37,7 @@ void taker_free(struct taker *t);
 
 /* true: *a has its answer. false: on_answers brings it. */
 bool taker_ask(struct taker *t, struct asked *a);
-/* Does Redis answer a take? a->q need not be set; status says it. As taker_ask. */
+/* Does Redis answer a take, on each partition? a->q need not be set; status says it. As taker_ask. */
 bool taker_check(struct taker *t, struct asked *a);
 
 #endif

@@ -461,6 +461,56 @@ static void test_names_may_be_anything(void **state)
     end_serve();
 }
 
+/* A person who is refused gets a page with links, a program JSON. */
+static void test_browsers_get_pages(void **state)
+{
+    static const struct {
+        const char *method, *path, *headers;
+        unsigned status;
+        bool page;
+    } cases[] = {
+        {"GET", "/limit/mail", "Accept: text/html,*/*;q=0.8\r\n", 404, true},
+        {"GET", "/limits/50%", "Accept: text/html\r\n", 404, true},
+        {"GET", "/types/none", "Accept: text/html\r\n", 404, true},
+        {"GET", "/limit/mail", "Accept: */*\r\n", 404, false},
+        {"GET", "/limit/mail", "", 404, false},
+        {"GET", "/api/nothing", "Accept: text/html\r\n", 404, false},
+        {"GET", "/api/jobs/none", "Accept: text/html\r\n", 404, false},
+        {"DELETE", "/", "Accept: text/html\r\n", 405, true},
+        {"GET", "/", "Accept: text/html\r\nHost: evil.example\r\n", 403, true},
+        {"POST", "/api/queues/q/pause", "Accept: text/html\r\nSec-Fetch-Site: cross-site\r\n", 403, true},
+        {"POST", "/api/queues/q/pause", "Sec-Fetch-Site: cross-site\r\n", 403, false},
+    };
+
+    (void)state;
+    serve_at(NULL, "127.0.0.1:0", all_flags);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        const char *type = cases[i].page ? "text/html; charset=utf-8" : "application/json";
+
+        if (status_of(cases[i].method, cases[i].path, cases[i].headers, NULL) != cases[i].status ||
+            strcmp(http_header(&reply, "Content-Type"), type) != 0 ||
+            (strstr(reply.body, "href=\"/limits\"") != NULL) != cases[i].page)
+            fail_msg("%s %s: %d %s", cases[i].path, cases[i].headers, reply.status, reply.body);
+    }
+    end_serve();
+}
+
+/* What is new has a page at once, however short ago all of it was read, and however often it was asked for in vain. */
+static void test_a_new_name_has_a_page(void **state)
+{
+    (void)state;
+    serve();
+    refused("GET", "/limits/fresh", "", NULL, 404, "Not found");
+    refused("GET", "/types/young", "", NULL, 404, "Not found");
+    weir("rate set fresh 1/s");
+    weir("enqueue young");
+    assert_int_equal(status_of("GET", "/limits/fresh", "", NULL), 200);
+    assert_int_equal(status_of("GET", "/types/young", "", NULL), 200);
+    weir("rate set fresher 1/s");
+    assert_int_equal(status_of("GET", "/ask?do=rate-remove&name=fresher", "", NULL), 200);
+    end_serve();
+}
+
 /* ---- Actions */
 
 static void test_actions(void **state)
@@ -798,6 +848,40 @@ static void test_payloads_are_hidden(void **state)
     end_serve();
 }
 
+/* They are what stands in a payload, too. */
+static void test_keys_are_hidden_as_payloads_are(void **state)
+{
+    static const char *const flags[] = {"--hide-args", NULL};
+    static const char *const paths[] = {
+        "/api/status",           "/api/report",  "/api/rates/mail",  "/api/changes", "/api/rates/mail/keys",
+        "/api/jobs?q=type:mail", "/api/jobs/j1", "/api/jobs/j1/why", "/api/dead",    "/api/types/mail",
+        "/api/dead/j2",          "/limits/mail", "/keys/mail",       "/jobs/j1",     "/"};
+    struct outcome o;
+
+    (void)state;
+    weir("rate set mail 1/1h,by=key");
+    weir("rate weight mail secret 3");
+    weir("rate pause mail/secret");
+    weir("enqueue mail 1 --id j1 --key secret --unique secret");
+    weir("enqueue bad 1 --id j2 --key secret --max-attempts 1");
+    assert_int_equal(
+        program_weir(&o, folder, server.url, NULL, "worker --exec mail=true --exec bad=false --drain"), 75);
+    serve_at(NULL, NULL, flags);
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        http_request(where, "GET", paths[i], "", NULL, &reply);
+        assert_int_equal(reply.status, 200);
+        if (strstr(reply.body, "secret"))
+            fail_msg("%s: %s", paths[i], reply.body);
+    }
+    json_decref(get("/api/changes"));
+    assert_non_null(strstr(reply.body, "\"what\":\"weight mail \""));
+    json_decref(get("/api/jobs/j1/why"));
+    assert_non_null(strstr(reply.body, "\"gate\":\"mail#0\""));
+    refused("GET", "/api/jobs?q=key:secret", "", NULL, 400, "payloads are hidden here");
+    refused("GET", "/api/jobs?q=reason:exit", "", NULL, 400, "payloads are hidden here");
+    end_serve();
+}
+
 /* ---- Jobs */
 
 static long long waiting(const char *queue)
@@ -953,6 +1037,88 @@ static void test_a_body_that_is_too_large(void **state)
     free(large);
 }
 
+/* What a proxy and we could take for different requests is refused, and nothing behind it is done. */
+static void test_a_body_of_two_lengths(void **state)
+{
+    int fd;
+
+    (void)state;
+    serve();
+    fd = http_open(where);
+    dprintf(fd, "POST /api/queues/a/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                "4\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "0\r\n\r\nPOST /api/queues/b/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+    assert_true(http_receive(fd, false, &reply));
+    assert_int_equal(reply.status, 400);
+    assert_false(http_receive(fd, false, &reply));
+    close(fd);
+    json_decref(get("/api/queues"));
+    assert_null(strstr(reply.body, "paused_since\":1"));
+    end_serve();
+}
+
+/* Heads of a megabyte, no head at all, versions, methods: each is answered, and what follows is answered too. */
+static void test_strange_requests(void **state)
+{
+    static const struct {
+        const char *begin, *fill, *end;
+        int status;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", "a", "\r\n\r\n", 431},
+        {"GET / HTTP/1.1\r\nHost: localhost\r\n", "X: a\r\n", "\r\n", 431},
+        {"GET /jobs?q=", "a", " HTTP/1.1\r\nHost: localhost\r\n\r\n", 414},
+        {"GET / HTTP/1.0\r\n\r\n", "", "", 200},
+        {"GET /events?page=/ HTTP/1.0\r\n\r\n", "", "", 200},
+        {"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 200},
+        {"HEAD /events?page=/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 200},
+        {"TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 405},
+        {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", "", "", 400},
+        {"GET /jobs/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 404},
+    };
+
+    (void)state;
+    serve();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int fd = http_open(where);
+        bool sent = http_send(fd, cases[i].begin, strlen(cases[i].begin));
+
+        for (size_t n = 0; *cases[i].fill && sent && n < (1 << 20); n += strlen(cases[i].fill))
+            sent = http_send(fd, cases[i].fill, strlen(cases[i].fill));
+        (void)(sent &&
+               http_send(fd, cases[i].end, strlen(cases[i].end))); /* it may be answered before its end */
+        if (!http_receive(fd, true, &reply) || reply.status != cases[i].status)
+            fail_msg("%s: %d %s", cases[i].begin, reply.status, reply.head);
+        close(fd);
+        json_decref(get("/api/status"));
+    }
+    end_serve();
+}
+
+/* Hundreds of clients that send their heads byte by byte hold up nobody. */
+static void test_slow_clients(void **state)
+{
+    static const char head[] = "GET /api/status HTTP/1.1\r\nHost: localhost\r\n";
+    int slow[900];
+
+    (void)state;
+    weir("rate set api 1000/1h");
+    serve();
+    for (size_t i = 0; i < COUNT(slow); i++)
+        slow[i] = http_open(where);
+    for (size_t k = 0; k < 10; k++) {
+        int64_t began_us = clock_mono_us();
+
+        for (size_t i = 0; i < COUNT(slow); i++)
+            assert_true(http_send(slow[i], head + k, 1));
+        assert_int_equal(status_of("GET", "/take/api", "", NULL), 200);
+        assert_int_equal(status_of("GET", "/", "", NULL), 200);
+        assert_in_range(clock_mono_us() - began_us, 0, 2000000);
+    }
+    for (size_t i = 0; i < COUNT(slow); i++)
+        close(slow[i]);
+    end_serve();
+}
+
 /* ---- Events */
 
 /* Reads until that has come. */
@@ -998,6 +1164,26 @@ static void test_events(void **state)
     while (read(first, &byte, 1) > 0)
         ;
     close(first);
+}
+
+/* Who looks is told when Redis is gone, and gets the page by itself when it is back. tests/pages has it stall, too. */
+static void test_events_say_that_redis_is_away(void **state)
+{
+    int stream;
+
+    (void)state;
+    serve();
+    stream = open_stream("/");
+    await_bytes(stream, "<main");
+    server_kill(&server);
+    await_bytes(stream, "event: away\ndata: ");
+    refused("GET", "/", "", NULL, 503, "http-equiv=\"refresh\"");
+    assert_non_null(strstr(reply.body, "data-away"));
+    server_restart(&server);
+    weir("enqueue a_job --queue afterwards");
+    await_bytes(stream, "afterwards");
+    close(stream);
+    end_serve();
 }
 
 static void test_not_too_many_look(void **state)
@@ -1146,6 +1332,8 @@ int main(void)
         cmocka_unit_test_setup(test_wrong_requests, flush),
         cmocka_unit_test(test_the_page_of_routes_has_all_of_them),
         cmocka_unit_test_setup(test_names_may_be_anything, flush),
+        cmocka_unit_test_setup(test_browsers_get_pages, flush),
+        cmocka_unit_test_setup(test_a_new_name_has_a_page, flush),
         cmocka_unit_test_setup(test_actions, flush),
         cmocka_unit_test_setup(test_actions_on_many_go_on_at_a_cursor, flush),
         cmocka_unit_test_setup(test_workers_are_ordered, flush),
@@ -1156,11 +1344,16 @@ int main(void)
         cmocka_unit_test_setup(test_logging_in, flush),
         cmocka_unit_test_setup(test_wrong_token_files, flush),
         cmocka_unit_test_setup(test_payloads_are_hidden, flush),
+        cmocka_unit_test_setup(test_keys_are_hidden_as_payloads_are, flush),
         cmocka_unit_test_setup(test_one_job, flush),
         cmocka_unit_test_setup(test_lines, flush),
         cmocka_unit_test_setup(test_a_named_batch_arrives_exactly_once, flush),
         cmocka_unit_test_setup(test_a_body_that_is_too_large, flush),
+        cmocka_unit_test_setup(test_a_body_of_two_lengths, flush),
+        cmocka_unit_test_setup(test_strange_requests, flush),
+        cmocka_unit_test_setup(test_slow_clients, flush),
         cmocka_unit_test_setup(test_events, flush),
+        cmocka_unit_test_setup(test_events_say_that_redis_is_away, flush),
         cmocka_unit_test_setup(test_not_too_many_look, flush),
         cmocka_unit_test_setup(test_many_readers_ask_redis_once, flush),
         cmocka_unit_test_setup(test_takes_wait_for_nothing_else, flush),
@@ -1168,5 +1361,6 @@ int main(void)
         cmocka_unit_test_setup(test_the_end, flush),
     };
 
+    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -12,11 +12,15 @@
 
 #include "core/client/client.h"
 #include "core/clock.h"
+#include "core/utf8.h"
+#include "queue/job/stamp.h"
 #include "queue/turn/record.h"
 #include "serve/page/html.h"
 #include "serve/page/page.h"
 #include "serve/page/parts.h"
 #include "tests/stage.h"
+
+#define TYPES_MANY 1500
 
 static struct stage stage;
 
@@ -36,7 +40,7 @@ static int teardown(void **state)
 
 /* ---- A page as text; until the next one */
 
-static char shown[1 << 20];
+static char shown[8 << 20];
 static struct page_request usual;
 
 static unsigned render(const char *path, const char *query)
@@ -93,6 +97,11 @@ static void check_shape(void)
     assert_hides("<style");
     assert_hides(" onclick");
     assert_hides("javascript:");
+}
+
+static void check_shape_of_scripts(void)
+{
+    assert_int_equal(count_of("<script"), count_of("<script src=\"/assets/page.js\""));
 }
 
 /* ---- The writer */
@@ -208,6 +217,7 @@ static void a_limit_shows_its_rules_and_what_others_would_do(void **state)
     assert_int_equal(render("/limits/mail", NULL), 200);
     check_shape();
     assert_shows("at most 19 in any 1s");
+    assert_shows("not reported by the workers yet");
     assert_shows("set mail 10/1s");
     assert_shows("data-stops=\"[{&quot;rules&quot;:&quot;1/1s&quot;,&quot;ends&quot;:[");
     assert_shows("in 29s");
@@ -247,6 +257,8 @@ static void record_some(void)
     record_end_row(&a);
     record_row(&a, RECORD_STARTS, span_str("mail"));
     record_start(&a, clock_wall_us() / 100000, 5);
+    record_lost(&a, 'n', clock_wall_us() / 1000000 - 9, 6);
+    record_lost(&a, 'e', clock_wall_us() / 1000000 - 8, 1);
     record_end_row(&a);
     assert_int_equal(client_call(stage.client, &a, &reply, &sent), 0);
     assert_int_equal(record_reply(reply, &wrong, &(struct error){0}), 0);
@@ -278,8 +290,27 @@ static void a_limit_shows_starts_and_wasted_slots(void **state)
     assert_int_equal(render("/limits/mail", NULL), 200);
     check_shape();
     assert_shows("<rect class=\"start\"");
+    assert_hides("not reported by the workers yet"); /* some started just now */
     assert_shows("120 granted");
     assert_shows("7 wasted: no job waited");
+    assert_shows(">wasted: no job<");
+    assert_shows(">wasted: no executor<");
+    assert_hides("wasted: late");
+    assert_shows("<rect class=\"s-held\"");
+    assert_shows("5 started, 7 slots were wasted: no job waited, 6; no executor was free, 1.");
+}
+
+static void a_limit_shows_what_starts_next(void **state)
+{
+    (void)state;
+    stage_rate(&stage, "mail", "1/1h");
+    stage_enqueue(&stage, "mail", "{}", 1, 3);
+    assert_int_equal(render("/limits/mail", NULL), 200);
+    check_shape();
+    assert_shows("The next 3 starts");
+    assert_int_equal(count_of("<td class=\"wide\" data-label=\"type\"><span><a href=\"/types/mail\">"), 3);
+    assert_shows("href=\"/jobs/");
+    assert_hides("No job that it holds waits");
 }
 
 static void a_type_without_records_says_so(void **state)
@@ -346,6 +377,208 @@ static void what_others_push_is_shown_as_text(void **state)
     free(long_text);
 }
 
+/* ---- Nastiness of each kind, wherever a foreign client can put it */
+
+/* Elements and attributes are ours; addresses lead nowhere else; no byte of a text turns or hides others. */
+static size_t check_attribute(const char *at)
+{
+    size_t len = strcspn(at, "= />\"'<\n"), value_len;
+    bool leads = strncmp(at, "href=", 5) == 0 || strncmp(at, "action=", 7) == 0;
+    const char *value = at + len + 2;
+
+    if (len == 0 || strncmp(at, "on", 2) == 0 || strncmp(at, "style", 5) == 0 ||
+        strncmp(at, "srcdoc", 6) == 0)
+        fail_msg("a wrong attribute: %.100s", at);
+    if (at[len] != '=')
+        return len;
+    if (at[len + 1] != '"')
+        fail_msg("an attribute without quotes: %.100s", at);
+    value_len = strcspn(value, "\"");
+    if (leads && (!strchr("/?#", *value) || value[1] == '/'))
+        fail_msg("it leads elsewhere: %.100s", at);
+    return len + 2 + value_len + 1;
+}
+
+static const char *check_tag(const char *at)
+{
+    static const char elements[] = " html head meta title link script noscript body header main footer nav "
+                                   "section form label input button select option output "
+                                   "details summary svg path rect table thead tbody tr th td dl dt dd ul ol "
+                                   "li div span p a b i small bdi code pre br time h1 h2 h3 ";
+    size_t len = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789");
+    char name[32];
+
+    snprintf(name, sizeof name, " %.*s ", (int)len, at);
+    if (strncmp(at, "!DOCTYPE html>", 14) == 0)
+        return at + 14;
+    if (len == 0 || !strstr(elements, name))
+        fail_msg("a wrong element: <%.100s", at);
+    for (at += len; *at == ' ' || *at == '\n';)
+        at += 1 + check_attribute(at + 1);
+    if (*at == '/')
+        at++;
+    if (*at != '>')
+        fail_msg("a tag without end: %.100s", at);
+    return at + 1;
+}
+
+static void check_markup(void)
+{
+    const char *end = shown + strlen(shown);
+
+    for (const char *at = shown; at < end;) {
+        size_t len = utf8_printable(at, (size_t)(end - at));
+
+        if (*at == '<') {
+            at = check_tag(at + 1 + (at[1] == '/'));
+            continue;
+        }
+        if (len == 0 && *at != '\n' && *at != '\t')
+            fail_msg("a byte %02x: %.100s", (unsigned char)*at, at);
+        if (len == 3 && memcmp(at, "\xe2\x80\xae", 3) == 0)
+            fail_msg("a mark that turns text: %.100s", at);
+        at += len ? len : 1;
+    }
+}
+
+static redisContext *pusher;
+
+static void push(const char *verb, const char *key, struct span field, struct span value)
+{
+    redisReply *reply = redisCommand(pusher, "%s %s %b %b", verb, stage_key(&stage, "%s", key), field.at,
+                                     field.len, value.at, value.len);
+
+    if (!reply || reply->type == REDIS_REPLY_ERROR)
+        fail_msg("%s %s: %s", verb, key, reply ? reply->str : "no answer");
+    freeReplyObject(reply);
+}
+
+/* Fills in, for each %, the nastiness as it may stand in a text of JSON. */
+static struct span fill_in(const char *form, struct span nasty)
+{
+    static struct text made[4];
+    static unsigned next;
+    struct text *t = &made[next++ % 4];
+    struct error e;
+    char escape[8];
+
+    t->len = 0;
+    for (; *form; form++)
+        for (size_t i = 0; i < (*form == '%' ? nasty.len : 1); i++) {
+            char c = *form == '%' ? nasty.at[i] : *form;
+            bool escapes = *form == '%' && ((unsigned char)c < 0x20 || c == '"' || c == '\\');
+
+            snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)c);
+            assert_int_equal(text_add(t, escapes ? escape : &c, escapes ? 6 : 1, &e), 0);
+        }
+    return (struct span){t->at, t->len};
+}
+
+static void push_everywhere(struct span nasty, bool short_enough)
+{
+    push("RPUSH", "queue:default", span_str("-"),
+         fill_in("{\"id\":\"evil\",\"type\":\"mail\",\"key\":\"%\",\"args\":{\"%\":\"%\"}}", nasty));
+    push("RPUSH", "queue:default", nasty, nasty);
+    push("SADD", "queues", span_str("default"), span_str("default"));
+    push("ZADD", "dead", span_str("1763900100000000"),
+         fill_in("dead1 default/mail/ %\n{\"id\":\"dead1\",\"type\":\"mail\",\"args\":\"%\"}", nasty));
+    push("LPUSH", "changes", span_str("-"),
+         fill_in("{\"at\":1,\"by\":\"%\",\"what\":\"set mail %\"}", nasty));
+    push("HSET", "schedules", span_str("spec"),
+         fill_in("{\"spec\":\"%\",\"zone\":\"%\",\"job\":{\"type\":\"%\",\"args\":\"%\"}}", nasty));
+    push("HSET", "active:w", span_str("@"),
+         fill_in("{\"host\":\"%\",\"pid\":1,\"executors\":1,\"queues\":[\"%\"],\"types\":[\"%\"]}", nasty));
+    push("ZADD", "workers", span_str("9000000000000000"), span_str("w"));
+    if (!short_enough)
+        return;
+    push("HSET", "types", nasty, nasty);
+    push("HSET", "limits", nasty, nasty);
+    push("HSET", "schedules", nasty, nasty);
+    push("SADD", "queues", nasty, nasty);
+    push("ZADD", "batches", span_str("1"), nasty);
+    push("ZADD", "workers", span_str("9000000000000000"), nasty);
+}
+
+/* All places of a query. */
+static void make_query(char *query, size_t size, struct span nasty)
+{
+    static const char *const names[] = {"q",   "like", "problem", "type", "reason", "rules",
+                                        "key", "name", "back",    "by",   "from",   "cursor"};
+    size_t len = (size_t)snprintf(query, size, "do=purge");
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        len += (size_t)snprintf(query + len, size - len, "&%s=", names[i]);
+        for (size_t k = 0; k < nasty.len && k < 300; k++)
+            len += (size_t)snprintf(query + len, size - len, "%%%02X", (unsigned char)nasty.at[k]);
+    }
+}
+
+static void check_pages(struct span nasty, bool short_enough)
+{
+    static const char *const paths[] = {"/",        "/limits",    "/limits/mail", "/keys/mail", "/types/mail",
+                                        "/jobs",    "/jobs/evil", "/jobs/dead1",  "/batches",   "/schedules",
+                                        "/workers", "/dead",      "/redis",       "/ask"};
+    static const char *const of_names[] = {"/types/", "/limits/", "/keys/", "/jobs/", "/batches/", "/"};
+    char query[16384], path[512];
+
+    make_query(query, sizeof query, nasty);
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        for (int with = 0; with < 2; with++) {
+            assert_int_not_equal(render(paths[i], with ? query : NULL), 500);
+            assert_true(strlen(shown) < (1 << 20)); /* a text of a megabyte is cut */
+            check_markup();
+            check_shape_of_scripts();
+        }
+    for (size_t i = 0; short_enough && i < sizeof of_names / sizeof *of_names; i++) {
+        snprintf(path, sizeof path, "%s%.*s", of_names[i], (int)nasty.len, nasty.at);
+        assert_int_not_equal(render(path, query), 500);
+        check_markup();
+    }
+}
+
+static void nastiness_of_each_kind_is_shown_as_it_is(void **state)
+{
+    static char large[1 << 20];
+    static const struct {
+        const char *bytes;
+        size_t len;
+        const char *shown; /* in the payload */
+    } kinds[] = {
+#define kind(bytes, shown) {bytes, sizeof bytes - 1, shown}
+        kind("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;"),
+        kind("\"><img src=x onerror=alert(1)>", "&gt;&lt;img src=x onerror=alert(1)&gt;"),
+        kind("' onmouseover='alert(1)", "&#39; onmouseover=&#39;alert(1)"),
+        kind("</title></main></pre>--><!--", "&lt;/title&gt;&lt;/main&gt;&lt;/pre&gt;--&gt;&lt;!--"),
+        kind("javascript:alert(1)//", "javascript:alert(1)//"),
+        kind("//evil.example/x/../../rates/mail", "//evil.example/x/../../rates/mail"),
+        kind("%s%n%d&#60;&lt;%3Cb%3E", "%s%n%d&amp;#60;&amp;lt;%3Cb%3E"),
+        kind("\xe2\x80\xaegnp\xe2\x80\x8b\xef\xbb\xbf", "\\u202Egnp\\u200B\\uFEFF"),
+        kind("\xff\xfe\xc0\xbc\xed\xa0\x80", "\\xff\\xfe\\xc0\\xbc\\xed\\xa0\\x80"),
+        kind("\x1b[31m\r\n\x7f", "\\x7f"),
+        kind("a\0<b>", "&lt;b&gt;"),
+        {large, sizeof large, "&lt;&lt;&lt;&lt;"},
+#undef kind
+    };
+
+    (void)state;
+    memset(large, '<', sizeof large);
+    pusher = redisConnectUnix(stage.server.socket);
+    usual.actions = true;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        struct span nasty = {kinds[i].bytes, kinds[i].len};
+
+        free(server_ask(&stage.server, "FLUSHALL", NULL));
+        stage_rate(&stage, "mail", "1/1h,by=key");
+        push_everywhere(nasty, nasty.len < 400);
+        check_pages(nasty, nasty.len < 400);
+        if (render("/jobs/evil", NULL) != 200)
+            fail_msg("kind %zu: %s", i, strstr(shown, "<main"));
+        assert_shows(kinds[i].shown);
+    }
+    usual.actions = false;
+    redisFree(pusher);
+}
+
 static void jobs_are_found_by_a_search(void **state)
 {
     (void)state;
@@ -375,6 +608,31 @@ static void jobs_are_found_by_a_search(void **state)
     assert_shows("name=\"count\" value=\"60\"");
     assert_shows("name=\"search\" value=\"type:mail\"");
     usual.actions = false;
+}
+
+static void bury(const char *tag, const char *head)
+{
+    char record[256];
+
+    snprintf(record, sizeof record, "%s default/mail/ no luck\n%s{\"id\":\"%s\",\"type\":\"mail\"}", tag,
+             head, tag);
+    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "dead"), "1763900100000000", record, NULL));
+}
+
+static void dead_jobs_show_when_they_were_enqueued(void **state)
+{
+    char head[STAMP_HEAD_LEN + 1];
+
+    (void)state;
+    bury("foreign", "");
+    assert_int_equal(render("/dead", NULL), 200);
+    assert_int_equal(count_of("<time data-at="), 1);
+    stamp_head(INT64_C(1763900000050000), head);
+    bury("ours", head);
+    assert_int_equal(render("/dead", NULL), 200);
+    check_shape();
+    assert_shows("data-label=\"enqueued\"><time data-at=\"1763900000050\"");
+    assert_int_equal(count_of("<time data-at="), 3);
 }
 
 static void asking_says_what_and_how_many(void **state)
@@ -469,6 +727,18 @@ static void a_page_without_redis_says_so(void **state)
     weir_free(w);
 }
 
+/* Redis answers, and what stands there is not ours: it is not away. */
+static void a_foreign_key_is_told(void **state)
+{
+    (void)state;
+    free(server_ask(&stage.server, "SET", stage_key(&stage, "limits"), "x", NULL));
+    assert_int_equal(render("/limits", NULL), 502);
+    assert_shows("This cannot be shown");
+    assert_shows("somebody else&#39;s");
+    assert_hides("does not answer");
+    assert_hides("data-away");
+}
+
 static void what_was_read_is_used_again(void **state)
 {
     (void)state;
@@ -483,6 +753,33 @@ static void what_was_read_is_used_again(void **state)
     page_cache_drop(usual.cache);
     assert_int_equal(render("/", NULL), 200);
     assert_shows("/types/late");
+    page_cache_free(usual.cache);
+    usual.cache = NULL;
+}
+
+/* The more types, the longer it is kept: what a reading costs stays a hundredth of the time. Such a page says how old it is. */
+static void more_types_are_read_more_rarely(void **state)
+{
+    struct page_reading reading;
+    char type[24];
+
+    (void)state;
+    usual.cache = page_cache_new();
+    assert_int_equal(render("/", NULL), 200);
+    assert_hides("as of");
+    for (int i = 0; i < TYPES_MANY; i++) {
+        snprintf(type, sizeof type, "t%d", i);
+        free(server_ask(&stage.server, "HSET", stage_key(&stage, "types"), type, "", NULL));
+    }
+    page_cache_drop(usual.cache);
+    assert_int_equal(render("/", NULL), 200);
+    assert_shows("as of <time");
+    assert_int_equal(page_cache_read(stage.client, usual.cache, &reading), 0);
+    assert_true(reading.keep_us >= TYPES_MANY * 1500);
+    assert_true(reading.age_us < reading.keep_us);
+    stage_enqueue(&stage, "late", "{}", 2, 1);
+    assert_int_equal(page_cache_read(stage.client, usual.cache, &reading), 0);
+    assert_int_equal(reading.status->type_count, TYPES_MANY);
     page_cache_free(usual.cache);
     usual.cache = NULL;
 }
@@ -516,17 +813,22 @@ int main(int argc, char **argv)
         flushed(a_limit_shows_its_rules_and_what_others_would_do),
         flushed(a_type_shows_what_was_recorded),
         flushed(a_limit_shows_starts_and_wasted_slots),
+        flushed(a_limit_shows_what_starts_next),
         flushed(a_type_without_records_says_so),
         flushed(a_job_shows_where_it_is_and_what_it_is),
         flushed(what_others_push_is_shown_as_text),
+        flushed(nastiness_of_each_kind_is_shown_as_it_is),
         flushed(jobs_are_found_by_a_search),
+        flushed(dead_jobs_show_when_they_were_enqueued),
         flushed(asking_says_what_and_how_many),
         flushed(a_fragment_is_main_alone),
         flushed(what_is_no_page_is_not_found),
         flushed(the_overview_shows_types_and_queues),
         flushed(actions_stand_only_where_they_are_allowed),
         flushed(a_problem_is_shown_as_text),
+        flushed(a_foreign_key_is_told),
         flushed(what_was_read_is_used_again),
+        flushed(more_types_are_read_more_rarely),
         cmocka_unit_test(a_page_without_redis_says_so),
         cmocka_unit_test(assets_are_in_the_binary),
     };

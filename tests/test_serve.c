@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include "core/client/partition.h"
 #include "core/clock.h"
 #include "tests/http.h"
 #include "tests/program.h"
@@ -245,6 +246,29 @@ static void test_partitions(void **state)
     http_get(socket_path, "/take/l9?cost=2", &r);
     assert_int_equal(r.status, 200);
     assert_int_equal(calls(), before + 1);
+    await_status("/healthz", 200);
+    end_serve(pid);
+}
+
+/* Each partition must answer; it learns by itself how many there are. */
+static void test_health_of_all_partitions(void **state)
+{
+    char key[32];
+    pid_t pid;
+
+    (void)state;
+    for (int n = 2; n <= PARTITIONS_MOST; n++)
+        assert_int_not_equal(partition_crc16("healthz10", strlen("healthz10")) % (unsigned)n, 0);
+    for (int p = 0; p < 3; p++) {
+        snprintf(key, sizeof key, "weir:{%d}:about", p);
+        free(server_ask(&server, "HSET", key, "partitions", "3", NULL));
+    }
+    free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+    pid = serve(NULL, NULL);
+    await_status("/healthz", 200);
+    free(server_ask(&server, "ACL", "SETUSER", "default", "resetkeys", "~weir:{0}:*", "~weir:{1}:*", NULL));
+    await_status("/healthz", 503);
+    free(server_ask(&server, "ACL", "SETUSER", "default", "allkeys", NULL));
     await_status("/healthz", 200);
     end_serve(pid);
 }
@@ -906,6 +930,7 @@ int main(void)
         cmocka_unit_test_setup(test_allowed_and_denied, flush),
         cmocka_unit_test_setup(test_each_key_has_its_gate, flush),
         cmocka_unit_test_setup(test_partitions, flush),
+        cmocka_unit_test_setup(test_health_of_all_partitions, flush),
         cmocka_unit_test_setup(test_wrong_requests, flush),
         cmocka_unit_test_setup(test_whole_addresses, flush),
         cmocka_unit_test_setup(test_head, flush),

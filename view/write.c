@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "view/hidden.h"
 #include "view/output.h"
 
 void view_add_body(json_t *doc, struct span body)
@@ -92,6 +93,15 @@ static bool put_name(FILE *to, const char *name)
     return done;
 }
 
+static bool put_member(FILE *to, const char *name, const json_t *value, enum view_bodies bodies)
+{
+    json_t *hidden = bodies == VIEW_NO_BODIES ? view_hidden(name, value) : NULL;
+    bool done = put_name(to, name) && view_write(to, hidden ? hidden : value, bodies);
+
+    json_decref(hidden);
+    return done;
+}
+
 static bool put_object(FILE *to, const json_t *object, enum view_bodies bodies)
 {
     const char *name, *between = "{";
@@ -105,7 +115,7 @@ static bool put_object(FILE *to, const json_t *object, enum view_bodies bodies)
         if (json_is_string(value) && strcmp(name, VIEW_BODY) == 0)
             put_body(to, view_body(object), bodies);
         else
-            done = done && put_name(to, name) && view_write(to, value, bodies);
+            done = done && put_member(to, name, value, bodies);
     }
     putc('}', to);
     return done;

@@ -17,7 +17,7 @@
 #define VIEW_BODY "#body"
 #define VIEW_TEXT "#text"
 
-/* VIEW_NO_BODIES: "body" is null. */
+/* VIEW_NO_BODIES: "body" is null, and so is or ends before it what hidden.h knows to be of payloads. */
 enum view_bodies { VIEW_ALL, VIEW_NO_BODIES };
 
 /* A document that is this JSON. NULL: out of memory. */

@@ -59,7 +59,7 @@ static int run_serve(struct cli *cli, int argc, char **argv)
         {"allow-enqueue", 0, FLAG_BOOL, NULL, "POST /api/jobs enqueues", &f.allow_enqueue},
         {"token-file", 0, FLAG_TEXT, "FILE", "who may ask: lines ROLE TOKEN NAME; takes need none",
          &f.token_file},
-        {"hide-args", 0, FLAG_BOOL, NULL, "show no payload of a job", &f.hide_args},
+        {"hide-args", 0, FLAG_BOOL, NULL, "show no payload of a job, nor keys and reasons", &f.hide_args},
         {"host", 0, FLAG_REPEATED, "NAME", "a name by which browsers reach it, besides localhost", &f.hosts},
         {"log", 0, FLAG_TEXT, "FORMAT", CLI_LOG_HELP, &f.log},
         {"log-level", 0, FLAG_TEXT, "LEVEL", CLI_LOG_LEVEL_HELP, &f.log_level},

@@ -36,6 +36,8 @@ static int about_limit(struct page *p, const struct deed *deed, const char *name
     size_t count;
 
     (void)deed;
+    if (limits && !limits_find(limits, name) && data_is_outdated(p))
+        limits = data_limits(p, name);
     if (!limits)
         return p->e->status;
     limits_holds(limits, name, &count);

@@ -69,13 +69,15 @@ unsigned page_batches(struct page *p, const char *name)
 static void write_deeds(struct page *p, const char *name, const char *state)
 {
     bool paused = strcmp(state, "paused") == 0;
-    char action[192];
 
     if (!p->r->actions || (strcmp(state, "running") != 0 && !paused))
         return;
-    snprintf(action, sizeof action, "/api/batches/%s/%s", name, paused ? "resume" : "pause");
     html(p->h, "<div class=\"deeds\">");
-    put_button(p, paused ? "Resume" : "Pause", action, NULL, NULL);
+    put_button(p, &(struct button){.label = paused ? "Resume" : "Pause",
+                                   .kind = "batch",
+                                   .before = "/api/batches/",
+                                   .name = name,
+                                   .after = paused ? "/resume" : "/pause"});
     put_ask(p, "Cancel", "batch-cancel", name);
     html(p->h, "</div>");
 }

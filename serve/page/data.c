@@ -4,22 +4,22 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "view/document.h"
 
-/* A document is kept for a second, and for as long as keeps reading it to a tenth of the time. */
+/* What was read is kept for a second; for as long as keeps reading it to a tenth of the time, but not longer than a few seconds, as Redis may
+ * have stalled while it was read; and for 1.5 ms for each type, queue and limit: these take Redis 8 us, so reading costs it less than one
+ * percent of a core. */
 #define FRESH_US 1000000
 #define SHARE 10
+#define SHARE_MOST_US (3 * FRESH_US)
+#define ROW_US 1500
+#define MOST_US (60 * FRESH_US)
 
-struct kept {
-    int64_t at_us, took_us; /* monotonic; at_us 0: none is kept */
-    bool used;              /* by a page, since it was read */
-};
-
+/* The status and the limits that it was made of, which cost nothing more. */
 struct page_cache {
-    struct kept status_kept, limits_kept;
     struct status status;
-    struct limits *limits; /* of each partition */
-    int partitions;
+    struct all_limits limits;
+    int64_t at_us, took_us, keep_us; /* monotonic; at_us 0: nothing is kept */
+    bool used;                       /* since it was read */
 };
 
 struct page_cache *page_cache_new(void)
@@ -27,27 +27,11 @@ struct page_cache *page_cache_new(void)
     return calloc(1, sizeof(struct page_cache));
 }
 
-static void drop_status(struct page_cache *cache)
-{
-    if (cache->status_kept.at_us)
-        status_free(&cache->status);
-    cache->status_kept.at_us = 0;
-}
-
-static void drop_limits(struct page_cache *cache)
-{
-    for (int i = 0; i < cache->partitions; i++)
-        limits_free(&cache->limits[i]);
-    free(cache->limits);
-    cache->limits = NULL;
-    cache->partitions = 0;
-    cache->limits_kept.at_us = 0;
-}
-
 void page_cache_drop(struct page_cache *cache)
 {
-    drop_status(cache);
-    drop_limits(cache);
+    status_free(&cache->status);
+    all_limits_free(&cache->limits);
+    cache->at_us = 0;
 }
 
 void page_cache_free(struct page_cache *cache)
@@ -57,87 +41,106 @@ void page_cache_free(struct page_cache *cache)
     free(cache);
 }
 
-static bool is_fresh(const struct kept *kept)
+static int64_t larger(int64_t a, int64_t b)
 {
-    int64_t keep_us = kept->took_us * SHARE;
-
-    return kept->at_us && clock_mono_us() - kept->at_us < (keep_us > FRESH_US ? keep_us : FRESH_US);
+    return a > b ? a : b;
 }
 
-/* It was read, which began then. */
-static void keep(struct kept *kept, int64_t began_us)
+static int64_t smaller(int64_t a, int64_t b)
 {
-    *kept = (struct kept){.at_us = clock_mono_us(), .took_us = clock_mono_us() - began_us};
+    return a < b ? a : b;
 }
 
-/* ---- The status */
+static int64_t keep_us(const struct page_cache *cache)
+{
+    size_t rows = cache->status.type_count + cache->status.queue_count;
+    int64_t share_us = smaller(cache->took_us * SHARE, SHARE_MOST_US);
 
-static int read_status(struct weir *w, struct page_cache *cache)
+    for (int i = 0; i < cache->limits.count; i++)
+        rows += cache->limits.at[i].count;
+    return larger(FRESH_US, larger(share_us, smaller((int64_t)rows * ROW_US, MOST_US)));
+}
+
+static int64_t age_us(const struct page_cache *cache)
+{
+    return clock_mono_us() - cache->at_us;
+}
+
+static int read_all(struct weir *w, struct page_cache *cache)
 {
     int64_t began_us = clock_mono_us();
-    struct status status;
-    int rc = status_read(w, &status);
+    int rc;
 
-    drop_status(cache);
+    page_cache_drop(cache);
+    rc = status_read_with_limits(w, &cache->status, &cache->limits);
     if (rc < 0) {
-        status_free(&status);
+        page_cache_drop(cache);
         return rc;
     }
-    cache->status = status;
-    keep(&cache->status_kept, began_us);
-    return 0;
+    cache->at_us = clock_mono_us();
+    cache->took_us = cache->at_us - began_us;
+    cache->keep_us = keep_us(cache);
+    cache->used = false;
+    return rc;
+}
+
+int page_cache_read(struct weir *w, struct page_cache *cache, struct page_reading *reading)
+{
+    int rc = cache->at_us && age_us(cache) < cache->keep_us ? 0 : read_all(w, cache);
+
+    cache->used = true;
+    *reading = (struct page_reading){.status = &cache->status,
+                                     .limits = &cache->limits,
+                                     .age_us = rc == 0 ? age_us(cache) : 0,
+                                     .took_us = cache->took_us,
+                                     .keep_us = cache->keep_us};
+    return rc;
+}
+
+/* Is most of its time over? Then it is read again before somebody must wait for that. */
+static bool is_due(const struct page_cache *cache)
+{
+    return cache->at_us && cache->used && cache->keep_us > FRESH_US && age_us(cache) > cache->keep_us / 4 * 3;
+}
+
+void page_cache_renew(struct weir *w, struct page_cache *cache)
+{
+    int ignored = is_due(cache) ? read_all(w, cache) : 0;
+
+    (void)ignored; /* the page that needs it says so */
+}
+
+/* ---- For a page, the same until it is written */
+
+static const struct page_reading *reading_of(struct page *p)
+{
+    if (p->reading.status)
+        return &p->reading;
+    if (page_cache_read(p->w, p->cache, &p->reading) < 0) {
+        p->reading = (struct page_reading){.status = NULL};
+        *p->e = p->w->error;
+        return NULL;
+    }
+    p->now_us = p->reading.status->now_us;
+    return &p->reading;
 }
 
 const struct status *data_status(struct page *p)
 {
-    struct page_cache *cache = p->cache;
+    const struct page_reading *r = reading_of(p);
 
-    if (!is_fresh(&cache->status_kept) && read_status(p->w, cache) < 0) {
-        *p->e = p->w->error;
-        return NULL;
-    }
-    cache->status_kept.used = true;
-    p->now_us = cache->status.now_us;
-    return &cache->status;
-}
-
-/* ---- Limits */
-
-static int read_limits(struct weir *w, struct page_cache *cache)
-{
-    int64_t began_us = clock_mono_us();
-    int count, rc = client_learn(w, &count);
-
-    drop_limits(cache);
-    cache->limits = rc == 0 ? calloc((size_t)count, sizeof *cache->limits) : NULL;
-    if (rc == 0 && !cache->limits)
-        rc = error_set(&w->error, WEIR_EINTERNAL, "limits: out of memory");
-    for (int i = 0; rc == 0 && i < count; i++) {
-        rc = client_at(w, i);
-        if (rc == 0) {
-            cache->partitions++;
-            rc = status_limits(w, -1, &cache->limits[i]);
-        }
-    }
-    if (rc < 0)
-        drop_limits(cache);
-    else
-        keep(&cache->limits_kept, began_us);
-    return rc;
+    return r ? r->status : NULL;
 }
 
 const struct limits *data_all_limits(struct page *p, int *partitions)
 {
-    struct page_cache *cache = p->cache;
+    const struct page_reading *r = reading_of(p);
 
-    if (!is_fresh(&cache->limits_kept) && read_limits(p->w, cache) < 0) {
-        *p->e = p->w->error;
+    if (!r)
         return NULL;
-    }
-    cache->limits_kept.used = true;
-    *partitions = cache->partitions;
-    p->now_us = cache->limits[0].now_us;
-    return cache->limits;
+    *partitions = r->limits->count;
+    p->now_us = r->limits->at[0].now_us;
+    return r->limits->at;
 }
 
 const struct limits *data_limits(struct page *p, const char *name)
@@ -151,23 +154,12 @@ const struct limits *data_limits(struct page *p, const char *name)
     return found;
 }
 
-/* ---- Before they are needed */
-
-/* Is it half over? Then it is read again before a page must wait for that. */
-static bool is_due(const struct kept *kept)
+/* Not again within the time that it takes: at most half of the time goes into this. */
+bool data_is_outdated(struct page *p)
 {
-    return kept->used && clock_mono_us() - kept->at_us > kept->took_us * SHARE / 2 &&
-           kept->took_us * SHARE > FRESH_US;
-}
-
-/* One at a time: whoever asks meanwhile waits for it. */
-void page_cache_renew(struct weir *w, struct page_cache *cache)
-{
-    int ignored = 0;
-
-    if (is_due(&cache->status_kept))
-        ignored = read_status(w, cache);
-    else if (is_due(&cache->limits_kept))
-        ignored = read_limits(w, cache);
-    (void)ignored; /* the page that needs it says so */
+    if (age_us(p->cache) <= p->cache->took_us)
+        return false;
+    page_cache_drop(p->cache);
+    p->reading = (struct page_reading){.status = NULL};
+    return true;
 }

@@ -1,4 +1,4 @@
-/* Documents that several pages read, kept for a second: the overview of 10,000 types is read once, however many look. */
+/* What several pages read, kept for a moment: the overview of 10,000 types is read once, however many look. */
 #ifndef SERVE_PAGE_DATA_H
 #define SERVE_PAGE_DATA_H
 
@@ -11,5 +11,8 @@ const struct limits *data_all_limits(struct page *p, int *partitions);
 /* Those of the partition that has a limit of that name, or else a type. */
 const struct limits *data_limits(struct page *p, const char *name);
 
+/* A name is not in it: was it read so long ago that a new one may be missing? Then it is read again by the next of these calls, and
+ * what they have returned is gone. */
+bool data_is_outdated(struct page *p);
 
 #endif

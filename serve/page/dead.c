@@ -13,12 +13,9 @@
 
 static void write_acts(struct page *p, const char *id)
 {
-    char action[256];
-
     html(p->h, "<td class=\"acts\">");
     if (*id && name_is_valid(id, strlen(id))) {
-        snprintf(action, sizeof action, "/api/dead/%s/retry", id);
-        put_button(p, "Retry", action, NULL, NULL);
+        put_button(p, &(struct button){"Retry", "job", "/api/dead/", id, "/retry", NULL, NULL});
         put_ask(p, "Remove", "dead-remove", id);
     }
     html(p->h, "</td>");
@@ -31,6 +28,7 @@ static void write_row(struct page *p, const json_t *job)
     put_doc_link(p, "type", "types", job, "type");
     put_doc_secret(p, "reason", job, "reason");
     put_doc_count(p, "attempts", job, "attempts");
+    put_doc_time(p, "enqueued", job, "enqueued_at");
     put_doc_time(p, "died", job, "since");
     if (p->r->actions)
         write_acts(p, json_text_of(job, "id"));
@@ -39,19 +37,19 @@ static void write_row(struct page *p, const json_t *job)
 
 static void write_rows(struct page *p, const json_t *rows, const char *type, const char *reason)
 {
-    static const char *const columns[] = {"Job",       "Type",  "Reason",
-                                          "#Attempts", "#Died", "<span class=\"hidden\">Actions</span>"};
+    static const char *const columns[] = {
+        "Job", "Type", "Reason", "#Attempts", "#Enqueued", "#Died", "<span class=\"hidden\">Actions</span>"};
     json_t *row;
     size_t i;
 
-    put_table(p, "", columns, p->r->actions ? 6 : 5);
+    put_table(p, "", columns, p->r->actions ? 7 : 6);
     json_array_foreach(rows, i, row)
     {
         if (i < ROWS)
             write_row(p, row);
     }
     if (json_array_size(rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"6\">%r</td></tr>",
+        html(p->h, "<tr class=\"empty\"><td colspan=\"7\">%r</td></tr>",
              *type || *reason ? "No dead job is like that." : "No dead jobs.");
     put_table_end(p);
 }

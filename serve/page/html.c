@@ -8,6 +8,9 @@
 #include "core/utf8.h"
 #include "view/format.h"
 
+#define TEXT_MOST 16384
+#define ROW_TEXT_MOST 1000
+
 static void put(struct html *h, const char *bytes, size_t len)
 {
     struct error ignored;
@@ -97,11 +100,33 @@ void html_span(struct html *h, struct span bytes)
         i += put_character(h, bytes.at + i, bytes.len - i);
 }
 
+/* The beginning of a text that is longer than that, without half a character. */
+static struct span beginning_of(const char *text, size_t most)
+{
+    size_t len = strnlen(text, most + 1);
+
+    if (len <= most)
+        return (struct span){text, len};
+    for (len = most; len > most - 4 && ((unsigned char)text[len] & 0xc0) == 0x80;)
+        len--;
+    return (struct span){text, len};
+}
+
+static void put_text(struct html *h, const char *text, size_t most)
+{
+    struct span shown = beginning_of(text, most);
+
+    html_span(h, shown);
+    if (text[shown.len])
+        html(h, "… (%n bytes)", (int64_t)strlen(text));
+}
+
 static void put_encoded(struct html *h, const char *text)
 {
+    const char *end = text + strnlen(text, TEXT_MOST);
     char piece[8];
 
-    for (; *text; text++)
+    for (; text < end; text++)
         if (isalnum((unsigned char)*text) || strchr("-._~", *text))
             put(h, text, 1);
         else
@@ -130,7 +155,10 @@ static void put_value(struct html *h, char kind, va_list *values)
 {
     switch (kind) {
     case 's':
-        html_span(h, span_str(va_arg(*values, const char *)));
+        put_text(h, va_arg(*values, const char *), TEXT_MOST);
+        break;
+    case 't':
+        put_text(h, va_arg(*values, const char *), ROW_TEXT_MOST);
         break;
     case 'r':
         put_str(h, va_arg(*values, const char *));

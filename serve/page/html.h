@@ -12,9 +12,10 @@ struct html {
 };
 
 /* Writes form as it stands, but for
- *   %s  const char *: a text of others, escaped for text and for attributes in double quotes
+ *   %s  const char *: a text of others, escaped for text and for attributes in double quotes; of 16 KiB the beginning
+ *   %t  the same for a row of many: of 1,000 bytes the beginning
  *   %r  const char *: markup of ours, as it stands
- *   %u  const char *: one part of a path, or a value in a query, escaped for that
+ *   %u  const char *: one part of a path, or a value in a query, escaped for that; of 16 KiB the beginning
  *   %d  int          %i  int64_t          %n  int64_t, as 1,234,567          %%  */
 void html(struct html *h, const char *form, ...);
 /* A text of any bytes, escaped as %s does. */

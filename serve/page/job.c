@@ -260,14 +260,14 @@ static void write_deeds(struct page *p, const char *id, const char *state)
 {
     bool dead = strcmp(state, "dead") == 0,
          later = strcmp(state, "scheduled") == 0 || strcmp(state, "retry") == 0;
-    char action[256];
 
     if (!p->r->actions || strcmp(state, "finished") == 0 || !name_is_valid(id, strlen(id)))
         return;
     html(p->h, "<div class=\"deeds\">");
-    snprintf(action, sizeof action, dead ? "/api/dead/%s/retry" : "/api/jobs/%s/run", id);
-    if (dead || later || strcmp(state, "parked") == 0)
-        put_button(p, dead ? "Retry" : "Run now", action, NULL, NULL);
+    if (later || strcmp(state, "parked") == 0)
+        put_button(p, &(struct button){"Run now", "job", "/api/jobs/", id, "/run", NULL, NULL});
+    if (dead)
+        put_button(p, &(struct button){"Retry", "job", "/api/dead/", id, "/retry", NULL, NULL});
     if (dead)
         put_ask(p, "Remove", "dead-remove", id);
     else

@@ -10,6 +10,8 @@
 #include "serve/page/parts.h"
 #include "serve/page/ribbon.h"
 #include "view/format.h"
+#include "view/hidden.h"
+#include "view/limits.h"
 
 #define ROWS 100
 #define LOG_ROWS 20
@@ -33,20 +35,9 @@ static void write_rules_text(struct page *p, const struct limit *limit)
     }
 }
 
-/* Is one of its gates paused, because a provider said stop? */
-static int64_t provider_pause(const struct limit *limit)
-{
-    int64_t until_us = 0;
-
-    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
-        if (!*limit->set.at[i].by && limit->gates[i].pause_until_us > until_us)
-            until_us = limit->gates[i].pause_until_us;
-    return until_us > limit->now_us ? until_us : 0;
-}
-
 static void write_limit_state(struct page *p, const struct limit *limit)
 {
-    int64_t provider_us = provider_pause(limit);
+    int64_t provider_us = limit_provider_pause(limit);
 
     if (!limit->readable) {
         put_state(p, "wrong");
@@ -61,17 +52,29 @@ static void write_limit_state(struct page *p, const struct limit *limit)
 
 static void write_pause(struct page *p, const struct limit *limit)
 {
-    char action[192];
-    bool paused = is_paused(limit) || provider_pause(limit);
+    bool paused = is_paused(limit) || limit_provider_pause(limit);
 
-    snprintf(action, sizeof action, "/api/rates/%s/%s", limit->name, paused ? "resume" : "pause");
-    if (paused)
-        put_button(p, "Resume", action, NULL, NULL);
-    else
-        put_button(p, "Pause 10 min", action, "for", "10m");
+    put_button(p, &(struct button){.label = paused ? "Resume" : "Pause 10 min",
+                                   .kind = "limit",
+                                   .before = "/api/rates/",
+                                   .name = limit->name,
+                                   .after = paused ? "/resume" : "/pause",
+                                   .field = paused ? NULL : "for",
+                                   .value = "10m"});
 }
 
 /* ---- All of them */
+
+/* When something that waits starts depends on its key, where no rule for all keys holds it now. */
+static bool waits_for_keys(const struct limits *limits, const struct limit *limit)
+{
+    bool keyed = false;
+
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++)
+        keyed |= *limit->set.at[i].by != '\0';
+    return keyed && limits_parked(limits, limit->name) > 0 &&
+           limits_next_start(limits, limit) <= limits->now_us;
+}
 
 static void write_row(struct page *p, const struct limits *limits, const struct limit *limit)
 {
@@ -81,7 +84,10 @@ static void write_row(struct page *p, const struct limits *limits, const struct 
     write_rules_text(p, limit);
     html(p->h, "</span></td>");
     put_count_cell(p, "parked", limits_parked(limits, limit->name));
-    put_time_cell(p, "next start", limit->readable ? limits_next_start(limits, limit) : 0);
+    if (waits_for_keys(limits, limit))
+        html(p->h, "<td class=\"n\" data-label=\"next start\"><span class=\"pale\">by key</span></td>");
+    else
+        put_time_cell(p, "next start", limit->readable ? limits_next_start(limits, limit) : 0);
     html(p->h, "<td data-label=\"state\"><span>");
     write_limit_state(p, limit);
     html(p->h, "</span></td>");
@@ -188,8 +194,10 @@ static void write_rule(struct page *p, const struct limit *limit, size_t i)
     write_most(p, rule);
     html(p->h, "</span></td>");
     if (*rule->by) {
-        html(p->h, "<td class=\"n nil\" colspan=\"2\"><span class=\"pale\">each key has its own</span></td>"
-                   "<td class=\"nil\"></td></tr>");
+        html(p->h,
+             "<td class=\"n\" colspan=\"2\"><a href=\"/keys/%u\">each key has its own</a></td>"
+             "<td class=\"nil\"></td></tr>",
+             limit->name);
         return;
     }
     put_count_cell(p, "slots left", limit_slots(limit, i));
@@ -211,6 +219,19 @@ static void write_rules(struct page *p, const struct limit *limit)
 
 /* ---- What was changed */
 
+/* With --hide-args without a key. */
+static void put_what(struct page *p, const char *what)
+{
+    size_t len = strlen(what), shown = p->r->hide_args ? view_change_shown(what) : len;
+
+    if (shown == len) {
+        html(p->h, "%t", what);
+        return;
+    }
+    html_span(p->h, (struct span){what, shown});
+    html(p->h, "<span class=\"pale\">hidden</span>");
+}
+
 static bool write_change(struct page *p, const char *text, const char *name)
 {
     json_t *change = text ? answer_parse(text, strlen(text)) : NULL;
@@ -220,9 +241,10 @@ static bool write_change(struct page *p, const char *text, const char *name)
     if (of_it) {
         html(p->h, "<tr><td>");
         put_time(p, (int64_t)(json_number_value(json_object_get(change, "at")) * 1e6), "-");
-        html(p->h,
-             "</td><td data-label=\"who\">%s</td><td class=\"wide mono\" data-label=\"what\">%s</td></tr>",
-             answer_text(change, "by"), what);
+        html(p->h, "</td><td data-label=\"who\">%t</td><td class=\"wide mono\" data-label=\"what\"><span>",
+             answer_text(change, "by"));
+        put_what(p, what);
+        html(p->h, "</span></td></tr>");
     }
     json_decref(change);
     return of_it;
@@ -263,7 +285,7 @@ static void write_summary(struct page *p, const struct limits *limits, const str
     if (limit->readable && backlog > 0 && forecast_limit(limits, limit, &last, p->e) < 0)
         last.last_us = 0;
     html(p->h,
-         "<dl class=\"totals\"><div><dt>jobs wait for it</dt><dd>%n</dd></div><div><dt>of "
+         "<dl class=\"totals\"><div><dt>jobs waiting</dt><dd>%n</dd></div><div><dt>of "
          "types</dt><dd>%n</dd></div>"
          "<div><dt>next start</dt><dd>",
          backlog, waiting_types(limits, limit->name));
@@ -279,11 +301,17 @@ static void write_summary(struct page *p, const struct limits *limits, const str
 
 static void write_deeds(struct page *p, const struct limit *limit)
 {
-    if (!p->r->actions)
+    bool keyed = limit->readable && *rule_set_path(&limit->set);
+
+    if (!p->r->actions && !keyed)
         return;
     html(p->h, "<div class=\"deeds\">");
-    write_pause(p, limit);
-    put_ask(p, "Remove", "rate-remove", limit->name);
+    if (keyed)
+        html(p->h, "<a class=\"button\" href=\"/keys/%u\">Keys</a> ", limit->name);
+    if (p->r->actions) {
+        write_pause(p, limit);
+        put_ask(p, "Remove", "rate-remove", limit->name);
+    }
     html(p->h, "</div>");
 }
 
@@ -293,6 +321,10 @@ unsigned page_limit(struct page *p, const char *name)
     const struct limit *limit = limits ? limits_find(limits, name) : NULL;
     json_t *changes = NULL;
 
+    if (limits && !limit && data_is_outdated(p)) {
+        limits = data_limits(p, name);
+        limit = limits ? limits_find(limits, name) : NULL;
+    }
     if (!limits)
         return page_failed(p, p->e);
     if (!limit)

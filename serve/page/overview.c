@@ -16,11 +16,6 @@
 
 /* ---- What is wrong */
 
-static bool is_unserved(const struct type_status *t)
-{
-    return t->held > 0 || (t->waiting + t->parked > 0 && !t->served);
-}
-
 static void note_workers(struct page *p, const struct status *s)
 {
     if (s->worker_count == 0)
@@ -35,7 +30,7 @@ static void note_unserved(struct page *p, const struct status *s)
     const char *first = NULL;
 
     for (size_t i = 0; i < s->type_count; i++)
-        if (is_unserved(&s->types[i])) {
+        if (type_is_unserved(&s->types[i])) {
             jobs += s->types[i].waiting + s->types[i].parked + s->types[i].held;
             first = types++ ? first : s->types[i].name;
         }
@@ -119,7 +114,7 @@ static int64_t backlog_of(const struct type_status *t)
 /* How telling a type is: what no worker takes, then what waits, what runs, what was. */
 static int rank_of(const struct type_status *t)
 {
-    return is_unserved(t)                      ? 4
+    return type_is_unserved(t)                 ? 4
            : backlog_of(t) > 0                 ? 3
            : t->running > 0 || t->rate_now > 0 ? 2
                                                : t->scheduled > 0;
@@ -165,21 +160,17 @@ static bool put_line_of(struct page *p, const struct type_status *t, double set)
 /* The rate kept and the rate set, and how it was. */
 static void write_pace(struct page *p, const struct type_status *t)
 {
-    double set = type_rate(t);
+    bool any = t->rate_now > 0 || *t->rule;
+    double set = 0;
 
-    put_cell(p, "starts", t->rate_now <= 0 && set <= 0);
-    if (t->rate_now > 0 || set > 0)
+    put_cell(p, "starts", !any);
+    if (any) {
         put_rate(p, t->rate_now);
-    else
+        set = put_set(p, t);
+    } else {
         html(p->h, "<span class=\"pale\">-</span>");
-    if (set > 0 && !t->waits_for)
-        html(p->h, " <span class=\"of\">of %s</span>", t->rule);
-    else if (set > 0) {
-        html(p->h, " <span class=\"of\">of ");
-        put_rate(p, set);
-        html(p->h, "</span>");
     }
-    if (rank_of(t) >= 2 && !put_line_of(p, t, t->waits_for ? set : 0) && set > 0)
+    if (rank_of(t) >= 2 && !put_line_of(p, t, set) && set > 0)
         put_pace(p, t->rate_now, set);
     html(p->h, "</td>");
 }
@@ -207,6 +198,7 @@ static void write_type(struct page *p, const struct type_status *t)
     put_bar(p, parts, 6);
     put_legend(p, parts, 6);
     html(p->h, "</div></td>");
+    put_time_cell(p, "oldest", t->oldest_us);
     write_pace(p, t);
     put_time_cell(p, "next start", t->next_start_us);
     write_last_start(p, t);
@@ -231,8 +223,8 @@ static const struct type_status **choose(const struct status *s, const char *lik
 
 static void write_types(struct page *p, const struct status *s)
 {
-    static const char *const columns[] = {"Type",        "Jobs",  "#Starts", "#Next start",
-                                          "#Last start", "#Done", "#Dead"};
+    static const char *const columns[] = {"Type",        "Jobs",        "#Oldest", "#Starts",
+                                          "#Next start", "#Last start", "#Done",   "#Dead"};
     int64_t from = query_number(p->r->query, "from", 0), count, shown = 0;
     char like[129];
     const struct type_status **rows;
@@ -244,7 +236,7 @@ static void write_types(struct page *p, const struct status *s)
     for (int64_t i = from; rows && i < count && shown < ROWS; i++, shown++)
         write_type(p, rows[i]);
     if (count == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"7\">%r</td></tr>",
+        html(p->h, "<tr class=\"empty\"><td colspan=\"8\">%r</td></tr>",
              *like ? "No type has that in its name."
                    : "No jobs yet; enqueue one with <code>weir enqueue TYPE</code>");
     put_table_end(p);
@@ -256,10 +248,11 @@ static void write_types(struct page *p, const struct status *s)
 
 static void write_queue_actions(struct page *p, const struct queue_status *q)
 {
-    char action[192];
-
-    snprintf(action, sizeof action, "/api/queues/%s/%s", q->name, q->paused_us ? "resume" : "pause");
-    put_button(p, q->paused_us ? "Resume" : "Pause", action, NULL, NULL);
+    put_button(p, &(struct button){.label = q->paused_us ? "Resume" : "Pause",
+                                   .kind = "queue",
+                                   .before = "/api/queues/",
+                                   .name = q->name,
+                                   .after = q->paused_us ? "/resume" : "/pause"});
     put_ask(p, "Purge", "purge", q->name);
 }
 
@@ -270,6 +263,7 @@ static void write_queue(struct page *p, const struct queue_status *q)
          "",
          q->name, q->name, q->name);
     put_count_cell(p, "waiting", q->waiting);
+    put_time_cell(p, "oldest", q->oldest_us);
     html(p->h, "<td data-label=\"state\"><span>");
     put_state(p, q->paused_us ? "paused" : "open");
     if (q->paused_us > 0) {
@@ -297,7 +291,7 @@ static int by_waiting(const void *a, const void *b)
 
 static void write_queues(struct page *p, const struct status *s)
 {
-    static const char *const columns[] = {"Queue", "#Waiting", "State",
+    static const char *const columns[] = {"Queue", "#Waiting", "#Oldest", "State",
                                           "<span class=\"hidden\">Actions</span>"};
     const struct queue_status **rows = calloc(s->queue_count + 1, sizeof *rows);
 
@@ -308,7 +302,7 @@ static void write_queues(struct page *p, const struct status *s)
     for (size_t i = 0; i < s->queue_count; i++)
         rows[i] = &s->queues[i];
     qsort(rows, s->queue_count, sizeof *rows, by_waiting);
-    put_table(p, "Queues", columns, p->r->actions ? 4 : 3);
+    put_table(p, "Queues", columns, p->r->actions ? 5 : 4);
     for (size_t i = 0; i < s->queue_count && i < ROWS; i++)
         write_queue(p, rows[i]);
     put_table_end(p);

@@ -17,6 +17,7 @@ static const struct route {
     {"/types/", "/", page_type},
     {"/limits", "/limits", page_limits},
     {"/limits/", "/limits", page_limit},
+    {"/keys/", "/limits", page_keys},
     {"/jobs", "/jobs", page_jobs},
     {"/jobs/", "/jobs", page_job},
     {"/batches", "/batches", page_batches},
@@ -34,6 +35,8 @@ static const struct {
     {"/", "Overview"},           {"/limits", "Limits"},   {"/jobs", "Jobs"}, {"/batches", "Batches"},
     {"/schedules", "Schedules"}, {"/workers", "Workers"}, {"/dead", "Dead"}, {"/redis", "Redis"},
 };
+
+#define MOMENT_US 1000000 /* what is used for longer says when it was read */
 
 static const struct route *route_of(const char *path)
 {
@@ -71,36 +74,55 @@ static void write_head(struct html *h, const struct page *p)
          "<meta name=\"color-scheme\" content=\"light dark\"><meta name=\"referrer\" content=\"same-origin\">"
          "<link rel=\"icon\" href=\"/assets/icon.svg\" type=\"image/svg+xml\">"
          "<link rel=\"stylesheet\" href=\"/assets/style.css\"><script src=\"/assets/page.js\" "
-         "defer></script></head>"
+         "defer></script>%r</head>"
          "<body><a class=\"skip\" href=\"#main\">Skip to content</a><header>"
          "<a class=\"brand\" href=\"/\"><svg viewBox=\"0 0 24 16\" aria-hidden=\"true\"><path d=\"M1 "
          "4h12v8h10\"/>"
          "<path d=\"M1 9h7v5h15\"/></svg>weir</a>",
-         p->title);
+         p->title, p->away ? "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>" : "");
     write_nav(h, p->nav);
-    html(h, "<form class=\"find\" action=\"/jobs\" role=\"search\"><label class=\"hidden\" for=\"find\">Find "
-            "jobs</label>"
-            "<input id=\"find\" type=\"search\" name=\"q\" placeholder=\"Find jobs: type:mail state:parked\" "
-            "autocomplete=\"off\" spellcheck=\"false\"></form></header>");
+    html(
+        h,
+        "<form class=\"find\" action=\"/jobs\" role=\"search\"><label class=\"hidden\" for=\"find\">Find "
+        "jobs</label>"
+        "<input id=\"find\" type=\"search\" name=\"q\" placeholder=\"Find jobs: type:mail state:parked\" "
+        "autocomplete=\"off\" spellcheck=\"false\"></form></header>"
+        "<p class=\"note wrong away\" id=\"away\" hidden><b role=\"alert\"></b> <span>What is shown was read "
+        "<time></time>.</span></p>");
 }
 
-static void write_failure(struct page *p, unsigned status)
+static const char *heading_of(unsigned status)
 {
-    html(p->h, "<h1>%r</h1><p class=\"note wrong\"><b>%r</b> %s</p>",
-         status == 404   ? "Not found"
-         : status == 503 ? "Redis does not answer"
-                         : "This cannot be shown",
-         status == 404 ? "Missing:" : "Wrong:", p->e->text);
+    return status == 404                                     ? "Not found"
+           : status == 401 || status == 403 || status == 405 ? "Not allowed"
+                                                             : "This cannot be shown";
+}
+
+static void write_failure(struct html *h, const char *heading, unsigned status, const char *why)
+{
+    html(h, "<h1>%r</h1><p class=\"note wrong\"><b>%r</b> %s</p>", heading,
+         status == 404 ? "Missing:" : "Wrong:", why);
+    if (status == 404)
+        html(h, "<p>There are the <a href=\"/\">overview</a> with all types, the <a "
+                "href=\"/limits\">limits</a>, and "
+                "a search for <a href=\"/jobs\">jobs</a>.</p>");
 }
 
 static void write_main(struct html *h, const struct page *p, const struct html *inside)
 {
     char problem[512];
 
-    html(h, "<main id=\"main\" tabindex=\"-1\" data-now=\"%i\">", p->now_us / 1000);
+    html(h, "<main id=\"main\" tabindex=\"-1\" data-now=\"%i\"%r>", p->now_us / 1000,
+         p->away ? " data-away" : "");
     if (query_value(p->r->query, "problem", problem, sizeof problem))
         html(h, "<p class=\"note wrong\" role=\"alert\"><b>Not done:</b> %s</p>", problem);
     html(h, "%r</main>", inside->out.len ? inside->out.at : "");
+}
+
+static void write_foot(struct html *h)
+{
+    html(h, "<footer><span id=\"live\" role=\"status\"></span><span>Times are relative; hover for "
+            "UTC.</span></footer></body></html>\n");
 }
 
 static void write_all(struct html *h, const struct page *p, const struct html *inside)
@@ -109,9 +131,7 @@ static void write_all(struct html *h, const struct page *p, const struct html *i
         write_head(h, p);
     write_main(h, p, inside);
     if (!p->r->fragment)
-        html(h, "<footer><span id=\"live\" role=\"status\"></span><span>Times are relative; hover for "
-                "UTC.</span></footer>"
-                "</body></html>\n");
+        write_foot(h);
 }
 
 /* Ends the text with a NUL, which is not part of it. */
@@ -130,7 +150,11 @@ static unsigned write_inside(struct page *p, const struct route *route)
 
     if (status != 200 && p->e->status) {
         p->h->out.len = 0;
-        write_failure(p, status);
+        write_failure(p->h, status == 503 ? "Redis does not answer" : heading_of(status), status, p->e->text);
+    } else if (p->reading.keep_us > MOMENT_US) {
+        html(p->h, "<p class=\"pale\">Jobs and limits as of ");
+        put_since(p, p->reading.status->now_us);
+        html(p->h, ".</p>");
     }
     terminate(p->h);
     return status;
@@ -153,6 +177,7 @@ unsigned page_render(struct weir *w, const struct page_request *r, struct text *
 
     e->status = 0;
     status = inside.failed ? 500 : write_inside(&p, route);
+    p.away = status == 503;
     write_all(&whole, &p, &inside);
     if (inside.failed || whole.failed || text_add(out, whole.out.at, whole.out.len, e) < 0) {
         error_set(e, WEIR_EINTERNAL, "page %.100s: out of memory", r->path);
@@ -162,6 +187,23 @@ unsigned page_render(struct weir *w, const struct page_request *r, struct text *
     html_free(&whole);
     page_cache_free(own);
     return status;
+}
+
+int page_refuse(unsigned status, const char *why, struct text *out, struct error *e)
+{
+    struct page p = {.nav = ""};
+    struct html h = {.failed = false};
+
+    snprintf(p.title, sizeof p.title, "%s", heading_of(status));
+    write_head(&h, &p);
+    html(&h, "<main id=\"main\" tabindex=\"-1\">");
+    write_failure(&h, heading_of(status), status, why);
+    html(&h, "</main>");
+    write_foot(&h);
+    if (h.failed || text_add(out, h.out.at, h.out.len, e) < 0)
+        error_set(e, WEIR_EINTERNAL, "page: out of memory");
+    html_free(&h);
+    return e->status;
 }
 
 extern const struct page_asset page_assets[];

@@ -16,7 +16,9 @@
 #include "core/client/client.h"
 #include "queue/job/job.h"
 
+struct all_limits;
 struct page_cache;
+struct status;
 
 struct page_request {
     const char *path;         /* decoded: "/types/mail" */
@@ -27,15 +29,26 @@ struct page_request {
     struct page_cache *cache; /* NULL: none, so each page asks anew */
 };
 
-/* Appends the page to out, and returns its HTTP status: 200, 404, 503 when Redis does not answer. 500 when there is no
+/* Appends the page to out, and returns its HTTP status: 200, 400, 404, 503 when Redis does not answer, 502 when it
+ * answers what it should not. 500 when there is no
  * memory: e says so, and out is not to be sent. */
 unsigned page_render(struct weir *w, const struct page_request *r, struct text *out, struct error *e);
+/* A page that says why there is none, with the links of all pages; asks nobody. out is not to be sent after a failure. */
+WEIR_CHECKED int page_refuse(unsigned status, const char *why, struct text *out, struct error *e);
 /* Is that the path of a page? */
 bool page_is(const char *path);
 
-/* What pages have read is used again by others for a second, or ten times as long as it took. NULL: out of memory. */
+/* The status and the limits that it was made of are used again by others for a second, or for longer in a large namespace: data.c says
+ * how long. NULL: out of memory. */
 struct page_cache *page_cache_new(void);
-/* Reads again what pages use and what takes long to read, before a page must wait for it: whenever its thread is idle. */
+struct page_reading {
+    const struct status *status; /* the cache's, until its next call */
+    const struct all_limits *limits;
+    int64_t age_us, took_us, keep_us; /* since it was read; to read it; for how long it is used */
+};
+/* Reads them when what is kept is too old. Fills w->error on failure. */
+WEIR_CHECKED int page_cache_read(struct weir *w, struct page_cache *cache, struct page_reading *reading);
+/* Reads again what is used and what takes long to read, before a page must wait for it: whenever its thread is idle. */
 void page_cache_renew(struct weir *w, struct page_cache *cache);
 /* Something was changed: read it again. */
 void page_cache_drop(struct page_cache *cache);

@@ -7,8 +7,11 @@
 
     /* ---- Times: data-at is milliseconds since 1970, data-now of <main> is Redis's clock when the page was written. What is
      * due (data-due) does not pass: the next page says what became of it */
-    let ahead = 0;
-    const setClock = () => { ahead = Number(main().dataset.now) - Date.now(); };
+    let ahead = -Infinity;
+    const setClock = () => { // a page may be up to a minute old: the newest knows best
+        const seen = Number(main().dataset.now) - Date.now();
+        if (seen > ahead || seen < ahead - 90000) ahead = seen;
+    };
     const units = [[86400, 'd'], [3600, 'h'], [60, 'm'], [1, 's']];
     const span = (seconds, oneFrom) => {
         let i = units.findIndex(([size]) => size <= seconds);
@@ -79,20 +82,48 @@
         showTimes(main());
     };
 
-    /* ---- Live, while somebody looks */
-    let source = null;
+    /* ---- Live, while somebody looks. What is shown and is not true any more says how old it is */
+    const SILENCE_MS = 35000; /* weir serve says something every 14 seconds */
+    let source = null, isAway = false, seen = Date.now(), heard = 0;
     const say = (text, on) => {
         if (!live) return;
         live.textContent = text;
         live.classList.toggle('on', on);
     };
+    const setAway = (why) => {
+        const banner = document.getElementById('away'), words = banner.querySelector('b'), time = banner.querySelector('time');
+        isAway = why !== '';
+        banner.hidden = !isAway || 'away' in main().dataset;
+        if (words.textContent !== why) words.textContent = why;
+        time.dataset.at = seen + ahead;
+        showTimes(banner);
+    };
+    const lose = (why) => {
+        say('not live', false);
+        setAway(why);
+    };
     const listen = () => {
-        if (source || document.hidden || !window.EventSource || location.pathname === '/ask') return;
+        if (source || document.hidden || !main().dataset.now || !window.EventSource || location.pathname === '/ask') return;
         source = new EventSource('/events?page=' + encodeURIComponent(location.pathname + location.search));
-        source.onopen = () => say('live', true);
-        source.onmessage = (event) => show(event.data);
+        const on = (name, act) => source.addEventListener(name, (event) => {
+            heard = Date.now();
+            act(event);
+        });
+        heard = Date.now();
+        on('open', () => { if (!isAway) say('live', true); });
+        on('message', (event) => {
+            show(event.data);
+            seen = heard;
+            setAway('');
+            say('live', true);
+        });
+        on('here', () => { if (!isAway) seen = heard; });
+        on('away', (event) => {
+            if (Number(event.data) >= 0) seen = heard - Number(event.data);
+            lose('Redis does not answer.');
+        });
         source.onerror = () => {
-            say('not live', false);
+            lose('weir serve does not answer.');
             if (source && source.readyState === EventSource.CLOSED) {
                 source = null;
                 setTimeout(listen, 10000);
@@ -103,6 +134,11 @@
         if (source) source.close();
         source = null;
         say('paused', false);
+    };
+    const listenAgain = () => {
+        rest();
+        lose('weir serve does not answer.');
+        listen();
     };
 
     /* ---- The slider of a limit. Its stops were forecast with the page, each by the rules as they would be:
@@ -143,6 +179,10 @@
     const current = document.querySelector('nav [aria-current]');
     if (current) current.parentNode.parentNode.parentNode.scrollLeft = current.offsetLeft - 60;
     document.documentElement.classList.add('script');
-    setInterval(() => { if (!document.hidden) showTimes(main()); }, 1000);
+    setInterval(() => {
+        if (document.hidden) return;
+        showTimes(document);
+        if (source && Date.now() - heard > SILENCE_MS) listenAgain();
+    }, 1000);
     listen();
 })();

@@ -15,13 +15,17 @@ struct page {
     const char *nav; /* the path of the entry that is marked */
     char title[160]; /* UTF-8 or not */
     struct page_cache *cache;
-    int sparks; /* lines that the page has drawn from history */
+    bool away; /* Redis does not answer */
+    struct page_reading
+        reading; /* of the cache, which stays as it is until the page is written; status NULL: none yet */
+    int sparks;  /* lines that the page has drawn from history */
 };
 
 /* Each writes the inside of <main> and returns 200; or a status with p->e. name: what stands behind the page's path. */
 unsigned page_overview(struct page *p, const char *name);
 unsigned page_limits(struct page *p, const char *name);
 unsigned page_limit(struct page *p, const char *name);
+unsigned page_keys(struct page *p, const char *name);
 unsigned page_type(struct page *p, const char *name);
 unsigned page_jobs(struct page *p, const char *name);
 unsigned page_job(struct page *p, const char *name);

@@ -19,10 +19,20 @@
 
 unsigned page_failed(struct page *p, const struct error *why)
 {
-    bool missing = why->status == WEIR_ENOTFOUND, wrong = why->status == WEIR_EINPUT;
-
     *p->e = *why;
-    return missing ? 404 : wrong ? 400 : why->status == WEIR_EINTERNAL ? 500 : 503;
+    switch (why->status) {
+    case WEIR_ENOTFOUND:
+        return 404;
+    case WEIR_EINPUT:
+        return 400;
+    case WEIR_EINTERNAL:
+        return 500;
+    case WEIR_EUNREACHABLE:
+    case WEIR_ENOTNOW:
+        return 503;
+    default:
+        return 502;
+    }
 }
 
 unsigned page_not_found(struct page *p, const char *what, const char *name)
@@ -100,6 +110,10 @@ void put_time(struct page *p, int64_t us, const char *none)
         html(p->h, "<span class=\"pale\">%r</span>", none);
         return;
     }
+    if (us >= FORMAT_ENDLESS_US) {
+        html(p->h, "<span>it is resumed</span>");
+        return;
+    }
     html(p->h, "<time data-at=\"%i\"%r datetime=\"", us / 1000, us >= p->now_us ? " data-due" : "");
     put_clock(p, "%Y-%m-%dT%H:%M:%SZ", us);
     html(p->h, "\" title=\"");
@@ -146,6 +160,21 @@ void put_rate(struct page *p, double rate)
         html(p->h, "%s/%r", (decimal_print(text, sizeof text, "%.3g", rate), text), units[unit].name);
 }
 
+double put_set(struct page *p, const struct type_status *t)
+{
+    bool waits = json_object_get(t->waits_for, "period") && !json_object_get(t->waits_for, "by");
+
+    if (!waits && !*t->rule)
+        return 0;
+    html(p->h, " <span class=\"of\">of ");
+    if (waits)
+        put_rate(p, type_rate(t));
+    else
+        html(p->h, "%s", t->rule);
+    html(p->h, "</span>");
+    return waits ? type_rate(t) : 0;
+}
+
 void put_cell(struct page *p, const char *label, bool empty)
 {
     html(p->h, "<td class=\"n%r\" data-label=\"%r\">", empty ? " nil" : "", label);
@@ -184,14 +213,16 @@ void put_secret(struct page *p, const char *text)
 void put_doc_text(struct page *p, const char *label, const json_t *doc, const char *member)
 {
     begin_cell(p, label, json_text_of(doc, member));
-    html(p->h, "<bdi>%s</bdi>", json_text_of(doc, member));
+    html(p->h, "<bdi>%t</bdi>", json_text_of(doc, member));
     end_cell(p);
 }
 
 void put_doc_secret(struct page *p, const char *label, const json_t *doc, const char *member)
 {
-    begin_cell(p, label, json_text_of(doc, member));
-    put_secret(p, json_text_of(doc, member));
+    const char *text = json_text_of(doc, member);
+
+    begin_cell(p, label, text);
+    html(p->h, p->r->hide_args && *text ? "<span class=\"pale\">hidden</span>" : "<bdi>%t</bdi>", text);
     end_cell(p);
 }
 
@@ -236,7 +267,7 @@ void put_line_end(struct page *p)
 
 void put_link(struct page *p, const char *page, const char *name)
 {
-    html(p->h, "<a href=\"/%r/%u\"><bdi>%s</bdi></a>", page, name, name);
+    html(p->h, "<a href=\"/%r/%u\"><bdi>%t</bdi></a>", page, name, name);
 }
 
 /* ---- States */
@@ -311,7 +342,7 @@ bool change_names(const char *what, const char *name)
     size_t len = strlen(name);
 
     for (const char *at = strstr(what, name); at; at = strstr(at + 1, name))
-        if (at > what && at[-1] == ' ' && (at[len] == '\0' || at[len] == ' '))
+        if (at > what && at[-1] == ' ' && (at[len] == '\0' || at[len] == ' ' || at[len] == '/'))
             return true;
     return false;
 }
@@ -336,15 +367,18 @@ void put_back(struct page *p)
     html(p->h, "\">");
 }
 
-void put_button(struct page *p, const char *label, const char *action, const char *name, const char *value)
+void put_button(struct page *p, const struct button *b)
 {
+    bool of_key = strcmp(b->kind, "key") == 0;
+
     if (!p->r->actions)
         return;
-    html(p->h, "<form class=\"act\" method=\"post\" action=\"%s\">", action);
+    html(p->h, "<form class=\"act\" method=\"post\" action=\"%r%u%r\">", b->before, b->name, b->after);
     put_back(p);
-    if (name)
-        html(p->h, "<input type=\"hidden\" name=\"%r\" value=\"%s\">", name, value);
-    html(p->h, "<button>%r</button></form> ", label);
+    if (b->field)
+        html(p->h, "<input type=\"hidden\" name=\"%r\" value=\"%s\">", b->field, b->value);
+    html(p->h, "<button>%r<span class=\"hidden\"> %r %s</span></button></form> ", b->label, b->kind,
+         of_key ? b->value : b->name);
 }
 
 void put_ask(struct page *p, const char *label, const char *what, const char *name)
@@ -353,7 +387,7 @@ void put_ask(struct page *p, const char *label, const char *what, const char *na
         return;
     html(p->h, "<a class=\"button danger\" href=\"/ask?do=%u&amp;name=%u&amp;back=", what, name);
     put_address(p, true);
-    html(p->h, "\">%r…</a> ", label);
+    html(p->h, "\">%r…<span class=\"hidden\"> %s</span></a> ", label, name);
 }
 
 void put_pager(struct page *p, const char *name, const char *value, int64_t from, int64_t shown, int64_t all)

@@ -24,6 +24,9 @@ void put_since(struct page *p, int64_t us);
 void put_span(struct page *p, int64_t us);
 /* "12.3/s", "44/min", "5,000/day" */
 void put_rate(struct page *p, double rate);
+/* " of 20/s": the rule for all keys that a type waits for; else " of 50000/1d", its strictest in the long run; nothing: it has none. Returns the starts
+ * a second of what it waits for; 0: it waits for no such rule. */
+double put_set(struct page *p, const struct type_status *t);
 /* Begins a cell of a table, of numbers; label: its heading, for narrow screens, where an empty one is left out. */
 void put_cell(struct page *p, const char *label, bool empty);
 /* Whole cells. */
@@ -80,8 +83,13 @@ bool change_names(const char *what, const char *limit);
 
 /* ---- Forms: only where p->r->actions */
 
-/* A button that posts to an address; the field `back` is this page. name and value: a field more; NULL: none. */
-void put_button(struct page *p, const char *label, const char *action, const char *name, const char *value);
+/* A button that posts to the address before + name + after, with the field `back`, which is this page. */
+struct button {
+    const char *label, *kind; /* "Pause", "queue": who only hears it is told of which kind and name */
+    const char *before, *name, *after; /* name of any bytes */
+    const char *field, *value; /* a field more; NULL: none. The key of a button for one is its value */
+};
+void put_button(struct page *p, const struct button *button);
 /* A link to the page that asks before it destroys: "purge" of a thing. */
 void put_ask(struct page *p, const char *label, const char *what, const char *name);
 /* The hidden field `back`: this page's address. */

@@ -20,7 +20,11 @@ static void write_totals(struct page *p, const struct type_status *t)
 {
     html(p->h, "<dl class=\"totals\"><div><dt>starts</dt><dd>");
     put_rate(p, t->rate_now);
-    html(p->h, " <small>%s%s</small></dd></div><div><dt>next start</dt><dd>", *t->rule ? "of " : "", t->rule);
+    html(p->h, " <small>");
+    put_set(p, t);
+    html(p->h, "</small></dd></div><div><dt>oldest</dt><dd>");
+    put_time(p, t->oldest_us, "-");
+    html(p->h, "</dd></div><div><dt>next start</dt><dd>");
     put_time(p, t->next_start_us, "-");
     html(p->h, "</dd></div><div><dt>last start</dt><dd>");
     put_time(p, t->finish_us, "-");
@@ -151,6 +155,10 @@ unsigned page_type(struct page *p, const char *name)
     struct history_call call = {.name = name, .slots = HISTORY_MINUTES};
     json_t *history = NULL;
 
+    if (s && !t && data_is_outdated(p)) {
+        s = data_status(p);
+        t = s ? status_type(s, name) : NULL;
+    }
     if (!s)
         return page_failed(p, p->e);
     if (!t)

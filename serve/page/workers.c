@@ -16,7 +16,7 @@ static void write_queues(struct page *p, const json_t *queues)
     html(p->h, "<td class=\"wide\" data-label=\"queues\"><span>");
     json_array_foreach((json_t *)queues, i, queue)
     {
-        html(p->h, "%r<bdi>%s</bdi>", i ? ", " : "",
+        html(p->h, "%r<bdi>%t</bdi>", i ? ", " : "",
              json_string_value(queue) ? json_string_value(queue) : "");
     }
     html(p->h, "</span></td>");
@@ -24,13 +24,10 @@ static void write_queues(struct page *p, const json_t *queues)
 
 static void write_acts(struct page *p, const char *name, const char *state)
 {
-    char action[256];
-
     html(p->h, "<td class=\"acts\">");
     if (name_is_valid(name, strlen(name))) {
-        snprintf(action, sizeof action, "/api/workers/%s/quiet", name);
         if (strcmp(state, "working") == 0)
-            put_button(p, "Quiet", action, NULL, NULL);
+            put_button(p, &(struct button){"Quiet", "worker", "/api/workers/", name, "/quiet", NULL, NULL});
         if (strcmp(state, "working") == 0 || strcmp(state, "quiet") == 0)
             put_ask(p, "Stop", "worker-stop", name);
     }
@@ -43,7 +40,7 @@ static void write_row(struct page *p, const json_t *worker)
 
     html(p->h, "<tr data-key=\"w-%s\"><th scope=\"row\" class=\"mono\"><bdi>%s</bdi></th>", name, name);
     put_doc_state(p, "state", worker);
-    html(p->h, "<td class=\"wide\" data-label=\"process\"><span>%i on <bdi>%s</bdi></span></td>",
+    html(p->h, "<td class=\"wide\" data-label=\"process\"><span>%i on <bdi>%t</bdi></span></td>",
          json_int_of(worker, "pid"), json_text_of(worker, "host"));
     write_queues(p, json_object_get(worker, "serves"));
     put_doc_count(p, "types", worker, "type_count");

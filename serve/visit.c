@@ -1,0 +1,277 @@
+#include "serve/visit.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/access.h"
+#include "serve/fields.h"
+#include "serve/request.h"
+
+#define FORM "application/x-www-form-urlencoded"
+#define BODIES_MOST (64 * 1024 * 1024) /* bytes of all requests that come in at a time */
+
+/* ---- Bodies */
+
+static bool is_form(const struct visit *v)
+{
+    const char *type = visit_header(v, MHD_HTTP_HEADER_CONTENT_TYPE);
+
+    return type && strncmp(type, FORM, strlen(FORM)) == 0;
+}
+
+/* The fields of the body; of /api/jobs and what has none those of the query. */
+static bool read_fields(struct visit *v)
+{
+    const char *query = strchr(v->address, '?');
+
+    if (v->body.len == 0 || v->plan == PLAN_JOBS)
+        v->fields = fields_of_form(query ? query + 1 : "", query ? strlen(query + 1) : 0);
+    else if (is_form(v))
+        v->fields = fields_of_form(v->body.at, v->body.len);
+    else
+        v->fields = fields_of_json(v->body.at, v->body.len);
+    if (!v->fields)
+        visit_refuse(
+            v, MHD_HTTP_BAD_REQUEST,
+            "malformed: write name=value&..., each name once, or a JSON object of texts and numbers");
+    return v->fields != NULL;
+}
+
+/* ---- Logging in */
+
+static bool is_secure(struct visit *v)
+{
+    const char *scheme = visit_header(v, "X-Forwarded-Proto");
+
+    return scheme && strcasecmp(scheme, "https") == 0;
+}
+
+static void log_in(struct visit *v)
+{
+    const char *token = field_text(v->fields, "token");
+    char cookie[TOKEN_MOST + 100];
+    struct visitor visitor = {.known = false};
+
+    if (token)
+        access_token(v->office->access, token, &visitor);
+    if (!visitor.known) {
+        visit_show_login(v, MHD_HTTP_UNAUTHORIZED, "That token is not known here.");
+        return;
+    }
+    snprintf(cookie, sizeof cookie, TOKEN_COOKIE "=%.*s; Path=/; HttpOnly; SameSite=Strict%s", TOKEN_MOST,
+             token, is_secure(v) ? "; Secure" : "");
+    visit_send_elsewhere(v, "/");
+    if (v->response)
+        MHD_add_response_header(v->response, MHD_HTTP_HEADER_SET_COOKIE, cookie);
+}
+
+/* ---- The way back of a form */
+
+/* Where a form leads back to: a path of ours; NULL: it was no form. */
+static const char *way_back(const struct visit *v)
+{
+    const char *back = field_text(v->fields, "back");
+
+    if (!back || !is_form(v))
+        return NULL;
+    for (const char *at = back; *at; at++)
+        if (*at <= ' ' || *at >= 0x7f || *at == '\\')
+            return "/";
+    return back[0] == '/' && back[1] != '/' ? back : "/";
+}
+
+/* "/types/mail?problem=..." */
+static void send_back(struct visit *v, const char *back, const char *problem)
+{
+    size_t size = strlen(back) + 3 * strlen(problem) + sizeof "?problem=";
+    char *location = malloc(size);
+    size_t len;
+
+    if (!location)
+        return;
+    len = (size_t)sprintf(location, "%s", back);
+    if (*problem)
+        len += (size_t)sprintf(location + len, "%cproblem=", strchr(back, '?') ? '&' : '?');
+    for (const char *at = problem; *at; at++)
+        len += (size_t)sprintf(location + len, isalnum((unsigned char)*at) ? "%c" : "%%%02X",
+                               (unsigned char)*at);
+    visit_send_elsewhere(v, location);
+    free(location);
+}
+
+/* ---- Answers of desks */
+
+static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
+{
+    struct visit *v = (struct visit *)waiter;
+    bool changes = v->plan == PLAN_ACTION || v->plan == PLAN_JOBS;
+    const char *back = changes ? way_back(v) : NULL, *problem = inquiry ? inquiry->error.text : "";
+
+    if (inquiry && changes) {
+        visit_audit(v, inquiry->status, problem);
+        shared_drop(v->office->shared);
+    }
+    if (!inquiry) {
+        visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "weir serve ends; ask again");
+    } else if (back) {
+        send_back(v, back, problem);
+    } else {
+        visit_answer(v, inquiry->status, NULL);
+        v->answer = answer_hold(answer);
+    }
+    if (!v->suspended)
+        return;
+    v->suspended = false;
+    v->office->waiting--;
+    MHD_resume_connection(v->connection);
+    v->office->events->on_resumed(v->office->arg);
+}
+
+static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
+{
+    static const enum inquiry_kind kinds[] = {[PLAN_DOCUMENT] = INQUIRY_DOCUMENT,
+                                              [PLAN_METRICS] = INQUIRY_METRICS,
+                                              [PLAN_ACTION] = INQUIRY_ACTION,
+                                              [PLAN_JOBS] = INQUIRY_JOBS};
+    const struct office *o = v->office;
+    struct inquiry *t;
+
+    if (v->plan == PLAN_PAGE)
+        return page_inquiry(v->address, false, v->visitor.rights & RIGHT_ACT, o->options.hide_args, desk);
+    t = inquiry_new(kinds[v->plan]);
+    if (!t)
+        return NULL;
+    *desk = v->plan == PLAN_METRICS ? DESK_LOOK : v->resource ? v->resource->desk : DESK_CHANGE;
+    t->resource = v->resource;
+    memcpy(t->names, v->names, sizeof t->names);
+    t->fields = json_deep_copy(v->fields); /* its thread counts its users */
+    t->hide_args = o->options.hide_args;
+    t->lines = visit_is_lines(v);
+    t->body = v->body;
+    v->body = (struct text){0};
+    return t;
+}
+
+static void ask(struct visit *v)
+{
+    bool shares = v->plan == PLAN_DOCUMENT || v->plan == PLAN_METRICS || v->plan == PLAN_PAGE;
+    enum desk_kind desk;
+    struct inquiry *inquiry;
+    char *key = NULL;
+
+    v->asked = true;
+    if (v->plan != PLAN_PAGE && !read_fields(v))
+        return;
+    if (shares &&
+        asprintf(&key, "%d %s", v->plan == PLAN_PAGE && v->visitor.rights & RIGHT_ACT, v->address) < 0)
+        key = NULL;
+    inquiry = make_inquiry(v, &desk);
+    v->waiter.on_answer = on_answer;
+    if (!inquiry)
+        visit_refuse(v, MHD_HTTP_BAD_REQUEST, "malformed address, or out of memory");
+    else if (!shared_ask(v->office->shared, desk, key, inquiry, &v->waiter))
+        visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too much to do; ask again");
+    free(key);
+}
+
+/* "page=" of the query. */
+static void open_events(struct visit *v)
+{
+    const char *page = NULL;
+
+    if (read_fields(v))
+        page = field_text(v->fields, "page");
+    if (!v->fields)
+        return;
+    if (!page || *page != '/') {
+        visit_refuse(v, MHD_HTTP_BAD_REQUEST, "which page? give page=/");
+        return;
+    }
+    visit_answer(v, MHD_HTTP_OK,
+                 events_open(v->office->streams, v->connection, page, v->visitor.rights & RIGHT_ACT));
+    if (!v->response)
+        visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too many are looking; try again later");
+}
+
+/* ---- A visit */
+
+struct visit *visit_new(struct office *office, struct MHD_Connection *connection, const char *method,
+                        const char *address)
+{
+    struct visit *v = calloc(1, sizeof *v);
+
+    if (!v)
+        return NULL;
+    *v = (struct visit){.office = office,
+                        .connection = connection,
+                        .method = method,
+                        .address = strdup(request_path(address))};
+    if (v->address)
+        return v;
+    free(v);
+    return NULL;
+}
+
+void visit_free(struct visit *v)
+{
+    if (!v)
+        return;
+    if (v->response)
+        MHD_destroy_response(v->response);
+    answer_release(v->answer);
+    v->office->body_bytes -= v->body_len;
+    json_decref(v->fields);
+    text_free(&v->body);
+    free(v->address);
+    free(v);
+}
+
+enum MHD_Result visit_begin(struct visit *v)
+{
+    visit_plan(v); /* an answer before a body that nobody reads ends the connection */
+    return v->plan == PLAN_ANSWERED && visit_brings_body(v) ? visit_send(v) : MHD_YES;
+}
+
+enum MHD_Result visit_body(struct visit *v, const char *bytes, size_t len)
+{
+    struct error e;
+
+    v->body_len += len;
+    v->office->body_bytes += len;
+    if (v->body_len > 2 * v->body_most + FORM_MOST)
+        return MHD_NO;
+    v->too_many |= v->office->body_bytes > BODIES_MOST;
+    if (v->body_len > v->body_most || v->too_many)
+        return MHD_YES; /* read, not kept: it is answered at its end */
+    return text_add(&v->body, bytes, len, &e) == 0 ? MHD_YES : MHD_NO;
+}
+
+/* The body is there: what is asked now, or was answered before. */
+static void take_up(struct visit *v)
+{
+    if (v->body_len > v->body_most)
+        visit_refuse(v, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
+    else if (v->too_many)
+        visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at a time; ask again");
+    else if (v->plan == PLAN_EVENTS)
+        open_events(v);
+    else if (v->plan != PLAN_LOGIN)
+        ask(v);
+    else if (read_fields(v))
+        log_in(v);
+}
+
+enum MHD_Result visit_go_on(struct visit *v)
+{
+    if (v->plan != PLAN_ANSWERED && !v->asked)
+        take_up(v);
+    v->asked = true;
+    if (v->plan == PLAN_ANSWERED)
+        return visit_send(v);
+    v->suspended = true;
+    v->office->waiting++;
+    MHD_suspend_connection(v->connection);
+    return MHD_YES;
+}

@@ -1,0 +1,81 @@
+/* A visit: one request, from its head to its answer. What its files share; office.h says what others call. */
+#ifndef SERVE_VISIT_H
+#define SERVE_VISIT_H
+
+#include "queue/job/job.h"
+#include "serve/events.h"
+#include "serve/office.h"
+#include "serve/resource.h"
+#include "serve/shared.h"
+
+#define FORM_MOST 65536
+
+struct office {
+    const struct office_events *events;
+    void *arg;
+    struct serve_options options;
+    struct access *access;
+    struct desk *desks[DESK_COUNT];
+    struct shared *shared;
+    struct events *streams;
+    size_t waiting, body_bytes;
+};
+
+enum plan {
+    PLAN_ANSWERED,
+    PLAN_DOCUMENT,
+    PLAN_METRICS,
+    PLAN_PAGE,
+    PLAN_EVENTS,
+    PLAN_LOGIN,
+    PLAN_ACTION,
+    PLAN_JOBS
+};
+
+struct visit {
+    struct waiter waiter; /* the first member */
+    struct office *office;
+    struct MHD_Connection *connection;
+    const char *method;
+    char *address; /* from its first "/" on */
+    enum plan plan;
+    const struct resource *resource;
+    char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE];
+    struct visitor visitor;
+    struct text body;
+    size_t body_most, body_len; /* body_len: with what was too much and is not kept */
+    bool too_many;              /* bodies come in: it was not kept */
+    json_t *fields;
+    bool asked, suspended;
+    unsigned status;               /* of response, or of answer */
+    struct MHD_Response *response; /* its own */
+    struct answer *answer;         /* one that others may have too */
+};
+
+/* ---- serve/visit_answer.c: what it is answered */
+
+/* Of its head; NULL: it is not there. */
+const char *visit_header(const struct visit *v, const char *name);
+enum MHD_Result visit_send(struct visit *v);
+/* The answer is there. */
+void visit_answer(struct visit *v, unsigned status, struct MHD_Response *response);
+/* {"error": why}; a page to a browser, but of GET below /api/ */
+void visit_refuse(struct visit *v, unsigned status, const char *why);
+void visit_send_elsewhere(struct visit *v, const char *location);
+/* The form for a token; a note stands above it. */
+void visit_show_login(struct visit *v, unsigned status, const char *note);
+
+/* ---- serve/visit_plan.c */
+
+/* What it asks for, and whether it may: its plan, or an answer why not. */
+void visit_plan(struct visit *v);
+/* Does it bring a body of JSON lines? */
+bool visit_is_lines(const struct visit *v);
+bool visit_brings_body(const struct visit *v);
+
+/* ---- serve/visit_audit.c */
+
+/* One line an action: who did what to what, and what became of it. */
+void visit_audit(const struct visit *v, unsigned status, const char *problem);
+
+#endif

@@ -1,0 +1,211 @@
+/* Answers that requests of weir serve share (serve/shared.c): who gets which, at a desk of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <ev.h>
+
+#include "serve/shared.h"
+
+/* ---- A desk that does what it is given when the test says so */
+
+static struct errand *given[16];
+static size_t given_count;
+static bool full;
+
+bool desk_give(struct desk *desk, struct errand *errand)
+{
+    (void)desk;
+    if (!full)
+        given[given_count++] = errand;
+    return !full;
+}
+
+void inquiry_free(struct inquiry *t)
+{
+    if (t)
+        text_free(&t->text);
+    free(t);
+}
+
+/* The i-th errand is done: it says what there is now. */
+static void finish(size_t i, const char *text)
+{
+    struct inquiry *t = (struct inquiry *)given[i];
+    struct error e;
+
+    t->status = 200;
+    t->type = "text/plain";
+    assert_int_equal(text_add(&t->text, text, strlen(text), &e), 0);
+    given[i]->done(given[i]);
+}
+
+/* ---- Who waits */
+
+struct client {
+    struct waiter waiter; /* the first member */
+    struct answer *answer;
+    bool dropped;
+};
+
+static struct ev_loop *loop;
+static struct shared *shared;
+static struct desk *desks[DESK_COUNT];
+
+static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
+{
+    struct client *c = (struct client *)waiter;
+
+    c->dropped = !inquiry;
+    c->answer = inquiry ? answer_hold(answer) : NULL;
+}
+
+static bool ask(struct client *c, const char *key)
+{
+    struct inquiry *t = calloc(1, sizeof *t);
+
+    *c = (struct client){.waiter.on_answer = on_answer};
+    t->kind = INQUIRY_PAGE;
+    return shared_ask(shared, DESK_LOOK, key, t, &c->waiter);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    given_count = 0;
+    full = false;
+    loop = ev_loop_new(0);
+    shared = shared_new(loop, desks);
+    return shared ? 0 : -1;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    shared_free(shared);
+    ev_loop_destroy(loop);
+    return 0;
+}
+
+static void equal_questions_share_an_answer(void **state)
+{
+    struct client a, b, c, other;
+
+    (void)state;
+    assert_true(ask(&a, "/"));
+    assert_true(ask(&b, "/"));
+    assert_true(ask(&other, "/jobs"));
+    assert_int_equal(given_count, 2);
+    finish(0, "one");
+    assert_true(ask(&c, "/")); /* it is there */
+    assert_int_equal(given_count, 2);
+    assert_non_null(a.answer);
+    assert_ptr_equal(a.answer, b.answer);
+    assert_ptr_equal(a.answer, c.answer);
+    assert_null(other.answer);
+    finish(1, "two");
+    assert_ptr_not_equal(other.answer, a.answer);
+    answer_release(a.answer), answer_release(b.answer), answer_release(c.answer),
+        answer_release(other.answer);
+}
+
+/* What was begun before an action does not show it: neither an answer that is there, nor one on its way. */
+static void an_action_ends_what_was_begun_before(void **state)
+{
+    struct client a, b, c, d;
+
+    (void)state;
+    assert_true(ask(&a, "/"));
+    finish(0, "before");
+    assert_true(ask(&b, "/jobs"));
+    shared_drop(shared);
+    assert_true(ask(&c, "/"));
+    assert_true(ask(&d, "/jobs"));
+    assert_int_equal(given_count, 4);
+    finish(1, "before");
+    assert_non_null(b.answer); /* who asked before it gets what was asked */
+    assert_null(d.answer);
+    finish(2, "after");
+    finish(3, "after");
+    assert_ptr_not_equal(a.answer, c.answer);
+    assert_ptr_not_equal(b.answer, d.answer);
+    answer_release(a.answer), answer_release(b.answer), answer_release(c.answer), answer_release(d.answer);
+}
+
+/* A desk is told once after each action that its pages are old. */
+static void pages_are_read_again_after_an_action(void **state)
+{
+    struct client a, b, c;
+
+    (void)state;
+    assert_true(ask(&a, "/a"));
+    shared_drop(shared);
+    assert_true(ask(&b, "/b"));
+    assert_true(ask(&c, "/c"));
+    assert_false(((struct inquiry *)given[0])->drop_pages);
+    assert_true(((struct inquiry *)given[1])->drop_pages);
+    assert_false(((struct inquiry *)given[2])->drop_pages);
+    for (size_t i = 0; i < 3; i++)
+        finish(i, "");
+    answer_release(a.answer), answer_release(b.answer), answer_release(c.answer);
+}
+
+static void what_is_asked_without_a_key_is_for_one(void **state)
+{
+    struct client a, b;
+
+    (void)state;
+    assert_true(ask(&a, NULL));
+    assert_true(ask(&b, NULL));
+    assert_int_equal(given_count, 2);
+    finish(0, "");
+    finish(1, "");
+    assert_ptr_not_equal(a.answer, b.answer);
+    answer_release(a.answer), answer_release(b.answer);
+}
+
+static void a_desk_that_closes_answers_nobody_else(void **state)
+{
+    struct client a, b;
+
+    (void)state;
+    assert_true(ask(&a, "/"));
+    given[0]->dropped = true;
+    given[0]->done(given[0]);
+    assert_true(a.dropped);
+    assert_true(ask(&b, "/"));
+    assert_int_equal(given_count, 2);
+    finish(1, "");
+    answer_release(b.answer);
+}
+
+static void who_leaves_and_who_comes_too_late(void **state)
+{
+    struct client a, b;
+
+    (void)state;
+    assert_true(ask(&a, "/"));
+    shared_leave(shared, &a.waiter);
+    finish(0, "");
+    assert_null(a.answer);
+    full = true;
+    assert_false(ask(&b, "/jobs"));
+    assert_null(b.answer);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(equal_questions_share_an_answer, begin, end),
+        cmocka_unit_test_setup_teardown(an_action_ends_what_was_begun_before, begin, end),
+        cmocka_unit_test_setup_teardown(pages_are_read_again_after_an_action, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_asked_without_a_key_is_for_one, begin, end),
+        cmocka_unit_test_setup_teardown(a_desk_that_closes_answers_nobody_else, begin, end),
+        cmocka_unit_test_setup_teardown(who_leaves_and_who_comes_too_late, begin, end),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
