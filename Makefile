@@ -111,7 +111,7 @@ $(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 $(BUILD)/tests/test_status: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # What Prometheus reads, likewise.
-$(BUILD)/tests/test_metrics: $(BUILD)/serve/metrics.o $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+$(BUILD)/tests/test_metrics: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/metrics*.c) serve/page/data.c) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # A document, as a function.
 $(BUILD)/tests/test_report: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
@@ -148,6 +148,14 @@ test-pages:
 	@BUILD=$(BUILD) tests/pages/run.sh
 
 .PHONY: test-pages
+
+# ---- Alert rules, by promtool of Debian's package prometheus, which it installs; no service is started
+
+test-monitoring:
+	@core/deps.sh monitoring
+	@cd examples/monitoring && promtool check config prometheus.yml && promtool test rules weir.rules.test.yml
+
+.PHONY: test-monitoring
 
 # ---- Skew: this version and that of another commit side by side, under load; tests/skew.sh
 

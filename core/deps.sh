@@ -1,7 +1,7 @@
 #!/bin/sh
 # make deps: installs from Debian what building, testing and the demo need and this machine lacks. On other systems it
 # names that and stops. No service is started or enabled: Weir's tests and the demo run a redis-server of their own.
-# deps.sh fuzz, lint, pages, peers: what those targets need besides.
+# deps.sh fuzz, lint, monitoring, pages, peers: what those targets need besides.
 set -eu
 
 cc=${CC:-cc}
@@ -44,6 +44,9 @@ pages)
     need npm command -v npm
     need chromium sh -c 'command -v chromium || command -v chromium-browser || command -v google-chrome'
     need fonts-noto-core test -d /usr/share/fonts/truetype/noto
+    ;;
+monitoring)
+    need prometheus command -v promtool
     ;;
 peers)
     need nodejs command -v node

@@ -116,12 +116,12 @@ static void run_jobs(struct inquiry *t, struct weir *w)
     put_document(t, doc);
 }
 
-static void run_metrics(struct inquiry *t, struct weir *w)
+static void run_metrics(struct inquiry *t, const struct tools *tools)
 {
     t->status = MHD_HTTP_OK;
     t->type = METRICS_TYPE;
-    if (metrics_write(w, &t->text) < 0)
-        inquiry_fail(t, 0, &w->error);
+    if (metrics_write(tools->w, tools->pages, &t->text) < 0)
+        inquiry_fail(t, 0, &tools->w->error);
 }
 
 static void run_page(struct inquiry *t, const struct tools *tools)
@@ -149,7 +149,7 @@ void inquiry_run(struct errand *errand, const struct tools *tools)
     if (t->kind == INQUIRY_PAGE)
         run_page(t, tools);
     else if (t->kind == INQUIRY_METRICS)
-        run_metrics(t, tools->w);
+        run_metrics(t, tools);
     else if (t->kind == INQUIRY_JOBS)
         run_jobs(t, tools->w);
     else

@@ -1,0 +1,11 @@
+/* The rows of limits in /metrics. */
+#ifndef SERVE_METRICS_LIMITS_H
+#define SERVE_METRICS_LIMITS_H
+
+#include "queue/inspect/status.h"
+#include "serve/metrics_text.h"
+
+/* Asks Redis for what was recorded of them. */
+void metrics_limits(struct metrics *m, struct weir *w, const struct all_limits *all);
+
+#endif
