@@ -1,4 +1,5 @@
 /* The limits: a list, and one: its ribbon, its rules, what another rate would do, what is coming, what was changed. */
+#include "queue/inspect/coming.h"
 #include "queue/limits/rate.h"
 
 #include <stdio.h>
@@ -15,6 +16,7 @@
 
 #define ROWS 100
 #define LOG_ROWS 20
+#define NEXT_MOST 20
 
 /* ---- Parts of both */
 
@@ -277,7 +279,16 @@ static int64_t waiting_types(const struct limits *limits, const char *name)
     return types;
 }
 
-static void write_summary(struct page *p, const struct limits *limits, const struct limit *limit)
+/* Of the job that comes next, where there is one. */
+static int64_t next_start(const struct limits *limits, const struct limit *limit, const json_t *next)
+{
+    if (json_array_size(next) > 0)
+        return answer_int_or(json_array_get(next, 0), "start", GATE_NEVER);
+    return limit->readable ? limits_next_start(limits, limit) : 0;
+}
+
+static void write_summary(struct page *p, const struct limits *limits, const struct limit *limit,
+                          const json_t *next)
 {
     struct forecast last = {.last_us = 0};
     int64_t backlog = limits_backlog(limits, limit->name);
@@ -289,7 +300,7 @@ static void write_summary(struct page *p, const struct limits *limits, const str
          "types</dt><dd>%n</dd></div>"
          "<div><dt>next start</dt><dd>",
          backlog, waiting_types(limits, limit->name));
-    put_time(p, limit->readable ? limits_next_start(limits, limit) : 0, "when others end");
+    put_time(p, next_start(limits, limit, next), "when a job ends");
     html(p->h, "</dd></div><div><dt>last start</dt><dd>");
     put_time(p, last.last_us, backlog ? "not known" : "nothing waits");
     if (last.last_us > 0 && last.because)
@@ -319,7 +330,7 @@ unsigned page_limit(struct page *p, const char *name)
 {
     const struct limits *limits = data_limits(p, name);
     const struct limit *limit = limits ? limits_find(limits, name) : NULL;
-    json_t *changes = NULL;
+    json_t *changes = NULL, *next = NULL;
 
     if (limits && !limit && data_is_outdated(p)) {
         limits = data_limits(p, name);
@@ -335,14 +346,17 @@ unsigned page_limit(struct page *p, const char *name)
          name);
     write_rules_text(p, limit);
     html(p->h, "</p>");
-    write_summary(p, limits, limit);
-    write_deeds(p, limit);
+    if (coming_ask(p->w, -1, limits, limit, NEXT_MOST, &next) < 0)
+        next = NULL;
     if (rate_log_read(p->w, &changes) < 0)
         changes = NULL;
-    write_ribbon(p, limits, limit, changes);
+    write_summary(p, limits, limit, next);
+    write_deeds(p, limit);
+    write_ribbon(p, limits, limit, changes, next);
     write_change_form(p, limits, limit);
     write_rules(p, limit);
     write_changes(p, changes, name);
     json_decref(changes);
+    json_decref(next);
     return 200;
 }

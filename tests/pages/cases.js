@@ -1,15 +1,18 @@
 // What is tried in the browser: each case has a Redis and pages of its own.
 'use strict';
 const assert = require('node:assert');
+const fs = require('node:fs');
+const path = require('node:path');
 const { until, sleep } = require('./stage.js');
 
-const PATHS = ['/', '/types/mail', '/limits', '/limits/mail', '/jobs', '/batches', '/batches/news', '/schedules', '/workers', '/dead', '/redis'];
+const PATHS = ['/', '/types/mail', '/limits', '/limits/mail', '/keys/keyed', '/jobs', '/batches', '/batches/news', '/schedules', '/workers', '/dead', '/redis'];
 
 const lines = (n, text = '{}') => Array.from({ length: n }, () => text).join('\n') + '\n';
 
 // One of everything.
 const fill = (stage) => {
     stage.weir(['rate', 'set', 'mail', '10/s', '5000/1d']);
+    stage.weir(['rate', 'set', 'keyed', '1/1h,by=args.to']);
     stage.weir(['enqueue', '--from', '-', 'mail', '--batch', 'news'], lines(300));
     stage.weir(['schedule', 'add', 'nightly', '0 3 * * *', 'report', '{}']);
     stage.weir(['enqueue', 'report', '{"to":"x"}', '--in', '1h', '--id', 'later1']);
@@ -34,6 +37,57 @@ const shows = async (page, wanted) => {
 const row = (page, name) => page.locator('tr', { has: page.getByRole('rowheader', { name, exact: true }) });
 
 const cases = {};
+
+cases['a page says that Redis or weir serve is away, how old it is, and comes back'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve');
+    const page = await open(), away = page.locator('#away');
+    const redis = stage.children[0], serve = stage.children[1];
+
+    page.expected = ['503', 'ERR_'];
+    fill(stage);
+    await page.goto(base);
+    await page.locator('#live.on').waitFor();
+    assert.equal(await away.isVisible(), false);
+    redis.kill('SIGSTOP');
+    await away.waitFor();
+    assert.match(await away.innerText(), /^Redis does not answer\. What is shown was read \d+s ago\.$/);
+    assert.equal(await text(page, '#live'), 'not live');
+    await shows(page, 'mail'); // it stays
+    redis.kill('SIGCONT');
+    await away.waitFor({ state: 'hidden' });
+    stage.weir(['enqueue', 'fresh', '{}']);
+    await shows(page, 'fresh');
+    assert.equal(await text(page, '#live'), 'live');
+
+    redis.kill('SIGKILL');
+    await away.waitFor();
+    await page.reload();
+    await shows(page, 'Redis does not answer');
+    assert.equal(await away.isVisible(), false); // nothing old is shown
+    await stage.open();
+    stage.weir(['enqueue', 'fresher', '{}']);
+    await shows(page, 'fresher');
+
+    serve.kill('SIGTERM');
+    await until('weir serve to be missed', async () => /^weir serve does not answer\. What is shown was read /.test(await away.innerText()));
+    await stage.serve('again', '--listen', base.replace('http://', ''));
+    await away.waitFor({ state: 'hidden' });
+    stage.weir(['enqueue', 'freshest', '{}']);
+    await shows(page, 'freshest');
+};
+
+cases['a mistyped address leads on'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve');
+    const page = await open();
+
+    page.expected = ['404'];
+    fill(stage);
+    assert.equal((await page.goto(base + '/limit/mail')).status(), 404);
+    await shows(page, 'Not found');
+    await page.locator('main').getByRole('link', { name: 'limits' }).click();
+    await page.getByRole('link', { name: 'mail', exact: true }).click();
+    await shows(page, '5000/1d');
+};
 
 cases['each page is whole, by itself and narrow'] = async ({ stage, open }) => {
     const base = await stage.serve('serve');
@@ -194,7 +248,86 @@ cases['a limit: the slider, a preview, another rate, a pause, its removal'] = as
     await shows(page, '1 type');
     await page.getByRole('button', { name: 'Remove the limit' }).click();
     page.expected = ['404']; // it leads back to a limit that is gone
-    await until('no limit', () => stage.weir(['rate', 'list', '--json']) === '');
+    await until('no limit', () => !stage.weir(['rate', 'list', '--json']).includes('"name":"mail"'));
+};
+
+// What the slider says of each type, at a stop from the left.
+const atStop = async (page, stop) => {
+    await page.locator('input[type=range]').evaluate((range, value) => {
+        range.value = value;
+        range.dispatchEvent(new Event('input', { bubbles: true }));
+    }, stop);
+    return { rules: await page.locator('input[name=rules]').inputValue(), said: await text(page, '#moved'),
+        ends: await page.locator('[id^=end-]').allInnerTexts() };
+};
+const seconds = (words) => (words.match(/\d+[dhms]/g) || []).reduce((sum, part) => sum + parseInt(part) * { d: 86400, h: 3600, m: 60, s: 1 }[part.at(-1)], 0);
+
+cases['the slider moves a limit of several types'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open();
+
+    stage.weir(['rate', 'set', 'shared', '10/s,burst=1', '5000/1d']);
+    for (const [type, jobs] of [['letters', 600], ['invoices', 300], ['idle', 0]]) {
+        stage.weir(['rate', 'use', type, 'shared']);
+        if (jobs) stage.weir(['enqueue', '--from', '-', type], lines(jobs));
+    }
+    stage.weir(['rate', 'set', 'other', '1/s,burst=1']);
+    stage.weir(['rate', 'use', 'letters', 'other']);
+    stage.worker('-c', '1', '--exec', 'letters=sleep 60', '--exec', 'invoices=sleep 60');
+    await page.goto(base + '/limits/shared');
+    await until('both types', async () => await page.locator('[id^=end-]').count() === 2);
+    const names = await page.locator('tr:has([id^=end-]) th').allInnerTexts();
+    const half = await atStop(page, 4), whole = await atStop(page, 9), ten = await atStop(page, 16);
+    assert.equal(half.rules, '5/1s,burst=1 5000/1d');
+    assert.equal(half.said, half.rules);
+    assert.equal(ten.rules, '100/1s,burst=1 5000/1d');
+    const invoices = names.indexOf('invoices'), letters = names.indexOf('letters');
+    assert.ok(seconds(half.ends[invoices]) > 1.8 * seconds(whole.ends[invoices]), JSON.stringify([half, whole]));
+    assert.ok(seconds(ten.ends[invoices]) < 8, JSON.stringify(ten));
+    assert.ok(Math.abs(seconds(half.ends[letters]) - seconds(ten.ends[letters])) < 10, 'another limit holds letters: ' + JSON.stringify([half, ten]));
+};
+
+cases['the slider moves a limit of keyed rules'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open();
+    const rules = (name) => JSON.parse(stage.weir(['rate', 'show', name, '--json'])).rules.map((rule) => rule.rule).join(' ');
+
+    stage.weir(['rate', 'set', 'both', '3/s,by=key', '8/s']);
+    stage.weir(['rate', 'set', 'crm', '2/1h,by=args.customer']);
+    stage.weir(['enqueue', '--from', '-', 'crm'], Array.from({ length: 60 }, (_, i) => `{"customer":${i % 3}}`).join('\n'));
+    stage.worker('-c', '2', '--exec', 'crm=true');
+    await page.goto(base + '/limits/crm');
+    await page.locator('.nexts summary').click();
+    await until('all keys asleep', async () => await page.locator('.nexts tbody tr').count() === 3);
+    assert.match(await text(page, '.nexts tbody'), /crm\s+[012]\s/);
+    const stop = await atStop(page, 5);
+    assert.match(stop.rules, /^\d+\/1h,by=args\.customer$/);
+    assert.deepEqual(stop.ends, ['not known']); // each key has a gate of its own
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await until('the rate', () => rules('crm') === stop.rules);
+
+    await page.goto(base + '/limits/both');
+    // The rule for all keys is moved.
+    assert.match((await atStop(page, 4)).rules, /^3\/1s,by=key 5\/1s$/);
+};
+
+cases['the slider moves a limit that is paused'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open();
+
+    stage.weir(['rate', 'set', 'mail', '10/s,burst=1']);
+    stage.weir(['enqueue', '--from', '-', 'mail'], lines(600));
+    stage.weir(['rate', 'pause', 'mail', '30m']);
+    await page.goto(base + '/limits/mail');
+    await shows(page, 'paused');
+    const half = await atStop(page, 4), ten = await atStop(page, 16);
+    assert.ok(seconds(half.ends[0]) > 31.5 * 60 && seconds(half.ends[0]) < 33 * 60, half.ends[0]);
+    assert.ok(seconds(ten.ends[0]) > 29 * 60 && seconds(ten.ends[0]) < 31 * 60, ten.ends[0]);
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await shows(page, 'set mail 100/1s');
+    await shows(page, 'paused'); // another rate ends no pause
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await until('no pause', async () => !(await text(page)).includes('paused'));
 };
 
 cases['a job is shown, run and cancelled'] = async ({ stage, open }) => {
@@ -257,7 +390,7 @@ cases['dead jobs are retried and removed'] = async ({ stage, open }) => {
     await page.getByRole('button', { name: 'Remove it' }).click();
     await until('d2 to be gone', () => !dead().includes('d2'));
     assert.equal(new URL(page.url()).search, '?type=doomed');
-    await page.getByRole('link', { name: 'd3' }).click();
+    await page.getByRole('link', { name: 'd3', exact: true }).click();
     await shows(page, 'exit 1');
 };
 
@@ -352,10 +485,329 @@ cases['--hide-args hides payloads, keys and reasons'] = async ({ stage, open }) 
     const page = await open();
 
     stage.weir(['enqueue', 'mail', '{"secret":"s3cret"}', '--key', 'k3y', '--id', 'j1']);
-    for (const path of ['/jobs/j1', '/jobs?q=type%3Amail', '/']) {
+    stage.weir(['rate', 'set', 'mail', '1/1h,by=key']);
+    stage.weir(['rate', 'pause', 'mail/k3y']);
+    for (const path of ['/jobs/j1', '/jobs?q=type%3Amail', '/', '/keys/mail', '/keys/mail?key=k3y', '/limits/mail']) {
         await page.goto(base + path);
         assert.ok(!/s3cret|k3y/.test(await page.content()), path);
     }
+};
+
+// ---- For everybody
+
+// Elements whose text has too little contrast with what is behind it, as WCAG computes it.
+const paleTexts = () => {
+    const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+    const bytesOf = (color) => {
+        canvas.clearRect(0, 0, 1, 1);
+        canvas.fillStyle = color;
+        canvas.fillRect(0, 0, 1, 1);
+        const [r, g, b, a] = canvas.getImageData(0, 0, 1, 1).data;
+        return [r, g, b, a / 255];
+    };
+    const over = (a, b) => [0, 1, 2].map((i) => a[i] * a[3] + b[i] * (1 - a[3])).concat(1);
+    const light = (color) => [0.2126, 0.7152, 0.0722].reduce((sum, part, i) => {
+        const v = color[i] / 255;
+        return sum + part * (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+    }, 0);
+    const ground = (element) => {
+        const layers = [];
+        for (let at = element; at; at = at.parentElement) layers.push(bytesOf(getComputedStyle(at).backgroundColor));
+        return layers.reverse().reduce((below, layer) => over(layer, below), [255, 255, 255, 1]);
+    };
+    const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const text = walker.currentNode.data.trim(), element = walker.currentNode.parentElement, style = getComputedStyle(element);
+        if (!text || !element.getBoundingClientRect().width || style.visibility === 'hidden' || element.closest('.hidden, .skip')) continue;
+        const behind = ground(element), pair = [light(over(bytesOf(style.color), behind)), light(behind)].sort((a, b) => b - a);
+        const ratio = (pair[0] + 0.05) / (pair[1] + 0.05), size = parseFloat(style.fontSize);
+        if (ratio < (size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5)) found.push(`${ratio.toFixed(2)} ${element.className}: ${text}`);
+    }
+    for (const control of document.querySelectorAll('button, a.button, input:not([type=hidden], [type=range]), select')) {
+        const style = getComputedStyle(control), behind = ground(control.parentElement), inside = ground(control);
+        const ratio = (a, b) => [light(over(bytesOf(a), b)), light(b)].sort((x, y) => y - x).reduce((x, y) => (x + 0.05) / (y + 0.05));
+        const filled = ratio(style.backgroundColor, behind), edge = ratio(style.borderTopColor, behind);
+        if (control.getBoundingClientRect().width && Math.max(filled, edge) < 3) found.push(`${edge.toFixed(2)} edge of ${control.outerHTML}`);
+        if (control.placeholder && ratio(getComputedStyle(control, '::placeholder').color, inside) < 4.5) found.push('placeholder of ' + control.outerHTML);
+    }
+    return found;
+};
+
+// Controls without a name, and headings that leave out a level.
+const unnamed = () => {
+    const found = [], levels = [...document.querySelectorAll('h1, h2, h3')].map((heading) => Number(heading.nodeName[1]));
+    for (const control of document.querySelectorAll('a, button, summary, input:not([type=hidden]), select, textarea')) {
+        const name = control.getAttribute('aria-label') || [...(control.labels || [])].map((label) => label.textContent).join('') || control.textContent;
+        if (!name.trim()) found.push(control.outerHTML);
+    }
+    levels.forEach((level, i) => { if (level > (levels[i - 1] || 0) + 1) found.push(`h${level} behind h${levels[i - 1] || 0}`); });
+    for (const cell of document.querySelectorAll('thead th')) if (!cell.textContent.trim()) found.push('a column without a name');
+    for (const drawing of document.querySelectorAll('main svg')) if (drawing.getAttribute('aria-hidden') !== 'true') found.push('a drawing that is read aloud');
+    return found;
+};
+
+cases['text has contrast, controls have names'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+
+    fill(stage);
+    const worker = await makeDead(stage, 2);
+    worker.kill('SIGTERM');
+    stage.weir(['queue', 'pause', 'default']);
+    for (const colorScheme of ['light', 'dark']) {
+        const page = await open({ colorScheme });
+        for (const path of [...PATHS, '/limits/mail?rules=9/s', '/jobs?q=type:mail', '/jobs?q=size:1', '/jobs/d1', '/?problem=no', '/ask?do=purge&name=default&back=/']) {
+            await page.goto(base + path);
+            await page.evaluate(() => document.querySelectorAll('details').forEach((details) => { details.open = true; }));
+            assert.deepEqual((await page.evaluate(paleTexts)).map((found) => `${colorScheme} ${path}: ${found}`), []);
+            assert.deepEqual(await page.evaluate(unnamed), [], path);
+        }
+    }
+};
+
+// Presses Tab until what has the focus is called that; each stop on the way must show it.
+const tabTo = async (page, name) => {
+    for (let i = 0; i < 200; i++) {
+        await page.keyboard.press('Tab');
+        const at = await page.evaluate(() => {
+            const element = document.activeElement, style = getComputedStyle(element);
+            return { name: element.getAttribute('aria-label') || element.textContent.trim() || [...(element.labels || [])].map((label) => label.textContent.trim()).join(''),
+                seen: element === document.body || (style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) > 0) };
+        });
+        assert.ok(at.seen, 'nothing shows that this has the focus: ' + at.name);
+        if (at.name === name || at.name.startsWith(name + ' ')) return; // a button names its thing too
+    }
+    throw new Error('Tab does not reach ' + name);
+};
+const press = async (page, name) => {
+    await tabTo(page, name);
+    await page.keyboard.press('Enter');
+};
+
+cases['each page and action, by keyboard alone'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open();
+    const rules = () => JSON.parse(stage.weir(['rate', 'show', 'mail', '--json'])).rules.map((rule) => rule.rule).join(' ');
+
+    fill(stage);
+    const worker = await makeDead(stage, 2);
+    for (const path of PATHS) { // Tab comes to everything once
+        await page.goto(base + path);
+        const wanted = await page.evaluate(() => [...document.querySelectorAll('a, button, summary, input:not([type=hidden]), select')]
+            .filter((element) => element.checkVisibility({ visibilityProperty: true }) && !element.closest('details:not([open]) > :not(summary)')).length);
+        const seen = new Set();
+        for (let i = 0; i < wanted; i++) {
+            await page.keyboard.press('Tab');
+            seen.add(await page.evaluate(() => [...document.querySelectorAll('*')].indexOf(document.activeElement)));
+        }
+        assert.equal(seen.size, wanted, path);
+    }
+    await page.goto(base);
+    await press(page, 'Pause');
+    await shows(page, 'Queue default is paused');
+    await press(page, 'Purge…');
+    await shows(page, 'Purge queue default?');
+    await press(page, 'No, go back');
+    await shows(page, 'Queue default is paused');
+    await press(page, 'Resume');
+    await until('an open queue', async () => /open/.test(await row(page, 'default').innerText()));
+
+    await page.goto(base + '/limits/mail');
+    await press(page, 'The next 20 starts');
+    await page.locator('.nexts[open]').waitFor();
+    await tabTo(page, 'Move the rate');
+    await page.keyboard.press('ArrowRight');
+    const moved = await page.locator('input[name=rules]').inputValue();
+    await press(page, 'Apply');
+    await until('the rate', () => rules() === moved);
+    await shows(page, 'set mail ' + moved);
+    await press(page, 'Pause 10 min');
+    await shows(page, 'by hand');
+    await press(page, 'Resume');
+    await until('no pause', async () => !(await text(page).catch(() => 'by hand')).includes('by hand'));
+
+    await page.goto(base + '/dead');
+    await press(page, 'Remove…');
+    await shows(page, 'Remove dead job');
+    await press(page, 'Remove it');
+    await until('one dead job', () => stage.weir(['dead', 'list', '--json']).split('\n').length === 1);
+    await shows(page, 'They do not run again');
+    await page.goto(base + '/batches/news');
+    await press(page, 'Cancel…');
+    await shows(page, 'Cancel batch');
+    await press(page, 'Cancel them');
+    await shows(page, 'cancelled');
+    await page.goto(base + '/schedules');
+    await press(page, 'Remove…');
+    await shows(page, 'Remove schedule');
+    await press(page, 'Remove it');
+    await shows(page, 'No schedules');
+    await page.goto(base + '/jobs/later1');
+    await press(page, 'Run now job later1');
+    await shows(page, 'held'); // the worker that is there has no handler for it
+    await press(page, 'Cancel… later1');
+    await shows(page, 'Cancel job later1?');
+    await press(page, 'Cancel it');
+    await shows(page, 'cancelled');
+    await page.goto(base + '/workers');
+    await press(page, 'Quiet');
+    await shows(page, 'quiet');
+    await press(page, 'Stop…');
+    await shows(page, 'Stop worker');
+    await press(page, 'Stop it');
+    await until('the end of the worker', () => worker.exitCode !== null);
+    await page.goto(base + '/dead');
+    await press(page, 'Retry job d2');
+    await until('no dead job', () => stage.weir(['dead', 'list', '--json']) === '');
+    await shows(page, 'No dead jobs');
+    await page.goto(base + '/limits/mail');
+    await press(page, 'Remove… mail');
+    await shows(page, 'Remove limit mail?');
+    page.expected = ['404']; // it leads back to a limit that is gone
+    await press(page, 'Remove the limit');
+    await until('no limit', () => !stage.weir(['rate', 'list', '--json']).includes('"name":"mail"'));
+};
+
+// Those that do the same to different things have different names.
+const ambiguous = () => {
+    const names = new Map();
+    for (const control of document.querySelectorAll('main button, main a.button')) {
+        const form = control.closest('form'), name = control.textContent;
+        const does = control.href || form.getAttribute('action') + new URLSearchParams(new FormData(form));
+        if (names.has(name) && names.get(name) !== does) names.set(name + ' (twice)', does);
+        else names.set(name, does);
+    }
+    return [...names.keys()].filter((name) => name.endsWith('(twice)'));
+};
+
+cases['each action is told by the name of its thing'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open();
+
+    fill(stage);
+    stage.weir(['enqueue', 'mail', '{}', '--queue', 'second']);
+    stage.weir(['schedule', 'add', 'hourly', '@hourly', 'report', '{}']);
+    const worker = await makeDead(stage, 2);
+    for (const path of [...PATHS, '/jobs?q=type:mail', '/jobs/d1']) {
+        await page.goto(base + path);
+        assert.deepEqual(await page.evaluate(ambiguous), [], path);
+    }
+    await page.goto(base);
+    await page.getByRole('button', { name: 'Pause queue second', exact: true }).click();
+    await shows(page, 'Queue second is paused');
+    worker.kill('SIGTERM');
+};
+
+cases['each action works without the script'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open({ javaScriptEnabled: false });
+    const reload = (wanted) => until(wanted, async () => (await page.reload(), (await text(page)).includes(wanted)));
+
+    fill(stage);
+    const worker = await makeDead(stage, 2);
+    await page.goto(base);
+    await row(page, 'default').getByRole('button', { name: 'Pause' }).click();
+    await reload('Queue default is paused');
+    await row(page, 'default').getByRole('button', { name: 'Resume' }).click();
+    await page.goto(base + '/limits/mail');
+    assert.equal(await page.locator('input[type=range]').isVisible(), false); // what needs the script is not there
+    await page.locator('input[name=rules]').fill('20/s');
+    await page.getByRole('button', { name: 'Preview' }).click();
+    assert.match(await text(page), /Nothing is changed yet/);
+    await page.getByRole('button', { name: 'Apply' }).click();
+    await reload('set mail 20/1s');
+    await page.locator('input[name=rules]').fill('nonsense');
+    await page.getByRole('button', { name: 'Apply' }).click();
+    assert.match(await text(page), /Not done:/);
+    await page.locator('.nexts summary').click();
+    assert.ok(await page.locator('.nexts tbody tr').first().isVisible());
+    await page.goto(base + '/dead');
+    await page.getByRole('link', { name: 'Remove' }).first().click();
+    await page.getByRole('button', { name: 'Remove it' }).click();
+    await until('one dead job', () => stage.weir(['dead', 'list', '--json']).split('\n').length === 1);
+    await page.goto(base + '/jobs?q=type:mail');
+    await page.getByRole('link', { name: 'Go on' }).click();
+    assert.equal(await page.locator('tbody tr').count(), 50);
+    await page.goto(base + '/jobs/later1');
+    await page.getByRole('button', { name: 'Run now' }).click();
+    await until('the job to be due', () => JSON.parse(stage.weir(['job', 'show', 'later1', '--json'])).state !== 'scheduled');
+    await page.goto(base + '/batches/news');
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await reload('paused');
+    await page.goto(base + '/workers');
+    await page.getByRole('link', { name: 'Stop' }).click();
+    await page.getByRole('button', { name: 'Stop it' }).click();
+    await until('the end of the worker', () => worker.exitCode !== null);
+};
+
+cases['a token of each role'] = async ({ stage, open }) => {
+    const tokens = { viewer: 'v'.repeat(24), operator: 'o'.repeat(24), producer: 'p'.repeat(24) };
+    const file = path.join(stage.folder, 'tokens');
+
+    fs.writeFileSync(file, Object.entries(tokens).map(([role, token]) => `${role} ${token}\n`).join(''), { mode: 0o600 });
+    const base = await stage.serve('serve', '--allow-actions', '--token-file', file);
+    fill(stage);
+    for (const role of Object.keys(tokens)) {
+        const page = await open();
+        page.expected = ['401', '403', '404'];
+        await page.goto(base);
+        assert.equal(await page.locator('h1').innerText(), 'Log in');
+        await page.getByLabel('Token').fill('x'.repeat(24));
+        await page.keyboard.press('Enter');
+        await shows(page, 'not known');
+        await page.getByLabel('Token').fill(tokens[role]);
+        await page.keyboard.press('Enter');
+        await page.waitForURL(base + '/');
+        if (role === 'producer') { // it may enqueue, and see nothing
+            assert.ok(!(await text(page)).includes('mail'));
+            continue;
+        }
+        for (const at of PATHS) {
+            assert.equal((await page.goto(base + at)).status(), 200, at);
+            const buttons = await page.locator('main form[method=post], main a[href^="/ask"]').count();
+            assert.ok(role === 'operator' || buttons === 0, role + ' ' + at);
+        }
+        await page.goto(base);
+        await page.locator('#live.on').waitFor();
+        if (role === 'viewer') {
+            const answer = await page.request.post(base + '/api/queues/default/pause', { headers: { origin: base }, form: { back: '/' } });
+            assert.equal(answer.status(), 403);
+            assert.equal((await page.goto(base + '/ask?do=purge&name=default')).status(), 404);
+        } else {
+            await row(page, 'default').getByRole('button', { name: 'Pause' }).click();
+            await shows(page, 'Queue default is paused');
+        }
+    }
+};
+
+cases['keys: the longest, one that is looked for, paused and resumed'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open();
+    const send = (to, n) => stage.weir(['enqueue', '--from', '-', 'keyed'], lines(n, JSON.stringify({ to })));
+
+    stage.weir(['rate', 'set', 'keyed', '1/1h,by=args.to']);
+    send('acme', 40);
+    send('bolt & co', 20);
+    send(NASTY, 3);
+    stage.worker('-c', '1', '--exec', 'keyed=true');
+    await until('parked jobs', () => JSON.parse(stage.weir(['rate', 'keys', 'keyed', '--json'])).parked === 60);
+    await page.goto(base + '/limits/keyed');
+    await page.getByRole('link', { name: 'Keys', exact: true }).click();
+    await shows(page, 'Keys of keyed');
+    await shows(page, '<script>alert(1)</script>');
+    assert.equal(await page.locator('main script, main img, [onerror], [onmouseover]').count(), 0);
+    assert.deepEqual((await page.locator('tbody th').allInnerTexts()).slice(0, 2), ['acme', 'bolt & co']);
+    await row(page, 'bolt & co').getByRole('button', { name: 'Pause' }).click();
+    await until('its pause', async () => /paused by hand, until it is resumed/.test(await row(page, 'bolt & co').innerText()));
+    assert.match(stage.weir(['status']), /keyed: to bolt & co is paused until it is resumed/);
+    await page.locator('input[name=key][type=search]').fill('acme');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await until('one key', async () => (await page.locator('tbody th').allInnerTexts()).join() === 'acme');
+    await page.getByRole('link', { name: 'all keys' }).click();
+    await row(page, 'bolt & co').getByRole('button', { name: 'Resume' }).click();
+    await until('its end', async () => /closed/.test(await row(page, 'bolt & co').innerText()));
+    await page.getByRole('link', { name: 'bolt & co' }).click();
+    await shows(page, 'Jobs');
+    assert.equal(await page.locator('tbody tr').count(), 19);
 };
 
 module.exports = cases;

@@ -1,8 +1,9 @@
-// Makes a PNG of Chromium small: 8 bits a pixel, by a palette of its most frequent colours.
+// Makes a PNG of Chromium small: 8 bits a pixel, by a palette of its most frequent colours that differ.
 'use strict';
 const zlib = require('node:zlib');
 
 const COLORS = 128;
+const NEAR = 60; // the square of a distance that nobody sees
 const SIGNATURE = Buffer.from([137, 80, 78, 71, 13, 10, 26, 10]);
 
 const chunks = function* (png) {
@@ -56,11 +57,21 @@ const pixelsOf = (png) => {
 
 const distance = (a, b) => ((a >> 16) - (b >> 16)) ** 2 + ((a >> 8 & 255) - (b >> 8 & 255)) ** 2 + ((a & 255) - (b & 255)) ** 2;
 
+// The most frequent ones that are not nearly alike: a seldom red stays red.
+const choose = (colors) => {
+    const palette = [];
+    for (const color of colors) {
+        if (palette.length === COLORS) break;
+        if (palette.every((chosen) => distance(chosen, color) >= NEAR)) palette.push(color);
+    }
+    return palette;
+};
+
 exports.shrink = (png) => {
     const { width, height, pixels } = pixelsOf(png), counts = new Map();
 
     for (const pixel of pixels) counts.set(pixel, (counts.get(pixel) || 0) + 1);
-    const palette = [...counts].sort((a, b) => b[1] - a[1]).slice(0, COLORS).map(([color]) => color);
+    const palette = choose([...counts].sort((a, b) => b[1] - a[1]).map(([color]) => color));
     const index = new Map([...counts.keys()].map((color) => {
         let best = 0;
         for (let i = 1; i < palette.length; i++) if (distance(palette[i], color) < distance(palette[best], color)) best = i;

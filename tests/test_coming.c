@@ -1,0 +1,258 @@
+/* coming: which jobs a limit lets start next, against those that claims then start, under virtual time. */
+#include "tests/scene_client.h"
+
+#include "core/client/client.h"
+#include "queue/inspect/coming.h"
+#include "queue/inspect/status.h"
+
+static json_t *next; /* the last one */
+
+static int stop_all(void **state)
+{
+    json_decref(next);
+    return scene_stop_client(state);
+}
+
+static void look(const char *limit, int most)
+{
+    struct limits limits = {0};
+
+    json_decref(next);
+    if (status_limits(w, turns.now_us, &limits) < 0 ||
+        coming_ask(w, turns.now_us, &limits, limits_find(&limits, limit), most, &next) < 0)
+        fail_msg("%s", weir_message(w));
+    limits_free(&limits);
+}
+
+static const char *said(size_t i, const char *member)
+{
+    return answer_text(json_array_get(next, i), member);
+}
+
+/* The ids, in order: "a b c". */
+static void expect_ids(const char *ids)
+{
+    char text[400] = "";
+
+    for (size_t i = 0; i < json_array_size(next); i++)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%s", i ? " " : "", said(i, "id"));
+    assert_string_equal(text, ids);
+}
+
+/* Seconds from now on; -1: not known. */
+static void expect_start(size_t i, double seconds)
+{
+    int64_t start_us = answer_int_or(json_array_get(next, i), "start", -1);
+
+    assert_int_equal(start_us, seconds < 0 ? -1 : turns.now_us + (int64_t)(seconds * 1e6));
+}
+
+static void hold(const char *type, const char *limit)
+{
+    must(turns_use(type, "use", "", &limit, 1));
+}
+
+/* Each as it was said, at its time. */
+static void expect_starts_as_said(void)
+{
+    size_t count = json_array_size(next);
+
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        turns.now_us = answer_int(json_array_get(next, i), "start");
+        assert_int_equal(claim("w", 1, 0), 1);
+        expect_leases(said(i, "id"));
+    }
+}
+
+static void test_types_take_turns(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("shared", "gcra:10/1000000/1"));
+    hold("t", "shared");
+    hold("slow", "shared");
+    enqueue("default", "t", "a b c d e");
+    enqueue("default", "slow", "u v w");
+    assert_int_equal(claim("w", 9, 0), 1);
+    look("shared", 6);
+    expect_ids("b u c v d w");
+    expect_start(0, 0.1);
+    expect_start(5, 0.6);
+    assert_string_equal(said(1, "type"), "slow");
+    assert_string_equal(said(0, "queue"), "default");
+    expect_starts_as_said();
+}
+
+static void enqueue_key(const char *ids, const char *key)
+{
+    char fields[40];
+
+    snprintf(fields, sizeof fields, "\"key\":\"%s\"", key);
+    enqueue_with("t", ids, fields);
+}
+
+static void test_keys_take_turns_by_weight(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", "gcra:10/1000000/1 gcra:100/1000000/100,by=key"));
+    must(turns_weight("t", "big", 3));
+    enqueue_key("a b c d e", "big");
+    enqueue_key("u v w", "small");
+    assert_int_equal(claim("w", 9, 0), 1);
+    look("t", 7);
+    expect_starts_as_said();
+}
+
+static void test_keys_whose_gates_are_closed(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", "gcra:1/10000000/1,by=key"));
+    enqueue_key("a b", "one");
+    assert_int_equal(claim("w", 9, 0), 1);
+    turns.now_us += 3 * SECOND_US;
+    enqueue_key("u v", "two");
+    assert_int_equal(claim("w", 9, 0), 1);
+    enqueue("default", "slow", "x");
+    enqueue_key("c", "three");
+    look("t", 9);
+    expect_ids(
+        "b v c"); /* what stands in the queue comes as soon as a worker claims, but nobody has looked at its gates */
+    expect_start(0, 7);
+    expect_start(1, 10);
+    expect_start(2, 0);
+    assert_string_equal(said(0, "key"), "one");
+}
+
+static void test_a_paused_limit_and_a_paused_queue(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", "gcra:1/1000000/1"));
+    enqueue("default", "t", "a b c");
+    enqueue("far", "t", "x");
+    must(turns_pause("t", 60 * SECOND_US));
+    look("t", 9);
+    expect_ids("a b c x");
+    expect_start(0, 60);
+    expect_start(2, 62);
+    free(redis_text("HSET", PREFIX "halted", "q/default", "1"));
+    look("t", 9);
+    expect_ids("x");
+}
+
+static void test_concurrency_says_no_time(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", "concurrency:2"));
+    enqueue("default", "t", "a b c d");
+    look("t", 9);
+    expect_ids("a b c d");
+    expect_start(1, 0);
+    expect_start(2, -1);
+    assert_int_equal(claim("w", 9, 0), 2);
+    look("t", 9);
+    expect_ids("c d");
+    expect_start(0, -1);
+}
+
+static void test_nothing_comes(void **state)
+{
+    (void)state;
+    must(turns_rate("t", "gcra:1/1000000/1"));
+    look("t", 9);
+    assert_int_equal(json_array_size(next), 0);
+    enqueue("default", "slow", "a"); /* of another type */
+    look("t", 9);
+    assert_int_equal(json_array_size(next), 0);
+}
+
+/* A lane of large bodies is not read as a whole. */
+static void test_large_bodies(void **state)
+{
+    static char body[400000];
+    size_t len;
+
+    (void)state;
+    start("w");
+    must(turns_rate("t", CLOSED_RULE));
+    enqueue("default", "t", "first");
+    assert_int_equal(claim("w", 1, 0), 1);
+    for (int i = 0; i < 4; i++) {
+        len = (size_t)snprintf(body, sizeof body, "{\"id\":\"big%d\",\"type\":\"t\",\"args\":\"", i);
+        memset(body + len, 'x', sizeof body - len);
+        memcpy(body + sizeof body - 3, "\"}", 3);
+        push("default", body);
+    }
+    claim("w", 9, 0);
+    look("t", 9);
+    assert_in_range(json_array_size(next), 1, 2);
+    assert_string_equal(said(0, "id"), "big0");
+}
+
+/* 100 queues with jobs of other types before those that are wanted, lanes of 20 types in each, sleeping gates. */
+static void test_whatever_waits_a_look_is_short(void **state)
+{
+    const char *words[21] = {"50"};
+    char types[20][24];
+    int64_t before;
+
+    (void)state;
+    free(redis_text(
+        "EVAL",
+        "local P = ARGV[1]\n"
+        "for t = 1, 20 do redis.call('HSET', P .. 'types', 't' .. t, '') end\n"
+        "for q = 1, 100 do\n"
+        "  redis.call('SADD', P .. 'queues', 'q' .. q)\n"
+        "  for i = 1, 60 do redis.call('RPUSH', P .. 'queue:q' .. q, '{\"id\":\"o\",\"type\":\"o\"}') end\n"
+        "  for t = 1, 20 do\n"
+        "    for key = 1, 9 do redis.call('ZADD', P .. 'ring:q' .. q .. '/t' .. t, key, key) end\n"
+        "    redis.call('ZADD', P .. 'sleep:q' .. q, 9, 't' .. t .. '#0/k')\n"
+        "  end\n"
+        "end\n",
+        "0", PREFIX));
+    for (int i = 0; i < 20; i++) {
+        snprintf(types[i], sizeof types[i], "t%d", i + 1);
+        words[i + 1] = types[i];
+    }
+    before = count_commands();
+    must(turns_ask("coming", words, COUNT(words)));
+    assert_in_range(count_commands() - before, 1, 900);
+}
+
+static void test_wrong_calls_are_refused(void **state)
+{
+    static const char *const lines[] = {"coming",
+                                        "coming 5",
+                                        "coming 0 t",
+                                        "coming 51 t",
+                                        "coming x t",
+                                        "coming 5 t/u",
+                                        "coming 5 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(lines); i++)
+        assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
+}
+
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(types_take_turns),
+        TEST(keys_take_turns_by_weight),
+        TEST(keys_whose_gates_are_closed),
+        TEST(a_paused_limit_and_a_paused_queue),
+        TEST(concurrency_says_no_time),
+        TEST(nothing_comes),
+        TEST(large_bodies),
+        TEST(whatever_waits_a_look_is_short),
+        TEST(wrong_calls_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, scene_start_client, stop_all);
+}
