@@ -11,6 +11,7 @@ override CPPFLAGS += -D_GNU_SOURCE -I. -Iinclude
 override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
 LIBS = -lhiredis -lev -ljansson -lglib-2.0 -ldl -lm
 SERVE_LIBS = -lmicrohttpd
+TOP_LIBS = -lncursesw
 
 # A step is one short line, as "  CC  core/clock.c"; make V=1 prints the commands.
 step = @$(if $(V),,$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-4s %s\n' '$1' '$(or $2,$@)';))$(if $(V),set -x;)
@@ -28,7 +29,7 @@ CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o $(BUILD)/gen/a
 all: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so examples
 
 $(BUILD)/weir: $(CLI_OBJECTS) $(LIB_OBJECTS)
-	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) $(SERVE_LIBS)
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -rdynamic -o $@ $^ $(LIBS) $(SERVE_LIBS) $(TOP_LIBS)
 
 # One object with only the names of weir.h left visible: a program that links the archive keeps its own names.
 $(BUILD)/libweir.a: $(LIB_OBJECTS)
@@ -113,8 +114,10 @@ $(BUILD)/tests/test_status: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 # What Prometheus reads, likewise.
 $(BUILD)/tests/test_metrics: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/metrics*.c) serve/page/data.c) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
-# A document, as a function.
-$(BUILD)/tests/test_report: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+# What weir top shows and what keys do, without a terminal and without its thread.
+$(BUILD)/tests/test_top: $(patsubst %,$(BUILD)/cli/top/%.o,canvas cells columns columns_limits columns_queues \
+  columns_types columns_workers deed face line order sight state) \
+  $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: $(EMBED) $(LUA) tests/versions/version.lua

@@ -66,6 +66,7 @@ static const struct folder {
     {"cli/document", 52},
     {"cli/rate", 53},
     {"cli/dead", 53},
+    {"cli/top", 53},
     {"cli/command", 54},
     {"include", 0},
     {"tests", OUTSIDE},
@@ -97,7 +98,8 @@ static const struct reserved {
     {"#include <openssl/", {"core/wire/tls.c"}},
     {"#include <glib", {"queue/schedule/zone.c"}},
     {"getaddrinfo(", {"core/wire/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
-    {"setlocale", {NULL}},                                       /* a host program may */
+    {"setlocale", {"cli/top/screen.c"}},                         /* a host program may */
+    {"#include <curses.h>", {"cli/top/screen.c"}},
     {"strtod", {"core/decimal."}},
     {"atof(", {NULL}},
     {"vsnprintf(",

@@ -20,10 +20,10 @@ const struct command command_version = {.name = "version", .run = run_version};
 static const struct command command_help = {.name = "help", .run = run_help};
 
 static const struct command *const commands[] = {
-    &command_enqueue,  &command_worker, &command_job,     &command_queue,  &command_batch,  &command_dead,
-    &command_schedule, &command_rate,   &command_take,    &command_report, &command_status, &command_why,
-    &command_plan,     &command_verify, &command_serve,   &command_dev,    &command_doctor, &command_init,
-    &command_acl,      &command_help,   &command_version,
+    &command_enqueue,  &command_worker, &command_job,    &command_queue,   &command_batch, &command_dead,
+    &command_schedule, &command_rate,   &command_take,   &command_report,  &command_top,   &command_status,
+    &command_why,      &command_plan,   &command_verify, &command_serve,   &command_dev,   &command_doctor,
+    &command_init,     &command_acl,    &command_help,   &command_version,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -40,7 +40,7 @@ static const char *synonym_of(const char *word)
 {
     static const char *const synonyms[][2] = {
         {"limit", "rate"},   {"limits", "rate"},  {"throttle", "rate"}, {"cron", "schedule"},
-        {"stats", "status"}, {"ls", "status"},    {"list", "status"},   {"top", "status"},
+        {"stats", "status"}, {"ls", "status"},    {"list", "status"},   {"watch", "top"},
         {"push", "enqueue"}, {"add", "enqueue"},  {"run", "worker"},    {"start", "worker"},
         {"work", "worker"},  {"retry", "dead"},   {"failed", "dead"},   {"cancel", "job"},
         {"pause", "queue"},  {"resume", "queue"}, {"purge", "queue"},   {"check", "doctor"}};

@@ -1,0 +1,45 @@
+/* What the tables of weir top have in common: what stands in a cell, and how rows are ordered by one member. */
+#ifndef CLI_TOP_CELLS_H
+#define CLI_TOP_CELLS_H
+
+#include "cli/top/columns.h"
+
+/* Columns that what is put needs. */
+#define COUNT_WIDTH 8
+#define RATE_WIDTH 9
+#define SPARK_MINUTES 10 /* that have ended */
+
+/* ---- Cells */
+
+void cell_put_nothing(struct cell_text *cell);
+/* "12,345", "1,234k", "1,234M": in COUNT_WIDTH columns. */
+void cell_put_count(struct cell_text *cell, int64_t n);
+void cell_put_count_in(struct cell_text *cell, int64_t n, enum ink ink);
+/* "5/s", "1/m", "970k/s": in RATE_WIDTH columns. */
+void cell_put_rate(struct cell_text *cell, double rate);
+/* How long until then, or since then: "8m 2s". */
+void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind);
+/* The same for a time of Redis; 0 and GATE_NEVER: it is not known. */
+void cell_put_until(const struct glance *g, int64_t us, const char *behind, struct cell_text *cell);
+void cell_put_age(const struct glance *g, int64_t since_us, struct cell_text *cell);
+/* Each minute a column, the highest is the most of them. past: NULL is none. */
+void cell_put_line(const struct glance *g, const struct past *past, struct cell_text *cell);
+void cell_put_name(const struct glance *g, const void *row, struct cell_text *cell);
+
+/* ---- Orders */
+
+int by_name(const void *a, const void *b);
+int by_number(int64_t a, int64_t b);
+/* What is not known comes last where the least is first. */
+int by_time(int64_t a, int64_t b);
+
+/* A function that compares one member of two rows. */
+#define ORDER(its_name, row_type, how, member)                                                               \
+    static int its_name(const void *a, const void *b)                                                        \
+    {                                                                                                        \
+        const row_type *x = a, *y = b;                                                                       \
+                                                                                                             \
+        return how(x->member, y->member);                                                                    \
+    }
+
+#endif

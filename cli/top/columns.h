@@ -1,0 +1,60 @@
+/* The four tables of weir top: which rows each has, their columns, what stands in a cell, and in which order rows come. */
+#ifndef CLI_TOP_COLUMNS_H
+#define CLI_TOP_COLUMNS_H
+
+#include "cli/top/canvas.h"
+#include "cli/top/sight.h"
+
+enum view { VIEW_TYPES, VIEW_LIMITS, VIEW_WORKERS, VIEW_QUEUES, VIEW_COUNT };
+
+/* What cells are made from. */
+struct glance {
+    const struct sight *now;   /* NULL: nothing was read yet */
+    const struct pasts *pasts; /* NULL: likewise */
+    int64_t now_us;            /* Redis's time: that of what was read, and what has passed since then */
+    bool ascii;
+};
+
+#define CELL_SIZE 160
+struct cell_text {
+    char text[CELL_SIZE];
+    enum ink ink;
+};
+
+struct column {
+    const char *heading; /* NULL ends a list */
+    int width;           /* the first column has what is left over */
+    bool left;           /* aligned there */
+    int drop;            /* the largest is left out first where the screen is narrow; 0: never */
+    bool least_first;    /* it is sorted so, until the order is turned */
+    void (*put)(const struct glance *g, const void *row, struct cell_text *cell);
+    int (*order)(const void *a, const void *b); /* of rows, the least first; NULL: it is not sorted by that */
+};
+
+struct table {
+    const char *name;
+    const struct column *columns;
+    int sorted; /* by this column at first */
+    /* Its rows: of what was read, size bytes each. */
+    const void *(*rows)(const struct sight *s, size_t *count, size_t *size);
+    /* More about one of them, for two lines below the table. */
+    void (*tell)(FILE *to, FILE *second, const struct glance *g, const void *row);
+};
+extern const struct table *const tables[VIEW_COUNT];
+extern const struct table table_types, table_limits, table_workers, table_queues; /* columns_<name>.c */
+
+/* ---- Rows that are shown */
+
+struct rows {
+    const void **at;
+    size_t count, all;
+};
+
+/* Those with that in their names, in that order. false: out of memory. rows_free. */
+bool rows_choose(struct rows *rows, const struct glance *g, enum view view, const char *filter, int column,
+                 bool backwards);
+void rows_free(struct rows *rows);
+/* Its name; each row begins with it. */
+const char *row_name(const void *row);
+
+#endif

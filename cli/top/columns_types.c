@@ -1,0 +1,198 @@
+#include "cli/top/cells.h"
+
+#include "queue/inspect/forecast.h"
+#include "view/format.h"
+#include "view/output.h"
+#include "view/status.h"
+#include "view/waits.h"
+
+static void put_type(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    cell_put_name(g, row, cell);
+    cell->ink = type_is_unserved(row) ? INK_WRONG : INK_STRONG;
+}
+
+static void put_waiting(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    (void)g;
+    cell_put_count(cell, ((const struct type_status *)row)->waiting);
+}
+
+static int64_t parked_of(const struct type_status *t)
+{
+    return t->parked + t->held + t->aside;
+}
+
+static void put_parked(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    (void)g;
+    cell_put_count(cell, parked_of(row));
+}
+
+static void put_running(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    (void)g;
+    cell_put_count(cell, ((const struct type_status *)row)->running);
+}
+
+static void put_set(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    (void)g;
+    cell_put_rate(cell, type_rate(row));
+}
+
+static void put_kept(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    (void)g;
+    cell_put_rate(cell, ((const struct type_status *)row)->rate_now);
+}
+
+static void put_type_line(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    cell_put_line(g, pasts_find(g->pasts, row_name(row), false), cell);
+}
+
+static void put_ends(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    const struct type_status *t = row;
+
+    cell_put_until(g, t->finish_us, t->because ? "+" : "", cell);
+}
+
+static void put_next(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    cell_put_until(g, ((const struct type_status *)row)->next_start_us, "", cell);
+}
+
+static void put_oldest(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    cell_put_age(g, ((const struct type_status *)row)->oldest_us, cell);
+}
+
+static void put_dead(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    (void)g;
+    cell_put_count_in(cell, ((const struct type_status *)row)->dead, INK_PLAIN);
+}
+
+static void put_hour_dead(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    const struct past *past = pasts_find(g->pasts, row_name(row), false);
+
+    cell_put_count_in(cell, past ? past->dead : 0, INK_WRONG);
+}
+
+static void put_hour_retried(const struct glance *g, const void *row, struct cell_text *cell)
+{
+    const struct past *past = pasts_find(g->pasts, row_name(row), false);
+
+    cell_put_count_in(cell, past ? past->retried : 0, INK_WARNING);
+}
+
+ORDER(by_running, struct type_status, by_number, running)
+ORDER(by_ends, struct type_status, by_time, finish_us)
+ORDER(by_next, struct type_status, by_time, next_start_us)
+ORDER(by_oldest, struct type_status, by_time, oldest_us)
+ORDER(by_dead, struct type_status, by_number, dead)
+ORDER(by_retried, struct type_status, by_number, retried)
+
+/* All that wait, parked ones too: what a backlog is. */
+static int by_waiting(const void *a, const void *b)
+{
+    const struct type_status *x = a, *y = b;
+
+    return by_number(x->waiting + parked_of(x), y->waiting + parked_of(y));
+}
+
+static int by_parked(const void *a, const void *b)
+{
+    return by_number(parked_of(a), parked_of(b));
+}
+
+static int by_set(const void *a, const void *b)
+{
+    double x = type_rate(a), y = type_rate(b);
+
+    return (x > y) - (x < y);
+}
+
+static int by_kept(const void *a, const void *b)
+{
+    double x = ((const struct type_status *)a)->rate_now, y = ((const struct type_status *)b)->rate_now;
+
+    return (x > y) - (x < y);
+}
+
+// clang-format off
+static const struct column type_columns[] = {
+    {"TYPE", 12, .left = true, .least_first = true, .put = put_type, .order = by_name},
+    {"WAITING", COUNT_WIDTH, .put = put_waiting, .order = by_waiting},
+    {"PARKED", COUNT_WIDTH, .put = put_parked, .order = by_parked},
+    {"RUNNING", COUNT_WIDTH, .put = put_running, .order = by_running},
+    {"RATE", RATE_WIDTH, .drop = 1, .put = put_set, .order = by_set},
+    {"KEPT", RATE_WIDTH, .put = put_kept, .order = by_kept},
+    {"10 MIN", SPARK_MINUTES, .left = true, .drop = 2, .put = put_type_line},
+    {"NEXT", 7, .drop = 5, .least_first = true, .put = put_next, .order = by_next},
+    {"ENDS", 8, .least_first = true, .put = put_ends, .order = by_ends},
+    {"OLDEST", 8, .drop = 6, .least_first = true, .put = put_oldest, .order = by_oldest},
+    {"DEAD", COUNT_WIDTH, .drop = 7, .put = put_dead, .order = by_dead},
+    {"DEAD 1H", COUNT_WIDTH, .drop = 3, .put = put_hour_dead},
+    {"RETRY 1H", COUNT_WIDTH, .drop = 4, .put = put_hour_retried, .order = by_retried},
+    {.heading = NULL},
+};
+// clang-format on
+
+static const void *type_rows(const struct sight *s, size_t *count, size_t *size)
+{
+    *count = s->status.type_count;
+    *size = sizeof *s->status.types;
+    return s->status.types;
+}
+
+static const char *format_soon(int64_t now_us, int64_t us, char out[PHRASE_SIZE])
+{
+    return us < now_us + 1000000 ? "now" : format_when(now_us, us, out);
+}
+
+static void tell_hour(FILE *to, const struct past *past)
+{
+    char text[32];
+
+    if (!past)
+        return;
+    output_to(to, "in 1h %s retried", grouped((uint64_t)past->retried, text));
+    output_to(to, ", %s dead; ", grouped((uint64_t)past->dead, text));
+}
+
+static void tell_starts(FILE *to, const struct glance *g, const struct type_status *t)
+{
+    char when[PHRASE_SIZE];
+
+    if (t->next_start_us > 0)
+        output_to(to, "next start %s; ", format_soon(g->now_us, t->next_start_us, when));
+    if (t->finish_us > 0)
+        output_to(to, "last %s%s; ", format_when(g->now_us, t->finish_us, when), t->because ? "+" : "");
+    if (t->oldest_us > 0)
+        output_to(to, "oldest %s; ", format_relative(g->now_us, t->oldest_us, when));
+}
+
+static void tell_type(FILE *to, FILE *second, const struct glance *g, const void *row)
+{
+    const struct type_status *t = row;
+    json_t *waits = t->waits_for ? document_make(t->waits_for, waits_members) : NULL;
+    char text[32];
+
+    output_to(to, "%s: ", t->name);
+    if (waits) {
+        output_to(to, "waits for ");
+        waits_put(to, waits, g->now_us);
+    } else {
+        output_to(to, t->waiting + t->parked > 0 ? "can start" : "nothing waits");
+    }
+    json_decref(waits);
+    tell_starts(second, g, t);
+    tell_hour(second, pasts_find(g->pasts, t->name, false));
+    output_to(second, "%s done", grouped((uint64_t)t->done, text));
+}
+
+const struct table table_types = {"types", type_columns, 1, type_rows, tell_type};

@@ -1,0 +1,10 @@
+/* A line that is typed: UTF-8, changed at its end. */
+#ifndef CLI_TOP_LINE_H
+#define CLI_TOP_LINE_H
+
+#include <stddef.h>
+
+/* Adds a character, takes the last one away, or all of them; other keys (keys.h) and what has no room change nothing. */
+void line_key(char *line, size_t size, int key);
+
+#endif

@@ -1,0 +1,762 @@
+/* weir top without a terminal: what it shows of what was read, and what keys do. tests/test_top_terminal.c is the same in a real one. */
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "cli/top/deed.h"
+#include "cli/top/face.h"
+#include "cli/top/line.h"
+#include "core/utf8.h"
+#include "view/format.h"
+
+#define NOW (INT64_C(1795000000) * 1000000) /* 2026-11-18 11:06:40 UTC */
+#define SECOND INT64_C(1000000)
+#define COUNT(list) (sizeof(list) / sizeof *(list))
+
+static struct state state;
+static struct sight *now;
+static struct pasts pasts;
+static struct health health;
+static struct canvas canvas;
+static struct rows rows;
+static int height, width;
+static char shown[1 << 16];
+
+/* ---- What was read */
+
+static void add_type(struct status *s, const char *name, int64_t waiting, double rate_now)
+{
+    struct type_status *t = &s->types[s->type_count++];
+
+    *t = (struct type_status){.waiting = waiting,
+                              .rate_now = rate_now,
+                              .served = true,
+                              .next_start_us = -1,
+                              .finish_us = -1,
+                              .done = 7};
+    snprintf(t->name, sizeof t->name, "%s", name);
+}
+
+static struct limits *one_limit(void)
+{
+    static const char *const rules[] = {"5/s"};
+    struct limits *limits = calloc(1, sizeof *limits);
+    struct error e;
+
+    limits->at = calloc(1, sizeof *limits->at);
+    limits->count = 1;
+    limits->now_us = NOW;
+    *limits->at = (struct limit){.name = "mail", .readable = true, .now_us = NOW};
+    limits->at->pause_until_us = NOW + 600 * SECOND;
+    assert_int_equal(rule_set_parse(rules, 1, &limits->at->set, &e), 0);
+    return limits;
+}
+
+/* Types as given, one limit, one worker, one queue that is paused. */
+static int begin(void **unused)
+{
+    struct status s = {.now_us = NOW};
+
+    (void)unused;
+    s.types = calloc(8, sizeof *s.types);
+    s.queues = calloc(2, sizeof *s.queues);
+    s.workers = calloc(2, sizeof *s.workers);
+    add_type(&s, "mail", 12345, 5);
+    add_type(&s, "news", 3, 0);
+    add_type(&s, "sms", 2000000, 1.5);
+    s.types[0].waits_for =
+        json_pack("{s:s, s:s, s:s, s:I, s:I, s:s}", "gate", "mail", "limit_name", "mail", "rule", "5/s",
+                  "count", (json_int_t)5, "period", (json_int_t)SECOND, "until", "1795000001000000");
+    s.types[0].finish_us = NOW + 482 * SECOND;
+    s.types[0].because = LATER_KEYS;
+    s.types[0].oldest_us = NOW - 200 * SECOND;
+    s.types[1].served = false;
+    strcpy(s.queues[0].name, "default");
+    s.queues[0].paused_us = NOW - 60 * SECOND;
+    s.queue_count = s.worker_count = 1;
+    strcpy(s.workers[0].name, "w1");
+    strcpy(s.workers[0].host, "ant");
+    s.workers[0].pid = 42;
+    s.workers[0].executors = 8;
+    s.workers[0].running = 3;
+    s.workers[0].seen_us = NOW - 2 * SECOND;
+    s.workers[0].queues = json_pack("[s, s]", "default", "bulk*");
+    now = sight_of(&s, one_limit(), 1);
+    assert_non_null(now);
+    now->report = json_pack("{s:s, s:{s:i}, s:[]}", "verdict", "flowing", "holds", "limit", 2, "checks");
+    memset(&pasts, 0, sizeof pasts);
+    health = (struct health){.interval_us = 2 * SECOND, .where = "weir"};
+    state_begin(&state, false);
+    height = 24;
+    width = 80;
+    return 0;
+}
+
+static int end(void **unused)
+{
+    (void)unused;
+    deed_drop(&state);
+    rows_free(&rows);
+    canvas_free(&canvas);
+    sight_free(now);
+    return 0;
+}
+
+/* ---- The screen as text, a line each */
+
+static void read_canvas(void)
+{
+    char *to = shown;
+
+    for (int row = 0; row < canvas.rows; row++) {
+        for (int column = 0; column < canvas.columns; column++) {
+            const struct cell *cell = canvas_cell(&canvas, row, column);
+
+            assert_true(wcslen(cell->at) <= CELL_CHARS);
+            for (const wchar_t *ch = cell->at; *ch; ch++)
+                to += wctomb(to, *ch);
+        }
+        while (to > shown && to[-1] == ' ')
+            to--;
+        *to++ = '\n';
+    }
+    *to = '\0';
+}
+
+static void look_as(bool ascii)
+{
+    struct glance glance = {.now = now, .pasts = &pasts, .now_us = NOW, .ascii = ascii};
+    const struct pane *p = state_pane(&state);
+
+    rows_free(&rows);
+    assert_true(canvas_begin(&canvas, height, width, ascii));
+    assert_true(rows_choose(&rows, &glance, state.view, p->filter, p->sorted, p->backwards));
+    state.room = face_room(&canvas);
+    state_settle(&state, &rows);
+    face_draw(&canvas, &state, &glance, &rows, &health);
+    read_canvas();
+}
+
+static void look(void)
+{
+    look_as(false);
+}
+
+static void press(const char *keys)
+{
+    for (; *keys; keys++) {
+        state_key(&state, (unsigned char)*keys, &rows, now);
+        look();
+    }
+}
+
+#define assert_shows(text)                                                                                   \
+    do {                                                                                                     \
+        if (!strstr(shown, text))                                                                            \
+            fail_msg("not there: %s\n%s", text, shown);                                                      \
+    } while (0)
+#define assert_hides(text) assert_null(strstr(shown, text))
+
+/* The names of the rows, in order. */
+static void expect_rows(const char *names)
+{
+    char found[512] = "";
+
+    for (size_t i = 0; i < rows.count; i++)
+        snprintf(found + strlen(found), sizeof found - strlen(found), "%s%s", i ? " " : "",
+                 row_name(rows.at[i]));
+    assert_string_equal(found, names);
+}
+
+static void expect_chosen(const char *name)
+{
+    const void *row = state_row(&state, &rows);
+
+    assert_string_equal(row ? row_name(row) : "", name);
+}
+
+/* ---- Tests */
+
+static void test_types_are_shown_with_their_rates_and_ends(void **unused)
+{
+    (void)unused;
+    look();
+    assert_shows("flowing: 2 types wait for their limits\n");
+    assert_shows("weir, every 2s");
+    assert_shows("sms             2,000k        0        0         -     1.5/s");
+    assert_shows("mail            12,345        0        0       5/s       5/s");
+    assert_shows("8m 2s+"); /* at the earliest */
+    press("jg");
+    expect_chosen("sms");
+    press("j");
+    assert_shows("mail: waits for mail, 5 a second, until ");
+    assert_shows("last in 8m 2s (11:14:42)+; oldest 3m ago; 7 done");
+}
+
+static void test_rates_fit_their_columns(void **unused)
+{
+    static const struct {
+        double rate;
+        const char *shown;
+    } cases[] = {{1.0 / 60, "1/m"},       {1.0 / 86400, "1/d"},  {0.9999, "1/s"},
+                 {0.83891, "0.839/s"},    {0.05, "3/m"},         {1e-9, "0/d"},
+                 {12.345, "12.3/s"},      {999.4, "999/s"},      {999.6, "1,000/s"},
+                 {123456.7, "123,457/s"}, {1234567, "1,234k/s"}, {5000.0 / 86400, "3.47/m"}};
+    char cell[40];
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        now->status.types[0].rate_now = cases[i].rate;
+        look();
+        snprintf(cell, sizeof cell, " %s ", cases[i].shown);
+        assert_shows(cell);
+    }
+}
+
+static void test_a_line_shows_the_last_minutes(void **unused)
+{
+    (void)unused;
+    pasts.count = 1;
+    strcpy(pasts.at[0].name, "mail");
+    for (int i = 0; i < 8; i++)
+        pasts.at[0].starts[PAST_MINUTES - 9 + i] = i + 1;
+    pasts.at[0].starts[PAST_MINUTES - 1] = 1000; /* goes on, and is not shown */
+    pasts.at[0].dead = 4;
+    look();
+    assert_shows("  ▁▂▃▄▅▆▇█");
+    look_as(true);
+    assert_shows("  _.,-~=*#");
+    width = 120;
+    look();
+    assert_shows("DEAD 1H");
+}
+
+/* Of a limit or a type, as history_ask answers it. */
+static void fill(struct past *past, const char *json)
+{
+    json_t *history = json_loads(json, 0, NULL);
+
+    assert_non_null(history);
+    past_fill(past, history);
+    json_decref(history);
+}
+
+static void test_the_past_is_what_was_recorded(void **unused)
+{
+    struct past type = {.name = "mail"}, limit = {.of_limit = true};
+
+    (void)unused;
+    fill(&type, "{\"now\": 7200000001, \"slots\": [{\"at\": 3600000000, \"starts\": 1, \"dead\": 5},"
+                "{\"at\": 3660000000, \"starts\": 2, \"dead\": 1}, {\"at\": 7140000000, \"starts\": 3, "
+                "\"retried\": 4},"
+                "{\"at\": 7200000000, \"starts\": 4}, {\"at\": 7260000000, \"starts\": 5}]}");
+    assert_int_equal(type.starts[0], 2); /* an hour; what is older or yet to come is left out */
+    assert_int_equal(type.starts[PAST_MINUTES - 2], 3);
+    assert_int_equal(type.starts[PAST_MINUTES - 1], 4);
+    assert_int_equal(type.dead, 1);
+    assert_int_equal(type.retried, 4);
+    fill(&limit, "{\"now\": 7200000000, \"slots\": [{\"at\": 7140000000, \"granted\": 9, \"wasted\": "
+                 "{\"no_job\": 2}}],"
+                 "\"starts_now\": [[7160000000, 90], [7170000000, 30], [7194000000, 60], [7197000000, 90]]}");
+    assert_int_equal(limit.starts[PAST_MINUTES - 2], 9);
+    assert_int_equal(limit.slots.no_job, 2);
+    assert_true(limit.kept == 3); /* 90 in 30 s, which end before what is not recorded yet */
+    fill(&limit, "{}");
+    past_fill(&limit, NULL);
+}
+
+static void test_limits_workers_and_queues(void **unused)
+{
+    (void)unused;
+    look();
+    press("2");
+    assert_shows("mail         5/1s              12,345");
+    assert_shows("paused until 11:16:40");
+    assert_shows("12,345 jobs of 1 type wait for it");
+    press("3");
+    assert_shows(" working        3/8      2s default,bulk*\n");
+    assert_shows("w1: process 42 of ant, version unknown");
+    press("\t");
+    assert_shows("default");
+    assert_shows("paused 1m ago");
+    press("\t");
+    assert_shows("TYPE");
+}
+
+static void test_rows_are_sorted_and_turned(void **unused)
+{
+    (void)unused;
+    look();
+    expect_rows("sms mail news"); /* most jobs first */
+    press("o");
+    expect_rows("news mail sms");
+    press("<");
+    expect_rows("mail news sms"); /* by name */
+    press("o");
+    expect_rows("sms news mail");
+    press("<"); /* columns that no order has are left out */
+    press(">");
+    expect_rows("mail news sms");
+    press("2");
+    press("1");
+    expect_rows("mail news sms"); /* a view keeps its order */
+}
+
+static void test_what_has_no_time_comes_last(void **unused)
+{
+    (void)unused;
+    look();
+    press(">>>>>>"); /* ENDS */
+    expect_rows("mail news sms");
+    press("o");
+    expect_rows("news sms mail");
+}
+
+static void test_all_that_wait_are_sorted_by(void **unused)
+{
+    (void)unused;
+    now->status.types[1].aside = 20000;
+    look();
+    expect_rows("sms news mail");
+}
+
+static void test_the_row_stays_chosen_whatever_comes(void **unused)
+{
+    (void)unused;
+    look();
+    press("j");
+    expect_chosen("mail");
+    now->status.types[0].waiting = 1;
+    look();
+    expect_rows("sms news mail");
+    expect_chosen("mail");
+    strcpy(now->status.types[0].name, "other"); /* it is gone */
+    look();
+    expect_chosen("other"); /* what is in its place */
+}
+
+static void test_a_filter_leaves_names_with_that_in_them(void **unused)
+{
+    (void)unused;
+    look();
+    press("/s");
+    expect_rows("sms news");
+    assert_shows("/s_");
+    press("m");
+    expect_rows("sms");
+    press("x");
+    assert_shows("none has smx in its name; Esc shows all");
+    press("\x7f"
+          "\n");
+    expect_rows("sms");
+    press("q"); /* is a command again */
+    assert_true(state.quit);
+    press("\x1b");
+    expect_rows("sms mail news");
+}
+
+static void test_a_long_list_scrolls(void **unused)
+{
+    (void)unused;
+    json_decref(now->status.types[0].waits_for);
+    free(now->status.types);
+    now->status.types = calloc(100, sizeof *now->status.types);
+    now->status.type_count = 0;
+    for (int i = 0; i < 100; i++) {
+        char name[24];
+
+        snprintf(name, sizeof name, "t%02d", i);
+        add_type(&now->status, name, 100 - i, 0);
+    }
+    look();
+    assert_shows("t00");
+    assert_shows("t17");
+    assert_hides("t18");
+    press(" ");
+    expect_chosen("t18");
+    assert_shows("19 of 100");
+    press("G");
+    assert_shows("t99");
+    assert_hides("t81");
+    height = 40;
+    look();
+    assert_shows("t66"); /* a larger screen is full */
+    press("g");
+    expect_chosen("t00");
+}
+
+static void test_a_screen_that_is_too_small_says_so(void **unused)
+{
+    static const int sizes[][2] = {{23, 80}, {24, 79}, {10, 60}, {1, 1}, {2, 20}, {24, 1}};
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(sizes); i++) {
+        height = sizes[i][0];
+        width = sizes[i][1];
+        look();
+        press("j?jq");
+    }
+    height = 10;
+    width = 60;
+    look();
+    assert_shows("60x10 is too small: 80x24 at least");
+}
+
+static void test_redis_that_does_not_answer_is_said(void **unused)
+{
+    (void)unused;
+    health.silent_us = 5 * SECOND;
+    strcpy(health.why, "connection refused");
+    look();
+    assert_shows("no answer from Redis for 5 s: connection refused\n");
+    assert_shows("mail"); /* what was known stays */
+    sight_free(now);
+    now = NULL;
+    health = (struct health){.interval_us = SECOND};
+    look();
+    assert_shows("reading...");
+    press("1234?jq");
+}
+
+/* ---- Keys that change something */
+
+/* What was ordered since; then it is on its way. */
+static void expect_order(enum deed deed, const char *name, const char *text)
+{
+    assert_int_equal(state.order.deed, deed);
+    assert_string_equal(state.order.name, deed ? name : "");
+    assert_string_equal(state.order.text, deed ? text : "");
+    state.order = (struct order){.deed = DEED_NONE};
+}
+
+/* The result of an order, and what there was of it. */
+static void bring(enum deed deed, const char *name, const char *text, int status, int64_t count,
+                  json_t *forecast)
+{
+    struct result r = {.order = {.deed = deed}, .status = status, .count = count, .forecast = forecast};
+
+    snprintf(r.order.name, sizeof r.order.name, "%s", name);
+    snprintf(r.order.text, sizeof r.order.text, "%s", text);
+    if (status < 0)
+        snprintf(r.said, sizeof r.said, "it failed");
+    deed_result(&state, &r);
+    result_clear(&r);
+    look();
+}
+
+static void test_a_key_gives_an_order_and_its_result_is_said(void **unused)
+{
+    (void)unused;
+    look();
+    press("4p");
+    expect_order(DEED_PAUSE_QUEUE, "default", "");
+    press("r");
+    assert_shows("the last order is still on its way");
+    expect_order(DEED_NONE, "", "");
+    bring(DEED_PAUSE_QUEUE, "default", "", -69, 0, NULL);
+    assert_shows("it failed");
+    press("r");
+    expect_order(DEED_RESUME_QUEUE, "default", "");
+}
+
+static void test_capitals_ask_first(void **unused)
+{
+    (void)unused;
+    look();
+    press("4P");
+    expect_order(DEED_COUNT_QUEUE, "default", "");
+    bring(DEED_COUNT_QUEUE, "default", "", 0, 0, NULL);
+    assert_shows("default: there are none");
+    press("P");
+    bring(DEED_COUNT_QUEUE, "default", "", 0, 1234, NULL);
+    assert_shows("purge queue default: 1,234 jobs removed for good; type its name:");
+    state.order.deed = DEED_NONE;
+    press("defaul\n");
+    assert_shows("that is not its name; nothing was changed");
+    press("P");
+    bring(DEED_COUNT_QUEUE, "default", "", 0, 1234, NULL);
+    state.order.deed = DEED_NONE;
+    press("default\n");
+    assert_int_equal(state.order.count, 1234); /* no more than was shown */
+    expect_order(DEED_PURGE_QUEUE, "default", "");
+    bring(DEED_PURGE_QUEUE, "default", "", 0, 0, NULL);
+    press("2R");
+    assert_shows("remove limit mail, for which 12,345 jobs wait? type its name:");
+    press("y");
+    expect_order(DEED_NONE, "", "");
+    press("\x1b");
+    assert_shows("nothing was changed");
+    press("3S");
+    assert_shows("stop worker w1 when its jobs have ended? [y/N]");
+    press("\n");
+    assert_shows("nothing was changed");
+    expect_order(DEED_NONE, "", "");
+    press("Sy");
+    expect_order(DEED_STOP_WORKER, "w1", "");
+}
+
+static void test_dead_jobs_are_removed_by_the_name_of_their_type(void **unused)
+{
+    (void)unused;
+    look();
+    for (int right = 0; right < 2; right++) {
+        press("D");
+        expect_order(DEED_COUNT_REMOVE, "sms", "");
+        bring(DEED_COUNT_REMOVE, "sms", "", 0, 3, NULL);
+        assert_shows("remove 3 dead jobs of sms for good? type the type:");
+        press(right ? "sms\n" : "y\n");
+        if (!right)
+            expect_order(DEED_NONE, "", "");
+    }
+    assert_int_equal(state.order.count, 3); /* no more than was shown */
+    expect_order(DEED_REMOVE_DEAD, "sms", "");
+}
+
+static void test_a_worker_is_quieted_after_a_question(void **unused)
+{
+    (void)unused;
+    look();
+    press("3u");
+    assert_shows("worker w1: takes no more jobs, and stays? [y/N]");
+    expect_order(DEED_NONE, "", "");
+    press(" ");
+    expect_order(DEED_NONE, "", "");
+    press("uy");
+    expect_order(DEED_QUIET_WORKER, "w1", "");
+}
+
+static void test_a_question_takes_no_key_that_was_meant_for_another(void **unused)
+{
+    (void)unused;
+    look();
+    press("d");
+    expect_order(DEED_COUNT_RETRY, "sms", "");
+    press("/");
+    bring(DEED_COUNT_RETRY, "sms", "", 0, 20, NULL);
+    press("y");
+    expect_order(DEED_NONE, "", "");
+    assert_shows("/y_");
+    press("\x1b");
+    press("d");
+    expect_order(DEED_COUNT_RETRY, "sms", "");
+    bring(DEED_COUNT_RETRY, "sms", "", 0, 20, NULL);
+    assert_shows("retry 20 dead jobs of sms? [y/N]");
+    press("y");
+    expect_order(DEED_RETRY_DEAD, "sms", "");
+}
+
+static json_t *forecast_of_mail(void)
+{
+    return json_pack("{s:{s:{s:I, s:I, s:f, s:b, s:f, s:b}}}", "types", "mail", "waiting", (json_int_t)12345,
+                     "parked", (json_int_t)0, "finish_at", (double)NOW / 1e6 + 2469, "at_the_earliest", 1,
+                     "new_finish_at", (double)NOW / 1e6 + 1235, "new_at_the_earliest", 0);
+}
+
+static void test_a_rate_is_applied_behind_its_forecast(void **unused)
+{
+    (void)unused;
+    look();
+    press("jc");
+    expect_chosen("mail");
+    assert_shows("rules of limit mail: 5/1s");
+    press("\x7f\x7f\x7f\x7f"
+          "10/s\n");
+    expect_order(DEED_FORECAST, "mail", "10/s");
+    bring(DEED_FORECAST, "mail", "10/s", 0, 0, forecast_of_mail());
+    assert_shows("nothing is changed yet; with 10/s:");
+    assert_shows("mail                      12,345  in 41m 9s (11:47:49)+  in 20m 35s (11:27:15)\n");
+    press("x\n"); /* other rules have another forecast */
+    expect_order(DEED_FORECAST, "mail", "10/sx");
+    bring(DEED_FORECAST, "mail", "10/sx", -65, 0, NULL);
+    assert_shows("it failed");
+    press("\x7f"
+          "\n");
+    expect_order(DEED_SET_LIMIT, "mail", "10/s");
+    assert_int_equal(state.mode, MODE_LIST);
+    bring(DEED_SET_LIMIT, "mail", "10/s", 0, 0, NULL);
+    press("c");
+    assert_hides("nothing is changed yet"); /* that of before is gone */
+    press("\n");
+    expect_order(DEED_FORECAST, "mail", "5/1s");
+    press("\x1b");
+    bring(DEED_FORECAST, "mail", "5/1s", 0, 0, forecast_of_mail()); /* too late */
+    assert_int_equal(state.mode, MODE_LIST);
+    press("g");
+    press("p"); /* sms */
+    assert_shows("no limit is in the way of sms");
+    expect_order(DEED_NONE, "", "");
+    press("jp");
+    assert_shows("pause limit mail for: 10m");
+    press("\n");
+    expect_order(DEED_PAUSE_LIMIT, "mail", "10m");
+    bring(DEED_PAUSE_LIMIT, "mail", "10m", 0, 0, NULL);
+    press("2xa b");
+    assert_shows("pause which key of limit mail? a b");
+    press("\n");
+    expect_order(DEED_PAUSE_KEY, "mail", "a b");
+    bring(DEED_PAUSE_KEY, "mail", "a b", 0, 0, NULL);
+    press("y42\n");
+    expect_order(DEED_RESUME_KEY, "mail", "42");
+}
+
+static void test_a_forecast_is_of_the_rules_that_were_asked_for(void **unused)
+{
+    (void)unused;
+    look();
+    press("jc0\n");
+    expect_order(DEED_FORECAST, "mail", "5/1s0");
+    press("\x7f"); /* before it has come */
+    bring(DEED_FORECAST, "mail", "5/1s0", 0, 0, forecast_of_mail());
+    assert_shows("nothing is changed yet; with 5/1s0:");
+    press("\n");
+    expect_order(DEED_FORECAST, "mail", "5/1s");
+}
+
+static void test_the_limit_in_the_way_is_changed(void **unused)
+{
+    (void)unused;
+    now->status.types[1].waits_for = json_pack("{s:s}", "limit_name", "mail");
+    look();
+    press("jjc");
+    expect_chosen("news");
+    assert_shows("rules of limit mail: 5/1s");
+}
+
+static void test_read_only_gives_no_orders(void **unused)
+{
+    (void)unused;
+    state.read_only = true;
+    for (int view = '1'; view < '1' + VIEW_COUNT; view++) {
+        state_key(&state, view, &rows, now);
+        look();
+        for (int key = ' ' + 1; key < 127; key++)
+            if (!strchr("1234/q?h<>o", key)) {
+                state_key(&state, key, &rows, now);
+                expect_order(DEED_NONE, "", "");
+                assert_int_equal(state.mode, MODE_LIST);
+            }
+    }
+    press("4P");
+    assert_shows("read-only: start weir top without --read-only to purge");
+}
+
+/* ---- Words of others */
+
+static void expect_put(bool ascii, int room, const char *text, const char *expected)
+{
+    assert_true(canvas_begin(&canvas, 1, 20, ascii));
+    canvas_put(&canvas, 0, 0, room, INK_PLAIN, text);
+    canvas_put(&canvas, 0, room, 1, INK_PLAIN, "|");
+    read_canvas();
+    if (strcmp(shown, expected) != 0)
+        fail_msg("%s: %s, not %s", text, shown, expected);
+}
+
+static void test_words_keep_their_columns(void **unused)
+{
+    static const struct {
+        bool ascii;
+        const char *text, *expected;
+    } cases[] = {
+        {false, "mail", "mail    |\n"},
+        {false, "post-office", "post-of…|\n"},
+        {true, "post-office", "post-of~|\n"},
+        {false, "post\x1b[2J", "post…   |\n"},
+        {false, "a\nb\tc", "a\\x0ab… |\n"},
+        {false, "日本", "日本    |\n"},
+        {false, "日本語日本", "日本語… |\n"}, /* a half is never shown */
+        {true, "日", "\\xe6~   |\n"},
+        {false, "e\u0301a", "e\u0301a      |\n"},
+        {false, "日\u0301a", "日\u0301a     |\n"},
+        {false, "\u0301a", "a       |\n"},
+        {false, "e\u0301\u0301\u0301\u0301\u0301\u0301", "e\u0301\u0301\u0301       |\n"},
+        {false, "a\u202eb", "a\\u202eb|\n"},
+        {false, "\xff", "\\xff    |\n"},
+        {false, "", "        |\n"},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_put(cases[i].ascii, 8, cases[i].text, cases[i].expected);
+}
+
+static void test_nothing_is_put_outside(void **unused)
+{
+    (void)unused;
+    assert_true(canvas_begin(&canvas, 2, 4, false));
+    for (int row = -1; row < 4; row++)
+        for (int column = -2; column < 8; column++)
+            for (int room = -1; room < 8; room++) {
+                canvas_put(&canvas, row, column, room, INK_PLAIN, "日本語");
+                canvas_put_right(&canvas, row, column, room, INK_PLAIN, "ab日");
+                canvas_reverse(&canvas, row, column, room);
+            }
+}
+
+static void test_a_line_is_typed(void **unused)
+{
+    char line[8] = "";
+
+    (void)unused;
+    line_key(line, sizeof line, 'a');
+    line_key(line, sizeof line, 0x65e5);
+    assert_string_equal(line, "a日");
+    line_key(line, sizeof line, 0x1f600); /* no room: it would be cut */
+    line_key(line, sizeof line, KEY_IS_UP);
+    line_key(line, sizeof line, '\n');
+    assert_string_equal(line, "a日");
+    line_key(line, sizeof line, 0xe9);
+    assert_string_equal(line, "a日é");
+    line_key(line, sizeof line, KEY_IS_ERASE);
+    line_key(line, sizeof line, KEY_IS_ERASE);
+    assert_string_equal(line, "a");
+    line_key(line, sizeof line, KEY_IS_ERASE);
+    line_key(line, sizeof line, KEY_IS_ERASE);
+    assert_string_equal(line, "");
+    line_key(line, sizeof line, 'a');
+    line_key(line, sizeof line, 'b');
+    line_key(line, sizeof line, KEY_IS_KILL);
+    assert_string_equal(line, "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_types_are_shown_with_their_rates_and_ends, begin, end),
+        cmocka_unit_test_setup_teardown(test_rates_fit_their_columns, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_line_shows_the_last_minutes, begin, end),
+        cmocka_unit_test(test_the_past_is_what_was_recorded),
+        cmocka_unit_test_setup_teardown(test_limits_workers_and_queues, begin, end),
+        cmocka_unit_test_setup_teardown(test_rows_are_sorted_and_turned, begin, end),
+        cmocka_unit_test_setup_teardown(test_what_has_no_time_comes_last, begin, end),
+        cmocka_unit_test_setup_teardown(test_all_that_wait_are_sorted_by, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_row_stays_chosen_whatever_comes, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_filter_leaves_names_with_that_in_them, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_long_list_scrolls, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_screen_that_is_too_small_says_so, begin, end),
+        cmocka_unit_test_setup_teardown(test_redis_that_does_not_answer_is_said, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_key_gives_an_order_and_its_result_is_said, begin, end),
+        cmocka_unit_test_setup_teardown(test_capitals_ask_first, begin, end),
+        cmocka_unit_test_setup_teardown(test_dead_jobs_are_removed_by_the_name_of_their_type, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_worker_is_quieted_after_a_question, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_question_takes_no_key_that_was_meant_for_another, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_rate_is_applied_behind_its_forecast, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_forecast_is_of_the_rules_that_were_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_limit_in_the_way_is_changed, begin, end),
+        cmocka_unit_test_setup_teardown(test_read_only_gives_no_orders, begin, end),
+        cmocka_unit_test_setup_teardown(test_words_keep_their_columns, begin, end),
+        cmocka_unit_test_setup_teardown(test_nothing_is_put_outside, begin, end),
+        cmocka_unit_test(test_a_line_is_typed),
+    };
+
+    setlocale(LC_CTYPE, "C.UTF-8");
+    setenv("TZ", "UTC", 1);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
