@@ -8,7 +8,7 @@
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
  *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  batch.c  handlers.c
- *   tls.c  far.c  crowd.c: the groups
+ *   tls.c  far.c  crowd.c  look.c: the groups
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -160,6 +160,23 @@ enum figure {
     IDLE_CLAIMS_64,
     IDLE_LONE_16,
     IDLE_LONE_64,
+    LOOK_STATUS,
+    LOOK_STATUS_JSON,
+    LOOK_REPORT,
+    LOOK_OVERVIEW,
+    LOOK_TYPE,
+    LOOK_LIMITS,
+    LOOK_LIMIT,
+    LOOK_KEYS,
+    LOOK_JOBS,
+    LOOK_WORKERS,
+    LOOK_DEAD,
+    LOOK_REDIS,
+    LOOK_API_STATUS,
+    LOOK_API_REPORT,
+    LOOK_METRICS,
+    LOOK_LONGEST,
+    LOOK_WATCH,
     FIGURES
 };
 
@@ -296,5 +313,6 @@ int bench_tls(struct bench *b);
 int bench_far(struct bench *b);
 int bench_busy(struct bench *b);
 int bench_idle(struct bench *b);
+int bench_look(struct bench *b);
 
 #endif

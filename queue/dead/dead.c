@@ -133,8 +133,11 @@ static int take_sizes(const json_t *page, void *arg)
     const json_t *sizes = json_object_get(page, "sizes");
     struct oldest *oldest = arg;
 
-    for (size_t i = 0; i < json_array_size(sizes) && oldest->left > 0; i++, oldest->jobs++)
-        oldest->left -= answer_int_at(sizes, i);
+    for (size_t i = 0; i < json_array_size(sizes) && oldest->left > 0; i++, oldest->jobs++) {
+        int64_t size = answer_int_at(sizes, i);
+
+        oldest->left -= size > 0 ? size : 0;
+    }
     return oldest->left <= 0;
 }
 
