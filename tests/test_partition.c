@@ -451,6 +451,26 @@ static void test_half_divided(void **state)
     assert_answer("4", "HGET", "weir:{3}:about", "partitions");
 }
 
+/* All is lost right behind a call for which the library has asked for the number: within one transaction. */
+static void test_the_number_is_restored_at_once(void **state)
+{
+    static const char info[] = "{\"partitions\":3}";
+    redisContext *c = redisConnectUnix(server.socket);
+
+    (void)state;
+    set_count("3");
+    enqueue("mail"); /* loads the library */
+    freeReplyObject(redisCommand(c, "MULTI"));
+    freeReplyObject(redisCommand(c, "FCALL_RO weir_%s_fits 1 weir:{0}: %s mail 1", script_digest, ""));
+    freeReplyObject(redisCommand(c, "FLUSHALL"));
+    freeReplyObject(
+        redisCommand(c, "FCALL weir_%s_adopt 1 weir:{0}:role:worker %s w %s g 30000000 %s %s 0 1 default",
+                     script_digest, "", "", info, ""));
+    freeReplyObject(redisCommand(c, "EXEC"));
+    assert_answer("3", "HGET", "weir:{0}:about", "partitions");
+    redisFree(c);
+}
+
 static void test_in_use(void **state)
 {
     bool was;
@@ -486,6 +506,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_divided_now, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_half_divided, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_the_number_is_restored_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_in_use, set_up, tear_down),
     };
 

@@ -44,9 +44,11 @@ function partition.write_count(n)
     count, known_of = nil, nil
 end
 
--- A worker knows that there are n: Redis has lost that.
+-- A worker knows that there are n: Redis has lost that, maybe since it was asked last.
 function partition.restore(n)
-    if is_whole(n, 2) and n <= partition.MOST and partition.count() == 1 then partition.write_count(n) end
+    if not is_whole(n, 2) or n > partition.MOST then return end
+    known_of, count = nil, nil
+    if partition.count() == 1 then partition.write_count(n) end
 end
 
 -- What a byte adds: the table of CRC16 (XMODEM), built once.
