@@ -323,12 +323,28 @@ static void test_where_types_live_comes_back(void **state)
 
     (void)state;
     free(redis_text("HSET", PREFIX "about", "partitions", "3"));
-    free(redis_text("HSET", PREFIX "homes", "t", "2"));
+    free(redis_text("HSET", PREFIX "homes", "t", "2", "shared", "1")); /* no type here uses it */
     known = learned("t");
     lose_all();
-    expect_written(&known, "home t");
+    expect_written(&known, "home t, home shared");
     expect_text("2", "HGET", PREFIX "homes", "t");
+    expect_text("1", "HGET", PREFIX "homes", "shared");
     expect_written(&known, "");
+    known_limits_free(&known);
+}
+
+static void test_homes_are_many(void **state)
+{
+    static const char fill[] = "for i = 1, 5000 do redis.call('HSET', KEYS[1], 'n' .. i, '1') end";
+    static const char *const type = "t";
+    struct known_limits known = {0};
+
+    (void)state;
+    free(redis_text("HSET", PREFIX "about", "partitions", "3"));
+    free(redis_text("EVAL", fill, "1", PREFIX "homes"));
+    learn(&known, &type, 1);
+    assert_in_range(known.records.count, 900, 1000);
+    assert_int_equal(known.left_out, 5000 - known.records.count);
     known_limits_free(&known);
 }
 
@@ -421,6 +437,7 @@ int main(void)
         TEST(limits_come_back_once),
         TEST(all_of_a_limit_comes_back),
         TEST(where_types_live_comes_back),
+        TEST(homes_are_many),
         TEST(who_sets_a_limit_anew_wins),
         TEST(the_newest_revision_wins),
         TEST(what_is_lost_is_not_forgotten),

@@ -7,7 +7,7 @@
 --        [ newest revision, how many limits and types do not fit, record, ... ]
 --   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>...][\n<key> <pause of key_pauses>...]"
 --           "type <name> <revision> <its further limits and its cost>"
---           "home <name> <revision> <partition>", of a type or limit whose home is noted
+--           "home <name> <revision> <partition>", of each type or limit whose home is noted
 -- writes: nothing
 -- format: any
 -- uses: check key_pauses partition revisions rules types
@@ -121,6 +121,18 @@ local function add_type(reply, bytes, seen, name, page, k)
     return bytes
 end
 
+local HOMES = '1000' -- looked at, about
+
+-- Names that no type here tells of: what is asked first for a name knows where it lives.
+local function add_homes(reply, bytes, seen)
+    if partition.count() == 1 then return end
+    local page = call('HSCAN', P .. 'homes', '0', 'COUNT', HOMES)[2]
+    for i = 1, #page, 2 do
+        if not seen[page[i]] then bytes = add(reply, bytes, home_record(page[i])) end
+    end
+    reply[2] = reply[2] + max(0, call('HLEN', P .. 'homes') - #page / 2)
+end
+
 -- What is there now is not what that worker is to remember.
 local function was_lost(birth) return birth ~= '' and call('HGET', P .. 'about', 'birth') ~= birth end
 
@@ -141,6 +153,7 @@ local function rate_known(ARGV)
         if k == 1 then page = read_page(ARGV, i, min(i + PAGE - 1, #ARGV)) end
         bytes = add_type(reply, bytes, seen, ARGV[i], page, k)
     end
+    add_homes(reply, bytes, seen)
     return reply
 end
 
