@@ -772,6 +772,25 @@ static void test_all_that_match_are_cancelled(void **state)
     turns_check();
 }
 
+/* Somebody wrote it: nobody can say whose counters it is in. */
+static void test_a_record_that_cannot_be_read_is_left(void **state)
+{
+    static const char record[] = "l 5 nowhere\n{\"id\":\"odd\",\"type\":\"t\"}";
+
+    const struct job_bounds most = {.looked_at = 1000, .jobs = 1000};
+    struct job_search s = search_of("state:scheduled,retry");
+
+    (void)state;
+    start("w");
+    must(turns_enqueue("default", "t", "good", SECOND_US));
+    free(redis_text("ZADD", PREFIX "later", "5", record));
+    json_decref(last);
+    must(job_actions(w, turns.now_us, &s, "cancel", NULL, &most, &last));
+    assert_int_equal(answer_int(last, "jobs"), 1);
+    assert_int_equal(answer_int(last, "left"), 1);
+    expect_text(record, "ZRANGE", PREFIX "later", "0", "-1");
+}
+
 /* A parked job is met by the next claim, though its gate is closed; those beside it stay. */
 static void test_cancelled_lanes_are_met(void **state)
 {
@@ -981,6 +1000,7 @@ int main(void)
         TEST(those_that_run_keep_their_order),
         TEST(a_run_beside_a_promote_and_a_claim),
         TEST(all_that_match_are_cancelled),
+        TEST(a_record_that_cannot_be_read_is_left),
         TEST(cancelled_lanes_are_met),
         TEST(no_more_than_was_said),
         TEST(many_scheduled_jobs_run),

@@ -16,9 +16,12 @@ function cancelling.tell(worker, token, entry)
     leases.tell(worker, {token})
 end
 
+-- The type of a job in `later`, of its record's header; nil: it cannot be read.
+function cancelling.type_of(header) return match(header, '^q %S+ %S+ (%S+)$') or match(header, '^l %S+ [^/]+/([^/]+)/') end
+
 -- It stands in `later`, as a record of these: gone at once. false: it does not, or cannot be read.
 function cancelling.take(header, entry)
-    local name = match(header, '^q %S+ %S+ (%S+)$') or match(header, '^l %S+ [^/]+/([^/]+)/')
+    local name = cancelling.type_of(header)
     if not name or call('ZREM', P .. 'later', header .. '\n' .. entry) == 0 then return false end
     lease.count(name, 'scheduled', -1)
     lease.count(name, 'cancelled', 1)

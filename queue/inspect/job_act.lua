@@ -62,7 +62,7 @@ local function tell(job)
     return not cancelled.is_marked(job.entry) and add('tell', job)
 end
 
-local function take(job) return is_first_time(job.item) and add('take', job), 'gone' end
+local function take(job) return cancelling.type_of(job.header) and is_first_time(job.item) and add('take', job), 'gone' end
 
 decide.cancel = {waiting = mark, parked = mark, held = mark, aside = mark, running = tell, scheduled = take, retry = take}
 
