@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "queue/inspect/status.h"
+#include "queue/inspect/status_merge.h"
 #include "queue/job/stamp.h"
 #include "tests/server.h"
 #include "view/status.h"
@@ -280,9 +280,52 @@ static void types_as_text_say_what_documents_say(void **state)
     json_decref(waits_for);
 }
 
+/* ---- Of several partitions */
+
+/* What is too large for any machine is an answer, under sanitizers too. NOLINTNEXTLINE(bugprone-reserved-identifier) */
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
+const char *__asan_default_options(void) /* NOLINT(bugprone-reserved-identifier) */
+{
+    return "allocator_may_return_null=1";
+}
+
+/* A status of one worker and one type, both of which hold something. */
+static struct status small_status(const char *host)
+{
+    struct status s = {.workers = calloc(1, sizeof *s.workers),
+                       .types = calloc(1, sizeof *s.types),
+                       .worker_count = 1,
+                       .type_count = 1,
+                       .paused_keys = json_object()};
+
+    snprintf(s.workers->host, sizeof s.workers->host, "%s", host);
+    s.workers->queues = json_array();
+    s.types->use = strdup("shared");
+    return s;
+}
+
+/* Workers are merged by then: each list is freed once. */
+static void out_of_memory_between_two_kinds_of_rows(void **state)
+{
+    struct status all = small_status("a"), more = small_status("b");
+    json_t *queues = json_incref(more.workers->queues);
+
+    (void)state;
+    more.type_count = SIZE_MAX / sizeof *more.types / 4;
+    assert_false(status_merge(&all, &more));
+    more.type_count = 1;
+    assert_int_equal(all.worker_count, 2);
+    status_free(&more);
+    assert_int_equal(queues->refcount, 2);
+    status_free(&all);
+    assert_int_equal(queues->refcount, 1);
+    json_decref(queues);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(out_of_memory_between_two_kinds_of_rows),
         cmocka_unit_test_setup_teardown(queues_and_types_say_how_old_their_first_jobs_are, flush, forget),
         cmocka_unit_test_setup_teardown(lanes_count_too, flush, forget),
         cmocka_unit_test_setup_teardown(of_many_queues_the_first_lanes_count, flush, forget),

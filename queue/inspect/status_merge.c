@@ -19,13 +19,17 @@ struct rows {
     void (*add)(void *row, void *other); /* what another partition has of the same; takes what it holds */
 };
 
-/* Merges more into rows, both in order. false: out of memory. */
-static bool merge_rows(struct rows *rows, void *more, size_t count)
+/* Merges more into rows, both in order, and sets *count to 0: what they hold is the others' now. false: out of memory, nothing has changed. */
+static bool merge_rows(struct rows *rows, void *more, size_t *count)
 {
-    char *merged = calloc(rows->count + count + 1, rows->size), *to = merged, *a = rows->at, *b = more;
-    const char *a_end = a + rows->count * rows->size, *b_end = b + count * rows->size;
+    char *merged = calloc(rows->count + *count + 1, rows->size), *to = merged, *a = rows->at, *b = more;
+    const char *a_end, *b_end;
 
-    for (; merged && (a < a_end || b < b_end); to += rows->size) {
+    if (!merged)
+        return false;
+    a_end = a + rows->count * rows->size;
+    b_end = b + *count * rows->size;
+    for (; a < a_end || b < b_end; to += rows->size) {
         int order = a == a_end ? 1 : b == b_end ? -1 : rows->order(a, b);
 
         memcpy(to, order <= 0 ? a : b, rows->size);
@@ -34,9 +38,8 @@ static bool merge_rows(struct rows *rows, void *more, size_t count)
         a += order <= 0 ? rows->size : 0;
         b += order >= 0 ? rows->size : 0;
     }
-    if (!merged)
-        return false;
     free(rows->at);
+    *count = 0;
     rows->at = merged;
     rows->count = (size_t)(to - merged) / rows->size;
     return true;
@@ -151,11 +154,9 @@ bool status_merge(struct status *all, struct status *more)
 
     status_sort_processes(all);
     status_sort_processes(more);
-    merged = add_paused_keys(all, more) && merge_rows(&queues, more->queues, more->queue_count) &&
-             merge_rows(&workers, more->workers, more->worker_count) &&
-             merge_rows(&types, more->types, more->type_count);
-    if (merged)
-        more->type_count = more->worker_count = 0; /* what they hold is in the others now */
+    merged = add_paused_keys(all, more) && merge_rows(&queues, more->queues, &more->queue_count) &&
+             merge_rows(&workers, more->workers, &more->worker_count) &&
+             merge_rows(&types, more->types, &more->type_count);
     *all = (struct status){
         .now_us = more->now_us,
         .dead = all->dead + more->dead,
