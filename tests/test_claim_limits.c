@@ -47,6 +47,17 @@ static void expect_in_turn(const char *ids)
 
 /* ---- Limits that types share */
 
+/* The text was written by somebody: a type is held by the limit of its own name, once. */
+static void test_a_type_that_names_its_own_limit(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", "10/1000000/2"));
+    free(redis_text("HSET", PREFIX "types", "t", "use=t"));
+    enqueue("default", "t", "a b c");
+    expect_claim("a b");
+}
+
 static void test_types_take_turns_at_a_shared_limit(void **state)
 {
     (void)state;
@@ -1372,6 +1383,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
     const struct CMUnitTest tests[] = {
+        TEST(a_type_that_names_its_own_limit),
         TEST(types_take_turns_at_a_shared_limit),
         TEST(a_job_takes_a_slot_of_all_its_limits_or_of_none),
         TEST(an_older_waiter_holds_what_is_open_for_one_slot),

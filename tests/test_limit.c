@@ -497,6 +497,20 @@ static void test_sixteen_rules_at_most(void **state)
     expect_refused(__LINE__, set_at(BEGIN_US, "b", eight), "type mail: 17 rules");
 }
 
+/* No command writes that: a type is always held by the limit of its own name, once. */
+static void test_a_type_that_uses_its_own_limit(void **state)
+{
+    (void)state;
+    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
+    assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
+    push_text("HSET", "types", "mail", "use=mail,acct");
+    assert_int_equal(use("mail", false, "acct", 0), 0);
+    expect("", "HGET", PREFIX "types", "mail");
+    push_text("HSET", "types", "mail", "use=mail");
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    expect("0", "HEXISTS", PREFIX "limits", "mail");
+}
+
 static void test_a_limit_in_use_is_not_removed(void **state)
 {
     (void)state;
@@ -1435,6 +1449,7 @@ int main(void)
         cmocka_unit_test_setup(test_another_cost_wakes_what_waits, flush),
         cmocka_unit_test_setup(test_what_does_not_go_together, flush),
         cmocka_unit_test_setup(test_sixteen_rules_at_most, flush),
+        cmocka_unit_test_setup(test_a_type_that_uses_its_own_limit, flush),
         cmocka_unit_test_setup(test_a_limit_in_use_is_not_removed, flush),
         cmocka_unit_test_setup(test_weights, flush),
         cmocka_unit_test_setup(test_a_key_is_paused, flush),

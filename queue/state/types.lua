@@ -4,7 +4,7 @@
 --          lanes=<path>: the path by which keys of lanes were found, * for several; costs=own: jobs of it named their cost;
 --          spends=own: jobs of it said what they cost in truth
 --
---   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}
+--   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}; its own name in use= says nothing
 --   types.held_by(t)        -> t, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.read(name)        -> both of what Redis keeps
 --   types.write(t)          puts use and cost back; what else stood there stays
@@ -27,7 +27,9 @@ function types.parse(name, text)
     for word in text:gmatch('%S+') do
         local attribute, value = word:match('^(%w+)=(.*)$')
         if attribute == 'use' then
-            for limit in value:gmatch('[^,]+') do t.use[#t.use + 1] = limit end
+            for limit in value:gmatch('[^,]+') do
+                if limit ~= name then t.use[#t.use + 1] = limit end
+            end
         elseif attribute == 'cost' and is_whole(tonumber(value), 1) then
             t.cost = tonumber(value)
         else
