@@ -215,6 +215,36 @@ static void test_a_paused_key_holds_only_its_jobs(void **state)
     turns_check();
 }
 
+/* Its gate is open, its limit is not. */
+static void test_a_key_of_a_paused_limit_starts_when_that_ends(void **state)
+{
+    char end[24];
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
+    must(turns_pause("slow", 60 * SECOND_US));
+    snprintf(end, sizeof end, "%lld", (long long)turns.now_us + 60 * SECOND_US);
+    expect_text(end, "ECHO", answer_text(row_of("a"), "next_start"));
+}
+
+/* A pause that begins in an hour, by now, ends as long after now as it was to last. */
+static void test_a_pause_goes_back_with_the_clock(void **state)
+{
+    char end[24];
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
+    must(turns_pause_key("slow", "a", 9 * SECOND_US));
+    turns.now_us -= 3600 * SECOND_US;
+    must(turns_ask("rate_keys", (const char *[]){"slow", "1", ""}, 3));
+    snprintf(end, sizeof end, "%lld", (long long)turns.now_us + 9 * SECOND_US);
+    expect_text(
+        end, "ECHO",
+        answer_text(json_object_get(json_object_get(turns.answer, "paused_keys"), "slow/a"), "paused_until"));
+}
+
 /* What was granted far ahead is to come back. */
 static void test_workers_hear_of_a_paused_key(void **state)
 {
@@ -285,6 +315,8 @@ int main(void)
         TEST(a_key_of_another_kind_stops_nothing),
         TEST(wrong_arguments),
         TEST(a_paused_key_holds_only_its_jobs),
+        TEST(a_key_of_a_paused_limit_starts_when_that_ends),
+        TEST(a_pause_goes_back_with_the_clock),
         TEST(workers_hear_of_a_paused_key),
         TEST(a_pause_of_the_limit_leaves_that_of_its_key),
         TEST(drained_tells_paused_keys_apart),
