@@ -108,6 +108,10 @@ $(BUILD)/tests/test_page $(BUILD)/tests/test_report: $(patsubst %.c,$(BUILD)/%.o
 $(BUILD)/tests/test_shared: override LIBS += $(SERVE_LIBS)
 $(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 
+# Slow senders, with an office of the test's own.
+$(BUILD)/tests/test_slow: override LIBS += $(SERVE_LIBS)
+$(BUILD)/tests/test_slow: $(patsubst %,$(BUILD)/serve/%.o,callers http listen request response)
+
 # weir status as text.
 $(BUILD)/tests/test_status: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 

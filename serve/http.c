@@ -15,6 +15,7 @@
 #include "serve/response.h"
 
 #define CONNECTIONS_MOST 8192u
+#define PEER_SHARE 2       /* one address may have the half of them, for a proxy; a unix socket all */
 #define SPARE_FILES 64     /* descriptors for all else */
 #define AGAIN_S 0.05       /* a request with too many arguments is given up in one run, closed in the next */
 #define IDLE_TIMEOUT_S 75u /* proxies keep idle connections for 60 s and close them first */
@@ -29,6 +30,7 @@ struct http {
     struct ev_io io;
     struct ev_timer timer;
     bool again; /* the timer stands at a run without need */
+    struct callers callers;
 };
 
 struct request {
@@ -40,11 +42,6 @@ struct request {
     struct asked asked;
 
     struct visit *visit; /* what the office answers; NULL: it is a take */
-};
-
-/* Of a connection. A request that is refused before it gets to a handler leaves nothing else behind. */
-struct caller {
-    char *address; /* of the request that begins, as it came; NULL: of a take */
 };
 
 static enum MHD_Result respond(const struct http *h, const struct request *q)
@@ -87,12 +84,13 @@ static struct caller *caller_of(struct MHD_Connection *connection)
 static enum MHD_Result begin(struct http *h, struct MHD_Connection *connection, const char *method,
                              void **own)
 {
-    const struct caller *caller = caller_of(connection);
+    struct caller *caller = caller_of(connection);
     struct request *q = caller ? calloc(1, sizeof *q) : NULL;
 
     *own = q;
     if (!q)
         return MHD_NO;
+    caller_sent_head(caller);
     q->connection = connection;
     if (!caller->address || !h->office)
         return MHD_YES;
@@ -114,22 +112,23 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     if (!q)
         return begin(h, connection, method, own);
     *body_size = 0;
-    if (size > 0)
+    if (size > 0) {
+        caller_sent_body(caller_of(connection), size);
         return q->visit ? visit_body(q->visit, body, size) : MHD_YES;
+    }
+    caller_sent_all(caller_of(connection));
     return q->visit ? visit_go_on(q->visit) : go_on(h, q, method, path);
 }
 
 static void on_connection(void *arg, struct MHD_Connection *connection, void **socket_context,
                           enum MHD_ConnectionNotificationCode code)
 {
-    struct caller *caller = *socket_context;
+    struct http *h = arg;
 
-    (void)arg, (void)connection;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        *socket_context = calloc(1, sizeof *caller);
-    } else if (caller) {
-        free(caller->address);
-        free(caller);
+        *socket_context = caller_new(&h->callers, connection);
+    } else if (*socket_context) {
+        caller_free(*socket_context);
         *socket_context = NULL;
     }
 }
@@ -152,9 +151,10 @@ static void on_completed(void *arg, struct MHD_Connection *connection, void **ow
 {
     struct request *q = *own;
 
-    (void)arg, (void)connection, (void)code;
+    (void)arg, (void)code;
     if (!q)
         return;
+    caller_answered(caller_of(connection));
     visit_free(q->visit);
     free(q);
     *own = NULL;
@@ -238,20 +238,25 @@ static void watch(struct http *h)
     ev_io_start(h->loop, &h->io);
 }
 
-struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error)
+struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error,
+                      const struct callers_patience *patience)
 {
+    unsigned connections = connections_most();
     struct http *h = calloc(1, sizeof *h);
 
     if (!h)
         return NULL;
     *h = (struct http){.loop = loop, .on_error = on_error};
-    h->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
-        MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT, connections_most(),
-        MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S, MHD_OPTION_UNESCAPE_CALLBACK, request_unescape, NULL,
-        MHD_OPTION_URI_LOG_CALLBACK, on_address, h, MHD_OPTION_END);
+    callers_init(&h->callers, loop, patience);
+    h->daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_TURBO | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+                         h, MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+                         MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
+                         connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections / PEER_SHARE,
+                         MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S, MHD_OPTION_UNESCAPE_CALLBACK,
+                         request_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_address, h, MHD_OPTION_END);
     if (!h->daemon) {
+        callers_end(&h->callers);
         free(h);
         return NULL;
     }
@@ -290,5 +295,6 @@ void http_free(struct http *h)
     ev_timer_stop(h->loop, &h->timer);
     MHD_run(h->daemon); /* answers that are not sent yet */
     MHD_stop_daemon(h->daemon);
+    callers_end(&h->callers);
     free(h);
 }

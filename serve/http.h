@@ -3,6 +3,7 @@
 #ifndef SERVE_HTTP_H
 #define SERVE_HTTP_H
 
+#include "serve/callers.h"
 #include "serve/serve.h"
 #include "serve/taker.h"
 
@@ -10,7 +11,8 @@ struct http;
 struct office;
 
 /* Takes connections of listen_fd, which stays the caller's. NULL: out of memory or descriptors. */
-struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error);
+struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error,
+                      const struct callers_patience *patience);
 /* What http's requests are asked of, before the loop runs: takes of the taker, all else of the office, which may be NULL. */
 void http_use(struct http *h, struct taker *taker, struct office *office);
 /* Connections were resumed. */

@@ -13,6 +13,10 @@
 #include "serve/taker.h"
 #include "view/format.h"
 
+/* A head: as long as a connection may be idle. 16 MiB of lines: at 64 KiB a second or more. */
+static const struct callers_patience patience = {
+    .head_us = 80000000, .body_us = 30000000, .bytes_per_s = 65536};
+
 struct serve {
     struct ev_loop *loop;
     struct listener listener;
@@ -94,7 +98,7 @@ static int begin(struct serve *s, const struct serve_options *o, struct error *e
     if (client_address(o->redis_url, &address, e) < 0 || client_prefix(o->ns, prefix, e) < 0 ||
         listen_open(&s->listener, o->listen, o->open_to_all, o->socket_mode, e) < 0)
         return e->status;
-    s->http = http_new(s->loop, s->listener.fd, o->on_error);
+    s->http = http_new(s->loop, s->listener.fd, o->on_error, &patience);
     s->taker = s->http ? taker_new(s->loop, &address, prefix, &taker_events, s) : NULL;
     if (!s->taker)
         return error_set(e, WEIR_EINTERNAL, "serve: cannot begin: %s; free memory and descriptors",

@@ -13,6 +13,7 @@
  *   serve.c     the loop, signals
  *   listen.c    the socket
  *   http.c      libmicrohttpd on the loop: a request waits until it is answered
+ *   callers.c   connections, and how long one may take to send a request
  *   request.c   what a request asks
  *   response.c  what it is answered
  *   taker.c     one connection to Redis: what came together is asked together

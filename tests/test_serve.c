@@ -1,4 +1,5 @@
 /* weir serve from outside: its answers, what it asks of Redis, its end, and a real nginx in front of it. */
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -710,6 +711,58 @@ static void test_on_the_loopback(void **state)
     assert_int_equal(program_end(pid), 0);
 }
 
+/* A connection from an address of this machine to a port of it. */
+static int open_from(const char *address, const char *port)
+{
+    struct sockaddr_in from = {.sin_family = AF_INET},
+                       to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)atoi(port))};
+    const struct timeval patience = {.tv_sec = 30};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(inet_pton(AF_INET, address, &from.sin_addr), 1);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return fd;
+}
+
+/* Whoever takes all connections that one address may have leaves some to others. */
+static void test_one_address_may_have_half_of_the_connections(void **state)
+{
+    const char *words[] = {"/bin/sh",     "-c",          "ulimit -n 200; exec \"$@\"",
+                           "sh",          built("weir"), "serve",
+                           "--redis",     server.url,    "--listen",
+                           "127.0.0.1:0", NULL};
+    char log[4096], port[8] = "";
+    int fds[68], more; /* of 200 descriptors 64 are for all else */
+    struct http_reply r;
+    pid_t pid = serving = program_start(folder, "few", words);
+
+    (void)state;
+    await_text(folder, "few.err", LISTENING "http://127.0.0.1:");
+    assert_true(read_text(folder, "few.err", log, sizeof log));
+    assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", port), 1);
+    for (size_t i = 0; i < COUNT(fds); i++) {
+        fds[i] = open_from("127.0.0.1", port);
+        http_ask(fds[i], "GET", "/take/a%20b");
+        assert_true(http_receive(fds[i], false, &r));
+    }
+    more = open_from("127.0.0.1", port);
+    assert_false(http_receive(more, false, &r));
+    close(more);
+    more = open_from("127.0.0.2", port);
+    http_ask(more, "GET", "/take/a%20b");
+    assert_true(http_receive(more, false, &r));
+    assert_int_equal(r.status, 400);
+    close(more);
+    for (size_t i = 0; i < COUNT(fds); i++)
+        close(fds[i]);
+    kill(pid, SIGTERM);
+    assert_int_equal(program_end(pid), 0);
+    serving = 0;
+}
+
 static void test_wrong_flags(void **state)
 {
     static const struct {
@@ -948,6 +1001,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_file_is_not_replaced, flush),
         cmocka_unit_test_setup(test_the_sockets_permissions, flush),
         cmocka_unit_test_setup(test_on_the_loopback, flush),
+        cmocka_unit_test_setup(test_one_address_may_have_half_of_the_connections, flush),
         cmocka_unit_test_setup(test_wrong_flags, flush),
         cmocka_unit_test_setup(test_a_wrong_password_ends_it, flush),
         cmocka_unit_test_setup(test_behind_nginx, flush),
