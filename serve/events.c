@@ -31,7 +31,7 @@ struct watch {
     struct waiter waiter; /* the first member */
     struct events *events;
     char *address, *key;
-    bool actions, asking;
+    bool actions, asking, gone; /* gone: there is no such page any more */
     enum desk_kind desk;
     int64_t asked_us, seen_us; /* monotonic; seen: the last page was asked for then */
     struct event *latest;      /* NULL: none yet */
@@ -169,6 +169,8 @@ static ssize_t on_read(void *arg, uint64_t position, char *out, size_t most)
         memcpy(out, PING, strlen(PING));
         return (ssize_t)strlen(PING);
     }
+    if (left == 0 && s->watch->gone)
+        return MHD_CONTENT_READER_END_OF_STREAM;
     if (left == 0) {
         s->suspended = true;
         MHD_suspend_connection(s->connection);
@@ -244,6 +246,7 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
         tell(w, event_away(w));
     } else if (inquiry) {
         w->seen_us = w->asked_us;
+        w->gone = inquiry->status == MHD_HTTP_NOT_FOUND;
         tell(w, event_new(&inquiry->text));
     }
 }
@@ -253,7 +256,7 @@ static void look(struct watch *w)
     const struct events_options *o = &w->events->options;
     enum desk_kind desk;
     struct inquiry *inquiry =
-        w->asking ? NULL : page_inquiry(w->address, true, w->actions, o->hide_args, &desk);
+        w->asking || w->gone ? NULL : page_inquiry(w->address, true, w->actions, o->hide_args, &desk);
 
     if (w->asking && w->desk == DESK_LOOK && clock_mono_us() - w->asked_us > PATIENCE_US)
         tell(w, event_away(w));
@@ -287,15 +290,22 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
 
 /* ---- Beginning and end */
 
+char *events_key(const char *address, bool actions)
+{
+    char *key;
+
+    return asprintf(&key, "events%d %s", actions, address) < 0 ? NULL : key;
+}
+
 static struct watch *watch_of(struct events *e, const char *address, bool actions)
 {
     struct watch *w;
-    char *key;
+    char *key = events_key(address, actions);
 
-    if (asprintf(&key, "events%d %s", actions, address) < 0)
+    if (!key)
         return NULL;
     for (w = e->watches; w; w = w->next)
-        if (strcmp(w->key, key) == 0) {
+        if (!w->gone && strcmp(w->key, key) == 0) {
             free(key);
             return w;
         }

@@ -103,6 +103,20 @@ static void send_back(struct visit *v, const char *back, const char *problem)
 
 /* ---- Answers of desks */
 
+/* The first look has shown whether there is such a page: nobody looks at one that is not there again and again. */
+static void open_stream(struct visit *v, const struct inquiry *inquiry)
+{
+    if (inquiry->status == MHD_HTTP_NOT_FOUND) {
+        visit_refuse(v, MHD_HTTP_NOT_FOUND, "no such page");
+        return;
+    }
+    visit_answer(v, MHD_HTTP_OK,
+                 events_open(v->office->streams, v->connection, field_text(v->fields, "page"),
+                             v->visitor.rights & RIGHT_ACT));
+    if (!v->response)
+        visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too many are looking; try again later");
+}
+
 static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
 {
     struct visit *v = (struct visit *)waiter;
@@ -115,6 +129,8 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
     }
     if (!inquiry) {
         visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "weir serve ends; ask again");
+    } else if (v->plan == PLAN_EVENTS) {
+        open_stream(v, inquiry);
     } else if (back) {
         send_back(v, back, problem);
     } else {
@@ -140,6 +156,9 @@ static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
 
     if (v->plan == PLAN_PAGE)
         return page_inquiry(v->address, false, v->visitor.rights & RIGHT_ACT, o->options.hide_args, desk);
+    if (v->plan == PLAN_EVENTS)
+        return page_inquiry(field_text(v->fields, "page"), true, v->visitor.rights & RIGHT_ACT,
+                            o->options.hide_args, desk);
     t = inquiry_new(kinds[v->plan]);
     if (!t)
         return NULL;
@@ -154,19 +173,39 @@ static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
     return t;
 }
 
+/* What those share who ask for the same; NULL: they do not. */
+static char *shared_key(const struct visit *v)
+{
+    bool acts = v->visitor.rights & RIGHT_ACT;
+    char *key;
+
+    if (v->plan == PLAN_EVENTS)
+        return events_key(field_text(v->fields, "page"), acts);
+    if (v->plan != PLAN_DOCUMENT && v->plan != PLAN_METRICS && v->plan != PLAN_PAGE)
+        return NULL;
+    return asprintf(&key, "%d %s", v->plan == PLAN_PAGE && acts, v->address) < 0 ? NULL : key;
+}
+
+static bool has_page(struct visit *v)
+{
+    const char *page = field_text(v->fields, "page");
+
+    if (page && *page == '/')
+        return true;
+    visit_refuse(v, MHD_HTTP_BAD_REQUEST, "which page? give page=/");
+    return false;
+}
+
 static void ask(struct visit *v)
 {
-    bool shares = v->plan == PLAN_DOCUMENT || v->plan == PLAN_METRICS || v->plan == PLAN_PAGE;
     enum desk_kind desk;
     struct inquiry *inquiry;
-    char *key = NULL;
+    char *key;
 
     v->asked = true;
-    if (v->plan != PLAN_PAGE && !read_fields(v))
+    if ((v->plan != PLAN_PAGE && !read_fields(v)) || (v->plan == PLAN_EVENTS && !has_page(v)))
         return;
-    if (shares &&
-        asprintf(&key, "%d %s", v->plan == PLAN_PAGE && v->visitor.rights & RIGHT_ACT, v->address) < 0)
-        key = NULL;
+    key = shared_key(v);
     inquiry = make_inquiry(v, &desk);
     v->waiter.on_answer = on_answer;
     if (!inquiry)
@@ -174,25 +213,6 @@ static void ask(struct visit *v)
     else if (!shared_ask(v->office->shared, desk, key, inquiry, &v->waiter))
         visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too much to do; ask again");
     free(key);
-}
-
-/* "page=" of the query. */
-static void open_events(struct visit *v)
-{
-    const char *page = NULL;
-
-    if (read_fields(v))
-        page = field_text(v->fields, "page");
-    if (!v->fields)
-        return;
-    if (!page || *page != '/') {
-        visit_refuse(v, MHD_HTTP_BAD_REQUEST, "which page? give page=/");
-        return;
-    }
-    visit_answer(v, MHD_HTTP_OK,
-                 events_open(v->office->streams, v->connection, page, v->visitor.rights & RIGHT_ACT));
-    if (!v->response)
-        visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too many are looking; try again later");
 }
 
 /* ---- A visit */
@@ -255,8 +275,6 @@ static void take_up(struct visit *v)
         visit_refuse(v, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
     else if (v->too_many)
         visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at a time; ask again");
-    else if (v->plan == PLAN_EVENTS)
-        open_events(v);
     else if (v->plan != PLAN_LOGIN)
         ask(v);
     else if (read_fields(v))

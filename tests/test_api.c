@@ -1186,6 +1186,31 @@ static void test_events_say_that_redis_is_away(void **state)
     end_serve();
 }
 
+/* Nobody looks for what is not there every two seconds, nor any longer when it is gone. */
+static void test_events_of_what_is_not_there(void **state)
+{
+    static const char *const pages[] = {"/jobs/nobody", "/types/nobody", "/limits/nobody", "/batches/nobody",
+                                        "/nowhere"};
+    char path[64], byte;
+    int stream;
+
+    (void)state;
+    serve();
+    for (size_t i = 0; i < COUNT(pages); i++) {
+        snprintf(path, sizeof path, "/events?page=%s", pages[i]);
+        refused("GET", path, "", NULL, 404, "{\"error\":\"no such page\"}");
+    }
+    weir("rate set mail 1/1h");
+    stream = open_stream("/limits/mail");
+    await_bytes(stream, "<main");
+    weir("rate remove mail --yes");
+    await_bytes(stream, " data-gone>");
+    while (read(stream, &byte, 1) > 0)
+        ;
+    close(stream);
+    end_serve();
+}
+
 static void test_not_too_many_look(void **state)
 {
     int fds[257];
@@ -1354,6 +1379,7 @@ int main(void)
         cmocka_unit_test_setup(test_slow_clients, flush),
         cmocka_unit_test_setup(test_events, flush),
         cmocka_unit_test_setup(test_events_say_that_redis_is_away, flush),
+        cmocka_unit_test_setup(test_events_of_what_is_not_there, flush),
         cmocka_unit_test_setup(test_not_too_many_look, flush),
         cmocka_unit_test_setup(test_many_readers_ask_redis_once, flush),
         cmocka_unit_test_setup(test_takes_wait_for_nothing_else, flush),

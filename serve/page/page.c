@@ -113,7 +113,9 @@ static void write_main(struct html *h, const struct page *p, const struct html *
     char problem[512];
 
     html(h, "<main id=\"main\" tabindex=\"-1\" data-now=\"%i\"%r>", p->now_us / 1000,
-         p->away ? " data-away" : "");
+         p->away   ? " data-away"
+         : p->gone ? " data-gone"
+                   : "");
     if (query_value(p->r->query, "problem", problem, sizeof problem))
         html(h, "<p class=\"note wrong\" role=\"alert\"><b>Not done:</b> %s</p>", problem);
     html(h, "%r</main>", inside->out.len ? inside->out.at : "");
@@ -178,6 +180,7 @@ unsigned page_render(struct weir *w, const struct page_request *r, struct text *
     e->status = 0;
     status = inside.failed ? 500 : write_inside(&p, route);
     p.away = status == 503;
+    p.gone = status == 404;
     write_all(&whole, &p, &inside);
     if (inside.failed || whole.failed || text_add(out, whole.out.at, whole.out.len, e) < 0) {
         error_set(e, WEIR_EINTERNAL, "page %.100s: out of memory", r->path);

@@ -103,7 +103,7 @@
         setAway(why);
     };
     const listen = () => {
-        if (source || document.hidden || !main().dataset.now || !window.EventSource || location.pathname === '/ask') return;
+        if (source || document.hidden || !main().dataset.now || 'gone' in main().dataset || !window.EventSource || location.pathname === '/ask') return;
         source = new EventSource('/events?page=' + encodeURIComponent(location.pathname + location.search));
         const on = (name, act) => source.addEventListener(name, (event) => {
             heard = Date.now();
@@ -116,6 +116,7 @@
             seen = heard;
             setAway('');
             say('live', true);
+            if ('gone' in main().dataset) rest('');
         });
         on('here', () => { if (!isAway) seen = heard; });
         on('away', (event) => {
@@ -130,13 +131,13 @@
             }
         };
     };
-    const rest = () => {
+    const rest = (why) => {
         if (source) source.close();
         source = null;
-        say('paused', false);
+        say(why, false);
     };
     const listenAgain = () => {
-        rest();
+        rest('paused');
         lose('weir serve does not answer.');
         listen();
     };
@@ -173,7 +174,7 @@
         }
     });
 
-    document.addEventListener('visibilitychange', () => document.hidden ? rest() : listen());
+    document.addEventListener('visibilitychange', () => document.hidden ? source && rest('paused') : listen());
     setClock();
     showTimes(document);
     const current = document.querySelector('nav [aria-current]');

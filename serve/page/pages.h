@@ -15,7 +15,7 @@ struct page {
     const char *nav; /* the path of the entry that is marked */
     char title[160]; /* UTF-8 or not */
     struct page_cache *cache;
-    bool away; /* Redis does not answer */
+    bool away, gone; /* Redis does not answer; there is no such thing */
     struct page_reading
         reading; /* of the cache, which stays as it is until the page is written; status NULL: none yet */
     int sparks;  /* lines that the page has drawn from history */
