@@ -1,5 +1,6 @@
 #include "serve/actions.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "core/duration.h"
@@ -39,19 +40,27 @@ static int do_queue_resume(struct weir *w, const struct ask *ask, json_t **doc)
     return pause_queue(w, ask->names[0], false, doc);
 }
 
+static int wrong_count(struct weir *w)
+{
+    return error_set(&w->error, WEIR_EINPUT, "count: must be a whole number up to %" PRId64,
+                     FIELD_NUMBER_MOST);
+}
+
 /* Not more jobs than whoever asks has seen: count=, else those that are there now. */
 static int do_queue_purge(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *queue = ask->names[0], *type = field_text(ask->fields, "type");
+    const char *queue = ask->names[0], *type;
     struct queue_jobs jobs;
     int64_t most;
 
     *doc = NULL;
+    if (field_name(ask->fields, "type", &type, &w->error) < 0)
+        return w->error.status;
     if (queue_count(w, -1, queue, type, &jobs) < 0)
         return w->error.status;
     most = field_number(ask->fields, "count", jobs.waiting + jobs.parked);
     if (most < 0)
-        return error_set(&w->error, WEIR_EINPUT, "count: must be a whole number");
+        return wrong_count(w);
     if (queue_purge(w, -1, queue, type, most, &jobs) < 0)
         return w->error.status;
     return document_done(w, queue_purge_document(queue, type, false, &jobs), doc);
@@ -80,7 +89,7 @@ static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
     struct error why;
 
     *doc = NULL;
-    if ((span && *span) || !key)
+    if (span || !key)
         if (!span || duration_parse(span, &for_us, &why) < 0 || for_us < 1)
             return error_set(&w->error, WEIR_EINPUT, "rate pause %.128s: for how long? give for=10m",
                              ask->names[0]);
@@ -139,27 +148,37 @@ static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
     bool form = field_text(ask->fields, "back") != NULL;
     struct job_bounds most = {.looked_at = form ? INT64_MAX : JOBS_LOOKED_AT,
                               .jobs = field_number(ask->fields, "count", -1)};
-    const char *action = field_text(ask->fields, "action"), *dry = field_text(ask->fields, "dry_run");
+    const char *action = field_text(ask->fields, "action");
     const char *cursor = field_text(ask->fields, "cursor");
     struct job_search search;
+    bool dry;
 
     *doc = NULL;
+    if (field_flag(ask->fields, "dry_run", &dry, &w->error) < 0)
+        return w->error.status;
     if (!action)
         return error_set(&w->error, WEIR_EINPUT, "action: which one? give cancel, run, retry or remove");
     if (ask_search(w, ask, "search", &search) < 0)
         return w->error.status;
-    if (dry && strcmp(dry, "true") == 0) {
+    if (dry) {
         most.jobs = INT64_MAX;
         return view_job_actions_dry(w, &search, action, cursor, &most, doc);
     }
-    if (most.jobs < 0)
+    if (!field_text(ask->fields, "count"))
         return error_set(&w->error, WEIR_EINPUT, "count: of how many jobs? with dry_run=true it is answered");
+    if (most.jobs < 0)
+        return wrong_count(w);
     return view_job_actions(w, &search, action, cursor, &most, doc);
 }
 
 static int do_dead_retry(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return view_dead_move(w, "retry", ask->names[0], field_text(ask->fields, "into"), doc);
+    const char *into;
+
+    *doc = NULL;
+    if (field_name(ask->fields, "into", &into, &w->error) < 0)
+        return w->error.status;
+    return view_dead_move(w, "retry", ask->names[0], into, doc);
 }
 
 static int do_dead_remove(struct weir *w, const struct ask *ask, json_t **doc)
@@ -233,23 +252,23 @@ static int do_worker_stop(struct weir *w, const struct ask *ask, json_t **doc)
 }
 
 const struct resource action_resources[] = {
-    {"/api/queues/*/pause", DESK_CHANGE, do_queue_pause},
-    {"/api/queues/*/resume", DESK_CHANGE, do_queue_resume},
-    {"/api/queues/*/purge", DESK_CHANGE, do_queue_purge},
-    {"/api/rates/*", DESK_CHANGE, do_rate_set},
-    {"/api/rates/*/pause", DESK_CHANGE, do_rate_pause},
-    {"/api/rates/*/resume", DESK_CHANGE, do_rate_resume},
-    {"/api/rates/*/remove", DESK_CHANGE, do_rate_remove},
-    {"/api/jobs/actions", DESK_SEARCH, do_jobs},
-    {"/api/jobs/*/cancel", DESK_CHANGE, do_job_cancel},
-    {"/api/jobs/*/run", DESK_CHANGE, do_job_run},
-    {"/api/dead/*/retry", DESK_CHANGE, do_dead_retry},
-    {"/api/dead/*/remove", DESK_CHANGE, do_dead_remove},
-    {"/api/batches/*/pause", DESK_CHANGE, do_batch_pause},
-    {"/api/batches/*/resume", DESK_CHANGE, do_batch_resume},
-    {"/api/batches/*/cancel", DESK_CHANGE, do_batch_cancel},
-    {"/api/schedules/*/remove", DESK_CHANGE, do_schedule_remove},
-    {"/api/workers/*/quiet", DESK_CHANGE, do_worker_quiet},
-    {"/api/workers/*/stop", DESK_CHANGE, do_worker_stop},
+    {"/api/queues/*/pause", DESK_CHANGE, "", do_queue_pause},
+    {"/api/queues/*/resume", DESK_CHANGE, "", do_queue_resume},
+    {"/api/queues/*/purge", DESK_CHANGE, "type count", do_queue_purge},
+    {"/api/rates/*", DESK_CHANGE, "rules", do_rate_set},
+    {"/api/rates/*/pause", DESK_CHANGE, "for key", do_rate_pause},
+    {"/api/rates/*/resume", DESK_CHANGE, "key", do_rate_resume},
+    {"/api/rates/*/remove", DESK_CHANGE, "", do_rate_remove},
+    {"/api/jobs/actions", DESK_SEARCH, "action search count dry_run cursor", do_jobs},
+    {"/api/jobs/*/cancel", DESK_CHANGE, "unique", do_job_cancel},
+    {"/api/jobs/*/run", DESK_CHANGE, "", do_job_run},
+    {"/api/dead/*/retry", DESK_CHANGE, "into", do_dead_retry},
+    {"/api/dead/*/remove", DESK_CHANGE, "", do_dead_remove},
+    {"/api/batches/*/pause", DESK_CHANGE, "", do_batch_pause},
+    {"/api/batches/*/resume", DESK_CHANGE, "", do_batch_resume},
+    {"/api/batches/*/cancel", DESK_CHANGE, "", do_batch_cancel},
+    {"/api/schedules/*/remove", DESK_CHANGE, "", do_schedule_remove},
+    {"/api/workers/*/quiet", DESK_CHANGE, "", do_worker_quiet},
+    {"/api/workers/*/stop", DESK_CHANGE, "", do_worker_stop},
     {.path = NULL},
 };

@@ -151,13 +151,14 @@ static int read_span(struct weir *w, const struct ask *ask, const char *name, in
 
 static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    struct dead_filter filter = {.type = field_text(ask->fields, "type"),
-                                 .queue = field_text(ask->fields, "queue"),
-                                 .batch = field_text(ask->fields, "batch"),
-                                 .reason = field_text(ask->fields, "reason")};
+    struct dead_filter filter = {.reason = field_text(ask->fields, "reason")};
     int64_t most = field_number(ask->fields, "limit", DEAD_SHOWN);
 
     *doc = NULL;
+    if (field_name(ask->fields, "type", &filter.type, &w->error) < 0 ||
+        field_name(ask->fields, "queue", &filter.queue, &w->error) < 0 ||
+        field_name(ask->fields, "batch", &filter.batch, &w->error) < 0)
+        return w->error.status;
     if (read_span(w, ask, "older", &filter.older_us) < 0 || read_span(w, ask, "newer", &filter.newer_us) < 0)
         return w->error.status;
     if (most < 1 || most > DEAD_MOST)
@@ -179,12 +180,15 @@ static int read_doctor(struct weir *w, const struct ask *ask, json_t **doc)
 /* type=NAME or limit=NAME; hours=N in place of minutes=N. */
 static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *type = field_text(ask->fields, "type"), *limit = field_text(ask->fields, "limit");
+    const char *type, *limit;
     bool by_hours = field_text(ask->fields, "hours") != NULL;
     int most = by_hours ? HISTORY_HOURS : HISTORY_MINUTES;
     int64_t slots = field_number(ask->fields, by_hours ? "hours" : "minutes", most);
 
     *doc = NULL;
+    if (field_name(ask->fields, "type", &type, &w->error) < 0 ||
+        field_name(ask->fields, "limit", &limit, &w->error) < 0)
+        return w->error.status;
     if (!type == !limit)
         return error_set(&w->error, WEIR_EINPUT, "history: of what? give type=NAME or limit=NAME");
     if (slots < 1 || slots > most)
@@ -200,26 +204,26 @@ static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
 
 // clang-format off
 const struct resource document_resources[] = {
-    {"/api/report", DESK_LOOK, read_report},
-    {"/api/status", DESK_LOOK, read_status},
-    {"/api/queues", DESK_LOOK, read_queues},
-    {"/api/rates", DESK_LOOK, read_rates},
-    {"/api/rates/*", DESK_LOOK, read_rate},
-    {"/api/rates/*/keys", DESK_LOOK, read_rate_keys},
-    {"/api/changes", DESK_LOOK, read_rate_log},
-    {"/api/types/*", DESK_LOOK, read_type},
-    {"/api/workers", DESK_LOOK, read_workers},
-    {"/api/history", DESK_LOOK, read_history},
-    {"/api/batches", DESK_LOOK, read_batches},
-    {"/api/batches/*", DESK_LOOK, read_batch},
-    {"/api/schedules", DESK_LOOK, read_schedules},
-    {"/api/schedules/*", DESK_LOOK, read_schedule},
-    {"/api/jobs", DESK_SEARCH, read_jobs},
-    {"/api/jobs/*", DESK_SEARCH, read_job},
-    {"/api/jobs/*/why", DESK_SEARCH, read_why},
-    {"/api/dead", DESK_SEARCH, read_dead},
-    {"/api/dead/*", DESK_SEARCH, read_dead_one},
-    {"/api/doctor", DESK_SEARCH, read_doctor},
+    {"/api/report", DESK_LOOK, "", read_report},
+    {"/api/status", DESK_LOOK, "", read_status},
+    {"/api/queues", DESK_LOOK, "", read_queues},
+    {"/api/rates", DESK_LOOK, "", read_rates},
+    {"/api/rates/*", DESK_LOOK, "rules", read_rate},
+    {"/api/rates/*/keys", DESK_LOOK, "top key", read_rate_keys},
+    {"/api/changes", DESK_LOOK, "", read_rate_log},
+    {"/api/types/*", DESK_LOOK, "", read_type},
+    {"/api/workers", DESK_LOOK, "", read_workers},
+    {"/api/history", DESK_LOOK, "type limit hours minutes", read_history},
+    {"/api/batches", DESK_LOOK, "", read_batches},
+    {"/api/batches/*", DESK_LOOK, "", read_batch},
+    {"/api/schedules", DESK_LOOK, "", read_schedules},
+    {"/api/schedules/*", DESK_LOOK, "", read_schedule},
+    {"/api/jobs", DESK_SEARCH, "q limit cursor", read_jobs},
+    {"/api/jobs/*", DESK_SEARCH, "", read_job},
+    {"/api/jobs/*/why", DESK_SEARCH, "", read_why},
+    {"/api/dead", DESK_SEARCH, "type queue batch reason older newer limit", read_dead},
+    {"/api/dead/*", DESK_SEARCH, "", read_dead_one},
+    {"/api/doctor", DESK_SEARCH, "", read_doctor},
     {.path = NULL},
 };
 // clang-format on

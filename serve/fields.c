@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/job/job.h"
+
 static int digit_value(char c)
 {
     if (isdigit((unsigned char)c))
@@ -119,5 +121,54 @@ int64_t field_number(const json_t *fields, const char *name, int64_t fallback)
         return fallback;
     errno = 0;
     n = strtoll(text, &end, 10);
-    return isdigit((unsigned char)*text) && !*end && !errno ? n : -1;
+    return isdigit((unsigned char)*text) && !*end && !errno && n <= FIELD_NUMBER_MOST ? n : -1;
+}
+
+static bool is_known(const char *name, const char *known)
+{
+    size_t len = strlen(name), n;
+
+    for (; *known; known += n + strspn(known + n, " ")) {
+        n = strcspn(known, " ");
+        if (n == len && memcmp(name, known, n) == 0)
+            return true;
+    }
+    return strcmp(name, "back") == 0;
+}
+
+int fields_check(const json_t *fields, const char *known, struct error *e)
+{
+    const char *name;
+    json_t *value;
+
+    json_object_foreach((json_t *)fields, name, value)
+    {
+        if (!is_known(name, known))
+            return error_set(e, WEIR_EINPUT,
+                             *known ? "%.60s: unknown; known here: %s"
+                                    : "%.60s: unknown; nothing is asked for here",
+                             name, known);
+        if (json_string_length(value) == 0)
+            return error_set(e, WEIR_EINPUT, "%.60s: empty; give it a value, or leave it out", name);
+    }
+    return 0;
+}
+
+int field_name(const json_t *fields, const char *name, const char **value, struct error *e)
+{
+    *value = field_text(fields, name);
+    if (!*value || name_is_valid(*value, strlen(*value)))
+        return 0;
+    return error_set(e, WEIR_EINPUT, "%s '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -", name,
+                     *value);
+}
+
+int field_flag(const json_t *fields, const char *name, bool *flag, struct error *e)
+{
+    const char *text = field_text(fields, name);
+
+    *flag = text && strcmp(text, "true") == 0;
+    if (!text || *flag || strcmp(text, "false") == 0)
+        return 0;
+    return error_set(e, WEIR_EINPUT, "%s: must be true or false", name);
 }

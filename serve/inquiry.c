@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/fields.h"
 #include "serve/intake.h"
 #include "serve/metrics.h"
 #include "serve/page/page.h"
@@ -87,7 +88,8 @@ static void run_resource(struct inquiry *t, struct weir *w)
         .names = {t->names[0], t->names[1]}, .fields = t->fields, .hide_args = t->hide_args};
     json_t *doc;
 
-    if (t->resource->answer(w, &ask, &doc) < 0) {
+    if (fields_check(t->fields, t->resource->fields, &w->error) < 0 ||
+        t->resource->answer(w, &ask, &doc) < 0) {
         inquiry_fail(t, 0, &w->error);
         return;
     }
@@ -98,8 +100,17 @@ static void run_resource(struct inquiry *t, struct weir *w)
 static void run_jobs(struct inquiry *t, struct weir *w)
 {
     json_t *doc;
-    int status = t->lines ? intake_lines(w, t->fields, (struct span){t->body.at, t->body.len}, &doc)
-                          : intake_one(w, (struct span){t->body.at, t->body.len}, &doc);
+    int status;
+
+    if (!t->lines && json_object_size(t->fields) > 0) {
+        error_set(&w->error, WEIR_EINPUT,
+                  "fields in the address are for lines: send them as application/x-ndjson, or write all into "
+                  "the job");
+        inquiry_fail(t, 0, &w->error);
+        return;
+    }
+    status = t->lines ? intake_lines(w, t->fields, (struct span){t->body.at, t->body.len}, &doc)
+                      : intake_one(w, (struct span){t->body.at, t->body.len}, &doc);
 
     if (status == 0) {
         t->status = MHD_HTTP_OK;

@@ -306,25 +306,13 @@ static int send_lines(struct weir *w, const json_t *fields, struct lines *l, str
     return status;
 }
 
-static int check_fields(const json_t *fields, struct error *e)
+static int check_fields(const json_t *fields, bool *skip, struct error *e)
 {
-    static const char *const known[] = {"type", "queue", "batch", "then", "skip_invalid"};
-    const char *name, *queue = field_text(fields, "queue");
-    json_t *value;
+    const char *queue;
 
-    json_object_foreach((json_t *)fields, name, value)
-    {
-        bool found = false;
-
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-            found |= strcmp(known[i], name) == 0;
-        if (!found)
-            return error_set(e, WEIR_EINPUT,
-                             "%.60s: unknown; there are type, queue, batch, then and skip_invalid", name);
-    }
-    if (queue && !name_is_valid(queue, strlen(queue)))
-        return error_set(e, WEIR_EINPUT, "queue '%.60s': not a valid name; use 1 to 128 of A-Z a-z 0-9 _ . -",
-                         queue);
+    if (fields_check(fields, "type queue batch then skip_invalid", e) < 0 ||
+        field_name(fields, "queue", &queue, e) < 0 || field_flag(fields, "skip_invalid", skip, e) < 0)
+        return e->status;
     if (field_text(fields, "then") && !field_text(fields, "batch"))
         return error_set(e, WEIR_EINPUT, "then: follows a batch; give the jobs a batch");
     return 0;
@@ -332,10 +320,10 @@ static int check_fields(const json_t *fields, struct error *e)
 
 int intake_lines(struct weir *w, const json_t *fields, struct span body, json_t **doc)
 {
-    const char *skip = field_text(fields, "skip_invalid");
+    bool skip;
     struct lines l = {.type = field_text(fields, "type"), .queue = field_text(fields, "queue")};
     struct weir_bulk_counts counts = {0};
-    int status = check_fields(fields, &w->error);
+    int status = check_fields(fields, &skip, &w->error);
 
     *doc = NULL;
     if (status != 0)
@@ -343,8 +331,7 @@ int intake_lines(struct weir *w, const json_t *fields, struct span body, json_t 
     l.errors = json_array();
     status = check_lines(&l, body, &w->error);
     counts.lines = l.number;
-    if (status == 0 ||
-        (status == WEIR_EINPUT && skip && strcmp(skip, "true") == 0 && l.invalid + l.blank < l.number))
+    if (status == 0 || (status == WEIR_EINPUT && skip && l.invalid + l.blank < l.number))
         status = send_lines(w, fields, &l, body, &counts);
     *doc = json_pack("{s:I, s:I, s:I, s:I, s:I, s:o}", "lines", (json_int_t)counts.lines, "resumed",
                      (json_int_t)counts.resumed, "accepted", (json_int_t)counts.accepted, "invalid",

@@ -27,6 +27,7 @@ struct ask {
 struct resource {
     const char *path; /* "/api/rates/" and "*" for a name */
     enum desk_kind desk;
+    const char *fields; /* the names of those that it takes, with a blank between */
     /* On the desk's thread. *doc is the caller's, NULL after a failure, which w->error says. */
     int (*answer)(struct weir *w, const struct ask *ask, json_t **doc);
 };

@@ -26,6 +26,11 @@ static bool read_fields(struct visit *v)
 {
     const char *query = strchr(v->address, '?');
 
+    if (v->plan == PLAN_ACTION && v->body.len > 0 && query && query[1]) {
+        visit_refuse(v, MHD_HTTP_BAD_REQUEST,
+                     "fields in the address and in the body; write all in one of them");
+        return false;
+    }
     if (v->body.len == 0 || v->plan == PLAN_JOBS)
         v->fields = fields_of_form(query ? query + 1 : "", query ? strlen(query + 1) : 0);
     else if (is_form(v))
@@ -33,9 +38,9 @@ static bool read_fields(struct visit *v)
     else
         v->fields = fields_of_json(v->body.at, v->body.len);
     if (!v->fields)
-        visit_refuse(
-            v, MHD_HTTP_BAD_REQUEST,
-            "malformed: write name=value&..., each name once, or a JSON object of texts and numbers");
+        visit_refuse(v, MHD_HTTP_BAD_REQUEST,
+                     "malformed: write name=value&..., each name once and no %00, or a JSON object of texts "
+                     "and whole numbers");
     return v->fields != NULL;
 }
 

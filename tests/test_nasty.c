@@ -1,0 +1,446 @@
+/* The JSON API and what is nasty: each row of the tables of serve/documents.c and serve/actions.c, with names and fields of every kind. The
+ * answer is one clear error with the right status, or the thing shown as it is. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+#include "serve/actions.h"
+#include "serve/documents.h"
+#include "tests/http.h"
+#include "tests/program.h"
+#include "tests/server.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+#define LISTENING "serve: listening on "
+#define FORM "Content-Type: application/x-www-form-urlencoded\r\n"
+#define JSON "Content-Type: application/json\r\n"
+#define NDJSON "Content-Type: application/x-ndjson\r\n"
+#define MIB (1024 * 1024)
+
+static struct server server;
+static char folder[64], where[96];
+static pid_t serving;
+static struct http_reply reply;
+
+/* As they stand in an address or a form. */
+static const char *const nasty[] = {
+    "",
+    "%00",
+    "a%00b",
+    "%c0%af",
+    "%ed%a0%80",
+    "%ff",
+    "\xff",
+    "%22",
+    "'",
+    "%5c",
+    "..",
+    "%2e%2e%2fstatus",
+    "a%2fb",
+    "a%20b",
+    "%0a",
+    "%0d%0aX:1",
+    "%e2%80%ae",
+    "%",
+    "%zz",
+    "*",
+    "@",
+    "a;b",
+    "%7b%7d",
+    "-1",
+    "+5",
+    "0x10",
+    "1e400",
+    "1.5",
+    "NaN",
+    "Infinity",
+    "null",
+    "true",
+    "9007199254740993",
+    "%3C/script%3E%3Cscript%3Ealert(1)%3C/script%3E",
+    "%2010",
+    "%F0%9F%92%A9",
+    "9223372036854775807",
+    "9223372036854775808",
+    "99999999999999999999999999",
+    "%1b[31m",
+};
+
+/* ---- Starting and stopping */
+
+static int setup(void **state)
+{
+    char listen[112];
+    const char *words[] = {NULL,   "serve",           "--redis",         NULL, "--listen",
+                           listen, "--allow-actions", "--allow-enqueue", NULL};
+
+    (void)state;
+    folder_make(folder);
+    server_start(&server, false);
+    snprintf(where, sizeof where, "%s/serve.sock", folder);
+    snprintf(listen, sizeof listen, "unix:%s", where);
+    words[0] = built("weir");
+    words[3] = server.url;
+    serving = program_start(folder, "serve", words);
+    await_text(folder, "serve.err", LISTENING);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kill(serving, SIGTERM);
+    assert_int_equal(program_end(serving), 0);
+    server_stop(&server);
+    folder_remove(folder);
+    return 0;
+}
+
+static int flush(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+static void weir(const char *line)
+{
+    struct outcome o;
+
+    if (program_weir(&o, folder, server.url, NULL, line) != 0)
+        fail_msg("%s: %d %s", line, o.code, o.err);
+}
+
+/* ---- Any answer */
+
+/* An error is one line for people, which says no script's words. */
+static bool is_clear(const char *error)
+{
+    size_t len = error ? strlen(error) : 0;
+
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)error[i] < ' ')
+            return false;
+    return len > 0 && len < 500 && !strstr(error, "wants now");
+}
+
+static void check(const char *method, const char *path, const char *headers, const char *body)
+{
+    json_error_t why;
+    json_t *doc;
+    bool fine;
+
+    http_request(where, method, path, headers, body, &reply);
+    doc = json_loads(reply.body, 0, &why);
+    fine = reply.status == 200 ? doc != NULL
+           : reply.status == 400 || reply.status == 404 || reply.status == 409 || reply.status == 413
+               ? is_clear(json_string_value(json_object_get(doc, "error")))
+               : false;
+    if (!fine || strstr(reply.head, "\nX:1") ||
+        strcmp(http_header(&reply, "Content-Type"), "application/json") != 0)
+        fail_msg("%s %.200s %.200s: %d %s", method, path, body ? body : "", reply.status, reply.body);
+    json_decref(doc);
+}
+
+/* Its path with that in place of "*", and behind the "?" what follows. */
+static char *path_of(const struct resource *row, const char *name, const char *query)
+{
+    const char *star = strchr(row->path, '*');
+    size_t before = star ? (size_t)(star - row->path) : strlen(row->path);
+    char *path;
+
+    assert_true(asprintf(&path, "%.*s%s%s%s", (int)before, row->path, star ? name : "", star ? star + 1 : "",
+                         query) > 0);
+    return path;
+}
+
+static void check_name(const struct resource *row, const char *method, const char *name)
+{
+    char *path = path_of(row, name, "");
+
+    check(method, path, FORM,
+          strcmp(method, "POST") == 0 ? "rules=1/s&for=1m" + (strstr(path, "/pause") ? 10 : 0) : NULL);
+    free(path);
+}
+
+static void test_names(void **state)
+{
+    char *const long_name = malloc(5001);
+
+    (void)state;
+    memset(long_name, 'x', 5000);
+    for (int len = 5000; len > 0; len = len == 5000 ? 512 : len == 512 ? 129 : 0) {
+        long_name[len] = '\0';
+        for (const struct resource *row = document_resources; row->path; row++)
+            check_name(row, "GET", long_name);
+        for (const struct resource *row = action_resources; row->path; row++)
+            check_name(row, "POST", long_name);
+    }
+    for (size_t i = 0; i < COUNT(nasty); i++) {
+        for (const struct resource *row = document_resources; row->path; row++)
+            check_name(row, "GET", nasty[i]);
+        for (const struct resource *row = action_resources; row->path; row++)
+            check_name(row, "POST", nasty[i]);
+    }
+    free(long_name);
+}
+
+/* ---- Fields */
+
+static void check_field(const struct resource *row, bool acts, const char *field, int len, const char *value)
+{
+    char *query, *path;
+
+    assert_true(asprintf(&query, "%s%.*s=%s", acts ? "" : "?", len, field, value) > 0);
+    path = path_of(row, "mail", acts ? "" : query);
+    check(acts ? "POST" : "GET", path, acts ? FORM : "", acts ? query : NULL);
+    free(path);
+    free(query);
+}
+
+static void check_fields(const struct resource *table, bool acts, const char *value)
+{
+    for (const struct resource *row = table; row->path; row++) {
+        size_t len;
+
+        for (const char *field = row->fields; *field; field += len + strspn(field + len, " ")) {
+            len = strcspn(field, " ");
+            check_field(row, acts, field, (int)len, value);
+        }
+        check_field(row, acts, "nonsense", 8, value);
+        if (reply.status != 400 && reply.status != 413)
+            fail_msg("%s takes a field that it does not know: %s", row->path, reply.body);
+    }
+}
+
+static void test_fields(void **state)
+{
+    char *const large = malloc(MIB + 1);
+
+    (void)state;
+    weir("rate set mail 10/s,by=key");
+    weir("enqueue mail --id mail");
+    for (size_t i = 0; i < COUNT(nasty); i++) {
+        check_fields(document_resources, false, nasty[i]);
+        check_fields(action_resources, true, nasty[i]);
+    }
+    memset(large, 'x', MIB);
+    large[8000] = '\0';
+    check_fields(document_resources, false, large);
+    large[8000] = 'x';
+    for (size_t len = MIB; len; len = len == MIB ? 60000 : 0) {
+        large[len] = '\0';
+        check_fields(action_resources, true, large);
+    }
+    free(large);
+}
+
+static void test_bodies_that_are_no_fields(void **state)
+{
+    static const char *const bodies[] = {
+        "{",
+        "[]",
+        "null",
+        "\"a\"",
+        "{\"a\":[1]}",
+        "{\"a\":{}}",
+        "{\"a\":1,\"a\":2}",
+        "{\"a\":1.5}",
+        "{\"a\":1e400}",
+        "{\"a\":NaN}",
+        "{\"a\":\"\\u0000\"}",
+        "{\"a\\u0000b\":1}",
+        "{\"a\":\"\\ud800\"}",
+        "{\"a\":\"\xc0\xaf\"}",
+        "{\"a\":\"\xed\xa0\x80\"}",
+        "{\"a\":\"\xff\"}",
+        "{\"a\":99999999999999999999999999}",
+        "{\"a\":1}x",
+        "\xef\xbb\xbf{\"a\":1}",
+        "{\"\":1}",
+        "</script>",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(bodies); i++)
+        for (const struct resource *row = action_resources; row->path; row++) {
+            char *path = path_of(row, "mail", "");
+
+            check("POST", path, JSON, bodies[i]);
+            if (reply.status != 400)
+                fail_msg("%s %s: %d %s", path, bodies[i], reply.status, reply.body);
+            free(path);
+        }
+}
+
+/* ---- What is said of some */
+
+static void test_what_is_said(void **state)
+{
+    static const struct {
+        const char *method, *path, *headers, *body;
+        int status;
+        const char *says;
+    } asks[] = {
+        {"POST", "/api/queues/default/purge", FORM, "tpye=mail", 400,
+         "tpye: unknown; known here: type count"},
+        {"POST", "/api/queues/default/purge", FORM, "type=", 400,
+         "type: empty; give it a value, or leave it out"},
+        {"POST", "/api/queues/default/purge", FORM, "type=a+b", 400, "type 'a b': not a valid name"},
+        {"POST", "/api/queues/default/purge", FORM, "count=9007199254740993", 400,
+         "count: must be a whole number up to 9007199254740992"},
+        {"POST", "/api/queues/default/purge", FORM, "count=-1", 400,
+         "count: must be a whole number up to 9007199254740992"},
+        {"POST", "/api/queues/default/purge", JSON, "{\"count\":9007199254740993}", 400,
+         "count: must be a whole number up to 9007199254740992"},
+        {"POST", "/api/queues/default/purge?type=mail", FORM, "count=1", 400,
+         "fields in the address and in the body"},
+        {"POST", "/api/queues/default/purge", FORM, "count=%00", 400,
+         "malformed: write name=value&..., each name once and no %00"},
+        {"POST", "/api/queues/default/pause", FORM, "for=10m", 400,
+         "for: unknown; nothing is asked for here"},
+        {"POST", "/api/rates/mail/pause", FORM, "for=1m&key=", 400, "key: empty"},
+        {"POST", "/api/jobs/actions", FORM, "action=cancel&search=type:x&count=9223372036854775807", 400,
+         "count: must be a whole number up to"},
+        {"POST", "/api/jobs/actions", FORM, "action=cancel&search=type:x", 400, "count: of how many jobs?"},
+        {"POST", "/api/jobs/actions", FORM, "action=cancel&search=type:x&count=5&dry_run=1", 400,
+         "dry_run: must be true or false"},
+        {"POST", "/api/dead/x/retry", FORM, "into=a+b", 400, "into 'a b': not a valid name"},
+        {"POST", "/api/jobs?skip_invalid=yes", NDJSON, "{\"type\":\"x\"}\n", 400,
+         "skip_invalid: must be true or false"},
+        {"POST", "/api/jobs?queue=", NDJSON, "{\"type\":\"x\"}\n", 400, "queue: empty"},
+        {"POST", "/api/jobs?queue=bulk", JSON, "{\"type\":\"x\"}", 400,
+         "fields in the address are for lines"},
+        {"GET", "/api/history?type=a%20b", "", NULL, 400, "type 'a b': not a valid name"},
+        {"GET", "/api/history?limit=%ff", "", NULL, 400, "limit '\\\\xff': not a valid name"},
+        {"GET", "/api/dead?queue=%3C/script%3E", "", NULL, 400, "queue '</script>': not a valid name"},
+        {"GET", "/api/dead?tpye=x", "", NULL, 400,
+         "tpye: unknown; known here: type queue batch reason older newer limit"},
+        {"GET", "/api/status?x=1", "", NULL, 400, "x: unknown; nothing is asked for here"},
+        {"GET", "/api/jobs?limit=9007199254740993", "", NULL, 400, "limit: must be 1 to 1000"},
+        {"GET", "/api/types/%00", "", NULL, 404, "nothing here"},
+        {"GET", "/api/types/..", "", NULL, 404, "type ..: there is none"},
+    };
+
+    (void)state;
+    weir("enqueue mail --id kept");
+    weir("rate set mail 10/s,by=key");
+    for (size_t i = 0; i < COUNT(asks); i++) {
+        check(asks[i].method, asks[i].path, asks[i].headers, asks[i].body);
+        if (reply.status != asks[i].status || !strstr(reply.body, asks[i].says))
+            fail_msg("%s %s: %d %s", asks[i].path, asks[i].body, reply.status, reply.body);
+    }
+    check("GET", "/api/jobs/kept", "", NULL);
+    assert_int_equal(reply.status, 200); /* nothing was done by mistake */
+}
+
+/* ---- What is shown */
+
+/* What a job has is in its document as it was sent. */
+static void test_what_is_shown_as_it_is(void **state)
+{
+    static const char *const args[] = {
+        "\"</script><script>alert(1)</script>\"",
+        "\"%00\"",
+        "\"..\"",
+        "\"\\\"'\\\\\"",
+        "9007199254740993",
+        "-1",
+        "\"\"",
+        "\"\\ud83d\\udca9\"",
+        "\"\xf0\x9f\x92\xa9\"",
+        "\"\\u202e\"",
+        "[1e300]",
+        "{\"__proto__\":null}",
+    };
+    char text[256];
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(args); i++) {
+        json_t *sent = json_loads(args[i], JSON_DECODE_ANY, NULL), *doc;
+        const json_t *shown;
+
+        assert_non_null(sent);
+        snprintf(text, sizeof text, "{\"type\":\"x\",\"id\":\"job%zu\",\"args\":%s}", i, args[i]);
+        check("POST", "/api/jobs", JSON, text);
+        assert_int_equal(reply.status, 200);
+        snprintf(text, sizeof text, "/api/jobs/job%zu", i);
+        check("GET", text, "", NULL);
+        doc = json_loads(reply.body, 0, NULL);
+        shown = json_object_get(json_object_get(doc, "body"), "args");
+        if (!json_equal(shown, sent))
+            fail_msg("%s: %s", args[i], reply.body);
+        json_decref(doc);
+        json_decref(sent);
+    }
+}
+
+static void test_jobs_that_are_none(void **state)
+{
+    static const char *const jobs[] = {
+        "{\"type\":\"x\",\"args\":1e400}",
+        "{\"type\":\"x\",\"args\":NaN}",
+        "{\"type\":\"x\",\"args\":\"\\u0000\"}",
+        "{\"type\":\"x\",\"args\":\"\\ud800\"}",
+        "{\"type\":\"x\",\"args\":\"\xed\xa0\x80\"}",
+        "{\"type\":\"x\",\"args\":\"\xc0\xaf\"}",
+        "{\"type\":\"\"}",
+        "{\"type\":\"a b\"}",
+        "{\"type\":\"</script>\"}",
+        "{\"type\":\"x\",\"id\":\"a/b\"}",
+        "{\"type\":\"x\",\"queue\":\"%00\"}",
+        "{\"type\":\"x\",\"in\":-1}",
+        "{\"type\":\"x\",\"in\":9007199254740993}",
+        "{\"type\":\"x\",\"at\":1e300}",
+        "{\"type\":\"x\",\"cost\":9007199254740993}",
+        "{\"type\":\"x\",\"cost\":1.5}",
+        "{\"type\":\"x\",\"max_attempts\":-1}",
+        "{\"type\":\"x\",\"key\":\"\"}",
+        "{\"type\":\"x\",\"type\":\"y\"}",
+        "[]",
+        "{\"type\":\"x\"}x",
+        "\xef\xbb\xbf{\"type\":\"x\"}",
+    };
+    char *large = malloc(MIB + 64);
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(jobs); i++)
+        for (int lines = 0; lines < 2; lines++) {
+            check("POST", "/api/jobs", lines ? NDJSON : JSON, jobs[i]);
+            if (reply.status != 400)
+                fail_msg("%s: %d %s", jobs[i], reply.status, reply.body);
+        }
+    memset(large, 'x', MIB + 63);
+    memcpy(large, "{\"type\":\"x\",\"args\":\"", 20);
+    strcpy(large + MIB + 30, "\"}");
+    check("POST", "/api/jobs", JSON, large);
+    assert_int_equal(reply.status, 400);
+    assert_non_null(strstr(reply.body, "at most 1048576 are allowed"));
+    free(large);
+    check("GET", "/api/jobs", "", NULL);
+    assert_non_null(strstr(reply.body, "{\"jobs\":[]"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_names, flush),
+        cmocka_unit_test_setup(test_fields, flush),
+        cmocka_unit_test_setup(test_bodies_that_are_no_fields, flush),
+        cmocka_unit_test_setup(test_what_is_said, flush),
+        cmocka_unit_test_setup(test_what_is_shown_as_it_is, flush),
+        cmocka_unit_test_setup(test_jobs_that_are_none, flush),
+    };
+
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
