@@ -1021,7 +1021,7 @@ static size_t larger(size_t a, size_t b)
 static void note_page(int64_t commands, struct page *all, struct page *most)
 {
     size_t types = (size_t)answer_int_at(json_object_get(turns.answer, "types"), 1);
-    size_t limits = json_array_size(json_object_get(turns.answer, "limits"));
+    size_t limits = (size_t)answer_int(turns.answer, "limits");
     size_t workers = json_object_size(json_object_get(turns.answer, "workers"));
 
     all->types += types;

@@ -1106,6 +1106,24 @@ static void test_forecasts(void **state)
     expect_forecast(__LINE__, forecast_of("sms", "sms", "1/1h"), 0, true);
 }
 
+/* A gate that would let all of them start at once is not gone through start by start; one whose slots are granted ahead counts. */
+static void test_forecasts_leave_out_gates_that_do_not_decide(void **state)
+{
+    (void)state;
+    push_text("HSET", "limits", "mail", "gcra:10/1000000/1");
+    add_backlog("mail", 2000000, 0);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1 5000000/1d"),
+                    1999999 * INT64_C(100000), false);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "5000000/1d 10/s,burst=1"),
+                    1999999 * INT64_C(100000), false);
+    expect_forecast(__LINE__, forecast_of("mail", "mail", "5000000/1d 5000000/1h"), 0, false);
+    push_text("HSET", "limits", "sms", "fixed-window:5/1000000/0 gcra:10/1000000/10");
+    push_text("SET", "gate:sms#0", "1795000000000000 0 - - fixed-window:5/1000000/0 1795000000500000 1",
+              NULL);
+    add_backlog("sms", 2, 0);
+    expect_forecast(__LINE__, forecast_of("sms", NULL, NULL), 500000, false);
+}
+
 static void test_forecasts_of_a_type_with_a_cost(void **state)
 {
     (void)state;
@@ -1471,6 +1489,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_hold_of_a_gate_shows, flush),
         cmocka_unit_test_setup(test_the_list_changes_nothing, flush),
         cmocka_unit_test_setup(test_forecasts, flush),
+        cmocka_unit_test_setup(test_forecasts_leave_out_gates_that_do_not_decide, flush),
         cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, flush),
         cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, flush),
         cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),

@@ -1,6 +1,7 @@
 #include "view/write.h"
 
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "view/hidden.h"
@@ -80,7 +81,11 @@ static bool is_special(const json_t *value)
 
 static bool put_plain(FILE *to, const json_t *value)
 {
-    return value && json_dump_callback(value, output_json, to, OUTPUT_JSON_FLAGS | JSON_ENCODE_ANY) == 0;
+    char *text = value ? json_dumps(value, OUTPUT_JSON_FLAGS | JSON_ENCODE_ANY) : NULL;
+    bool done = text && output_json(text, strlen(text), to) == 0;
+
+    free(text);
+    return done;
 }
 
 static bool put_name(FILE *to, const char *name)

@@ -79,6 +79,25 @@ static int line_add(struct line *line, const struct limit *limit, struct forecas
     return 0;
 }
 
+/* Would it let all of the jobs start now? Then it delays none of them, however late the others let them start. */
+static bool lets_all(const struct gate *g, int64_t from_us, int64_t jobs, int64_t cost)
+{
+    return gate_start(g, from_us, cost) <= from_us && gate_count(g, from_us, jobs, cost) >= jobs;
+}
+
+/* Leaves out the gates that do not decide, but for the last one. */
+static void line_narrow(struct line *line, int64_t jobs, int64_t cost)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < line->count; i++)
+        if ((kept > 0 || i + 1 < line->count) && lets_all(&line->gates[i], line->from_us, jobs, cost))
+            gate_free(&line->gates[i]);
+        else
+            line->gates[kept++] = line->gates[i];
+    line->count = kept;
+}
+
 /* The latest of what each gate alone says: the line's last start is not before it. */
 static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t cost)
 {
@@ -96,6 +115,7 @@ static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t co
 /* Where several gates decide, start by start; after so many the rest is told by each gate alone. */
 static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forecast *out)
 {
+    line_narrow(line, jobs, cost);
     for (int step = 0; line->count > 1 && jobs > 0 && step < STEPS_MAX; step++) {
         int64_t taken;
 

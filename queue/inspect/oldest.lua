@@ -5,8 +5,9 @@
 --   oldest.said_by(entry)      when a job was enqueued whose entry is read; nil: it does not say
 --   oldest.first_of(key)       the first entry of a list; nil: there is none, or this call may read no more. What is no list is none
 --   oldest.note(first, name, at)      first[name] becomes the earlier of both; at may be nil
---   oldest.note_queue(first, queue, held)  where there are many queues: the first lanes that wait in one, each for its type; held: types that
---                              are held there, some
+--   oldest.note_queue(first, queue, held, asleep)  where there are many queues: the first lanes that wait in one, each for its type; held:
+--                              types that are held there, some; asleep: gates at which lanes sleep there
+--   oldest.has_few_queues()    there are few queues
 --   oldest.note_type(first, name)     where there are few queues: the first lane of a type in each of them; returns how many commands that took
 --
 -- uses: lease slices stamp
@@ -30,6 +31,8 @@ local function few_queues()
     end
     return few
 end
+
+function oldest.has_few_queues() return few_queues() and true or false end
 
 function oldest.said_by(entry)
     local at = stamp.time((lease.head_read(entry)))
@@ -67,8 +70,8 @@ end
 
 local function note_sleeper(first, queue, node) note_lane(first, match(node, '^[^/]*'), queue .. '/' .. node) end
 
-function oldest.note_queue(first, queue, held)
-    note_gates(first, queue, 'sleep:', note_sleeper)
+function oldest.note_queue(first, queue, held, asleep)
+    if asleep > 0 then note_gates(first, queue, 'sleep:', note_sleeper) end
     if few_queues() then return end
     note_gates(first, queue, 'wake:', note_ring)
     for i = 1, min(#held, PLACES_MOST) do note_ring(first, queue, held[i]) end

@@ -13,7 +13,7 @@
 --        "types": [from, n]: the rows of n types stand in raw from there on,
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
 --        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
---        raw: what workers say of themselves, and rows: "counter value counter value ... \n type", and where there is more to say " parked flags cost
+--        raw: what workers say of themselves, and rows: "counter value counter value ... \n type", and where there is more to say " flags cost
 --        use keyless": flags of - none, o claims noted that jobs name their cost, p lanes of it may stand in a queue that is paused; use: limits
 --        with "," between, or -; keyless: "jobs of limit path" as rates.keyless tells it, or nothing. Words have a blank between
 --        Times are text: JSON numbers here keep 14 digits. What is 0, false or empty is left out.
@@ -67,7 +67,7 @@ local function note_lanes(reply, queue, place)
     local asleep = call('ZCARD', P .. 'sleep:' .. queue)
     budget.spend(20)
     if asleep > 0 then reply.asleep[queue] = asleep end
-    oldest.note_queue(reply.first, queue, name_held(reply, queue, 0, place))
+    oldest.note_queue(reply.first, queue, name_held(reply, queue, 0, place), asleep)
 end
 
 local function queue_row(reply, queue, load, place)
@@ -103,9 +103,9 @@ local function in_pause(name)
     return call('EXISTS', unpack(rings)) > 0
 end
 
--- Of a type's counters, fields and values in turn, those that a script needs: jobs in its lanes, and whether some had no key.
-local function read_counters(list)
-    local parked, returned, served, keyless
+-- Jobs in the lanes of a type, by its counters, fields and values in turn.
+local function parked_by(list)
+    local parked, returned, served
     for i = 1, #list, 2 do
         local field = list[i]
         if field == 'parked' then
@@ -114,11 +114,9 @@ local function read_counters(list)
             returned = list[i + 1]
         elseif field == 'served' then
             served = list[i + 1]
-        elseif field == 'keyless' then
-            keyless = true
         end
     end
-    return (parked or returned) and lane.parked_by(parked, returned, served) or 0, keyless
+    return (parked or returned) and lane.parked_by(parked, returned, served) or 0
 end
 
 local function keyless_words(name)
@@ -126,22 +124,22 @@ local function keyless_words(name)
     return keyless and concat({us(keyless.jobs), us(keyless.of), keyless.limit, keyless.path}, ' ') or ''
 end
 
--- A row is a text made of the counters as they stand there: tables and JSON would take most of the time of a call.
+-- A row is a text made of the counters as they stand there: tables and JSON would take most of the time of a call. Who asks counts what is in
+-- lanes; here that matters only where more is looked at for such a type.
 local function type_row(reply, name, text)
     local list = call('HGETALL', P .. 'stats:' .. name)
-    local n, parked, keyless = #list, read_counters(list)
+    local n, parked = #list, reply.looks_at_lanes and parked_by(list) or 0
     list[n + 1], list[n + 2] = '\n', name
+    local row = concat(list, ' ')
+    local keyless = find(row, 'keyless ', 1, true)
     budget.spend(1 + n / 20)
     if parked > 0 then budget.spend(oldest.note_type(reply.first, name)) end
-    if parked > 0 or keyless or text ~= '' then
-        local t = text ~= '' and types.parse(name, text) or nil
-        local flags = (t and t.own_costs and 'o' or '') .. (parked > 0 and in_pause(name) and 'p' or '')
-        list[n + 3], list[n + 4], list[n + 5] = us(parked), flags ~= '' and flags or '-', t and us(t.cost) or '1'
-        list[n + 6] = t and t.use[1] and concat(t.use, ',') or '-'
-        list[n + 7] = keyless and keyless_words(name) or nil
-        budget.spend(keyless and 4 or 1)
-    end
-    return concat(list, ' ')
+    if parked == 0 and not keyless and text == '' then return row end
+    local t = text ~= '' and types.parse(name, text) or nil
+    local flags = (t and t.own_costs and 'o' or '') .. (parked > 0 and in_pause(name) and 'p' or '')
+    budget.spend(keyless and 4 or 1)
+    return concat({row, flags ~= '' and flags or '-', t and us(t.cost) or '1', t and t.use[1] and concat(t.use, ',') or '-',
+                   keyless and keyless_words(name) or nil}, ' ')
 end
 
 -- ---- The pages
@@ -232,6 +230,7 @@ local function status(ARGV)
     halted = nil
     budget.begin()
     oldest.begin()
+    reply.looks_at_lanes = reply.any_paused or oldest.has_few_queues()
     name_more(reply, ARGV, 6 + count, more_held)
     if not ARGV[2] then reply.paused_keys, reply.paused_key_count = key_pauses.rows('', PAUSED_KEYS) end
     if #ARGV < 6 + count then what, cursor, found = take_page(reply, what, cursor, found, load, more_held) end
@@ -242,7 +241,7 @@ local function status(ARGV)
     local raw, rows = reply.raw, reply.rows
     reply.types = {#raw, #rows}
     for i = 1, #rows do raw[#raw + 1] = rows[i] end
-    reply.raw, reply.rows, reply.lists, reply.named, reply.any_paused = nil, nil, nil, nil, nil
+    reply.raw, reply.rows, reply.lists, reply.named, reply.any_paused, reply.looks_at_lanes = nil, nil, nil, nil, nil, nil
     return answer(reply, raw)
 end
 

@@ -118,6 +118,7 @@ static void use_counters(struct type_status *t, const int64_t counts[COUNTERS], 
     t->scheduled = positive(counts[SCHEDULED]);
     t->waiting = positive(counts[ENQUEUED] - counts[PULLED] - counts[PARKED] - counts[DROPPED]);
     t->running = positive(counts[PULLED] + counts[SERVED] - t->done - t->retried - t->dead - counts[BACK]);
+    t->parked = positive(counts[PARKED] + counts[RETURNED] - counts[SERVED]);
     t->aside = positive(counts[SET_ASIDE]);
     t->rate_now = rate_now(counts, now_us);
 }
@@ -128,7 +129,6 @@ static bool read_rest(struct type_status *t, const char *at, const char *end)
     struct span use, flags;
 
     copy(t->name, sizeof t->name, next_word(&at, end));
-    t->parked = positive(number(next_word(&at, end)));
     flags = next_word(&at, end);
     t->own_costs = memchr(flags.at, 'o', flags.len);
     t->in_pause = memchr(flags.at, 'p', flags.len);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/pages.h"
@@ -58,19 +59,19 @@ static int64_t held_until(const char *state, int64_t now_us)
     return until_us > now_us ? until_us : 0;
 }
 
-/* A gate whose state cannot be read is closed for a period. */
-static void read_limit(const json_t *row, int64_t now_us, struct limit *limit)
+/* row: lines, as rate_list has them; they are cut. A gate whose state cannot be read is closed for a period. */
+static void read_limit(char *row, int64_t now_us, struct limit *limit)
 {
-    const json_t *states = json_object_get(row, "gates");
+    const char *name = strsep(&row, "\n"), *rules = strsep(&row, "\n");
     struct error ignored;
 
     limit->now_us = now_us;
-    snprintf(limit->name, sizeof limit->name, "%s", answer_text(row, "name"));
-    limit->readable = rule_set_read(answer_text(row, "rules"), &limit->set, &ignored) == 0 &&
-                      json_array_size(states) == limit->set.count;
+    snprintf(limit->name, sizeof limit->name, "%s", name);
+    limit->readable = rules && rule_set_read(rules, &limit->set, &ignored) == 0;
     for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
-        const char *state = json_string_value(json_array_get(states, i));
+        const char *state = strsep(&row, "\n");
 
+        limit->readable = state;
         gate_init(&limit->gates[i], &limit->set.at[i]);
         if (state && gate_read(&limit->gates[i], state, now_us, &ignored) == 0 && *state)
             limit->held_until_us[i] = held_until(state, now_us);
@@ -135,17 +136,24 @@ struct walk {
     struct error *e;
 };
 
-static int take_limits(struct walk *walk, const json_t *rows)
+static int take_limits(struct walk *walk, const json_t *page)
 {
     struct limits *out = walk->out;
-    struct limit *at = reallocarray(out->at, out->count + json_array_size(rows) + 1, sizeof *at);
+    size_t more = (size_t)answer_int(page, "limits");
+    const json_t *raw = json_object_get(page, "raw");
+    struct limit *at = reallocarray(out->at, out->count + more + 1, sizeof *at);
 
     if (!at)
         return no_memory(walk->e);
     out->at = at;
-    for (size_t i = 0; i < json_array_size(rows); i++) {
+    for (size_t i = 0; i < more && i < json_array_size(raw); i++) {
+        char *row = strdup(json_string_value(json_array_get(raw, i)));
+
+        if (!row)
+            return no_memory(walk->e);
         at[out->count] = (struct limit){0};
-        read_limit(json_array_get(rows, i), out->now_us, &at[out->count++]);
+        read_limit(row, out->now_us, &at[out->count++]);
+        free(row);
     }
     return 0;
 }
@@ -183,7 +191,7 @@ static int take_page(const json_t *page, void *arg)
     for (size_t i = 0; i < json_array_size(held); i++)
         if (json_array_append(walk->held, json_array_get(held, i)) < 0)
             return no_memory(walk->e);
-    if (take_limits(walk, json_object_get(page, "limits")) < 0)
+    if (take_limits(walk, page) < 0)
         return walk->e->status;
     return take_types(walk, json_object_get(page, "types"));
 }

@@ -5,12 +5,13 @@
 --       values that a scan has found and that were not taken, ...]
 -- role: viewer
 -- reply: JSON: {"now": us, "asleep": gates at which lanes sleep,
---        "limits": [{"name":, "rules": text, "gates": [state of gate #0, of gate #1, ...]}, ...]; a state is '' where there is none or the
---                  rule is keyed
+--        "limits": n: the first n strings of raw are limits
 --        "types": [{"name":, "cost":, "own_costs": claims noted that jobs of it name theirs, "waiting":, "parked":,
 --                  "keyless": as rates.keyless tells it, "limits": [name, ...]}, ...]
 --        "held": [a type that is held in some queue, ...]
---        "next": [what, cursor, ...], the place to go on from; absent: that was all}
+--        "next": [what, cursor, ...], the place to go on from; absent: that was all},
+--        raw: of each limit its lines: name, rules, state of gate #0, of gate #1, ...; a state is '' where there is none or the rule is keyed,
+--        '?' where it is no line. JSON would take Redis twice as long, and who reads it three times
 --        A row may come twice; asleep is a part of the sum.
 -- writes: nothing
 -- uses: budget lane lease rates rules types
@@ -18,13 +19,15 @@
 local COUNT = '100'   -- asked of a scan, which may find some more
 local VALUES = {limits = 2, types = 2, queues = 1} -- of a scan that are one thing
 
+local function line(text) return find(text, '%c') and '?' or text end
+
 local function limit_row(name, text)
-    local gates = {}
+    local lines = {line(name), line(text)}
     for i, rule in ipairs(rules.read(text) or {}) do
         budget.spend(1)
-        gates[i] = not rule.by and call('GET', P .. 'gate:' .. rates.gate_name(name, rule)) or ''
+        lines[i + 2] = not rule.by and line(call('GET', P .. 'gate:' .. rates.gate_name(name, rule)) or '') or ''
     end
-    return {name = name, rules = text, gates = gates}
+    return concat(lines, '\n')
 end
 
 -- text: as it stands in `types`. waiting: jobs in queues, as they were counted where they came in.
@@ -43,7 +46,7 @@ local take, after = {}, {limits = 'types', types = 'queues'}
 
 function take.limits(name, text, reply)
     budget.spend(1)
-    reply.limits[#reply.limits + 1] = limit_row(name, text)
+    reply.raw[#reply.raw + 1] = limit_row(name, text)
 end
 
 function take.types(name, text, reply, only)
@@ -70,25 +73,27 @@ local function scan(what, cursor, only)
     return '0', text and {only, text} or {}
 end
 
+local function say(reply, next_place)
+    local raw = reply.raw
+    reply.limits, reply.next, reply.raw = #raw, next_place, nil
+    return answer(reply, raw)
+end
+
 local function rate_list(ARGV)
     local only, what, cursor, found = ARGV[2], ARGV[3] or 'limits', ARGV[4] or '0', budget.rest({}, ARGV, 5)
     if not only or #ARGV == 3 or not take[what] or not find(cursor, '^%d+$') or #found % VALUES[what] ~= 0 then
         return refuse('rate_list: wants now, name, perhaps what, cursor, what was found')
     end
-    local reply = {now = us(now), asleep = 0, limits = {}, types = {}, held = {}}
+    local reply = {now = us(now), asleep = 0, raw = {}, types = {}, held = {}}
     budget.begin()
     repeat
         if #found == 0 then cursor, found = scan(what, cursor, only) end
         local left = budget.take(found, VALUES[what], take[what], reply, only)
-        if left then
-            reply.next = budget.rest({what, cursor}, found, left)
-            return answer(reply)
-        end
+        if left then return say(reply, budget.rest({what, cursor}, found, left)) end
         found = {}
         if cursor == '0' then what = only ~= ALONE and after[what] end
     until not what or budget.is_spent()
-    reply.next = what and {what, cursor} or nil
-    return answer(reply)
+    return say(reply, what and {what, cursor} or nil)
 end
 
 return rate_list
