@@ -10,7 +10,7 @@
 #include "core/redis/link.h"
 #include "core/redis/redis.h"
 
-#define BOTH_LIMIT_US 30000000
+#define BOTH_LIMIT_US 60000000
 
 /* Both come to that status and line, or are refused with it; a line says what to do. status 0: both work. */
 void both_come_to(const char *to, int status, const char *says);

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/sockios.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,12 +10,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
 
 /* -1: nobody listens; errno says why. */
 static int dial(const char *where)
@@ -49,7 +54,7 @@ bool http_listens(const char *where)
 
 int http_open(const char *where)
 {
-    const struct timeval patience = {.tv_sec = 30};
+    const struct timeval patience = {.tv_sec = 60};
     int fd = dial(where);
 
     if (fd < 0)
@@ -80,6 +85,13 @@ void http_ask(int fd, const char *method, const char *path)
         fail_msg("%s %s: the connection is closed", method, path);
 }
 
+void http_await_read(int fd)
+{
+    int left;
+
+    await(ioctl(fd, SIOCOUTQ, &left) == 0 && left == 0);
+}
+
 /* One byte at a time: what follows belongs to the next answer. */
 static bool receive_head(int fd, struct http_reply *reply)
 {
@@ -89,7 +101,7 @@ static bool receive_head(int fd, struct http_reply *reply)
         ssize_t n = recv(fd, reply->head + len, 1, 0);
 
         if (n < 0 && errno == EAGAIN)
-            fail_msg("no answer in 30 s");
+            fail_msg("no answer in a minute");
         if (n <= 0)
             return false;
         if (++len == sizeof reply->head)

@@ -18,8 +18,10 @@ bool http_listens(const char *where);
 bool http_send(int fd, const char *text, size_t len);
 /* Asks for a path on a connection that stays open. */
 void http_ask(int fd, const char *method, const char *path);
-/* The next answer; without_body: to HEAD. false: the connection was closed before it. Fails the test after 30
- * s. */
+/* Waits until the other side has read all that was sent; over a unix socket. */
+void http_await_read(int fd);
+/* The next answer; without_body: to HEAD. false: the connection was closed before it. Fails the test after a
+ * minute. */
 bool http_receive(int fd, bool without_body, struct http_reply *reply);
 /* One request on a connection of its own. */
 void http_get(const char *where, const char *path, struct http_reply *reply);

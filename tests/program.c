@@ -21,8 +21,8 @@
 
 #include "core/clock.h"
 
-#define RUN_LIMIT_US 60000000
-#define TEXT_LIMIT_US 30000000 /* a machine that is busy with other tests */
+#define RUN_LIMIT_US 120000000
+#define TEXT_LIMIT_US 60000000 /* a machine that is busy with other tests */
 #define LOOK_EVERY_US 2000
 
 const char *built(const char *name)

@@ -17,7 +17,7 @@ struct outcome {
 const char *built(const char *name);
 
 /* Runs words[0], with the words up to NULL, in folder (NULL: here), standard input empty; fails the test when
- * that takes longer than a minute. */
+ * that takes longer than two minutes. */
 void program_run(struct outcome *o, const char *folder, const char *const *words);
 /* The same with the words as arguments, ended by NULL. */
 void run_in(struct outcome *o, const char *folder, const char *word, ...) __attribute__((sentinel));
@@ -43,7 +43,7 @@ int program_end(pid_t pid);
  * size. */
 int program_on_terminal(const char *const *words, const char *answer, char *text, size_t size);
 
-/* Waits until folder/name contains text; fails the test after twenty seconds. */
+/* Waits until folder/name contains text; fails the test after a minute. */
 void await_text(const char *folder, const char *name, const char *text);
 /* The file's text, cut at size; false when there is no such file. */
 bool read_text(const char *folder, const char *name, char *text, size_t size);
