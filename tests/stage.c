@@ -30,6 +30,7 @@
 #include "queue/job/stamp.h"
 
 #define ACTOR_WORDS 24
+#define TRIALS_MOST 8
 
 /* ---- The actor */
 
@@ -266,6 +267,38 @@ int stage_teardown(void **state)
     stage_close(*state);
     free(*state);
     return 0;
+}
+
+/* ---- Trials */
+
+static char late[256];
+
+void stage_late(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(late, sizeof late, fmt, args);
+    va_end(args);
+}
+
+void stage_trials(void **state, void (*trial)(void **state))
+{
+    struct stage *s = *state;
+    bool aof = s && s->server.aof;
+
+    for (int left = TRIALS_MOST; left > 0; left--) {
+        *late = '\0';
+        trial(state);
+        if (!*late)
+            return;
+        print_message("late: %s\n", late);
+        if (s) {
+            stage_close(s);
+            stage_open(s, aof);
+        }
+    }
+    fail_msg("late in each of %d trials: %s", TRIALS_MOST, late);
 }
 
 pid_t stage_actor(struct stage *s, const char *name, ...)

@@ -20,6 +20,7 @@
 #include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
+#include "tests/stage.h"
 #include "weir.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -1095,7 +1096,7 @@ static void test_strange_requests(void **state)
 }
 
 /* Hundreds of clients that send their heads byte by byte hold up nobody. */
-static void test_slow_clients(void **state)
+static void try_test_slow_clients(void **state)
 {
     static const char head[] = "GET /api/status HTTP/1.1\r\nHost: localhost\r\n";
     int slow[900];
@@ -1112,12 +1113,13 @@ static void test_slow_clients(void **state)
             assert_true(http_send(slow[i], head + k, 1));
         assert_int_equal(status_of("GET", "/take/api", "", NULL), 200);
         assert_int_equal(status_of("GET", "/", "", NULL), 200);
-        assert_in_range(clock_mono_us() - began_us, 0, 2000000);
+        stage_in_time(clock_mono_us() - began_us, 2000000);
     }
     for (size_t i = 0; i < COUNT(slow); i++)
         close(slow[i]);
     end_serve();
 }
+STAGE_TRIALS(test_slow_clients)
 
 /* ---- Events */
 
@@ -1246,6 +1248,7 @@ static void test_many_readers_ask_redis_once(void **state)
 {
     int fds[200];
     long before, one;
+    int64_t began_us;
 
     (void)state;
     fill();
@@ -1255,6 +1258,7 @@ static void test_many_readers_ask_redis_once(void **state)
     one = calls() - before;
     json_decref(get("/api/rates"));
     before = calls();
+    began_us = clock_mono_us();
     for (size_t i = 0; i < COUNT(fds); i++) {
         fds[i] = http_open(where);
         dprintf(fds[i], "GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -1264,7 +1268,8 @@ static void test_many_readers_ask_redis_once(void **state)
         assert_int_equal(reply.status, 200);
         close(fds[i]);
     }
-    assert_in_range(calls() - before, 1, 3 * one + 10); /* of 200 */
+    /* An answer is fresh for a second: of 200 a few. */
+    assert_in_range(calls() - before, 1, (3 + (clock_mono_us() - began_us) / 1000000) * one + 10);
     end_serve();
 }
 
@@ -1333,6 +1338,8 @@ static void test_the_end(void **state)
                 : i == 1 ? "queues"
                          : "rates");
     }
+    for (size_t i = 0; i < COUNT(waits); i++)
+        http_await_read(waits[i]);
     clock_sleep_until(clock_mono_us() + 100000); /* the first is under way */
     kill(serving, SIGTERM);
     clock_sleep_until(clock_mono_us() + 50000);

@@ -305,7 +305,7 @@ static void each_queue_has_its_turn(void **state)
 }
 
 /* The bell names the queue: no need to look at the 300 others, nor to wait for the next match. */
-static void a_new_queue_is_served_at_once(void **state)
+static void try_a_new_queue_is_served_at_once(void **state)
 {
     enum { TRIES = 5 };
     struct stage *s = *state;
@@ -325,14 +325,14 @@ static void a_new_queue_is_served_at_once(void **state)
         late_us = await_begin(s, 300 + i) - at_us;
         best_us = late_us < best_us ? late_us : best_us;
     }
-    if (best_us > 100 * MS)
-        fail_msg("%" PRId64 " ms late, the best of %d", best_us / MS, TRIES);
+    stage_in_time(best_us, 100 * MS);
     assert_int_equal(stage_end(worker), 0);
 }
+STAGE_TRIALS(a_new_queue_is_served_at_once)
 
 /* What any Redis client pushes into a queue that Weir knows is found by looking; so is a queue that becomes
  * known. */
-static void foreign_jobs_are_found(void **state)
+static void try_foreign_jobs_are_found(void **state)
 {
     struct stage *s = *state;
     int64_t at_us;
@@ -345,14 +345,15 @@ static void foreign_jobs_are_found(void **state)
     at_us = clock_mono_us();
     server_number(&s->server, "RPUSH", stage_key(s, "queue:mail.q55"), "{\"id\":\"j100\",\"type\":\"mark\"}",
                   NULL);
-    assert_true(await_begin(s, 100) - at_us < 2 * SECOND);
+    stage_in_time(await_begin(s, 100) - at_us, 2 * SECOND);
     server_number(&s->server, "RPUSH", stage_key(s, "queue:other"), "{\"id\":\"j101\",\"type\":\"mark\"}",
                   NULL);
     at_us = clock_mono_us();
     server_number(&s->server, "SADD", stage_key(s, "queues"), "other", NULL);
-    assert_true(await_begin(s, 101) - at_us < 3 * SECOND);
+    stage_in_time(await_begin(s, 101) - at_us, 3 * SECOND);
     assert_int_equal(stage_end(worker), 0);
 }
+STAGE_TRIALS(foreign_jobs_are_found)
 
 static void a_pattern_that_stands_for_nothing_yet(void **state)
 {
@@ -437,15 +438,16 @@ static void a_rate_over_many_queues(struct stage *s, const char *url)
         fail_msg("%s%s", o.out, o.err);
     kept = (double)(JOBS - BURST) / RATE / ((double)(last_us - first_us) / 1e6);
     if (kept < 0.7)
-        fail_msg("%.2f of the rate kept", kept);
+        stage_late("%.2f of the rate kept", kept);
 }
 
-static void parked_jobs_of_many_queues_start_on_time(void **state)
+static void try_parked_jobs_of_many_queues_start_on_time(void **state)
 {
     a_rate_over_many_queues(*state, NULL);
 }
+STAGE_TRIALS(parked_jobs_of_many_queues_start_on_time)
 
-static void the_same_over_a_long_link(void **state)
+static void try_the_same_over_a_long_link(void **state)
 {
     struct stage *s = *state;
     struct proxy *proxy = proxy_start(&s->server);
@@ -457,9 +459,10 @@ static void the_same_over_a_long_link(void **state)
     a_rate_over_many_queues(s, url);
     proxy_stop(proxy);
 }
+STAGE_TRIALS(the_same_over_a_long_link)
 
 /* What holds the jobs of a queue opens when one of another queue ends. */
-static void a_gate_of_concurrency_over_many_queues(void **state)
+static void try_a_gate_of_concurrency_over_many_queues(void **state)
 {
     enum { QUEUES = 150 };
     struct stage *s = *state;
@@ -471,8 +474,9 @@ static void a_gate_of_concurrency_over_many_queues(void **state)
     worker = stage_actor(s, "worker", "queues=mail.*", NULL);
     assert_int_equal(stage_await_done(s, 2 * QUEUES).twice, 0);
     assert_int_equal(stage_end(worker), 0);
-    assert_true(clock_mono_us() - at_us < 10 * SECOND);
+    stage_in_time(clock_mono_us() - at_us, 10 * SECOND);
 }
+STAGE_TRIALS(a_gate_of_concurrency_over_many_queues)
 
 static void patterns_that_overlap(void **state)
 {
@@ -624,7 +628,7 @@ static long long calls_of(struct stage *s, const char *command)
 }
 
 /* Three claims in a second, four queues each: nothing of what patterns need. */
-static void named_queues_cost_as_before(void **state)
+static void try_named_queues_cost_as_before(void **state)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "queues=a,b,c,d", NULL);
@@ -633,14 +637,15 @@ static void named_queues_cost_as_before(void **state)
     stage_await_blocked(s, 5);
     free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
     clock_sleep_until(clock_mono_us() + SECOND);
-    assert_true(calls_of(s, "fcall") <= 6);
+    if (calls_of(s, "fcall") > 6 || calls_of(s, "llen") > 24)
+        stage_late("%lld claims, %lld queues", calls_of(s, "fcall"), calls_of(s, "llen"));
     assert_int_equal(calls_of(s, "sscan"), 0);
-    assert_true(calls_of(s, "llen") <= 24);
     for (int i = 0; i < 10; i++)
         enqueue(s, "a", i, NULL);
     stage_await_done(s, 10);
     assert_int_equal(stage_end(worker), 0);
 }
+STAGE_TRIALS(named_queues_cost_as_before)
 
 int main(int argc, char **argv)
 {
