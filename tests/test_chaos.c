@@ -31,13 +31,13 @@
 
 static void print_faults(const struct run *run)
 {
-    int counts[FAULT_KINDS] = {0};
+    int counts[FAULT_ALL] = {0};
     const char *between = "";
 
     for (int i = 0; i < run->incident_count; i++)
         counts[run->incidents[i].kind]++;
     printf("  faults: ");
-    for (int i = 0; i < FAULT_KINDS; i++) {
+    for (int i = 0; i < FAULT_ALL; i++) {
         if (counts[i])
             printf("%s%d %s", between, counts[i], fault_names[i]);
         between = counts[i] ? ", " : between;
@@ -264,7 +264,8 @@ static void the_checker_knows_the_causes(void **state)
         {FAULT_STOP_WORKER, 6000, 9000, 1},  {FAULT_PARTITION, 1, 1500, 0},
         {FAULT_TERM_WORKER, 3000, 0, 0},     {FAULT_FORCE_WORKER, 3000, 0, 0},
         {FAULT_FLUSH_FUNCTIONS, 1, 2500, 1}, {FAULT_STEP_CLOCK, 1, 1, 1},
-        {FAULT_FULL_MEMORY, 1, 2500, 1},
+        {FAULT_FULL_MEMORY, 1, 2500, 1},     {FAULT_STARVED, 1, 1700, 0},
+        {FAULT_STARVED, 1, 100, 1},
     };
     struct forged f;
 

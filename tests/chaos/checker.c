@@ -285,6 +285,8 @@ static int64_t silence_us(const struct incident *i)
         return i->to_us - i->from_us + RECONNECT_US;
     case FAULT_CUT:
         return RECONNECT_US;
+    case FAULT_STARVED:
+        return i->to_us - i->from_us;
     default:
         return 0;
     }

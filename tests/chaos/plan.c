@@ -80,10 +80,10 @@ const struct worker_plan worker_plans[PLAN_WORKERS] = {
      .types[WAY_HTTP] = "strict"},
 };
 
-const char *const fault_names[FAULT_KINDS] = {
+const char *const fault_names[FAULT_ALL] = {
     "kill -9 worker", "stop worker",  "end worker",      "force worker", "kill child",   "kill endpoint",
     "kill producer",  "cut producer", "partition",       "slow link",    "late answers", "cut connections",
-    "kill -9 redis",  "stop redis",   "flush functions", "full memory",  "step clock",
+    "kill -9 redis",  "stop redis",   "flush functions", "full memory",  "step clock",   "starve",
 };
 
 static bool names(const char *list, const char *type)

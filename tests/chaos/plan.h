@@ -145,10 +145,12 @@ enum fault_kind {
     FAULT_STOP_REDIS,
     FAULT_FLUSH_FUNCTIONS,
     FAULT_FULL_MEMORY,
-    FAULT_STEP_CLOCK, /* of Redis */
-    FAULT_KINDS,
+    FAULT_STEP_CLOCK,            /* of Redis */
+    FAULT_KINDS,                 /* of plans */
+    FAULT_STARVED = FAULT_KINDS, /* a busy machine has not run it */
+    FAULT_ALL,
 };
-extern const char *const fault_names[FAULT_KINDS];
+extern const char *const fault_names[FAULT_ALL];
 
 struct fault {
     int64_t at_us, for_us;

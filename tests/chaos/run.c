@@ -24,6 +24,7 @@
 #include "tests/proxy.h"
 
 #define LOOK_EVERY_US 5000
+#define STARVED_LEAST_US 100000 /* leases are seconds */
 #define RESTART_US 300000
 #define GRACE "1" /* seconds; weir worker and ours */
 #define ACTORS_END_S 60
@@ -185,6 +186,7 @@ static void start_worker(struct run *run, int number)
     set_worker(run, number);
     make_words(&words, &worker_plans[number]);
     worker->pid = program_start(run->server.folder, name, words.words);
+    worker->waited_us = 0;
     run->lives = more(run->lives, run->life_count, sizeof *run->lives);
     run->lives[run->life_count++] =
         (struct life){.worker = number, .n = worker->n, .pid = worker->pid, .begun_us = clock_mono_us()};
@@ -281,6 +283,34 @@ void run_open(struct run *run, uint64_t seed, int seconds)
 
 /* ---- Going on */
 
+/* What a process did not get of the processor, from the last look on, kept it from Redis; worker -1: it is Redis, or what stands before
+ * it. */
+static void note_starved(struct run *run, int worker, int64_t for_us)
+{
+    struct incident *i;
+
+    if (for_us < STARVED_LEAST_US)
+        return;
+    i = run_incident(run, FAULT_STARVED, worker);
+    i->to_us = i->from_us;
+    i->from_us -= for_us;
+}
+
+static void look_at_starved(struct run *run, int worker, pid_t pid, int64_t *waited_us)
+{
+    char path[48];
+    long long waited_ns = 0;
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/schedstat", (int)pid);
+    if (pid <= 0 || !(f = fopen(path, "r")))
+        return;
+    if (fscanf(f, "%*d %lld", &waited_ns) == 1)
+        note_starved(run, worker, waited_ns / 1000 - *waited_us);
+    *waited_us = waited_ns / 1000;
+    fclose(f);
+}
+
 /* The processes that have ended; they are started again a moment later, as a supervisor does. */
 static void look_at_worker(struct run *run, int number, int64_t now_us)
 {
@@ -295,6 +325,7 @@ static void look_at_worker(struct run *run, int number, int64_t now_us)
         worker->pid = 0;
         worker->restart_at_us = now_us + RESTART_US;
     }
+    look_at_starved(run, number, worker->pid, &worker->waited_us);
     if (worker->pid == 0 && now_us >= worker->restart_at_us)
         start_worker(run, number);
 }
@@ -317,6 +348,7 @@ static void look_at_all(struct run *run)
     int64_t now_us = clock_mono_us();
     int status;
 
+    look_at_starved(run, -1, run->server.pid, &run->waited_us);
     for (int i = 0; i < PLAN_WORKERS; i++)
         look_at_worker(run, i, now_us);
     for (int i = 0; i < PLAN_PRODUCERS; i++)
@@ -337,6 +369,7 @@ static void pass_time(struct run *run)
     late_ms = (int)((clock_mono_us() - until_us) / 1000);
     if (late_ms > run->starved_ms)
         run->starved_ms = late_ms;
+    note_starved(run, -1, late_ms * INT64_C(1000));
 }
 
 void run_load(struct run *run)

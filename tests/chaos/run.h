@@ -31,6 +31,7 @@ struct running {
     pid_t pid;           /* 0: it does not run */
     int n;
     int64_t restart_at_us;
+    int64_t waited_us; /* for the processor, since it was started */
 };
 
 struct run {
@@ -49,6 +50,7 @@ struct run {
     struct incident *incidents;
     int incident_count;
     int64_t drained_us; /* how long it took to finish when the faults were over */
+    int64_t waited_us;  /* Redis, for the processor */
     int starved_ms;     /* the longest time in which this process did not get the processor */
 };
 
