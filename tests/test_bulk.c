@@ -626,7 +626,7 @@ static void write_jobs(const char *name, int n)
 
 static void await_length(long long n)
 {
-    int64_t limit_us = clock_mono_us() + 20000000;
+    int64_t limit_us = clock_mono_us() + 60000000;
 
     while (length(QUEUE) < n) {
         if (clock_mono_us() > limit_us)
@@ -703,7 +703,7 @@ static void add_worker(void)
 {
     char until[32];
 
-    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 60000000);
+    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600000000);
     free(server_ask(&server, "ZADD", P "workers", until, "w", NULL));
     free(server_ask(&server, "HSET", P "active:w", "@",
                     "{\"executors\":5000,\"lease\":30,\"queues\":[\"default\"],\"types\":[\"t\",\"u\"]}",

@@ -258,7 +258,7 @@ static void throttled_by_exit_code(void **state)
     for (int i = 0; i < 3; i++) {
         assert_int_equal(attempt[i], 1);
         if (i > 0)
-            assert_in_range(at[i] - at[i - 1], 300 * 1000000LL, 3000 * 1000000LL);
+            assert_in_range(at[i] - at[i - 1], 300 * 1000000LL, 14000 * 1000000LL); /* not of a retry: 15 s */
     }
     assert_int_equal(stage_end(worker), 0);
 }
@@ -276,7 +276,7 @@ static void throttled_without_a_time(void **state)
     await(stage_stat(s, "run", "done") == 1);
     read_text(s->server.folder, "tries", tries, sizeof tries);
     assert_int_equal(sscanf(tries, "%lld %lld", &at[0], &at[1]), 2);
-    assert_in_range(at[1] - at[0], 990 * 1000000LL, 3000 * 1000000LL);
+    assert_in_range(at[1] - at[0], 990 * 1000000LL, 14000 * 1000000LL);
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
     assert_int_equal(stage_end(worker), 0);
 }
@@ -337,7 +337,7 @@ static void grandchild_keeps_the_pipes(void **state)
 
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_in_range(clock_mono_us() - start_us, 0, 10 * SECOND);
+    assert_in_range(clock_mono_us() - start_us, 0, 60 * SECOND);
     grandchild = pid_in_file(s, "pid");
     assert_true(is_running(grandchild));
     kill(grandchild, SIGKILL);
@@ -380,7 +380,7 @@ static void grace_is_the_longest_wait(void **state)
     child = pid_in_file(s, "child");
     start_us = clock_mono_us();
     assert_int_equal(stage_end(worker), 0);
-    assert_in_range(clock_mono_us() - start_us, 300 * MS, 10 * SECOND);
+    assert_in_range(clock_mono_us() - start_us, 300 * MS, 20 * SECOND); /* the usual grace: 25 s */
     await(!is_running(command) && !is_running(child));
     assert_int_equal(stage_judge(s, 1).present, 1);
 }

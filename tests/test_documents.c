@@ -233,7 +233,7 @@ static void begin_worker(void)
     char until[32];
 
     start("w");
-    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 60 * SECOND_US);
+    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600 * SECOND_US);
     free(redis_text(
         "HSET", ACTIVE "w", "@",
         "{\"instance\":\"i\",\"host\":\"h\",\"pid\":1,\"executors\":10,\"lease\":30,\"queues\":[\"default\"],"

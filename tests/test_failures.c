@@ -231,7 +231,7 @@ static void lost_wakeups_cost_time_only(void **state)
     free(server_ask(&s->server, "EVAL", steal, "0", stage_key(s, "bell:*"), NULL));
     free(server_ask(&s->server, "EVAL", steal, "0", stage_key(s, "spare:*"), NULL));
     assert_int_equal(stage_await_done(s, 3).twice, 0);
-    assert_true(clock_mono_us() - at < 10 * S);
+    assert_true(clock_mono_us() - at < 30 * S);
     assert_int_equal(stage_end(worker), 0);
     assert_int_equal(stage_end(other), 0);
 }

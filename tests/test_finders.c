@@ -203,7 +203,7 @@ static void sentinels_far_away(void **state)
     proxy_blackhole(stalled, true);
     begin_us = clock_mono_us();
     both_work(both);
-    assert_true(clock_mono_us() - begin_us < 2000000);
+    assert_true(clock_mono_us() - begin_us < 4900000); /* one is waited for for 5 s */
     proxy_stop(far);
     proxy_stop(stalled);
 }

@@ -221,7 +221,7 @@ static void a_command_that_hangs(void **state)
                "not done after 10 s, and killed");
     both_check(attempt.to, l.heard.why.status, &l.heard.why, WEIR_EUNREACHABLE,
                "not done after 10 s, and killed");
-    assert_true(l.heard.stood_us < 2000000);
+    assert_true(l.heard.stood_us < 8000000); /* of ten seconds */
     assert_true(read_text(folder(), "hung", pids, sizeof pids));
     for (char *pid = strtok_r(pids, "\n", &rest); pid; pid = strtok_r(NULL, "\n", &rest))
         await(!is_running(pid));

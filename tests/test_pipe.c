@@ -780,7 +780,7 @@ static void stopping_does_not_wait_for_ever(void **state)
     child = pid_in_file(s, "sleeping");
     start_us = clock_mono_us();
     assert_int_equal(stage_end(worker), 0);
-    assert_in_range(clock_mono_us() - start_us, 300 * MS, 10 * SECOND);
+    assert_in_range(clock_mono_us() - start_us, 300 * MS, 20 * SECOND); /* the usual grace: 25 s */
     assert_false(is_running(child));
     assert_int_equal(stage_judge(s, 2).present, 2);
     assert_int_equal(stage_stat(s, "run", "retried") + stage_stat(s, "run", "dead"), 0);

@@ -230,7 +230,7 @@ static void add_worker(const char *type)
 
     snprintf(info, sizeof info,
              "{\"executors\":1000,\"lease\":30,\"queues\":[\"default\"],\"types\":[\"%s\"]}", type);
-    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 60000000);
+    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600000000);
     put("ZADD", "workers", until, "w");
     put("HSET", "active:w", "@", info);
 }
@@ -628,7 +628,7 @@ static void run_lines(const char *lines)
 
 static void await_parked(int n)
 {
-    for (int64_t end_us = clock_mono_us() + 20000000;; clock_sleep_until(clock_mono_us() + 5000)) {
+    for (int64_t end_us = clock_mono_us() + 60000000;; clock_sleep_until(clock_mono_us() + 5000)) {
         json_t *doc = json_line("show mail --json", 0);
         int parked = (int)number(doc, "parked");
 

@@ -312,7 +312,7 @@ static void waits_are_split_by_what_held_jobs(void **state)
     stage_rate(&s, "key", "5/s,burst=1,by=key");
     stage_rate(&s, "flight", "concurrency=1");
     stage_rate(&s, "paused", "1000/s,burst=1000");
-    weir(&s, "rate pause paused 500ms");
+    weir(&s, "rate pause paused 2s");
     for (int i = 0; i < 3; i++) {
         push_at(&s, 3600 * INT64_C(1000000), "free", i, NULL);
         push_at(&s, 0, "rate", 10 + i, NULL);

@@ -299,7 +299,7 @@ static void a_call_that_was_killed(void **state)
                    NULL));
     assert_int_equal(redis_append(f->proxied, command(f, "FCALL", "spin", "0", NULL), &f->e), 0);
     assert_int_equal(redis_flush(f->proxied, &f->e), 0);
-    for (int64_t end_us = clock_mono_us() + 10000000; clock_mono_us() < end_us && !killed;) {
+    for (int64_t end_us = clock_mono_us() + 60000000; clock_mono_us() < end_us && !killed;) {
         char *answer = server_ask(&f->server, "FUNCTION", "KILL", NULL);
 
         killed = strcmp(answer, "OK") == 0 ? answer : (free(answer), NULL);
@@ -424,7 +424,7 @@ static void a_silent_redis_times_out(void **state)
     proxy_blackhole(f->proxy, true);
     began_us = clock_mono_us();
     assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-    assert_in_range(clock_mono_us() - began_us, 4900000, 7000000);
+    assert_in_range(clock_mono_us() - began_us, 4900000, 9900000);
     says(f, WEIR_EUNREACHABLE, "no answer within 5 s");
     assert_true(f->sent);
     proxy_blackhole(f->proxy, false);
@@ -440,7 +440,7 @@ static void a_silent_redis_times_out_from_the_start(void **state)
 
     proxy_blackhole(f->proxy, true);
     assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-    assert_in_range(clock_mono_us() - began_us, 4900000, 7000000);
+    assert_in_range(clock_mono_us() - began_us, 4900000, 9900000);
     says(f, WEIR_EUNREACHABLE, "no answer within 5 s");
     assert_false(f->sent);
     proxy_blackhole(f->proxy, false);

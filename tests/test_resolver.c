@@ -99,7 +99,7 @@ static void assert_ends(pid_t worker)
     int64_t from_us = clock_mono_us();
 
     stage_end(worker);
-    assert_true(clock_mono_us() - from_us < 5 * SECOND);
+    assert_true(clock_mono_us() - from_us < 20 * SECOND);
 }
 
 static void a_lease_ends_in_time(void **state)
@@ -115,7 +115,8 @@ static void a_lease_ends_in_time(void **state)
     from_us = clock_mono_us();
     proxy_cut_all(f->proxy);
     await(is_gone(command));
-    assert_true(clock_mono_us() - from_us < 5 * SECOND);
+    assert_true(clock_mono_us() - from_us <
+                7 * SECOND); /* of the lease, and not of a name that hangs for 5 s */
     await_text(f->stage.server.folder, "worker.err", "silent for longer than the lease of 2 s");
     assert_ends(worker);
     await_text(f->stage.server.folder, "late.err", "redis.test");

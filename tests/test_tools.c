@@ -115,15 +115,20 @@ static void a_link_that_stalls(void **state)
     round_trip_us(far);
     round_trip_us(near);
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++) {
-        int64_t begun_us = clock_mono_us();
+        bool near_goes_on = false;
 
-        proxy_stall(f->far, side, 150 * MS);
-        send_ping(far);
-        send_ping(far);
-        receive(far);
-        assert_true(clock_mono_us() - begun_us >= 150 * MS);
-        receive(far);
-        assert_true(round_trip_us(near) < 150 * MS);
+        for (int tries = 0; tries < 20 && !near_goes_on; tries++) {
+            int64_t begun_us = clock_mono_us();
+
+            proxy_stall(f->far, side, 150 * MS);
+            send_ping(far);
+            send_ping(far);
+            near_goes_on = round_trip_us(near) < 100 * MS;
+            receive(far);
+            assert_true(clock_mono_us() - begun_us >= 150 * MS);
+            receive(far);
+        }
+        assert_true(near_goes_on);
     }
     redisFree(near);
     redisFree(far);
