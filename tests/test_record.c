@@ -305,6 +305,7 @@ static void weir(struct stage *s, const char *line)
 static void waits_are_split_by_what_held_jobs(void **state)
 {
     struct stage s;
+    pid_t worker;
 
     (void)state;
     stage_branch(&root, "waits", &s);
@@ -312,7 +313,7 @@ static void waits_are_split_by_what_held_jobs(void **state)
     stage_rate(&s, "key", "5/s,burst=1,by=key");
     stage_rate(&s, "flight", "concurrency=1");
     stage_rate(&s, "paused", "1000/s,burst=1000");
-    weir(&s, "rate pause paused 2s");
+    weir(&s, "rate pause paused 1h");
     for (int i = 0; i < 3; i++) {
         push_at(&s, 3600 * INT64_C(1000000), "free", i, NULL);
         push_at(&s, 0, "rate", 10 + i, NULL);
@@ -321,8 +322,10 @@ static void waits_are_split_by_what_held_jobs(void **state)
         push_at(&s, 0, "paused", 40 + i, NULL);
     }
     stage_push(&s, "free", NULL, 50, 2); /* nobody knows when they came */
-    program_end(
-        stage_actor(&s, "worker", "types=free,rate,key,flight,paused", "executors=9", "drain=1", NULL));
+    worker = stage_actor(&s, "worker", "types=free,rate,key,flight,paused", "executors=9", "drain=1", NULL);
+    await(stage_stat(&s, "paused", "parked") == 3);
+    weir(&s, "rate resume paused");
+    assert_int_equal(program_end(worker), 0);
     expect_type(&s, "free", "starts", 5);
     expect_type(&s, "free", "wait.executor", 3);
     expect_type(&s, "key", "wait.key", 2);

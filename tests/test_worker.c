@@ -1537,7 +1537,8 @@ static void status_of_a_running_worker(void **state)
     stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 1);
     stage_enqueue(s, "mark", NULL, 2, 5);
     worker = stage_actor(s, "worker", "executors=3", NULL);
-    await(stage_stat(s, "mark", "done") == 1 && stage_stat(s, "mark", "parked") == 5);
+    await(stage_stat(s, "mark", "done") == 1 && stage_stat(s, "mark", "parked") == 5 &&
+          history_count(s, "begin", 1) == 1);
     status = status_of(s);
     type = json_object_get(json_object_get(status, "types"), "mark");
     assert_int_equal(json_unpack(type, "{s:i, s:i, s:i, s:i}", "running", &running, "waiting", &waiting,
