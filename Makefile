@@ -74,11 +74,11 @@ examples: $(EXAMPLE_PROGRAMS) $(EXAMPLE_HANDLERS)
 
 $(BUILD)/examples/%.so: examples/%.c include/weir.h
 	@mkdir -p $(@D)
-	$(call step,CC,$<)$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -fPIC -shared -pthread -o $@ $< -ljansson
+	$(call step,CC,$<)$(CC) -Iinclude -std=c11 -O2 -g $(WARNINGS) -fPIC -shared -pthread -o $@ $< -ljansson
 
 $(BUILD)/examples/%: examples/%.c include/weir.h $(BUILD)/libweir.a
 	@mkdir -p $(@D)
-	$(call step,CC,$<)$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -g $(WARNINGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $< $(BUILD)/libweir.a $(LIBS)
+	$(call step,CC,$<)$(CC) -Iinclude -std=c11 -O2 -g $(WARNINGS) -pthread $(if $(SANITIZE),-fsanitize=$(SANITIZE)) -o $@ $< $(BUILD)/libweir.a $(LIBS)
 
 # ---- Tests
 
@@ -250,11 +250,15 @@ demo: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) all
 	@BUILD=$(BUILD) examples/demo.sh
 
+VERSION = $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
+
 install: all
 	install -D -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/weir
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include include/weir.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libweir.a $(BUILD)/libweir.so.0
 	ln -sf libweir.so.0 $(DESTDIR)$(PREFIX)/lib/libweir.so
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' include/weir.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/weir.pc
 
 # The protocol, in every order of events, by spin (installed by hand: apt-get install spin).
 model:

@@ -11,6 +11,7 @@
  * The same seed makes the same files. Businesses differ in size by a log-normal factor; each buys at some
  * merchants of its own; a merchant's amounts are log-normal around what is usual for its kind, and its kind
  * says on which weekdays and at what hours it is used. A few in a hundred purchases come back as refunds. */
+#define _DEFAULT_SOURCE /* POSIX and M_PI, under -std=c11 too */
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>

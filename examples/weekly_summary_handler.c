@@ -9,6 +9,7 @@
  * it could say so), so a summary is written beside its place and renamed: there is one whole file however
  * often it is written. What can never succeed goes to the dead jobs; what may, such as a full disk, is tried
  * again. */
+#define _DEFAULT_SOURCE /* POSIX, under -std=c11 too */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

@@ -1,9 +1,12 @@
 /*
  * weir.h - the public interface of Weir, a distributed job queue on Redis whose workers hold every task type
- * to a global rate, exactly.
+ * to a global rate, exactly. C99 or newer, and C++11 or newer.
+ *
+ *   cc own.c $(pkg-config --cflags --libs weir)       after make install
  *
  * Three kinds of user: a producer (weir_new, weir_enqueue, weir_bulk_*), a worker process (weir_worker_*),
- * and a handler (a function of type weir_handler that a worker calls for each job).
+ * and a handler (a function of type weir_handler that a worker calls for each job). examples/own_worker.c is all
+ * three in 80 lines.
  *
  * Conventions
  *   - Functions that can fail return 0, or a negative enum weir_status; weir_message() and
@@ -11,12 +14,15 @@
  *     The negated status is the exit code of the weir command for the same failure.
  *   - Strings that are passed in are copied. Strings that are returned belong to the object they came from.
  *   - A struct weir and a struct weir_worker belong to one thread; handlers run on threads of the worker.
- *   - After fork() a child may use a struct weir of its parent: the first call opens a connection of its own.
- *   - Bulks and workers stay the parent's: in a child they fail with WEIR_EUSAGE. It makes its own.
- *   - A child leaves alone what another thread was using during the fork().
+ *   - Calls wait for Redis, and signals are left as they are: the library sets no handler, and needs none.
+ *   - Durations are seconds as double; names (types, queues, ids ...) are 1 to 128 of [A-Za-z0-9_.-].
+ *
+ * After fork()
+ *   - A child may use a struct weir of its parent: its first call opens a new connection. Not one that another
+ *     thread was using during the fork().
+ *   - Bulks and workers remain the parent's: in a child they fail with WEIR_EUSAGE. A child makes new ones.
  *   - A child that a handler forks runs another program, or ends by _exit(). If it returns from the handler
  *     or ends the job, it is ended with 70.
- *   - Durations are seconds as double; names (types, queues, ids ...) are 1 to 128 of [A-Za-z0-9_.-].
  */
 #ifndef WEIR_H
 #define WEIR_H
@@ -51,8 +57,9 @@ enum weir_status {
 struct weir;
 
 /* Makes a client; connects at the first use. url: redis://[user:pass@]host:port/db, rediss:// for TLS,
- * unix:///path or /path or ./path. Behind it may stand ?name=value&..., percent-encoded: password-file,
- * password-command, cacert, cacertdir, cert, key, sni, insecure, as the flags of the weir command by those names.
+ * redis+sentinel:// and redis+cluster:// for several, unix:///path or /path or ./path. It may end with
+ * ?name=value&..., percent-encoded: password-file, password-command, cacert, cacertdir, cert, key, sni, insecure,
+ * as the flags of the weir command with those names.
  * url NULL means $REDIS_URL, else redis://127.0.0.1:6379. ns NULL means $WEIR_NAMESPACE, else "weir". A
  * malformed url or namespace is reported by the first call. Returns NULL only when out of memory. */
 WEIR_API struct weir *weir_new(const char *url, const char *ns);
@@ -60,44 +67,44 @@ WEIR_API void weir_free(struct weir *w);
 /* The last failure of w in one line. Never NULL. */
 WEIR_API const char *weir_message(const struct weir *w);
 
-/* One job. Members that are NULL or 0 take their default. */
+/* One job. A member that is NULL or 0 takes its default, which is named first. */
 struct weir_job_spec {
-    const char *type;        /* required */
-    const char *args;        /* any JSON text; NULL: null */
-    const char *queue;       /* "default" */
-    const char *id;          /* made when NULL; a given id is accepted once a day */
-    const char *key;         /* the value a keyed limit goes by */
-    int64_t cost;            /* how many slots it takes of each rate; the type's, else 1 */
-    int max_attempts;        /* 25 */
-    double timeout_s;        /* none; a job that runs longer has failed, whatever it reports then */
-    double delay_s;          /* run at the earliest that long from now */
-    double at_s;             /* run at the earliest at this time, in seconds since 1970 */
-    const char *unique;      /* "KEY": one job of that key until it ends; "KEY:waiting": until it starts;
+    const char *type;   /* required */
+    const char *args;   /* null; else any JSON text */
+    const char *queue;  /* "default" */
+    const char *id;     /* made; an id that you give is accepted once a day */
+    const char *key;    /* none; else the key that rules with by=key go by */
+    int64_t cost;       /* that of its type, else 1: how many slots the job takes of each rate */
+    int max_attempts;   /* 25 */
+    double timeout_s;   /* none; an attempt that takes longer has failed, whatever it reports then */
+    double delay_s;     /* none; else it starts that long from now at the earliest */
+    double at_s;        /* none; else it starts at this time at the earliest, in seconds since 1970 */
+    const char *unique; /* none. "KEY": one job of that key until it ends; "KEY:waiting": until it starts;
                                 "KEY:10m": for that time */
-    const char *batch;       /* counted there; not for bulks, whose jobs are of their own batch */
-    const char *traceparent; /* W3C trace context, handed to the handler */
-    const char *meta;        /* any JSON text, handed to the handler */
+    const char *batch;  /* none; else the job is counted there. Not for jobs of bulks */
+    const char *traceparent; /* none; else a W3C trace context, handed to the handler */
+    const char *meta;        /* none; else any JSON text, handed to the handler */
 };
 
 #define WEIR_ID_SIZE 129 /* the longest id and its NUL */
 
-/* Enqueues one job; writes its id to id unless that is NULL. A second enqueue of a given id changes nothing
- * and succeeds. When another job holds the unique key, nothing is enqueued, and id is that one's. After a
- * lost connection the same job is sent again and arrives once. */
+/* Enqueues one job; writes its id to id unless that is NULL. A second enqueue of an id that you gave changes
+ * nothing and succeeds. When another job holds the unique key, nothing is enqueued, and id is that job's. After
+ * a lost connection the job is sent again, for 15 s, and arrives once; WEIR_ENOTNOW then: it may have arrived. */
 WEIR_API WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spec *job,
                                        char id[WEIR_ID_SIZE]);
 
 /* A bulk: many jobs in order, each exactly once, in chunks, with constant memory.
  *
- * Where the namespace has partitions, a bulk without a name may hold types of all of them: order is kept for each.
- * With a name it has one, that of its first type: a job of another one is WEIR_EINPUT.
- *
  * With a name it is a batch that can be resumed: every call of weir_bulk_add counts one input line, Redis
  * keeps how many lines it has and a checksum over them, and a later run over the same input skips those. A
- * bulk without a name survives lost connections, not the death of its process. */
+ * bulk without a name survives lost connections, not the death of its process.
+ *
+ * Where the namespace has partitions, a bulk without a name may hold types of all of them: order is kept in each.
+ * A bulk with a name lives on one, that of its first type: a job of another partition is WEIR_EINPUT. */
 struct weir_bulk;
 
-/* Begins or resumes a bulk. batch may be NULL. The bulk borrows w until it is closed; one at a time. */
+/* Begins or resumes a bulk. batch, its name, may be NULL. The bulk borrows w until it is closed; one at a time. */
 WEIR_API WEIR_CHECKED int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk);
 /* Adds one job (delay_s, at_s, unique and batch are not for bulks). May send and wait. WEIR_EINPUT: this job
  * is wrong, nothing was added and the line was not counted. */
@@ -111,7 +118,7 @@ WEIR_API WEIR_CHECKED int weir_bulk_skip_line(struct weir_bulk *b, const char *l
 
 struct weir_bulk_counts {
     uint64_t lines;    /* input lines given so far, skipped ones included */
-    uint64_t resumed;  /* of those, lines that an earlier run had sent */
+    uint64_t resumed;  /* those of them that an earlier run had sent */
     uint64_t accepted; /* jobs of this run that Redis has acknowledged */
 };
 WEIR_API void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts);
@@ -128,88 +135,89 @@ WEIR_API void weir_bulk_abandon(struct weir_bulk *b);
  * NULL. WEIR_ENOTFOUND: no such batch. */
 WEIR_API WEIR_CHECKED int weir_batch_seal(struct weir *w, const char *batch, const char *then_type);
 
-/* Ends a job before it has: one that waits, is parked or scheduled will not run; one that runs is told, and
- * its handler sees it. WEIR_ENOTFOUND: it is in no place. */
+/* Cancels a job. If it waits, is parked or scheduled, it will not run. If it runs, weir_job_is_cancelled() says so
+ * to its handler. WEIR_ENOTFOUND: there is no such job; done and dead ones count as none. */
 WEIR_API WEIR_CHECKED int weir_cancel(struct weir *w, const char *id);
 
 /* ---- Schedules ---------------------------------------------------------------------------------------- */
 
-/* What becomes of occurrences that no worker was there for: none of them runs, one does for all, each does.
- */
-enum weir_missed { WEIR_MISSED_ONCE = 0, WEIR_MISSED_SKIP = 1, WEIR_MISSED_ALL = 2 };
+/* What becomes of occurrences that passed while no worker ran. */
+enum weir_missed {
+    WEIR_MISSED_ONCE = 0, /* one job for all of them */
+    WEIR_MISSED_SKIP = 1, /* none */
+    WEIR_MISSED_ALL = 2,  /* one job for each */
+};
 
-/* Adds the schedule name, or replaces it: at each occurrence one job as specified is enqueued (id, delay_s,
- * at_s, unique and batch are not for schedules). when: five-field cron, "@weekly" and the like, or "every
- * 15m". zone: of the tz database, such as "Europe/Berlin"; NULL: UTC. WEIR_EINPUT: when or zone cannot be
- * read. */
+/* Adds the schedule name, or replaces it: each occurrence enqueues one such job (id, delay_s, at_s, unique and
+ * batch are not for schedules). when: cron with five fields, "@weekly" and the like, or "every 15m". zone: of the
+ * tz database, such as "Europe/Berlin"; NULL: UTC. WEIR_EINPUT: when or zone cannot be read. */
 WEIR_API WEIR_CHECKED int weir_schedule_add(struct weir *w, const char *name, const char *when,
                                             const char *zone, enum weir_missed missed,
                                             const struct weir_job_spec *job);
+/* Removes it; jobs that it has enqueued stay. WEIR_ENOTFOUND when there is none. */
 WEIR_API WEIR_CHECKED int weir_schedule_remove(struct weir *w, const char *name);
 
 /* ---- Rates -------------------------------------------------------------------------------------------- */
 
-/* Sets the limit name to one to eight rules such as "100/1m" or "10/s,burst=20
- * 9000/1d,algorithm=sliding-log", joined by blanks; applies at once, to what waits too. A type is held by the
+/* Sets the limit name to one to eight rules, joined by blanks, such as "100/1m" or
+ * "10/s,burst=20 9000/1d,algorithm=sliding-log". They apply at once, to waiting jobs too. A type is held by the
  * limit of its own name. */
 WEIR_API WEIR_CHECKED int weir_rate_set(struct weir *w, const char *name, const char *rules);
 /* Removes the limit. WEIR_ENOTFOUND when there is none; WEIR_EINPUT while types use it. */
 WEIR_API WEIR_CHECKED int weir_rate_remove(struct weir *w, const char *name);
-/* Holds type by these limits too, named in one text and joined by blanks; a job of it takes cost slots of
- * each rate (0: as it is, 1 at first). WEIR_ENOTFOUND when one is not there; WEIR_EINPUT when they do not go
- * together. */
+/* Holds type by these limits too: their names, joined by blanks. A job of it takes cost slots of each rate (0: as
+ * many as before, 1 at first). WEIR_ENOTFOUND when one does not exist; WEIR_EINPUT when they do not go together. */
 WEIR_API WEIR_CHECKED int weir_rate_use(struct weir *w, const char *type, const char *limits, int64_t cost);
-/* No longer by these. WEIR_ENOTFOUND when it does not use one of them. */
+/* Stops holding type by these limits. WEIR_ENOTFOUND when it does not use one of them. */
 WEIR_API WEIR_CHECKED int weir_rate_unuse(struct weir *w, const char *type, const char *limits);
-/* The share of a key (any text) where the keys of a limit take turns: 1, as all have, to 1000. */
+/* Keys of a limit take turns. Gives key (any text) weight turns for one of the others: 1 to 1000; 1 at first. */
 WEIR_API WEIR_CHECKED int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight);
-/* Nothing of this limit starts for so long. limit may be "LIMIT/KEY", KEY any text: then only jobs of that key of a keyed limit; for_s
- * INFINITY then pauses it until it is resumed. */
+/* Pauses the limit for for_s seconds, at most ten years: no job that it holds starts. limit may be "LIMIT/KEY", KEY
+ * any text, where the limit is keyed: then only that key is paused, with INFINITY until it is resumed. */
 WEIR_API WEIR_CHECKED int weir_rate_pause(struct weir *w, const char *limit, double for_s);
-/* Ends that, and the pauses that throttled jobs asked for. */
+/* Ends the pause of a limit, or of "LIMIT/KEY", and those that throttled jobs asked for. */
 WEIR_API WEIR_CHECKED int weir_rate_resume(struct weir *w, const char *limit);
 
 struct weir_take {
     int allowed;
-    int never;            /* the cost is more than the limit can ever grant at once */
+    int never;            /* the cost is more than the limit can ever allow at once */
     int assumed;          /* Redis was away: answered as the flags say, nothing was counted */
     int64_t limit;        /* the burst; of several rules the smallest */
     int64_t remaining;    /* slots that may still be taken now; of several rules the least */
     double retry_after_s; /* -1 when allowed, or never */
-    double reset_after_s; /* until all of the burst is there again */
+    double reset_after_s; /* until the whole burst is there again */
 };
 #define WEIR_TAKE_PEEK 1     /* look, take nothing */
 #define WEIR_TAKE_ASK 2      /* ask Redis even if it has just denied the same */
 #define WEIR_TAKE_OR_ALLOW 4 /* when Redis is away: allowed, not an error; weir_message says why */
 #define WEIR_TAKE_OR_DENY 8  /* when Redis is away: denied, not an error */
 
-/* Takes cost slots (0: 1) of a limit, for a caller of any kind. target is NAME, or NAME/KEY when the limit's
- * rules have ",by=" or with rules of the caller's own; KEY may be any text. rule NULL: the limit's rules;
- * else up to eight, joined by blanks, for a NAME that has no others. Returns 0 allowed or not: see
- * take->allowed. A slot that was taken stays taken.
+/* Takes cost slots (0: 1) of a limit, for anything that is not a job. target is NAME; or NAME/KEY, KEY any text, when
+ * the limit's rules have ",by=", or when you give rules. rule NULL: the limit's rules; else up to eight, joined by
+ * blanks, for a NAME that has no others. Returns 0 whether allowed or not: see take->allowed. A slot that was taken
+ * stays taken.
  *
  * A denial is remembered in w until it can change, one second at most: asking again meanwhile costs no round
  * trip. */
 WEIR_API WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost,
                                     int flags, struct weir_take *take);
 
-/* One of many questions, and its answer. */
+/* One of many takes: what you ask, and the answer. */
 struct weir_take_item {
     const char *target; /* as in weir_take */
     int64_t cost;       /* 0: 1 */
     int status;         /* 0: take is the answer; else what is wrong with this one */
-    const char *why;    /* in words, when status is not 0; static */
+    const char *why;    /* the same in words; NULL when status is 0. Static */
     struct weir_take take;
 };
-/* The same for count of them in one round trip for each thousand, one after the other as if asked one by one.
- * 0: see each item's status. Else Redis could not be asked: items without an answer have the status that is
- * returned. */
+/* As count calls of weir_take, one after the other, with one round trip for each thousand. Returns 0: see each
+ * item's status. Else Redis could not be asked: items without an answer have the status that is returned. */
 WEIR_API WEIR_CHECKED int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count,
                                          const char *rule, int flags);
 
 /* ---- Handlers ----------------------------------------------------------------------------------------- */
 
-/* A job that a handler runs. Valid until the handler returns. */
+/* A job that a handler runs. Valid, as all texts of it, until the handler returns. */
 struct weir_job;
 
 WEIR_API const char *weir_job_id(const struct weir_job *job);
@@ -218,37 +226,38 @@ WEIR_API const char *weir_job_type(const struct weir_job *job);
 WEIR_API const char *weir_job_key(const struct weir_job *job);
 /* The args as JSON text, byte for byte as enqueued, NUL-terminated; "null" when there are none. */
 WEIR_API const char *weir_job_args(const struct weir_job *job);
-/* The whole job as JSON text, NUL-terminated. */
+/* The whole job as JSON text, NUL-terminated. len, its length without the NUL, may be NULL. */
 WEIR_API const char *weir_job_body(const struct weir_job *job, size_t *len);
 /* 1 at the first attempt. */
 WEIR_API int weir_job_attempt(const struct weir_job *job);
-/* When it was enqueued, in seconds since 1970, by its producer's clock; of a scheduled job, when it was due; of
- * a dead job that was retried, when that was. 0: unknown, as another Redis client enqueued it. */
+/* When it was enqueued, in seconds since 1970, by its producer's clock. If it was scheduled: when it was due. If it
+ * was dead: when it was retried. 0: unknown, as another Redis client pushed it. */
 WEIR_API double weir_job_enqueued_at(const struct weir_job *job);
 /* The batch, or NULL. */
 WEIR_API const char *weir_job_batch(const struct weir_job *job);
 /* The W3C trace context, or NULL. */
 WEIR_API const char *weir_job_traceparent(const struct weir_job *job);
-/* Should the handler end? 1 once the job was cancelled, is over its time, or was given to another worker. */
+/* Should the handler end? 1 when the job was cancelled, is over its time, or was given to another worker. */
 WEIR_API int weir_job_is_cancelled(const struct weir_job *job);
-/* One line to the worker's log, with the job's type and id. From any thread. */
+/* Writes one line to the worker's log, with the job's type and id. From any thread. */
 WEIR_API void weir_log(const struct weir_job *job, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
 enum weir_outcome { WEIR_DONE = 0, WEIR_RETRY = 1, WEIR_DEAD = 2, WEIR_THROTTLED = 3 };
 
-/* A handler returns one of these calls' results, or WEIR_DONE. Any other value counts as WEIR_RETRY.
- * after_s < 0: the usual backoff. More than ten years, or NAN, counts as that and is logged. The reason is
- * kept with the job. */
+/* A handler returns the result of one of these three calls, or WEIR_DONE. Any other value counts as WEIR_RETRY. The
+ * reason is kept with the job; NULL: none.
+ *
+ * The job failed, and is tried again after after_s; below 0, above ten years or NAN: after the usual backoff. */
 WEIR_API int weir_job_retry(struct weir_job *job, double after_s, const char *reason, ...) WEIR_PRINTF(3, 4);
 /* The job will never succeed: it goes to the dead jobs at once. */
 WEIR_API int weir_job_dead(struct weir_job *job, const char *reason, ...) WEIR_PRINTF(2, 3);
-/* The provider said stop: its limit, or only its key of that, is paused for after_s and the job comes back to
- * the head of its lane; no attempt is used. after_s < 0, the provider gave no time: 1 s, doubled up to 5 min
- * until a job is done; after 24 hours of nothing but such ends each one uses an attempt. after_s >= 0: at
- * least 0.1 s, doubled up to 10 s in the same way. More than
- * pause_most_s counts as pause_most_s, NAN as no time; both are logged. */
+/* The provider said stop. The type's limit is paused for after_s, of a keyed limit only the job's key; the job comes
+ * back to the head of its lane, and no attempt is used.
+ *   after_s < 0, or NAN: the provider gave no time. 1 s, doubled each time up to 5 min, until a job is done; after 24
+ *                hours without one, each throttled end uses an attempt.
+ *   after_s >= 0: that long; at least 0.1 s, doubled in the same way up to 10 s, and at most pause_most_s. */
 WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
-/* The job's true cost, which is known only now: when it ends, its limits take the difference, or give it
+/* The job's true cost, when it was not known before: when the job ends, its limits take the difference, or give it
  * back. 0 to 10^9. */
 WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
 
@@ -256,13 +265,13 @@ WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
  * and is dead at the third time; the other jobs are given back, and the process ends with 70. */
 typedef int weir_handler(struct weir_job *job, void *arg);
 
-/* An asynchronous handler runs on the worker's event loop and returns at once, without blocking: heartbeats
- * and everything else wait behind it. Past the end of the lease the process ends with 70. The job lives until
+/* An asynchronous handler runs on the worker's event loop and returns at once: while it blocks, nothing else of the
+ * worker runs, and if it blocks past the end of the lease, the process ends with 70. The job lives until
  * weir_job_end. */
 typedef void weir_async_handler(struct weir_job *job, void *arg);
-/* Ends a job of an asynchronous handler: result is what a handler returns, such as weir_job_retry(job, ...).
- * Once, from any thread, before weir_worker_free; job is gone then. For a job that the worker has given up
- * (over its time, its lease lost, the worker stopped) it only frees it. */
+/* Ends a job of an asynchronous handler: result is what a handler returns, such as weir_job_retry(job, ...). Call it
+ * exactly once for each job, from any thread, before weir_worker_free; it frees the job. Of a job that the worker has
+ * given up (over its time, its lease lost, the worker stopped) result does not count. */
 WEIR_API void weir_job_end(struct weir_job *job, int result);
 
 /* ---- Workers ------------------------------------------------------------------------------------------ */
@@ -279,30 +288,32 @@ struct weir_worker_options {
     int executors;         /* 10: jobs that run at a time; at most 1024, without handlers on threads 65536 */
     double lease_s;        /* 30: how long a silent worker keeps its jobs */
     double grace_s;        /* 25: how long a stopping worker waits for its handlers */
-    const char *trace_file; /* one line a start, appended */
-    int drain;              /* stop when nothing is left to do but what is paused until it is resumed */
-    double drain_max_s;     /* give up draining after that long; 0: never */
-    int unknown_dead;       /* jobs of types that no worker has run for a minute go to the dead jobs */
-    double kill_after_s;    /* 5: from TERM to KILL for a job over its time, or cancelled */
-    int64_t dead_most;      /* weir dead keep says how many dead jobs are kept, 100,000, and how long, 180 */
-    double dead_age_s;      /* days; these count only where that was never set and they are more */
+    const char *trace_file; /* none; else a line for each start is appended, for weir verify */
+    int drain;              /* 1: stop when nothing is left to do, except what somebody has paused */
+    double drain_max_s;     /* 0: for ever; how long to drain */
+    int unknown_dead;       /* 1: jobs of types that no worker has run for a minute go to the dead jobs */
+    double kill_after_s;    /* 5: from TERM to KILL for a command that is over its time, or cancelled */
+    int64_t dead_most;      /* 100,000: dead jobs that are kept, if more; weir dead keep overrides it */
+    double dead_age_s;      /* 180 days: for how long, likewise */
     double pause_most_s;    /* 86400: the longest pause that a handler may ask for, at most ten years */
 };
 
 /* Of one type; members that are 0 take their default. */
 struct weir_type_options {
-    double timeout_s;       /* for jobs that name none: none */
-    double backoff_first_s; /* the wait before the first retry, doubled each time, with jitter; 0: 15 s + n^4
-                               s */
-    double backoff_most_s;  /* its bound */
-    double keep_s;          /* how long what is done is remembered, for weir job show: not */
+    double timeout_s;       /* none: the time limit of jobs that name none */
+    double backoff_first_s; /* 15 s + n^4 s and jitter before retry n; else this, doubled each time */
+    double backoff_most_s;  /* none: the longest wait that doubling comes to */
+    double keep_s;          /* 0: how long done jobs are remembered, for weir job show */
 };
 
 /* Makes a worker that is not yet running. Returns NULL only when out of memory; wrong options are reported by
  * weir_worker_run. */
 WEIR_API struct weir_worker *weir_worker_new(const struct weir_worker_options *options);
 WEIR_API void weir_worker_free(struct weir_worker *worker);
+/* The last failure of worker in one line. Never NULL. */
 WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
+
+/* A worker runs the types that it has a handler for. All handlers are set before weir_worker_run, one a type. */
 
 /* Calls handler(job, arg) for each job of type, on one of the executor threads, several at a time. */
 WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const char *type,

@@ -73,7 +73,7 @@ static const struct {
     [THROTTLED_AFTER] = {"throttled_after", "", RUNS_LATER(NULL, 590, 601, "@0,0,1;")},
     [THROTTLED_LONG] = {"throttled_long", "", RUNS_LATER(NULL, 86390, 86401, "@0,0,1;")},
     [THROTTLED_WRONG] = {"throttled_wrong", "", RUNS_LATER(NULL, 0, 301, "@0,0,")},
-    [RETRY_WRONG] = {"retry_wrong", "", RUNS_LATER("no luck", 5, 26, "@1,0,0,")},
+    [RETRY_WRONG] = {"retry_wrong", "", RUNS_LATER(NULL, 5, 26, "@1,0,0;")},
     [RETRY_LONG] = {"retry_long", "", RUNS_LATER("no luck", 5, 26, "@1,0,0,")},
     [ODD] = {"odd", "", RUNS_LATER(NULL, 10, 26, "@1,0,0")},
     [CRASH] = {"crash", "", IN_LANE("@0,1,0;", 1000 + SIGKILL)},
@@ -149,7 +149,7 @@ static const char pipe_script[] =
     "600},\n"
     "           'throttled_long': {'status': 'throttled', 'after': 99999999999},\n"
     "           'throttled_wrong': {'status': 'throttled', 'after': -1},\n"
-    "           'retry_wrong': {'status': 'retry', 'after': -1, 'reason': 'no luck'},\n"
+    "           'retry_wrong': {'status': 'retry', 'after': -1},\n"
     "           'retry_long': {'status': 'retry', 'after': 1795000000, 'reason': 'no luck'}}\n"
     "for line in sys.stdin:\n"
     "    job = json.loads(line)\n"
@@ -226,7 +226,7 @@ static int play(struct weir_job *job)
     if (strcmp(type, "throttled_wrong") == 0)
         return weir_job_throttled(job, NAN);
     if (strcmp(type, "retry_wrong") == 0)
-        return weir_job_retry(job, NAN, "no luck");
+        return weir_job_retry(job, NAN, NULL);
     if (strcmp(type, "retry_long") == 0)
         return weir_job_retry(job, 1795000000, "no luck");
     if (strcmp(type, "odd") == 0)

@@ -190,7 +190,7 @@ static void finish(struct weir_job *job, enum task_end end, double after_s, cons
 {
     char *reason = NULL;
 
-    if (vasprintf(&reason, fmt, args) < 0)
+    if (fmt && vasprintf(&reason, fmt, args) < 0)
         reason = NULL;
     task_finish(job->task, end, after_s, reason);
     free(reason);

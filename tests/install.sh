@@ -1,0 +1,47 @@
+#!/bin/bash
+# What make install leaves is enough for a program outside of this source: the header, as C and C++ by gcc and clang; the examples;
+# own_worker, linked to the shared and to the static library by pkg-config, and run on a private Redis. The libraries export only
+# the names of weir.h. Prints what is wrong, and exits 1. BUILD names the folder of what was built.
+set -eu
+cd "$(dirname "$0")/.."
+source=$PWD
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/weir-install.XXXXXX")
+dev=''
+trap '[ -z "$dev" ] || { kill $dev; wait $dev || true; }; rm -rf "$folder"' EXIT
+trap 'exit 1' INT TERM
+
+make -s install BUILD="${BUILD:-build}" DESTDIR="$folder/root" PREFIX=/opt/weir >"$folder/log"
+weir=$folder/root/opt/weir
+cd "$folder"
+export PKG_CONFIG_PATH=$weir/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$weir/lib PATH=$weir/bin:$PATH
+unset REDIS_URL WEIR_NAMESPACE
+
+strict='-pedantic-errors -Wall -Wextra -Wconversion -Werror'
+echo '#include <weir.h>' >use.c
+for cc in gcc clang; do
+    for std in c99 c11 c17; do
+        $cc -std=$std $strict $(pkg-config --cflags weir) -fsyntax-only use.c
+        for example in "$source"/examples/*.c; do
+            $cc -std=$std -pedantic -Wall -Wextra -Werror $(pkg-config --cflags weir) -fsyntax-only "$example"
+        done
+    done
+done
+for std in c++11 c++17 c++20; do clang -x c++ -std=$std $strict $(pkg-config --cflags weir) -fsyntax-only use.c; done
+
+declared=$(grep -o '\bweir_[a-z_]*(' "$weir/include/weir.h" | tr -d '(' | sort -u)
+for library in libweir.so.0 libweir.a; do
+    exported=$(nm -P --defined-only $([ $library = libweir.a ] && echo -g || echo -D) "$weir/lib/$library" | awk 'NF > 2 { print $1 }' | sort -u)
+    more=$(comm -13 <(echo "$declared") <(echo "$exported"))
+    [ -z "$more" ] || { echo "$library exports what weir.h does not declare:" $more && exit 1; }
+done
+
+gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" $(pkg-config --libs weir) -o shared
+gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" "$weir/lib/libweir.a" $(pkg-config --static --libs-only-l weir | sed 's/-lweir//') -o static
+weir dev >dev.log 2>&1 &
+dev=$!
+for _ in $(seq 600); do grep -qs 'Redis is ready' dev.log && break || sleep 0.05; done
+for program in shared static; do
+    said=$(./$program "unix://$folder/.weir/redis.sock" 2>$program.log | tail -n 1)
+    [ "$said" = '100 greeted' ] || { echo "$program: $said" && cat $program.log && exit 1; }
+done
