@@ -52,6 +52,7 @@ struct flow {
 
 struct connection {
     bool open;
+    bool asked; /* something, and nothing was answered since */
     struct flow flows[SIDES];
 };
 
@@ -73,7 +74,7 @@ struct proxy {
     pthread_mutex_t mutex;
     struct orders orders;
     bool stopping;
-    int accepted;
+    int accepted, trips;
 
     int wake;
     int listeners[2];
@@ -232,6 +233,8 @@ static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
         f->ending = true;
         return;
     }
+    p->trips += f->side == PROXY_REQUESTS && !c->asked;
+    c->asked = f->side == PROXY_REQUESTS;
     pass_on(p, f, bytes, (size_t)n);
     if (f->ending && f->side == PROXY_REQUESTS)
         c->flows[PROXY_REPLIES].ending = true;
@@ -633,4 +636,14 @@ int proxy_accepted(struct proxy *p)
     accepted = p->accepted;
     end_orders(p);
     return accepted;
+}
+
+int proxy_trips(struct proxy *p)
+{
+    int trips;
+
+    begin_orders(p);
+    trips = p->trips;
+    end_orders(p);
+    return trips;
 }

@@ -57,5 +57,7 @@ void proxy_cut_all(struct proxy *p);
 bool proxy_has_cut(struct proxy *p);
 /* Connections accepted since the start. */
 int proxy_accepted(struct proxy *p);
+/* Round trips since the start: how often something was asked of a Redis that had answered what came before. */
+int proxy_trips(struct proxy *p);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "queue/inspect/history.h"
 #include "queue/turn/record.h"
+#include "tests/proxy.h"
 
 #define MINUTE_US (60 * SECOND_US)
 #define HOUR_US (60 * MINUTE_US)
@@ -392,6 +393,50 @@ static void test_what_lives_elsewhere_is_passed_over(void **state)
     expect_slots("[{\"starts\":1}]");
 }
 
+/* Several are asked for at once; one that was lost or refused is asked for again. */
+static void test_several_in_one_round_trip(void **state)
+{
+    enum { MOST = HISTORY_AT_ONCE };
+    struct proxy *proxy = proxy_start(&turns.server);
+    struct weir *far = weir_new(proxy_url(proxy), NULL);
+    struct history_call calls[MOST];
+    json_t *histories[MOST];
+    int64_t took_us;
+    int before;
+
+    (void)state;
+    counts(RECORD_TYPE, "t", 's', 3);
+    counts(RECORD_LIMIT, "t", 'g', 5);
+    for (int i = 0; i < MOST; i++)
+        calls[i] = (struct history_call){.name = "t", .of_limit = i % 2, .slots = 1};
+    calls[7].name = "none";
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(client_ping(far, &took_us), 0);
+        if (i == 1)
+            free(redis_text("FUNCTION", "FLUSH", NULL));
+        if (i == 2)
+            proxy_cut_before(proxy, PROXY_REPLIES, 5);
+        if (i == 3)
+            free(redis_text("SET", PREFIX "minutes:t/none", "x"));
+        calls[7].of_limit = false;
+        before = proxy_trips(proxy);
+        assert_int_equal(history_ask_each(far, turns.now_us, calls, MOST, histories), 0);
+        if (i == 0)
+            assert_int_equal(proxy_trips(proxy) - before, 1);
+        for (int k = 0; k < MOST; k++) {
+            const json_t *slots = json_object_get(histories[k], "slots"), *slot = json_array_get(slots, 0);
+
+            if (k == 7)
+                assert_int_equal(json_is_object(histories[k]), i != 3);
+            else
+                assert_int_equal(answer_int(slot, k % 2 ? "granted" : "starts"), k % 2 ? 5 : 3);
+            json_decref(histories[k]);
+        }
+    }
+    weir_free(far);
+    proxy_stop(proxy);
+}
+
 /* The doctor knows the keys. */
 static void test_the_doctor_is_content(void **state)
 {
@@ -416,6 +461,7 @@ int main(void)
         TEST(foreign_keys_and_slots),
         TEST(wrong_arguments_change_nothing),
         TEST(what_lives_elsewhere_is_passed_over),
+        TEST(several_in_one_round_trip),
         TEST(the_doctor_is_content),
     };
 

@@ -726,6 +726,22 @@ static void test_a_line_is_typed(void **unused)
     assert_string_equal(line, "");
 }
 
+/* At most a hundredth of Redis: by what it takes for each row, and by the time that the answers took. */
+static void test_how_often_it_reads(void **unused)
+{
+    static const struct {
+        int64_t rows, took_us, pause_us;
+    } cases[] = {
+        {10, 5000, 2 * SECOND},        /* the interval */
+        {10, 10 * SECOND, 2 * SECOND}, /* Redis stood still */
+        {13000, 150000, 15 * SECOND},  {13000, 10 * SECOND, 19700000}, {13000, 100, 2 * SECOND},
+    };
+
+    (void)unused;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(sight_pause(cases[i].rows, cases[i].took_us, 2 * SECOND), cases[i].pause_us);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -754,6 +770,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_words_keep_their_columns, begin, end),
         cmocka_unit_test_setup_teardown(test_nothing_is_put_outside, begin, end),
         cmocka_unit_test(test_a_line_is_typed),
+        cmocka_unit_test(test_how_often_it_reads),
     };
 
     setlocale(LC_CTYPE, "C.UTF-8");

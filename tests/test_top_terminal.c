@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -490,6 +491,24 @@ static void test_it_ends_when_its_terminal_is_gone(void **unused)
     }
 }
 
+/* Its terminal is stopped, as Ctrl-S does: whatever writes there waits. */
+static void test_it_ends_though_its_terminal_takes_nothing(void **unused)
+{
+    struct line lines[2];
+    pid_t pid;
+
+    (void)unused;
+    open_lines(lines);
+    pid = start_between(lines);
+    await_drawn(lines[1].here);
+    assert_int_equal(tcflow(lines[1].there, TCOOFF), 0);
+    assert_int_equal(kill(pid, SIGTERM), 0);
+    assert_int_equal(program_end(pid), 1000 + SIGTERM);
+    close_ends(lines);
+    for (int i = 0; i < 2; i++)
+        close_fd(&lines[i].here);
+}
+
 static void test_terminals_that_show_less(void **unused)
 {
     (void)unused;
@@ -527,6 +546,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_redis_is_lost_and_found, begin, finish),
         cmocka_unit_test_setup_teardown(test_every_end_leaves_the_terminal_as_it_was, begin, finish),
         cmocka_unit_test_setup_teardown(test_it_ends_when_its_terminal_is_gone, begin, finish_without_tmux),
+        cmocka_unit_test_setup_teardown(test_it_ends_though_its_terminal_takes_nothing, begin,
+                                        finish_without_tmux),
         cmocka_unit_test_setup_teardown(test_terminals_that_show_less, begin, finish),
     };
 

@@ -11,15 +11,10 @@
 #include "core/clock.h"
 
 #define PAST_FRESH_US 10000000 /* workers record every 5 s, and minutes pass slowly */
-#define PASTS_AT_ONCE 8        /* calls between looks at what else is to be done */
+#define PASTS_AT_ONCE 16       /* between looks at what else is to be done */
 #define AGAIN_US 1000000       /* after a failure */
 #define ORDER_US 10000000      /* that an order may wait: whoever gave it has gone on */
 #define END_US 100000          /* that its end is waited for; whoever quits has no time */
-
-/* Of Redis's processor, us: a type, a queue or a limit, and whatever else a reading takes. Measured; doc/operating.md. */
-#define ROW_US 4
-#define FIXED_US 2000
-#define SHARE 100 /* of its time, one part at most is ours */
 
 struct reader {
     struct weir *w;
@@ -28,7 +23,7 @@ struct reader {
     pthread_t thread;
     int64_t due_us; /* its own, as pasts and rows are */
     struct pasts pasts;
-    int64_t rows;
+    int64_t rows, took_us; /* of the last reading */
 
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
@@ -61,21 +56,20 @@ static void note_answer(struct reader *r)
     pthread_mutex_unlock(&r->mutex);
 }
 
-/* How long until it may be read again. */
 static int64_t pause_of(const struct reader *r)
 {
-    int64_t cost_us = FIXED_US + r->rows * ROW_US;
-
-    return cost_us * SHARE > r->interval_us ? cost_us * SHARE : r->interval_us;
+    return sight_pause(r->rows, r->took_us, r->interval_us);
 }
 
 static void read_now(struct reader *r)
 {
     const struct error none = {.status = 0};
     struct sight *s, *old;
+    int64_t began_us = clock_mono_us();
 
     note_asking(r);
     s = sight_read(r->w);
+    r->took_us = clock_mono_us() - began_us;
     if (s || r->w->error.status != WEIR_EUNREACHABLE)
         note_answer(r);
     if (s)
@@ -116,24 +110,16 @@ static void drop_others(struct reader *r, const struct wanted *wanted)
     r->pasts.count = kept;
 }
 
-static bool read_past(struct reader *r, const char *name, bool of_limit)
+static void keep_past(struct reader *r, const char *name, bool of_limit, const json_t *history)
 {
-    const struct history_call call = {.name = name, .of_limit = of_limit, .slots = PAST_MINUTES};
     struct past past = {.of_limit = of_limit, .read_mono_us = clock_mono_us()}, *known;
-    json_t *history;
 
-    note_asking(r);
-    if (history_ask(r->w, -1, &call, &history) < 0 && r->w->error.status == WEIR_EUNREACHABLE)
-        return false;
-    note_answer(r);
     memcpy(past.name, name, strlen(name) + 1);
     past_fill(&past, history);
-    json_decref(history);
     known = find_past(r, name, of_limit);
     if (!known)
         known = &r->pasts.at[r->pasts.count++];
     *known = past;
-    return true;
 }
 
 static bool is_stale(struct reader *r, const char *name, bool of_limit)
@@ -161,19 +147,27 @@ static void hand_pasts(struct reader *r)
 /* Some of those that are missing or old; false: there are none, or Redis does not answer. */
 static bool read_pasts(struct reader *r, const struct wanted *wanted)
 {
-    int read = 0;
+    struct history_call calls[PASTS_AT_ONCE];
+    json_t *histories[PASTS_AT_ONCE];
+    size_t asked = 0;
 
     drop_others(r, wanted);
-    for (size_t i = 0; i < wanted->count && read < PASTS_AT_ONCE; i++) {
-        if (!is_stale(r, wanted->names[i], wanted->of_limits))
-            continue;
-        if (!read_past(r, wanted->names[i], wanted->of_limits))
-            return false;
-        read++;
+    for (size_t i = 0; i < wanted->count && asked < PASTS_AT_ONCE; i++)
+        if (is_stale(r, wanted->names[i], wanted->of_limits))
+            calls[asked++] = (struct history_call){
+                .name = wanted->names[i], .of_limit = wanted->of_limits, .slots = PAST_MINUTES};
+    if (asked == 0)
+        return false;
+    note_asking(r);
+    if (history_ask_each(r->w, -1, calls, asked, histories) < 0)
+        return false;
+    note_answer(r);
+    for (size_t i = 0; i < asked; i++) {
+        keep_past(r, calls[i].name, calls[i].of_limit, histories[i]);
+        json_decref(histories[i]);
     }
-    if (read > 0)
-        hand_pasts(r);
-    return read > 0;
+    hand_pasts(r);
+    return true;
 }
 
 /* ---- Orders */

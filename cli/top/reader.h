@@ -1,7 +1,7 @@
 /* The thread that talks with Redis, on a connection of its own: it reads what is shown, again and again, and carries out orders. The
  * thread of the screen never waits for it. What it has to say it hands over, and makes a descriptor readable.
  *
- * How often it reads: every interval, and not more than a hundredth of the time of Redis is spent on it (reader.c). */
+ * How often it reads: every interval, and not more than a hundredth of the time of Redis is spent on it (sight_pause). */
 #ifndef CLI_TOP_READER_H
 #define CLI_TOP_READER_H
 

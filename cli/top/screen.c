@@ -16,6 +16,7 @@
 #undef columns /* a macro of term.h */
 
 #define ESCAPE_MS 50 /* that the rest of a key's sequence may take behind its first byte */
+#define END_S 5      /* that its end may take: a terminal that takes nothing would hold it */
 
 static struct {
     SCREEN *at;
@@ -34,12 +35,27 @@ static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 static const int faults[] = {SIGQUIT, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
 #define ASKS (sizeof asks / sizeof *asks)
 #define FAULTS (sizeof faults / sizeof *faults)
-static struct sigaction asks_before[ASKS], faults_before[FAULTS];
+static struct sigaction asks_before[ASKS], faults_before[FAULTS], alarm_before;
 
 static void on_ask(int number)
 {
     screen.ended = number;
     eventfd_write(screen.wake, 1);
+    alarm(END_S);
+}
+
+static void restore_line(void)
+{
+    tcsetattr(STDIN_FILENO, TCSANOW, &screen.before);
+}
+
+/* It has not ended: its terminal is stopped (Ctrl-S), or nobody reads it. Nothing here but what a handler may call. */
+static void on_alarm(int number)
+{
+    (void)number;
+    restore_line();
+    signal(screen.ended, SIG_DFL);
+    raise(screen.ended);
 }
 
 /* Nothing here but what a handler may call. Whoever handled it before does so now. */
@@ -48,7 +64,7 @@ static void on_fault(int number)
     ssize_t written = write(STDOUT_FILENO, screen.restore, strlen(screen.restore));
 
     (void)written;
-    tcsetattr(STDIN_FILENO, TCSANOW, &screen.before);
+    restore_line();
     for (size_t i = 0; i < FAULTS; i++)
         if (faults[i] == number)
             sigaction(number, &faults_before[i], NULL);
@@ -67,6 +83,13 @@ static void handle_as_before(const int *numbers, size_t count, const struct siga
 {
     for (size_t i = 0; i < count; i++)
         sigaction(numbers[i], &before[i], NULL);
+}
+
+static void handle_all_as_before(void)
+{
+    handle_as_before(asks, ASKS, asks_before);
+    alarm(0);
+    handle_as_before((const int[]){SIGALRM}, 1, &alarm_before);
 }
 
 /* ---- Begin and end */
@@ -114,12 +137,13 @@ int screen_begin(bool color, int wake, struct error *e)
     screen.wake = wake;
     screen.ended = 0;
     tcgetattr(STDIN_FILENO, &screen.before);
+    handle((const int[]){SIGALRM}, 1, on_alarm, &alarm_before);
     handle(asks, ASKS, on_ask, asks_before);
     unsetenv("COLUMNS"); /* these do not change with the terminal: ask it */
     unsetenv("LINES");
     screen.at = newterm(NULL, stdout, stdin);
     if (!screen.at) {
-        handle_as_before(asks, ASKS, asks_before);
+        handle_all_as_before();
         return refuse(e, "nothing is known of the terminal that TERM names");
     }
     *screen.restore = '\0';
@@ -143,7 +167,7 @@ void screen_end(void)
 {
     endwin();
     handle_as_before(faults, FAULTS, faults_before);
-    handle_as_before(asks, ASKS, asks_before);
+    handle_all_as_before();
     delscreen(screen.at);
     screen.at = NULL;
 }

@@ -88,57 +88,42 @@ void sight_free(struct sight *s)
 
 /* ---- Reading */
 
-struct limit_sets {
-    struct limits *at;
-    int count;
-};
-
-/* Of one partition. */
-static int add_limits(struct weir *w, void *arg)
-{
-    struct limit_sets *sets = arg;
-    struct limits *more = reallocarray(sets->at, (size_t)sets->count + 1, sizeof *more);
-
-    if (!more)
-        return error_set(&w->error, WEIR_EINTERNAL, "top: out of memory");
-    sets->at = more;
-    more[sets->count] = (struct limits){0};
-    return limits_ask(w, -1, LIMITS_ALONE, &more[sets->count++]);
-}
-
-static int read_parts(struct weir *w, struct status *status, struct limit_sets *sets, json_t **report)
-{
-    int rc = status_read(w, status);
-
-    if (rc == 0)
-        rc = report_of(w, status, false, report);
-    if (rc == 0)
-        rc = client_look_at_all(w, add_limits, sets);
-    return rc;
-}
-
 struct sight *sight_read(struct weir *w)
 {
     struct status status;
-    struct limit_sets sets = {0};
+    struct all_limits limits;
     json_t *report = NULL;
-    struct sight *s = NULL;
-    int rc = read_parts(w, &status, &sets, &report);
+    struct sight *s;
+    int rc = status_read_with_limits(w, &status, &limits);
 
-    if (rc == 0) {
-        s = sight_of(&status, sets.at, sets.count);
-        if (s)
-            s->report = json_incref(report);
-        else
-            rc = error_set(&w->error, WEIR_EINTERNAL, "top: out of memory");
-    } else {
+    if (rc == 0)
+        rc = report_of(w, &status, false, &report);
+    if (rc != 0) {
         status_free(&status);
-        for (int i = 0; i < sets.count; i++)
-            limits_free(&sets.at[i]);
-        free(sets.at);
+        all_limits_free(&limits);
+        return NULL;
     }
+    s = sight_of(&status, limits.at, limits.count);
+    if (s)
+        s->report = json_incref(report);
+    else
+        rc = error_set(&w->error, WEIR_EINTERNAL, "top: out of memory");
     json_decref(report);
     return rc == 0 ? s : NULL;
+}
+
+/* ---- How often */
+
+/* Of Redis's processor, us, at most: a type, a queue or a limit, and whatever else a reading takes. Measured; doc/operating.md. */
+#define ROW_US 15
+#define FIXED_US 2000
+#define SHARE 100 /* of its time, one part at most is ours */
+
+int64_t sight_pause(int64_t rows, int64_t took_us, int64_t interval_us)
+{
+    int64_t most_us = FIXED_US + rows * ROW_US, pause_us = SHARE * (took_us < most_us ? took_us : most_us);
+
+    return pause_us > interval_us ? pause_us : interval_us;
 }
 
 /* ---- The past */

@@ -30,6 +30,9 @@ struct sight *sight_read(struct weir *w);
 /* Of a status and the limits of so many partitions, which it takes; of nothing else. NULL: out of memory, and both are freed. */
 struct sight *sight_of(struct status *status, struct limits *limits, int partitions);
 void sight_free(struct sight *s);
+/* How long to wait after a reading of so many types, queues and limits that took so long, not less than interval_us: Redis has not worked for
+ * longer than that. */
+int64_t sight_pause(int64_t rows, int64_t took_us, int64_t interval_us);
 
 /* ---- What has happened to one type, or at one limit */
 

@@ -199,3 +199,17 @@ bool client_take_ahead(struct weir *w, const char *script, json_t **answer)
     freeReplyObject(reply);
     return taken;
 }
+
+void client_ask_each(struct weir *w, const char *script, struct args *calls, size_t count, json_t **answers)
+{
+    struct error e;
+    bool sent = !w->setup.status;
+
+    for (size_t i = 0; i < count; i++) {
+        sent = sent && redis_append(w->redis, &calls[i], &e) == 0;
+        args_free(&calls[i]);
+        answers[i] = NULL;
+    }
+    for (size_t i = 0; i < count && !w->setup.status; i++)
+        (void)!client_take_ahead(w, script, &answers[i]);
+}

@@ -22,6 +22,10 @@ WEIR_CHECKED int client_ask(struct weir *w, const char *script, struct args *a, 
 WEIR_CHECKED bool client_ask_ahead(struct weir *w, struct args *a);
 WEIR_CHECKED bool client_take_ahead(struct weir *w, const char *script, json_t **answer);
 
+/* Several calls of a script that changes nothing, in one round trip; frees them. answers[i] is the caller's, NULL where it was lost or
+ * refused: it can be asked again by client_ask, which says why. Redis serves nobody else between them: together they are to be short. */
+void client_ask_each(struct weir *w, const char *script, struct args *calls, size_t count, json_t **answers);
+
 /* The document in a reply. Error replies become their errors; anything but a JSON object is WEIR_EINTERNAL. */
 WEIR_CHECKED int answer_read(const struct redisReply *r, const char *script, json_t **answer,
                              struct error *e);

@@ -60,6 +60,28 @@ static json_t *read_slots(const json_t *history)
     return slots;
 }
 
+static void write_call(struct weir *w, int64_t now_us, const struct history_call *call, struct args *a)
+{
+    args_init(a);
+    script_begin(a, "history", w->prefix, now_us);
+    args_add(a, call->of_limit ? "l" : "t");
+    args_add(a, call->name);
+    args_add(a, call->by_hours ? "h" : "m");
+    args_add_int(a, call->slots);
+}
+
+static void complete(json_t *history, const struct history_call *call)
+{
+    make_number(history, "now");
+    json_object_set_new(history, "slots", read_slots(history));
+    json_object_del(history, "raw");
+    json_object_del(history, "first");
+    if (call->of_limit) {
+        make_firsts(history, "starts_now");
+        make_firsts(history, "wasted_now");
+    }
+}
+
 int history_ask(struct weir *w, int64_t now_us, const struct history_call *call, json_t **history)
 {
     struct args a;
@@ -68,24 +90,60 @@ int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
     *history = NULL;
     if (status != 0)
         return status;
-    args_init(&a);
-    script_begin(&a, "history", w->prefix, now_us);
-    args_add(&a, call->of_limit ? "l" : "t");
-    args_add(&a, call->name);
-    args_add(&a, call->by_hours ? "h" : "m");
-    args_add_int(&a, call->slots);
+    write_call(w, now_us, call, &a);
     status = client_ask(w, "history", &a, history);
-    if (status != 0)
-        return status;
-    make_number(*history, "now");
-    json_object_set_new(*history, "slots", read_slots(*history));
-    json_object_del(*history, "raw");
-    json_object_del(*history, "first");
-    if (call->of_limit) {
-        make_firsts(*history, "starts_now");
-        make_firsts(*history, "wasted_now");
+    if (status == 0)
+        complete(*history, call);
+    return status;
+}
+
+/* ---- Several */
+
+static bool lives_here(const struct weir *w, const char *name)
+{
+    return partitions_home(&w->known, name, strlen(name)) == w->at;
+}
+
+/* Those that live in the partition that calls go to. */
+static void ask_here(struct weir *w, int64_t now_us, const struct history_call *calls, size_t count,
+                     json_t **histories)
+{
+    struct args asked[HISTORY_AT_ONCE];
+    json_t *answers[HISTORY_AT_ONCE];
+    size_t n = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (lives_here(w, calls[i].name))
+            write_call(w, now_us, &calls[i], &asked[n++]);
+    client_ask_each(w, "history", asked, n, answers);
+    n = 0;
+    for (size_t i = 0; i < count; i++)
+        if (lives_here(w, calls[i].name) && (histories[i] = answers[n++]))
+            complete(histories[i], &calls[i]);
+}
+
+int history_ask_each(struct weir *w, int64_t now_us, const struct history_call *calls, size_t count,
+                     json_t **histories)
+{
+    int status = 0;
+
+    for (size_t i = 0; i < count; i++)
+        histories[i] = NULL;
+    for (int p = 0; count > 0 && status == 0 && p < client_count(w); p++) {
+        status = client_at(w, p);
+        if (status == 0)
+            ask_here(w, now_us, calls, count, histories);
     }
-    return 0;
+    for (size_t i = 0; i < count && status != WEIR_EUNREACHABLE; i++)
+        if (!histories[i])
+            status = history_ask(w, now_us, &calls[i], &histories[i]);
+    if (status != WEIR_EUNREACHABLE)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        json_decref(histories[i]);
+        histories[i] = NULL;
+    }
+    return status;
 }
 
 /* ---- All that was ever recorded */
@@ -96,11 +154,6 @@ struct totals {
     size_t count;
     json_t *rows;
 };
-
-static bool lives_here(const struct weir *w, const char *name)
-{
-    return partitions_home(&w->known, name, strlen(name)) == w->at;
-}
 
 static int totals_here(struct weir *w, void *arg)
 {

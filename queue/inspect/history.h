@@ -22,6 +22,12 @@ struct history_call {
 WEIR_CHECKED int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
                              json_t **history);
 
+#define HISTORY_AT_ONCE 32
+/* The same of several, HISTORY_AT_ONCE at most, in one round trip of each partition that has some. histories[i] is the caller's; NULL: that one
+ * cannot be read. Not 0: Redis is not reachable, and all are NULL. */
+WEIR_CHECKED int history_ask_each(struct weir *w, int64_t now_us, const struct history_call *calls,
+                                  size_t count, json_t **histories);
+
 #define TOTALS_MOST 200
 /* All that was ever recorded of some types, or limits (at most TOTALS_MOST): of totals.lua's answer. *rows is the caller's, NULL after a failure: a
  * list with an object for each name, in their order; an empty one of what was never recorded. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/client/pages.h"
+#include "core/clock.h"
 #include "core/duration.h"
 
 #define PAGE_MOST 500      /* entries; fewer where they are large */
@@ -105,6 +106,14 @@ static void ask_page(struct args *a, void *arg)
     job_search_args(l->search, a);
 }
 
+static bool is_enough(const struct listing *l)
+{
+    const struct job_bounds *most = l->most;
+
+    return l->looked_at >= most->looked_at || (int64_t)json_array_size(l->jobs) >= most->jobs ||
+           (most->until_us && clock_mono_us() >= most->until_us);
+}
+
 static int take_page(const json_t *page, void *arg)
 {
     struct listing *l = arg;
@@ -114,7 +123,7 @@ static int take_page(const json_t *page, void *arg)
     json_array_extend(l->jobs, json_object_get(page, "jobs"));
     json_decref(l->now);
     l->now = json_incref(json_object_get(page, "now"));
-    if (!l->most || (l->looked_at < l->most->looked_at && (int64_t)json_array_size(l->jobs) < l->most->jobs))
+    if (!l->most || !is_enough(l))
         return 0;
     l->next = job_cursor(l->w, page, l->looked_before + l->looked_at);
     return ENOUGH;

@@ -9,6 +9,7 @@
 /* How far one call goes; it ends behind the page in which one of these is reached. */
 struct job_bounds {
     int64_t looked_at, jobs;
+    int64_t until_us; /* clock_mono_us(), of job_list_page alone; 0: it may take any time */
 };
 
 /* cursor: "next" of the call before; NULL: from the beginning. now_us < 0: Redis's time. WEIR_EINPUT: it is no cursor.

@@ -9,7 +9,6 @@
 
 #define ROWS 50
 #define LOOK_US 60000 /* so long a page looks for jobs */
-#define STEP 4000     /* jobs looked at, between two looks at the clock: each call counts the places too */
 
 /* ---- Looking */
 
@@ -19,34 +18,22 @@ struct found {
     char next[1024]; /* the cursor to go on from; "": that was all */
 };
 
-static int take_page(struct page *p, const struct job_search *search, struct found *found)
+static int look(struct page *p, const struct job_search *search, struct found *found)
 {
-    const struct job_bounds most = {.looked_at = STEP, .jobs = ROWS - (int64_t)json_array_size(found->rows)};
-    json_t *page, *rows;
+    const struct job_bounds most = {
+        .looked_at = INT64_MAX, .jobs = ROWS, .until_us = clock_mono_us() + LOOK_US};
+    json_t *page;
     int status = job_list_page(p->w, -1, search, *found->next ? found->next : NULL, &most, &page);
 
     if (status < 0)
         return status;
-    rows = jobs_document(json_object_get(page, "jobs"));
-    json_array_extend(found->rows, rows);
-    json_decref(rows);
+    found->rows = jobs_document(json_object_get(page, "jobs"));
     found->looked_at = answer_int(page, "looked_at");
     found->of = answer_int(page, "of");
     p->now_us = answer_int(page, "now") > 0 ? answer_int(page, "now") : p->now_us;
     snprintf(found->next, sizeof found->next, "%s", json_text_of(page, "next"));
     json_decref(page);
     return 0;
-}
-
-static int look(struct page *p, const struct job_search *search, struct found *found)
-{
-    int64_t end_us = clock_mono_us() + LOOK_US;
-    int status;
-
-    do
-        status = take_page(p, search, found);
-    while (status == 0 && *found->next && json_array_size(found->rows) < ROWS && clock_mono_us() < end_us);
-    return status;
 }
 
 /* With --hide-args nothing may be asked of what is hidden, word by word. */
@@ -140,7 +127,7 @@ unsigned page_jobs(struct page *p, const char *name)
 {
     char q[JOB_SEARCH_SIZE];
     struct job_search search = {.count = 0};
-    struct found found = {.rows = json_array()};
+    struct found found = {.rows = NULL};
     int status;
 
     (void)name;

@@ -10,7 +10,7 @@
 #include "view/format.h"
 #include "view/status.h"
 
-#define SPARKS_MOST 30 /* calls of history for one page */
+#define LINES_MOST 30 /* rows of a page that have a line of their past */
 #define SPARK_SLOTS 30
 #define ROWS 100 /* types and queues on one page */
 
@@ -143,23 +143,33 @@ static void put_pace(struct page *p, double kept, double set)
          (int)(kept / most * 100), (int)(set / most * 100));
 }
 
-/* Its starts in each of the last minutes, as a line. false: nothing was recorded. */
-static bool put_line_of(struct page *p, const struct type_status *t, double set)
-{
-    const struct history_call call = {.name = t->name, .slots = SPARK_SLOTS};
-    json_t *history = NULL;
-    bool any = p->sparks++ < SPARKS_MOST && history_ask(p->w, -1, &call, &history) == 0 &&
-               json_array_size(json_object_get(history, "slots")) > 1;
+/* A row, and what was recorded of its type; NULL: nothing, or it was not asked. */
+struct line {
+    const struct type_status *type;
+    json_t *history;
+};
 
-    if (any)
-        put_spark(p, history, SPARK_SLOTS, set);
-    json_decref(history);
-    return any;
+/* Of those that run or wait, the first. Without it the page is whole. */
+static void read_pasts(struct page *p, struct line *lines, size_t count)
+{
+    struct history_call calls[LINES_MOST];
+    json_t *histories[LINES_MOST];
+    size_t asked = 0, n = 0;
+
+    for (size_t i = 0; i < count && asked < LINES_MOST; i++)
+        if (rank_of(lines[i].type) >= 2)
+            calls[asked++] = (struct history_call){.name = lines[i].type->name, .slots = SPARK_SLOTS};
+    if (history_ask_each(p->w, -1, calls, asked, histories) < 0)
+        return;
+    for (size_t i = 0; n < asked; i++)
+        if (rank_of(lines[i].type) >= 2)
+            lines[i].history = histories[n++];
 }
 
-/* The rate kept and the rate set, and how it was. */
-static void write_pace(struct page *p, const struct type_status *t)
+/* The rate kept and the rate set, and its starts in each of the last minutes. */
+static void write_pace(struct page *p, const struct line *line)
 {
+    const struct type_status *t = line->type;
     bool any = t->rate_now > 0 || *t->rule;
     double set = 0;
 
@@ -170,7 +180,9 @@ static void write_pace(struct page *p, const struct type_status *t)
     } else {
         html(p->h, "<span class=\"pale\">-</span>");
     }
-    if (rank_of(t) >= 2 && !put_line_of(p, t, set) && set > 0)
+    if (json_array_size(json_object_get(line->history, "slots")) > 1)
+        put_spark(p, line->history, SPARK_SLOTS, set);
+    else if (rank_of(t) >= 2 && set > 0)
         put_pace(p, t->rate_now, set);
     html(p->h, "</td>");
 }
@@ -184,8 +196,9 @@ static void write_last_start(struct page *p, const struct type_status *t)
     html(p->h, "</td>");
 }
 
-static void write_type(struct page *p, const struct type_status *t)
+static void write_type(struct page *p, const struct line *line)
 {
+    const struct type_status *t = line->type;
     const struct part parts[] = {
         {"held", t->held, "held"},          {"waiting", t->waiting, "waiting"},
         {"parked", t->parked, "parked"},    {"aside", t->aside, "aside"},
@@ -199,7 +212,7 @@ static void write_type(struct page *p, const struct type_status *t)
     put_legend(p, parts, 6);
     html(p->h, "</div></td>");
     put_time_cell(p, "oldest", t->oldest_us);
-    write_pace(p, t);
+    write_pace(p, line);
     put_time_cell(p, "next start", t->next_start_us);
     write_last_start(p, t);
     put_count_cell(p, "done", t->done);
@@ -226,6 +239,7 @@ static void write_types(struct page *p, const struct status *s)
     static const char *const columns[] = {"Type",        "Jobs",        "#Oldest", "#Starts",
                                           "#Next start", "#Last start", "#Done",   "#Dead"};
     int64_t from = query_number(p->r->query, "from", 0), count, shown = 0;
+    struct line lines[ROWS] = {{.history = NULL}};
     char like[129];
     const struct type_status **rows;
 
@@ -233,8 +247,13 @@ static void write_types(struct page *p, const struct status *s)
     rows = choose(s, like, &count);
     put_filter(p, "/", "Types named", like, s->type_count);
     put_table(p, "Types", columns, sizeof columns / sizeof *columns);
-    for (int64_t i = from; rows && i < count && shown < ROWS; i++, shown++)
-        write_type(p, rows[i]);
+    for (int64_t i = from; rows && i < count && shown < ROWS; i++)
+        lines[shown++].type = rows[i];
+    read_pasts(p, lines, (size_t)shown);
+    for (int64_t i = 0; i < shown; i++) {
+        write_type(p, &lines[i]);
+        json_decref(lines[i].history);
+    }
     if (count == 0)
         html(p->h, "<tr class=\"empty\"><td colspan=\"8\">%r</td></tr>",
              *like ? "No type has that in its name."

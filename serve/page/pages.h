@@ -18,7 +18,6 @@ struct page {
     bool away, gone; /* Redis does not answer; there is no such thing */
     struct page_reading
         reading; /* of the cache, which stays as it is until the page is written; status NULL: none yet */
-    int sparks;  /* lines that the page has drawn from history */
 };
 
 /* Each writes the inside of <main> and returns 200; or a status with p->e. name: what stands behind the page's path. */
