@@ -6,11 +6,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "serve/callers.h"
 #include "serve/http.h"
 #include "tests/fuzz/fuzz.h"
 
 #define ROUNDS_MOST 200
 
+static const struct callers_patience patience = {
+    .head_us = 60000000, .body_us = 60000000, .bytes_per_s = 1000}; /* no input takes so long */
 static uint8_t how;
 
 /* ---- In place of serve/taker.c */
@@ -58,7 +61,7 @@ static void open_server(void)
     snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "weir-fuzz-%d", (int)getpid());
     must_hold(bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && listen(fd, 16) == 0);
     loop = ev_loop_new(0);
-    http = http_new(loop, fd, SERVE_ERROR);
+    http = http_new(loop, fd, SERVE_ERROR, &patience);
     must_hold(http != NULL);
 }
 
