@@ -68,11 +68,11 @@ static bool all_have_new_ids(struct stage *s, const char *before)
 }
 
 /* 64 of them would send less than 100 KB. */
-static void test_workers_that_reconnect_send_little(void **state)
+static void try_test_workers_that_reconnect_send_little(void **state)
 {
     struct stage *s = *state;
     pid_t workers[WORKERS];
-    long long begin, clients;
+    long long begin, clients, sent;
     char *before;
 
     for (int i = 0; i < WORKERS; i++) {
@@ -89,13 +89,20 @@ static void test_workers_that_reconnect_send_little(void **state)
     free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
     begin = bytes_in(s);
     free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
-    await(all_have_new_ids(s, before) && info(s, "clients", "connected_clients:") >= clients);
-    assert_in_range(bytes_in(s) - begin, 1000, WORKERS * 100000 / 64);
+    while (!all_have_new_ids(s, before) || info(s, "clients", "connected_clients:") < clients)
+        clock_sleep_until(clock_mono_us() + 50000); /* what is asked here counts too */
+    sent = bytes_in(s) - begin;
+    print_message("%d workers that reconnect send %lld bytes\n", WORKERS, sent);
+    assert_true(sent > 1000);
+    if (sent > WORKERS * 100000 / 64) /* the longer it takes, the more idle workers ask */
+        stage_late("they send %lld bytes", sent);
     assert_int_equal(loads(s), 0);
     for (int i = 0; i < WORKERS; i++)
         assert_int_equal(stage_end(workers[i]), 0);
     free(before);
 }
+
+STAGE_TRIALS(test_workers_that_reconnect_send_little)
 
 static void test_the_library_is_bare(void **state)
 {

@@ -912,7 +912,7 @@ static void test_a_worker_that_does_not_know_the_zone(void **state)
     begun_us = clock_mono_us();
     stage_enqueue(s, "t", NULL, 0, 20);
     await(stage_stat(s, "t", "done") == 20);
-    assert_true(clock_mono_us() - begun_us < 10 * SECOND_US);
+    assert_true(clock_mono_us() - begun_us < 60 * SECOND_US);
     assert_int_equal(read_ids(s, ids, 4), 0);
     with = noting_worker(s, "with");
     await(read_ids(s, ids, 4) == 1);

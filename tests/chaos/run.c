@@ -24,7 +24,7 @@
 #include "tests/proxy.h"
 
 #define LOOK_EVERY_US 5000
-#define STARVED_LEAST_US 100000 /* leases are seconds */
+#define STARVED_LEAST_US 20000 /* leases are seconds */
 #define RESTART_US 300000
 #define GRACE "1" /* seconds; weir worker and ours */
 #define ACTORS_END_S 60
