@@ -126,6 +126,9 @@ $(BUILD)/tests/test_top: $(patsubst %,$(BUILD)/cli/top/%.o,canvas cells columns 
   columns_types columns_workers deed face line order sight state) \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
+# Its thread alone.
+$(BUILD)/tests/test_top_reader: $(patsubst %,$(BUILD)/cli/top/%.o,order reader sight) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: $(EMBED) $(LUA) tests/versions/version.lua
 	@mkdir -p $(@D)

@@ -67,6 +67,7 @@ wanted() { # LINE
 patterns=("$@")
 while IFS= read -r line <&3; do
     [[ $line == *:::* && $line != '#'* ]] && wanted "$line" || continue
+    [[ $line == *' ::: '*' ::: '*' ::: '* ]] || { echo "$line: NOT FOUR PARTS"; failed=1; continue; }
     file=${line%% ::: *} rest=${line#* ::: }
     from=${rest%% ::: *} rest=${rest#* ::: }
     to=${rest%% ::: *} tests=${rest#* ::: }

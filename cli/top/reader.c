@@ -28,6 +28,7 @@ struct reader {
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t changed;
     struct wanted wanted;
+    bool wants_others; /* than the thread has heard of */
     struct news news;
     struct order order; /* DEED_NONE: none waits */
     int64_t ordered_us;
@@ -216,9 +217,10 @@ static bool await(struct reader *r, bool busy, struct wanted *wanted)
     bool closed;
 
     pthread_mutex_lock(&r->mutex);
-    if (!busy && !r->closed && !r->order.deed)
+    if (!busy && !r->closed && !r->order.deed && !r->wants_others)
         pthread_cond_timedwait(&r->changed, &r->mutex, &until);
     closed = r->closed;
+    r->wants_others = false;
     *wanted = r->wanted;
     pthread_mutex_unlock(&r->mutex);
     return !closed;
@@ -297,6 +299,7 @@ void reader_want(struct reader *r, const struct wanted *wanted)
     if (wanted->of_limits != r->wanted.of_limits || wanted->count != r->wanted.count ||
         memcmp(wanted->names, r->wanted.names, wanted->count * sizeof *wanted->names) != 0) {
         r->wanted = *wanted;
+        r->wants_others = true;
         pthread_cond_signal(&r->changed);
     }
     pthread_mutex_unlock(&r->mutex);

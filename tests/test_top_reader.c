@@ -1,0 +1,311 @@
+/* The thread of weir top that talks with Redis: what it reads, and that orders are carried out, once, as they were given. */
+#include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "cli/top/reader.h"
+#include "core/client/client.h"
+#include "core/clock.h"
+#include "tests/server.h"
+
+#define HOUR_US INT64_C(3600000000)
+#define LIMIT_MS 60000 /* for what must come */
+#define PREFIX "weir:{0}:"
+
+static struct server server;
+static struct weir *w;
+static struct reader *reader;
+static int wake = -1;
+
+static int set_up_group(void **state)
+{
+    (void)state;
+    server_start(&server, false);
+    return 0;
+}
+
+static int tear_down_group(void **state)
+{
+    (void)state;
+    server_stop(&server);
+    return 0;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    free(server_ask(&server, "FLUSHALL", NULL));
+    w = weir_new(server.url, NULL);
+    wake = eventfd(0, EFD_CLOEXEC);
+    reader = reader_start(weir_new(server.url, NULL), HOUR_US, wake);
+    assert_non_null(reader);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    while (!reader_end(reader))
+        ; /* this machine is busy */
+    close(wake);
+    weir_free(w);
+    return 0;
+}
+
+static void ask(const char *expected, const char *command, const char *key, const char *a, const char *b)
+{
+    char whole[200], *answer;
+
+    snprintf(whole, sizeof whole, PREFIX "%s", key);
+    answer = server_ask(&server, command, whole, a, b, NULL);
+    if (expected)
+        assert_string_equal(answer, expected);
+    free(answer);
+}
+
+static void fill(const char *queue, const char *type, int jobs)
+{
+    for (int i = 0; i < jobs; i++)
+        assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = type, .queue = queue}, NULL), 0);
+}
+
+/* ---- News */
+
+static struct news news; /* what has come and nobody has looked at */
+
+static void forget(struct news *n)
+{
+    sight_free(n->sight);
+    free(n->pasts);
+    if (n->result)
+        result_clear(n->result);
+    free(n->result);
+    *n = (struct news){.sight = NULL};
+}
+
+/* Of each kind the last one stays. */
+static void take(void)
+{
+    eventfd_t count;
+    struct news more, old = {.sight = NULL};
+
+    assert_int_equal(poll(&(struct pollfd){.fd = wake, .events = POLLIN}, 1, LIMIT_MS), 1);
+    eventfd_read(wake, &count);
+    more = reader_take(reader);
+#define KEEP(kind) (old.kind = more.kind ? news.kind : NULL, more.kind = more.kind ? more.kind : news.kind)
+    (void)KEEP(sight);
+    (void)KEEP(pasts);
+    (void)KEEP(result);
+    news = more;
+    forget(&old);
+}
+
+/* The first one since it began, or since the last order was given. */
+static const struct sight *next_sight(void)
+{
+    while (!news.sight)
+        take();
+    return news.sight;
+}
+
+/* What became of it. */
+static const struct result *order(enum deed deed, const char *name, const char *text, int64_t count)
+{
+    struct order o = {.deed = deed, .count = count};
+
+    snprintf(o.name, sizeof o.name, "%s", name);
+    snprintf(o.text, sizeof o.text, "%s", text);
+    forget(&news);
+    reader_order(reader, &o);
+    while (!news.result)
+        take();
+    assert_int_equal(news.result->order.deed, deed);
+    return news.result;
+}
+
+static void expect_done(enum deed deed, const char *name, const char *text, const char *said)
+{
+    const struct result *r = order(deed, name, text, 100);
+
+    assert_string_equal(r->said, said);
+    assert_int_equal(r->status, 0);
+}
+
+static void expect_refused(enum deed deed, const char *name, const char *text, const char *said)
+{
+    const struct result *r = order(deed, name, text, 100);
+
+    assert_true(r->status < 0);
+    if (!strstr(r->said, said))
+        fail_msg("%s", r->said);
+}
+
+/* ---- Orders */
+
+static void queues(void **state)
+{
+    (void)state;
+    fill("q", "mail", 7);
+    expect_done(DEED_PAUSE_QUEUE, "q", "", "queue q paused");
+    ask("1", "HEXISTS", "halted", "q/q", NULL);
+    assert_int_equal(order(DEED_COUNT_QUEUE, "q", "", 0)->count, 7);
+    assert_string_equal(order(DEED_PURGE_QUEUE, "q", "", 5)->said, "queue q: 5 jobs removed");
+    ask("2", "LLEN", "queue:q", NULL, NULL);
+    expect_done(DEED_RESUME_QUEUE, "q", "", "queue q resumed");
+    ask("0", "HEXISTS", "halted", "q/q", NULL);
+    expect_refused(DEED_PURGE_QUEUE, "gone", "", "queue gone");
+}
+
+static void limits(void **state)
+{
+    (void)state;
+    expect_done(DEED_SET_LIMIT, "mail", "10/s 5/s,by=key", "limit mail: 10/1s 5/1s,by=key");
+    expect_done(DEED_PAUSE_LIMIT, "mail", "10m", "limit mail paused for 10m");
+    expect_done(DEED_RESUME_LIMIT, "mail", "", "limit mail resumed");
+    expect_done(DEED_RESUME_LIMIT, "mail", "", "limit mail was not paused");
+    expect_refused(DEED_PAUSE_LIMIT, "mail", "0s", "0s: for how long?");
+    expect_refused(DEED_PAUSE_LIMIT, "mail", "soon", "soon: for how long?");
+    expect_done(DEED_PAUSE_KEY, "mail", "42", "mail/42: paused until it is resumed");
+    ask("1", "HEXISTS", "key_pauses", "mail/42", NULL);
+    expect_done(DEED_RESUME_KEY, "mail", "42", "mail/42: resumed");
+    expect_done(DEED_RESUME_KEY, "mail", "42", "mail/42: was not paused");
+    expect_refused(DEED_PAUSE_KEY, "mail", "", "which key?");
+    assert_non_null(order(DEED_FORECAST, "mail", "20/s", 0)->forecast);
+    expect_refused(DEED_FORECAST, "mail", "fast", "fast");
+    expect_done(DEED_REMOVE_LIMIT, "mail", "", "limit mail removed");
+    ask("0", "EXISTS", "limits", NULL, NULL);
+}
+
+static void workers(void **state)
+{
+    (void)state;
+    expect_refused(DEED_QUIET_WORKER, "w1", "", "w1");
+    expect_refused(DEED_STOP_WORKER, "w1", "", "w1");
+}
+
+static void dead_jobs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        char record[200];
+
+        snprintf(record, sizeof record, "%d default/mail/ failed\n{\"id\":\"j%d\",\"type\":\"mail\"}", i, i);
+        ask("1", "ZADD", "dead", "5", record);
+    }
+    assert_int_equal(order(DEED_COUNT_RETRY, "mail", "", 0)->count, 5);
+    assert_int_equal(order(DEED_COUNT_REMOVE, "mail", "", 0)->count, 5);
+    assert_string_equal(order(DEED_RETRY_DEAD, "mail", "", 3)->said, "mail: 3 dead jobs retried");
+    ask("3", "LLEN", "queue:default", NULL, NULL);
+    assert_string_equal(order(DEED_REMOVE_DEAD, "mail", "", 1)->said, "mail: 1 dead job removed");
+    ask("1", "ZCARD", "dead", NULL, NULL);
+}
+
+/* ---- Readings */
+
+/* It reads again in an hour, but for an order that has changed something. */
+static void a_change_is_seen_at_once(void **state)
+{
+    (void)state;
+    assert_int_equal(next_sight()->status.queue_count, 0);
+    fill("q", "mail", 1);
+    order(DEED_PAUSE_QUEUE, "q", "", 0);
+    assert_true(next_sight()->status.queues[0].paused_us > 0);
+    assert_true(news.interval_us >= HOUR_US);
+}
+
+/* Nothing is carried out twice: each change is read once, and has one result. */
+static void an_order_is_carried_out_once(void **state)
+{
+    (void)state;
+    next_sight();
+    fill("q", "mail", 9);
+    order(DEED_PURGE_QUEUE, "q", "", 2);
+    next_sight();
+    order(DEED_COUNT_QUEUE, "q", "", 0);
+    assert_int_equal(news.result->count, 7);
+    ask("7", "LLEN", "queue:q", NULL, NULL);
+}
+
+static void want(bool of_limits, const char *name, int count)
+{
+    struct wanted *wanted = calloc(1, sizeof *wanted);
+
+    wanted->of_limits = of_limits;
+    for (int i = 0; i < count; i++)
+        snprintf(wanted->names[wanted->count++], TOP_NAME_SIZE, "%s%d", name, i);
+    reader_want(reader, wanted);
+    free(wanted);
+}
+
+static void await_past(const char *name, bool of_limit)
+{
+    while (!news.pasts || !pasts_find(news.pasts, name, of_limit))
+        take();
+}
+
+/* The past of what is shown: all of it, a few a round; of what is no longer shown nothing is kept. */
+static void pasts_of_what_is_shown(void **state)
+{
+    (void)state;
+    want(false, "t", PASTS_MOST);
+    await_past("t127", false);
+    assert_int_equal(news.pasts->count, PASTS_MOST);
+    want(true, "t", PASTS_MOST);
+    await_past("t127", true);
+    assert_int_equal(news.pasts->count, PASTS_MOST);
+    assert_null(pasts_find(news.pasts, "t0", false));
+    want(true, "u", 3);
+    await_past("u2", true);
+    assert_int_equal(news.pasts->count, 3);
+}
+
+/* Since when it is asked in vain is known while the call hangs, and no longer when it has answered. */
+static void a_redis_that_hangs_is_known(void **state)
+{
+    int64_t until_us = clock_mono_us() + LIMIT_MS * INT64_C(1000);
+
+    (void)state;
+    next_sight();
+    kill(server.pid, SIGSTOP);
+    want(false, "t", 1);
+    while (!news.unanswered_us && clock_mono_us() < until_us)
+        news.unanswered_us = reader_take(reader).unanswered_us;
+    assert_true(news.unanswered_us > 0);
+    kill(server.pid, SIGCONT);
+    await_past("t0", false);
+    assert_int_equal(news.unanswered_us, 0);
+}
+
+static int forget_news(void **state)
+{
+    int rc = tear_down(state);
+
+    forget(&news);
+    return rc;
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, forget_news)
+    const struct CMUnitTest tests[] = {
+        TEST(queues),
+        TEST(limits),
+        TEST(workers),
+        TEST(dead_jobs),
+        TEST(a_change_is_seen_at_once),
+        TEST(an_order_is_carried_out_once),
+        TEST(pasts_of_what_is_shown),
+        TEST(a_redis_that_hangs_is_known),
+    };
+
+    return cmocka_run_group_tests_name("the reader of weir top", tests, set_up_group, tear_down_group);
+}
