@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -26,10 +27,10 @@
 #define LOOK_EVERY_US 5000
 #define STARVED_LEAST_US 20000 /* leases are seconds */
 #define RESTART_US 300000
-#define GRACE "1" /* seconds; weir worker and ours */
-#define ACTORS_END_S 60
-#define DEATHS_MOST 5 /* as often as the plan has a job die, and more */
-#define STUCK_S 60    /* nothing is left to wait for that long: leases, an amnesty, the jobs themselves */
+#define GRACE "1"        /* seconds; weir worker and ours */
+#define ACTORS_END_S 180 /* on a machine that is busy with other things */
+#define DEATHS_MOST 5    /* as often as the plan has a job die, and more */
+#define STUCK_S 60       /* nothing is left to wait for that long: leases, an amnesty, the jobs themselves */
 
 /* ---- What is written down */
 
@@ -418,10 +419,20 @@ static char *what_is_left(struct run *run)
     return server_ask(&run->server, "EVAL", script, "0", NULL);
 }
 
-/* Until nothing is left; false: it takes too long, and *what says what there is. */
+static long jobs_left(const char *what)
+{
+    long jobs = 0;
+
+    for (const char *line = what; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL)
+        jobs += atol(line);
+    return jobs;
+}
+
+/* Until nothing is left; false: for too long it does not become less, and *what says what there is. */
 static bool drain(struct run *run, char **what)
 {
     int64_t end_us = clock_mono_us() + STUCK_S * INT64_C(1000000);
+    long least = LONG_MAX;
     bool empty = false;
 
     *what = NULL;
@@ -430,6 +441,10 @@ static bool drain(struct run *run, char **what)
         look_at_all(run);
         *what = what_is_left(run);
         empty = **what == '\0';
+        if (jobs_left(*what) < least) {
+            least = jobs_left(*what);
+            end_us = clock_mono_us() + STUCK_S * INT64_C(1000000);
+        }
         for (int i = 0; !empty && i < 20; i++)
             pass_time(run);
     }
