@@ -47,6 +47,8 @@ const char *likely_word(const char *word, const char *const *names)
         if (strlen(*names) > WORD_MAX)
             continue;
         distance = strncmp(*names, word, len) == 0 ? 1 : edit_distance(word, *names);
+        if (distance > 1 && len < 6 && word[0] != **names)
+            continue; /* port is not host */
         if (distance < best) {
             best = distance;
             likely = *names;

@@ -248,6 +248,9 @@ static bool unknown_option(struct reading *r)
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(r->at, "=,"), r->at);
     strncat(name, "=", sizeof name - strlen(name) - 1);
+    if (strcmp(name, "concurrency=") == 0)
+        return wrong(r,
+                     "concurrency= begins a rule of its own; join it by a blank, as in 10/s concurrency=5");
     for (int i = 0; i < OPTIONS; i++) {
         if (strcmp(name, options[i].name) == 0)
             return wrong(r, "%s wants %s", options[i].name, options[i].wants);

@@ -44,9 +44,8 @@ static void log_late(struct partition *p)
     if (late > 0)
         log_line(
             LOG_LEVEL_WARN,
-            "%d jobs could not start in time and take other slots: this machine, Redis or the link to it "
-            "stalled",
-            late);
+            "%d job%s missed a slot and will take a later one: this machine, Redis or the link to it stalled",
+            late, late == 1 ? "" : "s");
 }
 
 /* Each key once. */
