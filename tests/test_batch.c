@@ -716,12 +716,13 @@ static void test_list(void **state)
     weir_free(w);
 }
 
-/* The rate of the last second or two, and when all have ended at that rate. */
+/* The rate of the last second or two, and when all have ended at that rate; then that of the whole batch. */
 static void test_rate(void **state)
 {
     static const char *const words[] = {"b"};
     struct weir *w = weir_new(turns.server.url, NULL);
     struct batch b;
+    json_t *ended;
 
     (void)state;
     start("w");
@@ -746,6 +747,13 @@ static void test_rate(void **state)
     weir_free(w);
     batch_row(json_object_get(turns.answer, "batch"), turns.now_us + 100 * SECOND_US, &b);
     assert_true(b.rate < 0.1); /* it stands still */
+    ended = json_loads("{\"total\":10,\"done\":8,\"dead\":2,\"created\":\"1000000\",\"sealed\":\"2000000\","
+                       "\"ended\":\"6000000\"}",
+                       0, NULL);
+    batch_row(ended, 100 * SECOND_US, &b);
+    assert_int_equal(b.phase, BATCH_ENDED);
+    assert_true(b.rate == 2);
+    json_decref(ended);
 }
 
 /* Beyond one page of a worker's leases, and of several workers. */

@@ -123,6 +123,8 @@ void batch_row(const json_t *row, int64_t now_us, struct batch *out)
     read_follower(answer_text(row, "then"), out);
     read_types(answer_text(row, "types"), out);
     out->phase = phase_of(out, row);
+    if (out->phase == BATCH_ENDED && out->ended_us > out->created_us) /* of its whole life */
+        out->rate = (double)ended / ((double)(out->ended_us - out->created_us) / 1e6);
 }
 
 void batch_seal_request(struct args *a, const char *prefix, int64_t now_us, const char *name, bool create,
