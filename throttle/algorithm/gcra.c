@@ -8,7 +8,6 @@
  *
  * Worst case: burst - 1 slots, and one for each T that begins in the window: count + burst - 1 in any period.
  */
-#include "throttle/algorithm/gcra.h"
 #include "core/duration.h"
 
 #include <string.h>
@@ -27,13 +26,13 @@ enum word {
 /* How far ahead debt can put TAT. All that a rule can grant is half of it at most. */
 #define FAR_US (2 * TEN_YEARS_US)
 
-int64_t gcra_most_in_period(const struct rule *rule)
+static int64_t most_in_period(const struct rule *rule)
 {
     return rule->count + rule->burst - 1;
 }
 
 /* T grows, the count stays: TAT remains what it is. */
-void gcra_scale(struct rule *rule, int thousandths)
+static void scale(struct rule *rule, int thousandths)
 {
     rule->period_us = least(TEN_YEARS_US, (rule->period_us * 1000 + thousandths - 1) / thousandths);
     rule->burst = least(rule->burst, (int64_t)((wide)TEN_YEARS_US * rule->count / rule->period_us) + 1);
@@ -135,7 +134,7 @@ static void subtract_lows(struct gate *g, int first, const struct gate_low *give
         drop_low(g, --first);
 }
 
-void gcra_remember(struct gate *g, int64_t now_us)
+static void remember(struct gate *g, int64_t now_us)
 {
     if (g->remembers)
         return;
@@ -178,7 +177,7 @@ static bool read_words(struct gate *g, const char *words)
     return read_lows(g, words);
 }
 
-int gcra_load(struct gate *g, const char *words, int64_t now_us)
+static int load(struct gate *g, const char *words, int64_t now_us)
 {
     forget(g);
     g->word[LAST_US] = 0;
@@ -188,7 +187,7 @@ int gcra_load(struct gate *g, const char *words, int64_t now_us)
     return 0;
 }
 
-int64_t gcra_start(const struct gate *g, int64_t now_us, int64_t slots)
+static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
 {
     wide opens = tat_parts(g) - (wide)(g->rule.burst - slots) * g->rule.period_us;
 
@@ -196,14 +195,14 @@ int64_t gcra_start(const struct gate *g, int64_t now_us, int64_t slots)
 }
 
 /* (TAT - at) / T; T is period parts of 1/count us. */
-int64_t gcra_used(const struct gate *g, int64_t at_us)
+static int64_t used(const struct gate *g, int64_t at_us)
 {
     wide left = tat_parts(g) - (wide)at_us * g->rule.count;
 
     return left <= 0 ? 0 : (int64_t)rounded_up(left, g->rule.period_us);
 }
 
-int gcra_take(struct gate *g, int64_t s_us, int64_t slots)
+static int take(struct gate *g, int64_t s_us, int64_t slots)
 {
     wide tat = s_us > tat_rounded_up(g) ? (wide)s_us * g->rule.count : tat_parts(g);
     wide left = tat - (wide)s_us * g->rule.count;
@@ -216,9 +215,9 @@ int gcra_take(struct gate *g, int64_t s_us, int64_t slots)
     return 0;
 }
 
-int gcra_charge(struct gate *g, int64_t now_us, int64_t slots)
+static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
-    int status = gcra_take(g, now_us, slots);
+    int status = take(g, now_us, slots);
 
     cut(g, now_us);
     return status;
@@ -234,7 +233,7 @@ static int64_t latest_start(const struct gate *g)
 
 /* What is given back is all, but no more than any later start found in use: so much had drained unused by
  * then. Without memory no start is later than the last one that was granted ahead. */
-void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
+static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     wide all = (wide)slots * g->rule.period_us, count = g->rule.count;
     wide given = all - (wide)most(0, most(now_us, g->word[LAST_US]) - s_us) * count, tat;
@@ -253,12 +252,12 @@ void gcra_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
                   &(struct gate_low){.us = (int64_t)(given / count), .rem = (int64_t)(given % count)});
 }
 
-int64_t gcra_last(const struct gate *g)
+static int64_t last(const struct gate *g)
 {
     return g->word[LAST_US];
 }
 
-int gcra_fill(struct gate *g, int64_t at_us, int64_t slots)
+static int fill(struct gate *g, int64_t at_us, int64_t slots)
 {
     forget(g);
     g->word[LAST_US] = at_us;
@@ -266,7 +265,7 @@ int gcra_fill(struct gate *g, int64_t at_us, int64_t slots)
     return 0;
 }
 
-void gcra_step_back(struct gate *g, int64_t us)
+static void step_back(struct gate *g, int64_t us)
 {
     g->word[TAT_US] = most(0, g->word[TAT_US] - us);
     g->word[LAST_US] = most(0, g->word[LAST_US] - us);
@@ -275,14 +274,14 @@ void gcra_step_back(struct gate *g, int64_t us)
 }
 
 /* At TAT itself its remainder still counts. */
-int64_t gcra_resets(const struct gate *g)
+static int64_t resets(const struct gate *g)
 {
     return tat_rounded_up(g);
 }
 
 /* What starts at once does so from now; each later one when the slots of those before it are back: TAT after
  * n - 1 of them, less (burst - slots) T. */
-int64_t gcra_nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
+static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {
     wide tat = now_us > tat_rounded_up(g) ? (wide)now_us * g->rule.count : tat_parts(g);
     wide opens = tat + ((wide)n * slots - g->rule.burst) * g->rule.period_us;
@@ -290,22 +289,13 @@ int64_t gcra_nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t 
     return most(now_us, time_or_never(rounded_up(opens, g->rule.count)));
 }
 
-const struct algorithm_ops gcra_ops = {
-    .name = "gcra",
-    .bursts = true,
-    .count_max = SLOTS_MOST,
-    .most_in_period = gcra_most_in_period,
-    .scale = gcra_scale,
-    .load = gcra_load,
-    .start = gcra_start,
-    .used = gcra_used,
-    .take = gcra_take,
-    .charge = gcra_charge,
-    .give = gcra_give,
-    .remember = gcra_remember,
-    .last = gcra_last,
-    .fill = gcra_fill,
-    .step_back = gcra_step_back,
-    .resets = gcra_resets,
-    .nth_start = gcra_nth_start,
-};
+#define GCRA_OPS                                                                                             \
+    .bursts = true, .count_max = SLOTS_MOST, .most_in_period = most_in_period, .scale = scale, .load = load, \
+    .start = start, .used = used, .take = take, .charge = charge, .give = give, .remember = remember,        \
+    .last = last, .fill = fill, .step_back = step_back, .resets = resets, .nth_start = nth_start
+
+const struct algorithm_ops gcra_ops = {.name = "gcra", GCRA_OPS};
+
+/* A bucket of burst tokens, one more every T until it is full, lacks (TAT - now) / T tokens, TAT being the time at which it is full
+ * again. So it grants exactly what GCRA grants, and is kept as GCRA is. tests/test_algorithms.c counts the tokens. */
+const struct algorithm_ops token_bucket_ops = {.name = "token-bucket", GCRA_OPS};
