@@ -1,0 +1,335 @@
+/* claim: the call, and the leases, losses and times of its answer. turn.h says what they are. */
+#include "queue/turn/turn.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/client/reply.h"
+#include "core/script/script.h"
+#include "queue/turn/away.h"
+#include "queue/turn/words.h"
+
+static void add_done(struct args *a, const struct claim_call *call)
+{
+    args_add(a, call->done_type);
+    for (int i = 0; i < call->done_count; i++)
+        args_add_bytes(a, call->done[i].at, call->done[i].len);
+    args_add_int(a, call->done_count);
+}
+
+void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
+{
+    char options[12] = "";
+
+    if (call->held)
+        strcat(options, "h");
+    if (call->unknown_dead)
+        strcat(options, "d");
+    if (call->mark)
+        strcat(options, "m");
+    if (call->reserved)
+        strcat(options, "r");
+    if (call->alone)
+        strcat(options, "a");
+    if (call->wide)
+        strcat(options, "w");
+    if (call->early)
+        strcat(options, "e");
+    if (call->parked)
+        strcat(options, "p");
+    if (call->elsewhere)
+        strcat(options, "b");
+    if (call->standing)
+        strcat(options, "s");
+    script_begin(a, call->done_count > 0 ? "turn" : "claim", prefix, now_us);
+    args_add(a, call->worker);
+    args_add(a, call->group);
+    args_add_int(a, call->turn);
+    args_add_int(a, call->free);
+    args_add_int(a, call->prefetch);
+    args_add_int(a, call->chunk);
+    args_add_int(a, call->duty_until_us);
+    args_add_int(a, call->ahead_us);
+    args_add_int(a, call->far);
+    args_add(a, options);
+    args_add(a, call->digest ? call->digest : "");
+    args_add_int(a, call->queues.count);
+    add_names(a, call->queues);
+    add_names(a, call->types);
+    if (call->done_count > 0)
+        add_done(a, call);
+}
+
+struct turn_replies turn_replies(const struct redisReply *reply)
+{
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < 2)
+        return (struct turn_replies){reply, reply};
+    if (reply->elements == 2)
+        return (struct turn_replies){reply->element[0], reply->element[1]};
+    return (struct turn_replies){reply->element[reply->elements - 1], reply};
+}
+
+/* The part of text up to the first such character, which is passed over; false: there is none. */
+static bool cut(struct span *text, char at, struct span *part)
+{
+    const char *end = memchr(text->at, at, text->len);
+
+    if (!end)
+        return false;
+    *part = (struct span){text->at, (size_t)(end - text->at)};
+    *text = (struct span){end + 1, text->len - part->len - 1};
+    return true;
+}
+
+/* The number behind mark in the head of a token; absent: without one. */
+static int64_t number_in(struct span head, char mark, int64_t absent)
+{
+    const char *at = memchr(head.at, mark, head.len);
+
+    return at ? strtoll(at + 1, NULL, 10) : absent;
+}
+
+/* "turn.index[@slot][*cost][+rules]/queue/type/key[~gate[,gate...]]" */
+static bool read_token(struct span token, struct lease *lease)
+{
+    struct span rest = token, head, queue;
+
+    if (!cut(&rest, '/', &head) || !cut(&rest, '/', &queue) || !cut(&rest, '/', &lease->type))
+        return false;
+    if (!cut(&rest, '~', &lease->key))
+        lease->key = rest;
+    lease->token = token;
+    lease->slot_us = number_in(head, '@', 0);
+    lease->cost = number_in(head, '*', 1);
+    return true;
+}
+
+struct span lease_attr(struct span attrs, char letter)
+{
+    const char *at = attrs.at, *end = attrs.at + attrs.len;
+
+    while (at < end) { /* at a comma */
+        const char *next = memchr(at + 1, ',', (size_t)(end - at - 1));
+        size_t len = (size_t)((next ? next : end) - at);
+
+        if (len > 1 && at[1] == letter)
+            return (struct span){at + 2, len - 2};
+        at += len;
+    }
+    return (struct span){NULL, 0};
+}
+
+#define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
+
+/* The usual head: it says nothing but when the job was enqueued. */
+static bool is_stamped_alone(struct span entry)
+{
+    return entry.len > STAMP_HEAD_LEN && memcmp(entry.at, "@0,0,0,t", 8) == 0 &&
+           memchr(entry.at + 8, ';', STAMP_LEN + 1) == entry.at + 8 + STAMP_LEN;
+}
+
+bool lease_read_entry(struct span entry, struct lease *lease)
+{
+    int *numbers[] = {&lease->attempts, &lease->interrupted, &lease->throttled};
+    const char *at = entry.at;
+    char *end;
+    long number;
+
+    lease->attempts = lease->interrupted = lease->throttled = 0;
+    lease->body = entry;
+    lease->attrs = (struct span){"", 0};
+    if (entry.len == 0 || *at != '@')
+        return entry.len > 0;
+    if (is_stamped_alone(entry)) {
+        lease->attrs = (struct span){at + 6, STAMP_LEN + 2};
+        lease->body = (struct span){at + STAMP_HEAD_LEN, entry.len - STAMP_HEAD_LEN};
+        return true;
+    }
+    for (int i = 0; i < 3; i++) {
+        if (!isdigit((unsigned char)at[1]))
+            return false;
+        number = strtol(at + 1, &end, 10);
+        if (number > COUNT_MOST)
+            return false;
+        *numbers[i] = (int)number;
+        at = end;
+        if (*at != ',' && (i < 2 || *at != ';'))
+            return false;
+    }
+    lease->body = (struct span){at, entry.len - (size_t)(at - entry.at)};
+    return cut(&lease->body, ';', &lease->attrs);
+}
+
+static int64_t enqueued_us(const struct lease *lease)
+{
+    struct span stamp = lease_attr(lease->attrs, 't');
+
+    return stamp.at ? stamp_read(stamp) : 0;
+}
+
+int64_t entry_enqueued_us(struct span entry)
+{
+    struct lease lease;
+
+    return lease_read_entry(entry, &lease) ? enqueued_us(&lease) : 0;
+}
+
+enum { WHOLE = 18, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
+
+/* n of them: token, entry, token, entry ... */
+static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
+{
+    if (n > claim->lease_capacity) {
+        struct lease *leases = realloc(claim->leases, n * sizeof *leases);
+
+        if (!leases)
+            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+        claim->leases = leases;
+        claim->lease_capacity = n;
+    }
+    claim->lease_count = n;
+    for (size_t i = 0; i < n; i++) {
+        struct lease *lease = &claim->leases[i];
+        struct span entry = span_of(at[2 * i + 1]);
+
+        if (!read_token(span_of(at[2 * i]), lease))
+            return error_set(e, WEIR_EINTERNAL,
+                             "claim: a lease that cannot be read; is another version at work?");
+        if (!lease_read_entry(entry, lease)) {
+            /* From outside: all of it is the body, and whoever reads that finds it wrong. */
+            lease->attempts = lease->interrupted = lease->throttled = 0;
+            lease->body = entry;
+            lease->attrs = (struct span){"", 0};
+        }
+        lease->enqueued_us = enqueued_us(lease);
+    }
+    return 0;
+}
+
+static const struct span *read_words(const struct redisReply *list, struct span **words, size_t *count)
+{
+    const struct span *first = *words;
+
+    *count = list->elements;
+    for (size_t i = 0; i < list->elements; i++)
+        *(*words)++ = span_of(list->element[i]);
+    return first;
+}
+
+/* "limit thousandths since why lease" */
+static bool read_loss(struct span text, struct loss *loss)
+{
+    struct span thousandths, since, why;
+
+    if (!cut(&text, ' ', &loss->limit) || !cut(&text, ' ', &thousandths) || !cut(&text, ' ', &since) ||
+        !cut(&text, ' ', &why) || why.len != 1 || text.len == 0 || !isdigit((unsigned char)*text.at))
+        return false;
+    loss->thousandths = strtoll(thousandths.at, NULL, 10);
+    loss->since_us = strtoll(since.at, NULL, 10);
+    loss->why = *why.at;
+    loss->lease = strtoul(text.at, NULL, 10);
+    return loss->thousandths > 0 && loss->thousandths <= REPLY_INT_MOST && loss->since_us >= 0 &&
+           loss->since_us <= REPLY_INT_MOST;
+}
+
+static void read_losses(const struct redisReply *list, struct claim *claim)
+{
+    claim->loss_count = 0;
+    for (size_t i = 0; i < list->elements && claim->loss_count < LOSSES_MOST; i++) {
+        struct loss *loss = &claim->losses[claim->loss_count];
+
+        if (read_loss(span_of(list->element[i]), loss) && loss->lease < claim->lease_count)
+            claim->loss_count++;
+    }
+}
+
+/* Of a claim that had nothing to say but which jobs start. */
+static int read_short(const struct redisReply *reply, struct claim *claim, struct error *e)
+{
+    struct claim of_before = *claim;
+    int rc = reply_array(reply, SHORT_FIRST, "claim", e);
+
+    if (rc != 0)
+        return rc;
+    *claim = (struct claim){.now_us = reply_int(reply->element[0], 0),
+                            .next_us = -1,
+                            .brief = true,
+                            .later_us = reply_int(reply->element[1], -1),
+                            .duty_until_us = reply_int(reply->element[2], 0),
+                            .look_us = -1,
+                            .crowd = (int)reply_int(reply->element[3], 0),
+                            .leases = of_before.leases,
+                            .lease_capacity = of_before.lease_capacity,
+                            .words = of_before.words,
+                            .word_capacity = of_before.word_capacity,
+                            .causes = {"", 0}};
+    return read_leases(reply->element + SHORT_FIRST, (reply->elements - SHORT_FIRST) / 2, claim, e);
+}
+
+static int read_whole(const struct redisReply *reply, struct claim *claim, struct error *e)
+{
+    struct redisReply **at;
+    struct span *words;
+    size_t n = 0;
+    int rc = reply_array(reply, WHOLE, "claim", e);
+
+    for (int i = 5; rc == 0 && i < 11; i++)
+        rc = reply_list(reply->element[i], "claim", e);
+    if (rc == 0)
+        rc = reply_list(reply->element[14], "claim", e);
+    if (rc == 0)
+        rc = reply_list(reply->element[16], "claim", e);
+    if (rc != 0)
+        return rc;
+    at = reply->element;
+    for (int i = 6; i < 11; i++)
+        n += at[i]->elements;
+    if (n > claim->word_capacity) {
+        if (!(words = realloc(claim->words, n * sizeof *words)))
+            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+        claim->words = words;
+        claim->word_capacity = n;
+    }
+    claim->now_us = reply_int(at[0], 0);
+    claim->next_us = reply_int(at[1], -1);
+    claim->later_us = reply_int(at[2], -1);
+    claim->duty_until_us = reply_int(at[3], 0);
+    claim->more = reply_int(at[4], 0) != 0;
+    claim->brief = false;
+    claim->starved = reply_int(at[11], 0) != 0;
+    claim->look_us = reply_int(at[12], -1);
+    claim->alone = reply_int(at[13], 0) != 0;
+    claim->away = away_list(at[14]);
+    claim->crowd = (int)reply_int(at[17], 0);
+    words = claim->words;
+    claim->limits = read_words(at[6], &words, &claim->limit_count);
+    claim->held = read_words(at[7], &words, &claim->held_count);
+    claim->broken = read_words(at[8], &words, &claim->broken_count);
+    claim->paused = read_words(at[9], &words, &claim->paused_count);
+    claim->faults = read_words(at[10], &words, &claim->fault_count);
+    claim->causes = span_of(at[15]);
+    rc = read_leases(at[5]->element, at[5]->elements / 2, claim, e);
+    if (rc == 0)
+        read_losses(at[16], claim);
+    return rc;
+}
+
+int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
+{
+    bool is_short = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements < WHOLE;
+
+    return is_short ? read_short(reply, claim, e) : read_whole(reply, claim, e);
+}
+
+bool claim_is_declined(const struct redisReply *reply)
+{
+    return reply && (reply->type == REDIS_REPLY_ERROR || reply->type == REDIS_REPLY_NIL);
+}
+
+void claim_free(struct claim *claim)
+{
+    free(claim->leases);
+    free(claim->words);
+    memset(claim, 0, sizeof *claim);
+}

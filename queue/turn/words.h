@@ -1,0 +1,20 @@
+/* What the requests and replies of a turn have in common. For turn.c and turn_claim.c only. */
+#ifndef QUEUE_TURN_WORDS_H
+#define QUEUE_TURN_WORDS_H
+
+#include "core/client/reply.h"
+#include "queue/turn/turn.h"
+
+static inline void add_names(struct args *a, struct names names)
+{
+    for (int i = 0; i < names.count; i++)
+        args_add(a, names.at[i]);
+}
+
+/* Its text; empty when it is none. */
+static inline struct span span_of(const struct redisReply *reply)
+{
+    return reply->type == REDIS_REPLY_STRING ? (struct span){reply->str, reply->len} : (struct span){"", 0};
+}
+
+#endif
