@@ -1,7 +1,5 @@
 #include "tests/scene_client.h"
 
-struct weir *w;
-
 int scene_start_client(void **state)
 {
     turns_start(state);

@@ -5,7 +5,7 @@
 #include "core/client/client.h"
 #include "tests/scene.h"
 
-extern struct weir *w;
+extern struct weir *w; /* of tests/client.c */
 
 /* Setup and teardown of a group, in place of those of turns.h. */
 int scene_start_client(void **state);

@@ -17,16 +17,13 @@
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "producer/stream.h"
+#include "tests/client.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
-#include "tests/server.h"
 #include "weir.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define P "weir:{0}:"
-
-static struct server server;
-static struct weir *w;
 
 static int set_up_group(void **state)
 {
@@ -37,21 +34,6 @@ static int set_up_group(void **state)
     server_start_with(&server, true, options);
     w = weir_new(server.url, NULL);
     return w ? 0 : -1;
-}
-
-static int tear_down_group(void **state)
-{
-    (void)state;
-    weir_free(w);
-    server_stop(&server);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
-    return 0;
 }
 
 static long long length(const char *key)
@@ -160,7 +142,7 @@ static void test_nothing(void **state)
     assert_int_equal(counts.lines, 0);
     assert_int_equal(server_number(&server, "HGET", P "batch:empty", "total", NULL), 0);
     assert_int_equal(server_number(&server, "HEXISTS", P "batch:empty", "ended", NULL), 1);
-    flush(NULL);
+    client_flush(NULL);
     check(weir_bulk_open(w, "empty", &b));
     weir_bulk_abandon(b);
     check(weir_bulk_open(w, NULL, &b));
@@ -338,7 +320,7 @@ static void test_resume(void **state)
 {
     (void)state;
     resume_until_done("lines", add_line, 20000);
-    flush(NULL);
+    client_flush(NULL);
     resume_until_done("specs", add, 20000);
     assert_in_range(server_number(&server, "TTL", P "batch:specs", NULL), 29 * 86400, 30 * 86400);
 }
@@ -430,7 +412,7 @@ static void test_seal_through_cuts(void **state)
             assert_all(QUEUE, 1);
             assert_int_equal(server_number(&server, "HGET", P "batch:b", "total", NULL), 1);
             assert_int_equal(server_number(&server, "HEXISTS", P "batch:b", "sealed", NULL), 1);
-            flush(NULL);
+            client_flush(NULL);
         }
     weir_free(through);
     proxy_stop(proxy);
@@ -452,7 +434,7 @@ static void bulk_through(struct weir *through, int n)
         fail_msg("%s", weir_message(through));
     assert_int_equal(counts.accepted, n);
     assert_all(QUEUE, n);
-    flush(NULL);
+    client_flush(NULL);
 }
 
 /* One step further each time. */
@@ -563,7 +545,7 @@ static void test_redis_forgets(void **state)
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 30000 && !status; i++) {
         if (i == 10000)
-            flush(NULL);
+            client_flush(NULL);
         status = add(b, i);
     }
     assert_int_equal(status, WEIR_ENOTNOW);
@@ -649,7 +631,7 @@ static void test_command(void **state)
     assert_says(o.out, "; 2 blank lines\n");
     assert_all(QUEUE, 3);
 
-    flush(NULL);
+    client_flush(NULL);
     write_bytes("args", "0\n 1\r\n2", 7);
     weir("args", "t", "--queue", "q", "--json");
     assert_int_equal(o.code, 0);
@@ -800,7 +782,7 @@ static void test_command_forecast_of_limits(void **state)
     weir("costly");
     assert_says(o.out, ", at the earliest (others may come first)\n");
 
-    flush(NULL);
+    client_flush(NULL);
     check(weir_rate_set(w, "t", "1/s,by=key concurrency=5"));
     write_jobs_of_t("keyed", 100, 0, true);
     weir("keyed", "--json");
@@ -847,7 +829,7 @@ static void test_command_wrong_line(void **state)
         assert_says(o.err, cases[i].says);
         assert_says(o.out, "2 jobs in ");
         assert_all(QUEUE, 2);
-        flush(NULL);
+        client_flush(NULL);
         check(weir_rate_set(w, "small", "1/1s"));
         weir("jobs", "--skip-invalid", "--batch", "b");
         assert_int_equal(o.code, 0);
@@ -857,7 +839,7 @@ static void test_command_wrong_line(void **state)
         assert_all(QUEUE, total == len + cases[i].len ? 2 : 3);
         weir("jobs", "--skip-invalid", "--batch", "b");
         assert_says(o.out, "0 jobs in ");
-        flush(NULL);
+        client_flush(NULL);
     }
 }
 
@@ -1041,7 +1023,7 @@ static void test_command_slow_input(void **state)
         assert_says(text, "weir: pipe: interrupted; the 3 lines up to here are sent; ");
         assert_says(text, i ? "run it again: batch b continues where it stopped" : "with --batch");
         assert_all(QUEUE, 3);
-        flush(NULL);
+        client_flush(NULL);
     }
     fclose(pipe);
 }
@@ -1049,37 +1031,37 @@ static void test_command_slow_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_order, flush),
-        cmocka_unit_test_setup(test_nothing, flush),
-        cmocka_unit_test_setup(test_types_and_queues, flush),
-        cmocka_unit_test_setup(test_refuses, flush),
-        cmocka_unit_test_setup(test_cost, flush),
-        cmocka_unit_test_setup(test_large_jobs, flush),
-        cmocka_unit_test_setup(test_rest, flush),
-        cmocka_unit_test_setup(test_resume, flush),
-        cmocka_unit_test_setup(test_another_input, flush),
-        cmocka_unit_test_setup(test_a_line_of_another_batch, flush),
-        cmocka_unit_test_setup(test_seal_through_cuts, flush),
-        cmocka_unit_test_setup(test_cut_at_each_message, flush),
-        cmocka_unit_test_setup(test_cut_at_any_byte, flush),
-        cmocka_unit_test_setup(test_functions_flushed, flush),
-        cmocka_unit_test_setup(test_redis_killed, flush),
-        cmocka_unit_test_setup(test_redis_full, flush),
-        cmocka_unit_test_setup(test_redis_forgets, flush),
-        cmocka_unit_test_setup(test_unreachable, flush),
-        cmocka_unit_test_setup(test_command, flush),
-        cmocka_unit_test_setup(test_command_forecast, flush),
-        cmocka_unit_test_setup(test_command_forecast_of_many_types, flush),
-        cmocka_unit_test_setup(test_command_forecast_of_limits, flush),
-        cmocka_unit_test_setup(test_command_wrong_line, flush),
-        cmocka_unit_test_setup(test_command_wrong_lines_are_counted, flush),
-        cmocka_unit_test_setup(test_command_mended_line, flush),
-        cmocka_unit_test_setup(test_command_long_line, flush),
-        cmocka_unit_test_setup(test_command_killed, flush),
-        cmocka_unit_test_setup(test_command_redis_killed, flush),
-        cmocka_unit_test_setup(test_command_twice_at_once, flush),
-        cmocka_unit_test_setup(test_command_slow_input, flush),
+        cmocka_unit_test_setup(test_order, client_flush),
+        cmocka_unit_test_setup(test_nothing, client_flush),
+        cmocka_unit_test_setup(test_types_and_queues, client_flush),
+        cmocka_unit_test_setup(test_refuses, client_flush),
+        cmocka_unit_test_setup(test_cost, client_flush),
+        cmocka_unit_test_setup(test_large_jobs, client_flush),
+        cmocka_unit_test_setup(test_rest, client_flush),
+        cmocka_unit_test_setup(test_resume, client_flush),
+        cmocka_unit_test_setup(test_another_input, client_flush),
+        cmocka_unit_test_setup(test_a_line_of_another_batch, client_flush),
+        cmocka_unit_test_setup(test_seal_through_cuts, client_flush),
+        cmocka_unit_test_setup(test_cut_at_each_message, client_flush),
+        cmocka_unit_test_setup(test_cut_at_any_byte, client_flush),
+        cmocka_unit_test_setup(test_functions_flushed, client_flush),
+        cmocka_unit_test_setup(test_redis_killed, client_flush),
+        cmocka_unit_test_setup(test_redis_full, client_flush),
+        cmocka_unit_test_setup(test_redis_forgets, client_flush),
+        cmocka_unit_test_setup(test_unreachable, client_flush),
+        cmocka_unit_test_setup(test_command, client_flush),
+        cmocka_unit_test_setup(test_command_forecast, client_flush),
+        cmocka_unit_test_setup(test_command_forecast_of_many_types, client_flush),
+        cmocka_unit_test_setup(test_command_forecast_of_limits, client_flush),
+        cmocka_unit_test_setup(test_command_wrong_line, client_flush),
+        cmocka_unit_test_setup(test_command_wrong_lines_are_counted, client_flush),
+        cmocka_unit_test_setup(test_command_mended_line, client_flush),
+        cmocka_unit_test_setup(test_command_long_line, client_flush),
+        cmocka_unit_test_setup(test_command_killed, client_flush),
+        cmocka_unit_test_setup(test_command_redis_killed, client_flush),
+        cmocka_unit_test_setup(test_command_twice_at_once, client_flush),
+        cmocka_unit_test_setup(test_command_slow_input, client_flush),
     };
 
-    return cmocka_run_group_tests(tests, set_up_group, tear_down_group);
+    return cmocka_run_group_tests(tests, set_up_group, client_stop);
 }

@@ -18,40 +18,15 @@
 #include "producer/enqueue.h"
 #include "queue/enqueue/enqueue.h"
 #include "queue/turn/turn.h"
+#include "tests/client.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
-#include "tests/server.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define P "weir:{0}:"
 #define NOW_US INT64_C(1795000000000001)
 
-static struct server server;
-static struct weir *w;
 static struct error error;
-
-static int set_up_group(void **state)
-{
-    (void)state;
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    return w ? 0 : -1;
-}
-
-static int tear_down_group(void **state)
-{
-    (void)state;
-    weir_free(w);
-    server_stop(&server);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
-    return 0;
-}
 
 #define assert_answer(expected, ...)                                                                         \
     do {                                                                                                     \
@@ -682,7 +657,7 @@ static void test_command_times(void **state)
         score = server_ask(&server, "ZRANGE", P "later", "0", "0", "WITHSCORES", NULL);
         assert_string_equal(strrchr(score, '\n') + 1, cases[i][1]);
         free(score);
-        flush(NULL);
+        client_flush(NULL);
     }
     weir("t", "--in", "2h");
     assert_int_equal(server_number(&server, "ZCARD", P "later", NULL), 1);
@@ -751,28 +726,28 @@ static void test_command_refuses(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_enqueue_script_refuses, flush),
-        cmocka_unit_test_setup(test_append_script_refuses, flush),
-        cmocka_unit_test_setup(test_fits_script_refuses, flush),
-        cmocka_unit_test_setup(test_foreign_keys, flush),
-        cmocka_unit_test_setup(test_foreign_keys_of_a_plain_job, flush),
-        cmocka_unit_test_setup(test_foreign_queues_behind_others, flush),
-        cmocka_unit_test_setup(test_enqueue_at_once, flush),
-        cmocka_unit_test_setup(test_enqueue_cost, flush),
-        cmocka_unit_test_setup(test_enqueue_made_ids, flush),
-        cmocka_unit_test_setup(test_entries_say_when, flush),
-        cmocka_unit_test_setup(test_enqueue_later, flush),
-        cmocka_unit_test_setup(test_enqueue_later_rings, flush),
-        cmocka_unit_test_setup(test_enqueue_delay, flush),
-        cmocka_unit_test_setup(test_enqueue_refuses, flush),
-        cmocka_unit_test_setup(test_enqueue_lost_connection, flush),
-        cmocka_unit_test_setup(test_enqueue_unreachable, flush),
-        cmocka_unit_test_setup(test_enqueue_full, flush),
-        cmocka_unit_test_setup(test_command, flush),
-        cmocka_unit_test_setup(test_command_input, flush),
-        cmocka_unit_test_setup(test_command_times, flush),
-        cmocka_unit_test_setup(test_command_refuses, flush),
+        cmocka_unit_test_setup(test_enqueue_script_refuses, client_flush),
+        cmocka_unit_test_setup(test_append_script_refuses, client_flush),
+        cmocka_unit_test_setup(test_fits_script_refuses, client_flush),
+        cmocka_unit_test_setup(test_foreign_keys, client_flush),
+        cmocka_unit_test_setup(test_foreign_keys_of_a_plain_job, client_flush),
+        cmocka_unit_test_setup(test_foreign_queues_behind_others, client_flush),
+        cmocka_unit_test_setup(test_enqueue_at_once, client_flush),
+        cmocka_unit_test_setup(test_enqueue_cost, client_flush),
+        cmocka_unit_test_setup(test_enqueue_made_ids, client_flush),
+        cmocka_unit_test_setup(test_entries_say_when, client_flush),
+        cmocka_unit_test_setup(test_enqueue_later, client_flush),
+        cmocka_unit_test_setup(test_enqueue_later_rings, client_flush),
+        cmocka_unit_test_setup(test_enqueue_delay, client_flush),
+        cmocka_unit_test_setup(test_enqueue_refuses, client_flush),
+        cmocka_unit_test_setup(test_enqueue_lost_connection, client_flush),
+        cmocka_unit_test_setup(test_enqueue_unreachable, client_flush),
+        cmocka_unit_test_setup(test_enqueue_full, client_flush),
+        cmocka_unit_test_setup(test_command, client_flush),
+        cmocka_unit_test_setup(test_command_input, client_flush),
+        cmocka_unit_test_setup(test_command_times, client_flush),
+        cmocka_unit_test_setup(test_command_refuses, client_flush),
     };
 
-    return cmocka_run_group_tests(tests, set_up_group, tear_down_group);
+    return cmocka_run_group_tests(tests, client_start, client_stop);
 }

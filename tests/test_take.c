@@ -13,8 +13,8 @@
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "core/script/script.h"
+#include "tests/client.h"
 #include "tests/program.h"
-#include "tests/server.h"
 #include "throttle/key.h"
 #include "throttle/take/denials.h"
 #include "throttle/take/take.h"
@@ -23,31 +23,11 @@
 #define BEGIN_US INT64_C(1795000000000000)
 #define PREFIX "weir:{0}:"
 
-static struct server server;
-static struct weir *w;
 static struct error error;
-
-static int setup(void **state)
-{
-    (void)state;
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weir_free(w);
-    server_stop(&server);
-    return 0;
-}
 
 static int flush(void **state)
 {
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
+    client_flush(state);
     free(w->denials); /* of the test before */
     w->denials = NULL;
     return 0;
@@ -735,5 +715,5 @@ int main(void)
         cmocka_unit_test_setup(test_wrong_flags, flush),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, client_start, client_stop);
 }

@@ -13,8 +13,8 @@
 #include "core/client/client.h"
 #include "core/redis/redis.h"
 #include "core/script/script.h"
+#include "tests/client.h"
 #include "tests/random_rule.h"
-#include "tests/server.h"
 #include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -22,34 +22,8 @@
 #define PREFIX "weir:{0}:"
 #define FIELDS 5
 
-static struct server server;
-static struct weir *w;
 static struct error error;
 static uint64_t seed;
-
-static int setup(void **state)
-{
-    (void)state;
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weir_free(w);
-    server_stop(&server);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
-    return 0;
-}
 
 static void set_limit(const char *name, const char *stored)
 {
@@ -644,20 +618,20 @@ static void test_a_key_may_come_twice(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_what_other_libraries_answer, flush),
-        cmocka_unit_test_setup(test_random_takes_equal_the_gates_in_c, flush),
-        cmocka_unit_test_setup(test_all_rules_or_none, flush),
-        cmocka_unit_test_setup(test_rules_of_the_caller_have_gates_for_each_key, flush),
-        cmocka_unit_test_setup(test_a_changed_limit_counts_at_once, flush),
-        cmocka_unit_test_setup(test_a_denial_stands_until_it_says, flush),
-        cmocka_unit_test_setup(test_nothing_is_taken_ahead, flush),
-        cmocka_unit_test_setup(test_what_is_wrong_with_an_item, flush),
-        cmocka_unit_test_setup(test_a_thousand_items_and_no_more, flush),
-        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
-        cmocka_unit_test_setup(test_a_pause_or_hold_of_a_key_is_its_own, flush),
-        cmocka_unit_test_setup(test_keys_of_another_kind_are_told, flush),
-        cmocka_unit_test_setup(test_a_key_may_come_twice, flush),
+        cmocka_unit_test_setup(test_what_other_libraries_answer, client_flush),
+        cmocka_unit_test_setup(test_random_takes_equal_the_gates_in_c, client_flush),
+        cmocka_unit_test_setup(test_all_rules_or_none, client_flush),
+        cmocka_unit_test_setup(test_rules_of_the_caller_have_gates_for_each_key, client_flush),
+        cmocka_unit_test_setup(test_a_changed_limit_counts_at_once, client_flush),
+        cmocka_unit_test_setup(test_a_denial_stands_until_it_says, client_flush),
+        cmocka_unit_test_setup(test_nothing_is_taken_ahead, client_flush),
+        cmocka_unit_test_setup(test_what_is_wrong_with_an_item, client_flush),
+        cmocka_unit_test_setup(test_a_thousand_items_and_no_more, client_flush),
+        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, client_flush),
+        cmocka_unit_test_setup(test_a_pause_or_hold_of_a_key_is_its_own, client_flush),
+        cmocka_unit_test_setup(test_keys_of_another_kind_are_told, client_flush),
+        cmocka_unit_test_setup(test_a_key_may_come_twice, client_flush),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, client_start, client_stop);
 }
