@@ -194,6 +194,23 @@ bool read_text(const char *folder, const char *name, char *text, size_t size)
     return true;
 }
 
+bool is_running(pid_t pid)
+{
+    char name[32], stat[512];
+
+    snprintf(name, sizeof name, "%d/stat", (int)pid);
+    return read_text("/proc", name, stat, sizeof stat) && !strstr(stat, ") Z ");
+}
+
+pid_t await_pid(const char *folder, const char *name)
+{
+    char text[64];
+
+    await_text(folder, name, "\n");
+    read_text(folder, name, text, sizeof text);
+    return atoi(text);
+}
+
 void write_text(const char *folder, const char *name, const char *text)
 {
     int fd = open_in(folder, name, "", O_WRONLY | O_CREAT | O_TRUNC);

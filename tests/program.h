@@ -39,6 +39,11 @@ pid_t program_start(const char *folder, const char *name, const char *const *wor
 /* Waits for its end; the code as in struct outcome. */
 int program_end(pid_t pid);
 
+/* Is it neither gone nor a zombie? */
+bool is_running(pid_t pid);
+/* The number in folder/name, once a line is there. */
+pid_t await_pid(const char *folder, const char *name);
+
 /* Runs it on a terminal of its own, types answer, and returns its exit code. text: what it shows, cut at
  * size. */
 int program_on_terminal(const char *const *words, const char *answer, char *text, size_t size);

@@ -52,24 +52,6 @@ static void assert_file(struct stage *s, const char *name, const char *text)
     assert_string_equal(found, text);
 }
 
-/* Waits until the process is no more, or nothing but its number is left. */
-static bool is_running(pid_t pid)
-{
-    char name[32], stat[512];
-
-    snprintf(name, sizeof name, "%d/stat", (int)pid);
-    return read_text("/proc", name, stat, sizeof stat) && !strstr(stat, ") Z ");
-}
-
-static pid_t pid_in_file(struct stage *s, const char *name)
-{
-    char text[64];
-
-    await_text(s->server.folder, name, "\n");
-    read_text(s->server.folder, name, text, sizeof text);
-    return atoi(text);
-}
-
 /* ---- What a command gets */
 
 static void job_on_standard_input(void **state)
@@ -338,7 +320,7 @@ static void grandchild_keeps_the_pipes(void **state)
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "dead") == 1);
     assert_in_range(clock_mono_us() - start_us, 0, 60 * SECOND);
-    grandchild = pid_in_file(s, "pid");
+    grandchild = await_pid(s->server.folder, "pid");
     assert_true(is_running(grandchild));
     kill(grandchild, SIGKILL);
     assert_int_equal(stage_end(worker), 0);
@@ -353,7 +335,7 @@ static void second_term_ends_commands(void **state)
     signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
     worker = start_script(s, "echo $$ >pid\nexec sleep 1000");
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
+    command = await_pid(s->server.folder, "pid");
     kill(worker, SIGHUP); /* its terminal was closed */
     await_text(s->server.folder, "worker.err", "stopping: 1 jobs run to their end");
     assert_true(is_running(command));
@@ -376,8 +358,8 @@ static void grace_is_the_longest_wait(void **state)
                  "trap '' TERM\nsleep 1000 &\necho $! >child; echo $$ >pid\nwhile :; do sleep 0.1; done");
     worker = stage_weir(s, "worker", "--exec", "run=./stay", "--grace", "300ms", NULL);
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
-    child = pid_in_file(s, "child");
+    command = await_pid(s->server.folder, "pid");
+    child = await_pid(s->server.folder, "child");
     start_us = clock_mono_us();
     assert_int_equal(stage_end(worker), 0);
     assert_in_range(clock_mono_us() - start_us, 300 * MS, 20 * SECOND); /* the usual grace: 25 s */
@@ -394,7 +376,7 @@ static void command_ends_with_its_worker(void **state)
     pid_t worker = start_script(s, STAY_THE_FIRST_TIME), command;
 
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
+    command = await_pid(s->server.folder, "pid");
     kill(worker, SIGKILL);
     assert_int_equal(program_end(worker), 1000 + SIGKILL);
     await(!is_running(command));
@@ -410,7 +392,7 @@ static void command_of_a_lost_lease(void **state)
     pid_t away = start_script(s, STAY_THE_FIRST_TIME), heir, command;
 
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
+    command = await_pid(s->server.folder, "pid");
     kill(away, SIGSTOP);
     heir = stage_weir(s, "heir", "--exec", "run=./script", "--lease", "1s", NULL);
     await(stage_stat(s, "run", "done") == 1);
@@ -432,7 +414,7 @@ static void cancelled_while_cut_off(void **state)
     pid_t worker = start_script(s, "echo $$ >pid.new; mv pid.new pid; exec sleep 60"), command;
 
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
+    command = await_pid(s->server.folder, "pid");
     kill(worker, SIGSTOP);
     free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
     assert_int_equal(weir_cancel(s->client, "j0"), 0);
@@ -457,8 +439,8 @@ static void over_its_time(void **state)
     worker = stage_weir(s, "worker", "--exec", "run=./stay", "--timeout", "run=400ms", "--kill-after",
                         "300ms", "--backoff", "run=100s..1h", NULL);
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
-    child = pid_in_file(s, "child");
+    command = await_pid(s->server.folder, "pid");
+    child = await_pid(s->server.folder, "child");
     await(stage_stat(s, "run", "retried") == 1);
     assert_false(is_running(command));
     await(!is_running(child));
@@ -488,8 +470,8 @@ static void cancelled(void **state)
     pid_t worker = start_script(s, "sleep 1000 &\necho $! >child; echo $$ >pid\nwait"), command, child;
 
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
-    child = pid_in_file(s, "child");
+    command = await_pid(s->server.folder, "pid");
+    child = await_pid(s->server.folder, "child");
     assert_int_equal(weir_cancel(s->client, "j0"), 0);
     await(stage_stat(s, "run", "cancelled") == 1);
     await(!is_running(command) && !is_running(child));
@@ -514,7 +496,7 @@ static void ended_with_the_lease(void **state)
     worker = stage_weir(s, "worker", "--redis", url, "--exec", "run=./script", "--lease", "1s",
                         "--kill-after", "200ms", "--trace", "trace", NULL);
     stage_push(s, "run", NULL, 0, 1);
-    command = pid_in_file(s, "pid");
+    command = await_pid(s->server.folder, "pid");
     proxy_blackhole(p, true);
     await(!is_running(command));
     await_text(s->server.folder, "trace", ",\"ahead\":0,\"type\":\"run\"");

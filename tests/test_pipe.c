@@ -118,23 +118,6 @@ static int count_lines(struct stage *s, const char *name)
     return count;
 }
 
-static bool is_running(pid_t pid)
-{
-    char name[32], stat[512];
-
-    snprintf(name, sizeof name, "%d/stat", (int)pid);
-    return read_text("/proc", name, stat, sizeof stat) && !strstr(stat, ") Z ");
-}
-
-static pid_t pid_in_file(struct stage *s, const char *name)
-{
-    char text[64];
-
-    await_text(s->server.folder, name, "\n");
-    read_text(s->server.folder, name, text, sizeof text);
-    return atoi(text);
-}
-
 /* Why that job is dead; "" when it is not. Static. */
 static const char *death_of(struct stage *s, int number)
 {
@@ -673,7 +656,7 @@ static void its_group_ends_with_it(void **state)
 
     push(s, 0, "{\"fork\":1,\"exit\":1,\"once\":\"crashed\"}");
     await(stage_stat(s, "run", "done") == 1);
-    grandchild = pid_in_file(s, "grandchild");
+    grandchild = await_pid(s->server.folder, "grandchild");
     assert_int_equal(stage_end(worker), 0);
     await(!is_running(grandchild));
 }
@@ -711,7 +694,7 @@ static void a_job_over_its_time(void **state)
     worker = stage_weir(s, "worker", "--pipe", "run=python3 deaf.py", "-c", "2", "--in-flight", "2",
                         "--kill-after", "300ms", NULL);
     enqueue(s, 0, "{\"sleep\":1000}", 1, 2);
-    child = pid_in_file(s, "sleeping");
+    child = await_pid(s->server.folder, "sleeping");
     push(s, 1, "{}");
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
     assert_death(s, 0, "over its time of 2 s: killed by signal 9");
@@ -777,7 +760,7 @@ static void stopping_does_not_wait_for_ever(void **state)
                         "--grace", "300ms", "--kill-after", "300ms", NULL);
     push(s, 0, "{\"sleep\":1000}");
     push(s, 1, "{}");
-    child = pid_in_file(s, "sleeping");
+    child = await_pid(s->server.folder, "sleeping");
     start_us = clock_mono_us();
     assert_int_equal(stage_end(worker), 0);
     assert_in_range(clock_mono_us() - start_us, 300 * MS, 20 * SECOND); /* the usual grace: 25 s */
@@ -792,7 +775,7 @@ static void children_end_with_their_worker(void **state)
     pid_t worker = start_worker(s, "1", "1"), child;
 
     push(s, 0, "{\"sleep\":1000}");
-    child = pid_in_file(s, "sleeping");
+    child = await_pid(s->server.folder, "sleeping");
     kill(worker, SIGKILL);
     assert_int_equal(program_end(worker), 1000 + SIGKILL);
     await(!is_running(child));
