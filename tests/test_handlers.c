@@ -304,7 +304,7 @@ static int worker_main(char **argv) /* "worker" KIND URL NAMESPACE */
     int rc = 0;
 
     worker = weir_worker_new(&(struct weir_worker_options){
-        .redis_url = argv[3], .ns = argv[4], .executors = ROWS, .lease_s = 1, .kill_after_s = 0.5});
+        .redis_url = argv[3], .ns = argv[4], .executors = ROWS, .lease_s = 3, .kill_after_s = 0.5});
     signal(SIGTERM, on_stop);
     for (int row = 0; rc == 0 && row < ROWS; row++)
         rc = on_loop ? weir_worker_handle_async(worker, ends[row].name, async, NULL)

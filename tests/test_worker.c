@@ -403,16 +403,6 @@ static double rate_kept(struct stage *s, const char *trace, uint64_t starts)
     return kept;
 }
 
-/* So much of the rate was kept, at which all starts but the first burst take lasts_us. What a busy machine took is set
- * aside, twice: it may hold up a worker and Redis. */
-static void expect_kept(double kept, double least, int64_t lasts_us, int64_t taken_us)
-{
-    double missed_us = (1 / kept - 1) * (double)lasts_us;
-
-    if (missed_us > (1 / least - 1) * (double)lasts_us + 2 * (double)taken_us)
-        stage_late("rate kept: %.4f; the machine did nothing for %" PRId64 " ms", kept, taken_us / MS);
-}
-
 static void try_two_workers_keep_one_rate(void **state)
 {
     enum { JOBS = 150, BURST = 5, T_US = 20 * MS };
@@ -432,7 +422,7 @@ static void try_two_workers_keep_one_rate(void **state)
     taken_us = witness_end(witness);
     assert_int_equal(stage_end(one), 0);
     assert_int_equal(stage_end(two), 0);
-    expect_kept(rate_kept(s, "trace", JOBS), 0.99, (JOBS - BURST) * T_US, taken_us);
+    witness_expect_kept(rate_kept(s, "trace", JOBS), 0.99, (JOBS - BURST) * T_US, taken_us);
     slots = slots_read(s, "trace");
     assert_in_range(slots_overtaken(&slots), 0, stage_stat(s, "mark", "back")); /* in order, but for those */
     slots_free(&slots);
@@ -494,8 +484,8 @@ static void try_few_executors_keep_a_high_rate(void **state)
     taken_us = witness_end(witness);
     assert_int_equal(stage_end(one), 0);
     assert_int_equal(stage_end(two), 0);
-    expect_kept(rate_kept(s, "trace", JOBS), 0.8, (JOBS - BURST) * MS,
-                taken_us); /* a second without a look: 0.67 */
+    witness_expect_kept(rate_kept(s, "trace", JOBS), 0.8, (JOBS - BURST) * MS,
+                        taken_us); /* a second without a look: 0.67 */
 }
 STAGE_TRIALS(few_executors_keep_a_high_rate)
 

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/stage.h"
 
 #define EVERY_US 5000
 
@@ -59,4 +60,12 @@ int64_t witness_end(struct witness *w)
     redisFree(w->redis);
     free(w);
     return lost_us;
+}
+
+void witness_expect_kept(double kept, double least, int64_t lasts_us, int64_t taken_us)
+{
+    double missed_us = (1 / kept - 1) * (double)lasts_us;
+
+    if (missed_us > (1 / least - 1) * (double)lasts_us + 2 * (double)taken_us)
+        stage_late("rate kept: %.4f; the machine did nothing for %lld ms", kept, (long long)taken_us / 1000);
 }
