@@ -112,6 +112,9 @@ $(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 $(BUILD)/tests/test_slow: override LIBS += $(SERVE_LIBS)
 $(BUILD)/tests/test_slow: $(patsubst %,$(BUILD)/serve/%.o,callers http listen request response)
 
+# What is said of a worker.
+$(BUILD)/tests/test_orders: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+
 # The API's tables.
 $(BUILD)/tests/test_nasty: $(patsubst %,$(BUILD)/serve/%.o,actions documents fields resource) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 

@@ -1,10 +1,12 @@
 /* weir worker list, quiet, stop: workers that run are seen, and do what an operator orders. */
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -12,6 +14,7 @@
 #include "queue/inspect/order.h"
 #include "queue/inspect/status.h"
 #include "tests/stage.h"
+#include "view/workers.h"
 
 /* The row of a process; the caller frees *status. */
 static const struct worker_status *row_of(struct stage *s, pid_t pid, struct status *status)
@@ -31,6 +34,26 @@ static void order(struct stage *s, pid_t pid, const char *word)
     assert_non_null(row);
     assert_int_equal(worker_order(s->client, row->instance, word), 0);
     status_free(&status);
+}
+
+static bool has_heard(struct stage *s, pid_t pid)
+{
+    struct status status;
+    const struct worker_status *row = row_of(s, pid, &status);
+    bool heard = row && row->heard;
+
+    status_free(&status);
+    return heard;
+}
+
+/* Gives an order to a process that stands still. */
+static void order_unheard(struct stage *s, pid_t pid, const char *word)
+{
+    kill(pid, SIGSTOP);
+    assert_int_equal(waitpid(pid, NULL, WUNTRACED), pid);
+    order(s, pid, word);
+    assert_false(has_heard(s, pid));
+    kill(pid, SIGCONT);
 }
 
 static bool has_order(struct stage *s, pid_t pid, const char *word)
@@ -85,6 +108,42 @@ static void a_quiet_worker_takes_no_more_jobs(void **state)
     assert_int_equal(stage_end(quiet), 0);
 }
 
+/* Until a heartbeat has brought it, an order is no more than ordered; nor is it that again when it is given twice. */
+static void an_order_is_heard_by_a_heartbeat(void **state)
+{
+    struct stage *s = *state;
+    pid_t pid = stage_actor(s, "worker", "lease=4", NULL);
+
+    stage_await_workers(s, 1);
+    order_unheard(s, pid, "quiet");
+    await(has_heard(s, pid));
+    await_text(s->server.folder, "worker.err", "takes no more jobs");
+    order(s, pid, "quiet");
+    assert_true(has_heard(s, pid));
+    order_unheard(s, pid, "stop");
+    assert_int_equal(program_end(pid), 0);
+}
+
+/* Without a worker, and as lists and pages say it. */
+static void the_words_of_an_order(void **state)
+{
+    static const struct {
+        struct worker_status row;
+        const char *state;
+    } rows[] = {
+        {{.order = ""}, "working"},
+        {{.order = "quiet"}, "quiet ordered"},
+        {{.order = "quiet", .heard = true}, "quiet"},
+        {{.order = "stop"}, "stop ordered"},
+        {{.order = "stop", .heard = true}, "stopping"},
+        {{.order = "stop", .heard = true, .silent = true}, "silent"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_string_equal(worker_state(&rows[i].row), rows[i].state);
+}
+
 static void a_stopped_worker_finishes_and_ends(void **state)
 {
     struct stage *s = *state;
@@ -134,6 +193,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_quiet_worker_takes_no_more_jobs, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(a_stopped_worker_finishes_and_ends, stage_setup, stage_teardown),
         cmocka_unit_test_setup_teardown(an_order_outlives_a_connection, stage_setup, stage_teardown),
+        cmocka_unit_test_setup_teardown(an_order_is_heard_by_a_heartbeat, stage_setup, stage_teardown),
+        cmocka_unit_test(the_words_of_an_order),
         cmocka_unit_test_setup_teardown(who_stops_is_not_told_to_be_quiet, stage_setup, stage_teardown),
     };
     int actor = stage_actor_main(argc, argv);

@@ -281,7 +281,7 @@ static void test_limits_workers_and_queues(void **unused)
     assert_shows("paused until 11:16:40");
     assert_shows("12,345 jobs of 1 type wait for it");
     press("3");
-    assert_shows(" working        3/8      2s default,bulk*\n");
+    assert_shows(" working             3/8      2s default,bulk*\n");
     assert_shows("w1: process 42 of ant, version unknown");
     press("\t");
     assert_shows("default");

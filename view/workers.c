@@ -13,7 +13,11 @@ const char *worker_state(const struct worker_status *w)
 {
     if (w->silent)
         return "silent";
-    return strcmp(w->order, "stop") == 0 ? "stopping" : *w->order ? w->order : "working";
+    if (!*w->order)
+        return "working";
+    if (strcmp(w->order, "stop") == 0)
+        return w->heard ? "stopping" : "stop ordered";
+    return w->heard ? "quiet" : "quiet ordered";
 }
 
 static json_t *words(const json_t *list)

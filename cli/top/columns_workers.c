@@ -68,7 +68,7 @@ ORDER(by_seen, struct worker_status, by_number, seen_us)
 // clang-format off
 static const struct column worker_columns[] = {
     {"WORKER", 16, .left = true, .least_first = true, .put = cell_put_name, .order = by_name},
-    {"STATE", 8, .left = true, .least_first = true, .put = put_worker_state, .order = by_worker_state},
+    {"STATE", 13, .left = true, .least_first = true, .put = put_worker_state, .order = by_worker_state},
     {"BUSY", 9, .put = put_busy, .order = by_busy},
     {"SEEN", 7, .put = put_seen, .order = by_seen},
     {"QUEUES", 18, .left = true, .drop = 1, .put = put_queues},

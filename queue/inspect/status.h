@@ -44,6 +44,7 @@ struct worker_status {
     char name[129], host[256], version[32];
     char instance[129]; /* the process; "": it does not say */
     char order[8];      /* "quiet", "stop": what an operator has ordered; "" */
+    bool heard;         /* that, by one of its heartbeats */
     int64_t pid, executors, running, type_count;
     int64_t lease_us, seen_us; /* seen: its last heartbeat */
     bool silent;               /* for longer than its lease */

@@ -12,7 +12,7 @@
 --        "seen": {type: {queue where jobs of it are among the first: true, where one of these names its cost}},
 --        "types": [from, n]: the rows of n types stand in raw from there on,
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
---        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
+--        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it, "heard": true, where it is}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
 --        raw: what workers say of themselves, and rows: "counter value counter value ... \n type", and where there is more to say " flags cost
 --        use keyless": flags of - none, o claims noted that jobs name their cost, p lanes of it may stand in a queue that is paused; use: limits
 --        with "," between, or -; keyless: "jobs of limit path" as rates.keyless tells it, or nothing. Words have a blank between
@@ -180,10 +180,12 @@ end
 function take.workers(id, till, reply)
     if not is_name(id) then return end
     local said = call('HGET', P .. 'active:' .. id, '@') or ''
-    local order = orders.read(match(said, '"instance":"([^"]*)"'))
+    local instance = match(said, '"instance":"([^"]*)"')
+    local order = orders.read(instance)
     local info, names = split_said(reply, said)
     reply.workers[id] = {info = info, types = names, ['until'] = us(tonumber(till)), running = max(0, call('HLEN', P .. 'active:' .. id) - 1),
-                         order = order ~= '' and order or nil}
+                         order = order ~= '' and order or nil,
+                         heard = order ~= '' and orders.is_heard(instance) or nil}
 end
 
 local function scan(what, cursor)

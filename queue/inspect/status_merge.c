@@ -129,6 +129,7 @@ static void add_process(void *row, void *other)
     worker->running += more->running;
     worker->seen_us = more->seen_us > worker->seen_us ? more->seen_us : worker->seen_us;
     worker->silent = worker->silent && more->silent;
+    worker->heard = worker->heard || more->heard;
     json_decref(more->queues);
 }
 

@@ -1,14 +1,15 @@
 -- orders: what an operator orders a worker to do. The worker hears it with its next heartbeat, which keeps the order for as long as the worker
 -- lives; a day later it is gone.
 --
---   order:<instance>   "quiet": take no more jobs, and stay; "stop": finish, and leave
+--   order:<instance>   "quiet": take no more jobs, and stay; "stop": finish, and leave. It is kept for longer when it was heard
 --
 -- An instance is a worker process, whatever its ids are, in each partition.
 --
 -- uses: check
 local orders = {}
 
-local KEPT_MS = 86400000 -- a day: more than there is between two heartbeats
+local KEPT_MS = 86400000  -- a day: more than there is between two heartbeats
+local HEARD_MS = 172800000 -- from the last heartbeat that has heard it
 
 -- The order of an instance, '' where there is none; what is no name has none.
 function orders.read(instance)
@@ -16,10 +17,16 @@ function orders.read(instance)
     return (order == 'quiet' or order == 'stop') and order or ''
 end
 
--- The same of a worker that is alive.
+-- Has a heartbeat answered it? The worker hears that before its next one.
+function orders.is_heard(instance)
+    local ttl = call_safe('PTTL', P .. 'order:' .. instance)
+    return ttl == -1 or type(ttl) == 'number' and ttl > KEPT_MS
+end
+
+-- The same as read, of a worker that hears it now.
 function orders.of(instance)
     local order = orders.read(instance)
-    if order ~= '' and not VIRTUAL then call_safe('PEXPIRE', P .. 'order:' .. instance, us(KEPT_MS)) end
+    if order ~= '' and not VIRTUAL then call_safe('PEXPIRE', P .. 'order:' .. instance, us(HEARD_MS)) end
     return order
 end
 
@@ -27,7 +34,8 @@ end
 function orders.give(instance, order)
     local key = 'order:' .. instance
     local wrong = check.wrong_kind(key, 'string')
-    if wrong or order == 'quiet' and orders.read(instance) == 'stop' then return wrong end
+    local before = not wrong and orders.read(instance)
+    if wrong or before == order or order == 'quiet' and before == 'stop' then return wrong end
     if VIRTUAL then call('SET', P .. key, order) else call('SET', P .. key, order, 'PX', us(KEPT_MS)) end
 end
 
