@@ -610,6 +610,38 @@ static void jobs_are_found_by_a_search(void **state)
     usual.actions = false;
 }
 
+/* What is done to all that match stands before them; where nothing matches there is nothing to do, nor what their states do not allow. */
+static void all_that_match_are_acted_on_above_them(void **state)
+{
+    static const struct {
+        const char *query;
+        bool runs, retries;
+    } searches[] = {
+        {"q=type%3Amail", true, true},
+        {"q=state%3Awaiting", true, false},
+        {"q=state%3Awaiting%2Cdead", true, true},
+        {"q=state%3Adead", false, false}, /* there is none */
+        {"q=type%3Anobody", false, false},
+        {"q=", false, false},
+    };
+
+    (void)state;
+    stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 3);
+    usual.actions = true;
+    for (size_t i = 0; i < sizeof searches / sizeof *searches; i++) {
+        const char *deeds;
+
+        assert_int_equal(render("/jobs", searches[i].query), 200);
+        check_shape();
+        deeds = strstr(shown, "All that match:");
+        assert_int_equal(strstr(shown, "do=jobs-run") && strstr(shown, "do=jobs-cancel"), searches[i].runs);
+        assert_int_equal(strstr(shown, "do=jobs-retry") && strstr(shown, "do=jobs-remove"),
+                         searches[i].retries);
+        assert_int_equal(deeds && deeds < strstr(shown, "<table"), searches[i].runs);
+    }
+    usual.actions = false;
+}
+
 static void bury(const char *tag, const char *head)
 {
     char record[256];
@@ -819,6 +851,7 @@ int main(int argc, char **argv)
         flushed(what_others_push_is_shown_as_text),
         flushed(nastiness_of_each_kind_is_shown_as_it_is),
         flushed(jobs_are_found_by_a_search),
+        flushed(all_that_match_are_acted_on_above_them),
         flushed(dead_jobs_show_when_they_were_enqueued),
         flushed(asking_says_what_and_how_many),
         flushed(a_fragment_is_main_alone),

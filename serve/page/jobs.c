@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "queue/inspect/job_search.h"
 #include "serve/page/parts.h"
 #include "view/jobs.h"
 
@@ -111,15 +112,38 @@ static void write_search(struct page *p, const char *q)
          q);
 }
 
-static void write_deeds(struct page *p, const char *q)
+/* May the search find dead jobs; or others, which have not ended? */
+static bool finds(const struct job_search *search, bool dead)
 {
-    if (!p->r->actions)
+    bool any = true;
+
+    for (size_t i = 0; i < search->count; i++) {
+        const char *state = search->text + search->terms[i].value;
+
+        if (strcmp(search->text + search->terms[i].field, "state") != 0)
+            continue;
+        if (strcmp(state, "dead") == 0 ? dead : !dead && strcmp(state, "finished") != 0)
+            return true;
+        any = false;
+    }
+    return any;
+}
+
+/* To all that match: not to all there are, and where none was found there is nothing to do. */
+static void write_deeds(struct page *p, const char *q, const struct job_search *search,
+                        const struct found *found)
+{
+    if (!p->r->actions || search->count == 0 || json_array_size(found->rows) == 0)
         return;
     html(p->h, "<div class=\"deeds\"><span class=\"pale\">All that match:</span>");
-    put_ask(p, "Run now", "jobs-run", q);
-    put_ask(p, "Retry the dead", "jobs-retry", q);
-    put_ask(p, "Cancel", "jobs-cancel", q);
-    put_ask(p, "Remove the dead", "jobs-remove", q);
+    if (finds(search, false)) {
+        put_ask(p, "Run now", "jobs-run", q);
+        put_ask(p, "Cancel", "jobs-cancel", q);
+    }
+    if (finds(search, true)) {
+        put_ask(p, "Retry the dead", "jobs-retry", q);
+        put_ask(p, "Remove the dead", "jobs-remove", q);
+    }
     html(p->h, "</div>");
 }
 
@@ -142,10 +166,9 @@ unsigned page_jobs(struct page *p, const char *name)
     if (status == 0)
         status = look(p, &search, &found);
     if (status == 0) {
+        write_deeds(p, q, &search, &found);
         write_rows(p, &found);
         write_way_on(p, &found, q);
-        if (search.count > 0)
-            write_deeds(p, q);
     } else if (status == WEIR_EINPUT) {
         html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a search:</b> %s</p>", p->w->error.text);
         status = 0;
