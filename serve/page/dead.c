@@ -116,8 +116,10 @@ unsigned page_dead(struct page *p, const char *name)
         write_rows(p, found.rows, type, reason);
         if (!found.all)
             html(p->h,
-                 "<p class=\"pale\">Not all dead jobs were looked at: narrow them by type and reason, or see "
-                 "<code>weir dead list</code>.</p>");
+                 "<p class=\"pale\">%r Narrow them by type and reason, or see <code>weir dead "
+                 "list</code>.</p>",
+                 json_array_size(found.rows) > ROWS ? "There are more."
+                                                    : "Not all dead jobs were looked at.");
     }
     json_decref(found.rows);
     return status < 0 ? page_failed(p, &p->w->error) : 200;

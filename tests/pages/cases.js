@@ -551,6 +551,8 @@ cases['text has contrast, controls have names'] = async ({ stage, open }) => {
 
     fill(stage);
     const worker = await makeDead(stage, 2);
+    stage.weir(['enqueue', '--from', '-'], lines(100, '{"type":"doomed","max_attempts":1}')); // of more than a page shows it says so
+    await until('more dead jobs', async () => (await stage.redis('ZCARD', 'weir:{0}:dead')).startsWith(':102'));
     worker.kill('SIGTERM');
     stage.weir(['queue', 'pause', 'default']);
     for (const colorScheme of ['light', 'dark']) {
