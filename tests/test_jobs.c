@@ -323,6 +323,10 @@ static void test_jobs_of_a_key(void **state)
     expect_found("key:5 type:slow", "b1 b2 b3");
     expect_found("key:- type:slow", "n1");
     expect_found("key:5 type:t", "");
+    must(turns_rate("plain", "gcra:1/1000000000/1"));
+    enqueue_with("plain", "p1 p2 p3", "\"key\":\"named\"");
+    claim("w", 10, 0);
+    expect_found("key:named", "p1 p2 p3"); /* of no limit's, in a lane without a key */
     assert_string_equal(answer_text(only_job("a4"), "key"), "a b");
     assert_string_equal(answer_text(only_job("a3"), "key"), "a b");
 }

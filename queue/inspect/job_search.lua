@@ -47,7 +47,7 @@ end
 -- A lane without a key has jobs too that name one.
 function job_search.only()
     return {id = asked.id, type = asked.type, queue = asked.queue, batch = asked.batch, states = asked.states,
-            keys = asked.key and {asked.key, asked.made ~= asked.key and asked.made or nil, ''}}
+            keys = asked.key and {asked.key, '', asked.made ~= asked.key and asked.made or nil}}
 end
 
 function job_search.is_state(state) return not asked.states or asked.states[state] == true end
@@ -63,7 +63,7 @@ end
 
 -- Of a job in a lane the key is that of the lane; else what stands at the path of its limits, or what it names itself.
 local function is_key(entry, name, key)
-    if not key then
+    if not key or key == '' then
         if asked.plain_key and not has_text(entry, asked.key) then return false end
         name = name or body.type(entry)
         local path = name and types.load(name).path
