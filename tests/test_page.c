@@ -667,6 +667,37 @@ static void dead_jobs_show_when_they_were_enqueued(void **state)
     assert_int_equal(count_of("<time data-at="), 3);
 }
 
+/* What is shown is what the question counts, whatever stands in the reason. */
+static void all_dead_that_match_are_acted_on(void **state)
+{
+    static const char record[] = "quoted default/mail/ say \"no\\\n{\"id\":\"quoted\",\"type\":\"mail\"}";
+
+    (void)state;
+    bury("plain", "");
+    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "dead"), "1763900100000001", record, NULL));
+    usual.actions = true;
+    assert_int_equal(render("/dead", NULL), 200);
+    check_shape();
+    assert_shows("/ask?do=jobs-retry&amp;name=state%3Adead&amp;back=");
+    assert_int_equal(render("/ask", "do=jobs-retry&name=state%3Adead"), 200);
+    assert_shows("<b>2 jobs</b>");
+    assert_hides("danger");
+    assert_int_equal(render("/dead", "type=mail&reason=%22no%5C"), 200);
+    assert_shows("href=\"/jobs/quoted\"");
+    assert_hides("href=\"/jobs/plain\"");
+    assert_shows("name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22&amp;back=");
+    assert_int_equal(
+        render("/ask", "do=jobs-remove&name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22"),
+        200);
+    assert_shows("<b>1 job</b>");
+    assert_shows("danger main");
+    assert_int_equal(render("/dead", "reason=other"), 200);
+    assert_hides("All that match");
+    usual.actions = false;
+    assert_int_equal(render("/dead", NULL), 200);
+    assert_hides("All that match");
+}
+
 static void asking_says_what_and_how_many(void **state)
 {
     (void)state;
@@ -853,6 +884,7 @@ int main(int argc, char **argv)
         flushed(jobs_are_found_by_a_search),
         flushed(all_that_match_are_acted_on_above_them),
         flushed(dead_jobs_show_when_they_were_enqueued),
+        flushed(all_dead_that_match_are_acted_on),
         flushed(asking_says_what_and_how_many),
         flushed(a_fragment_is_main_alone),
         flushed(what_is_no_page_is_not_found),

@@ -153,7 +153,8 @@ static void write_form(struct page *p, const struct deed *deed, const char *name
     if (c->count > 0) /* not to more than are named here */
         html(p->h, "<input type=\"hidden\" name=\"count\" value=\"%i\">", c->count);
     if (!deed->action || c->count > 0)
-        html(p->h, "<button class=\"danger main\">%r</button>", deed->button);
+        html(p->h, "<button class=\"%rmain\">%r</button>", ask_destroys(deed->name) ? "danger " : "",
+             deed->button);
     html(p->h, "<a class=\"button\" href=\"%s\">No, go back</a></form>", back);
 }
 

@@ -110,8 +110,9 @@ static void write_sheet(struct page *p, const json_t *b)
 {
     html(p->h, "<section><h2>Progress</h2><dl class=\"sheet\">");
     put_line(p, "left");
-    html(p->h, "%n of %n, %n set aside by a pause", json_int_of(b, "left"), json_int_of(b, "total"),
-         json_int_of(b, "aside"));
+    html(p->h, "%n of %n", json_int_of(b, "left"), json_int_of(b, "total"));
+    if (json_int_of(b, "aside") > 0)
+        html(p->h, ", %n set aside by a pause", json_int_of(b, "aside"));
     put_line_end(p);
     put_line(p, "failed attempts");
     html(p->h, "%n", json_int_of(b, "failed"));

@@ -143,6 +143,9 @@ void put_outcomes(struct page *p, const json_t *history, int most_slots, double 
     put_span(p, slots * answer_int_or(history, "step", 60000000));
     html(p->h, " ago</span><span></span><span>now</span></span></div>");
     put_legend(p, parts, OUTCOMES);
+    if (most > 0)
+        html(p->h,
+             "<span class=\"legend\"><span><i class=\"key k-set\"></i>what its limit allows</span></span>");
 }
 
 /* ---- Histograms */

@@ -2,8 +2,10 @@
 #include "view/dead.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "core/clock.h"
+#include "queue/inspect/job_search.h"
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/json.h"
@@ -64,6 +66,35 @@ static void write_search(struct page *p, const char *type, const char *reason)
          type, reason);
 }
 
+/* What is shown, as a search for jobs: "state:dead type:mail reason:\"no luck\"". */
+static void make_search(const char *type, const char *reason, char search[JOB_SEARCH_SIZE])
+{
+    size_t len = (size_t)snprintf(search, JOB_SEARCH_SIZE, "state:dead%s%s%s", *type ? " type:" : "", type,
+                                  *reason ? " reason:\"" : "");
+
+    for (; *reason && len < JOB_SEARCH_SIZE - 4; reason++) {
+        if (*reason == '"' || *reason == '\\')
+            search[len++] = '\\';
+        search[len++] = *reason;
+        if (!reason[1])
+            search[len++] = '"';
+    }
+    search[len] = '\0';
+}
+
+static void write_deeds(struct page *p, const char *type, const char *reason)
+{
+    char search[JOB_SEARCH_SIZE];
+
+    if (!p->r->actions)
+        return;
+    make_search(type, p->r->hide_args ? "" : reason, search);
+    html(p->h, "<div class=\"deeds\"><span class=\"pale\">All that match:</span>");
+    put_ask(p, "Retry", "jobs-retry", search);
+    put_ask(p, "Remove", "jobs-remove", search);
+    html(p->h, "</div>");
+}
+
 /* ---- Which */
 
 struct found {
@@ -113,6 +144,8 @@ unsigned page_dead(struct page *p, const char *name)
                    "again by themselves. "
                    "<code>weir dead keep</code> says how many are kept.</p>");
         write_search(p, type, reason);
+        if (json_array_size(found.rows) > 0)
+            write_deeds(p, type, reason);
         write_rows(p, found.rows, type, reason);
         if (!found.all)
             html(p->h,

@@ -45,7 +45,7 @@ static void write_limit_state(struct page *p, const struct limit *limit)
         put_state(p, "wrong");
     } else if (is_paused(limit) || provider_us) {
         put_state(p, "paused");
-        html(p->h, is_paused(limit) ? " by hand, until " : " for a provider, until ");
+        html(p->h, is_paused(limit) ? " by hand, ends " : " for a provider, ends ");
         put_time(p, is_paused(limit) ? limit->pause_until_us : provider_us, "");
     } else {
         put_state(p, "open");
@@ -174,7 +174,7 @@ static void write_gate_state(struct page *p, const struct limit *limit, size_t i
 
     if (gate->pause_until_us > limit->now_us) {
         put_state(p, "paused");
-        html(p->h, " for a provider, until ");
+        html(p->h, " for a provider, ends ");
         put_time(p, gate->pause_until_us, "");
     } else if (limit->held_until_us[i] > limit->now_us) {
         put_state(p, "held");

@@ -381,11 +381,18 @@ void put_button(struct page *p, const struct button *b)
          of_key ? b->value : b->name);
 }
 
+bool ask_destroys(const char *what)
+{
+    return strcmp(what, "jobs-run") != 0 && strcmp(what, "jobs-retry") != 0;
+}
+
 void put_ask(struct page *p, const char *label, const char *what, const char *name)
 {
     if (!p->r->actions)
         return;
-    html(p->h, "<a class=\"button danger\" href=\"/ask?do=%u&amp;name=%u&amp;back=", what, name);
+    html(p->h,
+         "<a class=\"button%r\" href=\"/ask?do=%u&amp;name=%u&amp;back=", ask_destroys(what) ? " danger" : "",
+         what, name);
     put_address(p, true);
     html(p->h, "\">%r…<span class=\"hidden\"> %s</span></a> ", label, name);
 }

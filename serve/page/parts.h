@@ -92,6 +92,8 @@ struct button {
 void put_button(struct page *p, const struct button *button);
 /* A link to the page that asks before it destroys: "purge" of a thing. */
 void put_ask(struct page *p, const char *label, const char *what, const char *name);
+/* Does it destroy anything? Else it is asked about as it concerns many. */
+bool ask_destroys(const char *what);
 /* The hidden field `back`: this page's address. */
 void put_back(struct page *p);
 
