@@ -62,6 +62,8 @@ static int read_rate_keys(struct weir *w, const struct ask *ask, json_t **doc)
     int64_t most = field_number(ask->fields, "top", RATE_KEYS_SHOWN);
 
     *doc = NULL;
+    if (ask->hide_args && field_text(ask->fields, "key"))
+        return error_set(&w->error, WEIR_EINPUT, "key: keys are hidden here; ask without it");
     if (most < 1 || most > RATE_KEYS_MOST)
         return error_set(&w->error, WEIR_EINPUT, "top: must be 1 to %d", RATE_KEYS_MOST);
     return view_rate_keys(w, ask->names[0], (int)most, field_text(ask->fields, "key"), doc, NULL);
@@ -155,6 +157,8 @@ static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)
     int64_t most = field_number(ask->fields, "limit", DEAD_SHOWN);
 
     *doc = NULL;
+    if (ask->hide_args && filter.reason)
+        return error_set(&w->error, WEIR_EINPUT, "reason: reasons are hidden here; ask without it");
     if (field_name(ask->fields, "type", &filter.type, &w->error) < 0 ||
         field_name(ask->fields, "queue", &filter.queue, &w->error) < 0 ||
         field_name(ask->fields, "batch", &filter.batch, &w->error) < 0)

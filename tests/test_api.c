@@ -849,6 +849,32 @@ static void test_payloads_are_hidden(void **state)
     end_serve();
 }
 
+/* Lists and objects without anything in them are written by the same writer that hides. */
+static void test_what_is_empty_is_hidden_as_json(void **state)
+{
+    static const char *const flags[] = {"--hide-args", NULL};
+    static const char *const paths[] = {"/api/status",
+                                        "/api/report",
+                                        "/api/queues",
+                                        "/api/rates",
+                                        "/api/changes",
+                                        "/api/workers",
+                                        "/api/jobs",
+                                        "/api/dead",
+                                        "/api/batches",
+                                        "/api/schedules",
+                                        "/api/history?type=mail",
+                                        "/api/rates/mail/keys"};
+
+    (void)state;
+    weir("rate set mail 1/1h,by=key");
+    serve_at(NULL, NULL, flags);
+    for (size_t i = 0; i < COUNT(paths); i++)
+        json_decref(get(paths[i]));
+    assert_non_null(strstr(reply.body, "\"longest\":[],\"paused_keys\":[]"));
+    end_serve();
+}
+
 /* They are what stands in a payload, too. */
 static void test_keys_are_hidden_as_payloads_are(void **state)
 {
@@ -880,6 +906,8 @@ static void test_keys_are_hidden_as_payloads_are(void **state)
     assert_non_null(strstr(reply.body, "\"gate\":\"mail#0\""));
     refused("GET", "/api/jobs?q=key:secret", "", NULL, 400, "payloads are hidden here");
     refused("GET", "/api/jobs?q=reason:exit", "", NULL, 400, "payloads are hidden here");
+    refused("GET", "/api/dead?reason=exit", "", NULL, 400, "reasons are hidden here");
+    refused("GET", "/api/rates/mail/keys?key=secret", "", NULL, 400, "keys are hidden here");
     end_serve();
 }
 
@@ -1376,6 +1404,7 @@ int main(void)
         cmocka_unit_test_setup(test_logging_in, flush),
         cmocka_unit_test_setup(test_wrong_token_files, flush),
         cmocka_unit_test_setup(test_payloads_are_hidden, flush),
+        cmocka_unit_test_setup(test_what_is_empty_is_hidden_as_json, flush),
         cmocka_unit_test_setup(test_keys_are_hidden_as_payloads_are, flush),
         cmocka_unit_test_setup(test_one_job, flush),
         cmocka_unit_test_setup(test_lines, flush),

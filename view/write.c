@@ -109,9 +109,9 @@ static bool put_member(FILE *to, const char *name, const json_t *value, enum vie
 
 static bool put_object(FILE *to, const json_t *object, enum view_bodies bodies)
 {
-    const char *name, *between = "{";
+    const char *name, *between = "";
     json_t *value;
-    bool done = true;
+    bool done = putc('{', to) != EOF;
 
     json_object_foreach((json_t *)object, name, value)
     {
@@ -128,9 +128,9 @@ static bool put_object(FILE *to, const json_t *object, enum view_bodies bodies)
 
 static bool put_array(FILE *to, const json_t *array, enum view_bodies bodies)
 {
-    const char *between = "[";
+    const char *between = "";
     json_t *value;
-    bool done = true;
+    bool done = putc('[', to) != EOF;
     size_t i;
 
     json_array_foreach(array, i, value)
