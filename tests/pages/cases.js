@@ -390,6 +390,10 @@ cases['dead jobs are retried and removed'] = async ({ stage, open }) => {
     await page.getByRole('button', { name: 'Remove it' }).click();
     await until('d2 to be gone', () => !dead().includes('d2'));
     assert.equal(new URL(page.url()).search, '?type=doomed');
+    await page.locator('.deeds').getByRole('link', { name: 'Retry' }).click();
+    await shows(page, 'Retry all dead jobs like state:dead type:doomed?');
+    await shows(page, '1 job');
+    await page.getByRole('link', { name: 'No, go back' }).click();
     await page.getByRole('link', { name: 'd3', exact: true }).click();
     await shows(page, 'exit 1');
 };
@@ -628,7 +632,7 @@ cases['each page and action, by keyboard alone'] = async ({ stage, open }) => {
     await until('no pause', async () => !(await text(page).catch(() => 'by hand')).includes('by hand'));
 
     await page.goto(base + '/dead');
-    await press(page, 'Remove…');
+    await press(page, 'Remove… d1');
     await shows(page, 'Remove dead job');
     await press(page, 'Remove it');
     await until('one dead job', () => stage.weir(['dead', 'list', '--json']).split('\n').length === 1);
@@ -723,7 +727,7 @@ cases['each action works without the script'] = async ({ stage, open }) => {
     await page.locator('.nexts summary').click();
     assert.ok(await page.locator('.nexts tbody tr').first().isVisible());
     await page.goto(base + '/dead');
-    await page.getByRole('link', { name: 'Remove' }).first().click();
+    await page.locator('tbody').getByRole('link', { name: 'Remove' }).first().click();
     await page.getByRole('button', { name: 'Remove it' }).click();
     await until('one dead job', () => stage.weir(['dead', 'list', '--json']).split('\n').length === 1);
     await page.goto(base + '/jobs?q=type:mail');
