@@ -291,19 +291,6 @@ static void drop_aside(struct sim_batch *b, bool whole)
     }
 }
 
-/* The queues that batch_halt names: their lanes that sleep. */
-static void apply_pages(void)
-{
-    json_t *asleep = json_incref(json_object_get(turns.answer, "asleep")), *queue;
-    size_t i;
-
-    json_array_foreach(asleep, i, queue)
-    {
-        sim_must(turns_apply(json_string_value(queue), "", false, NULL, 0), "rate_apply");
-    }
-    json_decref(asleep);
-}
-
 static void halt(struct sim_batch *b, const char *verb)
 {
     const char *was = state_of(b), *dry = sim_chance(8) ? "1" : "0";
@@ -325,7 +312,7 @@ static void halt(struct sim_batch *b, const char *verb)
         b->cancelled = cancels;
         if (cancels)
             sim_seal(b);
-        apply_pages();
+        sim_must(turns_apply_all("", false, NULL, 0), "what batch_halt left to do");
     }
     if (b->cancelled)
         drop_aside(b, false);

@@ -600,7 +600,7 @@ static void test_a_type_lets_go_of_a_limit_among_very_many_queues(void **state)
     w = walk("rate_use", unuse, COUNT(unuse));
     must(w.rc);
     print_message("rate_use: %" PRId64 " commands\n", w.most_commands);
-    assert_in_range(w.most_commands, 1000, 3200);
+    assert_in_range(w.most_commands, 1, 1000);
 }
 
 static void test_many_held_types(void **state)

@@ -611,6 +611,7 @@ static void test_who_waits_behind_a_batch_starts(void **state)
         free(redis_text("DEL", PREFIX "unique:key"));
         free(redis_text("LSET", LANE("slow"), "0", "@0,0,0,bb;{\"id\":\"dear\",\"type\":\"slow\"}"));
         make_batch("1");
+        free(redis_text("HSET", BATCH, "types", "slow 1"));
         free(redis_text("ZADD", SLEEP, "9000000000000000", "t#0/k"));
         must(turns_ask("batch_halt", (const char *[]){"b", verbs[i], "1"}, 3));
         expect_text("1795000060000000", "ZSCORE", WAKE, "L#0");

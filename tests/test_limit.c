@@ -882,8 +882,7 @@ static void test_wrong_numbers_change_nothing(void **state)
 
 static void test_keys_of_another_kind_change_nothing(void **state)
 {
-    static const char *const keys[] = {"limits",  "queues",  "wake:default", "types",
-                                       "changes", "weights", "sleep:high",   "key_pauses"};
+    static const char *const keys[] = {"limits", "queues", "types", "changes", "weights", "key_pauses"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(keys); i++) {

@@ -127,6 +127,20 @@ bool turns_ask_more(const char *script, const char *const *words, size_t count, 
     return more > 0;
 }
 
+bool turns_ask_rest(int *rc)
+{
+    json_t *words = json_incref(json_object_get(turns.answer, "rest"));
+    const char *all[WORDS_MOST];
+    size_t count = json_array_size(words);
+
+    for (size_t i = 0; i < count; i++)
+        all[i] = json_string_value(json_array_get(words, i));
+    if (count)
+        *rc = turns_ask("rate_wake", all, count);
+    json_decref(words);
+    return count > 0;
+}
+
 int turns_claim(const struct claim_call *call)
 {
     struct turn_replies replies;
@@ -275,15 +289,18 @@ int turns_apply(const char *queue, const char *type, bool resume, const char *co
     return rc;
 }
 
-/* What a change leaves to do: the lanes that sleep in the queues that its answer names, page by page. */
-static int apply_pages(const char *type, bool resume, const char *const *limits, size_t limit_count)
+int turns_apply_all(const char *type, bool resume, const char *const *limits, size_t limit_count)
 {
-    json_t *queues = json_incref(json_object_get(turns.answer, "asleep"));
+    json_t *answer = json_incref(turns.answer), *queues;
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < json_array_size(queues); i++)
-        rc = turns_apply(json_string_value(json_array_get(queues, i)), type, resume, limits, limit_count);
-    json_decref(queues);
+    do {
+        queues = json_object_get(answer, "asleep");
+        for (size_t i = 0; rc == 0 && i < json_array_size(queues); i++)
+            rc = turns_apply(json_string_value(json_array_get(queues, i)), type, resume, limits, limit_count);
+        json_decref(turns.answer);
+        turns.answer = answer;
+    } while (rc == 0 && turns_ask_rest(&rc) && (answer = json_incref(turns.answer)));
     return rc;
 }
 
@@ -330,7 +347,7 @@ int turns_rate(const char *limit, const char *rules)
     if (rc != 0)
         return rc;
     snprintf(turns.rules, sizeof turns.rules, "%s", answer_text(turns.answer, "kept"));
-    return apply_pages("", false, &limit, 1);
+    return turns_apply_all("", false, &limit, 1);
 }
 
 int turns_use(const char *type, const char *verb, const char *cost, const char *const *limits, size_t count)
@@ -342,7 +359,7 @@ int turns_use(const char *type, const char *verb, const char *cost, const char *
     for (size_t i = 0; i < count && i < LIMITS_MOST; i++)
         words[5 + i] = of_type[1 + i] = limits[i];
     rc = changed(turns_ask("rate_use", words, 5 + count));
-    return rc ? rc : apply_pages(type, false, of_type, 1 + count);
+    return rc ? rc : turns_apply_all(type, false, of_type, 1 + count);
 }
 
 int turns_weight(const char *limit, const char *key, int weight)
@@ -362,7 +379,7 @@ int turns_pause(const char *limit, int64_t for_us)
 
     snprintf(number, sizeof number, "%lld", (long long)for_us);
     rc = changed(turns_ask("rate_pause", words, 4));
-    return rc ? rc : apply_pages("", for_us == 0, &limit, 1);
+    return rc ? rc : turns_apply_all("", for_us == 0, &limit, 1);
 }
 
 int turns_pause_key(const char *limit, const char *key, int64_t for_us)

@@ -48,6 +48,10 @@ int turns_script(const char *script, const char *const *words, size_t count);
 int turns_ask(const char *script, const char *const *words, size_t count);
 /* The same, on from the place where turns.answer ended; false: that was the end. In *rc what turns_ask returned. */
 bool turns_ask_more(const char *script, const char *const *words, size_t count, int *rc);
+/* The same of rate_wake, where a change has left it something to do. */
+bool turns_ask_rest(int *rc);
+/* What the change has left to do whose answer is turns.answer: the other queues are woken, and lanes that sleep are looked at, page by page. */
+int turns_apply_all(const char *type, bool resume, const char *const *limits, size_t limit_count);
 /* All pages of rate_apply in a queue. */
 int turns_apply(const char *queue, const char *type, bool resume, const char *const *limits,
                 size_t limit_count);

@@ -12,7 +12,7 @@ BEGIN {
     split("get getrange hget hgetall hkeys hmget hrandfield hscan hvals lindex lrange pttl smembers srandmember sscan " \
           "zcount zmscore zrandmember zrange zrangebyscore zrank zscan zscore", reads)
     split("del hdel hset hsetnx lpush lrem lset ltrim persist pexpire rpush sadd set srem zadd zrem zremrangebyrank", writes)
-    split("hincrby lpop renamenx spop zincrby", both)
+    split("hincrby lpop renamenx spop sunionstore zincrby zunionstore", both)
     for (i in plain) needs[plain[i]] = "-"
     for (i in reads) needs[reads[i]] = "R"
     for (i in writes) needs[writes[i]] = "W"

@@ -300,21 +300,6 @@ int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), vo
                                       .by = "created"});
 }
 
-/* The lanes that sleep in these queues. */
-static int apply_all(struct weir *w, const json_t *queues)
-{
-    json_t *queue;
-    int status = 0;
-    size_t i;
-
-    json_array_foreach(queues, i, queue)
-    {
-        if (!status)
-            status = rate_apply(w, json_string_value(queue));
-    }
-    return status;
-}
-
 struct halt {
     const char *verb;
     bool dry;
@@ -340,7 +325,7 @@ static int halt(struct weir *w, const char *name, const char *verb, bool dry, st
     if (!status)
         status = ask_change(w, &call, &change->was, &answer);
     if (!status)
-        status = apply_all(w, json_object_get(answer, "asleep"));
+        status = rate_apply(w, answer);
     change->left = answer_int(answer, "left");
     change->aside = answer_int(answer, "aside");
     json_decref(answer);

@@ -4,7 +4,7 @@
 --   halted         hash: "b/<batch>" -> "paused <us>" or "cancelled <us>": claim sets its jobs aside, or drops them
 --   aside:<batch>  list of "<lane>\n<entry>": what claim met while it was paused, in that order
 --
--- uses: bell check ends lease slices
+-- uses: check ends lease rates slices types
 local batch = {}
 
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
@@ -60,32 +60,21 @@ end
 -- They leave.
 function batch.trim(name, jobs, unread) call('LTRIM', P .. 'aside:' .. name, '0', us(-#jobs - #unread - 1)) end
 
--- May jobs of one type differ in what they cost?
-local function costs_differ()
-    for _, text in ipairs(call_safe('HVALS', P .. 'types')) do
-        if find(text, 'costs=own', 1, true) then return true end
+-- May jobs of one of its types differ in what they cost?
+local function costs_differ(name)
+    local f = call_safe('HMGET', P .. 'batch:' .. name, 'total', 'types')
+    if f.err or f[1] == '0' then return false end -- it was begun by a pause
+    for kind in (f[2] or '* 1'):gmatch('(%S+) %d+') do
+        if kind == '*' or types.read(kind).own_costs then return true end
     end
 end
 
 -- Jobs of a batch are not to run now: those for whom gates are closed until later than for those behind them. Has the types that
--- wait looked at; returns the queues in which lanes sleep that may be concerned, which are for rate_apply. Nothing here may fail.
-function batch.look_again()
-    local asleep, differ = {}, costs_differ()
-    for _, queue in ipairs(call_safe('SMEMBERS', P .. 'queues')) do
-        local times, wake = {}, P .. 'wake:' .. queue
-        for _, name in ipairs(call_safe('ZRANGEBYSCORE', wake, '(' .. us(now), '+inf')) do
-            if name ~= '*' then
-                times[#times + 1] = us(now)
-                times[#times + 1] = name
-            end
-        end
-        if #times > 0 then
-            push('ZADD', wake, times)
-            bell.ring(queue)
-        end
-        if differ and call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
-    end
-    return asleep
+-- wait looked at, here or as rates.wake has it. Returns what rates.look_on returns: lanes sleep that may be concerned.
+function batch.look_again(name)
+    rates.wake_at{'*'}
+    if not costs_differ(name) then return {}, rates.rest() end
+    return rates.look_on('0', '', {})
 end
 
 function batch.bury(name, unread)

@@ -6,9 +6,8 @@
 -- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
 -- role: operator
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,
---        "aside": those of them that are, "asleep": [queue with sleeping lanes, ...], for rate_apply}; no "was" when there is no such
---        batch here
--- uses: arrival batch check ends leases partition
+--        "aside": those of them that are, "asleep", "rest": as rate_wake has them}; no "was" when there is no such batch here
+-- uses: arrival batch check ends partition
 
 local function state(name, b)
     if b.cancelled then return 'cancelled' end
@@ -33,14 +32,13 @@ local function batch_halt(ARGV)
     if not b and (verb == 'cancel' or partition.count() > 1) then return answer{} end
     if not b and dry == '0' then arrival.join(name, {}, 0, 0) end
     b = b or {left = 0}
-    local was, asleep = state(name, b), {}
+    local was, asleep, rest = state(name, b), {}, nil
     if dry == '0' and (was == 'running' or was == 'paused' and verb == 'cancel') then
         if not VIRTUAL then call('PERSIST', P .. 'batch:' .. name) end
         if verb == 'cancel' then cancel(name) else call('HSET', P .. 'halted', 'b/' .. name, 'paused ' .. us(now)) end
-        asleep = batch.look_again()
-        leases.recall()
+        asleep, rest = batch.look_again(name)
     end
-    return answer{was = was, left = b.left, aside = call('LLEN', P .. 'aside:' .. name), asleep = asleep}
+    return answer{was = was, left = b.left, aside = call('LLEN', P .. 'aside:' .. name), asleep = asleep, rest = rest}
 end
 
 return batch_halt

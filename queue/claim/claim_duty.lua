@@ -39,8 +39,8 @@ function claim_duty.next_times()
             is_due = is_due or opens <= now + claim.ahead_of(name)
         end
     end
-    at = claim.alone and claim_alone.next_time() or min(at, claim_alone.next_time())
-    local later = max(later_records.first() or huge, 1) -- a negative number says never
+    at = max(claim.alone and claim_alone.next_time() or min(at, claim_alone.next_time()), 1)
+    local later = max(later_records.first() or huge, 1) -- a negative number says never, here too
     return {at = at, later = later, is_due = is_due, is_news = claim.soonest <= min(first, later) and claim.soonest < huge}
 end
 

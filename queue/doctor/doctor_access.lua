@@ -15,7 +15,7 @@ local ARGUMENTS_MOST = 4
 -- What Redis says when it is called with so many arguments.
 local function try(command, key, count)
     local words = {command, key}
-    for i = 2, count do words[i + 1] = '1' end
+    for i = 2, count do words[i + 1] = key end -- it may be one of another key
     if count == 0 then words[2] = nil end
     local answer = call_safe(unpack(words))
     return type(answer) == 'table' and answer.err or ''

@@ -196,13 +196,14 @@ static int apply_queue(struct weir *w, const char *queue, const char *type, cons
     return status;
 }
 
-int rate_apply(struct weir *w, const char *queue)
-{
-    return apply_queue(w, queue, NULL, NULL, false);
-}
+/* What a change has left to do. */
+struct change {
+    const char *type, *limit; /* of which the sleeping lanes are looked at, as for rate_apply_request */
+    bool resume;
+};
 
-/* The same in all queues that the answer to a change names. */
-static int apply(struct weir *w, const json_t *answer, const char *type, const char *limit, bool resume)
+/* The lanes that sleep in the queues that an answer names. */
+static int apply_page(struct weir *w, const json_t *answer, const struct change *change)
 {
     const json_t *queues = json_object_get(answer, "asleep");
     int status = 0;
@@ -210,9 +211,49 @@ static int apply(struct weir *w, const json_t *answer, const char *type, const c
     for (size_t i = 0; status == 0 && i < json_array_size(queues); i++) {
         const char *queue = json_string_value(json_array_get(queues, i));
 
-        status = apply_queue(w, queue ? queue : "", type, limit, resume);
+        status = apply_queue(w, queue ? queue : "", change->type, change->limit, change->resume);
     }
     return status;
+}
+
+/* Adds what a member of an answer says to ask on. */
+static void add_words(struct args *a, const json_t *answer, const char *member)
+{
+    const json_t *words = json_object_get(answer, member);
+
+    for (size_t i = 0; i < json_array_size(words); i++)
+        args_add(a, json_string_value(json_array_get(words, i)));
+}
+
+static bool has_words(const json_t *answer, const char *member)
+{
+    return json_array_size(json_object_get(answer, member)) > 0;
+}
+
+/* All queues, behind the answer to a change. */
+static int apply(struct weir *w, json_t *answer, const struct change *change)
+{
+    json_t *page = json_incref(answer);
+    int status = apply_page(w, page, change);
+
+    for (int calls = 0; status == 0 && calls < CALLS_MOST && has_words(page, "rest"); calls++) {
+        struct args a;
+
+        args_init(&a);
+        script_begin(&a, "rate_wake", w->prefix, -1);
+        add_words(&a, page, "rest");
+        json_decref(page);
+        status = client_ask(w, "rate_wake", &a, &page);
+        if (status == 0)
+            status = apply_page(w, page, change);
+    }
+    json_decref(page);
+    return status;
+}
+
+int rate_apply(struct weir *w, struct json_t *answer)
+{
+    return apply(w, answer, &(struct change){NULL, NULL, false});
 }
 
 /* Sends a change of a limit; WEIR_ENOTFOUND: there is none of that name. *answer is to be freed. */
@@ -263,36 +304,23 @@ static int read_kept(const json_t *answer, struct rate_kept *kept, struct error 
     return rule_set_read(answer_text(answer, "kept"), &kept->rules, e);
 }
 
-/* Where an answer ended, for the call behind it; NULL: at the beginning. */
-static void add_place(struct args *a, const json_t *answer)
-{
-    const json_t *place = json_object_get(answer, "next");
-
-    for (size_t i = 0; i < json_array_size(place); i++)
-        args_add(a, json_string_value(json_array_get(place, i)));
-}
-
-static bool has_more(const json_t *answer)
-{
-    return json_array_size(json_object_get(answer, "next")) > 0;
-}
-
 /* Sends rate_set until all types of the limit are checked. rules NULL: removes it. */
 static int ask_set(struct weir *w, const char *name, const struct rule_set *rules, bool dry, json_t **answer)
 {
     int status = 0;
 
     *answer = NULL;
-    for (int calls = 0; status == 0 && calls < CALLS_MOST && (!calls || has_more(*answer)); calls++) {
+    for (int calls = 0; status == 0 && calls < CALLS_MOST && (!calls || has_words(*answer, "next"));
+         calls++) {
         struct args a;
 
         args_init(&a);
         rate_set_request(&a, w->prefix, -1, name, rules, dry);
-        add_place(&a, *answer);
+        add_words(&a, *answer, "next");
         json_decref(*answer);
         status = client_ask(w, "rate_set", &a, answer);
     }
-    if (status == 0 && has_more(*answer))
+    if (status == 0 && has_words(*answer, "next"))
         status = error_set(
             &w->error, WEIR_ENOTNOW,
             "limit %s: its types cannot be checked while limits are changed all the time; try again", name);
@@ -306,13 +334,13 @@ static int recount(struct weir *w, const char *name, const json_t *set)
     json_t *answer = NULL;
     int status = 0;
 
-    for (int calls = 0; before && status == 0 && calls < CALLS_MOST && (!calls || has_more(answer));
+    for (int calls = 0; before && status == 0 && calls < CALLS_MOST && (!calls || has_words(answer, "next"));
          calls++) {
         struct args a;
 
         args_init(&a);
         recount_request(&a, w->prefix, name, before);
-        add_place(&a, answer);
+        add_words(&a, answer, "next");
         json_decref(answer);
         status = client_ask(w, "rate_recount", &a, &answer);
     }
@@ -327,7 +355,7 @@ static int change_rules(struct weir *w, const char *name, const struct rule_set 
     int status = ask_set(w, name, rules, dry, answer);
 
     if (status == 0 && !dry)
-        status = apply(w, *answer, NULL, name, false);
+        status = apply(w, *answer, &(struct change){.limit = name});
     return status == 0 ? recount(w, name, *answer) : status;
 }
 
@@ -407,7 +435,7 @@ static int call_use(struct weir *w, const char *type, bool use, const char *cons
     if (status == 0 && *answer_text(answer, "missing"))
         status = missing_use(w, type, use, answer_text(answer, "missing"));
     if (status == 0)
-        status = apply(w, answer, type, NULL, false);
+        status = apply(w, answer, &(struct change){.type = type});
     json_decref(answer);
     return status;
 }
@@ -466,7 +494,7 @@ int rate_move(struct weir *w, const char *name, int to)
     add_by(&a);
     status = client_ask(w, "rate_move", &a, &answer);
     if (status == 0)
-        status = apply(w, answer, NULL, NULL, false);
+        status = rate_apply(w, answer);
     if (status == 0)
         status = carry(w, from, to);
     asks = json_object_get(answer, "asks");
@@ -578,7 +606,7 @@ int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_u
         rate_pause_request(&a, w->prefix, -1, limit, for_us);
     status = ask_change(w, key ? "rate_pause_key" : "rate_pause", &a, limit, &answer);
     if (status == 0)
-        status = apply(w, answer, NULL, limit, for_us == RATE_RESUME);
+        status = apply(w, answer, &(struct change){.limit = limit, .resume = for_us == RATE_RESUME});
     if (status == 0 && was)
         *was = json_is_true(json_object_get(answer, "was"));
     json_decref(answer);

@@ -1,9 +1,9 @@
 /* Changes of limits: the requests of rate_set, rate_use, rate_weight, rate_pause and rate_apply, and the log of
  * them.
  *
- * The script that makes a change has the types that wait at its gates looked at; lanes that sleep at keyed
- * gates may be a million, so it names their queues and whoever made the change runs rate_apply over them,
- * page by page. Who dies before the end leaves late wake-ups only. A batch that is halted does the same. */
+ * The script that makes a change has the types that wait at its gates looked at, in some hundreds of queues. Whoever made the change has rate_wake see to
+ * the other queues; if nobody does, heartbeats do it. Lanes that sleep at keyed gates may be a million, so the answers name their queues, and rate_apply
+ * goes over them page by page: who dies before the end leaves late wake-ups only. A batch that is halted does the same. */
 #ifndef QUEUE_LIMITS_RATE_H
 #define QUEUE_LIMITS_RATE_H
 
@@ -40,8 +40,8 @@ void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, 
  * all limits are meant. */
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
                         const char *cursor, const char *type, const char *limit, bool resume);
-/* All pages of a queue, after a change that may concern all limits. */
-WEIR_CHECKED int rate_apply(struct weir *w, const char *queue);
+/* What the answer to a change that may concern all limits says is left to do: the other queues are woken, and their sleeping lanes looked at. */
+WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 
 /* The changes, those whose rules or names are words of rules joined by blanks. They do all of it, rate_apply
  * too; what weir.h has are these. dry: nothing is changed; kept (may be NULL) is how the rules would stand.

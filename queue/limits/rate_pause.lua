@@ -4,7 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, limit, for_us (0: resume), what, by (for the log)
 -- role: operator
--- reply: JSON: {"was": was it paused, "asleep": [queue with sleeping lanes, ...]}
+-- reply: JSON: {"was": was it paused, "asleep", "rest": as rate_wake has them}
 --        {"missing": limit}
 -- uses: check gate partition rates rules
 
@@ -41,7 +41,9 @@ local function rate_pause(ARGV)
     parts.pause = for_us > 0 and us(now + for_us) .. '/' .. us(now) or nil
     rates.write(name, parts)
     rates.record(ARGV[4], ARGV[5], 'limit', name)
-    return answer{was = paused, asleep = rates.wake({name})}
+    rates.wake({name})
+    local asleep, rest = rates.look_on('0', '', {})
+    return answer{was = paused, asleep = asleep, rest = rest}
 end
 
 return rate_pause

@@ -4,7 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, limit, key, the key as jobs have it ('': the same), for_us ('': until it is resumed; 0: resume), what, by (for the log)
 -- role: operator
--- reply: JSON: {"was": was it paused}
+-- reply: JSON: {"was": was it paused, "rest": as rate_wake has it}
 --        {"missing": limit}
 -- uses: check gate key_pauses partition rates rules
 
@@ -69,8 +69,8 @@ local function rate_pause_key(ARGV)
     end
     gate.save()
     rates.record(ARGV[6], ARGV[7], 'limit', name)
-    rates.wake_key(names)
-    return answer{was = was}
+    rates.wake_at(names)
+    return answer{was = was, rest = rates.rest()}
 end
 
 return rate_pause_key

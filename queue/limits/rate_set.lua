@@ -5,7 +5,7 @@
 -- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log) [, the place where the last call ended: cursor, revision]
 -- role: operator
 -- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "from": [for each of these the place of the rule
---        whose gate it goes on with, or 0, ...], "asleep": [queue with sleeping lanes, ...],
+--        whose gate it goes on with, or 0, ...], "asleep", "rest": as rate_wake has them,
 --        "recount": the text of the limit before, where it told jobs apart by another path: its types are for rate_recount}
 --        {"next": [cursor, revision]}: only some of its types were checked, and nothing was changed: to be called again with this place. When a limit or
 --        a type was changed meanwhile, the check begins anew
@@ -97,10 +97,7 @@ end
 
 -- Types were not told to use it: it holds the one of its own name, at most.
 local function remove(name, before)
-    if rates.split(before).weighted then
-        rates.forget_weights(name)
-        rates.forget_shares(name)
-    end
+    if rates.split(before).weighted then rates.forget_weights(name) end
     key_pauses.forget_all(name, rules.read(before))
     gate.save()
     call('HDEL', P .. 'limits', name)
@@ -173,12 +170,15 @@ local function rate_set(ARGV)
 
     local old = rules.read(before or '') or {}
     local words, was_at = arrange(old, parts, new or {})
+    local asleep, rest = {}, nil
     if dry == '0' then
         if text == '' then remove(name, before) else set(name, before, words, was_at) end
         rates.record(what, by, 'limit', name)
+        rates.wake({name})
+        asleep, rest = rates.look_on('0', text == '' and name or '', {})
     end
-    return answer{was = before and true or false, kept = concat(words, ' '), from = heirs(words, was_at, old),
-                  asleep = dry == '0' and rates.wake({name}) or {}, recount = dry == '0' and old.path ~= (new or {}).path and (before or '') or nil}
+    return answer{was = before and true or false, kept = concat(words, ' '), from = heirs(words, was_at, old), asleep = asleep, rest = rest,
+                  recount = dry == '0' and old.path ~= (new or {}).path and (before or '') or nil}
 end
 
 return rate_set

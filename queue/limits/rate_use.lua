@@ -3,9 +3,9 @@
 -- KEYS[1] prefix
 -- ARGV: now, type, verb ("use" or "unuse"), cost ('' leaves it), what, by (for the log), limit, ...
 -- role: operator
--- reply: JSON: {"asleep": [queue with sleeping lanes, ...]}, those of rate_apply where something may start earlier now
+-- reply: JSON: {"asleep", "rest": as rate_wake has them}, where something may start earlier now
 --        {"missing": limit}: there is no such limit; the type does not use it
--- uses: bell check lane partition rates types
+-- uses: check partition rates types
 
 local verbs = {}
 
@@ -38,28 +38,6 @@ local function wrong_arguments(ARGV, cost)
     end
 end
 
--- It is due in that queue instead of waiting at one of these gates.
-local function leave_gates_in(queue, name, gates)
-    for _, gate_name in ipairs(gates) do
-        local wait = P .. 'wait:' .. queue .. '/' .. gate_name
-        local ticket = call('ZSCORE', wait, name)
-        if ticket then
-            lane.type_is_due(queue, name, tonumber(ticket))
-            bell.ring(queue)
-            call('ZREM', wait, name)
-            if call('EXISTS', wait) == 0 then call('ZREM', P .. 'wake:' .. queue, gate_name) end
-        end
-    end
-end
-
--- A type that waits at a gate which is no longer its own would stand behind others that this gate closes. It waits where its ring is not empty.
-local function leave_gates(name, limits)
-    local gates = rates.gates(limits)
-    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
-        if call('EXISTS', P .. 'ring:' .. queue .. '/' .. name) == 1 then leave_gates_in(queue, name, gates) end
-    end
-end
-
 local function rate_use(ARGV)
     local name, verb, cost = ARGV[2], ARGV[3], tonumber(ARGV[4])
     local wrong = wrong_arguments(ARGV, cost)
@@ -89,12 +67,12 @@ local function rate_use(ARGV)
 
     types.write(t)
     if rates.path_of(t, {}) ~= path then rates.count_keys_anew(name) end
-    if verb == 'unuse' then
-        leave_gates(name, looked_at)
-        rates.forget_shares(name)
-    end
     rates.record(ARGV[5], ARGV[6], 'type', name)
-    return answer{asleep = #looked_at > 0 and rates.wake(looked_at) or {}}
+    if #looked_at == 0 then return answer{asleep = {}} end
+    rates.wake(looked_at)
+    local leaves = verb == 'unuse'
+    local asleep, rest = rates.look_on('0', leaves and name or '', leaves and looked_at or {})
+    return answer{asleep = asleep, rest = rest}
 end
 
 return rate_use

@@ -2,30 +2,20 @@
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
--- uses: bell check key_pauses lease leases revisions rules types
+-- uses: bell check key_pauses lane lease leases revisions rules types
 
 local rates = {}
 
 local CHANGES_MOST = 1000 -- remembered
 local PLACES = 8          -- rules of one limit: gates <limit>#0 to #7
 
-local waiting -- queues in which something waits at gates, as rates.wrong_keys has found them
-
 function rates.wrong_tables()
     return check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('revisions', 'hash')
 end
 
 function rates.wrong_keys()
-    local wrong = check.wrong_kind('queues', 'set')
-    if wrong then return wrong end
-    waiting = {}
-    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do
-        if call('EXISTS', P .. 'wake:' .. queue, P .. 'sleep:' .. queue) > 0 then
-            waiting[#waiting + 1] = queue
-            wrong = wrong or check.wrong_kind('wake:' .. queue, 'zset') or check.wrong_kind('sleep:' .. queue, 'zset')
-        end
-    end
-    return wrong or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or key_pauses.wrong() or check.wrong_kind('changes', 'list')
+    return check.wrong_kind('queues', 'set') or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or key_pauses.wrong()
+        or check.wrong_kind('changes', 'list')
 end
 
 -- Of the gates that are not keyed.
@@ -184,47 +174,66 @@ end
 
 -- ---- Changes
 
--- A type's keys have no weights any more: what they had of their shares is forgotten.
-function rates.forget_shares(name)
-    for _, queue in ipairs(call('SMEMBERS', P .. 'queues')) do call('DEL', P .. 'credit:' .. queue .. '/' .. name) end
-end
-
--- The names of all gates for all keys that limits may have.
-function rates.gates(limits)
-    local names = {}
+-- A type that waits at a gate which is no longer its own would stand behind others that this gate closes: it is due instead. Returns whether it was
+-- there.
+local function leave_gates(queue, name, limits)
+    local left = false
     for _, limit in ipairs(limits) do
-        for i = 0, PLACES do names[#names + 1] = limit .. '#' .. (i < PLACES and i or 'pause') end
-    end
-    return names
-end
-
--- Has the types that wait at the gates of these limits, or for the end of a pause, looked at again, and what was granted far ahead given
--- back, after rates.wrong_keys. Returns the queues in which lanes sleep, which may be too many for one script: they are for rate_apply.
-function rates.wake(limits)
-    local gates, asleep = {}, {}
-    for _, name in ipairs(rates.gates(limits)) do
-        gates[#gates + 1] = us(now)
-        gates[#gates + 1] = name
-    end
-    for _, queue in ipairs(waiting) do
-        if call('ZADD', P .. 'wake:' .. queue, 'XX', 'CH', 'LT', unpack(gates)) > 0 then bell.ring(queue) end
-        if call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
-    end
-    leases.recall()
-    return asleep
-end
-
--- The same for the lanes that sleep at these gates, all of one key.
-function rates.wake_key(gates)
-    local due = {}
-    for _, name in ipairs(gates) do due[#due + 1], due[#due + 2] = us(now), name end
-    for _, queue in ipairs(waiting) do
-        if call('ZADD', P .. 'sleep:' .. queue, 'XX', 'CH', 'LT', unpack(due)) > 0 then
-            call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(now), '*')
-            bell.ring(queue)
+        for i = 0, PLACES do
+            local gate_name = limit .. '#' .. (i < PLACES and i or 'pause')
+            local wait = P .. 'wait:' .. queue .. '/' .. gate_name
+            local ticket = call('ZSCORE', wait, name)
+            if ticket then
+                lane.type_is_due(queue, name, tonumber(ticket))
+                call('ZREM', wait, name)
+                if call('EXISTS', wait) == 0 then call('ZREM', P .. 'wake:' .. queue, gate_name) end
+                left = true
+            end
         end
     end
+    return left
+end
+
+local QUEUES_ASKED, LEAST_ASKED = 200, 20 -- of a scan: fewer where the gates of more limits are left
+
+-- Words for rate_wake, where gates have opened that are left to wake others; nil: none.
+function rates.rest() return call('EXISTS', P .. 'opened') == 1 and {'', ''} or nil end
+
+-- A page of the queues, from a cursor that begins at '0'. In each the type of that name ('': none) lets go of these limits: it does not wait at
+-- their gates, and what its keys had of their shares is forgotten. Returns the queues of this page in which lanes sleep, which are for rate_apply, and
+-- where the next page begins, for rate_wake: words of it; nil: that was the last one, and no gate that has opened is left to wake others.
+function rates.look_on(cursor, name, limits)
+    local asleep, due, is_due = {}, {}, false
+    if cursor ~= '' then
+        local page = call('SSCAN', P .. 'queues', cursor, 'COUNT', us(max(LEAST_ASKED, floor(QUEUES_ASKED / (1 + #limits)))))
+        cursor = page[1] ~= '0' and page[1] or ''
+        for _, queue in ipairs(page[2]) do
+            local waits = name ~= '' and #limits > 0 and call('EXISTS', P .. 'ring:' .. queue .. '/' .. name) == 1
+            if waits and leave_gates(queue, name, limits) then due[queue], is_due = true, true end
+            if name ~= '' then call('DEL', P .. 'credit:' .. queue .. '/' .. name) end
+            if call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
+        end
+    end
+    if is_due then bell.ring_all(due) end
+    return asleep, cursor ~= '' and {cursor, name, unpack(limits)} or rates.rest()
+end
+
+local FEW = 3          -- limits: each has all queues listed once
+local AT_ONCE = 200    -- queues that are woken in the call that changes something, if there are no more
+
+-- Has who waits at these gates, named as in lane, looked at again: in this call where there are few queues, else as rates.rest says, or by heartbeats
+-- if nobody does that. And what was granted far ahead is given back.
+function rates.wake_at(gates)
+    for _, name in ipairs(gates) do lane.opened_everywhere(name) end
+    if call('SCARD', P .. 'queues') <= AT_ONCE then lane.wake_opened(true) end
     leases.recall()
+end
+
+-- The same for the types that wait at gates of these limits, or for the end of a pause.
+function rates.wake(limits)
+    local gates = #limits > FEW and {'*'} or {}
+    for i = 1, #limits <= FEW and #limits or 0 do gates[i] = limits[i] .. '#*' end
+    rates.wake_at(gates)
 end
 
 function rates.forget_weights(limit)

@@ -7,7 +7,8 @@
 --   held:<queue>          due types that no worker which looked can run
 --   at:<gate>             queues that have a type or lane waiting at a gate, to be woken when something makes room there: always if only
 --                         that opens it. A queue leaves when it is woken
---   opened                gates that have room while not all of their queues are woken yet
+--   opened                gates that have room while not all of their queues are woken yet. In these two <limit>#* stands for all gates that a
+--                         limit can have for all keys, as somebody has changed it, and * for all of all limits
 --
 -- A ticket is the time of the last service: the least recently served comes first. A lane is not empty exactly when it is in
 -- its ring or waits at one gate; a ring is not empty exactly when its type waits at one gate or is held. The gate `-` is
@@ -158,7 +159,10 @@ end
 
 -- ---- Gates that open because something makes room there. Jobs are moved in the same call, so nothing here may fail.
 
-local WOKEN_MOST = 500  -- queues woken in one call, about 5 us each
+local WOKEN_MOST = 500  -- queues woken in one call, about 5 us each,
+local AT_ONCE = 50      -- so many at once,
+local GATES_SHARE = 20  -- and gates of one that count as one more;
+local TIMES_SHARE = 2   -- where it is asked for all gates of a limit, it counts as so many
 local AT_MS = 3600000   -- a queue is listed for so long at a gate of a key that opens by time: its own wake-up comes before
 
 local opened = {} -- gates, in this call
@@ -204,11 +208,35 @@ function lane.opened(name)
     opened[#opened + 1] = name
 end
 
-local function wake_at(queue, name)
-    local asleep = find(name, '/', 1, true)
-    if call_safe('ZADD', P .. (asleep and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), name) ~= 1 then return false end
-    if asleep then call_safe('ZADD', P .. 'wake:' .. queue, 'LT', us(now), '*') end
-    return true
+local PLACES = 8 -- rules of one limit: gates <limit>#0 to #7
+local ALL = '*'
+
+-- Gates of a limit and when they are due, as ZADD takes them, where a name stands for all of them; nil: it does not.
+local function times_of(name)
+    local limit, times = match(name, '^(.+#)%*$'), {}
+    for i = 0, limit and PLACES or -1 do times[#times + 1], times[#times + 2] = us(now), limit .. (i < PLACES and i or 'pause') end
+    return limit and times
+end
+
+-- Returns how many gates of the queue are due now.
+local function wake_at(queue, name, times)
+    local wake, asleep, woken = P .. 'wake:' .. queue, find(name, '/', 1, true), nil
+    if name == ALL then
+        woken = call_safe('ZUNIONSTORE', wake, '1', wake, 'WEIGHTS', '0')
+    elseif times then
+        woken = call_safe('ZADD', wake, 'XX', 'CH', 'LT', unpack(times))
+    else
+        woken = call_safe('ZADD', P .. (asleep and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), name)
+    end
+    if type(woken) ~= 'number' then return 0 end
+    if asleep and woken > 0 then call_safe('ZADD', wake, 'LT', us(now), '*') end
+    return woken
+end
+
+-- The gate may open now for who waits there in any queue, as somebody has changed a limit: lane.wake_opened is to see to it.
+function lane.opened_everywhere(name)
+    call_safe('SUNIONSTORE', P .. 'at:' .. name, P .. 'at:' .. name, P .. 'queues')
+    call_safe('SADD', P .. 'opened', name)
 end
 
 -- At most `most` queues that wait at a gate, chosen at random; they leave its list.
@@ -224,12 +252,17 @@ function lane.wake_opened(rest)
     local left = call_safe('SPOP', P .. 'opened', digits(WOKEN_MOST))
     for _, name in ipairs(left.err and {} or left) do lane.opened(name) end
     local woken, any, most, more = {}, false, WOKEN_MOST, false
-    for i, name in ipairs(opened) do
-        local queues = most > 0 and take_waiting(name, most) or {}
-        most = most - #queues
-        for _, queue in ipairs(queues) do
-            if wake_at(queue, name) then woken[queue], any = true, true end
-        end
+    for _, name in ipairs(opened) do
+        local times, asked, queues = times_of(name), nil, nil
+        repeat
+            asked = min(most, AT_ONCE)
+            queues = asked > 0 and take_waiting(name, asked) or {}
+            for _, queue in ipairs(queues) do
+                local gates = wake_at(queue, name, times)
+                if gates > 0 then woken[queue], any = true, true end
+                most = most - (times and TIMES_SHARE or 1) - floor(gates / GATES_SHARE)
+            end
+        until #queues < asked or most < 1
         if most < 1 and call('EXISTS', P .. 'at:' .. name) == 1 then
             call_safe('SADD', P .. 'opened', name)
             more = true

@@ -122,9 +122,13 @@ local RECALL_MS = 100 -- by then all that was granted far ahead has started
 
 local function tell_to_give_back(id)
     local told = P .. 'told:' .. id
-    if check.wrong_kind('told:' .. id, 'list') then return end
-    call('LREM', told, '0', '*')
-    if call('RPUSH', told, '*') == 1 and not VIRTUAL then call('PEXPIRE', told, RECALL_MS) end
+    local length = call_safe('RPUSH', told, '*')
+    if type(length) ~= 'number' then return end
+    if length > 1 then -- perhaps it has not heard of the last one yet
+        call('LREM', told, '0', '*')
+        length = call('RPUSH', told, '*')
+    end
+    if length == 1 and not VIRTUAL then call('PEXPIRE', told, RECALL_MS) end
 end
 
 -- The workers on duty are told that what they were granted far ahead may not hold any more: they give it back.
