@@ -128,11 +128,33 @@ static void test_heartbeats_finish_a_change(void **state)
     }
 }
 
+/* It goes with all that share its limit: types are gone through once, however many go. */
+static void test_a_limit_moves_from_among_very_many_types(void **state)
+{
+    static const char *const words[] = {"m", "1", "move", "me"};
+    int64_t before, after;
+
+    (void)state;
+    build("redis.call('HSET', P .. 'about', 'partitions', '2')\n"
+          "redis.call('HSET', P .. 'homes', 'm', '0')\n"
+          "redis.call('HSET', P .. 'limits', 'm', 'gcra:5/1000000/5')\n"
+          "for i = 1, " STR(WAITS) " do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
+                                   "for i = 1, 5000 do redis.call('HSET', P .. 'types', 't' .. i, i <= 100 "
+                                   "and 'use=m' or 'use=o' .. i) end\n");
+    before = count_commands();
+    must(turns_ask("rate_move", words, COUNT(words)));
+    after = count_commands();
+    print_message("rate_move: %" PRId64 " commands\n", after - before);
+    assert_int_equal(json_array_size(json_object_get(turns.answer, "moved")), 101);
+    assert_in_range(after - before, 1, 3500);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_a_change_is_made_in_short_calls, scene_begin),
         cmocka_unit_test_setup(test_heartbeats_finish_a_change, scene_begin),
+        cmocka_unit_test_setup(test_a_limit_moves_from_among_very_many_types, scene_begin),
     };
 
     return cmocka_run_group_tests(tests, turns_start, turns_stop);

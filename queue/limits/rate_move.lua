@@ -5,7 +5,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, name, partition, what, by (for the log)
 -- role: operator
--- reply: JSON: {"moved": [name, ...], "asleep": [queue with sleeping lanes, ...], "closed_us": how long the last gate stays closed there,
+-- reply: JSON: {"moved": [name, ...], "asleep", "rest": as rate_wake has them, "closed_us": how long the last gate stays closed there,
 --        "asks": [partition that is told where they are, ...]}; the jobs and the record for that partition are to be carried (away_read)
 --        {}: it lives there
 -- uses: away check gate key_pauses lease partition rates revisions rules types
@@ -14,17 +14,37 @@ local NAMES_MOST = 200
 local TEXT_MOST = 256 * 1024 -- of a record
 local BATCHES_MOST = 2000    -- looked at, the newest
 
+-- The types that use limits: {limits =, names =} for all that use the same.
+local function read_users()
+    local kinds, known, cursor = {}, {}, '0'
+    repeat
+        local page = call('HSCAN', P .. 'types', cursor, 'COUNT', '1000')
+        for i = 1, #page[2], 2 do
+            local text = page[2][i + 1]
+            local kind = known[text]
+            if kind == nil then
+                kind = find(text, 'use=', 1, true) and {limits = types.parse('', text).use, names = {}} or false
+                known[text], kinds[#kinds + 1] = kind, kind or nil
+            end
+            if kind then kind.names[#kind.names + 1] = page[2][i] end
+        end
+        cursor = page[1]
+    until cursor == '0'
+    return kinds
+end
+
 -- All types and limits that must move with a name: a list, and the same as a set.
 local function collect(name)
-    local found, list = {[name] = true}, {name}
+    local found, list, kinds = {[name] = true}, {name}, read_users()
     local function add(other)
         if not found[other] then found[other], list[#list + 1] = true, other end
     end
     local i = 1
     while i <= #list and #list <= NAMES_MOST do
         for _, limit in ipairs(types.read(list[i]).use) do add(limit) end
-        for _, kind in ipairs(rates.users(list[i])) do
-            for _, user in ipairs(kind.names) do add(user) end
+        for _, kind in ipairs(kinds) do
+            local uses = rates.has(kind.limits, list[i])
+            for k = 1, uses and min(#kind.names, NAMES_MOST + 1) or 0 do add(kind.names[k]) end
         end
         i = i + 1
     end
@@ -129,9 +149,9 @@ local function tell_first(list, to)
     return asks
 end
 
--- They have left; what waits at their gates is due.
+-- They have left; what waits at their gates is due. Returns whether any had a limit.
 local function leave(list, to, what, by)
-    local limits = {}
+    local limits, weighted = {}, false
     for _, name in ipairs(list) do
         call('HSET', P .. 'homes', name, us(to))
         revisions.renew('home', name)
@@ -143,7 +163,10 @@ local function leave(list, to, what, by)
             rates.record(what, by, 'type', name)
         end
         if text then
-            if rates.split(text).weighted then rates.forget_weights(name) end
+            if rates.split(text).weighted then
+                weighted = true
+                rates.forget_weights(name)
+            end
             key_pauses.forget_all(name, rules.read(text))
             gate.save()
             call('HDEL', P .. 'limits', name)
@@ -151,9 +174,10 @@ local function leave(list, to, what, by)
             rates.record(what, by, 'limit', name)
             limits[#limits + 1] = name
         end
-        rates.forget_shares(name)
     end
-    return #limits > 0 and rates.wake(limits) or {}
+    for _, name in ipairs(weighted and list or {}) do rates.forget_shares(name) end
+    if #limits > 0 then rates.wake(limits) end
+    return #limits > 0
 end
 
 local function rate_move(ARGV)
@@ -177,8 +201,9 @@ local function rate_move(ARGV)
     if #concat(lines, '\n') > TEXT_MOST then return refuse('rate_move: limits of %s have too many weights and paused keys to move', name) end
 
     away.send_moves(to, lines)
-    local asks = tell_first(list, to)
-    return answer{moved = list, asleep = leave(list, to, what, by), closed_us = us(closed), asks = asks}
+    local asks, asleep, rest = tell_first(list, to), {}, nil
+    if leave(list, to, what, by) then asleep, rest = rates.look_on('0', '', {}) end
+    return answer{moved = list, asleep = asleep, rest = rest, closed_us = us(closed), asks = asks}
 end
 
 return rate_move

@@ -112,23 +112,6 @@ function rates.users_from(limit, cursor, most)
     return kinds, cursor
 end
 
--- All of them.
-function rates.users(limit)
-    local kinds, seen, cursor = {}, {}, '0'
-    repeat
-        local page
-        page, cursor = rates.users_from(limit, cursor, huge)
-        for _, kind in ipairs(page) do
-            local names = {}
-            for _, name in ipairs(kind.names) do
-                if not seen[name] then seen[name], names[#names + 1] = true, name end
-            end
-            kind.names, kinds[#kinds + 1] = names, kind
-        end
-    until cursor == '0'
-    return kinds
-end
-
 -- The types that are held in any of these queues, as a set. Each queue is asked once: a question for each type in each of
 -- them would stop a Redis that has thousands of both.
 function rates.held(queues)
@@ -192,6 +175,13 @@ local function leave_gates(queue, name, limits)
         end
     end
     return left
+end
+
+-- A type's keys have no weights any more: what they had of their shares is forgotten.
+function rates.forget_shares(name)
+    local paths = {}
+    for i, queue in ipairs(call('SMEMBERS', P .. 'queues')) do paths[i] = P .. 'credit:' .. queue .. '/' .. name end
+    for i = 1, #paths, 4000 do call('DEL', unpack(paths, i, min(i + 3999, #paths))) end
 end
 
 local QUEUES_ASKED, LEAST_ASKED = 200, 20 -- of a scan: fewer where the gates of more limits are left
