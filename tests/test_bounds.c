@@ -558,31 +558,37 @@ static void test_a_type_among_very_many_that_does_not_fit(void **state)
 /* A type comes to use the limit, perhaps one of a page that was checked before: all are checked again. */
 static void test_a_type_that_changes_while_a_limit_is_checked(void **state)
 {
-    static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const use[] = {"late", "use",
-                                                                                          "",     "use",
-                                                                                          "me",   "shared"};
-    json_t *place;
-    int rc, calls = 0;
+    static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"};
+    static const struct {
+        const char *script, *words[6];
+        size_t count;
+    } changes[] = {{"rate_use", {"late", "use", "", "use", "me", "shared"}, 6},
+                   {"rate_again", {"me", "type late 7 use=shared"}, 2}}; /* of an old revision */
 
-    (void)state;
-    shared_by_many();
-    free(redis_text("HSET", PREFIX "limits", "late", BY_A));
-    must(turns_ask("rate_set", by_b, COUNT(by_b)));
-    while (json_array_size(json_object_get(turns.answer, "next")) > 0 && calls++ < 20)
-        turns_ask_more("rate_set", by_b, COUNT(by_b), &rc);
-    must(turns_rate("shared", BY_A));
-    must(turns_ask("rate_set", by_b, COUNT(by_b)));
-    for (int i = 0; i < calls - 1; i++) /* all pages but the last */
-        turns_ask_more("rate_set", by_b, COUNT(by_b), &rc);
-    place = json_incref(turns.answer);
-    must(turns_ask("rate_use", use, COUNT(use)));
-    json_decref(turns.answer);
-    turns.answer = place;
-    while (turns_ask_more("rate_set", by_b, COUNT(by_b), &rc) && rc == 0)
-        ;
-    assert_int_equal(rc, WEIR_EINPUT);
-    assert_non_null(strstr(turns.error.text, "type late: limit late goes by a and limit shared by b"));
-    expect_text(BY_A, "HGET", PREFIX "limits", "shared");
+    for (size_t k = 0; k < COUNT(changes); k++) {
+        int rc, calls = 0;
+        json_t *place;
+
+        scene_begin(state);
+        shared_by_many();
+        free(redis_text("HSET", PREFIX "limits", "late", BY_A));
+        must(turns_ask("rate_set", by_b, COUNT(by_b)));
+        while (json_array_size(json_object_get(turns.answer, "next")) > 0 && calls++ < 20)
+            turns_ask_more("rate_set", by_b, COUNT(by_b), &rc);
+        must(turns_rate("shared", BY_A));
+        must(turns_ask("rate_set", by_b, COUNT(by_b)));
+        for (int i = 0; i < calls - 1; i++) /* all pages but the last */
+            turns_ask_more("rate_set", by_b, COUNT(by_b), &rc);
+        place = json_incref(turns.answer);
+        must(turns_script(changes[k].script, changes[k].words, changes[k].count));
+        json_decref(turns.answer);
+        turns.answer = place;
+        while (turns_ask_more("rate_set", by_b, COUNT(by_b), &rc) && rc == 0)
+            ;
+        assert_int_equal(rc, WEIR_EINPUT);
+        assert_non_null(strstr(turns.error.text, "type late: limit late goes by a and limit shared by b"));
+        expect_text(BY_A, "HGET", PREFIX "limits", "shared");
+    }
 }
 
 /* It waits in none of a thousand queues: each is asked one thing. */

@@ -270,6 +270,23 @@ static void test_all_or_nothing(void **state)
     known_limits_free(&known);
 }
 
+/* Types that use the same are asked once, but for those whose own limits differ. */
+static void test_all_types_must_fit(void **state)
+{
+    static const char *const words[] = {"me", "limit shared 7 gcra:5/1000000/5,by=args.a"};
+
+    (void)state;
+    free(redis_text("HSET", PREFIX "types", "a", "use=shared", "b", "use=shared", "c", "use=shared"));
+    free(redis_text("HSET", PREFIX "limits", "b", "gcra:5/1000000/5"));
+    assert_int_equal(turns_script("rate_again", words, COUNT(words)), 0);
+    free(redis_text("DEL", PREFIX "revisions"));
+    free(redis_text("HDEL", PREFIX "limits", "shared"));
+    free(redis_text("HSET", PREFIX "limits", "c", "gcra:5/1000000/5,by=args.b"));
+    assert_true(turns_script("rate_again", words, COUNT(words)) != 0);
+    assert_non_null(strstr(turns.error.text, "type c: limit c goes by args.b and limit shared by args.a"));
+    assert_int_equal(redis_number("HEXISTS", PREFIX "limits", "shared"), 0);
+}
+
 static void test_what_has_not_changed_is_not_sent(void **state)
 {
     struct known_limits known;
@@ -445,6 +462,7 @@ int main(void)
         TEST(an_older_limit_is_replaced),
         TEST(limits_without_a_revision),
         TEST(all_or_nothing),
+        TEST(all_types_must_fit),
         TEST(what_has_not_changed_is_not_sent),
         TEST(what_does_not_fit_is_counted),
         TEST(wrong_arguments_change_nothing),

@@ -9,7 +9,7 @@
 #include "queue/inspect/why.h"
 #include "queue/job/job.h"
 
-#define PAGE_MOST 250  /* entries; fewer where they are large */
+#define PAGE_MOST 125  /* entries, of which each may go elsewhere in some 15 us; fewer where they are large */
 #define LOOKS 20       /* it may move between a look and what is then done to it */
 #define NEAR_MOST 5000 /* entries in which one is looked for where it was just now */
 #define ENOUGH 1       /* ends a walk */

@@ -50,23 +50,42 @@ local function newer(ARGV)
     return found
 end
 
-local function is_held_by(t, limits)
-    local held = limits[t.name]
-    for _, limit in ipairs(t.use) do held = held or limits[limit] end
-    return held
+-- Is a type of that text held by one of these limits, besides that of its own name?
+local function is_held_by(text, limits)
+    for _, limit in ipairs(find(text, 'use=', 1, true) and types.parse('', text).use or {}) do
+        if limits[limit] then return true end
+    end
+    return false
 end
 
--- What keeps types from being held as they are about to be; nil: nothing.
+local PAGE = 1000 -- of a scan
+
+-- What keeps types from being held as they are about to be; nil: nothing. Of types that use the same limits at the same cost, and whose own limits
+-- have the same text, one is asked.
 local function wrong_for_types(records)
-    local all, limits, kinds, wrong = call('HGETALL', P .. 'types'), {}, {}, nil
+    local limits, kinds, held, asked, wrong, cursor = {}, {}, {}, {}, nil, '0'
     for _, r in ipairs(records) do
         if r.kind == 'limit' then limits[r.name] = r.words end
         if r.kind == 'type' then kinds[r.name] = r.type end
     end
-    for i = 1, #all, 2 do
-        local t = not kinds[all[i]] and (all[i + 1] ~= '' or limits[all[i]]) and types.parse(all[i], all[i + 1])
-        wrong = wrong or t and is_held_by(t, limits) and types.misfit(t, limits)
-    end
+    repeat
+        local page, names, texts = call('HSCAN', P .. 'types', cursor, 'COUNT', PAGE), {}, {}
+        for i = 1, #page[2], 2 do
+            local name, text = page[2][i], page[2][i + 1]
+            if held[text] == nil then held[text] = is_held_by(text, limits) end
+            if not kinds[name] and (held[text] or limits[name]) then names[#names + 1], texts[#texts + 1] = name, text end
+        end
+        for first = 1, #names, PAGE do
+            local last = min(first + PAGE - 1, #names)
+            local own = call('HMGET', P .. 'limits', unpack(names, first, last))
+            for i = first, last do
+                local kind = texts[i] .. '\n' .. (limits[names[i]] or own[i - first + 1] or '')
+                if not asked[kind] then wrong = wrong or types.misfit(types.parse(names[i], texts[i]), limits) end
+                asked[kind] = true
+            end
+        end
+        cursor = page[1]
+    until cursor == '0'
     for _, t in pairs(kinds) do wrong = wrong or types.misfit(t, limits) end
     return wrong
 end
@@ -123,7 +142,8 @@ local function rate_again(ARGV)
         if r.kind == 'limit' then limits[#limits + 1] = r.name end
     end
     gate.save()
-    call('HSET', P .. 'revisions', '*', us(newest)) -- the clock may stand before it, and what is set next is newer
+    -- The clock may stand before it, and what is set next is newer. Who checks types page by page notices this change, however old these records are.
+    call('HSET', P .. 'revisions', '*', us(max(newest, revisions.newest() + 1)))
     rates.record(line(names), ARGV[2])
     rates.wake(limits)
     return names

@@ -80,7 +80,7 @@ local function add(reply, bytes, record, dropped)
     return bytes
 end
 
-local PAGE = 1000 -- types in one question
+local PAGE = 250 -- types in one question
 
 -- What Redis has of the types from ARGV[first] to ARGV[last] and of the limits of their names, a list each.
 local function read_page(ARGV, first, last)
