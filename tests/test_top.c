@@ -440,7 +440,7 @@ static void expect_order(enum deed deed, const char *name, const char *text)
 static void bring(enum deed deed, const char *name, const char *text, int status, int64_t count,
                   json_t *forecast)
 {
-    struct result r = {.order = {.deed = deed}, .status = status, .count = count, .forecast = forecast};
+    struct result r = {.order = {.deed = deed}, .status = status, .count = count, .doc = forecast};
 
     snprintf(r.order.name, sizeof r.order.name, "%s", name);
     snprintf(r.order.text, sizeof r.order.text, "%s", text);
@@ -606,6 +606,57 @@ static void test_a_rate_is_applied_behind_its_forecast(void **unused)
     expect_order(DEED_RESUME_KEY, "mail", "42");
 }
 
+static json_t *keys_of_mail(void)
+{
+    return json_pack("{s:[{s:s, s:i, s:s, s:f}, {s:s, s:i, s:s, s:n}], s:[{s:s, s:f}]}", "longest", "key",
+                     "acme", "parked", 12345, "state", "closed", "next_start", (double)(NOW / SECOND + 60),
+                     "key", "b c", "parked", 7, "state", "open", "next_start", "paused_keys", "key", "b c",
+                     "paused_until", (double)(NOW / SECOND + 600));
+}
+
+static void press_code(int key)
+{
+    state_key(&state, key, &rows, now);
+    look();
+}
+
+/* Whoever asks for one sees the longest, or those that are paused; and need not wait for that. */
+static void test_keys_are_shown_where_one_is_asked_for(void **unused)
+{
+    (void)unused;
+    look();
+    press("2x");
+    assert_int_equal(state.order.deed, DEED_KEYS);
+    assert_false(state.ordered);
+    assert_shows("pause which key of limit mail?");
+    bring(DEED_KEYS, "news", "", 0, 0, keys_of_mail()); /* of another limit */
+    assert_null(state.ask.doc);
+    bring(DEED_KEYS, "mail", "", 0, 0, keys_of_mail());
+    assert_shows("acme                                    12,345  closed     in 1m");
+    assert_shows("b c                                          7  open");
+    press_code(KEY_IS_UP); /* the first one */
+    assert_shows("pause which key of limit mail? acme");
+    press_code(KEY_IS_DOWN);
+    press_code(KEY_IS_DOWN);
+    press_code(KEY_IS_DOWN); /* that was the last one */
+    assert_shows("pause which key of limit mail? b c");
+    press_code(KEY_IS_UP);
+    assert_shows("pause which key of limit mail? acme");
+    press("\n");
+    expect_order(DEED_PAUSE_KEY, "mail", "acme");
+    bring(DEED_KEYS, "mail", "", 0, 0, keys_of_mail()); /* late: the order is still on its way */
+    assert_true(state.ordered);
+    bring(DEED_PAUSE_KEY, "mail", "acme", 0, 0, NULL);
+    press("y");
+    bring(DEED_KEYS, "mail", "", -70, 0, NULL); /* not known: it can be typed */
+    assert_shows("resume which key of limit mail?");
+    bring(DEED_KEYS, "mail", "", 0, 0, keys_of_mail());
+    assert_shows("b c                                             paused     in 10m");
+    press_code(KEY_IS_DOWN);
+    press("\n");
+    expect_order(DEED_RESUME_KEY, "mail", "b c");
+}
+
 static void test_a_forecast_is_of_the_rules_that_were_asked_for(void **unused)
 {
     (void)unused;
@@ -765,6 +816,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_question_takes_no_key_that_was_meant_for_another, begin, end),
         cmocka_unit_test_setup_teardown(test_a_rate_is_applied_behind_its_forecast, begin, end),
         cmocka_unit_test_setup_teardown(test_a_forecast_is_of_the_rules_that_were_asked_for, begin, end),
+        cmocka_unit_test_setup_teardown(test_keys_are_shown_where_one_is_asked_for, begin, end),
         cmocka_unit_test_setup_teardown(test_the_limit_in_the_way_is_changed, begin, end),
         cmocka_unit_test_setup_teardown(test_read_only_gives_no_orders, begin, end),
         cmocka_unit_test_setup_teardown(test_words_keep_their_columns, begin, end),

@@ -291,7 +291,8 @@ static void test_a_rate_is_changed_behind_its_forecast(void **unused)
     press("Enter");
     expect("mail/acme: paused until it is resumed");
     press("y");
-    type("acme");
+    expect("\nacme "); /* those that are paused */
+    press("Down");
     press("Enter");
     expect("mail/acme: resumed");
     press("R");

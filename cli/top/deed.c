@@ -29,7 +29,7 @@ static void give(struct state *s, struct order order)
 
 void deed_drop(struct state *s)
 {
-    json_decref(s->ask.forecast);
+    json_decref(s->ask.doc);
     s->ask = (struct ask){.kind = ASK_YES};
     if (s->mode == MODE_ASK)
         s->mode = MODE_LIST;
@@ -111,11 +111,33 @@ static void begin_limit_resume(struct state *s, const void *row, const struct si
         give(s, order_of(DEED_RESUME_LIMIT, limit->name));
 }
 
-/* One of its keys, which may be a million: it is typed. */
+/* One of its keys, which may be a million: it is typed, or chosen among some. Nobody has to wait for these. */
 static void ask_for_key(struct state *s, const struct limit_row *limit, enum deed deed, const char *verb)
 {
     ask(s, ASK_TEXT, order_of(deed, limit->name), "");
     QUESTION(s, "%s which key of limit %s? ", verb, limit->name);
+    s->order = order_of(DEED_KEYS, limit->name);
+}
+
+static bool asks_for_key(const struct state *s)
+{
+    return s->mode == MODE_ASK &&
+           (s->ask.order.deed == DEED_PAUSE_KEY || s->ask.order.deed == DEED_RESUME_KEY);
+}
+
+/* The key before or behind the one that is chosen is what is typed. */
+static void choose_key(struct state *s, bool down)
+{
+    size_t count = json_array_size(s->ask.doc);
+
+    if (count == 0)
+        return;
+    if (down)
+        s->ask.at += s->ask.at < count;
+    else
+        s->ask.at = s->ask.at > 1 ? s->ask.at - 1 : 1;
+    snprintf(s->ask.typed, sizeof s->ask.typed, "%s",
+             answer_text(json_array_get(s->ask.doc, s->ask.at - 1), "key"));
 }
 
 static void begin_key_pause(struct state *s, const void *row, const struct sight *now)
@@ -260,7 +282,7 @@ static void answer_rules(struct state *s)
 {
     struct order order = order_of(DEED_FORECAST, s->ask.order.name);
 
-    if (s->ask.forecast && strcmp(s->ask.foretold, s->ask.typed) == 0) {
+    if (s->ask.doc && strcmp(s->ask.foretold, s->ask.typed) == 0) {
         answer_text_typed(s);
         return;
     }
@@ -289,6 +311,8 @@ void deed_key(struct state *s, int key)
         SAY(s, "nothing was changed");
     } else if (key == KEY_IS_ENTER) {
         answer(s);
+    } else if (asks_for_key(s) && (key == KEY_IS_UP || key == KEY_IS_DOWN)) {
+        choose_key(s, key == KEY_IS_DOWN);
     } else {
         line_key(s->ask.typed, sizeof s->ask.typed, key);
     }
@@ -325,16 +349,32 @@ static void show_forecast(struct state *s, struct result *r)
 {
     if (s->mode != MODE_ASK || s->ask.kind != ASK_RULES)
         return;
-    json_decref(s->ask.forecast);
-    s->ask.forecast = r->forecast;
-    r->forecast = NULL;
+    json_decref(s->ask.doc);
+    s->ask.doc = r->doc;
+    r->doc = NULL;
     snprintf(s->ask.foretold, sizeof s->ask.foretold, "%s", r->order.text);
+}
+
+/* Those that can be paused, or resumed. Where none are known, one is typed. */
+static void show_keys(struct state *s, const struct result *r)
+{
+    bool pause = s->ask.order.deed == DEED_PAUSE_KEY;
+
+    if (!asks_for_key(s) || strcmp(s->ask.order.name, r->order.name) != 0)
+        return;
+    json_decref(s->ask.doc);
+    s->ask.doc = json_incref(json_object_get(r->doc, pause ? "longest" : "paused_keys"));
+    s->ask.at = 0;
 }
 
 void deed_result(struct state *s, struct result *r)
 {
     enum deed deed = r->order.deed;
 
+    if (deed == DEED_KEYS) {
+        show_keys(s, r);
+        return;
+    }
     s->ordered = false;
     SAY(s, "%s", r->said);
     if (r->status < 0)

@@ -254,7 +254,7 @@ static void put_forecast_of(struct canvas *c, int row, const char *name, const j
 
 static void put_forecast(struct canvas *c, const struct state *s, const struct glance *g)
 {
-    json_t *types = json_object_get(s->ask.forecast, "types"), *type;
+    json_t *types = json_object_get(s->ask.doc, "types"), *type;
     char text[LINE_SIZE + 64];
     const char *name;
     int row = HEAD_ROWS + 1;
@@ -271,6 +271,50 @@ static void put_forecast(struct canvas *c, const struct state *s, const struct g
     if (json_object_size(types) == 0)
         canvas_put(c, row, 0, c->columns, INK_PALE, "no job that it holds waits");
     canvas_put(c, c->rows - 2, 0, c->columns, INK_PALE, "Enter applies it, Esc leaves it as it is");
+}
+
+/* ---- The keys of a limit */
+
+static void put_key_cells(struct canvas *c, int row, enum ink ink, const char *const cells[4])
+{
+    canvas_put(c, row, 0, 34, ink, cells[0]);
+    canvas_put_right(c, row, 35, 11, ink, cells[1]);
+    canvas_put(c, row, 48, 10, ink, cells[2]);
+    canvas_put(c, row, 59, c->columns - 59, ink, cells[3]);
+}
+
+static void put_key(struct canvas *c, int row, const json_t *key, int64_t now_us)
+{
+    const json_t *until = json_object_get(key, "paused_until"), *start = json_object_get(key, "next_start");
+    bool paused = json_is_number(until) && json_us(until) > now_us;
+    const json_t *at = paused ? until : start;
+    const char *state = answer_text(key, "state");
+    char jobs[32] = "", when[PHRASE_SIZE] = "";
+
+    if (json_object_get(key, "parked"))
+        grouped((uint64_t)answer_int(key, "parked"), jobs);
+    if (json_is_number(at) && json_us(at) > now_us)
+        format_when(now_us, json_us(at), when);
+    put_key_cells(c, row, paused ? INK_WARNING : INK_PLAIN,
+                  (const char *const[]){answer_text(key, "key"), jobs, *state ? state : "paused", when});
+}
+
+static void put_keys(struct canvas *c, const struct state *s, const struct glance *g)
+{
+    size_t count = json_array_size(s->ask.doc), room = s->room, at = s->ask.at;
+    size_t top = at > room ? at - room : 0;
+
+    put_key_cells(c, HEAD_ROWS - 1, INK_PALE, (const char *const[]){"KEY", "PARKED", "STATE", "OPENS"});
+    for (size_t i = top; i < count && i < top + room; i++) {
+        int row = HEAD_ROWS + (int)(i - top);
+
+        put_key(c, row, json_array_get(s->ask.doc, i), g->now_us);
+        if (i + 1 == at)
+            canvas_reverse(c, row, 0, c->columns);
+    }
+    if (count == 0)
+        canvas_put(c, HEAD_ROWS, 0, c->columns, INK_PALE, "none is known: type it");
+    canvas_put(c, c->rows - 2, 0, c->columns, INK_PALE, "up and down choose one, or type it");
 }
 
 /* ---- Below it */
@@ -349,7 +393,7 @@ static void put_help(struct canvas *c)
         "types    p pause, r resume, c change the rate of the limit in the way;",
         "         d retry the dead, D remove them",
         "limits   p pause, r resume, c change the rate, R remove;",
-        "         x pause a key, y resume it",
+        "         x pause one of the longest keys, or another; y resume one",
         "workers  u quiet: no more jobs, S stop",
         "queues   p pause, r resume, P purge",
         "Capitals destroy, and ask first. A rate is applied after its forecast is shown.",
@@ -391,8 +435,10 @@ void face_draw(struct canvas *c, const struct state *s, const struct glance *g, 
     }
     put_views(c, s, g);
     put_where(c, g, health);
-    if (s->mode == MODE_ASK && s->ask.forecast) {
+    if (s->mode == MODE_ASK && s->ask.doc && s->ask.kind == ASK_RULES) {
         put_forecast(c, s, g);
+    } else if (s->mode == MODE_ASK && s->ask.doc) {
+        put_keys(c, s, g);
     } else {
         put_table(c, s, g, rows);
         put_more(c, s, g, rows);

@@ -10,8 +10,10 @@
 #include "view/format.h"
 #include "view/jobs.h"
 #include "view/rate_dry.h"
+#include "view/rate_keys.h"
 #include "view/workers.h"
 
+#define KEYS_SHOWN 50
 #define SAY(result, ...) snprintf((result)->said, sizeof(result)->said, __VA_ARGS__)
 
 /* ---- Queues */
@@ -95,7 +97,12 @@ static int halt_key(struct weir *w, const struct order *o, struct result *r)
 
 static int forecast(struct weir *w, const struct order *o, struct result *r)
 {
-    return view_rate_dry(w, o->name, o->text, &r->forecast);
+    return view_rate_dry(w, o->name, o->text, &r->doc);
+}
+
+static int list_keys(struct weir *w, const struct order *o, struct result *r)
+{
+    return view_rate_keys(w, o->name, KEYS_SHOWN, NULL, &r->doc, NULL);
 }
 
 static int set_limit(struct weir *w, const struct order *o, struct result *r)
@@ -180,16 +187,25 @@ static int move_dead(struct weir *w, const struct order *o, struct result *r)
 
 void order_do(struct weir *w, const struct order *order, struct result *r)
 {
-    static int (*const deeds[])(struct weir * w, const struct order *o, struct result *r) = {
-        [DEED_COUNT_QUEUE] = count_queue,   [DEED_COUNT_RETRY] = count_dead,
-        [DEED_COUNT_REMOVE] = count_dead,   [DEED_FORECAST] = forecast,
-        [DEED_PAUSE_QUEUE] = pause_queue,   [DEED_RESUME_QUEUE] = resume_queue,
-        [DEED_PURGE_QUEUE] = purge_queue,   [DEED_PAUSE_LIMIT] = pause_limit,
-        [DEED_RESUME_LIMIT] = resume_limit, [DEED_PAUSE_KEY] = halt_key,
-        [DEED_RESUME_KEY] = halt_key,       [DEED_SET_LIMIT] = set_limit,
-        [DEED_REMOVE_LIMIT] = remove_limit, [DEED_QUIET_WORKER] = quiet_worker,
-        [DEED_STOP_WORKER] = stop_worker,   [DEED_RETRY_DEAD] = move_dead,
-        [DEED_REMOVE_DEAD] = move_dead};
+    static int (*const deeds[])(struct weir * w, const struct order *o,
+                                struct result *r) = {[DEED_COUNT_QUEUE] = count_queue,
+                                                     [DEED_COUNT_RETRY] = count_dead,
+                                                     [DEED_COUNT_REMOVE] = count_dead,
+                                                     [DEED_FORECAST] = forecast,
+                                                     [DEED_KEYS] = list_keys,
+                                                     [DEED_PAUSE_QUEUE] = pause_queue,
+                                                     [DEED_RESUME_QUEUE] = resume_queue,
+                                                     [DEED_PURGE_QUEUE] = purge_queue,
+                                                     [DEED_PAUSE_LIMIT] = pause_limit,
+                                                     [DEED_RESUME_LIMIT] = resume_limit,
+                                                     [DEED_PAUSE_KEY] = halt_key,
+                                                     [DEED_RESUME_KEY] = halt_key,
+                                                     [DEED_SET_LIMIT] = set_limit,
+                                                     [DEED_REMOVE_LIMIT] = remove_limit,
+                                                     [DEED_QUIET_WORKER] = quiet_worker,
+                                                     [DEED_STOP_WORKER] = stop_worker,
+                                                     [DEED_RETRY_DEAD] = move_dead,
+                                                     [DEED_REMOVE_DEAD] = move_dead};
 
     *r = (struct result){.order = *order};
     r->status = deeds[order->deed](w, order, r);
@@ -199,6 +215,6 @@ void order_do(struct weir *w, const struct order *order, struct result *r)
 
 void result_clear(struct result *r)
 {
-    json_decref(r->forecast);
+    json_decref(r->doc);
     *r = (struct result){.status = 0};
 }

@@ -11,6 +11,7 @@ enum deed {
     DEED_COUNT_RETRY,  /* the dead jobs of a type that a retry would move */
     DEED_COUNT_REMOVE, /* the dead jobs of a type */
     DEED_FORECAST,     /* when jobs would start under other rules */
+    DEED_KEYS,         /* of a limit: the longest, and those that are paused */
     /* These do. */
     DEED_PAUSE_QUEUE,
     DEED_RESUME_QUEUE,
@@ -43,7 +44,7 @@ struct result {
     int status;
     char said[SAID_SIZE]; /* in one line, what was done or why it was not */
     int64_t count;        /* of a count */
-    json_t *forecast;     /* view/rate_dry.h; NULL: none was asked for, or it failed */
+    json_t *doc;          /* DEED_FORECAST: view/rate_dry.h; DEED_KEYS: view/rate_keys.h; NULL: it failed */
 };
 
 /* Fills *result, which is to be freed by result_clear. */

@@ -31,7 +31,8 @@ struct ask {
     char question[SAID_SIZE];
     char typed[LINE_SIZE];
     char foretold[LINE_SIZE]; /* ASK_RULES: the rules that the forecast is of; "": there is none */
-    json_t *forecast;
+    json_t *doc; /* that forecast; of a question for a key those there are, a list; NULL: it has not come */
+    size_t at;   /* of these the one that is chosen, from 1; 0: none is */
 };
 
 struct state {
