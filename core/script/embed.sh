@@ -102,6 +102,7 @@ echo ';'
 echo 'const struct script scripts[] = {'
 scripts "$@"
 echo '    {0}};'
+echo 'const size_t script_count = sizeof scripts / sizeof *scripts - 1;'
 echo 'const struct script_place script_places[] = {'
 places "$@"
 echo '    {0}};'

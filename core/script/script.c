@@ -6,15 +6,6 @@
 
 #define KEY_SIZE 192 /* a prefix, and role:<role> */
 
-static size_t count(void)
-{
-    static size_t n;
-
-    while (scripts[n].name)
-        n++;
-    return n;
-}
-
 static int by_name(const void *name, const void *script)
 {
     return strcmp(name, ((const struct script *)script)->name);
@@ -22,7 +13,7 @@ static int by_name(const void *name, const void *script)
 
 static const char *role_of(const char *name)
 {
-    const struct script *found = bsearch(name, scripts, count(), sizeof *scripts, by_name);
+    const struct script *found = bsearch(name, scripts, script_count, sizeof *scripts, by_name);
 
     return found ? found->role : SCRIPT_VIEWER;
 }

@@ -18,6 +18,7 @@ struct script {
     const char *name, *role;
 };
 extern const struct script scripts[]; /* by name; the last one is empty */
+extern const size_t script_count;
 
 /* What the scripts of a role need of Redis, as core/script/rights.awk finds it. */
 struct script_role {
