@@ -12,10 +12,10 @@ local SECOND_US = 2000000 -- so does the part of the second
 local LATE_US = 10000     -- it claims so long after the end of the duty
 
 -- Does a worker have the duty that was given it until then?
-local function is_held(until_us) return until_us > now and until_us <= now + DUTY_US end
+function claim_duty.is_held(until_us) return until_us > now and until_us <= now + DUTY_US end
 
 -- The same, and is it not to be renewed yet?
-function claim_duty.stays(until_us) return until_us - now >= DUTY_US / 2 and is_held(until_us) end
+function claim_duty.stays(until_us) return until_us - now >= DUTY_US / 2 and claim_duty.is_held(until_us) end
 
 local function follow_clock()
     local ok, is_back = pcall(leases.claimed, claim.worker)
@@ -121,9 +121,9 @@ end
 -- executors may wait long for a slot. Returns whether there is more to do.
 function claim_duty.decide(more, news)
     if claim.free < 1 then
-        pass_on(is_held(claim.duty_until), more)
+        pass_on(claim_duty.is_held(claim.duty_until), more)
     elseif not claim_duty.stays(claim.duty_until) then
-        more = take_if_free(is_held(claim.duty_until)) or more
+        more = take_if_free(claim_duty.is_held(claim.duty_until)) or more
     end
     if claim.free > 0 and claim.lacks_far() then bell.ring_spare(claim.group) end
     for _, queue in ipairs(news and claim.queues or {}) do

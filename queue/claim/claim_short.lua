@@ -16,12 +16,18 @@ local FEW = 2                 -- jobs; one more is read than are started, no mor
 local PREFETCH_MOST = 16      -- a worker that prefetches more finds long queues
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
 
+-- Is the duty to be left as it is? A claim that stands leaves it to turns: it may be older than the one that has renewed it.
+local function leaves_duty(until_us, options)
+    if until_us == 0 then return true end
+    return find(options, 's', 1, true) and claim_duty.is_held(until_us) or claim_duty.stays(until_us)
+end
+
 -- Do the arguments ask for nothing that matters only here and there? See claim.lua for them. What is wrong with them fails, or is looked at
 -- by the long way.
 local function asks_little(ARGV, prefetch, duty_until)
     return ARGV[13] == '1' and is_name(ARGV[14]) and not find(ARGV[4], '%D') and not find(ARGV[11], '[^abdems]')
         and tonumber(ARGV[5]) > FEW and prefetch <= PREFETCH_MOST and tonumber(ARGV[7]) > FEW
-        and (tonumber(ARGV[10]) > 0 or tonumber(ARGV[9]) <= NEAR) and (duty_until == 0 or claim_duty.stays(duty_until))
+        and (tonumber(ARGV[10]) > 0 or tonumber(ARGV[9]) <= NEAR) and leaves_duty(duty_until, ARGV[11])
 end
 
 -- May so many jobs start with nothing else to be done? The worker is on duty and marks no rates; or none starts, and the duty is others'.
