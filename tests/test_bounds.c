@@ -381,6 +381,37 @@ static void test_a_claim_of_many_types(void **state)
     expect_short(&timing[1]);
 }
 
+static int64_t count_reads(void)
+{
+    char *info = redis_text("INFO", "commandstats");
+    const char *at = strstr(info, "cmdstat_lrange:calls=");
+    int64_t count = at ? atoll(strchr(at, '=') + 1) : 0;
+
+    free(info);
+    return count;
+}
+
+/* Of types that take turns a claim handles few: it reads first what its budget is enough for in any case, and then by what one has taken. The first
+ * 64 jobs are of 32 types, each behind them is of another. A job more or less does not matter: three are read at once. */
+static void test_a_claim_reads_no_more_than_it_handles(void **state)
+{
+    size_t handled;
+
+    (void)state;
+    start("w");
+    ask.types = many_types(TYPES);
+    ask.chunk = 1000;
+    build(
+        "for i = 0, 499 do\n"
+        "  local t = i < 64 and i % 32 or i - 32\n"
+        "  redis.call('RPUSH', P .. 'queue:default', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. t .. '\"}')\n"
+        "end\n");
+    free(redis_text("CONFIG", "RESETSTAT"));
+    handled = claim("w", 500, 0);
+    assert_in_range(handled, 65, 100);
+    assert_in_range(count_reads(), handled / 3, handled / 3 + 16);
+}
+
 /* It joins, and learns its limits, all of whose keys have weights. */
 static void test_a_worker_of_very_many_types(void **state)
 {
@@ -1099,6 +1130,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_claim_without_queues, scene_begin),
         cmocka_unit_test_setup(test_a_queue_that_has_something_is_registered, scene_begin),
         cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
+        cmocka_unit_test_setup(test_a_claim_reads_no_more_than_it_handles, scene_begin),
         cmocka_unit_test_setup(test_a_worker_of_very_many_types, scene_begin),
         cmocka_unit_test_setup(test_a_limit_of_very_many_types, scene_begin),
         cmocka_unit_test_setup(test_keys_of_a_limit_of_very_many_types, scene_begin),

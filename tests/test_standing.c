@@ -15,6 +15,7 @@
 #include "tests/stage.h"
 
 #define MS INT64_C(1000)
+#define LATE_US (1500 * MS)
 #define TRIES 50 /* a claim stands for a quarter of a second, and the machine may be busy */
 
 static int sent; /* jobs so far */
@@ -110,6 +111,42 @@ static void test_an_answer_that_is_lost(void **state)
     one_more(s);
     await(proxy_has_cut(p));
     end_well(s, worker);
+    proxy_stop(p);
+}
+
+/* The line of that connection in CLIENT LIST says this; 0: there is none. */
+static long connection(struct stage *s, const char *words)
+{
+    char *list = server_ask(&s->server, "CLIENT", "LIST", NULL), *rest = list;
+    long id = 0;
+
+    for (const char *line; id == 0 && (line = strsep(&rest, "\n"));)
+        if (strstr(line, words))
+            id = atol(line + strlen("id="));
+    free(list);
+    return id;
+}
+
+/* The worker joins again meanwhile, and what the answer brings is handed back: it runs once. Only when the answer has come, the worker peeks
+ * again. */
+static void test_an_answer_to_an_id_that_has_ended(void **state)
+{
+    struct stage *s = *state;
+    struct proxy *p = proxy_start(&s->server);
+    pid_t worker = start_behind(s, p);
+    char turns[24];
+
+    make_stand(s);
+    snprintf(turns, sizeof turns, "%ld", connection(s, " cmd=fcall "));
+    proxy_delay(p, PROXY_REPLIES, LATE_US);
+    one_more(s);
+    await(connection(s, " cmd=blmove ") == 0);
+    proxy_delay(p, PROXY_REPLIES, 0);
+    free(server_ask(&s->server, "CLIENT", "KILL", "ID", turns, NULL));
+    await(history_count(s, "effect", sent - 1) == 1);
+    await(connection(s, " cmd=blmove ") != 0);
+    assert_int_equal(stage_end(worker), 0);
+    assert_int_equal(stage_await_done(s, sent).twice, 0);
     proxy_stop(p);
 }
 
@@ -241,6 +278,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         ON_STAGE(test_no_request_lies_between_a_job_and_its_start),
         ON_STAGE(test_an_answer_that_is_lost),
+        ON_STAGE(test_an_answer_to_an_id_that_has_ended),
         ON_STAGE(test_a_stop),
         ON_STAGE(test_a_worker_that_becomes_quiet),
         ON_STAGE(test_redis_loses_its_functions),

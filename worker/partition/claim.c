@@ -1,4 +1,4 @@
-/* Claiming: how many jobs there is room for, when to ask for them, and what the answer means. */
+/* Claiming: when a turn asks for jobs, and what the answer to a claim means. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,12 +22,6 @@
 #define READ_BYTES (512 * 1024) /* of bodies, in one claim */
 #define LATE_US (50 * MS)       /* a slot is good for that long, or for two round trips */
 #define EARLY_US (50 * MS)      /* how far ahead slots are granted to early jobs, */
-#define FEW 2                   /* jobs in a claim that come one by one */
-#define STAND_LEAST (FEW + 1)   /* executors of a claim that stands: it starts FEW jobs, with one to spare */
-/* A claim stands for so long after jobs that came one by one: a worker that hangs then keeps FEW more. */
-#define STAND_US (250 * MS)
-#define LOST_US                                                                                              \
-    (60000 * MS) /* none stands for so long after an answer was lost, which cost the worker's id */
 #define EARLY_LEAD_US                                                                                        \
     (5 * MS / 2) /* by a worker that is no farther away: one that goes back finds another in time */
 
@@ -174,8 +168,7 @@ static void give_back_beyond(int executors, bool all, struct task_list *tasks)
     tasks_give_back(&back);
 }
 
-/* The jobs of the last answer, which was to a claim for so many without a limit. */
-static void take_jobs(struct partition *p, int asked, struct task_list *tasks)
+void partition_take_jobs(struct partition *p, int asked, struct task_list *tasks)
 {
     int unlimited = 0;
 
@@ -197,46 +190,25 @@ static bool may_begin(const struct partition *p)
            !lease_is_over(&p->conditions);
 }
 
-static void hear_next(struct partition *p)
+void partition_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks)
 {
+    if (may_begin(p))
+        give_back_beyond(executors, all, tasks);
+    else
+        tasks_give_back(tasks);
+    if (tasks->head)
+        pool_add(p->worker->pool, tasks);
+}
+
+void partition_hear_claim(struct partition *p, int asked, struct task_list *tasks)
+{
+    partition_take_jobs(p, asked, tasks);
+    partition_carry(p, p->claims.last.away);
+    p->claims.more = p->claims.last.more;
     p->claims.next_us = partition_local_time(p, p->claims.last.next_us);
     if (p->claims.next_us)
         p->claims.next_us -= partition_lead_time(p);
-}
-
-/* Of what it says, the duty and what else is one turn's is left to turns. */
-static void hear_beside(struct partition *p, int asked)
-{
-    struct task_list tasks;
-
-    take_jobs(p, asked, &tasks);
-    hear_next(p);
-    p->claims.more = p->claims.last.more;
-    p->claims.more_us = p->claims.more ? clock_mono_us() : 0;
-    partition_carry(p, p->claims.last.away);
-    if (p->claims.last.lease_count > 0)
-        partition_seen(p, p->claims.last.now_us);
     log_waiting(p);
-    if (!may_begin(p))
-        tasks_give_back(&tasks);
-    else if (tasks.head)
-        pool_add(p->worker->pool, &tasks);
-}
-
-static void on_claimed_beside(void *arg, const struct redisReply *reply)
-{
-    struct partition *p = arg;
-    int asked = p->claims.coming_beside / p->claims.beside; /* nearly; by the last one all are counted off */
-    struct error e;
-
-    p->claims.beside--;
-    p->claims.coming_beside -= asked;
-    p->claims.plenty = false;
-    if (reply && claim_reply(reply, &p->claims.last, &e) != 0)
-        partition_refused(p, &e);
-    else if (reply)
-        hear_beside(p, asked);
-    partition_wake(p);
 }
 
 /* One of several partitions has asked for jobs ahead, as the others have all executors, and there are only such as cannot wait
@@ -271,13 +243,10 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         return;
     }
     partition_hear_due(p, p->claims.last.now_us, p->claims.last.later_us);
-    take_jobs(p, asked, &tasks);
+    partition_hear_claim(p, asked, &tasks);
     partition_accepted(p);
-    partition_carry(p, p->claims.last.away);
-    p->claims.more = p->claims.last.more;
     p->claims.starved = p->claims.last.starved || needs_executors(p);
     fits = alone_hear(p, &p->claims.last, now);
-    hear_next(p);
     if (p->wide)
         hear_wide(p, now);
     p->claims.more_us = p->claims.more ? now : 0;
@@ -287,13 +256,9 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     p->claims.duty_until_us = partition_local_time(p, p->claims.last.duty_until_us);
     p->claims.second_us = partition_local_time(p, p->claims.last.look_us);
     waking_pause(p->waking, p->claims.last.paused, p->claims.last.paused_count);
-    log_waiting(p);
-    if (!may_begin(p) || !fits)
+    if (!fits)
         tasks_give_back(&tasks);
-    else if (executors < p->claims.free)
-        give_back_beyond(executors, false, &tasks);
-    if (tasks.head)
-        pool_add(p->worker->pool, &tasks);
+    partition_run_jobs(p, executors, false, &tasks);
     partition_adapt_reserve(p, p->claims.starved, now);
     partition_wake(p); /* tasks of the loop can begin */
     partition_answered(p);
@@ -405,23 +370,14 @@ static void pick_queues(struct partition *p, struct claim_call *call, int64_t no
 }
 
 /* So many bodies are read at first for that many jobs: few where they are large. */
-static int chunk_for(const struct partition *p, int jobs)
+int partition_chunk(const struct partition *p, int jobs)
 {
     int most = (int)fmax(1, fmin(1000, READ_BYTES / fmax(64, p->claims.body_bytes)));
 
     return at_most(at_least(jobs, 16), most);
 }
 
-/* Of large bodies none: a claim brings as many bytes as it may. */
-static bool may_claim_beside(const struct partition *p)
-{
-    return p->claims.plenty && partition_trip_time(p) > 0 && !partition_is_in_crowd(p) &&
-           p->claims.beside < BESIDE_MOST && !p->wide && !p->alone.on && !p->reasons.claim &&
-           partition_takes_jobs(p) && chunk_for(p, LEASE_MOST) == LEASE_MOST;
-}
-
-/* A claim that is not the turn's, which asks only for jobs. */
-static struct claim_call begin_call(struct partition *p, int free, int prefetch)
+struct claim_call partition_begin_call(struct partition *p, int free, int prefetch)
 {
     if (p->worker->options.weighted)
         shuffle_queues(p);
@@ -430,128 +386,34 @@ static struct claim_call begin_call(struct partition *p, int free, int prefetch)
                                .turn = ++p->claims.turn,
                                .free = free,
                                .prefetch = prefetch,
-                               .chunk = chunk_for(p, free + prefetch),
+                               .chunk = partition_chunk(p, free + prefetch),
                                .ahead_us = GATE_AHEAD_US,
                                .queues = partition_queues(p),
                                .digest = p->session.types_digest,
                                .types = resting_types(p)};
 }
 
-bool partition_claim_beside(struct partition *p)
-{
-    struct claim_call call;
-    struct room room;
-    struct args a;
-
-    if (!may_claim_beside(p) || !(room = partition_room(p)).worth_more)
-        return false;
-    call = begin_call(p, 0, room.prefetch);
-    call.alone = alone_is_wanted(p, clock_mono_us());
-    p->claims.beside++;
-    p->claims.coming_beside += room.prefetch;
-    args_init(&a);
-    claim_request(&a, p->prefix, -1, &call);
-    partition_send_beside(p, &a, on_claimed_beside);
-    args_free(&a);
-    return true;
-}
-
-/* Only where the next job is most likely to be one that comes alone, too: all else is for turns. */
-static bool may_stand(const struct partition *p, int64_t now)
-{
-    const struct options *o = &p->worker->options;
-
-    return now < p->claims.few_us + STAND_US && p->claims.duty_until_us && !p->claims.more &&
-           !p->claims.next_us && !p->alone.on && !p->wide && !o->drain && o->queue_count == 1 &&
-           p->worker->partition_count == 1 && partition_takes_jobs(p) &&
-           (!p->claims.lost_us || now > p->claims.lost_us + LOST_US);
-}
-
-bool partition_stand(struct partition *p, struct args *a)
-{
-    struct claim_call call;
-    struct room room;
-
-    if (!may_stand(p, clock_mono_us()) || (room = partition_room(p)).open < STAND_LEAST)
-        return false;
-    call = begin_call(p, STAND_LEAST, room.prefetch);
-    call.duty_until_us = p->claims.duty_until_redis_us;
-    call.standing = p->claims.stands = true;
-    claim_request(a, p->prefix, -1, &call);
-    return true;
-}
-
-/* It was sent a while ago: the executors may have got other jobs since, from turns. */
-static void take_standing(struct partition *p)
-{
-    int executors = partition_takes_jobs(p) && !p->alone.on ? partition_room(p).idle : 0;
-    struct task_list tasks;
-
-    take_jobs(p, FEW, &tasks);
-    p->claims.stands = tasks.head != NULL;
-    if (tasks.head)
-        partition_seen(p, p->claims.last.now_us);
-    if (!may_begin(p))
-        executors = 0;
-    give_back_beyond(executors, true, &tasks);
-    if (tasks.head)
-        pool_add(p->worker->pool, &tasks);
-}
-
-/* Where it was declined, a turn claims, and meets the error too. What it leased under an id that has ended, or that ends as nobody knows,
- * is handed back as the next one is adopted: such an answer is not heard. */
-void partition_hear_standing(struct partition *p, const struct redisReply *reply)
-{
-    bool stood = p->claims.stands && p->session.registered;
-    struct error e;
-
-    p->claims.stands = false;
-    if (stood && claim_is_declined(reply)) {
-        p->claims.few_us = 0;
-        partition_claim_soon(p, false);
-    } else if (stood && (!reply || claim_reply(reply, &p->claims.last, &e) != 0)) {
-        p->claims.lost_us = clock_mono_us();
-        partition_unregister(p);
-    } else if (stood) {
-        take_standing(p);
-    }
-    partition_wake(p);
-}
-
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now)
 {
-    struct claim_call call = {
-        .worker = p->session.id,
-        .group = p->adoption.group,
-        .turn = ++p->claims.turn,
-        .free = room.free,
-        .prefetch = room.prefetch,
-        .chunk = chunk_for(p, room.free + room.prefetch),
-        .duty_until_us = p->claims.duty_until_redis_us,
-        .reserved = room.free > 0 && room.open == 0,
-        .held = partition_take_claim_reasons(p),
-        .mark = now - p->claims.mark_us >= MARK_US,
-        .alone = alone_is_wanted(p, now),
-        .parked = p->claims.next_us != 0,
-        .elsewhere = alone_is_elsewhere(p),
-    };
+    struct claim_call call = partition_begin_call(p, room.free, room.prefetch);
     struct span done[ALONG_MOST];
 
-    if (p->worker->options.weighted)
-        shuffle_queues(p);
+    call.duty_until_us = p->claims.duty_until_redis_us;
+    call.reserved = room.free > 0 && room.open == 0;
+    call.held = partition_take_claim_reasons(p);
+    call.mark = now - p->claims.mark_us >= MARK_US;
+    call.alone = alone_is_wanted(p, now);
+    call.parked = p->claims.next_us != 0;
+    call.elsewhere = alone_is_elsewhere(p);
+    call.unknown_dead = p->worker->options.unknown_dead && call.types.count == 0;
     if (p->wide)
         pick_queues(p, &call, now);
-    else
-        call.queues = partition_queues(p);
     look_ahead(p, room, &call);
     p->claims.lacked =
         p->claims.more || p->claims.starved || (int)p->claims.last.lease_count >= p->claims.free;
     p->claims.free = room.free;
     p->claims.coming = room.prefetch;
     partition_take_executors(p, room.free, now);
-    call.digest = p->session.types_digest;
-    call.types = resting_types(p);
-    call.unknown_dead = p->worker->options.unknown_dead && call.types.count == 0;
     if (call.mark)
         p->claims.mark_us = now;
     p->claims.sent_us = now;
@@ -566,7 +428,7 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
 /* Jobs come one by one, as far as the last answer shows. If not, it wakes once for nothing. */
 bool partition_claims_all(const struct partition *p)
 {
-    return p->claims.duty_until_us && !p->claims.lacked && p->claims.last.lease_count <= FEW;
+    return p->claims.duty_until_us && !p->claims.lacked && p->claims.last.lease_count <= CLAIM_FEW;
 }
 
 /* When to claim without a reason: on duty, to renew it in time. */

@@ -1,4 +1,4 @@
-/* Claiming: when to ask for jobs, and what the answer means. */
+/* Claiming: when a turn asks for jobs, and what the answer to a claim means. */
 #ifndef WORKER_PARTITION_CLAIM_H
 #define WORKER_PARTITION_CLAIM_H
 
@@ -8,8 +8,9 @@
 #include "worker/parts/wide.h"
 
 struct partition;
+struct task_list;
 
-#define BESIDE_MOST 8 /* claims that go beside a turn */
+#define CLAIM_FEW 2 /* jobs in a claim that come one by one */
 
 /* Times are monotonic unless they say Redis; 0: unknown, or never. */
 struct claims {
@@ -51,14 +52,21 @@ int64_t partition_want_time(struct partition *p, struct room room);
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now);
 /* Will the claim that was sent last leave no job behind? Then the next one can be waited for behind it, in the same round trip. */
 bool partition_claims_all(const struct partition *p);
-/* Another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster
- * than one claim after the other brings them. true: sent; there may be room for one more. */
-bool partition_claim_beside(struct partition *p);
-/* Makes the claim that stands behind the peek at the queue, where jobs come one by one; false: none is to. */
-bool partition_stand(struct partition *p, struct args *a);
-/* Its answer; NULL: it was lost. */
-void partition_hear_standing(struct partition *p, const struct redisReply *reply);
 /* On a new connection it is not on duty, and what stood there stands no more. */
 void partition_lose_duty(struct partition *p);
+
+/* ---- What all claims have in common */
+
+/* One that asks for nothing but so many jobs that find an executor, and so many beyond them. */
+struct claim_call partition_begin_call(struct partition *p, int free, int prefetch);
+/* How many jobs of a queue it reads at first to find that many. */
+int partition_chunk(const struct partition *p, int jobs);
+/* The jobs of the last answer, which was to a claim for so many without a limit. */
+void partition_take_jobs(struct partition *p, int asked, struct task_list *tasks);
+/* The same, and what it says of other jobs. */
+void partition_hear_claim(struct partition *p, int asked, struct task_list *tasks);
+/* Runs them, and empties the list. With so many executors, the answer may have come so late that others have got them:
+ * those beyond go back, of the ones with a slot, or of all. All go back where none may begin. */
+void partition_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks);
 
 #endif

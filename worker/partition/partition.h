@@ -11,6 +11,7 @@
  *   leave.c       leaving         leaving Redis
  *   adopt.c       adoption        joining, under a new id after each connect
  *   match.c       matching        which queues there are, of a worker that serves patterns
+ *   beside.c      claims          claims that no turn makes
  *   claim.c       claims          asking for jobs; parts/wide.c: in which of very many queues
  *   due.c         due             what is due: jobs with a time, schedules
  *   heartbeat.c   heartbeat       the lease goes on, silent workers are reaped
@@ -35,6 +36,7 @@
 #include "worker/partition/adopt.h"
 #include "worker/partition/alone.h"
 #include "worker/partition/begin.h"
+#include "worker/partition/beside.h"
 #include "worker/partition/carry.h"
 #include "worker/partition/claim.h"
 #include "worker/partition/drained.h"
