@@ -63,7 +63,7 @@ end
 
 -- Of a job in a lane the key is that of the lane; else what stands at the path of its limits, or what it names itself.
 local function is_key(entry, name, key)
-    if not key or key == '' then
+    if not key then
         if asked.plain_key and not has_text(entry, asked.key) then return false end
         name = name or body.type(entry)
         local path = name and types.load(name).path
