@@ -99,7 +99,7 @@ static void test_a_change_is_made_in_short_calls(void **state)
         must(rc);
         print_message("%s: %d calls, %" PRId64 " commands\n", o->script, calls, most);
         assert_in_range(calls, IN_PAGES, 20);
-        assert_in_range(most, 1, 4000);
+        assert_in_range(most, 1, 3500);
         assert_in_range(asleep, WAITS, WAITS + WAITS / 2);
         assert_int_equal(count_due_at(o->gate), WAITS);
         assert_int_equal(count_due_at("u#0"), o->others);

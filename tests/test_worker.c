@@ -522,7 +522,7 @@ static void try_a_flood_leaves_executors_to_limits(void **state)
         pid_t worker = stage_actor(s, "worker", "types=mark,flood", executors[i], NULL);
         long long flooded = stage_stat(s, "flood", "done");
 
-        await(stage_stat(s, "mark", "done") == 30 * (i + 1));
+        await(stage_stat(s, "mark", "done") >= 30 * (i + 1)); /* several are settled at once */
         flooded = stage_stat(s, "flood", "done") - flooded;
         assert_true(flooded >= 10);
         if (flooded > 7000) /* of 0.3 s */
