@@ -11,7 +11,7 @@
 --        "held": [a type that is held in some queue, ...]
 --        "next": [what, cursor, ...], the place to go on from; absent: that was all},
 --        raw: of each limit its lines: name, rules, state of gate #0, of gate #1, ...; a state is '' where there is none or the rule is keyed,
---        '?' where it is no line. JSON would take Redis twice as long, and who reads it three times
+--        '?' where it is no line. Who reads it would need three times as long for JSON
 --        A row may come twice; asleep is a part of the sum.
 -- writes: nothing
 -- uses: budget lane lease rates rules types
