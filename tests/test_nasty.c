@@ -168,8 +168,9 @@ static void check_name(const struct resource *row, const char *method, const cha
 {
     char *path = path_of(row, name, "");
 
-    check(method, path, FORM,
-          strcmp(method, "POST") == 0 ? "rules=1/s&for=1m" + (strstr(path, "/pause") ? 10 : 0) : NULL);
+    const char *body = strstr(path, "/pause") ? "for=1m" : "rules=1/s&for=1m";
+
+    check(method, path, FORM, strcmp(method, "POST") == 0 ? body : NULL);
     free(path);
 }
 

@@ -179,7 +179,7 @@ static void limits(void **state)
     expect_done(DEED_RESUME_KEY, "mail", "42", "mail/42: resumed");
     expect_done(DEED_RESUME_KEY, "mail", "42", "mail/42: was not paused");
     expect_refused(DEED_PAUSE_KEY, "mail", "", "which key?");
-    assert_non_null(order(DEED_FORECAST, "mail", "20/s", 0)->forecast);
+    assert_non_null(order(DEED_FORECAST, "mail", "20/s", 0)->doc);
     expect_refused(DEED_FORECAST, "mail", "fast", "fast");
     expect_done(DEED_REMOVE_LIMIT, "mail", "", "limit mail removed");
     ask("0", "EXISTS", "limits", NULL, NULL);
