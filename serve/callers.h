@@ -30,11 +30,11 @@ struct caller {
     struct caller *next, **back;
 };
 
-void callers_init(struct callers *callers, struct ev_loop *loop, const struct callers_patience *patience);
+void callers_init(struct callers *all, struct ev_loop *loop, const struct callers_patience *patience);
 /* No caller may be left. */
-void callers_end(struct callers *callers);
+void callers_end(struct callers *all);
 /* NULL: out of memory. */
-struct caller *caller_new(struct callers *callers, struct MHD_Connection *connection);
+struct caller *caller_new(struct callers *all, struct MHD_Connection *connection);
 void caller_free(struct caller *caller);
 /* Its head is there; a piece of its body; all of it; it is answered, and may send the next one. */
 void caller_sent_head(struct caller *caller);

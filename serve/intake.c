@@ -320,7 +320,7 @@ static int check_fields(const json_t *fields, bool *skip, struct error *e)
 
 int intake_lines(struct weir *w, const json_t *fields, struct span body, json_t **doc)
 {
-    bool skip;
+    bool skip = false;
     struct lines l = {.type = field_text(fields, "type"), .queue = field_text(fields, "queue")};
     struct weir_bulk_counts counts = {0};
     int status = check_fields(fields, &skip, &w->error);

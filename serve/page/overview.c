@@ -153,17 +153,19 @@ struct line {
 static void read_pasts(struct page *p, struct line *lines, size_t count)
 {
     struct history_call calls[LINES_MOST];
+    struct line *of[LINES_MOST];
     json_t *histories[LINES_MOST];
-    size_t asked = 0, n = 0;
+    size_t asked = 0;
 
     for (size_t i = 0; i < count && asked < LINES_MOST; i++)
-        if (rank_of(lines[i].type) >= 2)
+        if (rank_of(lines[i].type) >= 2) {
+            of[asked] = &lines[i];
             calls[asked++] = (struct history_call){.name = lines[i].type->name, .slots = SPARK_SLOTS};
+        }
     if (history_ask_each(p->w, -1, calls, asked, histories) < 0)
         return;
-    for (size_t i = 0; n < asked; i++)
-        if (rank_of(lines[i].type) >= 2)
-            lines[i].history = histories[n++];
+    for (size_t i = 0; i < asked; i++)
+        of[i]->history = histories[i];
 }
 
 /* The rate kept and the rate set, and its starts in each of the last minutes. */
