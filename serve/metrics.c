@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/inspect/history.h"
-#include "queue/inspect/status.h"
+#include "queue/history/history.h"
+#include "queue/status/status.h"
 #include "serve/metrics_limits.h"
 #include "serve/page/page.h"
 

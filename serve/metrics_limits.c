@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "serve/metrics.h"
 #include "view/limits.h"
 

@@ -2,7 +2,7 @@
 #ifndef SERVE_METRICS_LIMITS_H
 #define SERVE_METRICS_LIMITS_H
 
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "serve/metrics_text.h"
 
 /* Asks Redis for what was recorded of them. */

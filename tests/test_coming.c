@@ -2,8 +2,8 @@
 #include "tests/scene_client.h"
 
 #include "core/client/client.h"
-#include "queue/inspect/coming.h"
-#include "queue/inspect/status.h"
+#include "queue/status/coming.h"
+#include "queue/status/status.h"
 
 static json_t *next; /* the last one */
 

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "queue/turn/record.h"
 #include "tests/proxy.h"
 

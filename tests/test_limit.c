@@ -13,8 +13,8 @@
 
 #include "core/client/pages.h"
 #include "core/script/script.h"
-#include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
+#include "queue/status/status.h"
 #include "tests/library.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

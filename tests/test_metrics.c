@@ -10,7 +10,7 @@
 #include <hiredis/hiredis.h>
 
 #include "core/client/client.h"
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "queue/turn/record.h"
 #include "serve/metrics.h"
 #include "serve/page/page.h"

@@ -12,7 +12,7 @@
 
 #include "core/clock.h"
 #include "queue/inspect/order.h"
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "tests/stage.h"
 #include "view/workers.h"
 

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "tests/stage.h"
 #include "worker/parts/counts.h"
 

@@ -2,9 +2,9 @@
 #include "tests/scene.h"
 
 #include "core/clock.h"
-#include "queue/inspect/status.h"
 #include "queue/inspect/why.h"
 #include "queue/queues/queues.h"
+#include "queue/status/status.h"
 #include "queue/turn/record.h"
 #include "serve/page/page.h"
 #include "view/document.h"

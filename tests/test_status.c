@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "queue/inspect/status_merge.h"
 #include "queue/job/stamp.h"
+#include "queue/status/status_merge.h"
 #include "tests/server.h"
 #include "view/status.h"
 #include "view/write.h"

@@ -11,7 +11,7 @@
 
 #include "core/client/partition.h"
 #include "core/clock.h"
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "tests/several.h"
 
 #define PARTITIONS 4

@@ -2,7 +2,7 @@
 #ifndef VIEW_HISTORY_H
 #define VIEW_HISTORY_H
 
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "view/document.h"
 
 /* As history_ask() answers it, with times in seconds. */

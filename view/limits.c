@@ -1,9 +1,9 @@
 #include "view/limits.h"
 
-#include "queue/inspect/forecast.h"
-#include "queue/inspect/history.h"
-#include "queue/inspect/status.h"
+#include "queue/history/history.h"
 #include "queue/limits/rate.h"
+#include "queue/status/forecast.h"
+#include "queue/status/status.h"
 #include "view/rate_keys.h"
 #include "view/text.h"
 

@@ -1,7 +1,7 @@
 #include "view/rate_dry.h"
 
-#include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
+#include "queue/status/status.h"
 #include "view/limits.h"
 
 static json_t *change_json(const struct limit_type *type, const struct forecast *now,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "queue/doctor/doctor.h"
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "view/format.h"
 #include "view/output.h"
 #include "view/paused_keys.h"

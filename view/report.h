@@ -10,7 +10,7 @@
 #ifndef VIEW_REPORT_H
 #define VIEW_REPORT_H
 
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "view/document.h"
 
 #define REPORT_MINUTES 10 /* what is recent */

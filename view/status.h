@@ -2,7 +2,7 @@
 #ifndef VIEW_STATUS_H
 #define VIEW_STATUS_H
 
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "view/document.h"
 #include "view/type.h"
 

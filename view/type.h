@@ -2,7 +2,7 @@
 #ifndef VIEW_TYPE_H
 #define VIEW_TYPE_H
 
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "view/document.h"
 
 /* NULL: out of memory. */

@@ -2,7 +2,7 @@
 #ifndef VIEW_WORKERS_H
 #define VIEW_WORKERS_H
 
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "view/document.h"
 
 /* "working", "silent", "stopping", or what it was ordered. */

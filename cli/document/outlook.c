@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 
 /* ---- Reading */
 

@@ -4,7 +4,7 @@
 
 #include "cli/document/json.h"
 #include "producer/bulk.h"
-#include "queue/inspect/forecast.h"
+#include "queue/status/forecast.h"
 
 /* Of a type's jobs of this bulk. */
 struct outlook {

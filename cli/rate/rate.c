@@ -8,8 +8,8 @@
 
 #include "cli/document/json.h"
 #include "cli/document/text.h"
-#include "queue/inspect/status.h"
 #include "queue/limits/rate.h"
+#include "queue/status/status.h"
 #include "view/format.h"
 #include "view/rate_keys.h"
 

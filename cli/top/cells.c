@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "queue/inspect/forecast.h"
+#include "queue/status/forecast.h"
 #include "view/format.h"
 
 #define SPARK_HEIGHTS 8

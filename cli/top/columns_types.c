@@ -1,6 +1,6 @@
 #include "cli/top/cells.h"
 
-#include "queue/inspect/forecast.h"
+#include "queue/status/forecast.h"
 #include "view/format.h"
 #include "view/output.h"
 #include "view/status.h"

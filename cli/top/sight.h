@@ -2,8 +2,8 @@
 #ifndef CLI_TOP_SIGHT_H
 #define CLI_TOP_SIGHT_H
 
-#include "queue/inspect/history.h"
-#include "queue/inspect/status.h"
+#include "queue/history/history.h"
+#include "queue/status/status.h"
 #include "view/json.h"
 
 #define TOP_NAME_SIZE 129 /* of types, limits, queues and workers; each row begins with its name */

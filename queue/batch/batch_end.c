@@ -3,8 +3,8 @@
  * together; so of a batch of several types the least that can be left of each is known. */
 #include "core/client/client.h"
 #include "queue/batch/batch.h"
-#include "queue/inspect/forecast.h"
-#include "queue/inspect/status.h"
+#include "queue/status/forecast.h"
+#include "queue/status/status.h"
 
 static int64_t positive(int64_t n)
 {

@@ -5,9 +5,9 @@
 
 #include "core/script/script.h"
 #include "queue/inspect/find_job.h"
-#include "queue/inspect/forecast.h"
-#include "queue/inspect/status.h"
-#include "queue/inspect/waits.h"
+#include "queue/status/forecast.h"
+#include "queue/status/status.h"
+#include "queue/status/waits.h"
 
 #define GATES_MAX 32    /* 16 rules, and a pause of each limit */
 #define AHEAD_MOST 1000 /* entries asked for at once; fewer are looked at where they are large */

@@ -12,7 +12,7 @@
  *   served           a worker that is alive takes its type from its queue
  *   turns_before     parked, in the ring: lanes of other keys that have their turn before its own
  *   ahead            jobs that start before it, as far as they are known
- *   gates            those that it must pass: queue/inspect/waits.h, each with "holds_it"
+ *   gates            those that it must pass: queue/status/waits.h, each with "holds_it"
  *   waits_for        where nothing else is: a worker, or the gate that lets it start last
  *   start            us; null: nobody can tell, or it has no limits, or no worker can run it
  *   at_the_earliest, because    what may make that later */

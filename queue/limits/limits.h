@@ -1,5 +1,5 @@
 /* Limits as they are: their rules, the states of their gates and the types that they hold, of rate_list.lua's
- * answer. When what waits starts: queue/inspect/forecast.h. */
+ * answer. When what waits starts: queue/status/forecast.h. */
 #ifndef QUEUE_LIMITS_LIMITS_H
 #define QUEUE_LIMITS_LIMITS_H
 

@@ -6,8 +6,8 @@
 
 #include "core/client/pages.h"
 #include "core/script/script.h"
-#include "queue/inspect/status_merge.h"
 #include "queue/job/job.h"
+#include "queue/status/status_merge.h"
 
 #define PAGE_MOST 500   /* jobs of a page: each costs some commands when it ends */
 #define QUEUES_MOST 100 /* of one queue_rows */

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "serve/page/parts.h"
 #include "view/json.h"
 

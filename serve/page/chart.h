@@ -1,4 +1,4 @@
-/* Charts of what was recorded (queue/inspect/history.h). Each says in words what it shows too. */
+/* Charts of what was recorded (queue/history/history.h). Each says in words what it shows too. */
 #ifndef SERVE_PAGE_CHART_H
 #define SERVE_PAGE_CHART_H
 

@@ -1,6 +1,6 @@
 /* The limits: a list, and one: its ribbon, its rules, what another rate would do, what is coming, what was changed. */
-#include "queue/inspect/coming.h"
 #include "queue/limits/rate.h"
+#include "queue/status/coming.h"
 
 #include <stdio.h>
 #include <stdlib.h>

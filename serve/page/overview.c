@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "serve/page/chart.h"
 #include "serve/page/data.h"
 #include "serve/page/parts.h"

@@ -2,7 +2,7 @@
 #ifndef SERVE_PAGE_PAGES_H
 #define SERVE_PAGE_PAGES_H
 
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 #include "serve/page/html.h"
 #include "serve/page/page.h"
 

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 #include "serve/page/parts.h"
 
 #define PAST_US 60000000

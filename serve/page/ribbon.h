@@ -5,7 +5,7 @@
 #include "serve/page/pages.h"
 #include "view/document.h"
 
-/* changes: the log of changes, the newest first; next: the jobs that start next (queue/inspect/coming.h). NULL: not known. */
+/* changes: the log of changes, the newest first; next: the jobs that start next (queue/status/coming.h). NULL: not known. */
 void write_ribbon(struct page *p, const struct limits *limits, const struct limit *limit,
                   const json_t *changes, const json_t *next);
 

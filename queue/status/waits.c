@@ -1,4 +1,4 @@
-#include "queue/inspect/waits.h"
+#include "queue/status/waits.h"
 
 #include <stdio.h>
 

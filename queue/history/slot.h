@@ -6,8 +6,8 @@
  *   of a limit  {"granted", "wasted": {"no_job", "no_executor", "held", "late"}, "throttled": {reason: n}}
  *
  * A histogram is a list of [upper bound in ms, n], smallest first; the last bound, 2^31, has all that is longer. What is 0 is left out. */
-#ifndef QUEUE_INSPECT_SLOT_H
-#define QUEUE_INSPECT_SLOT_H
+#ifndef QUEUE_HISTORY_SLOT_H
+#define QUEUE_HISTORY_SLOT_H
 
 #include "core/client/answer.h"
 #include "queue/job/job.h"

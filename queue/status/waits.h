@@ -10,8 +10,8 @@
  *   never         true: the next job costs more than it can ever hold
  *   by            what tells the keys apart, where it is all gates of a keyed rule: "args.customer"
  *   paused_until, held_until (for another job)    us; not there, or not above 0: it is not */
-#ifndef QUEUE_INSPECT_WAITS_H
-#define QUEUE_INSPECT_WAITS_H
+#ifndef QUEUE_STATUS_WAITS_H
+#define QUEUE_STATUS_WAITS_H
 
 #include "core/client/answer.h"
 #include "queue/limits/limits.h"

@@ -1,9 +1,9 @@
-#include "queue/inspect/history.h"
+#include "queue/history/history.h"
 
 #include <string.h>
 
 #include "core/script/script.h"
-#include "queue/inspect/slot.h"
+#include "queue/history/slot.h"
 
 #define FIRST_MOST (INT64_C(1) << 31)          /* of minutes: in some thousand years */
 #define STEP_MOST_US (INT64_C(3600) * 1000000) /* an hour */

@@ -1,11 +1,11 @@
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 
 #include <stdlib.h>
 
-#include "queue/inspect/status_merge.h"
-#include "queue/inspect/status_outlook.h"
-#include "queue/inspect/status_rows.h"
-#include "queue/inspect/status_serving.h"
+#include "queue/status/status_merge.h"
+#include "queue/status/status_outlook.h"
+#include "queue/status/status_rows.h"
+#include "queue/status/status_serving.h"
 
 /* Both are to be freed, also after a failure. */
 static int ask(struct weir *w, int64_t now_us, const json_t *place, struct status *status,

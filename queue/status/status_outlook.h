@@ -1,9 +1,9 @@
 /* What limits say of the types of a status: what they wait for, when the next of their jobs starts, and the last. */
-#ifndef QUEUE_INSPECT_STATUS_OUTLOOK_H
-#define QUEUE_INSPECT_STATUS_OUTLOOK_H
+#ifndef QUEUE_STATUS_STATUS_OUTLOOK_H
+#define QUEUE_STATUS_STATUS_OUTLOOK_H
 
 #include "core/client/answer.h"
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 
 /* Asks for all limits of the partition that calls go to, and gives them the types of *status; root: the answer that these were read from.
  * limits_free also after a failure. */

@@ -1,11 +1,11 @@
-#include "queue/inspect/status_serving.h"
+#include "queue/status/status_serving.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/inspect/status_merge.h"
-#include "queue/inspect/status_rows.h"
 #include "queue/job/job.h"
+#include "queue/status/status_merge.h"
+#include "queue/status/status_rows.h"
 
 /* A worker that takes jobs. */
 struct taker {

@@ -1,4 +1,4 @@
-#include "queue/inspect/status_rows.h"
+#include "queue/status/status_rows.h"
 
 #include <stdlib.h>
 #include <string.h>

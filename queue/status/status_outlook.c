@@ -1,12 +1,12 @@
-#include "queue/inspect/status_outlook.h"
+#include "queue/status/status_outlook.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "queue/inspect/forecast.h"
-#include "queue/inspect/waits.h"
+#include "queue/status/forecast.h"
+#include "queue/status/waits.h"
 
 /* Those of its limits that exist, the one of its own name first; use: as in struct type_status. */
 static int read_uses(struct limit_type *type, const char *use, const struct limits *limits, struct error *e)

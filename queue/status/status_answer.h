@@ -1,9 +1,9 @@
 /* What status.lua answers, a page a call, as one document; the rows of types beside it, as there may be tens of thousands. */
-#ifndef QUEUE_INSPECT_STATUS_ANSWER_H
-#define QUEUE_INSPECT_STATUS_ANSWER_H
+#ifndef QUEUE_STATUS_STATUS_ANSWER_H
+#define QUEUE_STATUS_STATUS_ANSWER_H
 
 #include "core/client/answer.h"
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 
 struct status_answer {
     json_t *

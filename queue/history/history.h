@@ -1,7 +1,7 @@
 /* What has happened to a type or at a limit, as workers have recorded it: history.lua's answer. doc/design-operations.md says what is counted,
  * and what is approximate. */
-#ifndef QUEUE_INSPECT_HISTORY_H
-#define QUEUE_INSPECT_HISTORY_H
+#ifndef QUEUE_HISTORY_HISTORY_H
+#define QUEUE_HISTORY_HISTORY_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* One status of those of several partitions. */
-#ifndef QUEUE_INSPECT_STATUS_MERGE_H
-#define QUEUE_INSPECT_STATUS_MERGE_H
+#ifndef QUEUE_STATUS_STATUS_MERGE_H
+#define QUEUE_STATUS_STATUS_MERGE_H
 
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 
 /* Adds what *more has to *all; both are to be freed, also after a failure. false: out of memory. */
 bool status_merge(struct status *all, struct status *more);

@@ -1,4 +1,4 @@
-#include "queue/inspect/status_merge.h"
+#include "queue/status/status_merge.h"
 
 #include <stdio.h>
 #include <stdlib.h>

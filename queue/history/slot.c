@@ -1,4 +1,4 @@
-#include "queue/inspect/slot.h"
+#include "queue/history/slot.h"
 
 #include <ctype.h>
 #include <inttypes.h>

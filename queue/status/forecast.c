@@ -1,4 +1,4 @@
-#include "queue/inspect/forecast.h"
+#include "queue/status/forecast.h"
 
 #include <stdio.h>
 #include <string.h>

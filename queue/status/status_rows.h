@@ -1,9 +1,9 @@
 /* The rows of a status: what stands in status.lua's answer of queues, types and workers. What follows from it is status_serving.h and
  * status_outlook.h. */
-#ifndef QUEUE_INSPECT_STATUS_ROWS_H
-#define QUEUE_INSPECT_STATUS_ROWS_H
+#ifndef QUEUE_STATUS_STATUS_ROWS_H
+#define QUEUE_STATUS_STATUS_ROWS_H
 
-#include "queue/inspect/status_answer.h"
+#include "queue/status/status_answer.h"
 
 /* Fills *status with the rows of an answer, of which it takes those of types. Sorted by name. status_free also after a failure. */
 WEIR_CHECKED int status_rows_read(struct status *status, struct status_answer *answer, struct error *e);

@@ -1,9 +1,9 @@
 /* Which types the workers that are alive take, and how many executors they have for them. */
-#ifndef QUEUE_INSPECT_STATUS_SERVING_H
-#define QUEUE_INSPECT_STATUS_SERVING_H
+#ifndef QUEUE_STATUS_STATUS_SERVING_H
+#define QUEUE_STATUS_STATUS_SERVING_H
 
 #include "core/client/answer.h"
-#include "queue/inspect/status.h"
+#include "queue/status/status.h"
 
 /* Fills `served`, `free` and `executors` of the types of *status, by the answer that its rows were read from. processes: the workers of all
  * partitions, sorted by status_sort_processes(), whose executors may be busy elsewhere; without rows: there is one partition. */

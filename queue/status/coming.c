@@ -1,4 +1,4 @@
-#include "queue/inspect/coming.h"
+#include "queue/status/coming.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "queue/inspect/status_type.h"
+#include "queue/status/status_type.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* When what waits starts: the one forecast of all commands, by the limits as they are. It is exact where all
  * that decides is known; else it is the earliest possible time, and `because` says what may make it later. */
-#ifndef QUEUE_INSPECT_FORECAST_H
-#define QUEUE_INSPECT_FORECAST_H
+#ifndef QUEUE_STATUS_FORECAST_H
+#define QUEUE_STATUS_FORECAST_H
 
 #include "queue/limits/limits.h"
 

@@ -1,12 +1,12 @@
 /* What there is, in numbers: of status.lua's answer, with what follows from it: rates and finishing times. */
-#ifndef QUEUE_INSPECT_STATUS_H
-#define QUEUE_INSPECT_STATUS_H
+#ifndef QUEUE_STATUS_STATUS_H
+#define QUEUE_STATUS_STATUS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "core/client/client.h"
-#include "queue/inspect/forecast.h"
+#include "queue/status/forecast.h"
 
 struct queue_status {
     char name[129];
@@ -36,7 +36,7 @@ struct type_status {
     double rate_now;           /* starts a second, over the last second or two */
     int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */
-    struct json_t *waits_for;  /* queue/inspect/waits.h; NULL: nothing, none waits */
+    struct json_t *waits_for;  /* queue/status/waits.h; NULL: nothing, none waits */
     unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
 };
 

@@ -1,4 +1,4 @@
-#include "queue/inspect/status_answer.h"
+#include "queue/status/status_answer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 
 #include "core/client/pages.h"
 #include "core/script/script.h"
-#include "queue/inspect/status_type.h"
+#include "queue/status/status_type.h"
 
 /* The members that have something by names, which come in parts. */
 static const char *const lists[] = {"queues", "oldest", "paused",  "unread",

@@ -1,6 +1,6 @@
 /* Which jobs of a limit start next: coming.lua's answer. */
-#ifndef QUEUE_INSPECT_COMING_H
-#define QUEUE_INSPECT_COMING_H
+#ifndef QUEUE_STATUS_COMING_H
+#define QUEUE_STATUS_COMING_H
 
 #include "core/client/answer.h"
 #include "queue/limits/limits.h"
