@@ -1,5 +1,4 @@
-/* Changes of limits: the requests of rate_set, rate_use, rate_weight, rate_pause and rate_apply, and the log of
- * them.
+/* Changes of limits, and the log of them.
  *
  * The script that makes a change has the types that wait at its gates looked at, in some hundreds of queues. Whoever made the change has rate_wake see to
  * the other queues; if nobody does, heartbeats do it. Lanes that sleep at keyed gates may be a million, so the answers name their queues, and rate_apply
@@ -11,35 +10,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/script/args.h"
 #include "queue/limits/limits.h"
+#include "queue/limits/rate_request.h"
 
 struct json_t; /* jansson */
 struct weir;
 
 #define RATE_LIMIT_SIZE (LIMIT_NAME_SIZE + 1) /* of a name, or of one that is too long for it */
 
-/* rules NULL: removes the limit. dry: only says whether it could be done. */
-void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
-                      const struct rule_set *rules, bool dry);
-/* use: by these limits too; else: no longer. cost 0: as it is. */
-void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
-                      const char *const *limits, size_t count, int64_t cost);
-void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
-                         const char *key, int64_t weight);
-#define RATE_RESUME 0
-#define RATE_ENDLESS (-1) /* until it is resumed: a key only */
-/* for_us: or RATE_RESUME. */
-void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
-                        int64_t for_us);
-/* One key of it, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
-void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
-                            const char *key, int64_t for_us);
-
-/* One page of a queue; cursor begins as "0" and ends as "". Either type or limit is NULL: what changed; both:
- * all limits are meant. */
-void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
-                        const char *cursor, const char *type, const char *limit, bool resume);
 /* What the answer to a change that may concern all limits says is left to do: the other queues are woken, and their sleeping lanes looked at. */
 WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 

@@ -1,0 +1,173 @@
+#include "queue/limits/rate_request.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/script/script.h"
+#include "throttle/key.h"
+
+#define WHAT_SIZE (RULE_SET_TEXT_SIZE + 2 * LIMIT_NAME_SIZE + 64)
+
+/* The log is JSON: what is not ASCII stays out of it. */
+static bool is_printable(const char *text)
+{
+    while (isprint((unsigned char)*text))
+        text++;
+    return !*text;
+}
+
+static void add_by(struct args *a)
+{
+    char host[256] = "", by[320];
+    struct passwd entry, *found = NULL;
+    char buffer[4096];
+
+    gethostname(host, sizeof host - 1);
+    (void)getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found);
+    if (found)
+        snprintf(by, sizeof by, "%.60s@%s", found->pw_name, host);
+    else
+        snprintf(by, sizeof by, "%u@%s", (unsigned)getuid(), host);
+    args_add(a, is_printable(by) ? by : "unknown");
+}
+
+void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
+                      const struct rule_set *rules, bool dry)
+{
+    char text[RULE_SET_TEXT_SIZE] = "", what[WHAT_SIZE];
+
+    script_begin(a, "rate_set", prefix, now_us);
+    args_add(a, name);
+    if (rules)
+        rule_set_write(rules, text);
+    args_add(a, text);
+    args_add_int(a, dry);
+    if (rules)
+        rule_set_format(rules, text);
+    snprintf(what, sizeof what, "%s %s%s%s", rules ? "set" : "remove", name, rules ? " " : "", text);
+    args_add(a, what);
+    add_by(a);
+}
+
+void rate_recount_request(struct args *a, const char *prefix, const char *name, const char *before)
+{
+    script_begin(a, "rate_recount", prefix, -1);
+    args_add(a, name);
+    args_add(a, before);
+}
+
+void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
+                      const char *const *limits, size_t count, int64_t cost)
+{
+    char what[WHAT_SIZE + RATE_USES_MOST * LIMIT_NAME_SIZE];
+    size_t len;
+
+    script_begin(a, "rate_use", prefix, now_us);
+    args_add(a, type);
+    args_add(a, use ? "use" : "unuse");
+    if (cost)
+        args_add_int(a, cost);
+    else
+        args_add(a, "");
+    len = (size_t)snprintf(what, sizeof what, "%s %s", use ? "use" : "unuse", type);
+    for (size_t i = 0; i < count && len < sizeof what; i++)
+        len += (size_t)snprintf(what + len, sizeof what - len, " %s", limits[i]);
+    if (cost && len < sizeof what)
+        snprintf(what + len, sizeof what - len, " --cost %" PRId64, cost);
+    args_add(a, what);
+    add_by(a);
+    for (size_t i = 0; i < count; i++)
+        args_add(a, limits[i]);
+}
+
+void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                         const char *key, int64_t weight)
+{
+    char what[WHAT_SIZE], made[LIMIT_NAME_SIZE];
+
+    key_make(key, strlen(key), made);
+    script_begin(a, "rate_weight", prefix, now_us);
+    args_add(a, limit);
+    args_add(a, made);
+    args_add_int(a, weight);
+    snprintf(what, sizeof what, "weight %s %.200s %" PRId64, limit, is_printable(key) ? key : made, weight);
+    args_add(a, what);
+    add_by(a);
+}
+
+void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit, int64_t for_us)
+{
+    char what[WHAT_SIZE], span[32] = "";
+
+    script_begin(a, "rate_pause", prefix, now_us);
+    args_add(a, limit);
+    args_add_int(a, for_us);
+    if (for_us)
+        duration_format(for_us, span);
+    snprintf(what, sizeof what, "%s %s%s%s", for_us ? "pause" : "resume", limit, for_us ? " " : "", span);
+    args_add(a, what);
+    add_by(a);
+}
+
+#define KEY_TEXT_MOST 100 /* of a key that is kept beside its hash: TEXT_MOST of queue/state/key_pauses.lua */
+
+/* May a key that is hashed be kept as it is? */
+static bool is_kept(const char *key)
+{
+    size_t len = strlen(key);
+
+    for (size_t i = 0; i < len; i++)
+        if (iscntrl((unsigned char)key[i]))
+            return false;
+    return len <= KEY_TEXT_MOST;
+}
+
+void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                            const char *key, int64_t for_us)
+{
+    char what[WHAT_SIZE], span[32] = "", made[LIMIT_NAME_SIZE];
+
+    key_make(key, strlen(key), made);
+    script_begin(a, "rate_pause_key", prefix, now_us);
+    args_add(a, limit);
+    args_add(a, made);
+    args_add(a, strcmp(made, key) != 0 && is_kept(key) ? key : "");
+    if (for_us == RATE_ENDLESS)
+        args_add(a, "");
+    else
+        args_add_int(a, for_us);
+    if (for_us > 0)
+        duration_format(for_us, span);
+    snprintf(what, sizeof what, "%s %s/%.200s%s%s", for_us ? "pause" : "resume", limit,
+             is_printable(key) ? key : made, *span ? " " : "", span);
+    args_add(a, what);
+    add_by(a);
+}
+
+void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
+                        const char *cursor, const char *type, const char *limit, bool resume)
+{
+    script_begin(a, "rate_apply", prefix, now_us);
+    args_add(a, queue);
+    args_add(a, cursor);
+    args_add(a, type ? type : "");
+    args_add_int(a, resume);
+    if (limit)
+        args_add(a, limit);
+}
+
+void rate_move_request(struct args *a, const char *prefix, const char *name, int to)
+{
+    char what[WHAT_SIZE];
+
+    script_begin(a, "rate_move", prefix, -1);
+    args_add(a, name);
+    args_add_int(a, to);
+    snprintf(what, sizeof what, "move %s to partition %d", name, to);
+    args_add(a, what);
+    add_by(a);
+}

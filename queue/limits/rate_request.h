@@ -1,0 +1,40 @@
+/* Changes of limits, as calls of their scripts. Those that are logged end their fixed arguments with what is done and by whom. Where a script
+ * answers that it must go on, what it names is added behind these. now_us < 0: Redis's time. */
+#ifndef QUEUE_LIMITS_RATE_REQUEST_H
+#define QUEUE_LIMITS_RATE_REQUEST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/script/args.h"
+#include "throttle/rule.h"
+
+#define RATE_USES_MOST 16 /* limits of a type: each has a rule, and a type has at most so many */
+#define RATE_RESUME 0
+#define RATE_ENDLESS (-1) /* until it is resumed: a key only */
+
+/* rules NULL: removes the limit. dry: only says whether it could be done. */
+void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
+                      const struct rule_set *rules, bool dry);
+/* Jobs without a key of the types of a limit; before: "recount" of rate_set's answer. Redis's time. */
+void rate_recount_request(struct args *a, const char *prefix, const char *name, const char *before);
+/* use: by these limits too; else: no longer. At most RATE_USES_MOST. cost 0: as it is. */
+void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
+                      const char *const *limits, size_t count, int64_t cost);
+void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                         const char *key, int64_t weight);
+/* for_us: or RATE_RESUME. */
+void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                        int64_t for_us);
+/* One key of it, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
+void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                            const char *key, int64_t for_us);
+/* One page of a queue; cursor begins as "0" and ends as "". Either type or limit is NULL: what changed; both:
+ * all limits are meant. */
+void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
+                        const char *cursor, const char *type, const char *limit, bool resume);
+/* A type or limit, to partition `to`. Redis's time. */
+void rate_move_request(struct args *a, const char *prefix, const char *name, int to);
+
+#endif
