@@ -8,6 +8,7 @@
 #include "core/script/script.h"
 #include "queue/job/job.h"
 #include "queue/status/status_merge.h"
+#include "queue/status/status_serving.h"
 
 #define PAGE_MOST 500   /* jobs of a page: each costs some commands when it ends */
 #define QUEUES_MOST 100 /* of one queue_rows */
@@ -252,17 +253,6 @@ static json_t *group_workers(json_t *workers)
     return groups;
 }
 
-static bool is_served(const json_t *words, const char *queue)
-{
-    for (size_t i = 0; i < json_array_size(words); i++) {
-        const char *word = json_string_value(json_array_get(words, i));
-
-        if (word && pattern_serves(word, span_str(queue)))
-            return true;
-    }
-    return false;
-}
-
 static int64_t count_workers(json_t *groups, const char *queue)
 {
     int64_t count = 0;
@@ -271,7 +261,7 @@ static int64_t count_workers(json_t *groups, const char *queue)
 
     json_object_foreach(groups, words, group)
     {
-        if (is_served(json_array_get(group, 0), queue))
+        if (status_is_served(json_array_get(group, 0), queue))
             count += answer_int_at(group, 1);
     }
     return count;

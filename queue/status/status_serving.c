@@ -54,8 +54,7 @@ static void add_taker(struct status *s, const struct taker *t)
         }
 }
 
-/* By these names and patterns. */
-static bool is_served(const json_t *words, const char *queue)
+bool status_is_served(const json_t *words, const char *queue)
 {
     for (size_t i = 0; i < json_array_size(words); i++) {
         const char *word = json_string_value(json_array_get(words, i));
@@ -70,7 +69,7 @@ static bool is_served(const json_t *words, const char *queue)
 static bool is_taken(const struct taker *takers, size_t count, size_t type, const char *queue)
 {
     for (size_t i = 0; i < count; i++)
-        if (takers[i].takes[type] && is_served(takers[i].queues, queue))
+        if (takers[i].takes[type] && status_is_served(takers[i].queues, queue))
             return true;
     return false;
 }
