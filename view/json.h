@@ -4,6 +4,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "throttle/gate.h"
@@ -19,6 +20,12 @@ static inline const char *json_text_of(const json_t *doc, const char *member)
 static inline int64_t json_int_of(const json_t *doc, const char *member)
 {
     return json_integer_value(json_object_get(doc, member));
+}
+
+/* Is it there, a number? */
+static inline bool json_has(const json_t *doc, const char *member)
+{
+    return json_is_number(json_object_get(doc, member));
 }
 
 static inline json_t *json_seconds(int64_t us)

@@ -45,7 +45,7 @@ int output_columns(const char *word, size_t len)
     return columns;
 }
 
-static void put_blanks(FILE *to, int n)
+void output_blanks(FILE *to, int n)
 {
     for (; n > 0; n--)
         putc(' ', to);
@@ -59,13 +59,13 @@ static void put_word(FILE *to, const struct spec *s, const char *word)
     bool left = strchr(s->flags, '-') != NULL;
     char piece[UTF8_PIECE];
 
-    put_blanks(to, left ? 0 : room);
+    output_blanks(to, left ? 0 : room);
     fwrite(word, 1, plain, to);
     for (size_t at = plain; at < len;) {
         at += utf8_escaped(word + at, len - at, piece);
         fputs(piece, to);
     }
-    put_blanks(to, left ? room : 0);
+    output_blanks(to, left ? room : 0);
 }
 
 /* ---- Numbers */

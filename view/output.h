@@ -17,6 +17,8 @@ void output(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void output_to(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void output_list(FILE *to, const char *fmt, va_list values) __attribute__((format(printf, 2, 0)));
 
+void output_blanks(FILE *to, int n);
+
 /* How many characters a %s prints of such a word. */
 int output_columns(const char *word, size_t len);
 

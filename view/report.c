@@ -46,11 +46,6 @@ struct report {
 
 /* ---- What holds what */
 
-static int64_t jobs_of(const struct type_status *t)
-{
-    return t->waiting + t->parked + t->held;
-}
-
 static enum held_by hold_of(const struct type_status *t)
 {
     const json_t *waits = t->waits_for;
@@ -97,10 +92,10 @@ static void add_types(struct report *r)
         const struct type_status *t = &r->status->types[i];
         enum held_by hold = hold_of(t);
 
-        r->waiting += jobs_of(t);
+        r->waiting += type_backlog(t);
         r->running += t->running;
-        if (jobs_of(t) > 0 && !(hold == HOLD_NOTHING && t->in_pause)) /* then its queue is there */
-            add_row(r, (struct row){.type = t, .jobs = jobs_of(t), .hold = hold});
+        if (type_backlog(t) > 0 && !(hold == HOLD_NOTHING && t->in_pause)) /* then its queue is there */
+            add_row(r, (struct row){.type = t, .jobs = type_backlog(t), .hold = hold});
     }
 }
 

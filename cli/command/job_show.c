@@ -2,18 +2,14 @@
 
 #include "cli/command/job.h"
 #include "cli/document/table.h"
+#include "view/json.h"
 #include "view/waits.h"
 
 /* ---- Text */
 
-static bool has(const json_t *doc, const char *member)
-{
-    return json_is_number(json_object_get(doc, member));
-}
-
 static bool is_over(const json_t *doc)
 {
-    return has(doc, "since") && !json_object_get(doc, "lease_until");
+    return json_has(doc, "since") && !json_object_get(doc, "lease_until");
 }
 
 static void put_unique(FILE *to, const json_t *doc, int64_t now_us)
@@ -67,12 +63,12 @@ static void put_start(FILE *to, const json_t *doc, int64_t now_us)
     const char *because = answer_text(doc, "because");
     char when[PHRASE_SIZE];
 
-    if (is_over(doc) || has(doc, "lease_until"))
+    if (is_over(doc) || json_has(doc, "lease_until"))
         return;
-    if (has(doc, "cancelled_at") || has(doc, "batch_cancelled_at") ||
+    if (json_has(doc, "cancelled_at") || json_has(doc, "batch_cancelled_at") ||
         json_is_string(json_object_get(doc, "unreadable")))
         output_to(to, "never");
-    else if (has(doc, "start"))
+    else if (json_has(doc, "start"))
         output_to(to, "%s%s%s%s%s",
                   format_when(now_us, json_us(start) > now_us ? json_us(start) : now_us, when),
                   json_is_true(json_object_get(doc, "at_the_earliest")) ? ", at the earliest" : "",
@@ -117,14 +113,14 @@ static void put_unreadable(FILE *to, const json_t *doc, int64_t now_us)
 
 static void put_cancelled(FILE *to, const json_t *doc, int64_t now_us)
 {
-    bool alone = has(doc, "cancelled_at");
+    bool alone = json_has(doc, "cancelled_at");
     const json_t *at = json_object_get(doc, alone ? "cancelled_at" : "batch_cancelled_at");
     char when[PHRASE_SIZE];
 
     if (json_is_number(at))
         output_to(to, "%s%s; %s", alone ? "" : "its batch, ", format_when(now_us, json_us(at), when),
-                  has(doc, "lease_until") ? "its worker was asked to stop it"
-                                          : "it ends when a worker comes to it");
+                  json_has(doc, "lease_until") ? "its worker was asked to stop it"
+                                               : "it ends when a worker comes to it");
 }
 
 static void put_attempts(FILE *to, const json_t *doc, int64_t now_us)

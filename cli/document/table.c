@@ -9,6 +9,7 @@
 #include "cli/print/terminal.h"
 #include "core/utf8.h"
 #include "view/format.h"
+#include "view/output.h"
 
 #define GAP 2         /* blanks between columns */
 #define REST_LEAST 12 /* columns of a text that is cut */
@@ -134,12 +135,6 @@ static int bytes_of(const char *text, int columns)
     while (text[len] && (columns > 0 || ((unsigned char)text[len] & 0xc0) == 0x80))
         columns -= ((unsigned char)text[len++] & 0xc0) != 0x80;
     return len;
-}
-
-static void put_blanks(FILE *to, int n)
-{
-    for (; n > 0; n--)
-        putc(' ', to);
 }
 
 /* ---- Widths */
@@ -282,7 +277,7 @@ static void put_cell(FILE *to, const struct table *t, int column, const char *te
     bool right = is_right(&t->columns[column]);
 
     if (right)
-        put_blanks(to, blanks);
+        output_blanks(to, blanks);
     tone_begin(to, tone);
     if (blanks < 0 && t->columns[column].rest)
         output_to(to, "%.*s...", bytes_of(text, t->widths[column] - 3), text);
@@ -291,7 +286,7 @@ static void put_cell(FILE *to, const struct table *t, int column, const char *te
     tone_end(to, tone);
     for (int next = column + 1; next < t->count; next++)
         if (t->shown[next]) { /* no blanks behind the last one */
-            put_blanks(to, (right ? 0 : blanks) + GAP);
+            output_blanks(to, (right ? 0 : blanks) + GAP);
             return;
         }
 }
@@ -478,7 +473,7 @@ static void put_sheet_line(FILE *to, const struct column *c, char *text, int wid
         if (!first && !*line)
             continue;
         output_to(to, "%s%s", first ? heading : "", first ? ":" : "");
-        put_blanks(to, width + GAP - (first ? columns_of(heading) + 1 : 0));
+        output_blanks(to, width + GAP - (first ? columns_of(heading) + 1 : 0));
         output_toned(to, tone, "%s", line);
         fputc('\n', to);
     }

@@ -9,6 +9,7 @@
 #include "cli/rate/rate.h"
 #include "core/clock.h"
 #include "view/format.h"
+#include "view/json.h"
 #include "view/limits.h"
 #include "view/paused_keys.h"
 #include "view/rate_keys.h"
@@ -16,11 +17,6 @@
 #define PAUSED_SHOWN 5 /* keys */
 
 /* ---- Words */
-
-static bool has(const json_t *doc, const char *member)
-{
-    return json_is_number(json_object_get(doc, member));
-}
 
 static const char *count_text(const json_t *doc, const char *member, char out[32])
 {
@@ -69,7 +65,7 @@ void rate_put_most(FILE *to, const json_t *rule)
     char most[32], period[32];
 
     output_to(to, "at most %s", count_text(rule, "most_in_period", most));
-    if (has(rule, "period"))
+    if (json_has(rule, "period"))
         output_to(to, " in any %s", exact_span(json_object_get(rule, "period"), period));
     else
         output_to(to, " at once");
@@ -83,7 +79,7 @@ static void put_pace(FILE *to, const json_t *rule)
     const char *by = json_string_value(json_object_get(rule, "by"));
     char span[32], burst[32];
 
-    if (!has(rule, "t")) {
+    if (!json_has(rule, "t")) {
         rate_put_most(to, rule);
         return;
     }
@@ -109,7 +105,7 @@ static void put_state(FILE *to, const json_t *rule, bool paused, int64_t now_us)
                   when_text(held, now_us, when));
     else if (open && json_integer_value(json_object_get(rule, "slots_left")) == 0)
         output_to(to, ", the next %s", when_text(json_object_get(rule, "next_start"), now_us, when));
-    if (has(rule, "factor"))
+    if (json_has(rule, "factor"))
         output_to(to, ", at %.3g of its rate", json_number_value(json_object_get(rule, "factor")));
 }
 
@@ -120,13 +116,13 @@ static void put_terms(FILE *to, const json_t *rule, int64_t now_us)
 
     output_to(to, "\n  ");
     rate_put_most(to, rule);
-    if (!has(rule, "t"))
+    if (!json_has(rule, "t"))
         return;
     output_to(to, "; T %s, tau %s", exact_span(json_object_get(rule, "t"), t),
               exact_span(json_object_get(rule, "tau"), tau));
-    if (has(rule, "slots_left"))
+    if (json_has(rule, "slots_left"))
         output_to(to, ", TAT %s",
-                  has(rule, "tat") ? when_text(json_object_get(rule, "tat"), now_us, tat) : "passed");
+                  json_has(rule, "tat") ? when_text(json_object_get(rule, "tat"), now_us, tat) : "passed");
 }
 
 static void put_rules(FILE *to, const json_t *doc, int64_t now_us, bool terms)
@@ -138,8 +134,8 @@ static void put_rules(FILE *to, const json_t *doc, int64_t now_us, bool terms)
             fputc('\n', to);
         output_to(to, "%s: ", json_string_value(json_object_get(rule, "rule")));
         put_pace(to, rule);
-        if (has(rule, "slots_left"))
-            put_state(to, rule, has(doc, "paused_until"), now_us);
+        if (json_has(rule, "slots_left"))
+            put_state(to, rule, json_has(doc, "paused_until"), now_us);
         if (terms)
             put_terms(to, rule, now_us);
     }
@@ -163,7 +159,7 @@ static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
 {
     char when[PHRASE_SIZE];
 
-    if (has(doc, "paused_until"))
+    if (json_has(doc, "paused_until"))
         output_to(to, "by hand: resumes %s", when_text(json_object_get(doc, "paused_until"), now_us, when));
 }
 
@@ -194,7 +190,7 @@ static void put_last(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *because = json_object_get(doc, "because");
 
-    if (has(doc, "finish_at") || json_is_string(because))
+    if (json_has(doc, "finish_at") || json_is_string(because))
         rate_put_end(to, json_object_get(doc, "finish_at"), because, now_us);
 }
 
@@ -325,7 +321,7 @@ static void put_free(FILE *to, const json_t *doc, int64_t now_us)
         const json_t *rule = json_array_get(rules, i);
         json_int_t slots = json_integer_value(json_object_get(rule, "slots_left"));
 
-        if (has(rule, "slots_left") && (fewest < 0 || slots < fewest))
+        if (json_has(rule, "slots_left") && (fewest < 0 || slots < fewest))
             fewest = slots;
     }
     if (fewest >= 0)
@@ -339,8 +335,8 @@ static void put_who_paused(FILE *to, const json_t *doc, int64_t now_us)
 
     (void)now_us;
     for (size_t i = 0; i < json_array_size(rules); i++)
-        stopped = stopped || has(json_array_get(rules, i), "paused_until");
-    output_to(to, "%s", has(doc, "paused_until") ? "by hand" : stopped ? "for a provider" : "");
+        stopped = stopped || json_has(json_array_get(rules, i), "paused_until");
+    output_to(to, "%s", json_has(doc, "paused_until") ? "by hand" : stopped ? "for a provider" : "");
 }
 
 static const struct column columns[] = {

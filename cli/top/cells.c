@@ -126,11 +126,6 @@ int by_name(const void *a, const void *b)
     return strcmp(row_name(a), row_name(b));
 }
 
-int by_number(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 int by_time(int64_t a, int64_t b)
 {
     bool has_a = a > 0 && a != GATE_NEVER, has_b = b > 0 && b != GATE_NEVER;

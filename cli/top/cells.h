@@ -3,6 +3,7 @@
 #define CLI_TOP_CELLS_H
 
 #include "cli/top/columns.h"
+#include "core/number.h"
 
 /* Columns that what is put needs. */
 #define COUNT_WIDTH 8
@@ -29,7 +30,6 @@ void cell_put_name(const struct glance *g, const void *row, struct cell_text *ce
 /* ---- Orders */
 
 int by_name(const void *a, const void *b);
-int by_number(int64_t a, int64_t b);
 /* What is not known comes last where the least is first. */
 int by_time(int64_t a, int64_t b);
 

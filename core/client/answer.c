@@ -115,8 +115,7 @@ int answer_read(const struct redisReply *r, const char *script, json_t **answer,
         return 0;
     json_decref(*answer);
     *answer = NULL;
-    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
-                     script);
+    return reply_unexpected(script, e);
 }
 
 static int64_t number_of(const json_t *value, int64_t fallback)

@@ -10,6 +10,13 @@
 #include "core/error.h"
 #include "core/redis/redis.h"
 
+/* What a script of this version does not answer. WEIR_EINTERNAL. */
+static inline int reply_unexpected(const char *script, struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
+                     script);
+}
+
 /* An array of at least n elements? Error replies are turned into their error, anything else into
  * WEIR_EINTERNAL. */
 static inline int reply_array(const struct redisReply *reply, size_t n, const char *script, struct error *e)
@@ -17,8 +24,7 @@ static inline int reply_array(const struct redisReply *reply, size_t n, const ch
     if (reply && reply->type == REDIS_REPLY_ERROR)
         return redis_fault_error(e, reply->str);
     if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements < n)
-        return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
-                         script);
+        return reply_unexpected(script, e);
     return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "core/number.h"
 #include "core/wire/address.h"
 
 #define DEFAULT_PORT 6379
@@ -17,14 +18,6 @@
 static int malformed(struct error *e, const char *why)
 {
     return error_set(e, WEIR_ECONFIG, "address of Redis: %s; " FORMS, why);
-}
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 /* Percent-decodes text[0 .. len - 1]; false when it is malformed, holds a NUL or does not fit. */

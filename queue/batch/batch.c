@@ -8,6 +8,7 @@
 #include "core/client/client.h"
 #include "core/client/pages.h"
 #include "core/client/reply.h"
+#include "core/number.h"
 #include "core/script/script.h"
 #include "queue/limits/rate.h"
 
@@ -16,12 +17,6 @@
 #define MARKS_MOST_US 10000000
 
 /* ---- Requests and answers */
-
-static int unexpected(const char *script, struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
-                     script);
-}
 
 static int not_found(const char *name, struct error *e)
 {
@@ -40,11 +35,6 @@ static int bad_name(const char *name, struct error *e)
 static bool is_word(const struct redisReply *r, const char *word)
 {
     return r->type == REDIS_REPLY_STRING && strcmp(r->str, word) == 0;
-}
-
-static int64_t positive(int64_t n)
-{
-    return n > 0 ? n : 0;
 }
 
 /* "queue type" */
@@ -147,7 +137,7 @@ int batch_seal_reply(const struct redisReply *r, const char *name, struct batch_
     if (is_word(r->element[0], "none"))
         return not_found(name, e);
     if (r->elements < 3)
-        return unexpected("batch_seal", e);
+        return reply_unexpected("batch_seal", e);
     *sealed = (struct batch_sealed){reply_int(r->element[1], 0), reply_int(r->element[2], 0)};
     return 0;
 }
@@ -201,7 +191,7 @@ static int ask_change(struct weir *w, const struct change *c, enum batch_phase *
             *was = (enum batch_phase)i;
             return 0;
         }
-    return *word ? unexpected(c->script, &w->error) : not_found(c->name, &w->error);
+    return *word ? reply_unexpected(c->script, &w->error) : not_found(c->name, &w->error);
 }
 
 struct running {

@@ -2,14 +2,10 @@
  * which its jobs end now brings it there. A batch counts what it was given of each type, but its ends
  * together; so of a batch of several types the least that can be left of each is known. */
 #include "core/client/client.h"
+#include "core/number.h"
 #include "queue/batch/batch.h"
 #include "queue/status/forecast.h"
 #include "queue/status/status.h"
-
-static int64_t positive(int64_t n)
-{
-    return n > 0 ? n : 0;
-}
 
 /* Jobs of a type that have not started, at least: all that have ended or run may be of it. */
 static int64_t least_left(const struct batch *b, const struct batch_type *t)

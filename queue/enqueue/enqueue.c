@@ -92,7 +92,7 @@ int enqueue_reply(const struct redisReply *r, const struct enqueue *job, enum en
     *id = (struct span){r->element[1]->str, r->element[1]->len};
     if (r->element[1]->type == REDIS_REPLY_STRING && name_is_valid(id->at, id->len))
         return 0;
-    return error_set(e, WEIR_EINTERNAL, "enqueue: unexpected answer from Redis; is another version at work?");
+    return reply_unexpected("enqueue", e);
 }
 
 void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost)

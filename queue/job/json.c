@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
+
 void json_begin(struct json *j, const char *text, size_t len)
 {
     *j = (struct json){.begin = text, .end = text + len, .status = WEIR_EINPUT};
@@ -91,14 +93,6 @@ static const char *utf8_character(struct json *j, const char *at)
     return at + more + 1;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The code of "\uXXXX" at at, or -1. */
 static int hex_code(const struct json *j, const char *at)
 {
@@ -107,7 +101,7 @@ static int hex_code(const struct json *j, const char *at)
     if (j->end - at < 6 || at[0] != '\\' || at[1] != 'u')
         return -1;
     for (int i = 2; i < 6; i++) {
-        int digit = hex_digit(at[i]);
+        int digit = hex_value(at[i]);
 
         if (digit < 0)
             return -1;

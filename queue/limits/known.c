@@ -27,18 +27,12 @@ void rate_known_request(struct args *a, const char *prefix, int64_t now_us, cons
         args_add(a, types.at[i]);
 }
 
-static int unexpected(const char *script, struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
-                     script);
-}
-
 /* The elements from `first` on are texts. */
 static int check_texts(const struct redisReply *reply, size_t first, const char *script, struct error *e)
 {
     for (size_t i = first; i < reply->elements; i++)
         if (reply->element[i]->type != REDIS_REPLY_STRING)
-            return unexpected(script, e);
+            return reply_unexpected(script, e);
     return 0;
 }
 
@@ -52,7 +46,7 @@ int rate_known_reply(const struct redisReply *reply, struct known_limits *known,
     if (rc != 0)
         return rc;
     if (reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len >= sizeof known->newest)
-        return unexpected("rate_known", e);
+        return reply_unexpected("rate_known", e);
     if (reply->elements == 1)
         return 0;
     args_init(&records);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/client/pages.h"
+#include "core/client/reply.h"
 #include "core/script/script.h"
 #include "queue/job/job.h"
 #include "queue/status/status_merge.h"
@@ -207,7 +208,7 @@ static int count_page(struct weir *w, json_t *rows, size_t *done)
     }
     json_decref(answer);
     if (status == 0 && *done == first)
-        status = error_set(&w->error, WEIR_EINTERNAL, "queue_rows: unexpected answer from Redis");
+        status = reply_unexpected("queue_rows", &w->error);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "queue/job/job.h"
 #include "queue/status/status_merge.h"
 #include "queue/status/status_rows.h"
@@ -14,11 +15,6 @@ struct taker {
     bool *takes; /* by type; several that say the same types share it */
     bool owner;
 };
-
-static int64_t positive(int64_t n)
-{
-    return n > 0 ? n : 0;
-}
 
 /* Is it alive, and was not told to take no more jobs? */
 static bool takes_jobs(const json_t *worker, int64_t now_us)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/client/reply.h"
+#include "core/number.h"
 #include "queue/job/job.h"
 
 /* Counters of `stats:`, in the order in which they are most often there. */
@@ -71,11 +72,6 @@ static void copy(char *out, size_t size, struct span text)
 
     memcpy(out, text.at, len);
     out[len] = '\0';
-}
-
-static int64_t positive(int64_t n)
-{
-    return n > 0 ? n : 0;
 }
 
 /* Fields and values in turn; begins to look for a field behind the one before, as they mostly come in that order. */

@@ -16,7 +16,7 @@ int away_read_reply(const struct redisReply *reply, size_t *count, struct error 
 
     for (size_t i = 0; !status && i < reply->elements; i++)
         if (reply->element[i]->type != REDIS_REPLY_STRING)
-            status = error_set(e, WEIR_EINTERNAL, "away_read: unexpected answer from Redis");
+            status = reply_unexpected("away_read", e);
     *count = status ? 0 : reply->elements;
     return status;
 }
@@ -38,8 +38,7 @@ static int read_number(const struct redisReply *reply, const char *script, int64
         return redis_fault_error(e, reply->str);
     if (reply && (*number = reply_int(reply, -1)) >= 0)
         return 0;
-    return error_set(e, WEIR_EINTERNAL, "%s: unexpected answer from Redis; is another version at work?",
-                     script);
+    return reply_unexpected(script, e);
 }
 
 int away_arrive_reply(const struct redisReply *reply, int64_t *number, struct error *e)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/number.h"
 
 /* What was read is kept for a second; for as long as keeps reading it to a tenth of the time, but not longer than a few seconds, as Redis may
  * have stalled while it was read; and for 1.5 ms for each type, queue and limit: these take Redis 8 us, so reading costs it less than one
@@ -41,24 +42,14 @@ void page_cache_free(struct page_cache *cache)
     free(cache);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int64_t keep_us(const struct page_cache *cache)
 {
     size_t rows = cache->status.type_count + cache->status.queue_count;
-    int64_t share_us = smaller(cache->took_us * SHARE, SHARE_MOST_US);
+    int64_t share_us = least(cache->took_us * SHARE, SHARE_MOST_US);
 
     for (int i = 0; i < cache->limits.count; i++)
         rows += cache->limits.at[i].count;
-    return larger(FRESH_US, larger(share_us, smaller((int64_t)rows * ROW_US, MOST_US)));
+    return most(FRESH_US, most(share_us, least((int64_t)rows * ROW_US, MOST_US)));
 }
 
 static int64_t age_us(const struct page_cache *cache)

@@ -12,11 +12,6 @@
 
 #define BODY_MOST 65536 /* bytes that are shown */
 
-static bool has(const json_t *doc, const char *member)
-{
-    return json_is_number(json_object_get(doc, member));
-}
-
 /* ---- What has happened, the oldest first */
 
 static void put_event(struct page *p, const char *state, const char *what, const json_t *at)
@@ -48,11 +43,11 @@ static void put_times(struct page *p, const json_t *job, const char *member, con
 static void write_past(struct page *p, const json_t *job)
 {
     put_event(p, "waiting", "enqueued", json_object_get(job, "enqueued_at"));
-    html(p->h,
-         has(job, "enqueued_at") ? "</li>" : "<span class=\"pale\">at a time that is not known</span></li>");
+    html(p->h, json_has(job, "enqueued_at") ? "</li>"
+                                            : "<span class=\"pale\">at a time that is not known</span></li>");
     put_times(p, job, "throttled", "throttled", "held back by the provider (429)");
     put_times(p, job, "interrupted", "wrong", "interrupted by the death of its worker or handler");
-    if (has(job, "failed_at")) {
+    if (json_has(job, "failed_at")) {
         put_event(p, "dead", "failed last", json_object_get(job, "failed_at"));
         html(p->h, "after %n of %n attempts", json_int_of(job, "attempts"), json_int_of(job, "max_attempts"));
         put_reason(p, json_text_of(job, "failure"));
@@ -63,18 +58,18 @@ static void write_present(struct page *p, const json_t *job)
 {
     const char *state = json_text_of(job, "state"), *reason = json_text_of(job, "reason");
 
-    if (has(job, "cancelled_at")) {
+    if (json_has(job, "cancelled_at")) {
         put_event(p, "cancelled", "cancelled", json_object_get(job, "cancelled_at"));
         html(p->h, "</li>");
     }
     html(p->h, "<li><i class=\"mark s-%s\"></i><b>%s%s%s</b> ", state, state,
          *json_text_of(job, "outcome") ? ": " : "", json_text_of(job, "outcome"));
-    if (has(job, "since")) {
+    if (json_has(job, "since")) {
         html(p->h, "since ");
         put_time(p, json_us(json_object_get(job, "since")), "");
     }
     put_reason(p, reason);
-    if (has(job, "start")) {
+    if (json_has(job, "start")) {
         put_event(p, "scheduled", "starts", json_object_get(job, "start"));
         html(p->h, "%r%s</li>",
              json_is_true(json_object_get(job, "at_the_earliest")) ? " at the earliest: " : "",
@@ -122,11 +117,11 @@ static void put_secret_line(struct page *p, const char *name, const json_t *job,
 
 static void write_place(struct page *p, const json_t *job)
 {
-    if (!has(job, "place"))
+    if (!json_has(job, "place"))
         return;
     put_line(p, "place");
     html(p->h, "%n of %n", json_int_of(job, "place"), json_int_of(job, "of"));
-    if (has(job, "ahead"))
+    if (json_has(job, "ahead"))
         html(p->h, ", %n start before it", json_int_of(job, "ahead"));
     if (json_int_of(job, "turns_before") > 0)
         html(p->h, ", %n other keys have a turn before its own", json_int_of(job, "turns_before"));
@@ -164,7 +159,7 @@ static void write_sheet(struct page *p, const json_t *job)
         html(p->h, "%n slots", json_int_of(job, "cost"));
         put_line_end(p);
     }
-    if (has(job, "timeout")) {
+    if (json_has(job, "timeout")) {
         put_line(p, "timeout");
         put_span(p, json_us(json_object_get(job, "timeout")));
         put_line_end(p);

@@ -31,7 +31,7 @@ static void note_unserved(struct page *p, const struct status *s)
 
     for (size_t i = 0; i < s->type_count; i++)
         if (type_is_unserved(&s->types[i])) {
-            jobs += s->types[i].waiting + s->types[i].parked + s->types[i].held;
+            jobs += type_backlog(&s->types[i]);
             first = types++ ? first : s->types[i].name;
         }
     if (!types || s->worker_count == 0)
@@ -106,16 +106,11 @@ static void write_totals(struct page *p, const struct status *s)
 
 /* ---- Types */
 
-static int64_t backlog_of(const struct type_status *t)
-{
-    return t->waiting + t->parked + t->held;
-}
-
 /* How telling a type is: what no worker takes, then what waits, what runs, what was. */
 static int rank_of(const struct type_status *t)
 {
     return type_is_unserved(t)                 ? 4
-           : backlog_of(t) > 0                 ? 3
+           : type_backlog(t) > 0               ? 3
            : t->running > 0 || t->rate_now > 0 ? 2
                                                : t->scheduled > 0;
 }
@@ -124,7 +119,7 @@ static int by_telling(const void *a, const void *b)
 {
     const struct type_status *x = *(const struct type_status *const *)a,
                              *y = *(const struct type_status *const *)b;
-    int64_t more = backlog_of(y) - backlog_of(x);
+    int64_t more = type_backlog(y) - type_backlog(x);
 
     if (rank_of(x) != rank_of(y))
         return rank_of(y) - rank_of(x);

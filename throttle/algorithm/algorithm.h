@@ -4,6 +4,7 @@
 #define THROTTLE_ALGORITHM_ALGORITHM_H
 
 #include "core/error.h"
+#include "core/number.h"
 #include "throttle/algorithm/state.h"
 
 #define SLOTS_MOST 1000000000 /* no state counts more */
@@ -50,15 +51,5 @@ bool words_read(const char *words, int n, int64_t *number);
 void scale_count(struct rule *rule, int thousandths);
 /* us, or GATE_NEVER when that is beyond all time. */
 int64_t time_or_never(__int128 us);
-
-static inline int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
 
 #endif

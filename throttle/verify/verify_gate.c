@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "throttle/algorithm/algorithms.h"
 #include "throttle/gate.h"
 #include "throttle/verify/verify_input.h"
@@ -66,22 +67,17 @@ static int64_t granted_until_us(const struct start *s)
 
 /* ---- Order */
 
-static int compare_int64(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
-
 /* starts are in the order of their slots. */
 static int by_slot(const void *a, const void *b)
 {
-    return compare_int64(((const struct event *)a)->start, ((const struct event *)b)->start);
+    return by_number(((const struct event *)a)->start, ((const struct event *)b)->start);
 }
 
 static int by_grant(const void *a, const void *b, void *arg)
 {
     const struct verify_input *input = arg;
-    int order = compare_int64(granted_from_us(&input->starts[((const struct event *)a)->start]),
-                              granted_from_us(&input->starts[((const struct event *)b)->start]));
+    int order = by_number(granted_from_us(&input->starts[((const struct event *)a)->start]),
+                          granted_from_us(&input->starts[((const struct event *)b)->start]));
 
     return order ? order : by_slot(a, b);
 }
@@ -89,8 +85,8 @@ static int by_grant(const void *a, const void *b, void *arg)
 static int by_start(const void *a, const void *b, void *arg)
 {
     const struct verify_input *input = arg;
-    int order = compare_int64(input->starts[((const struct event *)a)->start].start_us,
-                              input->starts[((const struct event *)b)->start].start_us);
+    int order = by_number(input->starts[((const struct event *)a)->start].start_us,
+                          input->starts[((const struct event *)b)->start].start_us);
 
     return order ? order : by_slot(a, b);
 }

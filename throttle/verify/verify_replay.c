@@ -3,12 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/number.h"
 #include "throttle/verify/verify_input.h"
-
-static int compare_int64(int64_t a, int64_t b)
-{
-    return (a > b) - (a < b);
-}
 
 /* ---- Order */
 
@@ -23,7 +19,7 @@ static int compare_places(const void *a, const void *b, void *arg)
     const struct place *x = a, *y = b;
     const struct verify_input *input = arg;
     const struct start *s = &input->starts[x->start], *t = &input->starts[y->start];
-    int order = compare_int64(x->at_us, y->at_us);
+    int order = by_number(x->at_us, y->at_us);
 
     if (!order && s->file != t->file)
         order = strcmp(input->texts[s->file], input->texts[t->file]);
@@ -271,7 +267,7 @@ static void name_violations(struct verify *v, struct broken_list *broken)
 
 static int compare_lateness(const void *a, const void *b)
 {
-    return compare_int64(*(const int64_t *)a, *(const int64_t *)b);
+    return by_number(*(const int64_t *)a, *(const int64_t *)b);
 }
 
 /* The value that a share of all is at most; nearest rank. */

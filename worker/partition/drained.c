@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/log/log.h"
+#include "core/number.h"
 #include "worker/partition/partition.h"
 
 #define DRAINED_US (50 * MS)     /* between questions whether anything is left, */
@@ -101,11 +102,6 @@ static void note_empty(struct partition *p)
     end_drained(w);
 }
 
-static int64_t larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* Pages come in order: those of all types, for the same queues; then those for other queues, which say the same of
  * types. Was this the last one? */
 static bool add_page(struct draining *draining, const struct drained *d)
@@ -123,10 +119,10 @@ static bool add_page(struct draining *draining, const struct drained *d)
     part->parked += d->parked;
     part->running += d->running;
     part->aside += d->aside;
-    sum->due = larger(sum->due, d->due);
-    sum->parked = larger(sum->parked, part->parked);
-    sum->running = larger(sum->running, part->running);
-    sum->aside = larger(sum->aside, part->aside);
+    sum->due = most(sum->due, d->due);
+    sum->parked = most(sum->parked, part->parked);
+    sum->running = most(sum->running, part->running);
+    sum->aside = most(sum->aside, part->aside);
     return ++draining->came == draining->pages;
 }
 

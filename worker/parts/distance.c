@@ -1,12 +1,9 @@
 #include "worker/parts/distance.h"
 
+#include "core/number.h"
+
 #define KEPT_US 2000000 /* for longer the two clocks could drift apart, and the way become another */
 #define SLACK_US 1000   /* no clock was set back that has only drifted */
-
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
 
 void distance_begin(struct distance *d)
 {

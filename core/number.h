@@ -1,0 +1,38 @@
+/* Whole numbers: the smaller one, the larger one, their order; a digit. */
+#ifndef CORE_NUMBER_H
+#define CORE_NUMBER_H
+
+#include <stdint.h>
+
+static inline int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t most(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* 0 where it is below. */
+static inline int64_t positive(int64_t n)
+{
+    return most(n, 0);
+}
+
+/* As strcmp: below 0, 0 or above it. */
+static inline int by_number(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+/* Of a hexadecimal digit; -1: it is none. */
+static inline int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+#endif
