@@ -57,31 +57,49 @@ static int wrong_flag(struct cli *cli, const char *action, const char *flag, con
                      flag, what, who, found == 1 ? "has" : "have");
 }
 
+const char *cli_action(const char *word)
+{
+    return strcmp(word, "ls") == 0 ? "list" : word;
+}
+
+int cli_unknown(struct cli *cli, const char *word, const char *const *names)
+{
+    const char *what = cli->command->name, *likely = likely_word(word, names);
+    char all[256] = "";
+
+    if (likely)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; did you mean %s %s?", what, word, what,
+                         likely);
+    list_names(names, all, sizeof all);
+    return error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; there are %s", what, word, all);
+}
+
+static int missing_action(struct cli *cli, const char *const *names)
+{
+    char all[256] = "";
+
+    list_names(names, all, sizeof all);
+    return error_set(&cli->error, WEIR_EUSAGE, "%s: what to do is missing; there are %s", cli->command->name,
+                     all);
+}
+
 int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count)
 {
-    const char *names[ACTIONS_MOST + 1] = {NULL}, *what = cli->command->name, *likely;
-    char all[256] = "";
+    const char *names[ACTIONS_MOST + 1] = {NULL};
     int chosen = -1;
 
-    if (word && strcmp(word, "ls") == 0)
-        word = "list";
+    word = word ? cli_action(word) : NULL;
     for (size_t i = 0; i < count; i++) {
         names[i] = row_at(rows, size, i)->name;
         if (word && strcmp(names[i], word) == 0)
             chosen = (int)i;
     }
-    list_names(names, all, sizeof all);
-    if (!word)
-        error_set(&cli->error, WEIR_EUSAGE, "%s: what to do is missing; there are %s", what, all);
-    else if (chosen < 0 && (likely = likely_word(word, names)))
-        error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; did you mean %s %s?", what, word, what,
-                  likely);
-    else if (chosen < 0)
-        error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; there are %s", what, word, all);
-    for (int i = 0; i < cli->given_count && chosen >= 0; i++)
+    if (chosen < 0)
+        return word ? cli_unknown(cli, word, names) : missing_action(cli, names);
+    for (int i = 0; i < cli->given_count; i++)
         if (!has_word(row_at(rows, size, (size_t)chosen)->flags, cli->given[i]))
-            chosen = wrong_flag(cli, word, cli->given[i], rows, size, count);
-    return chosen < 0 ? -1 : chosen;
+            return wrong_flag(cli, word, cli->given[i], rows, size, count);
+    return chosen;
 }
 
 struct weir *cli_client(struct cli *cli)

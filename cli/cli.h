@@ -71,10 +71,14 @@ WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, 
 WEIR_CHECKED int cli_log(struct cli *cli, const char *format, const char *level);
 /* Was that flag given? */
 bool cli_gave(const struct cli *cli, const char *flag);
+/* "ls" is "list" wherever an action stands. */
+const char *cli_action(const char *word);
 /* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with two texts: its
- * name, and its flags with blanks between them. -1 and cli->error when there is none: which one is likely, or all of them; also when a
- * flag was given that is not the action's. */
+ * name, and its flags with blanks between them. WEIR_EUSAGE and cli->error when there is none: which one is likely, or all of
+ * them; also when a flag was given that is not the action's. */
 int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count);
+/* WEIR_EUSAGE: word is not one of names (ended by NULL), the actions of the command. */
+int cli_unknown(struct cli *cli, const char *word, const char *const *names);
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
  * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
 struct weir *cli_client(struct cli *cli);

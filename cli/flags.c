@@ -369,8 +369,10 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
         return WEIR_EUSAGE;
     }
     if (given.help) {
-        help_print(cli->command, argv[optind], &(struct help_flags){p.flags, p.own, p.count});
-        exit(0);
+        status = help_print(cli, argv[optind], &(struct help_flags){p.flags, p.own, p.count});
+        if (status == 0)
+            exit(0);
+        return status;
     }
     if (status == 0)
         status = obey_common_flags(cli, &p, &given);

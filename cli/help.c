@@ -1,14 +1,18 @@
 #include "cli/help.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #define HELP_COLUMN 28
 #define LINE_MOST 80
-#define WHAT_IT_IS "weir: a job queue on Redis whose workers hold every task type to its rate, exactly"
+#define FORM_WORDS_MOST 16 /* of one command */
+#define FORM_WORD_SIZE 16
+#define WHAT_IT_IS "weir: a job queue on Redis; workers hold each type of task to its rate, exactly"
 #define EXIT_CODES                                                                                           \
-    "Exit codes: 0 done; 1 report: something is wrong; 64 wrong usage; 65 wrong input; 66 no such job,\n"    \
-    "limit or batch; 69 Redis not reachable; 70 internal error; 75 not now; 77 Redis refused the login\n"    \
-    "or a permission; 78 wrong configuration.\n"
+    "Exit codes: 0 done; 1 report: something is wrong; 64 wrong usage; 65 wrong\n"                           \
+    "input; 66 no such job, limit or batch; 69 Redis not reachable; 70 internal\n"                           \
+    "error; 75 not now; 77 Redis refused the login or a permission; 78 wrong\n"                              \
+    "configuration.\n"
 
 /* ---- Reading a text, line by line */
 
@@ -94,6 +98,39 @@ static const char *find_form(const char *text, const char *word)
             return line.at;
     }
     return NULL;
+}
+
+/* The words that forms of a command begin with, each once: "set", "use". */
+struct form_words {
+    char text[FORM_WORDS_MOST][FORM_WORD_SIZE];
+    const char *names[FORM_WORDS_MOST + 1]; /* into text; ends with NULL */
+    int count;
+};
+
+static void add_form_word(struct form_words *words, const struct line *form)
+{
+    int len = form->len > 0 ? (int)strspn(form->at, "abcdefghijklmnopqrstuvwxyz") : 0;
+    char *word = words->text[words->count];
+
+    if (len == 0)
+        return;
+    if (words->count == FORM_WORDS_MOST || len >= FORM_WORD_SIZE)
+        abort();
+    snprintf(word, FORM_WORD_SIZE, "%.*s", len, form->at);
+    for (int i = 0; i < words->count; i++)
+        if (strcmp(words->names[i], word) == 0)
+            return;
+    words->names[words->count++] = word;
+}
+
+static void find_form_words(const char *text, struct form_words *words)
+{
+    for (struct line line; next_line(&text, &line);) {
+        struct line form = form_of(&line);
+
+        if (is_form(&line))
+            add_form_word(words, &form);
+    }
 }
 
 static bool takes_the_rest(const struct line *form)
@@ -198,14 +235,18 @@ static void print_first_example(const char *text)
     output("Example: %.*s\n\n", line.len - 2, line.at + 2);
 }
 
-/* Without the blank line behind it. */
-static void print_form(const struct command *c, const char *text)
+/* The forms that begin with word, without the blank line behind the last. */
+static void print_forms(const struct command *c, const char *text, const char *word)
 {
     const struct line blank = {"", 0};
-    struct line line;
-    bool owed = false;
+    bool asked = false, owed = false;
 
-    for (bool first = true; next_line(&text, &line) && (first || !is_form(&line)); first = false) {
+    for (struct line line; next_line(&text, &line);) {
+        struct line form = form_of(&line);
+
+        asked = is_form(&line) ? begins_with_word(&form, word) : asked;
+        if (!asked)
+            continue;
         if (owed && line.len > 0)
             print_line(c, &blank, false);
         owed = line.len == 0;
@@ -227,16 +268,24 @@ static void print_whole(const struct command *c, const char *text)
         }
 }
 
-void help_print(const struct command *c, const char *word, const struct help_flags *flags)
+int help_print(struct cli *cli, const char *word, const struct help_flags *flags)
 {
-    const char *text = text_of_command(c->name), *form = word ? find_form(text, word) : NULL;
+    const struct command *c = cli->command;
+    const char *text = text_of_command(c->name), *form;
+    struct form_words words = {.count = 0};
 
+    word = word ? cli_action(word) : NULL;
+    form = word ? find_form(text, word) : NULL;
+    find_form_words(text, &words);
+    if (word && !form && words.count > 0)
+        return cli_unknown(cli, word, words.names);
     print_first_example(form ? form : text);
     if (form)
-        print_form(c, form);
+        print_forms(c, form, word);
     else
         print_whole(c, text);
     print_flags(c, form ? word : NULL, flags);
+    return 0;
 }
 
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count)
