@@ -481,6 +481,33 @@ static void answers_that_have_come_are_not_late(void **state)
     assert_int_equal(f->downs, 0);
 }
 
+/* It begins to connect there, and goes on when its time for that is over. */
+static void held_up_while_connecting(struct fixture *f, const char *url)
+{
+    start(f, url);
+    ev_run(f->loop, EVRUN_ONCE);
+    clock_sleep_until(clock_mono_us() + 5100000);
+    RUN_UNTIL(f, f->ups + f->downs > 0);
+    assert_int_equal(f->downs, 0);
+    works(f);
+}
+
+static void a_connection_that_has_come_is_not_late(void **state)
+{
+    struct fixture *f = *state;
+
+    held_up_while_connecting(f, f->server.url);
+}
+
+static void an_address_that_has_come_is_not_late(void **state)
+{
+    struct fixture *f = *state;
+    char url[64];
+
+    snprintf(url, sizeof url, "redis://localhost:%d", proxy_tcp_port(f->proxy));
+    held_up_while_connecting(f, url);
+}
+
 static void slow_links_are_only_slow(void **state)
 {
     struct fixture *f = *state;
@@ -930,6 +957,8 @@ int main(void)
         TEST(late_answers_are_nobodys),
         TEST(a_silent_peer_is_left),
         TEST(answers_that_have_come_are_not_late),
+        TEST(a_connection_that_has_come_is_not_late),
+        TEST(an_address_that_has_come_is_not_late),
         TEST(slow_links_are_only_slow),
         TEST(missing_functions_repeat_each_once),
         TEST(functions_flushed_within_a_pipeline),

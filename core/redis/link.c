@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <ev.h>
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -550,15 +551,26 @@ static void write_some(struct link *l)
         watch(l, blocked);
 }
 
+static bool is_opening(const struct link *l)
+{
+    return l->state == LINK_ROUTING || l->state == LINK_CONNECTING;
+}
+
+static void go_on_opening(struct link *l)
+{
+    if (l->state == LINK_ROUTING)
+        take_route(l);
+    else
+        go_on_connecting(l);
+}
+
 static void on_io(struct ev_loop *loop, struct ev_io *io, int revents)
 {
     struct link *l = io->data;
 
     (void)loop;
-    if (l->state == LINK_ROUTING) {
-        take_route(l);
-    } else if (l->state == LINK_CONNECTING) {
-        go_on_connecting(l);
+    if (is_opening(l)) {
+        go_on_opening(l);
     } else {
         if (revents & EV_WRITE)
             write_some(l);
@@ -596,11 +608,18 @@ static void check_deadlines(struct link *l)
     }
 }
 
+/* A route or connection that has come while this process was held up counts too: libev calls the timer first. */
 static void check_connecting(struct link *l)
 {
+    struct pollfd p = {.fd = l->io.fd, .events = POLLIN | (l->io.events & EV_WRITE ? POLLOUT : 0)};
+    int64_t now_us = clock_mono_us();
     struct error e;
 
-    if (l->until_us > clock_mono_us())
+    if (l->until_us > now_us)
+        return;
+    if (poll(&p, 1, 0) > 0)
+        go_on_opening(l);
+    if (l->failure.status || !is_opening(l) || l->until_us > now_us)
         return;
     if (l->state == LINK_ROUTING)
         routing_timed_out(l->routing, &e);
@@ -618,7 +637,7 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
     if (l->failure.status == 0) {
         if (l->state == LINK_WAITING && l->until_us <= clock_mono_us())
             begin_connecting(l);
-        else if (l->state == LINK_ROUTING || l->state == LINK_CONNECTING)
+        else if (is_opening(l))
             check_connecting(l);
         else if (l->state >= LINK_GREETING)
             check_deadlines(l);
