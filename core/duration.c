@@ -127,7 +127,7 @@ static const char *read_part(const char **at, int64_t *us, const struct unit **u
     if (whole >= DURATION_MAX_US / (*unit)->us)
         return "100 years or more";
     if (!read_fraction(fraction, fraction_len, (*unit)->us, &part_us))
-        return "no whole number of microseconds";
+        return "not a whole number of microseconds";
     *us = whole * (*unit)->us + part_us;
     return NULL;
 }

@@ -136,7 +136,7 @@ static int take_member(struct given *g, const struct json_member *m, struct erro
             return 0;
         return error_set(e, WEIR_EINPUT, "wrong job: \"%s\" must be %s", t->name, t->must_be);
     }
-    return error_set(e, WEIR_EINPUT, "wrong job: \"%.*s\" is no member of a job; put it into args or meta",
+    return error_set(e, WEIR_EINPUT, "wrong job: \"%.*s\" is not a member of a job; put it into args or meta",
                      m->name.len < 60 ? (int)m->name.len : 60, m->name.at);
 }
 

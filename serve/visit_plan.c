@@ -141,7 +141,7 @@ void visit_plan(struct visit *v)
     access_visitor(v->office->access, v->connection, &v->visitor);
     if (!access_host_is_ours(v->office->access, v->connection))
         visit_refuse(v, MHD_HTTP_FORBIDDEN,
-                     "Host is no name of this server; start weir serve with --host NAME");
+                     "Host is not a name of this server; start weir serve with --host NAME");
     else if (visit_header(v, MHD_HTTP_HEADER_TRANSFER_ENCODING) && body_size(v) > 0)
         visit_refuse(v, MHD_HTTP_BAD_REQUEST, "two lengths of one body: a proxy may read it otherwise");
     else if (get && begins(v->address, "/assets/"))

@@ -931,7 +931,7 @@ static void test_one_job(void **state)
         {"[]", "not a JSON object"},
         {"{}", "type is missing"},
         {"{\"type\":\"a b\"}", "its type must be 1 to 128"},
-        {"{\"type\":\"a\",\"typo\":1}", "\\\"typo\\\" is no member of a job"},
+        {"{\"type\":\"a\",\"typo\":1}", "\\\"typo\\\" is not a member of a job"},
         {"{\"type\":\"a\",\"cost\":0}", "\\\"cost\\\" must be a whole number"},
         {"{\"type\":\"a\",\"in\":\"x\"}", "\\\"in\\\" must be a number of seconds"},
         {"{\"type\":\"a\",\"in\":1,\"at\":1}", "either a delay or a time"},

@@ -92,9 +92,9 @@ static void test_what_cannot_be_read_is_refused(void **state)
         {"every", "when 'every': its time is missing; write 'every 15m', in quotes"},
         {"every day", "when 'every day': duration 'day': the number is missing; write a number and its unit"},
         {"every 15", "the unit is missing or unknown (us, ms, s, m, h, d, w); "},
-        {"every 0s", "when 'every 0s': no whole number of seconds; write every 1s or more"},
-        {"every 500ms", "no whole number of seconds; "},
-        {"every 1.5s", "no whole number of seconds; "},
+        {"every 0s", "when 'every 0s': must be whole seconds; write every 1s or more"},
+        {"every 500ms", "must be whole seconds; "},
+        {"every 1.5s", "must be whole seconds; "},
         {"every 15m 3", "something follows the unit; "},
     };
     struct cron cron;

@@ -246,6 +246,8 @@ static bool unknown_option(struct reading *r)
     const char *names[OPTIONS + 1] = {NULL}, *likely;
     char name[32];
 
+    if (!*r->at)
+        return wrong(r, "nothing follows the last comma; write the rule without blanks, as in 10/s,burst=2");
     snprintf(name, sizeof name, "%.*s", (int)strcspn(r->at, "=,"), r->at);
     strncat(name, "=", sizeof name - strlen(name) - 1);
     if (strcmp(name, "concurrency=") == 0)

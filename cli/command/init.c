@@ -32,9 +32,11 @@ static int run_init(struct cli *cli, int argc, char **argv)
     if (cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
     if (operands > 0)
-        return error_set(&cli->error, WEIR_EUSAGE, "init %.60s: takes no words; see weir help init", argv[0]);
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "init %.60s: takes no arguments; weir help init has examples", argv[0]);
     if (count < 1 || count > PARTITIONS_MOST)
-        return error_set(&cli->error, WEIR_EUSAGE, "init: wants --partitions, from 1 to %d", PARTITIONS_MOST);
+        return error_set(&cli->error, WEIR_EUSAGE, "init: needs --partitions N, from 1 to %d",
+                         PARTITIONS_MOST);
     if (!(w = cli_client(cli)))
         return cli->error.status;
     status = divide(w, (int)count, &was) < 0 ? cli_failed(cli, w) : print(cli, w, (int)count, was);

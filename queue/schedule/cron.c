@@ -142,8 +142,7 @@ static int read_every(const char *text, const char *duration, struct cron *cron,
     if (duration_parse(duration, &us, &why) < 0)
         return error_set(e, WEIR_EINPUT, "when '%.60s': %.300s", text, why.text);
     if (us < 1000000 || us % 1000000 != 0)
-        return error_set(e, WEIR_EINPUT, "when '%.60s': no whole number of seconds; write every 1s or more",
-                         text);
+        return error_set(e, WEIR_EINPUT, "when '%.60s': must be whole seconds; write every 1s or more", text);
     *cron = (struct cron){.every_s = us / 1000000};
     return 0;
 }
