@@ -1,6 +1,7 @@
 #include "tests/client.h"
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -9,20 +10,39 @@
 
 struct server server;
 struct weir *w;
+struct redis *redis;
 
-int client_start(void **state)
+int client_start_server(void **state)
 {
     (void)state;
     server_start(&server, false);
+    return 0;
+}
+
+int client_start(void **state)
+{
+    client_start_server(state);
     w = weir_new(server.url, NULL);
     assert_non_null(w);
     return 0;
 }
 
+int client_start_redis(void **state)
+{
+    struct redis_address address;
+    struct error e;
+
+    client_start_server(state);
+    assert_int_equal(redis_address_parse(server.url, &address, &e), 0);
+    redis = redis_new(&address);
+    assert_non_null(redis);
+    return 0;
+}
+
 int client_stop(void **state)
 {
-    (void)state;
-    weir_free(w);
+    client_end(state);
+    redis_free(redis);
     server_stop(&server);
     return 0;
 }
@@ -30,6 +50,26 @@ int client_stop(void **state)
 int client_flush(void **state)
 {
     (void)state;
+    if (server.pid)
+        kill(server.pid, SIGCONT);
+    else
+        server_restart(&server);
     free(server_ask(&server, "FLUSHALL", NULL));
+    return 0;
+}
+
+int client_begin(void **state)
+{
+    client_flush(state);
+    w = weir_new(server.url, NULL);
+    assert_non_null(w);
+    return 0;
+}
+
+int client_end(void **state)
+{
+    (void)state;
+    weir_free(w);
+    w = NULL;
     return 0;
 }

@@ -1,17 +1,26 @@
-/* A Redis of a group of tests, and a client of it. */
+/* A Redis of a group of tests, and a client or a connection of it. Each of these is a setup or teardown of cmocka's, or a part of one. */
 #ifndef TESTS_CLIENT_H
 #define TESTS_CLIENT_H
 
+#include "core/redis/redis.h"
 #include "tests/server.h"
 #include "weir.h"
 
 extern struct server server;
 extern struct weir *w;
+extern struct redis *redis;
 
-/* Setup and teardown of the group. */
+/* Setups of the group: Redis and a client; Redis and a connection; Redis alone. */
 int client_start(void **state);
+int client_start_redis(void **state);
+int client_start_server(void **state);
+/* Its teardown, of each. */
 int client_stop(void **state);
-/* Setup of each test: nothing in Redis. */
+
+/* Setup of each test: nothing in Redis, which runs, whatever the last test did to it. */
 int client_flush(void **state);
+/* The same with a new client, for tests whose clients remember something; and its teardown. */
+int client_begin(void **state);
+int client_end(void **state);
 
 #endif

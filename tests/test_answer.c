@@ -10,6 +10,7 @@
 
 #include "core/client/answer.h"
 #include "core/script/script.h"
+#include "tests/client.h"
 #include "tests/library.h"
 
 #define PREFIX "weir:{0}:"
@@ -27,29 +28,14 @@ static const char functions[] =
     "script('list', function() return '[1]' end)\n"
     "script('refusal', function() return refuse('refusal: no') end)\n";
 
-static struct server server;
-static struct redis *redis;
 static struct error e;
 
 static int set_up(void **state)
 {
     static const char *const none[] = {NULL};
-    struct redis_address address;
 
-    (void)state;
-    server_start(&server, false);
+    client_start_redis(state);
     library_load(&server, none, functions);
-    assert_int_equal(redis_address_parse(server.url, &address, &e), 0);
-    redis = redis_new(&address);
-    assert_non_null(redis);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    redis_free(redis);
-    server_stop(&server);
     return 0;
 }
 
@@ -154,20 +140,20 @@ static void test_what_is_no_document_is_refused(void **state)
 /* The whole way, by the client of a command. */
 static void test_a_client_asks(void **state)
 {
-    struct weir *w = weir_new(server.url, NULL), *wrong = weir_new("unix:///nowhere", NULL);
+    struct weir *client = weir_new(server.url, NULL), *wrong = weir_new("unix:///nowhere", NULL);
     json_t *answer;
     struct args a;
 
     (void)state;
     args_init(&a);
-    script_begin(&a, "status", w->prefix, 1795245182374117);
-    assert_int_equal(client_ask(w, "status", &a, &answer), 0);
+    script_begin(&a, "status", client->prefix, 1795245182374117);
+    assert_int_equal(client_ask(client, "status", &a, &answer), 0);
     assert_int_equal(answer_int(answer, "now"), 1795245182374117);
     json_decref(answer);
-    script_begin(&a, "status", w->prefix, 1795245182374117);
+    script_begin(&a, "status", client->prefix, 1795245182374117);
     assert_int_equal(client_ask(wrong, "status", &a, &answer), WEIR_EUNREACHABLE);
     assert_null(answer);
-    weir_free(w);
+    weir_free(client);
     weir_free(wrong);
 }
 
@@ -179,5 +165,5 @@ int main(void)
         cmocka_unit_test(test_a_client_asks),
     };
 
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, client_stop);
 }

@@ -16,12 +16,11 @@
 #include <jansson.h>
 
 #include "core/clock.h"
+#include "tests/client.h"
 #include "tests/http.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
-#include "tests/server.h"
 #include "tests/stage.h"
-#include "weir.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define LISTENING "serve: listening on "
@@ -32,11 +31,9 @@
 #define VIEWER "vvvvvvvvvvvvvvvvvvvvvvvv"
 #define PRODUCER "pppppppppppppppppppppppp"
 
-static struct server server;
 static char folder[64];
 static char where[96]; /* a socket, or a port of 127.0.0.1 */
-static struct weir *w;
-static pid_t serving; /* 0: not running */
+static pid_t serving;  /* 0: not running */
 
 /* ---- Starting and stopping */
 
@@ -91,18 +88,14 @@ static int setup(void **state)
 {
     (void)state;
     folder_make(folder);
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    assert_non_null(w);
-    return 0;
+    return client_start(state);
 }
 
 static int teardown(void **state)
 {
     (void)state;
     end_leftover();
-    weir_free(w);
-    server_stop(&server);
+    client_stop(state);
     folder_remove(folder);
     return 0;
 }
@@ -111,12 +104,7 @@ static int flush(void **state)
 {
     (void)state;
     end_leftover();
-    if (server.pid)
-        kill(server.pid, SIGCONT);
-    else
-        server_restart(&server);
-    free(server_ask(&server, "FLUSHALL", NULL));
-    return 0;
+    return client_flush(state);
 }
 
 /* ---- Asking */

@@ -19,32 +19,20 @@
 
 #include "core/client/client.h"
 #include "core/log/log.h"
+#include "tests/client.h"
 #include "tests/program.h"
-#include "tests/server.h"
 
 #define CHILDREN 4
 #define JOBS 1000
 #define CHILD_S 30 /* a child that hangs is killed */
 #define ID_LEN 16
 
-static struct server server;
-static struct weir *w;
 static const struct weir_job_spec job = {.type = "mail"};
 
 static int set_up(void **state)
 {
-    (void)state;
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    return w && weir_enqueue(w, &job, NULL) == 0 ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    weir_free(w);
-    server_stop(&server);
-    return 0;
+    client_start(state);
+    return weir_enqueue(w, &job, NULL);
 }
 
 static long long queued(void)
@@ -495,5 +483,5 @@ int main(void)
     };
 
     cmocka_set_test_filter(getenv("WEIR_TEST"));
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return cmocka_run_group_tests(tests, set_up, client_stop);
 }

@@ -12,10 +12,10 @@
 #include <cmocka.h>
 
 #include "core/redis/redis.h"
+#include "tests/client.h"
 #include "tests/library.h"
 #include "tests/naive.h"
 #include "tests/random_rule.h"
-#include "tests/server.h"
 #include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -24,8 +24,6 @@
 #define PREFIX "weir:{0}:"
 #define GATE PREFIX "gate:g#0"
 
-static struct server server;
-static struct redis *redis;
 static struct error error;
 static uint64_t seed;
 
@@ -137,29 +135,9 @@ static int setup(void **state)
         "throttle/gate.lua",
         NULL,
     };
-    struct redis_address address;
 
-    (void)state;
-    server_start(&server, false);
+    client_start_redis(state);
     library_load(&server, files, functions);
-    assert_int_equal(redis_address_parse(server.url, &address, &error), 0);
-    redis = redis_new(&address);
-    assert_non_null(redis);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    redis_free(redis);
-    server_stop(&server);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
     return 0;
 }
 
@@ -1377,37 +1355,37 @@ static void test_a_set_of_rules(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_random_sequences_equal_the_gates_in_c, flush),
-        cmocka_unit_test_setup(test_an_hour_of_backlog_is_exact, flush),
-        cmocka_unit_test_setup(test_a_clock_that_steps_back_delays_nothing, flush),
-        cmocka_unit_test_setup(test_a_clock_that_goes_and_comes_back_grants_one_burst, flush),
-        cmocka_unit_test_setup(test_a_pause_holds_and_is_no_tat, flush),
-        cmocka_unit_test_setup(test_a_hold_is_against_younger_tickets, flush),
-        cmocka_unit_test_setup(test_concurrency_counts_jobs, flush),
-        cmocka_unit_test_setup(test_in_flight_outlives_other_rules, flush),
-        cmocka_unit_test_setup(test_a_gate_is_read_and_written_once_in_a_call, flush),
-        cmocka_unit_test_setup(test_throttled_halves_the_rate_and_it_grows_again, flush),
-        cmocka_unit_test_setup(test_a_window_adapts_by_its_count, flush),
-        cmocka_unit_test_setup(test_a_rate_below_one_takes_over_what_is_in_use, flush),
-        cmocka_unit_test_setup(test_a_rate_below_one_is_where_it_begins, flush),
-        cmocka_unit_test_setup(test_what_was_granted_ahead_stays_where_it_starts, flush),
-        cmocka_unit_test_setup(test_the_naive_model_keeps_what_was_granted_ahead, flush),
-        cmocka_unit_test_setup(test_a_change_wastes_nothing, flush),
-        cmocka_unit_test_setup(test_states_are_these_words, flush),
-        cmocka_unit_test_setup(test_a_bucket_keeps_a_start_that_is_ahead, flush),
-        cmocka_unit_test_setup(test_a_bucket_gives_back_no_more_than_later_starts_found, flush),
-        cmocka_unit_test_setup(test_a_log_stays_bounded, flush),
-        cmocka_unit_test_setup(test_what_cannot_be_read_is_closed_for_a_period, flush),
-        cmocka_unit_test_setup(test_what_could_not_be_read_counts_as_full, flush),
-        cmocka_unit_test_setup(test_two_versions_that_take_turns_at_a_gate, flush),
-        cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, flush),
-        cmocka_unit_test_setup(test_the_key_lives_until_it_says_nothing, flush),
-        cmocka_unit_test_setup(test_a_key_that_is_gone_was_open, flush),
-        cmocka_unit_test_setup(test_under_virtual_time_nothing_expires, flush),
-        cmocka_unit_test_setup(test_what_was_only_looked_at_is_not_written, flush),
-        cmocka_unit_test_setup(test_lua_and_c_know_the_same_rules, flush),
-        cmocka_unit_test_setup(test_a_set_of_rules, flush),
+        cmocka_unit_test_setup(test_random_sequences_equal_the_gates_in_c, client_flush),
+        cmocka_unit_test_setup(test_an_hour_of_backlog_is_exact, client_flush),
+        cmocka_unit_test_setup(test_a_clock_that_steps_back_delays_nothing, client_flush),
+        cmocka_unit_test_setup(test_a_clock_that_goes_and_comes_back_grants_one_burst, client_flush),
+        cmocka_unit_test_setup(test_a_pause_holds_and_is_no_tat, client_flush),
+        cmocka_unit_test_setup(test_a_hold_is_against_younger_tickets, client_flush),
+        cmocka_unit_test_setup(test_concurrency_counts_jobs, client_flush),
+        cmocka_unit_test_setup(test_in_flight_outlives_other_rules, client_flush),
+        cmocka_unit_test_setup(test_a_gate_is_read_and_written_once_in_a_call, client_flush),
+        cmocka_unit_test_setup(test_throttled_halves_the_rate_and_it_grows_again, client_flush),
+        cmocka_unit_test_setup(test_a_window_adapts_by_its_count, client_flush),
+        cmocka_unit_test_setup(test_a_rate_below_one_takes_over_what_is_in_use, client_flush),
+        cmocka_unit_test_setup(test_a_rate_below_one_is_where_it_begins, client_flush),
+        cmocka_unit_test_setup(test_what_was_granted_ahead_stays_where_it_starts, client_flush),
+        cmocka_unit_test_setup(test_the_naive_model_keeps_what_was_granted_ahead, client_flush),
+        cmocka_unit_test_setup(test_a_change_wastes_nothing, client_flush),
+        cmocka_unit_test_setup(test_states_are_these_words, client_flush),
+        cmocka_unit_test_setup(test_a_bucket_keeps_a_start_that_is_ahead, client_flush),
+        cmocka_unit_test_setup(test_a_bucket_gives_back_no_more_than_later_starts_found, client_flush),
+        cmocka_unit_test_setup(test_a_log_stays_bounded, client_flush),
+        cmocka_unit_test_setup(test_what_cannot_be_read_is_closed_for_a_period, client_flush),
+        cmocka_unit_test_setup(test_what_could_not_be_read_counts_as_full, client_flush),
+        cmocka_unit_test_setup(test_two_versions_that_take_turns_at_a_gate, client_flush),
+        cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, client_flush),
+        cmocka_unit_test_setup(test_the_key_lives_until_it_says_nothing, client_flush),
+        cmocka_unit_test_setup(test_a_key_that_is_gone_was_open, client_flush),
+        cmocka_unit_test_setup(test_under_virtual_time_nothing_expires, client_flush),
+        cmocka_unit_test_setup(test_what_was_only_looked_at_is_not_written, client_flush),
+        cmocka_unit_test_setup(test_lua_and_c_know_the_same_rules, client_flush),
+        cmocka_unit_test_setup(test_a_set_of_rules, client_flush),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, setup, client_stop);
 }

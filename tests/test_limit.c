@@ -15,39 +15,14 @@
 #include "core/script/script.h"
 #include "queue/limits/rate.h"
 #include "queue/status/status.h"
+#include "tests/client.h"
 #include "tests/library.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)
 #define PREFIX "weir:{0}:"
 
-static struct server server;
-static struct weir *w;
 static struct error error;
-
-static int setup(void **state)
-{
-    (void)state;
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weir_free(w);
-    server_stop(&server);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
-    return 0;
-}
 
 #define expect(expected, ...) assert_answer(__LINE__, expected, server_ask(&server, __VA_ARGS__, NULL))
 
@@ -1453,56 +1428,56 @@ static void test_a_new_rule_applies_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_set_and_remove, flush),
-        cmocka_unit_test_setup(test_a_dry_run_changes_nothing, flush),
-        cmocka_unit_test_setup(test_what_waits_is_looked_at_again, flush),
-        cmocka_unit_test_setup(test_a_bell_is_rung_once_and_only_where_something_waits, flush),
-        cmocka_unit_test_setup(test_a_duty_of_another_kind_fails_nobody, flush),
-        cmocka_unit_test_setup(test_rules_keep_their_places, flush),
-        cmocka_unit_test_setup(test_a_quota_outlives_the_rules_before_it, flush),
-        cmocka_unit_test_setup(test_jobs_in_flight_stay_with_their_place, flush),
-        cmocka_unit_test_setup(test_a_gate_without_a_past_leaves_none, flush),
-        cmocka_unit_test_setup(test_a_gate_changes_over_with_its_rule, flush),
-        cmocka_unit_test_setup(test_use_and_unuse, flush),
-        cmocka_unit_test_setup(test_unuse_wakes_what_waits_there, flush),
-        cmocka_unit_test_setup(test_another_cost_wakes_what_waits, flush),
-        cmocka_unit_test_setup(test_what_does_not_go_together, flush),
-        cmocka_unit_test_setup(test_sixteen_rules_at_most, flush),
-        cmocka_unit_test_setup(test_a_type_that_uses_its_own_limit, flush),
-        cmocka_unit_test_setup(test_a_limit_in_use_is_not_removed, flush),
-        cmocka_unit_test_setup(test_weights, flush),
-        cmocka_unit_test_setup(test_a_key_is_paused, flush),
-        cmocka_unit_test_setup(test_a_paused_key_and_its_rules, flush),
-        cmocka_unit_test_setup(test_so_many_keys_are_paused, flush),
-        cmocka_unit_test_setup(test_pause_and_resume, flush),
-        cmocka_unit_test_setup(test_resume_ends_what_a_provider_asked_for, flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_are_looked_at_page_by_page, flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_and_pauses, flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_of_a_full_gate, flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_of_a_type, flush),
-        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, flush),
-        cmocka_unit_test_setup(test_wrong_numbers_change_nothing, flush),
-        cmocka_unit_test_setup(test_keys_of_another_kind_change_nothing, flush),
-        cmocka_unit_test_setup(test_gates_of_another_kind, flush),
-        cmocka_unit_test_setup(test_the_log_is_capped, flush),
-        cmocka_unit_test_setup(test_the_list, flush),
-        cmocka_unit_test_setup(test_a_pause_of_a_gate_shows, flush),
-        cmocka_unit_test_setup(test_a_hold_of_a_gate_shows, flush),
-        cmocka_unit_test_setup(test_the_list_changes_nothing, flush),
-        cmocka_unit_test_setup(test_forecasts, flush),
-        cmocka_unit_test_setup(test_forecasts_leave_out_gates_that_do_not_decide, flush),
-        cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, flush),
-        cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, flush),
-        cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, flush),
-        cmocka_unit_test_setup(test_many_limits_and_types, flush),
-        cmocka_unit_test_setup(test_status_of_many, flush),
-        cmocka_unit_test_setup(test_pages_asked_ahead, flush),
-        cmocka_unit_test_setup(test_weir_rate, flush),
-        cmocka_unit_test_setup(test_weir_rate_use_and_the_others, flush),
-        cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, flush),
-        cmocka_unit_test_setup(test_a_new_rule_applies_at_once, flush),
-        cmocka_unit_test_setup(test_a_bell_of_one_queue, flush),
+        cmocka_unit_test_setup(test_set_and_remove, client_flush),
+        cmocka_unit_test_setup(test_a_dry_run_changes_nothing, client_flush),
+        cmocka_unit_test_setup(test_what_waits_is_looked_at_again, client_flush),
+        cmocka_unit_test_setup(test_a_bell_is_rung_once_and_only_where_something_waits, client_flush),
+        cmocka_unit_test_setup(test_a_duty_of_another_kind_fails_nobody, client_flush),
+        cmocka_unit_test_setup(test_rules_keep_their_places, client_flush),
+        cmocka_unit_test_setup(test_a_quota_outlives_the_rules_before_it, client_flush),
+        cmocka_unit_test_setup(test_jobs_in_flight_stay_with_their_place, client_flush),
+        cmocka_unit_test_setup(test_a_gate_without_a_past_leaves_none, client_flush),
+        cmocka_unit_test_setup(test_a_gate_changes_over_with_its_rule, client_flush),
+        cmocka_unit_test_setup(test_use_and_unuse, client_flush),
+        cmocka_unit_test_setup(test_unuse_wakes_what_waits_there, client_flush),
+        cmocka_unit_test_setup(test_another_cost_wakes_what_waits, client_flush),
+        cmocka_unit_test_setup(test_what_does_not_go_together, client_flush),
+        cmocka_unit_test_setup(test_sixteen_rules_at_most, client_flush),
+        cmocka_unit_test_setup(test_a_type_that_uses_its_own_limit, client_flush),
+        cmocka_unit_test_setup(test_a_limit_in_use_is_not_removed, client_flush),
+        cmocka_unit_test_setup(test_weights, client_flush),
+        cmocka_unit_test_setup(test_a_key_is_paused, client_flush),
+        cmocka_unit_test_setup(test_a_paused_key_and_its_rules, client_flush),
+        cmocka_unit_test_setup(test_so_many_keys_are_paused, client_flush),
+        cmocka_unit_test_setup(test_pause_and_resume, client_flush),
+        cmocka_unit_test_setup(test_resume_ends_what_a_provider_asked_for, client_flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_are_looked_at_page_by_page, client_flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_and_pauses, client_flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_of_a_full_gate, client_flush),
+        cmocka_unit_test_setup(test_sleeping_lanes_of_a_type, client_flush),
+        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, client_flush),
+        cmocka_unit_test_setup(test_wrong_numbers_change_nothing, client_flush),
+        cmocka_unit_test_setup(test_keys_of_another_kind_change_nothing, client_flush),
+        cmocka_unit_test_setup(test_gates_of_another_kind, client_flush),
+        cmocka_unit_test_setup(test_the_log_is_capped, client_flush),
+        cmocka_unit_test_setup(test_the_list, client_flush),
+        cmocka_unit_test_setup(test_a_pause_of_a_gate_shows, client_flush),
+        cmocka_unit_test_setup(test_a_hold_of_a_gate_shows, client_flush),
+        cmocka_unit_test_setup(test_the_list_changes_nothing, client_flush),
+        cmocka_unit_test_setup(test_forecasts, client_flush),
+        cmocka_unit_test_setup(test_forecasts_leave_out_gates_that_do_not_decide, client_flush),
+        cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, client_flush),
+        cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, client_flush),
+        cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, client_flush),
+        cmocka_unit_test_setup(test_many_limits_and_types, client_flush),
+        cmocka_unit_test_setup(test_status_of_many, client_flush),
+        cmocka_unit_test_setup(test_pages_asked_ahead, client_flush),
+        cmocka_unit_test_setup(test_weir_rate, client_flush),
+        cmocka_unit_test_setup(test_weir_rate_use_and_the_others, client_flush),
+        cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, client_flush),
+        cmocka_unit_test_setup(test_a_new_rule_applies_at_once, client_flush),
+        cmocka_unit_test_setup(test_a_bell_of_one_queue, client_flush),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, client_start, client_stop);
 }

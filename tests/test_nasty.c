@@ -16,9 +16,9 @@
 
 #include "serve/actions.h"
 #include "serve/documents.h"
+#include "tests/client.h"
 #include "tests/http.h"
 #include "tests/program.h"
-#include "tests/server.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define LISTENING "serve: listening on "
@@ -27,7 +27,6 @@
 #define NDJSON "Content-Type: application/x-ndjson\r\n"
 #define MIB (1024 * 1024)
 
-static struct server server;
 static char folder[64], where[96];
 static pid_t serving;
 static struct http_reply reply;
@@ -84,9 +83,8 @@ static int setup(void **state)
     const char *words[] = {NULL,   "serve",           "--redis",         NULL, "--listen",
                            listen, "--allow-actions", "--allow-enqueue", NULL};
 
-    (void)state;
+    client_start_server(state);
     folder_make(folder);
-    server_start(&server, false);
     snprintf(where, sizeof where, "%s/serve.sock", folder);
     snprintf(listen, sizeof listen, "unix:%s", where);
     words[0] = built("weir");
@@ -98,18 +96,10 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     kill(serving, SIGTERM);
     assert_int_equal(program_end(serving), 0);
-    server_stop(&server);
+    client_stop(state);
     folder_remove(folder);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
     return 0;
 }
 
@@ -435,12 +425,12 @@ static void test_jobs_that_are_none(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_names, flush),
-        cmocka_unit_test_setup(test_fields, flush),
-        cmocka_unit_test_setup(test_bodies_that_are_no_fields, flush),
-        cmocka_unit_test_setup(test_what_is_said, flush),
-        cmocka_unit_test_setup(test_what_is_shown_as_it_is, flush),
-        cmocka_unit_test_setup(test_jobs_that_are_none, flush),
+        cmocka_unit_test_setup(test_names, client_flush),
+        cmocka_unit_test_setup(test_fields, client_flush),
+        cmocka_unit_test_setup(test_bodies_that_are_no_fields, client_flush),
+        cmocka_unit_test_setup(test_what_is_said, client_flush),
+        cmocka_unit_test_setup(test_what_is_shown_as_it_is, client_flush),
+        cmocka_unit_test_setup(test_jobs_that_are_none, client_flush),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -18,10 +18,9 @@
 #include "queue/queues/queues.h"
 #include "queue/turn/away.h"
 #include "queue/turn/turn.h"
+#include "tests/client.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
-#include "tests/server.h"
-#include "weir.h"
 
 #define PARTS 4
 #define TYPES "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\""
@@ -31,8 +30,6 @@ static const char *const types[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
 static const char *const queues[] = {"default", "mail"};
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
-static struct server server;
-static struct redis *redis;
 static int64_t now_us;
 
 /* A namespace, and its worker "w". */
@@ -267,19 +264,19 @@ static void divide(const struct side *s)
     }
 }
 
-static void check(struct weir *w, int status)
+static void check(struct weir *client, int status)
 {
     if (status < 0)
-        fail_msg("%s", weir_message(w));
+        fail_msg("%s", weir_message(client));
 }
 
-static void enqueue_all(struct weir *w, const struct weir_job_spec *jobs, int count)
+static void enqueue_all(struct weir *client, const struct weir_job_spec *jobs, int count)
 {
     for (int i = 0; i < count; i++)
-        check(w, weir_enqueue(w, &jobs[i], NULL));
+        check(client, weir_enqueue(client, &jobs[i], NULL));
 }
 
-static void come_in(struct weir *w)
+static void come_in(struct weir *client)
 {
     static const struct weir_job_spec jobs[] = {
         {.type = "a", .id = "a0"}, {.type = "a", .id = "a1"}, {.type = "b", .id = "b0"},
@@ -287,10 +284,10 @@ static void come_in(struct weir *w)
         {.type = "d", .id = "d0"}, {.type = "e", .id = "e0"}, {.type = "f", .id = "f0", .unique = "k"},
     };
 
-    check(w, weir_rate_set(w, "a", "1/1h"));
-    check(w, weir_rate_set(w, "b", "1/1h"));
-    check(w, weir_rate_set(w, "slots", "5/1h"));
-    enqueue_all(w, jobs, COUNT(jobs));
+    check(client, weir_rate_set(client, "a", "1/1h"));
+    check(client, weir_rate_set(client, "b", "1/1h"));
+    check(client, weir_rate_set(client, "slots", "5/1h"));
+    enqueue_all(client, jobs, COUNT(jobs));
 }
 
 static void run_some(struct side *s)
@@ -307,7 +304,7 @@ static void run_some(struct side *s)
     settle(s, "e", "e0", SETTLE_FINISH, 600000, "");
 }
 
-static void go_on(struct weir *w)
+static void go_on(struct weir *client)
 {
     static const struct weir_job_spec jobs[] = {
         {.type = "c", .id = "c2"},
@@ -319,26 +316,26 @@ static void go_on(struct weir *w)
     const struct weir_job_spec tidy = {.type = "c"}, report = {.type = "d"};
     json_t *before;
 
-    enqueue_all(w, jobs, COUNT(jobs));
-    check(w, weir_batch_seal(w, "nightly", NULL));
-    check(w, weir_schedule_add(w, "tidy", "@daily", NULL, WEIR_MISSED_ONCE, &tidy));
-    check(w, weir_schedule_add(w, "report", "0 9 * * MON", NULL, WEIR_MISSED_ONCE, &report));
-    check(w, queue_pause(w, "idle", true, &before));
+    enqueue_all(client, jobs, COUNT(jobs));
+    check(client, weir_batch_seal(client, "nightly", NULL));
+    check(client, weir_schedule_add(client, "tidy", "@daily", NULL, WEIR_MISSED_ONCE, &tidy));
+    check(client, weir_schedule_add(client, "report", "0 9 * * MON", NULL, WEIR_MISSED_ONCE, &report));
+    check(client, queue_pause(client, "idle", true, &before));
     json_decref(before);
 }
 
 static void set_scene(struct side *s)
 {
-    struct weir *w;
+    struct weir *client;
 
     snprintf(s->ns, sizeof s->ns, "%s%d", s->parts == 1 ? "one" : "four", scenes);
-    w = weir_new(server.url, s->ns);
-    assert_non_null(w);
+    client = weir_new(server.url, s->ns);
+    assert_non_null(client);
     divide(s);
-    come_in(w);
+    come_in(client);
     run_some(s);
-    go_on(w);
-    weir_free(w);
+    go_on(client);
+    weir_free(client);
 }
 
 static int set_up(void **state)
@@ -347,27 +344,6 @@ static int set_up(void **state)
     scenes++;
     set_scene(&one);
     set_scene(&four);
-    return 0;
-}
-
-static int set_up_group(void **state)
-{
-    struct redis_address address;
-    struct error e;
-
-    (void)state;
-    server_start(&server, false);
-    assert_int_equal(redis_address_parse(server.url, &address, &e), 0);
-    redis = redis_new(&address);
-    assert_non_null(redis);
-    return 0;
-}
-
-static int tear_down_group(void **state)
-{
-    (void)state;
-    redis_free(redis);
-    server_stop(&server);
     return 0;
 }
 
@@ -753,7 +729,7 @@ static void test_what_was_done_is_said(void **state)
 static void test_a_job_on_its_way(void **state)
 {
     int home = home_of(&four, "d"), there = (home + 1) % PARTS;
-    struct weir *w = weir_new(server.url, four.ns);
+    struct weir *client = weir_new(server.url, four.ns);
     char key[PREFIX_SIZE + 16];
     int64_t left;
 
@@ -770,12 +746,12 @@ static void test_a_job_on_its_way(void **state)
     assert_int_equal(weir(&four, "job cancel stray"), 75);
     must(&four, "doctor");
 
-    assert_int_equal(away_carry(w, now_us, there, home, &left), 0);
+    assert_int_equal(away_carry(client, now_us, there, home, &left), 0);
     must(&four, "job cancel stray");
     assert_non_null(strstr(said.out, "job stray is cancelled: it is waiting in queue default"));
     snprintf(key, sizeof key, "%scancelled", prefix_of(&four, there));
     assert_int_equal(server_number(&server, "EXISTS", key, NULL), 0);
-    weir_free(w);
+    weir_free(client);
 }
 
 static bool is_marked(int p, const char *id)
@@ -1026,5 +1002,5 @@ int main(void)
         cmocka_unit_test(test_a_worker_is_one),
     };
 
-    return cmocka_run_group_tests_name("parted", tests, set_up_group, tear_down_group);
+    return cmocka_run_group_tests_name("parted", tests, client_start_redis, client_stop);
 }

@@ -15,40 +15,8 @@
 #include "core/script/script.h"
 #include "producer/bulk.h"
 #include "queue/queues/divide.h"
+#include "tests/client.h"
 #include "tests/proxy.h"
-#include "tests/server.h"
-
-static struct server server;
-static struct weir *w;
-
-static int set_up_group(void **state)
-{
-    (void)state;
-    server_start(&server, false);
-    return 0;
-}
-
-static int tear_down_group(void **state)
-{
-    (void)state;
-    server_stop(&server);
-    return 0;
-}
-
-static int set_up(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
-    w = weir_new(server.url, NULL);
-    return w ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    weir_free(w);
-    return 0;
-}
 
 #define assert_answer(expected, ...)                                                                         \
     do {                                                                                                     \
@@ -494,21 +462,21 @@ int main(void)
         cmocka_unit_test(test_crc16),
         cmocka_unit_test(test_prefix),
         cmocka_unit_test(test_refusals_are_learned),
-        cmocka_unit_test_setup_teardown(test_lua_agrees, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_one_partition_is_asked_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_call_follows, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_a_circle_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_count, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_bulk_over_partitions, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_bulk_with_a_type_that_moved, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_bulk_through_cuts, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_batch_has_one_partition, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_divided_now, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_half_divided, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_the_number_is_restored_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_in_use, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_lua_agrees, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_one_partition_is_asked_once, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_a_call_follows, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_a_circle_ends, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_count, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_bulk_over_partitions, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_bulk_with_a_type_that_moved, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_bulk_through_cuts, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_batch_has_one_partition, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_divided_now, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_half_divided, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_the_number_is_restored_at_once, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_in_use, client_begin, client_end),
     };
 
-    return cmocka_run_group_tests(tests, set_up_group, tear_down_group);
+    return cmocka_run_group_tests(tests, client_start_server, client_stop);
 }

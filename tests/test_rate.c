@@ -11,32 +11,14 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/client.h"
 #include "tests/program.h"
-#include "tests/server.h"
-#include "weir.h"
-
-static struct server server;
 
 static int setup(void **state)
 {
-    (void)state;
-    server_start(&server, false);
+    client_start_server(state);
     setenv("REDIS_URL", server.url, 1);
     setenv("TZ", "UTC", 1);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    server_stop(&server);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
     return 0;
 }
 
@@ -602,14 +584,14 @@ static void test_types_and_queues_add_up(void **state)
         put("ZADD", held, "1", type);
     }
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        const char *const *w = lines[i];
+        const char *const *words = lines[i];
         struct outcome o;
 
         free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
-        run_in(&o, NULL, built("weir"), w[0], w[1], w[2], w[3], w[4], NULL);
+        run_in(&o, NULL, built("weir"), words[0], words[1], words[2], words[3], words[4], NULL);
         assert_int_equal(o.code, 0);
         if (commands_run() >= MANY * MANY)
-            fail_msg("%s %s: %lld commands", w[0], w[1] ? w[1] : "", commands_run());
+            fail_msg("%s %s: %lld commands", words[0], words[1] ? words[1] : "", commands_run());
     }
 }
 
@@ -686,25 +668,25 @@ static void test_a_change_reaches_what_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_set, flush),
-        cmocka_unit_test_setup(test_set_as_json, flush),
-        cmocka_unit_test_setup(test_wrong_rules, flush),
-        cmocka_unit_test_setup(test_wrong_use, flush),
-        cmocka_unit_test_setup(test_show, flush),
-        cmocka_unit_test_setup(test_show_as_json, flush),
-        cmocka_unit_test_setup(test_the_next_start_is_by_all_limits_of_a_type, flush),
-        cmocka_unit_test_setup(test_use, flush),
-        cmocka_unit_test_setup(test_weight, flush),
-        cmocka_unit_test_setup(test_pause_and_resume, flush),
-        cmocka_unit_test_setup(test_log, flush),
-        cmocka_unit_test_setup(test_dry_run, flush),
-        cmocka_unit_test_setup(test_costs_of_their_own_are_at_the_earliest, flush),
-        cmocka_unit_test_setup(test_a_bulk_behind_costs_is_at_the_earliest, flush),
-        cmocka_unit_test_setup(test_a_gate_that_is_held_says_so, flush),
-        cmocka_unit_test_setup(test_types_and_queues_add_up, flush),
-        cmocka_unit_test_setup(test_a_change_reaches_what_waits, flush),
+        cmocka_unit_test_setup(test_set, client_flush),
+        cmocka_unit_test_setup(test_set_as_json, client_flush),
+        cmocka_unit_test_setup(test_wrong_rules, client_flush),
+        cmocka_unit_test_setup(test_wrong_use, client_flush),
+        cmocka_unit_test_setup(test_show, client_flush),
+        cmocka_unit_test_setup(test_show_as_json, client_flush),
+        cmocka_unit_test_setup(test_the_next_start_is_by_all_limits_of_a_type, client_flush),
+        cmocka_unit_test_setup(test_use, client_flush),
+        cmocka_unit_test_setup(test_weight, client_flush),
+        cmocka_unit_test_setup(test_pause_and_resume, client_flush),
+        cmocka_unit_test_setup(test_log, client_flush),
+        cmocka_unit_test_setup(test_dry_run, client_flush),
+        cmocka_unit_test_setup(test_costs_of_their_own_are_at_the_earliest, client_flush),
+        cmocka_unit_test_setup(test_a_bulk_behind_costs_is_at_the_earliest, client_flush),
+        cmocka_unit_test_setup(test_a_gate_that_is_held_says_so, client_flush),
+        cmocka_unit_test_setup(test_types_and_queues_add_up, client_flush),
+        cmocka_unit_test_setup(test_a_change_reaches_what_waits, client_flush),
     };
 
     unsetenv("WEIR_NAMESPACE");
-    return cmocka_run_group_tests_name("rate", tests, setup, teardown);
+    return cmocka_run_group_tests_name("rate", tests, setup, client_stop);
 }

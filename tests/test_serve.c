@@ -17,18 +17,15 @@
 
 #include "core/client/partition.h"
 #include "core/clock.h"
+#include "tests/client.h"
 #include "tests/http.h"
 #include "tests/program.h"
-#include "tests/server.h"
-#include "weir.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define LISTENING "serve: listening on "
 
-static struct server server;
 static char folder[64];
 static char socket_path[96]; /* of weir serve */
-static struct weir *w;
 
 /* ---- Starting and stopping */
 
@@ -95,10 +92,7 @@ static int setup(void **state)
     (void)state;
     folder_make(folder);
     snprintf(socket_path, sizeof socket_path, "%s/serve.sock", folder);
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    assert_non_null(w);
-    return 0;
+    return client_start(state);
 }
 
 static int teardown(void **state)
@@ -106,8 +100,7 @@ static int teardown(void **state)
     (void)state;
     end_leftover(&serving);
     end_leftover(&proxying);
-    weir_free(w);
-    server_stop(&server);
+    client_stop(state);
     folder_remove(folder);
     return 0;
 }
@@ -117,11 +110,7 @@ static int flush(void **state)
     (void)state;
     end_leftover(&serving);
     end_leftover(&proxying);
-    if (server.pid)
-        kill(server.pid, SIGCONT);
-    else
-        server_restart(&server);
-    free(server_ask(&server, "FLUSHALL", NULL));
+    client_flush(state);
     free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
     return 0;
 }

@@ -10,7 +10,7 @@
 
 #include "queue/job/stamp.h"
 #include "queue/status/status_merge.h"
-#include "tests/server.h"
+#include "tests/client.h"
 #include "view/status.h"
 #include "view/write.h"
 
@@ -18,33 +18,7 @@
 #define BEGIN_US INT64_C(1795000000000000)
 #define MINUTE_US INT64_C(60000000)
 
-static struct server server;
-static struct weir *w;
 static struct status status;
-
-static int setup(void **state)
-{
-    (void)state;
-    server_start(&server, false);
-    w = weir_new(server.url, NULL);
-    assert_non_null(w);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    weir_free(w);
-    server_stop(&server);
-    return 0;
-}
-
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
-    return 0;
-}
 
 static int forget(void **state)
 {
@@ -326,12 +300,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(out_of_memory_between_two_kinds_of_rows),
-        cmocka_unit_test_setup_teardown(queues_and_types_say_how_old_their_first_jobs_are, flush, forget),
-        cmocka_unit_test_setup_teardown(lanes_count_too, flush, forget),
-        cmocka_unit_test_setup_teardown(of_many_queues_the_first_lanes_count, flush, forget),
+        cmocka_unit_test_setup_teardown(queues_and_types_say_how_old_their_first_jobs_are, client_flush,
+                                        forget),
+        cmocka_unit_test_setup_teardown(lanes_count_too, client_flush, forget),
+        cmocka_unit_test_setup_teardown(of_many_queues_the_first_lanes_count, client_flush, forget),
         cmocka_unit_test(types_as_text_say_what_documents_say),
-        cmocka_unit_test_setup_teardown(keys_of_another_kind_say_nothing, flush, forget),
+        cmocka_unit_test_setup_teardown(keys_of_another_kind_say_nothing, client_flush, forget),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, client_start, client_stop);
 }

@@ -15,36 +15,18 @@
 #include "cli/top/reader.h"
 #include "core/client/client.h"
 #include "core/clock.h"
-#include "tests/server.h"
+#include "tests/client.h"
 
 #define HOUR_US INT64_C(3600000000)
 #define LIMIT_MS 60000 /* for what must come */
 #define PREFIX "weir:{0}:"
 
-static struct server server;
-static struct weir *w;
 static struct reader *reader;
 static int wake = -1;
 
-static int set_up_group(void **state)
-{
-    (void)state;
-    server_start(&server, false);
-    return 0;
-}
-
-static int tear_down_group(void **state)
-{
-    (void)state;
-    server_stop(&server);
-    return 0;
-}
-
 static int set_up(void **state)
 {
-    (void)state;
-    free(server_ask(&server, "FLUSHALL", NULL));
-    w = weir_new(server.url, NULL);
+    client_begin(state);
     wake = eventfd(0, EFD_CLOEXEC);
     reader = reader_start(weir_new(server.url, NULL), HOUR_US, wake);
     assert_non_null(reader);
@@ -53,12 +35,10 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     while (!reader_end(reader))
         ; /* this machine is busy */
     close(wake);
-    weir_free(w);
-    return 0;
+    return client_end(state);
 }
 
 static void ask(const char *expected, const char *command, const char *key, const char *a, const char *b)
@@ -307,5 +287,5 @@ int main(void)
         TEST(a_redis_that_hangs_is_known),
     };
 
-    return cmocka_run_group_tests_name("the reader of weir top", tests, set_up_group, tear_down_group);
+    return cmocka_run_group_tests_name("the reader of weir top", tests, client_start_server, client_stop);
 }
