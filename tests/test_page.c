@@ -313,6 +313,32 @@ static void a_limit_shows_what_starts_next(void **state)
     assert_hides("No job that it holds waits");
 }
 
+/* A lane's name has the key of its jobs. */
+static void links_to_jobs_hide_keys(void **state)
+{
+    (void)state;
+    free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), "default", NULL));
+    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "wake:default"), "1", "-", NULL));
+    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "wait:default/-"), "1", "mail", NULL));
+    for (int i = 0; i < 2; i++) {
+        const char *key = i ? "s3cret" : "", *entry = i ? "{\"id\":\"of-key\",\"type\":\"mail\"}"
+                                                        : "{\"id\":\"of-none\",\"type\":\"mail\"}";
+        char lane[40];
+
+        snprintf(lane, sizeof lane, "lane:default/mail/%s", key);
+        free(server_ask(&stage.server, "ZADD", stage_key(&stage, "ring:default/mail"), "1", key, NULL));
+        free(server_ask(&stage.server, "RPUSH", stage_key(&stage, lane), entry, NULL));
+    }
+    assert_int_equal(render("/jobs", NULL), 200);
+    assert_shows("href=\"/jobs/of-key?at=lane%3Adefault%2Fmail%2Fs3cret&amp;from=0\"");
+    usual.hide_args = true;
+    assert_int_equal(render("/jobs", NULL), 200);
+    usual.hide_args = false;
+    assert_hides("s3cret");
+    assert_shows("href=\"/jobs/of-key\"");
+    assert_shows("href=\"/jobs/of-none?at=lane%3Adefault%2Fmail%2F&amp;from=0\"");
+}
+
 static void a_type_without_records_says_so(void **state)
 {
     (void)state;
@@ -503,7 +529,7 @@ static void push_everywhere(struct span nasty, bool short_enough)
 static void make_query(char *query, size_t size, struct span nasty)
 {
     static const char *const names[] = {"q",   "like", "problem", "type", "reason", "rules",
-                                        "key", "name", "back",    "by",   "from",   "cursor"};
+                                        "key", "name", "back",    "by",   "from",   "at"};
     size_t len = (size_t)snprintf(query, size, "do=purge");
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -586,8 +612,8 @@ static void jobs_are_found_by_a_search(void **state)
     stage_enqueue(&stage, "other", "{\"secret\":\"s3cret\"}", 61, 1);
     assert_int_equal(render("/jobs", "q=type%3Aother"), 200);
     check_shape();
-    assert_shows("href=\"/jobs/j61\"");
-    assert_hides("href=\"/jobs/j1\"");
+    assert_shows("href=\"/jobs/j61?at=queue%3Adefault&amp;from=0\"");
+    assert_hides("href=\"/jobs/j1");
     assert_hides("/ask?");
     assert_int_equal(render("/jobs", "q=type%3Amail"), 200);
     assert_int_equal(count_of("href=\"/jobs/j"), 50);
@@ -683,8 +709,8 @@ static void all_dead_that_match_are_acted_on(void **state)
     assert_shows("<b>2 jobs</b>");
     assert_hides("danger");
     assert_int_equal(render("/dead", "type=mail&reason=%22no%5C"), 200);
-    assert_shows("href=\"/jobs/quoted\"");
-    assert_hides("href=\"/jobs/plain\"");
+    assert_shows("href=\"/jobs/quoted?at=dead&amp;from=1763900100000001%3A0\"");
+    assert_hides("href=\"/jobs/plain");
     assert_shows("name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22&amp;back=");
     assert_int_equal(
         render("/ask", "do=jobs-remove&name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22"),
@@ -877,6 +903,7 @@ int main(int argc, char **argv)
         flushed(a_type_shows_what_was_recorded),
         flushed(a_limit_shows_starts_and_wasted_slots),
         flushed(a_limit_shows_what_starts_next),
+        flushed(links_to_jobs_hide_keys),
         flushed(a_type_without_records_says_so),
         flushed(a_job_shows_where_it_is_and_what_it_is),
         flushed(what_others_push_is_shown_as_text),

@@ -3,6 +3,7 @@
 #include "tests/scene_client.h"
 
 #include "core/client/client.h"
+#include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
 
 #define INFO                                                                                                 \
@@ -696,6 +697,51 @@ static void test_many_queues_take_few_calls(void **state)
     ask_why("h999", "held", "");
 }
 
+/* Where it was last found is where it is looked for first; what is wrong there only costs. */
+static void test_a_job_is_looked_for_where_it_was_seen(void **state)
+{
+    static const char *const ids[] = {"w999", "r500", "s0", "h999"};
+    static const struct find_place wrong[] = {
+        {"", ""},         {"queue:q1", "0"}, {"queue:q999", "7"},   {"limits", "0"},  {"queues:lanes", ""},
+        {"dead", "x"},    {"active:t", "0"}, {"queue:q999", "0 1"}, {"wake:q1", "0"}, {"lane:limits", "0"},
+        {"later", "0:0"}, {"queue:q1", ":"}};
+    struct find_place place;
+    json_t *job;
+    int64_t before;
+
+    (void)state;
+    fill_queues(1000);
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        assert_int_equal(try_ask(ids[i]), 0);
+        snprintf(place.at, sizeof place.at, "%s", answer_text(why, "list"));
+        snprintf(place.from, sizeof place.from, "%d",
+                 (int)(answer_int(why, "of") - answer_int(why, "place")));
+        before = count_calls();
+        assert_int_equal(find_job_near(w, turns.now_us, ids[i], &place, &job), 0);
+        assert_int_equal(count_calls() - before, 1);
+        assert_string_equal(answer_text(job, "list"), place.at);
+        json_decref(job);
+    }
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_int_equal(find_job_near(w, turns.now_us, "w999", &wrong[i], &job), 0);
+        json_decref(job);
+    }
+    assert_int_equal(find_job_near(w, turns.now_us, "none", &wrong[1], &job), WEIR_ENOTFOUND);
+}
+
+static void test_it_is_looked_for_near_there_only(void **state)
+{
+    const struct find_place place = {"queue:default", "0"};
+    int64_t before;
+    json_t *job;
+
+    (void)state;
+    enqueue_many("t", 20000);
+    before = count_calls();
+    assert_int_equal(find_job_near(w, turns.now_us, "none", &place, &job), WEIR_ENOTFOUND);
+    assert_in_range(count_calls() - before, 12, 16); /* of 2,000 entries: two near there, then all once */
+}
+
 static void test_wrong_calls_are_refused(void **state)
 {
     static const char *const wrong[][6] = {
@@ -748,6 +794,8 @@ int main(void)
         TEST(long_lanes_and_queues_are_paged),
         TEST(many_lanes_are_paged),
         TEST(many_queues_take_few_calls),
+        TEST(a_job_is_looked_for_where_it_was_seen),
+        TEST(it_is_looked_for_near_there_only),
         TEST(wrong_calls_are_refused),
     };
 

@@ -1,5 +1,9 @@
 #include "view/job.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
 #include "view/waits.h"
@@ -62,6 +66,31 @@ json_t *job_document_whole(const json_t *job)
 
     view_add_body(doc, found_body(job));
     return doc;
+}
+
+/* A record has its time. */
+static int record_place(const json_t *doc, const char *set, const char *member, struct find_place *place)
+{
+    snprintf(place->from, sizeof place->from, "%" PRId64 ":0", json_us(json_object_get(doc, member)));
+    return snprintf(place->at, sizeof place->at, "%s", set);
+}
+
+bool job_place(const json_t *doc, const char *state, struct find_place *place)
+{
+    const char *list = json_text_of(doc, "list"),
+               *worker = json_text_of(json_object_get(doc, "worker"), "name");
+    int len = 0;
+
+    snprintf(place->from, sizeof place->from, "%" PRId64, json_int_of(doc, "of") - json_int_of(doc, "place"));
+    if (*list)
+        len = snprintf(place->at, sizeof place->at, "%s", list);
+    else if (strcmp(state, "dead") == 0)
+        len = record_place(doc, "dead", "since", place);
+    else if (strcmp(state, "scheduled") == 0 || strcmp(state, "retry") == 0)
+        len = record_place(doc, "later", "start", place);
+    else if (strcmp(state, "running") == 0 && *worker)
+        len = snprintf(place->at, sizeof place->at, "active:%s", worker);
+    return len > 0 && len < (int)sizeof place->at;
 }
 
 static const struct member cancel_worker_members[] = {MEMBER("name", WORD), {.name = NULL}};

@@ -4,12 +4,16 @@
 
 #include "view/document.h"
 
+struct find_place;
+
 /* Of what find_job or why_read says. */
 json_t *job_document(const json_t *job);
 /* The same with its body (view/write.h). */
 json_t *job_document_whole(const json_t *job);
 /* Of what cancel_job says. */
 json_t *cancel_document(const json_t *job);
+/* Where a job of a document stands that is in that state; false: it does not say. */
+bool job_place(const json_t *doc, const char *state, struct find_place *place);
 /* WEIR_ENOTFOUND: there is no such job. */
 WEIR_CHECKED int view_job(struct weir *w, const char *id, json_t **doc);
 /* What it waits for too, without its body. */

@@ -10,10 +10,13 @@
 
 #define PAGE_MOST 500 /* entries, 2 ms in the middle of a million; fewer where they are large */
 #define LOOKS 2
-#define FOUND 1 /* ends a walk */
+#define NEAR_PAGES 2 /* from where a job was seen on; beyond them it is not sought there */
+#define FOUND 1      /* ends a walk */
+#define NOT_NEAR 2   /* ends it too */
 
 struct search {
     const char *id;
+    int pages; /* that may still be taken; below 0: all */
     json_t *job;
 };
 
@@ -129,7 +132,8 @@ static int take_page(const json_t *page, void *arg)
     s->job = json_incref(json_object_get(page, "job"));
     if (s->job)
         json_object_set(s->job, "now", json_object_get(page, "now"));
-    return s->job ? FOUND : 0;
+    s->pages -= s->pages > 0;
+    return s->job ? FOUND : s->pages == 0 ? NOT_NEAR : 0;
 }
 
 int find_check_id(struct weir *w, const char *id)
@@ -156,7 +160,7 @@ static int find(const struct pages *pages, struct search *s, int looks, json_t *
 
     for (int look = 0; look < looks && status == 0 && !s->job; look++)
         status = pages_walk(pages);
-    status = status == FOUND ? 0 : status;
+    status = status > 0 ? 0 : status;
     if (status == 0 && !s->job)
         status = find_none(pages->w, s->id);
     if (status == 0) {
@@ -171,20 +175,26 @@ static int find(const struct pages *pages, struct search *s, int looks, json_t *
     return status;
 }
 
-int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
+static int find_everywhere(struct weir *w, int64_t now_us, const char *id, int looks, json_t **job)
 {
-    struct search s = {.id = id};
+    struct search s = {.id = id, .pages = -1};
     const struct pages pages = {
         .w = w, .script = "find_job", .now_us = now_us, .arg = &s, .ask = ask_page, .take = take_page};
 
-    return find(&pages, &s, LOOKS, job);
+    return find(&pages, &s, looks, job);
 }
 
-int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list, int64_t passed,
-                json_t **job)
+int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
 {
-    struct search s = {.id = id};
-    json_t *place = json_pack("[s, o]", list, json_sprintf("%" PRId64, passed));
+    return find_everywhere(w, now_us, id, LOOKS, job);
+}
+
+/* Looks from that place on; pages: as in struct search. */
+static int find_behind(struct weir *w, int64_t now_us, const char *id, const char *at, const char *from,
+                       int most_pages, json_t **job)
+{
+    struct search s = {.id = id, .pages = most_pages};
+    json_t *place = json_pack("[s, s]", at, from);
     const struct pages pages = {.w = w,
                                 .script = "find_job",
                                 .now_us = now_us,
@@ -197,4 +207,40 @@ int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list
 
     json_decref(place);
     return status;
+}
+
+int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list, int64_t passed,
+                json_t **job)
+{
+    char from[24];
+
+    snprintf(from, sizeof from, "%" PRId64, passed);
+    return find_behind(w, now_us, id, list, from, -1, job);
+}
+
+/* ---- Where it was seen */
+
+/* Could a job stand there? Anybody may have written it. */
+static bool is_place(const struct find_place *place)
+{
+    static const char *const kinds[] = {"queue:", "lane:", "aside:", "away:", "active:", "later", "dead"};
+    bool known = false;
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        known = known || strncmp(place->at, kinds[i], strlen(kinds[i])) == 0;
+    return known && place->from[strspn(place->from, "0123456789:")] == '\0';
+}
+
+int find_job_near(struct weir *w, int64_t now_us, const char *id, const struct find_place *place,
+                  json_t **job)
+{
+    int count = 0, status = WEIR_ENOTFOUND;
+
+    *job = NULL;
+    if (is_place(place))
+        (void)!client_learn(w, &count);
+    for (int p = 0; p < count && status < 0; p++)
+        if ((status = client_at(w, p)) == 0)
+            status = find_behind(w, now_us, id, place->at, place->from, NEAR_PAGES, job);
+    return status == 0 ? 0 : find_everywhere(w, now_us, id, 1, job);
 }

@@ -16,6 +16,15 @@ WEIR_CHECKED int find_job(struct weir *w, int64_t now_us, const char *id, json_t
  * where it stands. */
 WEIR_CHECKED int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list, int64_t passed,
                              json_t **job);
+/* Where a walk meets a job that was seen there. */
+struct find_place {
+    char at[600];  /* "lane:default/mail/42" */
+    char from[48]; /* how far it has gone there by then, as queue/inspect/places.lua has it */
+};
+/* The same, looked for near that place first, which may come from anybody: a wrong one costs a call or two. Beyond it all places are gone
+ * through once: for who may ask again. */
+WEIR_CHECKED int find_job_near(struct weir *w, int64_t now_us, const char *id, const struct find_place *place,
+                               json_t **job);
 /* WEIR_EINPUT: that is no id. */
 WEIR_CHECKED int find_check_id(struct weir *w, const char *id);
 /* WEIR_ENOTFOUND: there is no such job. */

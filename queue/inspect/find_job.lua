@@ -38,7 +38,7 @@ local function find_job(ARGV)
         return refuse('find_job: wants now, id, most from 1 to 1000, place, from, ...')
     end
     id, quoted, job = ARGV[2], '"' .. ARGV[2] .. '"', nil
-    places.walk(stack, {only = {id = id}, wants = is_it, meet = meet}, most)
+    places.walk(stack, {only = {id = id}, text = quoted, wants = is_it, meet = meet}, most)
     return answer{now = us(now), bytes = places.bytes(), next = not job and places.words(stack) or nil, job = job}
 end
 

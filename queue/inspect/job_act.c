@@ -307,7 +307,7 @@ int job_run(struct weir *w, int64_t now_us, const char *id, json_t **job)
     if (status == 0 && !r.over)
         status = error_set(&w->error, WEIR_ENOTNOW, "job %s: it moves too fast to be run; try again", id);
     if (status == 0)
-        status = why_found(w, now_us, &r.job);
+        status = why_found(w, now_us, NULL, &r.job);
     if (status < 0) {
         json_decref(r.job);
         return status;

@@ -21,6 +21,7 @@
 --   places.words(stack)         the same back; nil: nothing is left
 --   places.walk(stack, visitor, most)  looks at places until about most entries were looked at; a place counts as one, too
 --     visitor.only              only where these may be: {id =, queue =, type =, keys = {...}, batch =, states = {<state> = true}}
+--     visitor.text              what is wanted has that text in it; nil: nothing is known
 --     visitor.wants(entry, reason, queue, type, key)   is it one of those? What its place does not say is nil; reason: of a dead job
 --     visitor.meet(state, lane, entry, more)           it is; more: what places.describe adds
 --       returns whether the walk ends there; how it will have left its place: 'gone', 'first' (it is the head of the same list then), or
@@ -38,6 +39,8 @@ local LAST = 8    -- jobs of a lane that are looked at with others
 local SHARE = 8   -- a lane takes Redis as long as so many of its jobs
 local FEW = 8     -- lanes at the gate of a key that are looked at with others
 local NAMES = 50  -- that a place gives at once; a cursor has them all
+local QUICK = 4   -- entries of a list count as one where none of them has the text that is looked for, but for those
+local DEEP = 50000 -- with so many on both sides: to go there takes Redis longer than to look
 local WORDS_MOST = 20000
 
 local visitor, over, named -- of one walk; over: it ends here. named: places that the look under way names, each with its from
@@ -150,6 +153,21 @@ local function meet_in_list(place, kind, behind, of_lane, entry, item)
     return meet(state, of_lane, entry, {list = place, place = us(length - behind), of = us(length), item = item})
 end
 
+-- How many entries may be read where most may be looked at.
+local function most_read(place, most, passed)
+    if not visitor.text or passed > DEEP and call('LLEN', P .. place) - passed > DEEP then return most end
+    return most * QUICK
+end
+
+-- Has none of these the text that is looked for?
+local function have_none(items)
+    local text = visitor.text
+    for i = 1, text and #items or 0 do
+        if find(items[i], text, 1, true) then return false end
+    end
+    return text
+end
+
 local function look_at_list(place, most, from)
     local kind, name = match(place, '^(%a+):(.*)$')
     local passed, moved = match(from, '^(%d*)%+?(%d*)$')
@@ -157,8 +175,11 @@ local function look_at_list(place, most, from)
     if moved > 0 then most = min(most, call('LLEN', P .. place) - moved - passed) end
     if most < 1 then return '' end
     if kind == 'queue' then name = name .. '//' end
-    local items, all = slices.last(P .. place, most, load, passed)
+    local items, all = slices.last(P .. place, most_read(place, most, passed), load, passed)
     local read, before, at = readers[kind], passed, 0
+    if have_none(items) then
+        at, passed, looked, left = #items, passed + #items, looked + #items, left - ceil(#items / QUICK)
+    end
     while at < #items and not over do
         local entry, of_lane = read(items[at + 1], name)
         local to = entry and wants(entry, of_lane) and meet_in_list(place, kind, before + at, of_lane, entry, items[at + 1])

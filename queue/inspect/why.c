@@ -19,10 +19,11 @@ struct look {
     json_t *why;    /* the document */
     const char *type;
     json_t *line; /* why.lua's answer */
-    struct limits limits;
-    json_t *last;   /* of its gates the closed one that opens last; NULL: all are open */
-    int64_t before; /* lanes of other keys that have their turn before its own */
-    bool keyed;     /* it has keyed gates */
+    const struct limits *limits;
+    struct limits own; /* where they had to be read for it */
+    json_t *last;      /* of its gates the closed one that opens last; NULL: all are open */
+    int64_t before;    /* lanes of other keys that have their turn before its own */
+    bool keyed;        /* it has keyed gates */
     struct {
         struct gate gate; /* as it is now, that of its key too */
         json_t *row;
@@ -78,7 +79,7 @@ static void read_gates(struct look *look)
     json_array_foreach(gates, i, row)
     {
         const struct rule *rule =
-            waits_gate(row, &look->limits, answer_text(look->line, "key"), answer_int(look->line, "now"));
+            waits_gate(row, look->limits, answer_text(look->line, "key"), answer_int(look->line, "now"));
 
         if (rule && look->gate_count < GATES_MAX)
             add_gate(look, rule, row);
@@ -116,8 +117,12 @@ static int ask_line(struct look *look)
 {
     struct span body = found_body(look->why);
     struct args a;
-    int status = status_limits(look->w, look->now_us, &look->limits);
+    int status = 0;
 
+    if (!look->limits) {
+        look->limits = &look->own;
+        status = status_limits(look->w, look->now_us, &look->own);
+    }
     if (status != 0)
         return status;
     begin(look, &a, "why");
@@ -183,17 +188,17 @@ static int count_line(struct look *look, struct ahead *ahead)
 
 /* ---- When it starts */
 
-/* Its type as Redis has it; one that no worker has met yet has the limit of its own name at most. */
-static struct limit_type *type_of(struct look *look, struct limit_type *unmet)
+/* Its type as Redis has it, shallow; one that no worker has met yet has the limit of its own name at most. */
+static struct limit_type type_of(const struct look *look)
 {
-    struct limit_type *type = limits_type(&look->limits, look->type);
-    const struct limit *own = limits_find(&look->limits, look->type);
+    const struct limit_type *known = limits_type(look->limits, look->type);
+    const struct limit *own = limits_find(look->limits, look->type);
+    struct limit_type unmet = {.cost = 1, .limits = own ? (char(*)[LIMIT_NAME_SIZE])own->name : NULL};
 
-    if (type)
-        return type;
-    *unmet = (struct limit_type){.cost = 1, .limits = own ? (char(*)[LIMIT_NAME_SIZE])own->name : NULL};
-    snprintf(unmet->name, sizeof unmet->name, "%s", look->type);
-    unmet->limit_count = own != NULL;
+    if (known)
+        return *known;
+    snprintf(unmet.name, sizeof unmet.name, "%s", look->type);
+    unmet.limit_count = own != NULL;
     return unmet;
 }
 
@@ -255,9 +260,12 @@ static void find_wait(struct look *look, int64_t n, int64_t all, int64_t cost, i
         set_wait(look, waits_until(gate, last_us == GATE_NEVER ? last_us : start_us));
 }
 
+/* Not before now: the limits may have been read a while ago. */
 static void set_start(json_t *why, int64_t start_us, unsigned because)
 {
-    set_time(why, "start", start_us);
+    int64_t now_us = answer_int(why, "now");
+
+    set_time(why, "start", start_us > now_us ? start_us : now_us);
     json_object_set_new(why, "at_the_earliest", json_boolean(because));
     if (because)
         json_object_set_new(why, "because", json_string(forecast_reason(because)));
@@ -267,15 +275,15 @@ static void set_start(json_t *why, int64_t start_us, unsigned because)
  * least of each lane before its own comes first too. */
 static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because)
 {
-    struct limit_type unmet, *type = type_of(look, &unmet);
+    struct limit_type type = type_of(look);
     int64_t all = n + (look->keyed ? look->before : 0), now_us = answer_int(look->why, "now"), start_us;
     struct forecast forecast;
 
-    type->parked = type->parked < all ? type->parked : all;
-    type->waiting = all - type->parked;
-    type->cost = cost;
-    type->held = false;
-    if (forecast_type(&look->limits, type, NULL, &forecast, &look->w->error) < 0)
+    type.parked = type.parked < all ? type.parked : all;
+    type.waiting = all - type.parked;
+    type.cost = cost;
+    type.held = false;
+    if (forecast_type(look->limits, &type, NULL, &forecast, &look->w->error) < 0)
         return look->w->error.status;
     start_us = pass_keys(look, forecast.last_us == GATE_NEVER ? now_us : forecast.last_us, n, cost);
     if (start_us <= now_us && needs_an_end(look, answer_int(look->why, "ahead") + 1))
@@ -288,7 +296,6 @@ static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because
 static int look_ahead(struct look *look)
 {
     struct ahead ahead = {0};
-    struct limit_type unmet;
     int64_t cost;
     unsigned because;
     bool equal;
@@ -302,7 +309,7 @@ static int look_ahead(struct look *look)
         return status;
     cost = answer_int(look->why, "cost");
     equal = (ahead.jobs == 0 || (ahead.least == cost && ahead.most == cost)) &&
-            (look->before == 0 || !type_of(look, &unmet)->own_costs);
+            (look->before == 0 || !type_of(look).own_costs);
     because = (look->keyed ? LATER_KEYS : 0u) |
               (json_is_true(json_object_get(look->line, "elsewhere")) ? LATER_OTHERS : 0u) |
               (equal ? 0u : LATER_COSTS) |
@@ -315,7 +322,7 @@ static int look_ahead(struct look *look)
 /* Nothing holds it back, and nobody has time for it. */
 static void wait_for_executor(struct look *look)
 {
-    const struct limit_type *type = limits_type(&look->limits, look->type);
+    const struct limit_type *type = limits_type(look->limits, look->type);
     json_t *waits = type ? waits_executor(type) : NULL;
 
     if (waits)
@@ -333,12 +340,13 @@ int why_read(struct weir *w, int64_t now_us, const char *id, json_t **why)
 {
     int status = find_job(w, now_us, id, why);
 
-    return status < 0 ? status : why_found(w, now_us, why);
+    return status < 0 ? status : why_found(w, now_us, NULL, why);
 }
 
-int why_found(struct weir *w, int64_t now_us, json_t **why)
+int why_found(struct weir *w, int64_t now_us, const struct limits *limits, json_t **why)
 {
-    struct look look = {.w = w, .now_us = now_us, .why = *why, .type = answer_text(*why, "type")};
+    struct look look = {
+        .w = w, .now_us = now_us, .why = *why, .type = answer_text(*why, "type"), .limits = limits};
     bool in_line = found_in_line(*why);
     int status = 0;
 
@@ -349,13 +357,13 @@ int why_found(struct weir *w, int64_t now_us, json_t **why)
     }
     if (in_line && *look.type)
         status = look_ahead(&look);
-    if (in_line && status == 0)
+    if (in_line && status == 0 && look.limits)
         wait_for_executor(&look);
     if (in_line && is_halted(look.why))
         set_start(look.why, GATE_NEVER, LATER_QUEUE_PAUSED);
     for (size_t i = 0; i < look.gate_count; i++)
         gate_free(&look.gates[i].gate);
-    limits_free(&look.limits);
+    limits_free(&look.own);
     json_decref(look.line);
     if (status != 0) {
         json_decref(*why);

@@ -5,6 +5,8 @@
 
 #include "core/client/answer.h"
 
+struct limits;
+
 /* now_us < 0: Redis's time. WEIR_ENOTFOUND: there is no such job. Fills w->error on failure. *why is the
  * caller's, NULL after a failure: what find_job says of it, and of one that stands in its queue or lane ("us" are
  * microseconds; null: unknown):
@@ -17,7 +19,8 @@
  *   start            us; null: nobody can tell, or it has no limits, or no worker can run it
  *   at_the_earliest, because    what may make that later */
 WEIR_CHECKED int why_read(struct weir *w, int64_t now_us, const char *id, json_t **why);
-/* The same of what find_job has just found; calls go to the partition where it is. After a failure *why is freed, and NULL. */
-WEIR_CHECKED int why_found(struct weir *w, int64_t now_us, json_t **why);
+/* The same of what find_job has just found; calls go to the partition where it is. limits: as status_limits read them there, lately;
+ * NULL: they are read. After a failure *why is freed, and NULL. */
+WEIR_CHECKED int why_found(struct weir *w, int64_t now_us, const struct limits *limits, json_t **why);
 
 #endif

@@ -26,7 +26,7 @@ static void write_acts(struct page *p, const char *id)
 static void write_row(struct page *p, const json_t *job)
 {
     html(p->h, "<tr>");
-    put_doc_link(p, "job", "jobs", job, "id");
+    put_doc_job(p, job, "dead");
     put_doc_link(p, "type", "types", job, "type");
     put_doc_secret(p, "reason", job, "reason");
     put_doc_count(p, "attempts", job, "attempts");

@@ -7,6 +7,7 @@
 
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
+#include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/json.h"
 
@@ -290,12 +291,42 @@ static void write_job(struct page *p, const char *id, const json_t *job, struct 
     write_body(p, body);
 }
 
+/* Those that other pages use too: to read them takes longest. */
+static const struct limits *limits_of(struct page *p, const char *type)
+{
+    const struct limits *limits = data_limits(p, type);
+
+    if (limits && !limits_type(limits, type) && data_is_outdated(p))
+        limits = data_limits(p, type);
+    return limits;
+}
+
+static int read_job(struct page *p, const char *id, json_t **why)
+{
+    struct find_place place = {.at = ""};
+    const struct limits *limits = NULL;
+    int status;
+
+    query_value(p->r->query, "at", place.at, sizeof place.at);
+    query_value(p->r->query, "from", place.from, sizeof place.from);
+    status = find_job_near(p->w, -1, id, &place, why);
+    if (status == 0 && found_in_line(*why)) {
+        int at = p->w->at;
+
+        limits = limits_of(p, answer_text(*why, "type"));
+        status = limits ? client_at(p->w, at) : p->e->status;
+    }
+    return status == 0 ? why_found(p->w, -1, limits, why) : status;
+}
+
 unsigned page_job(struct page *p, const char *name)
 {
-    json_t *why, *job;
+    json_t *why = NULL, *job;
 
-    if (why_read(p->w, -1, name, &why) < 0)
+    if (read_job(p, name, &why) < 0) {
+        json_decref(why);
         return page_failed(p, &p->w->error);
+    }
     job = job_document(why);
     p->now_us = answer_int(why, "now") > 0 ? answer_int(why, "now") : p->now_us;
     snprintf(p->title, sizeof p->title, "Job %s", name);

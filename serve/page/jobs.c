@@ -56,7 +56,7 @@ static int check_hidden(struct page *p, const struct job_search *search)
 static void write_row(struct page *p, const json_t *job)
 {
     html(p->h, "<tr>");
-    put_doc_link(p, "job", "jobs", job, "id");
+    put_doc_job(p, job, json_text_of(job, "state"));
     put_doc_link(p, "type", "types", job, "type");
     put_doc_state(p, "state", job);
     put_doc_secret(p, "key", job, "key");

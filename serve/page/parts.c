@@ -8,8 +8,10 @@
 #include <time.h>
 
 #include "core/decimal.h"
+#include "queue/inspect/find_job.h"
 #include "throttle/gate.h"
 #include "view/format.h"
+#include "view/job.h"
 #include "view/status.h"
 
 #define PAGER_STEP 100
@@ -233,6 +235,27 @@ void put_doc_link(struct page *p, const char *label, const char *page, const jso
     begin_cell(p, label, name);
     if (*name)
         put_link(p, page, name);
+    end_cell(p);
+}
+
+/* Keys stand in names of lanes. */
+static bool is_shown(const struct page *p, const char *list)
+{
+    return !p->r->hide_args || strncmp(list, "lane:", 5) != 0 || list[strlen(list) - 1] == '/';
+}
+
+void put_doc_job(struct page *p, const json_t *doc, const char *state)
+{
+    const char *id = json_text_of(doc, "id");
+    struct find_place place;
+
+    begin_cell(p, "job", id);
+    if (*id) {
+        html(p->h, "<a href=\"/jobs/%u", id);
+        if (job_place(doc, state, &place) && is_shown(p, place.at))
+            html(p->h, "?at=%u&amp;from=%u", place.at, place.from);
+        html(p->h, "\"><bdi>%t</bdi></a>", id);
+    }
     end_cell(p);
 }
 
