@@ -346,6 +346,14 @@ pid_t stage_weir(struct stage *s, const char *name, ...)
     return program_start(s->server.folder, name, words);
 }
 
+void stage_must(struct stage *s, const char *line)
+{
+    struct outcome o;
+
+    if (program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0)
+        fail_msg("weir %s: %s", line, o.err);
+}
+
 void stage_await_workers(struct stage *s, int n)
 {
     await(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL) == n);

@@ -75,6 +75,8 @@ int stage_actor_main(int argc, char **argv);
 pid_t stage_actor(struct stage *s, const char *name, ...) __attribute__((sentinel));
 /* Starts "weir worker" with these words, in the stage's folder. */
 pid_t stage_weir(struct stage *s, const char *name, ...) __attribute__((sentinel));
+/* Runs weir with the words of a line, as program_weir() has them; it must end with 0. */
+void stage_must(struct stage *s, const char *line);
 /* Waits until n workers are registered. */
 void stage_await_workers(struct stage *s, int n);
 /* Waits until n connections are blocked in Redis: idle workers on duty hold two and one for each further

@@ -27,26 +27,18 @@ static long long loads(struct stage *s)
     return info(s, "commandstats", "cmdstat_function|load:calls=");
 }
 
-static void weir(struct stage *s, const char *line)
-{
-    struct outcome o;
-
-    if (program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0)
-        fail_msg("weir %s: %s", line, o.err);
-}
-
 static void test_one_enqueue_sends_little(void **state)
 {
     struct stage *s = *state;
     long long begin;
 
-    weir(s, "enqueue mark");
+    stage_must(s, "enqueue mark");
     assert_int_equal(loads(s), 1);
     begin = bytes_in(s);
-    weir(s, "enqueue mark");
+    stage_must(s, "enqueue mark");
     assert_in_range(bytes_in(s) - begin, 100, 1000);
-    weir(s, "status");
-    weir(s, "rate set mark 5/s");
+    stage_must(s, "status");
+    stage_must(s, "rate set mark 5/s");
     assert_int_equal(loads(s), 1);
 }
 

@@ -182,22 +182,10 @@ static void check_documents(char *text)
         fail_msg("%s: no document: %s", asked, said.err);
 }
 
-/* weir with these words, split at blanks, which end with that code; ' ' within a word is written ~. */
+/* weir with the words of a line, as program_weir() has them, which ends with that code. */
 static void weir(const char *line, int code)
 {
-    const char *words[WORDS_MAX + 1] = {built("weir")};
-    char text[400], *rest = text;
-    int count = 1;
-
-    snprintf(text, sizeof text, "%s", line);
-    while (count < WORDS_MAX - 2 && rest && *rest) {
-        words[count] = strsep(&rest, " ");
-        for (char *blank = (char *)words[count++]; (blank = strchr(blank, '~'));)
-            *blank = ' ';
-    }
-    words[count++] = "--redis";
-    words[count] = turns.server.url;
-    program_run(&said, turns.server.folder, words);
+    program_weir(&said, turns.server.folder, turns.server.url, NULL, line);
     asked = line;
     snprintf(walked + strlen(walked), sizeof walked - strlen(walked), "\n%s", line);
     if (said.code != code)

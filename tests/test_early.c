@@ -161,14 +161,6 @@ static void test_early_jobs_are_recalled(void **state)
 
 /* ---- Workers */
 
-static void weir(struct stage *s, const char *line)
-{
-    struct outcome o;
-
-    if (program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0)
-        fail_msg("weir %s: %s", line, o.err);
-}
-
 static long long in_flight(struct stage *s)
 {
     return stage_stat(s, "mark", "pulled") + stage_stat(s, "mark", "served") - stage_stat(s, "mark", "done") -
@@ -268,10 +260,10 @@ static void test_a_pause_takes_back_what_was_granted(void **state)
 
         await(stage_stat(&s, "mark", "done") > done + 20);
         back = stage_stat(&s, "mark", "back");
-        weir(&s, "rate pause mark 1h");
+        stage_must(&s, "rate pause mark 1h");
         await(in_flight(&s) == 0);
         taken += stage_stat(&s, "mark", "back") > back;
-        weir(&s, "rate resume mark");
+        stage_must(&s, "rate resume mark");
     }
     if (taken < PAUSES / 2)
         fail_msg("%d of %d pauses took something back", taken, PAUSES);

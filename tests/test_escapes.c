@@ -176,18 +176,12 @@ static void check_text(const char *line, const char *text)
 /* weir with the words of line, split at blanks; ^ stands for the escape. */
 static void weir(const char *line, const char *thing)
 {
-    const char *words[WORDS_MAX + 1] = {built("weir")};
-    char text[600] = "", *rest = text;
-    int count = 1;
+    char text[600] = "";
 
     for (const char *c = line; *c; c++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "%.*s", *c == '^' ? 99 : 1,
                  *c == '^' ? ESCAPE : c);
-    while (count < WORDS_MAX - 2 && rest && *rest)
-        words[count++] = strsep(&rest, " ");
-    words[count++] = "--redis";
-    words[count] = turns.server.url;
-    program_run(&said, NULL, words);
+    program_weir(&said, NULL, turns.server.url, NULL, text);
     if (said.code == -WEIR_EINTERNAL || said.code >= 1000)
         fail_msg("weir %s: %d: %s (%s)", line, said.code, said.err, thing);
     check_text(line, said.out);

@@ -1,39 +1,7 @@
 /* What commands ask, refuse or warn of before something cannot be undone. */
-#include "tests/scene.h"
+#include "tests/scene_weir.h"
 
 #include "core/clock.h"
-#include "tests/program.h"
-
-static struct outcome said;
-
-/* weir with these words, split at blanks, on the scene's Redis. */
-static int weir(const char *line)
-{
-    const char *words[WORDS_MAX + 1] = {built("weir")};
-    char text[400], *rest = text;
-    int count = 1;
-
-    snprintf(text, sizeof text, "%s", line);
-    while (count < WORDS_MAX - 2 && rest && *rest)
-        words[count++] = strsep(&rest, " ");
-    words[count++] = "--redis";
-    words[count] = turns.server.url;
-    program_run(&said, NULL, words);
-    return said.code;
-}
-
-static void expect_said(const char *part)
-{
-    if (!strstr(said.out, part) && !strstr(said.err, part))
-        fail_msg("not said: %s\nbut: %s%s", part, said.out, said.err);
-}
-
-static void must_end(const char *line, int code, const char *part)
-{
-    if (weir(line) != code)
-        fail_msg("%s: %d, not %d: %s%s", line, said.code, code, said.out, said.err);
-    expect_said(part);
-}
 
 /* Runs "weir" and line on a terminal, types answer, and returns the exit code; what it shows is in said.out.
  */
@@ -48,14 +16,6 @@ static int on_terminal(const char *answer, const char *line)
         words[count++] = strsep(&rest, " ");
     *said.err = '\0';
     return program_on_terminal(words, answer, said.out, sizeof said.out);
-}
-
-static int begin_now(void **state)
-{
-    int rc = scene_begin(state);
-
-    turns.now_us = clock_wall_us();
-    return rc;
 }
 
 /* ---- What destroys */

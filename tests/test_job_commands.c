@@ -1,6 +1,6 @@
 /* weir job show and cancel, from outside, of a job in each state; those that take a worker with a real one.
  */
-#include "tests/scene.h"
+#include "tests/scene_weir.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -12,26 +12,13 @@
 
 #define CANCELLED PREFIX "cancelled"
 
-static struct outcome said;
-
-/* weir job VERB and its words, split at blanks, on the scene's Redis. */
-static int job(const char *line)
+/* weir job VERB and its words. */
+static int job(const char *words)
 {
-    const char *words[WORDS_MAX + 1] = {built("weir"), "job", "--redis", turns.server.url};
-    char text[400], *rest = text;
-    int count = 4;
+    char line[400];
 
-    snprintf(text, sizeof text, "%s", line);
-    while (count < WORDS_MAX && rest && *rest)
-        words[count++] = strsep(&rest, " ");
-    program_run(&said, NULL, words);
-    return said.code;
-}
-
-static void expect_said(const char *part)
-{
-    if (!strstr(said.out, part) && !strstr(said.err, part))
-        fail_msg("not said: %s\nbut: %s%s", part, said.out, said.err);
+    snprintf(line, sizeof line, "job %s", words);
+    return weir(line);
 }
 
 /* The blanks between a sheet's columns become one. */
@@ -88,14 +75,6 @@ static void expect_cancelled(const char *id, const char *says)
     if (job(line) != 0)
         fail_msg("job cancel %s: %d: %s", id, said.code, said.err);
     expect_said(says);
-}
-
-static int begin_now(void **state)
-{
-    int rc = scene_begin(state);
-
-    turns.now_us = clock_wall_us();
-    return rc;
 }
 
 /* ---- Without a worker */

@@ -1,6 +1,6 @@
 /* weir queue list, pause, resume and purge, from outside; what a real worker does then; strict order and
  * weights. */
-#include "tests/scene.h"
+#include "tests/scene_weir.h"
 
 #include <jansson.h>
 #include <signal.h>
@@ -8,37 +8,6 @@
 #include "core/clock.h"
 #include "queue/queues/queues.h"
 #include "tests/stage.h"
-
-static struct outcome said;
-
-/* weir with these words, split at blanks, on the scene's Redis. */
-static int weir(const char *line)
-{
-    const char *words[WORDS_MAX + 1] = {built("weir")};
-    char text[400], *rest = text;
-    int count = 1;
-
-    snprintf(text, sizeof text, "%s", line);
-    while (count < WORDS_MAX - 2 && rest && *rest)
-        words[count++] = strsep(&rest, " ");
-    words[count++] = "--redis";
-    words[count] = turns.server.url;
-    program_run(&said, NULL, words);
-    return said.code;
-}
-
-static void expect_said(const char *part)
-{
-    if (!strstr(said.out, part) && !strstr(said.err, part))
-        fail_msg("not said: %s\nbut: %s%s", part, said.out, said.err);
-}
-
-static void must_say(const char *line, const char *part)
-{
-    if (weir(line) != 0)
-        fail_msg("%s: %d: %s", line, said.code, said.err);
-    expect_said(part);
-}
 
 static pid_t start_worker(const char *name, const char *const *more)
 {
@@ -48,14 +17,6 @@ static pid_t start_worker(const char *name, const char *const *more)
     while (*more && count < WORDS_MAX)
         words[count++] = *more++;
     return program_start(turns.server.folder, name, words);
-}
-
-static int begin_now(void **state)
-{
-    int rc = scene_begin(state);
-
-    turns.now_us = clock_wall_us();
-    return rc;
 }
 
 static int64_t done_of(const char *type)

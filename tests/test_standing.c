@@ -219,14 +219,6 @@ static void test_redis_loses_all(void **state)
     end_well(s, worker);
 }
 
-static void weir(struct stage *s, const char *line)
-{
-    struct outcome o;
-
-    if (program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0)
-        fail_msg("weir %s: %s", line, o.err);
-}
-
 /* The queue is paused, and then the type gets a limit: what stands does not start what these hold. */
 static void test_a_pause_and_a_limit(void **state)
 {
@@ -234,11 +226,11 @@ static void test_a_pause_and_a_limit(void **state)
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL);
 
     make_stand(s);
-    weir(s, "queue pause default");
+    stage_must(s, "queue pause default");
     one_more(s);
     await(stage_peeks(s) > 0 && !stands(s));
     assert_int_equal(history_count(s, "begin", sent - 1), 0);
-    weir(s, "queue resume default");
+    stage_must(s, "queue resume default");
     await(history_count(s, "effect", sent - 1) == 1);
     make_stand(s);
     stage_rate(s, "mark", "1/1h,burst=1");
@@ -247,7 +239,7 @@ static void test_a_pause_and_a_limit(void **state)
     await(history_count(s, "begin", sent - 4) == 1);
     await(!stands(s));
     assert_int_equal(history_count(s, "begin", sent - 3) + history_count(s, "begin", sent - 1), 0);
-    weir(s, "rate remove mark --yes");
+    stage_must(s, "rate remove mark --yes");
     end_well(s, worker);
 }
 

@@ -1,48 +1,20 @@
 /* What the commands say of the same thing is the same, and none says more than is known: forecasts, rates,
  * counts. */
-#include "tests/scene.h"
+#include "tests/scene_weir.h"
 
 #include <jansson.h>
 #include <math.h>
 
 #include "core/clock.h"
-#include "tests/program.h"
 
-static struct outcome said;
 static int64_t begun_us; /* when the test began */
 
-/* weir with these words, split at blanks, on the scene's Redis; it must end with that code. */
-static void weir_ends(const char *line, int code)
+static int begin(void **state)
 {
-    const char *words[WORDS_MAX + 1] = {built("weir")};
-    char text[400], *rest = text;
-    int count = 1;
+    int rc = begin_now(state);
 
-    snprintf(text, sizeof text, "%s", line);
-    while (count < WORDS_MAX - 2 && rest && *rest)
-        words[count++] = strsep(&rest, " ");
-    words[count++] = "--redis";
-    words[count] = turns.server.url;
-    program_run(&said, turns.server.folder, words);
-    if (said.code != code)
-        fail_msg("%s: %d: %s%s", line, said.code, said.out, said.err);
-}
-
-static void weir(const char *line)
-{
-    weir_ends(line, 0);
-}
-
-static void expect_said(const char *part)
-{
-    if (!strstr(said.out, part) && !strstr(said.err, part))
-        fail_msg("not said: %s\nbut: %s%s", part, said.out, said.err);
-}
-
-static void must_say(const char *line, const char *part)
-{
-    weir(line);
-    expect_said(part);
+    begun_us = turns.now_us;
+    return rc;
 }
 
 /* What it prints as JSON, freed by the caller. */
@@ -52,7 +24,7 @@ static json_t *json_of(const char *line)
     json_t *doc;
 
     snprintf(with, sizeof with, "%s --json", line);
-    weir(with);
+    must_run(with);
     doc = json_loads(said.out, 0, NULL);
     if (!doc)
         fail_msg("%s: no JSON: %s", line, said.out);
@@ -76,14 +48,6 @@ static double number_of(const char *line, const char *path)
     return number;
 }
 
-static int begin_now(void **state)
-{
-    int rc = scene_begin(state);
-
-    turns.now_us = begun_us = clock_wall_us();
-    return rc;
-}
-
 /* Of the same times, told one after the other: what starts from now on moves along as time goes on. */
 static bool same(double one, double other)
 {
@@ -99,12 +63,12 @@ static void test_jobs_set_aside_are_counted_as_that(void **state)
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     write_text(turns.server.folder, "jobs", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
-    weir("enqueue --from jobs slow --batch b");
+    must_run("enqueue --from jobs slow --batch b");
     turns.now_us = clock_wall_us() - 3 * SECOND_US;
     ask.mark = true;
     assert_int_equal(claim("w", 9, 0), 1);
-    weir("batch pause b");
-    weir("rate remove slow --yes");
+    must_run("batch pause b");
+    must_run("rate remove slow --yes");
     turns.now_us = clock_wall_us();
     for (int i = 0; i < 9; i++)
         assert_int_equal(claim("w", 9, 0), 0);
@@ -114,7 +78,7 @@ static void test_jobs_set_aside_are_counted_as_that(void **state)
     assert_int_equal((int)number_of("status", "types.slow.waiting"), 0);
     assert_true(number_of("status", "types.slow.rate_now") <= 1);
     must_say("status", "  aside  ");
-    weir("batch resume b");
+    must_run("batch resume b");
     assert_int_equal((int)number_of("status", "types.slow.aside"), 0);
     assert_int_equal((int)number_of("status", "types.slow.waiting"), 8);
 }
@@ -135,13 +99,13 @@ static void test_a_drained_worker_says_what_is_left(void **state)
     (void)state;
     write_text(turns.server.folder, "three", "1\n2\n3\n");
     for (size_t i = 0; i < COUNT(cases); i++) {
-        weir("enqueue --from three t --batch b");
-        weir(cases[i].pause);
-        weir_ends("worker --exec t=true -q default,other --drain", cases[i].said ? 75 : 0);
+        must_run("enqueue --from three t --batch b");
+        must_run(cases[i].pause);
+        must_end("worker --exec t=true -q default,other --drain", cases[i].said ? 75 : 0, "");
         if (cases[i].said)
             expect_said(cases[i].said);
-        weir(cases[i].resume);
-        weir("worker --exec t=true --drain");
+        must_run(cases[i].resume);
+        must_run("worker --exec t=true --drain");
         free(redis_text("DEL", PREFIX "batch:b"));
     }
 }
@@ -150,23 +114,23 @@ static void test_a_drained_worker_says_what_is_left(void **state)
 static void test_a_drained_worker_leaves_paused_keys(void **state)
 {
     (void)state;
-    weir("rate set t 100/1s,burst=100,by=key");
+    must_run("rate set t 100/1s,burst=100,by=key");
     write_text(
         turns.server.folder, "three",
         "{\"type\":\"t\",\"key\":\"a\"}\n{\"type\":\"t\",\"key\":\"b\"}\n{\"type\":\"t\",\"key\":\"a\"}\n");
-    weir("enqueue --from three");
-    weir("rate pause t/a");
-    weir_ends("worker --exec t=true --drain", 75);
+    must_run("enqueue --from three");
+    must_run("rate pause t/a");
+    must_end("worker --exec t=true --drain", 75, "");
     expect_said("drained, but jobs are left: 2 of paused keys (weir status); resume them and run it again\n");
-    weir("queue pause default");
-    weir_ends("worker --exec t=true --drain", 75);
+    must_run("queue pause default");
+    must_end("worker --exec t=true --drain", 75, "");
     expect_said("drained, but jobs are left: 2 in paused queues (weir queue list); resume them");
-    weir("queue resume default");
-    weir("rate pause t/a --for 1h");
-    weir_ends("worker --exec t=true --drain --drain-max 0.3s", 75);
+    must_run("queue resume default");
+    must_run("rate pause t/a --for 1h");
+    must_end("worker --exec t=true --drain --drain-max 0.3s", 75, "");
     expect_said("not drained in 0.3 s");
-    weir("rate resume t/a");
-    weir("worker --exec t=true --drain");
+    must_run("rate resume t/a");
+    must_run("worker --exec t=true --drain");
     expect_text("3", "HGET", PREFIX "stats:t", "done");
 }
 
@@ -200,10 +164,10 @@ static void test_a_worker_of_many_types_drains(void **state)
 {
     (void)state;
     write_text(turns.server.folder, "three", "1\n2\n3\n");
-    weir("enqueue --from three t890");
-    weir("queue pause default");
+    must_run("enqueue --from three t890");
+    must_run("queue pause default");
     drain_many(900, WEIR_ENOTNOW, "drained, but jobs are left: 3 in paused queues");
-    weir("queue resume default");
+    must_run("queue resume default");
     drain_many(900, 0, "");
     assert_int_equal((int)number_of("status", "types.t890.done"), 3);
 }
@@ -228,7 +192,7 @@ static void begin_worker(int executors)
 static void enqueue_ten_of_slow(void)
 {
     write_text(turns.server.folder, "ten", "0\n1\n2\n3\n4\n5\n6\n7\n8\n9\n");
-    weir("enqueue --from ten slow");
+    must_run("enqueue --from ten slow");
 }
 
 /* A burst for ten, and three a day: all commands see the day that decides. */
@@ -239,7 +203,7 @@ static void test_several_rules_are_forecast_together(void **state)
 
     (void)state;
     begin_worker(100);
-    weir("rate set slow 10/s 3/1d,algorithm=fixed-window");
+    must_run("rate set slow 10/s 3/1d,algorithm=fixed-window");
     enqueue_ten_of_slow();
     expect_said("slow: 10 jobs at 3/d: the first starts now");
     status = number_of("status", "types.slow.finish_at");
@@ -252,7 +216,7 @@ static void test_several_rules_are_forecast_together(void **state)
     assert_true(
         same(number_of("rate show slow", "next_start"), number_of("status", "types.slow.next_start")));
     must_say("status", "  3/1d  ");
-    weir("queue purge default --yes");
+    must_run("queue purge default --yes");
     must_say("status", "  3/1d  "); /* not the rule of the moment */
     assert_true(fabs(number_of("status", "types.slow.rate") - 3 / day_s) < 1e-9);
 }
@@ -284,7 +248,7 @@ static void test_a_batch_ends_when_its_types_do(void **state)
 
     (void)state;
     begin_worker(100);
-    weir("rate set slow 10/s 3/1d,algorithm=fixed-window");
+    must_run("rate set slow 10/s 3/1d,algorithm=fixed-window");
     write_jobs(10, 0);
     told = number_of("enqueue --from jobs --batch b", "types.slow.finish_at");
     status = number_of("status", "types.slow.finish_at");
@@ -307,7 +271,7 @@ static void test_a_batch_ends_when_its_types_do(void **state)
     enqueue_ten_of_slow();
     expect_time("batch show b", "finish_at", status);
     must_say("batch show b", " at the earliest (others may come first)\n");
-    weir("batch pause b");
+    must_run("batch pause b");
     assert_true(isnan(number_of("batch show b", "finish_at")));
 }
 
@@ -318,9 +282,9 @@ static void test_a_batch_of_several_types(void **state)
 
     (void)state;
     begin_worker(100);
-    weir("rate set slow 1/1m,burst=1");
+    must_run("rate set slow 1/1m,burst=1");
     write_jobs(10, 4);
-    weir("enqueue --from jobs --batch b");
+    must_run("enqueue --from jobs --batch b");
     status = number_of("status", "types.slow.finish_at");
     expect_time("batch show b", "finish_at", status);
     assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 0);
@@ -341,9 +305,9 @@ static void test_a_batch_of_many_types(void **state)
     for (int i = 0; i < 30; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "{\"type\":\"type%d\"}\n", i % 10);
     write_text(turns.server.folder, "jobs", text);
-    weir("enqueue --batch b type9");
-    weir("enqueue --batch b type9");
-    weir("enqueue --from jobs --batch b");
+    must_run("enqueue --batch b type9");
+    must_run("enqueue --batch b type9");
+    must_run("enqueue --from jobs --batch b");
     expect_text("type9 5 type0 3 type1 3 type2 3 type3 3 type4 3 type5 3 type6 3 * 6", "HGET",
                 PREFIX "batch:b", "types");
     assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 1);
@@ -354,10 +318,10 @@ static void test_limits_that_are_shared(void **state)
 {
     (void)state;
     begin_worker(100);
-    weir("rate set account 1/s,burst=1");
-    weir("rate set slow 1/1m,burst=1");
-    weir("rate use slow account");
-    weir("rate use t account");
+    must_run("rate set account 1/s,burst=1");
+    must_run("rate set slow 1/1m,burst=1");
+    must_run("rate use slow account");
+    must_run("rate use t account");
     enqueue_ten_of_slow();
     enqueue("default", "t", "a b");
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
@@ -369,7 +333,7 @@ static void test_limits_that_are_shared(void **state)
 
 static void expect_forecast(const char *reason)
 {
-    weir("rate set slow 10/s,burst=1 --dry-run");
+    must_run("rate set slow 10/s,burst=1 --dry-run");
     if (*reason)
         expect_said(reason);
     else
@@ -382,7 +346,7 @@ static void expect_forecast(const char *reason)
 static void test_what_workers_do_is_not_promised(void **state)
 {
     (void)state;
-    weir("rate set slow 10/s,burst=1");
+    must_run("rate set slow 10/s,burst=1");
     enqueue_ten_of_slow();
     expect_said(", at the earliest (no worker takes them)\n");
     expect_forecast(" at the earliest (no worker takes them)");
@@ -399,10 +363,10 @@ static void test_what_workers_do_is_not_promised(void **state)
     begin_worker(1);
     expect_forecast(" at the earliest (executors may be too few)");
     begin_worker(2);
-    weir("queue pause default");
+    must_run("queue pause default");
     expect_forecast(" at the earliest (their queue is paused)");
-    weir("queue resume default");
-    weir("queue pause other"); /* none of these */
+    must_run("queue resume default");
+    must_run("queue pause other"); /* none of these */
     expect_forecast("");
     enqueue("other", "slow", "x");
     expect_forecast(" at the earliest (their queue is paused)");
@@ -416,16 +380,16 @@ static void test_a_queue_that_nobody_serves(void **state)
 {
     (void)state;
     begin_worker(100);
-    weir("rate set slow 10/s,burst=1");
+    must_run("rate set slow 10/s,burst=1");
     write_text(turns.server.folder, "ten", "0\n1\n2\n");
-    weir("enqueue --from ten slow --queue other");
+    must_run("enqueue --from ten slow --queue other");
     expect_said(", at the earliest (no worker takes them)\n");
     expect_forecast(" at the earliest (no worker takes them)");
 }
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
+#define TEST(name) cmocka_unit_test_setup(test_##name, begin)
     const struct CMUnitTest tests[] = {
         TEST(jobs_set_aside_are_counted_as_that),
         TEST(a_drained_worker_says_what_is_left),
