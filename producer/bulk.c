@@ -267,7 +267,7 @@ static int another_input(struct weir_bulk *b, const char *how)
     struct error e;
 
     error_set(&e, WEIR_EINPUT,
-              "batch %s was begun with another input: this one %s its first %llu lines; use the same, or "
+              "batch %s was begun with another input: this one %s line %llu; use the same, or "
               "another name",
               b->named->batch, how, (unsigned long long)b->resume.lines);
     return fail(b, &e);
@@ -293,7 +293,7 @@ static int pass_line(struct weir_bulk *b, uint64_t sum)
     b->counts.resumed++;
     b->named->begin = b->named->at;
     if (!is_resuming(b) && sum != b->resume.sum)
-        return another_input(b, "differs within");
+        return another_input(b, "differs before the end of");
     return 0;
 }
 
@@ -645,7 +645,7 @@ int bulk_end(struct weir_bulk *b)
     int status = bulk_flush(b);
 
     if (!status && is_resuming(b))
-        return another_input(b, "ends within");
+        return another_input(b, "ends before");
     return !status && b->named ? seal_batch(b) : status;
 }
 

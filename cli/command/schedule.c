@@ -4,9 +4,9 @@
 #include "cli/commands.h"
 #include "cli/confirm.h"
 #include "cli/document/table.h"
-#include "cli/document/text.h"
 #include "producer/schedule.h"
 #include "view/schedules.h"
+#include "view/text.h"
 
 #define ATTEMPTS_MOST 1000000
 #define WAITS_US 2000000 /* so long after an occurrence a worker that is there has seen it */
@@ -95,9 +95,11 @@ static void put_next(FILE *to, const json_t *doc, int64_t now_us)
 }
 
 static const struct column sheet[] = {
-    COLUMN("schedule", "name"),           COLUMN("when", "when"),   COLUMN("zone", "zone"),
-    COLUMN("missed", "missed"),           COLUMN("queue", "queue"), COLUMN("type", "type"),
-    {.heading = "next", .put = put_next}, {.heading = NULL},
+    COLUMN("schedule", "name"), COLUMN("when", "when"),
+    COLUMN("zone", "zone"),     COLUMN("missed", "missed"),
+    COLUMN("queue", "queue"),   COLUMN("type", "type"),
+    COLUMN("body", "body"),     {.heading = "next", .put = put_next},
+    {.heading = NULL},
 };
 static const struct column *const next_lines = &sheet[sizeof sheet / sizeof *sheet - 2];
 
@@ -188,9 +190,8 @@ static int run_show(struct cli *cli, struct weir *w, const struct schedule_flags
         view_add_body(doc, row.s.job);
         status = json_print(cli, json_incref(doc));
     } else if (status == 0) {
+        json_object_set_new(doc, "body", text_json(row.s.job));
         status = sheet_print(cli, stdout, sheet, doc, row.now_us);
-        text_print(row.s.job, 0);
-        putchar('\n');
     }
     json_decref(doc);
     schedule_free(&row.s);
