@@ -66,8 +66,8 @@ struct command {
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
 /* How the log of a command that has one looks, and the highest level in it: the values of --log and --log-level, NULL:
  * as $WEIR_LOG_FORMAT and $WEIR_LOG say. */
-#define CLI_LOG_HELP "how standard error looks: logfmt or json; logfmt"
-#define CLI_LOG_LEVEL_HELP "error, warn, info or debug; info"
+#define CLI_LOG_HELP "how standard error looks: logfmt or json; default logfmt"
+#define CLI_LOG_LEVEL_HELP "error, warn, info or debug; default info"
 WEIR_CHECKED int cli_log(struct cli *cli, const char *format, const char *level);
 /* Was that flag given? */
 bool cli_gave(const struct cli *cli, const char *flag);

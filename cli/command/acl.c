@@ -78,7 +78,7 @@ static int run_acl(struct cli *cli, int argc, char **argv)
 {
     const char *given = NULL;
     const struct flag flags[] = {
-        {"user", 0, FLAG_TEXT, "NAME", "of the user; weir-ROLE", &given},
+        {"user", 0, FLAG_TEXT, "NAME", "the user's name; default weir-ROLE", &given},
         {.name = NULL},
     };
     char prefix[PREFIX_SIZE], user[USER_MOST + 32];

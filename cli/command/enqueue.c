@@ -253,14 +253,15 @@ static int run_enqueue(struct cli *cli, int argc, char **argv)
 {
     struct enqueue_flags f = {.in_us = -1, .timeout_us = -1, .max_attempts = NOT_GIVEN, .cost = NOT_GIVEN};
     const struct flag flags[] = {
-        {"queue", 'q', FLAG_TEXT, "Q", "the queue: default", &f.queue},
+        {"queue", 'q', FLAG_TEXT, "Q", "the queue; default \"default\"", &f.queue},
         {"id", 0, FLAG_TEXT, "ID", "your own id, accepted once a day", &f.id},
         {"in", 0, FLAG_DURATION, "DUR", "run at the earliest that long from now", &f.in_us},
         {"at", 0, FLAG_TEXT, "TIME",
          "run at the earliest then: a local time, RFC 3339, or seconds since 1970", &f.at},
         {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
-        {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate: 1", &f.cost},
-        {"max-attempts", 0, FLAG_INT, "N", "how often it is tried: 25", &f.max_attempts},
+        {"cost", 0, FLAG_INT, "N", "how many slots it takes of each rate; default: as its type, else 1",
+         &f.cost},
+        {"max-attempts", 0, FLAG_INT, "N", "how often it is tried; default 25", &f.max_attempts},
         {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
         {"unique", 0, FLAG_TEXT, "KEY[:DUR]", "one job of that key: until it has ended, :waiting, or :DUR",
          &f.unique},
@@ -269,7 +270,7 @@ static int run_enqueue(struct cli *cli, int argc, char **argv)
         {"batch", 0, FLAG_TEXT, "NAME", "counts it there; with --from: it can be run again", &f.batch},
         {"from", 'f', FLAG_TEXT, "FILE", "many jobs, one a line; - is standard input", &f.from},
         {"then", 0, FLAG_TEXT, "TYPE", "with --from --batch: a job of TYPE when all have ended", &f.then},
-        {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: report wrong lines, the first 20, and go on",
+        {"skip-invalid", 0, FLAG_BOOL, NULL, "with --from: leave out wrong lines, and name the first 20",
          &f.skip_invalid},
         {.name = NULL},
     };

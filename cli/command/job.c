@@ -199,9 +199,9 @@ static int run_job(struct cli *cli, int argc, char **argv)
     struct call call = {.flags = {.limit = LIMIT_DEFAULT, .most = MOST_DEFAULT}};
     struct job_flags *f = &call.flags;
     const struct flag own[] = {
-        {"limit", 0, FLAG_INT, "N", "list: so many jobs, 50", &f->limit},
-        {"most", 0, FLAG_INT, "N", "list: looks at so many, 100000", &f->most},
-        {"from", 0, FLAG_TEXT, "CURSOR", "list: goes on where the list before ended", &f->from},
+        {"limit", 0, FLAG_INT, "N", "list: at most so many jobs; default 50", &f->limit},
+        {"most", 0, FLAG_INT, "N", "list: looks at so many at most; default 100000", &f->most},
+        {"from", 0, FLAG_TEXT, "CURSOR", "list: continues where the last list ended", &f->from},
         {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &f->lock},
         {"dry-run", 0, FLAG_BOOL, NULL, "run, cancel, retry, remove: say how many, change nothing",
          &f->dry_run},

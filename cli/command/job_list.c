@@ -19,7 +19,7 @@ void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS])
         {"queue", 0, FLAG_TEXT, "QUEUE", "of this queue", &f->queue},
         {"key", 0, FLAG_TEXT, "KEY", "of this key", &f->key},
         {"batch", 0, FLAG_TEXT, "BATCH", "of this batch", &f->batch},
-        {"older", 0, FLAG_TEXT, "DUR", "enqueued at least so long ago", &f->older},
+        {"older", 0, FLAG_TEXT, "DUR", "enqueued at least that long ago", &f->older},
         {"reason", 0, FLAG_TEXT, "TEXT", "with that in why it is dead, or in its last failure", &f->reason},
     };
 

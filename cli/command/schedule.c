@@ -282,12 +282,13 @@ static int run_schedule(struct cli *cli, int argc, char **argv)
 {
     struct schedule_flags f = {.tz = NULL};
     const struct flag flags[] = {
-        {"tz", 0, FLAG_TEXT, "ZONE", "of the tz database, such as Europe/Berlin: UTC", &f.tz},
-        {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all: once", &f.missed},
-        {"queue", 'q', FLAG_TEXT, "Q", "the queue of its jobs: default", &f.queue},
+        {"tz", 0, FLAG_TEXT, "ZONE", "of the tz database, such as Europe/Berlin; default UTC", &f.tz},
+        {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all; default once", &f.missed},
+        {"queue", 'q', FLAG_TEXT, "Q", "the queue of its jobs; default \"default\"", &f.queue},
         {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
-        {"cost", 0, FLAG_INT, "N", "how many slots a job takes of each rate: 1", &f.cost},
-        {"max-attempts", 0, FLAG_INT, "N", "how often a job is tried: 25", &f.max_attempts},
+        {"cost", 0, FLAG_INT, "N", "how many slots a job takes of each rate; default: as its type, else 1",
+         &f.cost},
+        {"max-attempts", 0, FLAG_INT, "N", "how often a job is tried; default 25", &f.max_attempts},
         {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
         {"yes", 'y', FLAG_BOOL, NULL, "remove: do not ask", &f.yes},
         {.name = NULL},

@@ -47,11 +47,11 @@ static int run_serve(struct cli *cli, int argc, char **argv)
 {
     struct serve_flags f = {.listen = "127.0.0.1:8379", .on_error = "error"};
     const struct flag flags[] = {
-        {"listen", 0, FLAG_TEXT, "WHERE", "unix:/path or 127.0.0.1:PORT; 127.0.0.1:8379", &f.listen},
-        {"on-error", 0, FLAG_TEXT, "WORD", "when Redis is away: allow (200), deny (429), error (503); error",
-         &f.on_error},
-        {"socket-mode", 0, FLAG_TEXT, "MODE", "permissions of the unix socket, 660; else by the umask",
-         &f.socket_mode},
+        {"listen", 0, FLAG_TEXT, "WHERE", "unix:/path or 127.0.0.1:PORT; default 127.0.0.1:8379", &f.listen},
+        {"on-error", 0, FLAG_TEXT, "WORD",
+         "when Redis is away: allow (200), deny (429), error (503); default error", &f.on_error},
+        {"socket-mode", 0, FLAG_TEXT, "MODE",
+         "permissions of the unix socket, such as 660; default: by the umask", &f.socket_mode},
         {"open-to-all", 0, FLAG_BOOL, NULL,
          "other machines may reach it too; takes ask nobody who they are, the rest needs --token-file",
          &f.open_to_all},

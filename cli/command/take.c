@@ -388,7 +388,7 @@ static int run_take(struct cli *cli, int argc, char **argv)
     struct take_flags f = {.cost = 1};
     const struct flag flags[] = {
         {"rule", 0, FLAG_REPEATED, "RULE", "your own rule, as for weir rate set; up to 8", &f.rules},
-        {"cost", 0, FLAG_INT, "N", "how many slots, all or none; 1", &f.cost},
+        {"cost", 0, FLAG_INT, "N", "how many slots, all or none; default 1", &f.cost},
         {"peek", 0, FLAG_BOOL, NULL, "look, take nothing", &f.peek},
         {"wait", 0, FLAG_OPTIONAL_TEXT, "MAX", "wait for the slot; denied at once when it opens after MAX",
          &f.wait},

@@ -202,8 +202,8 @@ static int run_rate(struct cli *cli, int argc, char **argv)
     struct rate_flags given = {.top = RATE_KEYS_SHOWN};
     const struct flag flags[] = {{.name = "dry-run",
                                   .kind = FLAG_BOOL,
-                                  .help = "change nothing; set: show when what waits would have started, "
-                                          "unuse, remove: how many would go",
+                                  .help = "change nothing; set: show when the waiting jobs would start; "
+                                          "unuse, remove: how many would start at once",
                                   .target = &given.dry_run},
                                  {.name = "yes",
                                   .letter = 'y',
@@ -218,12 +218,12 @@ static int run_rate(struct cli *cli, int argc, char **argv)
                                  {.name = "for",
                                   .kind = FLAG_DURATION,
                                   .value = "DURATION",
-                                  .help = "pause: for so long",
+                                  .help = "pause: for that time",
                                   .target = &given.for_us},
                                  {.name = "top",
                                   .kind = FLAG_INT,
                                   .value = "N",
-                                  .help = "keys: so many, 1 to 100; 20 unless it is given",
+                                  .help = "keys: at most so many, 1 to 100; default 20",
                                   .target = &given.top},
                                  {.name = "verbose",
                                   .letter = 'v',

@@ -217,7 +217,7 @@ static int run_top(struct cli *cli, int argc, char **argv)
     struct top t = {.cli = cli, .interval_us = INTERVAL_US};
     bool read_only = false;
     const struct flag flags[] = {
-        {"interval", 0, FLAG_DURATION, "DUR", "between two readings, at least; 2s", &t.interval_us},
+        {"interval", 0, FLAG_DURATION, "DUR", "between two readings, at least; default 2s", &t.interval_us},
         {"read-only", 0, FLAG_BOOL, NULL, "no key changes anything", &read_only},
         {.name = NULL}};
     struct weir *w;
