@@ -32,6 +32,8 @@ static void test_wrong_commands(void **state)
         {"--redis x", 64, "--redis: a flag where a command should be; write weir COMMAND --redis"},
         {"-x", 64, "-x: a flag where a command should be"},
         {"help enqeue", 64, "did you mean enqueue?"},
+        {"help rate sett", 64, "rate sett: unknown; did you mean rate set?"},
+        {"rate extra -h", 64, "rate extra: unknown; there are set, use,"},
         {"help --no", 64, "help --no: unknown flag; weir help help lists the flags"},
         {"version more", 64, "version more: takes no arguments"},
         {NULL, 0, NULL},
@@ -113,7 +115,8 @@ static void test_wrong_worker(void **state)
         {"worker", 64,
          "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http TYPE=URL"},
         {"worker job", 64, "worker job: unknown; there are list, quiet and stop"},
-        {"worker list --exec a=b", 64, "worker list --exec: only a worker that is to run has it"},
+        {"worker list --exec a=b", 64, "worker list --exec: only a worker that runs jobs has it"},
+        {"worker --exec mail ./send", 64, "worker ./send: belongs to no flag; write a handler as one word"},
         {"worker stop", 64, "worker stop: takes a worker's name, HOST:PID, or all"},
         {"worker --exec a=b --json", 64, "worker --json: it prints no document; leave it out"},
         {"worker -c 0 --exec a=b", 64, "worker --executors 0: out of range; give 1 to 65536"},
@@ -375,7 +378,7 @@ static void test_version_and_help(void **state)
         assert_int_equal(o.code, 0);
         assert_int_equal(strncmp(o.out, "Example: weir ", 14), 0);
         assert_non_null(strstr(o.out, "--namespace NAME"));
-        snprintf(line, sizeof line, "%s extra -h", commands[i]);
+        snprintf(line, sizeof line, "%s --utc -h", commands[i]);
         program_weir(&o, NULL, NULL, NULL, line);
         assert_int_equal(o.code, 0);
         assert_string_equal(o.err, "");

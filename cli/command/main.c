@@ -197,10 +197,10 @@ static int dispatch(int argc, char **argv, struct error *e)
     if (command)
         return run_command(command, e, argc - 1, argv + 1);
     if (argv[1][0] == '-')
-        return error_set(
-            e, WEIR_EUSAGE,
-            "%.100s: a flag where a command should be; write weir COMMAND %.100s, and weir help lists both",
-            argv[1], argv[1]);
+        return error_set(e, WEIR_EUSAGE,
+                         "%.100s: a flag where a command should be; write weir COMMAND %.100s; weir help "
+                         "lists the commands",
+                         argv[1], argv[1]);
     return unknown_command(e, argv[1]);
 }
 

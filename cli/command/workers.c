@@ -87,15 +87,28 @@ static const struct action {
     {"stop", "", 1, run_stop},
 };
 
+static bool is_action(const char *word)
+{
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        if (strcmp(actions[i].name, cli_action(word)) == 0)
+            return true;
+    return false;
+}
+
 int workers_run(struct cli *cli, int argc, char **argv)
 {
     const struct action *action;
     struct weir *w;
     int chosen, status;
 
+    if (cli->given_count > 0 && !is_action(argv[0]))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "worker %.60s: belongs to no flag; write a handler as one word: --exec "
+                         "'mail=./send --fast'",
+                         argv[0]);
     if (cli->given_count > 0)
         return error_set(&cli->error, WEIR_EUSAGE,
-                         "worker %.100s --%s: only a worker that is to run has it; leave it out", argv[0],
+                         "worker %.100s --%s: only a worker that runs jobs has it; leave it out", argv[0],
                          cli->given[0]);
     chosen = cli_choose(cli, argv[0], actions, sizeof *actions, sizeof actions / sizeof *actions);
     if (chosen < 0)
