@@ -6,15 +6,15 @@
 
 job=$(cat)
 case $job in # stands for a provider: its answer depends on the number
-*'"to":"+0"'*)
+*'"to":'*'"+0"'*)
     echo "no such number" >&2
     exit 65 # dead: is not tried again
     ;;
-*'"to":"+1"'*)
+*'"to":'*'"+1"'*)
     echo 2  # seconds
     exit 75 # throttled: pauses the limits of its type, uses no attempt
     ;;
-*'"to":"+2"'*)
+*'"to":'*'"+2"'*)
     echo "the provider is ill, job $WEIR_JOB_ID, attempt $WEIR_JOB_ATTEMPT" >&2
     exit 1 # retry
     ;;

@@ -6,9 +6,9 @@
 
 send() { # stands for a provider: its answer depends on the number
     case $1 in
-    *'"to":"+0"'*) return 4 ;;
-    *'"to":"+1"'*) return 5 ;;
-    *'"to":"+2"'*) return 6 ;;
+    *'"to":'*'"+0"'*) return 4 ;;
+    *'"to":'*'"+1"'*) return 5 ;;
+    *'"to":'*'"+2"'*) return 6 ;;
     esac
 }
 
