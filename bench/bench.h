@@ -266,7 +266,11 @@ struct crew;
 WEIR_CHECKED int wait_for_count(struct bench *b, struct server *s, struct crew *crew, const char *type,
                                 const char *counter, size_t n);
 
-/* Runs the jobs of type noop with one worker; from its start until Redis has counted the last one done. */
+/* Runs the jobs of type noop with these workers, from their start until Redis has counted the last one done. */
+struct crew_plan;
+WEIR_CHECKED int time_crew(struct bench *b, struct server *s, const struct crew_plan *plan, size_t jobs,
+                           struct speed *speed);
+/* The same with one worker. */
 WEIR_CHECKED int time_worker(struct bench *b, struct server *s, int executors, size_t jobs,
                              struct speed *speed);
 

@@ -68,28 +68,6 @@ static int run_alone(struct bench *b, size_t jobs, struct speed *speed)
     return rc;
 }
 
-/* Until the jobs of type noop are done, from the start of the worker. */
-static int time_plan(struct bench *b, size_t jobs, const struct crew_plan *plan, struct speed *speed)
-{
-    struct stopwatch watch;
-    struct crew crew = {0};
-    struct error ignored;
-    int rc = stopwatch_start(b, &b->server, &watch);
-
-    if (rc == 0)
-        rc = crew_start(&crew, plan, &b->error);
-    if (rc == 0)
-        rc = wait_for_count(b, &b->server, &crew, "noop", "done", jobs);
-    if (rc == 0)
-        rc = stopwatch_stop(b, &b->server, &watch, jobs, speed);
-    if (rc == 0)
-        rc = crew_wait(&crew, &b->error);
-    else
-        (void)!crew_stop(&crew, &ignored);
-    speed->client_us = crew.cpu_us / (double)jobs;
-    return rc;
-}
-
 static int run_pipe(struct bench *b, size_t jobs, struct speed *speed)
 {
     char command[160];
@@ -106,7 +84,7 @@ static int run_pipe(struct bench *b, size_t jobs, struct speed *speed)
     if (rc == 0)
         rc = write_file(b, "handler.py", program, 1);
     if (rc == 0)
-        rc = time_plan(b, jobs, &plan, speed);
+        rc = time_crew(b, &b->server, &plan, jobs, speed);
     remove_file(b, "handler.py");
     return rc;
 }
@@ -148,7 +126,7 @@ static int run_exec(struct bench *b, size_t jobs, struct speed *speed)
                              .exec = "/bin/true"};
     int rc = prepare(b, &b->server, "noop", NULL, jobs);
 
-    return rc ? rc : time_plan(b, jobs, &plan, speed);
+    return rc ? rc : time_crew(b, &b->server, &plan, jobs, speed);
 }
 
 int bench_exec(struct bench *b)

@@ -301,20 +301,16 @@ int wait_for_count(struct bench *b, struct server *s, struct crew *crew, const c
     return rc;
 }
 
-int time_worker(struct bench *b, struct server *s, int executors, size_t jobs, struct speed *speed)
+int time_crew(struct bench *b, struct server *s, const struct crew_plan *plan, size_t jobs,
+              struct speed *speed)
 {
-    struct crew_plan plan = {.url = s->url,
-                             .workers = 1,
-                             .executors = executors,
-                             .drain = true,
-                             .types = {{.name = "noop", .handler = noop_handler}}};
     struct stopwatch watch;
     struct crew crew = {0};
     struct error ignored;
     int rc = stopwatch_start(b, s, &watch);
 
     if (rc == 0)
-        rc = crew_start(&crew, &plan, &b->error);
+        rc = crew_start(&crew, plan, &b->error);
     if (rc == 0)
         rc = wait_for_count(b, s, &crew, "noop", "done", jobs);
     if (rc == 0)
@@ -325,6 +321,17 @@ int time_worker(struct bench *b, struct server *s, int executors, size_t jobs, s
         (void)!crew_stop(&crew, &ignored);
     speed->client_us = crew.cpu_us / (double)jobs;
     return rc;
+}
+
+int time_worker(struct bench *b, struct server *s, int executors, size_t jobs, struct speed *speed)
+{
+    struct crew_plan plan = {.url = s->url,
+                             .workers = 1,
+                             .executors = executors,
+                             .drain = true,
+                             .types = {{.name = "noop", .handler = noop_handler}}};
+
+    return time_crew(b, s, &plan, jobs, speed);
 }
 
 static int run_free(struct bench *b, size_t jobs, struct speed *speed)

@@ -234,6 +234,15 @@ void push_bytes(struct span body)
     must(turns_send(&a));
 }
 
+void use(const char *type, const char *limits)
+{
+    char text[200], *rest = text;
+
+    snprintf(text, sizeof text, "%s", limits);
+    for (const char *limit; (limit = strsep(&rest, " "));)
+        must(turns_use(type, "use", "", &limit, 1));
+}
+
 void fill_queues(int count)
 {
     char n[24];
@@ -266,17 +275,7 @@ void fill_queues(int count)
 
 int64_t count_calls(void)
 {
-    static const char *const commands[] = {"cmdstat_fcall:calls=", "cmdstat_fcall_ro:calls="};
-    char *info = redis_text("INFO", "commandstats");
-    int64_t calls = 0;
-
-    for (size_t i = 0; i < COUNT(commands); i++) {
-        const char *at = strstr(info, commands[i]);
-
-        calls += at ? strtoll(at + strlen(commands[i]), NULL, 10) : 0;
-    }
-    free(info);
-    return calls;
+    return server_calls(&turns.server, "fcall") + server_calls(&turns.server, "fcall_ro");
 }
 
 int64_t count_commands(void)

@@ -71,6 +71,9 @@ void enqueue_many(const char *type, int count);
 /* In the default queue, with further fields behind id and type: "\"key\":\"a\",\"cost\":3". */
 void enqueue_with(const char *type, const char *ids, const char *fields);
 
+/* Holds a type by these limits too, "a b c". */
+void use(const char *type, const char *limits);
+
 /* This many queues q0, q1 ...: in each a job w<queue> that waits, and three that are parked: r<queue> in the
  * lane of a ring, s<queue> in one that sleeps, h<queue> in one of a type that is held. */
 void fill_queues(int count);

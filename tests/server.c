@@ -319,6 +319,18 @@ long long server_number(struct server *s, const char *word, ...)
     return number;
 }
 
+long long server_calls(struct server *s, const char *command)
+{
+    char *info = server_ask(s, "INFO", "commandstats", NULL), mark[64], *at;
+    long long calls;
+
+    snprintf(mark, sizeof mark, "cmdstat_%s:calls=", command);
+    at = strstr(info, mark);
+    calls = at ? atoll(at + strlen(mark)) : 0;
+    free(info);
+    return calls;
+}
+
 struct proxy *proxy_start_to(const struct server *s, int port)
 {
     struct proxy *p = proxy_open(s->folder, s->socket, port);

@@ -46,5 +46,8 @@ char *unstamped(char *text);
 char *server_try(struct server *s, const char *word, ...) __attribute__((sentinel));
 /* The same as a number; fails the test when it is none. */
 long long server_number(struct server *s, const char *word, ...) __attribute__((sentinel));
+/* How often a command has run since the start, or since CONFIG RESETSTAT, by its name in INFO commandstats: "fcall",
+ * "function|load". */
+long long server_calls(struct server *s, const char *command);
 
 #endif

@@ -501,13 +501,56 @@ static long long count_left(struct stage *s)
     return server_number(&s->server, "EVAL", script, "0", stage_key(s, "*"), NULL);
 }
 
+void stage_run(struct stage *s, int number, const char *args, int max_attempts, double timeout_s)
+{
+    char id[16];
+    struct weir_job_spec job = {
+        .type = "run", .id = id, .args = args, .max_attempts = max_attempts, .timeout_s = timeout_s};
+
+    snprintf(id, sizeof id, "j%d", number);
+    if (weir_enqueue(s->client, &job, NULL) != 0)
+        fail_msg("%s", weir_message(s->client));
+}
+
+int stage_lines(struct stage *s, const char *name)
+{
+    char text[16384];
+    int count = 0;
+
+    if (!read_text(s->server.folder, name, text, sizeof text))
+        return 0;
+    for (const char *at = text; (at = strchr(at, '\n')); at++)
+        count++;
+    return count;
+}
+
+const char *stage_death(struct stage *s, int number)
+{
+    static char reason[2048];
+    char *dead = stage_dead(s), id[24], *entry, *header;
+
+    reason[0] = '\0';
+    snprintf(id, sizeof id, "{\"id\":\"j%d\"", number);
+    if ((entry = strstr(dead, id))) {
+        while (entry > dead && *entry != '\n')
+            entry--;
+        *entry = '\0';
+        header = strrchr(dead, '\n') ? strrchr(dead, '\n') + 1 : dead;
+        snprintf(reason, sizeof reason, "%s", header);
+    }
+    free(dead);
+    return reason;
+}
+
+void stage_died(struct stage *s, int number, const char *why)
+{
+    if (!strstr(stage_death(s, number), why))
+        fail_msg("job %d died for '%s', not for '%s'", number, stage_death(s, number), why);
+}
+
 long long stage_peeks(struct stage *s)
 {
-    char *info = server_ask(&s->server, "INFO", "commandstats", NULL), *at = strstr(info, "cmdstat_blmove:");
-    long long calls = at ? atoll(strstr(at, "calls=") + strlen("calls=")) : 0;
-
-    free(info);
-    return calls;
+    return server_calls(&s->server, "blmove");
 }
 
 /* ---- The history */

@@ -85,6 +85,8 @@ void stage_await_blocked(struct stage *s, int n);
 /* TERM, and the exit code. */
 int stage_end(pid_t pid);
 
+/* A job of type "run", of id j<number>; max_attempts 0, timeout_s 0: as when nothing is said. */
+void stage_run(struct stage *s, int number, const char *args, int max_attempts, double timeout_s);
 /* Jobs number first to first + n - 1, of ids j<number>. args may be NULL. Fails the test if one is refused.
  */
 void stage_enqueue(struct stage *s, const char *type, const char *args, int first, int n);
@@ -102,6 +104,13 @@ const char *stage_key(struct stage *s, const char *fmt, ...) WEIR_PRINTF(2, 3);
 long long stage_stat(struct stage *s, const char *type, const char *counter);
 /* The dead jobs, each "lane reason\nentry"; the caller's to free. */
 char *stage_dead(struct stage *s);
+
+/* Why job number `number` is dead; "" when it is not. Static. */
+const char *stage_death(struct stage *s, int number);
+/* It is, and that is a part of why. */
+void stage_died(struct stage *s, int number, const char *why);
+/* How many lines folder/name has; 0: there is no such file. */
+int stage_lines(struct stage *s, const char *name);
 
 /* How often anybody has peeked at a queue. */
 long long stage_peeks(struct stage *s);

@@ -1248,16 +1248,9 @@ static void test_not_too_many_look(void **state)
 
 /* ---- What goes on meanwhile */
 
-static long calls(void)
+static long long calls(void)
 {
-    char *info = server_ask(&server, "INFO", "commandstats", NULL),
-         *at = strstr(info, "cmdstat_fcall_ro:calls=");
-    long n = at ? atol(strchr(at, '=') + 1) : 0;
-
-    at = strstr(info, "cmdstat_fcall:calls=");
-    n += at ? atol(strchr(at, '=') + 1) : 0;
-    free(info);
-    return n;
+    return server_calls(&server, "fcall_ro") + server_calls(&server, "fcall");
 }
 
 static void test_many_readers_ask_redis_once(void **state)

@@ -12,7 +12,7 @@
 #include "queue/batch/batch.h"
 #include "queue/enqueue/enqueue.h"
 #include "tests/proxy.h"
-#include "tests/stage.h"
+#include "tests/stage_group.h"
 
 #define BATCH PREFIX "batch:b"
 #define ASIDE PREFIX "aside:b"
@@ -811,29 +811,6 @@ static void test_remembered(void **state)
 
 /* ---- The command, and workers */
 
-static struct stage stage;
-
-static int open_stage(void **state)
-{
-    (void)state;
-    stage_open(&stage, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    (void)state;
-    stage_close(&stage);
-    return 0;
-}
-
-static int flush_stage(void **state)
-{
-    (void)state;
-    free(server_ask(&stage.server, "FLUSHALL", NULL));
-    return 0;
-}
-
 static struct outcome o;
 
 #define weir(...)                                                                                            \
@@ -1066,17 +1043,6 @@ static void test_command_on_a_terminal(void **state)
     expect_says(text, "batch c cancelled: 1 job;");
 }
 
-/* How often scripts were called that only look. */
-static long count_views(void)
-{
-    char *info = server_ask(&stage.server, "INFO", "commandstats", NULL),
-         *at = strstr(info, "cmdstat_fcall_ro:calls=");
-    long calls = at ? atol(strchr(at, '=') + 1) : 0;
-
-    free(info);
-    return calls;
-}
-
 /* The bar goes on until the last job has ended. */
 static void test_command_watch(void **state)
 {
@@ -1090,13 +1056,13 @@ static void test_command_watch(void **state)
     succeed("batch", "seal", "b");
     worker = stage_actor(&stage, "w", "types=t", "executors=1", NULL);
     await(field("b", "done") == 3);
-    drawn = count_views();
+    drawn = server_calls(&stage.server, "fcall_ro");
     opener = fork();
     if (opener == 0) {
         char path[300];
 
         snprintf(path, sizeof path, "%s/go", stage.server.folder);
-        for (int left = 3000; left > 0 && count_views() < drawn + 2;
+        for (int left = 3000; left > 0 && server_calls(&stage.server, "fcall_ro") < drawn + 2;
              left--) /* then the first answer is shown */
             clock_sleep_until(clock_mono_us() + 20000);
         execl("/usr/bin/touch", "touch", path, (char *)NULL);
@@ -1153,7 +1119,7 @@ static void test_cut_workers(void **state)
         for (unsigned n = 2; n <= 14; n += 2) {
             pid_t worker;
 
-            flush_stage(NULL);
+            stage_flush(NULL);
             succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next");
             proxy_cut_before(proxy, side, n);
             worker = stage_actor(&stage, "w", "types=t,next", "executors=3", "lease=1", url, NULL);
@@ -1244,21 +1210,21 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_remembered, scene_begin),
     };
     const struct CMUnitTest commands[] = {
-        cmocka_unit_test_setup(test_command, flush_stage),
-        cmocka_unit_test_setup(test_command_single_jobs, flush_stage),
-        cmocka_unit_test_setup(test_command_refuses, flush_stage),
-        cmocka_unit_test_setup(test_command_pause, flush_stage),
-        cmocka_unit_test_setup(test_command_cancel, flush_stage),
-        cmocka_unit_test_setup(test_command_on_a_terminal, flush_stage),
-        cmocka_unit_test_setup(test_command_watch, flush_stage),
-        cmocka_unit_test_setup(test_killed_workers, flush_stage),
-        cmocka_unit_test_setup(test_cut_workers, flush_stage),
-        cmocka_unit_test_setup(test_killed_producer, flush_stage),
+        cmocka_unit_test_setup(test_command, stage_flush),
+        cmocka_unit_test_setup(test_command_single_jobs, stage_flush),
+        cmocka_unit_test_setup(test_command_refuses, stage_flush),
+        cmocka_unit_test_setup(test_command_pause, stage_flush),
+        cmocka_unit_test_setup(test_command_cancel, stage_flush),
+        cmocka_unit_test_setup(test_command_on_a_terminal, stage_flush),
+        cmocka_unit_test_setup(test_command_watch, stage_flush),
+        cmocka_unit_test_setup(test_killed_workers, stage_flush),
+        cmocka_unit_test_setup(test_cut_workers, stage_flush),
+        cmocka_unit_test_setup(test_killed_producer, stage_flush),
     };
     int failed = stage_actor_main(argc, argv);
 
     if (failed >= 0)
         return failed;
     failed = cmocka_run_group_tests(scripts, turns_start, turns_stop);
-    return failed + cmocka_run_group_tests(commands, open_stage, close_stage);
+    return failed + cmocka_run_group_tests(commands, stage_start, stage_stop);
 }

@@ -381,16 +381,6 @@ static void test_a_claim_of_many_types(void **state)
     expect_short(&timing[1]);
 }
 
-static int64_t count_reads(void)
-{
-    char *info = redis_text("INFO", "commandstats");
-    const char *at = strstr(info, "cmdstat_lrange:calls=");
-    int64_t count = at ? atoll(strchr(at, '=') + 1) : 0;
-
-    free(info);
-    return count;
-}
-
 /* Of types that take turns a claim handles few: it reads first what its budget is enough for in any case, and then by what one has taken. The first
  * 64 jobs are of 32 types, each behind them is of another. A job more or less does not matter: three are read at once. */
 static void test_a_claim_reads_no_more_than_it_handles(void **state)
@@ -409,7 +399,7 @@ static void test_a_claim_reads_no_more_than_it_handles(void **state)
     free(redis_text("CONFIG", "RESETSTAT"));
     handled = claim("w", 500, 0);
     assert_in_range(handled, 65, 100);
-    assert_in_range(count_reads(), handled / 3, handled / 3 + 16);
+    assert_in_range(server_calls(&turns.server, "lrange"), handled / 3, handled / 3 + 16);
 }
 
 /* It joins, and learns its limits, all of whose keys have weights. */

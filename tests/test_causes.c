@@ -3,11 +3,6 @@
 
 #define KEY(key) "\"key\":\"" key "\""
 
-static void use(const char *type, const char *limit)
-{
-    must(turns_use(type, "use", "", &limit, 1));
-}
-
 /* A claim leases these jobs, for these causes. */
 static void expect_claim(const char *ids, const char *causes)
 {

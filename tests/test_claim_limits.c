@@ -10,11 +10,6 @@
 #define STATE(gate) PREFIX "gate:" gate
 #define DAY_US (86400 * SECOND_US)
 
-static void use(const char *type, const char *limit)
-{
-    must(turns_use(type, "use", "", &limit, 1));
-}
-
 /* All that the last claim did not lease is parked, and is to be looked at that much later. */
 static void expect_next(int64_t after_us)
 {

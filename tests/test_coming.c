@@ -47,11 +47,6 @@ static void expect_start(size_t i, double seconds)
     assert_int_equal(start_us, seconds < 0 ? -1 : turns.now_us + (int64_t)(seconds * 1e6));
 }
 
-static void hold(const char *type, const char *limit)
-{
-    must(turns_use(type, "use", "", &limit, 1));
-}
-
 /* Each as it was said, at its time. */
 static void expect_starts_as_said(void)
 {
@@ -70,8 +65,8 @@ static void test_types_take_turns(void **state)
     (void)state;
     start("w");
     must(turns_rate("shared", "gcra:10/1000000/1"));
-    hold("t", "shared");
-    hold("slow", "shared");
+    use("t", "shared");
+    use("slow", "shared");
     enqueue("default", "t", "a b c d e");
     enqueue("default", "slow", "u v w");
     assert_int_equal(claim("w", 9, 0), 1);

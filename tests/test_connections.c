@@ -24,7 +24,7 @@ static long long bytes_in(struct stage *s)
 
 static long long loads(struct stage *s)
 {
-    return info(s, "commandstats", "cmdstat_function|load:calls=");
+    return server_calls(&s->server, "function|load");
 }
 
 static void test_one_enqueue_sends_little(void **state)

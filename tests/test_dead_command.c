@@ -1,6 +1,6 @@
 /* weir dead from outside: each way to die end to end, with its reason and its bytes; types that nobody knows;
  * jobs in bulk; what is asked, what is refused. */
-#include "tests/stage.h"
+#include "tests/stage_group.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -18,22 +18,7 @@
 
 #include "core/clock.h"
 
-static struct stage root;
 static int branches;
-
-static int open_root(void **state)
-{
-    (void)state;
-    stage_open(&root, false);
-    return 0;
-}
-
-static int close_root(void **state)
-{
-    (void)state;
-    stage_close(&root);
-    return 0;
-}
 
 static int open_stage(void **state)
 {
@@ -41,7 +26,7 @@ static int open_stage(void **state)
     char name[24];
 
     snprintf(name, sizeof name, "dead%d", branches++);
-    stage_branch(&root, name, s);
+    stage_branch(&stage, name, s);
     *state = s;
     return 0;
 }
@@ -506,5 +491,5 @@ int main(int argc, char **argv)
     };
     int rc = stage_actor_main(argc, argv);
 
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("dead command", tests, open_root, close_root);
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("dead command", tests, stage_start, stage_stop);
 }

@@ -104,11 +104,6 @@ static void repair(const char *what)
 static const char *const both_queues[] = {"default", "low"};
 static const char *const all_types[] = {"t", "slow", "keyed", "con", "two", "other"};
 
-static void use(const char *type, const char *limit)
-{
-    must(turns_use(type, "use", "", &limit, 1));
-}
-
 static void push_keyed(const char *queue, const char *type, const char *id, const char *key)
 {
     char body[300];

@@ -216,16 +216,6 @@ static void test_with_idle_executors_slots_are_granted_far_ahead(void **state)
     }
 }
 
-static long long calls(struct stage *s)
-{
-    char *stats = server_ask(&s->server, "INFO", "commandstats", NULL);
-    const char *fcall = strstr(stats, "cmdstat_fcall:calls=");
-    long long n = fcall ? atoll(strchr(fcall, '=') + 1) : 0;
-
-    free(stats);
-    return n;
-}
-
 /* A claim for five jobs, and with the next one they are settled. If their ends waited for 10 ms only, it would be four
  * calls for five jobs. */
 static void test_ends_wait_for_a_claim(void **state)
@@ -238,9 +228,9 @@ static void test_ends_wait_for_a_claim(void **state)
     (void)state;
     worker = open_worker(&s, "executors=40", "100/1s,burst=1", JOBS);
     await(stage_stat(&s, "mark", "done") > 10);
-    before = calls(&s);
+    before = server_calls(&s.server, "fcall");
     assert_int_equal(stage_await_done(&s, JOBS).twice, 0);
-    assert_in_range(calls(&s) - before, 1, (JOBS - 10) * 6 / 10);
+    assert_in_range(server_calls(&s.server, "fcall") - before, 1, (JOBS - 10) * 6 / 10);
     assert_int_equal(stage_end(worker), 0);
     stage_close(&s);
 }

@@ -120,29 +120,6 @@ static pid_t start_worker(struct stage *s, const char *executors)
     return start_worker_for(s, "http", server.port, executors);
 }
 
-static void enqueue(struct stage *s, int number, const char *args, int max_attempts, double timeout_s)
-{
-    char id[16];
-    struct weir_job_spec job = {
-        .type = "run", .id = id, .args = args, .max_attempts = max_attempts, .timeout_s = timeout_s};
-
-    snprintf(id, sizeof id, "j%d", number);
-    if (weir_enqueue(s->client, &job, NULL) != 0)
-        fail_msg("%s", weir_message(s->client));
-}
-
-static int count_lines(struct stage *s, const char *name)
-{
-    char text[16384];
-    int count = 0;
-
-    if (!read_text(s->server.folder, name, text, sizeof text))
-        return 0;
-    for (const char *at = text; (at = strchr(at, '\n')); at++)
-        count++;
-    return count;
-}
-
 static int count_posts(struct stage *s)
 {
     char text[16384];
@@ -152,22 +129,6 @@ static int count_posts(struct stage *s)
     for (const char *at = text; (at = strstr(at, "POST ")); at++)
         count++;
     return count;
-}
-
-/* The job is dead for that reason. */
-static void assert_death(struct stage *s, int number, const char *why)
-{
-    char *dead = stage_dead(s), id[24], *entry;
-
-    snprintf(id, sizeof id, "{\"id\":\"j%d\"", number);
-    entry = strstr(dead, id);
-    assert_non_null(entry);
-    while (entry > dead && *entry != '\n')
-        entry--;
-    *entry = '\0';
-    if (!strstr(strrchr(dead, '\n') ? strrchr(dead, '\n') : dead, why))
-        fail_msg("job %d died for: %s", number, dead);
-    free(dead);
 }
 
 /* In how many seconds the job that waits comes again. */
@@ -216,9 +177,9 @@ static void connections_are_kept(void **state)
     pid_t worker = start_worker(s, "1");
 
     for (int i = 0; i < 50; i++)
-        enqueue(s, i, "{\"status\":200,\"body\":\"fine\"}", 0, 0);
+        stage_run(s, i, "{\"status\":200,\"body\":\"fine\"}", 0, 0);
     await(stage_stat(s, "run", "done") == 50);
-    assert_int_equal(count_lines(s, "connections"), 1);
+    assert_int_equal(stage_lines(s, "connections"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -229,7 +190,7 @@ static void many_at_a_time(void **state)
     int64_t start_us = clock_mono_us();
 
     for (int i = 0; i < 200; i++)
-        enqueue(s, i, "{\"sleep\":1}", 0, 0);
+        stage_run(s, i, "{\"sleep\":1}", 0, 0);
     await(stage_stat(s, "run", "done") == 200);
     assert_in_range(clock_mono_us() - start_us, SECOND, 20 * SECOND);
     assert_int_equal(stage_end(worker), 0);
@@ -244,7 +205,7 @@ static void a_large_job(void **state)
     memset(args, '7', 900000);
     memcpy(args, "{\"x\":\"", 6);
     memcpy(args + 899998, "\"}", 3);
-    enqueue(s, 0, args, 0, 0);
+    stage_run(s, 0, args, 0, 0);
     free(args);
     await(stage_stat(s, "run", "done") == 1);
     assert_int_equal(stage_end(worker), 0);
@@ -259,7 +220,7 @@ static void no_proxy_for_this_machine(void **state)
     setenv("http_proxy", "http://127.0.0.1:1", 1);
     worker = start_worker(s, "1");
     unsetenv("http_proxy");
-    enqueue(s, 0, "{}", 1, 0);
+    stage_run(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "done") == 1);
     assert_int_equal(stage_end(worker), 0);
 }
@@ -301,14 +262,14 @@ static void statuses(void **state)
     int done = 0;
 
     for (int i = 0; i < CASES; i++) {
-        enqueue(s, i, cases[i].args, 1, 0);
+        stage_run(s, i, cases[i].args, 1, 0);
         done += cases[i].death == NULL;
     }
     await(stage_stat(s, "run", "done") + stage_stat(s, "run", "dead") == CASES);
     assert_int_equal(stage_stat(s, "run", "done"), done);
     for (int i = 0; i < CASES; i++)
         if (cases[i].death)
-            assert_death(s, i, cases[i].death);
+            stage_died(s, i, cases[i].death);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -317,7 +278,7 @@ static void failures_are_tried_again(void **state)
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1");
 
-    enqueue(s, 0, "{\"status\":500,\"body\":\"ill\"}", 3, 0);
+    stage_run(s, 0, "{\"status\":500,\"body\":\"ill\"}", 3, 0);
     await(stage_stat(s, "run", "retried") == 1);
     await_text(s->server.folder, "worker.err", "HTTP 500: ill");
     free(server_ask(
@@ -358,7 +319,7 @@ static void throttled_as_long_as_it_says(void **state)
         pid_t worker = start_worker(s, "1");
         double in_s;
 
-        enqueue(s, (int)i, cases[i].args, 0, 0);
+        stage_run(s, (int)i, cases[i].args, 0, 0);
         await(stage_stat(s, "run", "back") > 0);
         kill(worker, SIGSTOP); /* it does not take the job again before we have looked */
         in_s = server_number(&s->server, "ZCARD", stage_key(s, "later"), NULL) > 0 ? due_in_s(s) : 0;
@@ -383,7 +344,7 @@ static void throttled_until_at_once(void **state)
     stage_rate(s, "run", "1000/s");
     worker = start_worker(s, "4");
     for (int i = 0; i < 10; i++)
-        enqueue(s, i, "{\"status\":429,\"headers\":{\"Retry-After\":\"0\"},\"body\":\"slow down\"}", 0, 0);
+        stage_run(s, i, "{\"status\":429,\"headers\":{\"Retry-After\":\"0\"},\"body\":\"slow down\"}", 0, 0);
     await_log(s->server.folder, ": throttled, 4 in a row: a pause of 800ms: HTTP 429: slow down");
     assert_in_range(count_posts(s), 4, 4 * 4);
     read_log(s->server.folder, log, sizeof log);
@@ -400,16 +361,16 @@ static void one_attempt_is_one_post(void **state)
     pid_t worker = start_worker(s, "4");
 
     for (int i = 0; i < 4; i++)
-        enqueue(s, i, "{\"sleep\":0.3}", 0, 0);
+        stage_run(s, i, "{\"sleep\":0.3}", 0, 0);
     await(stage_stat(s, "run", "done") == 4);
-    assert_int_equal(count_lines(s, "connections"), 4);
-    enqueue(s, 4, "{\"drop\":true}", 1, 0);
+    assert_int_equal(stage_lines(s, "connections"), 4);
+    stage_run(s, 4, "{\"drop\":true}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 4, "failed once: no answer: the connection was closed after the job was sent");
+    stage_died(s, 4, "failed once: no answer: the connection was closed after the job was sent");
     assert_int_equal(count_posts(s), 5);
-    enqueue(s, 5, NULL, 1, 0); /* on one of the others */
+    stage_run(s, 5, NULL, 1, 0); /* on one of the others */
     await(stage_stat(s, "run", "done") == 5);
-    assert_int_equal(count_lines(s, "connections"), 4);
+    assert_int_equal(stage_lines(s, "connections"), 4);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -420,12 +381,12 @@ static void a_slow_body(void **state)
     pid_t worker = start_worker(s, "3");
     int64_t start_us = clock_mono_us();
 
-    enqueue(s, 0, "{\"stall\":60,\"body\":\"late\"}", 1, 0.3);
-    enqueue(s, 1, "{\"stall\":60,\"body\":\"late\"}", 1, 0);
-    enqueue(s, 2, "{\"stall\":60,\"status\":404,\"body\":\"late\"}", 0, 0);
+    stage_run(s, 0, "{\"stall\":60,\"body\":\"late\"}", 1, 0.3);
+    stage_run(s, 1, "{\"stall\":60,\"body\":\"late\"}", 1, 0);
+    stage_run(s, 2, "{\"stall\":60,\"status\":404,\"body\":\"late\"}", 0, 0);
     await(stage_stat(s, "run", "done") == 2 && stage_stat(s, "run", "dead") == 1);
     assert_in_range(clock_mono_us() - start_us, SECOND / 2, 20 * SECOND);
-    assert_death(s, 2, "HTTP 404");
+    stage_died(s, 2, "HTTP 404");
     assert_int_equal(count_posts(s), 3);
     assert_int_equal(stage_end(worker), 0);
 }
@@ -441,10 +402,10 @@ static void a_proxy_that_says_200(void **state)
     setenv("https_proxy", proxy, 1);
     worker = stage_weir(s, "worker", "--http", "run=https://weir.invalid/", NULL);
     unsetenv("https_proxy");
-    enqueue(s, 0, "{}", 1, 0);
+    stage_run(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "failed once: no answer: ");
-    assert_int_equal(count_lines(s, "connects"), 1);
+    stage_died(s, 0, "failed once: no answer: ");
+    assert_int_equal(stage_lines(s, "connects"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -453,10 +414,10 @@ static void no_answer_in_time(void **state)
     struct stage *s = *state;
     pid_t worker = start_worker(s, "2");
 
-    enqueue(s, 0, "{\"sleep\":1000}", 1, 0.3);
-    enqueue(s, 1, "{}", 1, 60);
+    stage_run(s, 0, "{\"sleep\":1000}", 1, 0.3);
+    stage_run(s, 1, "{}", 1, 60);
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
-    assert_death(s, 0, "over its time of 0.3 s: no answer");
+    stage_died(s, 0, "over its time of 0.3 s: no answer");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -465,11 +426,11 @@ static void nobody_there(void **state)
     struct stage *s = *state;
     pid_t worker;
 
-    enqueue(s, 0, "{}", 1, 0);
+    stage_run(s, 0, "{}", 1, 0);
     kill(server.pid, SIGKILL);
     worker = start_worker(s, "2");
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "failed once: no answer: ");
+    stage_died(s, 0, "failed once: no answer: ");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -478,9 +439,9 @@ static void no_tls_there(void **state)
     struct stage *s = *state;
     pid_t worker = start_worker_for(s, "https", server.port, "2");
 
-    enqueue(s, 0, "{}", 1, 0);
+    stage_run(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "failed once: no answer: ");
+    stage_died(s, 0, "failed once: no answer: ");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -495,9 +456,9 @@ static void stopping(void **state)
     snprintf(handler, sizeof handler, "run=http://127.0.0.1:%d/jobs", server.port);
     worker = stage_weir(s, "worker", "--http", handler, "-c", "2", "--grace", "3s", NULL);
 
-    enqueue(s, 0, "{\"sleep\":0.3}", 0, 0);
-    enqueue(s, 1, "{\"sleep\":1000}", 0, 0);
-    await(count_lines(s, "requests") == 20);
+    stage_run(s, 0, "{\"sleep\":0.3}", 0, 0);
+    stage_run(s, 1, "{\"sleep\":1000}", 0, 0);
+    await(stage_lines(s, "requests") == 20);
     start_us = clock_mono_us();
     assert_int_equal(stage_end(worker), 0);
     assert_in_range(clock_mono_us() - start_us, 2900 * MS, 20 * SECOND);

@@ -186,15 +186,6 @@ static void push_key(const char *type, const char *key, int count)
     push_jobs("default", members, count);
 }
 
-static void use(const char *type, const char *limits)
-{
-    char text[200], *rest = text;
-
-    snprintf(text, sizeof text, "%s", limits);
-    for (const char *limit; (limit = strsep(&rest, " "));)
-        must(turns_use(type, "use", "", &limit, 1));
-}
-
 static void expect_at_least(const char *what, int64_t value, int64_t least)
 {
     if (value < least)

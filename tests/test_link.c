@@ -237,19 +237,6 @@ static void says(const struct fixture *f, int status, const char *text)
         fail_msg("'%s' is not in: %s", text, f->why.text);
 }
 
-static long long calls_of(struct fixture *f, const char *name)
-{
-    char *info = server_ask(&f->server, "INFO", "commandstats", NULL), line[64];
-    const char *at;
-    long long calls;
-
-    snprintf(line, sizeof line, "cmdstat_%s:calls=", name);
-    at = strstr(info, line);
-    calls = at ? atoll(at + strlen(line)) : 0;
-    free(info);
-    return calls;
-}
-
 /* ---- Answers */
 
 static void answers_come_in_order(void **state)
@@ -473,9 +460,9 @@ static void answers_that_have_come_are_not_late(void **state)
     a = send_args(f, &args, 0.5);
     ev_run(f->loop, EVRUN_NOWAIT);               /* sends */
     clock_sleep_until(clock_mono_us() + 600000); /* the process is held up */
-    while (calls_of(f, "echo") == 0)
+    while (server_calls(&f->server, "echo") == 0)
         ;
-    calls_of(f, ""); /* two calls later the answer to the first is out */
+    server_calls(&f->server, ""); /* two calls later the answer to the first is out */
     all_answered(f);
     assert_string_equal(a->text, "here");
     assert_int_equal(f->downs, 0);
@@ -535,9 +522,9 @@ static void missing_functions_repeat_each_once(void **state)
         ask(f, "INCR", "n");
     }
     all_answered(f);
-    assert_int_equal(calls_of(f, "fcall"), 14);
-    assert_int_equal(calls_of(f, "incr"), 7);
-    assert_int_equal(calls_of(f, "function|load"), 1);
+    assert_int_equal(server_calls(&f->server, "fcall"), 14);
+    assert_int_equal(server_calls(&f->server, "incr"), 7);
+    assert_int_equal(server_calls(&f->server, "function|load"), 1);
     for (int i = 0; i < 14; i++)
         assert_null(strstr(f->answers[i].text, "not found"));
     for (int i = 0; i < 7; i++) /* the repeated ones keep their order */
@@ -601,7 +588,8 @@ static void functions_flushed_within_a_pipeline(void **state)
     free(queue);
     for (int i = 0; i < f->sent; i++)
         assert_null(strstr(f->answers[i].text, "not found"));
-    assert_int_equal(calls_of(f, "function|load"), 2); /* the first call of all, and behind the flush */
+    assert_int_equal(server_calls(&f->server, "function|load"),
+                     2); /* the first call of all, and behind the flush */
     assert_int_equal(f->downs, 0);
 }
 
@@ -619,7 +607,7 @@ static void missing_twice_is_passed_on(void **state)
     unknown = send_args(f, &args, PATIENT);
     all_answered(f);
     assert_non_null(strstr(unknown->text, "not found"));
-    assert_int_equal(calls_of(f, "fcall"), 2);
+    assert_int_equal(server_calls(&f->server, "fcall"), 2);
     works(f);
     assert_int_equal(f->downs, 0);
 }

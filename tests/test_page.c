@@ -18,25 +18,9 @@
 #include "serve/page/html.h"
 #include "serve/page/page.h"
 #include "serve/page/parts.h"
-#include "tests/stage.h"
+#include "tests/stage_group.h"
 
 #define TYPES_MANY 1500
-
-static struct stage stage;
-
-static int setup(void **state)
-{
-    (void)state;
-    stage_open(&stage, false);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    stage_close(&stage);
-    return 0;
-}
 
 /* ---- A page as text; until the next one */
 
@@ -882,14 +866,7 @@ static void assets_are_in_the_binary(void **state)
     assert_null(page_asset("../page.c"));
 }
 
-static int flush(void **state)
-{
-    (void)state;
-    free(server_ask(&stage.server, "FLUSHALL", NULL));
-    return 0;
-}
-
-#define flushed(test) cmocka_unit_test_setup(test, flush)
+#define flushed(test) cmocka_unit_test_setup(test, stage_flush)
 
 int main(int argc, char **argv)
 {
@@ -929,5 +906,5 @@ int main(int argc, char **argv)
     if (actor >= 0)
         return actor;
     cmocka_set_test_filter(getenv("WEIR_TEST"));
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, stage_start, stage_stop);
 }

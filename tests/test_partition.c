@@ -115,16 +115,6 @@ static void enqueue(const char *type)
         fail_msg("%s", weir_message(w));
 }
 
-static long long calls(void)
-{
-    char *info = server_ask(&server, "INFO", "commandstats", NULL),
-         *at = strstr(info, "cmdstat_fcall:calls=");
-    long long n = at ? atoll(at + strlen("cmdstat_fcall:calls=")) : 0;
-
-    free(info);
-    return n;
-}
-
 static void test_lua_agrees(void **state)
 {
     char type[24];
@@ -133,14 +123,14 @@ static void test_lua_agrees(void **state)
     set_count("7");
     for (int i = 0; i < 50; i++) {
         int home;
-        long long before, calls_before = calls();
+        long long before, calls_before = server_calls(&server, "fcall");
 
         snprintf(type, sizeof type, "%c.type-%d", 'a' + i % 26, i * i);
         home = (int)(partition_crc16(type, strlen(type)) % 7);
         before = waiting(home);
         enqueue(type);
         assert_int_equal(waiting(home), before + 1);
-        assert_true(i == 0 || calls() == calls_before + 1);
+        assert_true(i == 0 || server_calls(&server, "fcall") == calls_before + 1);
     }
 }
 
@@ -150,9 +140,9 @@ static void test_one_partition_is_asked_once(void **state)
 
     (void)state;
     enqueue("mail");
-    before = calls();
+    before = server_calls(&server, "fcall");
     enqueue("mail");
-    assert_int_equal(calls(), before + 1);
+    assert_int_equal(server_calls(&server, "fcall"), before + 1);
     assert_int_equal(waiting(0), 2);
 }
 
@@ -168,10 +158,10 @@ static void test_a_call_follows(void **state)
     enqueue("mail");
     assert_int_equal(waiting(3), 1);
     assert_int_equal(partitions_home(&w->known, "mail", 4), 3);
-    before = calls();
+    before = server_calls(&server, "fcall");
     enqueue("mail");
     assert_int_equal(waiting(3), 2);
-    assert_int_equal(calls(), before + 1);
+    assert_int_equal(server_calls(&server, "fcall"), before + 1);
 }
 
 static void test_a_circle_ends(void **state)

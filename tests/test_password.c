@@ -17,11 +17,9 @@
 
 #include "core/clock.h"
 #include "tests/both.h"
-#include "tests/stage.h"
+#include "tests/stage_group.h"
 
 #define SECRET "open-sesame-17"
-
-static struct stage stage;
 
 static const char *folder(void)
 {
@@ -54,19 +52,11 @@ static void write_script(const char *name, const char *lines)
 
 static int set_up(void **state)
 {
-    (void)state;
-    stage_open(&stage, false);
+    stage_start(state);
     set_password(SECRET);
     write_text(folder(), "password", SECRET "\n");
     write_script("ask", "echo " SECRET "\n");
     write_script("fails", "echo " SECRET "; echo no network here >&2; exit 3\n");
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    stage_close(&stage);
     return 0;
 }
 
@@ -407,5 +397,5 @@ int main(int argc, char **argv)
 
     if (code >= 0)
         return code;
-    return cmocka_run_group_tests_name("password", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("password", tests, set_up, stage_stop);
 }

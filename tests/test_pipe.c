@@ -90,57 +90,9 @@ static pid_t start_worker(struct stage *s, const char *executors, const char *in
                       in_flight, "--kill-after", "500ms", NULL);
 }
 
-static void enqueue(struct stage *s, int number, const char *args, int max_attempts, double timeout_s)
-{
-    char id[16];
-    struct weir_job_spec job = {
-        .type = "run", .id = id, .args = args, .max_attempts = max_attempts, .timeout_s = timeout_s};
-
-    snprintf(id, sizeof id, "j%d", number);
-    if (weir_enqueue(s->client, &job, NULL) != 0)
-        fail_msg("%s", weir_message(s->client));
-}
-
 static void push(struct stage *s, int number, const char *args)
 {
-    enqueue(s, number, args, 0, 0);
-}
-
-static int count_lines(struct stage *s, const char *name)
-{
-    char text[16384];
-    int count = 0;
-
-    if (!read_text(s->server.folder, name, text, sizeof text))
-        return 0;
-    for (const char *at = text; (at = strchr(at, '\n')); at++)
-        count++;
-    return count;
-}
-
-/* Why that job is dead; "" when it is not. Static. */
-static const char *death_of(struct stage *s, int number)
-{
-    static char reason[2048];
-    char *dead = stage_dead(s), id[24], *entry, *header;
-
-    reason[0] = '\0';
-    snprintf(id, sizeof id, "{\"id\":\"j%d\"", number);
-    if ((entry = strstr(dead, id))) {
-        while (entry > dead && *entry != '\n')
-            entry--;
-        *entry = '\0';
-        header = strrchr(dead, '\n') ? strrchr(dead, '\n') + 1 : dead;
-        snprintf(reason, sizeof reason, "%s", header);
-    }
-    free(dead);
-    return reason;
-}
-
-static void assert_death(struct stage *s, int number, const char *why)
-{
-    if (!strstr(death_of(s, number), why))
-        fail_msg("job %d died for '%s', not for '%s'", number, death_of(s, number), why);
+    stage_run(s, number, args, 0, 0);
 }
 
 static void assert_told(struct stage *s, const char *text)
@@ -193,7 +145,7 @@ static void a_job_larger_than_a_pipe(void **state)
         push(s, i, args);
     free(args);
     await(stage_stat(s, "run", "done") == 8);
-    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_lines(s, "pids"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -206,16 +158,16 @@ static void every_status(void **state)
     char lines[4096];
 
     push(s, 0, "{\"answer\":{\"status\":\"done\",\"reason\":\"not kept\"}}");
-    enqueue(s, 1, "{\"answer\":{\"status\":\"retry\",\"reason\":\"no\\nluck\"}}", 1, 0);
+    stage_run(s, 1, "{\"answer\":{\"status\":\"retry\",\"reason\":\"no\\nluck\"}}", 1, 0);
     push(s, 2, "{\"answer\":{\"status\":\"dead\",\"reason\":\"no such customer\"}}");
     push(s, 3, "{\"answer\":{\"status\":\"dead\"}}");
-    enqueue(s, 4, "{\"record\":1,\"answer\":{\"status\":\"retry\",\"after\":0.05}}", 3, 0);
+    stage_run(s, 4, "{\"record\":1,\"answer\":{\"status\":\"retry\",\"after\":0.05}}", 3, 0);
     await(stage_stat(s, "run", "dead") == 4);
     assert_int_equal(stage_stat(s, "run", "done"), 1);
-    assert_death(s, 1, "failed once: no luck");
-    assert_death(s, 2, "no such customer");
-    assert_death(s, 3, "failed for good");
-    assert_death(s, 4, "failed 3 times");
+    stage_died(s, 1, "failed once: no luck");
+    stage_died(s, 2, "no such customer");
+    stage_died(s, 3, "failed for good");
+    stage_died(s, 4, "failed 3 times");
     assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
     for (int attempt = 1; attempt <= 3; attempt++) {
         char begin[48];
@@ -224,12 +176,12 @@ static void every_status(void **state)
         assert_non_null(strstr(lines, begin));
     }
     stage_push(s, "run", "{\"record\":1,\"answer\":{\"status\":\"throttled\",\"after\":0.2}}", 5, 1);
-    await(count_lines(s, "lines") >= 5);
+    await(stage_lines(s, "lines") >= 5);
     assert_int_equal(stage_stat(s, "run", "retried"), 2);
     assert_true(read_text(s->server.folder, "lines", lines, sizeof lines));
     assert_non_null(strstr(lines, "{\"attempt\":1,\"id\":\"j5\""));
     assert_null(strstr(lines, "{\"attempt\":2,\"id\":\"j5\""));
-    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_lines(s, "pids"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -280,7 +232,7 @@ static void lines_that_are_no_answers(void **state)
     }
     push(s, 20, "{\"say\":\"\\n\\r\\n{\\\"id\\\":\\\"j20\\\",\\\"status\\\":\\\"done\\\"}\\r\\n\"}");
     await(stage_stat(s, "run", "done") == sizeof cases / sizeof *cases + 1);
-    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_lines(s, "pids"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -290,15 +242,15 @@ static void an_unknown_status_is_a_failure(void **state)
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
 
-    enqueue(s, 0, "{\"answer\":{\"status\":\"ok\"}}", 1, 0);
-    enqueue(s, 1, "{\"answer\":{}}", 1, 0);
-    enqueue(s, 2, "{\"answer\":{\"status\":\"retry\",\"after\":\"soon\",\"reason\":[]}}", 1, 0);
+    stage_run(s, 0, "{\"answer\":{\"status\":\"ok\"}}", 1, 0);
+    stage_run(s, 1, "{\"answer\":{}}", 1, 0);
+    stage_run(s, 2, "{\"answer\":{\"status\":\"retry\",\"after\":\"soon\",\"reason\":[]}}", 1, 0);
     await(stage_stat(s, "run", "dead") == 3);
-    assert_death(s, 0, "failed once: its handler answered without a status of done, retry, dead, throttled");
-    assert_death(s, 1, "failed once: its handler answered without a status");
-    assert_death(s, 2, "failed once");
+    stage_died(s, 0, "failed once: its handler answered without a status of done, retry, dead, throttled");
+    stage_died(s, 1, "failed once: its handler answered without a status");
+    stage_died(s, 2, "failed once");
     assert_told(s, "wrong answer: no such status: {\"id\": \"j0\", \"status\": \"ok\"}");
-    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_lines(s, "pids"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -312,12 +264,12 @@ static void a_long_reason_keeps_its_end(void **state)
     while (strlen(body) < 2500)
         strcat(body, " File \\\"mail.py\\\", line 12");
     strcat(body, " ValueError: no such customer\"}}");
-    enqueue(s, 0, body, 1, 0);
+    stage_run(s, 0, body, 1, 0);
     worker = start_worker(s, "1", "1");
     await(stage_stat(s, "run", "dead") == 1);
-    assert_non_null(strstr(death_of(s, 0), " Traceback: File \"mail.py\", line 12 "));
-    assert_non_null(strstr(death_of(s, 0), " line 12 ValueError: no such customer"));
-    assert_in_range(strlen(death_of(s, 0)), 1000, 1250);
+    assert_non_null(strstr(stage_death(s, 0), " Traceback: File \"mail.py\", line 12 "));
+    assert_non_null(strstr(stage_death(s, 0), " line 12 ValueError: no such customer"));
+    assert_in_range(strlen(stage_death(s, 0)), 1000, 1250);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -346,7 +298,7 @@ static void answers_with_wrong_characters(void **state)
 
     for (int i = 0; i < CASES; i++) {
         strcat(strcat(answers, cases[i].answer), "\n");
-        enqueue(s, i, "{}", 1, 0);
+        stage_run(s, i, "{}", 1, 0);
     }
     write_text(s->server.folder, "answers", answers);
     write_text(s->server.folder, "answer.py",
@@ -359,9 +311,9 @@ static void answers_with_wrong_characters(void **state)
     await(stage_stat(s, "run", "dead") + stage_stat(s, "run", "done") == CASES);
     for (int i = 0; i < CASES; i++)
         if (cases[i].death)
-            assert_death(s, i, cases[i].death);
+            stage_died(s, i, cases[i].death);
         else
-            assert_string_equal(death_of(s, i), "");
+            assert_string_equal(stage_death(s, i), "");
     assert_told(s, "run j4: wrong answer: \"after\" must");
     assert_told(s, "wrong answer: not JSON: a comma or } is missing at byte 27: {\"id\":\"j5\"");
     assert_false(was_told(s, "died"));
@@ -428,10 +380,10 @@ static void a_child_that_babbles_is_ended(void **state)
 
     push(s, 0, "{\"say\":\"hello\\n\",\"times\":99999}");
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "its handler died 3 times: it wrote 100 lines in a row that are no answers");
+    stage_died(s, 0, "its handler died 3 times: it wrote 100 lines in a row that are no answers");
     push(s, 1, "{}");
     await(stage_stat(s, "run", "done") == 1);
-    assert_int_equal(count_lines(s, "pids"), 4);
+    assert_int_equal(stage_lines(s, "pids"), 4);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -442,7 +394,7 @@ static void a_line_without_end(void **state)
 
     push(s, 0, "{\"say\":\"0123456789\",\"times\":300000}");
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "its handler died 3 times: it wrote a line of more than 1 MiB");
+    stage_died(s, 0, "its handler died 3 times: it wrote a line of more than 1 MiB");
     push(s, 1, "{}");
     await(stage_stat(s, "run", "done") == 1);
     assert_int_equal(stage_end(worker), 0);
@@ -458,7 +410,7 @@ static void answers_in_any_order(void **state)
     for (int i = 0; i < 100; i++)
         push(s, i, "{\"hold\":100}");
     await(stage_stat(s, "run", "done") == 100);
-    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_lines(s, "pids"), 1);
     assert_false(was_told(s, "wrong answer"));
     assert_int_equal(stage_end(worker), 0);
 }
@@ -492,11 +444,11 @@ static void children_on_demand(void **state)
 
     push(s, 0, "{}");
     await(stage_stat(s, "run", "done") == 1);
-    assert_int_equal(count_lines(s, "pids"), 1);
+    assert_int_equal(stage_lines(s, "pids"), 1);
     for (int i = 1; i <= 12; i++)
         push(s, i, "{\"sleep\":0.1}");
     await(stage_stat(s, "run", "done") == 13);
-    assert_int_equal(count_lines(s, "pids"), 3);
+    assert_int_equal(stage_lines(s, "pids"), 3);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -510,9 +462,9 @@ static void a_job_that_kills_its_child(void **state)
     push(s, 0, "{\"exit\":3,\"err\":\"Traceback\\nKeyError: to\\n\"}");
     push(s, 1, "{\"kill\":11,\"once\":\"crashed\"}");
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
-    assert_death(s, 0, "its handler died 3 times: exit 3: Traceback KeyError: to");
+    stage_died(s, 0, "its handler died 3 times: exit 3: Traceback KeyError: to");
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
-    assert_int_equal(count_lines(s, "pids"), 5);
+    assert_int_equal(stage_lines(s, "pids"), 5);
     assert_told(s, "died with 1 jobs: exit 3: Traceback");
     assert_told(s, "died with 1 jobs: killed by signal 11");
     assert_int_equal(stage_end(worker), 0);
@@ -528,7 +480,7 @@ static void the_innocent_live(void **state)
         push(s, i, i == 7 ? "{\"exit\":1}" : "{\"hold\":1}");
     worker = start_worker(s, "20", "20");
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 19);
-    assert_death(s, 7, "its handler died 3 times: exit 1");
+    stage_died(s, 7, "its handler died 3 times: exit 1");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -627,7 +579,7 @@ static void a_child_that_closes_its_output(void **state)
 
     push(s, 0, "{\"close\":1}");
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "its handler died 3 times: killed by signal 15");
+    stage_died(s, 0, "its handler died 3 times: killed by signal 15");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -693,13 +645,13 @@ static void a_job_over_its_time(void **state)
                "exec(open('child.py').read())\n");
     worker = stage_weir(s, "worker", "--pipe", "run=python3 deaf.py", "-c", "2", "--in-flight", "2",
                         "--kill-after", "300ms", NULL);
-    enqueue(s, 0, "{\"sleep\":1000}", 1, 2);
+    stage_run(s, 0, "{\"sleep\":1000}", 1, 2);
     child = await_pid(s->server.folder, "sleeping");
     push(s, 1, "{}");
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
-    assert_death(s, 0, "over its time of 2 s: killed by signal 9");
+    stage_died(s, 0, "over its time of 2 s: killed by signal 9");
     assert_false(is_running(child));
-    assert_int_equal(count_lines(s, "pids"), 2);
+    assert_int_equal(stage_lines(s, "pids"), 2);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -711,10 +663,10 @@ static void stopping_lets_it_end(void **state)
 
     for (int i = 0; i < 4; i++)
         push(s, i, "{\"sleep\":0.3}");
-    await(count_lines(s, "sleeping") == 2);
+    await(stage_lines(s, "sleeping") == 2);
     assert_int_equal(stage_end(worker), 0);
     assert_int_equal(stage_stat(s, "run", "done"), 4);
-    assert_int_equal(count_lines(s, "ended"), 2);
+    assert_int_equal(stage_lines(s, "ended"), 2);
     assert_false(was_told(s, "died"));
 }
 
@@ -726,9 +678,9 @@ static void a_job_that_was_never_read(void **state)
 
     write_text(s->server.folder, "slow.py", "import time\ntime.sleep(1000)\n");
     worker = stage_weir(s, "worker", "--pipe", "run=python3 slow.py", "-c", "2", "--in-flight", "2", NULL);
-    enqueue(s, 0, "{}", 1, 0.3);
+    stage_run(s, 0, "{}", 1, 0.3);
     await(stage_stat(s, "run", "dead") == 1);
-    assert_death(s, 0, "over its time of 0.3 s: killed by signal 15");
+    stage_died(s, 0, "over its time of 0.3 s: killed by signal 15");
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -743,7 +695,7 @@ static void draining_ends_it_too(void **state)
                                             "--kill-after", "1h", NULL)),
                      0);
     assert_int_equal(stage_stat(s, "run", "done"), 10);
-    assert_int_equal(count_lines(s, "ended"), count_lines(s, "pids"));
+    assert_int_equal(stage_lines(s, "ended"), stage_lines(s, "pids"));
 }
 
 /* The grace is over: the child is killed, its jobs are where they were. */

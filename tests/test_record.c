@@ -11,10 +11,8 @@
 
 #include "core/clock.h"
 #include "queue/history/history.h"
-#include "tests/stage.h"
+#include "tests/stage_group.h"
 #include "worker/parts/counts.h"
-
-static struct stage root;
 
 /* The last hours: no minute ends in between. The caller's. */
 static json_t *look(struct stage *s, const char *name, bool of_limit)
@@ -127,7 +125,7 @@ static void each_end_is_counted(void **state)
     struct stage s;
 
     (void)state;
-    stage_branch(&root, "ends", &s);
+    stage_branch(&stage, "ends", &s);
     stage_enqueue(&s, "mark", NULL, 0, 3);
     stage_enqueue(&s, "mark", "{\"fail\":1,\"after\":0}", 3, 1);
     stage_enqueue(&s, "mark", "{\"dead\":\"it is\"}", 4, 1);
@@ -151,7 +149,7 @@ static void slots_and_throttled_jobs_are_counted_at_limits(void **state)
     pid_t worker;
 
     (void)state;
-    stage_branch(&root, "limits", &s);
+    stage_branch(&stage, "limits", &s);
     stage_rate(&s, "mark", "1000/s");
     stage_enqueue(&s, "mark", NULL, 0, 5);
     stage_enqueue(&s, "mark", "{\"throttled\":0.01}", 5, 1);
@@ -174,7 +172,7 @@ static void a_start_is_counted_while_the_job_runs(void **state)
     pid_t worker;
 
     (void)state;
-    stage_branch(&root, "runs", &s);
+    stage_branch(&stage, "runs", &s);
     stage_enqueue(&s, "mark", "{\"wait\":\"go\"}", 0, 1);
     worker = stage_actor(&s, "worker", "executors=2", "lease=2", NULL);
     await(of_type(&s, "mark", "starts") == 1);
@@ -194,7 +192,7 @@ static void a_killed_worker_loses_counts_only(void **state)
     pid_t worker;
 
     (void)state;
-    stage_branch(&root, "killed", &s);
+    stage_branch(&stage, "killed", &s);
     stage_enqueue(&s, "mark", NULL, 0, 20);
     stage_enqueue(&s, "mark", "{\"kill\":\"before\"}", 20, 1);
     worker = stage_actor(&s, "worker", "executors=2", "lease=1", "fragile=1", NULL);
@@ -213,7 +211,7 @@ static void a_key_of_another_kind_is_logged_once(void **state)
     char command[300];
 
     (void)state;
-    stage_branch(&root, "foreign", &s);
+    stage_branch(&stage, "foreign", &s);
     free(server_ask(&s.server, "SET", stage_key(&s, "minutes:t/mark"), "mine", NULL));
     stage_enqueue(&s, "mark", NULL, 0, 3);
     stage_enqueue(&s, "other", NULL, 3, 3);
@@ -235,7 +233,7 @@ static void a_worker_that_leaves_records_everything(void **state)
     int64_t starts = 0;
 
     (void)state;
-    stage_branch(&root, "many", &s);
+    stage_branch(&stage, "many", &s);
     for (int i = 0; i < TYPES; i++) {
         snprintf(name, sizeof name, "type%d", i);
         sprintf(types + strlen(types), "%s%s", i ? "," : "", name);
@@ -263,7 +261,7 @@ static void each_partition_has_its_own(void **state)
     struct stage s;
 
     (void)state;
-    stage_branch(&root, "parts", &s);
+    stage_branch(&stage, "parts", &s);
     for (int p = 1; p >= 0; p--) {
         char key[64];
 
@@ -308,7 +306,7 @@ static void waits_are_split_by_what_held_jobs(void **state)
     pid_t worker;
 
     (void)state;
-    stage_branch(&root, "waits", &s);
+    stage_branch(&stage, "waits", &s);
     stage_rate(&s, "rate", "5/s,burst=1");
     stage_rate(&s, "key", "5/s,burst=1,by=key");
     stage_rate(&s, "flight", "concurrency=1");
@@ -344,7 +342,7 @@ static void a_wait_is_as_long_as_it_was(void **state)
     json_t *history;
 
     (void)state;
-    stage_branch(&root, "long", &s);
+    stage_branch(&stage, "long", &s);
     push_at(&s, 3600 * INT64_C(1000000), "mark", 0, NULL);
     push_at(&s, 3600 * INT64_C(1000000), "mark", 1,
             "{\"fail\":1,\"after\":0}"); /* its second start does not count */
@@ -371,7 +369,7 @@ static void lost_slots_have_a_reason(void **state)
     pid_t worker;
 
     (void)state;
-    stage_branch(&root, "lost", &s);
+    stage_branch(&stage, "lost", &s);
     stage_rate(&s, "late", "concurrency=1 100/s,burst=1");
     stage_rate(&s, "held", "4/s,burst=1,by=key 100/s,burst=1");
     stage_rate(&s, "idle", "100/s,burst=1");
@@ -401,7 +399,7 @@ static void slots_are_lost_for_want_of_an_executor(void **state)
     struct stage s;
 
     (void)state;
-    stage_branch(&root, "want", &s);
+    stage_branch(&stage, "want", &s);
     stage_rate(&s, "stamped", "100/s,burst=1");
     stage_rate(&s, "plain", "100/s,burst=1");
     for (int i = 0; i < 2; i++)
@@ -546,20 +544,6 @@ static void none_waits_for_ever(void **state)
     counts_free(&c);
 }
 
-static int open_root(void **state)
-{
-    (void)state;
-    stage_open(&root, false);
-    return 0;
-}
-
-static int close_root(void **state)
-{
-    (void)state;
-    stage_close(&root);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     int rc = stage_actor_main(argc, argv);
@@ -583,5 +567,5 @@ int main(int argc, char **argv)
 
     if (rc >= 0)
         return rc;
-    return cmocka_run_group_tests_name("record", tests, open_root, close_root);
+    return cmocka_run_group_tests_name("record", tests, stage_start, stage_stop);
 }

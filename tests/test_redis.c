@@ -133,20 +133,6 @@ static void runs_a_script(struct fixture *f, struct redis *r)
     freeReplyObject(f->reply);
 }
 
-/* How often Redis has run a command since CONFIG RESETSTAT; name as in INFO commandstats. */
-static long long calls_of(struct fixture *f, const char *name)
-{
-    char *info = server_ask(&f->server, "INFO", "commandstats", NULL), line[64];
-    const char *at;
-    long long calls;
-
-    snprintf(line, sizeof line, "cmdstat_%s:calls=", name);
-    at = strstr(info, line);
-    calls = at ? atoll(at + strlen(line)) : 0;
-    free(info);
-    return calls;
-}
-
 /* Through the proxy with all steps of a handshake: AUTH, SELECT, ROLE, PING. */
 #define STEPS 4
 static struct redis *open_with_all_steps(struct fixture *f)
@@ -226,12 +212,12 @@ static void a_missing_function_is_repeated_once(void **state)
     free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
     free(server_ask(&f->server, "CONFIG", "RESETSTAT", NULL));
     runs_a_script(f, f->direct);
-    assert_int_equal(calls_of(f, "fcall"), 2);
-    assert_int_equal(calls_of(f, "function|load"), 1);
+    assert_int_equal(server_calls(&f->server, "fcall"), 2);
+    assert_int_equal(server_calls(&f->server, "function|load"), 1);
     assert_int_equal(call(f, f->direct, command(f, "FCALL", "weir_0123456789ab_gone", "0", NULL)),
                      WEIR_ENOTNOW);
     says(f, WEIR_ENOTNOW, "FUNCTION FLUSH");
-    assert_int_equal(calls_of(f, "fcall"), 4);
+    assert_int_equal(server_calls(&f->server, "fcall"), 4);
 }
 
 /* A library of another version stays, and so does ours when another connection finds it. */
@@ -251,7 +237,7 @@ static void libraries_stay(void **state)
     assert_non_null(strstr(list, "weir_0123456789ab"));
     assert_non_null(strstr(list, script_digest));
     free(list);
-    assert_int_equal(calls_of(f, "function|load"), 2); /* theirs, and ours once */
+    assert_int_equal(server_calls(&f->server, "function|load"), 2); /* theirs, and ours once */
 }
 
 static void loading_needs_a_permission_only_once(void **state)
@@ -686,7 +672,7 @@ static void pipelines_tell_of_missing_functions(void **state)
     assert_int_equal(redis_result(f->direct, &f->reply, &f->e), WEIR_ENOTNOW);
     assert_int_equal(redis_load_scripts(f->direct, &f->e), 0);
     runs_a_script(f, f->direct);
-    assert_int_equal(calls_of(f, "function|load"), 1);
+    assert_int_equal(server_calls(&f->server, "function|load"), 1);
     free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
     assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
     assert_int_equal(redis_result(f->direct, &f->reply, &f->e), WEIR_ENOTNOW);
@@ -694,7 +680,7 @@ static void pipelines_tell_of_missing_functions(void **state)
     assert_int_equal(redis_load_scripts(f->direct, &f->e), 0);
     runs_a_script(f, f->direct);
     assert_int_equal(redis_load_scripts(f->direct, &f->e), 0); /* nothing is missing */
-    assert_int_equal(calls_of(f, "function|load"), 3);
+    assert_int_equal(server_calls(&f->server, "function|load"), 3);
 }
 
 static void a_lost_pipeline_is_lost_whole(void **state)

@@ -121,17 +121,6 @@ static void set_limit(const char *name, const char *rule)
         fail_msg("%s", weir_message(w));
 }
 
-/* How many calls of functions Redis has served. */
-static long calls(void)
-{
-    char *info = server_ask(&server, "INFO", "commandstats", NULL),
-         *at = strstr(info, "cmdstat_fcall:calls=");
-    long n = at ? atol(strchr(at, '=') + 1) : 0;
-
-    free(info);
-    return n;
-}
-
 /* ---- Answers */
 
 static void test_allowed_and_denied(void **state)
@@ -232,10 +221,10 @@ static void test_partitions(void **state)
     http_get(socket_path, "/take/nobody", &r);
     assert_int_equal(r.status, 404);
     set_limit("l9", "3/1h");
-    before = calls();
+    before = server_calls(&server, "fcall");
     http_get(socket_path, "/take/l9?cost=2", &r);
     assert_int_equal(r.status, 200);
-    assert_int_equal(calls(), before + 1);
+    assert_int_equal(server_calls(&server, "fcall"), before + 1);
     await_status("/healthz", 200);
     end_serve(pid);
 }
@@ -496,13 +485,13 @@ static void test_a_hot_denied_key_costs_no_round_trip(void **state)
     (void)state;
     set_limit("mail", "1/1h");
     do { /* within the second for which a denial is remembered, however busy the machine is */
-        before = calls();
+        before = server_calls(&server, "fcall");
         begun_us = clock_mono_us();
         for (int i = 0; i < 200; i++) {
             http_ask(fd, "GET", "/take/mail");
             assert_true(http_receive(fd, false, &r));
         }
-        after = calls();
+        after = server_calls(&server, "fcall");
         assert_true(++rounds < 20);
     } while (clock_mono_us() - begun_us > 900000);
     assert_in_range(after - before, 1, 3);
@@ -526,7 +515,7 @@ static void test_what_comes_together_is_asked_together(void **state)
     set_limit("mail", "1000/1h");
     for (int i = 0; i < REQUESTS; i++)
         fds[i] = http_open(socket_path);
-    before = calls();
+    before = server_calls(&server, "fcall");
     kill(server.pid, SIGSTOP);
     for (int i = 0; i < REQUESTS; i++)
         http_ask(fds[i], "GET", "/take/mail");
@@ -538,7 +527,7 @@ static void test_what_comes_together_is_asked_together(void **state)
         assert_int_equal(r.status, 200);
         close(fds[i]);
     }
-    assert_in_range(calls() - before, 1, REQUESTS / 3);
+    assert_in_range(server_calls(&server, "fcall") - before, 1, REQUESTS / 3);
     end_serve(pid);
 }
 

@@ -39,17 +39,6 @@ static void set_limit(const char *name, const char *rules)
         fail_msg("%s: %s", rules, weir_message(w));
 }
 
-/* How many calls of functions Redis has served. */
-static long calls(void)
-{
-    char *info = server_ask(&server, "INFO", "commandstats", NULL),
-         *at = strstr(info, "cmdstat_fcall:calls=");
-    long n = at ? atol(strchr(at, '=') + 1) : 0;
-
-    free(info);
-    return n;
-}
-
 /* ---- Keys */
 
 static void test_keys_of_any_text(void **state)
@@ -346,7 +335,7 @@ static void test_a_hot_denied_key_costs_no_round_trip(void **state)
     assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
     do { /* within the second for which a denial stands, however busy the machine is */
         assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_ASK, &t), 0);
-        before = calls();
+        before = server_calls(&server, "fcall");
         begun_us = clock_mono_us();
         for (int i = 0; i < 10000; i++) {
             assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
@@ -354,10 +343,10 @@ static void test_a_hot_denied_key_costs_no_round_trip(void **state)
         }
         assert_true(++rounds < 20);
     } while (clock_mono_us() - begun_us > 800000);
-    assert_int_equal(calls(), before);
+    assert_int_equal(server_calls(&server, "fcall"), before);
     assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_PEEK, &t), 0);
     assert_int_equal(weir_take(w, "mail", NULL, 1, WEIR_TAKE_ASK, &t), 0);
-    assert_int_equal(calls(), before + 2);
+    assert_int_equal(server_calls(&server, "fcall"), before + 2);
     set_limit("mail", "1000/1s"); /* shows within a second */
     for (begun_us = clock_mono_us(); !t.allowed; assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0))
         assert_true(clock_mono_us() - begun_us < 20000000);
@@ -377,9 +366,9 @@ static void test_many(void **state)
         snprintf(targets[i], sizeof targets[i], i % 2 ? "mail" : "key/%d", i);
         items[i] = (struct weir_take_item){.target = targets[i]};
     }
-    before = calls();
+    before = server_calls(&server, "fcall");
     assert_int_equal(weir_take_many(w, items, MANY, NULL, 0), 0);
-    assert_in_range(calls() - before, 3, 3);
+    assert_in_range(server_calls(&server, "fcall") - before, 3, 3);
     for (int i = 0; i < MANY; i++) {
         if (i % 2 == 0) {
             assert_int_equal(items[i].status, WEIR_ENOTFOUND);

@@ -19,13 +19,12 @@
 #include "tests/both.h"
 #include "tests/proxy.h"
 #include "tests/secure.h"
-#include "tests/stage.h"
+#include "tests/stage_group.h"
 
 #define DAY_US INT64_C(86400000000)
 #define HOST "DNS:localhost,IP:127.0.0.1"
 #define MEBIBYTE (1024 * 1024)
 
-static struct stage stage;
 static int port;
 static char url[200], trust[160]; /* rediss://localhost:PORT?cacert=..., "cacert=..." */
 
@@ -36,21 +35,13 @@ static const char *folder(void)
 
 static int set_up(void **state)
 {
-    (void)state;
-    stage_open(&stage, false);
+    stage_start(state);
     issuer_make(folder(), "ca");
     issuer_make(folder(), "other");
     certificate_make(folder(), "good", "ca", HOST, 0);
     port = server_listen_tls(&stage.server, "good", "ca");
     snprintf(trust, sizeof trust, "cacert=%s/ca.crt", folder());
     snprintf(url, sizeof url, "rediss://localhost:%d?%s", port, trust);
-    return 0;
-}
-
-static int tear_down(void **state)
-{
-    (void)state;
-    stage_close(&stage);
     return 0;
 }
 
@@ -595,5 +586,5 @@ int main(int argc, char **argv)
 
     if (code >= 0)
         return code;
-    return cmocka_run_group_tests_name("tls", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("tls", tests, set_up, stage_stop);
 }

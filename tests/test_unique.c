@@ -6,7 +6,7 @@
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "queue/enqueue/enqueue.h"
-#include "tests/stage.h"
+#include "tests/stage_group.h"
 
 static struct span span_of(const char *text)
 {
@@ -291,22 +291,6 @@ static void test_revived(void **state)
 
 /* ---- The command, and a worker */
 
-static struct stage stage;
-
-static int open_stage(void **state)
-{
-    (void)state;
-    stage_open(&stage, false);
-    return 0;
-}
-
-static int close_stage(void **state)
-{
-    (void)state;
-    stage_close(&stage);
-    return 0;
-}
-
 static struct outcome o;
 
 #define weir(...) run_in(&o, NULL, built("weir"), __VA_ARGS__, "--redis", stage.server.url, NULL)
@@ -406,5 +390,5 @@ int main(int argc, char **argv)
     if (failed >= 0)
         return failed;
     failed = cmocka_run_group_tests(scripts, turns_start, turns_stop);
-    return failed + cmocka_run_group_tests(commands, open_stage, close_stage);
+    return failed + cmocka_run_group_tests(commands, stage_start, stage_stop);
 }

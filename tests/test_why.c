@@ -130,7 +130,7 @@ static void push_job(const char *queue, const char *type, const char *id, const 
     push(queue, body);
 }
 
-static void use(const char *type, const char *cost, const char *limit)
+static void use_at(const char *type, const char *cost, const char *limit)
 {
     must(turns_use(type, "use", cost, &limit, limit ? 1 : 0));
 }
@@ -409,8 +409,8 @@ static void test_a_shared_limit(void **state)
     (void)state;
     start_worker();
     must(turns_rate("account", "1/10000000/1"));
-    use("t", "", "account");
-    use("slow", "", "account");
+    use("t", "account");
+    use("slow", "account");
     enqueue("default", "t", "a b");
     ask_why("b", "waiting", "exact");
     enqueue("default", "slow", "c");
@@ -542,7 +542,7 @@ static void expect_foretold(const char *rules, const char *cost)
         start_worker();
         must(turns_rate("t", rules));
         if (*cost)
-            use("t", cost, NULL);
+            use_at("t", cost, NULL);
         enqueue_many("t", 200);
         if (parked)
             must(try_claim("w", 100, 0));
@@ -616,8 +616,8 @@ static void test_no_start_is_sooner_than_it_was_told(void **state)
     start_worker();
     must(turns_rate("t", "gcra:5/1000000/2 gcra:1/3000000/2,by=key concurrency:90"));
     must(turns_rate("account", "gcra:4/1000000/2"));
-    use("t", "", "account");
-    use("slow", "2", "account");
+    use("t", "account");
+    use_at("slow", "2", "account");
     for (int i = 0; i < 60; i++) {
         char id[16], key[32];
 

@@ -614,19 +614,6 @@ static void wrong_words_are_refused(void **state)
 
 /* ---- What it costs */
 
-static long long calls_of(struct stage *s, const char *command)
-{
-    char *info = server_ask(&s->server, "INFO", "commandstats", NULL), name[40];
-    long long calls = 0;
-    char *at;
-
-    snprintf(name, sizeof name, "cmdstat_%s:calls=", command);
-    if ((at = strstr(info, name)))
-        calls = atoll(at + strlen(name));
-    free(info);
-    return calls;
-}
-
 /* Three claims in a second, four queues each: nothing of what patterns need. */
 static void try_named_queues_cost_as_before(void **state)
 {
@@ -637,9 +624,10 @@ static void try_named_queues_cost_as_before(void **state)
     stage_await_blocked(s, 5);
     free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
     clock_sleep_until(clock_mono_us() + SECOND);
-    if (calls_of(s, "fcall") > 6 || calls_of(s, "llen") > 24)
-        stage_late("%lld claims, %lld queues", calls_of(s, "fcall"), calls_of(s, "llen"));
-    assert_int_equal(calls_of(s, "sscan"), 0);
+    if (server_calls(&s->server, "fcall") > 6 || server_calls(&s->server, "llen") > 24)
+        stage_late("%lld claims, %lld queues", server_calls(&s->server, "fcall"),
+                   server_calls(&s->server, "llen"));
+    assert_int_equal(server_calls(&s->server, "sscan"), 0);
     for (int i = 0; i < 10; i++)
         enqueue(s, "a", i, NULL);
     stage_await_done(s, 10);

@@ -608,16 +608,9 @@ static void unknown_type_dies_if_told_so(void **state)
 
 /* ---- Waking */
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return (x > y) - (x < y);
-}
-
 static void expect_most_in_time(int64_t *late_us, int n)
 {
-    qsort(late_us, (size_t)n, sizeof *late_us, by_size);
+    qsort(late_us, (size_t)n, sizeof *late_us, compare_us);
     stage_in_time(late_us[n / 2], 100 * MS);
 }
 
@@ -1208,16 +1201,6 @@ static long long waits_of(pid_t pid)
     return atoll(strstr(text, name) + strlen(name));
 }
 
-static long long count_scripts(struct stage *s)
-{
-    char *info = server_ask(&s->server, "INFO", "commandstats", NULL),
-         *at = strstr(info, "cmdstat_fcall:calls=");
-    long long calls = at ? atoll(strchr(at, '=') + 1) : 0;
-
-    free(info);
-    return calls;
-}
-
 /* Claims, 2.5 a second, and heartbeats: a timer and an answer each. With a tick each 0.1 s it would wait five times a call. */
 static void an_idle_worker_sleeps(void **state)
 {
@@ -1227,13 +1210,14 @@ static void an_idle_worker_sleeps(void **state)
 
     stage_enqueue(s, "mark", NULL, 0, 1);
     stage_await_done(s, 1);
-    calls = count_scripts(s);
-    await(count_scripts(s) >= calls + 4); /* the last tick of a busy worker was before these */
-    calls = count_scripts(s);
+    calls = server_calls(&s->server, "fcall");
+    await(server_calls(&s->server, "fcall") >=
+          calls + 4); /* the last tick of a busy worker was before these */
+    calls = server_calls(&s->server, "fcall");
     waits = waits_of(worker);
-    await(count_scripts(s) >= calls + 8);
+    await(server_calls(&s->server, "fcall") >= calls + 8);
     waits = waits_of(worker) - waits;
-    calls = count_scripts(s) - calls;
+    calls = server_calls(&s->server, "fcall") - calls;
     print_message("%lld waits, %lld calls\n", waits, calls);
     assert_in_range(waits, 1, 7 * (calls + 1) / 2);
     assert_int_equal(stage_end(worker), 0);

@@ -13,14 +13,13 @@
 #include "core/clock.h"
 #include "queue/status/status.h"
 #include "tests/several.h"
+#include "tests/stage_group.h"
 
 #define PARTITIONS 4
 
 /* types[p] lives on partition p. */
 static const char *const types[PARTITIONS] = {"b", "c", "d", "a"};
 #define TYPES "types=a,b,c,d"
-
-static struct stage root;
 
 /* A key of partition p. */
 static const char *key_at(struct stage *s, int p, const char *name)
@@ -44,7 +43,7 @@ static void split(struct stage *s)
 
 static void branch(const char *ns, struct stage *s)
 {
-    stage_branch(&root, ns, s);
+    stage_branch(&stage, ns, s);
     split(s);
 }
 
@@ -380,20 +379,6 @@ static void one_partition_is_away(void **state)
     several_stop(&cluster);
 }
 
-static int start_redis(void **state)
-{
-    (void)state;
-    stage_open(&root, false);
-    return 0;
-}
-
-static int stop_redis(void **state)
-{
-    (void)state;
-    stage_close(&root);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -415,5 +400,5 @@ int main(int argc, char **argv)
     if (code >= 0)
         return code;
     cmocka_set_test_filter(only ? only : "*");
-    return cmocka_run_group_tests(tests, start_redis, stop_redis);
+    return cmocka_run_group_tests(tests, stage_start, stage_stop);
 }

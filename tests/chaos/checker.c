@@ -84,15 +84,6 @@ WEIR_PRINTF(2, 3) static void wrong(struct verdict *v, const char *fmt, ...)
     va_end(args);
 }
 
-static void *room(void *array, int count, size_t size)
-{
-    if ((count & (count - 1)) == 0)
-        array = realloc(array, (count ? 2 * (size_t)count : 1) * size);
-    if (!array)
-        abort();
-    return array;
-}
-
 static FILE *open_file(const struct run *run, const char *name)
 {
     char path[128];
@@ -138,7 +129,7 @@ static struct event *read_history(struct judge *j, int *count)
 
     *count = 0;
     while (f && fgets(line, sizeof line, f)) {
-        events = room(events, *count, sizeof *events);
+        events = run_more(events, *count, sizeof *events);
         if (read_event(line, &events[*count]))
             ++*count;
         else
@@ -180,7 +171,7 @@ static void take_start(struct judge *j, const struct event *e)
 
     if (last && strcmp(last->id, e->id) == 0)
         last->next_us = e->at_us;
-    j->starts = room(j->starts, j->start_count, sizeof *j->starts);
+    j->starts = run_more(j->starts, j->start_count, sizeof *j->starts);
     j->starts[j->start_count++] = (struct start){
         .id = e->id,
         .job = job,
@@ -525,14 +516,14 @@ struct epoch {
 
 static struct epoch *read_epochs(const struct run *run, int *count)
 {
-    struct epoch *epochs = room(NULL, 0, sizeof *epochs);
+    struct epoch *epochs = run_more(NULL, 0, sizeof *epochs);
 
     epochs[0] = (struct epoch){INT64_MIN, 0};
     *count = 1;
     for (int i = 0; i < run->incident_count; i++) {
         if (run->incidents[i].kind != FAULT_STEP_CLOCK)
             continue;
-        epochs = room(epochs, *count, sizeof *epochs);
+        epochs = run_more(epochs, *count, sizeof *epochs);
         epochs[(*count)++] = (struct epoch){run->incidents[i].from_us, run->incidents[i].shift_us};
     }
     return epochs;
@@ -655,7 +646,7 @@ static struct start **starts_at(const struct judge *j, const struct limit_plan *
 
         if (!holds(limit, s->type) || (limit->by_key && j->run->plan.jobs[s->job].key != key))
             continue;
-        starts = room(starts, *count, sizeof *starts);
+        starts = run_more(starts, *count, sizeof *starts);
         starts[(*count)++] = s;
     }
     return starts;
@@ -768,11 +759,11 @@ static int by_release(const void *a, const void *b)
 static void check_concurrency(struct judge *j, const struct limit_plan *limit, struct start **starts,
                               int count, int *peak)
 {
-    int64_t *released = room(NULL, 0, sizeof *released);
+    int64_t *released = run_more(NULL, 0, sizeof *released);
     int gone = 0;
 
     for (int i = 0; i < count; i++) {
-        released = room(released, i, sizeof *released);
+        released = run_more(released, i, sizeof *released);
         released[i] = released_us(j, starts[i]);
     }
     qsort(released, (size_t)count, sizeof *released, by_release);

@@ -34,7 +34,7 @@
 
 /* ---- What is written down */
 
-static void *more(void *array, int count, size_t size)
+void *run_more(void *array, int count, size_t size)
 {
     if ((count & (count - 1)) == 0)
         array = realloc(array, (count ? 2 * (size_t)count : 1) * size);
@@ -55,7 +55,7 @@ struct incident *run_incident(struct run *run, enum fault_kind kind, int worker)
 {
     struct incident *i;
 
-    run->incidents = more(run->incidents, run->incident_count, sizeof *run->incidents);
+    run->incidents = run_more(run->incidents, run->incident_count, sizeof *run->incidents);
     i = &run->incidents[run->incident_count++];
     *i = (struct incident){.kind = kind,
                            .worker = worker,
@@ -188,7 +188,7 @@ static void start_worker(struct run *run, int number)
     make_words(&words, &worker_plans[number]);
     worker->pid = program_start(run->server.folder, name, words.words);
     worker->waited_us = 0;
-    run->lives = more(run->lives, run->life_count, sizeof *run->lives);
+    run->lives = run_more(run->lives, run->life_count, sizeof *run->lives);
     run->lives[run->life_count++] =
         (struct life){.worker = number, .n = worker->n, .pid = worker->pid, .begun_us = clock_mono_us()};
 }

@@ -66,6 +66,9 @@ int run_end_workers(struct run *run);
 /* keep: the folder stays. */
 void run_close(struct run *run, bool keep);
 
+/* Room for one element behind count of them; the new array. */
+void *run_more(void *array, int count, size_t size);
+
 /* ---- Between run.c and faults.c */
 
 struct life *run_life(struct run *run, int worker);
