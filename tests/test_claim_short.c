@@ -2,6 +2,7 @@
  * else. A claim that reads two jobs at first never takes it. One that stands behind a peek takes no other. */
 #include <inttypes.h>
 
+#include "core/clock.h"
 #include "tests/scene.h"
 
 #define LONG_CHUNK 2
@@ -534,10 +535,96 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
     }
 }
 
+/* ---- What a claim that stands has found holds for the next one, by Redis's own clock */
+
+#define TRIES 50 /* it holds for 0.1 s, and the machine may be busy */
+#define HELD_US (INT64_C(150) * 1000)
+
+static bool starts_standing(const char *worker)
+{
+    ask.standing = true;
+    int rc = try_claim(worker, 10, 0);
+
+    ask.standing = false;
+    return rc == 0 && turns.claim.lease_count == 1;
+}
+
+/* Worker w has the duty, and a claim of its that stood has just started a job, which is done. */
+static void begin_known(void)
+{
+    int64_t stale;
+
+    scene_begin(NULL);
+    turns.now_us = -1;
+    start("w");
+    start("x");
+    claim("w", 10, 0);
+    ask.duty_until_us = turns.claim.duty_until_us;
+    enqueue("default", "t", "first");
+    assert_true(starts_standing("w"));
+    must(turns_settle_done("w", "t", &turns.claim.leases[0].token, 1, &stale));
+    assert_int_equal(stale, 0);
+}
+
+static void test_what_a_claim_has_found_holds_while_nothing_changes(void **state)
+{
+    static void (*const unnoticed[])(void) = {paused, cancelled, alone, newer_data};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(unnoticed); i++) {
+        bool holds = false;
+
+        for (int n = 0; !holds && n < TRIES; n++) {
+            begin_known();
+            unnoticed[i]();
+            holds = starts_standing("w");
+        }
+        assert_true(holds);
+        enqueue("default", "t", "b");
+        assert_false(starts_standing("x")); /* it looks itself */
+        begin_known();
+        unnoticed[i]();
+        clock_sleep_until(clock_mono_us() + HELD_US);
+        assert_false(starts_standing("w"));
+    }
+}
+
+static void test_what_a_claim_has_found_ends_with_a_change(void **state)
+{
+    static void (*const changes[])(void) = {limited, shared_limit, parked, held};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(changes); i++) {
+        begin_known();
+        changes[i]();
+        assert_false(starts_standing("w"));
+    }
+    begin_known();
+    must(turns_enqueue("default", "t", "later", SECOND_US));
+    one_job();
+    assert_true(starts_standing("w"));
+    assert_true(turns.claim.later_us > 0);
+}
+
+/* Another claim has looked meanwhile: what it has found is of its own arguments. */
+static void test_what_another_claim_has_found(void **state)
+{
+    (void)state;
+    begin_known();
+    claim("x", 10, 0);
+    one_job();
+    assert_true(starts_standing("w"));
+    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 2); /* what it says of itself, and the job */
+    assert_int_equal(redis_number("HLEN", ACTIVE "x"), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_the_short_way_does_what_the_long_one_does, scene_begin),
+        cmocka_unit_test_setup(test_what_a_claim_has_found_holds_while_nothing_changes, scene_begin),
+        cmocka_unit_test_setup(test_what_a_claim_has_found_ends_with_a_change, scene_begin),
+        cmocka_unit_test_setup(test_what_another_claim_has_found, scene_begin),
     };
 
     return cmocka_run_group_tests_name("claim_short", tests, turns_start, turns_stop);

@@ -80,6 +80,12 @@ local function is_recent(asked_us)
     return asked_us <= now and now - asked_us < RECENT_US
 end
 
+-- How many calls there were that may have changed what a claim finds before it starts jobs that came alone (claim_short). Each call that writes
+-- is taken for one, until it says that it was none. Another version's functions, and others' commands, count nothing.
+local changes = 0
+
+local function has_changed_nothing() changes = changes - 1 end
+
 local INFO = 'INFO' -- not one of the commands that a user needs: who may not ask, or cannot, goes on
 
 local master_us -- when it was none last
@@ -125,6 +131,7 @@ local function script(name, run, full_refused, own_clock, role, any_format)
             if KEYS[1] ~= key then key, prefix = KEYS[1], prefix_of(KEYS[1], role) end
             if not prefix then return error_reply('WEIR ' .. name .. ': its first key must be <prefix>role:' .. role) end
             begin(prefix, ARGV, own_clock)
+            if not read_only then changes = changes + 1 end
             if not read_only and is_replica() then return error_reply('READONLY a replica, which loses what is written there') end
             return not any_format and role and newer_format() or run(ARGV)
         end,

@@ -49,7 +49,6 @@
 --                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at,
 --                    p as far as the worker knows jobs wait at gates: it need not be asked whether none does,
 --                    e jobs that are granted farther ahead than to one that is near hold no executor yet, and only save claims,
---                    s the claim was sent ahead of time and stands behind a peek at the queue: only what claim_short may do
 --       types        the digest of the types that this worker named as it began, as adopt answered it; '': they are named here
 --       n, queue * n, type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now
 -- role: worker
@@ -60,7 +59,6 @@
 --        or [ now, later, duty_until, crowd, token, entry, ... ] where that is all: it is short, as each element costs Redis a microsecond, each
 --        list in it several
 --        a list without elements is answered as an empty text
---        or nil: option s, and there is more to do than claim_short may; nothing was changed
 --        next: when the next claim is due for what is parked, later: when a scheduled job is due; -1: never
 --        more: there was more than could be taken; its limits: "name=rules|name=rules"
 --        starved: a job with a limit could have started, had there been an idle executor
@@ -189,7 +187,6 @@ local function list_of(list) return #list > 0 and list or '' end
 local function claim(ARGV)
     local ok, reply = pcall(claim_short.reply, ARGV)
     if ok and reply then return reply end
-    if find(ARGV[11] or '', 's', 1, true) then return false end
     local refused = decide(ARGV)
     if refused then return refused end
     claim_commit.write()

@@ -5,6 +5,9 @@
 --
 -- Likewise a worker off duty that polls finds nothing, mostly: then that is all that it is answered.
 --
+-- A claim that stands behind a peek (stand.lua) is mostly the same as the one before, and nothing has changed since but that jobs came, started and
+-- were done. Then it starts what came, and asks nothing else.
+--
 -- It is no second set of rules: it only knows when nothing else can matter. What it does not know for sure, the long way looks at.
 --
 -- uses: body claim_call claim_commit claim_crowd claim_duty claim_start gate later_records partition past types
@@ -16,65 +19,81 @@ local FEW = 2                 -- jobs; one more is read than are started, no mor
 local PREFETCH_MOST = 16      -- a worker that prefetches more finds long queues
 local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
 
--- Is the duty to be left as it is? A claim that stands leaves it to turns: it may be older than the one that has renewed it.
-local function leaves_duty(until_us, options)
-    if until_us == 0 then return true end
-    return find(options, 's', 1, true) and claim_duty.is_held(until_us) or claim_duty.stays(until_us)
-end
+-- ---- What a claim finds before it reads the queue; it is kept for those that stand
+
+local args, worker, queue, prefetch, duty_until -- of the one that has looked last
+local later                                     -- when the first job of `later` is due; -1: there is none
+local free                                      -- types of which jobs need no gate, as far as they were asked for: a set
+local words, words_changes, looked_us           -- what that one said, if it stood, how much had changed then, and when that was; nil: it did not stand
 
 -- Do the arguments ask for nothing that matters only here and there? See claim.lua for them. What is wrong with them fails, or is looked at
 -- by the long way.
-local function asks_little(ARGV, prefetch, duty_until)
-    return ARGV[13] == '1' and is_name(ARGV[14]) and not find(ARGV[4], '%D') and not find(ARGV[11], '[^abdems]')
-        and tonumber(ARGV[5]) > FEW and prefetch <= PREFETCH_MOST and tonumber(ARGV[7]) > FEW
-        and (tonumber(ARGV[10]) > 0 or tonumber(ARGV[9]) <= NEAR) and leaves_duty(duty_until, ARGV[11])
-end
-
--- May so many jobs start with nothing else to be done? The worker is on duty and marks no rates; or none starts, and the duty is others'.
-local function may_start(count, ARGV, on_duty)
-    if count > 0 then return on_duty and not find(ARGV[11], 'm', 1, true) end
-    return on_duty or claim_duty.is_of_others(ARGV[3], ARGV[2])
+local function asks_little()
+    return args[13] == '1' and is_name(queue) and not find(args[11], '[^abdem]')
+        and tonumber(args[5]) > FEW and prefetch <= PREFETCH_MOST and tonumber(args[7]) > FEW
+        and (tonumber(args[10]) > 0 or tonumber(args[9]) <= NEAR)
 end
 
 local keys, keys_of, keys_queue -- what must not be there, of that prefix and queue: a text that is joined anew costs as much as it is asked for
 
-local function list_keys(queue)
+local function list_keys()
     keys_of, keys_queue = P, queue
     keys = {P .. 'alone', P .. 'halted', P .. 'cancelled', P .. 'format:' .. FORMAT_NEWEST + 1, P .. 'wake:' .. queue, P .. 'held:' .. queue,
             P .. 'later'}
 end
 
 -- Is the worker registered, and is nothing to run alone, paused, cancelled, of a newer format, and does no type of the queue wait at a gate or
--- is held? Then no lane has jobs. Returns too when the first job of `later` is due; -1: there is none. A key that is named n times counts n
--- times: from eight on the worker is there, and nine may be `later` too.
-local function is_quiet(worker, queue)
-    if keys_of ~= P or keys_queue ~= queue then list_keys(queue) end
+-- is held? Then no lane has jobs. A key that is named n times counts n times: from eight on the worker is there, and nine may be `later` too.
+local function is_quiet()
+    if keys_of ~= P or keys_queue ~= queue then list_keys() end
     local active = P .. 'active:' .. worker
     local found = call('EXISTS', active, active, active, active, active, active, active, active, unpack(keys))
-    if found == 8 then return true, -1 end
-    local later = found == 9 and later_records.first()
-    return later, later and max(later, 1)
+    local first = found == 9 and later_records.first()
+    later = first and max(first, 1) or -1
+    return found == 8 or first
 end
 
--- The type of a job that needs no gate; nil: its head says more than when it was enqueued, it was not written by Weir's producers, is too large, of another worker's type
--- or partition, or limited.
-local function free_type(entry, ARGV)
+local function look(ARGV)
+    words = nil
+    args, worker, queue, prefetch, duty_until, free = ARGV, ARGV[2], ARGV[14], tonumber(ARGV[6]), tonumber(ARGV[8]), {}
+    return asks_little() and is_quiet()
+end
+
+-- Does this claim say the same as the one that has looked last, just now, and has nothing changed since?
+local function is_known(said) return said == words and changes == words_changes and is_recent(looked_us) end
+
+-- ---- What it starts
+
+-- May so many jobs start with nothing else to be done? The worker is on duty and marks no rates; or none starts, and the duty is others'.
+local function may_start(count)
+    if count > 0 then return duty_until > 0 and not find(args[11], 'm', 1, true) end
+    return duty_until > 0 or claim_duty.is_of_others(args[3], worker)
+end
+
+-- Is it one of this worker, of this partition, and without limits?
+local function is_free(name)
+    if not free[name] then
+        free[name] = claim_call.names(args, 15, name) and not types.is_limited(name) and not partition.elsewhere(name)
+    end
+    return free[name]
+end
+
+-- The type of a job that needs no gate; nil: its head says more than when it was enqueued, it was not written by Weir's producers, is too large,
+-- or its type may not start here and now.
+local function free_type(entry)
     local name = #entry <= BODY_MOST and (match(entry, STAMPED_TYPE) or match(entry, TYPE))
-    return name and claim_call.names(ARGV, 15, name) and not types.is_limited(name) and not partition.elsewhere(name) and name or nil
+    return name and is_free(name) and name or nil
 end
 
--- The reply of a claim; nil: nothing was changed, and the long way is needed. It fails before it has changed anything.
-function claim_short.reply(ARGV)
-    local worker, queue, prefetch, duty_until = ARGV[2], ARGV[14], tonumber(ARGV[6]), tonumber(ARGV[8])
-    if not asks_little(ARGV, prefetch, duty_until) then return nil end
-    local quiet, later = is_quiet(worker, queue)
-    local jobs = quiet and call('LRANGE', P .. 'queue:' .. queue, '0', digits(FEW))
-    if not jobs or #jobs > FEW or not may_start(#jobs, ARGV, duty_until > 0) then return nil end
+-- The reply; nil: nothing was changed, and the long way is needed.
+local function start(turn)
+    local jobs = call('LRANGE', P .. 'queue:' .. queue, '0', digits(FEW))
+    if #jobs > FEW or not may_start(#jobs) or find(turn, '%D') then return nil end
     local names, leases, reply = {}, {}, {now, later, duty_until, claim_crowd.count(worker, prefetch)}
     for i = 1, #jobs do
-        names[i] = free_type(jobs[i], ARGV)
+        names[i] = free_type(jobs[i])
         if not names[i] then return nil end
-        local token = claim_start.token(ARGV[4], i) .. '/' .. queue .. '/' .. names[i] .. '/'
+        local token = claim_start.token(turn, i) .. '/' .. queue .. '/' .. names[i] .. '/'
         leases[2 * i - 1], leases[2 * i] = token, jobs[i]
         reply[2 * i + 3], reply[2 * i + 4] = token, jobs[i]
     end
@@ -84,7 +103,31 @@ function claim_short.reply(ARGV)
         for i = 1, #jobs do claim_commit.count_new(names[i], 'pulled', 1) end
         past.mark(true)
     end
+    has_changed_nothing()
     return reply
+end
+
+-- ----
+
+-- The reply of a claim; nil: nothing was changed, and the long way is needed. It fails before it has changed anything.
+function claim_short.reply(ARGV)
+    return look(ARGV) and (duty_until == 0 or claim_duty.stays(duty_until)) and start(ARGV[4]) or nil
+end
+
+local function arguments(turn, said)
+    local ARGV = {''}
+    for word in said:gmatch('([^ ]*) ') do ARGV[#ARGV + 1] = word end
+    ARGV[4] = turn
+    return ARGV
+end
+
+-- The same of one that stands: see stand.lua. It leaves the duty to turns, as it may be older than the one that has renewed it.
+function claim_short.stand(turn, said)
+    if not is_known(said) then
+        if not look(arguments(turn, said)) then return nil end
+        words, words_changes, looked_us = said, changes, not VIRTUAL and now
+    end
+    return (duty_until == 0 or claim_duty.is_held(duty_until)) and start(turn) or nil
 end
 
 return claim_short

@@ -19,7 +19,7 @@ local function turn(ARGV)
     local last = #ARGV - 1
     local n = tonumber(ARGV[last + 1])
     local first = is_whole(n, 1) and last - n + 1 or 0
-    if first < CLAIM_LEAST + 2 or not is_name(ARGV[first - 1]) or find(ARGV[11], 's', 1, true) then return refuse('turn: wants a type, tokens, and how many') end
+    if first < CLAIM_LEAST + 2 or not is_name(ARGV[first - 1]) then return refuse('turn: wants a type, tokens, and how many') end
     local stale = dones.plain(ARGV, ARGV[2], ARGV[first - 1], first, last)
     if not stale then return refuse('turn: a gate counts them in flight') end
     for i = last + 1, first - 1, -1 do ARGV[i] = nil end

@@ -153,6 +153,7 @@ local function put_at_once(queue, name, id, keep_ms, tag, entry)
         return take_back(queue, name, id, n, length, is_new)
     end
     if length == 1 then bell.arrived(queue) end
+    has_changed_nothing()
     return 1
 end
 

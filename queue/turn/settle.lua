@@ -268,7 +268,9 @@ end
 -- to write. nil: it says more.
 local function settle_plain(ARGV)
     if ARGV[3] ~= 'done' or ARGV[5] ~= '' or done_end(ARGV, 3) ~= #ARGV then return nil end
-    return dones.plain(ARGV, ARGV[2], ARGV[4], 7, #ARGV)
+    local stale = dones.plain(ARGV, ARGV[2], ARGV[4], 7, #ARGV)
+    if stale then has_changed_nothing() end
+    return stale
 end
 
 local function settle_all(ARGV)

@@ -18,7 +18,8 @@ static void add_done(struct args *a, const struct claim_call *call)
     args_add_int(a, call->done_count);
 }
 
-void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
+/* All but the time. */
+static void add_call(struct args *a, const struct claim_call *call, int64_t turn)
 {
     char options[12] = "";
 
@@ -40,12 +41,9 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
         strcat(options, "p");
     if (call->elsewhere)
         strcat(options, "b");
-    if (call->standing)
-        strcat(options, "s");
-    script_begin(a, call->done_count > 0 ? "turn" : "claim", prefix, now_us);
     args_add(a, call->worker);
     args_add(a, call->group);
-    args_add_int(a, call->turn);
+    args_add_int(a, turn);
     args_add_int(a, call->free);
     args_add_int(a, call->prefetch);
     args_add_int(a, call->chunk);
@@ -57,6 +55,35 @@ void claim_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add_int(a, call->queues.count);
     add_names(a, call->queues);
     add_names(a, call->types);
+}
+
+/* What is mostly the same in the next one is one word. */
+static void add_standing(struct args *a, const struct claim_call *call)
+{
+    struct args words;
+    size_t from = 0;
+
+    args_init(&words);
+    add_call(&words, call, 0);
+    args_add_int(a, call->turn);
+    args_add(a, "");
+    for (size_t i = 0; i < words.count; from = words.ends[i++]) {
+        args_extend(a, words.bytes + from, words.ends[i] - from);
+        args_extend(a, " ", 1);
+    }
+    a->failed |= words.failed;
+    args_free(&words);
+}
+
+void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call)
+{
+    if (call->standing) {
+        script_begin(a, "stand", prefix, now_us);
+        add_standing(a, call);
+        return;
+    }
+    script_begin(a, call->done_count > 0 ? "turn" : "claim", prefix, now_us);
+    add_call(a, call, call->turn);
     if (call->done_count > 0)
         add_done(a, call);
 }

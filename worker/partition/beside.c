@@ -88,7 +88,7 @@ bool partition_stand(struct partition *p, struct args *a)
 
     if (!may_stand(p, clock_mono_us()) || (room = partition_room(p)).open < STAND_LEAST)
         return false;
-    call = partition_begin_call(p, STAND_LEAST, room.prefetch);
+    call = partition_begin_call(p, STAND_LEAST, 0);
     call.duty_until_us = p->claims.duty_until_redis_us;
     call.standing = p->claims.stands = true;
     claim_request(a, p->prefix, -1, &call);

@@ -18,7 +18,8 @@
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
 #define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
-#define SETTLE_SOON 500               /* so many do not wait */
+#define SETTLE_SOON 500               /* so many do not wait; */
+#define SETTLE_STANDING 64            /* so many, of jobs that are simply done, where a claim stands */
 
 /* ---- When to try again */
 
@@ -550,7 +551,7 @@ int64_t partition_settle_time(const struct partition *p, int64_t claim_us)
         return 0;
     if (!s->soon && claim_us <= s->finished.head->finished_us + SETTLE_CLAIM_US)
         return claim_us;
-    if (!s->soon && p->claims.stands && s->finished.count < ALONG_MOST)
+    if (!s->soon && p->claims.stands && s->finished.count < SETTLE_STANDING)
         return s->finished.head->finished_us + SETTLE_CLAIM_US;
     return s->finished.head->finished_us + SETTLE_DELAY_US;
 }
