@@ -45,7 +45,6 @@ static const char *count(enum record_what what, const char *name, char code, int
     record_request(&a, PREFIX, turns.now_us);
     record_row(&a, what, span(name));
     record_count(&a, code, n);
-    record_end_row(&a);
     must(turns_send(&a));
     must(record_reply(turns.reply, &wrong, &turns.error));
     snprintf(text, sizeof text, "%.*s", (int)wrong.len, wrong.at);
@@ -128,11 +127,11 @@ static void test_histograms_and_reasons(void **state)
     record_bucket(&a, 'R', record_bucket_of(5000000000000), 1);
     record_bucket(&a, 'R', record_bucket_of(1001), 2);
     record_bucket(&a, 'R', record_bucket_of(1000), 3);
-    record_bucket(&a, 'R', record_bucket_of(1), 1);
     record_bucket(&a, 'A', record_bucket_of(67108864000), 5);
     record_bucket(&a, 'K', 1, 0);
     record_bucket(&a, 'E', 0, 7);
-    record_end_row(&a);
+    record_row(&a, RECORD_TYPE, span("t"));
+    record_bucket(&a, 'R', record_bucket_of(1), 1);
     record_row(&a, RECORD_LIMIT, span("t"));
     record_count(&a, 'g', 9);
     record_count(&a, 'n', 1);
@@ -141,7 +140,6 @@ static void test_histograms_and_reasons(void **state)
     record_count(&a, 'l', 4);
     record_reason(&a, "429 Slow down; a=b", 2);
     record_reason(&a, "", 1);
-    record_end_row(&a);
     must(turns_send(&a));
     must(record_reply(turns.reply, &wrong, &turns.error));
     look("t", false, false, 1);
@@ -167,7 +165,6 @@ static void test_few_reasons_are_kept(void **state)
         record_row(&a, RECORD_LIMIT, span("t"));
         snprintf(reason, sizeof reason, "why%d", i % 10);
         record_reason(&a, reason, 1);
-        record_end_row(&a);
         must(turns_send(&a));
     }
     look("t", true, false, 1);
@@ -238,7 +235,6 @@ static void test_starts_of_the_last_minute(void **state)
         add_start(&a, 30 * SECOND_US, 4);
         add_start(&a, MINUTE_US + SECOND_US, 5);
         add_start(&a, -5 * SECOND_US, 6);
-        record_end_row(&a);
         must(turns_send(&a));
     }
     look("mail", true, false, 1);
@@ -276,7 +272,6 @@ static void test_slots_wasted_in_the_last_minute(void **state)
         record_lost(&a, 'e', second - 1, 1);
         record_lost(&a, 'h', second - 1, 2);
         record_lost(&a, 'l', second - 70, 9);
-        record_end_row(&a);
         must(turns_send(&a));
     }
     look("mail", true, false, 1);
@@ -294,6 +289,7 @@ static void test_slots_wasted_in_the_last_minute(void **state)
 static void test_keys_expire(void **state)
 {
     struct span wrong;
+    char hour[24];
     struct args a;
 
     (void)state;
@@ -301,14 +297,20 @@ static void test_keys_expire(void **state)
     record_request(&a, PREFIX, -1);
     record_row(&a, RECORD_TYPE, span("t"));
     record_count(&a, 's', 1);
-    record_end_row(&a);
     record_row(&a, RECORD_STARTS, span("t"));
     record_start(&a, (int64_t)time(NULL) * 10, 1);
-    record_end_row(&a);
     must(turns_send(&a));
     must(record_reply(turns.reply, &wrong, &turns.error));
     assert_in_range(redis_number("PTTL", OF_T), 259000000, 259200000);
     assert_in_range(redis_number("PTTL", PREFIX "ribbon:t"), 100000, 120000);
+    assert_int_equal(redis_number("PERSIST", OF_T), 1);
+    turns.now_us = -1;
+    counts(RECORD_TYPE, "t", 's', 1);
+    assert_int_equal(redis_number("PTTL", OF_T), -1);
+    snprintf(hour, sizeof hour, "h%ld", (long)time(NULL) / 3600 % HISTORY_HOURS);
+    free(redis_text("HSET", OF_T, hour, "1 s1")); /* another hour begins */
+    counts(RECORD_TYPE, "t", 's', 1);
+    assert_in_range(redis_number("PTTL", OF_T), 259000000, 259200000);
 }
 
 static void test_foreign_keys_and_slots(void **state)
@@ -337,36 +339,34 @@ static void test_foreign_keys_and_slots(void **state)
     expect_slots("[{\"starts\":2}]");
 }
 
+static void test_wrong_counts_change_nothing(void **state)
+{
+    static const char *const rows[][3] = {
+        {"t", "a/b", " s1"},   {"x", "t", " s1"},      {"t", "t", " g1"},
+        {"l", "t", " s1"},     {"t", "t", "s1"},       {"t", "t", " s1 "},
+        {"t", "t", " s-1"},    {"t", "t", " s1.5"},    {"t", "t", " sx"},
+        {"t", "t", " s"},      {"t", "t", " Ra1 R01"}, {"l", "t", " :a1"},
+        {"l", "t", " :a/b=1"}, {"s", "t", " x1"},      {"s", "t", " x=1"},
+        {"s", "t", " -5=1"},   {"s", "t", " 5"},       {"t", "t", " s9999999999999999"},
+    };
+    const char *words[6] = {"t", "t", " s1"};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        memcpy(words + 3, rows[i], sizeof rows[i]);
+        if (turns_script("record", words, COUNT(words)) != WEIR_EINPUT)
+            fail_msg("%s %s%s: %s", rows[i][0], rows[i][1], rows[i][2], turns.error.text);
+    }
+    assert_int_equal(redis_number("DBSIZE"), 0);
+}
+
 static void test_wrong_arguments_change_nothing(void **state)
 {
     static const char *const lines[] = {
-        "record t",
-        "record t t",
-        "record t t s",
-        "record t t s 1",
-        "record t t s 1 s",
-        "record t a/b s 1 _",
-        "record x t s 1 _",
-        "record t t g 1 _",
-        "record l t s 1 _",
-        "record t t s -1 _",
-        "record t t s 1.5 _",
-        "record t t s x _",
-        "record t t Ra 1 R0 1 _",
-        "record l t :a 1 _",
-        "record l t :a/b= 1 _",
-        "record s t x 1 _",
-        "record s t -5 1 _",
-        "record t t s 1 _ t",
-        "history",
-        "history t",
-        "history t t m",
-        "history x t m 1",
-        "history t a/b m 1",
-        "history t t x 1",
-        "history t t m 0",
-        "history t t m x",
-        "history t t m 1 more",
+        "record t",          "record t t",           "history",
+        "history t",         "history t t m",        "history x t m 1",
+        "history t a/b m 1", "history t t x 1",      "history t t m 0",
+        "history t t m x",   "history t t m 1 more",
     };
 
     (void)state;
@@ -459,6 +459,7 @@ int main(void)
         TEST(slots_wasted_in_the_last_minute),
         TEST(keys_expire),
         TEST(foreign_keys_and_slots),
+        TEST(wrong_counts_change_nothing),
         TEST(wrong_arguments_change_nothing),
         TEST(what_lives_elsewhere_is_passed_over),
         TEST(several_in_one_round_trip),

@@ -121,7 +121,6 @@ static void record(enum record_what what, const char *name, char code, int64_t n
     record_count(&a, code, n);
     if (reason)
         record_reason(&a, reason, n);
-    record_end_row(&a);
     must(turns_send(&a));
     must(record_reply(turns.reply, &wrong, &turns.error));
     assert_int_equal(wrong.len, 0);

@@ -1,7 +1,7 @@
 -- minutes: what has happened, counted in slots: for each type and each limit by minute and by hour, and of each limit its starts and the slots that it lost by second.
 --
 --   minutes:t/<type>, minutes:l/<limit>  hash: m<minute mod 120>, h<hour mod 72> -> slot; all -> the slot of number 0, with all that was ever
---                                        counted; expires 72 h after its last write
+--                                        counted; expires 72 h after the first write of its last hour
 --   ribbon:<limit>                       hash: <second mod 120> -> slot; expires after 2 minutes
 --
 --   slot   = number { " " code count }   number: of the minute, hour or second since 1970 in UTC; a slot of another number is of another round
@@ -22,92 +22,111 @@ local KEPT_MS, STARTS_KEPT_MS = '259200000', '120000'
 local REASONS_MOST = 8 -- of a slot; further ones count as "other"
 local OTHER = ':other='
 
--- The counts of a slot of that number: a list of their codes, and the counts by code. Of another number: none.
-local function read(text, number)
-    local codes, counts = {}, {}
-    local rest = match(type(text) == 'string' and text or '', '^' .. us(number) .. '( .*)$') or ''
-    for word in rest:gmatch('%S+') do
-        local code, count = match(word, '^(.-)(%d+)$')
-        if code and not counts[code] then
-            codes[#codes + 1] = code
-            counts[code] = tonumber(count)
+local REASON = 58 -- ":", with which the code of a reason begins
+local PLAIN_COUNT, REASON_COUNT = ' (%a[%a+]?)(%d+)', ' (:[^=]*=)(%d+)' -- a code and its count
+
+-- What a slot of that number says behind it; '': it is of another one, or there is none.
+local function counts_of(text, number)
+    local head = us(number) .. ' '
+    return text and sub(text, 1, #head) == head and sub(text, #head) or ''
+end
+
+-- What is added, as it was read last: as text, the codes, the counts by code; and how many of these the slot had to which it is added.
+local added_text, added_codes, added_counts, added_met
+
+local function note_count(code, count)
+    if not added_counts[code] then added_codes[#added_codes + 1] = code end
+    added_counts[code] = (added_counts[code] or 0) + count
+end
+
+local function read_added(text)
+    if text == added_text then return end
+    added_text, added_codes, added_counts = text, {}, {}
+    for code, count in text:gmatch(PLAIN_COUNT) do note_count(code, count) end
+    for code, count in text:gmatch(REASON_COUNT) do note_count(code, count) end
+end
+
+local function raise(code, count)
+    local n = added_counts[code]
+    if not n then return nil end
+    added_met = added_met + 1
+    return ' ' .. code .. digits(min(2 ^ 53, n + count))
+end
+
+local add
+
+-- Counts with those that are added of codes which they do not have. Of reasons that are too many: as "other".
+local function add_new(text)
+    local _, reasons = text:gsub(':', ':')
+    local new, others = {text}, 0
+    for _, code in ipairs(added_codes) do
+        if not find(text, ' ' .. code, 1, true) then
+            local is_reason = byte(code) == REASON
+            if is_reason and reasons >= REASONS_MOST and code ~= OTHER then
+                others = others + added_counts[code]
+            else
+                new[#new + 1] = ' ' .. code .. digits(added_counts[code])
+                if is_reason then reasons = reasons + 1 end
+            end
         end
     end
-    return codes, counts
+    text = concat(new)
+    return others > 0 and add(text, ' ' .. OTHER .. digits(others)) or text
 end
 
-local function count_reasons(codes)
-    local n = 0
-    for i = 1, #codes do n = n + (byte(codes[i]) == 58 and 1 or 0) end
-    return n
+-- Counts with more of them, both as text. A worker keeps no more reasons than a slot does.
+function add(text, added)
+    if text == '' then return added end
+    read_added(added)
+    added_met = 0
+    text = text:gsub(PLAIN_COUNT, raise)
+    if find(added, ':', 1, true) then text = text:gsub(REASON_COUNT, raise) end
+    return added_met < #added_codes and add_new(text) or text
 end
 
--- The slot with more counts: added is a list of code, count, code, count ...
-local function add(text, number, added)
-    local codes, counts = read(text, number)
-    local words, reasons = {us(number)}, count_reasons(codes)
-    for i = 1, #added, 2 do
-        local code = added[i]
-        if byte(code) == 58 and not counts[code] then
-            if reasons < REASONS_MOST then reasons = reasons + 1 else code = OTHER end
-        end
-        if not counts[code] then
-            codes[#codes + 1] = code
-            counts[code] = 0
-        end
-        counts[code] = min(2 ^ 53, counts[code] + added[i + 1])
-    end
-    for i, code in ipairs(codes) do words[i + 1] = code .. us(counts[code]) end
-    return concat(words, ' ')
-end
+-- The slot of that number, as it was, with more counts.
+local function grown(text, number, added) return us(number) .. add(counts_of(text, number), added) end
 
--- What HSET takes: the fields with their slots, those that were there with what is added to each.
-local function grown(fields, texts, numbers, added)
-    local values = {}
-    for i = 1, #fields do values[2 * i - 1], values[2 * i] = fields[i], add(texts[i], numbers[i], added[i]) end
-    return values
-end
-
-local function slot(at, step, count)
+-- The number of a slot, and its field.
+local function slot(at, step, count, letter)
     local number = floor(at / step)
-    return number, us(number % count)
+    return number, letter .. digits(number % count)
 end
 
--- Adds counts to this minute and this hour of a ring, "t/<type>" or "l/<limit>". False: the key is of a wrong kind.
+-- Adds counts, as a slot has them, to this minute and this hour of a ring, "t/<type>" or "l/<limit>". False: the key is of a wrong kind.
 function minutes.add(ring, added)
-    local minute, m = slot(now, minutes.MINUTE_US, minutes.MINUTES)
-    local hour, h = slot(now, minutes.HOUR_US, minutes.HOURS)
-    local fields = {'m' .. m, 'h' .. h, 'all'}
-    local texts = call_safe('HMGET', P .. 'minutes:' .. ring, unpack(fields))
+    local minute, m = slot(now, minutes.MINUTE_US, minutes.MINUTES, 'm')
+    local hour, h = slot(now, minutes.HOUR_US, minutes.HOURS, 'h')
+    local texts = call_safe('HMGET', P .. 'minutes:' .. ring, m, h, 'all')
     if texts.err then return false end
-    call('HSET', P .. 'minutes:' .. ring, unpack(grown(fields, texts, {minute, hour, 0}, {added, added, added})))
-    if not VIRTUAL then call('PEXPIRE', P .. 'minutes:' .. ring, KEPT_MS) end
+    call('HSET', P .. 'minutes:' .. ring, m, grown(texts[1], minute, added), h, grown(texts[2], hour, added), 'all', grown(texts[3], 0, added))
+    if not VIRTUAL and counts_of(texts[2], hour) == '' then call('PEXPIRE', P .. 'minutes:' .. ring, KEPT_MS) end
     return true
 end
 
--- When it was, and its code in the slot of its second: of a tenth of a second since 1970, or of "N" and a second.
-local function second_of(code)
-    local why, second = match(code, '^(%u)(%d+)$')
-    if why then return tonumber(second) * minutes.SECOND_US, why end
-    return tonumber(code) * minutes.TENTH_US, char(97 + tonumber(code) % 10)
+local SECOND_COUNT = ' (%u?)(%d+)=(%d+)' -- as record has it
+
+-- When it was, and its code in the slot of its second: a number of tenths of a second since 1970, or behind "N" of seconds.
+local function second_of(why, number)
+    number = tonumber(number)
+    if why ~= '' then return number * minutes.SECOND_US, why end
+    return number * minutes.TENTH_US, char(97 + number % 10)
 end
 
--- Counts by seconds: their fields, numbers and lists of code, count. what: a list of code, count, code ... as record has it; those of the last
--- minute count.
+-- Counts by seconds: their fields, numbers and counts, as a slot has them. what: counts as record has them; those of the last minute count.
 local function by_second(what)
     local fields, numbers, added, places = {}, {}, {}, {}
-    for i = 1, #what, 2 do
-        local at, code = second_of(what[i])
-        local second, field = slot(at, minutes.SECOND_US, minutes.SECONDS)
+    for why, number, count in what:gmatch(SECOND_COUNT) do
+        local at, code = second_of(why, number)
+        local second, field = slot(at, minutes.SECOND_US, minutes.SECONDS, '')
         if at > now - minutes.MINUTE_US and at <= now + minutes.SECOND_US then
             local place = places[second]
             if not place then
                 place = #fields + 1
                 places[second] = place
-                fields[place], numbers[place], added[place] = field, second, {}
+                fields[place], numbers[place], added[place] = field, second, ''
             end
-            local list = added[place]
-            list[#list + 1], list[#list + 2] = code, what[i + 1]
+            added[place] = added[place] .. ' ' .. code .. count
         end
     end
     return fields, numbers, added
@@ -117,11 +136,24 @@ end
 function minutes.add_seconds(limit, what)
     local fields, numbers, added = by_second(what)
     if #fields == 0 then return true end
-    local texts = call_safe('HMGET', P .. 'ribbon:' .. limit, unpack(fields))
+    local texts, values = call_safe('HMGET', P .. 'ribbon:' .. limit, unpack(fields)), {}
     if texts.err then return false end
-    call('HSET', P .. 'ribbon:' .. limit, unpack(grown(fields, texts, numbers, added)))
+    for i = 1, #fields do values[2 * i - 1], values[2 * i] = fields[i], grown(texts[i], numbers[i], added[i]) end
+    call('HSET', P .. 'ribbon:' .. limit, unpack(values))
     if not VIRTUAL then call('PEXPIRE', P .. 'ribbon:' .. limit, STARTS_KEPT_MS) end
     return true
+end
+
+-- Counts of a ribbon: a list of their codes, and the counts by code.
+local function read(text)
+    local codes, counts = {}, {}
+    for code, count in text:gmatch(PLAIN_COUNT) do
+        if not counts[code] then
+            codes[#codes + 1] = code
+            counts[code] = tonumber(count)
+        end
+    end
+    return codes, counts
 end
 
 -- The slots that are there, oldest first: {at =, codes =, counts =} each. nil: the key is of a wrong kind.
@@ -129,7 +161,7 @@ local function read_slots(texts, first, step)
     if texts.err then return nil end
     local slots = {}
     for i = 1, #texts do
-        local codes, counts = read(texts[i], first + i - 1)
+        local codes, counts = read(counts_of(texts[i], first + i - 1))
         if #codes > 0 then slots[#slots + 1] = {at = (first + i - 1) * step, codes = codes, counts = counts} end
     end
     return slots

@@ -20,41 +20,43 @@ void record_row(struct args *a, enum record_what what, struct span name)
 
     args_add(a, words[what]);
     args_add_bytes(a, name.at, name.len);
+    args_add(a, "");
+}
+
+static void add_count(struct args *a, const char *code, int64_t count)
+{
+    char word[3 * RECORD_REASON_MOST + 32];
+    int len = snprintf(word, sizeof word, " %s%" PRId64, code, count);
+
+    args_extend(a, word, (size_t)len);
 }
 
 void record_count(struct args *a, char code, int64_t count)
 {
-    if (count == 0)
-        return;
-    args_add_bytes(a, &code, 1);
-    args_add_int(a, count);
+    if (count != 0)
+        add_count(a, (char[]){code, 0}, count);
 }
 
 void record_bucket(struct args *a, char code, int bucket, int64_t count)
 {
-    char word[] = {code, (char)(bucket < 26 ? 'a' + bucket : 'A' + bucket - 26)};
-
-    if (count == 0)
-        return;
-    args_add_bytes(a, word, sizeof word);
-    args_add_int(a, count);
+    if (count != 0)
+        add_count(a, (char[]){code, (char)(bucket < 26 ? 'a' + bucket : 'A' + bucket - 26), 0}, count);
 }
 
 void record_spent(struct args *a, char code, int64_t *us)
 {
-    const char word[] = {code, '+'};
-
     if (*us < 1000)
         return;
-    args_add_bytes(a, word, sizeof word);
-    args_add_int(a, *us / 1000);
+    add_count(a, (char[]){code, '+', 0}, *us / 1000);
     *us %= 1000;
 }
 
 void record_start(struct args *a, int64_t tenth, int64_t count)
 {
-    args_add_int(a, tenth);
-    args_add_int(a, count);
+    char code[32];
+
+    snprintf(code, sizeof code, "%" PRId64 "=", tenth);
+    add_count(a, code, count);
 }
 
 void record_lost(struct args *a, char code, int64_t second, int64_t count)
@@ -63,9 +65,8 @@ void record_lost(struct args *a, char code, int64_t second, int64_t count)
 
     if (count == 0)
         return;
-    args_add_bytes(a, word,
-                   (size_t)snprintf(word, sizeof word, "%c%" PRId64, toupper((unsigned char)code), second));
-    args_add_int(a, count);
+    snprintf(word, sizeof word, "%c%" PRId64 "=", toupper((unsigned char)code), second);
+    add_count(a, word, count);
 }
 
 /* A character of n bytes, escaped unless it is a letter or a digit. */
@@ -90,7 +91,7 @@ static size_t put_escaped(char *to, const char *text, size_t n)
 
 void record_reason(struct args *a, const char *reason, int64_t count)
 {
-    char word[3 * RECORD_REASON_MOST + 2] = ":";
+    char word[3 * RECORD_REASON_MOST + 3] = ":";
     size_t len = 1, size = strlen(reason), at = 0, n;
 
     for (; at < size && at < RECORD_REASON_MOST; at += n ? n : 1) {
@@ -100,13 +101,8 @@ void record_reason(struct args *a, const char *reason, int64_t count)
         len += put_escaped(word + len, n ? reason + at : "?", n ? n : 1);
     }
     word[len++] = '=';
-    args_add_bytes(a, word, len);
-    args_add_int(a, count);
-}
-
-void record_end_row(struct args *a)
-{
-    args_add(a, "");
+    word[len] = 0;
+    add_count(a, word, count);
 }
 
 enum record_cause record_cause_of(char letter)

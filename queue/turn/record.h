@@ -30,7 +30,7 @@ enum { RECORD_BUCKETS = 32 };
 enum { RECORD_REASON_MOST = 24 };
 
 void record_request(struct args *a, const char *prefix, int64_t now_us);
-/* Begins a row, of a type or limit. */
+/* Begins a row, of a type or limit; what follows are its counts, each once. */
 void record_row(struct args *a, enum record_what what, struct span name);
 /* One count of it: of a type or limit by its code, of a histogram with its bucket, of starts by the tenth of a second since 1970. 0 is
  * left out. */
@@ -43,7 +43,6 @@ void record_lost(struct args *a, char code, int64_t second, int64_t count);
 void record_spent(struct args *a, char code, int64_t *us);
 /* Jobs that were throttled for that reason, at a limit; "?" stands for what is no printable UTF-8. */
 void record_reason(struct args *a, const char *reason, int64_t count);
-void record_end_row(struct args *a);
 
 /* By a letter of claim_causes.lua. */
 enum record_cause record_cause_of(char letter);

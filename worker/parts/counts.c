@@ -9,7 +9,9 @@
 #define REASONS_MOST 8   /* of throttled jobs, kept for a limit */
 #define TENTHS 128       /* of a second: longer than the time between two writes */
 #define SECONDS 64       /* longer than the time of which claims say what was lost */
-#define WORDS_MOST 2000  /* in one call, and a row more: 3 ms of Redis. Limits take half of them at most */
+#define BYTES_MOST                                                                                           \
+    16000 /* in one call, and a limit or type more: 3 ms of Redis. Limits take half of them at most */
+#define WORD_BYTES 16 /* a word takes as long as so many bytes more */
 #define TENTH_US INT64_C(100000)
 #define SECOND_US INT64_C(1000000)
 
@@ -279,7 +281,6 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
     for (int cause = 0; cause < CAUSES; cause++)
         for (int i = 0; i < RECORD_BUCKETS; i++)
             record_bucket(a, causes[cause], i, t->wait[cause][i]);
-    record_end_row(a);
     t->some = false;
     t->starts = 0;
     memset(t->ends, 0, sizeof t->ends);
@@ -301,7 +302,6 @@ static void write_sums(struct limit_counts *limit, struct args *a)
     for (int i = 0; i < REASONS_MOST; i++)
         if (limit->reasons[i].count > 0)
             record_reason(a, limit->reasons[i].text, limit->reasons[i].count);
-    record_end_row(a);
     memset(limit->reasons, 0, sizeof limit->reasons);
 }
 
@@ -314,7 +314,6 @@ static void write_seconds(struct limit_counts *limit, struct args *a)
     for (int i = 0; i < SECONDS; i++)
         for (int why = 0; why < LOST_WHYS; why++)
             record_lost(a, whys[why], limit->lost_at[i].second, limit->lost_at[i].slots[why]);
-    record_end_row(a);
     memset(limit->starts, 0, sizeof limit->starts);
     memset(limit->lost_at, 0, sizeof limit->lost_at);
 }
@@ -338,6 +337,11 @@ static void write_limit(struct limit_counts *limit, struct args *a)
     limit->some = false;
 }
 
+static size_t size_of(const struct args *a)
+{
+    return a->len + WORD_BYTES * a->count;
+}
+
 static void write_limits(struct counts *c, struct args *a)
 {
     int first = c->next_limit;
@@ -347,7 +351,7 @@ static void write_limits(struct counts *c, struct args *a)
 
         if (!c->limits[at]->some)
             continue;
-        if (a->count > WORDS_MOST / 2) {
+        if (size_of(a) > BYTES_MOST / 2) {
             c->next_limit = at;
             c->some = true;
             return;
@@ -365,7 +369,7 @@ static void write_types(struct counts *c, const char *const *names, struct args 
 
         if (!c->types[at] || !c->types[at]->some)
             continue;
-        if (a->count > WORDS_MOST) {
+        if (size_of(a) > BYTES_MOST) {
             c->next_type = at;
             c->some = true;
             return;
