@@ -1,9 +1,10 @@
 /* Batches: what they count, when they end, what follows them once, and pausing, resuming and cancelling them: the scripts, under a clock of
  * the test's own. */
+#include "tests/scene.h"
+
 #include "core/client/client.h"
 #include "queue/batch/batch.h"
 #include "queue/enqueue/enqueue.h"
-#include "tests/scene.h"
 
 #define BATCH PREFIX "batch:b"
 #define ASIDE PREFIX "aside:b"
