@@ -4,7 +4,9 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -72,4 +74,28 @@ int client_end(void **state)
     weir_free(w);
     w = NULL;
     return 0;
+}
+
+void client_send(const char *command, const char *key, const char *a, const char *b)
+{
+    char whole[400];
+
+    snprintf(whole, sizeof whole, "weir:{0}:%s", key);
+    free(server_ask(&server, command, whole, a, b, NULL));
+}
+
+struct rule_set client_rules(const char *text)
+{
+    const char *words[RULES_MAX + 1];
+    char copy[1024], *rest = copy;
+    struct rule_set set;
+    struct error error;
+    size_t count = 0;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    while (rest && count <= RULES_MAX)
+        words[count++] = strsep(&rest, " ");
+    if (rule_set_parse(words, count, &set, &error) < 0)
+        fail_msg("%s: %s", text, error.text);
+    return set;
 }

@@ -4,6 +4,7 @@
 
 #include "core/redis/redis.h"
 #include "tests/server.h"
+#include "throttle/rule.h"
 #include "weir.h"
 
 extern struct server server;
@@ -22,5 +23,10 @@ int client_flush(void **state);
 /* The same with a new client, for tests whose clients remember something; and its teardown. */
 int client_begin(void **state);
 int client_end(void **state);
+
+/* A command on a key of the default namespace; what it answers does not matter. b may be NULL. */
+void client_send(const char *command, const char *key, const char *a, const char *b);
+/* Rules as people write them, with blanks between. */
+struct rule_set client_rules(const char *text);
 
 #endif

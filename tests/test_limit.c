@@ -1,5 +1,4 @@
-/* Limits in Redis: what changes them, what wakes then, what stays counted, reading them. The clock is the
- * test's own. */
+/* Limits in Redis: what changes them, what wakes then, what stays counted. The clock is the test's own. */
 #include <hiredis/hiredis.h>
 #include <math.h>
 #include <setjmp.h>
@@ -41,14 +40,6 @@ static long long number(const char *command, const char *key)
     return server_number(&server, command, whole, NULL);
 }
 
-static void push_text(const char *command, const char *key, const char *a, const char *b)
-{
-    char whole[256];
-
-    snprintf(whole, sizeof whole, PREFIX "%s", key);
-    free(server_ask(&server, command, whole, a, b, NULL));
-}
-
 /* ---- Calls: change is the answer to the last one */
 
 static json_t *change;
@@ -75,21 +66,6 @@ static size_t asleep_count(void)
 }
 
 /* Rules as a person writes them, joined by blanks. */
-static struct rule_set rules_of(const char *text)
-{
-    const char *words[RULES_MAX + 1];
-    char copy[1024], *rest = copy;
-    struct rule_set set;
-    size_t count = 0;
-
-    snprintf(copy, sizeof copy, "%s", text);
-    while (rest && count <= RULES_MAX)
-        words[count++] = strsep(&rest, " ");
-    if (rule_set_parse(words, count, &set, &error) < 0)
-        fail_msg("%s: %s", text, error.text);
-    return set;
-}
-
 /* rules NULL: removes the limit. */
 static int set_at(int64_t now_us, const char *name, const char *rules)
 {
@@ -97,7 +73,7 @@ static int set_at(int64_t now_us, const char *name, const char *rules)
     struct args a;
 
     if (rules)
-        set = rules_of(rules);
+        set = client_rules(rules);
     args_init(&a);
     rate_set_request(&a, PREFIX, now_us, name, rules ? &set : NULL, false);
     return send_change(&a, "rate_set");
@@ -190,7 +166,7 @@ static void test_set_and_remove(void **state)
 
 static void test_a_dry_run_changes_nothing(void **state)
 {
-    struct rule_set set = rules_of("5/h 7/1m");
+    struct rule_set set = client_rules("5/h 7/1m");
     struct args a;
 
     (void)state;
@@ -224,7 +200,7 @@ static void test_what_waits_is_looked_at_again(void **state)
     for (size_t i = 0; i < COUNT(rules); i++) {
         free(server_ask(&server, "FLUSHALL", NULL));
         add_waiting();
-        push_text("HSET", "limits", "mail", "gcra:1/1000000/1");
+        client_send("HSET", "limits", "mail", "gcra:1/1000000/1");
         assert_int_equal(set_at(BEGIN_US, "mail", rules[i]), 0);
         assert_int_equal(asleep_count(), 0);
         expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#0");
@@ -303,11 +279,11 @@ static void test_rules_keep_their_places(void **state)
 
     (void)state;
     for (size_t i = 1; i < COUNT(cases); i++) {
-        push_text("HSET", "limits", "mail", cases[i].before);
+        client_send("HSET", "limits", "mail", cases[i].before);
         assert_int_equal(set_at(BEGIN_US, "mail", cases[i].rules), 0);
         expect_limit("mail", cases[i].after);
     }
-    push_text("HSET", "limits", "mail", cases[0].before);
+    client_send("HSET", "limits", "mail", cases[0].before);
     assert_int_equal(set_at(BEGIN_US, "mail", cases[0].rules), 0);
     expect_limit("mail", "gcra:5/1000000/5 gcra:9/1000000/9");
 }
@@ -317,8 +293,8 @@ static void test_a_quota_outlives_the_rules_before_it(void **state)
     struct limits limits;
 
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
-    push_text("SET", "gate:mail#1", USED_DAY, NULL);
+    client_send("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
+    client_send("SET", "gate:mail#1", USED_DAY, NULL);
     free(server_ask(&server, "PEXPIRE", PREFIX "gate:mail#1", "90000000", NULL));
     assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
     expect(USED_DAY, "GET", PREFIX "gate:mail#0");
@@ -337,9 +313,9 @@ static void test_a_quota_outlives_the_rules_before_it(void **state)
 static void test_jobs_in_flight_stay_with_their_place(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "concurrency:5 " DAY);
-    push_text("SET", "gate:mail#0", "1794999999000000 0 - - concurrency:5 3", NULL);
-    push_text("SET", "gate:mail#1", USED_DAY, NULL);
+    client_send("HSET", "limits", "mail", "concurrency:5 " DAY);
+    client_send("SET", "gate:mail#0", "1794999999000000 0 - - concurrency:5 3", NULL);
+    client_send("SET", "gate:mail#1", USED_DAY, NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
     expect(USED_DAY " ~3", "GET", PREFIX "gate:mail#0");
     assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window concurrency=4"), 0);
@@ -349,8 +325,8 @@ static void test_jobs_in_flight_stay_with_their_place(void **state)
 static void test_a_gate_without_a_past_leaves_none(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
-    push_text("SET", "gate:mail#0", "1794999999000000 0 - - gcra:10/1000000/10 1795000009000000 0", NULL);
+    client_send("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
+    client_send("SET", "gate:mail#0", "1794999999000000 0 - - gcra:10/1000000/10 1795000009000000 0", NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
     assert_int_equal(number("EXISTS", "gate:mail#0"), 0);
 }
@@ -362,8 +338,8 @@ static void test_a_gate_changes_over_with_its_rule(void **state)
     char *gate;
 
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/10");
-    push_text("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000000500000 0", NULL);
+    client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
+    client_send("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000000500000 0", NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "1/s,burst=10"), 0);
     gate = server_ask(&server, "GET", PREFIX "gate:mail#0", NULL);
     assert_non_null(strstr(gate, " gcra:1/1000000/10 "));
@@ -393,7 +369,7 @@ static void test_use_and_unuse(void **state)
     expect("use=acct", "HGET", PREFIX "types", "sms");
     assert_int_equal(use("sms", true, "acct", 3), 0);
     expect("use=acct cost=3", "HGET", PREFIX "types", "sms");
-    push_text("HSET", "types", "sms", "later=x use=acct cost=3");
+    client_send("HSET", "types", "sms", "later=x use=acct cost=3");
     assert_int_equal(use("sms", true, "other", 0), 0);
     expect("use=acct,other cost=3 later=x", "HGET", PREFIX "types", "sms");
     assert_int_equal(use("sms", false, "nobody", 0), 0);
@@ -410,7 +386,7 @@ static void test_unuse_wakes_what_waits_there(void **state)
 {
     (void)state;
     add_waiting();
-    push_text("HSET", "types", "sms", "use=mail");
+    client_send("HSET", "types", "sms", "use=mail");
     free(server_ask(&server, "ZADD", PREFIX "sleep:high", "5", "x#0/1", NULL));
     assert_int_equal(use("sms", false, "mail", 0), 0);
     expect("1795000000000000", "ZSCORE", PREFIX "wake:high", "mail#2");
@@ -424,8 +400,8 @@ static void test_another_cost_wakes_what_waits(void **state)
 {
     (void)state;
     add_waiting();
-    push_text("HSET", "limits", "sms", "gcra:10/1000000/10");
-    push_text("HSET", "types", "sms", "cost=5");
+    client_send("HSET", "limits", "sms", "gcra:10/1000000/10");
+    client_send("HSET", "types", "sms", "cost=5");
     assert_int_equal(use("sms", true, NULL, 5), 0);
     expect("1795000200000000", "ZSCORE", PREFIX "wake:default", "sms#0");
     assert_int_equal(use("sms", true, NULL, 2), 0);
@@ -478,10 +454,10 @@ static void test_a_type_that_uses_its_own_limit(void **state)
     (void)state;
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
-    push_text("HSET", "types", "mail", "use=mail,acct");
+    client_send("HSET", "types", "mail", "use=mail,acct");
     assert_int_equal(use("mail", false, "acct", 0), 0);
     expect("", "HGET", PREFIX "types", "mail");
-    push_text("HSET", "types", "mail", "use=mail");
+    client_send("HSET", "types", "mail", "use=mail");
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
     expect("0", "HEXISTS", PREFIX "limits", "mail");
 }
@@ -492,7 +468,7 @@ static void test_a_limit_in_use_is_not_removed(void **state)
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
     assert_int_equal(use("sms", true, "acct", 0), 0);
     assert_int_equal(use("fax", true, "acct", 0), 0);
-    push_text("HSET", "types", "acct", "");
+    client_send("HSET", "types", "acct", "");
     expect_refused(__LINE__, set_at(BEGIN_US, "acct", NULL),
                    "limit acct: used by fax, sms; end that first: weir rate unuse fax acct");
     assert_int_equal(use("sms", false, "acct", 0), 0);
@@ -524,7 +500,7 @@ static void test_weights(void **state)
     expect_limit("mail", "gcra:20/1000000/20,by=args.a weights:1");
     assert_int_equal(weigh("mail", "42", 1), 0);
     expect("1", "HLEN", PREFIX "weights");
-    push_text("HSET", "weights", "mailgun/42", "2");
+    client_send("HSET", "weights", "mailgun/42", "2");
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
     expect("mailgun/42", "HKEYS", PREFIX "weights");
 }
@@ -577,9 +553,9 @@ static void test_a_paused_key_and_its_rules(void **state)
     assert_int_equal(set_at(BEGIN_US, "mail", "20/s 7/m,by=args.a,algorithm=sliding-log"), 0);
     expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
     expect_paused(PREFIX "gate:mail#0/42", "");
-    push_text("ZADD", "sleep:default", "9000000000000000", "mail#1/42");
-    push_text("ZADD", "wake:default", "9000000000000000", "*");
-    push_text("SADD", "queues", "default", NULL);
+    client_send("ZADD", "sleep:default", "9000000000000000", "mail#1/42");
+    client_send("ZADD", "wake:default", "9000000000000000", "*");
+    client_send("SADD", "queues", "default", NULL);
     assert_int_equal(pause_at(BEGIN_US, "mail", RATE_RESUME), 0);
     apply_at(BEGIN_US, "default", NULL, "mail", true);
     expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
@@ -602,7 +578,7 @@ static void test_so_many_keys_are_paused(void **state)
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "over", 1000000), 0);
     for (int i = 1; i < 1000; i++) {
         snprintf(key, sizeof key, "mail/%d", i);
-        push_text("HSET", "key_pauses", key, "8000000000000000/1795000000000000");
+        client_send("HSET", "key_pauses", key, "8000000000000000/1795000000000000");
     }
     expect_refused(__LINE__, pause_key_at(BEGIN_US, "mail", "more", RATE_ENDLESS),
                    "limit mail: 1000 keys of all limits are paused, and that is the most; resume some");
@@ -652,9 +628,9 @@ static void test_resume_ends_what_a_provider_asked_for(void **state)
     struct limits limits;
 
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/10");
-    push_text("SET", "gate:mail#0",
-              "1795000000000000 1795000009000000 - - gcra:10/1000000/10 1795000000500000 0", NULL);
+    client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
+    client_send("SET", "gate:mail#0",
+                "1795000000000000 1795000009000000 - - gcra:10/1000000/10 1795000000500000 0", NULL);
     list_at(BEGIN_US, "mail", &limits);
     assert_int_equal(limit_slots(&limits.at[0], 0), 5);
     limits_free(&limits);
@@ -675,12 +651,12 @@ static void add_sleeping(int n, const char *rule)
 
         snprintf(gate, sizeof gate, "mail#0/%d", i);
         snprintf(lane, sizeof lane, "mail/%d", i);
-        push_text("ZADD", "sleep:default", "1795086400000000", gate);
+        client_send("ZADD", "sleep:default", "1795086400000000", gate);
         snprintf(key, sizeof key, "wait:default/%s", gate);
-        push_text("ZADD", key, "1", lane);
+        client_send("ZADD", key, "1", lane);
         snprintf(key, sizeof key, "gate:%s", gate);
         snprintf(text, sizeof text, "1795000000000000 0 - - %s 1795086400000000 0", rule);
-        push_text("SET", key, text, NULL);
+        client_send("SET", key, text, NULL);
     }
     free(server_ask(&server, "SADD", PREFIX "queues", "default", "high", NULL));
     free(server_ask(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default", NULL));
@@ -694,13 +670,13 @@ static void expect_sleeping(const char *from, const char *to, int n)
 static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
+    client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(600, "gcra:1/86400000000/1");
     free(server_ask(&server, "ZADD", PREFIX "sleep:default", "7", "other#0/1", NULL));
     assert_int_equal(set_at(BEGIN_US, "mail", "1/1h,by=key"), 0);
     assert_int_equal(asleep_count(), 1);
     expect_sleeping("1795086400000000", "1795086400000000", 600);
-    push_text("ZADD", "wake:default", "1795086400000000", "*");
+    client_send("ZADD", "wake:default", "1795086400000000", "*");
     assert_true(apply_at(BEGIN_US, "default", NULL, "mail", false) > 1);
     expect_sleeping("1795003600000000", "1795003600000000", 600);
     expect("1795003600000000", "ZSCORE", PREFIX "wake:default", "*"); /* what a claim goes by */
@@ -719,11 +695,11 @@ static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
 static void test_sleeping_lanes_and_pauses(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:1/3600000000/1,by=key");
+    client_send("HSET", "limits", "mail", "gcra:1/3600000000/1,by=key");
     add_sleeping(3, "gcra:1/3600000000/1");
-    push_text("SET", "gate:mail#0/0",
-              "1795000000000000 1795009000000000 - - gcra:1/3600000000/1 1795000000000000 0", NULL);
-    push_text("DEL", "gate:mail#0/1", NULL, NULL);
+    client_send("SET", "gate:mail#0/0",
+                "1795000000000000 1795009000000000 - - gcra:1/3600000000/1 1795000000000000 0", NULL);
+    client_send("DEL", "gate:mail#0/1", NULL, NULL);
     assert_int_equal(pause_at(BEGIN_US, "mail", 5000000), 0);
     apply_at(BEGIN_US, "default", NULL, "mail", false);
     expect("1795009000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/0");
@@ -737,11 +713,11 @@ static void test_sleeping_lanes_and_pauses(void **state)
 static void test_sleeping_lanes_of_a_full_gate(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "concurrency:1,by=key");
-    push_text("ZADD", "sleep:default", "+inf", "mail#0/a");
-    push_text("ZADD", "sleep:default", "+inf", "mail#0/b");
-    push_text("SET", "gate:mail#0/a", "1795000000000000 0 - - concurrency:1 1", NULL);
-    push_text("SET", "gate:mail#0/b", "1795000000000000 0 - - concurrency:1 2", NULL);
+    client_send("HSET", "limits", "mail", "concurrency:1,by=key");
+    client_send("ZADD", "sleep:default", "+inf", "mail#0/a");
+    client_send("ZADD", "sleep:default", "+inf", "mail#0/b");
+    client_send("SET", "gate:mail#0/a", "1795000000000000 0 - - concurrency:1 1", NULL);
+    client_send("SET", "gate:mail#0/b", "1795000000000000 0 - - concurrency:1 2", NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "concurrency=2,by=key"), 0);
     apply_at(BEGIN_US, "default", NULL, "mail", false);
     expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/a");
@@ -751,9 +727,9 @@ static void test_sleeping_lanes_of_a_full_gate(void **state)
 static void test_sleeping_lanes_of_a_type(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
+    client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(3, "gcra:1/86400000000/1");
-    push_text("ZADD", "wait:default/mail#0/1", "2", "sms/1");
+    client_send("ZADD", "wait:default/mail#0/1", "2", "sms/1");
     apply_at(BEGIN_US, "default", "sms", NULL, false);
     expect_sleeping("1795086400000000", "1795086400000000", 2);
     expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/1");
@@ -865,8 +841,8 @@ static void test_keys_of_another_kind_change_nothing(void **state)
 
         free(server_ask(&server, "FLUSHALL", NULL));
         add_waiting();
-        push_text("HSET", "limits", "mail", "gcra:1/1000000/1,by=key");
-        push_text("SET", keys[i], "x", NULL);
+        client_send("HSET", "limits", "mail", "gcra:1/1000000/1,by=key");
+        client_send("SET", keys[i], "x", NULL);
         before = server_number(&server, "DBSIZE", NULL);
         assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), WEIR_ECONFIG);
         assert_int_equal(use("sms", true, "mail", 0), WEIR_ECONFIG);
@@ -881,16 +857,16 @@ static void test_keys_of_another_kind_change_nothing(void **state)
 static void test_gates_of_another_kind(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:1/1000000/1");
-    push_text("RPUSH", "gate:mail#3", "x", NULL);
+    client_send("HSET", "limits", "mail", "gcra:1/1000000/1");
+    client_send("RPUSH", "gate:mail#3", "x", NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "2/s"), WEIR_ECONFIG);
     assert_non_null(strstr(error.text, "gate:mail#3"));
     assert_int_equal(pause_at(BEGIN_US, "mail", 5), WEIR_ECONFIG);
     expect_limit("mail", "gcra:1/1000000/1");
-    push_text("HSET", "limits", "mail", "gcra:1/1000000/1,by=key");
-    push_text("RPUSH", "gate:mail#0/a", "x", NULL);
-    push_text("ZADD", "sleep:default", "1795000900000000",
-              "mail#0/a"); /* the claim that it wakes looks into it */
+    client_send("HSET", "limits", "mail", "gcra:1/1000000/1,by=key");
+    client_send("RPUSH", "gate:mail#0/a", "x", NULL);
+    client_send("ZADD", "sleep:default", "1795000900000000",
+                "mail#0/a"); /* the claim that it wakes looks into it */
     apply_at(BEGIN_US, "default", NULL, "mail", false);
     expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/a");
 }
@@ -910,421 +886,6 @@ static void test_the_log_is_capped(void **state)
     assert_non_null(strstr(json_string_value(json_array_get(log, 0)), "\"at\":1795000000.000000,"));
     assert_non_null(strstr(json_string_value(json_array_get(log, 0)), "\"what\":\"remove mail\""));
     json_decref(log);
-}
-
-/* ---- Reading */
-
-/* Counters of a type: so many in queues, so many in lanes. */
-static void add_backlog(const char *type, int waiting, int parked)
-{
-    char key[128], enqueued[16], in_lanes[16];
-
-    snprintf(key, sizeof key, PREFIX "stats:%s", type);
-    snprintf(enqueued, sizeof enqueued, "%d", waiting + parked);
-    snprintf(in_lanes, sizeof in_lanes, "%d", parked);
-    free(server_ask(&server, "HSET", key, "enqueued", enqueued, "parked", in_lanes, NULL));
-    free(server_ask(&server, "HSETNX", PREFIX "types", type, "", NULL));
-}
-
-static void test_the_list(void **state)
-{
-    struct limits limits;
-
-    (void)state;
-    free(server_ask(&server, "HSET", PREFIX "limits", "sms", "gcra:7/1000000/1 concurrency:5,by=key", "mail",
-                    "gcra:100/60000000/20", "odd", "7/s", NULL));
-    push_text("SET", "gate:mail#0", "1795000000000000 0 - - gcra:100/60000000/20 1795000012000000 0", NULL);
-    add_backlog("mail", 10, 4);
-    push_text("HSET", "types", "fax", "use=mail,gone,sms cost=2");
-    list_at(BEGIN_US, "", &limits);
-    assert_int_equal(limits.count, 3);
-    assert_string_equal(limits.at[0].name, "mail");
-    assert_true(limits.at[0].readable);
-    assert_int_equal(limits_parked(&limits, "mail"), 4);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
-    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 600000);
-    assert_int_equal(limit_nth_start(&limits.at[0], 0, 4), BEGIN_US + 4 * 600000);
-    assert_string_equal(limits.at[1].name, "odd");
-    assert_false(limits.at[1].readable);
-    assert_string_equal(limits.at[2].name, "sms");
-    assert_int_equal(limits.at[2].set.count, 2);
-    assert_int_equal(limit_slots(&limits.at[2], 0), 1);
-    assert_int_equal(limit_next_start(&limits.at[2]), BEGIN_US);
-    assert_int_equal(limits.type_count, 2);
-    assert_string_equal(limits.types[0].name, "fax");
-    assert_int_equal(limits.types[0].cost, 2);
-    assert_int_equal(limits.types[0].limit_count, 2);
-    assert_string_equal(limits.types[0].limits[1], "sms");
-    assert_int_equal(limits.types[1].waiting, 10);
-    limits_free(&limits);
-    list_at(BEGIN_US, "sms", &limits);
-    assert_int_equal(limits.count, 1);
-    assert_int_equal(limits.type_count, 1);
-    limits_free(&limits);
-    list_at(BEGIN_US, "nobody", &limits);
-    assert_int_equal(limits.count, 0);
-    limits_free(&limits);
-}
-
-static void test_a_pause_of_a_gate_shows(void **state)
-{
-    struct limits limits;
-
-    (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/1,adapt=500..1000");
-    push_text("SET", "gate:mail#0",
-              "1795000000000000 1795000009000000 - 640,1795000000000000 gcra:10/1000000/1 1795000000000000 0",
-              NULL);
-    list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 1);
-    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 9000000);
-    assert_int_equal(limit_nth_start(&limits.at[0], 0, 2), BEGIN_US + 9156250);
-    assert_int_equal(limits.at[0].factor[0], 640);
-    limits_free(&limits);
-}
-
-/* It is closed to all but its holder, until the hold ends; a clock that stepped back takes that along. */
-static void test_a_hold_of_a_gate_shows(void **state)
-{
-    struct limits limits;
-
-    (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/5");
-    push_text(
-        "SET", "gate:mail#0",
-        "1795000001000000 0 1794999999000000,1795000001080000,fax - gcra:10/1000000/5 1795000000000000 0",
-        NULL);
-    list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limits.at[0].held_until_us[0], BEGIN_US + 80000);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 0);
-    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 80000);
-    limits_free(&limits);
-    list_at(BEGIN_US + 1080000, "mail", &limits);
-    assert_int_equal(limits.at[0].held_until_us[0], 0);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 5);
-    limits_free(&limits);
-}
-
-static void test_the_list_changes_nothing(void **state)
-{
-    const char *gate =
-        "1795000000000000 0 - - gcra:9/1000000/5 8999999999999999 0"; /* to be cut and rescaled */
-    struct limits limits;
-
-    (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/1");
-    push_text("SET", "gate:mail#0", gate, NULL);
-    list_at(BEGIN_US, "", &limits);
-    limits_free(&limits);
-    expect(gate, "GET", PREFIX "gate:mail#0");
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 2);
-}
-
-/* ---- When a backlog has started */
-
-static struct forecast forecast_of(const char *type, const char *limit, const char *rules)
-{
-    struct forecast out = {0};
-    struct limits limits;
-    struct limit after = {0};
-    bool found = false;
-
-    list_at(BEGIN_US, "", &limits);
-    if (rules) {
-        struct rate_kept kept;
-
-        assert_int_equal(rate_set(w, limit, rules, true, &kept), 0);
-        assert_int_equal(limit_change(limits_find(&limits, limit), limit, &kept, BEGIN_US, &after, &error),
-                         0);
-    }
-    for (size_t i = 0; i < limits.type_count; i++)
-        if (strcmp(limits.types[i].name, type) == 0) {
-            assert_int_equal(forecast_type(&limits, &limits.types[i], rules ? &after : NULL, &out, &error),
-                             0);
-            found = true;
-        }
-    assert_true(found);
-    limit_free(&after);
-    limits_free(&limits);
-    return out;
-}
-
-static void expect_forecast(int line, struct forecast f, int64_t after_us, bool earliest)
-{
-    if (f.last_us - BEGIN_US != after_us || (f.because != 0) != earliest)
-        fail_msg("line %d: %lld us%s", line, (long long)(f.last_us - BEGIN_US),
-                 f.because ? ", earliest" : "");
-}
-
-static void test_forecasts(void **state)
-{
-    (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/1");
-    add_backlog("mail", 1001, 0);
-    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 100 * 1000000, false);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "100/s,burst=1"), 10 * 1000000, false);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "concurrency=5"), GATE_NEVER - BEGIN_US, true);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1 5/s,by=key"), 100 * 1000000, true);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1,adapt=0.5..1"), 100 * 1000000, true);
-    /* 600 in the first hour, one every tenth of a second; 401 in the next one */
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1 600/1h,algorithm=sliding-log"),
-                    INT64_C(3600000000) + 400 * 100000, false);
-    push_text("HSET", "limits", "acct", "gcra:1/1000000/1");
-    push_text("HSET", "types", "mail", "use=acct");
-    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 1000 * INT64_C(1000000), false);
-    expect_forecast(__LINE__, forecast_of("mail", "acct", "2/s,burst=1"), 500 * INT64_C(1000000), false);
-    push_text("HSET", "types", "sms", "use=acct");
-    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 1000 * INT64_C(1000000), false);
-    add_backlog("sms", 1, 0);
-    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 1000 * INT64_C(1000000), true);
-    expect_forecast(__LINE__, forecast_of("sms", "sms", "1/1h"), 0, true);
-}
-
-/* A gate that would let all of them start at once is not gone through start by start; one whose slots are granted ahead counts. */
-static void test_forecasts_leave_out_gates_that_do_not_decide(void **state)
-{
-    (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/1");
-    add_backlog("mail", 2000000, 0);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1 5000000/1d"),
-                    1999999 * INT64_C(100000), false);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "5000000/1d 10/s,burst=1"),
-                    1999999 * INT64_C(100000), false);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "5000000/1d 5000000/1h"), 0, false);
-    push_text("HSET", "limits", "sms", "fixed-window:5/1000000/0 gcra:10/1000000/10");
-    push_text("SET", "gate:sms#0", "1795000000000000 0 - - fixed-window:5/1000000/0 1795000000500000 1",
-              NULL);
-    add_backlog("sms", 2, 0);
-    expect_forecast(__LINE__, forecast_of("sms", NULL, NULL), 500000, false);
-}
-
-static void test_forecasts_of_a_type_with_a_cost(void **state)
-{
-    (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/10 pause:1795000060000000/1795000000000000");
-    add_backlog("mail", 11, 0);
-    push_text("SADD", "queues", "default", NULL);
-    push_text("HSET", "types", "mail", "cost=5");
-    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 60000000 + 9 * 500000, false);
-    free(server_ask(&server, "ZADD", PREFIX "held:default", "1", "mail", NULL));
-    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 60000000 + 9 * 500000, true);
-}
-
-/* Slots a second are what costs delay; concurrency counts jobs, and a type without a limit has no forecast.
- */
-static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
-{
-    static const struct {
-        const char *rules;
-        bool earliest;
-        int64_t after_us;
-    } cases[] = {{"10/s,burst=1", true, 1000000}, {"1000/s 2000/s", true, 0}, {"", false, 0}};
-    struct forecast f;
-
-    (void)state;
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct limit_type type = {.name = "mail", .cost = 1, .parked = 11, .own_costs = true};
-        struct limits limits = {.now_us = BEGIN_US};
-        struct limit after = {0};
-
-        if (*cases[i].rules) {
-            struct rate_kept kept = {.rules = rules_of(cases[i].rules)};
-
-            assert_int_equal(limit_change(NULL, "mail", &kept, BEGIN_US, &after, &error), 0);
-        }
-        assert_int_equal(forecast_type(&limits, &type, after.readable ? &after : NULL, &f, &error), 0);
-        expect_forecast(__LINE__, f, cases[i].after_us, cases[i].earliest);
-        limit_free(&after);
-    }
-}
-
-/* What was used stays used in the outlook too. */
-static void test_a_forecast_goes_on_with_the_gate(void **state)
-{
-    (void)state;
-    push_text("HSET", "limits", "mail", "gcra:10/1000000/10");
-    push_text("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000001000000 0", NULL);
-    add_backlog("mail", 1, 0);
-    expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 100000, false);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/1m"), 6000000, false);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s 1/1m"), 100000, false);
-    push_text("HSET", "limits", "mail", "gcra:1/60000000/1 gcra:10/1000000/10");
-    push_text("RENAME", "gate:mail#0", PREFIX "gate:mail#1", NULL);
-    expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s"), 100000,
-                    false); /* it moves to the first place */
-}
-
-/* ---- Many of them */
-
-/* The types of each limit are those that it holds, each once and in order. */
-static void expect_holds(const struct limits *limits)
-{
-    for (size_t i = 0; i < limits->count; i++) {
-        size_t count, met = 0;
-        const struct hold *holds = limits_holds(limits, limits->at[i].name, &count);
-
-        for (size_t t = 0; t < limits->type_count; t++)
-            if (limit_holds(&limits->types[t], limits->at[i].name)) {
-                assert_true(met < count);
-                assert_ptr_equal(holds[met++].type, &limits->types[t]);
-            }
-        assert_int_equal(met, count);
-    }
-}
-
-/* One call answers a part; all together are what there is, once each and in order. */
-static void test_many_limits_and_types(void **state)
-{
-    enum { MANY = 700 };
-    struct limits limits;
-    char name[24];
-
-    (void)state;
-    for (int i = 0; i < MANY; i++) {
-        snprintf(name, sizeof name, "m%03d", i);
-        push_text("HSET", "limits", name, i % 2 ? "gcra:1/1000000/1" : "gcra:2/1000000/1");
-        push_text("HSET", "types", name, i == 3 ? "use=m650" : "");
-        push_text("SADD", "queues", name, NULL);
-    }
-    push_text("ZADD", "held:m600", "1", "m500");
-    push_text("ZADD", "sleep:m001", "1", "x");
-    push_text("ZADD", "sleep:m699", "1", "x");
-    assert_int_equal(limits_read(w, NULL, &limits), 0);
-    assert_int_equal(limits.count, MANY);
-    assert_int_equal(limits.type_count, MANY);
-    assert_int_equal(limits.asleep, 2);
-    for (int i = 0; i < MANY; i++) {
-        snprintf(name, sizeof name, "m%03d", i);
-        assert_string_equal(limits.at[i].name, name);
-        assert_int_equal(limits.at[i].set.at[0].count, i % 2 ? 1 : 2);
-        assert_string_equal(limits.types[i].name, name);
-        assert_int_equal(limits.types[i].limit_count, i == 3 ? 2 : 1);
-        assert_int_equal(limits.types[i].held, i == 500);
-    }
-    expect_holds(&limits);
-    assert_int_equal(limits_parked(&limits, "gone"), 0);
-    limits_free(&limits);
-    assert_int_equal(limits_read(w, "m650", &limits), 0);
-    assert_int_equal(limits.count, 1);
-    assert_int_equal(limits.type_count, 2);
-    assert_string_equal(limits.types[0].name, "m003");
-    limits_free(&limits);
-}
-
-/* A call looks at a part, whatever there is; all together say what there is. */
-static int check_page(const json_t *page, void *arg)
-{
-    int *pages = arg;
-
-    assert_true(json_object_size(json_object_get(page, "types")) <= 400);
-    assert_true(json_object_size(json_object_get(page, "queues")) <= 150);
-    assert_true(json_object_size(json_object_get(page, "held")) <= 1100);
-    ++*pages;
-    return 0;
-}
-
-static void test_status_of_many(void **state)
-{
-    enum { TYPES = 2500, QUEUES = 300 };
-    int pages = 0;
-    const struct pages walk = {.w = w, .script = "status", .now_us = -1, .arg = &pages, .take = check_page};
-    struct limits limits;
-    struct status status;
-    char name[24];
-
-    (void)state;
-    for (int i = 0; i < TYPES; i++) {
-        snprintf(name, sizeof name, "t%04d", i);
-        push_text("HSET", "types", name, i == 3 ? "use=t0004 cost=2" : "");
-        push_text("ZADD", i == 7 ? "held:q002" : "held:q001", "1", name);
-        snprintf(name, sizeof name, "stats:t%04d", i);
-        push_text("HSET", name, "parked", "2");
-    }
-    for (int i = 0; i < QUEUES; i++) {
-        snprintf(name, sizeof name, "q%03d", i);
-        push_text("SADD", "queues", name, NULL);
-        snprintf(name, sizeof name, "queue:q%03d", i);
-        push_text("RPUSH", name, "{\"id\":\"x\",\"type\":\"t0005\",\"cost\":2}", NULL);
-    }
-    free(server_ask(&server, "HSET", PREFIX "stats:t0009", "returned", "3", "served", "1", NULL));
-    push_text("HSET", "halted", "q/q299", "1795000000000000");
-    push_text("HSET", "limits", "t0003", "gcra:1/1000000/1");
-    push_text("HSET", "limits", "t0004", "gcra:1/1000000/1");
-    assert_int_equal(pages_walk(&walk), 0);
-    assert_true(pages > 10);
-    assert_int_equal(status_read(w, &status), 0);
-    assert_int_equal(status.type_count, TYPES);
-    assert_int_equal(status.queue_count, QUEUES);
-    assert_true(status.queues[299].paused_us > 0);
-    for (int i = 0; i < TYPES; i++) {
-        assert_int_equal(status.types[i].held, i == 9 ? 4 : 2);
-        assert_int_equal(status.types[i].own_costs, i == 5);
-        assert_int_equal(status.types[i].in_pause, i == 5);
-    }
-    status_free(&status);
-    assert_int_equal(status_limits(w, -1, &limits), 0);
-    assert_int_equal(limits.type_count, TYPES);
-    assert_int_equal(limits.types[3].limit_count, 2);
-    assert_int_equal(limits.types[3].cost, 2);
-    assert_int_equal(limits.types[5].limit_count, 0);
-    expect_holds(&limits);
-    limits_free(&limits);
-}
-
-/* What happens while the page behind one that is taken is asked for. */
-struct meanwhile {
-    const char *words[4]; /* a command, its words; NULL: the walk ends there */
-    int pages;
-};
-
-static int take_meanwhile(const json_t *page, void *arg)
-{
-    struct meanwhile *m = arg;
-
-    if (json_array_size(json_object_get(page, "next")) == 0 || m->pages++ != 1)
-        return 0;
-    if (!m->words[0])
-        return WEIR_ENOTFOUND;
-    free(server_ask(&server, m->words[0], m->words[1], m->words[2], m->words[3], NULL));
-    return 0;
-}
-
-/* A walk that asks ahead. Returns what it did; afterwards the connection has no answer left that somebody else would take. */
-static int walk_ahead(struct meanwhile *m)
-{
-    const struct pages walk = {.w = w,
-                               .script = "status",
-                               .now_us = -1,
-                               .arg = m,
-                               .take = take_meanwhile,
-                               .here = true,
-                               .ahead = true};
-    int64_t took_us;
-    struct status status;
-    int rc = pages_walk(&walk);
-
-    assert_int_equal(client_ping(w, &took_us), 0);
-    assert_int_equal(status_read(w, &status), 0);
-    assert_int_equal(status.type_count, 3000);
-    status_free(&status);
-    return rc;
-}
-
-static void test_pages_asked_ahead(void **state)
-{
-    struct meanwhile ends = {.pages = 0}, cut = {.words = {"CLIENT", "KILL", "TYPE", "normal"}},
-                     bare = {.words = {"FUNCTION", "FLUSH"}};
-    char name[24];
-
-    (void)state;
-    for (int i = 0; i < 3000; i++) {
-        snprintf(name, sizeof name, "t%04d", i);
-        push_text("HSET", "types", name, "");
-    }
-    assert_int_equal(walk_ahead(&ends), WEIR_ENOTFOUND);
-    assert_int_equal(walk_ahead(&cut), 0);
-    assert_int_equal(walk_ahead(&bare), 0);
-    assert_true(cut.pages > 3 && cut.pages == bare.pages);
 }
 
 /* ---- The library */
@@ -1393,7 +954,7 @@ static void test_weir_rate_use_and_the_others(void **state)
 static void test_weir_rate_looks_at_sleeping_lanes(void **state)
 {
     (void)state;
-    push_text("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
+    client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(300, "gcra:1/86400000000/1");
     free(server_ask(&server, "ZUNIONSTORE", PREFIX "sleep:default", "1", PREFIX "sleep:default", "WEIGHTS",
                     "2", NULL)); /* by Redis's own time, these lie ahead */
@@ -1460,18 +1021,6 @@ int main(void)
         cmocka_unit_test_setup(test_keys_of_another_kind_change_nothing, client_flush),
         cmocka_unit_test_setup(test_gates_of_another_kind, client_flush),
         cmocka_unit_test_setup(test_the_log_is_capped, client_flush),
-        cmocka_unit_test_setup(test_the_list, client_flush),
-        cmocka_unit_test_setup(test_a_pause_of_a_gate_shows, client_flush),
-        cmocka_unit_test_setup(test_a_hold_of_a_gate_shows, client_flush),
-        cmocka_unit_test_setup(test_the_list_changes_nothing, client_flush),
-        cmocka_unit_test_setup(test_forecasts, client_flush),
-        cmocka_unit_test_setup(test_forecasts_leave_out_gates_that_do_not_decide, client_flush),
-        cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, client_flush),
-        cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, client_flush),
-        cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, client_flush),
-        cmocka_unit_test_setup(test_many_limits_and_types, client_flush),
-        cmocka_unit_test_setup(test_status_of_many, client_flush),
-        cmocka_unit_test_setup(test_pages_asked_ahead, client_flush),
         cmocka_unit_test_setup(test_weir_rate, client_flush),
         cmocka_unit_test_setup(test_weir_rate_use_and_the_others, client_flush),
         cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, client_flush),

@@ -27,14 +27,6 @@ static int forget(void **state)
     return 0;
 }
 
-static void send(const char *command, const char *key, const char *a, const char *b)
-{
-    char whole[400];
-
-    snprintf(whole, sizeof whole, PREFIX "%s", key);
-    free(server_ask(&server, command, whole, a, b, NULL));
-}
-
 /* ---- Jobs: each was enqueued at that minute; below 0: nobody knows */
 
 static void push(const char *list, const char *type, int minute)
@@ -44,7 +36,7 @@ static void push(const char *list, const char *type, int minute)
     if (minute >= 0)
         stamp_head(BEGIN_US + minute * MINUTE_US, head);
     snprintf(entry, sizeof entry, "%s{\"id\":\"x\",\"type\":\"%s\"}", head, type);
-    send("RPUSH", list, entry, NULL);
+    client_send("RPUSH", list, entry, NULL);
 }
 
 static void push_in_queue(const char *queue, const char *type, int minute)
@@ -53,8 +45,8 @@ static void push_in_queue(const char *queue, const char *type, int minute)
 
     snprintf(key, sizeof key, "queue:%s", queue);
     push(key, type, minute);
-    send("SADD", "queues", queue, NULL);
-    send("HSET", "types", type, "");
+    client_send("SADD", "queues", queue, NULL);
+    client_send("HSET", "types", type, "");
 }
 
 /* In a lane that waits at that gate, or only in the ring of its type: "". */
@@ -65,17 +57,17 @@ static void park(const char *queue, const char *type, const char *key, const cha
     snprintf(name, sizeof name, "lane:%s/%s/%s", queue, type, key);
     push(name, type, minute);
     snprintf(name, sizeof name, "ring:%s/%s", queue, type);
-    send("ZADD", name, "1", key);
-    send("SADD", "queues", queue, NULL);
-    send("HSET", "types", type, "");
+    client_send("ZADD", name, "1", key);
+    client_send("SADD", "queues", queue, NULL);
+    client_send("HSET", "types", type, "");
     snprintf(name, sizeof name, "stats:%s", type);
-    send("HSET", name, "parked", "1");
+    client_send("HSET", name, "parked", "1");
     if (!*waits_at)
         return;
     snprintf(name, sizeof name, "wait:%s/%s", queue, waits_at);
-    send("ZADD", name, "1", type);
+    client_send("ZADD", name, "1", type);
     snprintf(name, sizeof name, "wake:%s", queue);
-    send("ZADD", name, "1", waits_at);
+    client_send("ZADD", name, "1", waits_at);
 }
 
 /* At the gate of its key. */
@@ -87,11 +79,11 @@ static void put_to_sleep(const char *queue, const char *type, const char *key, i
     push(name, type, minute);
     snprintf(node, sizeof node, "%s/%s", type, key);
     snprintf(name, sizeof name, "wait:%s/%s#0/%s", queue, type, key);
-    send("ZADD", name, "1", node);
+    client_send("ZADD", name, "1", node);
     snprintf(name, sizeof name, "%s#0/%s", type, key);
-    send("ZADD", "sleep:mail", "1", name);
-    send("SADD", "queues", queue, NULL);
-    send("HSET", "types", type, "");
+    client_send("ZADD", "sleep:mail", "1", name);
+    client_send("SADD", "queues", queue, NULL);
+    client_send("HSET", "types", type, "");
 }
 
 static void read_status(void)
@@ -132,7 +124,7 @@ static void queues_and_types_say_how_old_their_first_jobs_are(void **state)
     push_in_queue("mail", "a", 1);
     push_in_queue("other", "a", 4);
     push_in_queue("foreign", "c", -1);
-    send("SADD", "queues", "empty", NULL);
+    client_send("SADD", "queues", "empty", NULL);
     read_status();
     assert_int_equal(of_queue("mail"), 5);
     assert_int_equal(of_queue("other"), 4);
@@ -170,7 +162,7 @@ static void of_many_queues_the_first_lanes_count(void **state)
         park(queue, type, "", i == 0 ? "-" : "x#0", i);
     }
     park("q7", "held", "", "", 20);
-    send("ZADD", "held:q7", "1", "held");
+    client_send("ZADD", "held:q7", "1", "held");
     read_status();
     for (int i = 0; i < 8; i++) {
         snprintf(type, sizeof type, "t%d", i);
@@ -189,7 +181,7 @@ static void keys_of_another_kind_say_nothing(void **state)
         free(server_ask(&server, "FLUSHALL", NULL));
         park("mail", "a", "", "a#0", 2);
         push_in_queue("mail", "b", 3);
-        send("SET", keys[i], "x", NULL);
+        client_send("SET", keys[i], "x", NULL);
         read_status();
         assert_int_equal(of_type("b"), 3);
     }
