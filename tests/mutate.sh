@@ -3,6 +3,7 @@
 # with each until one fails. Prints "mutation: caught by TEST"; exits with 1 when a mutation survives, does not build, or is stale.
 #
 #   tests/mutate.sh [PATTERN...]      only mutations whose line matches one of these (bash patterns: '*gcra.lua*')
+#   tests/mutate.sh --stale           builds and runs nothing; prints the lines that no longer fit the source
 #   ALL=1                             runs all test programs of a mutation, and names each that fails
 #   LIMIT=100                         seconds for a test program; one that takes longer has failed
 #
@@ -16,10 +17,12 @@ unset BUILD # make reads it too
 failed=0
 
 # All but build/ is copied anew. What a mutation has touched is built once more, whatever an earlier run has left.
-mkdir -p "$build/src"
-find "$build/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
-git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents -t "$build/src"
-sed -n 's/ ::: .*//p' tests/mutations | grep -v '^#' | sort -u | (cd "$build/src" && xargs touch -c)
+copy_source() {
+    mkdir -p "$build/src"
+    find "$build/src" -mindepth 1 -maxdepth 1 ! -name build -exec rm -rf {} +
+    git ls-files -z --cached --others --exclude-standard | xargs -0 cp -p --parents -t "$build/src"
+    sed -n 's/ ::: .*//p' tests/mutations | grep -v '^#' | sort -u | (cd "$build/src" && xargs touch -c)
+}
 
 catches() { # TEST: does it fail?
     ! (cd "$build/src" && timeout "${LIMIT:-100}" "build/tests/$1") >"$build/log" 2>&1 </dev/null
@@ -41,12 +44,18 @@ try() { # TEST...: prints what caught it
     [ -n "$caught" ] && echo "caught by $caught" || { echo "SURVIVES $*"; return 1; }
 }
 
-mutate() { # FILE FROM TO TEST...
-    local path=$build/src/$1 text rest to=$3 result
-    [ "$to" = NOTHING ] && to=
-    text=$(cat "$path" && echo .) || return 1
+fits() { # FILE FROM
+    local text rest
+    text=$(cat "$1") || return 1
     rest=${text//"$2"/}
     [ $((${#text} - ${#rest})) -eq ${#2} ] || { echo "STALE: not once in $1"; return 1; }
+}
+
+mutate() { # FILE FROM TO TEST...
+    local path=$build/src/$1 text rest to=$3 result
+    fits "$1" "$2" || return 1
+    [ "$to" = NOTHING ] && to=
+    text=$(cat "$path" && echo .) || return 1
     cp "$path" "$build/original"
     rest=${text/"$2"/"$to"}
     printf %s "${rest%.}" >"$path"
@@ -64,13 +73,17 @@ wanted() { # LINE
     return 1
 }
 
+only_stale=
+[ "${1:-}" = --stale ] && { only_stale=1; shift; }
 patterns=("$@")
+[ -n "$only_stale" ] || copy_source
 while IFS= read -r line <&3; do
     [[ $line == *:::* && $line != '#'* ]] && wanted "$line" || continue
     [[ $line == *' ::: '*' ::: '*' ::: '* ]] || { echo "$line: NOT FOUR PARTS"; failed=1; continue; }
     file=${line%% ::: *} rest=${line#* ::: }
     from=${rest%% ::: *} rest=${rest#* ::: }
     to=${rest%% ::: *} tests=${rest#* ::: }
+    [ -n "$only_stale" ] && { caught=$(fits "$file" "$from") || { echo "$line: $caught"; failed=1; }; continue; }
     # shellcheck disable=SC2086
     caught=$(mutate "$file" "$from" "$to" $tests) || failed=1
     echo "$file: $from -> $to: $caught"

@@ -1107,6 +1107,27 @@ static void test_what_a_scan_finds_at_once_is_taken_bit_by_bit(void **state)
     assert_in_range(most.limits, 1, 250);
 }
 
+/* 250 limits of one rule are two looks each: the first page is spent with the last that its scan has found. */
+static void test_a_page_that_ends_with_its_scan_is_not_the_last(void **state)
+{
+    static const char *const all[] = {""};
+    size_t types = 0;
+    int rc;
+
+    (void)state;
+    build("for i = 1, 250 do redis.call('HSET', P .. 'limits', 'l' .. i, 'gcra:1/1000/1') end\n"
+          "for i = 1, 3 do redis.call('HSET', P .. 'types', 't' .. i, '') end\n");
+    rc = turns_ask("rate_list", all, COUNT(all));
+    must(rc);
+    assert_int_equal(answer_int(turns.answer, "limits"), 250);
+    assert_int_equal(json_array_size(json_object_get(turns.answer, "types")), 0);
+    while (turns_ask_more("rate_list", all, COUNT(all), &rc)) {
+        must(rc);
+        types += json_array_size(json_object_get(turns.answer, "types"));
+    }
+    assert_int_equal(types, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1139,6 +1160,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_worker_that_leaves_gives_back_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_whatever_there_is_each_look_is_short, scene_begin),
         cmocka_unit_test_setup(test_what_a_scan_finds_at_once_is_taken_bit_by_bit, scene_begin),
+        cmocka_unit_test_setup(test_a_page_that_ends_with_its_scan_is_not_the_last, scene_begin),
     };
 
     return cmocka_run_group_tests(tests, turns_start, turns_stop);
