@@ -179,6 +179,7 @@ static void test_wrong_use_of_the_others(void **state)
     (void)state;
     assert_misuses((const struct misuse[]){
         {"enqueue", 64, "enqueue"},
+        {"enqueue - --redis " NOWHERE, 64, "enqueue -: the type is missing; write weir enqueue TYPE -"},
         {"enqueue a/b --redis " NOWHERE, 65, "type"},
         {"enqueue a {oops --redis " NOWHERE, 65, "not JSON"},
         {"enqueue a 1 2 --redis " NOWHERE, 64, "enqueue"},

@@ -287,7 +287,7 @@ static void answers_with_wrong_characters(void **state)
         {"{\"\\u0069d\":\"\\u006a4\",\"status\":\"done\",\"after\":1e999}", NULL},
         {"{\"id\":\"j5\",\"status\":\"done\"",
          "failed once: its handler's answer is not JSON: a comma or } is missing at byte 27"},
-        {"{\"id\":\"j6\",\"status\":done}", "answer is not JSON: no JSON value begins here at byte 21"},
+        {"{\"id\":\"j6\",\"status\":done}", "answer is not JSON: no value begins at byte 21"},
         {"{\"id\":\"j7\",\"status\":\"done\"}!", "answer is not JSON: something follows"},
         {"{\"id\":\"j8\",\"status\":\"done\",\"status\":\"dead\"}", "failed for good"},
     };

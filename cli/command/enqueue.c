@@ -224,6 +224,11 @@ static int check_flags(struct cli *cli, const struct enqueue_flags *f)
 {
     if (check_number(cli, f) < 0)
         return cli->error.status;
+    if (f->type && strcmp(f->type, "-") == 0) /* a valid name, which nobody means */
+        return error_set(
+            &cli->error, WEIR_EUSAGE,
+            "enqueue -: the type is missing; write weir enqueue TYPE -, or weir enqueue --from - "
+            "where lines are jobs");
     if (f->then && !f->batch)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "enqueue --then: follows a batch; give the bulk a name with --batch");

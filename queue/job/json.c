@@ -322,7 +322,7 @@ static const char *no_value(struct json *j, const char *at)
 {
     return fault(j, at,
                  json_has_mark(at, (size_t)(j->end - at)) ? "a byte order mark (BOM) stands here"
-                                                          : "no JSON value begins here");
+                                                          : "no value begins");
 }
 
 static const char *word(struct json *j, const char *at, const char *text, size_t len)
