@@ -13,22 +13,47 @@
 #define WAITS 1000
 #define IN_PAGES 5 /* calls, at least */
 
-/* In each queue t waits at a gate of the limit shared and u at its own, a lane sleeps, and a group of workers of its own serves it. */
+/* Each queue is served by a group of workers of its own, of which the one on duty runs a job. */
+static void serve_many_queues(void)
+{
+    build("for i = 1, " STR(
+        WAITS) " do\n"
+               "  redis.call('HSET', P .. 'duty', 'g' .. i, 'w' .. i .. ' 8000000000000000 q' .. i)\n"
+               "  redis.call('HSET', P .. 'active:w' .. i, '@', '{}', '1.a/q' .. i .. '/t/', '{}')\n"
+               "end\n");
+}
+
+/* Workers that were told to give back what they were granted far ahead. */
+static int64_t count_told(void)
+{
+    return redis_number("EVAL", "return #redis.call('KEYS', ARGV[1] .. 'told:*')", "0", PREFIX);
+}
+
+/* How often Redis has gone through all groups to ring their bells: a thousand groups take a millisecond. */
+static int64_t count_rings(void)
+{
+    static const char name[] = "cmdstat_hgetall:calls=";
+    char *info = redis_text("INFO", "commandstats"), *at = strstr(info, name);
+    int64_t count = at ? strtoll(at + strlen(name), NULL, 10) : 0;
+
+    free(info);
+    return count;
+}
+
+/* In each queue t waits at a gate of the limit shared and u at its own, and a lane sleeps. */
 static void wait_in_many_queues(void)
 {
     build("redis.call('HSET', P .. 'limits', 'shared', 'gcra:5/1000000/5', 'u', 'gcra:5/1000000/5')\n"
           "redis.call('HSET', P .. 'types', 't', 'use=shared', 'u', '')\n"
           "redis.call('HSET', P .. 'batch:b', 'total', '3', 'types', '* 3')\n"
-          "for i = 1, " STR(
-              WAITS) " do\n"
-                     "  local q = 'q' .. i\n"
-                     "  redis.call('SADD', P .. 'queues', q)\n"
-                     "  redis.call('ZADD', P .. 'ring:' .. q .. '/t', 1, '')\n"
-                     "  redis.call('ZADD', P .. 'wait:' .. q .. '/shared#0', 1, 't')\n"
-                     "  redis.call('ZADD', P .. 'wake:' .. q, 9e15, 'shared#0', 9e15, 'u#0')\n"
-                     "  redis.call('ZADD', P .. 'sleep:' .. q, 9e15, 'x#0/k')\n"
-                     "  redis.call('HSET', P .. 'duty', 'g' .. i, 'w' .. i .. ' 8000000000000000 ' .. q)\n"
-                     "end\n");
+          "for i = 1, " STR(WAITS) " do\n"
+                                   "  local q = 'q' .. i\n"
+                                   "  redis.call('SADD', P .. 'queues', q)\n"
+                                   "  redis.call('ZADD', P .. 'ring:' .. q .. '/t', 1, '')\n"
+                                   "  redis.call('ZADD', P .. 'wait:' .. q .. '/shared#0', 1, 't')\n"
+                                   "  redis.call('ZADD', P .. 'wake:' .. q, 9e15, 'shared#0', 9e15, 'u#0')\n"
+                                   "  redis.call('ZADD', P .. 'sleep:' .. q, 9e15, 'x#0/k')\n"
+                                   "end\n");
 }
 
 /* Queues in which that gate is due. */
@@ -78,7 +103,7 @@ static void order_first(const struct order *o)
     free(holds);
 }
 
-/* Queues are woken, types leave gates, and lanes that sleep are named, some a call. */
+/* Queues are woken, types leave gates, lanes that sleep are named, and workers told, some a call. */
 static void test_a_change_is_made_in_short_calls(void **state)
 {
     for (const struct order *o = orders; o < orders + COUNT(orders); o++) {
@@ -87,6 +112,7 @@ static void test_a_change_is_made_in_short_calls(void **state)
 
         scene_begin(state);
         wait_in_many_queues();
+        serve_many_queues();
         before = count_commands();
         order_first(o);
         do {
@@ -99,10 +125,11 @@ static void test_a_change_is_made_in_short_calls(void **state)
         must(rc);
         print_message("%s: %d calls, %" PRId64 " commands\n", o->script, calls, most);
         assert_in_range(calls, IN_PAGES, 20);
-        assert_in_range(most, 1, 3500);
+        assert_in_range(most, 1, 2500);
         assert_in_range(asleep, WAITS, WAITS + WAITS / 2);
         assert_int_equal(count_due_at(o->gate), WAITS);
         assert_int_equal(count_due_at("u#0"), o->others);
+        assert_int_equal(count_told(), WAITS);
         assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:shared#*", PREFIX "at:*"), 0);
     }
 }
@@ -116,6 +143,7 @@ static void test_heartbeats_finish_a_change(void **state)
         scene_begin(state);
         start("w");
         wait_in_many_queues();
+        serve_many_queues();
         order_first(o);
         assert_int_equal(redis_number("EXISTS", PREFIX "opened"), 1);
         for (int i = 0; i < 20 && redis_number("EXISTS", PREFIX "opened"); i++)
@@ -126,6 +154,87 @@ static void test_heartbeats_finish_a_change(void **state)
         else /* where t waits behind others, its turn comes with them */
             assert_int_equal(count_due_at("shared#0") + count_due_at("-"), WAITS);
     }
+}
+
+static void test_a_pause_of_a_queue_tells_workers_bit_by_bit(void **state)
+{
+    static const char *const words[] = {"q1", "pause"};
+    int64_t before;
+    int rc = 0;
+
+    (void)state;
+    serve_many_queues();
+    build("redis.call('HSET', P .. 'duty', 'idle', 'wi 8000000000000000 q1')\n"
+          "redis.call('HSET', P .. 'active:wi', '@', '{}')\n");
+    before = count_commands();
+    must(turns_ask("queue_pause", words, COUNT(words)));
+    assert_in_range(count_commands() - before, 1, 1500);
+    assert_in_range(count_told(), 100, WAITS / 2);
+    while (turns_ask_rest(&rc) && rc == 0)
+        ;
+    must(rc);
+    assert_int_equal(count_told(), WAITS); /* but not the one that runs nothing */
+}
+
+#define SPREAD 300 /* queues and types */
+
+/* Jobs that were set aside come from very many queues and types: few a call, and each call rings once. */
+static void test_a_batch_of_very_many_queues_resumes_bit_by_bit(void **state)
+{
+    static const char *const words[] = {"b", "500", "seed"};
+    int64_t before, rings, after;
+    int calls = 0;
+
+    (void)state;
+    serve_many_queues();
+    build("redis.call('HSET', P .. 'batch:b', 'total', '600', 'types', '* 600')\n"
+          "redis.call('HSET', P .. 'halted', 'b/b', 'paused 1')\n"
+          "for i = 0, 599 do\n"
+          "  local at = i % " STR(SPREAD) "\n"
+                                          "  redis.call('RPUSH', P .. 'aside:b', 'q' .. at .. '/t' .. at .. "
+                                          "'/\\n@0,0,0,bb;{\"id\":\"j' .. i .. "
+                                          "'\",\"type\":\"t' .. at .. '\"}')\n"
+                                          "end\n");
+    do {
+        before = count_commands();
+        rings = count_rings();
+        must(turns_ask("batch_resume", words, COUNT(words)));
+        after = count_commands();
+        assert_in_range(count_rings() - rings, 0, 1);
+        assert_in_range(after - before, 1, 1500);
+        assert_in_range(answer_int(turns.answer, "returned"), 1, 100);
+    } while (answer_int(turns.answer, "aside") > 0 && ++calls < 100);
+    assert_int_equal(redis_number("EXISTS", PREFIX "aside:b"), 0);
+    assert_int_equal(redis_number("LLEN", PREFIX "queue:q7"), 2);
+}
+
+/* Jobs of very many lanes are put first, and retried jobs come back into as many: each call rings once. */
+static void test_very_many_lanes_ring_once(void **state)
+{
+    static const char *const run[] = {"run", "500", "500", "seed", "1", "state", "parked"};
+    int64_t rings, moved;
+
+    (void)state;
+    serve_many_queues();
+    build("for i = 1, 50 do\n"
+          "  local name = 'q' .. i .. '/t/'\n"
+          "  redis.call('SADD', P .. 'queues', 'q' .. i)\n"
+          "  redis.call('HSET', P .. 'types', 't', '')\n"
+          "  for j = 1, 2 do redis.call('RPUSH', P .. 'lane:' .. name, '{\"id\":\"' .. i .. '-' .. j .. "
+          "'\",\"type\":\"t\"}') end\n"
+          "  redis.call('ZADD', P .. 'ring:q' .. i .. '/t', 1, '')\n"
+          "  redis.call('ZADD', P .. 'wait:q' .. i .. '/-', 1, 't')\n"
+          "  redis.call('ZADD', P .. 'wake:q' .. i, 1, '-')\n"
+          "  redis.call('ZADD', P .. 'later', 1, 'l ' .. i .. ' ' .. name .. '\\n{\"id\":\"r' .. i .. "
+          "'\",\"type\":\"t\"}')\n"
+          "end\n");
+    rings = count_rings();
+    must(turns_ask("job_act", run, COUNT(run)));
+    assert_int_equal(count_rings() - rings, 1);
+    rings = count_rings();
+    must(turns_promote(100, &moved));
+    assert_int_equal(moved, 50);
+    assert_int_equal(count_rings() - rings, 1);
 }
 
 /* It goes with all that share its limit: types are gone through once, however many go. */
@@ -154,6 +263,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_a_change_is_made_in_short_calls, scene_begin),
         cmocka_unit_test_setup(test_heartbeats_finish_a_change, scene_begin),
+        cmocka_unit_test_setup(test_a_pause_of_a_queue_tells_workers_bit_by_bit, scene_begin),
+        cmocka_unit_test_setup(test_a_batch_of_very_many_queues_resumes_bit_by_bit, scene_begin),
+        cmocka_unit_test_setup(test_very_many_lanes_ring_once, scene_begin),
         cmocka_unit_test_setup(test_a_limit_moves_from_among_very_many_types, scene_begin),
     };
 

@@ -53,8 +53,12 @@ local function ring(wanted, token, but, wide_only)
     end
 end
 
--- but: not for this group.
-function bell.ring_all(wanted, but) ring(wanted, ALL, but) end
+-- Once for several queues, a set, as each ring goes through all groups. but: not for this group.
+function bell.ring_all(wanted, but)
+    local token, count = ALL, 0
+    for queue in pairs(wanted) do token, count = queue, count + 1 end
+    if count > 0 then ring(wanted, count == 1 and token or ALL, but) end
+end
 
 function bell.ring(queue, but)
     if not queue then return ring(nil, ALL, but) end

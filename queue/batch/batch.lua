@@ -47,12 +47,23 @@ local function read_record(record)
     if is_name(queue) then return {queue = queue, type = kind, entry = sub(record, ends_at + 1)} end
 end
 
--- Up to most of the jobs aside, the last one first, {queue =, type =, entry =} each, and the records of them that cannot be read.
+local NAMES_MOST = 200 -- queues and types of one page: 5 us each
+
+-- Up to most of the jobs aside, fewer where they are of many queues and types, the last one first, {queue =, type =, entry =} each, and the
+-- records of them that cannot be read.
 function batch.aside(name, most)
-    local jobs, unread = {}, {}
+    local jobs, unread, known, count = {}, {}, {}, 0
+    local function meet(word)
+        if not known[word] then known[word], count = true, count + 1 end
+    end
     for _, record in ipairs((slices.last(P .. 'aside:' .. name, most, slices.load()))) do
         local job = read_record(record)
+        if count >= NAMES_MOST then break end
         if job then jobs[#jobs + 1] = job else unread[#unread + 1] = record end
+        if job then
+            meet(job.queue .. '/')
+            meet(job.type)
+        end
     end
     return jobs, unread
 end

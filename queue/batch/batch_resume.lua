@@ -15,7 +15,7 @@ local function wrong_queues(jobs)
 end
 
 local function to_heads(jobs, seed)
-    local queues = {}
+    local queues, rung = {}, {}
     for _, job in ipairs(jobs) do
         queues[job.queue] = queues[job.queue] or {}
         queues[job.queue][#queues[job.queue] + 1] = sign.write(job.entry, seed)
@@ -23,8 +23,9 @@ local function to_heads(jobs, seed)
     for queue, entries in pairs(queues) do
         push('LPUSH', P .. 'queue:' .. queue, entries)
         call('SADD', P .. 'queues', queue)
-        bell.ring(queue)
+        rung[queue] = true
     end
+    bell.ring_all(rung)
 end
 
 local function batch_resume(ARGV)

@@ -7,6 +7,7 @@
 #include "core/script/script.h"
 
 #define PAGE_MOST 200 /* records that are looked at in a call */
+#define RETRIES 80    /* of them where each may go to another queue, in some 25 us */
 
 /* ---- Walks */
 
@@ -29,7 +30,7 @@ static void ask_page(struct args *a, void *arg)
     const struct dead_filter *f = &walk->filter;
 
     args_add(a, walk->verb);
-    args_add_int(a, PAGE_MOST);
+    args_add_int(a, strcmp(walk->verb, "retry") == 0 ? RETRIES : PAGE_MOST);
     add_text(a, f->type);
     add_text(a, f->queue);
     add_text(a, f->batch);

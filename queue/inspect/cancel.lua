@@ -23,7 +23,7 @@ function verbs.keep(id, queue, kind, batch, place)
     if not since then return 0 end
     call('HSET', P .. 'cancelled', id, cancelled.waiting(since, queue, kind, batch))
     local name = match(place, '^lane:(.*)$')
-    if name and call('EXISTS', P .. place) == 1 then cancelling.lane_is_due(name) end
+    if name and call('EXISTS', P .. place) == 1 then bell.ring(cancelling.lane_is_due(name)) end
     return 1
 end
 

@@ -1,13 +1,13 @@
 -- cancelling: one job is cancelled where it is: in a lease, in `later`, or marked where it waits.
 --
--- uses: bell cancelled lane lease leases
+-- uses: cancelled lane lease leases
 local cancelling = {}
 
--- A job of a lane was marked: if it is the first, the next claim meets it.
+-- A job of a lane was marked: if it is the first, the next claim meets it. Returns the queue, for whose workers the bell is to ring.
 function cancelling.lane_is_due(name)
     local queue, kind, key = lease.lane_parts(name)
     lane.wake(queue, kind, key)
-    bell.ring(queue)
+    return queue
 end
 
 -- It runs: its worker is told, and if it comes back all the same, it ends.

@@ -24,6 +24,7 @@ local first                   -- {list =, of =}: where the job stands that was p
 local dead                    -- jobs that will leave the dead ones, as dead_moves has them
 local leaving                 -- what a deed of this call is for: ids, records, places
 local put                     -- {list = how many were put first in it}
+local rung                    -- queues whose workers will be woken, a set
 
 local function add(deed, job)
     job.deed = deed
@@ -122,7 +123,7 @@ local deed = {}
 function deed.mark(job)
     call('HSETNX', P .. 'cancelled', job.id, cancelled.waiting(us(now), job.queue or '', job.type or '', job.batch))
     local name = match(job.list, '^lane:(.*)$')
-    if name and is_first_time(job.list) then cancelling.lane_is_due(name) end
+    if name and is_first_time(job.list) then rung[cancelling.lane_is_due(name)] = true end
 end
 
 function deed.tell(job) cancelling.tell(job.worker.name, job.token, job.entry) end
@@ -149,7 +150,7 @@ function deed.put_first(job)
     if not name then return end
     local queue, kind, key = lease.lane_parts(name)
     lane.gates_are_due(queue, kind, key)
-    bell.ring(queue)
+    rung[queue] = true
 end
 
 -- A scheduled job is enqueued when it is due: this one is now.
@@ -174,7 +175,7 @@ function deed.to_lane(job)
     lane.give_back(job.lane, {job.entry})
     first = {list = 'lane:' .. job.lane, of = us(call('LLEN', P .. 'lane:' .. job.lane))}
     lease.count(kind, 'scheduled', -1)
-    bell.ring(queue)
+    rung[queue] = true
     call('ZREM', P .. 'later', job.item)
 end
 
@@ -200,6 +201,7 @@ local function do_all()
         if not deeds[i].list then deed[deeds[i].deed](deeds[i]) end
     end
     move_dead()
+    bell.ring_all(rung)
 end
 
 -- ----
@@ -230,7 +232,7 @@ local function job_act(ARGV)
     if not stack or most > 1000 then
         return refuse('job_act: wants now, cancel, run, retry or remove, most from 1 to 1000, jobs, seed, n, n fields and values, place, from, ...')
     end
-    deeds, dead, counts, leaving, put, first = {}, {}, {}, {}, {}, nil
+    deeds, dead, counts, leaving, put, rung, first = {}, {}, {}, {}, {}, {}, nil
     refuse_wrong(check.wrong_kind('later', 'zset') or check.wrong_kind('dead', 'zset'))
     places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, moves = true}, most)
     check_dead()

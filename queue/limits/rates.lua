@@ -184,14 +184,25 @@ function rates.forget_shares(name)
     for i = 1, #paths, 4000 do call('DEL', unpack(paths, i, min(i + 3999, #paths))) end
 end
 
-local QUEUES_ASKED, LEAST_ASKED = 200, 20 -- of a scan: fewer where the gates of more limits are left
+local QUEUES_ASKED, LEAST_ASKED = 120, 20 -- of a scan: fewer where the gates of more limits are left
 
--- Words for rate_wake, where gates have opened that are left to wake others; nil: none.
-function rates.rest() return call('EXISTS', P .. 'opened') == 1 and {'', ''} or nil end
+local recalled = '' -- where the next page of the workers begins that are to give back what was granted far ahead; '': all were told
+
+local function forget_recalled() recalled = '' end
+
+-- A page of these, from a cursor that begins at '0'; the others are told as rates.rest says.
+function rates.recall(cursor)
+    if cursor == '' then return end
+    at_next_call(forget_recalled)
+    recalled = leases.recall(cursor)
+end
+
+-- Words for rate_wake, where gates have opened that are left to wake others, or workers are left to be told; nil: none.
+function rates.rest() return (recalled ~= '' or call('EXISTS', P .. 'opened') == 1) and {'', recalled, ''} or nil end
 
 -- A page of the queues, from a cursor that begins at '0'. In each the type of that name ('': none) lets go of these limits: it does not wait at
 -- their gates, and what its keys had of their shares is forgotten. Returns the queues of this page in which lanes sleep, which are for rate_apply, and
--- where the next page begins, for rate_wake: words of it; nil: that was the last one, and no gate that has opened is left to wake others.
+-- where the next page begins, for rate_wake: words of it; nil: that was the last one, and nothing is left of what rates.rest has.
 function rates.look_on(cursor, name, limits)
     local asleep, due, is_due = {}, {}, false
     if cursor ~= '' then
@@ -205,7 +216,7 @@ function rates.look_on(cursor, name, limits)
         end
     end
     if is_due then bell.ring_all(due) end
-    return asleep, cursor ~= '' and {cursor, name, unpack(limits)} or rates.rest()
+    return asleep, cursor ~= '' and {cursor, recalled, name, unpack(limits)} or rates.rest()
 end
 
 local FEW = 3          -- limits: each has all queues listed once
@@ -216,7 +227,7 @@ local AT_ONCE = 200    -- queues that are woken in the call that changes somethi
 function rates.wake_at(gates)
     for _, name in ipairs(gates) do lane.opened_everywhere(name) end
     if call('SCARD', P .. 'queues') <= AT_ONCE then lane.wake_opened(true) end
-    leases.recall()
+    rates.recall('0')
 end
 
 -- The same for the types that wait at gates of these limits, or for the end of a pause.

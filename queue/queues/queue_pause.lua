@@ -4,9 +4,9 @@
 -- KEYS[1] prefix
 -- ARGV: now, queue, "pause" or "resume"
 -- role: operator
--- reply: JSON: {"paused_since": when it was paused before this call, as paused.since tells it, "known": was there such a queue}
+-- reply: JSON: {"paused_since": when it was paused before this call, as paused.since tells it, "known": was there such a queue, "rest": as rate_wake has it}
 --        {"missing": true} when there is none to resume
--- uses: bell check leases paused
+-- uses: bell check paused rates
 
 local function queue_pause(ARGV)
     local queue, verb = ARGV[2], ARGV[3]
@@ -19,12 +19,12 @@ local function queue_pause(ARGV)
     if not known and verb == 'resume' then return answer{missing = true} end
     if verb == 'pause' then
         call('HSETNX', P .. 'halted', 'q/' .. queue, us(now))
-        leases.recall()
+        rates.recall('0')
     elseif since ~= '' then
         call('HDEL', P .. 'halted', 'q/' .. queue)
         bell.ring(queue)
     end
-    return answer{paused_since = since, known = known}
+    return answer{paused_since = since, known = known, rest = verb == 'pause' and rates.rest() or nil}
 end
 
 return queue_pause

@@ -8,6 +8,7 @@
 #include "core/client/reply.h"
 #include "core/script/script.h"
 #include "queue/job/job.h"
+#include "queue/limits/rate.h"
 #include "queue/status/status_merge.h"
 #include "queue/status/status_serving.h"
 
@@ -55,6 +56,8 @@ static int pause_here(struct weir *w, void *arg)
     pausing->since_us = paused_earlier(pausing->since_us, answer_int(before, "paused_since"));
     pausing->known |= json_is_true(json_object_get(before, "known"));
     pausing->missing &= json_object_get(before, "missing") != NULL;
+    if (status == 0)
+        status = rate_apply(w, before);
     json_decref(before);
     return status;
 }

@@ -159,7 +159,7 @@ end
 
 -- ---- Gates that open because something makes room there. Jobs are moved in the same call, so nothing here may fail.
 
-local WOKEN_MOST = 500  -- queues woken in one call, about 5 us each,
+local WOKEN_MOST = 300  -- queues woken in one call, about 5 us each, 8 where each has a group of workers of its own,
 local AT_ONCE = 50      -- so many at once,
 local GATES_SHARE = 20  -- and gates of one that count as one more;
 local TIMES_SHARE = 2   -- where it is asked for all gates of a limit, it counts as so many

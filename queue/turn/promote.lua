@@ -61,7 +61,7 @@ local function put_off(records)
 end
 
 local function move(moves, seed)
-    local were_empty = {}
+    local were_empty, rung = {}, {}
     for _, job in ipairs(moves.to_queue) do
         if call('RPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed)) == 1 then were_empty[#were_empty + 1] = job.queue end
         registry.add(job.queue)
@@ -73,8 +73,9 @@ local function move(moves, seed)
         local queue, name = lease.lane_parts(into)
         lane.give_back(into, moves.entries[into])
         lease.count(name, 'scheduled', -#moves.entries[into])
-        bell.ring(queue)
+        rung[queue] = true
     end
+    bell.ring_all(rung)
     for i, d in ipairs(moves.dead) do bury(d, i) end
 end
 

@@ -90,7 +90,7 @@ function verbs.throttled(job, back)
     local pause_us, attempt_used, times = stop.record(job.type, job.key, job.delay_us)
     if times then
         push_pause(job.token, pause_us, times)
-        leases.recall()
+        leases.recall_all()
     end
     if attempt_used then
         attempts = attempts + 1
