@@ -8,7 +8,8 @@
  *   turns.c       the scripts without a worker around them
  *   beats.c       what is sent at a steady pace
  *   throughput.c  latency.c  sparse.c  memory.c  bytes.c  pace.c  behind.c  growth.c  keys.c  take.c  batch.c  handlers.c
- *   tls.c  far.c  crowd.c  look.c: the groups
+ *   tls.c  far.c  crowd.c  look.c  steer.c: the groups
+ *   large.c       the large namespace of the last two
  *
  * A group measures and calls report() for each of its figures. It returns 0, or a status with b->error
  * filled. */
@@ -177,6 +178,20 @@ enum figure {
     LOOK_METRICS,
     LOOK_LONGEST,
     LOOK_WATCH,
+    STEER_LIMIT,
+    STEER_TYPE,
+    STEER_PAUSE,
+    STEER_KEY,
+    STEER_MOVE,
+    STEER_AGAIN,
+    STEER_BATCH,
+    STEER_QUEUE,
+    STEER_DEAD,
+    STEER_JOB,
+    STEER_WORKER,
+    STEER_SCHEDULE,
+    STEER_ADOPT,
+    STEER_BULK,
     FIGURES
 };
 
@@ -274,6 +289,23 @@ WEIR_CHECKED int time_crew(struct bench *b, struct server *s, const struct crew_
 WEIR_CHECKED int time_worker(struct bench *b, struct server *s, int executors, size_t jobs,
                              struct speed *speed);
 
+/* ---- large.c: a namespace in which all that can be many is many */
+
+#define LARGE_TYPES 10000
+#define LARGE_QUEUE_TYPES 10 /* of a queue */
+#define LARGE_NAME_SIZE 64
+
+/* Empties Redis, and builds it. */
+WEIR_CHECKED int large_build(struct bench *b);
+/* Starts build/weir with these words, that end with NULL. Its output is dropped; it dies with this process. */
+WEIR_CHECKED int large_start(struct bench *b, const char *const *words, pid_t *pid);
+/* Waits for its end; returns its wait status. cpu_us: what it has used. */
+int large_wait(pid_t pid, double *cpu_us);
+/* Redis notes how long calls take from now on; those before are forgotten. */
+WEIR_CHECKED int large_forget_calls(struct bench *b);
+/* The longest call of a script since then, and its name. */
+WEIR_CHECKED int large_longest(struct bench *b, char name[LARGE_NAME_SIZE], double *ms);
+
 /* ---- ceiling.c */
 
 int ceiling_push(struct bench *b, size_t jobs, struct speed *speed);
@@ -318,5 +350,6 @@ int bench_far(struct bench *b);
 int bench_busy(struct bench *b);
 int bench_idle(struct bench *b);
 int bench_look(struct bench *b);
+int bench_steer(struct bench *b);
 
 #endif

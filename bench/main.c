@@ -22,7 +22,7 @@ static const struct group {
     {"batch", bench_batch},     {"unique", bench_unique},   {"pipe", bench_pipe},
     {"exec", bench_exec},       {"async", bench_async},     {"tls", bench_tls},
     {"far", bench_far},         {"bytes", bench_bytes},     {"busy", bench_busy},
-    {"idle", bench_idle},       {"look", bench_look},
+    {"idle", bench_idle},       {"look", bench_look},       {"steer", bench_steer},
 };
 #define GROUPS (sizeof groups / sizeof *groups)
 
