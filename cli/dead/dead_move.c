@@ -182,16 +182,17 @@ static void print_counts(const struct move *m, const json_t *doc)
 /* Frees the document. */
 static int print_move(const struct move *m, json_t *doc)
 {
-    int status;
+    int status, met = check_met(m);
 
     if (m->cli->json) {
         status = json_print(m->cli, doc);
     } else {
         status = print_reasons(m->cli, stdout, json_object_get(doc, "reasons"));
-        print_counts(m, doc);
+        if (met == 0 || m->jobs > 0) /* else the error says it all */
+            print_counts(m, doc);
         json_decref(doc);
     }
-    return status == 0 ? check_met(m) : status;
+    return status == 0 ? met : status;
 }
 
 static int try_it(struct move *m, struct weir *w)

@@ -413,6 +413,22 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
     return status;
 }
 
+/* A pause of a whole limit without a time: is there such a limit at all? */
+static int ask_for_time(struct weir *w, const char *limit)
+{
+    bool is_limit;
+    int at, status = locate(w, limit, &at, &is_limit);
+
+    if (status)
+        return status;
+    if (!is_limit)
+        return no_limit(w, limit);
+    return error_set(&w->error, WEIR_EINPUT,
+                     "pause %s: for how long? give a time such as 10m; without one only a key is paused: "
+                     "%s/KEY",
+                     limit, limit);
+}
+
 /* What cannot be paused. */
 static int check_pause(struct weir *w, const char *limit, const char *key, int64_t for_us)
 {
@@ -420,12 +436,7 @@ static int check_pause(struct weir *w, const char *limit, const char *key, int64
         return w->error.status;
     if (key && !*key)
         return error_set(&w->error, WEIR_EINPUT, "key '': empty; give the value that jobs have");
-    if (!key && for_us == RATE_ENDLESS)
-        return error_set(&w->error, WEIR_EINPUT,
-                         "pause %s: for how long? give a time such as 10m; without one only a key is paused: "
-                         "%s/KEY",
-                         limit, limit);
-    return 0;
+    return !key && for_us == RATE_ENDLESS ? ask_for_time(w, limit) : 0;
 }
 
 int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_us, bool *was)
