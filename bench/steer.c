@@ -146,18 +146,23 @@ static int learn(struct bench *b, struct known_limits *known)
 static int restore(struct bench *b)
 {
     struct known_limits known = {0};
-    struct redisReply *reply = NULL;
-    struct args a;
+    char written[100];
     int rc = learn(b, &known);
 
     if (rc == 0)
         rc = server_ask(&b->server, NULL, &b->error, "COPY", PREFIX "limits", "limits", "REPLACE", NULL);
     if (rc == 0)
         rc = server_ask(&b->server, NULL, &b->error, "DEL", PREFIX "limits", PREFIX "revisions", NULL);
-    if (rc == 0) {
+    known_limits_begin_again(&known);
+    while (rc == 0 && known_limits_has_more(&known)) {
+        struct redisReply *reply = NULL;
+        struct args a;
+
         args_init(&a);
         rate_again_request(&a, PREFIX, -1, "bench", &known);
         rc = call(b, &a, &reply);
+        if (rc == 0)
+            rc = rate_again_reply(reply, &known, written, sizeof written, &b->error);
         freeReplyObject(reply);
     }
     known_limits_free(&known);

@@ -584,7 +584,7 @@ static void test_a_type_that_changes_while_a_limit_is_checked(void **state)
         const char *script, *words[6];
         size_t count;
     } changes[] = {{"rate_use", {"late", "use", "", "use", "me", "shared"}, 6},
-                   {"rate_again", {"me", "type late 7 use=shared"}, 2}}; /* of an old revision */
+                   {"rate_again", {"me", "0", "", "type late 7 use=shared"}, 4}}; /* of an old revision */
 
     for (size_t k = 0; k < COUNT(changes); k++) {
         int rc, calls = 0;

@@ -27,7 +27,7 @@ static struct known_limits learned(const char *type)
     return known;
 }
 
-static int again(const struct known_limits *known, char written[200])
+static int again_page(struct known_limits *known, char written[200])
 {
     struct args a;
     int rc;
@@ -35,10 +35,21 @@ static int again(const struct known_limits *known, char written[200])
     args_init(&a);
     rate_again_request(&a, PREFIX, turns.now_us, "worker w@host", known);
     rc = turns_send(&a);
-    return rc ? rc : rate_again_reply(turns.reply, written, 200, &turns.error);
+    return rc ? rc : rate_again_reply(turns.reply, known, written, 200, &turns.error);
 }
 
-static void expect_written(const struct known_limits *known, const char *expected)
+/* What fits one page. */
+static int again(struct known_limits *known, char written[200])
+{
+    int rc;
+
+    known_limits_begin_again(known);
+    rc = again_page(known, written);
+    assert_true(rc != 0 || !known_limits_has_more(known));
+    return rc;
+}
+
+static void expect_written(struct known_limits *known, const char *expected)
 {
     char written[200];
 
@@ -273,7 +284,7 @@ static void test_all_or_nothing(void **state)
 /* Types that use the same are asked once, but for those whose own limits differ. */
 static void test_all_types_must_fit(void **state)
 {
-    static const char *const words[] = {"me", "limit shared 7 gcra:5/1000000/5,by=args.a"};
+    static const char *const words[] = {"me", "0", "", "limit shared 7 gcra:5/1000000/5,by=args.a"};
 
     (void)state;
     free(redis_text("HSET", PREFIX "types", "a", "use=shared", "b", "use=shared", "c", "use=shared"));
@@ -333,6 +344,41 @@ static void test_what_does_not_fit_is_counted(void **state)
     known_limits_free(&known);
 }
 
+/* They come back by pages, each of which looks at some of the types: those that changed meanwhile are looked at again. */
+static void test_many_limits_come_back_bit_by_bit(void **state)
+{
+    enum { TYPES = 200 };
+    static char names[TYPES][24];
+    const char *types[TYPES];
+    struct known_limits known = {0};
+    char written[200];
+    int calls = 0;
+
+    (void)state;
+    for (int i = 0; i < TYPES; i++) {
+        snprintf(names[i], sizeof names[i], "t%d", i);
+        types[i] = names[i];
+        free(redis_text("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5"));
+    }
+    learn(&known, types, TYPES);
+    lose_all();
+    free(redis_text("EVAL",
+                    "for i = 0, 2999 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 3 == 0 and "
+                    "'use=t1' or '') end "
+                    "return 0",
+                    "0", PREFIX));
+    known_limits_begin_again(&known);
+    for (; known_limits_has_more(&known) && calls < 100; calls++) {
+        int64_t before = count_commands();
+
+        assert_int_equal(again_page(&known, written), 0);
+        assert_in_range(count_commands() - before, 1, 1300);
+    }
+    assert_in_range(calls, 15, 25);
+    assert_int_equal(redis_number("HLEN", PREFIX "limits"), TYPES);
+    known_limits_free(&known);
+}
+
 /* Of a namespace that is parted. */
 static void test_where_types_live_comes_back(void **state)
 {
@@ -383,15 +429,18 @@ static void test_wrong_arguments_change_nothing(void **state)
         "type mail x use=shared",
     };
     static const char *const keys[] = {"limits", "types", "weights", "changes", "revisions", "gate:mail#0"};
-    const char *words[] = {"w", "limit mail 7 gcra:5/1000000/5", ""};
+    const char *words[] = {"w", "0", "", "limit mail 7 gcra:5/1000000/5", ""};
     char *before = turns_digest(), *after;
 
     (void)state;
     for (size_t i = 0; i < COUNT(records); i++) {
-        words[2] = records[i];
-        if (turns_script("rate_again", words, 3) == 0)
+        words[4] = records[i];
+        if (turns_script("rate_again", words, 5) == 0)
             fail_msg("taken: %s", records[i]);
     }
+    words[1] = "x";
+    assert_true(turns_script("rate_again", words, 4) != 0);
+    words[1] = "0";
     assert_true(turns_script("rate_again", NULL, 0) != 0);
     assert_true(turns_script("rate_known", NULL, 0) != 0);
     after = turns_digest();
@@ -404,7 +453,7 @@ static void test_wrong_arguments_change_nothing(void **state)
         snprintf(key, sizeof key, PREFIX "%s", keys[i]);
         free(redis_text("FLUSHALL"));
         free(redis_text("SADD", key, "x"));
-        assert_true(turns_script("rate_again", words, 2) != 0);
+        assert_true(turns_script("rate_again", words, 4) != 0);
         if (!strstr(turns.error.text, key))
             fail_msg("%s is not named: %s", key, turns.error.text);
         assert_int_equal(redis_number("DBSIZE"), 1);
@@ -427,6 +476,8 @@ static void test_answers_are_checked(void **state)
 {
     static const char *const wrong[] = {"return 'x'", "return {1}", "return {{}}", "return {'1', '0', 7}",
                                         "return {'123456789012345678901234567890', '0'}"};
+    static const char *const wrong_again[] = {"return 7", "return {7}", "return {'0'}", "return {'0', 7}",
+                                              "return {'123456789012345678901234567890', ''}"};
     struct known_limits known = {0};
     char written[8];
     struct error e;
@@ -439,9 +490,11 @@ static void test_answers_are_checked(void **state)
     assert_int_equal(known.records.count, 2);
     assert_int_equal(known.left_out, 3);
     assert_string_equal(known.newest, "7");
-    assert_true(rate_again_reply(answer("return 7"), written, sizeof written, &e) != 0);
-    assert_true(rate_again_reply(answer("return {7}"), written, sizeof written, &e) != 0);
-    assert_int_equal(rate_again_reply(answer("return {'limit a', 'limit b'}"), written, sizeof written, &e),
+    for (size_t i = 0; i < COUNT(wrong_again); i++)
+        if (rate_again_reply(answer(wrong_again[i]), &known, written, sizeof written, &e) == 0)
+            fail_msg("%s: taken", wrong_again[i]);
+    assert_int_equal(rate_again_reply(answer("return {'0', '', 'limit a', 'limit b'}"), &known, written,
+                                      sizeof written, &e),
                      0);
     assert_string_equal(written, "limit a");
     known_limits_free(&known);
@@ -464,6 +517,7 @@ int main(void)
         TEST(all_or_nothing),
         TEST(all_types_must_fit),
         TEST(what_has_not_changed_is_not_sent),
+        TEST(many_limits_come_back_bit_by_bit),
         TEST(what_does_not_fit_is_counted),
         TEST(wrong_arguments_change_nothing),
         TEST(answers_are_checked),

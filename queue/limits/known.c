@@ -63,6 +63,33 @@ int rate_known_reply(const struct redisReply *reply, struct known_limits *known,
     return 0;
 }
 
+void known_limits_begin_again(struct known_limits *known)
+{
+    known->again = 0;
+    strcpy(known->cursor, "0");
+    known->revision[0] = '\0';
+}
+
+bool known_limits_has_more(const struct known_limits *known)
+{
+    return known->again < known->records.count;
+}
+
+#define AGAIN_MOST 40     /* records of one request: each limit is some 20 commands */
+#define AGAIN_BYTES 16384 /* and the one that passes that, as a record may have many lines */
+
+/* The record behind those of the next request. */
+static size_t again_end(const struct known_limits *known)
+{
+    const size_t *ends = known->records.ends;
+    size_t at = known->again, begin = at ? ends[at - 1] : 0;
+
+    while (at < known->records.count && at - known->again < AGAIN_MOST &&
+           (at == known->again || ends[at - 1] - begin < AGAIN_BYTES))
+        at++;
+    return at;
+}
+
 void rate_again_request(struct args *a, const char *prefix, int64_t now_us, const char *by,
                         const struct known_limits *known)
 {
@@ -70,19 +97,33 @@ void rate_again_request(struct args *a, const char *prefix, int64_t now_us, cons
 
     script_begin(a, "rate_again", prefix, now_us);
     args_add(a, by);
-    for (size_t i = 0, begin = 0; i < records->count; begin = records->ends[i++])
+    args_add(a, known->cursor);
+    args_add(a, known->revision);
+    for (size_t i = known->again, end = again_end(known); i < end; i++) {
+        size_t begin = i ? records->ends[i - 1] : 0;
+
         args_add_bytes(a, records->bytes + begin, records->ends[i] - begin);
+    }
 }
 
-int rate_again_reply(const struct redisReply *reply, char *written, size_t size, struct error *e)
+int rate_again_reply(const struct redisReply *reply, struct known_limits *known, char *written, size_t size,
+                     struct error *e)
 {
-    int rc = reply_array(reply, 0, "rate_again", e);
+    int rc = reply_array(reply, 2, "rate_again", e);
     size_t len = 0;
 
     if (rc == 0)
         rc = check_texts(reply, 0, "rate_again", e);
     *written = '\0';
-    for (size_t i = 0; rc == 0 && i < reply->elements && len < size; i++)
-        len += (size_t)snprintf(written + len, size - len, "%s%s", i ? ", " : "", reply->element[i]->str);
-    return rc;
+    if (rc != 0)
+        return rc;
+    if (reply->element[0]->len >= sizeof known->cursor || reply->element[1]->len >= sizeof known->revision)
+        return reply_unexpected("rate_again", e);
+    strcpy(known->cursor, reply->element[0]->str);
+    strcpy(known->revision, reply->element[1]->str);
+    if (strcmp(known->cursor, "0") == 0)
+        known->again = again_end(known);
+    for (size_t i = 2; i < reply->elements && len < size; i++)
+        len += (size_t)snprintf(written + len, size - len, "%s%s", i > 2 ? ", " : "", reply->element[i]->str);
+    return 0;
 }

@@ -3,6 +3,8 @@
 #ifndef QUEUE_LIMITS_KNOWN_H
 #define QUEUE_LIMITS_KNOWN_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/error.h"
@@ -13,6 +15,9 @@ struct known_limits {
     char newest[24]; /* revision of what Redis has; "": never asked */
     struct args records;
     int64_t left_out; /* limits and types that did not fit */
+    /* Where rate_again is: so many records were written, and types checked for the next ones. */
+    size_t again;
+    char cursor[24], revision[24];
 };
 void known_limits_free(struct known_limits *known);
 /* What is known is in Redis now: the next answer has all that holds there. */
@@ -24,11 +29,14 @@ void rate_known_request(struct args *a, const char *prefix, int64_t now_us, cons
 /* What is known stays as it is where nothing has changed or Redis has lost it, and on failure. */
 WEIR_CHECKED int rate_known_reply(const struct redisReply *reply, struct known_limits *known,
                                   struct error *e);
-/* by: for the log of changes. */
+/* All records are to be written again, by as many requests as known_limits_has_more asks for. */
+void known_limits_begin_again(struct known_limits *known);
+bool known_limits_has_more(const struct known_limits *known);
+/* The next ones. by: for the log of changes. */
 void rate_again_request(struct args *a, const char *prefix, int64_t now_us, const char *by,
                         const struct known_limits *known);
 /* What was written, "limit mail, type news", cut to size; "": nothing. */
-WEIR_CHECKED int rate_again_reply(const struct redisReply *reply, char *written, size_t size,
-                                  struct error *e);
+WEIR_CHECKED int rate_again_reply(const struct redisReply *reply, struct known_limits *known, char *written,
+                                  size_t size, struct error *e);
 
 #endif

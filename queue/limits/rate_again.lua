@@ -1,10 +1,12 @@
 -- rate_again: limits and types as a worker knew them are written again, where Redis has an older revision of them or none. Somebody
--- who has set one since then has set a newer one, which stays. All are written, or none.
+-- who has set one since then has set a newer one, which stays. All of a call are written, or none; who knows more of them than one call should
+-- write makes several. A type whose limits come with a later call is not held by them until then.
 --
 -- KEYS[1] prefix
--- ARGV: now, by (for the log), record of rate_known, ...
+-- ARGV: now, by (for the log), cursor, revision (the place where the last call ended: '0' and '' at first), record of rate_known, ...
 -- role: worker
--- reply: [ "limit <name>", "type <name>" or "home <name>" that was written, ... ]
+-- reply: [ cursor, revision, "limit <name>", "type <name>" or "home <name>" that was written, ... ]; a cursor other than '0': only some types
+--        were checked and nothing was written: to be called again with this place
 -- uses: check gate key_pauses partition rates revisions rules types
 
 local NAMES_MOST = 50 -- in the line of the log
@@ -42,7 +44,7 @@ end
 -- Those of which Redis has an older revision; nil: one cannot be read.
 local function newer(ARGV)
     local found = {}
-    for i = 3, #ARGV do
+    for i = 5, #ARGV do
         local r = record_read(ARGV[i])
         if not r then return nil end
         if r.revision > rates.revision(r.kind, r.name) then found[#found + 1] = r end
@@ -58,17 +60,25 @@ local function is_held_by(text, limits)
     return false
 end
 
-local PAGE = 1000 -- of a scan
+local PAGE = 1000 -- types in one scan, and so in one call: 1 ms
 
--- What keeps types from being held as they are about to be; nil: nothing. Of types that use the same limits at the same cost, and whose own limits
--- have the same text, one is asked.
-local function wrong_for_types(records)
-    local limits, kinds, held, asked, wrong, cursor = {}, {}, {}, {}, nil, '0'
+-- What is to be written: limit -> its text, type -> what is to hold it; and whether there is a limit among them.
+local function sort_out(records)
+    local limits, kinds, any = {}, {}, false
     for _, r in ipairs(records) do
-        if r.kind == 'limit' then limits[r.name] = r.words end
+        if r.kind == 'limit' then limits[r.name], any = r.words, true end
         if r.kind == 'type' then kinds[r.name] = r.type end
     end
-    repeat
+    return limits, kinds, any
+end
+
+-- What keeps a page of the types, from a cursor on, from being held as they are about to be, nil: nothing; and the cursor of the next page, '0':
+-- that was the last. Of types that use the same limits at the same cost, and whose own limits have the same text, one is asked.
+local function wrong_for_types(records, cursor)
+    local limits, kinds, any = sort_out(records)
+    local held, asked, wrong = {}, {}, nil
+    for _, t in pairs(cursor == '0' and kinds or {}) do wrong = wrong or types.misfit(t, limits) end
+    if any then
         local page, names, texts = call('HSCAN', P .. 'types', cursor, 'COUNT', PAGE), {}, {}
         for i = 1, #page[2], 2 do
             local name, text = page[2][i], page[2][i + 1]
@@ -85,9 +95,8 @@ local function wrong_for_types(records)
             end
         end
         cursor = page[1]
-    until cursor == '0'
-    for _, t in pairs(kinds) do wrong = wrong or types.misfit(t, limits) end
-    return wrong
+    end
+    return wrong, cursor
 end
 
 local function wrong_gates(records)
@@ -109,7 +118,7 @@ function write.home(r) call('HSET', P .. 'homes', r.name, us(r.home)) end
 function write.limit(r)
     local before, set = call('HGET', P .. 'limits', r.name) or '', rules.read(r.words)
     if rates.split(before).weighted then rates.forget_weights(r.name) end
-    key_pauses.forget_all(r.name, rules.read(before))
+    if before ~= '' then key_pauses.forget_all(r.name, rules.read(before)) end
     call('HSET', P .. 'limits', r.name, r.words)
     for i = 1, #r.weights, 2 do call('HSET', P .. 'weights', r.name .. '/' .. r.weights[i], r.weights[i + 1]) end
     for i = 1, #r.pauses, 2 do key_pauses.write(r.name, set, r.pauses[i], r.pauses[i + 1]) end
@@ -125,15 +134,17 @@ end
 local function rate_again(ARGV)
     local wrong = rates.wrong_keys() or check.wrong_kind('homes', 'hash')
     if wrong then return check.refuse_key(wrong) end
-    local records = #ARGV >= 2 and newer(ARGV)
-    if not records then return refuse('rate_again: wants now, by, records of rate_known') end
-    if #records == 0 then return {} end
+    local records = #ARGV >= 4 and find(ARGV[3], '^%d+$') and newer(ARGV)
+    if not records then return refuse('rate_again: wants now, by, cursor, revision, records of rate_known') end
+    if #records == 0 then return {'0', ''} end
     wrong = wrong_gates(records)
     if wrong then return check.refuse_key(wrong) end
-    wrong = wrong_for_types(records)
+    local newest, cursor = revisions.newest(), nil
+    wrong, cursor = wrong_for_types(records, ARGV[4] == us(newest) and ARGV[3] or '0')
     if wrong then return refuse('%s', wrong) end
+    if cursor ~= '0' then return {cursor, us(newest)} end
 
-    local names, limits, newest = {}, {}, revisions.newest()
+    local names, limits = {}, {}
     for i, r in ipairs(records) do
         write[r.kind](r)
         newest = max(newest, r.revision)
@@ -146,7 +157,7 @@ local function rate_again(ARGV)
     call('HSET', P .. 'revisions', '*', us(max(newest, revisions.newest() + 1)))
     rates.record(line(names), ARGV[2])
     rates.wake(limits)
-    return names
+    return {'0', '', unpack(names)}
 end
 
 return rate_again

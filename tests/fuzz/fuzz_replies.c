@@ -208,9 +208,9 @@ static void read_known(const struct redisReply *r)
 
     if (rate_known_reply(r, &known, &e) == 0)
         touch_text(known.newest);
-    known_limits_free(&known);
-    if (rate_again_reply(r, written, sizeof written, &e) == 0)
+    if (rate_again_reply(r, &known, written, sizeof written, &e) == 0)
         touch_text(written);
+    known_limits_free(&known);
 }
 
 static void read_fire(const struct redisReply *r)

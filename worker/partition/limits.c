@@ -26,21 +26,6 @@ static void on_known(void *arg, const struct redisReply *reply)
     partition_answered(p);
 }
 
-static void on_again(void *arg, const struct redisReply *reply)
-{
-    struct partition *p = arg;
-    char written[500];
-    struct error e;
-
-    if (reply && rate_again_reply(reply, written, sizeof written, &e) != 0)
-        log_line(LOG_LEVEL_ERROR, "limits that Redis has lost cannot be written again: %s", e.text);
-    else if (reply)
-        known_limits_are_written(&p->limits.known);
-    if (reply && *written)
-        log_line(LOG_LEVEL_WARN, "limits that Redis had lost are written again: %s", written);
-    partition_answered(p);
-}
-
 static void add_again(struct partition *p, struct args *a)
 {
     char host[256] = "", by[400];
@@ -48,6 +33,49 @@ static void add_again(struct partition *p, struct args *a)
     gethostname(host, sizeof host - 1);
     snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
     rate_again_request(a, p->prefix, -1, by, &p->limits.known);
+}
+
+static void write_again(struct partition *p);
+
+static void learn(struct partition *p)
+{
+    struct args a;
+
+    args_init(&a);
+    partition_learn_limits(p, &a);
+    args_free(&a);
+}
+
+/* The next page of what is known, or what there is now. Nothing is claimed before that is answered. */
+static void on_again(void *arg, const struct redisReply *reply)
+{
+    struct partition *p = arg;
+    char written[500] = "";
+    struct error e;
+    int rc = reply ? rate_again_reply(reply, &p->limits.known, written, sizeof written, &e) : 0;
+
+    if (rc != 0)
+        log_line(LOG_LEVEL_ERROR, "limits that Redis has lost cannot be written again: %s", e.text);
+    if (*written)
+        log_line(LOG_LEVEL_WARN, "limits that Redis had lost are written again: %s", written);
+    if (reply && rc == 0 && known_limits_has_more(&p->limits.known)) {
+        write_again(p);
+    } else if (reply) {
+        if (rc == 0)
+            known_limits_are_written(&p->limits.known);
+        learn(p);
+    }
+    partition_answered(p);
+}
+
+static void write_again(struct partition *p)
+{
+    struct args a;
+
+    args_init(&a);
+    add_again(p, &a);
+    partition_send(p, &a, on_again);
+    args_free(&a);
 }
 
 void partition_limits_are_old(struct partition *p)
@@ -64,15 +92,11 @@ void partition_learn_limits(struct partition *p, struct args *a)
 
 void partition_restore_limits(struct partition *p)
 {
-    struct args a;
-
-    args_init(&a);
-    if (p->limits.known.records.count > 0) {
-        add_again(p, &a);
-        partition_send(p, &a, on_again);
+    known_limits_begin_again(&p->limits.known);
+    if (known_limits_has_more(&p->limits.known)) {
+        write_again(p);
     } else {
         known_limits_are_written(&p->limits.known);
+        learn(p);
     }
-    partition_learn_limits(p, &a);
-    args_free(&a);
 }
