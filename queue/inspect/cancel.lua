@@ -12,7 +12,7 @@
 --         "unlock" key        no such job is found: a unique lock that it holds is free
 -- role: operator
 -- reply: JSON: {"done": true}; false: it is not there any more, is marked already, or does not hold the lock: nothing was changed
--- uses: cancelled cancelling check lane lease
+-- uses: bell cancelled cancelling check lane lease
 
 local verbs = {}
 
