@@ -108,7 +108,7 @@ function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' ..
 
 -- A counter as it was read, or what one adds to; 0 where that is no whole number.
 function lease.counted(text)
-    local n = find(text or '', '^-?[1-9]%d*$') and tonumber(text)
+    local n = text and find(text, '^-?[1-9]%d*$') and tonumber(text)
     return n and n > -2 ^ 53 and n < 2 ^ 53 and n or 0
 end
 
