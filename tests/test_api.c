@@ -484,21 +484,32 @@ static void test_browsers_get_pages(void **state)
     end_serve();
 }
 
-/* What is new has a page at once, however short ago all of it was read, and however often it was asked for in vain. */
-static void test_a_new_name_has_a_page(void **state)
+static void has_a_page(const char *path)
 {
-    (void)state;
+    int status = status_of("GET", path, "", NULL);
+
+    if (status != 200)
+        stage_late("%s is answered with %d", path, status);
+}
+
+/* What is new has a page at once, however short ago all of it was read, and however often it was asked for in vain: but for half of
+ * the time that reading it takes, which is long on a busy machine. */
+static void try_test_a_new_name_has_a_page(void **state)
+{
+    flush(state);
+    weir("status"); /* loads the functions, which takes long */
     serve();
     refused("GET", "/limits/fresh", "", NULL, 404, "Not found");
     refused("GET", "/types/young", "", NULL, 404, "Not found");
     weir("rate set fresh 1/s");
+    has_a_page("/limits/fresh");
     weir("enqueue young");
-    assert_int_equal(status_of("GET", "/limits/fresh", "", NULL), 200);
-    assert_int_equal(status_of("GET", "/types/young", "", NULL), 200);
+    has_a_page("/types/young");
     weir("rate set fresher 1/s");
-    assert_int_equal(status_of("GET", "/ask?do=rate-remove&name=fresher", "", NULL), 200);
+    has_a_page("/ask?do=rate-remove&name=fresher");
     end_serve();
 }
+STAGE_TRIALS(test_a_new_name_has_a_page)
 
 /* ---- Actions */
 
@@ -1374,7 +1385,7 @@ int main(void)
         cmocka_unit_test(test_the_page_of_routes_has_all_of_them),
         cmocka_unit_test_setup(test_names_may_be_anything, flush),
         cmocka_unit_test_setup(test_browsers_get_pages, flush),
-        cmocka_unit_test_setup(test_a_new_name_has_a_page, flush),
+        cmocka_unit_test(test_a_new_name_has_a_page),
         cmocka_unit_test_setup(test_actions, flush),
         cmocka_unit_test_setup(test_actions_on_many_go_on_at_a_cursor, flush),
         cmocka_unit_test_setup(test_workers_are_ordered, flush),
