@@ -114,6 +114,8 @@ static int move(struct bench *b)
 
     if (rc == 0)
         rc = server_ask(&b->server, NULL, &b->error, "HSET", "weir:{1}:about", "partitions", "2", NULL);
+    if (rc == 0) /* scripts remember how many partitions there are */
+        rc = server_ask(&b->server, NULL, &b->error, "FUNCTION", "FLUSH", NULL);
     w = weir_new(b->server.url, NULL);
     if (rc == 0 && rate_move(w, "moving", 1) != 0)
         rc = error_set(&b->error, WEIR_EINTERNAL, "%s", weir_message(w));
