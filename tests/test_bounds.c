@@ -967,11 +967,16 @@ static void test_a_worker_that_leaves_gives_back_bit_by_bit(void **state)
 
 /* ---- Looking at 10,000 types and limits, 1,000 queues */
 
-/* The longest page of a script that is walked to its end. */
+/* Words of the call for the types of a status, those of its first page. */
+static const char *const types_from[] = {"types", "0"};
+
+/* The longest page of a script that is walked to its end. Words of types_from stand in the first call alone. */
 static int64_t longest_page_us(const char *script, const char *const *words, size_t count)
 {
     int64_t longest_us = 0, before_us = script_us(), now_us;
     int rc = turns_ask(script, words, count);
+
+    count = words == types_from ? 0 : count;
 
     do {
         must(rc);
@@ -1005,7 +1010,8 @@ static void test_whatever_there_is_each_look_is_short(void **state)
                               {"page of rate_list", 0},
                               {"page of queue_list", 0},
                               {"drained, 100 of 10,000 types", 0},
-                              {"rate_set of one in 10,000", 0}};
+                              {"rate_set of one in 10,000", 0},
+                              {"page of the types of status", 0}};
 
     (void)state;
     start("w");
@@ -1022,6 +1028,7 @@ static void test_whatever_there_is_each_look_is_short(void **state)
           "end\n");
     for (int try = 0; try < TRIES; try++) {
         took(&timing[0], longest_page_us("status", NULL, 0));
+        took(&timing[5], longest_page_us("status", types_from, COUNT(types_from)));
         took(&timing[1], longest_page_us("rate_list", all, COUNT(all)));
         took(&timing[2], longest_page_us("queue_list", NULL, 0));
         took(&timing[3], drained_us(many_queues(64), many_types(100)));
@@ -1067,6 +1074,7 @@ static struct page walk_pages(const char *script, const char *const *words, size
     int64_t before = count_commands(), now;
     int rc = turns_ask(script, words, count);
 
+    count = words == types_from ? 0 : count;
     *most = (struct page){0};
     do {
         must(rc);
@@ -1095,11 +1103,13 @@ static void test_what_a_scan_finds_at_once_is_taken_bit_by_bit(void **state)
           "  redis.call('HSET', P .. 'active:w' .. i, '@', said)\n"
           "end\n"
           "for i = 1, 4 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n");
-    all = walk_pages("status", NULL, 0, &most);
+    all = walk_pages("status", types_from, COUNT(types_from), &most);
     assert_int_equal(all.types, 500);
-    assert_int_equal(all.workers, 100);
     assert_in_range(most.commands, 1, 700);
     assert_in_range(most.types, 1, 250);
+    all = walk_pages("status", NULL, 0, &most);
+    assert_int_equal(all.workers, 100);
+    assert_in_range(most.commands, 1, 700);
     assert_in_range(most.workers, 1, 20);
     all = walk_pages("rate_list", (const char *const[]){"*"}, 1, &most);
     assert_int_equal(all.limits, 500);

@@ -341,7 +341,14 @@ static void test_status_of_many(void **state)
 {
     enum { TYPES = 2500, QUEUES = 300 };
     int pages = 0;
-    const struct pages walk = {.w = w, .script = "status", .now_us = -1, .arg = &pages, .take = check_page};
+    json_t *place = json_pack("[s, s]", "types", "0");
+    const struct pages walk = {.w = w, .script = "status", .now_us = -1, .arg = &pages, .take = check_page},
+                       types = {.w = w,
+                                .script = "status",
+                                .now_us = -1,
+                                .arg = &pages,
+                                .take = check_page,
+                                .place = place};
     struct limits limits;
     struct status status;
     char name[24];
@@ -365,7 +372,9 @@ static void test_status_of_many(void **state)
     client_send("HSET", "limits", "t0003", "gcra:1/1000000/1");
     client_send("HSET", "limits", "t0004", "gcra:1/1000000/1");
     assert_int_equal(pages_walk(&walk), 0);
+    assert_int_equal(pages_walk(&types), 0);
     assert_true(pages > 10);
+    json_decref(place);
     assert_int_equal(status_read(w, &status), 0);
     assert_int_equal(status.type_count, TYPES);
     assert_int_equal(status.queue_count, QUEUES);
@@ -406,17 +415,20 @@ static int take_meanwhile(const json_t *page, void *arg)
 /* A walk that asks ahead. Returns what it did; afterwards the connection has no answer left that somebody else would take. */
 static int walk_ahead(struct meanwhile *m)
 {
+    json_t *place = json_pack("[s, s]", "types", "0");
     const struct pages walk = {.w = w,
                                .script = "status",
                                .now_us = -1,
                                .arg = m,
                                .take = take_meanwhile,
+                               .place = place,
                                .here = true,
                                .ahead = true};
     int64_t took_us;
     struct status status;
     int rc = pages_walk(&walk);
 
+    json_decref(place);
     assert_int_equal(client_ping(w, &took_us), 0);
     assert_int_equal(status_read(w, &status), 0);
     assert_int_equal(status.type_count, 3000);

@@ -1091,15 +1091,14 @@ static void test_status_says_what_there_is(void **state)
     static const char *const pieces[] = {
         "\"now\":\"1795000000000000\"",
         "\"default\":1",
-        "\n slow",
-        "parked 1",
         "\"until\":\"1795000030000000\"",
         "\"running\":2",
         "\"dead\":1",
         "\"later\":1",
-        "pulled 1 ",
         "\"held\":{\"odd\":true}",
     };
+    static const char *const types[] = {"types", "0"}, *const of_types[] = {"\n slow", "parked 1",
+                                                                            "pulled 1 "};
     const char *all = "";
     char *before, *after;
 
@@ -1119,6 +1118,10 @@ static void test_status_says_what_there_is(void **state)
     for (size_t i = 0; i < COUNT(pieces); i++)
         if (!is_in_reply(pieces[i]))
             fail_msg("%s is not in %s", pieces[i], turns.reply->element[0]->str);
+    must(turns_script("status", types, COUNT(types)));
+    for (size_t i = 0; i < COUNT(of_types); i++)
+        if (!is_in_reply(of_types[i]))
+            fail_msg("%s is not in %s", of_types[i], turns.reply->element[0]->str);
     must(turns_ask("rate_list", &all, 1));
     assert_int_equal(answer_int(turns.answer, "limits"), 1);
     assert_string_equal(json_string_value(json_array_get(json_object_get(turns.answer, "raw"), 0)),

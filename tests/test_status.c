@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include "core/client/pages.h"
+#include "core/script/script.h"
 #include "queue/job/stamp.h"
 #include "queue/status/status_merge.h"
 #include "tests/client.h"
@@ -246,6 +248,123 @@ static void types_as_text_say_what_documents_say(void **state)
     json_decref(waits_for);
 }
 
+static void a_type_in_the_document_of_another_one(void **state)
+{
+    json_t *waits_for = json_pack("{s:s, s:s}", "gate", "a#0", "limit_name", "a");
+    const struct type_status types[] = {
+        {.waiting = 3, .rule = "5000/1d", .rate = 0.5, .rate_now = 2, .because = 1, .waits_for = waits_for},
+        {.name = "b", .done = 4, .oldest_us = BEGIN_US, .next_start_us = BEGIN_US + 1, .finish_us = -1}};
+    json_t *doc = type_document(&types[0]), *other = type_document(&types[1]);
+
+    (void)state;
+    type_document_set(doc, &types[1]);
+    assert_true(json_equal(doc, other));
+    type_document_set(other, &types[0]);
+    assert_true(json_is_null(json_object_get(other, "waits_for")));
+    json_decref(doc);
+    doc = type_document(&types[0]);
+    json_object_set_new(doc, "waits_for", json_null());
+    assert_true(json_equal(doc, other));
+    json_decref(doc);
+    json_decref(other);
+    json_decref(waits_for);
+}
+
+/* ---- Several walks at once */
+
+struct counting {
+    size_t pages, types, limits;
+    size_t cut_at; /* the page at which all connections are lost */
+};
+
+static int count_page(const json_t *page, void *arg)
+{
+    struct counting *c = arg;
+
+    c->types += (size_t)answer_int_at(json_object_get(page, "types"), 1);
+    c->limits += (size_t)answer_int(page, "limits");
+    if (++c->pages == c->cut_at)
+        free(server_ask(&server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    return 0;
+}
+
+static void ask_for_all(struct args *a, void *arg)
+{
+    (void)arg;
+    args_add(a, "*");
+}
+
+static int stop_at_once(const json_t *page, void *arg)
+{
+    (void)page;
+    (void)arg;
+    return 7;
+}
+
+static void fill_many(int count)
+{
+    for (int i = 0; i < count; i++) {
+        char name[24];
+
+        snprintf(name, sizeof name, "t%d", i);
+        client_send("HSET", "types", name, "");
+        client_send("HSET", "limits", name, "gcra:1/1000/1");
+    }
+}
+
+static void walks_at_once_have_everything_once(void **state)
+{
+    json_t *types = json_pack("[s, s]", "types", "0");
+    struct counting c;
+    const struct pages usual = {
+        .w = w, .now_us = -1, .arg = &c, .take = count_page, .here = true, .ahead = true};
+    struct pages walks[] = {usual, usual, usual};
+
+    (void)state;
+    walks[0].script = walks[1].script = "status";
+    walks[1].place = types;
+    walks[2].script = "rate_list";
+    walks[2].ask = ask_for_all;
+    fill_many(2000);
+    for (size_t cut = 0; cut < 14; cut++) {
+        if (cut == 13)
+            free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+        c = (struct counting){.cut_at = cut};
+        assert_int_equal(pages_walk_together(walks, 3), 0);
+        assert_int_equal(c.types, 2000);
+        assert_int_equal(c.limits, 2000);
+    }
+    walks[2].take = stop_at_once; /* while others are asked for */
+    assert_int_equal(pages_walk_together(walks, 3), 7);
+    walks[2].take = count_page;
+    c = (struct counting){.cut_at = 0};
+    assert_int_equal(pages_walk_together(walks, 3), 0);
+    assert_int_equal(c.types + c.limits, 4000);
+    json_decref(types);
+}
+
+/* Of a hundred queues 30 jobs each are looked at. */
+static void of_many_queues_fewer_jobs_are_looked_at(void **state)
+{
+    char queue[16];
+    json_t *answer;
+    struct args a;
+
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        snprintf(queue, sizeof queue, "q%d", i);
+        client_send("SADD", "queues", queue, NULL);
+    }
+    for (int i = 0; i < 31; i++)
+        push_in_queue("q5", i < 29 ? "mail" : i < 30 ? "last" : "beyond", -1);
+    args_init(&a);
+    script_begin(&a, "status", w->prefix, BEGIN_US);
+    assert_int_equal(client_ask(w, "status", &a, &answer), 0);
+    assert_non_null(json_object_get(json_object_get(answer, "seen"), "last"));
+    assert_null(json_object_get(json_object_get(answer, "seen"), "beyond"));
+    json_decref(answer);
+}
+
 /* ---- Of several partitions */
 
 /* What is too large for any machine is an answer, under sanitizers too. NOLINTNEXTLINE(bugprone-reserved-identifier) */
@@ -297,6 +416,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(lanes_count_too, client_flush, forget),
         cmocka_unit_test_setup_teardown(of_many_queues_the_first_lanes_count, client_flush, forget),
         cmocka_unit_test(types_as_text_say_what_documents_say),
+        cmocka_unit_test(a_type_in_the_document_of_another_one),
+        cmocka_unit_test_setup_teardown(walks_at_once_have_everything_once, client_flush, forget),
+        cmocka_unit_test_setup_teardown(of_many_queues_fewer_jobs_are_looked_at, client_flush, forget),
         cmocka_unit_test_setup_teardown(keys_of_another_kind_say_nothing, client_flush, forget),
     };
 

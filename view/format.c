@@ -46,6 +46,8 @@ const char *per_second(double rate, char out[40])
     const char *unit = "s";
     char number[32];
 
+    if (rate == 0) /* most of many */
+        return strcpy(out, "0/s");
     if (rate > 0 && rate < SLOW) {
         unit = rate * 3600 >= 1 ? "h" : "d";
         rate *= *unit == 'h' ? 3600 : 86400;

@@ -90,6 +90,27 @@ json_t *type_document(const struct type_status *t)
     return doc;
 }
 
+/* Values that can be are changed in place. */
+static void set_value(json_t *doc, void *at, const struct type_status *t, const struct type_member *m)
+{
+    json_t *value = json_object_iter_value(at);
+
+    if (m->kind == COUNT)
+        json_integer_set(value, count_of(t, m));
+    else if (m->kind == RATE)
+        json_real_set(value, rate_of(t, m));
+    else
+        json_object_iter_set_new(doc, at, m->kind == WAITS ? json_null() : value_of(t, m));
+}
+
+void type_document_set(json_t *doc, const struct type_status *t)
+{
+    void *at = json_object_iter(doc); /* in the order in which they were added */
+
+    for (size_t i = 0; i < MEMBERS && at; i++, at = json_object_iter_next(doc, at))
+        set_value(doc, at, t, &members[i]);
+}
+
 /* ---- As text: the same */
 
 static char *put(char *at, const char *text)

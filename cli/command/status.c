@@ -124,12 +124,29 @@ static void print_ended(const struct status *s)
         output("\n%s cancelled\n", counted(cancelled, "job", jobs));
 }
 
+/* Types, each in the document of the one before it. */
+struct type_rows {
+    const struct type_status *types;
+    json_t *doc;
+};
+
 static json_t *type_row(const void *of, size_t i, const char **name)
 {
-    const struct type_status *type = &((const struct status *)of)->types[i];
+    const struct type_rows *rows = of;
 
-    *name = type->name;
-    return type_document(type);
+    *name = rows->types[i].name;
+    type_document_set(rows->doc, &rows->types[i]);
+    return json_incref(rows->doc);
+}
+
+static int print_types(struct cli *cli, const struct status *s)
+{
+    const struct type_rows rows = {s->types, type_document(s->types)};
+    int rc = table_print_rows(cli, stdout, type_columns, &(struct table_rows){s->type_count, &rows, type_row},
+                              s->now_us);
+
+    json_decref(rows.doc);
+    return rc;
 }
 
 static int print_status(struct cli *cli, const struct status *s, const json_t *doc)
@@ -140,8 +157,7 @@ static int print_status(struct cli *cli, const struct status *s, const json_t *d
     if (s->type_count == 0)
         output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
-        rc = table_print_rows(cli, stdout, type_columns, &(struct table_rows){s->type_count, s, type_row},
-                              s->now_us);
+        rc = print_types(cli, s);
     if (s->worker_count > 0) /* else that is what all wait for */
         print_waits(s);
     print_paused_keys(doc, s->now_us);

@@ -181,7 +181,7 @@ int client_ask(struct weir *w, const char *script, struct args *a, json_t **answ
 bool client_ask_ahead(struct weir *w, struct args *a)
 {
     struct error e;
-    bool sent = redis_append(w->redis, a, &e) == 0 && redis_flush(w->redis, &e) == 0;
+    bool sent = !w->setup.status && redis_append(w->redis, a, &e) == 0 && redis_flush(w->redis, &e) == 0;
 
     args_free(a);
     return sent;

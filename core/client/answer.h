@@ -16,9 +16,9 @@
  * after a failure, which is in w->error. */
 WEIR_CHECKED int client_ask(struct weir *w, const char *script, struct args *a, json_t **answer);
 
-/* The same in two steps, for a script that changes nothing: Redis works while the caller does something else. Sent (true), it is the one
- * call under way, and w makes no other before its answer is taken. false: it was lost, and can be asked again by client_ask, whose
- * connection is then a new one. */
+/* The same in two steps, for a script that changes nothing: Redis works while the caller does something else. What was sent (true) is under
+ * way: w makes no call of another kind before all answers are taken, which come in the order of the calls. false: it was lost, and can be
+ * asked again by client_ask, whose connection is then a new one. */
 WEIR_CHECKED bool client_ask_ahead(struct weir *w, struct args *a);
 WEIR_CHECKED bool client_take_ahead(struct weir *w, const char *script, json_t **answer);
 

@@ -1,5 +1,7 @@
 #include "core/client/pages.h"
 
+#include <assert.h>
+
 #include "core/script/script.h"
 
 /* The call for the page behind that one. */
@@ -38,31 +40,101 @@ static bool ask_ahead(const struct pages *p, const json_t *page)
 {
     struct args a;
 
-    if (!p->ahead || !has_more(page))
-        return false;
     write_call(p, page, &a);
     return client_ask_ahead(p->w, &a);
 }
 
+/* ---- One after the other, or several at once */
+
+/* How far a walk is. */
+struct course {
+    const struct pages *pages;
+    json_t *page; /* the last one */
+    bool asked;   /* for the next one: that call is under way */
+    bool over;
+};
+
+/* Takes what is under way, and leaves it: each can be asked for again. */
+static void drop_asked(struct course *courses, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        json_t *left;
+
+        if (courses[i].asked && client_take_ahead(courses[i].pages->w, courses[i].pages->script, &left))
+            json_decref(left);
+        courses[i].asked = false;
+    }
+}
+
+static void go_on(struct course *c)
+{
+    c->asked = c->pages->ahead && !c->over && ask_ahead(c->pages, c->page);
+}
+
+/* The next page of courses[i], whose call is the oldest that is under way. Where it was lost, all are asked anew. */
+static int next_page(struct course *courses, size_t count, size_t i)
+{
+    struct course *c = &courses[i];
+    json_t *before = c->page;
+    bool taken = c->asked && client_take_ahead(c->pages->w, c->pages->script, &c->page);
+    int status = 0;
+
+    c->asked = false;
+    if (!taken) {
+        drop_asked(courses, count);
+        status = ask_behind(c->pages, before, &c->page);
+    }
+    json_decref(before);
+    for (size_t k = 1; !taken && status == 0 && k < count; k++)
+        go_on(&courses[(i + k) % count]);
+    c->over = !has_more(c->page);
+    go_on(c);
+    return status == 0 ? c->pages->take(c->page, c->pages->arg) : status;
+}
+
+/* In turns: answers come in the order of calls. */
+static int walk_courses(struct course *courses, size_t count)
+{
+    bool going = true;
+    int status = 0;
+
+    for (size_t i = 0; i < count; i++)
+        go_on(&courses[i]);
+    while (status == 0 && going) {
+        going = false;
+        for (size_t i = 0; status == 0 && i < count; i++) {
+            if (!courses[i].over)
+                status = next_page(courses, count, i);
+            going = going || !courses[i].over;
+        }
+    }
+    drop_asked(courses, count);
+    for (size_t i = 0; i < count; i++)
+        json_decref(courses[i].page);
+    return status;
+}
+
+/* The page behind which a place is; NULL: it is the beginning. */
+static json_t *page_before(const json_t *place)
+{
+    return place ? json_pack("{s:O}", "next", place) : NULL;
+}
+
 static int walk_here(const struct pages *p, const json_t *place)
 {
-    json_t *page = place ? json_pack("{s:O}", "next", place) : NULL, *left;
-    bool asked = false;
-    int status;
+    struct course course = {.pages = p, .page = page_before(place)};
 
-    do {
-        json_t *before = page;
+    return walk_courses(&course, 1);
+}
 
-        status = asked && client_take_ahead(p->w, p->script, &page) ? 0 : ask_behind(p, before, &page);
-        asked = status == 0 && ask_ahead(p, page);
-        json_decref(before);
-        if (status == 0)
-            status = p->take(page, p->arg);
-    } while (status == 0 && has_more(page));
-    if (asked && client_take_ahead(p->w, p->script, &left))
-        json_decref(left);
-    json_decref(page);
-    return status;
+int pages_walk_together(const struct pages *walks, size_t count)
+{
+    struct course courses[PAGES_TOGETHER];
+
+    assert(count <= PAGES_TOGETHER);
+    for (size_t i = 0; i < count; i++)
+        courses[i] = (struct course){.pages = &walks[i], .page = page_before(walks[i].place)};
+    return walk_courses(courses, count);
 }
 
 static int walk_each(const struct pages *p)

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/pages.h"
-
 void limit_free(struct limit *limit)
 {
     for (size_t i = 0; i < RULES_MAX; i++)
@@ -127,16 +125,9 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b); /* each row begins with its name */
 }
 
-/* The pages of an answer. */
-struct walk {
-    const struct weir *w;
-    const char *name;
-    struct limits *out;
-    json_t *held; /* names of types */
-    struct error *e;
-};
+/* ---- The pages of an answer */
 
-static int take_limits(struct walk *walk, const json_t *page)
+static int take_limits(struct limits_asking *walk, const json_t *page)
 {
     struct limits *out = walk->out;
     size_t more = (size_t)answer_int(page, "limits");
@@ -144,13 +135,13 @@ static int take_limits(struct walk *walk, const json_t *page)
     struct limit *at = reallocarray(out->at, out->count + more + 1, sizeof *at);
 
     if (!at)
-        return no_memory(walk->e);
+        return no_memory(&walk->w->error);
     out->at = at;
     for (size_t i = 0; i < more && i < json_array_size(raw); i++) {
         char *row = strdup(json_string_value(json_array_get(raw, i)));
 
         if (!row)
-            return no_memory(walk->e);
+            return no_memory(&walk->w->error);
         at[out->count] = (struct limit){0};
         read_limit(row, out->now_us, &at[out->count++]);
         free(row);
@@ -158,25 +149,25 @@ static int take_limits(struct walk *walk, const json_t *page)
     return 0;
 }
 
-static int take_types(struct walk *walk, const json_t *rows)
+static int take_types(struct limits_asking *walk, const json_t *rows)
 {
     struct limits *out = walk->out;
     struct limit_type *at = reallocarray(out->types, out->type_count + json_array_size(rows) + 1, sizeof *at);
 
     if (!at)
-        return no_memory(walk->e);
+        return no_memory(&walk->w->error);
     out->types = at;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         at[out->type_count] = (struct limit_type){.partition = walk->w->at};
-        if (read_type(json_array_get(rows, i), &at[out->type_count++], walk->e) < 0)
-            return walk->e->status;
+        if (read_type(json_array_get(rows, i), &at[out->type_count++], &walk->w->error) < 0)
+            return walk->w->error.status;
     }
     return 0;
 }
 
 static void ask_page(struct args *a, void *arg)
 {
-    const struct walk *walk = arg;
+    const struct limits_asking *walk = arg;
 
     args_add(a, walk->name);
 }
@@ -184,15 +175,15 @@ static void ask_page(struct args *a, void *arg)
 static int take_page(const json_t *page, void *arg)
 {
     const json_t *held = json_object_get(page, "held");
-    struct walk *walk = arg;
+    struct limits_asking *walk = arg;
 
     walk->out->now_us = answer_int(page, "now");
     walk->out->asleep += answer_int(page, "asleep");
     for (size_t i = 0; i < json_array_size(held); i++)
         if (json_array_append(walk->held, json_array_get(held, i)) < 0)
-            return no_memory(walk->e);
+            return no_memory(&walk->w->error);
     if (take_limits(walk, page) < 0)
-        return walk->e->status;
+        return walk->w->error.status;
     return take_types(walk, json_object_get(page, "types"));
 }
 
@@ -284,25 +275,41 @@ static int put_in_order(struct limits *limits, const json_t *held, struct error 
     return limits_note_holds(limits, e);
 }
 
+int limits_begin(struct weir *w, int64_t now_us, const char *name, struct limits *out,
+                 struct limits_asking *asking, struct pages *pages)
+{
+    *asking = (struct limits_asking){.w = w, .name = name, .out = out, .held = json_array()};
+    *pages = (struct pages){.w = w,
+                            .script = "rate_list",
+                            .now_us = now_us,
+                            .arg = asking,
+                            .ask = ask_page,
+                            .take = take_page,
+                            .here = true,
+                            .ahead = true};
+    *out = (struct limits){0};
+    return asking->held ? 0 : no_memory(&w->error);
+}
+
+int limits_end(struct limits_asking *asking, int status)
+{
+    if (status == 0)
+        status = put_in_order(asking->out, asking->held, &asking->w->error);
+    json_decref(asking->held);
+    asking->held = NULL;
+    return status;
+}
+
 static int ask(struct weir *w, int64_t now_us, const char *name, bool here, struct limits *out)
 {
-    struct walk walk = {.w = w, .name = name, .out = out, .held = json_array(), .e = &w->error};
-    const struct pages pages = {.w = w,
-                                .script = "rate_list",
-                                .now_us = now_us,
-                                .arg = &walk,
-                                .ask = ask_page,
-                                .take = take_page,
-                                .here = here,
-                                .ahead = true};
-    int status;
+    struct limits_asking asking;
+    struct pages pages;
+    int status = limits_begin(w, now_us, name, out, &asking, &pages);
 
-    *out = (struct limits){0};
-    status = walk.held ? pages_walk(&pages) : no_memory(&w->error);
+    pages.here = here;
     if (status == 0)
-        status = put_in_order(out, walk.held, &w->error);
-    json_decref(walk.held);
-    return status;
+        status = pages_walk(&pages);
+    return limits_end(&asking, status);
 }
 
 int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out)

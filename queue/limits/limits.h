@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/client/answer.h"
+#include "core/client/pages.h"
 #include "core/error.h"
 #include "throttle/gate.h"
 #include "throttle/limit.h"
@@ -78,6 +78,17 @@ WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *ou
 /* The same at a time of the caller's (now_us < 0: Redis's), with name "" for all; one that is not there gives no
  * limits. */
 WEIR_CHECKED int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out);
+/* The same in parts, for who asks for more at the same time (pages_walk_together): limits_begin, the walk, and limits_end behind it, also
+ * after a failure. out and *asking stay where they are. */
+struct limits_asking {
+    struct weir *w;
+    const char *name;
+    struct limits *out;
+    struct json_t *held; /* names of types */
+};
+WEIR_CHECKED int limits_begin(struct weir *w, int64_t now_us, const char *name, struct limits *out,
+                              struct limits_asking *asking, struct pages *pages);
+WEIR_CHECKED int limits_end(struct limits_asking *asking, int status);
 #define LIMITS_ALONE "*" /* instead of a name: all limits without their types */
 /* Notes which limit holds which type, once types and their limits are there. */
 WEIR_CHECKED int limits_note_holds(struct limits *limits, struct error *e);

@@ -7,29 +7,20 @@
 #include "queue/status/status_rows.h"
 #include "queue/status/status_serving.h"
 
-/* Both are to be freed, also after a failure. */
-static int ask(struct weir *w, int64_t now_us, const json_t *place, struct status *status,
-               struct status_answer *answer)
-{
-    int rc = status_ask(w, now_us, place, answer);
-
-    return rc == 0 ? status_rows_read(status, answer, &w->error) : rc;
-}
-
 /* ---- Workers */
 
 static int read_workers(struct weir *w, void *arg)
 {
-    json_t *from = json_pack("[s, s]", "workers", "0");
-    struct status_answer answer = {.root = NULL};
+    struct status_answer answer;
     struct status *all = arg, more = {0};
-    int rc = from ? ask(w, -1, from, w->at == 0 ? all : &more, &answer) : WEIR_EINTERNAL;
+    int rc = status_ask_workers(w, &answer);
 
-    if (!from || (rc == 0 && more.workers && !status_merge(all, &more)))
+    if (rc == 0)
+        rc = status_rows_read(w->at == 0 ? all : &more, &answer, &w->error);
+    if (rc == 0 && more.workers && !status_merge(all, &more))
         rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
     status_free(&more);
     status_answer_free(&answer);
-    json_decref(from);
     return rc;
 }
 
@@ -59,15 +50,22 @@ static int read_processes(struct weir *w, struct status *processes)
 static int read_all(struct weir *w, int64_t now_us, struct status *processes, struct status *status,
                     struct limits *limits)
 {
-    struct status_answer answer;
-    int rc = ask(w, now_us, NULL, status, &answer);
+    struct status_answer answer = {.root = NULL};
+    struct limits_asking asking;
+    struct pages beside;
+    int rc = limits_begin(w, now_us, LIMITS_ALONE, limits, &asking, &beside);
 
+    if (rc == 0)
+        rc = status_ask(w, now_us, &beside, &answer);
+    rc = limits_end(&asking, rc);
+    if (rc == 0)
+        rc = status_rows_read(status, &answer, &w->error);
     if (rc == 0)
         rc = read_processes(w, processes);
     if (rc == 0)
         rc = status_read_serving(status, answer.root, processes, &w->error);
     if (rc == 0)
-        rc = status_read_limits(w, now_us, status, answer.root, limits);
+        rc = status_give_types(status, answer.root, limits, &w->error);
     status_answer_free(&answer);
     return rc;
 }

@@ -1,7 +1,7 @@
 -- status: what there is, in numbers, a page a call; touches nothing.
 --
 -- KEYS[1] prefix
--- ARGV: now [, what is walked, cursor: the place where the last call ended, bytes of jobs that may still be read, how many values a scan has
+-- ARGV: now [, what is walked (halted, then queues, then workers; or types), cursor ('0' at first): the place where the last call ended, bytes of jobs that may still be read, how many values a scan has
 --       found that were not taken, these, ... [, queue, rank: of held types, ...]]
 -- role: viewer
 -- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see past); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n, "moving": n (about, to other partitions),
@@ -22,7 +22,9 @@
 -- writes: nothing
 -- uses: away budget dead_bytes key_pauses lane oldest orders past paused rates sign slices types
 
-local LOOKED_AT = 100    -- jobs of each queue, as far as slices.BYTES go for all queues
+local LOOKED_AT = 100    -- jobs of each queue,
+local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
+local LOOKED_AT_LEAST = 3  -- all as far as slices.BYTES go for all queues
 local PAGE_BYTES = 65536 -- of these in one call
 local PAUSED_MOST = 20   -- paused queues whose lanes are looked at for each type that has any; more: it may be in one
 local PAUSED_KEYS = 50   -- named; the others are counted
@@ -32,12 +34,18 @@ local COUNTS = {halted = '100', queues = '50', types = '250', workers = '10'} --
 local VALUES = {halted = 2, queues = 1, types = 2, workers = 2} -- of a scan that are one thing
 
 local halted -- in this call: the paused queues in which lanes may stand, see halted_queues; nil: not asked yet
+local each   -- and how many jobs of each queue are looked at; nil: not asked yet
 
 -- ---- Queues
 
+local function jobs_of_each()
+    each = each or max(LOOKED_AT_LEAST, min(LOOKED_AT, floor(LOOKED_AT_ALL / call('SCARD', P .. 'queues'))))
+    return each
+end
+
 -- Looks at the first jobs of a queue; returns whether there are more behind them.
 local function look(reply, queue, length, load)
-    local seen, entries = reply.seen, length > 0 and slices.read('LRANGE', P .. 'queue:' .. queue, 0, LOOKED_AT, load) or {}
+    local seen, entries = reply.seen, length > 0 and slices.read('LRANGE', P .. 'queue:' .. queue, 0, jobs_of_each(), load) or {}
     if length > 0 and not entries[1] then entries[1] = oldest.first_of('queue:' .. queue) end
     if entries[1] then reply.oldest[queue] = oldest.said_by(sign.read(entries[1])) end
     for _, entry in ipairs(entries) do
@@ -195,7 +203,7 @@ local function scan(what, cursor)
     return unpack(call('ZSCAN', P .. 'workers', cursor, 'COUNT', COUNTS.workers))
 end
 
-local after = {halted = 'queues', queues = 'types', types = 'workers'}
+local after = {halted = 'queues', queues = 'workers'} -- types are walked for themselves
 
 local function new_reply()
     return {now = us(now), claimed = past.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
@@ -229,7 +237,7 @@ local function status(ARGV)
     local reply, more_held = new_reply(), {}
     local load, found = slices.load(min(bytes, PAGE_BYTES), bytes > 0), {}
     for i = 1, count do found[i] = ARGV[5 + i] end
-    halted = nil
+    halted, each = nil, nil
     budget.begin()
     oldest.begin()
     reply.looks_at_lanes = reply.any_paused or oldest.has_few_queues()

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/pages.h"
 #include "core/script/script.h"
 #include "queue/status/status_type.h"
 
@@ -133,26 +132,52 @@ static int take_page(const json_t *page, void *arg)
     return rc < 0 || !read_types(a, page) ? WEIR_EINTERNAL : 0;
 }
 
-int status_ask(struct weir *w, int64_t now_us, const json_t *place, struct status_answer *answer)
+static struct pages walk_from(struct weir *w, int64_t now_us, const json_t *place,
+                              struct status_answer *answer)
 {
-    const struct pages pages = {.w = w,
-                                .script = "status",
-                                .now_us = now_us,
-                                .arg = answer,
-                                .take = take_page,
-                                .place = place,
-                                .here = true,
-                                .ahead = true};
+    return (struct pages){.w = w,
+                          .script = "status",
+                          .now_us = now_us,
+                          .arg = answer,
+                          .take = take_page,
+                          .place = place,
+                          .here = true,
+                          .ahead = true};
+}
 
+/* Walks through that, and through what is walked beside it. */
+static int ask(struct weir *w, const struct pages *walks, size_t count, struct status_answer *answer)
+{
     *answer = (struct status_answer){.root = json_pack("{s:{}, s:{}}", "seen", "first")};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         json_object_set_new(answer->root, lists[i], json_object());
     w->error.status = 0;
-    if (answer->root && pages_walk(&pages) == 0)
+    if (answer->root && pages_walk_together(walks, count) == 0)
         return 0;
     if (w->error.status == 0)
         error_set(&w->error, WEIR_EINTERNAL, "status: out of memory, or unexpected answer from Redis");
     return w->error.status;
+}
+
+int status_ask(struct weir *w, int64_t now_us, const struct pages *beside, struct status_answer *answer)
+{
+    json_t *types = json_pack("[s, s]", "types", "0");
+    const struct pages walks[] = {walk_from(w, now_us, types, answer), walk_from(w, now_us, NULL, answer),
+                                  *beside};
+    int rc = ask(w, walks, 3, answer);
+
+    json_decref(types);
+    return rc;
+}
+
+int status_ask_workers(struct weir *w, struct status_answer *answer)
+{
+    json_t *workers = json_pack("[s, s]", "workers", "0");
+    const struct pages walk = walk_from(w, -1, workers, answer);
+    int rc = ask(w, &walk, 1, answer);
+
+    json_decref(workers);
+    return rc;
 }
 
 void status_answer_free(struct status_answer *a)

@@ -2,7 +2,7 @@
 #ifndef QUEUE_STATUS_STATUS_ANSWER_H
 #define QUEUE_STATUS_STATUS_ANSWER_H
 
-#include "core/client/answer.h"
+#include "core/client/pages.h"
 #include "queue/status/status.h"
 
 struct status_answer {
@@ -14,10 +14,12 @@ struct status_answer {
         *list; /* the types that a worker said last, as text and read: most workers say the same */
 };
 
-/* Asks the partition that calls go to, from a place on; place NULL: from the beginning. status_answer_free also after a failure,
- * which is in w->error. */
-WEIR_CHECKED int status_ask(struct weir *w, int64_t now_us, const json_t *place,
+/* Asks the partition that calls go to for all of it, and walks `beside` at the same time. status_answer_free also after a failure, which
+ * is in w->error. */
+WEIR_CHECKED int status_ask(struct weir *w, int64_t now_us, const struct pages *beside,
                             struct status_answer *answer);
+/* The same for workers alone, and for what is on each page. */
+WEIR_CHECKED int status_ask_workers(struct weir *w, struct status_answer *answer);
 void status_answer_free(struct status_answer *answer);
 
 #endif

@@ -50,29 +50,27 @@ static struct limit_type limit_type_of(const struct type_status *t, const json_t
     return type;
 }
 
-/* All limits, with the types of an answer. */
-int status_read_limits(struct weir *w, int64_t now_us, const struct status *s, const json_t *root,
-                       struct limits *limits)
+int status_give_types(const struct status *s, const json_t *root, struct limits *limits, struct error *e)
 {
     const json_t *asleep = json_object_get(root, "asleep"), *n;
-    int rc = limits_ask(w, now_us, LIMITS_ALONE, limits);
     const char *name;
+    int rc = 0;
 
     free(limits->types);
     limits->types = calloc(s->type_count + 1, sizeof *limits->types);
-    if (rc == 0 && !limits->types)
-        rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
+    if (!limits->types)
+        return error_set(e, WEIR_EINTERNAL, "status: out of memory");
     for (size_t i = 0; rc == 0 && i < s->type_count; i++) {
         struct limit_type *type = &limits->types[limits->type_count++];
 
         *type = limit_type_of(&s->types[i], root);
-        rc = read_uses(type, s->types[i].use, limits, &w->error);
+        rc = read_uses(type, s->types[i].use, limits, e);
     }
     json_object_foreach((json_t *)asleep, name, n)
     {
         limits->asleep += json_integer_value(n);
     }
-    return rc == 0 ? limits_note_holds(limits, &w->error) : rc;
+    return rc == 0 ? limits_note_holds(limits, e) : rc;
 }
 
 static void read_rule(struct type_status *t, const struct limits *limits, const struct limit_type *type)

@@ -5,10 +5,9 @@
 #include "core/client/answer.h"
 #include "queue/status/status.h"
 
-/* Asks for all limits of the partition that calls go to, and gives them the types of *status; root: the answer that these were read from.
- * limits_free also after a failure. */
-WEIR_CHECKED int status_read_limits(struct weir *w, int64_t now_us, const struct status *status,
-                                    const json_t *root, struct limits *limits);
+/* Gives all limits of a partition the types of *status; root: the answer that these were read from. limits_free also after a failure. */
+WEIR_CHECKED int status_give_types(const struct status *status, const json_t *root, struct limits *limits,
+                                   struct error *e);
 /* Fills what follows from the limits of a type: its rate, next_start_us, finish_us, waits_for. */
 WEIR_CHECKED int status_foretell(struct type_status *type, const struct limits *limits, struct error *e);
 
