@@ -1,12 +1,16 @@
 /* Looking at a large namespace: 10,000 types, 1,000 queues, 1,000,000 jobs, 2,002 limits, three workers that take all types, and what was
- * recorded of 400 types and limits in 72 hours. How long commands, pages, documents and metrics take, cold and again; the longest call;
- * and what an open overview and a scrape of /metrics every 15 s cost. */
+ * recorded of 400 types and limits in 72 hours. How long commands, pages, documents and metrics take, cold and again, and weir top to its
+ * first rows; the longest call; and what an open overview and a scrape of /metrics every 15 s cost. */
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <pty.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -80,6 +84,73 @@ static int look_by_command(struct bench *b, enum figure figure, const char *word
     return rc;
 }
 
+/* ---- weir top */
+
+static int top_start(struct bench *b, int *terminal, pid_t *pid)
+{
+    const struct winsize size = {.ws_row = 40, .ws_col = 120};
+
+    *pid = forkpty(terminal, NULL, NULL, &size);
+    if (*pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setenv("TERM", "xterm", 1);
+        execl(b->command, "weir", "--redis", b->server.url, "top", "--read-only", (char *)NULL);
+        _exit(127);
+    }
+    return *pid > 0 ? 0 : error_set(&b->error, WEIR_EINTERNAL, "cannot open a terminal: %s", strerror(errno));
+}
+
+/* Does the name of a type stand there, "t17"? */
+static bool shows_type(const char *text, size_t len)
+{
+    for (size_t i = 1; i + 1 < len; i++)
+        if (text[i] == 't' && isdigit((unsigned char)text[i + 1]) && !isalnum((unsigned char)text[i - 1]))
+            return true;
+    return false;
+}
+
+/* What it draws comes a piece at a time. */
+static bool await_rows(int terminal)
+{
+    int64_t end_us = clock_mono_us() + WAIT_US;
+    char text[65536];
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (n > 0 && clock_mono_us() < end_us && len < sizeof text && !shows_type(text, len)) {
+        n = read(terminal, text + len, sizeof text - len);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    return shows_type(text, len);
+}
+
+static int look_by_top(struct bench *b)
+{
+    double least_ms = 1e9;
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < ROUNDS; i++) {
+        int64_t start_us = clock_mono_us();
+        double cpu_us, ms;
+        int terminal;
+        pid_t pid;
+
+        rc = top_start(b, &terminal, &pid);
+        if (rc != 0)
+            return rc;
+        if (!await_rows(terminal))
+            rc = error_set(&b->error, WEIR_EINTERNAL, "weir top shows no types");
+        ms = (double)(clock_mono_us() - start_us) / 1e3;
+        least_ms = less(least_ms, ms);
+        kill(pid, SIGKILL);
+        (void)large_wait(pid, &cpu_us);
+        close(terminal);
+    }
+    if (rc == 0)
+        report(b, LOOK_TOP, least_ms, 0, "%s", "");
+    return rc;
+}
+
 /* ---- Over HTTP */
 
 struct web {
@@ -138,8 +209,9 @@ static int send_request(int fd, const char *path, bool stays)
     return send(fd, text, (size_t)len, MSG_NOSIGNAL) == len ? 0 : -1;
 }
 
-/* One request, to its end. */
-static int get(struct bench *b, const struct web *web, const char *path, struct took *took)
+/* One request, to its end. status: "200", what its answer must have. */
+static int get(struct bench *b, const struct web *web, const char *path, const char *status,
+               struct took *took)
 {
     char answer[65536];
     int64_t redis_ns, after_ns, start_us;
@@ -150,7 +222,8 @@ static int get(struct bench *b, const struct web *web, const char *path, struct 
     start_us = clock_mono_us();
     if (fd >= 0 && send_request(fd, path, false) == 0)
         while ((n = recv(fd, answer, sizeof answer, 0)) > 0) {
-            good = good || (all == 0 && n > 12 && memcmp(answer, "HTTP/1.1 200", 12) == 0);
+            good = good || (all == 0 && n > 12 && memcmp(answer, "HTTP/1.1 ", 9) == 0 &&
+                            memcmp(answer + 9, status, 3) == 0);
             all += n;
         }
     took->ms = (double)(clock_mono_us() - start_us) / 1e3;
@@ -165,20 +238,21 @@ static int get(struct bench *b, const struct web *web, const char *path, struct 
 }
 
 /* The first request of a server, and the second. */
-static int look_once(struct bench *b, const char *path, struct took *first, struct took *second)
+static int look_once(struct bench *b, const char *path, const char *status, struct took *first,
+                     struct took *second)
 {
     struct web web = {.pid = 0};
     int rc = web_start(b, &web);
 
     if (rc == 0)
-        rc = get(b, &web, path, first);
+        rc = get(b, &web, path, status, first);
     if (rc == 0)
-        rc = get(b, &web, path, second);
+        rc = get(b, &web, path, status, second);
     first->weir_ms = web_stop(&web) / 1e3;
     return rc;
 }
 
-static int look_at_page(struct bench *b, enum figure figure, const char *path)
+static int look_at_page(struct bench *b, enum figure figure, const char *path, const char *status)
 {
     struct took least = {1e9, 1e9, 1e9}, again = least;
     int rc = 0;
@@ -186,7 +260,7 @@ static int look_at_page(struct bench *b, enum figure figure, const char *path)
     for (int i = 0; rc == 0 && i < ROUNDS; i++) {
         struct took first, second = {0};
 
-        rc = look_once(b, path, &first, &second);
+        rc = look_once(b, path, status, &first, &second);
         if (rc == 0)
             keep_least(&least, &first);
         keep_least(&again, &second);
@@ -220,7 +294,7 @@ static int watch(struct bench *b, const struct web *web, int fd, double *seconds
     for (int i = 0; rc == 0 && i < SCRAPES; i++) {
         rc = bench_check(b);
         if (rc == 0)
-            rc = get(b, web, "/metrics", &took);
+            rc = get(b, web, "/metrics", "200", &took);
         if (rc == 0)
             drain(fd, start_us + (i + 1) * SCRAPE_S * INT64_C(1000000));
     }
@@ -270,6 +344,9 @@ int bench_look(struct bench *b)
                  {LOOK_LIMIT, "/limits/t5"},
                  {LOOK_KEYS, "/keys/keyed"},
                  {LOOK_JOBS, "/jobs?q=type%3At5"},
+                 {LOOK_JOB_LINK, "/jobs/t5-50?at=lane%3Aq5%2Ft5%2F&from=49"},
+                 {LOOK_JOB_RECORD, "/jobs/ended"},
+                 {LOOK_JOB_ABSENT, "/jobs/none"},
                  {LOOK_WORKERS, "/workers"},
                  {LOOK_DEAD, "/dead"},
                  {LOOK_REDIS, "/redis"},
@@ -286,8 +363,14 @@ int bench_look(struct bench *b)
         rc = large_forget_calls(b);
     for (size_t i = 0; rc == 0 && i < sizeof commands / sizeof *commands; i++)
         rc = look_by_command(b, commands[i].figure, commands[i].word, commands[i].other);
+    if (rc == 0)
+        rc = look_by_top(b);
+    if (rc == 0) /* a job that has ended */
+        rc = server_ask(&b->server, NULL, &b->error, "SET", PREFIX "finished:ended",
+                        "done 1795000000000000 w1 1 q0/t0/\n{\"id\":\"ended\",\"type\":\"t0\"}", NULL);
     for (size_t i = 0; rc == 0 && i < sizeof pages / sizeof *pages; i++)
-        rc = look_at_page(b, pages[i].figure, pages[i].path);
+        rc = look_at_page(b, pages[i].figure, pages[i].path,
+                          pages[i].figure == LOOK_JOB_ABSENT ? "404" : "200");
     if (rc == 0)
         rc = large_longest(b, longest, &ms);
     if (rc == 0)
