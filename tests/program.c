@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <termios.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -160,6 +161,17 @@ pid_t program_start(const char *folder, const char *name, const char *const *wor
     return pid;
 }
 
+/* Else the answer stands in what was printed, wherever the terminal was when it came. */
+static void no_echo(void)
+{
+    struct termios mode;
+
+    if (tcgetattr(STDIN_FILENO, &mode) == 0) {
+        mode.c_lflag &= ~(tcflag_t)ECHO;
+        tcsetattr(STDIN_FILENO, TCSANOW, &mode);
+    }
+}
+
 int program_on_terminal(const char *const *words, const char *answer, char *text, size_t size)
 {
     size_t len = 0;
@@ -169,6 +181,7 @@ int program_on_terminal(const char *const *words, const char *answer, char *text
 
     assert_true(pid >= 0);
     if (pid == 0) {
+        no_echo();
         setenv("TERM", "xterm", 1);
         unsetenv("NO_COLOR");
         execv(words[0], (char **)words);
