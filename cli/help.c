@@ -110,12 +110,13 @@ struct form_words {
 static void add_form_word(struct form_words *words, const struct line *form)
 {
     int len = form->len > 0 ? (int)strspn(form->at, "abcdefghijklmnopqrstuvwxyz") : 0;
-    char *word = words->text[words->count];
+    char *word;
 
     if (len == 0)
         return;
     if (words->count == FORM_WORDS_MOST || len >= FORM_WORD_SIZE)
         abort();
+    word = words->text[words->count];
     snprintf(word, FORM_WORD_SIZE, "%.*s", len, form->at);
     for (int i = 0; i < words->count; i++)
         if (strcmp(words->names[i], word) == 0)

@@ -84,9 +84,8 @@ static bool may_stand(const struct partition *p, int64_t now)
 bool partition_stand(struct partition *p, struct args *a)
 {
     struct claim_call call;
-    struct room room;
 
-    if (!may_stand(p, clock_mono_us()) || (room = partition_room(p)).open < STAND_LEAST)
+    if (!may_stand(p, clock_mono_us()) || partition_room(p).open < STAND_LEAST)
         return false;
     call = partition_begin_call(p, STAND_LEAST, 0);
     call.duty_until_us = p->claims.duty_until_redis_us;
