@@ -237,7 +237,8 @@ static void test_very_many_lanes_ring_once(void **state)
     assert_int_equal(count_rings() - rings, 1);
 }
 
-/* It goes with all that share its limit: types are gone through once, however many go. */
+/* It goes with all that share its limit: types are gone through once, however many go, a type costs a command or two, and a batch one. The change is
+ * logged once. */
 static void test_a_limit_moves_from_among_very_many_types(void **state)
 {
     static const char *const words[] = {"m", "1", "move", "me"};
@@ -249,13 +250,23 @@ static void test_a_limit_moves_from_among_very_many_types(void **state)
           "redis.call('HSET', P .. 'limits', 'm', 'gcra:5/1000000/5')\n"
           "for i = 1, " STR(WAITS) " do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
                                    "for i = 1, 5000 do redis.call('HSET', P .. 'types', 't' .. i, i <= 100 "
-                                   "and 'use=m' or 'use=o' .. i) end\n");
+                                   "and 'use=m' or 'use=o' .. i) end\n"
+                                   "for i = 1, " STR(
+                                       WAITS) " do\n"
+                                              "  redis.call('ZADD', P .. 'batches', 1, 'b' .. i)\n"
+                                              "  redis.call('HSET', P .. 'batch:b' .. i, 'total', '3', "
+                                              "'types', 'o' .. i .. ' 3')\n"
+                                              "end\n");
     before = count_commands();
     must(turns_ask("rate_move", words, COUNT(words)));
     after = count_commands();
     print_message("rate_move: %" PRId64 " commands\n", after - before);
     assert_int_equal(json_array_size(json_object_get(turns.answer, "moved")), 101);
-    assert_in_range(after - before, 1, 3500);
+    assert_in_range(after - before, 1, WAITS + 300);
+    assert_int_equal(redis_number("LLEN", PREFIX "changes"), 1);
+    assert_int_equal(redis_number("HLEN", PREFIX "homes"), 101);
+    assert_int_equal(redis_number("HSTRLEN", PREFIX "types", "t7"), 0);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "revisions", "type/t7"), 1);
 }
 
 int main(void)

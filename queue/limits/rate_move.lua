@@ -14,42 +14,60 @@ local NAMES_MOST = 200
 local TEXT_MOST = 256 * 1024 -- of a record
 local BATCHES_MOST = 2000    -- looked at, the newest
 
--- The types that use limits: {limits =, names =} for all that use the same.
+-- The types that use limits, all in one question, as a scan takes twice as long: those that use the same are one kind, {limits =, names =}. Returns
+-- the kind of each text, false where it names no limit, and the kinds of each limit.
 local function read_users()
-    local kinds, known, cursor = {}, {}, '0'
-    repeat
-        local page = call('HSCAN', P .. 'types', cursor, 'COUNT', '1000')
-        for i = 1, #page[2], 2 do
-            local text = page[2][i + 1]
-            local kind = known[text]
-            if kind == nil then
-                kind = find(text, 'use=', 1, true) and {limits = types.parse('', text).use, names = {}} or false
-                known[text], kinds[#kinds + 1] = kind, kind or nil
+    local all, kinds, of_limit = call('HGETALL', P .. 'types'), {}, {}
+    for i = 1, #all, 2 do
+        local text = all[i + 1]
+        local kind = kinds[text]
+        if kind == nil then
+            kind = find(text, 'use=', 1, true) and {limits = types.parse('', text).use, names = {}} or false
+            kinds[text] = kind
+            for _, limit in ipairs(kind and kind.limits or {}) do
+                of_limit[limit] = of_limit[limit] or {}
+                of_limit[limit][#of_limit[limit] + 1] = kind
             end
-            if kind then kind.names[#kind.names + 1] = page[2][i] end
         end
-        cursor = page[1]
-    until cursor == '0'
-    return kinds
+        if kind then kind.names[#kind.names + 1] = all[i] end
+    end
+    return kinds, of_limit
 end
 
 -- All types and limits that must move with a name: a list, and the same as a set.
 local function collect(name)
-    local found, list, kinds = {[name] = true}, {name}, read_users()
+    local found, list, kinds, of_limit = {[name] = true}, {name}, read_users()
     local function add(other)
         if not found[other] then found[other], list[#list + 1] = true, other end
     end
     local i = 1
     while i <= #list and #list <= NAMES_MOST do
-        for _, limit in ipairs(types.read(list[i]).use) do add(limit) end
-        for _, kind in ipairs(kinds) do
-            local uses = rates.has(kind.limits, list[i])
-            for k = 1, uses and min(#kind.names, NAMES_MOST + 1) or 0 do add(kind.names[k]) end
+        local own = kinds[call('HGET', P .. 'types', list[i]) or '']
+        for _, limit in ipairs(own and own.limits or {}) do add(limit) end
+        for _, kind in ipairs(of_limit[list[i]] or {}) do
+            for k = 1, min(#kind.names, NAMES_MOST + 1) do add(kind.names[k]) end
         end
         i = i + 1
     end
     sort(list)
     return list, found
+end
+
+-- What stands here of these names: {name =, type =, text = of its limit, set = the same, read; nil: it has none} each.
+local function read_all(list)
+    local texts, attributes, all = call('HMGET', P .. 'limits', unpack(list)), call('HMGET', P .. 'types', unpack(list)), {}
+    for i, name in ipairs(list) do
+        local text = texts[i] or nil
+        all[i] = {name = name, type = types.parse(name, attributes[i] or ''), text = text, set = text and rules.read(text)}
+    end
+    return all
+end
+
+-- A name without a limit has no gates that matter.
+local function wrong_gates(all)
+    local wrong
+    for _, one in ipairs(all) do wrong = wrong or one.text and rates.wrong_gates(one.name) end
+    return wrong
 end
 
 -- Has any of their jobs a slot of what is counted in flight?
@@ -60,29 +78,43 @@ local function is_running(name)
     return s[1] + s[2] - s[3] - s[4] - s[5] - s[6] > 0
 end
 
-local function wrong_flight(list)
+local function wrong_flight(all)
     local counts
-    for _, name in ipairs(list) do
-        local set = rules.read(call('HGET', P .. 'limits', name) or '')
-        if set and set.in_flight then counts = name end
+    for _, one in ipairs(all) do
+        if one.set and one.set.in_flight then counts = one.name end
     end
-    for _, name in ipairs(counts and list or {}) do
-        if is_running(name) then
+    for _, one in ipairs(counts and all or {}) do
+        if is_running(one.name) then
             return format('type %s: its jobs run, and limit %s counts them here; pause it (weir rate pause %s 10m), wait for their end, try again',
-                          name, counts, counts)
+                          one.name, counts, counts)
         end
     end
 end
 
--- Why a batch keeps them here; nil: none does.
+-- The first of the types in the text of a batch that is found, or "*"; false: none is.
+local function type_among(text, found)
+    for kind in text:gmatch('(%S+) %d+') do
+        if found[kind] or kind == '*' then return kind end
+    end
+    return false
+end
+
+local function has_jobs(batch)
+    local b = call('HMGET', P .. 'batch:' .. batch, 'ended', 'cancel', 'total')
+    return not b[1] and not b[2] and b[3] ~= '0'
+end
+
+-- Why a batch keeps them here; nil: none does. All are looked at in the call that moves, as any may be given such jobs at any time: so each
+-- is asked for its types only, and for more where they are among these.
 local function wrong_batch(found)
+    local known = {}
     for _, name in ipairs(call('ZRANGE', P .. 'batches', '0', us(BATCHES_MOST - 1), 'REV')) do
-        local b = call_safe('HMGET', P .. 'batch:' .. name, 'ended', 'cancel', 'types', 'total')
-        for kind in (not b.err and not b[1] and not b[2] and b[4] ~= '0' and b[3] or ''):gmatch('(%S+) %d+') do
-            if found[kind] or kind == '*' then
-                return format('type %s: batch %s has jobs of it and has not ended; wait for its end (weir batch show %s), or cancel it',
-                              kind == '*' and 'of several' or kind, name, name)
-            end
+        local text = call_safe('HGET', P .. 'batch:' .. name, 'types')
+        text = type(text) == 'string' and text or ''
+        if known[text] == nil then known[text] = type_among(text, found) end
+        if known[text] and has_jobs(name) then
+            return format('type %s: batch %s has jobs of it and has not ended; wait for its end (weir batch show %s), or cancel it',
+                          known[text] == '*' and 'of several' or known[text], name, name)
         end
     end
 end
@@ -107,10 +139,7 @@ local function closed_us(name, set)
 end
 
 -- The lines of a limit; returns how long its gates stay closed.
-local function add_limit(name, lines)
-    local text = call('HGET', P .. 'limits', name)
-    local set = text and rules.read(text)
-    if not set then return 0 end
+local function add_limit(name, text, set, lines)
     local parts, closed = rates.split(text), closed_us(name, set)
     lines[#lines + 1] = format('limit %s %d %s', name, closed, concat(parts.rules, ' ') .. (parts.weighted and ' weights:1' or ''))
     for _, line in ipairs(key_pauses.lines(name)) do lines[#lines + 1] = 'pause ' .. name .. '/' .. line end
@@ -123,11 +152,11 @@ local function add_limit(name, lines)
 end
 
 -- The lines that say what leaves, and for how long its gates stay closed.
-local function describe(list)
+local function describe(all)
     local lines, closed = {}, 0
-    for _, name in ipairs(list) do
-        closed = max(closed, add_limit(name, lines))
-        lines[#lines + 1] = format('type %s %s', name, types.attributes(types.read(name)))
+    for _, one in ipairs(all) do
+        if one.set then closed = max(closed, add_limit(one.name, one.text, one.set, lines)) end
+        lines[#lines + 1] = format('type %s %s', one.name, types.attributes(one.type))
     end
     return lines, closed
 end
@@ -149,33 +178,45 @@ local function tell_first(list, to)
     return asks
 end
 
--- They have left; what waits at their gates is due. Returns whether any had a limit.
-local function leave(list, to, what, by)
-    local limits, weighted = {}, false
-    for _, name in ipairs(list) do
-        call('HSET', P .. 'homes', name, us(to))
-        revisions.renew('home', name)
-        local t = types.parse(name, call('HGET', P .. 'types', name) or '')
-        local text = call('HGET', P .. 'limits', name)
-        if #t.use > 0 or t.cost ~= 1 then
-            t.use, t.cost = {}, 1
-            types.write(t)
-            rates.record(what, by, 'type', name)
-        end
-        if text then
-            if rates.split(text).weighted then
+-- Limits are gone from here, with all that belongs to them. Returns their names, and whether any had weights.
+local function remove_limits(all)
+    local names, gates, weighted = {}, {}, false
+    for _, one in ipairs(all) do
+        if one.text then
+            names[#names + 1] = one.name
+            if rates.split(one.text).weighted then
                 weighted = true
-                rates.forget_weights(name)
+                rates.forget_weights(one.name)
             end
-            key_pauses.forget_all(name, rules.read(text))
-            gate.save()
-            call('HDEL', P .. 'limits', name)
-            for i = 0, 7 do call('DEL', P .. 'gate:' .. name .. '#' .. i) end
-            rates.record(what, by, 'limit', name)
-            limits[#limits + 1] = name
+            key_pauses.forget_all(one.name, one.set)
+            for i = 0, 7 do gates[#gates + 1] = P .. 'gate:' .. one.name .. '#' .. i end
         end
     end
-    for _, name in ipairs(weighted and list or {}) do rates.forget_shares(name) end
+    gate.save()
+    if #names > 0 then call('HDEL', P .. 'limits', unpack(names)) end
+    if #gates > 0 then call('DEL', unpack(gates)) end
+    return names, weighted
+end
+
+-- They have left; what waits at their gates is due. Returns whether any had a limit.
+local function leave(all, to, what, by)
+    local homes, attributes, renewed = {}, {}, {}
+    for _, one in ipairs(all) do
+        homes[#homes + 1], homes[#homes + 2] = one.name, us(to)
+        renewed[#renewed + 1] = 'home/' .. one.name
+        if #one.type.use > 0 or one.type.cost ~= 1 then
+            one.type.use, one.type.cost = {}, 1
+            attributes[#attributes + 1], attributes[#attributes + 2] = one.name, types.text(one.type)
+            renewed[#renewed + 1] = 'type/' .. one.name
+        end
+        if one.text then renewed[#renewed + 1] = 'limit/' .. one.name end
+    end
+    push('HSET', P .. 'homes', homes)
+    push('HSET', P .. 'types', attributes)
+    revisions.renew_all(renewed)
+    if #renewed > #all then rates.log(what, by) end
+    local limits, weighted = remove_limits(all)
+    for _, one in ipairs(weighted and all or {}) do rates.forget_shares(one.name) end
     if #limits > 0 then rates.wake(limits) end
     return #limits > 0
 end
@@ -193,16 +234,17 @@ local function rate_move(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local list, found = collect(name)
     if #list > NAMES_MOST then return refuse('rate_move: %s shares limits with more than %d others', name, NAMES_MOST) end
-    for _, other in ipairs(list) do wrong = wrong or rates.wrong_gates(other) end
+    local all = read_all(list)
+    wrong = wrong_gates(all)
     if wrong then return check.refuse_key(wrong) end
-    wrong = wrong_flight(list) or wrong_batch(found)
+    wrong = wrong_flight(all) or wrong_batch(found)
     if wrong then return refuse('%s', wrong) end
-    local lines, closed = describe(list)
+    local lines, closed = describe(all)
     if #concat(lines, '\n') > TEXT_MOST then return refuse('rate_move: limits of %s have too many weights and paused keys to move', name) end
 
     away.send_moves(to, lines)
     local asks, asleep, rest = tell_first(list, to), {}, nil
-    if leave(list, to, what, by) then asleep, rest = rates.look_on('0', '', {}) end
+    if leave(all, to, what, by) then asleep, rest = rates.look_on('0', '', {}) end
     return answer{moved = list, asleep = asleep, rest = rest, closed_us = us(closed), asks = asks}
 end
 

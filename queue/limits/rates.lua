@@ -257,11 +257,16 @@ function rates.revision(kind, name)
     return there and 1 or 0
 end
 
--- Remembers a change: what was done and by whom, and of which "limit" or "type"; kind nil: their revisions are not new.
-function rates.record(what, by, kind, name)
+-- Remembers what was done, and by whom.
+function rates.log(what, by)
     local at = format('%d.%06d', floor(now / 1000000), now % 1000000)
     call('LPUSH', P .. 'changes', format('{"at":%s,"by":%s,"what":%s}', at, json_write(by), json_write(what)))
     call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
+end
+
+-- Remembers a change, and of which "limit" or "type"; kind nil: their revisions are not new.
+function rates.record(what, by, kind, name)
+    rates.log(what, by)
     revisions.renew(kind, name)
 end
 

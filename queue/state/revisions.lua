@@ -7,10 +7,14 @@ local revisions = {}
 function revisions.newest() return tonumber(call('HGET', P .. 'revisions', '*') or nil) or 0 end
 
 -- What is stored of a "limit", a "type" or a "home" is new, and workers learn it; kind nil: none of these is.
-function revisions.renew(kind, name)
+function revisions.renew(kind, name) revisions.renew_all({kind and kind .. '/' .. name}) end
+
+-- The same of many, named <kind>/<name>.
+function revisions.renew_all(fields)
     local at = us(max(now, revisions.newest() + 1))
-    call('HSET', P .. 'revisions', '*', at)
-    if kind then call('HSET', P .. 'revisions', kind .. '/' .. name, at) end
+    local values = {'*', at}
+    for _, field in ipairs(fields) do values[#values + 1], values[#values + 2] = field, at end
+    push('HSET', P .. 'revisions', values)
 end
 
 return revisions

@@ -7,7 +7,8 @@
 --   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}; its own name in use= says nothing
 --   types.held_by(t)        -> t, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.read(name)        -> both of what Redis keeps
---   types.write(t)          puts use and cost back; what else stood there stays
+--   types.text(t)           use and cost put back as Redis keeps them; what else stood there stays
+--   types.write(t)          writes that
 --   types.attributes(t)     use and cost as text
 --   types.note(name, attribute, value)  sets another one
 --   types.load(name)        -> what holds it
@@ -62,11 +63,13 @@ end
 
 function types.attributes(t) return concat(attributes(t), ' ') end
 
-function types.write(t)
+function types.text(t)
     local words = attributes(t)
     for _, word in ipairs(t.others) do words[#words + 1] = word end
-    call('HSET', P .. 'types', t.name, concat(words, ' '))
+    return concat(words, ' ')
 end
+
+function types.write(t) call('HSET', P .. 'types', t.name, types.text(t)) end
 
 function types.note(name, attribute, value)
     local t = types.parse(name, call('HGET', P .. 'types', name) or '')
