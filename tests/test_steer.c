@@ -237,6 +237,45 @@ static void test_very_many_lanes_ring_once(void **state)
     assert_int_equal(count_rings() - rings, 1);
 }
 
+/* What is counted is not described. */
+static void test_very_many_jobs_are_counted(void **state)
+{
+    static const char *const words[] = {"count", "500", "1", "1", "state", "scheduled"};
+    int64_t before;
+
+    (void)state;
+    build(
+        "for i = 1, 1000 do\n"
+        "  redis.call('ZADD', P .. 'later', 8000000000000000 + i, 'q ' .. i .. ' q t\\n{\"id\":\"j' .. i .. "
+        "'\",\"type\":\"t\"}')\n"
+        "end\n");
+    before = count_commands();
+    must(turns_ask("job_list", words, COUNT(words)));
+    assert_in_range(count_commands() - before, 1, 150);
+    assert_in_range(answer_int(turns.answer, "matched"), 490, 500);
+}
+
+/* Jobs that a purge removes end together, of however many types they are. */
+static void test_a_queue_of_very_many_types_is_purged(void **state)
+{
+    static const char *const words[] = {"q", "remove", "", "400"};
+    int64_t before;
+
+    (void)state;
+    build(
+        "redis.call('SADD', P .. 'queues', 'q')\n"
+        "for i = 1, 400 do\n"
+        "  redis.call('RPUSH', P .. 'queue:q', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. i % 100 .. '\"}')\n"
+        "end\n");
+    before = count_commands();
+    must(turns_ask("queue_purge", words, COUNT(words)));
+    before = count_commands() - before;
+    print_message("queue_purge: %" PRId64 " commands\n", before);
+    assert_in_range(before, 1, 300);
+    assert_int_equal(answer_int(turns.answer, "waiting"), 400);
+    assert_int_equal(redis_number("HGET", PREFIX "stats:t7", "cancelled"), 4);
+}
+
 /* It goes with all that share its limit: types are gone through once, however many go, a type costs a command or two, and a batch one. The change is
  * logged once. */
 static void test_a_limit_moves_from_among_very_many_types(void **state)
@@ -277,6 +316,8 @@ int main(void)
         cmocka_unit_test_setup(test_a_pause_of_a_queue_tells_workers_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_a_batch_of_very_many_queues_resumes_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_very_many_lanes_ring_once, scene_begin),
+        cmocka_unit_test_setup(test_very_many_jobs_are_counted, scene_begin),
+        cmocka_unit_test_setup(test_a_queue_of_very_many_types_is_purged, scene_begin),
         cmocka_unit_test_setup(test_a_limit_moves_from_among_very_many_types, scene_begin),
     };
 

@@ -47,22 +47,27 @@ local function read_record(record)
     if is_name(queue) then return {queue = queue, type = kind, entry = sub(record, ends_at + 1)} end
 end
 
-local NAMES_MOST = 200 -- queues and types of one page: 5 us each
+local NAMES_MOST = 100 -- queues and types of one page, about: 5 us each
+local AT_ONCE = 25     -- records between two looks at that
 
 -- Up to most of the jobs aside, fewer where they are of many queues and types, the last one first, {queue =, type =, entry =} each, and the
 -- records of them that cannot be read.
 function batch.aside(name, most)
-    local jobs, unread, known, count = {}, {}, {}, 0
+    local jobs, unread, known, count, load, passed, all = {}, {}, {}, 0, slices.load(), 0, false
     local function meet(word)
         if not known[word] then known[word], count = true, count + 1 end
     end
-    for _, record in ipairs((slices.last(P .. 'aside:' .. name, most, slices.load()))) do
-        local job = read_record(record)
-        if count >= NAMES_MOST then break end
-        if job then jobs[#jobs + 1] = job else unread[#unread + 1] = record end
-        if job then
-            meet(job.queue .. '/')
-            meet(job.type)
+    while not all and passed < most and count < NAMES_MOST and not slices.is_full(load) do
+        local records
+        records, all = slices.last(P .. 'aside:' .. name, min(most - passed, AT_ONCE), load, passed)
+        passed = passed + #records
+        for _, record in ipairs(records) do
+            local job = read_record(record)
+            if job then jobs[#jobs + 1] = job else unread[#unread + 1] = record end
+            if job then
+                meet(job.queue .. '/')
+                meet(job.type)
+            end
         end
     end
     return jobs, unread

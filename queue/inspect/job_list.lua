@@ -57,7 +57,7 @@ local function job_list(ARGV)
         return refuse('job_list: wants now, list, count or measure, most from 1 to 1000, rows from 1 to 100, n, n fields and values, place, from, ...')
     end
     jobs, matched, rows_most = {}, 0, verb == 'list' and rows or 0
-    places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, measures = verb == 'measure'}, most)
+    places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, counts = verb == 'count', measures = verb == 'measure'}, most)
     return answer{now = us(now), looked_at = us(places.looked()), matched = us(matched), next = places.words(stack) or nil, jobs = jobs}
 end
 

@@ -26,6 +26,7 @@
 --     visitor.meet(state, lane, entry, more)           it is; more: what places.describe adds
 --       returns whether the walk ends there; how it will have left its place: 'gone', 'first' (it is the head of the same list then), or
 --       nil; and how many entries more that counts for
+--     visitor.counts            meet needs the state alone, moves nothing and goes on: the rest is most of the work where very many are met
 --     visitor.moves             some will have left their places
 --     visitor.measures          nothing is looked at: how many jobs there are in all
 --   places.looked()             jobs that the walk has looked at, or measured
@@ -148,8 +149,10 @@ local STATES = {queue = 'waiting', lane = 'parked', aside = 'aside', away = 'mov
 
 -- It has so many entries of a list behind it.
 local function meet_in_list(place, kind, behind, of_lane, entry, item)
-    local state, length = STATES[kind], call('LLEN', P .. place)
+    local state = STATES[kind]
     if kind == 'queue' or kind == 'lane' then state = state_in_line(state, of_lane, entry) end
+    if visitor.counts then return meet(state) end
+    local length = call('LLEN', P .. place)
     return meet(state, of_lane, entry, {list = place, place = us(length - behind), of = us(length), item = item})
 end
 
@@ -306,7 +309,8 @@ end
 local function look_at_lease(token, entry, worker)
     if token == '@' then return end
     local of_lane = lease.lane_of(token) or '//'
-    if wants(entry, of_lane) then meet('running', of_lane, entry, running(worker, token)) end
+    if not wants(entry, of_lane) then return end
+    meet('running', of_lane, entry, not visitor.counts and running(worker, token) or nil)
 end
 
 local function look_at_leases(place, most, from)
@@ -357,7 +361,10 @@ local function look_at_records(place, most, from)
         at, left = at + 1, left - 1
         local state, of_lane, entry, reason = read_record(place, records[at])
         rank, score = rank + 1, at == #records and not all and call('ZSCORE', P .. place, records[at])
-        if state and wants(entry, of_lane, reason) then
+        local wanted = state and wants(entry, of_lane, reason)
+        if wanted and visitor.counts then
+            meet(state)
+        elseif wanted then
             score = score or call('ZSCORE', P .. place, records[at])
             if meet_record(place, records[at], score, state, of_lane, entry, reason) then
                 gone, gone_score = gone_score == score and gone + 1 or 1, score

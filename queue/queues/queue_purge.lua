@@ -24,12 +24,10 @@ local function scan(command, key, most, from)
     return page[1] ~= '0' and page[1] or '', page[2]
 end
 
--- Ends entries of a type, by what they were counted as where they stood.
-local function end_all(name, entries, counters)
-    for _, what in ipairs(counters) do lease.count(name, what, #entries) end
-    lease.count(name, 'cancelled', #entries)
-    cancelled.finish(entries)
-    jobs = jobs + #entries
+-- So many jobs of a type have ended, by what they were counted as where they stood.
+local function count_ended(name, n, counters)
+    for _, what in ipairs(counters) do lease.count(name, what, n) end
+    lease.count(name, 'cancelled', n)
 end
 
 -- ---- The queue
@@ -37,19 +35,16 @@ end
 local DROPPED = {'dropped'}
 
 local function remove_from_queue(key)
-    local entries, types = slices.read('LRANGE', key, 0, left, load), {}
+    local entries, ended, counts = slices.read('LRANGE', key, 0, left, load), {}, {}
     for _, entry in ipairs(entries) do
         entry = sign.read(entry)
         local name = body.type(entry)
-        if name then
-            types[name] = types[name] or {}
-            types[name][#types[name] + 1] = entry
-        else
-            jobs = jobs + 1
-        end
+        if name then ended[#ended + 1], counts[name] = entry, (counts[name] or 0) + 1 end
     end
     call('LTRIM', key, digits(#entries), '-1')
-    for name, list in pairs(types) do end_all(name, list, DROPPED) end
+    for name, n in pairs(counts) do count_ended(name, n, DROPPED) end
+    cancelled.finish(ended)
+    jobs = jobs + #entries
     return call('EXISTS', key) == 1 and '0' or ''
 end
 
@@ -94,7 +89,9 @@ local function take_lane(name)
     local _, of_type = lease.lane_parts(name)
     left = left - #entries
     call('LTRIM', P .. 'lane:' .. name, digits(#entries), '-1')
-    end_all(of_type, entries, PARKED)
+    count_ended(of_type, #entries, PARKED)
+    cancelled.finish(entries)
+    jobs = jobs + #entries
     return call('EXISTS', P .. 'lane:' .. name) == 0
 end
 

@@ -12,7 +12,7 @@
 #include "queue/status/status_merge.h"
 #include "queue/status/status_serving.h"
 
-#define PAGE_MOST 500   /* jobs of a page: each costs some commands when it ends */
+#define PAGE_MOST 350   /* jobs of a page: each costs some commands when it ends */
 #define QUEUES_MOST 100 /* of one queue_rows */
 
 static int no_queue(struct weir *w, const char *queue)
