@@ -1,5 +1,5 @@
 -- adopt: a worker begins under a new id, after each connect, and takes over what it had under its old one: it keeps the jobs
--- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 60 jobs
+-- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 40 jobs
 -- go back in one call; as long as more are left it is called again with the same ids and without tokens. What a key of a wrong kind
 -- keeps from its lane stays under the old id, which is reaped when its time is over. Who begins is heard of, as by
 -- a heartbeat: a clock that is set back before the first of these is noticed.
@@ -13,7 +13,7 @@
 -- format: any
 -- uses: bell cancelled check ends gate handled lane lease leases partition past pattern registry runs slices
 
-local MOST = 60 -- given back in one call, about: 3 ms where each has a lane of its own
+local MOST = 40 -- given back in one call, about: 2 ms where each has a lane of its own
 
 local function are_stuck(jobs)
     for _, job in ipairs(jobs) do
