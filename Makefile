@@ -83,7 +83,7 @@ $(BUILD)/examples/%: examples/%.c include/weir.h $(BUILD)/libweir.a
 # ---- Tests
 
 # The longest first, so that none of them is left for the end.
-LONG_TESTS    = $(patsubst %,$(BUILD)/tests/test_%,throttle transcripts worker wide failures)
+LONG_TESTS    = $(patsubst %,$(BUILD)/tests/test_%,throttle transcripts worker_redis wide worker_starts failures)
 TEST_PROGRAMS = $(LONG_TESTS) $(filter-out $(LONG_TESTS),$(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/test_*.c)))
 TEST_HELPERS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/test_%,$(wildcard tests/*.c)))
 

@@ -9,8 +9,6 @@
 
 #include <cmocka.h>
 
-#define SECOND 1000000
-
 /* False: the line is not of a start. */
 static bool read_start(const char *line, struct slot *slot)
 {

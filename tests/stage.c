@@ -369,6 +369,20 @@ static int blocked_clients(struct stage *s)
     return n;
 }
 
+void stage_await_heartbeats(struct stage *s, int n)
+{
+    char *before = NULL, *now;
+
+    while (n >= 0) {
+        now = server_ask(&s->server, "ZRANGE", stage_key(s, "workers"), "0", "0", "WITHSCORES", NULL);
+        n -= !before || strcmp(before, now) != 0;
+        free(before);
+        before = now;
+        clock_sleep_until(clock_mono_us() + 10 * MS);
+    }
+    free(before);
+}
+
 void stage_await_blocked(struct stage *s, int n)
 {
     await(blocked_clients(s) >= n);
@@ -606,6 +620,15 @@ int history_count(struct stage *s, const char *what, int job)
         n += strcmp(h.events[i].what, what) == 0 && (job < 0 || h.events[i].job == job);
     history_free(&h);
     return n;
+}
+
+const struct event *history_nth(const struct history *h, const char *what, int job, int n)
+{
+    for (int i = 0; i < h->count; i++)
+        if (strcmp(h->events[i].what, what) == 0 && h->events[i].job == job && n-- == 0)
+            return &h->events[i];
+    fail_msg("job %d has too few events %s", job, what);
+    return NULL;
 }
 
 /* ---- The judge */

@@ -19,6 +19,8 @@
 #include "tests/server.h"
 #include "weir.h"
 
+#define MS INT64_C(1000) /* in us */
+#define SECOND INT64_C(1000000)
 #define AWAIT_US 60000000 /* a machine that is busy with other tests */
 
 /* Waits until condition holds; fails the test when that takes too long. */
@@ -47,6 +49,7 @@ void stage_close(struct stage *s);
 int stage_setup(void **state);
 int stage_setup_durable(void **state);
 int stage_teardown(void **state);
+#define STAGE_TEST(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
 
 /* A busy machine may spoil what a test says of times. If the trial was late it is run again, on a new stage if *state is one, eight times
  * at most: what the product does wrong it does each time. */
@@ -79,6 +82,8 @@ pid_t stage_weir(struct stage *s, const char *name, ...) __attribute__((sentinel
 void stage_must(struct stage *s, const char *line);
 /* Waits until n workers are registered. */
 void stage_await_workers(struct stage *s, int n);
+/* Waits until the worker that was silent longest has sent n more heartbeats. */
+void stage_await_heartbeats(struct stage *s, int n);
 /* Waits until n connections are blocked in Redis: idle workers on duty hold two and one for each further
  * queue. */
 void stage_await_blocked(struct stage *s, int n);
@@ -130,6 +135,8 @@ struct history history_read(struct stage *s);
 void history_free(struct history *h);
 /* How many lines of this event there are; job < 0: of all jobs. */
 int history_count(struct stage *s, const char *what, int job);
+/* The job's event of that kind, from 0; fails the test when there are not so many. */
+const struct event *history_nth(const struct history *h, const char *what, int job, int n);
 
 /* What became of the jobs 0 to accepted - 1. */
 struct verdict {

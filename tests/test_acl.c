@@ -369,12 +369,8 @@ static void commands_need_what_the_source_says(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_producer, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(a_worker, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(an_idle_worker_writes_lost_limits_again, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(a_taker, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(a_viewer, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(commands_need_what_the_source_says, stage_setup, stage_teardown),
+        STAGE_TEST(a_producer), STAGE_TEST(a_worker), STAGE_TEST(an_idle_worker_writes_lost_limits_again),
+        STAGE_TEST(a_taker),    STAGE_TEST(a_viewer), STAGE_TEST(commands_need_what_the_source_says),
     };
     int rc = stage_actor_main(argc, argv);
 

@@ -19,8 +19,6 @@
 #include "tests/witness.h"
 #include "throttle/verify/verify.h"
 
-#define MS 1000
-
 /* ---- The worker: this program, started again */
 
 /* Types: "wait", ended on the loop when the file go is there, or it was sent SIGTERM; "thread", ended by
@@ -408,8 +406,6 @@ static void how_many_executors(void **state)
     assert_int_equal(stage_end(one), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
-
 /* One that has ended, and that nobody has waited for, has no command line. */
 static bool runs(pid_t pid)
 {
@@ -438,11 +434,11 @@ static void a_handler_that_holds_the_loop(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(ten_thousand_at_a_time),        ON_STAGE(ended_by_threads_and_at_once),
-        ON_STAGE(what_a_handler_sees),           ON_STAGE(executors_in_common),
-        ON_STAGE(starts_at_their_slots),         ON_STAGE(stopping_waits_and_gives_back),
-        ON_STAGE(stopped_longer_than_the_lease), ON_STAGE(how_many_executors),
-        ON_STAGE(a_child_that_does_not_listen),  ON_STAGE(a_handler_that_holds_the_loop),
+        STAGE_TEST(ten_thousand_at_a_time),        STAGE_TEST(ended_by_threads_and_at_once),
+        STAGE_TEST(what_a_handler_sees),           STAGE_TEST(executors_in_common),
+        STAGE_TEST(starts_at_their_slots),         STAGE_TEST(stopping_waits_and_gives_back),
+        STAGE_TEST(stopped_longer_than_the_lease), STAGE_TEST(how_many_executors),
+        STAGE_TEST(a_child_that_does_not_listen),  STAGE_TEST(a_handler_that_holds_the_loop),
     };
 
     if (argc == 6 && strcmp(argv[1], "worker") == 0)

@@ -19,7 +19,6 @@
 
 #define JOBS 600
 #define RATE 100
-#define SECOND 1000000
 
 static struct several cluster;
 

@@ -16,9 +16,6 @@
 #include "tests/proxy.h"
 #include "tests/stage.h"
 
-#define MS 1000
-#define SECOND 1000000
-
 static void write_script(struct stage *s, const char *name, const char *lines)
 {
     char text[1024];
@@ -825,45 +822,43 @@ static void process_one_with_ignored_children(void **state)
     assert_int_equal(stage_stat(s, "run", "done"), 1);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(job_on_standard_input),
-        ON_STAGE(when_it_was_enqueued),
-        ON_STAGE(clean_process),
-        ON_STAGE(large_body_ignored),
-        ON_STAGE(large_body_read),
-        ON_STAGE(failures_with_their_reason),
-        ON_STAGE(other_exit_codes_retry),
-        ON_STAGE(throttled_by_exit_code),
-        ON_STAGE(throttled_without_a_time),
-        ON_STAGE(commands_that_cannot_run),
+        STAGE_TEST(job_on_standard_input),
+        STAGE_TEST(when_it_was_enqueued),
+        STAGE_TEST(clean_process),
+        STAGE_TEST(large_body_ignored),
+        STAGE_TEST(large_body_read),
+        STAGE_TEST(failures_with_their_reason),
+        STAGE_TEST(other_exit_codes_retry),
+        STAGE_TEST(throttled_by_exit_code),
+        STAGE_TEST(throttled_without_a_time),
+        STAGE_TEST(commands_that_cannot_run),
 #ifndef __SANITIZE_THREAD__
-        ON_STAGE(command_goes_missing),
+        STAGE_TEST(command_goes_missing),
 #endif
-        ON_STAGE(grandchild_keeps_the_pipes),
-        ON_STAGE(second_term_ends_commands),
-        ON_STAGE(grace_is_the_longest_wait),
-        ON_STAGE(command_ends_with_its_worker),
-        ON_STAGE(command_of_a_lost_lease),
-        ON_STAGE(over_its_time),
-        ON_STAGE(over_its_own_time),
-        ON_STAGE(cancelled),
-        ON_STAGE(cancelled_while_cut_off),
-        ON_STAGE(ended_with_the_lease),
-        ON_STAGE(all_variables),
-        ON_STAGE(variables_of_another_job),
-        ON_STAGE(after_hundreds_of_attempts),
-        ON_STAGE(decided_once),
-        ON_STAGE(one_refused_among_others),
-        ON_STAGE(backoff_of_a_type),
-        ON_STAGE(done_is_remembered),
-        ON_STAGE(wrong_flags),
-        ON_STAGE(standard_error_that_nobody_reads),
-        ON_STAGE(process_one),
-        ON_STAGE(process_one_with_ignored_children),
+        STAGE_TEST(grandchild_keeps_the_pipes),
+        STAGE_TEST(second_term_ends_commands),
+        STAGE_TEST(grace_is_the_longest_wait),
+        STAGE_TEST(command_ends_with_its_worker),
+        STAGE_TEST(command_of_a_lost_lease),
+        STAGE_TEST(over_its_time),
+        STAGE_TEST(over_its_own_time),
+        STAGE_TEST(cancelled),
+        STAGE_TEST(cancelled_while_cut_off),
+        STAGE_TEST(ended_with_the_lease),
+        STAGE_TEST(all_variables),
+        STAGE_TEST(variables_of_another_job),
+        STAGE_TEST(after_hundreds_of_attempts),
+        STAGE_TEST(decided_once),
+        STAGE_TEST(one_refused_among_others),
+        STAGE_TEST(backoff_of_a_type),
+        STAGE_TEST(done_is_remembered),
+        STAGE_TEST(wrong_flags),
+        STAGE_TEST(standard_error_that_nobody_reads),
+        STAGE_TEST(process_one),
+        STAGE_TEST(process_one_with_ignored_children),
     };
 
     return cmocka_run_group_tests_name("command", tests, NULL, NULL);

@@ -18,9 +18,6 @@
 #include "tests/stage.h"
 #include "throttle/verify/verify.h"
 
-#define MS 1000
-#define SECOND 1000000
-
 /* An actor whose connections go through the proxy. */
 static pid_t proxied_actor(struct stage *s, const struct proxy *p, const char *name, const char *lease)
 {
@@ -670,27 +667,25 @@ static void garbage_under_load(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(worker_killed_at_each_step),
-        ON_STAGE(worker_killed_around_the_effect),
-        ON_STAGE(poison),
-        ON_STAGE(workers_killed_under_load),
+        STAGE_TEST(worker_killed_at_each_step),
+        STAGE_TEST(worker_killed_around_the_effect),
+        STAGE_TEST(poison),
+        STAGE_TEST(workers_killed_under_load),
         cmocka_unit_test_setup_teardown(redis_killed_under_load, stage_setup_durable, stage_teardown),
-        ON_STAGE(redis_forgets_all),
-        ON_STAGE(redis_full_without_its_functions),
-        ON_STAGE(cut_at_each_message),
-        ON_STAGE(cut_within_messages),
-        ON_STAGE(answers_lost_on_the_way_back),
-        ON_STAGE(silence_longer_than_the_lease),
-        ON_STAGE(idle_in_the_silence),
-        ON_STAGE(stopped_longer_than_the_lease),
-        ON_STAGE(stopped_before_the_answer),
-        ON_STAGE(answered_after_the_lease),
-        ON_STAGE(garbage_under_load),
+        STAGE_TEST(redis_forgets_all),
+        STAGE_TEST(redis_full_without_its_functions),
+        STAGE_TEST(cut_at_each_message),
+        STAGE_TEST(cut_within_messages),
+        STAGE_TEST(answers_lost_on_the_way_back),
+        STAGE_TEST(silence_longer_than_the_lease),
+        STAGE_TEST(idle_in_the_silence),
+        STAGE_TEST(stopped_longer_than_the_lease),
+        STAGE_TEST(stopped_before_the_answer),
+        STAGE_TEST(answered_after_the_lease),
+        STAGE_TEST(garbage_under_load),
     };
     int rc = stage_actor_main(argc, argv);
 

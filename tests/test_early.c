@@ -15,8 +15,6 @@
 #include "worker/parts/pool.h"
 #include "worker/way/way.h"
 
-#define MS INT64_C(1000)
-
 /* ---- The pool */
 
 enum { EXECUTORS = 8 };

@@ -103,18 +103,17 @@ static void http(void **state)
     program_end(server);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(python), ON_STAGE(shell), ON_STAGE(one_process_a_job), ON_STAGE(http), ON_STAGE(node),
+        STAGE_TEST(python), STAGE_TEST(shell), STAGE_TEST(one_process_a_job),
+        STAGE_TEST(http),   STAGE_TEST(node),
     };
     const struct CMUnitTest without_node[] = {
-        ON_STAGE(python),
-        ON_STAGE(shell),
-        ON_STAGE(one_process_a_job),
-        ON_STAGE(http),
+        STAGE_TEST(python),
+        STAGE_TEST(shell),
+        STAGE_TEST(one_process_a_job),
+        STAGE_TEST(http),
     };
 
     if (system("command -v node >/dev/null") == 0)

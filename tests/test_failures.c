@@ -501,26 +501,24 @@ static void no_processor(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(reapers_killed),
+        STAGE_TEST(reapers_killed),
         cmocka_unit_test_setup_teardown(an_aof_cut_anywhere, stage_setup_durable, stage_teardown),
         cmocka_unit_test(a_disk_that_fails),
-        ON_STAGE(eviction_is_noticed),
-        ON_STAGE(a_busy_redis),
-        ON_STAGE(lost_wakeups_cost_time_only),
+        STAGE_TEST(eviction_is_noticed),
+        STAGE_TEST(a_busy_redis),
+        STAGE_TEST(lost_wakeups_cost_time_only),
         cmocka_unit_test_setup_teardown(many_come_back, stage_setup_durable, stage_teardown),
         cmocka_unit_test(clock_steps_under_load),
-        ON_STAGE(wrong_clocks_of_workers),
-        ON_STAGE(a_job_of_many_members),
-        ON_STAGE(a_crowd_of_children),
-        ON_STAGE(no_descriptors),
-        ON_STAGE(commands_that_leak),
+        STAGE_TEST(wrong_clocks_of_workers),
+        STAGE_TEST(a_job_of_many_members),
+        STAGE_TEST(a_crowd_of_children),
+        STAGE_TEST(no_descriptors),
+        STAGE_TEST(commands_that_leak),
         cmocka_unit_test(the_last_day_of_whole_numbers),
-        ON_STAGE(no_processor),
+        STAGE_TEST(no_processor),
     };
     int rc = stage_actor_main(argc, argv);
 

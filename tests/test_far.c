@@ -18,8 +18,6 @@
 #include "throttle/gate.h"
 #include "worker/parts/distance.h"
 
-#define MS INT64_C(1000)
-
 /* ---- The distance */
 
 static void the_quickest_answer_counts(void **state)

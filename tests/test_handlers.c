@@ -18,8 +18,6 @@
 #include "core/clock.h"
 #include "tests/stage.h"
 
-#define MS 1000
-
 /* Where a job is to be found, and what was kept with it. */
 enum state { DONE, LATER, DEAD, CANCELLED, LANE, NOT_HERE };
 

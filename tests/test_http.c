@@ -14,9 +14,6 @@
 #include "core/clock.h"
 #include "tests/stage.h"
 
-#define MS 1000
-#define SECOND 1000000
-
 /* A server that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body,
  * chunked), "last" (behind these), "sleep" before, "stall" before the body, "drop" (closes without an
  * answer), "half" (closes in the middle of one), "raw" (says that and closes). It notes each request in the

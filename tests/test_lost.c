@@ -13,8 +13,6 @@
 #include "tests/proxy.h"
 #include "tests/stage.h"
 
-#define SECOND 1000000
-
 /* How often a worker's log says that. */
 static int times_said(struct stage *s, const char *name, const char *what)
 {
@@ -233,10 +231,10 @@ static void a_replica_that_lagged(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(rates_outlive_their_redis, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(lost_between_any_two_requests, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(an_old_file, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(a_replica_that_lagged, stage_setup, stage_teardown),
+        STAGE_TEST(rates_outlive_their_redis),
+        STAGE_TEST(lost_between_any_two_requests),
+        STAGE_TEST(an_old_file),
+        STAGE_TEST(a_replica_that_lagged),
     };
     int rc = stage_actor_main(argc, argv);
 

@@ -284,15 +284,15 @@ static void redis_is_away(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(an_empty_namespace, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(jobs_and_limits, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(what_workers_report, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(what_scripts_count, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(pages_and_metrics_share_a_reading, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(rows_are_bounded, stage_setup, stage_teardown),
+        STAGE_TEST(an_empty_namespace),
+        STAGE_TEST(jobs_and_limits),
+        STAGE_TEST(what_workers_report),
+        STAGE_TEST(what_scripts_count),
+        STAGE_TEST(pages_and_metrics_share_a_reading),
+        STAGE_TEST(rows_are_bounded),
         cmocka_unit_test_setup_teardown(examples_and_documents_name_what_there_is, stage_setup,
                                         stage_teardown),
-        cmocka_unit_test_setup_teardown(redis_is_away, stage_setup, stage_teardown),
+        STAGE_TEST(redis_is_away),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

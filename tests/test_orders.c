@@ -189,13 +189,10 @@ static void who_stops_is_not_told_to_be_quiet(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_worker_says_what_it_is, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(a_quiet_worker_takes_no_more_jobs, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(a_stopped_worker_finishes_and_ends, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(an_order_outlives_a_connection, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(an_order_is_heard_by_a_heartbeat, stage_setup, stage_teardown),
-        cmocka_unit_test(the_words_of_an_order),
-        cmocka_unit_test_setup_teardown(who_stops_is_not_told_to_be_quiet, stage_setup, stage_teardown),
+        STAGE_TEST(a_worker_says_what_it_is),           STAGE_TEST(a_quiet_worker_takes_no_more_jobs),
+        STAGE_TEST(a_stopped_worker_finishes_and_ends), STAGE_TEST(an_order_outlives_a_connection),
+        STAGE_TEST(an_order_is_heard_by_a_heartbeat),   cmocka_unit_test(the_words_of_an_order),
+        STAGE_TEST(who_stops_is_not_told_to_be_quiet),
     };
     int actor = stage_actor_main(argc, argv);
 

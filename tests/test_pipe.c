@@ -15,9 +15,6 @@
 #include "core/clock.h"
 #include "tests/stage.h"
 
-#define MS 1000
-#define SECOND 1000000
-
 /* A child that does with a job what its args say, in this order:
  *   "record"     appends the line to the file lines
  *   "err":TEXT   writes to standard error

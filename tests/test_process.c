@@ -20,7 +20,6 @@
 #include "tests/comma.h"
 #include "tests/stage.h"
 
-#define MS 1000
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 /* ---- A worker in C: this program, started again */
@@ -348,22 +347,20 @@ static void a_child_of_a_handler_that_calls_exit(void **state)
     assert_int_equal(stage_end(pid), 0);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(ignored_ends_of_children),
-        ON_STAGE(unknown_ends_of_children),
-        ON_STAGE(a_handler_that_reaps_children),
-        ON_STAGE(a_signal_that_was_blocked),
-        ON_STAGE(signals_that_mean_nothing),
-        ON_STAGE(signals_that_stop),
-        ON_STAGE(a_decimal_comma),
-        ON_STAGE(a_function_that_calls_exit),
-        ON_STAGE(a_function_that_ends_its_thread),
-        ON_STAGE(an_asynchronous_handler_that_calls_exit),
-        ON_STAGE(a_child_of_a_handler_that_calls_exit),
+        STAGE_TEST(ignored_ends_of_children),
+        STAGE_TEST(unknown_ends_of_children),
+        STAGE_TEST(a_handler_that_reaps_children),
+        STAGE_TEST(a_signal_that_was_blocked),
+        STAGE_TEST(signals_that_mean_nothing),
+        STAGE_TEST(signals_that_stop),
+        STAGE_TEST(a_decimal_comma),
+        STAGE_TEST(a_function_that_calls_exit),
+        STAGE_TEST(a_function_that_ends_its_thread),
+        STAGE_TEST(an_asynchronous_handler_that_calls_exit),
+        STAGE_TEST(a_child_of_a_handler_that_calls_exit),
     };
 
     if (argc == 3 && strcmp(argv[1], "worker") == 0)

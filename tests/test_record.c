@@ -416,8 +416,6 @@ static void slots_are_lost_for_want_of_an_executor(void **state)
 
 /* ---- Counts without Redis */
 
-#define SECOND INT64_C(1000000)
-
 static void slots_given_back_too_late(void **state)
 {
     struct counts c = {0};

@@ -15,8 +15,6 @@
 #include "tests/proxy.h"
 #include "tests/stage.h"
 
-#define SECOND INT64_C(1000000)
-
 struct fixture {
     struct stage stage;
     struct proxy *proxy;

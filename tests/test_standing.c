@@ -14,7 +14,6 @@
 #include "tests/proxy.h"
 #include "tests/stage.h"
 
-#define MS INT64_C(1000)
 #define LATE_US (1500 * MS)
 #define TRIES 50 /* a claim stands for a quarter of a second, and the machine may be busy */
 

@@ -192,10 +192,10 @@ static void and_back_again(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(two_versions_side_by_side, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(another_format, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(a_newer_format, stage_setup, stage_teardown),
-        cmocka_unit_test_setup_teardown(and_back_again, stage_setup, stage_teardown),
+        STAGE_TEST(two_versions_side_by_side),
+        STAGE_TEST(another_format),
+        STAGE_TEST(a_newer_format),
+        STAGE_TEST(and_back_again),
     };
     int rc = stage_actor_main(argc, argv);
 

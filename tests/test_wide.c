@@ -17,8 +17,6 @@
 #include "tests/stage.h"
 #include "worker/parts/wide.h"
 
-#define MS INT64_C(1000)
-#define SECOND INT64_C(1000000)
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 
 /* ---- Which queues a claim names */

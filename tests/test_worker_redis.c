@@ -1,0 +1,349 @@
+/* A worker whose Redis is late, locked, full, forgetful or a replica, or has keys of others. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/stage.h"
+
+static void wrong_password(void **state)
+{
+    static const char *const options[] = {"--requirepass", "secret", NULL};
+    struct stage s = {.ns = "weir"};
+    struct outcome o;
+
+    (void)state;
+    server_start_with(&s.server, false, options);
+    assert_int_equal(program_end(stage_weir(&s, "worker", "--exec", "mark=/bin/true", NULL)), 77);
+    read_text(s.server.folder, "worker.err", o.err, sizeof o.err);
+    assert_non_null(strstr(o.err, "password"));
+    assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
+    server_stop(&s.server);
+}
+
+/* Who may log in but not run functions, or load them where they are missing, is told so at the start. */
+static void missing_permission(void **state)
+{
+    struct stage *s = *state;
+    char url[200];
+
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-fcall", NULL));
+    snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
+    assert_int_equal(program_end(stage_weir(s, "worker", "--redis", url, "--exec", "mark=/bin/true", NULL)),
+                     77);
+    await_text(s->server.folder, "worker.err", "fcall");
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+fcall", "-function", NULL));
+    free(server_ask(&s->server, "FUNCTION", "FLUSH", NULL));
+    assert_int_equal(program_end(stage_weir(s, "loader", "--redis", url, "--exec", "mark=/bin/true", NULL)),
+                     77);
+    await_text(s->server.folder, "loader.err", "+function|load");
+}
+
+/* A script that is refused one command halfway would leave jobs at two places: nothing is moved. */
+static void missing_right_of_scripts(void **state)
+{
+    static const char *const commands[] = {"ltrim", "set", "rpush", "pexpire", "hdel", "hincrby"};
+    struct stage *s = *state;
+    char url[200], right[32], told[200];
+
+    stage_push(s, "mark", NULL, 0, 3);
+    snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        snprintf(right, sizeof right, "-%s", commands[i]);
+        free(server_ask(&s->server, "ACL", "SETUSER", "poor", "reset", "on", ">pw", "~*", "&*", "+@all",
+                        right, NULL));
+        assert_int_equal(
+            program_end(stage_weir(s, commands[i], "--redis", url, "--exec", "mark=/bin/true", NULL)), 77);
+        snprintf(right, sizeof right, "%s.err", commands[i]);
+        snprintf(told, sizeof told, "weir: Redis: user poor lacks rights; redis-cli ACL SETUSER poor +%s\n",
+                 commands[i]);
+        await_text(s->server.folder, right, told);
+    }
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL), 3);
+    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "workers"), NULL), 0);
+}
+
+static void waits_for_redis(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker, idle;
+
+    server_kill(&s->server);
+    worker = stage_weir(s, "worker", "--exec", "mark=/bin/true", NULL);
+    idle = stage_weir(s, "idle", "--exec", "mark=/bin/true", NULL);
+    await_text(s->server.folder, "worker.err", "connecting again until it answers");
+    await_text(s->server.folder, "idle.err", "connecting again until it answers");
+    assert_int_equal(stage_end(idle), 0); /* it has nothing to give back */
+    server_restart(&s->server);
+    stage_push(s, "mark", NULL, 0, 1);
+    await(stage_stat(s, "mark", "done") == 1);
+    await_text(s->server.folder, "worker.err", "Redis is back after");
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* While claims are refused, nobody looks at the queue again and again. */
+static void nobody_peeks_while_claims_are_refused(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", "lease=1", NULL);
+
+    await(stage_peeks(s) > 0);
+    free(server_ask(&s->server, "DEL", stage_key(s, "types"), NULL));
+    free(server_ask(&s->server, "SET", stage_key(s, "types"), "mine", NULL));
+    stage_push(s, "mark", NULL, 0, 3);
+    await_text(s->server.folder, "worker.err", "weir:{0}:types is a string, not a hash");
+    stage_await_heartbeats(s, 4);
+    assert_in_range(stage_peeks(s), 1, 50);
+    free(server_ask(&s->server, "DEL", stage_key(s, "types"), NULL));
+    stage_await_done(s, 3);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* A key that a type needs: it is named once, and the other types go on. */
+static void a_fault_is_named(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "types=mark,odd", "lease=1", NULL);
+
+    stage_rate(s, "odd", "10/s");
+    free(server_ask(&s->server, "RPUSH", stage_key(s, "gate:odd#0"), "mine", NULL));
+    stage_enqueue(s, "odd", NULL, 0, 1);
+    await_text(s->server.folder, "worker.err",
+               "weir:{0}:gate:odd#0 is a list, not a string: what needs it stands still");
+    stage_enqueue(s, "mark", NULL, 1, 3);
+    await(stage_stat(s, "mark", "done") == 3);
+    assert_int_equal(stage_stat(s, "odd", "done"), 0);
+    free(server_ask(&s->server, "DEL", stage_key(s, "gate:odd#0"), NULL));
+    await(stage_stat(s, "odd", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Somebody else's key where a retried job must go: the worker keeps the job and its lease, and says which
+ * key. */
+static void foreign_key(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", "lease=1", NULL);
+
+    free(server_ask(&s->server, "SET", stage_key(s, "later"), "mine", NULL));
+    stage_push(s, "mark", "{\"fail\":1,\"after\":0}", 0, 1);
+    await_text(s->server.folder, "worker.err", "weir:{0}:later is a string, not a zset");
+    stage_await_heartbeats(s, 8);
+    free(server_ask(&s->server, "DEL", stage_key(s, "later"), NULL));
+    stage_await_done(s, 1);
+    assert_int_equal(history_count(s, "begin", 0), 2);
+    assert_int_equal(stage_stat(s, "mark", "back"), 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void try_functions_flushed_under_load(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
+    int flushes = 0;
+
+    stage_rate(s, "mark", "1000/s,burst=10");
+    stage_enqueue(s, "mark", NULL, 0, 1000);
+    stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0}", 1000, 200);
+    while (history_count(s, "effect", -1) < 1200 && flushes < 1000) {
+        free(server_ask(&s->server, "FUNCTION", "FLUSH", NULL));
+        flushes++;
+        clock_sleep_until(clock_mono_us() + 20 * MS);
+    }
+    if (flushes <= 20)
+        stage_late("%d flushes", flushes);
+    assert_int_equal(stage_await_done(s, 1200).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+STAGE_TRIALS(functions_flushed_under_load)
+
+static void emptied_under_load(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = stage_actor(s, "one", "executors=3", NULL), two = stage_actor(s, "two", "executors=3", NULL);
+
+    for (int round = 0; round < 5; round++) {
+        stage_enqueue(s, "mark", "{\"sleep\":0.001}", round * 1000, 1000);
+        await(history_count(s, "effect", -1) > 0);
+        free(server_ask(&s->server, round % 2 ? "FLUSHDB" : "FLUSHALL", NULL));
+    }
+    stage_push(s, "mark", NULL, 5000, 100);
+    await(stage_stat(s, "mark", "done") >= 100);
+    for (int job = 5000; job < 5100; job++)
+        await(history_count(s, "effect", job) == 1);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
+static void set_maxmemory(struct stage *s, const char *value)
+{
+    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory", value, NULL));
+}
+
+/* A full Redis takes no more jobs, and can still be emptied: parked, leased, retried, settled. */
+static void full_redis_is_worked_off(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    stage_rate(s, "mark", "1000/s,burst=10");
+    stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0}", 0, 300);
+    set_maxmemory(s, "100kb");
+    assert_int_equal(weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark"}, NULL), WEIR_ENOTNOW);
+    worker = stage_actor(s, "worker", "executors=3", NULL);
+    assert_int_equal(stage_await_done(s, 300).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+    set_maxmemory(s, "0");
+}
+
+/* A failover, as seen from the old master: it takes no writes for a while. */
+static void replica_for_a_while(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
+
+    stage_enqueue(s, "mark", "{\"sleep\":0.002}", 0, 1000);
+    await(history_count(s, "effect", -1) > 100);
+    free(server_ask(&s->server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    await_text(s->server.folder, "worker.err", "takes no writes");
+    free(server_ask(&s->server, "REPLICAOF", "NO", "ONE", NULL));
+    assert_int_equal(stage_await_done(s, 1000).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* The same, of one whose replicas take writes: what it took then would be lost. Within 100 ms it is found. */
+static void try_writable_replica_for_a_while(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
+
+    free(server_ask(&s->server, "CONFIG", "SET", "replica-read-only", "no", NULL));
+    stage_enqueue(s, "mark", "{\"sleep\":0.002}", 0, 1000);
+    await(history_count(s, "effect", -1) > 100);
+    free(server_ask(&s->server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    await_text(s->server.folder, "worker.err",
+               "takes no writes: READONLY a replica, which loses what is written there");
+    assert_int_equal(weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark", .id = "lost"}, NULL),
+                     WEIR_EUNREACHABLE);
+    assert_non_null(strstr(weir_message(s->client), "takes no writes: READONLY a replica"));
+    if (history_count(s, "begin", -1) > 999)
+        stage_late("all jobs were taken");
+    free(server_ask(&s->server, "REPLICAOF", "NO", "ONE", NULL));
+    assert_int_equal(stage_await_done(s, 1000).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+STAGE_TRIALS(writable_replica_for_a_while)
+
+/* Redis stood still for longer than all leases: that is no worker's fault. What ended meanwhile is settled
+ * afterwards, and no job runs twice. */
+static void redis_stands_still(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = stage_actor(s, "one", "executors=2", "lease=1", NULL),
+          two = stage_actor(s, "two", "executors=2", "lease=1", NULL);
+
+    stage_push(s, "mark", "{\"wait\":\"go\"}", 0, 4);
+    await(history_count(s, "begin", -1) == 4);
+    kill(s->server.pid, SIGSTOP);
+    write_text(s->server.folder, "go", "");
+    clock_sleep_until(clock_mono_us() + 2500 * MS); /* the time that passes is the test */
+    kill(s->server.pid, SIGCONT);
+    stage_await_heartbeats(s, 8);
+    assert_int_equal(stage_await_done(s, 4).twice, 0);
+    assert_int_equal(history_count(s, "begin", -1), 4);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+
+/* A dead worker whose jobs a foreign key keeps: others say so and live. */
+static void dead_worker_that_cannot_be_reaped(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    free(server_ask(&s->server, "SET", stage_key(s, "lane:default!/mark/"), "foreign", NULL));
+    free(server_ask(&s->server, "HSET", stage_key(s, "active:gone"), "@", "{}", "1.--/default/mark/",
+                    "{\"id\":\"j0\",\"type\":\"mark\"}", NULL));
+    free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1", "gone", NULL));
+    worker = stage_actor(s, "worker", "lease=1", NULL);
+    await_text(s->server.folder, "worker.err",
+               "cannot be taken back: weir:{0}:lane:default!/mark/ is a string, not a list");
+    stage_await_heartbeats(s, 5); /* more than a lease */
+    free(server_ask(&s->server, "DEL", stage_key(s, "lane:default!/mark/"), NULL));
+    assert_int_equal(stage_await_done(s, 1).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Permissions that were there at the start and are taken away: the worker says so and waits. */
+static void permission_lost_and_found(void **state)
+{
+    struct stage *s = *state;
+    char url[200];
+    pid_t worker;
+
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", NULL));
+    snprintf(url, sizeof url, "url=unix://poor:pw@%s", s->server.socket);
+    worker = stage_actor(s, "worker", url, "executors=2", NULL);
+    stage_push(s, "mark", "{\"sleep\":0.05}", 0, 20);
+    await(history_count(s, "begin", -1) > 4);
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "-fcall", NULL));
+    await_text(s->server.folder, "worker.err", "the user lacks a right");
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+fcall", NULL));
+    assert_int_equal(stage_await_done(s, 20).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* One claim that is refused halfway may run its jobs twice; there is no second one. */
+static void right_of_scripts_lost_and_found(void **state)
+{
+    struct stage *s = *state;
+    struct verdict verdict;
+    char url[200];
+    pid_t worker;
+
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", NULL));
+    snprintf(url, sizeof url, "url=unix://poor:pw@%s", s->server.socket);
+    worker = stage_actor(s, "worker", url, "executors=2", NULL);
+    stage_await_workers(s, 1);
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "-ltrim", NULL));
+    stage_push(s, "mark", NULL, 0, 20);
+    await_text(s->server.folder, "worker.err", "user poor lacks rights; redis-cli ACL SETUSER poor +ltrim");
+    clock_sleep_until(clock_mono_us() + 2500 * MS); /* the time that passes is the test */
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL), 20);
+    assert_int_equal(history_count(s, "begin", -1), 0);
+    free(server_ask(&s->server, "ACL", "SETUSER", "poor", "+ltrim", NULL));
+    verdict = stage_await_done(s, 20);
+    assert_in_range(verdict.twice, 1, 20);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_password),
+        STAGE_TEST(missing_permission),
+        STAGE_TEST(missing_right_of_scripts),
+        STAGE_TEST(waits_for_redis),
+        STAGE_TEST(foreign_key),
+        STAGE_TEST(nobody_peeks_while_claims_are_refused),
+        STAGE_TEST(a_fault_is_named),
+        STAGE_TEST(functions_flushed_under_load),
+        STAGE_TEST(emptied_under_load),
+        STAGE_TEST(full_redis_is_worked_off),
+        STAGE_TEST(replica_for_a_while),
+        STAGE_TEST(writable_replica_for_a_while),
+        STAGE_TEST(redis_stands_still),
+        STAGE_TEST(dead_worker_that_cannot_be_reaped),
+        STAGE_TEST(permission_lost_and_found),
+        STAGE_TEST(right_of_scripts_lost_and_found),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("worker redis", tests, NULL, NULL);
+}

@@ -1,0 +1,684 @@
+/* When a worker starts jobs: as soon as their rate allows, when they come, when others end, when they are due; and whose turn it is. */
+#include <inttypes.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/slots.h"
+#include "tests/stage.h"
+#include "tests/witness.h"
+#include "throttle/verify/verify.h"
+
+/* ---- When another ends */
+
+static int compare_us(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* From the end of each job to the begin of the next one: a quarter of these times are no longer. */
+static int64_t short_gap_us(const struct history *h)
+{
+    int64_t gaps[400];
+    size_t n = 0;
+
+    for (int i = 1; i < h->count && n < 400; i++)
+        if (strcmp(h->events[i - 1].what, "effect") == 0 && strcmp(h->events[i].what, "begin") == 0)
+            gaps[n++] = h->events[i].at_us - h->events[i - 1].at_us;
+    assert_true(n > 50);
+    qsort(gaps, n, sizeof *gaps, compare_us);
+    return gaps[n / 4];
+}
+
+/* However many executors are idle: what waits for an end does not wait for a turn that is due anyway. */
+static void try_an_end_that_others_wait_for_is_settled_at_once(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    pid_t worker;
+
+    stage_rate(s, "mark", "concurrency=1");
+    stage_enqueue(s, "mark", "{\"sleep\":0.001}", 0, 100);
+    worker = stage_actor(s, "worker", "executors=10", NULL);
+    await(stage_stat(s, "mark", "done") == 100);
+    assert_int_equal(stage_end(worker), 0);
+    h = history_read(s);
+    print_message("from an end to the next start: %.2f ms\n", (double)short_gap_us(&h) / MS);
+    stage_in_time(short_gap_us(&h), 5 * MS); /* a settle that is put off waits for 10 ms */
+    history_free(&h);
+}
+STAGE_TRIALS(an_end_that_others_wait_for_is_settled_at_once)
+
+/* Batches of one job each, one after the other. */
+static void try_what_follows_a_batch_starts_at_once(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    pid_t worker = stage_actor(s, "worker", "executors=10", NULL);
+    int64_t least_us = SECOND;
+
+    stage_await_workers(s, 1);
+    for (int i = 0; i < 10; i++) {
+        char batch[16], id[16];
+        struct weir_job_spec job = {.type = "mark", .id = id, .args = "{\"sleep\":0.1}", .batch = batch};
+
+        snprintf(batch, sizeof batch, "j%d", 1000 + i);
+        snprintf(id, sizeof id, "j%d", i);
+        assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
+        assert_int_equal(weir_batch_seal(s->client, batch, "mark"), 0);
+        await(history_count(s, "begin", 1000 + i) == 1);
+    }
+    assert_int_equal(stage_end(worker), 0);
+    h = history_read(s);
+    for (int i = 0; i < 10; i++) {
+        int64_t gap_us =
+            history_nth(&h, "begin", 1000 + i, 0)->at_us - history_nth(&h, "effect", i, 0)->at_us;
+
+        least_us = gap_us < least_us ? gap_us : least_us;
+    }
+    print_message("from the end of a batch to what follows: %.2f ms\n", (double)least_us / MS);
+    stage_in_time(least_us, 5 * MS);
+    history_free(&h);
+}
+STAGE_TRIALS(what_follows_a_batch_starts_at_once)
+
+/* ---- Limits */
+
+/* Replays the trace; how much of the rate was kept. No start may be too early. */
+static double rate_kept(struct stage *s, const char *trace, uint64_t starts)
+{
+    char path[128];
+    struct verify v;
+    struct error e;
+    size_t torn;
+    double kept;
+
+    snprintf(path, sizeof path, "%s/%s", s->server.folder, trace);
+    assert_int_equal(verify_init(&v, &e), 0);
+    if (verify_read(&v, path, &torn, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(verify_replay(&v, &e), 0);
+    assert_int_equal(v.violations, 0);
+    assert_int_equal(v.type_count, 1);
+    assert_int_equal(v.types[0].starts, starts);
+    assert_int_equal(v.rule_count, 1);
+    kept = v.rules[0].worst.kept;
+    verify_free(&v);
+    return kept;
+}
+
+static void try_two_workers_keep_one_rate(void **state)
+{
+    enum { JOBS = 150, BURST = 5, T_US = 20 * MS };
+    struct stage *s = *state;
+    struct witness *witness;
+    struct slots slots;
+    struct history h;
+    int64_t taken_us;
+    pid_t one, two;
+
+    stage_rate(s, "mark", "50/s,burst=5");
+    stage_enqueue(s, "mark", NULL, 0, JOBS);
+    witness = witness_start(&s->server, T_US);
+    one = stage_actor(s, "one", "executors=3", "trace=trace", NULL);
+    two = stage_actor(s, "two", "executors=3", "trace=trace", NULL);
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    taken_us = witness_end(witness);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+    witness_expect_kept(rate_kept(s, "trace", JOBS), 0.99, (JOBS - BURST) * T_US, taken_us);
+    slots = slots_read(s, "trace");
+    assert_in_range(slots_overtaken(&slots), 0, stage_stat(s, "mark", "back")); /* in order, but for those */
+    slots_free(&slots);
+
+    h = history_read(s); /* by the handlers' own clock, if the first one began late */
+    assert_true(h.events[h.count - 1].at_us - h.events[0].at_us > (JOBS - BURST) * T_US - SECOND);
+    history_free(&h);
+}
+STAGE_TRIALS(two_workers_keep_one_rate)
+
+static int begun_by(struct stage *s, pid_t worker, int first_job)
+{
+    struct history h = history_read(s);
+    int n = 0;
+
+    for (int i = 0; i < h.count; i++)
+        n += h.events[i].pid == worker && h.events[i].job >= first_job &&
+             strcmp(h.events[i].what, "begin") == 0;
+    history_free(&h);
+    return n;
+}
+
+/* Many short jobs have a worker lease many ahead, and then come those that take long, 5 s for it alone: another one
+ * gets most of them, though all the time some begin here. */
+static void try_what_was_leased_ahead_waits_for_nobody(void **state)
+{
+    enum { SHORT = 3000, LONG = 100 };
+    struct stage *s = *state;
+    pid_t one, two;
+
+    stage_enqueue(s, "mark", NULL, 0, SHORT);
+    stage_enqueue(s, "mark", "{\"sleep\":0.1}", SHORT, LONG);
+    one = stage_actor(s, "one", "executors=2", NULL);
+    await(stage_stat(s, "mark", "done") > SHORT);
+    two = stage_actor(s, "two", "executors=50", NULL);
+    assert_int_equal(stage_await_done(s, SHORT + LONG).twice, 0);
+    if (begun_by(s, two, SHORT) < LONG / 2)
+        stage_late("%d of them", begun_by(s, two, SHORT));
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+STAGE_TRIALS(what_was_leased_ahead_waits_for_nobody)
+
+/* Each look fills all executors of the worker that looks: it is always another's turn. */
+static void try_few_executors_keep_a_high_rate(void **state)
+{
+    enum { JOBS = 2000, BURST = 20 };
+    struct stage *s = *state;
+    struct witness *witness;
+    int64_t taken_us;
+    pid_t one, two;
+
+    stage_rate(s, "mark", "1000/s,burst=20");
+    stage_enqueue(s, "mark", NULL, 0, JOBS);
+    witness = witness_start(&s->server, 2 * MS); /* a claim fills four executors: 4 ms */
+    one = stage_actor(s, "one", "executors=4", "trace=trace", NULL);
+    two = stage_actor(s, "two", "executors=4", "trace=trace", NULL);
+    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
+    taken_us = witness_end(witness);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+    witness_expect_kept(rate_kept(s, "trace", JOBS), 0.8, (JOBS - BURST) * MS,
+                        taken_us); /* a second without a look: 0.67 */
+}
+STAGE_TRIALS(few_executors_keep_a_high_rate)
+
+static void try_parked_jobs_delay_nobody(void **state)
+{
+    struct stage *s = *state;
+    int64_t start_us;
+    pid_t worker;
+
+    stage_rate(s, "slow", "1/1d");
+    stage_enqueue(s, "slow", NULL, 0, 20000);
+    stage_enqueue(s, "mark", NULL, 20000, 200);
+    worker = stage_actor(s, "worker", "types=slow,mark", "executors=4", NULL);
+    stage_await_workers(s, 1);
+    start_us = clock_mono_us();
+    await(history_count(s, "effect", -1) == 201);
+    stage_in_time(clock_mono_us() - start_us, 5 * SECOND);
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "lane:default/slow/"), NULL), 19999);
+    await(stage_stat(s, "mark", "done") == 200);
+    assert_int_equal(stage_end(worker), 0);
+}
+STAGE_TRIALS(parked_jobs_delay_nobody)
+
+/* Jobs without a limit are prefetched and wait for each executor: some are kept from them all the same. */
+static void try_a_flood_leaves_executors_to_limits(void **state)
+{
+    static const char *const executors[] = {"executors=4", "executors=1"};
+    struct stage *s = *state;
+
+    stage_rate(s, "mark", "100/s,burst=1");
+    stage_enqueue(s, "mark", NULL, 0, 60);
+    stage_enqueue(s, "flood", "{\"sleep\":0.001}", 60, 20000);
+    for (int i = 0; i < 2; i++) {
+        pid_t worker = stage_actor(s, "worker", "types=mark,flood", executors[i], NULL);
+        long long flooded = stage_stat(s, "flood", "done");
+
+        await(stage_stat(s, "mark", "done") >= 30 * (i + 1)); /* several are settled at once */
+        flooded = stage_stat(s, "flood", "done") - flooded;
+        assert_true(flooded >= 10);
+        if (flooded > 7000) /* of 0.3 s */
+            stage_late("%lld jobs of the flood", flooded);
+        stage_end(worker);
+    }
+}
+STAGE_TRIALS(a_flood_leaves_executors_to_limits)
+
+/* Parked for an hour, and then the rate is set faster, or the limit removed. */
+static void try_changed_rate_applies_at_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    int64_t start_us;
+
+    for (int round = 0; round < 2; round++) {
+        int first = round * 5;
+
+        stage_rate(s, "mark", "1/1h,burst=1");
+        stage_enqueue(s, "mark", NULL, first, 5);
+        await(server_number(&s->server, "LLEN", stage_key(s, "lane:default/mark/"), NULL) >= 4);
+        stage_await_blocked(s, 2);
+        start_us = clock_mono_us();
+        if (round == 0)
+            stage_rate(s, "mark", "1000/s");
+        else
+            assert_int_equal(weir_rate_remove(s->client, "mark"), 0);
+        stage_await_done(s, first + 5);
+        stage_in_time(clock_mono_us() - start_us, SECOND);
+    }
+    assert_int_equal(stage_end(worker), 0);
+}
+STAGE_TRIALS(changed_rate_applies_at_once)
+
+/* ---- Types that no worker can run */
+
+static void try_unknown_type_waits(void **state)
+{
+    struct stage *s = *state;
+    pid_t one = stage_actor(s, "one", "executors=2", NULL), two;
+    int64_t start_us;
+
+    stage_push(s, "rare", NULL, 0, 3);
+    await_text(s->server.folder, "one.err", "jobs of type rare wait for a worker");
+    stage_push(s, "mark", NULL, 3, 1);
+    await(history_count(s, "effect", 3) == 1);
+    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "lane:default/rare/"), NULL), 3);
+
+    two = stage_actor(s, "two", "types=rare", NULL);
+    await(history_count(s, "effect", -1) == 4);
+    /* Whoever sees it first, who can run it is called. */
+    stage_await_blocked(s, 4);
+    start_us = clock_mono_us();
+    for (int job = 4; job < 24; job++) {
+        stage_push(s, "rare", NULL, job, 1);
+        await(history_count(s, "effect", job) == 1);
+    }
+    stage_in_time(clock_mono_us() - start_us, 5 * SECOND);
+    assert_int_equal(stage_end(one), 0);
+    assert_int_equal(stage_end(two), 0);
+}
+STAGE_TRIALS(unknown_type_waits)
+
+static void unknown_type_dies_if_told_so(void **state)
+{
+    struct stage *s = *state;
+    char *dead, before[24];
+    pid_t worker;
+
+    snprintf(before, sizeof before, "%" PRId64,
+             clock_wall_us() - 120 * SECOND); /* no worker has run it since */
+    free(server_ask(&s->server, "ZADD", stage_key(s, "runs"), before, "rare", NULL));
+    worker = stage_weir(s, "worker", "--exec", "mark=/bin/true", "--unknown", "dead", NULL);
+    stage_push(s, "rare", NULL, 0, 1);
+    await(stage_stat(s, "rare", "dead") == 1);
+    dead = stage_dead(s);
+    assert_non_null(
+        strstr(dead, "no handler for its type: no worker has run it for a minute\n{\"id\":\"j0\""));
+    free(dead);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Waking */
+
+static void expect_most_in_time(int64_t *late_us, int n)
+{
+    qsort(late_us, (size_t)n, sizeof *late_us, compare_us);
+    stage_in_time(late_us[n / 2], 100 * MS);
+}
+
+/* Pushes jobs from number first on one by one, when the one before is done, by a plain RPUSH as of any
+ * client. */
+static void expect_woken_at_once(struct stage *s, int first)
+{
+    enum { ROUNDS = 15 };
+    int64_t late_us[ROUNDS];
+    struct history h;
+
+    for (int i = 0; i < ROUNDS; i++) {
+        late_us[i] = clock_mono_us();
+        stage_push(s, "mark", NULL, first + i, 1);
+        await(history_count(s, "effect", first + i) == 1);
+    }
+    h = history_read(s);
+    for (int i = 0; i < ROUNDS; i++)
+        late_us[i] = history_nth(&h, "begin", first + i, 0)->at_us - late_us[i];
+    history_free(&h);
+    expect_most_in_time(late_us, ROUNDS);
+}
+
+static void try_idle_worker_wakes_at_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+
+    stage_await_blocked(s, 2);
+    expect_woken_at_once(s, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+STAGE_TRIALS(idle_worker_wakes_at_once)
+
+/* With one executor it gives the duty up for each job, and must have it back at once. */
+static void try_single_executor_wakes_at_once(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=1", NULL);
+
+    stage_await_blocked(s, 2);
+    expect_woken_at_once(s, 0);
+    assert_int_equal(stage_end(worker), 0);
+}
+STAGE_TRIALS(single_executor_wakes_at_once)
+
+/* Enqueues a job for delay_s from now; returns when that is. */
+static int64_t enqueue_delayed(struct stage *s, int job, double delay_s)
+{
+    int64_t due_us = clock_mono_us() + (int64_t)(delay_s * 1e6);
+    char id[16];
+
+    snprintf(id, sizeof id, "j%d", job);
+    assert_int_equal(
+        weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark", .id = id, .delay_s = delay_s}, NULL),
+        0);
+    return due_us;
+}
+
+/* How late a job began, which was due then; it has begun. Never early. */
+static int64_t lateness_us(struct stage *s, int job, int64_t due_us)
+{
+    struct history h = history_read(s);
+    int64_t late_us = history_nth(&h, "begin", job, 0)->at_us - due_us;
+
+    history_free(&h);
+    assert_true(late_us >= 0);
+    return late_us;
+}
+
+/* While others are busy for long, who has room watches the queue, whoever was called first. */
+static void try_idle_worker_among_busy_ones(void **state)
+{
+    enum { BUSY = 4 };
+    struct stage *s = *state;
+    pid_t workers[BUSY + 1];
+    int64_t us[BUSY];
+
+    for (int i = 0; i <= BUSY; i++) {
+        char name[24];
+
+        snprintf(name, sizeof name, "worker%d", i);
+        workers[i] = stage_actor(s, name, "executors=1", NULL);
+    }
+    stage_await_workers(s, BUSY + 1);
+    stage_await_blocked(s, 2 + BUSY);
+    for (int i = 0; i < BUSY; i++) {
+        stage_push(s, "mark", "{\"wait\":\"go\"}", i, 1);
+        await(history_count(s, "begin", i) == 1);
+    }
+    for (int i = 0; i < BUSY; i++) { /* all have waited for the bell, the idle one last */
+        us[i] = enqueue_delayed(s, BUSY + i, 0.2);
+        await(history_count(s, "effect", BUSY + i) == 1);
+        us[i] = lateness_us(s, BUSY + i, us[i]);
+    }
+    expect_most_in_time(us, BUSY);
+    expect_woken_at_once(s, 2 * BUSY);
+    write_text(s->server.folder, "go", "");
+    for (int i = 0; i < BUSY; i++)
+        await(history_count(s, "effect", i) == 1);
+    for (int i = 0; i <= BUSY; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+}
+STAGE_TRIALS(idle_worker_among_busy_ones)
+
+static void try_delayed_jobs_start_on_time(void **state)
+{
+    enum { ROUNDS = 5 };
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    int64_t us[ROUNDS];
+
+    stage_await_blocked(s, 2);
+    for (int job = 0; job < ROUNDS; job++)
+        us[job] =
+            enqueue_delayed(s, job, 0.5 - 0.05 * job); /* each before the one that the worker knows of */
+    await(history_count(s, "begin", -1) == ROUNDS);
+    for (int job = 0; job < ROUNDS; job++)
+        us[job] = lateness_us(s, job, us[job]);
+    expect_most_in_time(us, ROUNDS);
+    assert_int_equal(stage_end(worker), 0);
+}
+STAGE_TRIALS(delayed_jobs_start_on_time)
+
+/* The process that holds the pacing duty; second: that looks after it. */
+static pid_t on_duty(struct stage *s, bool second)
+{
+    char *duty = server_ask(&s->server, "EVAL",
+                            "local h = redis.call('HGETALL', KEYS[1]) for i = 1, #h, 2 do "
+                            "if not h[i]:find('/') == (ARGV[1] == '0') then return h[i + 1] end end",
+                            "1", stage_key(s, "duty"), second ? "1" : "0", NULL),
+         *info;
+    const char *pid;
+    pid_t result;
+
+    duty[strcspn(duty, " ")] = '\0';
+    info = server_ask(&s->server, "HGET", stage_key(s, "active:%s", duty), "@", NULL);
+    pid = strstr(info, "\"pid\":");
+    result = pid ? atoi(pid + 6) : 0;
+    free(duty);
+    free(info);
+    return result;
+}
+
+/* Of the jobs below most. */
+static int64_t longest_gap_us(struct stage *s, const char *event, int most)
+{
+    struct history h = history_read(s);
+    int64_t longest_us = 0, before_us = 0;
+
+    for (int i = 0; i < h.count; i++) {
+        if (strcmp(h.events[i].what, event) != 0 || h.events[i].job >= most)
+            continue;
+        if (before_us && h.events[i].at_us - before_us > longest_us)
+            longest_us = h.events[i].at_us - before_us;
+        before_us = h.events[i].at_us;
+    }
+    history_free(&h);
+    return longest_us;
+}
+
+/* Of two workers, the one on duty is killed, or stands still. */
+static void lose_duty(struct stage *s, int signal)
+{
+    pid_t workers[2], gone, heir;
+
+    stage_rate(s, "mark", "50/s,burst=1");
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(s, i ? "two" : "one", "executors=3", "lease=1", NULL);
+    await((on_duty(s, false) == workers[0] && on_duty(s, true) == workers[1]) ||
+          (on_duty(s, false) == workers[1] && on_duty(s, true) == workers[0]));
+    gone = on_duty(s, false);
+    heir = workers[gone == workers[0]];
+    stage_enqueue(s, "mark", NULL, 0, 120);
+    await(history_count(s, "effect", -1) > 10);
+    kill(gone, signal);
+    stage_await_done(s, 120);
+    stage_in_time(longest_gap_us(s, "begin", 120), 1500 * MS); /* 0.8 s of duty */
+    assert_int_equal(on_duty(s, false), heir);
+    assert_int_equal(stage_end(heir), 0);
+    if (signal == SIGSTOP) {
+        kill(gone, SIGCONT);
+        assert_int_equal(stage_end(gone), 0);
+    } else {
+        assert_int_equal(program_end(gone), 1000 + signal);
+    }
+}
+
+static void try_duty_of_a_dead_worker(void **state)
+{
+    lose_duty(*state, SIGKILL);
+}
+STAGE_TRIALS(duty_of_a_dead_worker)
+
+static void try_duty_of_one_that_stands_still(void **state)
+{
+    lose_duty(*state, SIGSTOP);
+}
+STAGE_TRIALS(duty_of_one_that_stands_still)
+
+/* Redis's clock goes back in the middle of paced starts, and they go on. Side by side. */
+static void try_clock_of_redis_goes_back(void **state)
+{
+    static const struct {
+        const char *executors;
+        bool flood; /* no executor is idle */
+        int64_t back_us;
+        int jobs, at; /* so many of them have begun then */
+    } cases[] = {{"executors=3", false, INT64_C(3600) * SECOND, 30, 5},
+                 {"executors=1", true, INT64_C(3600) * SECOND, 30, 5},
+                 {"executors=3", false, 1450 * MS, 80, 62}}; /* less than what passed since a heartbeat */
+    enum { CASES = sizeof cases / sizeof *cases };
+    struct stage all[CASES];
+    pid_t workers[CASES];
+
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        struct stage *s = &all[i];
+
+        stage_open_shifted(s);
+        stage_rate(s, "mark", "40/s,burst=1");
+        stage_enqueue(s, "mark", NULL, 0, cases[i].jobs);
+        if (cases[i].flood)
+            stage_enqueue(s, "flood", "{\"sleep\":0.01}", 1000, 1000);
+        workers[i] = stage_actor(s, "worker", "types=mark,flood", cases[i].executors, NULL);
+    }
+    for (int i = 0; i < CASES; i++) {
+        await(history_count(&all[i], "begin", cases[i].at) == 1);
+        server_shift_clock(&all[i].server, -cases[i].back_us);
+    }
+    for (int i = 0; i < CASES; i++) {
+        await(history_count(&all[i], "begin", cases[i].jobs - 1) == 1);
+        stage_in_time(longest_gap_us(&all[i], "begin", cases[i].jobs), 1200 * MS);
+        assert_int_equal(stage_end(workers[i]), 0);
+        stage_close(&all[i]);
+    }
+}
+STAGE_TRIALS(clock_of_redis_goes_back)
+
+/* ---- Queues */
+
+static void push_to(struct stage *s, const char *queue, int first, int n, const char *args)
+{
+    char text[256];
+
+    for (int i = first; i < first + n; i++) {
+        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"mark\",\"args\":%s}", i, args);
+        server_number(&s->server, "RPUSH", stage_key(s, "queue:%s", queue), text, NULL);
+    }
+}
+
+static void strict_queues(void **state)
+{
+    struct stage *s = *state;
+    struct history h;
+    pid_t worker;
+
+    push_to(s, "low", 0, 30, "null");
+    push_to(s, "high", 30, 30, "null");
+    worker = stage_actor(s, "worker", "queues=high,low", "executors=1", NULL);
+    stage_await_done(s, 60);
+    h = history_read(s);
+    for (int i = 0; i < 60; i++) /* begin and effect of each */
+        assert_true(h.events[i].job >= 30);
+    history_free(&h);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+static void weighted_queues(void **state)
+{
+    enum { JOBS = 200 };
+    struct stage *s = *state;
+    struct history h;
+    int seldom = 0;
+    pid_t worker;
+
+    push_to(s, "often", 0, JOBS, "{\"sleep\":0.002}");
+    push_to(s, "seldom", JOBS, JOBS, "{\"sleep\":0.002}");
+    worker = stage_actor(s, "worker", "queues=often=3,seldom", "executors=1", NULL);
+    stage_await_done(s, 2 * JOBS);
+    h = history_read(s);
+    for (int i = 0; i < 2 * JOBS; i++) /* the first half of the jobs, begin and effect of each */
+        seldom += h.events[i].job >= JOBS;
+    history_free(&h);
+    seldom /= 2;
+    if (seldom < 1 ||
+        seldom > JOBS * 6 / 10) /* 50 on average; each of 30 turns or more takes a few of one queue */
+        fail_msg("%d of the first %d jobs came from the queue with a quarter of the weight", seldom, JOBS);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* ---- Idle */
+
+/* How often the process has waited, on its first thread. */
+static long long waits_of(pid_t pid)
+{
+    static const char name[] = "\nvoluntary_ctxt_switches:";
+    char path[48], text[4096];
+    FILE *f;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    assert_non_null(f = fopen(path, "r"));
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    assert_non_null(strstr(text, name));
+    return atoll(strstr(text, name) + strlen(name));
+}
+
+/* Claims, 2.5 a second, and heartbeats: a timer and an answer each. With a tick each 0.1 s it would wait five times a call. */
+static void an_idle_worker_sleeps(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
+    long long calls, waits;
+
+    stage_enqueue(s, "mark", NULL, 0, 1);
+    stage_await_done(s, 1);
+    calls = server_calls(&s->server, "fcall");
+    await(server_calls(&s->server, "fcall") >=
+          calls + 4); /* the last tick of a busy worker was before these */
+    calls = server_calls(&s->server, "fcall");
+    waits = waits_of(worker);
+    await(server_calls(&s->server, "fcall") >= calls + 8);
+    waits = waits_of(worker) - waits;
+    calls = server_calls(&s->server, "fcall") - calls;
+    print_message("%lld waits, %lld calls\n", waits, calls);
+    assert_in_range(waits, 1, 7 * (calls + 1) / 2);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        STAGE_TEST(an_end_that_others_wait_for_is_settled_at_once),
+        STAGE_TEST(what_follows_a_batch_starts_at_once),
+        STAGE_TEST(two_workers_keep_one_rate),
+        STAGE_TEST(what_was_leased_ahead_waits_for_nobody),
+        STAGE_TEST(few_executors_keep_a_high_rate),
+        STAGE_TEST(parked_jobs_delay_nobody),
+        STAGE_TEST(a_flood_leaves_executors_to_limits),
+        STAGE_TEST(changed_rate_applies_at_once),
+        STAGE_TEST(unknown_type_waits),
+        STAGE_TEST(unknown_type_dies_if_told_so),
+        STAGE_TEST(idle_worker_wakes_at_once),
+        STAGE_TEST(single_executor_wakes_at_once),
+        STAGE_TEST(idle_worker_among_busy_ones),
+        STAGE_TEST(delayed_jobs_start_on_time),
+        STAGE_TEST(duty_of_a_dead_worker),
+        STAGE_TEST(duty_of_one_that_stands_still),
+        cmocka_unit_test(clock_of_redis_goes_back),
+        STAGE_TEST(strict_queues),
+        STAGE_TEST(weighted_queues),
+        STAGE_TEST(an_idle_worker_sleeps),
+    };
+    int rc = stage_actor_main(argc, argv);
+
+    return rc >= 0 ? rc : cmocka_run_group_tests_name("worker starts", tests, NULL, NULL);
+}
