@@ -146,6 +146,34 @@ void expect_list(const char *key, const char *ids)
     assert_string_equal(found, ids);
 }
 
+void expect_claim(const char *ids)
+{
+    claim("w", 10, 0);
+    expect_leases(ids);
+    turns_check();
+}
+
+void expect_next(int64_t after_us)
+{
+    if (turns.claim.next_us != turns.now_us + after_us)
+        fail_msg("next after %lld us, not %lld", (long long)(turns.claim.next_us - turns.now_us),
+                 (long long)after_us);
+}
+
+void expect_in_turn(const char *ids)
+{
+    char text[400], *rest = text;
+
+    snprintf(text, sizeof text, "%s", ids);
+    for (char *id; (id = strsep(&rest, " "));) {
+        claim("w", 10, 0);
+        expect_leases(id);
+        turns_check();
+        if (rest)
+            turns.now_us = turns.claim.next_us + LEAD_US;
+    }
+}
+
 void expect_counters(const char *type, const char *expected)
 {
     char key[200], text[400], *rest = text;

@@ -17,11 +17,16 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define SECOND_US INT64_C(1000000)
+#define DAY_US (86400 * SECOND_US)
 #define ACTIVE PREFIX "active:"
 #define QUEUE PREFIX "queue:default"
 #define LANE(type) PREFIX "lane:default/" type "/"
 #define ALONE(type) PREFIX "lane:default!/" type "/" /* of jobs that are to run alone */
-#define CLOSED_RULE "1/86400000000/1"                /* one a day */
+#define WAKE PREFIX "wake:default"
+#define SLEEP PREFIX "sleep:default"
+#define STATE(gate) PREFIX "gate:" gate
+#define CLOSED_RULE "1/86400000000/1"  /* one a day */
+#define KEY(key) "\"key\":\"" key "\"" /* a member, for enqueue_with() */
 
 /* Any command, its answer as text or number; see server.h. */
 #define redis_text(...) server_ask(&turns.server, __VA_ARGS__, NULL)
@@ -91,6 +96,12 @@ void expect_token(size_t lease, const char *expected);
 /* The jobs that the last claim leased, or of a list, in order: "a b c". */
 void expect_leases(const char *ids);
 void expect_list(const char *key, const char *ids);
+/* Worker "w" claims these; all keys are as they must be. */
+void expect_claim(const char *ids);
+/* All that the last claim did not lease is parked, and must be checked again that much later. */
+void expect_next(int64_t after_us);
+/* Each claim of "w" leases one, as its time comes: their ids in order. */
+void expect_in_turn(const char *ids);
 /* "enqueued 3, done 1": these counters of a type. */
 void expect_counters(const char *type, const char *counters);
 /* That lease is not the worker's: settling it changes nothing. */

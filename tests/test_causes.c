@@ -1,10 +1,8 @@
 /* What a claim answers of how jobs came to start: what let them, and which slots nobody had taken before. */
 #include "tests/scene.h"
 
-#define KEY(key) "\"key\":\"" key "\""
-
 /* A claim leases these jobs, for these causes. */
-static void expect_claim(const char *ids, const char *causes)
+static void expect_causes(const char *ids, const char *causes)
 {
     char text[64];
 
@@ -40,17 +38,17 @@ static void test_from_the_queue_and_at_a_rate(void **state)
     (void)state;
     start("w");
     enqueue("default", "t", "a b");
-    expect_claim("a b", "");
+    expect_causes("a b", "");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "c d e");
-    expect_claim("c", "");
+    expect_causes("c", "");
     expect_lost(""); /* never used */
     after(SECOND_US);
     enqueue("default", "t", "f");
-    expect_claim("d f", "A1Q1");
+    expect_causes("d f", "A1Q1");
     expect_lost("");
     after(SECOND_US - LEAD_US);
-    expect_claim("e", "A1");
+    expect_causes("e", "A1");
     expect_lost("");
 }
 
@@ -61,12 +59,12 @@ static void test_jobs_that_waited_at_an_open_gate(void **state)
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a b c");
-    expect_claim("a", "");
+    expect_causes("a", "");
     after(100000 + 50000);
-    expect_claim("b", "A1"); /* less than a slot was lost */
+    expect_causes("b", "A1"); /* less than a slot was lost */
     expect_lost("slow 500 50000 w 0");
     after(100000 + 200000);
-    expect_claim("c", "E1");
+    expect_causes("c", "E1");
     expect_lost("slow 2000 200000 w 0");
 }
 
@@ -76,15 +74,15 @@ static void test_no_job_came(void **state)
     start("w");
     must(turns_rate("slow", "10/1000000/3"));
     enqueue("default", "slow", "a");
-    expect_claim("a", "");
+    expect_causes("a", "");
     after(100000 + 3 * SECOND_US);
     enqueue("default", "t", "x");
     enqueue("default", "slow", "b c");
-    expect_claim("x b c", "");
+    expect_causes("x b c", "");
     expect_lost("slow 30000 3000000 q 1");
     after(3600 * SECOND_US);
     enqueue("default", "slow", "d");
-    expect_claim("d", "");
+    expect_causes("d", "");
     expect_lost("slow 600000 60000000 q 0"); /* of one minute */
 }
 
@@ -94,9 +92,9 @@ static void test_the_gate_of_a_key(void **state)
     start("w");
     must(turns_rate("slow", "1/1000000/1,by=key gcra:10/1000000/1"));
     enqueue_with("slow", "a1 a2", KEY("a"));
-    expect_claim("a1", "");
+    expect_causes("a1", "");
     after(SECOND_US);
-    expect_claim("a2", "K1");
+    expect_causes("a2", "K1");
     expect_lost("slow 9000 900000 h 0");
 }
 
@@ -106,12 +104,12 @@ static void test_jobs_in_flight(void **state)
     start("w");
     must(turns_rate("slow", "concurrency:1 gcra:10/1000000/1"));
     enqueue("default", "slow", "a b");
-    expect_claim("a", "");
+    expect_causes("a", "");
     keep_tokens();
     after(SECOND_US);
-    expect_claim("", "");
+    expect_causes("", "");
     settle("w", SETTLE_BACK, tokens[0], 0, NULL);
-    expect_claim("a", "C1");
+    expect_causes("a", "C1");
     expect_lost("slow 9000 900000 l 0");
 }
 
@@ -121,21 +119,21 @@ static void test_pauses(void **state)
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a b c");
-    expect_claim("a", "");
+    expect_causes("a", "");
     keep_tokens();
     must(turns_pause("slow", 2 * SECOND_US));
-    expect_claim("", "");
+    expect_causes("", "");
     after(2 * SECOND_US);
-    expect_claim("b", "P1");
+    expect_causes("b", "P1");
     expect_lost("slow 19000 1900000 h 0");
     settle("w", SETTLE_THROTTLED, tokens[0], SECOND_US, "429"); /* by the provider */
     after(SECOND_US / 2);
-    expect_claim("", "");
+    expect_causes("", "");
     after(SECOND_US / 2);
-    expect_claim("a", "P1");
+    expect_causes("a", "P1");
     expect_lost("slow 9000 900000 h 0");
     after(100000);
-    expect_claim("c", "A1");
+    expect_causes("c", "A1");
     expect_lost("");
 }
 
@@ -147,9 +145,9 @@ static void test_the_gate_of_another_limit(void **state)
     must(turns_rate("slow", "1/1000000/1"));
     use("slow", "fast");
     enqueue("default", "slow", "a b");
-    expect_claim("a", "");
+    expect_causes("a", "");
     after(SECOND_US);
-    expect_claim("b", "A1");
+    expect_causes("b", "A1");
     expect_lost("fast 9000 900000 h 0");
 }
 
@@ -160,13 +158,13 @@ static void test_rules_of_one_limit(void **state)
     start("w");
     must(turns_rate("slow", "10/1000000/1 gcra:1/1000000/1"));
     enqueue("default", "slow", "a b");
-    expect_claim("a", "");
+    expect_causes("a", "");
     after(SECOND_US);
-    expect_claim("b", "A1");
+    expect_causes("b", "A1");
     expect_lost("");
     after(3 * SECOND_US);
     enqueue("default", "slow", "c");
-    expect_claim("c", "");
+    expect_causes("c", "");
     expect_lost("slow 2000 2000000 q 0");
 }
 
@@ -179,11 +177,11 @@ static void test_types_of_one_limit(void **state)
     use("t", "both");
     use("slow", "both");
     enqueue("default", "t", "a");
-    expect_claim("a", "");
+    expect_causes("a", "");
     after(1100000);
     enqueue("default", "slow", "b");
     enqueue("default", "t", "c");
-    expect_claim("b c", "");
+    expect_causes("b c", "");
     expect_lost("both 10000 1000000 q 0");
 }
 
@@ -195,14 +193,14 @@ static void test_types_that_were_held(void **state)
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a b");
-    expect_claim("a", "");
+    expect_causes("a", "");
     ask.types = (struct names){names, 1};
     after(SECOND_US);
-    expect_claim("", "");
+    expect_causes("", "");
     ask.types = (struct names){(const char *const[]){"t", "slow"}, 2};
     ask.held = true;
     after(100000);
-    expect_claim("b", "E1");
+    expect_causes("b", "E1");
     expect_lost("slow 10000 1000000 h 0");
 }
 
@@ -215,22 +213,22 @@ static void test_windows(void **state)
     must(turns_rate("slow", "fixed-window:5/10000000/0"));
     turns.now_us = window_us + SECOND_US;
     enqueue("default", "slow", "a b");
-    expect_claim("a b", "");
+    expect_causes("a b", "");
     expect_lost("");
     enqueue("default", "slow", "c");
-    expect_claim("c", "");
+    expect_causes("c", "");
     expect_lost("");
     turns.now_us = window_us + 11 * SECOND_US;
     enqueue("default", "slow", "d");
-    expect_claim("d", "");
+    expect_causes("d", "");
     expect_lost("slow 2000 1000000 q 0");
     turns.now_us = window_us + 41 * SECOND_US;
     enqueue("default", "slow", "e");
-    expect_claim("e", "");
+    expect_causes("e", "");
     expect_lost("slow 14000 1000000 q 0");
     turns.now_us = window_us + 3600 * SECOND_US;
     enqueue("default", "slow", "f");
-    expect_claim("f", "");
+    expect_causes("f", "");
     expect_lost("slow 35000 0 q 0"); /* the windows of a minute, and the one that had just ended then */
 }
 
@@ -241,17 +239,17 @@ static void test_changed_rules_and_clocks(void **state)
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a");
-    expect_claim("a", "");
+    expect_causes("a", "");
     after(SECOND_US);
     must(turns_rate("slow", "20/1000000/1"));
     enqueue("default", "slow", "b");
-    expect_claim("b", "");
+    expect_causes("b", "");
     expect_lost("");
     after(-10 * SECOND_US); /* all times go with it */
     enqueue("default", "slow", "c");
-    expect_claim("", "");
+    expect_causes("", "");
     after(50000);
-    expect_claim("c", "A1");
+    expect_causes("c", "A1");
     expect_lost("");
 }
 

@@ -9,7 +9,6 @@
 #include "tests/random.h"
 
 #define DEAD PREFIX "dead"
-#define DAY_US (INT64_C(86400) * SECOND_US)
 #define ANY ((struct dead_filter){0})
 #define FOR_EVER (2000000000 * SECOND_US)
 

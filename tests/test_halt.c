@@ -450,8 +450,6 @@ static void test_purged_jobs_end_their_batch(void **state)
 
 /* ---- Who waits behind a job that is not to run, and that costs more */
 
-#define WAKE PREFIX "wake:default"
-#define SLEEP PREFIX "sleep:default"
 #define DUTY "w 9000000000000000 default"
 
 /* A slot a second, of which one is left. First a job of "slow", which costs sixty; behind it those of "t". */

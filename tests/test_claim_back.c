@@ -1,0 +1,397 @@
+/* Slots that come back: of jobs that cost less than was said, and of jobs that were claimed and have not started. Under virtual time. */
+#include "tests/scene.h"
+
+static void test_the_true_cost_is_taken_or_given_back(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/5"));
+    enqueue_with("slow", "a", "\"cost\":5");
+    enqueue_with("slow", "b c d", "\"cost\":2");
+    expect_claim("a");
+    expect_next(2 * 100000 - LEAD_US);
+    keep_tokens();
+    must(turns_settle_cost("w", tokens[0], 2, &stale));
+    assert_int_equal(stale, 0);
+    expect_claim("b"); /* three were given back, and b takes two */
+    expect_next(100000 - LEAD_US);
+    keep_tokens();
+    must(turns_settle_cost("w", tokens[0], 4, &stale));
+    settle("w", SETTLE_DEAD, tokens[0], 0, "x");
+    must(turns_settle_cost("w", tokens[0], 1, &stale)); /* no lease of its own: changes nothing */
+    turns.now_us += 100000;
+    expect_claim("");
+    expect_next(2 * 100000 - LEAD_US);
+    turns.now_us += 2 * 100000;
+    expect_claim("c");
+}
+
+/* Lanes at a key's gate are not noted to be woken until a job of the type has said what it cost. */
+static void test_the_first_true_cost_of_a_type_wakes_its_key(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/1000000/5,by=key"));
+    enqueue_with("slow", "a", KEY("k") ",\"cost\":5");
+    enqueue_with("slow", "b", KEY("k") ",\"cost\":2");
+    expect_claim("a");
+    keep_tokens();
+    must(turns_settle_cost("w", tokens[0], 1, &stale));
+    expect_claim("b");
+}
+
+/* Of the last claim's lease number i. */
+static int64_t slot_of(size_t i)
+{
+    return turns.claim.leases[i].slot_us;
+}
+
+static void settle_unstarted(size_t first, size_t end)
+{
+    struct args a;
+    int64_t stale;
+
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    for (size_t i = first; i < end; i++)
+        settle_end(&a, SETTLE_BACK, tokens[i], 1, NULL);
+    must(turns_send(&a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    assert_int_equal(stale, 0);
+}
+
+/* Granted ahead and given back before they start, jobs leave no trace at their gates: they get the same slots again.
+ */
+static void test_what_has_not_started_gives_its_slots_back(void **state)
+{
+    static const char *const rules[] = {"gcra:100/1000000/1",         "gcra:10000/7000000/1",
+                                        "token-bucket:100/1000000/1", "gcra:100/1000000/1,by=key",
+                                        "fixed-window:3/10000/0",     "sliding-log:3/10000"};
+
+    for (size_t r = 0; r < COUNT(rules); r++) {
+        size_t first = 3;
+        int64_t slots[6];
+
+        scene_begin(state);
+        start("w");
+        must(turns_rate("slow", rules[r]));
+        enqueue("default", "slow", "a b c d e f");
+        ask.ahead_us = 50000;
+        ask.far = 10;
+        expect_claim("a b c d e f");
+        keep_tokens();
+        for (size_t i = 0; i < COUNT(slots); i++)
+            slots[i] = slot_of(i);
+        turns.now_us += 1000;
+        settle_unstarted(first, COUNT(slots));
+        expect_claim("d e f");
+        for (size_t i = first; i < COUNT(slots); i++)
+            assert_int_equal(slot_of(i - first), slots[i]);
+    }
+}
+
+static uint32_t draw(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525 + 1013904223;
+    return (*seed >> 16) % below;
+}
+
+/* A worker claims; some answers come too late, and those jobs have not started. Returns how many have; *lost_us: what being late may have
+ * cost a bucket, which drains meanwhile. */
+static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
+{
+    int64_t passed = 50000 + draw(seed, 800000), stale;
+    size_t count = claim(worker, 1 + (int)draw(seed, 5), 0);
+    int started = 0;
+    struct args a;
+
+    keep_tokens();
+    turns.now_us += passed;
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, worker);
+    for (size_t i = 0; i < count; i++) {
+        bool late = draw(seed, 3) > 0;
+
+        settle_end(&a, late ? SETTLE_BACK : SETTLE_RETRY, tokens[i], late ? 1 : 10 * SECOND_US * 86400, NULL);
+        started += !late;
+        *lost_us += late ? passed : 0;
+    }
+    if (count > 0) {
+        must(turns_send(&a));
+        must(settle_reply(turns.reply, &stale, &turns.error));
+        assert_int_equal(stale, 0);
+    } else {
+        args_free(&a);
+    }
+    return started;
+}
+
+/* Five a day, of which some come too late again and again, to either of two workers: five start. */
+static void test_a_quota_of_a_day_is_used_whole_however_late(void **state)
+{
+    static const char *const rules[] = {"gcra:5/86400000000/5",         "token-bucket:5/86400000000/5",
+                                        "fixed-window:5/86400000000/0", "sliding-log:5/86400000000",
+                                        "sliding-window:5/86400000000", "gcra:5/86400000000/5,by=key"};
+
+    for (uint32_t run = 0; run < 10 * COUNT(rules); run++) {
+        const char *rule = rules[run % COUNT(rules)];
+        uint32_t seed = run;
+        int64_t lost_us = 0;
+        int started = 0;
+
+        scene_begin(state);
+        start("w");
+        start("v");
+        must(turns_rate("slow", rule));
+        enqueue("default", "slow", "a b c d e f g");
+        for (int round = 0; round < 10; round++)
+            started += start_some_late(round % 2 ? "w" : "v", &seed, &lost_us);
+        turns.now_us += lost_us;
+        started += (int)claim("w", 10, 0);
+        if (started != 5)
+            fail_msg("%s, run %u: %d of 5 have started", rule, run, started);
+    }
+}
+
+/* A slot from before the clock was set back lies far ahead, and stands for no start of now. */
+static void test_a_slot_before_a_clock_step_stays_used(void **state)
+{
+    char tat[32], *gate;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/3"));
+    enqueue("default", "slow", "a");
+    expect_claim("a");
+    keep_tokens();
+    turns.now_us -= 10000000;
+    settle_unstarted(0, 1);
+    gate = redis_text("GET", PREFIX "gate:slow#0");
+    snprintf(tat, sizeof tat, " %lld ", (long long)turns.now_us + 10000); /* one slot is in use */
+    if (!strstr(gate, tat))
+        fail_msg("%s", gate);
+    free(gate);
+}
+
+/* Under other rules nobody knows what they still stand for. */
+static void test_slots_of_other_rules_stay_used(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    ask.ahead_us = 50000;
+    ask.far = 10;
+    expect_claim("a b c");
+    keep_tokens();
+    must(turns_rate("slow", "10/1000000/1"));
+    settle_unstarted(1, 3);
+    expect_claim("");
+    turns.now_us += 20000 + 100000;
+    expect_claim("b");
+}
+
+/* A job that was cancelled while it waited for its start has ended, and its slot is free. */
+static void test_a_cancelled_job_that_has_not_started_gives_its_slot_back(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "100/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    ask.ahead_us = 15000;
+    ask.far = 1;
+    expect_claim("a b");
+    keep_tokens();
+    must(turns_script("cancel", (const char *[]){"b", "tell", "w", token_texts[1]}, 4));
+    settle_unstarted(1, 2);
+    expect_claim("c");
+    assert_int_equal(slot_of(0), BEGIN_US + 10000);
+    expect_counters("slow", "enqueued 3, pulled 2, parked 1, served 1, back 1, cancelled 1");
+}
+
+/* Others may wait for it whom no list names: in another queue, or of another type that shares the limit. */
+static void test_a_slot_of_a_key_that_is_given_back_wakes_all(void **state)
+{
+    static const char *const all[] = {"all"}, *const high[] = {"high"};
+    const struct names usual = ask.queues;
+    int64_t stale;
+
+    for (int spends = 0; spends < 2; spends++) {
+        scene_begin(state);
+        must(turns_rate("all", "1/1000000/1,by=key"));
+        must(turns_use("t", "use", "", all, 1));
+        must(turns_use("slow", "use", "", all, 1));
+        start("w");
+        start("v");
+        enqueue_with("t", "a", "\"key\":\"k\"");
+        ask.queues = usual;
+        assert_int_equal(claim("w", 1, 0), 1);
+        keep_tokens();
+        if (spends)
+            must(turns_settle_cost("w", tokens[0], 1, &stale));
+        push("high", "{\"id\":\"b\",\"type\":\"slow\",\"key\":\"k\"}");
+        ask.queues = (struct names){high, 1};
+        assert_int_equal(claim("v", 1, 0), 0);
+        settle_unstarted(0, 1);
+        assert_int_equal(claim("v", 1, 0), 1);
+        expect_leases("b");
+        turns_check();
+    }
+}
+
+/* The last word of a fixed window's state: the slots that are used. */
+static int used_of(const char *gate)
+{
+    char *state = redis_text("GET", gate), *last = strrchr(state, ' ');
+    int used = last ? atoi(last + 1) : -1;
+
+    free(state);
+    return used;
+}
+
+/* To a limit that did not hold it as it started, or had other rules, a job gives nothing back. */
+static void test_nothing_is_given_back_to_other_rules(void **state)
+{
+    int64_t stale;
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "10/1000000/5"));
+    must(turns_rate("acct", "fixed-window:9/60000000/0"));
+    use("t", "acct");
+    enqueue_with("slow", "a", "\"cost\":3");
+    enqueue_with("t", "b", "\"cost\":3");
+    expect_claim("a b");
+    keep_tokens();
+    use("slow", "acct");
+    must(turns_settle_cost("w", tokens[0], 1, &stale));
+    assert_int_equal(used_of(STATE("acct#0")), 3);
+    must(turns_rate("acct", "fixed-window:8/60000000/0"));
+    must(turns_settle_cost("w", tokens[1], 1, &stale));
+    assert_int_equal(used_of(STATE("acct#0")), 3);
+    must(turns_rate("acct", "fixed-window:9/60000000/0")); /* as it was */
+    must(turns_settle_cost("w", tokens[1], 1, &stale));
+    assert_int_equal(used_of(STATE("acct#0")), 1);
+}
+
+#define RUNNING_MOST 50
+
+/* What runs, in the order of its slots. */
+static struct {
+    char token[200];
+    int64_t end_us;
+} running[RUNNING_MOST];
+static int running_count;
+
+static void run_claimed(int64_t takes_us)
+{
+    for (size_t i = 0; i < turns.claim.lease_count; i++) {
+        const struct lease *lease = &turns.claim.leases[i];
+
+        snprintf(running[running_count].token, sizeof running->token, "%.*s", (int)lease->token.len,
+                 lease->token.at);
+        running[running_count++].end_us = lease->slot_us + takes_us;
+    }
+}
+
+/* Settles those that have ended by now, each by what it spent. */
+static void end_due(const char *spent)
+{
+    struct args a;
+    int64_t stale;
+    int n = 0;
+
+    while (n < running_count && running[n].end_us <= turns.now_us)
+        n++;
+    if (n == 0)
+        return;
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    for (int i = 0; i < n; i++)
+        settle_cost(&a, span_str(running[i].token), atoi(spent));
+    for (int i = 0; i < n; i++)
+        settle_end(&a, SETTLE_FINISH, span_str(running[i].token), 0, NULL);
+    must(turns_send(&a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    assert_int_equal(stale, 0);
+    running_count -= n;
+    memmove(running, running + n, (size_t)running_count * sizeof *running);
+}
+
+/* How many jobs of cost 5 start in two seconds, after one, when each spends 1 and takes that long. */
+static int starts_of_cheap_jobs(const char *rule, int64_t takes_us)
+{
+    int64_t next_us = 0;
+    int starts = 0;
+
+    scene_begin(NULL);
+    start("w");
+    must(turns_rate("slow", rule));
+    free(redis_text("EVAL",
+                    "for i = 1, 1000 do redis.call('RPUSH', KEYS[1], '{\"id\":\"' .. i .. "
+                    "'\",\"type\":\"slow\",\"cost\":5}') end",
+                    "1", QUEUE));
+    running_count = 0;
+    for (; turns.now_us < BEGIN_US + 3 * SECOND_US; turns.now_us += 1000) {
+        bool ended = running_count > 0 && running[0].end_us <= turns.now_us;
+
+        end_due("1");
+        if (running_count == RUNNING_MOST || (!ended && turns.now_us < next_us))
+            continue;
+        claim("w", RUNNING_MOST - running_count, 0);
+        next_us = turns.claim.next_us;
+        if (turns.now_us > BEGIN_US + SECOND_US)
+            starts += (int)turns.claim.lease_count;
+        run_claimed(takes_us);
+    }
+    turns_check();
+    return starts;
+}
+
+/* However long they run: what they did not spend lets others start. The windows count a job's slots while its
+ * start stands in them. */
+static void test_what_was_not_spent_lets_others_start(void **state)
+{
+    static const struct {
+        const char *rule;
+        int64_t takes_us;
+        int least;
+    } cases[] = {
+        {"gcra:100/1000000/100", 20000, 195},         {"gcra:100/1000000/100", 100000, 195},
+        {"token-bucket:100/1000000/100", 20000, 195}, {"gcra:100/1000000/5", 2000, 170},
+        {"gcra:1000/7000000/50", 60000, 270},         {"fixed-window:100/1000000/0", 20000, 180},
+        {"sliding-log:100/1000000", 20000, 180},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int starts = starts_of_cheap_jobs(cases[i].rule, cases[i].takes_us);
+
+        print_message("%s, %lld ms: %d starts in 2 s\n", cases[i].rule, (long long)cases[i].takes_us / 1000,
+                      starts);
+        assert_in_range(starts, cases[i].least, 1000);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(the_true_cost_is_taken_or_given_back),
+        TEST(the_first_true_cost_of_a_type_wakes_its_key),
+        TEST(nothing_is_given_back_to_other_rules),
+        TEST(what_was_not_spent_lets_others_start),
+        TEST(what_has_not_started_gives_its_slots_back),
+        TEST(a_quota_of_a_day_is_used_whole_however_late),
+        TEST(a_slot_before_a_clock_step_stays_used),
+        TEST(slots_of_other_rules_stay_used),
+        TEST(a_cancelled_job_that_has_not_started_gives_its_slot_back),
+        TEST(a_slot_of_a_key_that_is_given_back_wakes_all),
+    };
+
+    return cmocka_run_group_tests_name("claim, slots that come back", tests, turns_start, turns_stop);
+}
