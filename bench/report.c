@@ -168,7 +168,7 @@ static const struct {
     [LOOK_JOBS] = {"  /jobs?q=type:NAME", "ms", 0, LOWER, 200, 200, NULL},
     [LOOK_JOB_LINK] = {"  /jobs/ID, by a link from a list", "ms", 0, LOWER, 200, 200, NULL},
     [LOOK_JOB_RECORD] = {"  /jobs/ID of a job that has ended", "ms", 0, LOWER, 200, 200, NULL},
-    [LOOK_JOB_ABSENT] = {"  /jobs/ID, where there is none", "ms", 0, FREE, 0, 0, NULL},
+    [LOOK_JOB_ABSENT] = {"  /jobs/ID, where there is none", "ms", 0, LOWER, 200, 200, NULL},
     [LOOK_WORKERS] = {"  /workers", "ms", 0, LOWER, 200, 200, NULL},
     [LOOK_DEAD] = {"  /dead", "ms", 0, LOWER, 200, 200, NULL},
     [LOOK_REDIS] = {"  /redis", "ms", 0, LOWER, 200, 200, NULL},

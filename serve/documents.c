@@ -109,12 +109,12 @@ static int read_jobs(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int read_job(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return view_job(w, ask->names[0], doc);
+    return view_job(w, ask->names[0], field_text(ask->fields, "cursor"), doc);
 }
 
 static int read_why(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return view_why(w, ask->names[0], doc);
+    return view_why(w, ask->names[0], field_text(ask->fields, "cursor"), doc);
 }
 
 static int read_batches(struct weir *w, const struct ask *ask, json_t **doc)
@@ -223,8 +223,8 @@ const struct resource document_resources[] = {
     {"/api/schedules", DESK_LOOK, "", read_schedules},
     {"/api/schedules/*", DESK_LOOK, "", read_schedule},
     {"/api/jobs", DESK_SEARCH, "q limit cursor", read_jobs},
-    {"/api/jobs/*", DESK_SEARCH, "", read_job},
-    {"/api/jobs/*/why", DESK_SEARCH, "", read_why},
+    {"/api/jobs/*", DESK_SEARCH, "cursor", read_job},
+    {"/api/jobs/*/why", DESK_SEARCH, "cursor", read_why},
     {"/api/dead", DESK_SEARCH, "type queue batch reason older newer limit", read_dead},
     {"/api/dead/*", DESK_SEARCH, "", read_dead_one},
     {"/api/doctor", DESK_SEARCH, "", read_doctor},

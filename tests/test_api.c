@@ -579,6 +579,58 @@ static void fill_queue(int jobs)
     assert_int_equal(weir_bulk_close(bulk, NULL), 0);
 }
 
+/* Asks with the cursor of each answer for the next one; how many of them did not know yet. Ends with the one that does. */
+static int look_on(const char *path)
+{
+    char all[2048];
+    int answers = 0;
+    json_t *doc = NULL;
+
+    snprintf(all, sizeof all, "%s", path);
+    for (;; answers++) {
+        const char *cursor;
+
+        http_request(where, "GET", all, "", NULL, &reply);
+        if (reply.status != 200)
+            return answers;
+        doc = parsed();
+        cursor = json_string_value(json_object_get(doc, "cursor"));
+        if (cursor) {
+            assert_true(json_is_null(json_object_get(doc, "state")));
+            assert_true(json_integer_value(json_object_get(doc, "looked_at")) > 0);
+            assert_int_equal(json_integer_value(json_object_get(doc, "of")), 400001);
+            snprintf(all, sizeof all, "%s?cursor=%s", path, cursor);
+        }
+        json_decref(doc);
+        if (!cursor)
+            return answers;
+    }
+}
+
+static void test_one_job_is_looked_for_a_part_at_a_time(void **state)
+{
+    (void)state;
+    weir("enqueue mail --id first");
+    fill_queue(400000);
+    serve();
+    assert_true(look_on("/api/jobs/first") > 0);
+    assert_int_equal(reply.status, 200);
+    assert_non_null(strstr(reply.body, "\"state\":\"waiting\""));
+    assert_true(look_on("/api/jobs/first/why") > 0);
+    assert_int_equal(reply.status, 200);
+    assert_non_null(strstr(reply.body, "\"ahead\":"));
+    assert_true(look_on("/api/jobs/none") > 0);
+    assert_int_equal(reply.status, 404);
+    assert_non_null(strstr(reply.body, "no such job"));
+    weir("job show first");
+    refused("GET", "/api/jobs/first?cursor=0,0,nowhere,", "", NULL, 400,
+            "not one; take it as the page before gave it");
+    refused("GET", "/api/jobs/first/why?cursor=x", "", NULL, 400,
+            "not one; take it as the page before gave it");
+    refused("GET", "/api/jobs/first?cursor=", "", NULL, 400, "cursor");
+    end_serve();
+}
+
 /* Sends that with the cursor of the answer before, "": none; returns how many jobs the answer names. */
 static int64_t go_on(const char *fields, char cursor[1024])
 {
@@ -1387,6 +1439,7 @@ int main(void)
         cmocka_unit_test_setup(test_browsers_get_pages, flush),
         cmocka_unit_test(test_a_new_name_has_a_page),
         cmocka_unit_test_setup(test_actions, flush),
+        cmocka_unit_test_setup(test_one_job_is_looked_for_a_part_at_a_time, flush),
         cmocka_unit_test_setup(test_actions_on_many_go_on_at_a_cursor, flush),
         cmocka_unit_test_setup(test_workers_are_ordered, flush),
         cmocka_unit_test_setup(test_forms_lead_back, flush),

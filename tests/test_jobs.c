@@ -446,8 +446,16 @@ static void test_wrong_cursors_are_refused(void **state)
 {
     static const char *const wrong[] = {"",     "x",         "1", "1,2,", "0,99", "0,0,queue:default",
                                         "-1,0", "0,0 later,"};
-    static const char *const strange[] = {"0,0,later,x",  "0,0,later,1:x",    "0,0,queue:default,x",
-                                          "0,0,dead,5:9", "0,0,active:w,x+1", "0,3"};
+    static const char *const impossible[] = {"0,0,nowhere,",        "0,0,limits,",
+                                             "0,0,wake,",           "0,0,later:x,",
+                                             "0,0,queues:limits,",  "0,0,later,x",
+                                             "0,0,later,x:1",       "0,0,later,nan:1",
+                                             "0,0,later,1:x",       "0,0,later,1:9999999999999999",
+                                             "0,0,queue:default,x", "0,0,queue:default,1:2",
+                                             "0,0,active:w,x+1",    "0,0,active:w,99999999999999999999"};
+    static const char *const strange[] = {"0,0,dead,5:9",     "0,0,dead,-inf:0",   "0,3",
+                                          "0,0,queue:no,7",   "0,0,parked,",       "0,0,finished,",
+                                          "0,0,queues:ring,", "0,0,queues:lanes,", "0,0,active:none,12+3"};
     const struct job_bounds most = {.looked_at = 500, .jobs = 10};
     struct job_search s = search_of("");
 
@@ -465,8 +473,16 @@ static void test_wrong_cursors_are_refused(void **state)
         must(job_list_page(w, turns.now_us, &s, strange[i], &most, &last));
     }
     json_decref(last);
-    assert_true(job_list_page(w, turns.now_us, &s, "0,0,nowhere,", &most, &last) < 0);
-    assert_null(last);
+    last = NULL;
+    for (size_t i = 0; i < COUNT(impossible); i++) {
+        json_t *page;
+
+        assert_int_equal(job_list_page(w, turns.now_us, &s, impossible[i], &most, &page), WEIR_EINPUT);
+        assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
+        s = search_of("id:a");
+        assert_int_equal(job_actions(w, turns.now_us, &s, "run", impossible[i], &most, &page), WEIR_EINPUT);
+        assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
+    }
 }
 
 /* ---- run */

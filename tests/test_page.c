@@ -615,6 +615,112 @@ static void jobs_are_found_by_a_search(void **state)
     usual.actions = false;
 }
 
+/* More than a page looks at, in one queue. */
+#define MANY_PUSHES "400"
+static void push_many(void)
+{
+    static const char push[] =
+        "local jobs = {}\n"
+        "for i = 1, 1000 do jobs[i] = '{\"id\":\"many\",\"type\":\"mail\"}' end\n"
+        "redis.call('SADD', KEYS[1], 'default')\n"
+        "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[2], unpack(jobs)) end";
+
+    free(server_ask(&stage.server, "EVAL", push, "2", stage_key(&stage, "queues"),
+                    stage_key(&stage, "queue:default"), MANY_PUSHES, NULL));
+}
+
+/* Follows "Go on" until it is not there; how often. The status of the last page in *status. */
+static int follow(const char *path, unsigned *status)
+{
+    char query[2000];
+    const char *link;
+    int links = 0;
+
+    for (*status = render(path, NULL); (link = strstr(shown, "rel=\"next\"")); links++) {
+        assert_int_equal(*status, 200);
+        assert_shows("data-look-on");
+        link = strchr(link, '?') + 1;
+        snprintf(query, sizeof query, "%.*s", (int)strcspn(link, "\""), link);
+        *status = render(path, query);
+    }
+    return links;
+}
+
+static void a_job_is_looked_for_page_by_page(void **state)
+{
+    unsigned status;
+
+    (void)state;
+    push_many();
+    stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 1);
+    assert_int_equal(render("/jobs/j1", NULL), 200); /* at the tail */
+    assert_hides("data-look-on");
+    free(server_ask(&stage.server, "LPUSH", stage_key(&stage, "queue:default"),
+                    "{\"id\":\"first\",\"type\":\"mail\",\"args\":\"its payload\"}", NULL));
+    assert_int_equal(render("/jobs/first", NULL), 200);
+    check_shape();
+    assert_shows("<p class=\"pager\"><span>looked at ");
+    assert_shows(" of about 400,002</span> <a rel=\"next\" href=\"/jobs/first?cursor=");
+    assert_hides("its payload");
+    assert_true(follow("/jobs/first", &status) > 0);
+    assert_int_equal(status, 200);
+    assert_shows("its payload");
+    assert_true(follow("/jobs/none", &status) > 0);
+    assert_int_equal(status, 404);
+    assert_shows("no such job");
+    check_shape();
+}
+
+static void a_cursor_may_come_from_anybody(void **state)
+{
+    static const char *const wrong[] = {"cursor=x", "cursor=0%2C0%2Cnowhere%2C",
+                                        "cursor=%22%3E%3Cscript%3Ealert(1)%3C/script%3E",
+                                        "cursor=0%2C0%2Cactive%3Aw%2C99999999999999999999", "cursor=0%2C99"};
+    char lengthy[20000] = "cursor=0,0,";
+
+    (void)state;
+    stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 1);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(render("/jobs/j1", wrong[i]), 400);
+        assert_shows("not one; take it as the page before gave it");
+        assert_hides("<script>alert");
+        check_shape();
+    }
+    memset(lengthy + strlen(lengthy), 'a', sizeof lengthy - strlen(lengthy) - 1);
+    assert_int_equal(render("/jobs/j1", lengthy), 400);
+    assert_shows("cursor: too long");
+    assert_int_equal(render("/jobs/j1", "cursor="), 200);
+    assert_int_equal(render("/jobs/j1", "cursor=0%2C0%2Cqueue%3Aanother%2C17"),
+                     404); /* of another namespace */
+    assert_shows("look again without the cursor");
+    assert_int_equal(render("/jobs", "q=type%3Amail&at=0%2C0%2Cnowhere%2C"), 200);
+    assert_shows("not one; take it as the page before gave it");
+    assert_int_equal(render("/jobs/j1", "at=queue%3Adefault&from=0&cursor=x"), 200); /* it is there */
+}
+
+/* A search that goes on among queues of long names has a long cursor. */
+static void a_search_goes_on_among_long_names(void **state)
+{
+    char queue[120], query[20000];
+    const char *at;
+
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        snprintf(queue, sizeof queue, "%0100d", i);
+        free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), queue, NULL));
+        free(server_ask(&stage.server, "RPUSH", stage_key(&stage, "queue:%s", queue),
+                        "{\"id\":\"a\",\"type\":\"t\"}", "{\"id\":\"b\",\"type\":\"t\"}", NULL));
+    }
+    assert_int_equal(render("/jobs", NULL), 200);
+    assert_int_equal(count_of("href=\"/jobs/"), 50);
+    at = strstr(shown, "&amp;at=");
+    assert_non_null(at);
+    snprintf(query, sizeof query, "q=&%.*s", (int)strcspn(at + 5, "\""), at + 5);
+    assert_true(strlen(query) > 2000);
+    assert_int_equal(render("/jobs", query), 200);
+    assert_int_equal(count_of("href=\"/jobs/"), 50);
+}
+
 /* What is done to all that match stands before them; where nothing matches there is nothing to do, nor what their states do not allow. */
 static void all_that_match_are_acted_on_above_them(void **state)
 {
@@ -881,6 +987,9 @@ int main(int argc, char **argv)
         flushed(what_others_push_is_shown_as_text),
         flushed(nastiness_of_each_kind_is_shown_as_it_is),
         flushed(jobs_are_found_by_a_search),
+        flushed(a_job_is_looked_for_page_by_page),
+        flushed(a_cursor_may_come_from_anybody),
+        flushed(a_search_goes_on_among_long_names),
         flushed(all_that_match_are_acted_on_above_them),
         flushed(dead_jobs_show_when_they_were_enqueued),
         flushed(all_dead_that_match_are_acted_on),

@@ -723,10 +723,11 @@ static void test_a_job_is_looked_for_where_it_was_seen(void **state)
         json_decref(job);
     }
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        assert_int_equal(find_job_near(w, turns.now_us, "w999", &wrong[i], &job), 0);
-        json_decref(job);
+        before = count_calls();
+        assert_true(find_job_near(w, turns.now_us, "w999", &wrong[i], &job) < 0);
+        assert_null(job);
+        assert_in_range(count_calls() - before, 0, 2);
     }
-    assert_int_equal(find_job_near(w, turns.now_us, "none", &wrong[1], &job), WEIR_ENOTFOUND);
 }
 
 static void test_it_is_looked_for_near_there_only(void **state)
@@ -739,7 +740,169 @@ static void test_it_is_looked_for_near_there_only(void **state)
     enqueue_many("t", 20000);
     before = count_calls();
     assert_int_equal(find_job_near(w, turns.now_us, "none", &place, &job), WEIR_ENOTFOUND);
-    assert_in_range(count_calls() - before, 12, 16); /* of 2,000 entries: two near there, then all once */
+    assert_int_equal(count_calls() - before, 2);
+}
+
+/* ---- A part at a time */
+
+static char cursor[4096]; /* where the next part begins; "": at the beginning */
+
+/* One page of a walk. */
+static int look_on(const char *id, json_t **job)
+{
+    int status = find_job_part(w, turns.now_us, id, *cursor ? cursor : NULL, 1, job);
+
+    snprintf(cursor, sizeof cursor, "%s", found_too_early(*job) ? answer_text(*job, "next") : "");
+    return status;
+}
+
+/* Looks on until it is known where the job is; what looking said last, and how many parts it took. */
+static int look_to_the_end(const char *id, json_t **job, int *parts)
+{
+    int64_t looked_at = 0;
+    int status;
+
+    *cursor = '\0';
+    for (*parts = 1; (status = look_on(id, job)) == 0 && *cursor; ++*parts) {
+        assert_string_equal(answer_text(*job, "id"), id);
+        assert_true(answer_int(*job, "looked_at") >= looked_at);
+        assert_true(answer_int(*job, "of") >= answer_int(*job, "looked_at"));
+        looked_at = answer_int(*job, "looked_at");
+        json_decref(*job);
+    }
+    return status;
+}
+
+static void test_a_job_is_looked_for_a_part_at_a_time(void **state)
+{
+    static const char *const ids[] = {"w0", "w999", "r500", "s0", "h999"};
+    json_t *job;
+    int parts;
+
+    (void)state;
+    fill_queues(1000);
+    for (size_t i = 0; i < COUNT(ids); i++) {
+        assert_int_equal(look_to_the_end(ids[i], &job, &parts), 0);
+        assert_string_equal(answer_text(job, "id"), ids[i]);
+        assert_non_null(json_object_get(job, "state"));
+        json_decref(job);
+    }
+    assert_int_equal(look_to_the_end("none", &job, &parts), WEIR_ENOTFOUND);
+    assert_null(job);
+    assert_in_range(parts, 5, 150);
+    assert_non_null(strstr(w->error.text, "no such job"));
+}
+
+static void test_a_part_says_how_far_it_has_looked(void **state)
+{
+    json_t *job;
+    int parts;
+
+    (void)state;
+    enqueue_many("t", 20000);
+    *cursor = '\0';
+    assert_int_equal(look_on("none", &job), 0);
+    assert_true(found_too_early(job));
+    assert_int_equal(answer_int(job, "of"), 20000);
+    json_decref(job);
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(look_on("none", &job), 0);
+        json_decref(job);
+    }
+    assert_int_equal(look_on("none", &job), 0);
+    assert_in_range(answer_int(job, "looked_at"), 6000, 12000);
+    json_decref(job);
+    assert_int_equal(look_to_the_end("none", &job, &parts), WEIR_ENOTFOUND);
+    assert_int_equal(find_job_part(w, turns.now_us, "none", NULL, INT64_MAX, &job), WEIR_ENOTFOUND);
+    assert_non_null(strstr(w->error.text, "was never enqueued; check the id"));
+}
+
+static void push_front(const char *key, const char *id)
+{
+    char body[100];
+
+    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
+    free(redis_text("LPUSH", key, body));
+}
+
+/* Its state, found at once from where the last look ended; "": passed over. */
+static const char *state_on(const char *id)
+{
+    static char found[32];
+    json_t *job;
+    int status = find_job_part(w, turns.now_us, id, cursor, INT64_MAX, &job);
+
+    snprintf(found, sizeof found, "%s", answer_text(job, "state"));
+    json_decref(job);
+    assert_int_equal(status, *found ? 0 : WEIR_ENOTFOUND);
+    return found;
+}
+
+/* Between two parts a job may go on in its life, or end; one that goes back to where was looked is passed over. */
+static void test_a_job_that_moves_between_parts(void **state)
+{
+    json_t *job;
+
+    (void)state;
+    start_worker();
+    push_job("default", "t", "a", "");
+    push_job("default", "t", "b", "");
+    enqueue_many("t", 10000);
+    *cursor = '\0';
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(look_on("a", &job), 0);
+        assert_true(found_too_early(job));
+        json_decref(job);
+    }
+    must(try_claim("w", 2, 0));
+    assert_string_equal(state_on("a"), "running");
+    free(
+        redis_text("SET", PREFIX "finished:done", "done 1 w 1 default/t/\n{\"id\":\"done\",\"type\":\"t\"}"));
+    assert_string_equal(state_on("done"), "finished");
+    push("default", "{\"id\":\"back\",\"type\":\"t\"}"); /* at the tail */
+    assert_string_equal(state_on("back"), "");
+    assert_non_null(strstr(w->error.text, "has moved meanwhile; look again without the cursor"));
+    assert_int_equal(find_job_part(w, turns.now_us, "back", NULL, INT64_MAX, &job), 0);
+    json_decref(job);
+    push_front(PREFIX "queue:default", "front");
+    assert_string_equal(state_on("front"), "waiting");
+}
+
+static void test_wrong_cursors_are_refused(void **state)
+{
+    static const char *const wrong[] = {"",
+                                        "x",
+                                        "1",
+                                        "0,99",
+                                        "0,0,later",
+                                        "<b>",
+                                        "0,0,nowhere,",
+                                        "0,0,queues:limits,",
+                                        "0,0,later,x:1",
+                                        "0,0,active:w,99999999999999999999"};
+    static const char *const elsewhere[] = {"0,9",
+                                            "0,0,dead,",
+                                            "0,0,queue:gone,17",
+                                            "0,0,finished,",
+                                            "0,0,queues:ring,",
+                                            "0,0,queues:lanes,",
+                                            "0,0,parked,",
+                                            "5000000000,0,later,-inf:0"};
+    json_t *job;
+
+    (void)state;
+    push_job("default", "t", "a", "");
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        assert_int_equal(find_job_part(w, turns.now_us, "a", wrong[i], INT64_MAX, &job), WEIR_EINPUT);
+        assert_null(job);
+        assert_non_null(strstr(w->error.text, "not one; take it as the page before gave it"));
+    }
+    for (size_t i = 0; i < COUNT(elsewhere); i++) {
+        assert_int_equal(find_job_part(w, turns.now_us, "a", elsewhere[i], INT64_MAX, &job), WEIR_ENOTFOUND);
+        assert_null(job);
+    }
+    assert_int_equal(find_job_part(w, turns.now_us, "a b", "x", INT64_MAX, &job), WEIR_EINPUT);
+    assert_non_null(strstr(w->error.text, "not a valid id"));
 }
 
 static void test_wrong_calls_are_refused(void **state)
@@ -796,6 +959,10 @@ int main(void)
         TEST(many_queues_take_few_calls),
         TEST(a_job_is_looked_for_where_it_was_seen),
         TEST(it_is_looked_for_near_there_only),
+        TEST(a_job_is_looked_for_a_part_at_a_time),
+        TEST(a_part_says_how_far_it_has_looked),
+        TEST(a_job_that_moves_between_parts),
+        TEST(wrong_cursors_are_refused),
         TEST(wrong_calls_are_refused),
     };
 

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "queue/inspect/find_job.h"
+#include "queue/inspect/job_list.h"
 #include "queue/inspect/why.h"
 #include "view/waits.h"
 #include "view/write.h"
@@ -109,26 +111,37 @@ json_t *cancel_document(const json_t *job)
     return document_make(job, cancel_members);
 }
 
-int view_job(struct weir *w, const char *id, json_t **doc)
+/* Nobody knows yet whether it is there. */
+static json_t *early_document(const json_t *job)
+{
+    return json_pack("{s:O, s:n, s:O, s:O, s:O}", "id", json_object_get(job, "id"), "state", "looked_at",
+                     json_object_get(job, "looked_at"), "of", json_object_get(job, "of"), "cursor",
+                     json_object_get(job, "next"));
+}
+
+int view_job(struct weir *w, const char *id, const char *cursor, json_t **doc)
 {
     json_t *job;
-    int status = find_job(w, -1, id, &job);
+    int status = find_job_part(w, -1, id, cursor, clock_mono_us() + JOB_LOOK_US, &job);
 
     *doc = NULL;
     if (status == 0)
-        status = document_done(w, job_document_whole(job), doc);
+        status = document_done(w, found_too_early(job) ? early_document(job) : job_document_whole(job), doc);
     json_decref(job);
     return status;
 }
 
-int view_why(struct weir *w, const char *id, json_t **doc)
+int view_why(struct weir *w, const char *id, const char *cursor, json_t **doc)
 {
     json_t *why;
-    int status = why_read(w, -1, id, &why);
+    int status = find_job_part(w, -1, id, cursor, clock_mono_us() + JOB_LOOK_US, &why);
+    bool early = found_too_early(why);
 
     *doc = NULL;
+    if (status == 0 && !early)
+        status = why_found(w, -1, NULL, &why);
     if (status == 0)
-        status = document_done(w, job_document(why), doc);
+        status = document_done(w, early ? early_document(why) : job_document(why), doc);
     json_decref(why);
     return status;
 }

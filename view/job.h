@@ -14,9 +14,10 @@ json_t *job_document_whole(const json_t *job);
 json_t *cancel_document(const json_t *job);
 /* Where a job of a document stands that is in that state; false: it does not say. */
 bool job_place(const json_t *doc, const char *state, struct find_place *place);
-/* WEIR_ENOTFOUND: there is no such job. */
-WEIR_CHECKED int view_job(struct weir *w, const char *id, json_t **doc);
+/* Looks for as long as a page may, from a cursor on; NULL: from the beginning. WEIR_ENOTFOUND: all was looked at, and there is no such job.
+ * Before anybody knows that: "id", "state" (null), "looked_at", "of", "cursor". */
+WEIR_CHECKED int view_job(struct weir *w, const char *id, const char *cursor, json_t **doc);
 /* What it waits for too, without its body. */
-WEIR_CHECKED int view_why(struct weir *w, const char *id, json_t **doc);
+WEIR_CHECKED int view_why(struct weir *w, const char *id, const char *cursor, json_t **doc);
 
 #endif

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "core/client/pages.h"
+#include "core/clock.h"
+#include "queue/inspect/job_list.h"
 #include "queue/job/json.h"
 #include "throttle/key.h"
 #include "throttle/limit.h"
@@ -11,13 +13,15 @@
 #define PAGE_MOST 500 /* entries, 2 ms in the middle of a million; fewer where they are large */
 #define LOOKS 2
 #define NEAR_PAGES 2 /* from where a job was seen on; beyond them it is not sought there */
-#define FOUND 1      /* ends a walk */
-#define NOT_NEAR 2   /* ends it too */
+#define ENDS 1       /* a walk */
 
 struct search {
+    struct weir *w;
     const char *id;
-    int pages; /* that may still be taken; below 0: all */
-    json_t *job;
+    int pages;        /* that may still be taken; below 0: all */
+    int64_t until_us; /* clock_mono_us(); 0: it may take any time */
+    int64_t looked_at;
+    json_t *job, *next; /* next: a cursor, when the time was over */
 };
 
 /* ---- What its body says */
@@ -130,10 +134,13 @@ static int take_page(const json_t *page, void *arg)
     struct search *s = arg;
 
     s->job = json_incref(json_object_get(page, "job"));
+    s->looked_at += answer_int(page, "looked_at");
     if (s->job)
         json_object_set(s->job, "now", json_object_get(page, "now"));
+    else if (s->until_us && clock_mono_us() >= s->until_us)
+        s->next = job_cursor(s->w, page, s->looked_at);
     s->pages -= s->pages > 0;
-    return s->job ? FOUND : s->pages == 0 ? NOT_NEAR : 0;
+    return s->job || s->next || s->pages == 0 ? ENDS : 0;
 }
 
 int find_check_id(struct weir *w, const char *id)
@@ -161,9 +168,9 @@ static int find(const struct pages *pages, struct search *s, int looks, json_t *
     for (int look = 0; look < looks && status == 0 && !s->job; look++)
         status = pages_walk(pages);
     status = status > 0 ? 0 : status;
-    if (status == 0 && !s->job)
+    if (status == 0 && !s->job && !s->next)
         status = find_none(pages->w, s->id);
-    if (status == 0) {
+    if (status == 0 && s->job) {
         json_object_set_new(s->job, "id", json_string(s->id));
         read_body(s->job);
         read_wait(s->job);
@@ -175,18 +182,13 @@ static int find(const struct pages *pages, struct search *s, int looks, json_t *
     return status;
 }
 
-static int find_everywhere(struct weir *w, int64_t now_us, const char *id, int looks, json_t **job)
+int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
 {
     struct search s = {.id = id, .pages = -1};
     const struct pages pages = {
         .w = w, .script = "find_job", .now_us = now_us, .arg = &s, .ask = ask_page, .take = take_page};
 
-    return find(&pages, &s, looks, job);
-}
-
-int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
-{
-    return find_everywhere(w, now_us, id, LOOKS, job);
+    return find(&pages, &s, LOOKS, job);
 }
 
 /* Looks from that place on; pages: as in struct search. */
@@ -223,7 +225,8 @@ int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list
 /* Could a job stand there? Anybody may have written it. */
 static bool is_place(const struct find_place *place)
 {
-    static const char *const kinds[] = {"queue:", "lane:", "aside:", "away:", "active:", "later", "dead"};
+    static const char *const kinds[] = {
+        "queue:", "lane:", "aside:", "away:", "active:", "later", "dead", "finished"};
     bool known = false;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
@@ -234,7 +237,7 @@ static bool is_place(const struct find_place *place)
 int find_job_near(struct weir *w, int64_t now_us, const char *id, const struct find_place *place,
                   json_t **job)
 {
-    int count = 0, status = WEIR_ENOTFOUND;
+    int count = 0, status = find_none(w, id);
 
     *job = NULL;
     if (is_place(place))
@@ -242,5 +245,59 @@ int find_job_near(struct weir *w, int64_t now_us, const char *id, const struct f
     for (int p = 0; p < count && status < 0; p++)
         if ((status = client_at(w, p)) == 0)
             status = find_behind(w, now_us, id, place->at, place->from, NEAR_PAGES, job);
-    return status == 0 ? 0 : find_everywhere(w, now_us, id, 1, job);
+    return status;
+}
+
+/* ---- A part at a time */
+
+/* What a call says that ended before the walk. */
+static int end_early(const struct search *s, int64_t now_us, json_t **job)
+{
+    struct job_search search = {.count = 0};
+    int64_t of = 0;
+    int status = job_search_add(&search, "id", s->id, &s->w->error);
+
+    if (status == 0)
+        status = job_list_measure(s->w, now_us, &search, &of);
+    if (status == 0)
+        *job = json_pack("{s:s, s:I, s:I, s:O}", "id", s->id, "looked_at", (json_int_t)s->looked_at, "of",
+                         (json_int_t)(of > s->looked_at ? of : s->looked_at), "next", s->next);
+    if (status == 0 && !*job)
+        status =
+            error_set(&s->w->error, WEIR_EINTERNAL, "job %s: out of memory; free some and try again", s->id);
+    return status;
+}
+
+int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cursor, int64_t until_us,
+                  json_t **job)
+{
+    static const struct find_place ended = {.at = "finished"};
+    struct search s = {.w = w, .id = id, .pages = -1, .until_us = until_us};
+    struct pages pages = {
+        .w = w, .script = "find_job", .now_us = now_us, .arg = &s, .ask = ask_page, .take = take_page};
+    json_t *place = NULL;
+    int status = find_check_id(w, id);
+
+    *job = NULL;
+    if (status == 0)
+        status = job_cursor_read(cursor, &pages.at, &place, &s.looked_at, &w->error);
+    pages.place = place;
+    if (status == 0 && !(cursor && find_job_near(w, now_us, id, &ended, job) == 0))
+        status = job_cursor_judge(find(&pages, &s, 1, job), cursor, &w->error);
+    if (status == WEIR_ENOTFOUND && cursor)
+        error_set(
+            &w->error, status,
+            "job %s: no such job was met: it is done, was never enqueued, or has moved meanwhile; look again "
+            "without the cursor",
+            id);
+    if (status == 0 && s.next)
+        status = end_early(&s, now_us, job);
+    json_decref(place);
+    json_decref(s.next);
+    return status;
+}
+
+bool found_too_early(const json_t *job)
+{
+    return json_object_get(job, "next");
 }

@@ -21,10 +21,17 @@ struct find_place {
     char at[600];  /* "lane:default/mail/42" */
     char from[48]; /* how far it has gone there by then, as queue/inspect/places.lua has it */
 };
-/* The same, looked for near that place first, which may come from anybody: a wrong one costs a call or two. Beyond it all places are gone
- * through once: for who may ask again. */
+/* The same, looked for near that place only, which may come from anybody: it costs a call or two. */
 WEIR_CHECKED int find_job_near(struct weir *w, int64_t now_us, const char *id, const struct find_place *place,
                                json_t **job);
+/* The same, as far as one call goes: all places are gone through once, by one call after the other. Each ends behind the page in which
+ * clock_mono_us() reaches until_us. Those that have finished are looked at by each call; another one that moves between calls may be passed
+ * over. cursor: "next" of the call before; NULL: from the beginning. WEIR_EINPUT: it is no cursor. As long as
+ * the job was not met and some places are left, *job is {"id", "looked_at", "of", "next"}, as job_list.h has them. */
+WEIR_CHECKED int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cursor,
+                               int64_t until_us, json_t **job);
+/* Has such a call ended before anybody knows whether the job is there? */
+bool found_too_early(const json_t *job);
 /* WEIR_EINPUT: that is no id. */
 WEIR_CHECKED int find_check_id(struct weir *w, const char *id);
 /* WEIR_ENOTFOUND: there is no such job. */

@@ -3,8 +3,8 @@
 -- KEYS[1] prefix
 -- ARGV: now, id, most (entries of one page, 1 to 1000), then what `next` of the page before says: places, as places.lua has them, the next one first
 -- role: viewer
--- reply: JSON: {"now": "us", "bytes": that were read, "next": [place, from, ...], "job": {...}}; "next" is not there when the job is
---        found or all has been looked at. job: times are "us"; what does not apply is not there:
+-- reply: JSON: {"now": "us", "bytes": that were read, "looked_at": jobs of this page, "next": [place, from, ...], "job": {...}}; "next" is
+--        not there when the job is found or all has been looked at. job: times are "us"; what does not apply is not there:
 --        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
 --        "throttled", "enqueued_at", "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
 --        nobody who can end it has met it; "queue_paused_since" (-1: unknown), "batch_paused_since", "batch_cancelled_at"; and
@@ -39,7 +39,7 @@ local function find_job(ARGV)
     end
     id, quoted, job = ARGV[2], '"' .. ARGV[2] .. '"', nil
     places.walk(stack, {only = {id = id}, text = quoted, wants = is_it, meet = meet}, most)
-    return answer{now = us(now), bytes = places.bytes(), next = not job and places.words(stack) or nil, job = job}
+    return answer{now = us(now), bytes = places.bytes(), looked_at = us(places.looked()), next = not job and places.words(stack) or nil, job = job}
 end
 
 return find_job

@@ -87,7 +87,7 @@ static int walk(struct acting *act, int64_t now_us, const char *cursor)
 
     pages.place = place;
     if (status == 0)
-        status = pages_walk(&pages);
+        status = job_cursor_judge(pages_walk(&pages), cursor, &act->w->error);
     json_decref(place);
     return status < 0 ? status : 0;
 }

@@ -68,11 +68,15 @@ int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t 
            number_read(&at, PARTITIONS_MOST - 1, &number) && (*at == ',' || *at == '\0');
     if (good)
         *place = read_place(at);
-    if (!*place)
-        return error_set(e, WEIR_EINPUT, "cursor '%.60s': not one; take it as the page before gave it",
-                         cursor);
     *partition = (int)number;
-    return 0;
+    return *place ? 0 : job_cursor_judge(WEIR_EINPUT, cursor, e);
+}
+
+int job_cursor_judge(int status, const char *cursor, struct error *e)
+{
+    if (status != WEIR_EINPUT || !cursor)
+        return status;
+    return error_set(e, status, "cursor '%.60s': not one; take it as the page before gave it", cursor);
 }
 
 /* ---- Pages */
@@ -139,7 +143,7 @@ static int walk(struct listing *l, int64_t now_us, const char *cursor)
     l->jobs = json_array();
     pages.place = place;
     if (status == 0)
-        status = pages_walk(&pages);
+        status = job_cursor_judge(pages_walk(&pages), cursor, &l->w->error);
     json_decref(place);
     return status < 0 ? status : 0;
 }
@@ -151,10 +155,9 @@ static void end(struct listing *l)
     json_decref(l->next);
 }
 
-/* How many jobs there are in the places where the search looks. */
-static int measure(const struct listing *of, int64_t now_us, int64_t *jobs)
+int job_list_measure(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs)
 {
-    struct listing l = {.w = of->w, .search = of->search, .verb = "measure"};
+    struct listing l = {.w = w, .search = s, .verb = "measure"};
     int status = walk(&l, now_us, NULL);
 
     *jobs = l.looked_at;
@@ -170,7 +173,7 @@ int job_list_page(struct weir *w, int64_t now_us, const struct job_search *s, co
     int64_t looked_at = l.looked_before + l.looked_at, of = looked_at;
 
     if (status == 0 && l.next)
-        status = measure(&l, now_us, &of);
+        status = job_list_measure(w, now_us, s, &of);
     *page = status < 0 ? NULL
                        : json_pack("{s:O, s:O, s:I, s:I, s:O*}", "now", l.now, "jobs", l.jobs, "looked_at",
                                    (json_int_t)looked_at, "of", (json_int_t)(of > looked_at ? of : looked_at),

@@ -6,6 +6,8 @@
 #include "core/client/answer.h"
 #include "queue/inspect/job_search.h"
 
+#define JOB_LOOK_US 60000 /* for so long a page looks for jobs: it answers within 200 ms */
+
 /* How far one call goes; it ends behind the page in which one of these is reached. */
 struct job_bounds {
     int64_t looked_at, jobs;
@@ -25,12 +27,17 @@ WEIR_CHECKED int job_list_page(struct weir *w, int64_t now_us, const struct job_
 WEIR_CHECKED int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s,
                                 const char *cursor, const struct job_bounds *most, json_t **page);
 
-/* ---- For job_act */
+/* ---- For job_act and find_job */
+
+/* How many jobs there are in the places where the search looks, about. */
+WEIR_CHECKED int job_list_measure(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs);
 
 /* The cursor behind a page of a walk over partitions; NULL: nothing is left. Out of memory is taken as that. */
 json_t *job_cursor(const struct weir *w, const json_t *page, int64_t looked_at);
 /* Where a cursor begins: a partition, a place (the caller's, NULL: its beginning), and what was looked at before. */
 WEIR_CHECKED int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at,
                                  struct error *e);
+/* What a walk from there has returned: WEIR_EINPUT says that no walk can have come to there. */
+WEIR_CHECKED int job_cursor_judge(int status, const char *cursor, struct error *e);
 
 #endif

@@ -378,7 +378,7 @@ end
 
 -- finished:<id>: "<state> <us> <worker> <attempts> <lane>\n<body>"
 local function look_at_finished()
-    local text = call('GET', P .. 'finished:' .. visitor.only.id) or ''
+    local text = call('GET', P .. 'finished:' .. (visitor.only.id or '')) or ''
     local state, at, worker, attempts, of_lane, job = match(text, '^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
     if not state then return '' end
     slices.fits(load, #job)
@@ -416,6 +416,7 @@ end
 -- The place of that kind of one queue.
 local function name_of_queue(kind, queue)
     local only = visitor.only
+    if kind == 'ring' and not only.type or kind == 'lanes' and not (only.type and only.keys) then return end -- a cursor of another search
     if kind == 'ring' then
         if call('EXISTS', P .. 'ring:' .. queue .. '/' .. only.type) == 1 then name_place('ring:' .. queue .. '/' .. only.type) end
     elseif kind == 'lanes' then
@@ -556,12 +557,30 @@ function places.words(stack)
     return list[1] and list
 end
 
+local LONE = {[''] = true, finished = true, halted = true, asides = true, workers = true, later = true, dead = true, aways = true, parked = true}
+local OF_QUEUES = {queue = true, wake = true, sleep = true, ring = true, lanes = true}
+local CURSOR_MOST, PASSED_MOST = 19, 15 -- digits
+
+local function is_from(place, from)
+    if from == '' or not NOTHING_PASSED[place] then return find(from, '^%d*%+?%d*$') and #match(from, '^%d*') <= CURSOR_MOST end
+    local score, passed = match(from, '^([%w.+-]+):(%d+)$')
+    score = tonumber(score)
+    return score and score == score and #passed <= PASSED_MOST
+end
+
+-- Could a walk have come to there? Both may come from anybody.
+local function is_place(place, from)
+    local kind, name = match(place, '^(%a*):?(.*)$')
+    if not ways[kind] or (LONE[kind] and place ~= kind) or (not LONE[kind] and name == '') then return false end
+    return (kind ~= 'queues' or OF_QUEUES[name]) and is_from(place, from)
+end
+
 function places.stack(words, first)
     local stack, count = {}, #words - first + 1
     if count == 0 then return {'', ''} end
     if count % 2 == 1 or count > WORDS_MOST then return nil end
     for i = #words - 1, first, -2 do
-        if not ways[match(words[i], '^%a*')] then return nil end
+        if not is_place(words[i], words[i + 1]) then return nil end
         push_place(stack, words[i], words[i + 1])
     end
     return stack

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "queue/inspect/find_job.h"
+#include "queue/inspect/job_list.h"
 #include "queue/inspect/why.h"
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
@@ -291,6 +293,15 @@ static void write_job(struct page *p, const char *id, const json_t *job, struct 
     write_body(p, body);
 }
 
+static void write_found(struct page *p, const char *id, const json_t *why)
+{
+    json_t *job = job_document(why);
+
+    p->now_us = answer_int(why, "now") > 0 ? answer_int(why, "now") : p->now_us;
+    write_job(p, id, job, found_body(why));
+    json_decref(job);
+}
+
 /* Those that other pages use too: to read them takes longest. */
 static const struct limits *limits_of(struct page *p, const char *type)
 {
@@ -301,16 +312,32 @@ static const struct limits *limits_of(struct page *p, const char *type)
     return limits;
 }
 
-static int read_job(struct page *p, const char *id, json_t **why)
+/* Near where it was seen; beyond that for a moment, from the cursor on. */
+static int look(struct page *p, const char *id, json_t **job)
 {
+    int64_t until_us = clock_mono_us() + JOB_LOOK_US;
     struct find_place place = {.at = ""};
-    const struct limits *limits = NULL;
-    int status;
+    char cursor[CURSOR_SIZE];
+    int status = query_cursor(p, "cursor", cursor);
 
+    *job = NULL;
+    if (status < 0)
+        return status;
     query_value(p->r->query, "at", place.at, sizeof place.at);
     query_value(p->r->query, "from", place.from, sizeof place.from);
-    status = find_job_near(p->w, -1, id, &place, why);
-    if (status == 0 && found_in_line(*why)) {
+    if (find_job_near(p->w, -1, id, &place, job) == 0)
+        return 0;
+    return find_job_part(p->w, -1, id, *cursor ? cursor : NULL, until_us, job);
+}
+
+static int read_job(struct page *p, const char *id, json_t **why)
+{
+    const struct limits *limits = NULL;
+    int status = look(p, id, why);
+
+    if (status < 0 || found_too_early(*why))
+        return status;
+    if (found_in_line(*why)) {
         int at = p->w->at;
 
         limits = limits_of(p, answer_text(*why, "type"));
@@ -319,19 +346,33 @@ static int read_job(struct page *p, const char *id, json_t **why)
     return status == 0 ? why_found(p->w, -1, limits, why) : status;
 }
 
+/* Nobody knows yet whether it is there. page.js goes on by itself. */
+static void write_early(struct page *p, const char *id, const json_t *job)
+{
+    html(p->h,
+         "<p class=\"crumbs\"><a href=\"/jobs\">Jobs</a></p><h1 class=\"mono\"><bdi>%s</bdi></h1>"
+         "<p class=\"note\">Not found yet. A search that names its type or queue looks at fewer jobs: "
+         "<code>type:mail "
+         "%s</code></p><div data-look-on>",
+         id, id);
+    put_way_on(p, &(struct way_on){answer_int(job, "looked_at"), answer_int(job, "of"), "/jobs/", id,
+                                   "?cursor=", answer_text(job, "next")});
+    html(p->h, "</div>");
+}
+
 unsigned page_job(struct page *p, const char *name)
 {
-    json_t *why = NULL, *job;
+    json_t *why = NULL;
 
     if (read_job(p, name, &why) < 0) {
         json_decref(why);
         return page_failed(p, &p->w->error);
     }
-    job = job_document(why);
-    p->now_us = answer_int(why, "now") > 0 ? answer_int(why, "now") : p->now_us;
     snprintf(p->title, sizeof p->title, "Job %s", name);
-    write_job(p, name, job, found_body(why));
-    json_decref(job);
+    if (found_too_early(why))
+        write_early(p, name, why);
+    else
+        write_found(p, name, why);
     json_decref(why);
     return 200;
 }

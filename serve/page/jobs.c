@@ -9,22 +9,21 @@
 #include "view/jobs.h"
 
 #define ROWS 50
-#define LOOK_US 60000 /* so long a page looks for jobs */
 
 /* ---- Looking */
 
 struct found {
     json_t *rows; /* documents */
     int64_t looked_at, of;
-    char next[1024]; /* the cursor to go on from; "": that was all */
+    json_t *next; /* the cursor to go on from; NULL: that was all */
 };
 
-static int look(struct page *p, const struct job_search *search, struct found *found)
+static int look(struct page *p, const struct job_search *search, const char *cursor, struct found *found)
 {
     const struct job_bounds most = {
-        .looked_at = INT64_MAX, .jobs = ROWS, .until_us = clock_mono_us() + LOOK_US};
+        .looked_at = INT64_MAX, .jobs = ROWS, .until_us = clock_mono_us() + JOB_LOOK_US};
     json_t *page;
-    int status = job_list_page(p->w, -1, search, *found->next ? found->next : NULL, &most, &page);
+    int status = job_list_page(p->w, -1, search, *cursor ? cursor : NULL, &most, &page);
 
     if (status < 0)
         return status;
@@ -32,7 +31,7 @@ static int look(struct page *p, const struct job_search *search, struct found *f
     found->looked_at = answer_int(page, "looked_at");
     found->of = answer_int(page, "of");
     p->now_us = answer_int(page, "now") > 0 ? answer_int(page, "now") : p->now_us;
-    snprintf(found->next, sizeof found->next, "%s", json_text_of(page, "next"));
+    found->next = json_incref(json_object_get(page, "next"));
     json_decref(page);
     return 0;
 }
@@ -81,19 +80,8 @@ static void write_rows(struct page *p, const struct found *found)
     }
     if (json_array_size(found->rows) == 0)
         html(p->h, "<tr class=\"empty\"><td colspan=\"8\">%r</td></tr>",
-             *found->next ? "None among those that were looked at." : "No job is like that.");
+             found->next ? "None among those that were looked at." : "No job is like that.");
     put_table_end(p);
-}
-
-static void write_way_on(struct page *p, const struct found *found, const char *q)
-{
-    html(p->h, "<p class=\"pager\"><span>looked at %n", found->looked_at);
-    if (found->of > found->looked_at)
-        html(p->h, " of about %n", found->of);
-    html(p->h, "</span>");
-    if (*found->next)
-        html(p->h, " <a rel=\"next\" href=\"/jobs?q=%u&amp;at=%u\">Go on</a>", q, found->next);
-    html(p->h, "</p>");
 }
 
 static void write_search(struct page *p, const char *q)
@@ -149,14 +137,13 @@ static void write_deeds(struct page *p, const char *q, const struct job_search *
 
 unsigned page_jobs(struct page *p, const char *name)
 {
-    char q[JOB_SEARCH_SIZE];
+    char q[JOB_SEARCH_SIZE], cursor[CURSOR_SIZE];
     struct job_search search = {.count = 0};
     struct found found = {.rows = NULL};
     int status;
 
     (void)name;
     query_value(p->r->query, "q", q, sizeof q);
-    query_value(p->r->query, "at", found.next, sizeof found.next);
     snprintf(p->title, sizeof p->title, "Jobs %.100s", q);
     html(p->h, "<h1>Jobs</h1>");
     write_search(p, q);
@@ -164,15 +151,19 @@ unsigned page_jobs(struct page *p, const char *name)
     if (status == 0)
         status = check_hidden(p, &search);
     if (status == 0)
-        status = look(p, &search, &found);
+        status = query_cursor(p, "at", cursor);
+    if (status == 0)
+        status = look(p, &search, cursor, &found);
     if (status == 0) {
         write_deeds(p, q, &search, &found);
         write_rows(p, &found);
-        write_way_on(p, &found, q);
+        put_way_on(p, &(struct way_on){found.looked_at, found.of, "/jobs?q=", q,
+                                       "&amp;at=", json_string_value(found.next)});
     } else if (status == WEIR_EINPUT) {
         html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a search:</b> %s</p>", p->w->error.text);
         status = 0;
     }
     json_decref(found.rows);
+    json_decref(found.next);
     return status < 0 ? page_failed(p, &p->w->error) : 200;
 }

@@ -102,8 +102,14 @@
         say('not live', false);
         setAway(why);
     };
+    /* A job that was not found yet is looked for until this page is left or hidden. */
+    const lookOn = () => {
+        const link = document.querySelector('[data-look-on] a');
+        if (link && !document.hidden) location.replace(link.href);
+        return link;
+    };
     const listen = () => {
-        if (source || document.hidden || !main().dataset.now || 'gone' in main().dataset || !window.EventSource || location.pathname === '/ask') return;
+        if (source || document.hidden || lookOn() || !main().dataset.now || 'gone' in main().dataset || !window.EventSource || location.pathname === '/ask') return;
         source = new EventSource('/events?page=' + encodeURIComponent(location.pathname + location.search));
         const on = (name, act) => source.addEventListener(name, (event) => {
             heard = Date.now();
@@ -116,7 +122,7 @@
             seen = heard;
             setAway('');
             say('live', true);
-            if ('gone' in main().dataset) rest('');
+            if (lookOn() || 'gone' in main().dataset) rest('');
         });
         on('here', () => { if (!isAway) seen = heard; });
         on('away', (event) => {

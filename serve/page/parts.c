@@ -79,6 +79,14 @@ bool query_value(const char *query, const char *name, char *out, size_t size)
     return false;
 }
 
+int query_cursor(struct page *p, const char *name, char cursor[CURSOR_SIZE])
+{
+    query_value(p->r->query, name, cursor, CURSOR_SIZE);
+    if (strlen(cursor) + 1 < CURSOR_SIZE)
+        return 0;
+    return error_set(&p->w->error, WEIR_EINPUT, "cursor: too long; take it as the page before gave it");
+}
+
 int64_t query_number(const char *query, const char *name, int64_t fallback)
 {
     char text[24], *end;
@@ -418,6 +426,18 @@ void put_ask(struct page *p, const char *label, const char *what, const char *na
          what, name);
     put_address(p, true);
     html(p->h, "\">%r…<span class=\"hidden\"> %s</span></a> ", label, name);
+}
+
+void put_way_on(struct page *p, const struct way_on *on)
+{
+    html(p->h, "<p class=\"pager\"><span>looked at %n", on->looked_at);
+    if (on->of > on->looked_at)
+        html(p->h, " of about %n", on->of);
+    html(p->h, "</span>");
+    if (on->cursor)
+        html(p->h, " <a rel=\"next\" href=\"%r%u%r%u\">Go on</a>", on->before, on->name, on->after,
+             on->cursor);
+    html(p->h, "</p>");
 }
 
 void put_pager(struct page *p, const char *name, const char *value, int64_t from, int64_t shown, int64_t all)

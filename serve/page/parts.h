@@ -11,6 +11,9 @@ unsigned page_not_found(struct page *p, const char *what, const char *name);
 
 /* The value of a query's name, decoded, cut at size; false: it is not there. */
 bool query_value(const char *query, const char *name, char *out, size_t size);
+#define CURSOR_SIZE 16384
+/* The same of one where a search goes on; "": there is none. WEIR_EINPUT: it is too long. */
+WEIR_CHECKED int query_cursor(struct page *p, const char *name, char cursor[CURSOR_SIZE]);
 /* The same as a number; fallback where it is none, or below 0. */
 int64_t query_number(const char *query, const char *name, int64_t fallback);
 
@@ -79,6 +82,14 @@ void put_state(struct page *p, const char *state);
  * by put_end. */
 void put_table(struct page *p, const char *heading, const char *const *columns, size_t count);
 void put_table_end(struct page *p);
+
+/* How far a search has looked, and the link by which it goes on. */
+struct way_on {
+    int64_t looked_at, of;
+    const char *before, *name, *after; /* the address, but for the cursor; name of any bytes */
+    const char *cursor;                /* NULL: all was looked at */
+};
+void put_way_on(struct page *p, const struct way_on *on);
 
 /* Does a line of the log of changes name that limit? */
 bool change_names(const char *what, const char *limit);

@@ -76,6 +76,39 @@ cases['a page says that Redis or weir serve is away, how old it is, and comes ba
     await shows(page, 'freshest');
 };
 
+// The job stands behind so many others that a page does not come to it.
+const fillDeep = (stage) => {
+    stage.weir(['enqueue', 'mail', '{"to":"deep"}', '--id', 'deep']);
+    stage.weir(['enqueue', '--from', '-', 'mail'], lines(400000));
+};
+
+cases['a job far down a queue is found by going on'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve');
+    const page = await open({ javaScriptEnabled: false });
+
+    fillDeep(stage);
+    await page.goto(base + '/jobs/deep');
+    await shows(page, 'Not found yet.');
+    assert.match(await text(page), /looked at [\d,]+ of about 400,001/);
+    for (let clicks = 0; clicks < 400 && await page.getByRole('link', { name: 'Go on' }).count(); clicks++)
+        await page.getByRole('link', { name: 'Go on' }).click();
+    await shows(page, '"deep"');
+};
+
+cases['the script goes on by itself, and ends where there is no such job'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve');
+    const page = await open();
+
+    page.expected = ['404', 'ERR_ABORTED'];
+    fillDeep(stage);
+    await page.goto(base + '/jobs/deep').catch(() => {});
+    await shows(page, '"deep"');
+    await page.locator('#live.on').waitFor();
+    await page.goto(base + '/jobs/none').catch(() => {});
+    await shows(page, 'no such job');
+    assert.equal(await page.evaluate(() => history.length), 3); // those on the way are not kept
+};
+
 cases['a mistyped address leads on'] = async ({ stage, open }) => {
     const base = await stage.serve('serve');
     const page = await open();
