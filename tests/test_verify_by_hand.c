@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 
-#include "tests/naive.h"
 #include "tests/random_rule.h"
 #include "tests/traces.h"
 #include "throttle/gate.h"
