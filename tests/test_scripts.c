@@ -1351,6 +1351,18 @@ static void test_a_user_without_info(void **state)
     free(redis_text("ACL", "SETUSER", "default", "+info"));
 }
 
+/* Libraries share one collector. */
+static void test_the_collector_takes_short_steps(void **state)
+{
+    (void)state;
+    start("w");
+    free(redis_text("FUNCTION", "LOAD",
+                    "#!lua name=probe\nredis.register_function('probe', function() return "
+                    "collectgarbage('setstepmul', 40) end)"));
+    expect_text("40", "FCALL", "probe", "0");
+    free(redis_text("FUNCTION", "DELETE", "probe"));
+}
+
 /* ---- Answers of another shape */
 
 /* What Lua text answers. */
@@ -1479,6 +1491,7 @@ int main(void)
         TEST(wrong_arguments_change_nothing),
         TEST(a_replica_is_written_to_by_none),
         TEST(a_user_without_info),
+        TEST(the_collector_takes_short_steps),
         TEST(answers_are_checked),
     };
 
