@@ -2,6 +2,7 @@
 #include "tests/scene_client.h"
 
 #include "core/client/client.h"
+#include "queue/inspect/find_job.h"
 #include "queue/status/coming.h"
 #include "queue/status/status.h"
 
@@ -60,6 +61,29 @@ static void expect_starts_as_said(void)
     }
 }
 
+/* Each is found by one call where it is said to stand. */
+static void expect_places(void)
+{
+    size_t i;
+    json_t *row;
+
+    json_array_foreach(next, i, row)
+    {
+        struct find_place place;
+        int64_t before = count_calls();
+        json_t *job;
+
+        snprintf(place.at, sizeof place.at, "%s", answer_text(row, "list"));
+        snprintf(place.from, sizeof place.from, "%d",
+                 (int)(answer_int(row, "of") - answer_int(row, "place")));
+        assert_int_equal(find_job_near(w, turns.now_us, answer_text(row, "id"), &place, &job), 0);
+        assert_int_equal(count_calls() - before, 1);
+        assert_int_equal(answer_int(job, "place"), answer_int(row, "place"));
+        assert_int_equal(answer_int(job, "of"), answer_int(row, "of"));
+        json_decref(job);
+    }
+}
+
 static void test_types_take_turns(void **state)
 {
     (void)state;
@@ -76,6 +100,7 @@ static void test_types_take_turns(void **state)
     expect_start(5, 0.6);
     assert_string_equal(said(1, "type"), "slow");
     assert_string_equal(said(0, "queue"), "default");
+    expect_places();
     expect_starts_as_said();
 }
 
@@ -97,6 +122,7 @@ static void test_keys_take_turns_by_weight(void **state)
     enqueue_key("u v w", "small");
     assert_int_equal(claim("w", 9, 0), 1);
     look("t", 7);
+    expect_places();
     expect_starts_as_said();
 }
 
@@ -119,6 +145,7 @@ static void test_keys_whose_gates_are_closed(void **state)
     expect_start(1, 10);
     expect_start(2, 0);
     assert_string_equal(said(0, "key"), "one");
+    expect_places();
 }
 
 static void test_a_paused_limit_and_a_paused_queue(void **state)

@@ -290,7 +290,8 @@ static void a_limit_shows_what_starts_next(void **state)
     check_shape();
     assert_shows("The next 3 starts");
     assert_int_equal(count_of("<td class=\"wide\" data-label=\"type\"><span><a href=\"/types/mail\">"), 3);
-    assert_shows("href=\"/jobs/");
+    assert_shows("href=\"/jobs/j1?at=queue%3Adefault&amp;from=2\"");
+    assert_shows("href=\"/jobs/j3?at=queue%3Adefault&amp;from=0\"");
     assert_hides("No job that it holds waits");
 }
 

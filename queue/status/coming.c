@@ -73,6 +73,8 @@ int coming_ask(struct weir *w, int64_t now_us, const struct limits *limits, cons
     }
     json_array_foreach(*jobs, i, job)
     {
+        json_object_set_new(job, "place", json_integer(answer_int(job, "place")));
+        json_object_set_new(job, "of", json_integer(answer_int(job, "of")));
         set_start(job, limit, (int64_t)i + 1);
     }
     return 0;

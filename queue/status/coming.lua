@@ -3,7 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, most (jobs, 1 to 50), type, type ... (at most 20)
 -- role: viewer
--- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "opens_at"}, ...]}
+-- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "opens_at", "list", "place", "of": as find_job has them}, ...]}
 --        First those in lanes whose keys may start, in the order of their turns, then those whose key has a closed gate, with "opens_at": "us",
 --        then those that no claim has met yet. Of a lane at a closed gate the first job alone. Paused queues have none; of more than 100 queues,
 --        and of many lanes and jobs of other types before these, some are not looked at.
@@ -24,11 +24,12 @@ local function own_key(entry)
     return type(key) == 'string' and sub(key, 1, KEY_MOST) or nil
 end
 
--- key: of its lane; nil: it stands in its queue.
-local function row_of(entry, name, queue, key, opens_at)
+-- key: of its lane; nil: it stands in its queue. place: from the head on.
+local function row_of(entry, name, queue, key, place, opens_at)
     local _, at = lease.head_read(entry)
-    local path = types.load(name).path
+    local path, list = types.load(name).path, key and 'lane:' .. queue .. '/' .. name .. '/' .. key or 'queue:' .. queue
     return {id = sub(body.id(entry, at) or '', 1, KEY_MOST), type = name, queue = queue, opens_at = opens_at,
+            list = list, place = us(place), of = us(call('LLEN', P .. list)),
             key = path and body.shown_key(entry, path, key or body.key(entry, path)) or own_key(entry)}
 end
 
@@ -93,7 +94,7 @@ end
 local function take(line, most)
     local lane = first_lane(line, most)
     if not lane then return nil end
-    local row = row_of(lane.entries[lane.at], line.name, line.queue, lane.key)
+    local row = row_of(lane.entries[lane.at], line.name, line.queue, lane.key, lane.at)
     lane.at, lane.left = lane.at + 1, lane.left - 1
     if lane.left == 0 then
         lane.left = lane.share
@@ -138,15 +139,15 @@ local function take_asleep(asleep, jobs, most)
     sort(asleep, by_opening)
     for _, lane in ipairs(asleep) do
         local entry = #jobs < most and read_lane(lane.queue, lane.name, lane.key, 1)[1]
-        if entry then jobs[#jobs + 1] = row_of(entry, lane.name, lane.queue, lane.key, lane.at > now and lane.at < 2 ^ 53 and us(lane.at) or nil) end
+        if entry then jobs[#jobs + 1] = row_of(entry, lane.name, lane.queue, lane.key, 1, lane.at > now and lane.at < 2 ^ 53 and us(lane.at) or nil) end
     end
 end
 
 local function take_queue(queue, wanted, jobs, most, entries)
     budget.spend(1 + entries)
-    for _, entry in ipairs(slices.read('LRANGE', P .. 'queue:' .. queue, 0, entries, room)) do
+    for i, entry in ipairs(slices.read('LRANGE', P .. 'queue:' .. queue, 0, entries, room)) do
         local name = #jobs < most and body.type(entry)
-        if wanted[name] then jobs[#jobs + 1] = row_of(entry, name, queue) end
+        if wanted[name] then jobs[#jobs + 1] = row_of(entry, name, queue, nil, i) end
     end
 end
 

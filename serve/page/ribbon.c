@@ -358,7 +358,7 @@ static void write_next(struct page *p, const struct ribbon *r)
         html(p->h, "<tr>");
         put_doc_link(p, "type", "types", job, "type");
         put_doc_secret(p, "key", job, "key");
-        put_doc_link(p, "job", "jobs", job, "id");
+        put_doc_job(p, job, "");
         put_cell(p, "start", false);
         put_time(p, answer_int(job, "start"), "when a job ends");
         html(p->h, "</td></tr>");
