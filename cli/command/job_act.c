@@ -4,6 +4,7 @@
 #include "cli/command/job.h"
 #include "cli/confirm.h"
 #include "core/clock.h"
+#include "queue/inspect/find_job.h"
 #include "view/jobs.h"
 #include "view/waits.h"
 
@@ -115,6 +116,14 @@ static int print_dry_run(struct cli *cli, const struct deed *d, int64_t jobs)
     return 0;
 }
 
+/* No job is like that. WEIR_ENOTFOUND: one was named by its id alone. */
+static int check_named(struct weir *w, const struct job_search *s)
+{
+    const char *id = s->count == 1 ? job_search_value(s, "id") : NULL;
+
+    return id ? find_none(w, id) : 0;
+}
+
 int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,
                const struct job_flags *f)
 {
@@ -124,7 +133,7 @@ int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct
     json_t *result = NULL;
     int status = 0;
 
-    if (job_actions_count(w, -1, s, action, &most.jobs) < 0)
+    if (job_actions_count(w, -1, s, action, &most.jobs) < 0 || (most.jobs == 0 && check_named(w, s) < 0))
         return cli_failed(cli, w);
     if (f->dry_run)
         return print_dry_run(cli, d, most.jobs);

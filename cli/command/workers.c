@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/document/table.h"
+#include "core/likely.h"
 #include "view/workers.h"
 
 /* ---- list */
@@ -95,6 +96,16 @@ static bool is_action(const char *word)
     return false;
 }
 
+/* A mistyped one. */
+static bool is_near_action(const char *word)
+{
+    const char *names[sizeof actions / sizeof *actions + 1] = {NULL};
+
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        names[i] = actions[i].name;
+    return likely_word(word, names);
+}
+
 int workers_run(struct cli *cli, int argc, char **argv)
 {
     const struct action *action;
@@ -110,6 +121,12 @@ int workers_run(struct cli *cli, int argc, char **argv)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "worker %.100s --%s: only a worker that runs jobs has it; leave it out", argv[0],
                          cli->given[0]);
+    if (!is_action(argv[0]) && !is_near_action(argv[0]))
+        return error_set(
+            &cli->error, WEIR_EUSAGE,
+            "worker %.60s: types are named with their handlers, as --exec %.60s=./handler; or there are "
+            "worker list, quiet and stop",
+            argv[0], argv[0]);
     chosen = cli_choose(cli, argv[0], actions, sizeof *actions, sizeof actions / sizeof *actions);
     if (chosen < 0)
         return cli->error.status;

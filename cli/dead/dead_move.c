@@ -14,6 +14,7 @@
 
 #define SHOW_EVERY_US 100000
 #define REASONS_SHOWN 20
+#define NAMES_SIZE 300  /* of ids that are not there */
 #define REASON_KEPT 200 /* bytes by which reasons are told apart */
 
 /* A retry or a remove, and what it has met so far. */
@@ -145,23 +146,37 @@ static int walk(struct move *m, struct weir *w, const char *verb)
     return status;
 }
 
+/* "a, b and 3 more" */
+static void list_missing(const json_t *missing, char text[NAMES_SIZE])
+{
+    size_t left = json_object_size(missing), len = 0;
+    const char *id;
+    json_t *ignored;
+
+    json_object_foreach((json_t *)missing, id, ignored)
+    {
+        if (len + strlen(id) + sizeof ", " > NAMES_SIZE - sizeof " and 1000000 more")
+            break;
+        len += (size_t)snprintf(text + len, NAMES_SIZE - len, "%s%s", len ? ", " : "", id);
+        left--;
+    }
+    if (left > 0)
+        snprintf(text + len, NAMES_SIZE - len, " and %zu more", left);
+}
+
 /* WEIR_ENOTFOUND: an id was not there. WEIR_EINPUT: nothing had a queue. */
 static int check_met(const struct move *m)
 {
-    size_t missing = json_object_size(m->missing);
-    const char *first = json_object_iter_key(json_object_iter(m->missing));
-    char more[40] = "";
+    char names[NAMES_SIZE];
 
     if (m->without_queue > 0 && m->jobs == 0)
         return error_set(&m->cli->error, WEIR_EINPUT,
                          "dead retry: which queue they were in is not known; name one with --into QUEUE");
-    if (missing == 0 || m->without_queue > 0)
+    if (json_object_size(m->missing) == 0 || m->without_queue > 0)
         return 0;
-    if (missing > 1)
-        snprintf(more, sizeof more, ", and %zu more are not", missing - 1);
+    list_missing(m->missing, names);
     return error_set(&m->cli->error, WEIR_ENOTFOUND,
-                     "dead %s %.150s: not among the dead jobs%s; weir dead list names them", m->verb, first,
-                     more);
+                     "dead %s %s: not among the dead jobs; weir dead list names them", m->verb, names);
 }
 
 /* ---- What it says */
