@@ -262,6 +262,21 @@ void push_bytes(struct span body)
     must(turns_send(&a));
 }
 
+void start_big(void)
+{
+    static int jobs;
+
+    start("big");
+    for (int i = 0; i < BIG_LEASES; i++) {
+        char id[16];
+
+        snprintf(id, sizeof id, "j%d", jobs++);
+        must(turns_enqueue("default", "t", id, -1));
+    }
+    while (redis_number("LLEN", PREFIX "queue:default") > 0)
+        claim("big", 0, 500);
+}
+
 void use(const char *type, const char *limits)
 {
     char text[200], *rest = text;

@@ -73,6 +73,9 @@ void use_secret(void);
 /* Jobs of a type with these ids, "a b c"; or with the ids type0, type1 ... in the default queue. */
 void enqueue(const char *queue, const char *type, const char *ids);
 void enqueue_many(const char *type, int count);
+/* A worker "big" with as many leases as it may have on a loop; turns.claim has the last of them. */
+#define BIG_LEASES 12000
+void start_big(void);
 /* In the default queue, with further fields behind id and type: "\"key\":\"a\",\"cost\":3". */
 void enqueue_with(const char *type, const char *ids, const char *fields);
 

@@ -1,0 +1,238 @@
+/* adopt by itself, under virtual time: a worker comes, comes again and leaves. */
+#include "tests/scene.h"
+
+/* Adopt as often as it is needed, first with that many tokens; returns how many calls that took. */
+static int adopt_all(const char *new, const char *old, size_t running)
+{
+    char active[64];
+    int calls = 0;
+
+    snprintf(active, sizeof active, "%s%s", ACTIVE, old);
+    do {
+        int64_t before = redis_number("HLEN", active);
+        size_t lost;
+
+        must(turns_adopt(new, old, tokens, calls ? 0 : running, default_queue, &lost));
+        assert_int_equal(lost, 0);
+        assert_in_range(before - redis_number("HLEN", active), 1, 120);
+        assert_int_equal(redis_number("EXISTS", active), turns.left > 0);
+        if (calls++ % 80 == 0)
+            turns_check();
+    } while (turns.left > 0 && calls < 2 * BIG_LEASES / 40 + 2);
+    return calls;
+}
+
+/* A call gives back about 40 jobs: however many a worker had, Redis is not kept from the others. */
+static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **state)
+{
+    int calls;
+
+    (void)state;
+    start_big();
+    keep_tokens();
+    calls = adopt_all("new", "big", 2);
+    assert_in_range(calls, BIG_LEASES / 40, BIG_LEASES / 40 + 2);
+    assert_int_equal(redis_number("HLEN", ACTIVE "new"), 1 + 2);
+    assert_int_equal(turns_check().parked, BIG_LEASES - 2);
+    expect_text("new", "ZRANGE", PREFIX "workers", "0", "-1");
+    calls = adopt_all("", "new", 0);
+    assert_int_equal(calls, 1);
+    start_big();
+    calls = adopt_all("", "big", 0);
+    assert_in_range(calls, 2, 2 * BIG_LEASES / 40 + 2);
+    assert_int_equal(turns_check().parked, 2 * BIG_LEASES);
+    assert_int_equal(redis_number("EXISTS", PREFIX "workers"), 0);
+}
+
+static void test_adopt_takes_over(void **state)
+{
+    struct span running[4];
+    char *before, *after;
+    size_t lost;
+
+    (void)state;
+    start("w1");
+    enqueue("default", "t", "a b c d e");
+    claim("w1", 5, 0);
+    keep_tokens();
+    running[0] = tokens[1];
+    running[1] = tokens[3];
+    running[2] = (struct span){"7.--/default/t/", 15};
+    must(turns_adopt("w2", "w1", running, 3, default_queue, &lost));
+    assert_int_equal(lost, 1);
+    assert_memory_equal(turns.reply->element[11]->str, "7.--/default/t/", 15);
+    expect_text(PREFIX "bell:g", "ECHO", turns.reply->element[7]->str);
+    assert_int_equal(turns.reply->element[6]->integer, 1); /* so many workers are registered */
+    expect_list(LANE("t"), "a c e");
+    assert_int_equal(redis_number("EXISTS", ACTIVE "w1"), 0);
+    assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 3);
+    expect_text("w2", "ZRANGE", PREFIX "workers", "0", "-1");
+    expect_counters("t", "pulled 5, back 3");
+    turns_check();
+    before = turns_digest(); /* its answer was lost: once more */
+    must(turns_adopt("w2", "w1", running, 3, default_queue, &lost));
+    after = turns_digest();
+    assert_string_equal(before, after);
+    assert_int_equal(lost, 1);
+    free(before);
+    free(after);
+    expect_stale("w1", SETTLE_BACK, tokens[1]);
+    settle("w2", SETTLE_BACK, tokens[1], 0, NULL);
+    expect_list(LANE("t"), "b a c e");
+    turns_check();
+}
+
+static void test_adopt_after_being_reaped_has_lost_all(void **state)
+{
+    size_t lost;
+
+    (void)state;
+    start("w");
+    start("slow");
+    enqueue("default", "t", "a b");
+    claim("slow", 2, 0);
+    keep_tokens();
+    pass("w", LEASE_US + SECOND_US);
+    must(turns_adopt("slow2", "slow", tokens, 2, default_queue, &lost));
+    assert_int_equal(lost, 2);
+    expect_list(ALONE("t"), "a b");
+    turns_check();
+}
+
+static void know_birth(void)
+{
+    snprintf(turns.birth, sizeof turns.birth, "%s", turns.reply->element[2]->str);
+}
+
+/* Whoever comes back to a Redis that has lost all hears of it, not only the first one. */
+static void test_adopt_after_all_data_are_lost_says_so(void **state)
+{
+    char before[128];
+    size_t lost;
+
+    (void)state;
+    start("w");
+    know_birth();
+    start("v");
+    assert_string_equal(turns.reply->element[2]->str, turns.birth);
+    snprintf(before, sizeof before, "%s", turns.birth);
+    enqueue("default", "t", "a b");
+    claim("w", 2, 0);
+    keep_tokens();
+    assert_int_equal(redis_number("HEXISTS", PREFIX "about", "lost"), 0);
+    free(redis_text("FLUSHALL"));
+    turns.now_us += SECOND_US;
+    for (int times = 0; times < 2; times++) { /* its answer was lost */
+        must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
+        assert_int_equal(lost, 1);
+        assert_string_not_equal(turns.reply->element[2]->str, before);
+    }
+    must(turns_adopt("v2", "v", NULL, 0, default_queue, &lost));
+    assert_string_not_equal(turns.reply->element[2]->str, before);
+    assert_int_equal(redis_number("HGET", PREFIX "about", "lost"), turns.now_us);
+    know_birth();
+    turns.now_us += SECOND_US;
+    must(turns_adopt("v3", "v2", NULL, 0, default_queue, &lost));
+    assert_int_equal(redis_number("HGET", PREFIX "about", "lost"), turns.now_us - SECOND_US);
+    turns.birth[0] = '\0';
+    turns_check();
+}
+
+static void test_who_leaves_hands_all_back_and_the_duty_on(void **state)
+{
+    (void)state;
+    start("w");
+    start("v");
+    enqueue("default", "t", "a b");
+    assert_int_equal(claim("w", 2, 0), 2);
+    claim("w", 1, 0);
+    assert_true(turns.claim.duty_until_us > 0);
+    must(turns_adopt("", "v", NULL, 0, default_queue, NULL));
+    assert_int_equal(redis_number("HEXISTS", PREFIX "duty", "g"), 1); /* not its own */
+    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
+    assert_int_equal(redis_number("HEXISTS", PREFIX "duty", "g"), 0);
+    assert_int_equal(redis_number("LLEN", PREFIX "spare:g"), 1);
+    assert_int_equal(redis_number("EXISTS", ACTIVE "w", PREFIX "workers", ACTIVE), 0);
+    expect_list(LANE("t"), "a b");
+    must(turns_adopt("", "never-there", NULL, 0, default_queue, NULL));
+    turns_check();
+}
+
+/* What a key of a wrong kind keeps stays with the old id; the rest goes, and the worker begins. */
+static void test_adopt_leaves_what_cannot_go_back(void **state)
+{
+    size_t lost;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b");
+    enqueue("default", "slow", "c");
+    assert_int_equal(claim("w", 3, 0), 3);
+    keep_tokens();
+    free(redis_text("SET", LANE("t"), "foreign"));
+    must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
+    assert_int_equal(lost, 0);
+    assert_int_equal(turns.left, 0);
+    expect_list(LANE("slow"), "c");
+    assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 2);
+    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 2); /* "@" and b */
+    free(redis_text("RENAME", LANE("t"), ALONE("t")));
+    assert_int_equal(pass("w2", LEASE_US), 0);
+    free(redis_text("DEL", ALONE("t")));
+    assert_int_equal(pass("w2", 0), 1);
+    expect_list(ALONE("t"), "b");
+    expect_text("w2", "ZRANGE", PREFIX "workers", "0", "-1");
+    turns_check();
+}
+
+static void test_a_lease_that_cannot_be_read_is_dead(void **state)
+{
+    char *dead;
+
+    (void)state;
+    start("w");
+    start("old");
+    start("gone");
+    free(redis_text("HSET", ACTIVE "old", "what is this", "{\"id\":\"a\",\"type\":\"t\"}"));
+    free(redis_text("HSET", ACTIVE "gone", "1.--/de fault/t/", "{\"id\":\"b\",\"type\":\"t\"}"));
+    must(turns_adopt("new", "old", NULL, 0, default_queue, NULL));
+    for (int64_t passed = 0; passed <= LEASE_US + SECOND_US; passed += LEASE_US / 4) {
+        pass("w", LEASE_US / 4);
+        pass("new", 0);
+    }
+    assert_int_equal(redis_number("EXISTS", ACTIVE "gone"), 0);
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+    assert_non_null(
+        strstr(dead, "old:unread1 // its lease cannot be read: what is this\n{\"id\":\"a\",\"type\":\"t\"}"));
+    assert_non_null(
+        strstr(dead, "its lease cannot be read: 1.--/de fault/t/\n{\"id\":\"b\",\"type\":\"t\"}"));
+    free(dead);
+}
+
+static void test_adopt_keeps_a_lease_that_cannot_be_buried(void **state)
+{
+    (void)state;
+    start("old");
+    free(redis_text("HSET", ACTIVE "old", "what is this", "{}"));
+    free(redis_text("SET", PREFIX "dead", "foreign"));
+    must(turns_adopt("new", "old", NULL, 0, default_queue, NULL));
+    expect_text("{}", "HGET", ACTIVE "old", "what is this");
+    expect_text("foreign", "GET", PREFIX "dead");
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(adopt_takes_over),
+        TEST(a_worker_with_many_leases_comes_and_leaves_bit_by_bit),
+        TEST(adopt_after_being_reaped_has_lost_all),
+        TEST(adopt_after_all_data_are_lost_says_so),
+        TEST(who_leaves_hands_all_back_and_the_duty_on),
+        TEST(adopt_leaves_what_cannot_go_back),
+        TEST(a_lease_that_cannot_be_read_is_dead),
+        TEST(adopt_keeps_a_lease_that_cannot_be_buried),
+    };
+
+    return cmocka_run_group_tests_name("adopt", tests, turns_start, turns_stop);
+}

@@ -1,0 +1,515 @@
+/* reap by itself, under virtual time: heartbeats, workers that are silent, clocks that are set back. */
+#include "tests/scene.h"
+
+static int64_t tick(const char *worker)
+{
+    int64_t taken, workers;
+
+    must(turns_reap(worker, &taken, &workers));
+    return workers;
+}
+
+static void test_the_silent_are_reaped_and_the_others_live(void **state)
+{
+    (void)state;
+    start("w");
+    start("dead");
+    enqueue("default", "t", "a b c d");
+    assert_int_equal(claim("dead", 3, 0), 3);
+    pass("w", LEASE_US - 1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
+    assert_int_equal(pass("w", 1), 3);
+    expect_text("w", "ZRANGE", PREFIX "workers", "0", "-1");
+    expect_list(ALONE("t"), "a b c");
+    expect_counters("t", "pulled 3, back 3");
+    assert_int_equal(redis_number("HGET", PREFIX "stats:t", "reaped"), 3);
+    assert_true(turns_reap("dead", &(int64_t){0}, &(int64_t){0}) != 0 && turn_is_unregistered(&turns.error));
+    assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
+    turns_check();
+}
+
+/* Of claims those count that lease jobs or take the duty; a heartbeat is none. */
+static void test_the_last_claim_is_known(void **state)
+{
+    int64_t claimed_us;
+
+    (void)state;
+    start("w");
+    assert_int_equal(redis_number("HEXISTS", PREFIX "about", "claimed"), 0);
+    enqueue("default", "t", "a");
+    turns.now_us += SECOND_US;
+    assert_int_equal(claim("w", 3, 0), 1);
+    claimed_us = redis_number("HGET", PREFIX "about", "claimed");
+    assert_int_equal(claimed_us, turns.now_us);
+    pass("w", SECOND_US);
+    assert_int_equal(redis_number("HGET", PREFIX "about", "claimed"), claimed_us);
+    turns.now_us += SECOND_US;
+    assert_int_equal(claim("w", 2, 0), 0);
+    assert_int_equal(redis_number("HGET", PREFIX "about", "claimed"), turns.now_us);
+}
+
+static const char *reap_fault(size_t i)
+{
+    const struct redisReply *faults = turns.reply->element[5];
+
+    return i < faults->elements ? faults->element[i]->str : "";
+}
+
+/* One key of a wrong kind: a worker that lives goes on to live, and what does not need that key goes back. */
+static void test_a_heartbeat_counts_whatever_keys_hold(void **state)
+{
+    static const struct {
+        const char *key;
+        int taken; /* of the two jobs: t and slow */
+    } cases[] = {{"lane:default!/t/", 1},
+                 {"ring:default!/t", 1},
+                 {"wait:default!/-", 0},
+                 {"wake:default!", 0},
+                 {"sleep:default!", 0},
+                 {"held:default!", 0},
+                 {"alone", 0},
+                 {"limits", 0},
+                 {"types", 0},
+                 {"active:dead", 0},
+                 {"reap", 0},
+                 {"dead", 2},
+                 {"cancelled", 2},
+                 {"later", 2},
+                 {"duty", 2},
+                 {"queues", 2},
+                 {"bell:g", 2},
+                 {"stats:t", 2}};
+    int64_t taken, workers;
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char key[100];
+
+        scene_begin(state);
+        start("w");
+        start("dead");
+        enqueue("default", "t", "a");
+        enqueue("default", "slow", "b");
+        assert_int_equal(claim("dead", 2, 0), 2);
+        pass("w", LEASE_US - 1);
+        snprintf(key, sizeof key, PREFIX "%s", cases[i].key);
+        free(redis_text("DEL", key));
+        free(redis_text(strcmp(cases[i].key, "reap") == 0 ? "SADD" : "PFADD", key, "x"));
+        turns.now_us++;
+        must(turns_reap("w", &taken, &workers));
+        assert_int_equal(redis_number("ZSCORE", PREFIX "workers", "w"), turns.now_us + LEASE_US);
+        if (taken != cases[i].taken || (cases[i].taken < 2 && !strstr(reap_fault(0), key)))
+            fail_msg("%s: %d taken back; %s", key, (int)taken, reap_fault(0));
+        free(redis_text("DEL", key));
+        must(turns_reap("w", &taken, &workers));
+        if (strcmp(cases[i].key, "reap") != 0) /* that says when a worker was last heard of */
+            assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+    }
+}
+
+/* Of the jobs of one worker, those that would be dead stay where `dead` is somebody else's. */
+static void test_what_cannot_be_buried_stays(void **state)
+{
+    int64_t taken, workers;
+
+    (void)state;
+    start("w");
+    start("dead");
+    enqueue("default", "t", "b");
+    assert_int_equal(claim("dead", 1, 0), 1);
+    free(redis_text("HSET", ACTIVE "dead", "9.--/default!/t/", "@0,2,0;{\"id\":\"a\",\"type\":\"t\"}"));
+    free(redis_text("HSET", ACTIVE "dead", "what is this", "{}"));
+    pass("w", LEASE_US - 1);
+    free(redis_text("SET", PREFIX "dead", "foreign"));
+    turns.now_us++;
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(taken, 1);
+    assert_string_equal(reap_fault(0), PREFIX "dead is a string, not a zset");
+    expect_list(ALONE("t"), "b");
+    free(redis_text("DEL", PREFIX "dead"));
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(taken, 2);
+    assert_int_equal(workers, 1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 2);
+}
+
+/* More workers than a heartbeat looks at cannot be reaped: one that can be is, two heartbeats later. */
+static void test_who_cannot_be_reaped_stands_behind_the_others(void **state)
+{
+    int64_t taken, workers, all = 0;
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < 12; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "d%d", i);
+        start(name);
+        must(turns_enqueue("default", i < 11 ? "t" : "slow", name, -1));
+        assert_int_equal(claim(name, 1, 0), 1);
+        turns.now_us++;
+    }
+    pass("w", LEASE_US - 13);
+    free(redis_text("SET", ALONE("t"), "foreign"));
+    turns.now_us += 13;
+    for (int beats = 0; beats < 3; beats++, turns.now_us++) {
+        must(turns_reap("w", &taken, &workers));
+        all += workers;
+        assert_int_equal(turns.reply->element[3]->type, REDIS_REPLY_INTEGER);
+        assert_int_equal(turns.reply->element[3]->integer, 0); /* no hurry */
+    }
+    assert_int_equal(all, 1);
+    expect_list(ALONE("slow"), "d11");
+    free(redis_text("DEL", ALONE("t")));
+    for (int beats = 0; beats < 2; beats++)
+        must(turns_reap("w", &taken, &workers));
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+    assert_int_equal(turns_check().parked, 12);
+}
+
+static void test_a_job_that_kills_its_workers_is_dead(void **state)
+{
+    char *dead;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "poison");
+    for (int i = 0; i < 3; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "d%d", i);
+        start(name);
+        assert_int_equal(claim(name, 1, 0), 1);
+        assert_int_equal(turns.claim.leases[0].interrupted, i);
+        pass("w", LEASE_US + SECOND_US);
+        turns_check();
+    }
+    assert_int_equal(claim("w", 1, 0), 0);
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+    assert_string_equal(unstamped(dead), "d2:3.-- default/t/ its worker died 3 times\n"
+                                         "@0,3,0;{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
+    free(dead);
+    expect_counters("t", "dead 1, back 2");
+}
+
+static void test_after_an_outage_nobody_is_reaped_for_a_lease(void **state)
+{
+    (void)state;
+    start("w");
+    start("v");
+    assert_int_equal(tick("w"), 0); /* the first one ever */
+    turns.now_us += 3600 * SECOND_US;
+    assert_int_equal(tick("w"), 0);
+    pass("w", LEASE_US - 1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
+    tick("v");
+    pass("w", SECOND_US);
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
+    pass("w", LEASE_US);
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+    /* A gap of a little more than half a lease is an outage too. */
+    start("u");
+    pass("w", LEASE_US - LEASE_US / 4);
+    turns.now_us += LEASE_US / 2 + 1;
+    assert_int_equal(tick("w"), 0);
+    turns.now_us += LEASE_US / 2;
+    assert_int_equal(tick("w"), 0);
+    turns.now_us += LEASE_US / 2;
+    assert_int_equal(tick("w"), 1);
+}
+
+static int64_t seconds(int64_t s)
+{
+    return s * SECOND_US;
+}
+
+/* A worker with a lease of its own, as it begins, and its heartbeat; returns how many it reaped. */
+static void start_with_lease(const char *worker, int lease_s)
+{
+    char info[40], lease_us[24];
+    const char *words[] = {worker, "", "g", lease_us, info, "", "0", "1", "default"};
+
+    snprintf(info, sizeof info, "{\"pid\":1,\"lease\":%d.0}", lease_s);
+    snprintf(lease_us, sizeof lease_us, "%lld", (long long)seconds(lease_s));
+    must(turns_script("adopt", words, COUNT(words)));
+}
+
+static size_t beat(const char *worker, int lease_s)
+{
+    char lease_us[24];
+    const char *words[] = {worker, lease_us, "3", "1000", "86400000000"};
+
+    snprintf(lease_us, sizeof lease_us, "%lld", (long long)seconds(lease_s));
+    must(turns_script("reap", words, COUNT(words)));
+    return turns.reply->element[4]->elements;
+}
+
+/* Leases differ: after an outage the longest counts of those that it can have ended. */
+static void test_after_an_outage_the_longest_lease_counts(void **state)
+{
+    static const struct {
+        int64_t away_s;
+        int amnesty_s;
+    } cases[] = {{3600, 600}, {-3600, 600}, {301, 600}, {299, 10}, {6, 10}, {4, 0}};
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int left_s = cases[i].amnesty_s;
+        size_t reaped = 0;
+
+        scene_begin(state);
+        start_with_lease("short", 10);
+        start_with_lease("long", 600);
+        start_with_lease("dead", 10);
+        beat("long", 600);
+        beat("short", 10);
+        turns.now_us += seconds(cases[i].away_s);
+        assert_int_equal(beat("short", 10), 0);
+        for (; left_s > 2; left_s -= 2) {
+            turns.now_us += seconds(2);
+            assert_int_equal(beat("short", 10), 0);
+            assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 3);
+        }
+        if (cases[i].away_s != 299) /* within the lease of "long" it need not be heard of */
+            beat("long", 600);
+        for (int k = 0; k < 6; k++, turns.now_us += seconds(2))
+            reaped += beat("short", 10);
+        assert_int_equal(reaped, 1);
+        assert_int_equal(redis_number("EXISTS", ACTIVE "long", ACTIVE "dead"), 1);
+    }
+}
+
+static void test_a_clock_that_was_set_back_strands_nothing(void **state)
+{
+    char far[64];
+
+    (void)state;
+    start("w");
+    start("dead");
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "a b");
+    enqueue("default", "t", "c");
+    assert_int_equal(claim("dead", 3, 0), 2);
+    tick("w");
+    turns.now_us -= 3600 * SECOND_US;
+    assert_int_equal(tick("w"), 0);
+    turns_check(); /* no deadline is more than a lease away */
+    assert_int_equal(claim("w", 3, 0), 0);
+    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US); /* not an hour and a second */
+    pass("w", LEASE_US);
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+    expect_list(ALONE("slow"), "a");
+    expect_list(LANE("slow"), "b");
+    expect_list(ALONE("t"), "c");
+    free(redis_text("SET", PREFIX "reap", "what 1"));
+    start("v");
+    pass("w", LEASE_US - 1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
+    snprintf(far, sizeof far, "%lld 9999999999999999",
+             (long long)turns.now_us); /* no amnesty is longer than a lease */
+    free(redis_text("SET", PREFIX "reap", far));
+    pass("w", LEASE_US + SECOND_US);
+    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
+}
+
+/* A job of a type with one start a second waits, the clock goes back: after a heartbeat it waits a second
+ * again. */
+static void expect_clock_is_followed(int64_t back_us)
+{
+    turns.now_us -= back_us;
+    tick("w");
+    turns_check();
+    assert_int_equal(claim("w", 3, 0), 0);
+    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US);
+}
+
+static void test_a_clock_set_back_before_the_first_heartbeat_strands_nothing(void **state)
+{
+    (void)state;
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "a b c");
+    start("w");
+    assert_int_equal(claim("w", 3, 0), 1);
+    expect_clock_is_followed(60 * SECOND_US);
+    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
+    turns.now_us += 7200 * SECOND_US; /* no worker for longer than the clock goes back */
+    start("w");
+    assert_int_equal(claim("w", 3, 0), 1);
+    expect_clock_is_followed(1800 * SECOND_US);
+    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
+    turns.now_us -= 600 * SECOND_US; /* nor while it was set back */
+    start("w");
+    assert_int_equal(claim("w", 3, 0), 0);
+    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US);
+}
+
+/* Windows of an hour by the clock: one that goes back by less may open sooner than what it goes back by. */
+static void test_a_clock_that_was_set_back_opens_windows_in_time(void **state)
+{
+    static const char *const rules[] = {"fixed-window:1/3600000000/0,by=key",
+                                        "sliding-window:1/3600000000,by=key"};
+    static const int64_t waits_s[] = {300, 3900};
+    int64_t back_us;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        scene_begin(NULL);
+        turns.now_us += 3600 * SECOND_US - turns.now_us % (3600 * SECOND_US);
+        start("w");
+        must(turns_rate("slow", rules[i]));
+        turns.now_us += 3000 * SECOND_US;
+        enqueue_with("slow", "a b", "\"key\":\"k\"");
+        assert_int_equal(claim("w", 2, 0), 1);
+        tick("w");
+        back_us = turns.now_us -= 3300 * SECOND_US;
+        tick("w");
+        turns_check();
+        while (claim("w", 2, 0) == 0) {
+            assert_in_range(turns.claim.next_us, turns.now_us, turns.now_us + 7200 * SECOND_US);
+            turns.now_us = turns.claim.next_us + LEAD_US;
+        }
+        expect_leases("b");
+        assert_in_range(turns.now_us, back_us, back_us + waits_s[i] * SECOND_US);
+    }
+}
+
+/* Retries wait so long, scheduled jobs for a time of day. */
+static void test_a_clock_that_was_set_back_takes_retries_along(void **state)
+{
+    char *later, last[24];
+    int ticks = 0;
+
+    (void)state;
+    start("w");
+    must(turns_enqueue("default", "t", "scheduled", 8 * SECOND_US));
+    enqueue("default", "t", "a b");
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], 7 * SECOND_US, NULL);
+    settle("w", SETTLE_THROTTLED, tokens[1], 3 * SECOND_US, NULL);
+    free(redis_text("ZADD", PREFIX "later", "1795000005000000", "s nightly\n"));
+    turns.now_us -= 3600 * SECOND_US;
+    tick("w");
+    later = redis_text("ZRANGE", PREFIX "later", "0", "-1", "WITHSCORES");
+    assert_non_null(strstr(later, "\"b\",\"type\":\"t\",\"args\":{}}\n1794996403000000\nl "));
+    assert_non_null(strstr(later, "\"a\",\"type\":\"t\",\"args\":{}}\n1794996407000000\ns "));
+    assert_non_null(strstr(later, "s nightly\n\n1795000005000000\nq "));
+    assert_non_null(strstr(later, "\"scheduled\",\"type\":\"t\",\"args\":{}}\n1795000008000000"));
+    free(later);
+    claim("w", 0, 0);
+    assert_int_equal(turns.claim.later_us, turns.now_us + 3 * SECOND_US);
+
+    /* Very many, a page with each heartbeat, among scheduled jobs of the same times. */
+    free(redis_text("DEL", PREFIX "later"));
+    free(redis_text("EVAL",
+                    "for i = 1, ARGV[1] do for _, kind in ipairs({'l', 'q'}) do\n"
+                    "  redis.call('ZADD', KEYS[1], string.format('%.0f', ARGV[2] + math.floor(i / 1000)), "
+                    "kind .. ' x:' .. i .. ' default/t/\\n{}')\n"
+                    "end end return 0",
+                    "1", PREFIX "later", "3000", "1795000000000000"));
+    turns.now_us -= 3600 * SECOND_US;
+    do {
+        tick("w");
+        assert_in_range(++ticks, 1, 30);
+    } while (turns.reply->element[3]->integer > 0);
+    assert_true(ticks > 10);
+    snprintf(last, sizeof last, "%lld", (long long)(1795000000000000 - 3600 * SECOND_US + 3));
+    assert_int_equal(redis_number("ZCOUNT", PREFIX "later", "-inf", last), 3000);
+    assert_int_equal(redis_number("ZCOUNT", PREFIX "later", "1795000000000000", "1795000000000003"), 3000);
+    assert_int_equal(redis_number("EXISTS", PREFIX "clock"), 0);
+}
+
+static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
+{
+    int64_t workers = 0;
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < 20; i++) {
+        char name[16];
+
+        snprintf(name, sizeof name, "d%d", i);
+        start(name);
+        must(turns_enqueue("default", "t", name, -1));
+        claim(name, 1, 0);
+    }
+    pass("w", LEASE_US - 1);
+    for (turns.now_us++; workers < 20;) {
+        int64_t some = tick("w");
+
+        assert_in_range(some, 1, 8);
+        workers += some;
+    }
+    assert_int_equal(turns_check().parked, 20);
+}
+
+/* A call takes back about 100 leases: however many a worker had, Redis is not kept from the others. */
+static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
+{
+    int64_t taken = 0, workers = 0, all = 0;
+    int calls = 0;
+
+    (void)state;
+    start("w");
+    start_big();
+    pass("w", LEASE_US - 1);
+    for (turns.now_us++; workers == 0 && calls < 2 * BIG_LEASES / 100; calls++) {
+        must(turns_reap("w", &taken, &workers));
+        assert_in_range(taken, 1, 120);
+        all += taken;
+        assert_int_equal(redis_number("EXISTS", ACTIVE "big"), workers == 0);
+        if (calls % 80 == 0)
+            turns_check();
+    }
+    assert_in_range(calls, BIG_LEASES / 100, BIG_LEASES / 100 + 2);
+    assert_int_equal(all, BIG_LEASES);
+    assert_int_equal(turns_check().parked, BIG_LEASES);
+    expect_counters("t", "back 12000");
+}
+
+/* The same however many workers had them. */
+static void test_many_leases_of_some_workers_are_reaped_bit_by_bit(void **state)
+{
+    int64_t taken = 0, workers = 0, all = 0, gone = 0;
+
+    (void)state;
+    start("w");
+    start("d0");
+    start("d1");
+    enqueue_many("t", 1350);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(claim(i < 2 ? "d0" : "d1", 0, 450), 450);
+    pass("w", LEASE_US - 1);
+    turns.now_us++;
+    for (int calls = 0; all < 1350 && calls < 20; calls++) {
+        must(turns_reap("w", &taken, &workers));
+        assert_in_range(taken, 1, 100);
+        all += taken;
+        gone += workers;
+    }
+    assert_int_equal(all, 1350);
+    assert_int_equal(gone, 2);
+    assert_int_equal(turns_check().parked, 1350);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
+    const struct CMUnitTest tests[] = {
+        TEST(the_silent_are_reaped_and_the_others_live),
+        TEST(the_last_claim_is_known),
+        TEST(a_heartbeat_counts_whatever_keys_hold),
+        TEST(what_cannot_be_buried_stays),
+        TEST(who_cannot_be_reaped_stands_behind_the_others),
+        TEST(a_job_that_kills_its_workers_is_dead),
+        TEST(after_an_outage_nobody_is_reaped_for_a_lease),
+        TEST(after_an_outage_the_longest_lease_counts),
+        TEST(a_clock_that_was_set_back_strands_nothing),
+        TEST(a_clock_set_back_before_the_first_heartbeat_strands_nothing),
+        TEST(a_clock_that_was_set_back_opens_windows_in_time),
+        TEST(a_clock_that_was_set_back_takes_retries_along),
+        TEST(many_dead_workers_are_reaped_bit_by_bit),
+        TEST(a_worker_with_many_leases_is_reaped_bit_by_bit),
+        TEST(many_leases_of_some_workers_are_reaped_bit_by_bit),
+    };
+
+    return cmocka_run_group_tests_name("reap", tests, turns_start, turns_stop);
+}
