@@ -324,7 +324,17 @@ static void write_dead(struct metrics *m, const struct status *s)
 
 /* ---- */
 
-static void write_all(struct metrics *m, struct weir *w, const struct page_reading *r, int64_t ping_us)
+/* false: out of memory. */
+static bool foretell(struct metrics *m, struct page_cache *cache, const struct shown *s)
+{
+    for (size_t i = 0; i < s->type_count; i++)
+        if (page_cache_foretell(cache, s->types[i], m->e) < 0)
+            return false;
+    return true;
+}
+
+static void write_all(struct metrics *m, struct weir *w, struct page_cache *cache,
+                      const struct page_reading *r, int64_t ping_us)
 {
     const struct status *s = r->status;
     struct shown shown;
@@ -341,7 +351,7 @@ static void write_all(struct metrics *m, struct weir *w, const struct page_readi
                   (double)s->type_count);
     metrics_alone(m, "weir_queues", "gauge", "Queues that are known; the 200 with the most jobs have rows.",
                   (double)s->queue_count);
-    if (choose(&shown, s)) {
+    if (choose(&shown, s) && foretell(m, cache, &shown)) {
         write_types(m, w, &shown);
         write_queues(m, &shown);
     } else {
@@ -356,18 +366,17 @@ static void write_all(struct metrics *m, struct weir *w, const struct page_readi
 
 int metrics_write(struct weir *w, struct page_cache *cache, struct text *out)
 {
-    struct page_cache *own = cache ? NULL : page_cache_new();
+    struct page_cache *own = cache ? NULL : page_cache_new(), *used = cache ? cache : own;
     struct metrics m = {.out = out, .e = &w->error};
     struct page_reading reading;
     int64_t ping_us;
-    int rc = cache || own
-                 ? client_ping(w, &ping_us) /* first: behind a call that had to wait, Redis is free */
-                 : error_set(&w->error, WEIR_EINTERNAL, "metrics: out of memory");
+    int rc = used ? client_ping(w, &ping_us) /* first: behind a call that had to wait, Redis is free */
+                  : error_set(&w->error, WEIR_EINTERNAL, "metrics: out of memory");
 
     if (rc == 0)
-        rc = page_cache_read(w, cache ? cache : own, &reading);
+        rc = page_cache_read(w, used, &reading);
     if (rc == 0)
-        write_all(&m, w, &reading, ping_us);
+        write_all(&m, w, used, &reading, ping_us);
     page_cache_free(own);
     if (rc == 0 && m.failed)
         rc = w->error.status;

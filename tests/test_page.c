@@ -959,6 +959,38 @@ static void more_types_are_read_more_rarely(void **state)
     usual.cache = NULL;
 }
 
+static int foretold_types(const struct status *status)
+{
+    int count = 0;
+
+    for (size_t i = 0; i < status->type_count; i++)
+        count += status->types[i].foretold;
+    return count;
+}
+
+/* Of many types only those that a page shows are foretold, and each once. */
+static void shown_types_are_foretold(void **state)
+{
+    struct page_reading reading;
+    char type[24];
+
+    (void)state;
+    for (int i = 0; i < 300; i++) {
+        snprintf(type, sizeof type, "t%d", i);
+        free(server_ask(&stage.server, "HSET", stage_key(&stage, "types"), type, "", NULL));
+    }
+    usual.cache = page_cache_new();
+    assert_int_equal(render("/limits", NULL), 200);
+    assert_int_equal(page_cache_read(stage.client, usual.cache, &reading), 0);
+    assert_int_equal(foretold_types(reading.status), 0);
+    assert_int_equal(render("/types/t7", NULL), 200);
+    assert_int_equal(foretold_types(reading.status), 1);
+    assert_int_equal(render("/", NULL), 200);
+    assert_in_range(foretold_types(reading.status), 100, 101);
+    page_cache_free(usual.cache);
+    usual.cache = NULL;
+}
+
 static void assets_are_in_the_binary(void **state)
 {
     (void)state;
@@ -1003,6 +1035,7 @@ int main(int argc, char **argv)
         flushed(a_foreign_key_is_told),
         flushed(what_was_read_is_used_again),
         flushed(more_types_are_read_more_rarely),
+        flushed(shown_types_are_foretold),
         cmocka_unit_test(a_page_without_redis_says_so),
         cmocka_unit_test(assets_are_in_the_binary),
     };

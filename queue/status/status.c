@@ -70,17 +70,7 @@ static int read_all(struct weir *w, int64_t now_us, struct status *processes, st
     return rc;
 }
 
-/* Of the partition that calls go to. */
-static int read_here(struct weir *w, struct status *processes, struct status *status, struct limits *limits)
-{
-    int rc = read_all(w, -1, processes, status, limits);
-
-    for (size_t i = 0; rc == 0 && i < status->type_count; i++)
-        rc = status_foretell(&status->types[i], limits, &w->error);
-    return rc;
-}
-
-/* What status_read_with_limits fills. */
+/* What status_read_untold fills. */
 struct reading {
     struct status *all, processes;
     struct all_limits *limits;
@@ -90,21 +80,23 @@ static int read_and_merge(struct weir *w, void *arg)
 {
     struct reading *r = arg;
     struct limits *at = reallocarray(r->limits->at, (size_t)w->at + 1, sizeof *at);
-    struct status more = {0};
+    struct status more = {0}, *here = w->at == 0 ? r->all : &more;
     int rc;
 
     if (!at)
         return error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
     r->limits->at = at;
     at[r->limits->count++] = (struct limits){0};
-    rc = read_here(w, &r->processes, w->at == 0 ? r->all : &more, &at[w->at]);
+    rc = read_all(w, -1, &r->processes, here, &at[w->at]);
+    for (size_t i = 0; i < here->type_count; i++)
+        here->types[i].partition = w->at;
     if (rc == 0 && w->at > 0 && !status_merge(r->all, &more))
         rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
     status_free(&more);
     return rc;
 }
 
-int status_read_with_limits(struct weir *w, struct status *status, struct all_limits *limits)
+int status_read_untold(struct weir *w, struct status *status, struct all_limits *limits)
 {
     struct reading reading = {.all = status, .limits = limits};
     int rc;
@@ -113,6 +105,15 @@ int status_read_with_limits(struct weir *w, struct status *status, struct all_li
     *limits = (struct all_limits){0};
     rc = client_look_at_all(w, read_and_merge, &reading);
     status_free(&reading.processes);
+    return rc;
+}
+
+int status_read_with_limits(struct weir *w, struct status *status, struct all_limits *limits)
+{
+    int rc = status_read_untold(w, status, limits);
+
+    for (size_t i = 0; rc == 0 && i < status->type_count; i++)
+        rc = status_foretell(&status->types[i], limits, &w->error);
     return rc;
 }
 

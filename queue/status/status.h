@@ -25,6 +25,8 @@ struct type_status {
     int64_t stale;     /* ends of jobs whose lease was gone by then */
     struct keyless keyless;
     bool limited;
+    int partition;  /* where its limits are */
+    bool foretold;  /* rule, rate and what stands from next_start_us on is filled */
     bool own_costs; /* jobs of it name what they cost */
     bool
         served; /* a worker that is alive and not ordered to rest takes its jobs, from the queues where some were seen */
@@ -77,6 +79,10 @@ struct all_limits {
 WEIR_CHECKED int status_read(struct weir *w, struct status *status);
 /* The same with the limits that it was made of, as status_limits has them; all_limits_free frees what *limits holds, also after a failure. */
 WEIR_CHECKED int status_read_with_limits(struct weir *w, struct status *status, struct all_limits *limits);
+/* The same where no type is foretold yet, which is a quarter of the work: who shows few of many types foretells these. */
+WEIR_CHECKED int status_read_untold(struct weir *w, struct status *status, struct all_limits *limits);
+/* Fills what follows from the limits of a type, once: its rate, next_start_us, finish_us, waits_for. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int status_foretell(struct type_status *type, const struct all_limits *limits, struct error *e);
 void all_limits_free(struct all_limits *limits);
 void status_free(struct status *status);
 /* The same of workers alone: nothing else of *status is filled but now_us. */

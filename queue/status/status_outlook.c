@@ -50,7 +50,7 @@ static struct limit_type limit_type_of(const struct type_status *t, const json_t
     return type;
 }
 
-int status_give_types(const struct status *s, const json_t *root, struct limits *limits, struct error *e)
+int status_give_types(struct status *s, const json_t *root, struct limits *limits, struct error *e)
 {
     const json_t *asleep = json_object_get(root, "asleep"), *n;
     const char *name;
@@ -65,6 +65,7 @@ int status_give_types(const struct status *s, const json_t *root, struct limits 
 
         *type = limit_type_of(&s->types[i], root);
         rc = read_uses(type, s->types[i].use, limits, e);
+        s->types[i].limited = type->limit_count > 0;
     }
     json_object_foreach((json_t *)asleep, name, n)
     {
@@ -84,20 +85,22 @@ static void read_rule(struct type_status *t, const struct limits *limits, const 
     snprintf(t->rule, sizeof t->rule, "%" PRId64 "/%s", rule->count, period);
 }
 
-/* When what waits of a type starts, and what it waits for. */
-int status_foretell(struct type_status *t, const struct limits *limits, struct error *e)
+int status_foretell(struct type_status *t, const struct all_limits *all, struct error *e)
 {
+    const struct limits *limits = &all->at[t->partition];
     const struct limit_type *type = limits_type(limits, t->name);
     struct limit_type first; /* shallow: of its jobs only the first */
     struct forecast next, last;
 
-    t->limited = type && type->limit_count > 0;
+    if (t->foretold)
+        return 0;
+    t->foretold = true;
     t->waits_for = type ? waits_of_type(limits, type) : NULL;
-    if (!t->limited)
+    if (!type || type->limit_count == 0)
         return 0;
     t->rate = limits_rate(limits, type);
     read_rule(t, limits, type);
-    if (t->waiting + t->parked == 0 || t->held)
+    if (type->waiting + type->parked == 0 || (type->held && type->parked > 0))
         return 0;
     if (forecast_type(limits, type, NULL, &last, e) < 0)
         return e->status;

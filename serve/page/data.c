@@ -63,7 +63,7 @@ static int read_all(struct weir *w, struct page_cache *cache)
     int rc;
 
     page_cache_drop(cache);
-    rc = status_read_with_limits(w, &cache->status, &cache->limits);
+    rc = status_read_untold(w, &cache->status, &cache->limits);
     if (rc < 0) {
         page_cache_drop(cache);
         return rc;
@@ -86,6 +86,11 @@ int page_cache_read(struct weir *w, struct page_cache *cache, struct page_readin
                                      .took_us = cache->took_us,
                                      .keep_us = cache->keep_us};
     return rc;
+}
+
+int page_cache_foretell(struct page_cache *cache, const struct type_status *type, struct error *e)
+{
+    return status_foretell(&cache->status.types[type - cache->status.types], &cache->limits, e);
 }
 
 /* Is most of its time over? Then it is read again before somebody must wait for that. */
@@ -121,6 +126,11 @@ const struct status *data_status(struct page *p)
     const struct page_reading *r = reading_of(p);
 
     return r ? r->status : NULL;
+}
+
+void data_foretell(struct page *p, const struct type_status *type)
+{
+    p->h->failed = page_cache_foretell(p->cache, type, p->e) < 0 || p->h->failed;
 }
 
 const struct limits *data_all_limits(struct page *p, int *partitions)

@@ -246,6 +246,8 @@ static void write_types(struct page *p, const struct status *s)
     put_table(p, "Types", columns, sizeof columns / sizeof *columns);
     for (int64_t i = from; rows && i < count && shown < ROWS; i++)
         lines[shown++].type = rows[i];
+    for (int64_t i = 0; i < shown; i++)
+        data_foretell(p, lines[i].type);
     read_pasts(p, lines, (size_t)shown);
     for (int64_t i = 0; i < shown; i++) {
         write_type(p, &lines[i]);

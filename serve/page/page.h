@@ -16,6 +16,7 @@
 #include "core/client/client.h"
 #include "queue/job/job.h"
 
+struct type_status;
 struct all_limits;
 struct page_cache;
 struct status;
@@ -48,6 +49,9 @@ struct page_reading {
 };
 /* Reads them when what is kept is too old. Fills w->error on failure. */
 WEIR_CHECKED int page_cache_read(struct weir *w, struct page_cache *cache, struct page_reading *reading);
+/* A type of what was read: it is foretold from then on. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int page_cache_foretell(struct page_cache *cache, const struct type_status *type,
+                                     struct error *e);
 /* Reads again what is used and what takes long to read, before a page must wait for it: whenever its thread is idle. */
 void page_cache_renew(struct weir *w, struct page_cache *cache);
 /* Something was changed: read it again. */

@@ -163,6 +163,7 @@ unsigned page_type(struct page *p, const char *name)
         return page_failed(p, p->e);
     if (!t)
         return page_not_found(p, "type", name);
+    data_foretell(p, t);
     query_value(p->r->query, "by", by, sizeof by);
     call.by_hours = strcmp(by, "hours") == 0;
     call.slots = call.by_hours ? HISTORY_HOURS : HISTORY_MINUTES;
