@@ -5,17 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-void limit_free(struct limit *limit)
+static void free_gates(struct limit *limit)
 {
     for (size_t i = 0; i < RULES_MAX; i++)
         gate_free(&limit->gates[i]);
+}
+
+void limit_free(struct limit *limit)
+{
+    free_gates(limit);
     *limit = (struct limit){0};
 }
 
 void limits_free(struct limits *limits)
 {
     for (size_t i = 0; i < limits->count; i++)
-        limit_free(&limits->at[i]);
+        free_gates(&limits->at[i]);
     for (size_t i = 0; i < limits->type_count; i++)
         free(limits->types[i].limits);
     free(limits->at);
