@@ -9,6 +9,7 @@
 #include "serve/intake.h"
 #include "serve/metrics.h"
 #include "serve/page/page.h"
+#include "view/hidden.h"
 #include "view/text.h"
 #include "view/write.h"
 
@@ -82,13 +83,28 @@ void inquiry_fail(struct inquiry *t, unsigned status, const struct error *why)
 
 /* ---- On the desk's thread */
 
+/* The cursor that the word of an earlier answer stands for. */
+static int find_cursor(struct inquiry *t, struct error *e)
+{
+    const char *word = t->hide_args ? field_text(t->fields, "cursor") : NULL;
+    char *cursor;
+
+    if (!word)
+        return 0;
+    if (view_find_cursor(word, &cursor, e) < 0)
+        return e->status;
+    json_object_set_new(t->fields, "cursor", json_string(cursor));
+    free(cursor);
+    return 0;
+}
+
 static void run_resource(struct inquiry *t, struct weir *w)
 {
     const struct ask ask = {
         .names = {t->names[0], t->names[1]}, .fields = t->fields, .hide_args = t->hide_args};
     json_t *doc;
 
-    if (fields_check(t->fields, t->resource->fields, &w->error) < 0 ||
+    if (fields_check(t->fields, t->resource->fields, &w->error) < 0 || find_cursor(t, &w->error) < 0 ||
         t->resource->answer(w, &ask, &doc) < 0) {
         inquiry_fail(t, 0, &w->error);
         return;

@@ -569,14 +569,19 @@ static void test_actions(void **state)
     end_serve();
 }
 
-static void fill_queue(int jobs)
+static void fill_queue_with(const struct weir_job_spec *job, int jobs)
 {
     struct weir_bulk *bulk;
 
     assert_int_equal(weir_bulk_open(w, NULL, &bulk), 0);
     for (int i = 0; i < jobs; i++)
-        assert_int_equal(weir_bulk_add(bulk, &(struct weir_job_spec){.type = "many"}), 0);
+        assert_int_equal(weir_bulk_add(bulk, job), 0);
     assert_int_equal(weir_bulk_close(bulk, NULL), 0);
+}
+
+static void fill_queue(int jobs)
+{
+    fill_queue_with(&(struct weir_job_spec){.type = "many"}, jobs);
 }
 
 /* Asks with the cursor of each answer for the next one; how many of them did not know yet. Ends with the one that does. */
@@ -959,6 +964,68 @@ static void test_keys_are_hidden_as_payloads_are(void **state)
     refused("GET", "/api/jobs?q=reason:exit", "", NULL, 400, "payloads are hidden here");
     refused("GET", "/api/dead?reason=exit", "", NULL, 400, "reasons are hidden here");
     refused("GET", "/api/rates/mail/keys?key=secret", "", NULL, 400, "keys are hidden here");
+    end_serve();
+}
+
+/* The jobs of all answers, each of which went on at the cursor of the one before; none of them names the key. */
+static size_t list_without_key(const char *path)
+{
+    char all[256];
+    size_t jobs = 0;
+
+    snprintf(all, sizeof all, "%s", path);
+    for (bool more = true; more;) {
+        json_t *doc = get(all);
+        const char *cursor = json_string_value(json_object_get(doc, "cursor"));
+
+        assert_null(strstr(reply.body, "secret"));
+        jobs += json_array_size(json_object_get(doc, "jobs"));
+        more = cursor != NULL;
+        if (more)
+            snprintf(all, sizeof all, "%s&cursor=%s", path, cursor);
+        json_decref(doc);
+    }
+    return jobs;
+}
+
+/* A cursor names the lane at which a search goes on, and so its key. */
+static void test_cursors_hide_keys(void **state)
+{
+    static const char *const flags[] = {"--hide-args", NULL};
+    const char *path = "/api/jobs?q=type:mail+state:parked&limit=50";
+    const char *const words[] = {built("weir"), "--redis", server.url, "worker", "--exec", "mail=true", NULL};
+    pid_t worker;
+    char next[256];
+    int jobs = 0;
+
+    (void)state;
+    weir("rate set mail 1/1h,by=key");
+    fill_queue_with(&(struct weir_job_spec){.type = "mail", .key = "secret"}, 131);
+    worker = program_start(folder, "worker", words);
+    while (server_number(&server, "LLEN", "weir:{0}:lane:default/mail/secret", NULL) < 130)
+        clock_sleep_until(clock_mono_us() + 20000);
+    kill(worker, SIGTERM);
+    assert_int_equal(program_end(worker), 0);
+    serve();
+    json_decref(get(path));
+    assert_non_null(strstr(strstr(reply.body, "\"cursor\""), "secret"));
+    end_serve();
+    serve_at(NULL, NULL, flags);
+    assert_int_equal(list_without_key(path), 130);
+    http_request(where, "GET", "/jobs?q=type:mail+state:parked", "", NULL, &reply);
+    assert_null(strstr(reply.body, "secret"));
+    assert_int_equal(sscanf(strstr(reply.body, "rel=\"next\""), "rel=\"next\" href=\"%255[^\"]", next), 1);
+    for (char *amp = next; (amp = strstr(amp, "&amp;")) != NULL;)
+        memmove(amp + 1, amp + 5, strlen(amp + 5) + 1);
+    http_request(where, "GET", next, "", NULL, &reply);
+    assert_int_equal(reply.status, 200);
+    for (const char *at = reply.body; (at = strstr(at, "<a href=\"/jobs/")) != NULL; at++)
+        jobs++;
+    assert_int_equal(jobs, 50);
+    assert_null(strstr(reply.body, "secret"));
+    refused("GET", "/api/jobs?cursor=0123456789abcdef", "", NULL, 400, "not known any more");
+    http_request(where, "GET", "/jobs?at=0123456789abcdef", "", NULL, &reply);
+    assert_non_null(strstr(reply.body, "not known any more"));
     end_serve();
 }
 
@@ -1451,6 +1518,7 @@ int main(void)
         cmocka_unit_test_setup(test_payloads_are_hidden, flush),
         cmocka_unit_test_setup(test_what_is_empty_is_hidden_as_json, flush),
         cmocka_unit_test_setup(test_keys_are_hidden_as_payloads_are, flush),
+        cmocka_unit_test_setup(test_cursors_hide_keys, flush),
         cmocka_unit_test_setup(test_one_job, flush),
         cmocka_unit_test_setup(test_lines, flush),
         cmocka_unit_test_setup(test_a_named_batch_arrives_exactly_once, flush),

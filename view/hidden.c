@@ -1,6 +1,76 @@
 #include "view/hidden.h"
 
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+
+/* ---- Cursors */
+
+#define CURSORS 256
+
+static struct {
+    pthread_mutex_t mutex;
+    struct {
+        char *cursor; /* NULL: none yet */
+        char word[HIDDEN_CURSOR_SIZE];
+    } at[CURSORS];
+    size_t next; /* the oldest */
+} hidden = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* A page that is shown again asks again for the same one. */
+static size_t place_of(const char *cursor)
+{
+    size_t at = 0;
+
+    while (at < CURSORS && !(hidden.at[at].cursor && strcmp(hidden.at[at].cursor, cursor) == 0))
+        at++;
+    return at;
+}
+
+static size_t keep_cursor(const char *cursor)
+{
+    size_t at = hidden.next;
+    uint64_t random = 0;
+
+    hidden.next = (at + 1) % CURSORS;
+    free(hidden.at[at].cursor);
+    hidden.at[at].cursor = strdup(cursor);
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) /* it cannot fail for so few bytes */
+        abort();
+    snprintf(hidden.at[at].word, sizeof hidden.at[at].word, "%016" PRIx64, random);
+    return at;
+}
+
+void view_hide_cursor(const char *cursor, char word[HIDDEN_CURSOR_SIZE])
+{
+    size_t at;
+
+    pthread_mutex_lock(&hidden.mutex);
+    at = place_of(cursor);
+    if (at == CURSORS)
+        at = keep_cursor(cursor);
+    memcpy(word, hidden.at[at].word, HIDDEN_CURSOR_SIZE);
+    pthread_mutex_unlock(&hidden.mutex);
+}
+
+int view_find_cursor(const char *word, char **cursor, struct error *e)
+{
+    *cursor = NULL;
+    pthread_mutex_lock(&hidden.mutex);
+    for (size_t at = 0; at < CURSORS && !*cursor; at++)
+        if (hidden.at[at].cursor && strcmp(hidden.at[at].word, word) == 0)
+            *cursor = strdup(hidden.at[at].cursor);
+    pthread_mutex_unlock(&hidden.mutex);
+    if (*cursor)
+        return 0;
+    return error_set(e, WEIR_EINPUT, "cursor: not known any more; begin the search again, without it");
+}
+
+/* ---- Members of documents */
 
 static size_t before_slash(const char *gate)
 {
@@ -53,7 +123,12 @@ static const struct {
 json_t *view_hidden(const char *name, const json_t *value)
 {
     const char *text = json_string_value(value);
+    char word[HIDDEN_CURSOR_SIZE];
 
+    if (text && strcmp(name, "cursor") == 0) {
+        view_hide_cursor(text, word);
+        return json_string(word);
+    }
     for (size_t i = 0; text && i < sizeof members / sizeof *members; i++)
         if (strcmp(members[i].name, name) == 0)
             return members[i].shown ? json_stringn(text, members[i].shown(text)) : json_null();

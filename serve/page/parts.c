@@ -11,6 +11,7 @@
 #include "queue/inspect/find_job.h"
 #include "throttle/gate.h"
 #include "view/format.h"
+#include "view/hidden.h"
 #include "view/job.h"
 #include "view/status.h"
 
@@ -81,7 +82,15 @@ bool query_value(const char *query, const char *name, char *out, size_t size)
 
 int query_cursor(struct page *p, const char *name, char cursor[CURSOR_SIZE])
 {
+    char *hidden;
+
     query_value(p->r->query, name, cursor, CURSOR_SIZE);
+    if (p->r->hide_args && *cursor) {
+        if (view_find_cursor(cursor, &hidden, &p->w->error) < 0)
+            return p->w->error.status;
+        snprintf(cursor, CURSOR_SIZE, "%s", hidden);
+        free(hidden);
+    }
     if (strlen(cursor) + 1 < CURSOR_SIZE)
         return 0;
     return error_set(&p->w->error, WEIR_EINPUT, "cursor: too long; take it as the page before gave it");
@@ -430,13 +439,17 @@ void put_ask(struct page *p, const char *label, const char *what, const char *na
 
 void put_way_on(struct page *p, const struct way_on *on)
 {
+    char word[HIDDEN_CURSOR_SIZE];
+
     html(p->h, "<p class=\"pager\"><span>looked at %n", on->looked_at);
     if (on->of > on->looked_at)
         html(p->h, " of about %n", on->of);
     html(p->h, "</span>");
+    if (on->cursor && p->r->hide_args)
+        view_hide_cursor(on->cursor, word);
     if (on->cursor)
         html(p->h, " <a rel=\"next\" href=\"%r%u%r%u\">Go on</a>", on->before, on->name, on->after,
-             on->cursor);
+             p->r->hide_args ? word : on->cursor);
     html(p->h, "</p>");
 }
 
