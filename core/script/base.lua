@@ -66,6 +66,14 @@ local function read_clock()
     end
 end
 
+-- How long this call has taken so far, in microseconds. 0 where nobody can say: in a test's own time, and from Redis 7.2 on, where TIME stands
+-- still within a script.
+local function passed_us()
+    if VIRTUAL then return 0 end
+    local t = call('TIME')
+    return t[1] * 1000000 + t[2] - now
+end
+
 -- own_clock: the script calls read_clock itself, when it comes to need the time.
 local function begin(prefix, ARGV, own_clock)
     P, now, said_time = prefix, nil, ARGV[1]

@@ -17,6 +17,7 @@ local DAY_US = 86400 * SECOND_US -- a group whose last holder was not heard of f
 
 local ALL = '*'
 local COMMA = 44
+local ALONE = 33 -- "!"
 
 local function put_token(key, token)
     local there = call_safe('LINDEX', key, '0')
@@ -26,29 +27,56 @@ local function put_token(key, token)
     call('PEXPIRE', key, 60000)
 end
 
-local function matches_any(word, wanted)
-    if not pattern.is(word) then return false end
-    for queue in pairs(wanted) do
-        if pattern.matches(word, queue) then return true end
+local KNOWN_MOST = 4096 -- groups whose words are known between calls: of many few have written anew
+
+local known, known_count = {}, 0 -- group -> what it has written, as it was read last
+
+local function read_words(group, value)
+    local until_us, words = match(value, '^%S+ (%d+) ?(%S*)$')
+    local there = {value = value, until_us = tonumber(until_us or nil) or -huge, rings = words ~= '', wide = words and byte(words) == COMMA,
+                   names = {}, patterns = {}}
+    for word in (words or ''):gmatch('[^,]+') do
+        local list = pattern.is(word) and there.patterns or there.names
+        list[#list + 1] = word
     end
+    if not known[group] then
+        if known_count >= KNOWN_MOST then known, known_count = {}, 0 end
+        known_count = known_count + 1
+    end
+    known[group] = there
+    return there
 end
 
-local function serves(words, wanted)
-    for word in words:gmatch('[^,]+') do
-        if wanted[word] or wanted[word .. '!'] or matches_any(word, wanted) then return true end
+-- The queues of a set by the names that words have for them: without "!".
+local function usual_names(wanted)
+    local names = {}
+    for queue in pairs(wanted) do names[byte(queue, #queue) == ALONE and sub(queue, 1, -2) or queue] = true end
+    return names
+end
+
+local function serves(there, wanted)
+    for _, name in ipairs(there.names) do
+        if wanted[name] then return true end
+    end
+    for _, word in ipairs(there.patterns) do
+        for queue in pairs(wanted) do
+            if pattern.matches(word, queue) then return true end
+        end
     end
 end
 
 -- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. token: for wide groups.
 local function ring(wanted, token, but, wide_only)
-    local duty = call_safe('HGETALL', P .. 'duty')
+    local duty, forgotten_us = call_safe('HGETALL', P .. 'duty'), now - DAY_US
+    wanted = wanted and usual_names(wanted)
     for i = 1, #duty, 2 do
-        local until_us, words = duty[i + 1]:match('^%S+ (%d+) ?(%S*)$')
-        local wide = words and byte(words) == COMMA
-        if not until_us or tonumber(until_us) < now - DAY_US then
-            call('HDEL', P .. 'duty', duty[i])
-        elseif words ~= '' and duty[i] ~= but and (wide or not wide_only) and (not wanted or serves(words, wanted)) then
-            put_token(P .. 'bell:' .. duty[i], wide and token or '1')
+        local group, value = duty[i], duty[i + 1]
+        local there = known[group]
+        if not there or there.value ~= value then there = read_words(group, value) end
+        if there.until_us < forgotten_us then
+            call('HDEL', P .. 'duty', group)
+        elseif there.rings and group ~= but and (there.wide or not wide_only) and (not wanted or serves(there, wanted)) then
+            put_token(P .. 'bell:' .. group, there.wide and token or '1')
         end
     end
 end

@@ -4,7 +4,7 @@
 --   halted         hash: "b/<batch>" -> "paused <us>" or "cancelled <us>": claim sets its jobs aside, or drops them
 --   aside:<batch>  list of "<lane>\n<entry>": what claim met while it was paused, in that order
 --
--- uses: check ends lease rates slices types
+-- uses: budget check ends lease rates slices types
 local batch = {}
 
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
@@ -47,8 +47,9 @@ local function read_record(record)
     if is_name(queue) then return {queue = queue, type = kind, entry = sub(record, ends_at + 1)} end
 end
 
-local NAMES_MOST = 100 -- queues and types of one page, about: 5 us each
-local AT_ONCE = 25     -- records between two looks at that
+local NAMES_MOST = 50 -- queues and types of one page, about: 5 us each, 15 on a slow machine
+local READ_US = 700   -- when no more are read: what is done with them takes twice as long
+local AT_ONCE = 25    -- records between two looks at that
 
 -- Up to most of the jobs aside, fewer where they are of many queues and types, the last one first, {queue =, type =, entry =} each, and the
 -- records of them that cannot be read.
@@ -61,6 +62,7 @@ function batch.aside(name, most)
         local records
         records, all = slices.last(P .. 'aside:' .. name, min(most - passed, AT_ONCE), load, passed)
         passed = passed + #records
+        all = all or budget.is_late(READ_US)
         for _, record in ipairs(records) do
             local job = read_record(record)
             if job then jobs[#jobs + 1] = job else unread[#unread + 1] = record end

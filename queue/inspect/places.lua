@@ -19,7 +19,7 @@
 --   places.stack(words, first)  the stack of the words from there on, its top first: place, from, ...; none: the first place. nil: they
 --                               are wrong
 --   places.words(stack)         the same back; nil: nothing is left
---   places.walk(stack, visitor, most)  looks at places until about most entries were looked at; a place counts as one, too
+--   places.walk(stack, visitor, most)  looks at places until about most entries were looked at, or time is up; a place counts as one, too
 --     visitor.only              only where these may be: {id =, queue =, type =, keys = {...}, batch =, states = {<state> = true}}
 --     visitor.text              what is wanted has that text in it; nil: nothing is known
 --     visitor.wants(entry, reason, queue, type, key)   is it one of those? What its place does not say is nil; reason: of a dead job
@@ -27,13 +27,13 @@
 --       returns whether the walk ends there; how it will have left its place: 'gone', 'first' (it is the head of the same list then), or
 --       nil; and how many entries more that counts for
 --     visitor.counts            meet needs the state alone, moves nothing and goes on: the rest is most of the work where very many are met
---     visitor.moves             some will have left their places
+--     visitor.moves             some will have left their places: what is done with them then takes most of the time
 --     visitor.measures          nothing is looked at: how many jobs there are in all
 --   places.looked()             jobs that the walk has looked at, or measured
 --   places.bytes()              that it has read
 --   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
 --
--- uses: away body lease sign slices stamp
+-- uses: away body budget lease sign slices stamp
 local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
@@ -43,6 +43,10 @@ local NAMES = 50  -- that a place gives at once; a cursor has them all
 local QUICK = 4   -- entries of a list count as one where none of them has the text that is looked for, but for those
 local DEEP = 50000 -- with so many on both sides: to go there takes Redis longer than to look
 local WORDS_MOST = 20000
+local STEP = 100            -- entries of one look: the clock is asked between two of them,
+local AT_ONCE = 25          -- and for so many entries that are met,
+local FOUND_AT_ONCE = 5     -- or lanes
+local MOVES_LATE_US = 800   -- what will leave its place takes longer to move than to find
 
 local visitor, over, named -- of one walk; over: it ends here. named: places that the look under way names, each with its from
 local left, load, looked   -- entries that it may still look at; bytes that it may still read; jobs
@@ -54,6 +58,12 @@ local function name_place(place, from) named[#named + 1], named[#named + 2] = pl
 local function number(x) return us(max(0, min(x or 0, WHOLE_MOST))) end
 
 local function some(text) return text ~= '' and text or nil end
+
+-- Has the walk come to its end by the clock? Asked for each thing of a look, behind so many others, `step` of them at once.
+local function is_late(seen, step)
+    if seen > 0 and seen % step == 0 then over = over or budget.is_late(visitor.moves and MOVES_LATE_US or nil) end
+    return over
+end
 
 -- ---- What is known of a job
 
@@ -183,7 +193,7 @@ local function look_at_list(place, most, from)
     if have_none(items) then
         at, passed, looked, left = #items, passed + #items, looked + #items, left - ceil(#items / QUICK)
     end
-    while at < #items and not over do
+    while at < #items and not is_late(at, AT_ONCE) do
         local entry, of_lane = read(items[at + 1], name)
         local to = entry and wants(entry, of_lane) and meet_in_list(place, kind, before + at, of_lane, entry, items[at + 1])
         if not to then passed = passed + 1 end
@@ -211,7 +221,7 @@ end
 -- Returns what is left.
 local function look_at_found(found, start, passed, cursor, look, arg)
     local count, at = #found / 2, passed
-    while at < count and not over do
+    while at < count and not is_late(at - passed, FOUND_AT_ONCE) do
         at, left = at + 1, left - 1
         look(found[2 * at - 1], found[2 * at], arg)
     end
@@ -357,7 +367,7 @@ local function look_at_records(place, most, from)
     local score, passed = match(from, '^(.*):(%d*)')
     local rank, at, gone, gone_score = count_before(place, score) + (tonumber(passed) or 0), 0, 0, nil
     local records, all = read_records(place, rank, most)
-    while at < #records and not over do
+    while at < #records and not is_late(at, AT_ONCE) do
         at, left = at + 1, left - 1
         local state, of_lane, entry, reason = read_record(place, records[at])
         rank, score = rank + 1, at == #records and not all and call('ZSCORE', P .. place, records[at])
@@ -373,6 +383,7 @@ local function look_at_records(place, most, from)
     end
     if all and at == #records then return '' end
     if at == 0 then return from end
+    score = score or call('ZSCORE', P .. place, records[at])
     return score .. ':' .. us(rank - count_before(place, score) - (gone_score == score and gone or 0))
 end
 
@@ -534,14 +545,14 @@ local function look_at_top(stack)
     local place, from = stack[#stack - 1], stack[#stack]
     stack[#stack], stack[#stack - 1] = nil, nil
     named, left = {}, left - 1
-    local rest = way_of(place)(place, max(1, left), from)
+    local rest = way_of(place)(place, max(1, visitor.moves and left or min(left, STEP)), from)
     if rest ~= '' then push_place(stack, place, rest) end
     for i = #named - 1, 1, -2 do push_place(stack, named[i], named[i + 1]) end
 end
 
 function places.walk(stack, who, most)
     visitor, over, left, looked, held, load = who, false, most, 0, {}, slices.deep_load()
-    repeat look_at_top(stack) until over or #stack == 0 or left < 1 or slices.is_full(load)
+    repeat look_at_top(stack) until over or #stack == 0 or left < 1 or slices.is_full(load) or is_late(1, 1)
 end
 
 function places.looked() return looked end

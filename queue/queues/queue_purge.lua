@@ -12,9 +12,11 @@
 -- reply: JSON: {"next": [place, from, ...], "waiting", "parked": jobs that were counted or removed, "marked", "nameless": of those that have
 --        no id to mark}
 --        {"missing": true} when there is no such queue
--- uses: bell body cancelled check lane lease paused sign slices
+-- uses: bell body budget cancelled check lane lease paused sign slices
 
-local SHARE = 8 -- a lane takes Redis as long as so many of its jobs
+local SHARE = 8    -- a lane takes Redis as long as so many of its jobs
+local AT_ONCE = 50 -- jobs that end, and then the clock is asked
+local LATE_US = 1500 -- when no more end: their types are to be counted yet
 
 local queue, removes, kind, left      -- of one call; left: how many jobs this page may still take
 local jobs, marked, nameless, places, load
@@ -34,18 +36,28 @@ end
 
 local DROPPED = {'dropped'}
 
-local function remove_from_queue(key)
-    local entries, ended, counts = slices.read('LRANGE', key, 0, left, load), {}, {}
+-- Adds the types of those that have ended to counts; returns whether there are more.
+local function remove_some(key, counts)
+    local entries, ended = slices.read('LRANGE', key, 0, min(left, AT_ONCE), load), {}
     for _, entry in ipairs(entries) do
         entry = sign.read(entry)
         local name = body.type(entry)
         if name then ended[#ended + 1], counts[name] = entry, (counts[name] or 0) + 1 end
     end
     call('LTRIM', key, digits(#entries), '-1')
-    for name, n in pairs(counts) do count_ended(name, n, DROPPED) end
     cancelled.finish(ended)
-    jobs = jobs + #entries
-    return call('EXISTS', key) == 1 and '0' or ''
+    jobs, left = jobs + #entries, left - #entries
+    return call('EXISTS', key) == 1
+end
+
+-- May this page take no more?
+local function is_over() return left < 1 or slices.is_full(load) or budget.is_late(LATE_US) end
+
+local function remove_from_queue(key)
+    local counts, more = {}, nil
+    repeat more = remove_some(key, counts) until not more or is_over()
+    for name, n in pairs(counts) do count_ended(name, n, DROPPED) end
+    return more and '0' or ''
 end
 
 local function mark(entry)
@@ -83,9 +95,9 @@ end
 
 local PARKED = {'served', 'back'}
 
--- Takes a lane's first jobs; returns whether it has none left.
-local function take_lane(name)
-    local entries = slices.read('LRANGE', P .. 'lane:' .. name, 0, left, load)
+-- Takes some of a lane's first jobs; returns whether it has none left.
+local function take_some(name)
+    local entries = slices.read('LRANGE', P .. 'lane:' .. name, 0, min(left, AT_ONCE), load)
     local _, of_type = lease.lane_parts(name)
     left = left - #entries
     call('LTRIM', P .. 'lane:' .. name, digits(#entries), '-1')
@@ -100,7 +112,9 @@ local function visit(name)
     left = left - SHARE
     if removes then
         left = max(left, 1)
-        return take_lane(name)
+        local gone
+        repeat gone = take_some(name) until gone or is_over()
+        return gone
     end
     jobs = jobs + call('LLEN', P .. 'lane:' .. name)
     return false
@@ -123,8 +137,9 @@ local function of_ring(from, name)
         return rest
     end
     for _, key in ipairs(call('ZRANGE', P .. ring, '0', us(ceil(left / SHARE) - 1))) do
-        if left < 1 or slices.is_full(load) or not visit(queue .. '/' .. name .. '/' .. key) then break end
+        if not visit(queue .. '/' .. name .. '/' .. key) then break end
         lane.leave_ring(queue, name, key)
+        if is_over() then break end
     end
     if call('EXISTS', P .. ring) == 0 then return '' end
     lane.gates_are_due(queue, name, '')
@@ -135,7 +150,7 @@ end
 local function of_gate(gate_name)
     for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gate_name, '0', '-1')) do
         if kind == '' or node:match('^[^/]+') == kind then
-            if removes and (left < 1 or slices.is_full(load)) then return false end
+            if removes and jobs > 0 and is_over() then return false end
             local gone = visit(queue .. '/' .. node)
             if gone then
                 lane.leave_gate(queue, gate_name, node)

@@ -1,10 +1,13 @@
--- budget: how much a call may do that looks at whatever there is, counted, as time is not known before it has passed. A look is a command, or a
--- name, an entry or a kilobyte that is gone through: some 3 us.
+-- budget: how much a call may do that looks at whatever there is, counted and timed. A look is a command, or a name, an entry or a kilobyte that is
+-- gone through: some 3 us. Where a machine is slow, or what is looked at is large, the clock ends the call before its looks are spent; where the clock
+-- says nothing (passed_us of base), looks do.
 --
 --   budget.begin()       a call begins
 --   budget.spend(n)      n looks are done
 --   budget.is_spent()    the call should end
 --   budget.left()        looks that are left
+--   budget.is_late(us)   has the call taken so long? nil: as long as it should go on looking. It asks the clock, some 2 us: for a call that counts in its
+--                        own way, once for every 20 looks or so, and behind the first thing that it does
 --   budget.take(found, step, take, a, b, c)
 --                        take(found[i], found[i + 1], a, b, c) for what a scan has found, each step values of it one thing, as far as the budget
 --                        goes; returns the place of the first that was not taken, nil: all were. A scan may find more than it was asked for: all
@@ -13,13 +16,22 @@
 --                        adds what stands in found from a place on to a list; returns it
 local budget = {}
 
-local LOOKS = 500 -- of a call: some 1.5 ms
+local LOOKS = 500     -- of a call: some 1.5 ms
+local TIME_US = 2000  -- of a call
+local AT_ONCE = 50    -- looks between two at the clock
 
-local left
+local left, next_look -- next_look: as many looks are left when the clock is asked again
 
-function budget.begin() left = LOOKS end
+function budget.is_late(us) return passed_us() >= (us or TIME_US) end
 
-function budget.spend(n) left = left - n end
+function budget.begin() left, next_look = LOOKS, LOOKS - AT_ONCE end
+
+function budget.spend(n)
+    left = left - n
+    if left > next_look then return end
+    next_look = left - AT_ONCE
+    if left > 0 and budget.is_late() then left = 0 end
+end
 
 function budget.is_spent() return left <= 0 end
 

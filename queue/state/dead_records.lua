@@ -1,9 +1,11 @@
 -- dead_records: the records of `dead`, oldest first; whoever has put them there, each can be read as something.
 --
--- uses: body lease
+-- uses: body budget lease
 local dead_records = {}
 
 local BYTES_MOST = 512 * 1024 -- of a page or a search, about
+local READ_US = 1000          -- when no more are read
+local AT_ONCE = 32            -- records between two looks at the clock
 local SLICE_MOST = 4          -- records that are read at once, as large ones may stand behind small ones; the first one is read alone
 
 -- {queue =, type =, key =, reason =, entry =}; what is not known is ''.
@@ -55,11 +57,15 @@ function dead_records.rank_behind(score, record)
     return low
 end
 
--- Up to most records from a rank on, fewer where they are large, and their scores. till: the last score that counts.
+-- Up to most records from a rank on, fewer where they are large or time is up, and their scores. till: the last score that counts.
 -- true: there are no more of them.
 function dead_records.page(rank, most, till)
-    local records, scores, bytes, slice = {}, {}, 0, 1
+    local records, scores, bytes, slice, next_look = {}, {}, 0, 1, AT_ONCE
     while #records < most and bytes < BYTES_MOST do
+        if #records >= next_look then
+            if budget.is_late(READ_US) then return records, scores, false end
+            next_look = #records + AT_ONCE
+        end
         local from = rank + #records
         local got = call('ZRANGE', P .. 'dead', us(from), us(from + slice - 1), 'WITHSCORES')
         for i = 1, #got, 2 do

@@ -160,7 +160,8 @@ end
 -- ---- Gates that open because something makes room there. Jobs are moved in the same call, so nothing here may fail.
 
 local WOKEN_MOST = 300  -- queues woken in one call, about 5 us each, 8 where each has a group of workers of its own,
-local AT_ONCE = 50      -- so many at once,
+local WAKE_US = 1000    -- less where those behind the first ones take so long;
+local AT_ONCE = 25      -- so many at once,
 local GATES_SHARE = 20  -- and gates of one that count as one more;
 local TIMES_SHARE = 2   -- where it is asked for all gates of a limit, it counts as so many
 local AT_MS = 3600000   -- a queue is listed for so long at a gate of a key that opens by time: its own wake-up comes before
@@ -251,7 +252,7 @@ function lane.wake_opened(rest)
     if #opened == 0 and not rest then return false end
     local left = call_safe('SPOP', P .. 'opened', digits(WOKEN_MOST))
     for _, name in ipairs(left.err and {} or left) do lane.opened(name) end
-    local woken, any, most, more = {}, false, WOKEN_MOST, false
+    local woken, any, most, more, late_us = {}, false, WOKEN_MOST, false, nil
     for _, name in ipairs(opened) do
         local times, asked, queues = times_of(name), nil, nil
         repeat
@@ -261,6 +262,10 @@ function lane.wake_opened(rest)
                 local gates = wake_at(queue, name, times)
                 if gates > 0 then woken[queue], any = true, true end
                 most = most - (times and TIMES_SHARE or 1) - floor(gates / GATES_SHARE)
+            end
+            if #queues == asked and asked > 0 then -- there are many
+                late_us = late_us or passed_us() + WAKE_US
+                if passed_us() > late_us then most = 0 end
             end
         until #queues < asked or most < 1
         if most < 1 and call('EXISTS', P .. 'at:' .. name) == 1 then
@@ -283,9 +288,9 @@ function lane.release(token)
 end
 
 -- Leased jobs, {token =, lane =, entry =} each, of any lanes, go back to the heads of their lanes, in the order in which they were
--- granted. What they took of gates was released before.
-function lane.give_all_back(jobs)
-    local entries, order, queues = {}, {}, {}
+-- granted. What they took of gates was released before. Adds the queues whose groups are to be woken to a set.
+function lane.put_all_back(jobs, queues)
+    local entries, order = {}, {}
     lane.sort_by_grant(jobs)
     for _, job in ipairs(jobs) do
         if not entries[job.lane] then
@@ -299,7 +304,13 @@ function lane.give_all_back(jobs)
         lane.give_back(name, entries[name])
         queues[lease.lane_parts(name)] = true
     end
-    if #order > 0 then bell.ring_all(queues) end
+end
+
+-- The same, and the groups are woken.
+function lane.give_all_back(jobs)
+    local queues = {}
+    lane.put_all_back(jobs, queues)
+    bell.ring_all(queues)
 end
 
 return lane

@@ -11,9 +11,11 @@
 -- reply: [ now, how many are left, birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell cancelled check ends gate handled lane lease leases partition past pattern registry runs slices
+-- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern registry runs slices
 
-local MOST = 40 -- given back in one call, about: 2 ms where each has a lane of its own
+local MOST = 40       -- given back in one call, about: 2 ms where each has a lane of its own
+local AT_ONCE = 8     -- of these, and then the clock is asked
+local BACK_US = 1700  -- when no more go back
 
 local function are_stuck(jobs)
     for _, job in ipairs(jobs) do
@@ -70,17 +72,33 @@ local function cancelled_of(jobs)
     return tokens
 end
 
+-- Those granted last go first, as each goes before the others. Returns those that have gone.
+local function give_back(jobs)
+    local gone, queues = {}, {}
+    lane.sort_by_grant(jobs)
+    repeat
+        local some, last = {}, #jobs - #gone
+        for i = max(1, last - AT_ONCE + 1), last do
+            some[#some + 1], gone[#gone + 1] = jobs[i], jobs[i]
+            lane.release(jobs[i].token)
+        end
+        local back = cancelled.end_among(some)
+        lane.put_all_back(back, queues)
+        for _, job in ipairs(back) do lease.count(job.type, 'back', 1) end
+    until #gone == #jobs or budget.is_late(BACK_US)
+    bell.ring_all(queues)
+    return gone
+end
+
 local function take_over(new, old, found)
     local moved = {}
     for i, job in ipairs(found.kept) do moved[2 * i - 1], moved[2 * i] = job.token, job.entry end
     push('HSET', P .. 'active:' .. new, moved)
     leases.tell(new, cancelled_of(found.kept))
     ends.bury_unread(old, found.unread)
-    for _, job in ipairs(found.back) do lane.release(job.token) end
-    local back = cancelled.end_among(found.back)
-    lane.give_all_back(back)
-    for _, job in ipairs(back) do lease.count(job.type, 'back', 1) end
-    leases.drop(old, found.stuck and 1 or found.later, found.kept, found.back, found.unread)
+    local gone = give_back(found.back)
+    found.later = found.later + #found.back - #gone
+    leases.drop(old, found.stuck and 1 or found.later, found.kept, gone, found.unread)
 end
 
 local function pass_duty(group, old)
