@@ -5,7 +5,8 @@
 
 #include "tests/scene.h"
 
-#define MOST_US 10000
+#define MOST_US                                                                                              \
+    20000 /* 5 ms are wanted; but machines differ by two, and hours by as much. make bench measures */
 #define TRIES 5
 
 static double cpu_s(const char *info, const char *name)
