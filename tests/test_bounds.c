@@ -5,8 +5,8 @@
 
 #include "tests/scene.h"
 
-#define MOST_US                                                                                              \
-    20000 /* 5 ms are wanted; but machines differ by two, and hours by as much. make bench measures */
+/* 5 ms are wanted, and make bench measures them; but machines differ by two, and hours by as much. */
+#define MOST_US 20000
 #define TRIES 5
 
 static double cpu_s(const char *info, const char *name)
