@@ -60,7 +60,7 @@ static json_t *read_place(const char *text)
 int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at, struct error *e)
 {
     const char *at = cursor ? cursor : "0,0";
-    int64_t number;
+    int64_t number = 0;
     bool good;
 
     *place = NULL;
