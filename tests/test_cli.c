@@ -114,7 +114,8 @@ static void test_wrong_worker(void **state)
     assert_misuses((const struct misuse[]){
         {"worker", 64,
          "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http TYPE=URL"},
-        {"worker job", 64, "worker job: unknown; there are list, quiet and stop"},
+        {"worker job", 64, "worker job: types are named with their handlers, as --exec job=./handler"},
+        {"worker lisst", 64, "worker lisst: unknown; did you mean worker list?"},
         {"worker list --exec a=b", 64, "worker list --exec: only a worker that runs jobs has it"},
         {"worker --exec mail ./send", 64, "worker ./send: belongs to no flag; write a handler as one word"},
         {"worker stop", 64, "worker stop: takes a worker's name, HOST:PID, or all"},
