@@ -5,8 +5,7 @@
 
 #include "tests/scene.h"
 
-/* 5 ms are wanted, and make bench measures them; but machines differ by two, and hours by as much. */
-#define MOST_US 20000
+#define MOST_US 10000
 #define TRIES 5
 
 static double cpu_s(const char *info, const char *name)
@@ -38,11 +37,16 @@ static void took(struct timing *timing, int64_t us)
         timing->best_us = us;
 }
 
-static void expect_short(const struct timing *timing)
+static void expect_within(const struct timing *timing, int64_t most_us)
 {
     print_message("%s: %.2f ms\n", timing->what, (double)timing->best_us / 1e3);
-    if (timing->best_us > MOST_US)
+    if (timing->best_us > most_us)
         fail_msg("%s took %.2f ms", timing->what, (double)timing->best_us / 1e3);
+}
+
+static void expect_short(const struct timing *timing)
+{
+    expect_within(timing, MOST_US);
 }
 
 /* Runs a script's text over the keys of this namespace: what would take many calls to build. */
@@ -435,8 +439,9 @@ static void test_a_worker_of_very_many_types(void **state)
         free(redis_text("DEL", PREFIX "runs"));
     }
     assert_int_equal(redis_number("HLEN", PREFIX "weights"), WEIGHTED);
-    expect_short(&timing[0]);
-    expect_short(&timing[1]);
+    /* They go through all types in one call, 4 to 5 ms on most machines, 7 to 12 on a slow one. */
+    expect_within(&timing[0], 2 * MOST_US);
+    expect_within(&timing[1], 2 * MOST_US);
 }
 
 /* Of a script that is called again and again, from where it ended. */

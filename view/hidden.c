@@ -1,12 +1,10 @@
 #include "view/hidden.h"
 
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "queue/job/job.h"
 
 /* ---- Cursors */
 
@@ -34,14 +32,11 @@ static size_t place_of(const char *cursor)
 static size_t keep_cursor(const char *cursor)
 {
     size_t at = hidden.next;
-    uint64_t random = 0;
 
     hidden.next = (at + 1) % CURSORS;
     free(hidden.at[at].cursor);
     hidden.at[at].cursor = strdup(cursor);
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) /* it cannot fail for so few bytes */
-        abort();
-    snprintf(hidden.at[at].word, sizeof hidden.at[at].word, "%016" PRIx64, random);
+    job_make_id(hidden.at[at].word);
     return at;
 }
 

@@ -14,7 +14,7 @@ size_t view_change_shown(const char *what);
 
 /* Cursors of searches name lanes, and so keys. A word stands for a cursor, known to this process alone until some hundred others were
  * asked for. Threads may call these. */
-#define HIDDEN_CURSOR_SIZE 32
+#define HIDDEN_CURSOR_SIZE 17
 
 void view_hide_cursor(const char *cursor, char word[HIDDEN_CURSOR_SIZE]);
 /* The cursor of a word, the caller's. WEIR_EINPUT: it is not known, or not any more. */
