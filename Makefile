@@ -21,7 +21,7 @@ sources     = $(foreach layer,$1,$(wildcard $(layer)/*.$2 $(layer)/*/*.$2))
 LIB_SOURCES = $(call sources,core throttle queue producer worker,c)
 CLI_SOURCES = $(call sources,cli serve view,c)
 LUA         = $(call sources,core throttle queue,lua)
-EMBED       = core/script/embed.sh core/script/strip.awk core/script/rights.awk
+EMBED       = core/script/embed.sh $(wildcard core/script/*.awk)
 
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
 CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o $(BUILD)/gen/assets.o

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Writes all Lua as one library of Redis functions, in C: embed.sh FILE.lua ... > scripts.c
 #
-# Comments and indentation are left out (strip.awk). Lines stay, and script_places tells which line of which file one is.
+# Comments and indentation are left out (strip.awk); what files say of themselves is read by facts.awk. Lines stay, and script_places tells which line of which file one is.
 # role_rights, behind base.lua: role -> what its scripts need of Redis, as rights.awk finds it.
 # core/script/base.lua is the top level. Each other file becomes "local <its name> = (function() ... end)()", behind those that its
 # line "-- uses: a b" names. A file with a line "-- ARGV:" is a script: its value is kept in a table, as Lua has room for 200 locals,
@@ -13,72 +13,38 @@ set -eu
 
 base=${BASE:-core/script/base.lua} # tests have another one
 
-name() { basename "$1" .lua; }
+# Where there are many files, processes for each of them would take most of the time: so each step is one awk over all.
+facts=$(awk -f core/script/facts.awk "$@")
+facts() { printf '%s\n' "$facts"; }
 
-path_of() { # NAME FILE...
-    wanted=$1
-    shift
-    for file in "$@"; do
-        [ "$(name "$file")" != "$wanted" ] || { echo "$file" && return; }
-    done
-    echo "embed.sh: '-- uses: $wanted': there is no $wanted.lua" >&2
-    exit 1
+# The facts of files, each behind those that it uses. tsort wants pairs: what is used, and what uses it.
+in_order() {
+    facts | awk -F'\t' '
+        $1 == "core/script/base.lua" { next }
+        { print $2, $2 }
+        $9 != "-" { for (i = split($9, used, ","); i > 0; i--) print used[i], $2 }' | tsort |
+        { facts; cat; } | awk -F'\t' '
+            NF > 1 { fact[$2] = $0; next }
+            $1 in fact { print fact[$1]; next }
+            { print "embed.sh: \047-- uses: " $1 "\047: there is no " $1 ".lua" > "/dev/stderr"; exit 1 }'
 }
 
-edges() { # FILE...: for tsort, what is used before what uses it
-    for file in "$@"; do
-        [ "$file" != core/script/base.lua ] || continue
-        echo "$(name "$file") $(name "$file")"
-        for used in $(sed -n 's/^-- uses: //p' "$file"); do echo "$used $(name "$file")"; done
-    done
-}
-
-in_order() { # FILE...
-    for module in $(edges "$@" | tsort); do path_of "$module" "$@"; done
-}
-
-is_script() { grep -q '^-- ARGV:' "$1"; } # FILE
+ordered=$(in_order)
+ordered() { printf '%s\n' "$ordered"; }
+scripts() { facts | awk -F'\t' '$3 == "script"'; }
 
 library() { # FILE...
-    strip "$base"
+    awk -f core/script/strip.awk "$base"
     echo "local scripts, role_rights = {}, {$(roles "$@" | sed 's/^ *{"\(.*\)", \("[^"]*"\)},$/\1 = \2,/' | tr '\n' ' ')}"
-    for file in $(in_order "$@"); do
-        if is_script "$file"; then into=scripts.; else into='local '; fi
-        echo "$into$(name "$file") = (function()"
-        strip "$file"
-        echo 'end)()'
-    done
-    for file in "$@"; do
-        is_script "$file" || continue
-        if grep -q '^-- full: refused$' "$file"; then full=true; else full=false; fi
-        if grep -q '^-- time: when needed$' "$file"; then own_clock=true; else own_clock=false; fi
-        if grep -q '^-- format: any$' "$file"; then any_format=true; else any_format=false; fi
-        echo "script('$(name "$file")', scripts.$(name "$file"), $full, $own_clock, '$(role "$file")', $any_format)"
-    done
+    awk -v wraps=1 -v scripts=" $(scripts | cut -f 1 | tr '\n' ' ')" -f core/script/strip.awk $(ordered | cut -f 1)
+    scripts | awk -F'\t' -v q="'" '{ print "script(" q $2 q ", scripts." $2 ", " $5 ", " $6 ", " q $4 q ", " $7 ")" }'
 }
-
-strip() { awk -f core/script/strip.awk "$1"; }
 
 # The line of the library that stands before a file's first one, for an error that names a line.
-places() { # FILE...
-    line=1
-    echo "    {\"$base\", $line},"
-    line=$((line + $(wc -l <"$base") + 1))
-    for file in $(in_order "$@"); do
-        echo "    {\"$file\", $((line + 1))},"
-        line=$((line + $(wc -l <"$file") + 2))
-    done
-}
-
-# The role whose key a call names; of what writes nothing: viewer.
-role() { # FILE
-    if grep -q '^-- writes: nothing$' "$1"; then echo viewer; else sed -n 's/^-- role: //p' "$1"; fi
-}
-
-scripts() { # FILE...
-    for file in "$@"; do
-        if is_script "$file"; then echo "    {\"$(name "$file")\", \"$(role "$file")\"},"; fi
-    done | LC_ALL=C sort
+places() {
+    { wc -l <"$base" && ordered | cut -f 1,8; } | awk -F'\t' -v base="$base" '
+        NR == 1 { print "    {\"" base "\", 1},"; line = $1 + 2; next }
+        { print "    {\"" $1 "\", " line + 1 "},"; line += $2 + 2 }'
 }
 
 roles() { # FILE...
@@ -100,11 +66,11 @@ echo 'const char script_library[] ='
 printf '#!lua name=weir_%s\n%s\n' "$digest" "$text" | sed "s/weir_DIGEST_/weir_${digest}_/" | quoted
 echo ';'
 echo 'const struct script scripts[] = {'
-scripts "$@"
+scripts | awk -F'\t' '{ print "    {\"" $2 "\", \"" $4 "\"}," }' | LC_ALL=C sort
 echo '    {0}};'
 echo 'const size_t script_count = sizeof scripts / sizeof *scripts - 1;'
 echo 'const struct script_place script_places[] = {'
-places "$@"
+places
 echo '    {0}};'
 echo 'const struct script_role script_roles[] = {'
 roles "$@"

@@ -1,4 +1,13 @@
-# A Lua file as Redis gets it: without comments, indentation and trailing blanks. Each line stays a line, so that an error names it.
+# Lua files as Redis gets them: without comments, indentation and trailing blanks. Each line stays a line, so that an error names it.
+# wraps=1: each as the body of a function whose value has the name of the file, among `scripts` where that (" PATH PATH ... ") names it.
+
+FNR == 1 && wraps {
+    if (NR > 1) print "end)()"
+    name = FILENAME
+    sub(/.*\//, "", name)
+    sub(/\.lua$/, "", name)
+    print (index(scripts, " " FILENAME " ") ? "scripts." : "local ") name " = (function()"
+}
 
 /\[=*\[/ {
     print "strip.awk: " FILENAME ":" FNR ": a text or comment in long brackets; use quotes, or -- on each line" > "/dev/stderr"
@@ -22,3 +31,5 @@
     gsub(/^[ \t]+|[ \t]+$/, "")
     print
 }
+
+END { if (wraps) print "end)()" }
