@@ -48,14 +48,15 @@ static struct limits *one_limit(void)
 {
     static const char *const rules[] = {"5/s"};
     struct limits *limits = calloc(1, sizeof *limits);
+    struct rate_kept kept = {.from = {0}};
     struct error e;
 
     limits->at = calloc(1, sizeof *limits->at);
     limits->count = 1;
     limits->now_us = NOW;
-    *limits->at = (struct limit){.name = "mail", .readable = true, .now_us = NOW};
+    assert_int_equal(rule_set_parse(rules, 1, &kept.rules, &e), 0);
+    assert_int_equal(limit_change(NULL, "mail", &kept, NOW, limits->at, &e), 0);
     limits->at->pause_until_us = NOW + 600 * SECOND;
-    assert_int_equal(rule_set_parse(rules, 1, &limits->at->set, &e), 0);
     return limits;
 }
 

@@ -41,6 +41,7 @@
 #include "throttle/algorithm/state.h"
 
 #define RULE_TEXT_SIZE 272 /* the longest rule in either form */
+#define RATE_TEXT_SIZE 48  /* the longest COUNT/PERIOD */
 
 /* Reads what a person wrote. WEIR_EINPUT: what is wrong and what would be right. */
 WEIR_CHECKED int rule_parse(const char *text, struct rule *rule, struct error *e);

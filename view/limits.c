@@ -90,7 +90,7 @@ static json_t *types_json(const struct limits *limits, const char *limit)
                             json_pack("{s:I,s:I,s:I,s:I,s:I}", "cost", (json_int_t)t->cost, "waiting",
                                       (json_int_t)t->waiting, "parked", (json_int_t)(t->held ? 0 : t->parked),
                                       "held", (json_int_t)(t->held ? t->parked : 0), "keyless",
-                                      (json_int_t)t->keyless.jobs));
+                                      (json_int_t)(t->keyless ? t->keyless->jobs : 0)));
     }
     return types;
 }

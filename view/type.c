@@ -12,7 +12,7 @@
 
 #define ROW_SIZE 2048 /* of all members of a type but waits_for; they take less than half of it */
 
-enum kind { COUNT, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
+enum kind { COUNT, KEYLESS, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
 
 static const struct type_member {
     const char *name;
@@ -30,7 +30,7 @@ static const struct type_member {
     {"dead", COUNT, AT(dead)},
     {"cancelled", COUNT, AT(cancelled)},
     {"aside", COUNT, AT(aside)},
-    {"keyless", COUNT, AT(keyless.jobs)},
+    {"keyless", KEYLESS, AT(keyless)},
     {"oldest_at", TIME, AT(oldest_us)},
     {"rule", RULE, AT(rule)},
     {"rate", RATE_OR_NULL, AT(rate)},
@@ -47,6 +47,8 @@ static int64_t count_of(const struct type_status *t, const struct type_member *m
 {
     int64_t n;
 
+    if (m->kind == KEYLESS)
+        return t->keyless ? t->keyless->jobs : 0;
     memcpy(&n, (const char *)t + m->at, sizeof n);
     return n;
 }
@@ -65,6 +67,7 @@ static json_t *value_of(const struct type_status *t, const struct type_member *m
 {
     switch (m->kind) {
     case COUNT:
+    case KEYLESS:
         return json_integer(count_of(t, m));
     case TIME:
         return json_time(count_of(t, m));
@@ -95,7 +98,7 @@ static void set_value(json_t *doc, void *at, const struct type_status *t, const 
 {
     json_t *value = json_object_iter_value(at);
 
-    if (m->kind == COUNT)
+    if (m->kind == COUNT || m->kind == KEYLESS)
         json_integer_set(value, count_of(t, m));
     else if (m->kind == RATE)
         json_real_set(value, rate_of(t, m));
@@ -163,6 +166,7 @@ static char *put_value(char *at, const struct type_status *t, const struct type_
 
     switch (m->kind) {
     case COUNT:
+    case KEYLESS:
         return put_number(at, count_of(t, m));
     case TIME:
         return us <= 0 || us == GATE_NEVER ? put(at, "null") : put_seconds(at, us);
@@ -181,8 +185,8 @@ static char *put_value(char *at, const struct type_status *t, const struct type_
 
 static bool write_waits(FILE *to, const struct type_status *t)
 {
-    json_t *doc = t->waits_for ? document_make(t->waits_for, waits_members) : json_null();
-    bool done = view_write(to, doc, VIEW_ALL);
+    json_t *doc = t->waits_for ? document_make(t->waits_for, waits_members) : NULL;
+    bool done = doc ? view_write(to, doc, VIEW_ALL) : !t->waits_for && fputs("null", to) != EOF;
 
     json_decref(doc);
     return done;

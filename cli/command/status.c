@@ -86,8 +86,8 @@ static void print_waits(const struct status *s)
 static void print_keyless(const struct status *s)
 {
     for (size_t i = 0; i < s->type_count; i++)
-        if (keyless_most(&s->types[i].keyless))
-            keyless_print(stdout, s->types[i].name, &s->types[i].keyless);
+        if (s->types[i].keyless && keyless_most(s->types[i].keyless))
+            keyless_print(stdout, s->types[i].name, s->types[i].keyless);
 }
 
 /* The first of them. */

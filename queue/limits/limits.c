@@ -7,8 +7,15 @@
 
 static void free_gates(struct limit *limit)
 {
-    for (size_t i = 0; i < RULES_MAX; i++)
+    for (size_t i = 0; limit->gates && i < limit->set.count; i++)
         gate_free(&limit->gates[i]);
+    free(limit->gates);
+}
+
+static void free_type(struct limit_type *type)
+{
+    free(type->limits);
+    free(type->keyless);
 }
 
 void limit_free(struct limit *limit)
@@ -22,7 +29,7 @@ void limits_free(struct limits *limits)
     for (size_t i = 0; i < limits->count; i++)
         free_gates(&limits->at[i]);
     for (size_t i = 0; i < limits->type_count; i++)
-        free(limits->types[i].limits);
+        free_type(&limits->types[i]);
     free(limits->at);
     free(limits->types);
     free(limits->holds);
@@ -62,8 +69,17 @@ static int64_t held_until(const char *state, int64_t now_us)
     return until_us > now_us ? until_us : 0;
 }
 
-/* row: lines, as rate_list has them; they are cut. A gate whose state cannot be read is closed for a period. */
-static void read_limit(char *row, int64_t now_us, struct limit *limit)
+/* Gates that were never used, one for each rule. */
+static bool make_gates(struct limit *limit)
+{
+    limit->gates = malloc(limit->set.count * sizeof *limit->gates);
+    for (size_t i = 0; limit->gates && i < limit->set.count; i++)
+        gate_init(&limit->gates[i], &limit->set.at[i]);
+    return limit->gates;
+}
+
+/* row: lines, as rate_list has them; they are cut. A gate whose state cannot be read is closed for a period. false: out of memory. */
+static bool read_limit(char *row, int64_t now_us, struct limit *limit)
 {
     const char *name = strsep(&row, "\n"), *rules = strsep(&row, "\n");
     struct error ignored;
@@ -71,16 +87,18 @@ static void read_limit(char *row, int64_t now_us, struct limit *limit)
     limit->now_us = now_us;
     snprintf(limit->name, sizeof limit->name, "%s", name);
     limit->readable = rules && rule_set_read(rules, &limit->set, &ignored) == 0;
+    if (limit->readable && !make_gates(limit))
+        return false;
     for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
         const char *state = strsep(&row, "\n");
 
         limit->readable = state;
-        gate_init(&limit->gates[i], &limit->set.at[i]);
         if (state && gate_read(&limit->gates[i], state, now_us, &ignored) == 0 && *state)
             limit->held_until_us[i] = held_until(state, now_us);
         limit->factor[i] = factor_of(&limit->gates[i]);
     }
     limit->pause_until_us = limit->readable ? pause_end(&limit->set, now_us) : 0;
+    return true;
 }
 
 /* A number that is not below least, whatever the answer says. */
@@ -96,12 +114,22 @@ static int no_memory(struct error *e)
     return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
 }
 
-void keyless_read(const json_t *keyless, struct keyless *out)
+/* false: out of memory. */
+static bool read_keyless(const json_t *row, struct limit_type *type)
 {
-    out->jobs = answer_int(keyless, "jobs");
-    out->of = answer_int(keyless, "of");
-    snprintf(out->path, sizeof out->path, "%s", answer_text(keyless, "path"));
-    snprintf(out->limit, sizeof out->limit, "%s", answer_text(keyless, "limit"));
+    const json_t *keyless = json_object_get(row, "keyless");
+    int64_t jobs = answer_int(keyless, "jobs");
+
+    if (jobs <= 0)
+        return true;
+    type->keyless = malloc(sizeof *type->keyless);
+    if (!type->keyless)
+        return false;
+    type->keyless->jobs = jobs;
+    type->keyless->of = answer_int(keyless, "of");
+    snprintf(type->keyless->path, sizeof type->keyless->path, "%s", answer_text(keyless, "path"));
+    snprintf(type->keyless->limit, sizeof type->keyless->limit, "%s", answer_text(keyless, "limit"));
+    return true;
 }
 
 static int read_type(const json_t *row, struct limit_type *type, struct error *e)
@@ -113,8 +141,11 @@ static int read_type(const json_t *row, struct limit_type *type, struct error *e
     type->waiting = read_count(row, "waiting", 0);
     type->parked = read_count(row, "parked", 0);
     type->own_costs = json_is_true(json_object_get(row, "own_costs"));
-    keyless_read(json_object_get(row, "keyless"), &type->keyless);
-    type->limits = calloc(json_array_size(limits) + 1, sizeof *type->limits);
+    if (!read_keyless(row, type))
+        return no_memory(e);
+    if (json_array_size(limits) == 0)
+        return 0;
+    type->limits = calloc(json_array_size(limits), sizeof *type->limits);
     if (!type->limits)
         return no_memory(e);
     for (size_t i = 0; i < json_array_size(limits); i++) {
@@ -138,20 +169,22 @@ static int take_limits(struct limits_asking *walk, const json_t *page)
     size_t more = (size_t)answer_int(page, "limits");
     const json_t *raw = json_object_get(page, "raw");
     struct limit *at = reallocarray(out->at, out->count + more + 1, sizeof *at);
+    int status = 0;
 
     if (!at)
         return no_memory(&walk->w->error);
     out->at = at;
-    for (size_t i = 0; i < more && i < json_array_size(raw); i++) {
+    for (size_t i = 0; status == 0 && i < more && i < json_array_size(raw); i++) {
         char *row = strdup(json_string_value(json_array_get(raw, i)));
 
         if (!row)
             return no_memory(&walk->w->error);
         at[out->count] = (struct limit){0};
-        read_limit(row, out->now_us, &at[out->count++]);
+        if (!read_limit(row, out->now_us, &at[out->count++]))
+            status = no_memory(&walk->w->error);
         free(row);
     }
-    return 0;
+    return status;
 }
 
 static int take_types(struct limits_asking *walk, const json_t *rows)
@@ -208,8 +241,9 @@ static void join_twins(struct limit_type *kept, struct limit_type *twin)
     }
     kept->partition = first.partition;
     /* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): two rows, of which each has its own */
-    free(twin->limits);
+    free_type(twin);
     twin->limits = NULL;
+    twin->keyless = NULL;
 }
 
 static void forget_twins(struct limits *limits)
@@ -442,13 +476,13 @@ int limit_change(const struct limit *before, const char *name, const struct rate
     *after = (struct limit){.readable = true, .set = *rules, .now_us = now_us};
     snprintf(after->name, sizeof after->name, "%s", name);
     after->pause_until_us = before ? before->pause_until_us : 0;
+    if (!make_gates(after))
+        status = WEIR_EINTERNAL;
     for (size_t i = 0; status == 0 && i < rules->count; i++) {
         const struct gate *from = origin_of(before, kept, i);
 
-        if (!from) {
-            gate_init(&after->gates[i], &rules->at[i]);
+        if (!from)
             continue;
-        }
         status = gate_copy(&after->gates[i], from);
         if (status == 0)
             status = gate_change(&after->gates[i], &rules->at[i], now_us);

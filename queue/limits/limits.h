@@ -16,7 +16,8 @@ struct limit {
     char name[LIMIT_NAME_SIZE];
     bool readable; /* else its rules say nothing, and no job of its types starts */
     struct rule_set set;
-    struct gate gates[RULES_MAX]; /* of its rules; a keyed rule has many, and here one that was never used */
+    struct gate *
+        gates; /* of its rules; a keyed rule has many, and here one that was never used. NULL: not readable */
     int64_t factor[RULES_MAX]; /* thousandths of the rate that are granted now; 0: the rule does not adapt */
     int64_t held_until_us[RULES_MAX]; /* of its gates, for a job that waits for others too; 0: not held */
     int64_t pause_until_us;           /* of the limit as a whole; not above now_us: it is not paused */
@@ -29,8 +30,7 @@ struct rate_kept {
     int from[RULES_MAX]; /* the place, from 1, of the rule before whose gate it goes on with; 0: none */
 };
 
-/* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many; jobs 0: none is
- * known. They share one gate. */
+/* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many. They share one gate. */
 struct keyless {
     int64_t jobs, of;
     char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
@@ -40,12 +40,12 @@ struct limit_type {
     char name[LIMIT_NAME_SIZE];
     int64_t cost, waiting, parked;
     bool held;                       /* no worker that looked has a handler for it */
-    char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first */
+    char (*limits)[LIMIT_NAME_SIZE]; /* those that exist, the one of its own name first; NULL: none does */
     size_t limit_count;
     int partition; /* where that stands; of some that has strays elsewhere, the first */
 
-    bool own_costs; /* as in struct type_status; of limits_ask, what claims noted */
-    struct keyless keyless;
+    bool own_costs;          /* as in struct type_status; of limits_ask, what claims noted */
+    struct keyless *keyless; /* NULL: none is known */
 
     /* What status_limits tells: */
     bool learned;
@@ -70,8 +70,6 @@ struct limits {
     size_t hold_count;
 };
 
-/* Of an answer. */
-void keyless_read(const json_t *keyless, struct keyless *out);
 /* Asks Redis. name NULL: all, and all types; else that limit and the types that it holds, WEIR_ENOTFOUND when
  * it is not there. limits_free also after a failure. */
 WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *out);

@@ -23,7 +23,7 @@ struct type_status {
     int64_t oldest_us; /* when the first of its waiting jobs that were looked at was enqueued; 0: unknown */
     int64_t reaped;    /* leases taken back from workers that were silent */
     int64_t stale;     /* ends of jobs whose lease was gone by then */
-    struct keyless keyless;
+    struct keyless *keyless; /* NULL: none is known */
     bool limited;
     int partition;  /* where its limits are */
     bool foretold;  /* rule, rate and what stands from next_start_us on is filled */
@@ -33,7 +33,7 @@ struct type_status {
     bool in_pause;             /* jobs of it may stand in a queue that is paused */
     int64_t free;              /* executors of those workers that could take one now */
     int64_t executors;         /* all of theirs */
-    char rule[RULE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
+    char rule[RATE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
     double rate;               /* starts a second that it lets through now; 0 */
     double rate_now;           /* starts a second, over the last second or two */
     int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */

@@ -183,7 +183,7 @@ int status_ask_workers(struct weir *w, struct status_answer *answer)
 void status_answer_free(struct status_answer *a)
 {
     for (size_t i = 0; i < a->type_count; i++)
-        free(a->types[i].use);
+        status_type_free(&a->types[i]);
     free(a->types);
     json_decref(a->root);
     json_decref(a->list_text);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/client/answer.h"
+#include "queue/status/status_type.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -72,7 +73,7 @@ static void add_queue(void *row, void *other)
 static void add_type(void *row, void *other)
 {
     struct type_status *t = row, *more = other;
-    const struct type_status strays = more->limited && !t->limited ? *t : *more;
+    struct type_status strays = more->limited && !t->limited ? *t : *more;
 
     if (more->limited && !t->limited)
         *t = *more;
@@ -93,8 +94,7 @@ static void add_type(void *row, void *other)
     t->own_costs |= strays.own_costs;
     t->served |= strays.served;
     t->in_pause |= strays.in_pause;
-    json_decref(strays.waits_for);
-    free(strays.use);
+    status_type_free(&strays);
 }
 
 /* A worker is registered in each partition, as another one. */

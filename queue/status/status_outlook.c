@@ -8,18 +8,26 @@
 #include "queue/status/forecast.h"
 #include "queue/status/waits.h"
 
-/* Those of its limits that exist, the one of its own name first; use: as in struct type_status. */
-static int read_uses(struct limit_type *type, const char *use, const struct limits *limits, struct error *e)
+static int no_memory(struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "status: out of memory");
+}
+
+/* Those of its limits that exist, the one of its own name (own: it exists) first; use: as in struct type_status. */
+static int read_uses(struct limit_type *type, bool own, const char *use, const struct limits *limits,
+                     struct error *e)
 {
     char name[LIMIT_NAME_SIZE];
-    size_t most = 2;
+    size_t most = own + (use != NULL);
 
+    if (most == 0)
+        return 0;
     for (const char *at = use; at && (at = strchr(at, ',')); at++)
         most++;
     type->limits = calloc(most, sizeof *type->limits);
     if (!type->limits)
-        return error_set(e, WEIR_EINTERNAL, "status: out of memory");
-    if (limits_find(limits, type->name))
+        return no_memory(e);
+    if (own)
         strcpy(type->limits[type->limit_count++], type->name);
     for (size_t len; use && *use; use += len + (use[len] == ',')) {
         len = strcspn(use, ",");
@@ -30,15 +38,15 @@ static int read_uses(struct limit_type *type, const char *use, const struct limi
     return 0;
 }
 
-static struct limit_type limit_type_of(const struct type_status *t, const json_t *root)
+/* false: out of memory. */
+static bool limit_type_of(const struct type_status *t, const json_t *held, struct limit_type *type)
 {
-    struct limit_type type = {
+    *type = (struct limit_type){
         .cost = t->cost,
         .waiting = t->waiting,
         .parked = t->parked + t->held,
-        .held = json_object_get(json_object_get(root, "held"), t->name) != NULL,
+        .held = json_object_get(held, t->name) != NULL,
         .own_costs = t->own_costs,
-        .keyless = t->keyless,
         .learned = true,
         .served = t->served,
         .in_pause = t->in_pause,
@@ -46,25 +54,42 @@ static struct limit_type limit_type_of(const struct type_status *t, const json_t
         .executors = t->executors,
     };
 
-    snprintf(type.name, sizeof type.name, "%s", t->name);
-    return type;
+    strcpy(type->name, t->name);
+    if (!t->keyless)
+        return true;
+    type->keyless = malloc(sizeof *type->keyless);
+    if (type->keyless)
+        *type->keyless = *t->keyless;
+    return type->keyless;
+}
+
+/* Is there a limit of that name? *at: no one before it has it, as names are asked for in their order. */
+static bool is_limit(const struct limits *limits, size_t *at, const char *name)
+{
+    int order = 1;
+
+    while (*at < limits->count && (order = strcmp(limits->at[*at].name, name)) < 0)
+        ++*at;
+    return order == 0;
 }
 
 int status_give_types(struct status *s, const json_t *root, struct limits *limits, struct error *e)
 {
-    const json_t *asleep = json_object_get(root, "asleep"), *n;
+    const json_t *asleep = json_object_get(root, "asleep"), *held = json_object_get(root, "held"), *n;
     const char *name;
+    size_t at = 0;
     int rc = 0;
 
     free(limits->types);
-    limits->types = calloc(s->type_count + 1, sizeof *limits->types);
+    limits->types = malloc((s->type_count + 1) * sizeof *limits->types);
     if (!limits->types)
-        return error_set(e, WEIR_EINTERNAL, "status: out of memory");
+        return no_memory(e);
     for (size_t i = 0; rc == 0 && i < s->type_count; i++) {
         struct limit_type *type = &limits->types[limits->type_count++];
 
-        *type = limit_type_of(&s->types[i], root);
-        rc = read_uses(type, s->types[i].use, limits, e);
+        if (!limit_type_of(&s->types[i], held, type))
+            return no_memory(e);
+        rc = read_uses(type, is_limit(limits, &at, type->name), s->types[i].use, limits, e);
         s->types[i].limited = type->limit_count > 0;
     }
     json_object_foreach((json_t *)asleep, name, n)

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/status/status_type.h"
+
 #define UNIT_US 10000 /* of the times of first jobs */
 
 static void copy(char *out, size_t size, const char *text)
@@ -25,30 +27,46 @@ static bool names_cost(const json_t *seen)
     return false;
 }
 
-/* May a job of it stand in a queue that is paused, by what was seen in queues? */
-static bool is_in_pause(const json_t *root, const json_t *seen)
+/* What was seen in queues, of an answer. */
+struct sights {
+    const json_t *seen, *first, *held, *paused;
+    bool unread; /* of a queue that is paused not all was looked at */
+};
+
+static struct sights sights_of(const json_t *root)
 {
-    const json_t *paused = json_object_get(root, "paused");
+    return (struct sights){.seen = json_object_get(root, "seen"),
+                           .first = json_object_get(root, "first"),
+                           .held = json_object_get(root, "held"),
+                           .paused = json_object_get(root, "paused"),
+                           .unread = json_object_size(json_object_get(root, "unread")) > 0};
+}
+
+/* May a job of it stand in a queue that is paused? */
+static bool is_in_pause(const struct sights *s, const json_t *seen)
+{
     const char *queue;
     json_t *names;
 
+    if (s->unread || json_object_size(s->paused) == 0)
+        return s->unread;
     json_object_foreach((json_t *)seen, queue, names)
     {
-        if (json_object_get(paused, queue))
+        if (json_object_get(s->paused, queue))
             return true;
     }
-    return json_object_size(json_object_get(root, "unread")) > 0;
+    return false;
 }
 
 /* Adds to the row of a type what is known of its queues. */
-static void complete_type(struct type_status *t, const json_t *root)
+static void complete_type(struct type_status *t, const struct sights *s)
 {
-    const json_t *seen = json_object_get(json_object_get(root, "seen"), t->name);
+    const json_t *seen = json_object_get(s->seen, t->name);
 
     t->own_costs = t->own_costs || names_cost(seen);
-    t->in_pause = t->in_pause || is_in_pause(root, seen);
-    t->oldest_us = UNIT_US * answer_int(json_object_get(root, "first"), t->name);
-    if (json_object_get(json_object_get(root, "held"), t->name)) {
+    t->in_pause = t->in_pause || is_in_pause(s, seen);
+    t->oldest_us = UNIT_US * answer_int(s->first, t->name);
+    if (json_object_get(s->held, t->name)) {
         t->held = t->parked;
         t->parked = 0;
     }
@@ -82,6 +100,7 @@ static int by_name(const void *a, const void *b)
 /* Takes the rows of types, each once. */
 static void take_types(struct status *s, struct status_answer *answer)
 {
+    const struct sights sights = sights_of(answer->root);
     size_t count = 0;
 
     s->types = answer->types;
@@ -89,14 +108,14 @@ static void take_types(struct status *s, struct status_answer *answer)
         qsort(s->types, answer->type_count, sizeof *s->types, by_name);
     for (size_t i = 0; i < answer->type_count; i++)
         if (count > 0 && strcmp(s->types[count - 1].name, s->types[i].name) == 0)
-            free(s->types[i].use);
+            status_type_free(&s->types[i]);
         else
             s->types[count++] = s->types[i];
     s->type_count = count;
     answer->types = NULL;
     answer->type_count = 0;
     for (size_t i = 0; i < s->type_count; i++)
-        complete_type(&s->types[i], answer->root);
+        complete_type(&s->types[i], &sights);
 }
 
 int status_rows_read(struct status *s, struct status_answer *answer, struct error *e)
@@ -136,10 +155,8 @@ int status_rows_read(struct status *s, struct status_answer *answer, struct erro
 
 void status_free(struct status *status)
 {
-    for (size_t i = 0; i < status->type_count; i++) {
-        json_decref(status->types[i].waits_for);
-        free(status->types[i].use);
-    }
+    for (size_t i = 0; i < status->type_count; i++)
+        status_type_free(&status->types[i]);
     for (size_t i = 0; i < status->worker_count; i++)
         json_decref(status->workers[i].queues);
     json_decref(status->paused_keys);

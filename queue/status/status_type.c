@@ -119,7 +119,24 @@ static void use_counters(struct type_status *t, const int64_t counts[COUNTERS], 
     t->rate_now = rate_now(counts, now_us);
 }
 
-/* What stands behind the counters: status.lua says what. */
+/* false: out of memory. */
+static bool read_keyless(struct type_status *t, const char *at, const char *end)
+{
+    int64_t jobs = number(next_word(&at, end));
+
+    if (jobs <= 0)
+        return true;
+    t->keyless = malloc(sizeof *t->keyless);
+    if (!t->keyless)
+        return false;
+    t->keyless->jobs = jobs;
+    t->keyless->of = number(next_word(&at, end));
+    copy(t->keyless->limit, sizeof t->keyless->limit, next_word(&at, end));
+    copy(t->keyless->path, sizeof t->keyless->path, next_word(&at, end));
+    return true;
+}
+
+/* What stands behind the counters: status.lua says what. false: out of memory. */
 static bool read_rest(struct type_status *t, const char *at, const char *end)
 {
     struct span use, flags;
@@ -133,11 +150,7 @@ static bool read_rest(struct type_status *t, const char *at, const char *end)
     use = next_word(&at, end);
     if (use.len > 0 && *use.at != '-' && !(t->use = strndup(use.at, use.len)))
         return false;
-    t->keyless.jobs = number(next_word(&at, end));
-    t->keyless.of = number(next_word(&at, end));
-    copy(t->keyless.limit, sizeof t->keyless.limit, next_word(&at, end));
-    copy(t->keyless.path, sizeof t->keyless.path, next_word(&at, end));
-    return true;
+    return read_keyless(t, at, end);
 }
 
 bool status_type_read(struct type_status *t, struct span row, int64_t now_us)
@@ -151,4 +164,11 @@ bool status_type_read(struct type_status *t, struct span row, int64_t now_us)
     read_counters(row.at, rest, counts);
     use_counters(t, counts, now_us);
     return read_rest(t, rest + 2, end);
+}
+
+void status_type_free(struct type_status *t)
+{
+    json_decref(t->waits_for);
+    free(t->use);
+    free(t->keyless);
 }

@@ -7,5 +7,7 @@
 
 /* Fills *type with what a row says; its name is "" when it says nothing. false: out of memory. */
 WEIR_CHECKED bool status_type_read(struct type_status *type, struct span row, int64_t now_us);
+/* What it holds; not the row itself. */
+void status_type_free(struct type_status *type);
 
 #endif

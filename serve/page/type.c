@@ -73,12 +73,12 @@ static void write_limits(struct page *p, const char *name)
     if (type && type->limit_count == 0)
         html(p->h, "no limit holds it");
     html(p->h, "</p>");
-    if (type && type->keyless.jobs > 0)
+    if (type && type->keyless)
         html(p->h,
              "<p class=\"note warning\"><b>%n of %n jobs have nothing at <bdi>%s</bdi></b>, by which "
              "<bdi>%s</bdi> tells them "
              "apart: they share one rate.</p>",
-             type->keyless.jobs, type->keyless.of, type->keyless.path, type->keyless.limit);
+             type->keyless->jobs, type->keyless->of, type->keyless->path, type->keyless->limit);
 }
 
 /* ---- What was */
