@@ -307,8 +307,12 @@ WEIR_CHECKED int large_start(struct bench *b, const char *const *words, pid_t *p
 int large_wait(pid_t pid, double *cpu_us);
 /* Redis notes how long calls take from now on; those before are forgotten. */
 WEIR_CHECKED int large_forget_calls(struct bench *b);
-/* The longest call of a script since then, and its name. */
-WEIR_CHECKED int large_longest(struct bench *b, char name[LARGE_NAME_SIZE], double *ms);
+/* The longest call of a script since then. */
+struct large_call {
+    double ms;
+    char name[LARGE_NAME_SIZE];
+};
+WEIR_CHECKED int large_longest(struct bench *b, struct large_call *longest);
 
 /* ---- ceiling.c */
 

@@ -167,14 +167,14 @@ int large_forget_calls(struct bench *b)
     return rc == 0 ? server_ask(&b->server, NULL, &b->error, "SLOWLOG", "RESET", NULL) : rc;
 }
 
-int large_longest(struct bench *b, char name[LARGE_NAME_SIZE], double *ms)
+int large_longest(struct bench *b, struct large_call *longest)
 {
     struct redisReply *reply = NULL;
     long long longest_us = 0;
     struct args a;
     int rc;
 
-    snprintf(name, LARGE_NAME_SIZE, "none");
+    snprintf(longest->name, sizeof longest->name, "none");
     args_init(&a);
     args_add(&a, "SLOWLOG");
     args_add(&a, "GET");
@@ -187,10 +187,10 @@ int large_longest(struct bench *b, char name[LARGE_NAME_SIZE], double *ms)
 
         if (script && entry->element[2]->integer > longest_us) {
             longest_us = entry->element[2]->integer;
-            snprintf(name, LARGE_NAME_SIZE, "%s", script);
+            snprintf(longest->name, sizeof longest->name, "%s", script);
         }
     }
     freeReplyObject(reply);
-    *ms = (double)longest_us / 1e3;
+    longest->ms = (double)longest_us / 1e3;
     return rc;
 }

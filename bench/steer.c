@@ -282,24 +282,18 @@ static int take_step(struct bench *b, const struct step *step)
     return step->act ? step->act(b) : run_command(b, step->words);
 }
 
-/* What took longest in one round. */
-struct longest {
-    double ms;
-    char name[LARGE_NAME_SIZE];
-};
-
-static int run_round(struct bench *b, const struct row *row, struct longest *longest)
+static int run_round(struct bench *b, const struct row *row, struct large_call *longest)
 {
     int rc = 0;
 
     longest->ms = 0;
     for (const struct step *s = row->steps; rc == 0 && s < row->steps + STEPS_MOST && (s->act || s->words[0]);
          s++) {
-        struct longest one;
+        struct large_call one;
 
         rc = take_step(b, s);
         if (rc == 0)
-            rc = large_longest(b, one.name, &one.ms);
+            rc = large_longest(b, &one);
         if (rc == 0 && one.ms > longest->ms)
             *longest = one;
     }
@@ -308,11 +302,11 @@ static int run_round(struct bench *b, const struct row *row, struct longest *lon
 
 static int measure(struct bench *b, const struct row *row)
 {
-    struct longest least = {.ms = 1e9};
+    struct large_call least = {.ms = 1e9};
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < ROUNDS; i++) {
-        struct longest longest;
+        struct large_call longest;
 
         rc = run_round(b, row, &longest);
         if (rc == 0 && longest.ms < least.ms)

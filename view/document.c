@@ -16,11 +16,9 @@ json_t *document_list(const json_t *answers, const struct member *members)
     return list;
 }
 
-static json_t *value_json(const json_t *answer, const struct member *m)
+/* value: what the answer has of that name, or NULL. */
+static json_t *value_json(const json_t *answer, const json_t *value, const struct member *m)
 {
-    const json_t *value = json_object_get(answer, m->name);
-    int64_t number = answer_int(answer, m->name);
-
     if (m->kind == MEMBER_FLAG)
         return json_boolean(json_is_true(value));
     if (!value || json_is_null(value))
@@ -29,13 +27,13 @@ static json_t *value_json(const json_t *answer, const struct member *m)
     case MEMBER_WORD:
         return text_json(text_bytes(value));
     case MEMBER_NUMBER:
-        return json_integer(number);
+        return json_integer(answer_int(answer, m->name));
     case MEMBER_TIME:
-        return json_time(number);
+        return json_time(answer_int(answer, m->name));
     case MEMBER_SINCE:
-        return json_since(number);
+        return json_since(answer_int(answer, m->name));
     case MEMBER_SPAN:
-        return json_seconds(number);
+        return json_seconds(answer_int(answer, m->name));
     default:
         return json_is_array(value) ? document_list(value, m->inner) : document_make(value, m->inner);
     }
@@ -45,9 +43,12 @@ json_t *document_make(const json_t *answer, const struct member *members)
 {
     json_t *doc = json_object();
 
-    for (; members->name; members++)
-        if (!members->optional || json_object_get(answer, members->name))
-            json_object_set_new(doc, members->name, value_json(answer, members));
+    for (; members->name; members++) {
+        const json_t *value = json_object_get(answer, members->name);
+
+        if (!members->optional || value)
+            json_object_set_new(doc, members->name, value_json(answer, value, members));
+    }
     return doc;
 }
 

@@ -47,8 +47,10 @@ int output_columns(const char *word, size_t len)
 
 void output_blanks(FILE *to, int n)
 {
+    flockfile(to);
     for (; n > 0; n--)
-        putc(' ', to);
+        putc_unlocked(' ', to);
+    funlockfile(to);
 }
 
 static void put_word(FILE *to, const struct spec *s, const char *word)

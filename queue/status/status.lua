@@ -20,7 +20,7 @@
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: away budget dead_bytes key_pauses lane oldest orders past paused rates sign slices types
+-- uses: away body budget dead_bytes key_pauses lane oldest orders past paused rates sign slices types
 
 local LOOKED_AT = 100    -- jobs of each queue,
 local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
@@ -30,7 +30,8 @@ local PAUSED_MOST = 20   -- paused queues whose lanes are looked at for each typ
 local PAUSED_KEYS = 50   -- named; the others are counted
 local HELD_MOST = 1000   -- held types named by one call, about
 
-local COUNTS = {halted = '100', queues = '50', types = '250', workers = '10'} -- asked of a scan, which may find some more
+local COUNTS = {halted = 100, queues = 50, types = 250, workers = 10} -- asked of a scan at most; it may find some more
+local LOOKS = {halted = 5, queues = 5, types = 2, workers = 5} -- what one of them costs, at least
 local VALUES = {halted = 2, queues = 1, types = 2, workers = 2} -- of a scan that are one thing
 
 local halted -- in this call: the paused queues in which lanes may stand, see halted_queues; nil: not asked yet
@@ -43,17 +44,23 @@ local function jobs_of_each()
     return each
 end
 
+-- The type of a job in a queue, as far as it is cheap to find; nil: it is not.
+local function type_in(entry)
+    return match(entry, byte(entry) == 64 and body.STAMPED_TYPE or body.TYPE) or match(entry, '"type"%s*:%s*"([%w_.-]+)"')
+end
+
 -- Looks at the first jobs of a queue; returns whether there are more behind them.
 local function look(reply, queue, length, load)
     local seen, entries = reply.seen, length > 0 and slices.read('LRANGE', P .. 'queue:' .. queue, 0, jobs_of_each(), load) or {}
     if length > 0 and not entries[1] then entries[1] = oldest.first_of('queue:' .. queue) end
-    if entries[1] then reply.oldest[queue] = oldest.said_by(sign.read(entries[1])) end
-    for _, entry in ipairs(entries) do
-        local name = match(entry, '"type"%s*:%s*"([%w_.-]+)"')
+    for i, entry in ipairs(entries) do
+        local name = type_in(entry)
+        local of_type = name and seen[name] or {}
+        local at = (i == 1 or of_type[queue] == nil) and oldest.said_by(sign.read(entry))
+        if i == 1 then reply.oldest[queue] = at or nil end
         if name then
-            seen[name] = seen[name] or {}
-            if seen[name][queue] == nil then oldest.note(reply.first, name, oldest.said_by(sign.read(entry))) end
-            seen[name][queue] = seen[name][queue] or find(entry, '"cost"', 1, true) ~= nil
+            if of_type[queue] == nil then oldest.note(reply.first, name, at) end
+            seen[name], of_type[queue] = of_type, of_type[queue] or body.names_cost(entry)
         end
     end
     return #entries < length
@@ -92,7 +99,7 @@ end
 
 -- The paused queues in which lanes may stand, a list; true: any type that is parked may stand in one.
 local function halted_queues()
-    local page, queues = call('HSCAN', P .. 'halted', '0', 'MATCH', 'q/*', 'COUNT', COUNTS.halted), {}
+    local page, queues = call('HSCAN', P .. 'halted', '0', 'MATCH', 'q/*', 'COUNT', us(COUNTS.halted)), {}
     for i = 1, #page[2], 2 do queues[#queues + 1] = sub(page[2][i], 3) end
     if page[1] ~= '0' or #queues > PAUSED_MOST then return true end
     for _, queue in ipairs(queues) do
@@ -196,11 +203,13 @@ function take.workers(id, till, reply)
                          heard = order ~= '' and orders.is_heard(instance) or nil}
 end
 
+-- No more than this call can take: what it leaves goes to the client and back.
 local function scan(what, cursor)
-    if what == 'halted' then return unpack(call('HSCAN', P .. 'halted', cursor, 'MATCH', 'q/*', 'COUNT', COUNTS.halted)) end
-    if what == 'queues' then return unpack(call('SSCAN', P .. 'queues', cursor, 'COUNT', COUNTS.queues)) end
-    if what == 'types' then return unpack(call('HSCAN', P .. 'types', cursor, 'COUNT', COUNTS.types)) end
-    return unpack(call('ZSCAN', P .. 'workers', cursor, 'COUNT', COUNTS.workers))
+    local count = us(max(1, min(COUNTS[what], ceil(budget.left() / LOOKS[what]))))
+    if what == 'halted' then return unpack(call('HSCAN', P .. 'halted', cursor, 'MATCH', 'q/*', 'COUNT', count)) end
+    if what == 'queues' then return unpack(call('SSCAN', P .. 'queues', cursor, 'COUNT', count)) end
+    if what == 'types' then return unpack(call('HSCAN', P .. 'types', cursor, 'COUNT', count)) end
+    return unpack(call('ZSCAN', P .. 'workers', cursor, 'COUNT', count))
 end
 
 local after = {halted = 'queues', queues = 'workers'} -- types are walked for themselves
