@@ -6,7 +6,8 @@
 
 #define FEW 100
 #define MANY 10000
-#define JOBS 60000
+#define JOBS 200000 /* several seconds: what a worker does once in five is in it as often as it should be */
+#define ROUNDS 2    /* the best of each counts */
 
 static const char set_limits[] =
     "for i = 0, ARGV[1] - 1 do redis.call('HSET', KEYS[1], 't' .. i, 'gcra:1000000/1000000/1000000') end "
@@ -72,11 +73,18 @@ static int measure(struct bench *b, int types, bool limited, double *redis_us)
 
 static int compare(struct bench *b, bool limited, enum figure few, enum figure many)
 {
-    double few_us = 0, many_us = 0;
-    int rc = measure(b, FEW, limited, &few_us);
+    double few_us = 1e9, many_us = 1e9;
+    int rc = 0;
 
-    if (rc == 0)
-        rc = measure(b, MANY, limited, &many_us);
+    for (int i = 0; rc == 0 && i < ROUNDS; i++) {
+        double us;
+
+        rc = measure(b, FEW, limited, &us);
+        few_us = rc == 0 && us < few_us ? us : few_us;
+        if (rc == 0)
+            rc = measure(b, MANY, limited, &us);
+        many_us = rc == 0 && us < many_us ? us : many_us;
+    }
     if (rc != 0)
         return rc;
     report(b, few, few_us, 0, "%zu jobs in turn, one worker, 10 executors", bench_size(b, JOBS));
