@@ -105,6 +105,23 @@ static void test_a_worker_waits_by_these(void **state)
     assert_true(most_us - least_us > 700 * MS);
 }
 
+/* Of many workers all polls do. On duty, and as the second, each goes when it is due. */
+static void test_who_is_off_duty_polls_with_its_heartbeat(void **state)
+{
+    static struct worker w = {.options = {.lease_us = 30000 * MS}};
+    static struct partition p = {.worker = &w};
+
+    (void)state;
+    assert_int_equal(partition_along_time(&p), 1500 * MS);
+    assert_true(interval_of_polls(1000, 0) - interval_of_beats(30000 * MS, 1) <= 1500 * MS);
+    assert_true(interval_of_beats(30000 * MS, 0) - interval_of_polls(1000, 1) <= 1500 * MS);
+    p.claims.second_us = 1;
+    assert_int_equal(partition_along_time(&p), 0);
+    p.claims.second_us = 0;
+    p.claims.duty_until_us = 1;
+    assert_int_equal(partition_along_time(&p), 0);
+}
+
 static void test_heartbeats_are_in_time_and_not_in_step(void **state)
 {
     (void)state;
@@ -133,6 +150,7 @@ int main(void)
         cmocka_unit_test(test_idle_workers_poll_seldom),
         cmocka_unit_test(test_intervals_grow_with_workers),
         cmocka_unit_test(test_a_worker_waits_by_these),
+        cmocka_unit_test(test_who_is_off_duty_polls_with_its_heartbeat),
         cmocka_unit_test(test_heartbeats_are_in_time_and_not_in_step),
     };
 

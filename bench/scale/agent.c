@@ -360,6 +360,12 @@ static void put_claim(struct agent *a, const struct room *room, struct turn *tur
     a->more = a->starved = a->reason = a->held = false;
 }
 
+/* As partition_along_time(). */
+static int64_t along(const struct agent *a)
+{
+    return a->duty_us || a->second_us ? 0 : interval_along(LEASE_US);
+}
+
 static void send(int i, struct turn *turn)
 {
     struct agent *a = &agents[i];
@@ -414,7 +420,8 @@ static void decide(int i)
     struct agent *a = &agents[i];
     struct room room;
     struct turn *turn;
-    int64_t at;
+    int64_t at, lead_us;
+    bool claims;
 
     if (a->in_flight || !a->up)
         return;
@@ -445,12 +452,14 @@ static void decide(int i)
         a->sent.tail = &a->sent.head;
     row_init(&a->finished);
     turn->settles = a->sent;
-    if (a->beat_us <= now_us) {
+    lead_us = a->beat_us <= now_us && lead(a) < along(a) ? along(a) : lead(a);
+    claims = claim_time(a, &room) <= now_us + lead_us;
+    if (a->beat_us <= now_us + along(a)) {
         turn->beats = true;
         a->held = true;
         a->beat_us = now_us + interval_of_beats(LEASE_US, random_part());
     }
-    if (claim_time(a, &room) <= now_us + lead(a))
+    if (claims)
         put_claim(a, &room, turn);
     send(i, turn);
 }

@@ -23,3 +23,10 @@ int64_t partition_beat_wait(const struct partition *p)
 {
     return interval_of_beats(p->worker->options.lease_us, random_fraction());
 }
+
+int64_t partition_along_time(const struct partition *p)
+{
+    bool off_duty = p->claims.duty_until_us == 0 && p->claims.second_us == 0;
+
+    return off_duty ? interval_along(p->worker->options.lease_us) : 0;
+}

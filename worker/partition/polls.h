@@ -19,5 +19,7 @@ void partition_polls(struct partition *p);
 int64_t partition_poll_wait(const struct partition *p);
 /* The same to the next heartbeat. */
 int64_t partition_beat_wait(const struct partition *p);
+/* How much earlier one of the two goes when the other does; on duty, or as the second: 0. */
+int64_t partition_along_time(const struct partition *p);
 
 #endif

@@ -27,28 +27,19 @@ static int64_t next_turn(struct partition *p, struct room room)
     return at > p->requests.pause_until_us ? at : p->requests.pause_until_us;
 }
 
-/* The heartbeat and the poll of a worker off duty go together, where the other one is due that soon: most of what they cost Redis is to
- * wake up. */
-static int64_t along_time(const struct partition *p)
-{
-    bool off_duty = p->claims.duty_until_us == 0 && p->claims.second_us == 0;
-
-    return off_duty ? p->worker->options.lease_us / 20 : 0;
-}
-
 /* Of this turn: does it claim? The next turn waits for this one, so what is due by then is asked for now. */
 static bool has_claim(struct partition *p, struct room room, int64_t now)
 {
     int64_t lead_us = partition_lead_time(p);
 
-    if (p->session.next_beat_us <= now && lead_us < along_time(p))
-        lead_us = along_time(p);
+    if (p->session.next_beat_us <= now && lead_us < partition_along_time(p))
+        lead_us = partition_along_time(p);
     return partition_claim_time(p, room) <= now + lead_us;
 }
 
 static bool has_beat(const struct partition *p, int64_t now)
 {
-    return p->session.next_beat_us <= now + along_time(p);
+    return p->session.next_beat_us <= now + partition_along_time(p);
 }
 
 static void begin_turn(struct partition *p, struct room room, int64_t now)

@@ -16,3 +16,8 @@ int64_t interval_of_beats(int64_t lease_us, double draw)
 {
     return lease_us / 4 - (int64_t)(draw * (double)lease_us / 32);
 }
+
+int64_t interval_along(int64_t lease_us)
+{
+    return lease_us / 20;
+}

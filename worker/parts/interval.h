@@ -14,5 +14,8 @@
 int64_t interval_of_polls(int64_t workers, double draw);
 /* To the next heartbeat: at least four in a lease. */
 int64_t interval_of_beats(int64_t lease_us, double draw);
+/* The heartbeat and the poll of a worker off duty go together, where the other one is due that soon: most of what they cost Redis is to
+ * wake up. */
+int64_t interval_along(int64_t lease_us);
 
 #endif
