@@ -273,26 +273,50 @@ static int by_limit(const void *a, const void *b)
     return order ? order : (x->type > y->type) - (x->type < y->type);
 }
 
+/* By limits of other names, in order; returns how many. */
+static size_t find_uses(const struct limits *limits, struct hold *uses)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < limits->type_count; i++) {
+        struct limit_type *type = &limits->types[i];
+
+        for (size_t k = 0; k < type->limit_count; k++)
+            if (strcmp(type->limits[k], type->name) != 0)
+                uses[count++] = (struct hold){type->limits[k], type};
+    }
+    if (count > 0)
+        qsort(uses, count, sizeof *uses, by_limit);
+    return count;
+}
+
+/* Types are in order, and so is what each holds by its own name. */
 int limits_note_holds(struct limits *limits, struct error *e)
 {
-    size_t most = limits->type_count;
+    size_t most = limits->type_count, used, at = 0;
+    struct hold *uses;
 
     for (size_t i = 0; i < limits->type_count; i++)
         most += limits->types[i].limit_count;
     free(limits->holds);
     limits->hold_count = 0;
-    limits->holds = calloc(most + 1, sizeof *limits->holds);
-    if (!limits->holds)
+    limits->holds = malloc((most + 1) * sizeof *limits->holds);
+    uses = malloc((most + 1) * sizeof *uses);
+    if (!limits->holds || !uses) {
+        free(uses);
         return no_memory(e);
-    for (size_t i = 0; i < limits->type_count; i++) {
-        struct limit_type *type = &limits->types[i];
-
-        limits->holds[limits->hold_count++] = (struct hold){type->name, type};
-        for (size_t k = 0; k < type->limit_count; k++)
-            if (strcmp(type->limits[k], type->name) != 0)
-                limits->holds[limits->hold_count++] = (struct hold){type->limits[k], type};
     }
-    qsort(limits->holds, limits->hold_count, sizeof *limits->holds, by_limit);
+    used = find_uses(limits, uses);
+    for (size_t i = 0; i < limits->type_count; i++) {
+        struct hold own = {limits->types[i].name, &limits->types[i]};
+
+        while (at < used && by_limit(&uses[at], &own) < 0)
+            limits->holds[limits->hold_count++] = uses[at++];
+        limits->holds[limits->hold_count++] = own;
+    }
+    while (at < used)
+        limits->holds[limits->hold_count++] = uses[at++];
+    free(uses);
     return 0;
 }
 

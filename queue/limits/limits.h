@@ -88,7 +88,7 @@ WEIR_CHECKED int limits_begin(struct weir *w, int64_t now_us, const char *name, 
                               struct limits_asking *asking, struct pages *pages);
 WEIR_CHECKED int limits_end(struct limits_asking *asking, int status);
 #define LIMITS_ALONE "*" /* instead of a name: all limits without their types */
-/* Notes which limit holds which type, once types and their limits are there. */
+/* Notes which limit holds which type, once types, in order, and their limits are there. */
 WEIR_CHECKED int limits_note_holds(struct limits *limits, struct error *e);
 void limits_free(struct limits *limits);
 /* The limit of that name, or NULL. */

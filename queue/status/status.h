@@ -25,7 +25,8 @@ struct type_status {
     int64_t stale;     /* ends of jobs whose lease was gone by then */
     struct keyless *keyless; /* NULL: none is known */
     bool limited;
-    int partition;  /* where its limits are */
+    int partition;  /* where its limits are, */
+    size_t place;   /* and its place among the types there */
     bool foretold;  /* rule, rate and what stands from next_start_us on is filled */
     bool own_costs; /* jobs of it name what they cost */
     bool

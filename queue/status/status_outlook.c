@@ -91,6 +91,7 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
             return no_memory(e);
         rc = read_uses(type, is_limit(limits, &at, type->name), s->types[i].use, limits, e);
         s->types[i].limited = type->limit_count > 0;
+        s->types[i].place = i;
     }
     json_object_foreach((json_t *)asleep, name, n)
     {
@@ -113,15 +114,15 @@ static void read_rule(struct type_status *t, const struct limits *limits, const 
 int status_foretell(struct type_status *t, const struct all_limits *all, struct error *e)
 {
     const struct limits *limits = &all->at[t->partition];
-    const struct limit_type *type = limits_type(limits, t->name);
+    const struct limit_type *type = &limits->types[t->place];
     struct limit_type first; /* shallow: of its jobs only the first */
     struct forecast next, last;
 
     if (t->foretold)
         return 0;
     t->foretold = true;
-    t->waits_for = type ? waits_of_type(limits, type) : NULL;
-    if (!type || type->limit_count == 0)
+    t->waits_for = waits_of_type(limits, type);
+    if (type->limit_count == 0)
         return 0;
     t->rate = limits_rate(limits, type);
     read_rule(t, limits, type);
