@@ -1,6 +1,7 @@
 /* Types and limits that move to another partition, so that they share one: what goes with them, what waits, and what may not move. */
 #include "tests/scene.h"
 
+#include <inttypes.h>
 #include <pthread.h>
 #include <unistd.h>
 
@@ -279,10 +280,225 @@ static void test_callers_wait_on_the_way(void **state)
     expect_text("2", "LLEN", P1 "queue:default", NULL);
 }
 
+/* ---- In pages: of very many types, and batches */
+
+#define run_lua(text) free(redis_text("EVAL", "local P = ARGV[1]\n" text "return 0", "0", P0))
+
+static const char *const t_to_1[] = {"t", "1", "move", "me"};
+
+static const char *place(size_t i)
+{
+    return json_string_value(json_array_get(json_object_get(turns.answer, "next"), i));
+}
+
+/* The pages until both kinds are looked at, but for the call that moves. */
+static void look_at_all(void)
+{
+    int rc = turns_ask("rate_move", t_to_1, COUNT(t_to_1));
+
+    while (rc == 0 && place(0) && (*place(0) || *place(3)))
+        assert_true(turns_ask_more("rate_move", t_to_1, COUNT(t_to_1), &rc));
+    must(rc);
+    assert_non_null(place(0));
+    assert_int_equal(redis_number("HEXISTS", P0 "homes", "t"), 0);
+}
+
+static int64_t count_moved(void)
+{
+    int rc = 0;
+
+    while (turns_ask_more("rate_move", t_to_1, COUNT(t_to_1), &rc))
+        if (rc != 0)
+            return rc;
+    return (int64_t)json_array_size(json_object_get(turns.answer, "moved"));
+}
+
+static void build_many(void)
+{
+    run_lua(
+        "redis.call('HSET', P .. 'limits', 't', 'gcra:5/1000000/5', 'deep', 'gcra:5/1000000/5')\n"
+        "for i = 1, 3000 do\n"
+        "  local use = i == 7 and 'use=t,deep' or i == 2000 and 'use=deep' or i % 2 == 0 and 'cost=2' or ''\n"
+        "  redis.call('HSET', P .. 'types', 'n' .. i, use)\n"
+        "end\n"
+        "for i = 1, 700 do\n"
+        "  redis.call('ZADD', P .. 'batches', i, 'b' .. i)\n"
+        "  redis.call('HSET', P .. 'batch:b' .. i, 'total', '3', 'types', 'n1 3')\n"
+        "end\n");
+}
+
+/* Found in whatever order the types come: n7 uses t's limit, n2000 one of n7's. */
+static void test_all_are_found_page_by_page(void **state)
+{
+    (void)state;
+    build_many();
+    look_at_all();
+    assert_int_equal(count_moved(), 4);
+    expect_text("1\n1\n1\n1", "HMGET", P0 "homes", "t", "n7", "deep", "n2000", NULL);
+    assert_int_equal(redis_number("HLEN", P0 "homes"), 4);
+}
+
+static void test_a_change_on_the_way_begins_anew(void **state)
+{
+    json_t *before;
+
+    (void)state;
+    build_many();
+    look_at_all();
+    before = json_incref(turns.answer);
+    must(turns_use("n8", "use", "", (const char *const[]){"deep"}, 1));
+    json_decref(turns.answer);
+    turns.answer = before;
+    assert_int_equal(count_moved(), 5);
+    expect_text("1", "HGET", P0 "homes", "n8", NULL);
+}
+
+static void put_in_batch(const char *type, const char *batch)
+{
+    check(weir_enqueue(w, &(struct weir_job_spec){.type = type, .batch = batch}, NULL));
+}
+
+static void refused_for(const char *says)
+{
+    assert_int_equal(count_moved(), WEIR_EINPUT);
+    if (!strstr(turns.error.text, says))
+        fail_msg("%s", turns.error.text);
+    assert_int_equal(redis_number("EXISTS", P0 "homes"), 0);
+}
+
+/* The last call is sure that no batch has got a job of them since it was looked at: a new one, one that had none, one that counts its types together. */
+static void test_a_batch_on_the_way_is_noticed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        scene_begin(state);
+        free(redis_text("HSET", P0 "about", "partitions", "3", NULL));
+        build_many();
+        if (i == 2)
+            run_lua("redis.call('HSET', P .. 'batch:b5', 'types', 'a 1 b 1 c 1 d 1 e 1 f 1 g 1 h 1 * 3',\n"
+                    "  'ended', '1')\n");
+        look_at_all();
+        if (i == 2)
+            run_lua("redis.call('HDEL', P .. 'batch:b5', 'ended')\n");
+        put_in_batch("t", i == 0 ? "night" : "b5");
+        refused_for(i == 0   ? "type t: batch night"
+                    : i == 1 ? "type t: batch b5"
+                             : "type of several: batch b5");
+    }
+}
+
+/* Nor that one has not ended, which had. */
+static void test_a_batch_that_goes_on_is_noticed(void **state)
+{
+    (void)state;
+    build_many();
+    run_lua(
+        "redis.call('ZADD', P .. 'dead', 1, 'w1 default/t/ why\\n@1,0,0,bb5;{\"id\":\"d\",\"type\":\"t\"}')\n"
+        "redis.call('HSET', P .. 'batch:b5', 'types', 't 1', 'total', '1', 'dead', '1', 'sealed', '1', "
+        "'ended', '1')\n");
+    look_at_all();
+    {
+        struct outcome o;
+
+        program_weir(&o, NULL, turns.server.url, NULL, "dead retry --all");
+    }
+    expect_text("(nil)", "HGET", P0 "batch:b5", "ended", NULL);
+    refused_for("type t: batch b5");
+}
+
+/* What concerns other types, and more jobs of a type that is in the batch already, is not looked at again. */
+static void test_other_batches_on_the_way_do_not_matter(void **state)
+{
+    int rc = 0;
+
+    (void)state;
+    build_many();
+    look_at_all();
+    for (int i = 0; i < 3; i++) {
+        put_in_batch("n4", "b5");
+        put_in_batch("n8", "fresh");
+        put("t", i == 0 ? "t1" : i == 1 ? "t2" : "t3");
+    }
+    assert_true(turns_ask_more("rate_move", t_to_1, COUNT(t_to_1), &rc));
+    must(rc);
+    assert_int_equal(json_array_size(json_object_get(turns.answer, "moved")), 4);
+}
+
+/* Keys that had weights leave with their jobs. */
+static void test_shares_leave_with_their_lanes(void **state)
+{
+    static const char *const types[] = {"t"};
+    int rc = 0;
+
+    (void)state;
+    start("w");
+    ask.types = (struct names){types, 1};
+    must(turns_rate("t", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
+    must(turns_weight("t", "a", 3));
+    enqueue_with("t", "x", KEY("x"));
+    enqueue_with("t", "a1 a2 a3 a4 a5", KEY("a"));
+    enqueue_with("t", "b1 b2", KEY("b"));
+    expect_in_turn("x a1 a2");
+    assert_int_equal(redis_number("EXISTS", P0 "credit:default/t"), 1);
+    must(turns_ask("rate_move", t_to_1, COUNT(t_to_1)));
+    while (turns_ask_rest(&rc) && rc == 0)
+        ;
+    must(rc);
+    expect_text("0", "EXISTS", P0 "weights", NULL);
+    for (int i = 0; i < 20 && redis_number("EXISTS", P0 "ring:default/t"); i++) {
+        assert_int_equal(claim("w", 5, 0), 0);
+        turns.now_us += SECOND_US;
+    }
+    assert_int_equal(redis_number("EXISTS", P0 "ring:default/t", P0 "credit:default/t"), 0);
+    turns_check();
+}
+
+/* Of a group that is as large as it may be, each with a limit whose keys are paused and have weights: nothing is gone through for each of them. */
+static void test_very_many_limits_move_at_once(void **state)
+{
+    int64_t before;
+
+    (void)state;
+    run_lua("redis.call('HSET', P .. 'limits', 't', 'gcra:5/1000000/5')\n"
+            "for i = 1, 100 do\n"
+            "  redis.call('HSET', P .. 'limits', 'l' .. i, 'gcra:5/1000000/5,by=key weights:1')\n"
+            "  redis.call('HSET', P .. 'types', 'm' .. i, i <= 90 and 'use=t,l' .. i or '')\n"
+            "  redis.call('HSET', P .. 'weights', 'l' .. i .. '/k', '2')\n"
+            "  redis.call('HSET', P .. 'key_pauses', 'l' .. i .. '/k', '8000000000000000/1')\n"
+            "end\n"
+            "for i = 1, 1000 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n");
+    look_at_all();
+    before = count_commands();
+    assert_int_equal(count_moved(), 181);
+    before = count_commands() - before;
+    print_message("rate_move: %" PRId64 " commands\n", before);
+    assert_in_range(before, 500, 2500);
+    assert_int_equal(redis_number("HLEN", P0 "weights"), 10);
+    assert_int_equal(redis_number("HLEN", P0 "key_pauses"), 10);
+    {
+        char *record = redis_text("LRANGE", P0 "away:1", "0", "-1", NULL);
+
+        assert_non_null(strstr(record, "\nweight l90/k 2\n"));
+        assert_non_null(strstr(record, "\npause l90/k 8000000000000000/1\n"));
+        free(record);
+    }
+}
+
 static void test_wrong_arguments(void **state)
 {
-    static const char *const lines[] = {"rate_move t", "rate_move t 3 what by", "rate_move t x what by",
-                                        "rate_home"};
+    static const char *const lines[] = {"rate_move t",
+                                        "rate_move t 3 what by",
+                                        "rate_move t x what by",
+                                        "rate_home",
+                                        "rate_move t 1 what by 0",
+                                        "rate_move t 1 what by 0 7 1 0 0",
+                                        "rate_move t 1 what by x 7 1 0 0 t",
+                                        "rate_move t 1 what by 0 7 1 -1 0 t",
+                                        "rate_move t 1 what by 0 7 1 0 x t",
+                                        "rate_move t 1 what by 0 7 0 0 0 t",
+                                        "rate_move t 1 what by 0 7 2 0 0 t",
+                                        "rate_move t 1 what by 0 7 1 0 0 a",
+                                        "rate_move t 1 what by 0 7 1 0 0 t a/b"};
 
     (void)state;
     for (size_t i = 0; i < COUNT(lines); i++)
@@ -302,6 +518,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_what_may_not_move, begin, end),
         cmocka_unit_test_setup_teardown(test_killed_on_the_way, begin, end),
         cmocka_unit_test_setup_teardown(test_callers_wait_on_the_way, begin, end),
+        cmocka_unit_test_setup_teardown(test_all_are_found_page_by_page, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_change_on_the_way_begins_anew, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_batch_on_the_way_is_noticed, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_batch_that_goes_on_is_noticed, begin, end),
+        cmocka_unit_test_setup_teardown(test_other_batches_on_the_way_do_not_matter, begin, end),
+        cmocka_unit_test_setup_teardown(test_shares_leave_with_their_lanes, begin, end),
+        cmocka_unit_test_setup_teardown(test_very_many_limits_move_at_once, begin, end),
         cmocka_unit_test_setup_teardown(test_wrong_arguments, begin, end),
     };
 

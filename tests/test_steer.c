@@ -309,12 +309,13 @@ static void test_the_clock_ends_a_call(void **state)
     assert_int_equal(redis_number("HGET", PREFIX "stats:t", "cancelled"), 1000);
 }
 
-/* It goes with all that share its limit: types are gone through once, however many go, a type costs a command or two, and a batch one. The change is
- * logged once. */
+/* It goes with all that share its limit: types and batches are gone through a page a call, and only then it moves; a type costs a command or two, and a
+ * batch one. The change is logged once. */
 static void test_a_limit_moves_from_among_very_many_types(void **state)
 {
     static const char *const words[] = {"m", "1", "move", "me"};
-    int64_t before, after;
+    int64_t before, after, most = 0;
+    int calls = 0, rc;
 
     (void)state;
     build("redis.call('HSET', P .. 'about', 'partitions', '2')\n"
@@ -330,15 +331,26 @@ static void test_a_limit_moves_from_among_very_many_types(void **state)
                                               "'types', 'o' .. i .. ' 3')\n"
                                               "end\n");
     before = count_commands();
-    must(turns_ask("rate_move", words, COUNT(words)));
-    after = count_commands();
-    print_message("rate_move: %" PRId64 " commands\n", after - before);
+    rc = turns_ask("rate_move", words, COUNT(words));
+    do {
+        after = count_commands();
+        most = after - before > most ? after - before : most;
+        before = after;
+        calls++;
+    } while (rc == 0 && turns_ask_more("rate_move", words, COUNT(words), &rc));
+    must(rc);
+    print_message("rate_move: %d calls, %" PRId64 " commands\n", calls, most);
+    assert_in_range(calls, 10, 20);
+    assert_in_range(most, 1, 800);
     assert_int_equal(json_array_size(json_object_get(turns.answer, "moved")), 101);
-    assert_in_range(after - before, 1, WAITS + 300);
     assert_int_equal(redis_number("LLEN", PREFIX "changes"), 1);
     assert_int_equal(redis_number("HLEN", PREFIX "homes"), 101);
     assert_int_equal(redis_number("HSTRLEN", PREFIX "types", "t7"), 0);
     assert_int_equal(redis_number("HEXISTS", PREFIX "revisions", "type/t7"), 1);
+    while (turns_ask_rest(&rc) && rc == 0)
+        ;
+    must(rc);
+    assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:m#*"), 0);
 }
 
 int main(void)

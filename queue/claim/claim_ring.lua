@@ -115,11 +115,12 @@ function claim_ring.pass_on(s, l, n, share)
     claim_ring.go_behind(s, l)
 end
 
--- A lane that has no job left leaves.
+-- A lane that has no job left leaves. What its key had of its share is forgotten; of a type that has left this partition too, whose weights have gone with
+-- it.
 function claim_ring.finish(s, l)
     l.gone = true
     claim_ring.leave(s, l)
-    if #s.type.weighted > 0 then call_safe('HDEL', P .. 'credit:' .. path_of(s), l.key) end
+    if #s.type.weighted > 0 or s.away then call_safe('HDEL', P .. 'credit:' .. path_of(s), l.key) end
 end
 
 return claim_ring

@@ -146,21 +146,32 @@ static int read_kept(const json_t *answer, struct rate_kept *kept, struct error 
     return rule_set_read(answer_text(answer, "kept"), &kept->rules, e);
 }
 
+/* Is another call to be made, of so many? *answer: of the last one; NULL before the first. */
+static bool goes_on(const json_t *answer, int calls)
+{
+    return calls < CALLS_MOST && (calls == 0 || has_words(answer, "next"));
+}
+
+/* Sends a request on from where the last answer says that it ended. */
+static int ask_on(struct weir *w, const char *script, struct args *a, json_t **answer)
+{
+    add_words(a, *answer, "next");
+    json_decref(*answer);
+    return client_ask(w, script, a, answer);
+}
+
 /* Sends rate_set until all types of the limit are checked. rules NULL: removes it. */
 static int ask_set(struct weir *w, const char *name, const struct rule_set *rules, bool dry, json_t **answer)
 {
     int status = 0;
 
     *answer = NULL;
-    for (int calls = 0; status == 0 && calls < CALLS_MOST && (!calls || has_words(*answer, "next"));
-         calls++) {
+    for (int calls = 0; status == 0 && goes_on(*answer, calls); calls++) {
         struct args a;
 
         args_init(&a);
         rate_set_request(&a, w->prefix, -1, name, rules, dry);
-        add_words(&a, *answer, "next");
-        json_decref(*answer);
-        status = client_ask(w, "rate_set", &a, answer);
+        status = ask_on(w, "rate_set", &a, answer);
     }
     if (status == 0 && has_words(*answer, "next"))
         status = error_set(
@@ -176,15 +187,12 @@ static int recount(struct weir *w, const char *name, const json_t *set)
     json_t *answer = NULL;
     int status = 0;
 
-    for (int calls = 0; before && status == 0 && calls < CALLS_MOST && (!calls || has_words(answer, "next"));
-         calls++) {
+    for (int calls = 0; before && status == 0 && goes_on(answer, calls); calls++) {
         struct args a;
 
         args_init(&a);
         rate_recount_request(&a, w->prefix, name, before);
-        add_words(&a, answer, "next");
-        json_decref(answer);
-        status = client_ask(w, "rate_recount", &a, &answer);
+        status = ask_on(w, "rate_recount", &a, &answer);
     }
     json_decref(answer);
     return status;
@@ -317,19 +325,37 @@ static int carry(struct weir *w, int from, int to)
     return status;
 }
 
+/* Sends rate_move until all types and batches are looked at. */
+static int ask_move(struct weir *w, const char *name, int to, json_t **answer)
+{
+    int status = 0;
+
+    *answer = NULL;
+    for (int calls = 0; status == 0 && goes_on(*answer, calls); calls++) {
+        struct args a;
+
+        args_init(&a);
+        rate_move_request(&a, w->prefix, name, to);
+        status = ask_on(w, "rate_move", &a, answer);
+    }
+    if (status == 0 && has_words(*answer, "next"))
+        status = error_set(&w->error, WEIR_ENOTNOW,
+                           "%s: cannot move while limits are changed, or its jobs come into batches, all the "
+                           "time; try again",
+                           name);
+    return status;
+}
+
 int rate_move(struct weir *w, const char *name, int to)
 {
     bool is_limit;
     int from, status = locate(w, name, &from, &is_limit);
     const json_t *asks;
     json_t *answer;
-    struct args a;
 
     if (status || from == to)
         return status;
-    args_init(&a);
-    rate_move_request(&a, w->prefix, name, to);
-    status = client_ask(w, "rate_move", &a, &answer);
+    status = ask_move(w, name, to, &answer);
     if (status == 0)
         status = rate_apply(w, answer);
     if (status == 0)

@@ -177,13 +177,6 @@ local function leave_gates(queue, name, limits)
     return left
 end
 
--- A type's keys have no weights any more: what they had of their shares is forgotten.
-function rates.forget_shares(name)
-    local paths = {}
-    for i, queue in ipairs(call('SMEMBERS', P .. 'queues')) do paths[i] = P .. 'credit:' .. queue .. '/' .. name end
-    for i = 1, #paths, 4000 do call('DEL', unpack(paths, i, min(i + 3999, #paths))) end
-end
-
 local QUEUES_ASKED, LEAST_ASKED = 120, 20 -- of a scan: fewer where the gates of more limits are left
 
 local recalled = '' -- where the next page of the workers begins that are to give back what was granted far ahead; '': all were told
@@ -230,17 +223,52 @@ function rates.wake_at(gates)
     rates.recall('0')
 end
 
--- The same for the types that wait at gates of these limits, or for the end of a pause.
-function rates.wake(limits)
+local function gates_of(limits)
     local gates = #limits > FEW and {'*'} or {}
     for i = 1, #limits <= FEW and #limits or 0 do gates[i] = limits[i] .. '#*' end
-    rates.wake_at(gates)
+    return gates
+end
+
+-- The same for the types that wait at gates of these limits, or for the end of a pause.
+function rates.wake(limits) rates.wake_at(gates_of(limits)) end
+
+-- The same, all of it by rate_wake, for a call that has done much: returns the words for it.
+function rates.wake_next(limits)
+    for _, name in ipairs(gates_of(limits)) do lane.opened_everywhere(name) end
+    return {'0', '0', ''}
 end
 
 function rates.forget_weights(limit)
     for _, field in ipairs(call('HKEYS', P .. 'weights')) do
         if sub(field, 1, #limit + 1) == limit .. '/' then call('HDEL', P .. 'weights', field) end
     end
+end
+
+local weights -- limit -> {key, weight, ...}, as this call has read them
+
+local function forget_read() weights = nil end
+
+local function read_weights()
+    at_next_call(forget_read)
+    weights = {}
+    local all = call('HGETALL', P .. 'weights')
+    for i = 1, #all, 2 do
+        local limit, key = match(all[i], '^([^/]*)/(.*)$')
+        if limit then
+            local list = weights[limit]
+            if not list then
+                list = {}
+                weights[limit] = list
+            end
+            list[#list + 1], list[#list + 2] = key, all[i + 1]
+        end
+    end
+end
+
+-- The keys of a limit that have weights, and these, in turn: for a script that asks for several limits, and before it changes any.
+function rates.weights(limit)
+    if not weights then read_weights() end
+    return weights[limit] or {}
 end
 
 local function has_attributes(name)

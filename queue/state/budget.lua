@@ -6,6 +6,7 @@
 --   budget.spend(n)      n looks are done
 --   budget.is_spent()    the call should end
 --   budget.left()        looks that are left
+--   budget.spent()       looks that are done
 --   budget.is_late(us)   has the call taken so long? nil: as long as it should go on looking. It asks the clock, some 2 us: for a call that counts in its
 --                        own way, once for every 20 looks or so, and behind the first thing that it does
 --   budget.take(found, step, take, a, b, c)
@@ -36,6 +37,8 @@ end
 function budget.is_spent() return left <= 0 end
 
 function budget.left() return left end
+
+function budget.spent() return LOOKS - left end
 
 function budget.take(found, step, take, a, b, c)
     for i = 1, #found, step do
