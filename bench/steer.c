@@ -127,20 +127,23 @@ static int learn(struct bench *b, struct known_limits *known)
 {
     static char names[KNOWN][8];
     static const char *types[KNOWN];
-    struct redisReply *reply = NULL;
-    struct args a;
-    int rc;
+    int rc = 0;
 
     for (int i = 0; i < KNOWN; i++) {
         snprintf(names[i], sizeof names[i], "t%d", 5 * i);
         types[i] = names[i];
     }
-    args_init(&a);
-    rate_known_request(&a, PREFIX, -1, known, "", (struct names){types, KNOWN});
-    rc = call(b, &a, &reply);
-    if (rc == 0)
-        rc = rate_known_reply(reply, known, &b->error);
-    freeReplyObject(reply);
+    do {
+        struct redisReply *reply = NULL;
+        struct args a;
+
+        args_init(&a);
+        rate_known_request(&a, PREFIX, -1, known, "", (struct names){types, KNOWN});
+        rc = call(b, &a, &reply);
+        if (rc == 0)
+            rc = rate_known_reply(reply, known, &b->error);
+        freeReplyObject(reply);
+    } while (rc == 0 && known_limits_asks_more(known));
     return rc;
 }
 

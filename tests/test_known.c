@@ -1,10 +1,13 @@
 /* Limits that workers know of are written again when Redis has lost them, or has older ones: the scripts
  * rate_known and rate_again, at a time of the test's own. */
 #include "queue/limits/known.h"
+
+#include <inttypes.h>
+
 #include "tests/scene.h"
 
-/* What a worker of these types knows, all of it; birth: of the data that it knows. */
-static void learn_of(const char *birth, struct known_limits *known, const char *const *types, int count)
+/* A page of it. */
+static void learn_page(const char *birth, struct known_limits *known, const char *const *types, int count)
 {
     struct args a;
 
@@ -12,6 +15,19 @@ static void learn_of(const char *birth, struct known_limits *known, const char *
     rate_known_request(&a, PREFIX, turns.now_us, known, birth, (struct names){types, count});
     assert_int_equal(turns_send(&a), 0);
     assert_int_equal(rate_known_reply(turns.reply, known, &turns.error), 0);
+}
+
+/* What a worker of these types knows, all of it; birth: of the data that it knows. Returns how many pages that were. */
+static int learn_of(const char *birth, struct known_limits *known, const char *const *types, int count)
+{
+    int pages = 0;
+
+    do {
+        learn_page(birth, known, types, count);
+        pages++;
+    } while (known_limits_asks_more(known) && pages < 1000);
+    assert_false(known_limits_asks_more(known));
+    return pages;
 }
 
 static void learn(struct known_limits *known, const char *const *types, int count)
@@ -339,9 +355,118 @@ static void test_what_does_not_fit_is_counted(void **state)
         free(redis_text("HSET", PREFIX "weights", field, "2"));
     }
     learn(&known, types, TYPES);
-    assert_int_equal(known.records.count, 998);
-    assert_int_equal(known.left_out, 1501); /* t1, and those behind t999 */
+    assert_int_equal(known.records.count, 1000);
+    assert_int_equal(known.left_out, 1499); /* t1, and those behind t1001 */
     known_limits_free(&known);
+}
+
+#define MANY 3000
+
+static const char **many_names(void)
+{
+    static char names[MANY][24];
+    static const char *types[MANY];
+
+    for (int i = 0; i < MANY; i++) {
+        snprintf(names[i], sizeof names[i], "t%d", i);
+        types[i] = names[i];
+    }
+    return types;
+}
+
+/* Every tenth has a limit, and ten of them use another one, which has weights. */
+static void limit_many(void)
+{
+    free(redis_text("EVAL",
+                    "local P = ARGV[1]\n"
+                    "redis.call('HSET', P .. 'limits', 'shared', 'gcra:5/1000000/5,by=key weights:1')\n"
+                    "for i = 1, 100 do redis.call('HSET', P .. 'weights', 'shared/k' .. i, i) end\n"
+                    "for i = 0, 2999 do\n"
+                    "  redis.call('HSET', P .. 'types', 't' .. i, i % 300 == 0 and 'use=shared' or '')\n"
+                    "  if i % 10 == 0 then redis.call('HSET', P .. 'limits', 't' .. i, "
+                    "'gcra:5/1000000/5') end\n"
+                    "end\n"
+                    "redis.call('HSET', P .. 'revisions', '*', 7)\n"
+                    "return 0",
+                    "0", PREFIX));
+}
+
+/* Each page is short, and what is on several of them is kept once. */
+static void test_very_many_types_are_learned_page_by_page(void **state)
+{
+    const char **types = many_names();
+    struct known_limits known = {0};
+    int64_t before, most = 0;
+    int pages = 0;
+
+    (void)state;
+    limit_many();
+    do {
+        before = count_commands();
+        learn_page("", &known, types, MANY);
+        before = count_commands() - before;
+        most = before > most ? before : most;
+        assert_true(known.records.count == 0 || !known_limits_asks_more(&known));
+    } while (known_limits_asks_more(&known) && ++pages < 100);
+    print_message("%d pages, %" PRId64 " commands\n", pages, most);
+    assert_in_range(pages, 3, 12);
+    assert_in_range(most, 1, 150);
+    assert_int_equal(known.records.count, 300 + 10 + 1);
+    assert_int_equal(known.left_out, 0);
+    assert_string_equal(known.newest, "7");
+    learn_page("", &known, types, MANY); /* nothing is new */
+    assert_int_equal(turns.reply->elements, 1);
+    assert_false(known_limits_asks_more(&known));
+    known_limits_free(&known);
+}
+
+/* The revision that is known is that of the first page. */
+static void test_a_change_between_pages_is_learned_next(void **state)
+{
+    const char **types = many_names();
+    struct known_limits known = {0};
+    char first[24];
+
+    (void)state;
+    limit_many();
+    learn_page("", &known, types, MANY);
+    strcpy(first, known.pages.newest);
+    rate("t1", "7/1000000/7"); /* its page was read */
+    assert_true(learn_of("", &known, types, MANY) > 1);
+    assert_string_equal(known.newest, first);
+    assert_int_equal(known.records.count, 311);
+    assert_true(learn_of("", &known, types, MANY) > 1);
+    assert_int_equal(known.records.count, 312);
+    assert_true(strcmp(known.newest, first) != 0);
+    known_limits_free(&known);
+}
+
+/* Then all that was known before stays known. */
+static void test_a_loss_between_pages_forgets_nothing(void **state)
+{
+    static const char *const births[] = {"first", ""};
+    const char **types = many_names();
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(births); i++) {
+        struct known_limits known = {0};
+
+        lose_all();
+        free(redis_text("HSET", PREFIX "about", "birth", "first"));
+        limit_many();
+        learn_of(births[i], &known, types, MANY);
+        rate("t1", "7/1000000/7");
+        learn_page(births[i], &known, types, MANY);
+        assert_true(known_limits_asks_more(&known));
+        lose_all();
+        if (!*births[i])
+            free(redis_text("HSET", PREFIX "revisions", "*",
+                            "8")); /* newer than what was known, older than the first page */
+        learn_of(births[i], &known, types, MANY);
+        assert_int_equal(known.records.count, 311);
+        assert_string_equal(known.newest, "7");
+        known_limits_free(&known);
+    }
 }
 
 /* They come back by pages, each of which looks at some of the types: those that changed meanwhile are looked at again. */
@@ -405,9 +530,16 @@ static void test_homes_are_many(void **state)
     (void)state;
     free(redis_text("HSET", PREFIX "about", "partitions", "3"));
     free(redis_text("EVAL", fill, "1", PREFIX "homes"));
-    learn(&known, &type, 1);
+    assert_in_range(learn_of("", &known, &type, 1), 3, 6);
     assert_in_range(known.records.count, 900, 1000);
     assert_int_equal(known.left_out, 5000 - known.records.count);
+    known_limits_free(&known);
+    free(redis_text("HSET", PREFIX "homes", "t", "2"));
+    free(redis_text("EVAL", "for i = 501, 5000 do redis.call('HDEL', KEYS[1], 'n' .. i) end", "1",
+                    PREFIX "homes"));
+    assert_in_range(learn_of("", &known, &type, 1), 2, 4);
+    assert_int_equal(known.records.count, 501); /* that of t once */
+    assert_int_equal(known.left_out, 0);
     known_limits_free(&known);
 }
 
@@ -429,6 +561,8 @@ static void test_wrong_arguments_change_nothing(void **state)
         "type mail x use=shared",
     };
     static const char *const keys[] = {"limits", "types", "weights", "changes", "revisions", "gate:mail#0"};
+    static const char *const pages[] = {"rate_known", "rate_known _ _ 1000 1000 0_0",
+                                        "rate_known _ _ x 1000 0 0 t", "rate_known _ _ 1000 -1 0 0 t"};
     const char *words[] = {"w", "0", "", "limit mail 7 gcra:5/1000000/5", ""};
     char *before = turns_digest(), *after;
 
@@ -442,7 +576,8 @@ static void test_wrong_arguments_change_nothing(void **state)
     assert_true(turns_script("rate_again", words, 4) != 0);
     words[1] = "0";
     assert_true(turns_script("rate_again", NULL, 0) != 0);
-    assert_true(turns_script("rate_known", NULL, 0) != 0);
+    for (size_t i = 0; i < COUNT(pages); i++)
+        assert_true(call_line(pages[i]) != 0);
     after = turns_digest();
     assert_string_equal(before, after);
     free(before);
@@ -474,8 +609,17 @@ static const struct redisReply *answer(const char *lua)
 
 static void test_answers_are_checked(void **state)
 {
-    static const char *const wrong[] = {"return 'x'", "return {1}", "return {{}}", "return {'1', '0', 7}",
-                                        "return {'123456789012345678901234567890', '0'}"};
+    static const char *const wrong[] = {"return 'x'",
+                                        "return {1}",
+                                        "return {{}}",
+                                        "return {'1', '0', 7}",
+                                        "return {'123456789012345678901234567890', 0, 0, ''}",
+                                        "return {'7', 0, 0, 7}",
+                                        "return {'7', 0, 0, '', 7}",
+                                        "return {'7', 0, 0, ('x'):rep(60)}",
+                                        "return {'7', 0, 1, '0 0'}", /* no type was asked for */
+                                        "return {'7', 0, 'x', '0 0'}",
+                                        "return {'7', 0, 0, '0 0'}"}; /* it would never end */
     static const char *const wrong_again[] = {"return 7", "return {7}", "return {'0'}", "return {'0', 7}",
                                               "return {'123456789012345678901234567890', ''}"};
     struct known_limits known = {0};
@@ -483,10 +627,11 @@ static void test_answers_are_checked(void **state)
     struct error e;
 
     (void)state;
+    known_limits_ask_anew(&known);
     for (size_t i = 0; i < COUNT(wrong); i++)
         if (rate_known_reply(answer(wrong[i]), &known, &e) == 0)
             fail_msg("%s: taken", wrong[i]);
-    assert_int_equal(rate_known_reply(answer("return {'7', 3, 'a', 'b'}"), &known, &e), 0);
+    assert_int_equal(rate_known_reply(answer("return {'7', 3, 0, '', 'a', 'b'}"), &known, &e), 0);
     assert_int_equal(known.records.count, 2);
     assert_int_equal(known.left_out, 3);
     assert_string_equal(known.newest, "7");
@@ -519,6 +664,9 @@ int main(void)
         TEST(what_has_not_changed_is_not_sent),
         TEST(many_limits_come_back_bit_by_bit),
         TEST(what_does_not_fit_is_counted),
+        TEST(very_many_types_are_learned_page_by_page),
+        TEST(a_change_between_pages_is_learned_next),
+        TEST(a_loss_between_pages_forgets_nothing),
         TEST(wrong_arguments_change_nothing),
         TEST(answers_are_checked),
     };

@@ -228,6 +228,33 @@ static void a_replica_that_lagged(void **state)
     server_stop(&replica);
 }
 
+/* They are learned page by page, and all come back. */
+static void limits_of_very_many_types(void **state)
+{
+    enum { TYPES = 800 };
+    static const char limit[] =
+        "for i = 0, 799 do redis.call('HSET', KEYS[1], 'n' .. i, 'gcra:5/1000000/5') end\n"
+        "return redis.call('HSET', KEYS[2], '*', 7)";
+    static char types[10 * TYPES] = "types=mark";
+    struct stage *s = *state;
+    char limits[100], revisions[100];
+    pid_t worker;
+
+    for (int i = 0; i < TYPES; i++)
+        snprintf(types + strlen(types), sizeof types - strlen(types), ",n%d", i);
+    worker = stage_actor(s, "one", types, "executors=2", "lease=1", NULL);
+    stage_await_workers(s, 1);
+    snprintf(limits, sizeof limits, "%s", stage_key(s, "limits"));
+    snprintf(revisions, sizeof revisions, "%s", stage_key(s, "revisions"));
+    free(server_ask(&s->server, "EVAL", limit, "2", limits, revisions, NULL));
+    set_rate(s, "5/s", 6);
+    free(server_ask(&s->server, "FLUSHALL", NULL));
+    await(server_number(&s->server, "HLEN", limits, NULL) == TYPES);
+    stage_enqueue(s, "mark", NULL, 0, 1);
+    await(history_count(s, "effect", 0) == 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -235,6 +262,7 @@ int main(int argc, char **argv)
         STAGE_TEST(lost_between_any_two_requests),
         STAGE_TEST(an_old_file),
         STAGE_TEST(a_replica_that_lagged),
+        STAGE_TEST(limits_of_very_many_types),
     };
     int rc = stage_actor_main(argc, argv);
 

@@ -1,13 +1,26 @@
 #include "queue/limits/known.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/reply.h"
 #include "core/script/script.h"
 
+#define RECORDS_MOST 1000 /* that a worker keeps, */
+#define BYTES_MOST ((size_t)256 * 1024)
+#define TYPES_MOST 1000 /* in one request; an answer says how many are done */
+#define PLACE_FIRST "0 0"
+
+void known_limits_ask_anew(struct known_limits *known)
+{
+    args_free(&known->pages.records);
+    known->pages = (struct known_pages){.place = PLACE_FIRST};
+}
+
 void known_limits_free(struct known_limits *known)
 {
+    known_limits_ask_anew(known);
     args_free(&known->records);
     *known = (struct known_limits){0};
 }
@@ -17,13 +30,34 @@ void known_limits_are_written(struct known_limits *known)
     known->newest[0] = '\0';
 }
 
-void rate_known_request(struct args *a, const char *prefix, int64_t now_us, const struct known_limits *known,
+bool known_limits_asks_more(const struct known_limits *known)
+{
+    return *known->pages.newest != '\0';
+}
+
+static size_t room(size_t most, size_t used)
+{
+    return used < most ? most - used : 0;
+}
+
+void rate_known_request(struct args *a, const char *prefix, int64_t now_us, struct known_limits *known,
                         const char *birth, struct names types)
 {
+    struct known_pages *pages = &known->pages;
+    size_t count = (size_t)types.count, left;
+
+    if (!known_limits_asks_more(known))
+        known_limits_ask_anew(known);
+    left = room(count, pages->types);
+    pages->asked = left < TYPES_MOST ? left : TYPES_MOST;
     script_begin(a, "rate_known", prefix, now_us);
     args_add(a, known->newest);
     args_add(a, birth);
-    for (int i = 0; i < types.count; i++)
+    args_add_int(a, (int64_t)room(RECORDS_MOST, pages->records.count));
+    args_add_int(a, (int64_t)room(BYTES_MOST, pages->records.len));
+    args_add(a, pages->place);
+    args_add_int(a, (int64_t)(left - pages->asked));
+    for (size_t i = pages->types; i < pages->types + pages->asked; i++)
         args_add(a, types.at[i]);
 }
 
@@ -36,31 +70,96 @@ static int check_texts(const struct redisReply *reply, size_t first, const char 
     return 0;
 }
 
-int rate_known_reply(const struct redisReply *reply, struct known_limits *known, struct error *e)
+enum { KNOWN_NEWEST, KNOWN_LEFT_OUT, KNOWN_DONE, KNOWN_PLACE, KNOWN_RECORDS };
+
+/* A page that says something: each that is not the last has done more than the one before. */
+static int check_page(const struct redisReply *reply, const struct known_pages *pages, struct error *e)
 {
-    struct args records;
+    const struct redisReply *place = reply->elements > KNOWN_PLACE ? reply->element[KNOWN_PLACE] : NULL;
+    int64_t done = place ? reply_int(reply->element[KNOWN_DONE], -1) : -1;
+
+    if (done < 0 || (size_t)done > pages->asked || check_texts(reply, KNOWN_PLACE, "rate_known", e) != 0 ||
+        place->len >= sizeof pages->place)
+        return reply_unexpected("rate_known", e);
+    if (place->len > 0 && done == 0 && strcmp(place->str, pages->place) == 0)
+        return reply_unexpected("rate_known", e);
+    return 0;
+}
+
+/* Was it on one of the pages before? A limit is told on each page that has a type of it. */
+static bool is_told(const struct args *records, size_t before, const struct redisReply *record)
+{
+    for (size_t i = 0, begin = 0; i < before; begin = records->ends[i++])
+        if (records->ends[i] - begin == record->len &&
+            memcmp(records->bytes + begin, record->str, record->len) == 0)
+            return true;
+    return false;
+}
+
+static int add_page(const struct redisReply *reply, struct known_pages *pages, struct error *e)
+{
+    size_t before = pages->records.count;
+
+    for (size_t i = KNOWN_RECORDS; i < reply->elements; i++)
+        if (!is_told(&pages->records, before, reply->element[i]))
+            args_add_bytes(&pages->records, reply->element[i]->str, reply->element[i]->len);
+    if (pages->records.failed)
+        return error_set(e, WEIR_EINTERNAL, "rate_known: out of memory");
+    pages->left_out += reply_int(reply->element[KNOWN_LEFT_OUT], 0);
+    pages->types += (size_t)reply_int(reply->element[KNOWN_DONE], 0);
+    strcpy(pages->place, reply->element[KNOWN_PLACE]->str);
+    if (!*pages->newest)
+        strcpy(pages->newest, reply->element[KNOWN_NEWEST]->str);
+    return 0;
+}
+
+/* That was the last page. What was changed meanwhile has a newer revision than the first page: the next question learns it. */
+static void take_pages(struct known_limits *known)
+{
+    struct known_pages *pages = &known->pages;
+
+    args_free(&known->records);
+    known->records = pages->records;
+    known->left_out = pages->left_out;
+    strcpy(known->newest, pages->newest);
+    *pages = (struct known_pages){.place = PLACE_FIRST};
+}
+
+/* Revisions only grow: Redis has lost what the first page was read of. */
+static bool is_lost(const struct known_pages *pages, const char *newest)
+{
+    return *pages->newest && strtoll(newest, NULL, 10) < strtoll(pages->newest, NULL, 10);
+}
+
+static int read_known(const struct redisReply *reply, struct known_limits *known, struct error *e)
+{
+    const struct redisReply *newest;
     int rc = reply_array(reply, 1, "rate_known", e);
 
-    if (rc == 0)
-        rc = check_texts(reply, reply->elements > 1 ? 2 : 0, "rate_known", e);
     if (rc != 0)
         return rc;
-    if (reply->element[0]->type != REDIS_REPLY_STRING || reply->element[0]->len >= sizeof known->newest)
+    newest = reply->element[KNOWN_NEWEST];
+    if (newest->type != REDIS_REPLY_STRING || newest->len >= sizeof known->newest)
         return reply_unexpected("rate_known", e);
-    if (reply->elements == 1)
+    if (reply->elements == 1 || is_lost(&known->pages, newest->str)) {
+        known_limits_ask_anew(known);
         return 0;
-    args_init(&records);
-    for (size_t i = 2; i < reply->elements; i++)
-        args_add_bytes(&records, reply->element[i]->str, reply->element[i]->len);
-    if (records.failed) {
-        args_free(&records);
-        return error_set(e, WEIR_EINTERNAL, "rate_known: out of memory");
     }
-    args_free(&known->records);
-    known->records = records;
-    known->left_out = reply_int(reply->element[1], 0);
-    strcpy(known->newest, reply->element[0]->str);
-    return 0;
+    rc = check_page(reply, &known->pages, e);
+    if (rc == 0)
+        rc = add_page(reply, &known->pages, e);
+    if (rc == 0 && !*known->pages.place)
+        take_pages(known);
+    return rc;
+}
+
+int rate_known_reply(const struct redisReply *reply, struct known_limits *known, struct error *e)
+{
+    int rc = read_known(reply, known, e);
+
+    if (rc != 0)
+        known_limits_ask_anew(known);
+    return rc;
 }
 
 void known_limits_begin_again(struct known_limits *known)

@@ -1,43 +1,44 @@
--- rate_known: what a worker keeps of the limits of its types, so that rate_again can write them when Redis has lost them.
+-- rate_known: what a worker keeps of the limits of its types, so that rate_again can write them when Redis has lost them. A page of it, as a worker may
+-- have very many types.
 --
 -- KEYS[1] prefix
--- ARGV: now, the newest revision that it knows ('': none), the birth of the data that it knows (past; '': none), type, ...
+-- ARGV: now, the newest revision that it knows ('': none), the birth of the data that it knows (past; '': none), how many more records it keeps,
+--       bytes of them, place among the homes ('0 0' until an answer says another one), how many types come behind these, type, ...
 -- role: worker viewer
 -- reply: [ the revision that it knows ] when there is nothing to learn: it is the newest, or Redis has lost data since
---        [ newest revision, how many limits and types do not fit, record, ... ]
+--        [ newest revision, how many limits and types do not fit, how many of these types are done, place among the homes, record, ... ]
+--   place: '' when that was all. Else it is asked again, for the types behind those that are done, as long as there are any, and then for none. It
+--          knows the revision of the first page then: what has changed since that is newer, and the next question learns it
 --   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>...][\n<key> <pause of key_pauses>...]"
 --           "type <name> <revision> <its further limits and its cost>"
 --           "home <name> <revision> <partition>", of each type or limit whose home is noted
 -- writes: nothing
 -- format: any
--- uses: check key_pauses partition revisions rules types
+-- uses: budget check key_pauses partition rates revisions rules types
 
-local RECORDS_MOST = 1000
-local BYTES_MOST = 256 * 1024
 local WEIGHTS_MOST = 1000 -- of all limits
 
-local weights -- limit -> the lines of its keys, as this call has read them
+local reply, bytes, records_most, bytes_most, seen -- of this call. seen: types and limits that it has looked at
 
-local function forget() weights = nil end
+local function forget() reply, seen = nil, nil end
 
-local function read_weights()
-    local all = call('HGETALL', P .. 'weights')
-    weights = {}
-    for i = 1, #all, 2 do
-        local limit, key = match(all[i], '^([^/]*)/(.*)$')
-        if limit then weights[limit] = (weights[limit] or '') .. '\n' .. key .. ' ' .. all[i + 1] end
-    end
+local HEAD = 4 -- elements of the reply before the records
+
+local function begin_reply(newest, ARGV)
     at_next_call(forget)
+    reply, bytes, seen = {us(newest), 0, 0, ''}, 0, {}
+    records_most, bytes_most = tonumber(ARGV[4]), tonumber(ARGV[5])
 end
 
-local function weights_of(limit)
-    if not weights then read_weights() end
-    return weights[limit] or ''
-end
+local function is_full() return #reply - HEAD >= records_most end
 
-local function pauses_of(limit)
-    local lines = key_pauses.lines(limit)
-    return #lines > 0 and '\n' .. concat(lines, '\n') or ''
+local function leave_out(n) reply[2] = reply[2] + n end
+
+local function add(record)
+    if not record then return end
+    if is_full() or bytes + #record > bytes_most then return leave_out(1) end
+    reply[#reply + 1] = record
+    bytes = bytes + #record
 end
 
 -- A revision as it is stored; nil: from before these were kept.
@@ -46,114 +47,156 @@ local function revision(text)
     return at and us(at)
 end
 
--- text, changed: the limit and its revision as they are stored. nil: there is none that can be read. And whether it has weights that are too many
--- to be kept.
-local function limit_record(name, text, changed)
-    local set = rules.read(text or '')
-    if not set then return nil end
+local function weights_of(limit)
+    local list, lines = rates.weights(limit), {}
+    for i = 1, #list, 2 do lines[#lines + 1] = '\n' .. list[i] .. ' ' .. list[i + 1] end
+    return concat(lines)
+end
+
+local function pauses_of(limit)
+    local lines = key_pauses.lines(limit)
+    return #lines > 0 and '\n' .. concat(lines, '\n') or ''
+end
+
+-- text, changed: the limit and its revision as they are stored. One that cannot be read counts as none.
+local function add_limit(name, text, changed)
+    local set = text and rules.read(text)
+    if not set then return end
+    budget.spend(1)
     local record = format('limit %s %s %s', name, revision(changed) or '1', text)
     if set.path then record = record .. pauses_of(name) end
-    if not set.weighted then return record end
-    if call('HLEN', P .. 'weights') > WEIGHTS_MOST then return nil, true end
-    return record .. weights_of(name)
+    if not set.weighted then return add(record) end
+    if call('HLEN', P .. 'weights') > WEIGHTS_MOST then return leave_out(1) end
+    add(record .. weights_of(name))
 end
 
-local function type_record(t, changed)
+local function add_type(t, changed)
     local attributes = types.attributes(t)
     changed = revision(changed) or attributes ~= '' and '1'
-    return changed and format('type %s %s %s', t.name, changed, attributes) or nil
+    if changed then add(format('type %s %s %s', t.name, changed, attributes)) end
 end
 
-local function home_record(name)
-    local home = partition.count() > 1 and tonumber(call('HGET', P .. 'homes', name) or nil)
-    if not is_whole(home) then return nil end
-    return format('home %s %s %s', name, revision(call('HGET', P .. 'revisions', 'home/' .. name)) or '1', us(home))
+local function add_home(name, home, changed)
+    home = tonumber(home or nil)
+    if is_whole(home) then add(format('home %s %s %s', name, revision(changed) or '1', us(home))) end
 end
 
-local function add(reply, bytes, record, dropped)
-    if dropped or record and (#reply >= RECORDS_MOST or bytes + #record > BYTES_MOST) then
-        reply[2] = reply[2] + 1
-    elseif record then
-        reply[#reply + 1] = record
-        return bytes + #record
-    end
-    return bytes
-end
-
-local PAGE = 250 -- types in one question
+local FIRST = 8        -- of the arguments that are types
+local TYPES_MOST = 1000 -- in one call
+local PAGE = 100       -- types in one question
 
 -- What Redis has of the types from ARGV[first] to ARGV[last] and of the limits of their names, a list each.
 local function read_page(ARGV, first, last)
-    local of_types, of_limits = {}, {}
-    for i = first, last do of_types[i - first + 1], of_limits[i - first + 1] = 'type/' .. ARGV[i], 'limit/' .. ARGV[i] end
-    return {types = call('HMGET', P .. 'types', unpack(ARGV, first, last)), limits = call('HMGET', P .. 'limits', unpack(ARGV, first, last)),
-            types_changed = call('HMGET', P .. 'revisions', unpack(of_types)),
-            limits_changed = call('HMGET', P .. 'revisions', unpack(of_limits))}
+    local names = {unpack(ARGV, first, last)}
+    local function changed(kind)
+        local fields = {}
+        for i, name in ipairs(names) do fields[i] = kind .. name end
+        return call('HMGET', P .. 'revisions', unpack(fields))
+    end
+    local page = {types = call('HMGET', P .. 'types', unpack(names)), limits = call('HMGET', P .. 'limits', unpack(names)),
+                  types_changed = changed('type/'), limits_changed = changed('limit/'), homes = {}, homes_changed = {}}
+    if partition.count() > 1 then page.homes, page.homes_changed = call('HMGET', P .. 'homes', unpack(names)), changed('home/') end
+    return page
 end
 
--- About how many limits and types there are from a type on: these do not fit, and a page of them is read.
-local function count_rest(ARGV, first)
+-- A limit that holds a type besides that of its own name.
+local function add_used(limit)
+    budget.spend(1)
+    if partition.count() > 1 then add_home(limit, call('HGET', P .. 'homes', limit), call('HGET', P .. 'revisions', 'home/' .. limit)) end
+    add_limit(limit, call('HGET', P .. 'limits', limit), call('HGET', P .. 'revisions', 'limit/' .. limit))
+end
+
+-- A type, the k-th of a page, with all limits that hold it and are not seen yet in this call.
+local function add_all_of(name, page, k)
+    local t = types.parse(name, page.types[k] or '')
+    add_home(name, page.homes[k], page.homes_changed[k])
+    add_type(t, page.types_changed[k])
+    if not seen[name] then add_limit(name, page.limits[k], page.limits_changed[k]) end
+    seen[name] = true
+    for _, limit in ipairs(t.use) do
+        if not seen[limit] then add_used(limit) end
+        seen[limit] = true
+    end
+end
+
+-- About how many limits and types there are from ARGV[first] on, and of as many more types: these do not fit, and a page of them is read.
+local function count_rest(ARGV, first, behind)
     local last, count = min(first + PAGE - 1, #ARGV), 0
+    if last < first then return 0 end
     local limits, texts = call('HMGET', P .. 'limits', unpack(ARGV, first, last)), call('HMGET', P .. 'types', unpack(ARGV, first, last))
     for k = 1, last - first + 1 do
         local text = texts[k] or ''
         if limits[k] then count = count + 1 end
         if text ~= '' and (find(text, 'use=', 1, true) or find(text, 'cost=', 1, true)) then count = count + 1 end
     end
-    return ceil(count * (#ARGV - first + 1) / (last - first + 1))
+    return ceil(count * (#ARGV - first + 1 + behind) / (last - first + 1))
 end
 
--- A type, the k-th of a page, with all limits that hold it and are not seen yet.
-local function add_type(reply, bytes, seen, name, page, k)
-    local t = types.parse(name, page.types[k] or '')
-    bytes = add(reply, bytes, home_record(name))
-    bytes = add(reply, bytes, type_record(t, page.types_changed[k]))
-    if not seen[name] then bytes = add(reply, bytes, limit_record(name, page.limits[k], page.limits_changed[k])) end
-    seen[name] = true
-    for _, limit in ipairs(t.use) do
-        if not seen[limit] then
-            local text, changed = call('HGET', P .. 'limits', limit), call('HGET', P .. 'revisions', 'limit/' .. limit)
-            bytes = add(reply, bytes, home_record(limit))
-            bytes = add(reply, bytes, limit_record(limit, text, changed))
+-- As many of the types as one call reads, or as there is room for.
+local function add_types(ARGV)
+    local page
+    for i = FIRST, #ARGV do
+        if is_full() or budget.is_spent() then return end
+        local k = (i - FIRST) % PAGE + 1
+        if k == 1 then page = read_page(ARGV, i, min(i + PAGE - 1, #ARGV)) end
+        budget.spend(1)
+        add_all_of(ARGV[i], page, k)
+        reply[3] = reply[3] + 1
+    end
+end
+
+local HOMES = 300 -- looked at in one call, about
+
+-- Names that no type here tells of: what is asked first for a name knows where it lives. A page of them. Some were told in other calls.
+-- Returns the place of the next one.
+local function add_homes(place)
+    local cursor, looked_at = match(place, '^(%d+) (%d+)$')
+    looked_at = tonumber(looked_at)
+    if partition.count() == 1 then return '' end
+    if not is_full() then
+        local page, names, fields = call('HSCAN', P .. 'homes', cursor, 'COUNT', us(HOMES)), {}, {}
+        for i = 1, #page[2], 2 do names[#names + 1], fields[#fields + 1] = page[2][i], 'home/' .. page[2][i] end
+        for first = 1, #names, HOMES do
+            local last = min(first + HOMES - 1, #names)
+            local changed = call('HMGET', P .. 'revisions', unpack(fields, first, last))
+            for i = first, last do
+                if not seen[names[i]] then add_home(names[i], page[2][2 * i], changed[i - first + 1]) end
+            end
         end
-        seen[limit] = true
+        cursor, looked_at = page[1], looked_at + #names
+        if cursor == '0' then return '' end
     end
-    return bytes
-end
-
-local HOMES = '1000' -- looked at, about
-
--- Names that no type here tells of: what is asked first for a name knows where it lives.
-local function add_homes(reply, bytes, seen)
-    if partition.count() == 1 then return end
-    local page = call('HSCAN', P .. 'homes', '0', 'COUNT', HOMES)[2]
-    for i = 1, #page, 2 do
-        if not seen[page[i]] then bytes = add(reply, bytes, home_record(page[i])) end
-    end
-    reply[2] = reply[2] + max(0, call('HLEN', P .. 'homes') - #page / 2)
+    if not is_full() then return cursor .. ' ' .. us(looked_at) end
+    leave_out(max(0, call('HLEN', P .. 'homes') - looked_at))
+    return ''
 end
 
 -- What is there now is not what that worker is to remember.
 local function was_lost(birth) return birth ~= '' and call('HGET', P .. 'about', 'birth') ~= birth end
 
-local function rate_known(ARGV)
-    if #ARGV < 3 then return refuse('rate_known: wants now, revision, birth, types') end
-    local wrong = check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('weights', 'hash') or key_pauses.wrong()
+local function wrong_arguments(ARGV)
+    return #ARGV < FIRST - 1 or not (is_whole(tonumber(ARGV[4])) and is_whole(tonumber(ARGV[5])) and is_whole(tonumber(ARGV[7])))
+        or not find(ARGV[6], '^%d+ %d+$') or #ARGV - FIRST + 1 > TYPES_MOST
+end
+
+local function wrong_keys()
+    return check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('weights', 'hash') or key_pauses.wrong()
         or check.wrong_kind('revisions', 'hash') or check.wrong_kind('about', 'hash') or check.wrong_kind('homes', 'hash')
+end
+
+local function rate_known(ARGV)
+    if wrong_arguments(ARGV) then return refuse('rate_known: wants now, revision, birth, records, bytes, place, how many types come, types') end
+    local wrong = wrong_keys()
     if wrong then return check.refuse_key(wrong) end
-    local newest = revisions.newest()
+    local newest, behind = revisions.newest(), tonumber(ARGV[7])
     if newest <= (tonumber(ARGV[2]) or -1) or was_lost(ARGV[3]) then return {ARGV[2]} end
-    local reply, bytes, seen, page = {us(newest), 0}, 0, {}, nil
-    for i = 4, #ARGV do
-        if #reply >= RECORDS_MOST then
-            reply[2] = reply[2] + count_rest(ARGV, i)
-            break
-        end
-        local k = (i - 4) % PAGE + 1
-        if k == 1 then page = read_page(ARGV, i, min(i + PAGE - 1, #ARGV)) end
-        bytes = add_type(reply, bytes, seen, ARGV[i], page, k)
-    end
-    add_homes(reply, bytes, seen)
+    budget.begin()
+    begin_reply(newest, ARGV)
+    add_types(ARGV)
+    local rest = FIRST + reply[3]
+    if is_full() then leave_out(count_rest(ARGV, rest, behind)) end
+    local is_next = rest <= #ARGV or behind > 0 or partition.count() > 1 and budget.is_spent()
+    reply[4] = is_next and not is_full() and ARGV[6] or add_homes(ARGV[6])
     return reply
 end
 

@@ -7,23 +7,54 @@
 #include "core/log/log.h"
 #include "worker/partition/partition.h"
 
+static void ask(struct partition *p, struct args *a);
+
+static void ask_more(struct partition *p)
+{
+    struct args a;
+
+    args_init(&a);
+    ask(p, &a);
+    args_free(&a);
+}
+
+/* All pages are read in one turn. */
 static void on_known(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
-    int64_t left_out = p->limits.known.left_out;
+    struct known_limits *known = &p->limits.known;
+    int64_t left_out = known->left_out;
     struct error e;
+    int rc = reply ? rate_known_reply(reply, known, &e) : 0;
 
-    if (reply) {
+    if (rc != 0)
+        partition_refused(p, &e);
+    if (!reply) {
+        known_limits_ask_anew(known);
+    } else if (known_limits_asks_more(known)) {
+        ask_more(p);
+    } else {
         p->limits.old = false;
-        if (rate_known_reply(reply, &p->limits.known, &e) != 0)
-            partition_refused(p, &e);
-        else if (p->limits.known.left_out > left_out)
+        if (known->left_out > left_out)
             log_line(LOG_LEVEL_WARN,
                      "%" PRId64 " limits are too many or too large to be kept here: if Redis loses them, set "
                      "them again",
-                     p->limits.known.left_out);
+                     known->left_out);
     }
     partition_answered(p);
+}
+
+static void ask(struct partition *p, struct args *a)
+{
+    rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
+                       handlers_types(&p->worker->handlers));
+    partition_send(p, a, on_known);
+}
+
+static void learn(struct partition *p)
+{
+    known_limits_ask_anew(&p->limits.known);
+    ask_more(p);
 }
 
 static void add_again(struct partition *p, struct args *a)
@@ -36,15 +67,6 @@ static void add_again(struct partition *p, struct args *a)
 }
 
 static void write_again(struct partition *p);
-
-static void learn(struct partition *p)
-{
-    struct args a;
-
-    args_init(&a);
-    partition_learn_limits(p, &a);
-    args_free(&a);
-}
 
 /* The next page of what is known, or what there is now. Nothing is claimed before that is answered. */
 static void on_again(void *arg, const struct redisReply *reply)
@@ -85,9 +107,8 @@ void partition_limits_are_old(struct partition *p)
 
 void partition_learn_limits(struct partition *p, struct args *a)
 {
-    rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
-                       handlers_types(&p->worker->handlers));
-    partition_send(p, a, on_known);
+    known_limits_ask_anew(&p->limits.known);
+    ask(p, a);
 }
 
 void partition_restore_limits(struct partition *p)
