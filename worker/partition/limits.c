@@ -18,7 +18,7 @@ static void ask_more(struct partition *p)
     args_free(&a);
 }
 
-/* All pages are read in one turn. */
+/* The next page is asked for by the next turn, or at once where nothing is claimed before the last one is there. */
 static void on_known(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
@@ -32,7 +32,8 @@ static void on_known(void *arg, const struct redisReply *reply)
     if (!reply) {
         known_limits_ask_anew(known);
     } else if (known_limits_asks_more(known)) {
-        ask_more(p);
+        if (p->limits.old)
+            ask_more(p);
     } else {
         p->limits.old = false;
         if (known->left_out > left_out)
@@ -107,8 +108,12 @@ void partition_limits_are_old(struct partition *p)
 
 void partition_learn_limits(struct partition *p, struct args *a)
 {
-    known_limits_ask_anew(&p->limits.known);
     ask(p, a);
+}
+
+int64_t partition_learn_time(const struct partition *p)
+{
+    return known_limits_asks_more(&p->limits.known) ? 0 : NEVER;
 }
 
 void partition_restore_limits(struct partition *p)

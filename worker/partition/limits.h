@@ -16,7 +16,8 @@ struct limits_here {
 void partition_limits_are_old(struct partition *p);
 /* Then, before anything else: writes again what Redis has lost, and learns what there is. */
 void partition_restore_limits(struct partition *p);
-/* With each heartbeat. */
+/* With each heartbeat, and by a turn for each further page: when is it due? */
 void partition_learn_limits(struct partition *p, struct args *a);
+int64_t partition_learn_time(const struct partition *p);
 
 #endif

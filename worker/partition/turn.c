@@ -17,6 +17,7 @@ static int64_t next_turn(struct partition *p, struct room room)
                        p->session.next_beat_us,
                        partition_drained_time(p),
                        partition_takes_jobs(p) ? partition_promote_time(p) : NEVER,
+                       partition_learn_time(p),
                        alone_time(p),
                        partition_match_time(p)};
     int64_t at = NEVER;
@@ -59,6 +60,8 @@ static void begin_turn(struct partition *p, struct room room, int64_t now)
             partition_check_held(p); /* types that no worker runs any more */
         partition_learn_limits(p, &a);
         partition_recheck(p, &a, now);
+    } else if (partition_learn_time(p) <= now) {
+        partition_learn_limits(p, &a);
     }
     if (partition_match_time(p) <= now)
         partition_match(p, &a);
