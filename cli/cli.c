@@ -1,14 +1,18 @@
 /* What the commands share: their actions, the client, its errors. */
 #include "cli/cli.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/print/terminal.h"
 #include "cli/which_redis.h"
 #include "core/likely.h"
 #include "core/log/log.h"
 
-#define ACTIONS_MOST 16 /* of one command */
+#define ACTIONS_MOST 16           /* of one command */
+#define MUCH_BYTES (32 * 1048576) /* of memory: the most that malloc takes */
+#define PIECE_BYTES 65536         /* of output */
 
 /* "a, b and c" */
 static void list_names(const char *const *names, char *out, size_t size)
@@ -147,4 +151,13 @@ int cli_log(struct cli *cli, const char *format, const char *level)
                          "%s %s %.60s: unknown word; give error, warn, info or debug", cli->command->name,
                          of_level, level);
     return 0;
+}
+
+void cli_expect_much(void)
+{
+    mallopt(M_MMAP_THRESHOLD, MUCH_BYTES);
+    mallopt(M_TRIM_THRESHOLD, MUCH_BYTES);
+    mallopt(M_TOP_PAD, MUCH_BYTES / 16);
+    if (!cli_is_terminal(stdout))
+        setvbuf(stdout, NULL, _IOFBF, PIECE_BYTES);
 }

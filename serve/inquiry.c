@@ -10,6 +10,7 @@
 #include "serve/metrics.h"
 #include "serve/page/page.h"
 #include "view/hidden.h"
+#include "view/stream.h"
 #include "view/text.h"
 #include "view/write.h"
 
@@ -58,9 +59,8 @@ static unsigned status_of(int status)
 /* Frees the document. NULL: there was no memory for it. */
 static void put_document(struct inquiry *t, json_t *doc)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *to = doc ? open_memstream(&text, &len) : NULL;
+    struct text text = {0};
+    FILE *to = doc ? view_stream(&text) : NULL;
     bool done = to && view_write(to, doc, t->hide_args ? VIEW_NO_BODIES : VIEW_ALL) && putc('\n', to) != EOF;
 
     if (to)
@@ -68,9 +68,9 @@ static void put_document(struct inquiry *t, json_t *doc)
     json_decref(doc);
     text_free(&t->text);
     if (done)
-        t->text = (struct text){text, len, len};
+        t->text = text;
     else
-        free(text);
+        text_free(&text);
     t->type = "application/json";
 }
 

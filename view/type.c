@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/decimal.h"
+#include "view/stream.h"
 #include "view/text.h"
 #include "view/waits.h"
 #include "view/write.h"
@@ -208,9 +209,8 @@ static bool write_type(FILE *to, const struct type_status *t, const char *betwee
 
 json_t *types_text(const struct status *s)
 {
-    char *text = NULL;
-    size_t len = 0;
-    FILE *to = open_memstream(&text, &len);
+    struct text text = {0};
+    FILE *to = view_stream(&text);
     bool done = to && putc('{', to) != EOF;
     json_t *doc;
 
@@ -219,7 +219,7 @@ json_t *types_text(const struct status *s)
     done = done && putc('}', to) != EOF;
     if (to)
         done = fclose(to) == 0 && done;
-    doc = done ? view_text(text, len) : NULL;
-    free(text);
+    doc = done ? view_text(text.at, text.len) : NULL;
+    text_free(&text);
     return doc;
 }

@@ -145,7 +145,7 @@ static bool put_array(FILE *to, const json_t *array, enum view_bodies bodies)
 
 static bool put_text(FILE *to, const json_t *text)
 {
-    return output_json(json_string_value(text), json_string_length(text), to) == 0;
+    return output_again(json_string_value(text), json_string_length(text), to);
 }
 
 bool view_write(FILE *to, const json_t *doc, enum view_bodies bodies)

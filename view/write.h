@@ -20,7 +20,7 @@
 /* VIEW_NO_BODIES: "body" is null, and so is or ends before it what hidden.h knows to be of payloads. */
 enum view_bodies { VIEW_ALL, VIEW_NO_BODIES };
 
-/* A document that is this JSON. NULL: out of memory. */
+/* A document that is this JSON, which view_write or what is as careful has made. NULL: out of memory. */
 json_t *view_text(const char *json, size_t len);
 /* Adds the body of a job. */
 void view_add_body(json_t *doc, struct span body);

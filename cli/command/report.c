@@ -113,6 +113,7 @@ static int run_report(struct cli *cli, int argc, char **argv)
     w = cli_client(cli);
     if (!w)
         return cli->error.status;
+    cli_expect_much();
     if (view_report(w, false, &doc) < 0) {
         status = cli_failed(cli, w);
     } else {

@@ -213,6 +213,7 @@ static int run_status(struct cli *cli, int argc, char **argv)
                          "status %.100s: takes no arguments; weir help status lists the flags", argv[0]);
     if (!(w = cli_client(cli)))
         return cli->error.status;
+    cli_expect_much();
     do {
         if (watch && !cli->json && cli_is_terminal(stdout))
             output("\033[H\033[2J");

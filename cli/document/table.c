@@ -10,6 +10,7 @@
 #include "core/utf8.h"
 #include "view/format.h"
 #include "view/output.h"
+#include "view/stream.h"
 
 #define GAP 2         /* blanks between columns */
 #define REST_LEAST 12 /* columns of a text that is cut */
@@ -19,8 +20,8 @@ struct table {
     const struct column *columns;
     int count;
     size_t rows;
-    char *text;   /* of all cells, each with its NUL */
-    char **cells; /* a row's stand together */
+    struct text text; /* of all cells, each with its NUL */
+    char **cells;     /* a row's stand together */
     int widths[COLUMNS_MOST];
     bool shown[COLUMNS_MOST], follows; /* follows: a part that did */
     int dropped[COLUMNS_MOST], drops;  /* in that order */
@@ -338,7 +339,7 @@ static void make_row(const struct table *t, FILE *to, const char *name, const js
 static void find_cells(struct table *t)
 {
     static char absent[] = ABSENT;
-    char *at = t->text;
+    char *at = t->text.at;
 
     for (size_t i = 0; i < t->rows * (size_t)t->count; i++) {
         t->cells[i] = *at ? at : absent;
@@ -349,8 +350,7 @@ static void find_cells(struct table *t)
 /* false: out of memory. */
 static bool make_cells(struct table *t, const struct table_rows *rows, int64_t now_us)
 {
-    size_t size;
-    FILE *to = open_memstream(&t->text, &size);
+    FILE *to = view_stream(&t->text);
     bool made = to;
 
     t->rows = rows->count;
@@ -373,7 +373,7 @@ static bool make_cells(struct table *t, const struct table_rows *rows, int64_t n
 static void free_cells(struct table *t)
 {
     free(t->cells);
-    free(t->text);
+    text_free(&t->text);
 }
 
 /* As the part before it, or by what its own rows need in a line of that width. */
