@@ -1,4 +1,5 @@
 /* reap by itself, under virtual time: heartbeats, workers that are silent, clocks that are set back. */
+#include "core/clock.h"
 #include "tests/scene.h"
 
 static int64_t tick(const char *worker)
@@ -26,6 +27,41 @@ static void test_the_silent_are_reaped_and_the_others_live(void **state)
     assert_true(turns_reap("dead", &(int64_t){0}, &(int64_t){0}) != 0 && turn_is_unregistered(&turns.error));
     assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
     turns_check();
+}
+
+/* Heartbeats of a worker, until one of them has forgotten a queue that nobody needs. */
+static void forget_by(const char *worker)
+{
+    int64_t begin_us = clock_mono_us();
+
+    while (redis_number("SISMEMBER", PREFIX "queues", "unneeded")) {
+        assert_true(clock_mono_us() - begin_us < 10 * SECOND_US);
+        tick(worker);
+    }
+}
+
+/* Many workers have a heartbeat each second: by Redis's clock one of them does what is to be done for all. */
+static void test_what_is_done_for_all_is_done_once_a_second(void **state)
+{
+    int64_t took_us = INT64_MAX, begin_us = 0;
+    bool kept = false;
+
+    (void)state;
+    turns.now_us = -1;
+    start("w");
+    start("v");
+    for (int trial = 0; took_us > SECOND_US / 2 && trial < 8; trial++) {
+        redis_number("SADD", PREFIX "queues", "unneeded");
+        forget_by("w");
+        begin_us = clock_mono_us();
+        redis_number("SADD", PREFIX "queues", "unneeded");
+        tick("v");
+        kept = redis_number("SISMEMBER", PREFIX "queues", "unneeded");
+        took_us = clock_mono_us() - begin_us;
+    }
+    assert_true(took_us <= SECOND_US / 2 && kept);
+    forget_by("v");
+    assert_true(clock_mono_us() - begin_us > SECOND_US / 2);
 }
 
 /* Of claims those count that lease jobs or take the duty; a heartbeat is none. */
@@ -495,6 +531,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
     const struct CMUnitTest tests[] = {
         TEST(the_silent_are_reaped_and_the_others_live),
+        TEST(what_is_done_for_all_is_done_once_a_second),
         TEST(the_last_claim_is_known),
         TEST(a_heartbeat_counts_whatever_keys_hold),
         TEST(what_cannot_be_buried_stays),

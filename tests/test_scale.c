@@ -62,7 +62,7 @@ static void test_intervals_grow_with_workers(void **state)
     static const struct {
         int64_t workers, most_us;
     } cases[] = {{0, 1500 * MS},  {1, 1500 * MS},  {2, 1500 * MS},    {7, 1500 * MS},        {8, 1600 * MS},
-                 {30, 6000 * MS}, {40, 8000 * MS}, {1000, 8000 * MS}, {INT64_MAX, 8000 * MS}};
+                 {30, 6000 * MS}, {45, 9000 * MS}, {1000, 9000 * MS}, {INT64_MAX, 9000 * MS}};
 
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -112,9 +112,9 @@ static void test_who_is_off_duty_polls_with_its_heartbeat(void **state)
     static struct partition p = {.worker = &w};
 
     (void)state;
-    assert_int_equal(partition_along_time(&p), 1500 * MS);
-    assert_true(interval_of_polls(1000, 0) - interval_of_beats(30000 * MS, 1) <= 1500 * MS);
-    assert_true(interval_of_beats(30000 * MS, 0) - interval_of_polls(1000, 1) <= 1500 * MS);
+    assert_int_equal(partition_along_time(&p), 3000 * MS);
+    assert_true(interval_of_polls(1000, 0) - interval_of_beats(30000 * MS, 1) <= 3000 * MS);
+    assert_true(interval_of_beats(30000 * MS, 0) - interval_of_polls(1000, 1) <= 3000 * MS);
     p.claims.second_us = 1;
     assert_int_equal(partition_along_time(&p), 0);
     p.claims.second_us = 0;

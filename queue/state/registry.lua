@@ -1,5 +1,5 @@
 -- registry: the set `queues`: each queue that has something, is paused, or is served by a worker. One that nobody needs any more
--- leaves it: heartbeats look at some by chance. While the set is small, a pattern of a worker keeps its queues there too: a foreign
+-- leaves it: heartbeats look at some by chance, once a second at most. While the set is small, a pattern of a worker keeps its queues there too: a foreign
 -- client may push into one, and nobody else would know of it.
 --
 -- Who puts something into a queue, or into a lane of it, registers it in the same call.
@@ -120,8 +120,7 @@ local function keep_served(queues, said)
     if is_any(queues) then keep_of_patterns(queues, patterns) end
 end
 
--- A worker is heard of: its queues are there, and some that nobody needs leave.
-function registry.follow(said)
+local function forget_some(said)
     local empty = {}
     local found = look(empty, LOOKS)
     if 2 * found >= LOOKS then look(empty, MORE_LOOKS) end
@@ -129,6 +128,11 @@ function registry.follow(said)
         keep_served(empty, said)
         for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
     end
+end
+
+-- A worker is heard of: its queues are there, and where `forgets` some that nobody needs leave.
+function registry.follow(said, forgets)
+    if forgets then forget_some(said) end
     for _, queue in ipairs(served_by(said)) do
         if type(queue) == 'string' and is_name(queue) then call_safe('SADD', P .. 'queues', queue) end
     end

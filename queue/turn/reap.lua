@@ -1,7 +1,7 @@
 -- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline go back
 -- to the head of lanes from which they run alone, each counted as interrupted; a job that was interrupted too often is dead. Of the dead jobs
 -- some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
--- that nobody needs.
+-- that nobody needs. What is done for all is left out where another heartbeat has just done it.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none)
@@ -18,6 +18,13 @@
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
+local SWEEP_US = 1000000 -- so long what was done for all need not be done again; at most an eighth of a lease
+
+local swept_us, swept_of -- when it was done last, and nothing was left; for which prefix
+
+local function is_swept(lease_us)
+    return not VIRTUAL and swept_of == P and swept_us <= now and now - swept_us < min(SWEEP_US, lease_us / 8)
+end
 
 -- A page of the marks. Returns where the next page begins, '': anew.
 local function forget_marks(from)
@@ -101,13 +108,22 @@ local function reap_late(interrupted_most, reply)
 end
 
 -- The heartbeat itself. Returns whether those may be reaped that are late, and what is wrong with the key that says so.
-local function beat(worker, lease_us)
+local function beat(worker, lease_us, swept)
     local wrong, till, from = check.wrong_kind('reap', 'string'), nil, nil
     if not wrong then till, from = leases.follow(lease_us) end
     call('ZADD', P .. 'workers', us(now + lease_us), worker)
     if wrong then return false, wrong end
-    leases.heard(till, forget_marks(from))
+    leases.heard(till, swept and from or forget_marks(from))
     return now >= till
+end
+
+-- What is left for all but late workers.
+local function sweep(dead_most, dead_age_us, reply)
+    gate.save()
+    local unwoken = lane.wake_opened(true)
+    local forgotten, excess, bounds = dead_bounds.follow(dead_most, dead_age_us)
+    reply[3], reply[4], reply[7] = forgotten, reply[4] + excess + (unwoken and 1 or 0), bounds
+    if reply[4] == 0 and not reply[6][1] then swept_us, swept_of = now, P end
 end
 
 local function reap(ARGV)
@@ -119,17 +135,16 @@ local function reap(ARGV)
     end
     if not call('ZSCORE', P .. 'workers', worker) then return refuse('unregistered: worker %s', worker) end
 
-    local reaps, wrong = beat(worker, lease_us)
+    local swept = is_swept(lease_us)
+    local reaps, wrong = beat(worker, lease_us, swept)
     past.mark()
-    local reply = {us(now), 0, 0, 0, {}, {wrong}}
-    if reaps and not newer_format() then reap_late(interrupted_most, reply) end
+    local reply = {us(now), 0, 0, 0, {}, {wrong}, {}}
+    if reaps and not swept and not newer_format() then reap_late(interrupted_most, reply) end
     local said = registry.said_by(worker)
-    registry.follow(said)
+    registry.follow(said, not swept)
     runs.follow(said, lease_us)
-    gate.save()
-    local unwoken = lane.wake_opened(true)
-    local forgotten, excess, bounds = dead_bounds.follow(dead_most, dead_age_us)
-    reply[3], reply[4], reply[7] = forgotten, reply[4] + excess + (unwoken and 1 or 0) + (clock.is_behind() and 1 or 0), bounds
+    if not swept then sweep(dead_most, dead_age_us, reply) end
+    reply[4] = reply[4] + (clock.is_behind() and 1 or 0)
     reply[8] = past.back()
     reply[9] = away.waiting()
     reply[10] = orders.of(said.instance)

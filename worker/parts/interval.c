@@ -19,5 +19,5 @@ int64_t interval_of_beats(int64_t lease_us, double draw)
 
 int64_t interval_along(int64_t lease_us)
 {
-    return lease_us / 20;
+    return lease_us / 10;
 }

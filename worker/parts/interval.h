@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#define POLL_MOST_US INT64_C(8000000) /* of however many workers */
+#define POLL_MOST_US INT64_C(9000000) /* of however many workers */
 
 /* To the next poll of one of so many workers of the namespace. */
 int64_t interval_of_polls(int64_t workers, double draw);
