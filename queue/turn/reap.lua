@@ -117,12 +117,10 @@ local function beat(worker, lease_us, swept)
     return now >= till
 end
 
--- What is left for all but late workers.
-local function sweep(dead_most, dead_age_us, reply)
-    gate.save()
-    local unwoken = lane.wake_opened(true)
+-- The last thing that is done for all. It is noted where nothing is left.
+local function bound_dead(dead_most, dead_age_us, reply)
     local forgotten, excess, bounds = dead_bounds.follow(dead_most, dead_age_us)
-    reply[3], reply[4], reply[7] = forgotten, reply[4] + excess + (unwoken and 1 or 0), bounds
+    reply[3], reply[4], reply[7] = forgotten, reply[4] + excess, bounds
     if reply[4] == 0 and not reply[6][1] then swept_us, swept_of = now, P end
 end
 
@@ -143,8 +141,9 @@ local function reap(ARGV)
     local said = registry.said_by(worker)
     registry.follow(said, not swept)
     runs.follow(said, lease_us)
-    if not swept then sweep(dead_most, dead_age_us, reply) end
-    reply[4] = reply[4] + (clock.is_behind() and 1 or 0)
+    gate.save()
+    reply[4] = reply[4] + (lane.wake_opened(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
+    if not swept then bound_dead(dead_most, dead_age_us, reply) end
     reply[8] = past.back()
     reply[9] = away.waiting()
     reply[10] = orders.of(said.instance)
