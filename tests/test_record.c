@@ -300,7 +300,8 @@ static void weir(struct stage *s, const char *line)
         fail_msg("%s: %s", line, o.err);
 }
 
-/* A job that was granted and whose worker is late goes back. What holds it then is what it waited for, rightly. */
+/* A job that was granted and whose worker is late goes back. What holds it then is what it waited for, rightly. To
+ * resume a limit gives back what was granted ahead, too: so nothing else runs by then. */
 static void try_waits_are_split_by_what_held_jobs(void **state)
 {
     static const char *const types[] = {"free", "rate", "key", "flight", "paused"};
@@ -320,10 +321,12 @@ static void try_waits_are_split_by_what_held_jobs(void **state)
         push_at(s, 0, "paused", 40 + i, NULL);
     }
     stage_push(s, "free", NULL, 50, 2); /* nobody knows when they came */
-    worker = stage_actor(s, "worker", "types=free,rate,key,flight,paused", "executors=9", "drain=1", NULL);
-    await(stage_stat(s, "paused", "parked") == 3);
+    worker = stage_actor(s, "worker", "types=free,rate,key,flight,paused", "executors=9", NULL);
+    await(history_count(s, "effect", -1) == 14);
+    assert_int_equal(stage_stat(s, "paused", "parked"), 3);
     weir(s, "rate resume paused");
-    assert_int_equal(program_end(worker), 0);
+    await(history_count(s, "effect", -1) == 17);
+    assert_int_equal(stage_end(worker), 0);
     expect_type(s, "free", "starts", 5);
     expect_type(s, "rate", "wait", 3);
     expect_type(s, "key", "wait", 3);
