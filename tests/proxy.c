@@ -24,6 +24,7 @@
 
 #define CONNECTIONS_MAX 64
 #define SIDES 2
+#define TOGETHER_US 250
 
 /* Finds the ends of RESP messages in a stream of bytes. */
 struct framer {
@@ -75,6 +76,7 @@ struct proxy {
     struct orders orders;
     bool stopping;
     int accepted, trips;
+    struct proxy_claims claims;
 
     int wake;
     int listeners[2];
@@ -222,6 +224,20 @@ static void pass_on(struct proxy *p, struct flow *f, const char *bytes, size_t l
     }
 }
 
+static void count_claims(struct proxy_claims *claims, const char *bytes, size_t len)
+{
+    static const char word[] = "_claim\r\n";
+    const char *at = bytes, *end = bytes + len;
+    int64_t now_us = clock_mono_us();
+
+    while ((at = memmem(at, (size_t)(end - at), word, sizeof word - 1))) {
+        at += sizeof word - 1;
+        claims->all++;
+        claims->together += now_us - claims->last_us < TOGETHER_US;
+        claims->last_us = now_us;
+    }
+}
+
 static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
 {
     char bytes[65536];
@@ -235,6 +251,8 @@ static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
     }
     p->trips += f->side == PROXY_REQUESTS && !c->asked;
     c->asked = f->side == PROXY_REQUESTS;
+    if (f->side == PROXY_REQUESTS)
+        count_claims(&p->claims, bytes, (size_t)n);
     pass_on(p, f, bytes, (size_t)n);
     if (f->ending && f->side == PROXY_REQUESTS)
         c->flows[PROXY_REPLIES].ending = true;
@@ -646,4 +664,14 @@ int proxy_trips(struct proxy *p)
     trips = p->trips;
     end_orders(p);
     return trips;
+}
+
+struct proxy_claims proxy_claims(struct proxy *p)
+{
+    struct proxy_claims claims;
+
+    begin_orders(p);
+    claims = p->claims;
+    end_orders(p);
+    return claims;
 }

@@ -281,6 +281,41 @@ static void try_jobs_come_as_fast_as_they_end(void **state)
 }
 STAGE_TRIALS(jobs_come_as_fast_as_they_end)
 
+static int succeed(struct weir_job *job, void *arg)
+{
+    (void)job, (void)arg;
+    return WEIR_DONE;
+}
+
+/* Redis answers together what comes to it together, and would rest until more is asked. */
+static void try_claims_go_apart(void **state)
+{
+    enum { JOBS = 60000 };
+    struct proxy_claims claims;
+    struct stage s;
+    struct proxy *proxy;
+    struct weir_worker_options options = {.executors = 10, .drain = 1};
+    struct weir_worker *w;
+
+    (void)state;
+    stage_open(&s, false);
+    proxy = link_of(&s, 10 * MS);
+    options.redis_url = proxy_url(proxy);
+    options.ns = s.ns;
+    stage_enqueue(&s, "mark", NULL, 0, JOBS);
+    w = weir_worker_new(&options);
+    assert_int_equal(weir_worker_handle(w, "mark", succeed, NULL), 0);
+    assert_int_equal(weir_worker_run(w), 0);
+    weir_worker_free(w);
+    claims = proxy_claims(proxy);
+    assert_true(claims.all > JOBS / 550);
+    if (claims.together > claims.all / 4)
+        stage_late("of %d claims %d came with the one before", claims.all, claims.together);
+    proxy_stop(proxy);
+    stage_close(&s);
+}
+STAGE_TRIALS(claims_go_apart)
+
 /* What several claims were granted whose answers are lost is handed back as the worker joins again. */
 static void answers_of_several_claims_are_lost(void **state)
 {
@@ -480,6 +515,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(small_bursts_are_kept),
         cmocka_unit_test(all_paces),
         cmocka_unit_test(jobs_come_as_fast_as_they_end),
+        cmocka_unit_test(claims_go_apart),
         cmocka_unit_test(answers_of_several_claims_are_lost),
         cmocka_unit_test(a_stop_waits_for_claims_under_way),
         cmocka_unit_test(a_lone_job_takes_two_round_trips),

@@ -3,8 +3,12 @@
 #include <limits.h>
 
 #include "core/clock.h"
+#include "core/number.h"
 #include "worker/partition/partition.h"
 
+/* Claims that come to Redis together are answered together, and what they bring is asked for again together: Redis would rest
+ * meanwhile. */
+#define APART_US 500
 #define STAND_LEAST                                                                                          \
     (CLAIM_FEW + 1) /* executors of a claim that stands: it starts that many jobs, with one to spare */
 /* A claim stands for so long after jobs that came one by one: a worker that hangs then keeps CLAIM_FEW more. */
@@ -49,23 +53,36 @@ static bool may_claim_beside(const struct partition *p)
            partition_takes_jobs(p) && partition_chunk(p, LEASE_MOST) == LEASE_MOST;
 }
 
-bool partition_claim_beside(struct partition *p)
+static void claim_beside(struct partition *p, int prefetch, int64_t now)
 {
-    struct claim_call call;
-    struct room room;
+    struct claim_call call = partition_begin_call(p, 0, prefetch, now);
     struct args a;
 
-    if (!may_claim_beside(p) || !(room = partition_room(p)).worth_more)
-        return false;
-    call = partition_begin_call(p, 0, room.prefetch);
-    call.alone = alone_is_wanted(p, clock_mono_us());
+    call.alone = alone_is_wanted(p, now);
     p->claims.beside++;
-    p->claims.coming_beside += room.prefetch;
+    p->claims.coming_beside += prefetch;
     args_init(&a);
     claim_request(&a, p->prefix, -1, &call);
     partition_send_beside(p, &a, on_claimed_beside);
     args_free(&a);
-    return true;
+}
+
+/* When the next one may go: so long after the last that Redis meets them apart. */
+static int64_t next_beside(const struct partition *p)
+{
+    return p->claims.went_us + least(partition_trip_time(p) / 4, APART_US);
+}
+
+int64_t partition_claim_beside(struct partition *p, int64_t now)
+{
+    struct room room;
+
+    if (!may_claim_beside(p) || !(room = partition_room(p)).worth_more)
+        return NEVER;
+    if (next_beside(p) > now)
+        return next_beside(p);
+    claim_beside(p, room.prefetch, now);
+    return next_beside(p);
 }
 
 /* ---- Behind the peek */
@@ -84,10 +101,11 @@ static bool may_stand(const struct partition *p, int64_t now)
 bool partition_stand(struct partition *p, struct args *a)
 {
     struct claim_call call;
+    int64_t now = clock_mono_us();
 
-    if (!may_stand(p, clock_mono_us()) || partition_room(p).open < STAND_LEAST)
+    if (!may_stand(p, now) || partition_room(p).open < STAND_LEAST)
         return false;
-    call = partition_begin_call(p, STAND_LEAST, 0);
+    call = partition_begin_call(p, STAND_LEAST, 0, now);
     call.duty_until_us = p->claims.duty_until_redis_us;
     call.standing = p->claims.stands = true;
     claim_request(a, p->prefix, -1, &call);

@@ -377,8 +377,9 @@ int partition_chunk(const struct partition *p, int jobs)
     return at_most(at_least(jobs, 16), most);
 }
 
-struct claim_call partition_begin_call(struct partition *p, int free, int prefetch)
+struct claim_call partition_begin_call(struct partition *p, int free, int prefetch, int64_t now)
 {
+    p->claims.went_us = now;
     if (p->worker->options.weighted)
         shuffle_queues(p);
     return (struct claim_call){.worker = p->session.id,
@@ -395,7 +396,7 @@ struct claim_call partition_begin_call(struct partition *p, int free, int prefet
 
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now)
 {
-    struct claim_call call = partition_begin_call(p, room.free, room.prefetch);
+    struct claim_call call = partition_begin_call(p, room.free, room.prefetch, now);
     struct span done[ALONG_MOST];
 
     call.duty_until_us = p->claims.duty_until_redis_us;

@@ -23,7 +23,8 @@ struct claims {
     int64_t duty_until_us;          /* this worker is on duty: others leave waiting jobs to it; */
     int64_t duty_until_redis_us;    /* the same by Redis's clock */
     int64_t second_us;              /* it is the second, and claims then after the worker on duty */
-    int64_t sent_us;                /* when the last claim was sent */
+    int64_t sent_us;                /* when the last claim of a turn was sent, */
+    int64_t went_us;                /* and the last of all */
     int64_t mark_us;                /* when one last asked for a mark */
     int64_t turn;                   /* how many were sent */
     bool plenty;                    /* the last answer was full of jobs without a limit, and there was more */
@@ -58,7 +59,7 @@ void partition_lose_duty(struct partition *p);
 /* ---- What all claims have in common */
 
 /* One that asks for nothing but so many jobs that find an executor, and so many beyond them. */
-struct claim_call partition_begin_call(struct partition *p, int free, int prefetch);
+struct claim_call partition_begin_call(struct partition *p, int free, int prefetch, int64_t now);
 /* How many jobs of a queue it reads at first to find that many. */
 int partition_chunk(const struct partition *p, int jobs);
 /* The jobs of the last answer, which was to a claim for so many without a limit. */

@@ -114,14 +114,15 @@ static void schedule(struct partition *p)
     trace_flush(p->conditions.trace);
     if (!link_is_up(p->link) || p->leaving || p->worker->ending.ended)
         return;
+    now = clock_mono_us();
     if (p->requests.awaited > 0) {
-        while (partition_claim_beside(p))
-            ;
+        at = partition_claim_beside(p, now);
+        if (at < NEVER)
+            set_timer(p, at, now);
         return;
     }
     if (p->claims.beside > 0 && must_be_alone(p))
         return;
-    now = clock_mono_us();
     if (!p->session.registered) {
         if (now < p->requests.pause_until_us)
             set_timer(p, p->requests.pause_until_us, now);
