@@ -222,7 +222,16 @@ static json_t *with_types(const struct status *s)
 
 static void types_as_text_say_what_documents_say(void **state)
 {
-    json_t *waits_for = json_pack("{s:s, s:s}", "gate", "a#0", "limit_name", "a");
+    json_t *waits_for[] = {
+        json_pack("{s:s, s:s}", "gate", "a#0", "limit_name", "a"),
+        json_pack("{s:s, s:s, s:s, s:i, s:I, s:b, s:I, s:i}", "gate", "a#1", "limit_name", "a", "rule",
+                  "5000/1d", "count", 5000, "period", (json_int_t)86400000000, "open", 0, "until",
+                  (json_int_t)BEGIN_US + 1, "paused_until", 0),
+        json_pack("{s:s, s:s, s:n, s:i, s:b}", "gate", "say \"a\"", "by", "args.\xc3\xa4\\b", "count",
+                  "period", 20, "never", 1),
+        json_pack("{s:i}", "executors", 20),
+        json_object(),
+    };
     struct type_status types[] = {
         {.name = "a",
          .waiting = 1234567890123,
@@ -230,9 +239,13 @@ static void types_as_text_say_what_documents_say(void **state)
          .rate = 0.05787037037037037,
          .rate_now = 2},
         {.name = "b", .oldest_us = BEGIN_US, .next_start_us = BEGIN_US + 1, .finish_us = BEGIN_US + 100200},
-        {.name = "c", .next_start_us = -1, .finish_us = GATE_NEVER, .because = 1, .waits_for = waits_for},
+        {.name = "c", .next_start_us = -1, .finish_us = GATE_NEVER, .because = 1, .waits_for = waits_for[0]},
+        {.name = "d", .waits_for = waits_for[1]},
+        {.name = "e", .waits_for = waits_for[2]},
+        {.name = "f", .waits_for = waits_for[3]},
+        {.name = "g", .waits_for = waits_for[4]},
     };
-    const struct status some = {.now_us = BEGIN_US, .dead_bytes = 7, .types = types, .type_count = 3},
+    const struct status some = {.now_us = BEGIN_US, .dead_bytes = 7, .types = types, .type_count = 7},
                         none = {.dead_bytes = -1};
     char *document = written(with_types(&some)), *text = written(status_text(&some));
 
@@ -245,7 +258,8 @@ static void types_as_text_say_what_documents_say(void **state)
     assert_string_equal(text, document);
     free(document);
     free(text);
-    json_decref(waits_for);
+    for (size_t i = 0; i < sizeof waits_for / sizeof *waits_for; i++)
+        json_decref(waits_for[i]);
 }
 
 static void a_type_in_the_document_of_another_one(void **state)

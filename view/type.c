@@ -11,7 +11,10 @@
 #include "view/waits.h"
 #include "view/write.h"
 
-#define ROW_SIZE 2048 /* of all members of a type but waits_for; they take less than half of it */
+#define ROW_SIZE 2048     /* of all members of a type but waits_for; they take less than half of it */
+#define WAITS_SIZE 4096   /* of waits_for: seven words at most, and less than two more for the rest */
+#define WORD_MOST 400     /* longer words are written with more care, as are spans below */
+#define SPAN_LEAST_US 100 /* jansson gives those an exponent */
 
 enum kind { COUNT, KEYLESS, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
 
@@ -151,6 +154,11 @@ static char *put_seconds(char *at, int64_t us)
     return end;
 }
 
+static char *put_time(char *at, int64_t us)
+{
+    return us <= 0 || us == GATE_NEVER ? put(at, "null") : put_seconds(at, us);
+}
+
 static char *put_real(char *at, double value)
 {
     int len;
@@ -163,14 +171,12 @@ static char *put_real(char *at, double value)
 
 static char *put_value(char *at, const struct type_status *t, const struct type_member *m)
 {
-    int64_t us = m->kind == TIME ? count_of(t, m) : 0;
-
     switch (m->kind) {
     case COUNT:
     case KEYLESS:
         return put_number(at, count_of(t, m));
     case TIME:
-        return us <= 0 || us == GATE_NEVER ? put(at, "null") : put_seconds(at, us);
+        return put_time(at, count_of(t, m));
     case RATE_OR_NULL:
         return rate_of(t, m) > 0 ? put_real(at, rate_of(t, m)) : put(at, "null");
     case RATE:
@@ -184,11 +190,64 @@ static char *put_value(char *at, const struct type_status *t, const struct type_
     }
 }
 
+/* Can it stand between quotes as it is? */
+static bool is_plain(struct span word)
+{
+    for (size_t i = 0; i < word.len; i++)
+        if (word.at[i] < ' ' || word.at[i] > '~' || strchr("\"\\", word.at[i]))
+            return false;
+    return word.len > 0 && word.len <= WORD_MOST;
+}
+
+/* What stands in waits of that name; NULL: it needs more care. */
+static char *put_waits_member(char *at, const json_t *waits, const json_t *value, const struct member *m)
+{
+    struct span word = text_bytes(value);
+    int64_t us = answer_int(waits, m->name);
+
+    if (m->kind == MEMBER_WORD)
+        return is_plain(word) ? put(put(put(at, "\""), word.at), "\"") : NULL;
+    if (m->kind == MEMBER_FLAG)
+        return put(at, json_is_true(value) ? "true" : "false");
+    if (!json_is_integer(value))
+        return NULL;
+    if (m->kind == MEMBER_NUMBER)
+        return put_number(at, us);
+    if (m->kind == MEMBER_TIME)
+        return put_time(at, us);
+    return m->kind == MEMBER_SPAN && us >= SPAN_LEAST_US ? put_seconds(at, us) : NULL;
+}
+
+/* false: it needs more care. */
+static bool put_waits(char *at, const json_t *waits)
+{
+    const char *between = "{\"";
+
+    for (const struct member *m = waits_members; m->name; m++) {
+        const json_t *value = json_object_get(waits, m->name);
+
+        if (!value)
+            continue;
+        at = put(put(put(at, between), m->name), "\":");
+        at = put_waits_member(at, waits, value, m);
+        if (!at)
+            return false;
+        between = ",\"";
+    }
+    put(at, *between == ',' ? "}" : "{}");
+    return true;
+}
+
 static bool write_waits(FILE *to, const struct type_status *t)
 {
-    json_t *doc = t->waits_for ? document_make(t->waits_for, waits_members) : NULL;
-    bool done = doc ? view_write(to, doc, VIEW_ALL) : !t->waits_for && fputs("null", to) != EOF;
+    char text[WAITS_SIZE];
+    json_t *doc;
+    bool done;
 
+    if (!t->waits_for || put_waits(text, t->waits_for))
+        return fputs(t->waits_for ? text : "null", to) != EOF;
+    doc = document_make(t->waits_for, waits_members);
+    done = doc && view_write(to, doc, VIEW_ALL);
     json_decref(doc);
     return done;
 }

@@ -75,56 +75,76 @@ static bool is_too_small(const struct rule *rule, int64_t cost)
     return rule->algorithm != ALGORITHM_CONCURRENCY || cost > rule->count;
 }
 
-/* Those of one limit that are closed. */
-static void add_closed(json_t *gates, const struct limits *limits, const struct limit *limit, int64_t cost)
-{
-    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
-        const struct gate *g = &limit->gates[i];
-        int64_t at_us = gate_start(g, limits->now_us, cost), held_us = limit->held_until_us[i];
-        json_t *row;
+/* Of the gates that are closed one. */
+struct closed {
+    const struct limit *limit; /* NULL: none */
+    int index;                 /* of its rule; below 0: the whole limit is closed */
+    int64_t opens_us, held_us; /* GATE_NEVER: not by time */
+};
 
-        at_us = held_us > at_us ? held_us : at_us;
-        if (*g->rule.by || at_us <= limits->now_us)
-            continue;
-        row = json_pack("{s:s, s:i, s:I, s:I}", "limit_name", limit->name, "index", (int)i, "paused_until",
-                        (json_int_t)g->pause_until_us, "held_until", (json_int_t)held_us);
-        if (at_us < GATE_NEVER)
-            json_object_set_new(row, "opens_at", json_integer(at_us));
-        else if (is_too_small(&g->rule, cost))
-            json_object_set_new(row, "never", json_true());
-        json_array_append_new(gates, row);
+/* The one that opens last stays; of equals the first. */
+static void keep_last(struct closed *last, const struct closed *other)
+{
+    if (!last->limit || other->opens_us > last->opens_us)
+        *last = *other;
+}
+
+static void keep_closed(struct closed *last, const struct limits *limits, const struct limit *limit,
+                        int64_t cost)
+{
+    if (!limit->readable) {
+        keep_last(last, &(struct closed){limit, -1, GATE_NEVER, 0});
+        return;
     }
-    if (!limit->readable)
-        json_array_append_new(gates, json_pack("{s:s}", "limit_name", limit->name));
-    else if (limit->pause_until_us > limits->now_us)
-        json_array_append_new(gates, json_pack("{s:s, s:I, s:I}", "limit_name", limit->name, "opens_at",
-                                               (json_int_t)limit->pause_until_us, "paused_until",
-                                               (json_int_t)limit->pause_until_us));
+    for (size_t i = 0; i < limit->set.count; i++) {
+        int64_t held_us = limit->held_until_us[i], at_us;
+
+        if (*limit->gates[i].rule.by)
+            continue;
+        at_us = gate_start(&limit->gates[i], limits->now_us, cost);
+        at_us = held_us > at_us ? held_us : at_us;
+        if (at_us > limits->now_us)
+            keep_last(last, &(struct closed){limit, (int)i, at_us, held_us});
+    }
+    if (limit->pause_until_us > limits->now_us)
+        keep_last(last, &(struct closed){limit, -1, limit->pause_until_us, 0});
+}
+
+static json_t *closed_gate(const struct closed *c, int64_t cost)
+{
+    json_t *gate = json_pack("{s:s, s:b}", "limit_name", c->limit->name, "open", false);
+    const struct rule *rule = c->index < 0 ? NULL : &c->limit->set.at[c->index];
+
+    if (rule) {
+        json_object_set_new(gate, "index", json_integer(c->index));
+        json_object_set_new(gate, "paused_until", json_integer(c->limit->gates[c->index].pause_until_us));
+        json_object_set_new(gate, "held_until", json_integer(c->held_us));
+        if (c->opens_us == GATE_NEVER && is_too_small(rule, cost))
+            json_object_set_new(gate, "never", json_true());
+    } else if (c->limit->readable) {
+        json_object_set_new(gate, "paused_until", json_integer(c->limit->pause_until_us));
+    }
+    set_rule(gate, rule, NULL);
+    if (c->opens_us < GATE_NEVER) {
+        json_object_set_new(gate, "opens_at", json_integer(c->opens_us));
+        json_object_set_new(gate, "until", json_integer(c->opens_us));
+    }
+    return gate;
 }
 
 /* Of the gates that are not keyed the closed one that opens last, or NULL. */
 static json_t *waits_gates(const struct limits *limits, const struct limit_type *type)
 {
-    json_t *gates = json_array(), *waits = NULL, *row;
-    size_t i;
-    int last;
+    int64_t cost = type->own_costs ? 1 : type->cost;
+    struct closed last = {.limit = NULL};
 
-    for (i = 0; i < type->limit_count; i++) {
+    for (size_t i = 0; i < type->limit_count; i++) {
         const struct limit *limit = limits_find(limits, type->limits[i]);
 
         if (limit)
-            add_closed(gates, limits, limit, type->own_costs ? 1 : type->cost);
+            keep_closed(&last, limits, limit, cost);
     }
-    json_array_foreach(gates, i, row)
-    {
-        waits_gate(row, limits, "", limits->now_us);
-    }
-    last = waits_last(gates);
-    row = last < 0 ? NULL : json_array_get(gates, (size_t)last);
-    if (row)
-        waits = waits_until(row, answer_int_or(row, "opens_at", GATE_NEVER));
-    json_decref(gates);
-    return waits;
+    return last.limit ? closed_gate(&last, cost) : NULL;
 }
 
 /* ---- What else it may be */
