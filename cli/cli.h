@@ -82,8 +82,8 @@ int cli_unknown(struct cli *cli, const char *word, const char *const *names);
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
  * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
 struct weir *cli_client(struct cli *cli);
-/* Called first by a command that reads all there is, prints it and ends: what it frees it soon needs again, so that is not given back to
- * the kernel, and what it prints leaves in large pieces. */
+/* Called first, before there are threads, by a command that reads all there is: what it frees it soon needs again, so that is not given
+ * back to the kernel, and what it prints leaves in large pieces. */
 void cli_expect_much(void);
 /* Copies w's error to cli->error and returns its status. */
 int cli_failed(struct cli *cli, const struct weir *w);

@@ -86,5 +86,6 @@ static int run_serve(struct cli *cli, int argc, char **argv)
         read_mode(cli, f.socket_mode, &options.socket_mode) < 0)
         return cli->error.status;
     options.redis_url = cli_redis_url(cli);
+    cli_expect_much();
     return serve_run(&options, &cli->error);
 }

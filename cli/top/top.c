@@ -240,5 +240,6 @@ static int run_top(struct cli *cli, int argc, char **argv)
     }
     snprintf(t.where, sizeof t.where, "%.*s", (int)strcspn(w->prefix, ":"), w->prefix);
     state_begin(&t.state, read_only);
+    cli_expect_much();
     return run_with(&t, w);
 }
