@@ -1,43 +1,72 @@
 -- handled: the types that a worker runs. It names them once, as it begins, in what it says of itself; its claims name their digest only.
 --
--- The names are kept between calls by their digest, so workers with the same types have one list. A list that is not kept (Redis was
--- started again, or has too many) is read again from what the worker said.
+-- The names are kept between calls by their digest, so workers with the same types have one list. A worker that begins has very many
+-- types read a page at a time. A list that is not kept (there are too many, or Redis has forgotten its functions) is read again, all of it,
+-- from what the worker said.
 --
---   handled.digest(said)        -> the digest of the types in what a worker says of itself, as registry.read reads it
+--   handled.read(info)          -> the digest of the types in what a worker says of itself (registry.info), and their names; in place of
+--                                  the names nil: this call has read enough, call it again
+--   handled.all(info)           -> their names, all of them
 --   handled.of(worker, digest)  -> {names = {name, ...}, set = {[name] = true}}; not to be changed; nil: the worker did not name them
 --
 -- uses: registry
 local handled = {}
 
+local PAGE = 500    -- names that a call of read reads: 1 ms,
+local ENOUGH = 250  -- and with so many no more is to be done with them in that call
 local MOST = 100000 -- names kept, of all lists: some 10 MB
 
-local kept, count = {}, 0 -- digest -> list
+local kept, count = {}, 0 -- digest -> list, which has at: where in the text its next name stands; nil: all were read
 
-local function names_of(said)
-    local names = {}
-    for _, name in ipairs(type(said.types) == 'table' and said.types or {}) do
-        if type(name) == 'string' and is_name(name) then names[#names + 1] = name end
+local function list_of(digest)
+    if not kept[digest] then kept[digest] = {names = {}, set = {}, at = 1} end
+    return kept[digest]
+end
+
+-- Reads some more names of a text, a JSON array; returns how many.
+local function read_on(list, text, most)
+    local names, set, at, found = list.names, list.set, list.at, 0
+    while at and found < most do
+        local _, last, name = find(text, '"([%w_.-]+)"', at)
+        if is_name(name) then
+            found = found + 1
+            names[#names + 1], set[name] = name, true
+        end
+        at = last and last + 1
     end
-    return names
+    list.at, count = at, count + found
+    return found
 end
 
-local function keep(digest, names)
-    if count + #names > MOST then kept, count = {}, 0 end
-    local list = {names = names, set = {}}
-    for _, name in ipairs(names) do list.set[name] = true end
-    kept[digest], count = list, count + #names
+-- Makes room for others.
+local function bound(digest, list)
+    if count > MOST then kept, count = {[digest] = list}, #list.names end
 end
 
-function handled.digest(said)
-    local names = names_of(said)
-    local digest = sha1(concat(names, ','))
-    if not kept[digest] then keep(digest, names) end
-    return digest
+local function read(text, digest, most)
+    local list = list_of(digest)
+    local found = list.at and read_on(list, text, most) or 0
+    bound(digest, list)
+    return list, found
+end
+
+function handled.read(info)
+    local text = registry.types_text(info)
+    local digest = sha1(text)
+    local list, found = read(text, digest, PAGE)
+    return digest, not list.at and found < ENOUGH and list.names or nil
+end
+
+function handled.all(info)
+    local text = registry.types_text(info)
+    return (read(text, sha1(text), huge)).names
 end
 
 function handled.of(worker, digest)
-    if not kept[digest] and handled.digest(registry.said_by(worker)) ~= digest then return nil end
-    return kept[digest]
+    local list = kept[digest]
+    if list and not list.at then return list end
+    local text = registry.types_text(registry.info(worker))
+    return sha1(text) == digest and (read(text, digest, huge)) or nil
 end
 
 return handled

@@ -24,38 +24,36 @@ function registry.add(queue)
     call_safe('SADD', P .. 'queues', queue)
 end
 
--- What a worker says of itself: queues, types and more.
-function registry.read(info)
-    local ok, said = pcall(json_read, type(info) == 'string' and info or '')
-    return ok and type(said) == 'table' and said or {}
-end
-
-function registry.said_by(worker) return registry.read(call_safe('HGET', P .. 'active:' .. worker, '@')) end
-
--- The names and patterns of the queues that a worker serves.
-local function served_by(said) return type(said.queues) == 'table' and said.queues or {} end
-
--- What a worker says of itself may name thousands of types. They are not read for what follows.
-local function info_of(worker)
+-- What a worker says of itself, JSON: queues, types and more; '': nothing. It may name thousands of types: they are not read for what else it says.
+function registry.info(worker)
     local info = call_safe('HGET', P .. 'active:' .. worker, '@')
     return type(info) == 'string' and info or ''
 end
 
--- The same of a worker, as a JSON array; nil: it does not say.
-function registry.words_text(worker) return match(info_of(worker), '"queues":%s*(%b[])') end
+-- The names and patterns of the queues that it serves, a JSON array; nil: it does not say.
+local function words_text(info) return match(info, '"queues":%s*(%b[])') end
 
-function registry.words(worker)
+-- The same as a list.
+function registry.words_in(info)
+    local ok, said = pcall(json_read, words_text(info) or '[]')
     local words = {}
-    for _, word in ipairs(served_by(registry.read('{"queues":' .. (registry.words_text(worker) or '[]') .. '}'))) do
+    for _, word in ipairs(ok and type(said) == 'table' and said or {}) do
         words[#words + 1] = type(word) == 'string' and word or nil
     end
     return words
 end
 
--- Does it run jobs of that type?
-function registry.runs(worker, name)
-    return find(match(info_of(worker), '"types":%s*(%b[])') or '', '"' .. name .. '"', 1, true) ~= nil
-end
+function registry.words_text(worker) return words_text(registry.info(worker)) end
+
+function registry.words(worker) return registry.words_in(registry.info(worker)) end
+
+-- The types that it runs, a JSON array.
+function registry.types_text(info) return match(info, '"types":%s*(%b[])') or '[]' end
+
+-- Does a worker run jobs of that type?
+function registry.runs(worker, name) return find(registry.types_text(registry.info(worker)), '"' .. name .. '"', 1, true) ~= nil end
+
+function registry.instance(info) return match(info, '"instance":"([^"]*)"') end
 
 local function is_empty(queue)
     return call('EXISTS', P .. 'queue:' .. queue, P .. 'wake:' .. queue, P .. 'sleep:' .. queue, P .. 'held:' .. queue) == 0
@@ -112,29 +110,29 @@ local function is_any(set)
 end
 
 -- Takes out what somebody serves: this worker, a group, any worker, a pattern. Each is read only where those before it leave some.
-local function keep_served(queues, said)
+local function keep_served(queues, words)
     local patterns = {}
-    keep_all(queues, served_by(said), patterns)
+    keep_all(queues, words, patterns)
     if is_any(queues) then keep_of_groups(queues, patterns) end
     if is_any(queues) then keep_of_workers(queues, patterns) end
     if is_any(queues) then keep_of_patterns(queues, patterns) end
 end
 
-local function forget_some(said)
+local function forget_some(words)
     local empty = {}
     local found = look(empty, LOOKS)
     if 2 * found >= LOOKS then look(empty, MORE_LOOKS) end
     if found > 0 then
-        keep_served(empty, said)
+        keep_served(empty, words)
         for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
     end
 end
 
--- A worker is heard of: its queues are there, and where `forgets` some that nobody needs leave.
-function registry.follow(said, forgets)
-    if forgets then forget_some(said) end
-    for _, queue in ipairs(served_by(said)) do
-        if type(queue) == 'string' and is_name(queue) then call_safe('SADD', P .. 'queues', queue) end
+-- A worker is heard of that serves these words: its queues are there, and where `forgets` some that nobody needs leave.
+function registry.follow(words, forgets)
+    if forgets then forget_some(words) end
+    for _, queue in ipairs(words) do
+        if is_name(queue) then call_safe('SADD', P .. 'queues', queue) end
     end
 end
 

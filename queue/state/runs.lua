@@ -16,39 +16,32 @@ local PAGE = 1000             -- types that one call names: less than 1.5 ms
 
 local NAMING = '*'
 
-local function add(types, first, last, score)
+local function add(names, first, last, score)
     local members, text = {}, us(score)
     for i = first, last do
-        if type(types[i]) == 'string' and is_name(types[i]) then
-            members[#members + 1] = text
-            members[#members + 1] = types[i]
-        end
+        members[#members + 1] = text
+        members[#members + 1] = names[i]
     end
     for i = 1, #members, 4000 do call('ZADD', P .. 'runs', 'GT', unpack(members, i, min(i + 3999, #members))) end
 end
 
-local function types_of(said)
-    if type(said.types) ~= 'table' or check.wrong_kind('runs', 'zset') then return {} end
-    return said.types
-end
-
 -- Until when types count that are named now: one lease. Heartbeats, four in a lease, name very many types a page at a time: then until
 -- all pages were named twice.
-local function till(types, lease_us) return now + lease_us * (1 + floor(#types / PAGE / 2)) end
+local function till(names, lease_us) return now + lease_us * (1 + floor(#names / PAGE / 2)) end
 
--- A worker begins. Of very many types it names a page; its heartbeats name the others.
-function runs.begin(said, lease_us)
-    local types = types_of(said)
-    local last_us = till(types, lease_us)
-    add(types, 1, min(PAGE, #types), last_us)
-    if #types > PAGE then call('ZADD', P .. 'runs', 'GT', us(last_us), NAMING) end
+-- A worker begins, which runs types of these names. Of very many it names a page; its heartbeats name the others.
+function runs.begin(names, lease_us)
+    if check.wrong_kind('runs', 'zset') then return end
+    local last_us = till(names, lease_us)
+    add(names, 1, min(PAGE, #names), last_us)
+    if #names > PAGE then call('ZADD', P .. 'runs', 'GT', us(last_us), NAMING) end
 end
 
 -- A worker is heard of. Which page it names goes by the time.
-function runs.follow(said, lease_us)
-    local types = types_of(said)
-    local first = floor(now * 4 / lease_us) % max(1, ceil(#types / PAGE)) * PAGE
-    add(types, first + 1, min(first + PAGE, #types), till(types, lease_us))
+function runs.follow(names, lease_us)
+    if check.wrong_kind('runs', 'zset') then return end
+    local first = floor(now * 4 / lease_us) % max(1, ceil(#names / PAGE)) * PAGE
+    add(names, first + 1, min(first + PAGE, #names), till(names, lease_us))
     push('ZREM', P .. 'runs', call_safe('ZRANGEBYSCORE', P .. 'runs', '-inf', us(now - KEPT_US), 'LIMIT', '0', us(FORGET_MOST)))
 end
 

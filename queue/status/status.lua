@@ -20,7 +20,7 @@
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: away body budget dead_bytes key_pauses lane oldest orders past paused rates sign slices types
+-- uses: away body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
 
 local LOOKED_AT = 100    -- jobs of each queue,
 local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
@@ -195,7 +195,7 @@ end
 function take.workers(id, till, reply)
     if not is_name(id) then return end
     local said = call('HGET', P .. 'active:' .. id, '@') or ''
-    local instance = match(said, '"instance":"([^"]*)"')
+    local instance = registry.instance(said)
     local order = orders.read(instance)
     local info, names = split_said(reply, said)
     reply.workers[id] = {info = info, types = names, ['until'] = us(tonumber(till)), running = max(0, call('HLEN', P .. 'active:' .. id) - 1),

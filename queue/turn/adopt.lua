@@ -1,6 +1,6 @@
 -- adopt: a worker begins under a new id, after each connect, and takes over what it had under its old one: it keeps the jobs
 -- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 40 jobs
--- go back in one call; as long as more are left it is called again with the same ids and without tokens. What a key of a wrong kind
+-- go back in one call, and 500 of its types are read; as long as more are left it is called again with the same ids and without tokens. What a key of a wrong kind
 -- keeps from its lane stays under the old id, which is reaped when its time is over. Who begins is heard of, as by
 -- a heartbeat: a clock that is set back before the first of these is noticed.
 --
@@ -8,10 +8,10 @@
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
 --       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs
 -- role: worker
--- reply: [ now, how many are left, birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
+-- reply: [ now, how many are left (types that are left count one), birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern registry runs slices
+-- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern runs slices
 
 local MOST = 40       -- given back in one call, about: 2 ms where each has a lane of its own
 local AT_ONCE = 8     -- of these, and then the clock is asked
@@ -108,14 +108,12 @@ local function pass_duty(group, old)
     bell.ring_spare(group)
 end
 
--- Returns the digest of its types.
-local function register(new, lease_us, info)
+-- names: of its types, when all are read.
+local function register(new, lease_us, info, names)
     leases.heard(leases.follow(lease_us))
     call('HSET', P .. 'active:' .. new, '@', info)
     call('ZADD', P .. 'workers', us(now + lease_us), new)
-    local said = registry.read(info)
-    runs.begin(said, lease_us)
-    return handled.digest(said)
+    if names then runs.begin(names, lease_us) end
 end
 
 local function adopt(ARGV)
@@ -136,6 +134,11 @@ local function adopt(ARGV)
     local jobs, unread, left = {}, {}, 0
     if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 9 + n) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})
+    local types_digest, names = '', nil
+    if new ~= '' then
+        types_digest, names = handled.read(info)
+        found.later = found.later + (names and 0 or 1)
+    end
 
     local birth, back = '', ''
     if new ~= '' then birth, back = past.begin(new, known, seen, old ~= '' and call('EXISTS', P .. 'active:' .. old) == 1) end
@@ -143,10 +146,9 @@ local function adopt(ARGV)
         take_over(new, old, found)
         pass_duty(group, old)
     end
-    local types_digest = ''
     if new ~= '' then
         partition.restore(tonumber(match(info, '"partitions":(%d+)') or nil))
-        types_digest = register(new, lease_us, info)
+        register(new, lease_us, info, names)
     end
     gate.save()
     lane.wake_opened()

@@ -14,7 +14,7 @@
 --          how many workers are registered ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
 -- format: any
--- uses: away cancelled check clock dead_bounds ends gate lane lease leases orders past registry runs slices
+-- uses: away cancelled check clock dead_bounds ends gate handled lane lease leases orders past registry runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -138,15 +138,15 @@ local function reap(ARGV)
     past.mark()
     local reply = {us(now), 0, 0, 0, {}, {wrong}, {}}
     if reaps and not swept and not newer_format() then reap_late(interrupted_most, reply) end
-    local said = registry.said_by(worker)
-    registry.follow(said, not swept)
-    runs.follow(said, lease_us)
+    local info = registry.info(worker)
+    registry.follow(registry.words_in(info), not swept)
+    runs.follow(handled.all(info), lease_us)
     gate.save()
     reply[4] = reply[4] + (lane.wake_opened(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then bound_dead(dead_most, dead_age_us, reply) end
     reply[8] = past.back()
     reply[9] = away.waiting()
-    reply[10] = orders.of(said.instance)
+    reply[10] = orders.of(registry.instance(info))
     reply[11] = call('ZCARD', P .. 'workers')
     return reply
 end
