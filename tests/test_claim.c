@@ -889,6 +889,35 @@ static void test_types_that_are_not_all_read(void **state)
     assert_int_equal(tell_some(info, digest), 0);
 }
 
+/* However many others there are: else two workers could keep each other from it. */
+static void test_types_that_are_being_read_are_not_forgotten(void **state)
+{
+    static char info[140000];
+    char some[6000] = "{\"types\":[\"slow\"", first[64];
+
+    (void)state;
+    for (int i = 0; i < 600; i++)
+        sprintf(some + strlen(some), ",\"n%d\"", i);
+    strcat(some, "]}");
+    assert_int_equal(tell_some(some, first), 1);
+    start("v");
+    ask.types = (struct names){NULL, 0};
+    for (int i = 0; i < 11; i++) { /* 110,000 names */
+        size_t used = (size_t)snprintf(info, sizeof info, "{\"types\":[\"a%d\"", i);
+        char *digest;
+
+        for (int k = 0; k < 10000; k++)
+            used += (size_t)snprintf(info + used, sizeof info - used, ",\"b%d\"", k);
+        snprintf(info + used, sizeof info - used, "]}");
+        free(redis_text("HSET", ACTIVE "v", "@", info));
+        digest = redis_text("EVAL", "return redis.sha1hex(string.match(ARGV[1], '%b[]'))", "0", info);
+        ask.digest = digest;
+        claim("v", 0, 0);
+        free(digest);
+    }
+    assert_int_equal(tell_some(some, first), 0);
+}
+
 /* ---- How many claim ahead */
 
 static int crowd_of(const char *worker, int prefetch)
@@ -952,6 +981,7 @@ int main(void)
         TEST(news_ring_for_the_worker_on_duty),
         TEST(types_are_told_once),
         TEST(types_that_are_not_all_read),
+        TEST(types_that_are_being_read_are_not_forgotten),
         TEST(a_crowd_is_counted),
     };
 

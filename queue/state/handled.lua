@@ -38,15 +38,23 @@ local function read_on(list, text, most)
     return found
 end
 
--- Makes room for others.
+-- Where there are too many, all others are forgotten, but those that are being read: they would never be read to their end.
 local function bound(digest, list)
-    if count > MOST then kept, count = {[digest] = list}, #list.names end
+    if count <= MOST then return end
+    local before = kept
+    kept, count = {[digest] = list}, #list.names
+    for other, one in pairs(before) do
+        if one.at and one ~= list and count + #one.names <= MOST then kept[other], count = one, count + #one.names end
+    end
 end
 
+-- Returns the list, and how many names were read for it.
 local function read(text, digest, most)
-    local list = list_of(digest)
-    local found = list.at and read_on(list, text, most) or 0
-    bound(digest, list)
+    local list, found = list_of(digest), 0
+    if list.at then
+        found = read_on(list, text, most)
+        bound(digest, list)
+    end
     return list, found
 end
 
