@@ -356,3 +356,25 @@ void nothing_changed_since(char *before)
     free(before);
     free(after);
 }
+
+void name_types(const char *worker, const char *first, const char *head, int count)
+{
+    static char text[160000], digest[41];
+    char *found;
+    size_t used = (size_t)snprintf(text, sizeof text, "[\"%s\"", first);
+
+    for (int i = 0; i < count; i++) {
+        assert_true(used + 40 < sizeof text);
+        used += (size_t)snprintf(text + used, sizeof text - used, ",\"%s%d\"", head, i);
+    }
+    snprintf(text + used, sizeof text - used, "]");
+    free(redis_text("EVAL",
+                    "return redis.call('HSET', KEYS[1] .. ARGV[1], '@', '{\"types\":' .. ARGV[2] .. '}')",
+                    "1", ACTIVE, worker, text));
+    found = redis_text("EVAL", "return redis.sha1hex(ARGV[1])", "0", text);
+
+    snprintf(digest, sizeof digest, "%s", found);
+    free(found);
+    ask.digest = digest;
+    ask.types = (struct names){NULL, 0};
+}

@@ -76,6 +76,8 @@ void enqueue_many(const char *type, int count);
 /* A worker "big" with as many leases as it may have on a loop; turns.claim has the last of them. */
 #define BIG_LEASES 12000
 void start_big(void);
+/* A worker has named that many types, `first` and "<head>0", "<head>1" ...; the next claims name them by their digest. */
+void name_types(const char *worker, const char *first, const char *head, int count);
 /* In the default queue, with further fields behind id and type: "\"key\":\"a\",\"cost\":3". */
 void enqueue_with(const char *type, const char *ids, const char *fields);
 

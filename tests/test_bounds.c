@@ -690,20 +690,11 @@ static void test_many_held_types(void **state)
 /* 2,000 types that another worker has set aside, all of them this worker's, and as many names more. */
 static void test_held_types_come_back_bit_by_bit(void **state)
 {
-    static char info[40000] = "{\"types\":[\"h0\"";
-    size_t used = strlen(info);
-    char *digest;
     struct timing timing = {"claim that takes held types back", 0};
 
     (void)state;
     start("w");
-    for (int i = 1; i < 4000; i++)
-        used += (size_t)snprintf(info + used, sizeof info - used, ",\"h%d\"", i);
-    snprintf(info + used, sizeof info - used, "]}");
-    free(redis_text("HSET", ACTIVE "w", "@", info));
-    digest = redis_text("EVAL", "return redis.sha1hex(string.match(ARGV[1], '%b[]'))", "0", info);
-    ask.digest = digest;
-    ask.types = (struct names){NULL, 0};
+    name_types("w", "t", "h", 4000);
     claim("w", 0, 0); /* its types are read */
     free(redis_text("HSET", PREFIX "duty", "g", "other 9000000000000000 default"));
     build("for i = 0, 1999 do\n"
@@ -722,7 +713,6 @@ static void test_held_types_come_back_bit_by_bit(void **state)
         free(redis_text("DEL", PREFIX "bell:g"));
     }
     expect_short(&timing);
-    free(digest);
 }
 
 static void test_many_queues_and_rules(void **state)

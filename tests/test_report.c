@@ -320,6 +320,24 @@ static void expect_everywhere(const char *type, const char *id, const char *expe
     expect_on_page(of_job, expected);
 }
 
+static void test_of_closed_gates_the_last_to_open_is_said(void **state)
+{
+    struct status status;
+    const json_t *waits_for;
+
+    (void)state;
+    begin_worker("w", 2, 60);
+    must(turns_rate("slow", "gcra:1/60000000/1 gcra:1/3600000000/1 gcra:1/600000000/1"));
+    enqueue("default", "slow", "a b");
+    assert_int_equal(claim("w", 2, 0), 1);
+    assert_int_equal(status_read(w, &status), 0);
+    waits_for = status_type(&status, "slow")->waits_for;
+    assert_string_equal(answer_text(waits_for, "gate"), "slow#1");
+    assert_string_equal(answer_text(waits_for, "rule"), "1/1h");
+    assert_int_equal(answer_int(waits_for, "until"), turns.now_us + 3600 * SECOND_US);
+    status_free(&status);
+}
+
 static void test_busy_executors_are_said_everywhere(void **state)
 {
     (void)state;
@@ -565,6 +583,7 @@ int main(void)
         TEST(limits_and_executors),
         TEST(a_stall),
         TEST(a_type_that_some_cannot_run),
+        TEST(of_closed_gates_the_last_to_open_is_said),
         TEST(busy_executors_are_said_everywhere),
         TEST(the_worker_that_is_missing_is_said_everywhere),
         TEST(gates_of_keys),

@@ -227,8 +227,11 @@ static void types_as_text_say_what_documents_say(void **state)
         json_pack("{s:s, s:s, s:s, s:i, s:I, s:b, s:I, s:i}", "gate", "a#1", "limit_name", "a", "rule",
                   "5000/1d", "count", 5000, "period", (json_int_t)86400000000, "open", 0, "until",
                   (json_int_t)BEGIN_US + 1, "paused_until", 0),
-        json_pack("{s:s, s:s, s:n, s:i, s:b}", "gate", "say \"a\"", "by", "args.\xc3\xa4\\b", "count",
-                  "period", 20, "never", 1),
+        json_pack("{s:s}", "gate", "say \"a\""),
+        json_pack("{s:s}", "by", "args.\xc3\xa4"),
+        json_pack("{s:s, s:b}", "by", "args.a\\b", "never", 1),
+        json_pack("{s:s, s:n}", "gate", "a#2", "count"),
+        json_pack("{s:s, s:i}", "gate", "a#3", "period", 20),
         json_pack("{s:i}", "executors", 20),
         json_object(),
     };
@@ -244,8 +247,12 @@ static void types_as_text_say_what_documents_say(void **state)
         {.name = "e", .waits_for = waits_for[2]},
         {.name = "f", .waits_for = waits_for[3]},
         {.name = "g", .waits_for = waits_for[4]},
+        {.name = "h", .waits_for = waits_for[5]},
+        {.name = "i", .waits_for = waits_for[6]},
+        {.name = "j", .waits_for = waits_for[7]},
+        {.name = "k", .waits_for = waits_for[8]},
     };
-    const struct status some = {.now_us = BEGIN_US, .dead_bytes = 7, .types = types, .type_count = 7},
+    const struct status some = {.now_us = BEGIN_US, .dead_bytes = 7, .types = types, .type_count = 11},
                         none = {.dead_bytes = -1};
     char *document = written(with_types(&some)), *text = written(status_text(&some));
 
