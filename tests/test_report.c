@@ -1,6 +1,9 @@
 /* weir report: each verdict, what it names, and what is wrong besides; at the time of Redis. */
 #include "tests/scene.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "core/clock.h"
 #include "queue/inspect/why.h"
 #include "queue/queues/queues.h"
@@ -338,6 +341,29 @@ static void test_of_closed_gates_the_last_to_open_is_said(void **state)
     status_free(&status);
 }
 
+static void test_a_gate_that_is_held_for_another_is_said(void **state)
+{
+    int64_t held_us = turns.now_us + 5 * SECOND_US;
+    struct status status;
+    const json_t *waits_for;
+    char gate[200];
+
+    (void)state;
+    begin_worker("w", 2, 60);
+    must(turns_rate("slow", "gcra:10/1000000/5"));
+    snprintf(gate, sizeof gate, "%" PRId64 " 0 %" PRId64 ",%" PRId64 ",fax - gcra:10/1000000/5 %" PRId64 " 0",
+             turns.now_us, turns.now_us - SECOND_US, held_us, turns.now_us);
+    free(redis_text("SET", PREFIX "gate:slow#0", gate));
+    enqueue("default", "slow", "a");
+    assert_int_equal(claim("w", 2, 0), 0);
+    assert_int_equal(status_read(w, &status), 0);
+    waits_for = status_type(&status, "slow")->waits_for;
+    assert_string_equal(answer_text(waits_for, "gate"), "slow#0");
+    assert_int_equal(answer_int(waits_for, "held_until"), held_us);
+    assert_int_equal(answer_int(waits_for, "until"), held_us);
+    status_free(&status);
+}
+
 static void test_busy_executors_are_said_everywhere(void **state)
 {
     (void)state;
@@ -584,6 +610,7 @@ int main(void)
         TEST(a_stall),
         TEST(a_type_that_some_cannot_run),
         TEST(of_closed_gates_the_last_to_open_is_said),
+        TEST(a_gate_that_is_held_for_another_is_said),
         TEST(busy_executors_are_said_everywhere),
         TEST(the_worker_that_is_missing_is_said_everywhere),
         TEST(gates_of_keys),

@@ -137,11 +137,13 @@ local function reap(ARGV)
     local reaps, wrong = beat(worker, lease_us, swept)
     past.mark()
     local reply = {us(now), 0, 0, 0, {}, {wrong}, {}}
-    if reaps and not swept and not newer_format() then reap_late(interrupted_most, reply) end
+    if reaps and not swept and not newer_format() then
+        reap_late(interrupted_most, reply)
+        gate.save()
+    end
     local info = registry.info(worker)
     registry.follow(registry.words_in(info), not swept)
     runs.follow(handled.all(info), lease_us)
-    gate.save()
     reply[4] = reply[4] + (lane.wake_opened(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then bound_dead(dead_most, dead_age_us, reply) end
     reply[8] = past.back()
