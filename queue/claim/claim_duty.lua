@@ -1,21 +1,18 @@
--- claim_duty: when the next claim is due, and which worker makes it: the one with the pacing duty. Another worker of the group is the second:
--- it claims when the duty ends, unless it was renewed, and takes it over. So a worker that hangs is missed within a second, and the others
--- need not claim often.
+-- claim_duty: when the next claim is due, and which worker makes it: the one with the pacing duty, or the second, when the duty ends. So a worker
+-- that hangs is missed within a second, and the others need not claim often.
 --
--- uses: bell claim_alone claim_call claim_held gate later_records leases past registry
+-- uses: bell claim_alone claim_call claim_held duty gate later_records leases past registry
 local claim_duty = {}
 
 local claim, held = claim_call, claim_held
 
-local DUTY_US = 800000    -- the pacing duty passes to another when its holder is silent for that long
-local SECOND_US = 2000000 -- so does the part of the second
-local LATE_US = 10000     -- it claims so long after the end of the duty
+local LATE_US = 10000 -- the second claims so long after the end of the duty
 
 -- Does a worker have the duty that was given it until then?
-function claim_duty.is_held(until_us) return until_us > now and until_us <= now + DUTY_US end
+function claim_duty.is_held(until_us) return until_us > now and until_us <= now + duty.US end
 
 -- The same, and is it not to be renewed yet?
-function claim_duty.stays(until_us) return until_us - now >= DUTY_US / 2 and claim_duty.is_held(until_us) end
+function claim_duty.stays(until_us) return until_us - now >= duty.US / 2 and claim_duty.is_held(until_us) end
 
 local function follow_clock()
     local ok, is_back = pcall(leases.claimed, claim.worker)
@@ -24,7 +21,7 @@ end
 
 -- A duty that ends later than any that is taken now was taken before the clock was set back. Nothing here may make a claim fail.
 function claim_duty.begin()
-    if claim.duty_until > now + DUTY_US then follow_clock() end
+    if claim.duty_until > now + duty.US then follow_clock() end
 end
 
 -- What follows this claim: {at =, later =, is_due =, is_news =}. at: when the next claim is due for what is parked; later: when the
@@ -44,23 +41,7 @@ function claim_duty.next_times()
     return {at = at, later = later, is_due = is_due, is_news = claim.soonest <= min(first, later) and claim.soonest < huge}
 end
 
--- Which worker has that field of `duty`, for at most so long, and until when; nil: none. The leases are written by now, so a key of a wrong
--- kind counts as none.
-local function holder_of(field, most_us)
-    local text = call_safe('HGET', P .. 'duty', field)
-    local holder, till = (type(text) == 'string' and text or ''):match('^(%S+) (%d+)')
-    till = tonumber(till)
-    if holder and till > now and till <= now + most_us then return holder, till end
-end
-
--- Has another worker the duty, and one more the part of the second? Then a claim of this one changes neither.
-function claim_duty.is_of_others(group, worker)
-    local holder = holder_of(group, DUTY_US)
-    local second = holder and holder ~= worker and holder_of(group .. '/second', SECOND_US)
-    return second and second ~= worker
-end
-
-local function duty_holder() return holder_of(claim.group, DUTY_US) end
+local function duty_holder() return duty.holder(claim.group, duty.US) end
 
 local function pass_on(mine_still, more)
     if mine_still then call_safe('HDEL', P .. 'duty', claim.group) end
@@ -76,18 +57,18 @@ end
 
 -- Another worker has the duty until then: this one becomes the second, unless there is one.
 local function stand_by(duty_till)
-    local second = claim.group .. '/second'
-    local who, till = holder_of(second, SECOND_US)
+    local second = duty.second(claim.group)
+    local who, till = duty.holder(second, duty.SECOND_US)
     if who and who ~= claim.worker then return end
-    if not who or till - now < SECOND_US / 2 then
-        call_safe('HSET', P .. 'duty', second, claim.worker .. ' ' .. us(now + SECOND_US))
+    if not who or till - now < duty.SECOND_US / 2 then
+        call_safe('HSET', P .. 'duty', second, claim.worker .. ' ' .. us(now + duty.SECOND_US))
     end
     claim.second_at = duty_till + LATE_US
 end
 
 local function leave_second()
-    local second = claim.group .. '/second'
-    if holder_of(second, SECOND_US) == claim.worker then call_safe('HDEL', P .. 'duty', second) end
+    local second = duty.second(claim.group)
+    if duty.holder(second, duty.SECOND_US) == claim.worker then call_safe('HDEL', P .. 'duty', second) end
 end
 
 -- The names and patterns that a worker serves, where this claim names only some of them.
@@ -110,7 +91,7 @@ local function take_if_free(mine_still)
     if not mine_still then leave_second() end
     for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_held(queue) or found end
     past.mark(true)
-    claim.duty_until = now + DUTY_US
+    claim.duty_until = now + duty.US
     local wide = claim.has_option('w')
     bell.write_duty(claim.group, claim.worker, claim.duty_until, wide and words() or concat(claim.all_queues, ','), wide)
     return found

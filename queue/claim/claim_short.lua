@@ -10,7 +10,7 @@
 --
 -- It is no second set of rules: it only knows when nothing else can matter. What it does not know for sure, the long way looks at.
 --
--- uses: body claim_call claim_commit claim_crowd claim_duty claim_start gate later_records partition past types
+-- uses: body claim_call claim_commit claim_crowd claim_duty claim_start duty gate later_records partition past types
 local claim_short = {}
 
 local TYPE, STAMPED_TYPE, NEAR = body.TYPE, body.STAMPED_TYPE, gate.AHEAD
@@ -67,7 +67,7 @@ local function is_known(said) return said == words and changes == words_changes 
 -- May so many jobs start with nothing else to be done? The worker is on duty and marks no rates; or none starts, and the duty is others'.
 local function may_start(count)
     if count > 0 then return duty_until > 0 and not find(args[11], 'm', 1, true) end
-    return duty_until > 0 or claim_duty.is_of_others(args[3], worker)
+    return duty_until > 0 or duty.is_of_others(args[3], worker)
 end
 
 -- Is it one of this worker, of this partition, and without limits?
