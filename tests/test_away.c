@@ -248,7 +248,7 @@ static void test_lost_number(void **state)
 
 static void test_heartbeat_names_partitions(void **state)
 {
-    struct reap_call call = {.worker = "w", .lease_us = LEASE_US, .interrupted_most = 3};
+    struct reap_call call = {.worker = "w", .lease_us = LEASE_US, .interrupted_most = 3, .group = "g"};
     struct reaped reaped;
     struct args a;
 

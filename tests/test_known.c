@@ -420,6 +420,31 @@ static void test_very_many_types_are_learned_page_by_page(void **state)
     known_limits_free(&known);
 }
 
+/* By what a heartbeat says. */
+static void test_what_is_newer_is_asked_for(void **state)
+{
+    static const struct {
+        const char *known, *newest;
+        bool older;
+    } cases[] = {{"", "0", true},
+                 {"0", "0", false},
+                 {"0", "1795000000000000", true},
+                 {"1795000000000000", "1795000000000000", false},
+                 {"999999999999999", "1795000000000000", true},
+                 {"1795000000000001", "1795000000000000", false}, /* Redis has lost data */
+                 {"1795000000000000", "", true}}; /* its key cannot be read: rate_known says so */
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct known_limits known = {0};
+
+        strcpy(known.newest, cases[i].known);
+        assert_int_equal(
+            known_limits_are_older(&known, (struct span){cases[i].newest, strlen(cases[i].newest)}),
+            cases[i].older);
+    }
+}
+
 /* The revision that is known is that of the first page. */
 static void test_a_change_between_pages_is_learned_next(void **state)
 {
@@ -665,6 +690,7 @@ int main(void)
         TEST(many_limits_come_back_bit_by_bit),
         TEST(what_does_not_fit_is_counted),
         TEST(very_many_types_are_learned_page_by_page),
+        TEST(what_is_newer_is_asked_for),
         TEST(a_change_between_pages_is_learned_next),
         TEST(a_loss_between_pages_forgets_nothing),
         TEST(wrong_arguments_change_nothing),

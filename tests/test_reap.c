@@ -84,6 +84,55 @@ static void test_the_last_claim_is_known(void **state)
     assert_int_equal(redis_number("HGET", PREFIX "about", "claimed"), turns.now_us);
 }
 
+static bool is_of_others(const char *worker)
+{
+    tick(worker);
+    return turns.reply->element[12]->integer;
+}
+
+/* One has the duty, one is the second, and the others need not look; nor are they needed by another group. */
+static void test_who_is_not_needed_is_told_so(void **state)
+{
+    (void)state;
+    start("w");
+    start("v");
+    start("u");
+    assert_false(is_of_others("u"));
+    assert_int_equal(claim("w", 1, 0), 0);
+    assert_false(is_of_others("u"));
+    assert_int_equal(claim("v", 1, 0), 0);
+    assert_true(is_of_others("u"));
+    assert_false(is_of_others("w"));
+    assert_false(is_of_others("v"));
+    turns.now_us += SECOND_US;
+    assert_false(is_of_others("u"));
+    redis_number("DEL", PREFIX "duty");
+    redis_number("SADD", PREFIX "duty", "of a wrong kind");
+    assert_false(is_of_others("u"));
+}
+
+static const char *newest_revision(void)
+{
+    tick("w");
+    return turns.reply->element[11]->str;
+}
+
+static void test_a_heartbeat_says_when_limits_changed(void **state)
+{
+    char *changed;
+
+    (void)state;
+    start("w");
+    assert_string_equal(newest_revision(), "0");
+    must(turns_rate("mail", "gcra:1/1000000/1"));
+    changed = redis_text("HGET", PREFIX "revisions", "*");
+    assert_string_equal(newest_revision(), changed);
+    free(changed);
+    redis_number("DEL", PREFIX "revisions");
+    redis_number("SADD", PREFIX "revisions", "of a wrong kind");
+    assert_string_equal(newest_revision(), "");
+}
+
 static const char *reap_fault(size_t i)
 {
     const struct redisReply *faults = turns.reply->element[5];
@@ -533,6 +582,8 @@ int main(void)
         TEST(the_silent_are_reaped_and_the_others_live),
         TEST(what_is_done_for_all_is_done_once_a_second),
         TEST(the_last_claim_is_known),
+        TEST(who_is_not_needed_is_told_so),
+        TEST(a_heartbeat_says_when_limits_changed),
         TEST(a_heartbeat_counts_whatever_keys_hold),
         TEST(what_cannot_be_buried_stays),
         TEST(who_cannot_be_reaped_stands_behind_the_others),

@@ -448,121 +448,6 @@ static void try_delayed_jobs_start_on_time(void **state)
 }
 STAGE_TRIALS(delayed_jobs_start_on_time)
 
-/* The process that holds the pacing duty; second: that looks after it. */
-static pid_t on_duty(struct stage *s, bool second)
-{
-    char *duty = server_ask(&s->server, "EVAL",
-                            "local h = redis.call('HGETALL', KEYS[1]) for i = 1, #h, 2 do "
-                            "if not h[i]:find('/') == (ARGV[1] == '0') then return h[i + 1] end end",
-                            "1", stage_key(s, "duty"), second ? "1" : "0", NULL),
-         *info;
-    const char *pid;
-    pid_t result;
-
-    duty[strcspn(duty, " ")] = '\0';
-    info = server_ask(&s->server, "HGET", stage_key(s, "active:%s", duty), "@", NULL);
-    pid = strstr(info, "\"pid\":");
-    result = pid ? atoi(pid + 6) : 0;
-    free(duty);
-    free(info);
-    return result;
-}
-
-/* Of the jobs below most. */
-static int64_t longest_gap_us(struct stage *s, const char *event, int most)
-{
-    struct history h = history_read(s);
-    int64_t longest_us = 0, before_us = 0;
-
-    for (int i = 0; i < h.count; i++) {
-        if (strcmp(h.events[i].what, event) != 0 || h.events[i].job >= most)
-            continue;
-        if (before_us && h.events[i].at_us - before_us > longest_us)
-            longest_us = h.events[i].at_us - before_us;
-        before_us = h.events[i].at_us;
-    }
-    history_free(&h);
-    return longest_us;
-}
-
-/* Of two workers, the one on duty is killed, or stands still. */
-static void lose_duty(struct stage *s, int signal)
-{
-    pid_t workers[2], gone, heir;
-
-    stage_rate(s, "mark", "50/s,burst=1");
-    for (int i = 0; i < 2; i++)
-        workers[i] = stage_actor(s, i ? "two" : "one", "executors=3", "lease=1", NULL);
-    await((on_duty(s, false) == workers[0] && on_duty(s, true) == workers[1]) ||
-          (on_duty(s, false) == workers[1] && on_duty(s, true) == workers[0]));
-    gone = on_duty(s, false);
-    heir = workers[gone == workers[0]];
-    stage_enqueue(s, "mark", NULL, 0, 120);
-    await(history_count(s, "effect", -1) > 10);
-    kill(gone, signal);
-    stage_await_done(s, 120);
-    stage_in_time(longest_gap_us(s, "begin", 120), 1500 * MS); /* 0.8 s of duty */
-    assert_int_equal(on_duty(s, false), heir);
-    assert_int_equal(stage_end(heir), 0);
-    if (signal == SIGSTOP) {
-        kill(gone, SIGCONT);
-        assert_int_equal(stage_end(gone), 0);
-    } else {
-        assert_int_equal(program_end(gone), 1000 + signal);
-    }
-}
-
-static void try_duty_of_a_dead_worker(void **state)
-{
-    lose_duty(*state, SIGKILL);
-}
-STAGE_TRIALS(duty_of_a_dead_worker)
-
-static void try_duty_of_one_that_stands_still(void **state)
-{
-    lose_duty(*state, SIGSTOP);
-}
-STAGE_TRIALS(duty_of_one_that_stands_still)
-
-/* Redis's clock goes back in the middle of paced starts, and they go on. Side by side. */
-static void try_clock_of_redis_goes_back(void **state)
-{
-    static const struct {
-        const char *executors;
-        bool flood; /* no executor is idle */
-        int64_t back_us;
-        int jobs, at; /* so many of them have begun then */
-    } cases[] = {{"executors=3", false, INT64_C(3600) * SECOND, 30, 5},
-                 {"executors=1", true, INT64_C(3600) * SECOND, 30, 5},
-                 {"executors=3", false, 1450 * MS, 80, 62}}; /* less than what passed since a heartbeat */
-    enum { CASES = sizeof cases / sizeof *cases };
-    struct stage all[CASES];
-    pid_t workers[CASES];
-
-    (void)state;
-    for (int i = 0; i < CASES; i++) {
-        struct stage *s = &all[i];
-
-        stage_open_shifted(s);
-        stage_rate(s, "mark", "40/s,burst=1");
-        stage_enqueue(s, "mark", NULL, 0, cases[i].jobs);
-        if (cases[i].flood)
-            stage_enqueue(s, "flood", "{\"sleep\":0.01}", 1000, 1000);
-        workers[i] = stage_actor(s, "worker", "types=mark,flood", cases[i].executors, NULL);
-    }
-    for (int i = 0; i < CASES; i++) {
-        await(history_count(&all[i], "begin", cases[i].at) == 1);
-        server_shift_clock(&all[i].server, -cases[i].back_us);
-    }
-    for (int i = 0; i < CASES; i++) {
-        await(history_count(&all[i], "begin", cases[i].jobs - 1) == 1);
-        stage_in_time(longest_gap_us(&all[i], "begin", cases[i].jobs), 1200 * MS);
-        assert_int_equal(stage_end(workers[i]), 0);
-        stage_close(&all[i]);
-    }
-}
-STAGE_TRIALS(clock_of_redis_goes_back)
-
 /* ---- Queues */
 
 static void push_to(struct stage *s, const char *queue, int first, int n, const char *args)
@@ -671,9 +556,6 @@ int main(int argc, char **argv)
         STAGE_TEST(single_executor_wakes_at_once),
         STAGE_TEST(idle_worker_among_busy_ones),
         STAGE_TEST(delayed_jobs_start_on_time),
-        STAGE_TEST(duty_of_a_dead_worker),
-        STAGE_TEST(duty_of_one_that_stands_still),
-        cmocka_unit_test(clock_of_redis_goes_back),
         STAGE_TEST(strict_queues),
         STAGE_TEST(weighted_queues),
         STAGE_TEST(an_idle_worker_sleeps),

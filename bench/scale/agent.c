@@ -38,8 +38,8 @@ struct agent {
     int64_t sent_us, beat_us, timer_us, poll_us, workers;
     struct distance distance;
 
-    int64_t turn, claim_sent_us, duty_us, duty_redis_us, second_us, next_us, mark_us, early_us, crowded_us,
-        more_us;
+    int64_t turn, claim_sent_us, others_us, duty_us, duty_redis_us, second_us, next_us, mark_us, early_us,
+        crowded_us, more_us;
     bool more, starved, reason, held;
 
     int running, unlimited; /* of them without a limit */
@@ -276,6 +276,11 @@ static void end(int i, struct task *task)
 
 /* ---- When */
 
+static bool is_off_duty(const struct agent *a)
+{
+    return !a->duty_us && !a->second_us;
+}
+
 static int64_t poll_time(const struct agent *a)
 {
     int64_t at = a->duty_us     ? a->claim_sent_us + (a->duty_us - a->claim_sent_us) / 2
@@ -283,7 +288,7 @@ static int64_t poll_time(const struct agent *a)
                                 : NEVER;
 
     at = at > a->claim_sent_us + POLL_LEAST_US ? at : a->claim_sent_us + POLL_LEAST_US;
-    return least(at, a->claim_sent_us + a->poll_us);
+    return least(at, (a->claim_sent_us > a->others_us ? a->claim_sent_us : a->others_us) + a->poll_us);
 }
 
 static int64_t claim_time(const struct agent *a, const struct room *room)
@@ -363,7 +368,7 @@ static void put_claim(struct agent *a, const struct room *room, struct turn *tur
 /* As partition_along_time(). */
 static int64_t along(const struct agent *a)
 {
-    return a->duty_us || a->second_us ? 0 : interval_along(LEASE_US);
+    return is_off_duty(a) ? interval_along(LEASE_US) : 0;
 }
 
 static void send(int i, struct turn *turn)
@@ -420,7 +425,7 @@ static void decide(int i)
     struct agent *a = &agents[i];
     struct room room;
     struct turn *turn;
-    int64_t at, lead_us;
+    int64_t at;
     bool claims;
 
     if (a->in_flight || !a->up)
@@ -452,10 +457,10 @@ static void decide(int i)
         a->sent.tail = &a->sent.head;
     row_init(&a->finished);
     turn->settles = a->sent;
-    lead_us = a->beat_us <= now_us && lead(a) < along(a) ? along(a) : lead(a);
-    claims = claim_time(a, &room) <= now_us + lead_us;
-    if (a->beat_us <= now_us + along(a)) {
-        turn->beats = true;
+    turn->beats = a->beat_us <= now_us + along(a);
+    claims = !(turn->beats && is_off_duty(a) && claim_time(a, &room) >= poll_time(a)) &&
+             claim_time(a, &room) <= now_us + lead(a);
+    if (turn->beats) {
         a->held = true;
         a->beat_us = now_us + interval_of_beats(LEASE_US, random_part());
     }
@@ -546,6 +551,11 @@ static void take_beat(struct agent *a, const struct redisReply *reply)
 
     must(reap_reply(reply, &reaped, &e), &e);
     a->workers = reaped.registered;
+    if (!reaped.of_others || !is_off_duty(a))
+        return;
+    distance_hear(&a->distance, a->sent_us, reaped.now_us - BEGIN_US, now_us);
+    a->others_us = now_us;
+    a->poll_us = interval_of_polls(a->workers, random_part());
 }
 
 static void answer(int i, struct turn *turn)

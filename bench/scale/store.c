@@ -284,7 +284,8 @@ static void send_all(const struct turn *turn, int64_t at_us)
     if (turn->beats) {
         reap_request(
             &a, PREFIX, at_us,
-            &(struct reap_call){.worker = turn->worker, .lease_us = LEASE_US, .interrupted_most = 3});
+            &(struct reap_call){
+                .worker = turn->worker, .lease_us = LEASE_US, .interrupted_most = 3, .group = GROUP});
         send(&a);
     }
     if (turn->claims) {

@@ -30,6 +30,20 @@ void known_limits_are_written(struct known_limits *known)
     known->newest[0] = '\0';
 }
 
+/* A revision is a time in microseconds, so at most 16 digits. */
+static int64_t revision_of(struct span text)
+{
+    char digits[24];
+
+    snprintf(digits, sizeof digits, "%.*s", (int)text.len, text.at);
+    return strtoll(digits, NULL, 10);
+}
+
+bool known_limits_are_older(const struct known_limits *known, struct span newest)
+{
+    return !*known->newest || newest.len == 0 || revision_of(newest) > strtoll(known->newest, NULL, 10);
+}
+
 bool known_limits_asks_more(const struct known_limits *known)
 {
     return *known->pages.newest != '\0';

@@ -40,6 +40,8 @@ void rate_known_request(struct args *a, const char *prefix, int64_t now_us, stru
  * request begins with the first page. */
 WEIR_CHECKED int rate_known_reply(const struct redisReply *reply, struct known_limits *known,
                                   struct error *e);
+/* Redis has that revision: is it newer than what is known? "": it may be. Redis may have lost data and have an older one: then there is nothing to learn. */
+bool known_limits_are_older(const struct known_limits *known, struct span newest);
 /* Is there another page? */
 bool known_limits_asks_more(const struct known_limits *known);
 /* The pages so far are forgotten. */

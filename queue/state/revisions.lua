@@ -6,6 +6,13 @@ local revisions = {}
 
 function revisions.newest() return tonumber(call('HGET', P .. 'revisions', '*') or nil) or 0 end
 
+-- The same as text, by a call that must not fail; '': the key is of a wrong kind.
+function revisions.newest_safe()
+    local newest = call_safe('HGET', P .. 'revisions', '*')
+    if type(newest) == 'table' then return '' end
+    return us(tonumber(newest or nil) or 0)
+end
+
 -- What is stored of a "limit", a "type" or a "home" is new, and workers learn it; kind nil: none of these is.
 function revisions.renew(kind, name) revisions.renew_all({kind and kind .. '/' .. name}) end
 

@@ -37,11 +37,12 @@ function runs.begin(names, lease_us)
     if #names > PAGE then call('ZADD', P .. 'runs', 'GT', us(last_us), NAMING) end
 end
 
--- A worker is heard of. Which page it names goes by the time.
-function runs.follow(names, lease_us)
+-- A worker is heard of. Which page it names goes by the time. forgets: types that nobody runs any more leave.
+function runs.follow(names, lease_us, forgets)
     if check.wrong_kind('runs', 'zset') then return end
     local first = floor(now * 4 / lease_us) % max(1, ceil(#names / PAGE)) * PAGE
     add(names, first + 1, min(first + PAGE, #names), till(names, lease_us))
+    if not forgets then return end
     push('ZREM', P .. 'runs', call_safe('ZRANGEBYSCORE', P .. 'runs', '-inf', us(now - KEPT_US), 'LIMIT', '0', us(FORGET_MOST)))
 end
 

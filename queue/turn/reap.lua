@@ -4,17 +4,18 @@
 -- that nobody needs. What is done for all is left out where another heartbeat has just done it.
 --
 -- KEYS[1] prefix
--- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none)
+-- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none), group
 -- role: worker
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
 --          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
 --          [worker of which none is left, ...], [what is wrong with a key, ...],
 --          [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
 --          [partition for which jobs must be carried away (away_read), ...], what an operator orders: "quiet", "stop" or "",
---          how many workers are registered ]
+--          how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
+--          1 where two others of the group look after its queues (duty), else 0 ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
 -- format: any
--- uses: away cancelled check clock dead_bounds ends gate handled lane lease leases orders past registry runs slices
+-- uses: away cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -143,13 +144,15 @@ local function reap(ARGV)
     end
     local info = registry.info(worker)
     registry.follow(registry.words_in(info), not swept)
-    runs.follow(handled.all(info), lease_us)
+    runs.follow(handled.all(info), lease_us, not swept)
     reply[4] = reply[4] + (lane.wake_opened(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then bound_dead(dead_most, dead_age_us, reply) end
     reply[8] = past.back()
     reply[9] = away.waiting()
     reply[10] = orders.of(registry.instance(info))
     reply[11] = call('ZCARD', P .. 'workers')
+    reply[12] = revisions.newest_safe()
+    reply[13] = duty.is_of_others(ARGV[7] or '', worker) and 1 or 0
     return reply
 end
 

@@ -200,6 +200,7 @@ void reap_request(struct args *a, const char *prefix, int64_t now_us, const stru
     args_add_int(a, call->interrupted_most);
     args_add_int(a, call->dead_most);
     args_add_int(a, call->dead_age_us);
+    args_add(a, call->group);
 }
 
 static enum worker_order order_of(const struct redisReply *reply)
@@ -211,7 +212,7 @@ static enum worker_order order_of(const struct redisReply *reply)
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 11, "reap", e);
+    int rc = reply_array(reply, 13, "reap", e);
     const struct redisReply *kept;
 
     for (int i = 4; rc == 0 && i < 7; i++)
@@ -228,7 +229,9 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
                               .workers = (int64_t)reply->element[4]->elements,
                               .away = away_list(reply->element[8]),
                               .order = order_of(reply->element[9]),
-                              .registered = reply_int(reply->element[10], 0)};
+                              .registered = reply_int(reply->element[10], 0),
+                              .newest = span_of(reply->element[11]),
+                              .of_others = reply_int(reply->element[12], 0) == 1};
     for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
         reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
     kept = reply->element[6];

@@ -205,6 +205,7 @@ struct reap_call {
     int64_t lease_us;
     int interrupted_most;
     int64_t dead_most, dead_age_us; /* with which it was started; 0: with none */
+    const char *group;              /* as adopt was told */
 };
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
 enum { REAPED_WRONG_MOST = 9 };
@@ -219,6 +220,8 @@ struct reaped {
     uint64_t away;           /* as in struct claim */
     enum worker_order order; /* of an operator */
     int64_t registered;      /* so many workers are, this one too */
+    struct span newest;      /* revision of the limits, as rate_known tells it; "": nobody can say */
+    bool of_others;          /* two other workers of the group look after its queues */
     struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
     size_t wrong_count;
 };

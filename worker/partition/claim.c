@@ -432,16 +432,22 @@ bool partition_claims_all(const struct partition *p)
     return p->claims.duty_until_us && !p->claims.lacked && p->claims.last.lease_count <= CLAIM_FEW;
 }
 
+static int64_t latest(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* When to claim without a reason: on duty, to renew it in time. */
 static int64_t poll_time(const struct partition *p)
 {
+    int64_t most_us = latest(p->claims.sent_us, p->claims.others_us) + partition_poll_wait(p);
     int64_t at = p->claims.duty_until_us
                      ? p->claims.sent_us + (p->claims.duty_until_us - p->claims.sent_us) / 2
                  : p->claims.second_us ? p->claims.second_us
                                        : NEVER;
 
-    at = at > p->claims.sent_us + POLL_LEAST_US ? at : p->claims.sent_us + POLL_LEAST_US;
-    return at < p->claims.sent_us + partition_poll_wait(p) ? at : p->claims.sent_us + partition_poll_wait(p);
+    at = latest(at, p->claims.sent_us + POLL_LEAST_US);
+    return at < most_us ? at : most_us;
 }
 
 int64_t partition_want_time(struct partition *p, struct room room)
@@ -474,4 +480,19 @@ int64_t partition_claim_time(struct partition *p, struct room room)
     bool waits = p->claims.starved && p->worker->partition_count > 1; /* for its share of the executors */
 
     return room.free + (waits ? 0 : room.prefetch) < 1 ? NEVER : partition_want_time(p, room);
+}
+
+bool partition_only_polls(struct partition *p, struct room room)
+{
+    return !p->wide && partition_is_off_duty(p) && partition_claim_time(p, room) >= poll_time(p);
+}
+
+/* They promote what is due, too. */
+void partition_leave_to_others(struct partition *p, int64_t redis_us)
+{
+    if (p->wide || !partition_is_off_duty(p))
+        return;
+    p->claims.others_us = clock_mono_us();
+    partition_polls(p);
+    partition_hear_due(p, redis_us, -1);
 }

@@ -19,19 +19,20 @@ struct claims {
     int64_t more_us;   /* when it said so */
     bool lacked;  /* after the answer before the last there was no executor for what waited, or none left */
     bool starved; /* a job with a limit found no executor idle */
-    int64_t next_us;                /* when a gate opens that jobs wait for */
-    int64_t duty_until_us;          /* this worker is on duty: others leave waiting jobs to it; */
-    int64_t duty_until_redis_us;    /* the same by Redis's clock */
-    int64_t second_us;              /* it is the second, and claims then after the worker on duty */
-    int64_t sent_us;                /* when the last claim of a turn was sent, */
-    int64_t went_us;                /* and the last of all */
-    int64_t mark_us;                /* when one last asked for a mark */
-    int64_t turn;                   /* how many were sent */
-    bool plenty;                    /* the last answer was full of jobs without a limit, and there was more */
-    int beside;                     /* answers under way, of claims that went beside a turn */
-    bool stands;                    /* a claim stands behind the peek, or has just brought jobs */
-    int64_t few_us;                 /* when claim_short last brought jobs: they come one by one */
-    int64_t lost_us;                /* when the answer to a claim that stood was lost */
+    int64_t next_us;             /* when a gate opens that jobs wait for */
+    int64_t duty_until_us;       /* this worker is on duty: others leave waiting jobs to it; */
+    int64_t duty_until_redis_us; /* the same by Redis's clock */
+    int64_t second_us;           /* it is the second, and claims then after the worker on duty */
+    int64_t sent_us;             /* when the last claim of a turn was sent, */
+    int64_t went_us;             /* and the last of all */
+    int64_t others_us; /* when a heartbeat last heard that others of the group look after its queues */
+    int64_t mark_us;   /* when one last asked for a mark */
+    int64_t turn;      /* how many were sent */
+    bool plenty;       /* the last answer was full of jobs without a limit, and there was more */
+    int beside;        /* answers under way, of claims that went beside a turn */
+    bool stands;       /* a claim stands behind the peek, or has just brought jobs */
+    int64_t few_us;    /* when claim_short last brought jobs: they come one by one */
+    int64_t lost_us;   /* when the answer to a claim that stood was lost */
     int coming, coming_beside;      /* jobs without a limit that are asked for: by the turn, by these */
     int free;                       /* executors that the last one could use */
     int64_t early_us;               /* the jobs that it grants farther ahead are early */
@@ -50,6 +51,11 @@ struct names partition_queues(const struct partition *p);
 int64_t partition_claim_time(struct partition *p, struct room room);
 /* The same if it had room. */
 int64_t partition_want_time(struct partition *p, struct room room);
+/* Is there no reason to claim but to see whether others do? Then a heartbeat can ask instead. A worker that serves very many queues looks at
+ * some of them with each poll. */
+bool partition_only_polls(struct partition *p, struct room room);
+/* They do, as a heartbeat heard. */
+void partition_leave_to_others(struct partition *p, int64_t redis_us);
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now);
 /* Will the claim that was sent last leave no job behind? Then the next one can be waited for behind it, in the same round trip. */
 bool partition_claims_all(const struct partition *p);

@@ -92,6 +92,9 @@ static void hear_reaped(struct partition *p, const struct reaped *r)
     partition_hear_workers(p, r->registered);
     if (partition_hear_back(p, &r->back))
         partition_limits_are_old(p);
+    partition_hear_revision(p, r->newest);
+    if (r->of_others)
+        partition_leave_to_others(p, r->now_us);
     partition_carry(p, r->away);
     log_taken_back(p, r);
     log_forgotten(p, r->forgotten);
@@ -123,7 +126,8 @@ void partition_beat(struct partition *p, struct args *a, int64_t now)
                              .lease_us = p->worker->options.lease_us,
                              .interrupted_most = INTERRUPTED_MOST,
                              .dead_most = p->worker->options.dead_most,
-                             .dead_age_us = p->worker->options.dead_age_us};
+                             .dead_age_us = p->worker->options.dead_age_us,
+                             .group = p->adoption.group};
 
     partition_is_renewing(p);
     reap_request(a, p->prefix, -1, &call);

@@ -47,6 +47,7 @@ static void on_known(void *arg, const struct redisReply *reply)
 
 static void ask(struct partition *p, struct args *a)
 {
+    p->limits.newer = false;
     rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
                        handlers_types(&p->worker->handlers));
     partition_send(p, a, on_known);
@@ -106,6 +107,11 @@ void partition_limits_are_old(struct partition *p)
     p->limits.old = true;
 }
 
+void partition_hear_revision(struct partition *p, struct span newest)
+{
+    p->limits.newer = known_limits_are_older(&p->limits.known, newest);
+}
+
 void partition_learn_limits(struct partition *p, struct args *a)
 {
     ask(p, a);
@@ -113,7 +119,7 @@ void partition_learn_limits(struct partition *p, struct args *a)
 
 int64_t partition_learn_time(const struct partition *p)
 {
-    return known_limits_asks_more(&p->limits.known) ? 0 : NEVER;
+    return p->limits.newer || known_limits_asks_more(&p->limits.known) ? 0 : NEVER;
 }
 
 void partition_restore_limits(struct partition *p)

@@ -1,4 +1,4 @@
-/* The limits of the worker's types, as they were at the last heartbeat. */
+/* The limits of the worker's types, as they were at the last heartbeat: its answer says whether they have changed. */
 #ifndef WORKER_PARTITION_LIMITS_H
 #define WORKER_PARTITION_LIMITS_H
 
@@ -10,13 +10,16 @@ struct partition;
 struct limits_here {
     struct known_limits known; /* of the types that it runs */
     bool old;                  /* Redis may have older ones, or none */
+    bool newer;                /* it may have newer ones */
 };
 
 /* Redis may have lost them, or have older ones. */
 void partition_limits_are_old(struct partition *p);
 /* Then, before anything else: writes again what Redis has lost, and learns what there is. */
 void partition_restore_limits(struct partition *p);
-/* With each heartbeat, and by a turn for each further page: when is it due? */
+/* Redis has that revision of them, as a heartbeat says. */
+void partition_hear_revision(struct partition *p, struct span newest);
+/* What has changed, by a turn for each page: when is it due? */
 void partition_learn_limits(struct partition *p, struct args *a);
 int64_t partition_learn_time(const struct partition *p);
 

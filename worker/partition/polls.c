@@ -24,9 +24,12 @@ int64_t partition_beat_wait(const struct partition *p)
     return interval_of_beats(p->worker->options.lease_us, random_fraction());
 }
 
+bool partition_is_off_duty(const struct partition *p)
+{
+    return p->claims.duty_until_us == 0 && p->claims.second_us == 0;
+}
+
 int64_t partition_along_time(const struct partition *p)
 {
-    bool off_duty = p->claims.duty_until_us == 0 && p->claims.second_us == 0;
-
-    return off_duty ? interval_along(p->worker->options.lease_us) : 0;
+    return partition_is_off_duty(p) ? interval_along(p->worker->options.lease_us) : 0;
 }

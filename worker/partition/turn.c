@@ -28,19 +28,18 @@ static int64_t next_turn(struct partition *p, struct room room)
     return at > p->requests.pause_until_us ? at : p->requests.pause_until_us;
 }
 
-/* Of this turn: does it claim? The next turn waits for this one, so what is due by then is asked for now. */
-static bool has_claim(struct partition *p, struct room room, int64_t now)
-{
-    int64_t lead_us = partition_lead_time(p);
-
-    if (p->session.next_beat_us <= now && lead_us < partition_along_time(p))
-        lead_us = partition_along_time(p);
-    return partition_claim_time(p, room) <= now + lead_us;
-}
-
 static bool has_beat(const struct partition *p, int64_t now)
 {
     return p->session.next_beat_us <= now + partition_along_time(p);
+}
+
+/* Of this turn: does it claim? The next turn waits for this one, so what is due by then is asked for now. A worker that would only poll asks by
+ * the heartbeat whether it need do so. */
+static bool has_claim(struct partition *p, struct room room, int64_t now)
+{
+    if (has_beat(p, now) && partition_only_polls(p, room))
+        return false;
+    return partition_claim_time(p, room) <= now + partition_lead_time(p);
 }
 
 static void begin_turn(struct partition *p, struct room room, int64_t now)
@@ -58,11 +57,10 @@ static void begin_turn(struct partition *p, struct room room, int64_t now)
         partition_beat(p, &a, now);
         if (p->worker->options.unknown_dead)
             partition_check_held(p); /* types that no worker runs any more */
-        partition_learn_limits(p, &a);
         partition_recheck(p, &a, now);
-    } else if (partition_learn_time(p) <= now) {
-        partition_learn_limits(p, &a);
     }
+    if (partition_learn_time(p) <= now)
+        partition_learn_limits(p, &a);
     if (partition_match_time(p) <= now)
         partition_match(p, &a);
     if (claims) {
