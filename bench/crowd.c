@@ -14,7 +14,8 @@
 #include "weir.h"
 
 #define JOBS 1000000
-#define SETTLED_S 4.0 /* until workers that began together are idle */
+#define SETTLED_S                                                                                            \
+    10.0 /* until workers that began together have sent a heartbeat, which tells them how many they are */
 #define LONE_EVERY_US 10000
 #define LONE_TYPE "lone"
 #define LIMITED_TYPE "mail"
