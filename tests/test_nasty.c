@@ -18,18 +18,10 @@
 #include "serve/documents.h"
 #include "tests/client.h"
 #include "tests/http.h"
-#include "tests/program.h"
+#include "tests/serving.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define LISTENING "serve: listening on "
-#define FORM "Content-Type: application/x-www-form-urlencoded\r\n"
-#define JSON "Content-Type: application/json\r\n"
-#define NDJSON "Content-Type: application/x-ndjson\r\n"
 #define MIB (1024 * 1024)
-
-static char folder[64], where[96];
-static pid_t serving;
-static struct http_reply reply;
 
 /* As they stand in an address or a form. */
 static const char *const nasty[] = {
@@ -75,40 +67,17 @@ static const char *const nasty[] = {
     "%1b[31m",
 };
 
-/* ---- Starting and stopping */
-
-static int setup(void **state)
+static int start(void **state)
 {
-    char listen[112];
-    const char *words[] = {NULL,   "serve",           "--redis",         NULL, "--listen",
-                           listen, "--allow-actions", "--allow-enqueue", NULL};
-
-    client_start_server(state);
-    folder_make(folder);
-    snprintf(where, sizeof where, "%s/serve.sock", folder);
-    snprintf(listen, sizeof listen, "unix:%s", where);
-    words[0] = built("weir");
-    words[3] = server.url;
-    serving = program_start(folder, "serve", words);
-    await_text(folder, "serve.err", LISTENING);
+    serving_setup(state);
+    serving_start();
     return 0;
 }
 
-static int teardown(void **state)
+static int stop(void **state)
 {
-    kill(serving, SIGTERM);
-    assert_int_equal(program_end(serving), 0);
-    client_stop(state);
-    folder_remove(folder);
-    return 0;
-}
-
-static void weir(const char *line)
-{
-    struct outcome o;
-
-    if (program_weir(&o, folder, server.url, NULL, line) != 0)
-        fail_msg("%s: %d %s", line, o.code, o.err);
+    serving_end();
+    return serving_teardown(state);
 }
 
 /* ---- Any answer */
@@ -130,15 +99,17 @@ static void check(const char *method, const char *path, const char *headers, con
     json_t *doc;
     bool fine;
 
-    http_request(where, method, path, headers, body, &reply);
-    doc = json_loads(reply.body, 0, &why);
-    fine = reply.status == 200 ? doc != NULL
-           : reply.status == 400 || reply.status == 404 || reply.status == 409 || reply.status == 413
+    http_request(serving.where, method, path, headers, body, &serving.reply);
+    doc = json_loads(serving.reply.body, 0, &why);
+    fine = serving.reply.status == 200 ? doc != NULL
+           : serving.reply.status == 400 || serving.reply.status == 404 || serving.reply.status == 409 ||
+                   serving.reply.status == 413
                ? is_clear(json_string_value(json_object_get(doc, "error")))
                : false;
-    if (!fine || strstr(reply.head, "\nX:1") ||
-        strcmp(http_header(&reply, "Content-Type"), "application/json") != 0)
-        fail_msg("%s %.200s %.200s: %d %s", method, path, body ? body : "", reply.status, reply.body);
+    if (!fine || strstr(serving.reply.head, "\nX:1") ||
+        strcmp(http_header(&serving.reply, "Content-Type"), "application/json") != 0)
+        fail_msg("%s %.200s %.200s: %d %s", method, path, body ? body : "", serving.reply.status,
+                 serving.reply.body);
     json_decref(doc);
 }
 
@@ -209,8 +180,8 @@ static void check_fields(const struct resource *table, bool acts, const char *va
             check_field(row, acts, field, (int)len, value);
         }
         check_field(row, acts, "nonsense", 8, value);
-        if (reply.status != 400 && reply.status != 413)
-            fail_msg("%s takes a field that it does not know: %s", row->path, reply.body);
+        if (serving.reply.status != 400 && serving.reply.status != 413)
+            fail_msg("%s takes a field that it does not know: %s", row->path, serving.reply.body);
     }
 }
 
@@ -219,8 +190,8 @@ static void test_fields(void **state)
     char *const large = malloc(MIB + 1);
 
     (void)state;
-    weir("rate set mail 10/s,by=key");
-    weir("enqueue mail --id mail");
+    serving_weir("rate set mail 10/s,by=key");
+    serving_weir("enqueue mail --id mail");
     for (size_t i = 0; i < COUNT(nasty); i++) {
         check_fields(document_resources, false, nasty[i]);
         check_fields(action_resources, true, nasty[i]);
@@ -268,8 +239,8 @@ static void test_bodies_that_are_no_fields(void **state)
             char *path = path_of(row, "mail", "");
 
             check("POST", path, JSON, bodies[i]);
-            if (reply.status != 400)
-                fail_msg("%s %s: %d %s", path, bodies[i], reply.status, reply.body);
+            if (serving.reply.status != 400)
+                fail_msg("%s %s: %d %s", path, bodies[i], serving.reply.status, serving.reply.body);
             free(path);
         }
 }
@@ -324,15 +295,15 @@ static void test_what_is_said(void **state)
     };
 
     (void)state;
-    weir("enqueue mail --id kept");
-    weir("rate set mail 10/s,by=key");
+    serving_weir("enqueue mail --id kept");
+    serving_weir("rate set mail 10/s,by=key");
     for (size_t i = 0; i < COUNT(asks); i++) {
         check(asks[i].method, asks[i].path, asks[i].headers, asks[i].body);
-        if (reply.status != asks[i].status || !strstr(reply.body, asks[i].says))
-            fail_msg("%s %s: %d %s", asks[i].path, asks[i].body, reply.status, reply.body);
+        if (serving.reply.status != asks[i].status || !strstr(serving.reply.body, asks[i].says))
+            fail_msg("%s %s: %d %s", asks[i].path, asks[i].body, serving.reply.status, serving.reply.body);
     }
     check("GET", "/api/jobs/kept", "", NULL);
-    assert_int_equal(reply.status, 200); /* nothing was done by mistake */
+    assert_int_equal(serving.reply.status, 200); /* nothing was done by mistake */
 }
 
 /* ---- What is shown */
@@ -364,13 +335,13 @@ static void test_what_is_shown_as_it_is(void **state)
         assert_non_null(sent);
         snprintf(text, sizeof text, "{\"type\":\"x\",\"id\":\"job%zu\",\"args\":%s}", i, args[i]);
         check("POST", "/api/jobs", JSON, text);
-        assert_int_equal(reply.status, 200);
+        assert_int_equal(serving.reply.status, 200);
         snprintf(text, sizeof text, "/api/jobs/job%zu", i);
         check("GET", text, "", NULL);
-        doc = json_loads(reply.body, 0, NULL);
+        doc = json_loads(serving.reply.body, 0, NULL);
         shown = json_object_get(json_object_get(doc, "body"), "args");
         if (!json_equal(shown, sent))
-            fail_msg("%s: %s", args[i], reply.body);
+            fail_msg("%s: %s", args[i], serving.reply.body);
         json_decref(doc);
         json_decref(sent);
     }
@@ -408,18 +379,18 @@ static void test_jobs_that_are_none(void **state)
     for (size_t i = 0; i < COUNT(jobs); i++)
         for (int lines = 0; lines < 2; lines++) {
             check("POST", "/api/jobs", lines ? NDJSON : JSON, jobs[i]);
-            if (reply.status != 400)
-                fail_msg("%s: %d %s", jobs[i], reply.status, reply.body);
+            if (serving.reply.status != 400)
+                fail_msg("%s: %d %s", jobs[i], serving.reply.status, serving.reply.body);
         }
     memset(large, 'x', MIB + 63);
     memcpy(large, "{\"type\":\"x\",\"args\":\"", 20);
     strcpy(large + MIB + 30, "\"}");
     check("POST", "/api/jobs", JSON, large);
-    assert_int_equal(reply.status, 400);
-    assert_non_null(strstr(reply.body, "at most 1048576 are allowed"));
+    assert_int_equal(serving.reply.status, 400);
+    assert_non_null(strstr(serving.reply.body, "at most 1048576 are allowed"));
     free(large);
     check("GET", "/api/jobs", "", NULL);
-    assert_non_null(strstr(reply.body, "{\"jobs\":[]"));
+    assert_non_null(strstr(serving.reply.body, "{\"jobs\":[]"));
 }
 
 int main(void)
@@ -433,5 +404,5 @@ int main(void)
         cmocka_unit_test_setup(test_jobs_that_are_none, client_flush),
     };
 
-    return cmocka_run_group_tests(tests, setup, teardown);
+    return cmocka_run_group_tests(tests, start, stop);
 }

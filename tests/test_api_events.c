@@ -1,0 +1,262 @@
+/* weir serve, from outside: events, and what goes on while many ask, Redis is away, or it ends. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/client.h"
+#include "tests/program.h"
+#include "tests/proxy.h"
+#include "tests/serving.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- Events */
+
+/* Reads until that has come; returns what was read. Static. */
+static const char *await_bytes(int fd, const char *text)
+{
+    static char seen[1 << 20];
+    size_t len = 0;
+
+    do {
+        ssize_t n = read(fd, seen + len, sizeof seen - 1 - len);
+
+        if (n <= 0)
+            fail_msg("%s did not come: %.*s", text, (int)len, seen);
+        len += (size_t)n;
+        seen[len] = '\0';
+    } while (!strstr(seen, text));
+    return seen;
+}
+
+static int open_stream(const char *page)
+{
+    int fd = http_open(serving.where);
+
+    dprintf(fd, "GET /events?page=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", page);
+    return fd;
+}
+
+static void test_events(void **state)
+{
+    char byte;
+    int first, second;
+
+    (void)state;
+    serving_start();
+    first = open_stream("/");
+    second = open_stream("/");
+    await_bytes(first, "Content-Type: text/event-stream");
+    await_bytes(first, "<main");
+    serving_weir("enqueue a_new_type --queue a_new_queue");
+    await_bytes(first, "a_new_queue");
+    await_bytes(second, "a_new_queue");
+    close(second); /* is no harm */
+    serving_end();
+    while (read(first, &byte, 1) > 0)
+        ;
+    close(first);
+}
+
+/* Who looks is told when Redis is gone, and gets the page by itself when it is back. tests/pages has it stall, too. */
+static void test_events_say_that_redis_is_away(void **state)
+{
+    int stream;
+
+    (void)state;
+    serving_start();
+    stream = open_stream("/");
+    await_bytes(stream, "<main");
+    server_kill(&server);
+    await_bytes(stream, "event: away\ndata: ");
+    serving_refused("GET", "/", "", NULL, 503, "http-equiv=\"refresh\"");
+    assert_non_null(strstr(serving.reply.body, "data-away"));
+    server_restart(&server);
+    serving_weir("enqueue a_job --queue afterwards");
+    await_bytes(stream, "afterwards");
+    close(stream);
+    serving_end();
+}
+
+/* Nobody looks for what is not there every two seconds, nor any longer when it is gone. */
+static void test_events_of_what_is_not_there(void **state)
+{
+    static const char *const pages[] = {"/jobs/nobody", "/types/nobody", "/limits/nobody", "/batches/nobody",
+                                        "/nowhere"};
+    char path[64];
+    int stream;
+
+    (void)state;
+    serving_start();
+    for (size_t i = 0; i < COUNT(pages); i++) {
+        snprintf(path, sizeof path, "/events?page=%s", pages[i]);
+        serving_refused("GET", path, "", NULL, 404, "{\"error\":\"no such page\"}");
+    }
+    serving_weir("rate set mail 1/1h");
+    stream = open_stream("/limits/mail");
+    await_bytes(stream, "<main");
+    serving_weir("rate remove mail --yes");
+    assert_non_null(strstr(await_bytes(stream, "\r\n0\r\n\r\n"), " data-gone>")); /* the last chunk */
+    close(stream);
+    serving_end();
+}
+
+static void test_not_too_many_look(void **state)
+{
+    int fds[257];
+
+    (void)state;
+    serving_start();
+    for (int i = 0; i < 256; i++) {
+        fds[i] = open_stream("/");
+        await_bytes(fds[i], "text/event-stream");
+    }
+    serving_refused("GET", "/events?page=/", "", NULL, 503, "too many are looking");
+    for (int i = 0; i < 256; i++)
+        close(fds[i]);
+    json_decref(serving_get("/api/status"));
+    serving_end();
+}
+
+/* ---- What goes on meanwhile */
+
+static long long calls(void)
+{
+    return server_calls(&server, "fcall_ro") + server_calls(&server, "fcall");
+}
+
+static void test_many_readers_ask_redis_once(void **state)
+{
+    int fds[200];
+    long before, one;
+    int64_t began_us;
+
+    (void)state;
+    serving_fill();
+    serving_start();
+    before = calls();
+    json_decref(serving_get("/api/rates/mail"));
+    one = calls() - before;
+    json_decref(serving_get("/api/rates"));
+    before = calls();
+    began_us = clock_mono_us();
+    for (size_t i = 0; i < COUNT(fds); i++) {
+        fds[i] = http_open(serving.where);
+        dprintf(fds[i], "GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    }
+    for (size_t i = 0; i < COUNT(fds); i++) {
+        assert_true(http_receive(fds[i], false, &serving.reply));
+        assert_int_equal(serving.reply.status, 200);
+        close(fds[i]);
+    }
+    /* An answer is fresh for a second: of 200 a few. */
+    assert_in_range(calls() - before, 1, (3 + (clock_mono_us() - began_us) / 1000000) * one + 10);
+    serving_end();
+}
+
+/* Redis is 20 ms away, and a check of all of it takes many calls: takes do not wait for it, nor for half a body. */
+static void test_takes_wait_for_nothing_else(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    int doctor, half;
+
+    (void)state;
+    serving_fill();
+    serving_weir("rate set api 1000/1h");
+    serving_start_at(proxy_url(proxy), NULL, serving_all_flags);
+    json_decref(serving_get("/api/doctor"));
+    while (serving_status_of("GET", "/take/api", "", NULL) != 200)
+        ;
+    proxy_delay(proxy, PROXY_REPLIES, 20000);
+    clock_sleep_until(clock_mono_us() + 1000000); /* the answer of before is not fresh any more */
+    half = http_open(serving.where);
+    dprintf(half, "POST /api/jobs HTTP/1.1\r\nHost: localhost\r\n" NDJSON
+                  "Content-Length: 1000000\r\n\r\n{\"type\":");
+    doctor = http_open(serving.where);
+    dprintf(doctor, "GET /api/doctor HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(serving_status_of("GET", "/take/api", "", NULL), 200);
+    assert_int_equal(recv(doctor, &serving.reply, 1, MSG_DONTWAIT), -1); /* three takes later */
+    assert_true(http_receive(doctor, false, &serving.reply));
+    assert_int_equal(serving.reply.status, 200);
+    close(doctor);
+    close(half);
+    serving_end();
+    proxy_stop(proxy);
+}
+
+static void test_redis_away(void **state)
+{
+    (void)state;
+    serving_start();
+    json_decref(serving_get("/api/status"));
+    server_kill(&server);
+    clock_sleep_until(clock_mono_us() + 1000000); /* as above */
+    serving_refused("GET", "/api/status", "", NULL, 503, "error");
+    serving_refused("GET", "/", "", NULL, 503, "Redis does not answer");
+    serving_refused("POST", "/api/queues/q/pause", FORM, "", 503, "error");
+    serving_refused("POST", "/api/jobs", NDJSON, "{\"type\":\"a\"}", 503, "error");
+    server_restart(&server);
+    serving_act("/api/queues/q/pause", "");
+    json_decref(serving_get("/api/status"));
+    serving_end();
+}
+
+/* Who waits when it ends is answered. */
+static void test_the_end(void **state)
+{
+    int waits[3];
+
+    (void)state;
+    serving_start();
+    json_decref(serving_get("/api/status"));
+    serving_act("/api/queues/q/pause", ""); /* what was read is not fresh any more */
+    kill(server.pid, SIGSTOP);
+    for (size_t i = 0; i < COUNT(waits); i++) {
+        waits[i] = http_open(serving.where);
+        dprintf(waits[i], "GET /api/%s HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                i == 0   ? "status"
+                : i == 1 ? "queues"
+                         : "rates");
+    }
+    for (size_t i = 0; i < COUNT(waits); i++)
+        http_await_read(waits[i]);
+    clock_sleep_until(clock_mono_us() + 100000); /* the first is under way */
+    kill(serving.pid, SIGTERM);
+    clock_sleep_until(clock_mono_us() + 50000);
+    kill(server.pid, SIGCONT);
+    for (size_t i = 0; i < COUNT(waits); i++) {
+        assert_true(http_receive(waits[i], false, &serving.reply));
+        assert_int_equal(serving.reply.status, i == 0 ? 200 : 503);
+        close(waits[i]);
+    }
+    assert_int_equal(program_end(serving.pid), 0);
+    serving.pid = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_events, serving_flush),
+        cmocka_unit_test_setup(test_events_say_that_redis_is_away, serving_flush),
+        cmocka_unit_test_setup(test_events_of_what_is_not_there, serving_flush),
+        cmocka_unit_test_setup(test_not_too_many_look, serving_flush),
+        cmocka_unit_test_setup(test_many_readers_ask_redis_once, serving_flush),
+        cmocka_unit_test_setup(test_takes_wait_for_nothing_else, serving_flush),
+        cmocka_unit_test_setup(test_redis_away, serving_flush),
+        cmocka_unit_test_setup(test_the_end, serving_flush),
+    };
+
+    cmocka_set_test_filter(getenv("WEIR_TEST"));
+    return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
+}

@@ -1,0 +1,279 @@
+/* weir serve, from outside: jobs that come by POST, and clients that are strange or slow. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "core/clock.h"
+#include "tests/client.h"
+#include "tests/proxy.h"
+#include "tests/serving.h"
+#include "tests/stage.h"
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+/* ---- Jobs */
+
+static long long waiting(const char *queue)
+{
+    char key[160];
+
+    snprintf(key, sizeof key, "weir:{0}:queue:%s", queue);
+    return server_number(&server, "LLEN", key, NULL);
+}
+
+static void test_one_job(void **state)
+{
+    static const struct {
+        const char *body;
+        const char *says;
+    } wrong[] = {
+        {"", "not a JSON object"},
+        {"[]", "not a JSON object"},
+        {"{}", "type is missing"},
+        {"{\"type\":\"a b\"}", "its type must be 1 to 128"},
+        {"{\"type\":\"a\",\"typo\":1}", "\\\"typo\\\" is not a member of a job"},
+        {"{\"type\":\"a\",\"cost\":0}", "\\\"cost\\\" must be a whole number"},
+        {"{\"type\":\"a\",\"in\":\"x\"}", "\\\"in\\\" must be a number of seconds"},
+        {"{\"type\":\"a\",\"in\":1,\"at\":1}", "either a delay or a time"},
+        {"{\"type\":\"a\",\"type\":\"b\"}", "not JSON"},
+        {"{\"type\":\"a\"} {\"type\":\"b\"}", "not JSON"},
+    };
+
+    (void)state;
+    serving_start();
+    for (size_t i = 0; i < COUNT(wrong); i++)
+        serving_refused("POST", "/api/jobs", JSON, wrong[i].body, 400, wrong[i].says);
+    assert_int_equal(
+        serving_status_of(
+            "POST", "/api/jobs", JSON,
+            "{\"id\":\"j1\",\"type\":\"mail\",\"args\":{\"n\":12345678901234567},\"queue\":\"q\","
+            "\"key\":\"k\",\"cost\":2,\"max_attempts\":3,\"timeout\":\"10m\",\"batch\":\"b\","
+            "\"unique\":\"u\",\"meta\":{\"x\":1}}"),
+        200);
+    assert_string_equal(serving.reply.body, "{\"id\":\"j1\",\"new\":true}\n");
+    json_decref(serving_get("/api/jobs/j1"));
+    assert_non_null(strstr(serving.reply.body, "\"args\":{\"n\":12345678901234567}"));
+    assert_non_null(strstr(serving.reply.body, "\"unique\":\"u\""));
+    assert_int_equal(
+        serving_status_of("POST", "/api/jobs", JSON, "{\"id\":\"j1\",\"type\":\"mail\",\"queue\":\"q\"}"),
+        200);
+    assert_string_equal(serving.reply.body,
+                        "{\"id\":\"j1\",\"new\":false}\n"); /* asked again, it is there once */
+    assert_int_equal(waiting("q"), 1);
+    assert_int_equal(serving_status_of("POST", "/api/jobs", JSON, "{\"type\":\"mail\",\"unique\":\"u\"}"),
+                     200);
+    assert_string_equal(serving.reply.body, "{\"id\":\"j1\",\"new\":false,\"locked\":true}\n");
+    assert_int_equal(
+        serving_status_of("POST", "/api/jobs", JSON, "{\"type\":\"mail\",\"in\":\"1h\",\"id\":\"j2\"}"), 200);
+    json_decref(serving_get("/api/jobs/j2"));
+    assert_non_null(strstr(serving.reply.body, "\"state\":\"scheduled\""));
+    serving_end();
+}
+
+static void test_lines(void **state)
+{
+    static const char wrong[] = "{\"type\":\"a\"}\n{\"type\":\"b c\"}\n\n{\"args\":1}\nx\n{\"type\":\"a\"}";
+
+    (void)state;
+    serving_start();
+    serving_refused("POST", "/api/jobs", NDJSON, wrong, 400, "3 wrong lines, and nothing was sent");
+    assert_non_null(strstr(serving.reply.body, "{\"line\":2,\"error\":\"wrong job:"));
+    assert_non_null(
+        strstr(serving.reply.body, "{\"line\":4,\"error\":\"wrong job: \\\"type\\\" is missing\"}"));
+    assert_non_null(strstr(serving.reply.body, "{\"line\":5,\"error\":\"not a JSON object"));
+    assert_int_equal(waiting("default"), 0);
+    assert_int_equal(serving_status_of("POST", "/api/jobs?skip_invalid=true", NDJSON, wrong), 200);
+    assert_non_null(
+        strstr(serving.reply.body, "{\"lines\":6,\"resumed\":0,\"accepted\":2,\"invalid\":3,\"blank\":1,"));
+    assert_int_equal(waiting("default"), 2);
+    assert_int_equal(serving_status_of("POST", "/api/jobs?type=mail&queue=q", NDJSON, "{\"a\":1}\n2\n"), 200);
+    assert_int_equal(waiting("q"), 2);
+    serving_refused("POST", "/api/jobs", NDJSON, "\n \n", 400, "no job in it");
+    serving_refused("POST", "/api/jobs?then=x", NDJSON, "{\"type\":\"a\"}", 400, "give the jobs a batch");
+    serving_refused("POST", "/api/jobs?batches=x", NDJSON, "{\"type\":\"a\"}", 400, "batches: unknown");
+    serving_refused("POST", "/api/jobs?batch=a%20b", NDJSON, "{\"type\":\"a\"}", 400, "not a valid name");
+    serving_end();
+}
+
+#define MANY 20000
+
+/* MANY lines; the caller's. */
+static char *many_lines(void)
+{
+    char *text = malloc(MANY * 40), *at = text;
+
+    for (int i = 0; i < MANY; i++)
+        at += sprintf(at, "{\"type\":\"mail\",\"args\":%d}\n", i);
+    return text;
+}
+
+/* The connection is lost, or weir serve is killed, in the midst of a named batch: the same request again takes what is
+ * left. */
+static void test_a_named_batch_arrives_exactly_once(void **state)
+{
+    struct proxy *proxy = proxy_start(&server);
+    char *lines = many_lines();
+
+    (void)state;
+    for (unsigned cut = 6; cut < 10; cut++) {
+        char path[64];
+        int fd;
+
+        free(server_ask(&server, "FLUSHALL", NULL));
+        serving_start_at(proxy_url(proxy), NULL, serving_all_flags);
+        json_decref(serving_get("/api/queues")); /* the functions are there */
+        snprintf(path, sizeof path, "/api/jobs?batch=b%u", cut);
+        proxy_kill_before(proxy, PROXY_REPLIES, cut, serving.pid);
+        fd = http_open(serving.where);
+        dprintf(fd, "POST %s HTTP/1.1\r\nHost: localhost\r\n" NDJSON "Content-Length: %zu\r\n\r\n", path,
+                strlen(lines));
+        (void)http_send(fd, lines, strlen(lines));
+        waitpid(serving.pid, NULL, 0);
+        serving.pid = 0;
+        close(fd);
+        serving_start_at(NULL, NULL, serving_all_flags);
+        assert_int_equal(serving_status_of("POST", path, NDJSON, lines), 200);
+        assert_int_equal(waiting("default"), MANY);
+        assert_int_equal(serving_status_of("POST", path, NDJSON, lines), 200);
+        assert_non_null(strstr(serving.reply.body, "\"resumed\":20000,\"accepted\":0"));
+        assert_int_equal(waiting("default"), MANY);
+        serving_end();
+    }
+    free(lines);
+    proxy_stop(proxy);
+}
+
+static void test_a_body_that_is_too_large(void **state)
+{
+    char *large = malloc(2 * 1024 * 1024 + 1);
+    int fd;
+
+    (void)state;
+    memset(large, ' ', 2 * 1024 * 1024);
+    large[2 * 1024 * 1024] = '\0';
+    serving_start();
+    fd = http_open(serving.where);
+    dprintf(fd, "POST /api/jobs HTTP/1.1\r\nHost: localhost\r\n" JSON "Content-Length: 99999999999\r\n\r\n");
+    assert_true(http_receive(fd, false, &serving.reply)); /* before its body */
+    assert_int_equal(serving.reply.status, 413);
+    close(fd);
+    fd = http_open(serving.where);
+    dprintf(fd,
+            "POST /api/jobs HTTP/1.1\r\nHost: localhost\r\n" JSON "Transfer-Encoding: chunked\r\n\r\n%zx\r\n",
+            strlen(large));
+    assert_true(http_send(fd, large, strlen(large)));
+    dprintf(fd, "\r\n0\r\n\r\n");
+    assert_true(http_receive(fd, false, &serving.reply));
+    assert_int_equal(serving.reply.status, 413);
+    close(fd);
+    serving_refused("POST", "/api/rates/a", FORM, large, 413, "too large");
+    serving_end();
+    free(large);
+}
+
+/* What a proxy and we could take for different requests is refused, and nothing behind it is done. */
+static void test_a_body_of_two_lengths(void **state)
+{
+    int fd;
+
+    (void)state;
+    serving_start();
+    fd = http_open(serving.where);
+    dprintf(fd, "POST /api/queues/a/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                "4\r\nTransfer-Encoding: chunked\r\n\r\n"
+                "0\r\n\r\nPOST /api/queues/b/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n");
+    assert_true(http_receive(fd, false, &serving.reply));
+    assert_int_equal(serving.reply.status, 400);
+    assert_false(http_receive(fd, false, &serving.reply));
+    close(fd);
+    json_decref(serving_get("/api/queues"));
+    assert_null(strstr(serving.reply.body, "paused_since\":1"));
+    serving_end();
+}
+
+/* Heads of a megabyte, no head at all, versions, methods: each is answered, and what follows is answered too. */
+static void test_strange_requests(void **state)
+{
+    static const struct {
+        const char *begin, *fill, *end;
+        int status;
+    } cases[] = {
+        {"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", "a", "\r\n\r\n", 431},
+        {"GET / HTTP/1.1\r\nHost: localhost\r\n", "X: a\r\n", "\r\n", 431},
+        {"GET /jobs?q=", "a", " HTTP/1.1\r\nHost: localhost\r\n\r\n", 414},
+        {"GET / HTTP/1.0\r\n\r\n", "", "", 200},
+        {"GET /events?page=/ HTTP/1.0\r\n\r\n", "", "", 200},
+        {"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 200},
+        {"HEAD /events?page=/ HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 200},
+        {"TRACE / HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 405},
+        {"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", "", "", 400},
+        {"GET /jobs/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 404},
+    };
+
+    (void)state;
+    serving_start();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int fd = http_open(serving.where);
+        bool sent = http_send(fd, cases[i].begin, strlen(cases[i].begin));
+
+        for (size_t n = 0; *cases[i].fill && sent && n < (1 << 20); n += strlen(cases[i].fill))
+            sent = http_send(fd, cases[i].fill, strlen(cases[i].fill));
+        (void)(sent &&
+               http_send(fd, cases[i].end, strlen(cases[i].end))); /* it may be answered before its end */
+        if (!http_receive(fd, true, &serving.reply) || serving.reply.status != cases[i].status)
+            fail_msg("%s: %d %s", cases[i].begin, serving.reply.status, serving.reply.head);
+        close(fd);
+        json_decref(serving_get("/api/status"));
+    }
+    serving_end();
+}
+
+/* Hundreds of clients that send their heads byte by byte hold up nobody. */
+static void try_test_slow_clients(void **state)
+{
+    static const char head[] = "GET /api/status HTTP/1.1\r\nHost: localhost\r\n";
+    int slow[900];
+
+    (void)state;
+    serving_weir("rate set api 1000/1h");
+    serving_start();
+    for (size_t i = 0; i < COUNT(slow); i++)
+        slow[i] = http_open(serving.where);
+    for (size_t k = 0; k < 10; k++) {
+        int64_t began_us = clock_mono_us();
+
+        for (size_t i = 0; i < COUNT(slow); i++)
+            assert_true(http_send(slow[i], head + k, 1));
+        assert_int_equal(serving_status_of("GET", "/take/api", "", NULL), 200);
+        assert_int_equal(serving_status_of("GET", "/", "", NULL), 200);
+        stage_in_time(clock_mono_us() - began_us, 2000000);
+    }
+    for (size_t i = 0; i < COUNT(slow); i++)
+        close(slow[i]);
+    serving_end();
+}
+STAGE_TRIALS(test_slow_clients)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(test_one_job, serving_flush),
+        cmocka_unit_test_setup(test_lines, serving_flush),
+        cmocka_unit_test_setup(test_a_named_batch_arrives_exactly_once, serving_flush),
+        cmocka_unit_test_setup(test_a_body_that_is_too_large, serving_flush),
+        cmocka_unit_test_setup(test_a_body_of_two_lengths, serving_flush),
+        cmocka_unit_test_setup(test_strange_requests, serving_flush),
+        cmocka_unit_test_setup(test_slow_clients, serving_flush),
+    };
+
+    cmocka_set_test_filter(getenv("WEIR_TEST"));
+    return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
+}
