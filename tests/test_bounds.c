@@ -825,11 +825,13 @@ static void test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit(void **
     beat_us(&left);
     plant_sleeping("default", KEYS);
     plant_sleeping("other", FEW);
-    turns.now_us -= BACK_US;
-    took(&timing, longest_beat_us(sleep_meanwhile));
+    for (int step = 1; step <= 2; step++) { /* once Redis and Lua make their tables larger meanwhile */
+        turns.now_us -= BACK_US;
+        took(&timing, longest_beat_us(step == 2 ? sleep_meanwhile : NULL));
+    }
     expect_short(&timing);
-    assert_int_equal(misplaced("default", planted_us - BACK_US), 0);
-    assert_int_equal(misplaced("other", planted_us - BACK_US), 0);
+    assert_int_equal(misplaced("default", planted_us - 2 * BACK_US), 0);
+    assert_int_equal(misplaced("other", planted_us - 2 * BACK_US), 0);
     assert_int_equal(redis_number("ZCARD", PREFIX "sleep:default"), KEYS + 3);
     assert_int_equal(redis_number("ZSCORE", PREFIX "sleep:default", "new#1/soon"), turns.now_us + 1);
     assert_in_range(redis_number("ZSCORE", PREFIX "sleep:default", "new#1/late"), 0,
