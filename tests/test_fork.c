@@ -5,6 +5,7 @@
 #include <hiredis/hiredis.h>
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stddef.h>
@@ -392,6 +393,18 @@ static void divert_back(int before)
     close(before);
 }
 
+/* GCC's address sanitizer does not keep the locks of its own malloc() over a fork: where another thread held one, the child waits for it
+ * until its alarm. Such a child says nothing of us; the next one may. */
+static void expect_child_beside_threads(child_main *run)
+{
+    int code = program_end(start_child(run, NULL));
+#ifdef __SANITIZE_ADDRESS__
+    for (int again = 0; again < 3 && code == 1000 + SIGALRM; again++)
+        code = program_end(start_child(run, NULL));
+#endif
+    assert_int_equal(code, 0);
+}
+
 static void test_threads_use_it_while_another_forks(void **state)
 {
     pthread_t threads[4];
@@ -403,7 +416,7 @@ static void test_threads_use_it_while_another_forks(void **state)
         assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? enqueue_and_log : log_all_the_time, NULL),
                          0);
     for (int i = 0; i < 100; i++)
-        assert_child(start_child(enqueue_and_log_once, NULL));
+        expect_child_beside_threads(enqueue_and_log_once);
     atomic_store(&over, true);
     for (int i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
