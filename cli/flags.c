@@ -30,10 +30,19 @@ struct parser {
     char letters[3 * FLAGS_MAX + 2];
 };
 
+static bool has_flag(const struct parser *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->flags[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* A flag has one meaning in a command: of two with one name getopt_long would never find the second. */
 static void add_flags(struct parser *p, const struct flag *flags)
 {
     for (; flags && flags->name; flags++) {
-        if (p->count == FLAGS_MAX)
+        if (p->count == FLAGS_MAX || has_flag(p, flags->name))
             abort();
         p->flags[p->count++] = flags;
     }
@@ -61,17 +70,18 @@ static void prepare_getopt(struct parser *p)
     *letters = '\0';
 }
 
-/* word is what was written: "--qeue", "--qeue=x". */
+/* word is what was written: "--qeue", "--qeue=x"; or "--cert", as other clients of Redis name a flag of TLS. */
 static int unknown_flag(struct parser *p, const char *word)
 {
     const char *names[FLAGS_MAX + 1] = {NULL};
-    char name[WORD_MAX + 1];
+    char name[WORD_MAX + 1], of_tls[WORD_MAX + 8];
     const char *likely;
 
     for (int i = 0; i < p->count; i++)
         names[i] = p->flags[i]->name;
     snprintf(name, sizeof name, "%.*s", (int)strcspn(word + 2, "="), word + 2);
-    likely = likely_word(name, names);
+    snprintf(of_tls, sizeof of_tls, "tls-%s", name);
+    likely = has_flag(p, of_tls) ? of_tls : likely_word(name, names);
     if (likely)
         return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: unknown flag; did you mean --%s?", p->where,
                          name, likely);
@@ -316,13 +326,14 @@ static void add_common_flags(struct parser *p, struct cli *cli, struct given *gi
         {"password-file", 0, FLAG_TEXT, "FILE", "a file with the password of Redis", &redis->password_file},
         {"password-command", 0, FLAG_TEXT, "COMMAND",
          "a command that prints the password; run at each connect", &redis->password_command},
-        {"cacert", 0, FLAG_TEXT, "FILE",
+        {"tls-cacert", 0, FLAG_TEXT, "FILE",
          "of rediss://: the issuer's certificate; default: the system's issuers", &redis->cacert},
-        {"cacertdir", 0, FLAG_TEXT, "DIR", "a folder of issuers' certificates", &redis->cacertdir},
-        {"cert", 0, FLAG_TEXT, "FILE", "the certificate to show to Redis", &redis->cert},
-        {"key", 0, FLAG_TEXT, "FILE", "the key of --cert, when that file does not have it", &redis->key},
-        {"sni", 0, FLAG_TEXT, "NAME", "the name of the server, where it is not the host", &redis->sni},
-        {"insecure", 0, FLAG_BOOL, NULL, "takes any certificate, an impostor's too", &redis->insecure},
+        {"tls-cacertdir", 0, FLAG_TEXT, "DIR", "a folder of issuers' certificates", &redis->cacertdir},
+        {"tls-cert", 0, FLAG_TEXT, "FILE", "the certificate to show to Redis", &redis->cert},
+        {"tls-key", 0, FLAG_TEXT, "FILE", "the key of --tls-cert, when that file does not have it",
+         &redis->key},
+        {"tls-sni", 0, FLAG_TEXT, "NAME", "the name of the server, where it is not the host", &redis->sni},
+        {"tls-insecure", 0, FLAG_BOOL, NULL, "takes any certificate, an impostor's too", &redis->insecure},
         {"namespace", 0, FLAG_TEXT, "NAME",
          "what all keys in Redis begin with; else $WEIR_NAMESPACE, else weir", &cli->ns},
         {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},
@@ -336,6 +347,19 @@ static void add_common_flags(struct parser *p, struct cli *cli, struct given *gi
     static_assert(sizeof common <= sizeof p->common, "COMMON_MOST is too small");
     memcpy(p->common, common, sizeof common);
     add_flags(p, p->common);
+}
+
+int cli_common_words(const char *word)
+{
+    struct parser p = {.count = 0};
+    size_t len = strcspn(word, "=");
+
+    add_common_flags(&p, &(struct cli){.ns = NULL}, &(struct given){.help = false});
+    for (int i = 0; i < p.count; i++)
+        if (strncmp(word, "--", 2) == 0 && strlen(p.flags[i]->name) == len - 2 &&
+            strncmp(word + 2, p.flags[i]->name, len - 2) == 0)
+            return p.flags[i]->kind == FLAG_BOOL || word[len] ? 1 : 2;
+    return 0;
 }
 
 static int obey_common_flags(struct cli *cli, const struct parser *p, const struct given *given)

@@ -58,8 +58,8 @@ struct weir;
 
 /* Makes a client; connects at the first use. url: redis://[user:pass@]host:port/db, rediss:// for TLS,
  * redis+sentinel:// and redis+cluster:// for several, unix:///path or /path or ./path. It may end with
- * ?name=value&..., percent-encoded: password-file, password-command, cacert, cacertdir, cert, key, sni, insecure,
- * as the flags of the weir command with those names.
+ * ?name=value&..., percent-encoded: password-file, password-command, and cacert, cacertdir, cert, key, sni, insecure,
+ * as the flags --password-file, --password-command and --tls-cacert to --tls-insecure of the weir command.
  * url NULL means $REDIS_URL, else redis://127.0.0.1:6379. ns NULL means $WEIR_NAMESPACE, else "weir". A
  * malformed url or namespace is reported by the first call. Returns NULL only when out of memory. */
 WEIR_API struct weir *weir_new(const char *url, const char *ns);

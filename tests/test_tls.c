@@ -152,10 +152,10 @@ static void a_certificate_of_ours(void **state)
     set("tls-auth-clients", "yes");
     for (int i = 0; i < 2; i++) {
         set("tls-protocols", versions[i]);
-        both_come_to(url, WEIR_EUNREACHABLE, "--cert");
+        both_come_to(url, WEIR_EUNREACHABLE, "--tls-cert");
         both_come_to(address_of("rediss://localhost", port, "%s&cert=%s/stranger.crt&key=%s/stranger.key",
                                 trust, folder(), folder()),
-                     WEIR_EUNREACHABLE, "--cert");
+                     WEIR_EUNREACHABLE, "--tls-cert");
         both_work(address_of("rediss://localhost", port, "%s", ours));
     }
     set("tls-protocols", "");
@@ -178,13 +178,13 @@ static void unusable_files(void **state)
     static const struct {
         const char *parameters, *says;
     } cases[] = {
-        {"cacert=nowhere.crt", "--cacert nowhere.crt: cannot be read: No such file"},
+        {"cacert=nowhere.crt", "--tls-cacert nowhere.crt: cannot be read: No such file"},
         {"cacert=%s/empty", "/empty: holds no certificate"},
-        {"cacertdir=%s/nowhere", "--cacertdir"},
-        {"insecure=yes&cert=%s/nowhere", "--cert"},
+        {"cacertdir=%s/nowhere", "--tls-cacertdir"},
+        {"insecure=yes&cert=%s/nowhere", "--tls-cert"},
         {"insecure=yes&cert=%s/empty", "holds no certificate"},
         {"insecure=yes&cert=%s/good.crt", "holds no private key"},
-        {"insecure=yes&cert=%s/good.crt&key=%s/nowhere", "--key"},
+        {"insecure=yes&cert=%s/good.crt&key=%s/nowhere", "--tls-key"},
         {"insecure=yes&cert=%s/good.crt&key=%s/empty", "holds no private key"},
         {"insecure=yes&cert=%s/good.crt&key=%s/ca.key", "is not the key of the certificate"},
         {"insecure=yes&cert=%s/good.crt&key=%s/locked.key", "is encrypted"},
@@ -540,19 +540,19 @@ static void flags(void **state)
     (void)state;
     snprintf(ca, sizeof ca, "%s/ca.crt", folder());
     snprintf(to, sizeof to, "rediss://localhost:%d", port);
-    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--cacert", ca, "--cert", "client.crt",
-           "--key", "client.key", NULL);
+    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--tls-cacert", ca, "--tls-cert",
+           "client.crt", "--tls-key", "client.key", NULL);
     assert_int_equal(o.code, 0);
     snprintf(to, sizeof to, "rediss://127.0.0.1:%d/0?db=1", port);
-    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--cacert", "./ca.crt", "--sni", "localhost",
-           NULL);
+    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--tls-cacert", "./ca.crt", "--tls-sni",
+           "localhost", NULL);
     assert_int_equal(o.code, 0);
-    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--insecure", NULL);
+    run_in(&o, folder(), built("weir"), "status", "--redis", to, "--tls-insecure", NULL);
     assert_int_equal(o.code, 0);
     run_in(&o, folder(), built("weir"), "status", "--redis", to, NULL);
     assert_int_equal(o.code, 69);
-    assert_non_null(strstr(o.err, "name the issuer's by --cacert"));
-    run_in(&o, folder(), built("weir"), "status", "--redis", stage.server.url, "--cacert", ca, NULL);
+    assert_non_null(strstr(o.err, "name the issuer's by --tls-cacert"));
+    run_in(&o, folder(), built("weir"), "status", "--redis", stage.server.url, "--tls-cacert", ca, NULL);
     assert_int_equal(o.code, 78);
     assert_non_null(strstr(o.err, "for rediss:// alone"));
 }

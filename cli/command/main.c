@@ -157,25 +157,11 @@ static const char *command_word(const char *word)
 /* Flags of every command may stand before it: "weir --redis URL status". They are moved behind it. */
 static void move_flags(int argc, char **argv)
 {
-    static const char *const with_value[] = {"--redis", "--namespace", "--color"};
-    static const char *const without[] = {"--json", "--utc"};
     int at = 1;
     char *word;
 
-    while (at < argc && strncmp(argv[at], "--", 2) == 0) {
-        size_t len = strcspn(argv[at], "=");
-        int words = 0;
-
-        for (size_t i = 0; i < sizeof with_value / sizeof *with_value; i++)
-            if (strlen(with_value[i]) == len && strncmp(argv[at], with_value[i], len) == 0)
-                words = argv[at][len] ? 1 : 2;
-        for (size_t i = 0; i < sizeof without / sizeof *without; i++)
-            if (strcmp(argv[at], without[i]) == 0)
-                words = 1;
-        if (words == 0)
-            break;
+    for (int words; at < argc && (words = cli_common_words(argv[at])) > 0;)
         at += words;
-    }
     if (at == 1 || at >= argc || argv[at][0] == '-')
         return;
     word = argv[at];

@@ -227,7 +227,7 @@ static int check_all(const struct redis_address *a, struct error *e)
     if (!a->tls && names_certificates(a))
         return malformed(e, "certificates are for rediss:// alone");
     if (a->key[0] && !a->cert[0])
-        return malformed(e, "a key without its certificate; name that too, cert=FILE");
+        return malformed(e, "a key without its certificate; name that too, cert=FILE or --tls-cert");
     return 0;
 }
 

@@ -106,7 +106,8 @@ static const char *reason(unsigned long code)
 }
 
 #define RENEW "renew it on the server, or see whether this machine's clock is right"
-#define UNKNOWN_ISSUER "its certificate is of an issuer that is not known here; name the issuer's by --cacert"
+#define UNKNOWN_ISSUER                                                                                       \
+    "its certificate is of an issuer that is not known here; name the issuer's by --tls-cacert"
 
 /* Of the server's certificate; %s is the name that it must bear. */
 static const struct {
@@ -116,9 +117,9 @@ static const struct {
     {X509_V_ERR_CERT_HAS_EXPIRED, "its certificate has expired; " RENEW},
     {X509_V_ERR_CERT_NOT_YET_VALID, "its certificate is not yet valid; " RENEW},
     {X509_V_ERR_HOSTNAME_MISMATCH, "its certificate is not for the name %s; write the host as the "
-                                   "certificate has it, or that name as --sni"},
+                                   "certificate has it, or that name as --tls-sni"},
     {X509_V_ERR_IP_ADDRESS_MISMATCH,
-     "its certificate is not for the address %s; write a host that it has, or its name as --sni"},
+     "its certificate is not for the address %s; write a host that it has, or its name as --tls-sni"},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, UNKNOWN_ISSUER},
     {X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, UNKNOWN_ISSUER},
     {X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, UNKNOWN_ISSUER},
@@ -135,7 +136,7 @@ static int refuse_certificate(const struct tls *t, long verdict, struct error *e
         return error_set(
             e, WEIR_EUNREACHABLE,
             "redis %s: TLS: %s is named so by the Sentinels or nodes, and its certificate is not for "
-            "that name; have them announce the certificate's name, or write that as --sni",
+            "that name; have them announce the certificate's name, or write that as --tls-sni",
             t->name, t->server);
     for (size_t i = 0; i < sizeof verdicts / sizeof *verdicts; i++) {
         if (verdicts[i].verdict != verdict)
@@ -150,7 +151,7 @@ static int refuse_certificate(const struct tls *t, long verdict, struct error *e
 
 #define PLAIN_PORT "it speaks no TLS on this port; name its TLS port, or write redis:// to do without TLS"
 #define OLD_TLS "it speaks no TLS of version 1.2 or newer; raise its tls-protocols"
-#define OTHER_CERTIFICATE "refuses our certificate: %s; name another one by --cert and --key"
+#define OTHER_CERTIFICATE "refuses our certificate: %s; name another one by --tls-cert and --tls-key"
 
 /* Of the handshake, and of what the server says later; %s is OpenSSL's own text. */
 static const struct {
@@ -161,9 +162,10 @@ static const struct {
     {SSL_R_HTTP_REQUEST, PLAIN_PORT},
     {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, OLD_TLS},
     {SSL_R_UNSUPPORTED_PROTOCOL, OLD_TLS},
-    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "it wants a certificate of ours; name one by --cert and --key"},
-    {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE,
-     "it refuses the handshake; see whether it wants a certificate of ours (--cert, --key), and its ciphers"},
+    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED,
+     "it wants a certificate of ours; name one by --tls-cert and --tls-key"},
+    {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE, "it refuses the handshake; see whether it wants a certificate of "
+                                          "ours (--tls-cert, --tls-key), and its ciphers"},
     {SSL_R_TLSV1_ALERT_UNKNOWN_CA, OTHER_CERTIFICATE},
     {SSL_R_TLSV1_ALERT_ACCESS_DENIED, OTHER_CERTIFICATE},
     {SSL_R_SSLV3_ALERT_BAD_CERTIFICATE, OTHER_CERTIFICATE},
@@ -212,14 +214,15 @@ static int find_file(const struct tls *t, const char *flag, const char *name, ch
     credential_path(name, path);
     if (access(path, R_OK) == 0)
         return 0;
-    return error_set(e, WEIR_ECONFIG,
-                     "redis %s: --%s %.150s: cannot be read: %s; name a file of PEM that this user may read",
-                     t->name, flag, path, strerror(errno));
+    return error_set(
+        e, WEIR_ECONFIG,
+        "redis %s: --tls-%s %.150s: cannot be read: %s; name a file of PEM that this user may read", t->name,
+        flag, path, strerror(errno));
 }
 
 static int unusable(const struct tls *t, const char *flag, const char *path, const char *why, struct error *e)
 {
-    return error_set(e, WEIR_ECONFIG, "redis %s: --%s %.150s: %s", t->name, flag, path, why);
+    return error_set(e, WEIR_ECONFIG, "redis %s: --tls-%s %.150s: %s", t->name, flag, path, why);
 }
 
 static int load_issuers(const struct tls *t, const struct redis_address *a, SSL_CTX *ctx, struct error *e)
@@ -269,11 +272,11 @@ static int load_key(const struct tls *t, const char *path, SSL_CTX *ctx, struct 
         return unusable(t, "key", path,
                         "is encrypted; name one that is not: openssl pkey -in FILE -out PLAIN", e);
     if (ERR_GET_LIB(code) == ERR_LIB_X509)
-        return unusable(t, "key", path, "is not the key of the certificate (--cert); name that", e);
+        return unusable(t, "key", path, "is not the key of the certificate (--tls-cert); name that", e);
     return unusable(t, "key", path, "holds no private key; name a file of PEM that does", e);
 }
 
-/* Ours; without --key, the key stands in the file of the certificate. */
+/* Ours; without --tls-key, the key stands in the file of the certificate. */
 static int load_certificate(struct tls *t, const struct redis_address *a, SSL_CTX *ctx, struct error *e)
 {
     char path[PATH_MAX];
@@ -429,6 +432,6 @@ void tls_sent(struct tls *t, size_t n)
 const char *tls_advice(const struct tls *t)
 {
     return t->has_certificate
-               ? "see whether it takes the certificate of --cert, or was restarted"
-               : "see whether it wants a certificate of ours (--cert, --key), or was restarted";
+               ? "see whether it takes the certificate of --tls-cert, or was restarted"
+               : "see whether it wants a certificate of ours (--tls-cert, --tls-key), or was restarted";
 }
