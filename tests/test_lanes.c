@@ -9,7 +9,10 @@
 
 enum { RUNNING_MOST = 4096, KINDS = 8 };
 
+static const char *const workers[] = {"w", "v"};
+
 struct running {
+    const char *worker;
     char token[200];
     char type[16];
     int64_t end_us;
@@ -20,6 +23,8 @@ static struct shop {
     int64_t run_us; /* how long each job takes */
     const char *const *types, *const *queues;
     int type_count, queue_count;
+    int worker_count; /* which claim in turns; they share the executors */
+    int64_t ahead_us;
     int64_t turn;
     struct running running[RUNNING_MOST];
     int running_count;
@@ -34,10 +39,11 @@ static void open_shop(int executors, int64_t run_us, const char *const *types, i
 {
     shop = (struct shop){.executors = executors, .run_us = run_us, .types = types, .type_count = type_count};
     shop.queues = default_queue.at;
-    shop.queue_count = 1;
+    shop.queue_count = shop.worker_count = 1;
     for (int i = 0; i < KINDS; i++)
         shop.last_us[i] = turns.now_us;
-    must(turns_adopt("w", "", NULL, 0, default_queue, NULL));
+    for (size_t i = 0; i < COUNT(workers); i++)
+        must(turns_adopt(workers[i], "", NULL, 0, default_queue, NULL));
 }
 
 static int kind_of(struct span type)
@@ -56,6 +62,11 @@ static void note_gap(int kind, int64_t at_us)
     shop.last_us[kind] = at_us;
 }
 
+static const char *worker_on_turn(void)
+{
+    return workers[shop.turn % shop.worker_count];
+}
+
 static void start_job(const struct lease *lease)
 {
     struct running *r = &shop.running[shop.running_count++];
@@ -63,6 +74,7 @@ static void start_job(const struct lease *lease)
     int kind = kind_of(lease->type);
 
     assert_true(shop.running_count <= shop.executors && lease->token.len < sizeof r->token);
+    r->worker = worker_on_turn();
     snprintf(r->token, sizeof r->token, "%.*s", (int)lease->token.len, lease->token.at);
     snprintf(r->type, sizeof r->type, "%s", shop.types[kind]);
     r->end_us = at_us + shop.run_us;
@@ -72,19 +84,19 @@ static void start_job(const struct lease *lease)
         shop.on_start(lease);
 }
 
-/* Those that have ended by now. */
-static void end_jobs(void)
+/* Those of a worker that have ended by now. */
+static void end_jobs_of(const char *worker)
 {
     struct args a;
     int64_t stale;
     int kept = 0;
 
     args_init(&a);
-    settle_request(&a, PREFIX, turns.now_us, "w");
+    settle_request(&a, PREFIX, turns.now_us, worker);
     for (int i = 0; i < shop.running_count; i++) {
         struct running *r = &shop.running[i];
 
-        if (r->end_us > turns.now_us) {
+        if (r->end_us > turns.now_us || r->worker != worker) {
             shop.running[kept++] = *r;
             continue;
         }
@@ -101,17 +113,25 @@ static void end_jobs(void)
     assert_int_equal(stale, 0);
 }
 
+static void end_jobs(void)
+{
+    for (int i = 0; i < shop.worker_count; i++)
+        end_jobs_of(workers[i]);
+}
+
 static void take_turn(void)
 {
-    struct claim_call call = {.worker = "w",
-                              .group = "g",
+    struct claim_call call = {.group = "g",
                               .chunk = 1000,
                               .held = true,
+                              .ahead_us = shop.ahead_us,
+                              .far = shop.ahead_us ? shop.executors : 0,
                               .queues = {shop.queues, shop.queue_count},
                               .types = {shop.types, shop.type_count}};
 
     do {
         call.turn = ++shop.turn;
+        call.worker = worker_on_turn();
         call.free = shop.executors - shop.running_count;
         must(turns_claim(&call));
         shop.claims++;
@@ -466,6 +486,85 @@ static void test_keys_share_by_weight(void **state)
     turns_check();
 }
 
+enum { SHARE_QUEUES = 2 };
+
+static const char *const share_queues[SHARE_QUEUES] = {"q0", "q1"};
+static int weight, rounds, since_b[SHARE_QUEUES];
+
+/* Between two starts of b in a queue stand as many of a as the weight of a says, and one of c. */
+static void on_share(const struct lease *lease)
+{
+    const char *queue = memchr(lease->token.at, '/', lease->token.len);
+    int *since = &since_b[queue && queue[1] == 'q' && queue[2] == '1'];
+
+    if (lease->key.at[0] == 'a') {
+        ++*since;
+    } else if (lease->key.at[0] == 'b') {
+        if (rounds >= SHARE_QUEUES && *since != weight)
+            fail_msg("weight %d: %d starts between two of another key", weight, *since);
+        *since = 0;
+        rounds++;
+    }
+}
+
+struct shares {
+    int weight, worker_count, queue_count;
+    int64_t ahead_us;
+    const char *cost;  /* of the jobs of b */
+    const char *rules; /* beside the one of the keys */
+};
+
+static void run_shares(const struct shares *s)
+{
+    static const char *const type = "mail";
+    char rules[200];
+
+    weight = s->weight;
+    rounds = 0;
+    memset(since_b, 0, sizeof since_b);
+    snprintf(rules, sizeof rules, "%s gcra:100000/1000000/100000,by=key", s->rules);
+    must(turns_rate("mail", rules));
+    must(turns_weight("mail", "a", s->weight));
+    for (int i = 0; i < s->queue_count; i++) {
+        push_jobs(share_queues[i], "\"type\":\"mail\",\"key\":\"a\"", 1300 + 6 * s->weight);
+        push_jobs(share_queues[i], s->cost, 700);
+        push_jobs(share_queues[i], "\"type\":\"mail\",\"key\":\"c\"", 700);
+    }
+    must(turns_pause("mail", SECOND_US));
+    open_shop(20, 5000, &type, 1);
+    shop.queues = share_queues;
+    shop.queue_count = s->queue_count;
+    shop.worker_count = s->worker_count;
+    shop.ahead_us = s->ahead_us;
+    shop.on_start = on_share;
+    run_shop(1500000);
+    must(turns_pause("mail", SECOND_US));
+    while (shop.starts[0] < 1000 || rounds < 2 * SHARE_QUEUES + 1)
+        run_shop(200000);
+    turns_check();
+}
+
+/* Whatever the gate lets through at a time, whoever claims, and over a pause. */
+static void test_a_weight_is_exact(void **state)
+{
+#define PLAIN "\"type\":\"mail\",\"key\":\"b\""
+    static const struct shares cases[] = {
+        {2, 1, 1, 0, PLAIN, "gcra:1000/1000000/1"},
+        {3, 1, 1, 50000, PLAIN, "gcra:1000/1000000/7"},
+        {3, 2, 2, 50000, PLAIN, "gcra:400/1000000/1"},
+        {3, 2, 1, 0, PLAIN ",\"cost\":2", "gcra:1000/1000000/7"},
+        {10, 2, 2, 0, PLAIN ",\"cost\":3", "gcra:1000/1000000/40"},
+        {10, 1, 2, 50000, PLAIN, "concurrency:3"},
+        {1000, 2, 1, 50000, PLAIN, "fixed-window:1000/1000000/0"},
+        {4, 1, 1, 0, PLAIN, "gcra:100/1000000/1 gcra:100/1000000/1,by=key"}, /* a sleeps after each start */
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        scene_begin(state);
+        run_shares(&cases[i]);
+    }
+}
+
 static void test_keys_share_when_executors_are_few(void **state)
 {
     static const char *const type = "mail";
@@ -625,6 +724,7 @@ int main(void)
         TEST(a_rate_and_concurrency_go_together),
         TEST(one_customer_does_not_starve_fifty),
         TEST(keys_share_by_weight),
+        TEST(a_weight_is_exact),
         TEST(keys_share_when_executors_are_few),
         TEST(a_closed_key_delays_no_other),
         TEST(neither_lanes_nor_queue_starve),

@@ -48,28 +48,24 @@ end
 -- A lane has its turn in the round. Returns how many of its jobs started, and whether it has left the ring. claim.stopped: the next job's
 -- cost, and what closed gate of the type stopped it.
 local function serve_turn(s, l, others, most)
-    local stopped, left_before, share = claim.stopped, claim.left_lanes, huge
+    local stopped, left_before, share, had = claim.stopped, claim.left_lanes, 1, 0
     causes.from_lane(l)
     local lane_ticket = has_hold(l.gates) and ring.ticket(s, l) or nil
-    if others then share = #s.type.weighted > 0 and ring.share(s, l.key) or 1 end
-    local n = serve_lane(s, l, min(share, most), lane_ticket)
+    if others and #s.type.weighted > 0 then share, had = ring.share(s, l.key) end
+    local n = serve_lane(s, l, others and min(share - had, most) or most, lane_ticket)
     local entry = meet.head(l, 1)
     if not entry and meet.is_over(l) then
         ring.finish(s, l)
         return n, true
     end
+    local goes_behind = others and claim.left_lanes > left_before
+    if n > 0 then goes_behind = others and not ring.use_share(s, l, n, share, had) end
     if stopped.of_lane then
-        wait.lane_sleeps(s, l, n > 0 and claim.next_ticket() or ring.ticket(s, l))
+        wait.lane_sleeps(s, l, n > 0 and (goes_behind or not others) and claim.next_ticket() or ring.ticket(s, l))
         claim.go_on()
         return n, true
     end
-    if others and n > 0 then
-        ring.pass_on(s, l, n, share)
-    elseif others and claim.left_lanes > left_before then
-        ring.go_behind(s, l)
-    else
-        ring.stay(s)
-    end
+    if goes_behind then ring.go_behind(s, l) else ring.stay(s) end
     if not stopped.cost and entry and not others and s.limited then stopped.cost = meet.cost(s, entry) end
     return n, false
 end

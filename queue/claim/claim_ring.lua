@@ -89,7 +89,18 @@ end
 
 -- ---- Shares
 
--- How many starts a key has in its turn among others.
+-- Of the ring: "<queue>/<type>".
+local function path_of(s) return s.lane_head:sub(1, -2) end
+
+-- How many starts of its share a key has had in this round.
+local function credit(s, key)
+    local path = path_of(s)
+    local had = call_safe('HGET', P .. 'credit:' .. path, key)
+    if type(had) == 'table' then claim.note_fault(check.wrong_kind('credit:' .. path, 'hash')) end
+    return type(had) == 'string' and tonumber(had) or 0
+end
+
+-- How many starts a key has in a round among others, and how many of them it has had.
 function claim_ring.share(s, key)
     local most, weighted = 1, s.type.weighted
     for i = 1, #weighted do
@@ -97,22 +108,16 @@ function claim_ring.share(s, key)
         if type(found) == 'table' then claim.note_fault(check.wrong_kind('weights', 'hash')) end
         most = max(most, type(found) == 'string' and tonumber(found) or 1)
     end
-    return most
+    if most == 1 then return 1, 0 end
+    return most, min(credit(s, key), most - 1)
 end
 
--- Of the ring: "<queue>/<type>".
-local function path_of(s) return s.lane_head:sub(1, -2) end
-
--- A lane among others had n starts: it goes behind them, once it has had its share.
-function claim_ring.pass_on(s, l, n, share)
-    if share > 1 then
-        local path = path_of(s)
-        local had = call_safe('HINCRBY', P .. 'credit:' .. path, l.key, n)
-        if type(had) ~= 'number' then claim.note_fault(check.wrong_kind('credit:' .. path, 'hash')) end
-        if type(had) == 'number' and had < share then return claim_ring.stay(s) end
-        call_safe('HDEL', P .. 'credit:' .. path, l.key)
-    end
-    claim_ring.go_behind(s, l)
+-- A lane among others had n starts more. Returns whether its share is left in part: it keeps its place. Where it has had all of it, or nothing
+-- can be remembered, it goes behind the others.
+function claim_ring.use_share(s, l, n, share, had)
+    if had + n < share then return type(call_safe('HINCRBY', P .. 'credit:' .. path_of(s), l.key, n)) == 'number' end
+    if had > 0 then call_safe('HDEL', P .. 'credit:' .. path_of(s), l.key) end
+    return false
 end
 
 -- A lane that has no job left leaves. What its key had of its share is forgotten; of a type that has left this partition too, whose weights have gone with

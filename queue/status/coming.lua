@@ -51,7 +51,7 @@ local function ticket_of(queue, t)
     return tonumber(ticket or now)
 end
 
--- How many starts a key has in a turn.
+-- How many starts a key has in a round.
 local function share_of(t, key)
     local share = 1
     for _, limit in ipairs(t.weighted) do share = max(share, tonumber(call('HGET', P .. 'weights', limit .. '/' .. key) or 1)) end
@@ -71,7 +71,8 @@ end
 -- The lane has its turn for the first time.
 local function open_lane(line, lane, most)
     lane.share = share_of(types.load(line.name), lane.key)
-    lane.left = lane.share
+    local had = lane.share > 1 and call_safe('HGET', P .. 'credit:' .. line.queue .. '/' .. line.name, lane.key)
+    lane.left = lane.share - min(tonumber(had or 0) or 0, lane.share - 1)
     lane.entries = read_lane(line.queue, line.name, lane.key, min(most, max(lane.share, ceil(most / #line.lanes) + 1)))
 end
 
