@@ -50,7 +50,7 @@ static int64_t slot_of(size_t i)
     return turns.claim.leases[i].slot_us;
 }
 
-static void settle_unstarted(size_t first, size_t end)
+static void settle_unstarted_as(enum settle_verb verb, size_t first, size_t end)
 {
     struct args a;
     int64_t stale;
@@ -58,10 +58,15 @@ static void settle_unstarted(size_t first, size_t end)
     args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     for (size_t i = first; i < end; i++)
-        settle_end(&a, SETTLE_BACK, tokens[i], 1, NULL);
+        settle_end(&a, verb, tokens[i], 1, "x");
     must(turns_send(&a));
     must(settle_reply(turns.reply, &stale, &turns.error));
     assert_int_equal(stale, 0);
+}
+
+static void settle_unstarted(size_t first, size_t end)
+{
+    settle_unstarted_as(SETTLE_BACK, first, end);
 }
 
 /* Granted ahead and given back before they start, jobs leave no trace at their gates: they get the same slots again.
@@ -211,6 +216,25 @@ static void test_a_cancelled_job_that_has_not_started_gives_its_slot_back(void *
     expect_claim("c");
     assert_int_equal(slot_of(0), BEGIN_US + 10000);
     expect_counters("slow", "enqueued 3, pulled 2, parked 1, served 1, back 1, cancelled 1");
+}
+
+/* A job that is found wrong, or cancelled, before its handler was called has used nothing of a quota. */
+static void test_a_quota_is_used_by_handlers_only(void **state)
+{
+    static const enum settle_verb verbs[] = {SETTLE_BACK, SETTLE_DEAD, SETTLE_CANCELLED};
+
+    for (size_t v = 0; v < COUNT(verbs); v++) {
+        scene_begin(state);
+        start("w");
+        must(turns_rate("slow", "fixed-window:3/86400000000/0"));
+        enqueue_with("slow", "a b c", "\"cost\":1");
+        expect_claim("a b c");
+        keep_tokens();
+        settle_unstarted_as(verbs[v], 0, 2);
+        enqueue("default", "slow", "d e f");
+        assert_int_equal(claim("w", 10, 0), 2);
+        turns_check();
+    }
 }
 
 /* Others may wait for it whom no list names: in another queue, or of another type that shares the limit. */
@@ -389,6 +413,7 @@ int main(void)
         TEST(a_quota_of_a_day_is_used_whole_however_late),
         TEST(a_slot_before_a_clock_step_stays_used),
         TEST(slots_of_other_rules_stay_used),
+        TEST(a_quota_is_used_by_handlers_only),
         TEST(a_cancelled_job_that_has_not_started_gives_its_slot_back),
         TEST(a_slot_of_a_key_that_is_given_back_wakes_all),
     };

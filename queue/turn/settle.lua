@@ -13,8 +13,8 @@
 --                                          its slots back as well; else 0
 --         "interrupted" token most reason  its handler died: back to the head of its lane, counted as interrupted and not as an
 --                                          attempt; dead when that was so for the most-th time
---         "dead"  token "0" reason         one more attempt used, the last one
---         "cancelled" token "0" ""         ended because it was cancelled: does not run again
+--         "dead"  token unstarted reason   one more attempt used, the last one; a job that was found wrong has not started
+--         "cancelled" token unstarted ""   ended because it was cancelled: does not run again
 --         "cost"  token n ""               ends nothing: the job cost n in truth; its gates take or give back the difference
 -- role: worker
 -- reply: the number of stale leases; if pauses began, that one first in a list: [ stale, token, pause_us, the how manieth in a
@@ -157,6 +157,7 @@ end
 
 -- Who comes back otherwise has ended by the word of its handler, and did not kill its worker.
 local STAYS = {back = true, interrupted = true}
+local MAY_BE_UNSTARTED = {back = true, dead = true, cancelled = true}
 
 -- Reads one verb that is no "done"; returns what is wrong with it.
 local function read_end(ARGV, i, leaving, costs)
@@ -168,7 +169,7 @@ local function read_end(ARGV, i, leaving, costs)
     end
     if not STAYS[verb] then of_lane = lease.usual(of_lane) end
     local queue, name, key = lease.lane_parts(of_lane)
-    local list, slot = verb == 'cost' and costs or leaving, verb == 'back' and n == 1 and lease.slot_of(token) or 0
+    local list, slot = verb == 'cost' and costs or leaving, MAY_BE_UNSTARTED[verb] and n == 1 and lease.slot_of(token) or 0
     list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], tag = ARGV[2] .. ':' .. lease.token_head(token), delay_us = n,
                        lane = of_lane, queue = queue, type = name, key = key, reason = ARGV[i + 3],
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back

@@ -135,8 +135,8 @@ enum settle_verb {
     SETTLE_INTERRUPTED
 };
 /* number: the delay in us of RETRY and THROTTLED; of FINISH (done, one by itself) how long to remember it, in
- * ms; of INTERRUPTED (its handler died) after how many times the job is dead; of BACK 1: it has not started,
- * and gives its slots back; else 0. reason: of RETRY, INTERRUPTED and DEAD; may be NULL. */
+ * ms; of INTERRUPTED (its handler died) after how many times the job is dead; of BACK, DEAD and CANCELLED 1: it has not
+ * started, and gives its slots back; else 0. reason: of RETRY, INTERRUPTED and DEAD; may be NULL. */
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
 /* stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
