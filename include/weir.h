@@ -12,6 +12,8 @@
  *   - Functions that can fail return 0, or a negative enum weir_status; weir_message() and
  *     weir_worker_message() then hold one line that says what failed, why, and what to do.
  *     The negated status is the exit code of the weir command for the same failure.
+ *   - A pointer may be NULL where it says so. Elsewhere a status is WEIR_EUSAGE then, and the message names the argument;
+ *     a function without a status does nothing and returns NULL or 0. A text or list that comes with its length may be NULL when that is 0.
  *   - Strings that are passed in are copied. Strings that are returned belong to the object they came from.
  *   - A struct weir and a struct weir_worker belong to one thread; handlers run on threads of the worker.
  *   - Calls wait for Redis, and signals are left as they are: the library sets no handler, and needs none.

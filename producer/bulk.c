@@ -15,6 +15,7 @@
 
 #include "core/client/client.h"
 #include "core/forks.h"
+#include "core/given.h"
 #include "producer/retry.h"
 #include "producer/stream.h"
 #include "queue/batch/batch.h"
@@ -440,6 +441,12 @@ static struct span queue_of(const char *given, struct span own)
 
 /* ---- The interface */
 
+/* Who has the error of a bulk. */
+static struct weir *owner_of(const struct weir_bulk *b)
+{
+    return b ? b->w : NULL;
+}
+
 /* The stream of a batch, and how far that is. */
 static int open_named(struct weir_bulk *b, const char *batch)
 {
@@ -477,6 +484,8 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
     struct weir_bulk *b;
     int status;
 
+    if (GIVEN(w, PASSED(bulk)) < 0)
+        return WEIR_EUSAGE;
     *bulk = NULL;
     if (batch && !name_is_valid(batch, strlen(batch)))
         return error_set(&w->error, WEIR_EINPUT,
@@ -505,8 +514,11 @@ int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
 {
     struct job_view view;
     uint64_t sum;
-    int status = check_usable(b);
+    int status;
 
+    if (GIVEN(owner_of(b), PASSED(job)) < 0)
+        return WEIR_EUSAGE;
+    status = check_usable(b);
     if (!status && (job->delay_s != 0 || job->at_s != 0))
         status = error_set(&b->w->error, WEIR_EUSAGE, "wrong job: a bulk takes no delay_s and no at_s");
     if (!status && (job->unique || job->batch))
@@ -528,10 +540,14 @@ int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
 {
     struct job_view view;
     uint64_t sum;
-    int status = check_usable(b);
+    int status;
 
+    if (GIVEN(owner_of(b), PASSED_MANY(line, len)) < 0)
+        return WEIR_EUSAGE;
+    status = check_usable(b);
     if (status)
         return status;
+    line = line ? line : "";
     sum = sum_line(b, line, len);
     if (is_resuming(b))
         return pass_line(b, sum);
@@ -550,15 +566,20 @@ int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
 
 int weir_bulk_skip_line(struct weir_bulk *b, const char *line, size_t len)
 {
-    int status = check_usable(b);
+    int status;
 
-    return status ? status : pass_line(b, sum_line(b, line, len));
+    if (GIVEN(owner_of(b), PASSED_MANY(line, len)) < 0)
+        return WEIR_EUSAGE;
+    status = check_usable(b);
+    return status ? status : pass_line(b, sum_line(b, line ? line : "", len));
 }
 
 void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts)
 {
-    *counts = b->counts;
-    counts->accepted = count_accepted(b);
+    if (!counts)
+        return;
+    *counts = b ? b->counts : (struct weir_bulk_counts){0};
+    counts->accepted = b ? count_accepted(b) : 0;
 }
 
 bool bulk_has_failed(const struct weir_bulk *b)
@@ -605,6 +626,8 @@ int bulk_then(struct weir_bulk *b, const char *queue, const char *type)
 
 int weir_bulk_then(struct weir_bulk *b, const char *type)
 {
+    if (GIVEN(owner_of(b), PASSED(type)) < 0)
+        return WEIR_EUSAGE;
     return bulk_then(b, NULL, type);
 }
 
@@ -651,8 +674,11 @@ int bulk_end(struct weir_bulk *b)
 
 int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts)
 {
-    int status = bulk_end(b);
+    int status;
 
+    if (!b)
+        return WEIR_EUSAGE;
+    status = bulk_end(b);
     if (counts)
         weir_bulk_count(b, counts);
     weir_bulk_abandon(b);

@@ -9,6 +9,7 @@
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "core/duration.h"
+#include "core/given.h"
 #include "producer/retry.h"
 #include "queue/batch/batch.h"
 
@@ -195,5 +196,7 @@ int weir_enqueue(struct weir *w, const struct weir_job_spec *job, char id[WEIR_I
 {
     enum enqueue_result result;
 
+    if (GIVEN(w, PASSED(job)) < 0)
+        return WEIR_EUSAGE;
     return enqueue_job(w, job, id, &result);
 }

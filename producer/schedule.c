@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/client/client.h"
+#include "core/given.h"
 #include "queue/schedule/schedule.h"
 
 /* Do both come at the same times? */
@@ -53,10 +54,14 @@ int weir_schedule_add(struct weir *w, const char *name, const char *when, const 
 {
     bool replaced;
 
+    if (GIVEN(w, PASSED(name), PASSED(when), PASSED(job)) < 0)
+        return WEIR_EUSAGE;
     return schedule_add(w, name, when, zone, missed, job, &replaced);
 }
 
 int weir_schedule_remove(struct weir *w, const char *name)
 {
+    if (GIVEN(w, PASSED(name)) < 0)
+        return WEIR_EUSAGE;
     return schedule_take_out(w, name);
 }

@@ -7,6 +7,7 @@
 
 #include "core/clock.h"
 #include "core/forks.h"
+#include "core/given.h"
 #include "core/log/log.h"
 #include "worker/way/http.h"
 #include "worker/way/pipe.h"
@@ -129,63 +130,82 @@ void weir_worker_free(struct weir_worker *w)
 
 const char *weir_worker_message(const struct weir_worker *w)
 {
-    return w->error.text;
+    return w ? w->error.text
+             : "weir_worker_message: worker is NULL; give what weir_worker_new() has returned";
 }
 
 void weir_worker_stop(struct weir_worker *w)
 {
+    if (!w)
+        return;
     atomic_fetch_add(&w->common.ending.stop_calls, 1);
     worker_call_loop(&w->common);
 }
 
 void weir_worker_quiet(struct weir_worker *w)
 {
-    worker_quiet(&w->common);
+    if (w)
+        worker_quiet(&w->common);
 }
 
 /* ---- Handlers */
 
 int weir_worker_type(struct weir_worker *w, const char *type, const struct weir_type_options *options)
 {
+    if (GIVEN(w, PASSED(type), PASSED(options)) < 0)
+        return WEIR_EUSAGE;
     return options_add_type(&w->common.options, type, options, &w->error);
 }
 
 int weir_worker_handle(struct weir_worker *w, const char *type, weir_handler *handler, void *arg)
 {
+    if (GIVEN(w, PASSED(type), PASSED(handler)) < 0)
+        return WEIR_EUSAGE;
     return function_add(&w->common.handlers, type, handler, arg, &w->error);
 }
 
 int weir_worker_handle_async(struct weir_worker *w, const char *type, weir_async_handler *handler, void *arg)
 {
+    if (GIVEN(w, PASSED(type), PASSED(handler)) < 0)
+        return WEIR_EUSAGE;
     return async_add(&w->common.handlers, type, handler, arg, &w->error);
 }
 
 int weir_worker_exec(struct weir_worker *w, const char *type, const char *command)
 {
+    if (GIVEN(w, PASSED(type), PASSED(command)) < 0)
+        return WEIR_EUSAGE;
     return command_add(&w->common.handlers, type, command, &w->error);
 }
 
 int weir_worker_pipe(struct weir_worker *w, const char *type, const char *command, int in_flight)
 {
+    if (GIVEN(w, PASSED(type), PASSED(command)) < 0)
+        return WEIR_EUSAGE;
     return pipe_add(&w->common.handlers, type, command, in_flight, &w->error);
 }
 
 int weir_worker_http(struct weir_worker *w, const char *type, const char *url)
 {
+    if (GIVEN(w, PASSED(type), PASSED(url)) < 0)
+        return WEIR_EUSAGE;
     return http_add(&w->common.handlers, type, url, &w->error);
 }
 
 struct ev_loop *weir_worker_loop(struct weir_worker *w)
 {
-    return w->common.loop;
+    return w ? w->common.loop : NULL;
 }
 
 int weir_worker_load(struct weir_worker *w, const char *file)
 {
     int (*enter)(struct weir_worker *);
-    void *object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    void *object;
     int rc;
 
+    if (GIVEN(w, PASSED(file)) < 0)
+        return WEIR_EUSAGE;
+    object = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!object)
         return error_set(&w->error, WEIR_ECONFIG, "load: %s; name a shared object by its path (./NAME.so)",
                          dlerror());
@@ -353,6 +373,8 @@ int weir_worker_run(struct weir_worker *w)
 {
     int rc;
 
+    if (!w)
+        return WEIR_EUSAGE;
     if (is_of_parent(w))
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: was made before fork(), by the parent process; make another one here");

@@ -74,7 +74,7 @@ void weir_free(struct weir *w)
 
 const char *weir_message(const struct weir *w)
 {
-    return w->error.text;
+    return w ? w->error.text : "weir_message: w is NULL; give what weir_new() has returned";
 }
 
 /* ---- Partitions */

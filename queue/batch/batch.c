@@ -8,6 +8,7 @@
 #include "core/client/client.h"
 #include "core/client/pages.h"
 #include "core/client/reply.h"
+#include "core/given.h"
 #include "core/number.h"
 #include "core/script/script.h"
 #include "queue/limits/rate.h"
@@ -449,6 +450,8 @@ int weir_batch_seal(struct weir *w, const char *batch, const char *then_type)
 {
     struct batch_sealed sealed;
 
+    if (GIVEN(w, PASSED(batch)) < 0)
+        return WEIR_EUSAGE;
     return batch_seal(w, batch, "default", then_type, &sealed);
 }
 

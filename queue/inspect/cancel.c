@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/given.h"
 #include "core/script/script.h"
 
 #define LOOKS 20 /* it may move between a look and what is then done to it */
@@ -210,8 +211,11 @@ int cancel_job(struct weir *w, int64_t now_us, const char *id, const char *lock,
 int weir_cancel(struct weir *w, const char *id)
 {
     json_t *job;
-    int status = cancel_job(w, -1, id, NULL, &job);
+    int status;
 
+    if (GIVEN(w, PASSED(id)) < 0)
+        return WEIR_EUSAGE;
+    status = cancel_job(w, -1, id, NULL, &job);
     json_decref(job);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/client/answer.h"
+#include "core/given.h"
 #include "core/script/script.h"
 #include "queue/turn/away.h"
 
@@ -227,6 +228,8 @@ int rate_set(struct weir *w, const char *name, const char *rules, bool dry, stru
 
 int weir_rate_set(struct weir *w, const char *name, const char *rules)
 {
+    if (GIVEN(w, PASSED(name), PASSED(rules)) < 0)
+        return WEIR_EUSAGE;
     return rate_set(w, name, rules, false, NULL);
 }
 
@@ -246,6 +249,8 @@ int rate_remove(struct weir *w, const char *name, bool dry)
 
 int weir_rate_remove(struct weir *w, const char *name)
 {
+    if (GIVEN(w, PASSED(name)) < 0)
+        return WEIR_EUSAGE;
     return rate_remove(w, name, false);
 }
 
@@ -412,11 +417,15 @@ int rate_use(struct weir *w, const char *type, bool use, const char *limits, int
 
 int weir_rate_use(struct weir *w, const char *type, const char *limits, int64_t cost)
 {
+    if (GIVEN(w, PASSED(type), PASSED(limits)) < 0)
+        return WEIR_EUSAGE;
     return rate_use(w, type, true, limits, cost);
 }
 
 int weir_rate_unuse(struct weir *w, const char *type, const char *limits)
 {
+    if (GIVEN(w, PASSED(type), PASSED(limits)) < 0)
+        return WEIR_EUSAGE;
     return rate_use(w, type, false, limits, 0);
 }
 
@@ -426,6 +435,8 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
     struct args a;
     int status;
 
+    if (GIVEN(w, PASSED(limit), PASSED(key)) < 0)
+        return WEIR_EUSAGE;
     if (limit_name_check("limit", limit, &w->error) < 0)
         return w->error.status;
     if (!*key)
@@ -502,6 +513,8 @@ int weir_rate_pause(struct weir *w, const char *limit, double for_s)
     char name[RATE_LIMIT_SIZE];
     const char *key;
 
+    if (GIVEN(w, PASSED(limit)) < 0)
+        return WEIR_EUSAGE;
     rate_part(limit, name, &key);
     if (key && isinf(for_s) && for_s > 0)
         return rate_pause(w, name, key, RATE_ENDLESS, NULL);
@@ -516,6 +529,8 @@ int weir_rate_resume(struct weir *w, const char *limit)
     char name[RATE_LIMIT_SIZE];
     const char *key;
 
+    if (GIVEN(w, PASSED(limit)) < 0)
+        return WEIR_EUSAGE;
     rate_part(limit, name, &key);
     return rate_pause(w, name, key, RATE_RESUME, NULL);
 }

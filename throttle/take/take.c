@@ -10,6 +10,7 @@
 #include "core/client/client.h"
 #include "core/client/reply.h"
 #include "core/clock.h"
+#include "core/given.h"
 #include "core/script/script.h"
 #include "throttle/key.h"
 #include "throttle/take/denials.h"
@@ -333,18 +334,26 @@ static int ask_all(struct chunk *c, struct weir_take_item *items, size_t count)
     return failed;
 }
 
+static void begin_item(struct weir_take_item *item)
+{
+    item->status = item->target ? WAITS : WEIR_EUSAGE;
+    item->why = item->target ? NULL : "the target is NULL; name a limit";
+}
+
 int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count, const char *rule, int flags)
 {
     struct chunk c;
     int failed;
 
+    if (GIVEN(w, PASSED_MANY(items, count)) < 0)
+        return WEIR_EUSAGE;
     c.w = w;
     c.rule = rule;
     c.flags = flags;
     c.count = 0;
     args_init(&c.args);
     for (size_t i = 0; i < count; i++)
-        items[i].status = WAITS;
+        begin_item(&items[i]);
     failed = ask_all(&c, items, count);
     args_free(&c.args);
     return is_away(failed) && (flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) ? 0 : failed;
@@ -354,8 +363,11 @@ int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost
               struct weir_take *take)
 {
     struct weir_take_item item = {.target = target, .cost = cost};
-    int status = weir_take_many(w, &item, 1, rule, flags);
+    int status;
 
+    if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
+        return WEIR_EUSAGE;
+    status = weir_take_many(w, &item, 1, rule, flags);
     *take = item.take;
     if (status < 0 || item.status == 0)
         return status;

@@ -148,11 +148,10 @@ int options_add_type(struct options *o, const char *type, const struct weir_type
 {
     struct type_options *types;
 
-    if (!type || !name_is_valid(type, strlen(type)))
+    if (!name_is_valid(type, strlen(type)))
         return error_set(
             e, WEIR_EUSAGE,
-            "worker: options of '%.64s', which is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -",
-            type ? type : "");
+            "worker: options of '%.64s', which is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
     if (!is_time(given->timeout_s) || !is_time(given->keep_s) || !is_time(given->backoff_first_s) ||
         !is_time(given->backoff_most_s))
         return error_set(e, WEIR_EUSAGE, "worker: type %s: a time is not from 0 to ten years", type);

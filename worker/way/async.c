@@ -44,6 +44,8 @@ static const struct way async_way = {.name = "async", .start = start, .release =
 
 void weir_job_end(struct weir_job *job, int result)
 {
+    if (!job)
+        return;
     weir_job_finish(job, result);
     task_ended(job->task);
 }
@@ -53,8 +55,6 @@ int async_add(struct handlers *h, const char *type, weir_async_handler *call, vo
     struct async *async;
     int rc;
 
-    if (!call)
-        return error_set(e, WEIR_EUSAGE, "handler: no function given for type %.64s", type ? type : "");
     if (!(async = malloc(sizeof *async)))
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     *async = (struct async){call, arg};

@@ -41,8 +41,6 @@ int function_add(struct handlers *h, const char *type, weir_handler *call, void 
     struct function *f;
     int rc;
 
-    if (!call)
-        return error_set(e, WEIR_EUSAGE, "handler: no function given for type %.64s", type ? type : "");
     if (!(f = malloc(sizeof *f)))
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     *f = (struct function){call, arg};

@@ -41,10 +41,9 @@ int handlers_add(struct handlers *h, const char *type, const struct way *way, vo
 {
     struct handler *at;
 
-    if (!type || !name_is_valid(type, strlen(type)))
+    if (!name_is_valid(type, strlen(type)))
         return error_set(e, WEIR_EUSAGE,
-                         "handler: '%.64s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -",
-                         type ? type : "");
+                         "handler: '%.64s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
     if (handlers_find(h, span_str(type)))
         return error_set(e, WEIR_EUSAGE, "handler: type %s has a handler already; leave one out", type);
     at = realloc(h->at, (size_t)(h->count + 1) * sizeof *at);
@@ -118,9 +117,8 @@ char **command_split(const char *type, const char *command, struct error *e)
     size_t count = 0;
     char **argv;
 
-    if (!command || command[strspn(command, " \t\n")] == '\0') {
-        error_set(e, WEIR_EUSAGE, "handler: no command given for type %.64s; use TYPE=COMMAND",
-                  type ? type : "");
+    if (command[strspn(command, " \t\n")] == '\0') {
+        error_set(e, WEIR_EUSAGE, "handler: no command given for type %.64s; use TYPE=COMMAND", type);
         return NULL;
     }
     argv = calloc(strlen(command) / 2 + 2, sizeof *argv);

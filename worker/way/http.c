@@ -559,16 +559,16 @@ int http_add(struct handlers *h, const char *type, const char *url, struct error
     int rc;
 
     if (!has_curl())
-        return error_set(e, WEIR_ECONFIG, "handler %.64s: no libcurl: %s; install libcurl4", type ? type : "",
+        return error_set(e, WEIR_ECONFIG, "handler %.64s: no libcurl: %s; install libcurl4", type,
                          curl_missing);
-    if (!(p = calloc(1, sizeof *p)) || !(p->url = strdup(url ? url : ""))) {
+    if (!(p = calloc(1, sizeof *p)) || !(p->url = strdup(url))) {
         free(p);
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     }
     if (!read_url(p->url, &p->local))
         rc = error_set(e, WEIR_EUSAGE,
-                       "handler %.64s: '%.200s' is not a URL of http or https; use TYPE=http://...",
-                       type ? type : "", p->url);
+                       "handler %.64s: '%.200s' is not a URL of http or https; use TYPE=http://...", type,
+                       p->url);
     else
         rc = handlers_add(h, type, &http_way, p, e);
     if (rc != 0)

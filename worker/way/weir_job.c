@@ -121,56 +121,56 @@ static const char *text_once(char **copy, struct span text)
 
 const char *weir_job_id(const struct weir_job *job)
 {
-    return job->id;
+    return job ? job->id : NULL;
 }
 
 const char *weir_job_type(const struct weir_job *job)
 {
-    return job->task->handler->type;
+    return job ? job->task->handler->type : NULL;
 }
 
 const char *weir_job_key(const struct weir_job *job)
 {
-    return job->task->view.key.at ? job->key : NULL;
+    return job && job->task->view.key.at ? job->key : NULL;
 }
 
 const char *weir_job_args(const struct weir_job *job)
 {
-    const char *args = text_once(&((struct weir_job *)job)->args, job->task->view.args);
+    const char *args = job ? text_once(&((struct weir_job *)job)->args, job->task->view.args) : NULL;
 
-    return args ? args : "null";
+    return args || !job ? args : "null";
 }
 
 const char *weir_job_body(const struct weir_job *job, size_t *len)
 {
     if (len)
-        *len = job->task->body.len;
-    return job->task->body.at;
+        *len = job ? job->task->body.len : 0;
+    return job ? job->task->body.at : NULL;
 }
 
 int weir_job_attempt(const struct weir_job *job)
 {
-    return job->task->attempts + 1;
+    return job ? job->task->attempts + 1 : 0;
 }
 
 double weir_job_enqueued_at(const struct weir_job *job)
 {
-    return (double)job->task->enqueued_us / 1e6;
+    return job ? (double)job->task->enqueued_us / 1e6 : 0;
 }
 
 const char *weir_job_batch(const struct weir_job *job)
 {
-    return job->task->batch.len > 0 ? job->task->batch.at : NULL;
+    return job && job->task->batch.len > 0 ? job->task->batch.at : NULL;
 }
 
 const char *weir_job_traceparent(const struct weir_job *job)
 {
-    return text_once(&((struct weir_job *)job)->traceparent, task_traceparent(job->task));
+    return job ? text_once(&((struct weir_job *)job)->traceparent, task_traceparent(job->task)) : NULL;
 }
 
 int weir_job_is_cancelled(const struct weir_job *job)
 {
-    return atomic_load(&job->task->asked) != ASKED_NOTHING;
+    return job && atomic_load(&job->task->asked) != ASKED_NOTHING;
 }
 
 void weir_log(const struct weir_job *job, const char *fmt, ...)
@@ -178,6 +178,8 @@ void weir_log(const struct weir_job *job, const char *fmt, ...)
     char text[2048];
     va_list args;
 
+    if (!job || !fmt)
+        return;
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
@@ -190,6 +192,8 @@ static void finish(struct weir_job *job, enum task_end end, double after_s, cons
 {
     char *reason = NULL;
 
+    if (!job)
+        return;
     if (fmt && vasprintf(&reason, fmt, args) < 0)
         reason = NULL;
     task_finish(job->task, end, after_s, reason);
@@ -218,11 +222,13 @@ int weir_job_dead(struct weir_job *job, const char *reason, ...)
 
 int weir_job_throttled(struct weir_job *job, double after_s)
 {
-    task_finish(job->task, END_THROTTLED, after_s, NULL);
+    if (job)
+        task_finish(job->task, END_THROTTLED, after_s, NULL);
     return WEIR_THROTTLED;
 }
 
 void weir_job_spent(struct weir_job *job, int64_t cost)
 {
-    job->task->spent = cost < 0 ? 0 : cost > JOB_COST_MOST ? JOB_COST_MOST : cost;
+    if (job)
+        job->task->spent = cost < 0 ? 0 : cost > JOB_COST_MOST ? JOB_COST_MOST : cost;
 }

@@ -1,0 +1,22 @@
+/* What a caller of weir.h must give. A public function that answers a status begins with
+ *
+ *   if (GIVEN(w, PASSED(name), PASSED(rules)) < 0)
+ *       return WEIR_EUSAGE;
+ *
+ * which names each pointer that may not be NULL. w is the object that keeps the error for weir_message(); where it is
+ * NULL itself, the status is all that can be said. */
+#ifndef CORE_GIVEN_H
+#define CORE_GIVEN_H
+
+#include "core/error.h"
+
+#define PASSED(pointer) #pointer, ((pointer) ? "" : NULL)
+/* A list or a text of that length: an empty one may be NULL. */
+#define PASSED_MANY(pointer, length) #pointer, ((pointer) || (length) == 0 ? "" : NULL)
+#define GIVEN(owner, ...) given((owner) ? &(owner)->error : NULL, __func__, __VA_ARGS__, (const char *)NULL)
+
+/* Pairs: the name of an argument, and NULL where that is NULL; a NULL name ends them. WEIR_EUSAGE, and *e names the
+ * first that is NULL; also when e is NULL. */
+WEIR_CHECKED int given(struct error *e, const char *function, ...);
+
+#endif
