@@ -106,6 +106,61 @@ static void test_ends_ask_no_queue_in_which_nobody_waits(void **state)
     expect_short(&timing);
 }
 
+/* Commands that Redis has run since CONFIG RESETSTAT, those of scripts too. */
+static long long all_calls(void)
+{
+    char *info = redis_text("INFO", "commandstats");
+    long long calls = 0;
+
+    for (const char *at = info; (at = strstr(at, ":calls=")); at++)
+        calls += atoll(at + strlen(":calls="));
+    free(info);
+    return calls;
+}
+
+/* Ends of one kind are written together: an end takes less than one command, whatever the number of groups that are on duty, of attempts that
+ * failed, of pauses that the provider asks for. */
+static void test_ends_that_are_not_done_are_written_together(void **state)
+{
+    static const struct {
+        enum settle_verb verb;
+        int64_t number;
+    } cases[] = {{SETTLE_RETRY, SECOND_US}, {SETTLE_THROTTLED, SETTLE_NO_TIME},
+                 {SETTLE_DEAD, 0},          {SETTLE_FINISH, 0},
+                 {SETTLE_INTERRUPTED, 3},   {SETTLE_INTERRUPTED, 1},
+                 {SETTLE_CANCELLED, 0},     {SETTLE_BACK, 1}};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct args a;
+        int64_t stale;
+
+        turns_flush(NULL);
+        use_secret();
+        start("w");
+        build("for i = 1, 40 do\n"
+              "  redis.call('HSET', P .. 'duty', 'g' .. i, 'w' .. i .. ' 9000000000000000 default')\n"
+              "end\n"
+              "redis.call('HSET', P .. 'batch:night', 'total', 1000)\n"
+              "for i = 1, 500 do redis.call('RPUSH', P .. 'queue:default', '@0,0,0,s" SECRET
+              ",bnight;{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end\n");
+        assert_int_equal(claim("w", SETTLED, 0), SETTLED);
+        args_init(&a);
+        settle_request(&a, PREFIX, turns.now_us, "w");
+        for (int k = 0; k < SETTLED; k++) /* each sooner than those before it */
+            settle_end(&a, cases[i].verb, turns.claim.leases[k].token,
+                       cases[i].verb == SETTLE_RETRY ? cases[i].number - k : cases[i].number, "why");
+        free(redis_text("CONFIG", "RESETSTAT"));
+        must(turns_send(&a));
+        must(settle_reply(turns.reply, &stale, &turns.error));
+        assert_int_equal(stale, 0);
+        assert_in_range(all_calls(), 1, SETTLED - 1);
+        if (cases[i].verb == SETTLE_RETRY) /* the soonest of them is due before all others */
+            assert_int_equal(redis_number("EXISTS", PREFIX "bell:g1"), 1);
+        turns_check();
+    }
+}
+
 static int64_t count_due(void)
 {
     return redis_number("EVAL",
@@ -1183,6 +1238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_ends_ask_no_queue_in_which_nobody_waits, scene_begin),
+        cmocka_unit_test_setup(test_ends_that_are_not_done_are_written_together, scene_begin),
         cmocka_unit_test_setup(test_queues_that_wait_are_woken_bit_by_bit, scene_begin),
         cmocka_unit_test_setup(test_queues_that_nobody_needs_leave, scene_begin),
         cmocka_unit_test_setup(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue, scene_begin),

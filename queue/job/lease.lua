@@ -45,12 +45,16 @@ local function ends_of(reason)
         .. sub(reason, -REASON_TAIL):gsub('^[\128-\191]+', '')
 end
 
+local last_reason, last_escaped -- jobs that end together mostly have the same one
+
 -- attrs with that failure, of this moment, as the last one, cut in its middle; '': nothing is known of it.
 function lease.failed(attrs, reason)
-    attrs = attrs:gsub(',e[^,]*', '')
+    if find(attrs, ',e', 1, true) then attrs = attrs:gsub(',e[^,]*', '') end
     if reason == '' then return attrs end
-    local escaped = ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
-    return attrs .. ',e' .. us(now) .. ':' .. escaped
+    if reason ~= last_reason then
+        last_reason, last_escaped = reason, ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
+    end
+    return attrs .. ',e' .. us(now) .. ':' .. last_escaped
 end
 
 -- When it failed last, us, and why; nil: it has not.
@@ -60,9 +64,10 @@ function lease.failure(attrs)
     return tonumber(at), (reason:gsub('%%(%x%x)', function(hex) return char(tonumber(hex, 16)) end))
 end
 
+-- The pattern takes the whole token at its first try: one that must try again takes ten times as long.
 function lease.lane_of(token)
-    return token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)$')
-        or token:match('^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)~[%w_.#/,-]+$')
+    local lane, gates = match(token, '^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)(.*)$')
+    return lane and (gates == '' or find(gates, '^~[%w_.#/,-]+$')) and lane or nil
 end
 
 function lease.slot_of(token) return tonumber(token:match('^[^/]-@(%d+)')) or 0 end
@@ -105,6 +110,15 @@ end
 
 -- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.
 function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, n == 1 and '1' or digits(n)) end
+
+-- Counts each of a list of {type =}, where it has one.
+function lease.count_all(jobs, what)
+    local counts = {}
+    for _, job in ipairs(jobs) do
+        if job.type then counts[job.type] = (counts[job.type] or 0) + 1 end
+    end
+    for name, n in pairs(counts) do lease.count(name, what, n) end
+end
 
 -- A counter as it was read, or what one adds to; 0 where that is no whole number.
 function lease.counted(text)

@@ -40,7 +40,7 @@ function away.send(jobs)
     end
     for to, list in pairs(records) do push('RPUSH', P .. 'away:' .. to, list) end
     for _, job in ipairs(jobs) do
-        ends.job(job.entry, 'cancelled')
+        ends.jobs({job.entry}, 'cancelled')
         call_safe('HSETNX', P .. 'types', job.type, '')
     end
 end

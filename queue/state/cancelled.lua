@@ -7,20 +7,14 @@
 -- uses: body ends lease
 local cancelled = {}
 
--- Adds what the end of an entry changes to batches, {name = n}, and ids.
-local function end_one(entry, batches, ids)
-    local attrs, at = lease.head_read(entry)
-    local batch = lease.attr(attrs, 'b')
-    if batch then batches[batch] = (batches[batch] or 0) + 1 end
-    if attrs ~= '' then ends.unlock(entry) end
-    ids[#ids + 1] = body.id(entry, at)
-end
-
 -- The counters of their types are the caller's.
 function cancelled.finish(entries)
-    local batches, ids = {}, {}
-    for _, entry in ipairs(entries) do end_one(entry, batches, ids) end
-    for name, n in pairs(batches) do ends.batch(name, 'cancelled', n) end
+    local ids = {}
+    ends.jobs(entries, 'cancelled')
+    for _, entry in ipairs(entries) do
+        local _, at = lease.head_read(entry)
+        ids[#ids + 1] = body.id(entry, at)
+    end
     for i = 1, #ids, 4000 do call_safe('HDEL', P .. 'cancelled', unpack(ids, i, min(i + 3999, #ids))) end
 end
 
@@ -52,19 +46,23 @@ function cancelled.is_marked(entry)
     return head and lease.attr(head, 'c') ~= nil
 end
 
--- A job that ran has ended so.
-function cancelled.end_lease(job)
-    cancelled.finish({job.entry})
-    lease.count(job.type, 'back', 1)
-    lease.count(job.type, 'cancelled', 1)
+-- Jobs that ran have ended so.
+function cancelled.end_leases(jobs)
+    local entries = {}
+    for i, job in ipairs(jobs) do entries[i] = job.entry end
+    cancelled.finish(entries)
+    lease.count_all(jobs, 'back')
+    lease.count_all(jobs, 'cancelled')
 end
 
 -- Jobs that come back from their leases: those that were cancelled have ended, the others are returned.
 function cancelled.end_among(jobs)
-    local others = {}
+    local ended, others = {}, {}
     for _, job in ipairs(jobs) do
-        if cancelled.is_marked(job.entry) then cancelled.end_lease(job) else others[#others + 1] = job end
+        local list = cancelled.is_marked(job.entry) and ended or others
+        list[#list + 1] = job
     end
+    cancelled.end_leases(ended)
     return others
 end
 

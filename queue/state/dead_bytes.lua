@@ -48,12 +48,16 @@ local function add(bytes, jobs)
     call_safe('HINCRBY', P .. 'dead_bytes', 'jobs', us(jobs))
 end
 
--- A record was added now.
-function dead_bytes.added(record)
+-- These records were added now.
+function dead_bytes.added(records)
     load()
     if state.wrong then return end
-    if call('ZCARD', P .. 'dead') == 1 then begin(false) end
-    if is_counted(now, record) then add(#record, 1) end
+    if call('ZCARD', P .. 'dead') == #records then begin(false) end
+    local bytes, jobs = 0, 0
+    for _, record in ipairs(records) do
+        if is_counted(now, record) then bytes, jobs = bytes + #record, jobs + 1 end
+    end
+    if jobs > 0 then add(bytes, jobs) end
 end
 
 -- These have left.

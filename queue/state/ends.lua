@@ -105,21 +105,23 @@ function ends.started(entry)
     unlock(lease.attr(attrs, 'w'), entry, at)
 end
 
--- The lock of a job that has ended is free.
-function ends.unlock(entry)
-    local attrs, at = lease.head_read(entry)
-    local key = lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
-    if key then unlock(key, entry, at) end
+local function count_batches(entries, what, unlocks)
+    local batches = {}
+    for _, entry in ipairs(entries) do
+        local attrs, at = lease.head_read(entry)
+        local batch = lease.attr(attrs, 'b')
+        local key = unlocks and (lease.attr(attrs, 'u') or lease.attr(attrs, 'w'))
+        if batch then batches[batch] = (batches[batch] or 0) + 1 end
+        if key then unlock(key, entry, at) end
+    end
+    for name, n in pairs(batches) do ends.batch(name, what, n) end
 end
 
--- A job has ended: as done, dead or cancelled.
-function ends.job(entry, what)
-    local attrs = lease.head_read(entry)
-    if attrs == '' then return end
-    local batch = lease.attr(attrs, 'b')
-    if batch then ends.batch(batch, what, 1) end
-    ends.unlock(entry)
-end
+-- Jobs have ended: as done, dead or cancelled.
+function ends.jobs(entries, what) count_batches(entries, what, true) end
+
+-- Attempts have failed.
+function ends.failed(entries) count_batches(entries, 'failed', false) end
 
 -- A dead job of a type runs again: its batch has not ended, and its lock is taken unless another job holds it now.
 function ends.revive(entry, name)
@@ -133,14 +135,25 @@ function ends.revive(entry, name)
     if key then call_safe('SET', P .. 'unique:' .. key, body.id(text) or '', 'NX') end
 end
 
--- Keeps what will not run again without a person, with the reason in one line: the only way into the dead jobs. Its type, its
--- batch and its lock know of it; lane: "<queue>//" or "//" where the type is not known.
+-- Keeps what will not run again without a person, {tag =, lane =, type =, reason =, entry =} each, with the reason in one line: the only
+-- way into the dead jobs. Their types, batches and locks know of it. lane: "<queue>//" or "//", and no type, where that is not known.
+function ends.bury_all(jobs)
+    if #jobs == 0 then return end
+    local added, records, entries, at = {}, {}, {}, us(now)
+    for i, job in ipairs(jobs) do
+        entries[i] = job.entry
+        records[i] = job.tag .. ' ' .. lease.usual(job.lane) .. ' ' .. job.reason:gsub('%c', ' ') .. '\n' .. job.entry
+        added[2 * i - 1], added[2 * i] = at, records[i]
+    end
+    push('ZADD', P .. 'dead', added)
+    dead_bytes.added(records)
+    lease.count_all(jobs, 'dead')
+    ends.jobs(entries, 'dead')
+end
+
 function ends.bury(tag, lane, reason, entry)
-    local record = tag .. ' ' .. lease.usual(lane) .. ' ' .. reason:gsub('%c', ' ') .. '\n' .. entry
-    if call('ZADD', P .. 'dead', us(now), record) == 1 then dead_bytes.added(record) end
     local _, name = lease.lane_parts(lane)
-    if name then lease.count(name, 'dead', 1) end
-    ends.job(entry, 'dead')
+    ends.bury_all({{tag = tag, lane = lane, type = name, reason = reason, entry = entry}})
 end
 
 -- The same for one that could not come into its queue. Its type counts it as if it had, and been taken from it then.
@@ -160,21 +173,19 @@ function ends.is_last(job, most)
     return count_death(interrupted, job) >= most
 end
 
--- A job {token =, lane =, type =, entry =, ...} whose worker or handler died while it ran: counted in its entry, and in type's
--- counters. true: it goes back to job.lane, where it runs alone if its worker died; false: that was once too often, and it is dead.
--- A handler that dies has seen to it that the job was alone there, but for the first time. reason: the last words, or ''.
-function ends.interrupted(tag, job, most, who, reason)
+-- A job {token =, lane =, type =, entry =, ...} whose worker or handler died while it ran: counted in its entry.
+-- true: it goes back to job.lane, where it runs alone if its worker died; false: that was once too often, and it is to be buried,
+-- for job.reason. A handler that dies has seen to it that the job was alone there, but for the first time. reason: the last words, or ''.
+function ends.interrupted(job, most, who, reason)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     interrupted = who == 'worker' and count_death(interrupted, job) or interrupted + 1
     if reason ~= '' then attrs = lease.failed(attrs, reason) end
     job.entry = lease.entry_write(attempts, interrupted, throttled, text, attrs)
     if interrupted < most then
-        lease.count(job.type, 'back', 1)
         if who == 'worker' then job.lane = lease.alone(job.lane) end
         return true
     end
-    local told = reason ~= '' and ': ' .. reason or ''
-    ends.bury(tag, job.lane, format('its %s died %d times', who, interrupted) .. told, job.entry)
+    job.reason = format('its %s died %d times', who, interrupted) .. (reason ~= '' and ': ' .. reason or '')
     return false
 end
 

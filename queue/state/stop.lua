@@ -28,15 +28,47 @@ local function pause_of(streak, delay_us)
     return max(delay_us, min(FLOOR_MOST_US, FLOOR_US * doubled))
 end
 
+-- Of this call: what was read or written last of <type>/<key>, {text =, done =}, and for how long its limits pause, {us =, any =}: jobs that
+-- end together nearly all say the same.
+local records, paused
+
+local function forget() records, paused = nil, nil end
+
+local function begin()
+    if records then return end
+    records, paused = {}, {}
+    at_next_call(forget)
+end
+
+local function record_of(name, key)
+    begin()
+    local place = name .. '/' .. key
+    local r = records[place]
+    if not r then
+        local done = call_safe('HGET', P .. 'stats:' .. name, 'done')
+        r = {key = P .. 'stop:' .. place, text = call('GET', P .. 'stop:' .. place) or '', done = type(done) == 'string' and done or '0'}
+        records[place] = r
+    end
+    return r
+end
+
+local function write(r, text, till)
+    if text == r.text then return end
+    r.text = text
+    if VIRTUAL then
+        call('SET', r.key, text)
+    else
+        call('SET', r.key, text, 'PX', us(ceil((till - now) / 1000) + KEPT_MS))
+    end
+end
+
 -- One more throttled end; delay_us < 0: no time was given. Returns how long to pause, whether it counts as an attempt, and when it
 -- begins a pause, the how manieth in a row that is.
 function stop.record(name, key, delay_us)
-    local record = P .. 'stop:' .. name .. '/' .. key
-    local done = call_safe('HGET', P .. 'stats:' .. name, 'done')
-    done = type(done) == 'string' and done or '0'
-    local streak, since, mark, till = (call('GET', record) or ''):match('^(%d+) (%d+) (%d+) (%d+)$')
+    local r = record_of(name, key)
+    local streak, since, mark, till = match(r.text, '^(%d+) (%d+) (%d+) (%d+)$')
     streak, since, till = tonumber(streak), tonumber(since), tonumber(till)
-    if not streak or mark ~= done or since > now then streak, since, till = 0, now, 0 end
+    if not streak or mark ~= r.done or since > now then streak, since, till = 0, now, 0 end
     local pause_us, begun
     if till > now then -- several were running when it said so: one stop
         pause_us = max(delay_us, till - now)
@@ -45,12 +77,7 @@ function stop.record(name, key, delay_us)
         pause_us, begun = pause_of(streak, delay_us), streak
     end
     till = max(till, now + pause_us)
-    local text = format('%d %d %s %d', streak, since, done, till)
-    if VIRTUAL then
-        call('SET', record, text)
-    else
-        call('SET', record, text, 'PX', us(ceil((till - now) / 1000) + KEPT_MS))
-    end
+    write(r, format('%d %d %s %d', streak, since, r.done, till), till)
     return pause_us, now - since >= DAY_US, begun
 end
 
@@ -65,19 +92,30 @@ local function gate_to_pause(t, limit, key)
     end
 end
 
--- Pauses the limits of a type for that long; false: it has none.
-function stop.pause(name, key, pause_us)
+local function pause(name, key, pause_us)
     local t = types.load(name)
-    local paused = false
+    local any = false
     for _, e in ipairs(types.gates(name, key)) do gate.throttled(e) end
     for _, limit in ipairs(t.limits) do
         local g = gate_to_pause(t, limit, key)
         if g then
             gate.pause(g, now + pause_us)
-            paused = true
+            any = true
         end
     end
-    return paused
+    return any
+end
+
+-- Pauses the limits of a type for that long; false: it has none.
+function stop.pause(name, key, pause_us)
+    begin()
+    local place = name .. '/' .. key
+    local p = paused[place]
+    if not p or p.us < pause_us then
+        p = {us = pause_us, any = pause(name, key, pause_us)}
+        paused[place] = p
+    end
+    return p.any
 end
 
 function stop.max_attempts(body)

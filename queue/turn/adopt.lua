@@ -84,7 +84,7 @@ local function give_back(jobs)
         end
         local back = cancelled.end_among(some)
         lane.put_all_back(back, queues)
-        for _, job in ipairs(back) do lease.count(job.type, 'back', 1) end
+        lease.count_all(back, 'back')
     until #gone == #jobs or budget.is_late(BACK_US)
     bell.ring_all(queues)
     return gone

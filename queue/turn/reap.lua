@@ -57,15 +57,16 @@ local function sort_out(jobs, interrupted_most)
 end
 
 local function take_back(id, jobs, unread, interrupted_most)
-    local back = {}
+    local back, dead = {}, {}
     for _, job in ipairs(cancelled.end_among(jobs)) do
-        local tag = id .. ':' .. lease.token_head(job.token)
-        if ends.interrupted(tag, job, interrupted_most, 'worker', '') then back[#back + 1] = job end
+        job.tag = id .. ':' .. lease.token_head(job.token)
+        local list = ends.interrupted(job, interrupted_most, 'worker', '') and back or dead
+        list[#list + 1] = job
     end
-    for _, job in ipairs(jobs) do
-        lane.release(job.token)
-        lease.count(job.type, 'reaped', 1)
-    end
+    for _, job in ipairs(jobs) do lane.release(job.token) end
+    lease.count_all(jobs, 'reaped')
+    lease.count_all(back, 'back')
+    ends.bury_all(dead)
     ends.bury_unread(id, unread)
     lane.give_all_back(back)
 end

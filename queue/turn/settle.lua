@@ -31,14 +31,36 @@ local function done_end(ARGV, i)
     if is_name(ARGV[i + 1]) and (batch == '' or is_name(batch)) then return i + 3 + n end
 end
 
-local function put_later(job, entry)
-    local record = 'l ' .. job.tag .. ' ' .. job.lane .. '\n' .. entry
-    if later_records.put(record, now + job.delay_us) then bell.ring(job.queue) end
-    lease.count(job.type, 'scheduled', 1)
+local paused -- the reply, where it says of pauses
+
+-- What the verbs of this call have decided: lists of jobs, which are written at once, as one by one they take Redis twice as long. finish, cancelled,
+-- dead: they have ended so. scheduled, back: they go to `later`, to the heads of their lanes. retry, failed, returned: they are counted so.
+local went
+
+local function goes(where, job)
+    local list = went[where]
+    list[#list + 1] = job
 end
 
-local verbs = {}
-local paused -- the reply, where it says of pauses
+local function tag_of(job) return job.worker .. ':' .. lease.token_head(job.token) end
+
+local function entries_of(jobs)
+    local entries = {}
+    for i, job in ipairs(jobs) do entries[i] = job.entry end
+    return entries
+end
+
+local function put_later(jobs)
+    if #jobs == 0 then return end
+    local records, first = {}, jobs[1]
+    for i, job in ipairs(jobs) do
+        records[2 * i - 1] = us(now + job.delay_us)
+        records[2 * i] = 'l ' .. tag_of(job) .. ' ' .. job.lane .. '\n' .. job.entry
+        if job.delay_us < first.delay_us then first = job end
+    end
+    if later_records.put_all(records, now + first.delay_us) then bell.ring(first.queue) end
+    lease.count_all(jobs, 'scheduled')
+end
 
 -- finished:<id>: "done <us> <worker> <attempts> <lane>\n<body>", for who asks what became of it.
 local function remember(job, keep_ms)
@@ -53,31 +75,21 @@ local function remember(job, keep_ms)
     end
 end
 
+local verbs = {}
+
 function verbs.finish(job)
-    ends.job(job.entry, 'done')
-    lease.count(job.type, 'done', 1)
+    goes('finish', job)
     if job.delay_us > 0 then remember(job, job.delay_us) end
 end
 
-function verbs.cancelled(job) cancelled.end_lease(job) end
-
--- Its batch counts a failed attempt.
-local function count_failed(attrs)
-    local batch = lease.attr(attrs, 'b')
-    if batch then ends.batch(batch, 'failed', 1) end
-end
+function verbs.cancelled(job) goes('cancelled', job) end
 
 function verbs.retry(job)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    put_later(job, lease.entry_write(attempts + 1, interrupted, throttled, text, lease.failed(attrs, job.reason)))
-    lease.count(job.type, 'retried', 1)
-    count_failed(attrs)
-end
-
-local function bury_stopped(job, attempts)
-    local _, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    ends.bury(job.tag, job.lane, 'throttled for a day, and its attempts are used up',
-              lease.entry_write(attempts, interrupted, throttled + 1, text, attrs))
+    job.entry = lease.entry_write(attempts + 1, interrupted, throttled, text, lease.failed(attrs, job.reason))
+    goes('retry', job)
+    goes('failed', job)
+    goes('scheduled', job)
 end
 
 local function push_pause(token, pause_us, times)
@@ -85,40 +97,55 @@ local function push_pause(token, pause_us, times)
     paused[n + 1], paused[n + 2], paused[n + 3] = token, us(pause_us), us(times)
 end
 
-function verbs.throttled(job, back)
+function verbs.throttled(job)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     local pause_us, attempt_used, times = stop.record(job.type, job.key, job.delay_us)
-    if times then
-        push_pause(job.token, pause_us, times)
-        leases.recall_all()
-    end
-    if attempt_used then
-        attempts = attempts + 1
-        if attempts >= stop.max_attempts(text) then return bury_stopped(job, attempts) end
-    end
+    if times then push_pause(job.token, pause_us, times) end
+    if attempt_used then attempts = attempts + 1 end
     job.entry = lease.entry_write(attempts, interrupted, throttled + 1, text, attrs)
-    lease.count(job.type, 'back', 1)
-    if stop.pause(job.type, job.key, pause_us) then
-        back[#back + 1] = job
-    else
-        job.delay_us = pause_us
-        put_later(job, job.entry)
+    if attempt_used and attempts >= stop.max_attempts(text) then
+        job.reason = 'throttled for a day, and its attempts are used up'
+        return goes('dead', job)
     end
+    goes('returned', job)
+    if stop.pause(job.type, job.key, pause_us) then return goes('back', job) end
+    job.delay_us = pause_us
+    goes('scheduled', job)
 end
 
 function verbs.dead(job)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    count_failed(attrs)
-    ends.bury(job.tag, job.lane, job.reason, lease.entry_write(attempts + 1, interrupted, throttled, text, attrs))
+    job.entry = lease.entry_write(attempts + 1, interrupted, throttled, text, attrs)
+    goes('failed', job)
+    goes('dead', job)
 end
 
-function verbs.interrupted(job, back)
-    if ends.interrupted(job.tag, job, job.delay_us, 'handler', job.reason) then back[#back + 1] = job end
+function verbs.back(job)
+    goes('returned', job)
+    goes('back', job)
 end
 
-function verbs.back(job, back)
-    back[#back + 1] = job
-    lease.count(job.type, 'back', 1)
+function verbs.interrupted(job)
+    if ends.interrupted(job, job.delay_us, 'handler', job.reason) then verbs.back(job) else goes('dead', job) end
+end
+
+local function bury(jobs)
+    for _, job in ipairs(jobs) do job.tag = tag_of(job) end
+    ends.bury_all(jobs)
+end
+
+-- Writes what the verbs have decided, but for the leases.
+local function write_ends()
+    ends.jobs(entries_of(went.finish), 'done')
+    lease.count_all(went.finish, 'done')
+    cancelled.end_leases(went.cancelled)
+    ends.failed(entries_of(went.failed))
+    put_later(went.scheduled)
+    lease.count_all(went.retry, 'retried')
+    lease.count_all(went.returned, 'back')
+    bury(went.dead)
+    if #paused > 1 then leases.recall_all() end
+    lane.give_all_back(went.back)
 end
 
 -- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back, nor for
@@ -159,6 +186,18 @@ end
 local STAYS = {back = true, interrupted = true}
 local MAY_BE_UNSTARTED = {back = true, dead = true, cancelled = true}
 
+-- Of this call: lanes that were read, {queue, type, key}: jobs that end together are mostly of few.
+local lane_parts = {}
+
+local function read_lane(name)
+    local parts = lane_parts[name]
+    if not parts then
+        parts = {lease.lane_parts(name)}
+        lane_parts[name] = parts
+    end
+    return unpack(parts)
+end
+
 -- Reads one verb that is no "done"; returns what is wrong with it.
 local function read_end(ARGV, i, leaving, costs)
     local verb, token, n = ARGV[i], ARGV[i + 1], tonumber(ARGV[i + 2])
@@ -168,9 +207,9 @@ local function read_end(ARGV, i, leaving, costs)
         return 'settle: ' .. verb .. ' needs a token, a number, a reason'
     end
     if not STAYS[verb] then of_lane = lease.usual(of_lane) end
-    local queue, name, key = lease.lane_parts(of_lane)
+    local queue, name, key = read_lane(of_lane)
     local list, slot = verb == 'cost' and costs or leaving, MAY_BE_UNSTARTED[verb] and n == 1 and lease.slot_of(token) or 0
-    list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], tag = ARGV[2] .. ':' .. lease.token_head(token), delay_us = n,
+    list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], delay_us = n,
                        lane = of_lane, queue = queue, type = name, key = key, reason = ARGV[i + 3],
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
@@ -195,13 +234,17 @@ end
 
 -- Those of leaving whose lease is there, with its entry, and their tokens. What was cancelled and is not done has ended as cancelled.
 local function read_leases(active, leaving)
-    local found, tokens = {}, {}
-    for _, job in ipairs(leaving) do
-        job.entry = not tokens[job.token] and call('HGET', active, job.token)
-        if job.entry then
-            found[#found + 1], tokens[#tokens + 1] = job, job.token
-            if job.verb ~= 'finish' and cancelled.is_marked(job.entry) then job.verb = 'cancelled' end
-            tokens[job.token] = true
+    local found, tokens, asked, known = {}, {}, {}, {}
+    for i, job in ipairs(leaving) do asked[i] = job.token end
+    for first = 1, #asked, 4000 do
+        local entries = call('HMGET', active, unpack(asked, first, min(first + 3999, #asked)))
+        for i, entry in ipairs(entries) do
+            local job = leaving[first + i - 1]
+            if entry and not known[job.token] then
+                job.entry, known[job.token] = entry, true
+                found[#found + 1], tokens[#tokens + 1] = job, job.token
+                if job.verb ~= 'finish' and cancelled.is_marked(entry) then job.verb = 'cancelled' end
+            end
         end
     end
     return found, tokens
@@ -211,13 +254,17 @@ local KEYS_OF = {dead = 'dead', interrupted = 'dead', throttled = 'later', retry
 local GOES_BACK = {back = true, interrupted = true, throttled = true}
 
 local function wrong_keys(leaving)
-    local wrong
+    local wrong, looked = nil, {} -- lanes of these verbs were looked at
     for _, job in ipairs(leaving) do
-        if GOES_BACK[job.verb] then wrong = wrong or lane.wrong(job.lane) end
-        if job.verb == 'throttled' then
-            wrong = wrong or stop.wrong(job.type, job.key) or check.wrong_kind('dead', 'zset')
+        local place = job.verb .. ' ' .. job.lane
+        if not looked[place] then
+            looked[place] = true
+            if GOES_BACK[job.verb] then wrong = wrong or lane.wrong(job.lane) end
+            if job.verb == 'throttled' then
+                wrong = wrong or stop.wrong(job.type, job.key) or check.wrong_kind('dead', 'zset')
+            end
+            if KEYS_OF[job.verb] then wrong = wrong or check.wrong_kind(KEYS_OF[job.verb], 'zset') end
         end
-        if KEYS_OF[job.verb] then wrong = wrong or check.wrong_kind(KEYS_OF[job.verb], 'zset') end
     end
     return wrong
 end
@@ -230,14 +277,14 @@ local function settle_ends(worker, leaving)
     local found, tokens = read_leases(active, leaving)
     wrong = wrong_keys(found)
     if wrong then return nil, wrong end
-    local back = {}
     give_unstarted(found)
-    for _, job in ipairs(found) do verbs[job.verb](job, back) end
+    went = {finish = {}, cancelled = {}, retry = {}, failed = {}, scheduled = {}, returned = {}, back = {}, dead = {}}
+    for _, job in ipairs(found) do verbs[job.verb](job) end
     for _, job in ipairs(found) do lane.release(job.token) end
     for _, job in ipairs(leaving) do
         if not job.entry then lease.count(job.type, 'stale', 1) end
     end
-    lane.give_all_back(back)
+    write_ends()
     push('HDEL', active, tokens)
     return #leaving - #found
 end
@@ -276,7 +323,7 @@ end
 
 local function settle_all(ARGV)
     local worker, done, leaving, costs = ARGV[2], {}, {}, {}
-    paused = {''}
+    paused, lane_parts = {''}, {}
     if not worker then return refuse('settle: no worker') end
     local wrong, stale = read_arguments(ARGV, done, leaving, costs), 0
     if wrong then return refuse('%s', wrong) end

@@ -16,7 +16,7 @@
 #define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway; */
 #define SETTLE_CLAIM_US (60 * MS)     /* of a job that is simply done: until a claim, or some more ends */
 #define SETTLE_MOST 2000              /* jobs in one settle */
-#define COSTLY_MOST 500               /* of them such as are not simply done: each takes Redis 10 to 25 us */
+#define COSTLY_MOST 250               /* of them such as are not simply done: each takes Redis 10 to 40 us */
 #define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
 #define SETTLE_SOON 500               /* so many do not wait; */
 #define SETTLE_STANDING 64            /* so many, of jobs that are simply done, where a claim stands */
@@ -475,7 +475,7 @@ static bool begin_settling(struct partition *p)
             task_list_push(&p->settling.sent, task);
             if (p->wide && goes_back(task))
                 wide_give_back(p->wide, task->token);
-            costly += !is_plain(task) || task_settles_up(task);
+            costly += !is_plain(task) || makes_room(task) || task_settles_up(task);
             bytes += moved;
         }
     }
