@@ -12,7 +12,8 @@
     "{connected_clients} of {maxclients} connections; a worker holds three and one for each further queue"
 
 /* when: as settings_hold. {field} stands for what INFO says, {field/MiB} for the same bytes as MiB. What is to do
- * after "=" is a setting to change. blocks: the structures cannot be looked at. */
+ * after "=" is a setting to change. A row without a text tells nothing: another check has said it. blocks: the
+ * structures cannot be looked at. */
 // clang-format off
 static const struct setting {
     const char *check, *when;
@@ -34,14 +35,22 @@ static const struct setting {
     {"cluster", "cluster_enabled!0", DOCTOR_OK, "a node of a cluster; addresses must begin with redis+cluster://, so that Weir follows its keys", NULL, false},
     {"cluster", "", DOCTOR_OK, "not part of a cluster", NULL, false},
 
+    {"aof", REDIS_HAS_NO_AOF " weir_snapshots=no", DOCTOR_WARNING, "off, and no snapshots are made: a restart of Redis loses all jobs, limits and schedules", "=appendonly yes", false},
     {"aof", REDIS_HAS_NO_AOF, DOCTOR_WARNING, "off: a restart of Redis loses all jobs since its last snapshot and runs others twice", "=appendonly yes", false},
+    {"aof", "-aof_enabled", DOCTOR_WARNING, "Redis does not say whether it has one", "ask its provider", false},
+    {"aof", "appendfsync=no", DOCTOR_WARNING, "on, and never synced: a power cut loses what the kernel has not written yet, half a minute or more", "=appendfsync everysec", false},
+    {"aof", "appendfsync=always", DOCTOR_OK, "on: a restart loses nothing that was acknowledged", NULL, false},
     {"aof", "", DOCTOR_OK, "on: a restart loses the last second at most", NULL, false},
 
     {"persistence", "aof_last_write_status!ok", DOCTOR_WRONG, "the last write to the AOF failed, and Redis refuses writes until one succeeds", MAKE_ROOM, false},
     {"persistence", "rdb_last_bgsave_status!ok", DOCTOR_WRONG, "the last snapshot failed; Redis refuses writes while stop-writes-on-bgsave-error is on", MAKE_ROOM, false},
     {"persistence", "aof_last_bgrewrite_status!ok", DOCTOR_WARNING, "the last rewrite of the AOF failed: the file grows", MAKE_ROOM, false},
     {"persistence", "loading!0", DOCTOR_WARNING, "Redis is loading its data", "wait until it is done", false},
-    {"persistence", "", DOCTOR_OK, "the last snapshot and the last write of the AOF succeeded", NULL, false},
+    {"persistence", REDIS_HAS_NO_AOF " weir_snapshots=no", DOCTOR_OK, NULL, NULL, false},
+    {"persistence", "aof_enabled=1 rdb_saves>0", DOCTOR_OK, "the last snapshot and the last write of the AOF succeeded", NULL, false},
+    {"persistence", "aof_enabled=1", DOCTOR_OK, "the last write of the AOF succeeded", NULL, false},
+    {"persistence", "rdb_saves>0", DOCTOR_OK, "the last snapshot succeeded", NULL, false},
+    {"persistence", "rdb_saves=0", DOCTOR_OK, "no snapshot since Redis was started", NULL, false},
 
     {"eviction", REDIS_EVICTS, DOCTOR_WRONG, "maxmemory-policy is {maxmemory_policy}: a full Redis deletes jobs and limits in silence; workers refuse to start", NO_EVICTION, false},
     {"eviction", "maxmemory_policy!noeviction", DOCTOR_WARNING, "maxmemory-policy is {maxmemory_policy}: once a maxmemory is set, a full Redis deletes jobs and limits in silence", NO_EVICTION, false},
@@ -107,6 +116,8 @@ bool doctor_settings(struct doctor *d, const char *info)
             continue;
         told = row->check;
         usable &= !row->blocks;
+        if (!row->text)
+            continue;
         fill(info, row->text, text);
         if (row->todo && *row->todo == '=')
             settings_todo(info, row->todo + 1, todo, sizeof todo);

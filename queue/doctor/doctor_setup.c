@@ -135,32 +135,43 @@ static int check_reach(struct setup *s)
 
 /* ---- What INFO says */
 
+/* What a setting is; unknown where that cannot be seen. */
+static void read_setting(struct setup *s, const char *name, const char *unknown, char value[64])
+{
+    struct redisReply *reply = ask(s, "CONFIG", "GET", name, NULL);
+    bool seen = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements > 1 &&
+                reply->element[1]->type == REDIS_REPLY_STRING;
+
+    snprintf(value, 64, "%s", seen ? reply->element[1]->str : unknown);
+    freeReplyObject(reply);
+}
+
 /* Adds what INFO does not say: how many replicas must be in sync for a write, 1 where that cannot be seen;
- * whether users may change settings (weir_config is "refused" or "missing" when not), and the service. */
+ * whether snapshots are made, and how often the AOF is synced, where that can be seen; whether users may change settings
+ * (weir_config is "refused" or "missing" when not), and the service. */
 static char *read_info(struct setup *s)
 {
-    struct redisReply *info = ask(s, "INFO", NULL), *config;
-    char *text = NULL;
-    int64_t wanted;
+    struct redisReply *info = ask(s, "INFO", NULL);
+    char *text = NULL, wanted[64], fsync[64], save[64];
 
     if (!info || info->type != REDIS_REPLY_STRING) {
         freeReplyObject(info);
         return NULL;
     }
     s->service = service_of(info->str);
-    config = ask(s, "CONFIG", "GET", "min-replicas-to-write", NULL);
-    wanted = config && config->type == REDIS_REPLY_ARRAY && config->elements > 1
-                 ? reply_int(config->element[1], 1)
-                 : 1;
-    if (asprintf(&text, "%s\nmin_replicas_to_write:%" PRId64 "\nweir_config:%s\n%s%s\nweir_functions:%s\n",
-                 info->str, wanted,
+    read_setting(s, "save", "?", save);
+    read_setting(s, "appendfsync", "?", fsync);
+    read_setting(s, "min-replicas-to-write", "1", wanted);
+    if (asprintf(&text,
+                 "%s\nmin_replicas_to_write:%s\nappendfsync:%s\nweir_snapshots:%s\nweir_config:%s\n%s%s\n"
+                 "weir_functions:%s\n",
+                 info->str, wanted, fsync, *save ? "yes" : "no",
                  s->error.status == WEIR_ECONFIG ? "missing"
                  : s->error.status               ? "refused"
                                                  : "",
                  s->service ? "weir_service:" : "", s->service ? s->service->name : "",
                  s->service && s->service->no_functions ? "no" : "") < 0)
         text = NULL;
-    freeReplyObject(config);
     freeReplyObject(info);
     return text;
 }
