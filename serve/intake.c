@@ -118,7 +118,7 @@ static const struct taken {
     TAKEN("max_attempts", max_attempts, take_attempts, "a whole number from 1 to 1000000"),
     TAKEN("timeout", timeout_s, take_span, SECONDS ", or a time such as \"10m\""),
     TAKEN("in", delay_s, take_span, SECONDS ", or a time such as \"10m\""),
-    TAKEN("at", at_s, take_seconds, SECONDS ", since 1970"),
+    TAKEN("at", at_s, take_seconds, SECONDS ", since 1970 (not milliseconds)"),
     TAKEN("unique", unique, take_text, "a string"),
     TAKEN("batch", batch, take_text, "a string"),
     TAKEN("traceparent", traceparent, take_text, "a string"),

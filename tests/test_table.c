@@ -245,22 +245,62 @@ static void test_times_are_read_as_people_write_them(void **state)
         {"24:00", 0},
         {"11:07 ", 0},
         {"noon", 0},
-        {"2026-11-18", 0},
+        {"2026-11-18", -40000},
+        {"2026-12-01", 1083200},
+        {"2026-02-29", 0},
+        {"2026-11", 0},
     };
+    char why[PHRASE_SIZE];
     int64_t us;
 
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
-        if (format_read_time(cases[i].text, NOW, &us) != (cases[i].in_s != 0))
+        if (format_read_time(cases[i].text, NOW, &us, why) != (cases[i].in_s != 0))
             fail_msg("%s: %s", cases[i].text, cases[i].in_s ? "refused" : "taken");
         if (cases[i].in_s)
             assert_int_equal(us, NOW + cases[i].in_s * SECOND);
     }
     setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3", 1);
     tzset();
-    assert_true(format_read_time("2026-11-18 12:07", NOW, &us) && us == NOW + 20 * SECOND);
-    assert_false(format_read_time("2026-03-29 02:30", NOW, &us)); /* clocks go from 2 to 3 */
-    assert_true(format_read_time("2026-07-01 12:00", NOW, &us) && us == INT64_C(1782900000) * SECOND);
+    assert_true(format_read_time("2026-11-18 12:07", NOW, &us, why) && us == NOW + 20 * SECOND);
+    assert_true(format_read_time("2026-07-01 12:00", NOW, &us, why) && us == INT64_C(1782900000) * SECOND);
+    assert_true(format_read_time("2026-07-01", NOW, &us, why) && us == INT64_C(1782856800) * SECOND);
+    set_zone(NULL);
+}
+
+/* Clocks go from 02:00 to 03:00 on 29 March 2026, at 01:00 UTC; in Lord Howe's zone from 02:00 to 02:30 on 4 October. */
+static void test_times_that_clocks_leave_out(void **state)
+{
+    static const int64_t eve_us = INT64_C(1774697400) * SECOND; /* 2026-03-28 11:30 UTC */
+    static const struct {
+        const char *zone, *text, *why; /* NULL: it is taken */
+        int64_t before_us;
+    } cases[] = {
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "2026-03-29 02:30", "they show 2026-03-29 03:30 instead", 0},
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "2026-03-29T02:00:00", "they show 2026-03-29 03:00 instead", 0},
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "02:30", "they show 2026-03-29 03:30 instead", 0},
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "02:30", NULL, INT64_C(86400) * SECOND},
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "02:30", NULL, INT64_C(-86400) * SECOND},
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "2026-02-30 02:30", "there is no such day", 0},
+        {"CET-1CEST,M3.5.0,M10.5.0/3", "2026-02-30", "there is no such day", 0},
+        {"XYZ-10:30XYD-11,M10.1.0,M4.1.0", "2026-10-04 02:15", "they show 2026-10-04 02:45 instead", 0},
+        {"CST5CDT,M3.2.0/0,M11.1.0/1", "2026-03-08 00:00", "they show 2026-03-08 01:00 instead", 0},
+        {"CST5CDT,M3.2.0/0,M11.1.0/1", "2026-03-08", NULL, 0},
+        {"UTC", "2026-03-29 02:30", NULL, 0},
+        {"UTC", "11:00", NULL, INT64_C(-3 * 86400) * SECOND}, /* on the last of March */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        char why[PHRASE_SIZE];
+        int64_t us;
+
+        setenv("TZ", cases[i].zone, 1);
+        tzset();
+        if (format_read_time(cases[i].text, eve_us - cases[i].before_us, &us, why) != !cases[i].why ||
+            (cases[i].why && !strstr(why, cases[i].why)))
+            fail_msg("case %zu, %s: %s", i, cases[i].text, why);
+    }
     set_zone(NULL);
 }
 
@@ -276,6 +316,7 @@ int main(void)
         cmocka_unit_test(test_bytes_have_a_unit),
         cmocka_unit_test(test_a_slow_rate_has_a_longer_unit),
         cmocka_unit_test(test_times_are_read_as_people_write_them),
+        cmocka_unit_test(test_times_that_clocks_leave_out),
         cmocka_unit_test(test_times_are_seen_from_now), /* the last: UTC stays */
     };
 

@@ -207,35 +207,68 @@ static int64_t seconds_of(struct tm *parts)
     return in_utc ? timegm(parts) : mktime(parts);
 }
 
-/* Parts that clocks never show are others behind seconds_of(). */
-static bool make_time(struct tm parts, int64_t *us)
+static bool same_clock(const struct tm *a, const struct tm *b)
 {
-    struct tm made = parts;
-
-    *us = seconds_of(&made) * SECOND_US;
-    return made.tm_min == parts.tm_min && made.tm_hour == parts.tm_hour && made.tm_mday == parts.tm_mday;
+    return a->tm_min == b->tm_min && a->tm_hour == b->tm_hour && a->tm_mday == b->tm_mday;
 }
 
-bool format_read_time(const char *text, int64_t now_us, int64_t *us)
-{
-    static const char *const forms[] = {"%H:%M",          "%H:%M:%S",          "%Y-%m-%d %H:%M",
-                                        "%Y-%m-%dT%H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"};
+enum reading { SHOWN, LEFT_OUT, NO_SUCH_DAY };
 
+/* Parts that clocks never show are others behind seconds_of(). LEFT_OUT: clocks go forward over them; *us is then as far from
+ * UTC as they are a day before. */
+static enum reading make_time(struct tm parts, int64_t *us)
+{
+    struct tm made = parts, day = parts, before;
+    time_t as_utc = timegm(&day), made_s = seconds_of(&made);
+
+    *us = made_s * SECOND_US;
+    if (same_clock(&made, &parts))
+        return SHOWN;
+    if (!same_clock(&day, &parts))
+        return NO_SUCH_DAY;
+    made_s -= 24 * 3600;
+    localtime_r(&made_s, &before);
+    *us = (as_utc - before.tm_gmtoff) * SECOND_US;
+    return LEFT_OUT;
+}
+
+static void say_why(enum reading reading, int64_t us, char why[PHRASE_SIZE])
+{
+    struct tm shown = parts_of(us);
+    char text[40];
+
+    strftime(text, sizeof text, "%Y-%m-%d %H:%M", &shown);
+    if (reading == LEFT_OUT)
+        snprintf(why, PHRASE_SIZE, "clocks go forward then and leave it out; they show %.16s instead", text);
+    if (reading == NO_SUCH_DAY)
+        strcpy(why, "there is no such day");
+}
+
+bool format_read_time(const char *text, int64_t now_us, int64_t *us, char why[PHRASE_SIZE])
+{
+    static const char *const forms[] = {"%H:%M",    "%H:%M:%S",          "%Y-%m-%d %H:%M",   "%Y-%m-%dT%H:%M",
+                                        "%Y-%m-%d", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S"};
+
+    *why = '\0';
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
         struct tm parts = parts_of(now_us);
+        enum reading reading;
         const char *end;
 
-        parts.tm_sec = 0;
+        parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
         end = strptime(text, forms[i], &parts);
         if (!end || *end)
             continue;
-        if (!make_time(parts, us))
-            return false;
-        if (forms[i][1] != 'H' || *us > now_us)
-            return true;
-        parts.tm_mday++; /* over the end of a month too */
-        *us = seconds_of(&parts) * SECOND_US;
-        return true;
+        reading = make_time(parts, us);
+        if (forms[i][1] == 'H' && *us <= now_us) {
+            parts.tm_mday++;
+            timegm(&parts); /* over the end of a month too */
+            reading = make_time(parts, us);
+        }
+        if (reading == LEFT_OUT && !strchr(forms[i], 'H'))
+            reading = SHOWN; /* of a day that begins an hour late */
+        say_why(reading, *us, why);
+        return reading == SHOWN;
     }
     return false;
 }

@@ -36,7 +36,8 @@ const char *format_when(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
 /* RFC 3339, for logs and columns that are compared: "2026-11-21T09:00:00+01:00" */
 void format_time(int64_t us, char out[40]);
 /* Reads such a time as people write it, local or UTC as they are printed: "2026-11-24 09:00", also with seconds or a T,
- * and "09:00", which is the next one. false: it is none, or clocks never show it. */
-bool format_read_time(const char *text, int64_t now_us, int64_t *us);
+ * "2026-11-24", when that day begins, and "09:00", which is the next one. false: why says that clocks never show it, and
+ * what to write instead; or it is "", and the text is no time. */
+bool format_read_time(const char *text, int64_t now_us, int64_t *us, char why[PHRASE_SIZE]);
 
 #endif

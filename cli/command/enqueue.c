@@ -21,64 +21,87 @@ const struct command command_enqueue = {.name = "enqueue", .run = run_enqueue};
 
 /* ---- Times */
 
-/* What stands behind the seconds: [.digits] and Z or an offset; us: of all that, to be added. */
-static bool read_fraction_and_zone(const char *at, int64_t *us)
+/* -1: there are not two of them. */
+static int read_two_digits(const char *at)
 {
-    int64_t unit_us = 100000;
-    int hours, minutes, used = 0;
-    char sign;
-
-    *us = 0;
-    if (*at == '.') {
-        for (at++; *at >= '0' && *at <= '9'; at++, unit_us /= 10)
-            *us += (*at - '0') * unit_us;
-    }
-    if (strcmp(at, "Z") == 0 || strcmp(at, "z") == 0)
-        return true;
-    if (sscanf(at, "%c%2d:%2d%n", &sign, &hours, &minutes, &used) != 3 || used != 6 || at[used])
-        return false;
-    *us -= (sign == '-' ? -1 : 1) * (hours * 60 + minutes) * INT64_C(60000000);
-    return (sign == '+' || sign == '-') && hours >= 0 && hours < 24 && minutes >= 0 && minutes < 60;
+    return strspn(at, "0123456789") >= 2 ? (at[0] - '0') * 10 + at[1] - '0' : -1;
 }
 
-/* RFC 3339, "2026-11-21T09:00:00+01:00", as microseconds since 1970. */
+/* Z, +01:00, +0100, +01; us: what is to be added. */
+static bool read_zone(const char *at, int64_t *us)
+{
+    int sign = *at == '-' ? 1 : -1, hours, minutes = 0;
+
+    *us = 0;
+    if (strcmp(at, "Z") == 0 || strcmp(at, "z") == 0)
+        return true;
+    hours = *at == '+' || *at == '-' ? read_two_digits(at + 1) : -1;
+    if (hours < 0 || hours > 23)
+        return false;
+    at += 3;
+    if (*at) {
+        at += *at == ':';
+        minutes = read_two_digits(at);
+        if (minutes < 0 || minutes > 59 || at[2])
+            return false;
+    }
+    *us = sign * (hours * 60 + minutes) * INT64_C(60000000);
+    return true;
+}
+
+/* ".25" */
+static const char *read_fraction(const char *at, int64_t *us)
+{
+    int64_t unit_us = 100000;
+
+    for (at += *at == '.'; *at >= '0' && *at <= '9'; at++, unit_us /= 10)
+        *us += (*at - '0') * unit_us;
+    return at;
+}
+
+/* RFC 3339, "2026-11-21T09:00:00+01:00", as microseconds since 1970. The seconds may be left out. */
 static bool read_rfc3339(const char *text, int64_t *us)
 {
-    struct tm t = {0}, back;
-    char again[32], separator;
-    int64_t rest_us;
-    time_t seconds;
+    struct tm parts = {0}, made;
+    const char *at = strptime(text, "%Y-%m-%d", &parts);
+    int64_t zone_us, fraction_us = 0;
 
-    if (strlen(text) < 20 ||
-        sscanf(text, "%4d-%2d-%2d%c%2d:%2d:%2d", &t.tm_year, &t.tm_mon, &t.tm_mday, &separator, &t.tm_hour,
-               &t.tm_min, &t.tm_sec) != 7 ||
-        !strchr("Tt ", separator) || !read_fraction_and_zone(text + 19, &rest_us))
+    at = at && *at && strchr("Tt ", *at) ? strptime(at + 1, "%H:%M", &parts) : NULL;
+    if (at && *at == ':' && (at = strptime(at, ":%S", &parts)))
+        at = read_fraction(at, &fraction_us);
+    if (!at || !read_zone(at, &zone_us))
         return false;
-    t.tm_year -= 1900;
-    t.tm_mon -= 1;
-    seconds = timegm(&t);
-    gmtime_r(&seconds, &back);
-    strftime(again, sizeof again, "%Y-%m-%dT%H:%M:%S", &back);
-    again[10] = separator;
-    *us = seconds * INT64_C(1000000) + rest_us;
-    return strncmp(again, text, 19) == 0; /* there is such a day and such a time */
+    made = parts;
+    *us = timegm(&made) * INT64_C(1000000) + fraction_us + zone_us;
+    return made.tm_mday == parts.tm_mday &&
+           made.tm_sec == parts.tm_sec; /* there is such a day and such a time */
+}
+
+static int wrong_time(struct cli *cli, const char *text, const char *why)
+{
+    return error_set(&cli->error, WEIR_EUSAGE, "enqueue --at %.60s: %s", text, why);
 }
 
 static int read_time(struct cli *cli, const char *text, double *seconds)
 {
     struct span number = {text, strlen(text)};
     struct error ignored;
+    char why[PHRASE_SIZE] = "";
     int64_t us;
     bool is_number = strspn(text, "0123456789.") == number.len && json_check(text, number.len, &ignored) == 0;
 
-    if (is_number ? !json_read_seconds(number, TIME_MOST_US, &us)
-                  : !read_rfc3339(text, &us) && !format_read_time(text, clock_wall_us(), &us))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "enqueue --at %.60s: not a time; write '2026-11-21 09:00', 09:00, "
-                         "2026-11-21T09:00:00+01:00, or seconds since 1970",
-                         text);
+    if (is_number && !json_read_seconds(number, TIME_MOST_US, &us))
+        return wrong_time(
+            cli, text,
+            "the number is too large: seconds since 1970, before 2100, are meant; of milliseconds "
+            "leave out the last three digits");
+    if (!is_number && !read_rfc3339(text, &us) && !format_read_time(text, clock_wall_us(), &us, why))
+        return wrong_time(cli, text,
+                          *why ? why
+                               : "not a time; write '2026-11-21 09:00', 09:00, 2026-11-21, "
+                                 "2026-11-21T09:00:00+01:00, or seconds since 1970");
     if (us <= 0 || us > TIME_MOST_US)
-        return error_set(&cli->error, WEIR_EUSAGE, "enqueue --at %.60s: not between 1970 and 2100", text);
+        return wrong_time(cli, text, "not between 1970 and 2100");
     *seconds = (double)us / 1e6;
     return 0;
 }
