@@ -106,6 +106,50 @@ static void test_a_torn_last_line_is_passed_over(void **state)
     }
 }
 
+static void test_a_torn_first_line_is_passed_over(void **state)
+{
+#define WHOLE "{\"start\":1,\"type\":\"a\"}\n"
+    static const struct {
+        const char *text;
+        bool taken;
+        size_t torn_line;
+        uint64_t starts;
+    } cases[] = {
+        {"art\":1,\"type\":\"a\"}\n" WHOLE WHOLE, true, 0, 2},
+        {"{\"start\":1,\"ty\n" WHOLE, true, 0, 1},
+        {"}\n" WHOLE, true, 0, 1},
+        {"\n" WHOLE, true, 0, 1},
+        {"art\":1,\"type\":\"a\"}\n" WHOLE "{\"start\":1,", true, 3, 1},
+        {"art\":1,\"type\":\"a\"}\n{\"start\":1,", true, 2, 0},
+        {"art\":1,\"type\":\"a\"}\n", false, 0, 0}, /* nothing follows */
+        {"{\"start\":1,\"ty\n", false, 0, 0},
+        {"art\":1}\nart\":1}\n" WHOLE, false, 0, 0}, /* not only the first */
+        {"a\tb\n" WHOLE, false, 0, 0},
+        {"{\"start\":1}\n" WHOLE, false, 0, 0}, /* a line, and wrong */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        size_t torn_line;
+        struct verify v;
+
+        traces_write(cases[i].text);
+        assert_int_equal(verify_init(&v, &trace_error), 0);
+        if ((verify_read(&v, trace_paths[0], &torn_line, &trace_error) == 0) != cases[i].taken)
+            fail_msg("case %zu: %s", i, trace_error.text);
+        if (cases[i].taken) {
+            assert_true(v.torn_first);
+            assert_int_equal(torn_line, cases[i].torn_line);
+            assert_int_equal(verify_replay(&v, &trace_error), 0);
+            assert_int_equal(v.starts, cases[i].starts);
+            traces_write(WHOLE);
+            assert_int_equal(verify_read(&v, trace_paths[0], &torn_line, &trace_error), 0);
+            assert_false(v.torn_first);
+        }
+        verify_free(&v);
+    }
+}
+
 /* Members that nobody knows, however many, are passed over; twice, and the one slot of a minute is violated.
  */
 static void test_many_members(void **state)
@@ -390,6 +434,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_malformed_lines_are_named),
         cmocka_unit_test(test_a_torn_last_line_is_passed_over),
+        cmocka_unit_test(test_a_torn_first_line_is_passed_over),
         cmocka_unit_test(test_a_line_that_is_being_written_stays),
         cmocka_unit_test(test_many_members),
         cmocka_unit_test(test_a_full_disk_for_a_while_costs_nothing),

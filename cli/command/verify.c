@@ -264,6 +264,12 @@ static int read_traces(struct cli *cli, struct verify *v, char **paths, int coun
 
         if (verify_read(v, paths[i], &torn_line, &cli->error) < 0)
             return cli->error.status;
+        if (v->torn_first)
+            output_to(
+                stderr,
+                "weir: %s:1: torn first line: the file was cut; read from line 2 on, and starts before it "
+                "are not judged\n",
+                paths[i]);
         if (torn_line)
             output_to(stderr, "weir: %s:%zu: torn last line: its worker was killed; passed over\n", paths[i],
                       torn_line);

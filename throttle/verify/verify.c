@@ -48,6 +48,7 @@ struct reading {
     uint32_t writer; /* of this line */
     size_t first;    /* the file's first start */
     uint64_t lost;   /* lines that are missing */
+    bool torn_first; /* the file begins within a line */
 };
 
 /* ---- Workers: several may write to one file */
@@ -130,6 +131,7 @@ static void end_workers(struct reading *r)
 
 /* ---- Lines */
 
+#define REST_MOST (64 * 1024) /* more than any line has */
 #define MEMBERS_MAX 16
 
 struct member {
@@ -486,6 +488,24 @@ static int check_begin(FILE *f, struct error *e)
                                : "not a JSON object");
 }
 
+static bool line_follows(FILE *f)
+{
+    int c = getc(f);
+
+    ungetc(c, f);
+    return c == '{';
+}
+
+/* Passes over the rest of a line with which a file begins that was cut. false: it is none; what was read is gone. */
+static bool pass_rest(FILE *f)
+{
+    int c, len = 0;
+
+    while ((c = getc(f)) >= ' ' && c <= '~' && len < REST_MOST)
+        len++;
+    return c == '\n' && line_follows(f);
+}
+
 static int read_lines(struct reading *r, FILE *f, const char *path, size_t *torn_line, struct error *e)
 {
     struct error why;
@@ -498,12 +518,20 @@ static int read_lines(struct reading *r, FILE *f, const char *path, size_t *torn
     for (r->line = 1; status == 0; r->line++) {
         torn = false;
         status = check_begin(f, &why);
+        if (status < 0 && r->line == 1 && pass_rest(f)) {
+            r->torn_first = true;
+            status = 0;
+            continue;
+        }
         if (status == 0 && (len = getline(&text, &capacity, f)) <= 0)
             break;
         if (status == 0)
             status = read_line(r, text, (size_t)len, &torn, &why);
         if (status < 0 && torn && text[len - 1] != '\n') {
             *torn_line = r->line;
+            status = 0;
+        } else if (status < 0 && torn && r->line == 1 && line_follows(f)) {
+            r->torn_first = true;
             status = 0;
         } else if (status == WEIR_EINPUT) {
             error_set(e, status, "%.200s:%zu: %.200s; is it a trace of weir worker --trace?", path, r->line,
@@ -534,6 +562,7 @@ int verify_read(struct verify *v, const char *path, size_t *torn_line, struct er
         status = read_lines(&r, f, path, torn_line, e);
     end_workers(&r);
     v->lost += r.lost;
+    v->torn_first = r.torn_first;
     map_free(&r.running);
     map_free(&r.writers);
     free(r.lapses);

@@ -115,6 +115,7 @@ struct verify {
     uint64_t starts, violations, crowded;            /* a start may be too early for several rules */
     uint64_t before_slot, after_slot;                /* of all types */
     uint64_t lost;                                   /* lines that the traces say are missing */
+    bool torn_first; /* the trace read last begins within a line, as one that was cut */
     struct verify_input *input;
 };
 
@@ -123,7 +124,8 @@ WEIR_CHECKED int verify_init(struct verify *v, struct error *e);
 void verify_free(struct verify *v);
 
 /* Reads one trace; path is borrowed until verify_free. WEIR_EINPUT: the file or a line of it cannot be read.
- * A torn last line, as a killed worker leaves it, is passed over: *torn_line is its number, else 0. */
+ * A torn last line, as a killed worker leaves it, is passed over: *torn_line is its number, else 0. So is a torn first line, where
+ * another follows: v->torn_first. */
 WEIR_CHECKED int verify_read(struct verify *v, const char *path, size_t *torn_line, struct error *e);
 
 /* Replays what was read. WEIR_EINTERNAL: out of memory. What was found is no failure: see v->violations of
