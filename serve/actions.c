@@ -161,7 +161,7 @@ static int do_jobs(struct weir *w, const struct ask *ask, json_t **doc)
     if (ask_search(w, ask, "search", &search) < 0)
         return w->error.status;
     if (dry) {
-        most.jobs = INT64_MAX;
+        most.jobs = JOB_BOUND_MOST;
         return view_job_actions_dry(w, &search, action, cursor, &most, doc);
     }
     if (!field_text(ask->fields, "count"))

@@ -396,18 +396,20 @@ static int64_t take_from_lanes(int q, int type)
     return taken;
 }
 
+/* What follows a batch that ends by that goes too, if it comes into the same queue. */
 static int64_t take_from_queue(int q, int most)
 {
     struct sim_list *queue = &sim.queues[q];
-    int count = most < queue->count ? most : queue->count, ends[SIM_JOBS];
+    int64_t taken = 0;
 
-    if (count == 0)
-        return 0;
-    memcpy(ends, queue->at, (size_t)count * sizeof *ends);
-    sim_list_remove(queue, 0, count);
-    for (int i = 0; i < count; i++)
-        sim_end_job(ends[i], SIM_CANCELLED);
-    return count;
+    while (taken < most && queue->count > 0) {
+        int n = queue->at[0];
+
+        sim_list_remove(queue, 0, 1);
+        sim_end_job(n, SIM_CANCELLED);
+        taken++;
+    }
+    return taken;
 }
 
 /* Marks those of a type, from the tail on; from: how many were seen. */
@@ -513,18 +515,40 @@ static int any_job(void)
     return n;
 }
 
+static struct sim_list *list_of(int n)
+{
+    struct sim_list *queue = &sim.queues[sim_jobs[n].queue];
+
+    if (sim_jobs[n].place == SIM_ASIDE)
+        return &sim.batches[sim_jobs[n].batch].aside;
+    return sim_list_find(queue, n) >= 0 ? queue : sim_lane_of(n);
+}
+
 static void is_cancelled(int n)
 {
     struct sim_job *job = &sim_jobs[n];
+    struct sim_list *list;
 
-    if (job->place == SIM_LATER) {
-        sim_end_job(n, SIM_CANCELLED);
-    } else if (job->place == SIM_LEASED) {
+    if (job->place == SIM_LEASED) {
         job->cancelled = true;
         sim_tell(n);
-    } else {
-        job->marked = true;
+        return;
     }
+    if (job->place != SIM_LATER) {
+        list = list_of(n);
+        sim_list_remove(list, sim_list_find(list, n), 1);
+        sim.aside[job->type] -= job->place == SIM_ASIDE;
+    }
+    sim_end_job(n, SIM_CANCELLED);
+}
+
+/* A claim would end it, as it was cancelled, alone or with its batch. */
+static bool is_over(int n)
+{
+    const struct sim_job *job = &sim_jobs[n];
+
+    return job->place != SIM_LEASED && ((job->marked && job->place != SIM_DEAD) ||
+                                        (job->batch >= 0 && sim.batches[job->batch].halt == SIM_HALTED));
 }
 
 /* As weir job cancel does it. */
@@ -535,10 +559,7 @@ static void cancel(int n)
     int expected = waits || job->place == SIM_LEASED || job->place == SIM_LATER ? 0
                    : job->place == SIM_DEAD || job->remembered                  ? WEIR_EINPUT
                                                                                 : WEIR_ENOTFOUND;
-    const char *result = job->place == SIM_LATER    ? "removed"
-                         : job->place == SIM_LEASED ? "told"
-                         : job->marked              ? "already"
-                                                    : "marked";
+    const char *result = job->place == SIM_LEASED ? "told" : "removed";
     json_t *out;
     char id[24];
     int rc = cancel_job(w, turns.now_us, sim_id(n, id), NULL, &out);
@@ -550,17 +571,6 @@ static void cancel(int n)
     acts_totals.cancels += rc == 0;
     if (rc == 0)
         is_cancelled(n);
-}
-
-/* Whoever cancels saw the job waiting; when it is marked it is somewhere else, and nobody looks again. */
-static void mark_only(int n)
-{
-    char id[24];
-
-    sim_must(turns_ask("cancel", (const char *[]){sim_id(n, id), "mark"}, 2), "cancel");
-    if (json_is_true(json_object_get(turns.answer, "done")) == sim_jobs[n].marked)
-        sim_fail("the mark of job %d", n);
-    sim_jobs[n].marked = true;
 }
 
 /* Into a queue that only a foreign client knows nobody looks. */
@@ -585,10 +595,7 @@ static void cancel_some(void)
 
     if ((sim_jobs[n].place == SIM_LEASED && sim.told_count == SIM_TOLD) || !is_known(sim_jobs[n].queue))
         return;
-    if (sim_jobs[n].place <= SIM_ASIDE && sim_chance(10))
-        mark_only(n);
-    else
-        cancel(n);
+    cancel(n);
 }
 
 /* Now; nobody knows when foreign jobs were. */
@@ -605,13 +612,6 @@ static void becomes_first(struct sim_list *list, int n)
     for (int i = at; i > 0; i--)
         list->at[i] = list->at[i - 1];
     list->at[0] = n;
-}
-
-static struct sim_list *list_of(int n)
-{
-    struct sim_list *queue = &sim.queues[sim_jobs[n].queue];
-
-    return sim_list_find(queue, n) >= 0 ? queue : sim_lane_of(n);
 }
 
 /* One that waits, or of later. */
@@ -638,7 +638,8 @@ static void run(int n)
     struct sim_job *job = &sim_jobs[n];
     bool lies = job->place == SIM_WAITING, later = job->place == SIM_LATER;
     bool moved = later || (lies && sim_list_find(list_of(n), n) > 0);
-    int expected = lies || later ? 0
+    int expected = is_over(n) && (lies || later) ? WEIR_EINPUT
+                   : lies || later               ? 0
                    : job->place == SIM_DONE || job->place == SIM_CANCELLED || job->place == SIM_REMOVED
                        ? job->remembered ? WEIR_EINPUT : WEIR_ENOTFOUND
                        : WEIR_EINPUT;
@@ -650,8 +651,8 @@ static void run(int n)
         sim_fail("run of job %d in place %d: %d, %s: %s", n, job->place, rc, answer_text(out, "result"),
                  rc ? w->error.text : "");
     json_decref(out);
-    acts_totals.runs += moved;
-    if (moved)
+    acts_totals.runs += rc == 0 && moved;
+    if (rc == 0 && moved)
         is_run(n);
 }
 
@@ -739,7 +740,7 @@ static int64_t follow_page(const struct filter *f, const struct item *dead, size
         const char *record = dead->at[2 * i]->str;
         int n = sim_job_in((struct span){record, dead->at[2 * i]->len});
 
-        if (!is_wanted(f, n, record))
+        if (!is_wanted(f, n, record) || (retries && is_over(n)))
             continue;
         moved++;
         if (retries)
@@ -829,6 +830,7 @@ static void meet(struct action *act, const struct snapshot *all, int n)
 
     if (!is_state(act->what, job->place) ||
         (job->place == SIM_WAITING && act->queue < 0 && !is_known_in(all, job->queue)) ||
+        (act->what != CANCEL && act->what != REMOVE && is_over(n)) ||
         (act->type >= 0 && job->type != act->type) || (act->queue >= 0 && job->queue != act->queue) ||
         (act->batch >= 0 && job->batch != act->batch))
         return;
@@ -864,9 +866,7 @@ static bool has_to_do(const struct action *act, int n)
     const struct sim_job *job = &sim_jobs[n];
 
     if (act->what == CANCEL)
-        return !(job->place == SIM_LEASED
-                     ? job->cancelled
-                     : job->marked && (job->place == SIM_WAITING || job->place == SIM_ASIDE));
+        return job->place != SIM_LEASED || !job->cancelled;
     if (act->what == RUN && job->place == SIM_WAITING)
         return sim_list_find(list_of(n), n) > 0 || is_passed(act, n);
     return true;

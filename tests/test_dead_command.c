@@ -255,12 +255,13 @@ static void many_are_counted_retried_and_removed(void **state)
            "    1  -      this record cannot be read\n"
            "4,000 dead jobs would be retried\n1 without a queue would stay: name one with --into QUEUE\n");
     expect(s, "remove --type other --dry-run --json",
-           "{\"dry_run\":true,\"jobs\":1000,\"without_queue\":0,\"reasons\":[{\"type\":\"other\",\"reason\":"
+           "{\"dry_run\":true,\"jobs\":1000,\"without_queue\":0,\"batch_cancelled\":0,\"reasons\":[{\"type\":"
+           "\"other\",\"reason\":"
            "\"exit 1: no luck\",\"jobs\":666},{\"type\":\"other\",\"reason\":\"exit 2: no "
            "luck\",\"jobs\":334}]}\n");
     assert_int_equal(dead_count(s), 4001);
     expect(s, "retry --type mark --reason exit~2 --json",
-           "{\"action\":\"retry\",\"jobs\":1000,\"without_queue\":0}\n");
+           "{\"action\":\"retry\",\"jobs\":1000,\"without_queue\":0,\"batch_cancelled\":0}\n");
     dead(s, 64, "remove --type other");
     assert_int_equal(dead_count(s), 3001);
     expect(s, "remove --type other -y", "1,000 dead jobs removed\n");

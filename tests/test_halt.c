@@ -274,8 +274,8 @@ static void test_what_a_resume_left_aside_is_found(void **state)
     halt("b/b", "paused 1");
     assert_int_equal(claim("w", 5, 0), 0);
     must(turns_ask("batch_resume", (const char *[]){"b", "1", "seed"}, 3));
-    cancel_one("a", "aside", "marked");
-    expect_counters("t", "set_aside 2");
+    cancel_one("a", "aside", "removed");
+    expect_counters("t", "set_aside 1, cancelled 1");
     must(turns_ask("batch_resume", (const char *[]){"b", "500", "seed"}, 3));
     expect_counters("t", "set_aside 0");
     claim("w", 5, 0);
@@ -506,7 +506,7 @@ static void test_who_waits_behind_a_cancelled_job_starts(void **state)
 {
     (void)state;
     park_behind_a_dear_job("b c");
-    cancel_one("dear", "parked", "marked");
+    cancel_one("dear", "parked", "removed");
     expect_one_a_second("b c");
     expect_counters("slow", "cancelled 1");
 }
@@ -573,10 +573,8 @@ static void test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once(void **state
 {
     (void)state;
     park_in_lanes_that_sleep();
-    for (int i = 0; i < 2; i++) {
-        cancel_one("dear", "parked", i == 0 ? "marked" : "already");
-        turns_check();
-    }
+    cancel_one("dear", "parked", "removed");
+    turns_check();
     claim("w", 9, 0);
     expect_leases("");
     expect_list(LANE("slow") "k", "c d");
@@ -620,18 +618,46 @@ static void test_who_waits_behind_a_batch_starts(void **state)
     }
 }
 
+/* Scheduled jobs, whose locks are free then; and those of types that no worker runs, which no claim would meet. */
+static void test_a_cancelled_batch_ends_what_no_claim_meets(void **state)
+{
+    for (int run = 0; run < 2; run++) {
+        struct batch_change change;
+
+        scene_begin(state);
+        turns.now_us = (int64_t)time(NULL) * SECOND_US; /* that of batch_cancel */
+        start("w");
+        enqueue_of_batch("t", "b", "a b");
+        enqueue_of_batch("other", "c", "x");
+        free(redis_text("ZADD", PREFIX "later", "9000000000000000",
+                        "q 1 default t\n@0,0,0,bb,uk;{\"id\":\"s\",\"type\":\"t\"}"));
+        free(redis_text("HINCRBY", PREFIX "stats:t", "scheduled", "1"));
+        free(redis_text("SET", PREFIX "unique:k", "s"));
+        free(redis_text("HSET", BATCH, "total", "3", "types", "t 3"));
+        if (run)
+            free(redis_text("ZADD", PREFIX "runs", "9000000000000000", "t"));
+        if (batch_cancel(w, "b", false, &change) < 0)
+            fail_msg("%s", w->error.text);
+        assert_int_equal(redis_number("EXISTS", PREFIX "later", PREFIX "unique:k", CANCELLED), 0);
+        expect_text(run ? "1" : "3", "HGET", BATCH, "cancelled");
+        assert_int_equal(redis_number("LLEN", QUEUE), run ? 3 : 1);
+        turns_check();
+        claim("w", 9, 0);
+        expect_text("3", "HGET", BATCH, "cancelled");
+        assert_int_equal(redis_number("EXISTS", HALTED), 0);
+        turns_check();
+    }
+}
+
 /* ---- Scripts refuse what is wrong */
 
 static void test_wrong_arguments(void **state)
 {
     static const char *const calls[][7] = {
         {"cancel"},
-        {"cancel", "no id", "mark"},
+        {"cancel", "no id", "unlock", "k"},
         {"cancel", "a", "sing"},
-        {"cancel", "a", "mark", "x"},
-        {"cancel", "a", "keep"},
-        {"cancel", "a", "keep", "no queue", "t", "", "queue:default"},
-        {"cancel", "a", "keep", "default", "t", "", "lane:default"},
+        {"cancel", "a", "take"},
         {"heard"},
         {"heard", "w"},
         {"cancel", "a", "tell", "w"},
@@ -689,6 +715,7 @@ int main(void)
         TEST(a_cancelled_job_of_a_lane_that_sleeps_ends_at_once),
         TEST(a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps),
         TEST(who_waits_behind_a_batch_starts),
+        TEST(a_cancelled_batch_ends_what_no_claim_meets),
         TEST(wrong_arguments),
     };
 

@@ -3,6 +3,7 @@
 #include "tests/scene_client.h"
 
 #include "core/client/client.h"
+#include "queue/inspect/find_job.h"
 #include "queue/inspect/job_act.h"
 #include "queue/job/stamp.h"
 
@@ -773,9 +774,140 @@ static void act_at_most(const char *action, const char *text, int64_t jobs, int6
 
 static void act(const char *action, const char *text, int64_t done, int64_t left)
 {
-    act_at_most(action, text, INT64_MAX >> 11, 100000);
+    act_at_most(action, text, JOB_BOUND_MOST, 100000);
     assert_int_equal(answer_int(last, "all"), done);
     assert_int_equal(answer_int(last, "all_left"), left);
+}
+
+/* A claim would end each of them, unseen. */
+static void fill_cancelled(void)
+{
+    static const char *const records[] = {"q 1 default t\n@0,0,0,bb;{\"id\":\"s\",\"type\":\"t\"}",
+                                          "l 1 default/t/\n@1,0,0,bb;{\"id\":\"r\",\"type\":\"t\"}"};
+
+    start("w");
+    enqueue("default", "t", "first mine");
+    free(redis_text("HSET", PREFIX "cancelled", "mine", "waiting 1 default/t "));
+    free(redis_text("HSET", PREFIX "batch:b", "total", "3", "cancel", "1"));
+    free(redis_text("HSET", PREFIX "halted", "b/b", "cancelled 1"));
+    for (size_t i = 0; i < COUNT(records); i++)
+        free(redis_text("ZADD", PREFIX "later", "1900000000000000", records[i]));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "scheduled", "2"));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "retried", "1"));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "pulled", "1"));
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+}
+
+static void count_able(const char *action, const char *text, int64_t jobs, const char *batch)
+{
+    const struct job_bounds all = {.looked_at = JOB_BOUND_MOST, .jobs = JOB_BOUND_MOST};
+    struct job_search s = search_of(text);
+    json_t *page;
+
+    must(job_actions_count_page(w, turns.now_us, &s, action, NULL, &all, &page));
+    assert_int_equal(answer_int(page, "jobs"), jobs);
+    assert_string_equal(answer_text(page, "batch"), batch);
+    json_decref(page);
+}
+
+static void test_what_was_cancelled_is_not_run(void **state)
+{
+    char *before;
+
+    (void)state;
+    fill_cancelled();
+    before = turns_digest();
+    refuse_to_run("s", WEIR_EINPUT, "job s: batch b was cancelled: its jobs do not run any more");
+    refuse_to_run("r", WEIR_EINPUT, "job r: batch b was cancelled");
+    refuse_to_run("mine", WEIR_EINPUT, "job mine: was cancelled, and will not run");
+    count_able("run", "batch:b", 0, "b");
+    count_able("run", "type:t", 1, "b");
+    count_able("cancel", "batch:b", 2, "");
+    act("run", "batch:b", 0, 2);
+    assert_string_equal(answer_text(last, "batch"), "b");
+    act("run", "type:t", 0, 4);
+    nothing_changed_since(before);
+    free(redis_text("HDEL", PREFIX "halted", "b/b")); /* it has ended */
+    act("run", "batch:b", 2, 0);
+    assert_null(json_object_get(last, "batch"));
+}
+
+static void test_dead_jobs_of_a_cancelled_batch_stay(void **state)
+{
+    static const char *const retry[] = {"retry", "100", "", "", "b", "", "", "", "", "seed", "0"};
+
+    (void)state;
+    start("w");
+    use_secret();
+    push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"d\",\"type\":\"t\"}");
+    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    enqueue("default", "t", "other");
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    settle("w", SETTLE_DEAD, tokens[0], 0, "no luck");
+    settle("w", SETTLE_DEAD, tokens[1], 0, "no luck");
+    free(redis_text("HSET", PREFIX "batch:b", "total", "2", "dead", "1", "cancel", "1"));
+    free(redis_text("HSET", PREFIX "halted", "b/b", "cancelled 1"));
+    count_able("retry", "state:dead", 1, "b");
+    count_able("remove", "state:dead", 2, "");
+    act("retry", "id:d", 0, 1);
+    assert_string_equal(answer_text(last, "batch"), "b");
+    must(turns_ask("dead", retry, COUNT(retry)));
+    assert_int_equal(answer_int(turns.answer, "jobs"), 0);
+    assert_int_equal(answer_int(turns.answer, "cancelled"), 1);
+    assert_string_equal(answer_text(turns.answer, "batch"), "b");
+    act("retry", "type:t", 1, 1);
+    expect_text("1", "ZCARD", PREFIX "dead");
+    act("remove", "id:d", 1, 0);
+}
+
+/* It moves between the look that has found it and what is to be done: that is not done to another one. */
+static void test_a_job_that_has_moved_is_left(void **state)
+{
+    struct job_acted acted;
+    json_t *job;
+
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a b");
+    must(find_job(w, turns.now_us, "a", &job));
+    assert_int_equal(claim("w", 1, 0), 1);
+    must(job_act_there(w, turns.now_us, "a", "cancel", job, &acted));
+    assert_int_equal(acted.done + acted.left + acted.marked, 0);
+    assert_null(acted.first);
+    json_decref(job);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+    turns_check();
+}
+
+/* In the middle of many others: a worker that runs its type ends it as it comes there; where nobody does it is gone. */
+static void test_far_from_both_ends_a_claim_ends_it(void **state)
+{
+    static const char fill[] =
+        "for i = 0, 11999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"' .. (i == "
+        "6001 and 'nobody' or 't') .. '\"}') end";
+    struct job_acted acted;
+    json_t *job;
+
+    (void)state;
+    start("w");
+    free(redis_text("EVAL", fill, "1", QUEUE));
+    free(redis_text("ZADD", PREFIX "runs", "9000000000000000", "t"));
+    for (int i = 0; i < 2; i++) { /* the second time it is marked already */
+        must(find_job(w, turns.now_us, "j6000", &job));
+        must(job_act_there(w, turns.now_us, "j6000", "cancel", job, &acted));
+        json_decref(job);
+        assert_int_equal(acted.marked, i == 0);
+        assert_int_equal(acted.left, i);
+    }
+    expect_text("j6000", "HKEYS", PREFIX "cancelled");
+    must(find_job(w, turns.now_us, "j6001", &job));
+    must(job_act_there(w, turns.now_us, "j6001", "cancel", job, &acted));
+    json_decref(job);
+    assert_int_equal(acted.done - acted.marked, 1);
+    assert_int_equal(redis_number("LLEN", QUEUE), 11999);
+    expect_at("6001", "j11999");
+    expect_counters("nobody", "cancelled 1, dropped 1");
 }
 
 static void test_all_that_match_are_cancelled(void **state)
@@ -783,9 +915,8 @@ static void test_all_that_match_are_cancelled(void **state)
     (void)state;
     fill_states();
     act("cancel", "state:waiting,parked,held,aside,running,scheduled,retry,dead", 7, 1);
-    act("cancel", "queue:default", 0, 5);
-    assert_int_equal(redis_number("EXISTS", PREFIX "later"), 0);
-    assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 4);
+    act("cancel", "queue:default", 0, 1);
+    assert_int_equal(redis_number("EXISTS", PREFIX "later", PREFIX "cancelled", QUEUE), 0);
     expect_text(token_texts[2], "LRANGE", PREFIX "told:w", "0", "-1");
     free(redis_text("HDEL", PREFIX "halted", "b/night"));
     claim("w", 10, 0);
@@ -814,8 +945,8 @@ static void test_a_record_that_cannot_be_read_is_left(void **state)
     expect_text(record, "ZRANGE", PREFIX "later", "0", "-1");
 }
 
-/* A parked job is met by the next claim, though its gate is closed; those beside it stay. */
-static void test_cancelled_lanes_are_met(void **state)
+/* Parked jobs are gone, though their gate is closed, and their lane with the last of them. */
+static void test_cancelled_lanes_are_gone(void **state)
 {
     (void)state;
     start("w");
@@ -826,9 +957,9 @@ static void test_cancelled_lanes_are_met(void **state)
     claim("w", 5, 0);
     act("cancel", "args.n:2 type:slow", 2, 0);
     act("cancel", "b", 1, 0);
+    assert_int_equal(redis_number("EXISTS", LANE("slow"), PREFIX "cancelled"), 0);
     claim("w", 5, 0);
     expect_leases("");
-    assert_int_equal(redis_number("EXISTS", LANE("slow"), PREFIX "cancelled"), 0);
     expect_counters("slow", "cancelled 3");
 }
 
@@ -839,7 +970,8 @@ static void test_no_more_than_was_said(void **state)
     enqueue_many("t", 30);
     act_at_most("cancel", "type:t", 7, INT64_MAX);
     assert_int_equal(answer_int(last, "all"), 7);
-    assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 7);
+    assert_int_equal(redis_number("LLEN", QUEUE), 23);
+    expect_counters("t", "cancelled 7, dropped 7");
 }
 
 static void test_those_that_run_keep_their_order(void **state)
@@ -1020,11 +1152,15 @@ int main(void)
         TEST(far_from_both_ends_the_last_job_takes_its_place),
         TEST(a_waiting_job_becomes_the_first_of_its_queue),
         TEST(what_cannot_run_says_why),
+        TEST(what_was_cancelled_is_not_run),
+        TEST(dead_jobs_of_a_cancelled_batch_stay),
+        TEST(a_job_that_has_moved_is_left),
+        TEST(far_from_both_ends_a_claim_ends_it),
         TEST(those_that_run_keep_their_order),
         TEST(a_run_beside_a_promote_and_a_claim),
         TEST(all_that_match_are_cancelled),
         TEST(a_record_that_cannot_be_read_is_left),
-        TEST(cancelled_lanes_are_met),
+        TEST(cancelled_lanes_are_gone),
         TEST(no_more_than_was_said),
         TEST(many_scheduled_jobs_run),
         TEST(many_jobs_in_line_are_put_first),

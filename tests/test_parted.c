@@ -748,60 +748,10 @@ static void test_a_job_on_its_way(void **state)
 
     assert_int_equal(away_carry(client, now_us, there, home, &left), 0);
     must(&four, "job cancel stray");
-    assert_non_null(strstr(said.out, "job stray is cancelled: it is waiting in queue default"));
+    assert_non_null(strstr(said.out, "job stray is cancelled: it was waiting and is gone"));
     snprintf(key, sizeof key, "%scancelled", prefix_of(&four, there));
     assert_int_equal(server_number(&server, "EXISTS", key, NULL), 0);
     weir_free(client);
-}
-
-static bool is_marked(int p, const char *id)
-{
-    char key[PREFIX_SIZE + 16];
-
-    snprintf(key, sizeof key, "%scancelled", prefix_of(&four, p));
-    return server_number(&server, "HEXISTS", key, id, NULL) == 1;
-}
-
-/* Has a job that is marked on partition 0 moved to partition 1 before the next look? The link is slow enough for it. */
-static bool moves_while_cancelled(struct proxy *proxy, const char *id)
-{
-    const char *words[] = {built("weir"),    "job", "cancel",      id,      "--redis",
-                           proxy_url(proxy), "-y",  "--namespace", four.ns, NULL};
-    int64_t limit_us = clock_mono_us() + 60000000;
-    char from[PREFIX_SIZE + 16], to[PREFIX_SIZE + 16], body[100];
-    pid_t pid;
-
-    snprintf(from, sizeof from, "%squeue:default", prefix_of(&four, 0));
-    snprintf(to, sizeof to, "%squeue:default", prefix_of(&four, 1));
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"b\"}", id);
-    free(server_ask(&server, "RPUSH", from, body, NULL));
-    pid = program_start(server.folder, "cancel", words);
-    while (!is_marked(0, id))
-        if (clock_mono_us() > limit_us)
-            fail_msg("no mark");
-    free(server_ask(&server, "EVAL", "redis.call('RPUSH', KEYS[2], redis.call('RPOP', KEYS[1]))", "2", from,
-                    to, NULL));
-    assert_int_equal(program_end(pid), 0);
-    return is_marked(1, id);
-}
-
-/* The mark goes where the job has gone, and none stays behind. */
-static void test_a_mark_follows(void **state)
-{
-    struct proxy *proxy = proxy_start(&server);
-    bool moved = false;
-
-    (void)state;
-    proxy_delay(proxy, PROXY_REQUESTS, 100000);
-    for (int i = 0; i < 40 && !moved; i++) { /* a busy machine may come too late to move it */
-        char id[24];
-
-        snprintf(id, sizeof id, "mover%d", i);
-        moved = moves_while_cancelled(proxy, id);
-        assert_true(!moved || !is_marked(0, id));
-    }
-    assert_true(moved);
-    proxy_stop(proxy);
 }
 
 /* Findings name their partition. */
@@ -993,7 +943,6 @@ int main(void)
         TEST(bulks),
         TEST(what_was_done_is_said),
         TEST(a_job_on_its_way),
-        TEST(a_mark_follows),
         TEST(doctor),
         TEST(rights),
         TEST(rights_to_one_partition),

@@ -1,5 +1,9 @@
 #include "view/dead.h"
 
+#include <stdio.h>
+
+#include "queue/inspect/job_act.h"
+#include "throttle/limit.h"
 #include "view/text.h"
 #include "view/write.h"
 
@@ -97,14 +101,15 @@ int view_dead_one(struct weir *w, const char *id, json_t **doc)
 
 /* ---- Moved */
 
-json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue)
+json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue, int64_t cancelled)
 {
-    return json_pack("{s:s, s:I, s:I}", "action", verb, "jobs", (json_int_t)jobs, "without_queue",
-                     (json_int_t)without_queue);
+    return json_pack("{s:s, s:I, s:I, s:I}", "action", verb, "jobs", (json_int_t)jobs, "without_queue",
+                     (json_int_t)without_queue, "batch_cancelled", (json_int_t)cancelled);
 }
 
 struct move {
     int64_t jobs, without_queue;
+    char batch[LIMIT_NAME_SIZE]; /* that was cancelled; "" */
     size_t met;
 };
 
@@ -114,6 +119,8 @@ static int add_move(const json_t *page, void *arg)
 
     m->jobs += answer_int(page, "jobs");
     m->without_queue += answer_int(page, "without_queue");
+    if (*answer_text(page, "batch"))
+        snprintf(m->batch, sizeof m->batch, "%s", answer_text(page, "batch"));
     m->met += json_array_size(json_object_get(page, "ids"));
     return 0;
 }
@@ -132,11 +139,13 @@ int view_dead_move(struct weir *w, const char *verb, const char *id, const char 
     *doc = NULL;
     if (dead_walk(&walk) < 0)
         return w->error.status;
+    if (*m.batch && m.jobs == 0)
+        return job_batch_over("dead retry", m.batch, &w->error);
     if (m.without_queue > 0 && m.jobs == 0)
         return error_set(&w->error, WEIR_EINPUT,
                          "dead retry: which queue they were in is not known; name one with --into QUEUE");
     if (m.met == 0)
         return error_set(&w->error, WEIR_ENOTFOUND,
                          "dead %s %.150s: not among the dead jobs; weir dead list names them", verb, id);
-    return document_done(w, dead_move_document(verb, m.jobs, m.without_queue), doc);
+    return document_done(w, dead_move_document(verb, m.jobs, m.without_queue, 0), doc);
 }

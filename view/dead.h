@@ -12,10 +12,11 @@ struct span dead_body(const json_t *page, size_t i);
 /* {"jobs", "more"}: the oldest that the filter lets through, at most so many, and fewer where their bodies are large;
  * more: there are others. */
 WEIR_CHECKED int view_dead(struct weir *w, const struct dead_filter *filter, int64_t most, json_t **doc);
-/* Of jobs that were retried or removed; without_queue: that were not retried, as nobody knows into which queue. */
-json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue);
+/* Of jobs that were retried or removed. without_queue: that were not retried, as nobody knows into which queue; cancelled: as their
+ * batch was cancelled. */
+json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue, int64_t cancelled);
 /* Retries or removes one; into: as struct dead_walk has it. WEIR_ENOTFOUND, WEIR_EINPUT: which queue it was in is not
- * known. */
+ * known, or its batch was cancelled. */
 WEIR_CHECKED int view_dead_move(struct weir *w, const char *verb, const char *id, const char *into,
                                 json_t **doc);
 /* WEIR_ENOTFOUND: it is not among them. */

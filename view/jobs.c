@@ -70,9 +70,10 @@ int view_job_actions(struct weir *w, const struct job_search *s, const char *act
     return status;
 }
 
-json_t *job_actions_dry_document(const char *action, int64_t jobs)
+json_t *job_actions_dry_document(const char *action, const json_t *counts)
 {
-    return json_pack("{s:b, s:s, s:I}", "dry_run", 1, "action", action, "jobs", (json_int_t)jobs);
+    return json_pack("{s:b, s:s, s:O, s:O*}", "dry_run", 1, "action", action, "jobs",
+                     json_object_get(counts, "jobs"), "batch", json_object_get(counts, "batch"));
 }
 
 int view_job_actions_dry(struct weir *w, const struct job_search *s, const char *action, const char *cursor,
@@ -83,7 +84,7 @@ int view_job_actions_dry(struct weir *w, const struct job_search *s, const char 
 
     *doc = NULL;
     if (status == 0) {
-        made = job_actions_dry_document(action, answer_int(page, "jobs"));
+        made = job_actions_dry_document(action, page);
         json_object_set(made, "looked_at", json_object_get(page, "looked_at"));
         json_object_set_new(made, "cursor", cursor_of(page));
         status = document_done(w, made, doc);

@@ -10,11 +10,11 @@ json_t *jobs_document(const json_t *jobs);
 /* A page: "jobs", "looked_at", "of", "cursor" (null: that was all). */
 WEIR_CHECKED int view_jobs(struct weir *w, const struct job_search *s, const char *cursor,
                            const struct job_bounds *most, json_t **doc);
-/* What job_actions does: "action", "jobs", "left", "states", "looked_at", "cursor" (null: that was all). */
+/* What job_actions does: "action", "jobs", "left", "states", "looked_at", "cursor" (null: that was all), "batch" where it has one. */
 WEIR_CHECKED int view_job_actions(struct weir *w, const struct job_search *s, const char *action,
                                   const char *cursor, const struct job_bounds *most, json_t **doc);
-/* What it would do, of job_actions_count. */
-json_t *job_actions_dry_document(const char *action, int64_t jobs);
+/* What it would do, of what job_actions_count_page answers: "batch" where that has one. */
+json_t *job_actions_dry_document(const char *action, const json_t *counts);
 /* The same as far as one call goes: "looked_at" and "cursor" too. */
 WEIR_CHECKED int view_job_actions_dry(struct weir *w, const struct job_search *s, const char *action,
                                       const char *cursor, const struct job_bounds *most, json_t **doc);

@@ -79,7 +79,9 @@ static void print_cancel(const char *id, const json_t *doc, const char *lock)
 
     if (strcmp(result, "removed") == 0)
         output("job %s is cancelled: it was %s and is gone\n", id,
-               strcmp(state, "retry") == 0 ? "to be retried" : "scheduled");
+               strcmp(state, "retry") == 0   ? "to be retried"
+               : strcmp(state, "aside") == 0 ? "set aside"
+                                             : state);
     else if (strcmp(result, "told") == 0)
         output("job %s runs on worker %s, which was asked to stop it: a command gets SIGTERM, a function can "
                "check\n",

@@ -87,14 +87,30 @@ static void print_states(const json_t *states, const char *member)
     putchar('\n');
 }
 
+/* Some of a cancelled batch were left; of nothing else the error says so. */
+static int end_with_batch(struct cli *cli, const struct deed *d, const json_t *doc)
+{
+    const char *batch = answer_text(doc, "batch");
+    char name[32];
+
+    snprintf(name, sizeof name, "job %s", d->action);
+    if (*batch && answer_int(doc, "jobs") == 0)
+        return job_batch_over(name, batch, &cli->error);
+    if (*batch && !cli->json)
+        output("others of batch %s are left: it was cancelled\n", batch);
+    return 0;
+}
+
 static int print_acted(struct cli *cli, const struct deed *d, json_t *result)
 {
     char text[PHRASE_SIZE];
+    int status = 0;
 
     if (cli->json) {
+        status = end_with_batch(cli, d, result);
         json_object_del(result, "looked_at");
         json_object_del(result, "next");
-        return json_print(cli, result);
+        return json_print(cli, result) < 0 ? cli->error.status : status;
     }
     output("%s %s", counted(answer_int(result, "jobs"), "job", text), d->done);
     print_states(json_object_get(result, "states"), "jobs");
@@ -102,18 +118,20 @@ static int print_acted(struct cli *cli, const struct deed *d, json_t *result)
         output("%s left as they are", counted(answer_int(result, "left"), "job", text));
         print_states(json_object_get(result, "states"), "left");
     }
+    status = end_with_batch(cli, d, result);
     json_decref(result);
-    return 0;
+    return status;
 }
 
-static int print_dry_run(struct cli *cli, const struct deed *d, int64_t jobs)
+static int print_dry_run(struct cli *cli, const struct deed *d, const json_t *counts)
 {
+    int64_t jobs = answer_int(counts, "jobs");
     char text[PHRASE_SIZE];
 
     if (cli->json)
-        return json_print(cli, job_actions_dry_document(d->action, jobs));
+        return json_print(cli, job_actions_dry_document(d->action, counts));
     output("%s would be %s\n", counted(jobs, "job", text), d->done);
-    return 0;
+    return end_with_batch(cli, d, counts);
 }
 
 /* No job is like that. WEIR_ENOTFOUND: one was named by its id alone. */
@@ -124,23 +142,45 @@ static int check_named(struct weir *w, const struct job_search *s)
     return id ? find_none(w, id) : 0;
 }
 
-int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,
-               const struct job_flags *f)
+static int act_on(struct cli *cli, struct weir *w, const struct deed *d, const struct job_search *s,
+                  const struct job_flags *f, const json_t *counts)
 {
-    const struct deed *d = deed_of(action);
-    struct job_bounds most = {.looked_at = INT64_MAX};
+    int64_t jobs = answer_int(counts, "jobs");
+    const struct job_bounds most = {.looked_at = INT64_MAX, .jobs = jobs};
     char name[32], text[PHRASE_SIZE];
     json_t *result = NULL;
     int status = 0;
 
-    if (job_actions_count(w, -1, s, action, &most.jobs) < 0 || (most.jobs == 0 && check_named(w, s) < 0))
-        return cli_failed(cli, w);
-    if (f->dry_run)
-        return print_dry_run(cli, d, most.jobs);
-    snprintf(name, sizeof name, "job %s", action);
-    if (d->asks && most.jobs > 0)
-        status = cli_confirm(cli, f->yes, name, "%s %s", action, counted(most.jobs, "job", text));
-    if (status == 0 && job_actions(w, -1, s, action, NULL, &most, &result) < 0)
+    snprintf(name, sizeof name, "job %s", d->action);
+    if (d->asks && jobs > 0)
+        status = cli_confirm(cli, f->yes, name, "%s %s", d->action, counted(jobs, "job", text));
+    if (status == 0 && job_actions(w, -1, s, d->action, NULL, &most, &result) < 0)
         status = cli_failed(cli, w);
+    if (status == 0 && json_object_get(counts, "batch")) /* which the walk need not have come to */
+        json_object_set(result, "batch", json_object_get(counts, "batch"));
     return status != 0 ? status : print_acted(cli, d, result);
+}
+
+int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,
+               const struct job_flags *f)
+{
+    const struct job_bounds all = {.looked_at = INT64_MAX, .jobs = JOB_BOUND_MOST};
+    const struct deed *d = deed_of(action);
+    json_t *counts;
+    int64_t jobs;
+    int status;
+
+    if (job_actions_count_page(w, -1, s, action, NULL, &all, &counts) < 0)
+        return cli_failed(cli, w);
+    jobs = answer_int(counts, "jobs");
+    if (jobs == 0 && *answer_text(counts, "batch"))
+        status = end_with_batch(cli, d, counts);
+    else if (jobs == 0 && check_named(w, s) < 0)
+        status = cli_failed(cli, w);
+    else if (f->dry_run)
+        status = print_dry_run(cli, d, counts);
+    else
+        status = act_on(cli, w, d, s, f, counts);
+    json_decref(counts);
+    return status;
 }

@@ -10,6 +10,8 @@
 #include "cli/print/bar.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
+#include "queue/inspect/job_act.h"
+#include "throttle/limit.h"
 #include "view/dead.h"
 
 #define SHOW_EVERY_US 100000
@@ -22,9 +24,10 @@ struct move {
     const char *verb, *done; /* "retry", "retried" */
     struct cli *cli;
     const struct dead_flags *flags;
-    json_t *reasons; /* counted: {type, reason, jobs}, by the two */
-    json_t *missing; /* the ids that were not met: an object */
-    int64_t jobs, without_queue, looked_at, shown_us;
+    json_t *reasons;             /* counted: {type, reason, jobs}, by the two */
+    json_t *missing;             /* the ids that were not met: an object */
+    char batch[LIMIT_NAME_SIZE]; /* one that was cancelled, of those jobs; "" */
+    int64_t jobs, without_queue, cancelled, looked_at, shown_us;
 };
 
 /* ---- What there is, by type and reason */
@@ -102,6 +105,9 @@ static int take_page(const json_t *page, void *arg)
     m->looked_at += answer_int(page, "looked_at");
     m->jobs += answer_int(page, "jobs");
     m->without_queue += answer_int(page, "without_queue");
+    m->cancelled += answer_int(page, "cancelled");
+    if (*answer_text(page, "batch"))
+        snprintf(m->batch, sizeof m->batch, "%s", answer_text(page, "batch"));
     for (size_t i = 0; i < json_array_size(reasons); i++)
         add_reason(m->reasons, json_array_get(reasons, i));
     for (size_t i = 0; i < json_array_size(ids); i++)
@@ -132,7 +138,7 @@ static int walk(struct move *m, struct weir *w, const char *verb)
     free_walk(m);
     m->reasons = json_object();
     m->missing = json_object();
-    m->jobs = m->without_queue = m->looked_at = m->shown_us = 0;
+    m->jobs = m->without_queue = m->cancelled = m->looked_at = m->shown_us = 0;
     for (size_t i = 0; i < walk.filter.id_count; i++)
         json_object_set_new_nocheck(m->missing, walk.filter.ids[i], json_true());
     status = dead_go(cli, &walk);
@@ -164,15 +170,18 @@ static void list_missing(const json_t *missing, char text[NAMES_SIZE])
         snprintf(text + len, NAMES_SIZE - len, " and %zu more", left);
 }
 
-/* WEIR_ENOTFOUND: an id was not there. WEIR_EINPUT: nothing had a queue. */
-static int check_met(const struct move *m)
+/* WEIR_ENOTFOUND: an id was not there. WEIR_EINPUT: nothing of the document had a queue, or a batch that was not cancelled. */
+static int check_met(const struct move *m, const json_t *doc)
 {
+    bool none = answer_int(doc, "jobs") == 0;
     char names[NAMES_SIZE];
 
-    if (m->without_queue > 0 && m->jobs == 0)
+    if (m->cancelled > 0 && none)
+        return job_batch_over("dead retry", m->batch, &m->cli->error);
+    if (m->without_queue > 0 && none)
         return error_set(&m->cli->error, WEIR_EINPUT,
                          "dead retry: which queue they were in is not known; name one with --into QUEUE");
-    if (json_object_size(m->missing) == 0 || m->without_queue > 0)
+    if (json_object_size(m->missing) == 0 || m->without_queue + m->cancelled > 0)
         return 0;
     list_missing(m->missing, names);
     return error_set(&m->cli->error, WEIR_ENOTFOUND,
@@ -189,6 +198,9 @@ static void print_counts(const struct move *m, const json_t *doc)
 
     output("%s%s %s\n", counted(answer_int(doc, "jobs") - (dry_run ? left : 0), "dead job", text),
            dry_run ? " would be" : "", m->done);
+    if (m->cancelled > 0)
+        output("%s of batch %s %s: it was cancelled\n", grouped((uint64_t)m->cancelled, text), m->batch,
+               dry_run ? "would stay" : "left");
     if (left > 0)
         output("%s without a queue %s: name one with --into QUEUE\n", grouped((uint64_t)left, text),
                dry_run ? "would stay" : "left");
@@ -197,13 +209,13 @@ static void print_counts(const struct move *m, const json_t *doc)
 /* Frees the document. */
 static int print_move(const struct move *m, json_t *doc)
 {
-    int status, met = check_met(m);
+    int status, met = check_met(m, doc);
 
     if (m->cli->json) {
         status = json_print(m->cli, doc);
     } else {
         status = print_reasons(m->cli, stdout, json_object_get(doc, "reasons"));
-        if (met == 0 || m->jobs > 0) /* else the error says it all */
+        if (met == 0 || answer_int(doc, "jobs") > 0) /* else the error says it all */
             print_counts(m, doc);
         json_decref(doc);
     }
@@ -216,18 +228,22 @@ static int try_it(struct move *m, struct weir *w)
 
     if (status < 0)
         return status;
+    if (strcmp(m->verb, "retry") != 0)
+        m->cancelled = 0;
     if (strcmp(m->verb, "retry") != 0 || m->flags->into)
         m->without_queue = 0;
-    return print_move(m, json_pack("{s:b, s:I, s:I, s:o}", "dry_run", 1, "jobs", (json_int_t)m->jobs,
-                                   "without_queue", (json_int_t)m->without_queue, "reasons",
-                                   document_rows(json_incref(m->reasons), by_jobs)));
+    return print_move(m, json_pack("{s:b, s:I, s:I, s:I, s:o}", "dry_run", 1, "jobs",
+                                   (json_int_t)(m->jobs - m->cancelled), "without_queue",
+                                   (json_int_t)m->without_queue, "batch_cancelled", (json_int_t)m->cancelled,
+                                   "reasons", document_rows(json_incref(m->reasons), by_jobs)));
 }
 
 static int do_it(struct move *m, struct weir *w)
 {
     int status = walk(m, w, m->verb);
 
-    return status < 0 ? status : print_move(m, dead_move_document(m->verb, m->jobs, m->without_queue));
+    return status < 0 ? status
+                      : print_move(m, dead_move_document(m->verb, m->jobs, m->without_queue, m->cancelled));
 }
 
 /* Shows what would be removed, and asks; of none, the removing says so. 0: go on. */

@@ -11,6 +11,7 @@
 #include "core/given.h"
 #include "core/number.h"
 #include "core/script/script.h"
+#include "queue/inspect/job_act.h"
 #include "queue/limits/rate.h"
 
 #define PAGE 500          /* jobs aside that one script looks at */
@@ -304,7 +305,9 @@ static void add_halt(struct args *a, const void *arg)
     args_add_int(a, h->dry);
 }
 
-static int halt(struct weir *w, const char *name, const char *verb, bool dry, struct batch_change *change)
+/* *unmet: claims may not come to all of its jobs. */
+static int halt(struct weir *w, const char *name, const char *verb, bool dry, struct batch_change *change,
+                bool *unmet)
 {
     const struct change call = {"batch_halt", name, add_halt, &(struct halt){verb, dry}};
     json_t *answer = NULL;
@@ -319,13 +322,15 @@ static int halt(struct weir *w, const char *name, const char *verb, bool dry, st
         status = rate_apply(w, answer);
     change->left = answer_int(answer, "left");
     change->aside = answer_int(answer, "aside");
+    *unmet = json_is_true(json_object_get(answer, "unmet"));
     json_decref(answer);
     return status;
 }
 
 int batch_pause(struct weir *w, const char *name, struct batch_change *change)
 {
-    int status = halt(w, name, "pause", false, change);
+    bool ignored;
+    int status = halt(w, name, "pause", false, change, &ignored);
 
     if (status == WEIR_ENOTFOUND)
         status = error_set(&w->error, status,
@@ -357,13 +362,33 @@ static int drop_aside(struct weir *w, const char *name, int64_t *dropped)
     return status;
 }
 
+/* Those that claims do not come to at once: so their unique keys are free. */
+static int end_unmet(struct weir *w, const char *name, bool unmet)
+{
+    static const struct job_bounds all = {.looked_at = INT64_MAX, .jobs = JOB_BOUND_MOST};
+    struct job_search search = {.count = 0};
+    json_t *result = NULL;
+    int status = job_search_add(&search, "batch", name, &w->error);
+
+    if (!status)
+        status = job_search_add(&search, "state",
+                                unmet ? "scheduled,retry,waiting,parked,held" : "scheduled,retry", &w->error);
+    if (!status)
+        status = job_actions(w, -1, &search, "cancel", NULL, &all, &result);
+    json_decref(result);
+    return status;
+}
+
 int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change *change)
 {
-    int status = halt(w, name, "cancel", dry, change);
+    bool unmet;
+    int status = halt(w, name, "cancel", dry, change, &unmet);
 
-    if (!status && !dry && change->aside > 0)
+    if (status || dry || change->was == BATCH_ENDED)
+        return status;
+    if (change->aside > 0)
         status = drop_aside(w, name, &change->aside);
-    return status;
+    return status ? status : end_unmet(w, name, unmet);
 }
 
 static void add_resume(struct args *a, const void *arg)

@@ -1,18 +1,27 @@
 -- batch_halt: pauses a batch: claims set its jobs aside as they meet them, and one that is not there is begun without jobs, unless there
 -- are other partitions, where it may be; or cancels it: claims drop them, it takes no more, and nothing follows it. What runs is left to
--- end.
+-- end. Whoever cancels it ends those that no claim will meet soon.
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, verb (pause or cancel), dry (0/1: only ask what it would do)
 -- role: operator
 -- reply: JSON: {"was": "ended", "cancelled" (then nothing was changed), "paused" or "running", "left": its jobs that have not ended,
---        "aside": those of them that are, "asleep", "rest": as rate_wake has them}; no "was" when there is no such batch here
--- uses: arrival batch check ends partition
+--        "aside": those of them that are, "unmet": true where it may have jobs of a type that no worker runs, "asleep", "rest": as
+--        rate_wake has them}; no "was" when there is no such batch here
+-- uses: arrival batch check ends partition runs
 
 local function state(name, b)
     if b.cancelled then return 'cancelled' end
     if b.sealed and b.left == 0 then return 'ended' end
     return batch.halted(name) == 'paused' and 'paused' or 'running'
+end
+
+local function is_unmet(name)
+    local kinds = call('HGET', P .. 'batch:' .. name, 'types')
+    for kind in (kinds or '*'):gmatch('(%S+) ?%d*') do
+        if kind == '*' or not runs.is_run(kind) then return true end
+    end
+    return false
 end
 
 local function cancel(name)
@@ -38,7 +47,8 @@ local function batch_halt(ARGV)
         if verb == 'cancel' then cancel(name) else call('HSET', P .. 'halted', 'b/' .. name, 'paused ' .. us(now)) end
         asleep, rest = batch.look_again(name)
     end
-    return answer{was = was, left = b.left, aside = call('LLEN', P .. 'aside:' .. name), asleep = asleep, rest = rest}
+    return answer{was = was, left = b.left, aside = call('LLEN', P .. 'aside:' .. name),
+                  unmet = verb == 'cancel' and is_unmet(name), asleep = asleep, rest = rest}
 end
 
 return batch_halt

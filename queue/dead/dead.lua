@@ -13,12 +13,13 @@
 --       till, score, record     the place, as the last page says; none for the first one
 -- role: operator
 -- reply: JSON: {"next": the place, if there is more, its record beside the JSON; "looked_at": records of this page; "ids": of the jobs, if some were asked for}, and
---        count:         "jobs": how many, "without_queue": those of them, "reasons": [{"type":, "reason":, "jobs":}, ...]
+--        count:         "jobs": how many, "without_queue", "cancelled": those of them, "batch", "reasons": [{"type":, "reason":, "jobs":}, ...]
 --        list:          "found": [{"since": us, unless nobody knows; "id", "type", "queue", "key", "reason", "attempts", "interrupted",
 --                       "throttled", "enqueued_at": us, "batch", "unique": its lock, "failed_at": us of its last failure, "failure",
 --                       "bytes": of the body}, ...]; what is not known is absent or ''; beside the JSON, in that order: as much of the bodies as asked for
---        retry, remove: "jobs": how many, "without_queue": how many more were left as they have none
--- uses: check dead_moves dead_records lease stamp
+--        retry, remove: "jobs": how many, "without_queue": how many more were left as they have none, "cancelled": as their batch was
+--                       cancelled and has not ended; "batch": one of those batches
+-- uses: cancelled check dead_moves dead_records lease stamp
 
 local PAGE_MOST = 200
 
@@ -52,6 +53,16 @@ end
 
 local verbs = {}
 
+-- Those that may run again, how many may not as their batch was cancelled, and one of those batches.
+local function apart(jobs)
+    local able, batch = {}, nil
+    for _, job in ipairs(jobs) do
+        local over = cancelled.batch_of(job.attrs)
+        if over then batch = over else able[#able + 1] = job end
+    end
+    return able, #jobs - #able, batch
+end
+
 local function ids_of(jobs, asked)
     local ids = {}
     for i, job in ipairs(asked.ids and jobs or {}) do ids[i] = job.id end
@@ -60,7 +71,8 @@ end
 
 function verbs.count(jobs, asked)
     local found = {jobs = #jobs, without_queue = 0, reasons = {}, ids = ids_of(jobs, asked)}
-    local by_name = {}
+    local by_name, able = {}, nil
+    able, found.cancelled, found.batch = apart(jobs)
     for _, job in ipairs(jobs) do
         local name = job.type .. '\n' .. job.reason
         local row = by_name[name]
@@ -69,6 +81,8 @@ function verbs.count(jobs, asked)
             found.reasons[#found.reasons + 1], by_name[name] = row, row
         end
         row.jobs = row.jobs + 1
+    end
+    for _, job in ipairs(able) do
         if not is_name(job.queue) then found.without_queue = found.without_queue + 1 end
     end
     return found
@@ -89,7 +103,7 @@ function verbs.list(jobs, asked)
 end
 
 -- What became of those on this page.
-local function moved(jobs, left, asked) return {jobs = #jobs, without_queue = left, ids = ids_of(jobs, asked)} end
+local function moved(jobs, left, asked) return {jobs = #jobs, without_queue = left, cancelled = 0, ids = ids_of(jobs, asked)} end
 
 function verbs.remove(jobs, asked)
     dead_moves.remove(jobs)
@@ -97,11 +111,14 @@ function verbs.remove(jobs, asked)
 end
 
 function verbs.retry(jobs, asked)
-    local able, queues = dead_moves.into_queues(jobs, asked.argument)
+    local rest, over, batch = apart(jobs)
+    local able, queues = dead_moves.into_queues(rest, asked.argument)
     local wrong = dead_moves.wrong(queues)
     if wrong then return nil, wrong end
     dead_moves.retry(able, queues, asked.seed)
-    return moved(able, #jobs - #able, asked)
+    local found = moved(able, #rest - #able, asked)
+    found.cancelled, found.batch = over, batch
+    return found
 end
 
 local NAMES = {'verb', 'most', 'type', 'queue', 'batch', 'text', 'older', 'newer', 'argument', 'seed', 'count'}

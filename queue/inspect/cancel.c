@@ -4,6 +4,7 @@
 
 #include "core/given.h"
 #include "core/script/script.h"
+#include "queue/inspect/job_act.h"
 
 #define LOOKS 20 /* it may move between a look and what is then done to it */
 
@@ -12,9 +13,7 @@ struct attempt {
     struct weir *w;
     int64_t now_us;
     const char *id;
-    json_t *job;   /* as the last look found it */
-    bool marked;   /* by this call */
-    int marked_at; /* that partition */
+    json_t *job; /* as the last look found it */
     const char *result;
     bool over; /* that is what was done */
 };
@@ -45,20 +44,6 @@ static void add_member(struct attempt *at, struct args *a, const char *name)
     args_add_bytes(a, json_is_string(value) ? json_string_value(value) : "", json_string_length(value));
 }
 
-static int mark(struct attempt *at, bool marked)
-{
-    struct args a;
-    bool ignored;
-
-    if (marked)
-        at->marked_at = at->w->at;
-    else if (client_at(at->w, at->marked_at) < 0)
-        return at->w->error.status;
-    begin_call(at, &a, marked ? "mark" : "unmark");
-    at->marked = marked;
-    return end_call(at, &a, &ignored);
-}
-
 static int tell(struct attempt *at)
 {
     struct args a;
@@ -82,46 +67,21 @@ static int take(struct attempt *at)
     return end_call(at, &a, &at->over);
 }
 
-/* The mark stays. In a lane others may wait behind it, and for longer than they need. */
-static int keep(struct attempt *at)
+/* Where it waits, or close to that. */
+static int leave(struct attempt *at)
 {
-    static const char *const words[] = {"queue", "type", "batch", "list"};
-    struct args a;
-    bool ignored;
+    struct job_acted acted;
+    int status = job_act_there(at->w, at->now_us, at->id, "cancel", at->job, &acted);
 
-    begin_call(at, &a, "keep");
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        add_member(at, &a, words[i]);
-    return end_call(at, &a, &ignored);
-}
-
-/* It has gone to another partition since it was marked: the mark goes too. */
-static int follow(struct attempt *at)
-{
-    int here = at->w->at, status = mark(at, false);
-
-    if (status == 0)
-        status = client_at(at->w, here);
-    return status == 0 ? mark(at, true) : status;
-}
-
-/* Once it is marked, one more look: only who was still there then will meet a claim that sees it. */
-static int wait_for_claim(struct attempt *at)
-{
-    if (at->marked && at->marked_at != at->w->at)
-        return follow(at);
-    if (!at->marked && !json_object_get(at->job, "cancelled_at"))
-        return mark(at, true);
-    at->result = at->marked ? "marked" : "already";
-    at->over = true;
-    return keep(at);
+    at->result = acted.marked > 0 ? "marked" : acted.done > 0 ? "removed" : "already";
+    at->over = acted.done + acted.left > 0;
+    json_decref(acted.first);
+    return status;
 }
 
 static int refuse(struct attempt *at, const char *why)
 {
-    int status = at->marked ? mark(at, false) : 0;
-
-    return status ? status : error_set(&at->w->error, WEIR_EINPUT, "job %s: %s", at->id, why);
+    return error_set(&at->w->error, WEIR_EINPUT, "job %s: %s", at->id, why);
 }
 
 static int cancel_found(struct attempt *at)
@@ -138,7 +98,7 @@ static int cancel_found(struct attempt *at)
         return refuse(at, "is dead already and will not run; weir dead remove takes it away");
     if (strcmp(state, "finished") == 0)
         return refuse(at, "has finished already; there is nothing to cancel");
-    return wait_for_claim(at);
+    return leave(at);
 }
 
 /* Where it holds the lock, the lock is free then. */
@@ -163,8 +123,6 @@ static int cancel_missing(struct attempt *at, const char *lock)
 {
     int status;
 
-    if (at->marked)
-        return refuse(at, "has ended meanwhile; there is nothing to cancel");
     if (!lock)
         return at->w->error.status;
     at->result = "unlocked";

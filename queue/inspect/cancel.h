@@ -1,4 +1,4 @@
-/* Cancelling one job, in each state: of cancel.lua, once find_job has found it. */
+/* Cancelling one job, in each state: of cancel.lua and job_act.lua, once find_job has found it. */
 #ifndef QUEUE_INSPECT_CANCEL_H
 #define QUEUE_INSPECT_CANCEL_H
 
@@ -7,8 +7,8 @@
 /* now_us < 0: Redis's time. lock: the unique key that id may hold though its job is nowhere; NULL: none.
  * WEIR_EINPUT: it is dead or finished. WEIR_ENOTFOUND: it is nowhere. Fills w->error on failure.
  * *job is the caller's, NULL after a failure: as find_job found it (of "unlocked" nothing else), with "result":
- *   removed   it was scheduled, or to be retried, and is gone
- *   marked    it waits, and ends when a worker comes to it
+ *   removed   it is gone
+ *   marked    it waits far from both ends of its list, and ends when a worker comes to it
  *   already   the same, by an earlier call
  *   told      it runs, and its worker is told
  *   unlocked  it is nowhere; the unique lock that it held is free */

@@ -1,13 +1,31 @@
--- cancelling: one job is cancelled where it is: in a lease, in `later`, or marked where it waits.
+-- cancelling: jobs are cancelled where they are: in a lease, in `later`, or where they wait.
 --
 -- uses: cancelled lane lease leases
 local cancelling = {}
 
--- A job of a lane was marked: if it is the first, the next claim meets it. Returns the queue, for whose workers the bell is to ring.
-function cancelling.lane_is_due(name)
+-- A job has left its lane. Returns the queue for whose workers the bell is to ring, where another job may be the first now; nil: none is.
+function cancelling.left_lane(name, was_first)
     local queue, kind, key = lease.lane_parts(name)
+    local is_empty = call('EXISTS', P .. 'lane:' .. name) == 0
+    if not was_first and not is_empty then return nil end
     lane.wake(queue, kind, key)
+    if is_empty then lane.leave_ring(queue, kind, key) end
     return queue
+end
+
+-- What a job is counted as that ends where it waits, by the kind of that list.
+local COUNTED = {queue = {'dropped'}, lane = {'served', 'back', 'unstarted'}, aside = {}}
+
+-- These entries have left their lists; counts: {"<kind of list> <type>" = how many}.
+function cancelling.end_waiting(entries, counts)
+    if #entries == 0 then return end
+    for what, n in pairs(counts) do
+        local kind, name = match(what, '^(%a+) (.*)$')
+        for _, counter in ipairs(is_name(name) and COUNTED[kind] or {}) do lease.count(name, counter, n) end
+        if is_name(name) then lease.count(name, 'cancelled', n) end
+        if is_name(name) and kind == 'aside' then lease.count(name, 'set_aside', -n) end
+    end
+    cancelled.finish(entries)
 end
 
 -- It runs: its worker is told, and if it comes back all the same, it ends.

@@ -8,6 +8,7 @@
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
 #include "queue/job/job.h"
+#include "throttle/limit.h"
 
 #define PAGE_MOST 125  /* entries, of which each may go elsewhere in some 15 us; fewer where they are large */
 #define LOOKS 20       /* it may move between a look and what is then done to it */
@@ -21,8 +22,8 @@ struct acting {
     const struct job_search *search;
     const char *action;
     const struct job_bounds *most;
-    json_t *states, *next, *first; /* first: as the last page that has it */
-    int64_t looked_before, looked_at, done, left;
+    json_t *states, *next, *first, *batch; /* first, batch: as the last page that has it */
+    int64_t looked_before, looked_at, done, left, marked;
 };
 
 static void ask_page(struct args *a, void *arg)
@@ -63,10 +64,9 @@ static int take_page(const json_t *page, void *arg)
 
     act->looked_at += answer_int(page, "looked_at");
     add_states(act, json_object_get(page, "states"));
-    if (json_object_get(page, "first")) {
-        json_decref(act->first);
-        act->first = json_incref(json_object_get(page, "first"));
-    }
+    act->marked += answer_int(page, "marked");
+    job_keep_member(&act->first, page, "first");
+    job_keep_member(&act->batch, page, "batch");
     if (act->looked_at < act->most->looked_at && act->done < act->most->jobs)
         return 0;
     act->next = job_cursor(act->w, page, act->looked_before + act->looked_at);
@@ -133,6 +133,11 @@ static json_t *in_order(const json_t *states)
     return ordered;
 }
 
+int job_batch_over(const char *what, const char *batch, struct error *e)
+{
+    return error_set(e, WEIR_EINPUT, "%s: batch %s was cancelled: its jobs do not run any more", what, batch);
+}
+
 int job_actions_count_page(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
                            const char *cursor, const struct job_bounds *most, json_t **page)
 {
@@ -140,13 +145,14 @@ int job_actions_count_page(struct weir *w, int64_t now_us, const struct job_sear
     int status = narrow(w, action, s, &narrowed);
 
     *page = NULL;
+    narrowed.able = strcmp(action, "run") == 0 || strcmp(action, "retry") == 0 ? action : NULL;
     return status < 0 ? status : job_list_count(w, now_us, &narrowed, cursor, most, page);
 }
 
 int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
                       int64_t *jobs)
 {
-    const struct job_bounds all = {.looked_at = INT64_MAX, .jobs = INT64_MAX};
+    const struct job_bounds all = {.looked_at = INT64_MAX, .jobs = JOB_BOUND_MOST};
     json_t *page;
     int status = job_actions_count_page(w, now_us, s, action, NULL, &all, &page);
 
@@ -160,6 +166,7 @@ static void end(struct acting *act)
     json_decref(act->states);
     json_decref(act->next);
     json_decref(act->first);
+    json_decref(act->batch);
 }
 
 int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
@@ -172,12 +179,12 @@ int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, cons
 
     if (status == 0 && most->jobs > 0)
         status = walk(&act, now_us, cursor);
-    *result =
-        status < 0
-            ? NULL
-            : json_pack("{s:s, s:I, s:I, s:o, s:I, s:O*}", "action", action, "jobs", (json_int_t)act.done,
-                        "left", (json_int_t)act.left, "states", in_order(act.states), "looked_at",
-                        (json_int_t)act.looked_before + (json_int_t)act.looked_at, "next", act.next);
+    *result = status < 0
+                  ? NULL
+                  : json_pack("{s:s, s:I, s:I, s:o, s:O*, s:I, s:O*}", "action", action, "jobs",
+                              (json_int_t)act.done, "left", (json_int_t)act.left, "states",
+                              in_order(act.states), "batch", act.batch, "looked_at",
+                              (json_int_t)act.looked_before + (json_int_t)act.looked_at, "next", act.next);
     if (status == 0 && !*result)
         status =
             error_set(&w->error, WEIR_EINTERNAL, "job %s: out of memory; free some and try again", action);
@@ -209,10 +216,16 @@ static int check_state(const struct run *r)
         {"moving", "is on its way to another partition; try again in a moment"},
     };
     const char *state = answer_text(r->job, "state");
+    char what[LIMIT_NAME_SIZE + 8];
 
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(state, others[i].state) == 0)
             return error_set(&r->w->error, WEIR_EINPUT, "job %s: %s", r->id, others[i].why);
+    snprintf(what, sizeof what, "job %s", r->id);
+    if (json_object_get(r->job, "batch_cancelled_at"))
+        return job_batch_over(what, answer_text(r->job, "batch"), &r->w->error);
+    if (json_object_get(r->job, "cancelled_at"))
+        return error_set(&r->w->error, WEIR_EINPUT, "job %s: was cancelled, and will not run", r->id);
     return 0;
 }
 
@@ -227,17 +240,23 @@ static json_t *place_of(const json_t *job)
         json_sprintf("%" PRId64 ":%" PRId64, answer_int(job, "start"), answer_int(job, "passed")));
 }
 
-/* Moves it, if it is still where it was found, or close to that. */
-static int act_there(struct run *r, struct acting *act)
+int job_act_there(struct weir *w, int64_t now_us, const char *id, const char *action, const json_t *job,
+                  struct job_acted *acted)
 {
-    struct pages pages = pages_of(act, r->now_us);
-    json_t *place = place_of(r->job);
-    int status;
+    const struct job_bounds one = {.looked_at = NEAR_MOST, .jobs = 1};
+    struct job_search search = {.count = 0};
+    struct acting act = {.w = w, .search = &search, .action = action, .most = &one, .states = json_object()};
+    struct pages pages = pages_of(&act, now_us);
+    json_t *place = place_of(job);
+    int status = job_search_add(&search, "id", id, &w->error);
 
     pages.here = true;
     pages.place = place;
-    status = pages_walk(&pages);
+    if (status == 0)
+        status = pages_walk(&pages);
     json_decref(place);
+    *acted = (struct job_acted){act.done, act.left, act.marked, json_incref(act.first)};
+    end(&act);
     return status < 0 ? status : 0;
 }
 
@@ -261,24 +280,19 @@ static int find_again(struct run *r, const json_t *first)
 
 static int run_found(struct run *r)
 {
-    const struct job_bounds one = {.looked_at = NEAR_MOST, .jobs = 1};
-    struct job_search search = {.count = 0};
-    struct acting act = {
-        .w = r->w, .search = &search, .action = "run", .most = &one, .states = json_object()};
+    struct job_acted acted = {0};
     int status = check_state(r);
 
     if (status == 0)
-        status = job_search_add(&search, "id", r->id, &r->w->error);
-    if (status == 0)
-        status = act_there(r, &act);
-    if (status == 0 && act.left > 0 && !json_object_get(r->job, "list"))
+        status = job_act_there(r->w, r->now_us, r->id, "run", r->job, &acted);
+    if (status == 0 && acted.left > 0 && !json_object_get(r->job, "list"))
         status = error_set(&r->w->error, WEIR_EINPUT,
                            "job %s: its record cannot be read; weir doctor names it", r->id);
-    r->moved = act.done > 0;
-    r->over = act.done + act.left > 0;
+    r->moved = acted.done > 0;
+    r->over = acted.done + acted.left > 0;
     if (status == 0 && r->moved)
-        status = find_again(r, act.first);
-    end(&act);
+        status = find_again(r, acted.first);
+    json_decref(acted.first);
     return status;
 }
 

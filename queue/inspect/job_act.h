@@ -13,6 +13,7 @@
  *   action
  *   jobs, left  so many, with which it was done; so many that match, and for which there was nothing to do
  *   states      the same by state: {"scheduled": {"jobs", "left"}}
+ *   batch       one that was cancelled, whose jobs are left therefore; not there: none was met
  *   looked_at   so many, those of the calls before included
  *   next        the cursor to go on from; not there: that was all */
 WEIR_CHECKED int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
@@ -25,11 +26,24 @@ WEIR_CHECKED int job_actions_count_page(struct weir *w, int64_t now_us, const st
                                         const char *action, const char *cursor, const struct job_bounds *most,
                                         json_t **page);
 
+/* WEIR_EINPUT: that is not done to jobs of the batch, which was cancelled. what: "dead retry". */
+int job_batch_over(const char *what, const char *batch, struct error *e);
+
 /* One job runs as soon as its limits and workers allow: of `later` it goes to the head of its queue or lane, in line to the head of where it
- * stands. WEIR_EINPUT: it runs, or has ended. WEIR_ENOTFOUND: it is nowhere. Fills w->error on failure. *job is the
+ * stands. WEIR_EINPUT: it runs, was cancelled, or has ended. WEIR_ENOTFOUND: it is nowhere. Fills w->error on failure. *job is the
  * caller's, NULL after a failure: what why_read says of it then, with
  *   was     the state in which it was
  *   result  "moved", or "first": it was the first there already */
 WEIR_CHECKED int job_run(struct weir *w, int64_t now_us, const char *id, json_t **job);
+
+/* ---- For cancel */
+
+struct job_acted {
+    int64_t done, left, marked;
+    json_t *first; /* job_act.lua's, the caller's; NULL */
+};
+/* Does it to one job in line or of `later`, which find_job has found, if it still stands there or close to that. */
+WEIR_CHECKED int job_act_there(struct weir *w, int64_t now_us, const char *id, const char *action,
+                               const json_t *job, struct job_acted *acted);
 
 #endif

@@ -2,12 +2,14 @@
 --
 -- A page is looked at first, and what will be done is decided; then all of that is done, in steps that cannot fail.
 --
---   cancel  waiting, parked, held, aside: marked, so that it ends when a claim meets it; running: its worker is told; scheduled, retry: gone
+--   cancel  running: its worker is told; others: gone. One that waits far from both ends of its list is marked, if a worker runs its type:
+--           the claim that meets it ends it
 --   run     scheduled: to the head of its queue, retry: to the head of its lane; waiting, parked, held: to the head of where it stands
 --   retry   dead: to the tail of its queue, with all attempts ahead of it
 --   remove  dead: gone
 --
--- Jobs in other states are left, and so are those for which there is nothing to do: cancelled already, or the first in their place.
+-- Jobs in other states are left, and so are those for which there is nothing to do: cancelled already, or the first in their place. Those
+-- that were cancelled, alone or with their batch, are neither run nor retried: a claim would end them.
 --
 -- KEYS[1] prefix
 -- ARGV: now, action, most (entries of this page, 1 to 1000), jobs (that it is done to at most), seed (random: see sign), n, field, value
@@ -15,8 +17,9 @@
 --       first
 -- role: operator
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "states": {state: {"jobs": done, "left"}}, "next": [place, from, ...], if there
---        is more; "first": {"list", "of"}: where the job stands that was put first last, and how many are in that list}
--- uses: bell body cancelled cancelling check dead_moves job_search lane lease places registry sign stamp
+--        is more; "first": {"list", "of"}: where the job stands that was put first last, and how many are in that list; "marked": how many
+--        of those that are cancelled wait for a claim; "batch": one whose jobs are left, as it was cancelled}
+-- uses: bell body cancelled cancelling check dead_moves job_search lane lease places registry runs sign stamp
 
 local action, seed, most_done -- of one call
 local deeds, counts           -- what will be done: {deed =, ...} each; by state
@@ -25,6 +28,10 @@ local dead                    -- jobs that will leave the dead ones, as dead_mov
 local leaving                 -- what a deed of this call is for: ids, records, places
 local put                     -- {list = how many were put first in it}
 local rung                    -- queues whose workers will be woken, a set
+local ended                   -- entries that were cancelled where they waited
+local ends                    -- {"<kind of list> <type>" = how many of these}
+local marked                  -- how many were marked instead
+local batch                   -- a cancelled one whose jobs are left
 
 local function add(deed, job)
     job.deed = deed
@@ -46,16 +53,35 @@ local function is_first_time(what)
     return true
 end
 
--- Waiting, in a lane or aside.
-local function mark(job)
-    local attrs, at = lease.head_read(job.entry)
-    local id = body.id(job.entry, at)
-    refuse_wrong(check.wrong_kind('cancelled', 'hash'))
+local LREM_SHARE = 200 -- entries of a list that are compared while one is looked at
+local FAR = 50000      -- entries that LREM would compare, in 2 ms: a job that is farther from both ends leaves its place to the last one
+local FAR_COST = 50    -- entries that are looked at in the same time
+local NEAR = 5000      -- the same of one that is cancelled: others may be met by a claim sooner
+
+-- How a job will leave its list: from which end LREM looks for it, whether it is too far away for that, and what that costs.
+local function way_out(job, far)
+    local place, length = tonumber(job.place), tonumber(job.of)
+    local compared = min(place, length - place)
+    job.count, job.is_far = place * 2 > length and '-1' or '1', compared > far
+    return job.is_far and FAR_COST or ceil(compared / LREM_SHARE)
+end
+
+local function mark(job, id)
     if not is_name(id) or call('HEXISTS', P .. 'cancelled', id) == 1 or not is_first_time(id) then return false end
-    job.id, job.batch = id, lease.attr(attrs, 'b') or ''
-    local name = match(job.list, '^lane:(.*)$')
-    if name then refuse_wrong(lane.wrong(name)) end
+    job.id = id
     return add('mark', job)
+end
+
+-- Waiting, in a lane or aside.
+local function leave(job)
+    local attrs, at = lease.head_read(job.entry)
+    refuse_wrong(check.wrong_kind('cancelled', 'hash'))
+    job.batch, job.lane = lease.attr(attrs, 'b') or '', match(job.list, '^lane:(.*)$')
+    if job.lane then refuse_wrong(lane.wrong(job.lane)) end
+    local cost = way_out(job, NEAR)
+    if job.is_far and runs.is_run(job.type) then return mark(job, body.id(job.entry, at)) end
+    if not is_first_time(job.list .. ' ' .. job.place) then return false end
+    return add('leave', job), 'gone', cost
 end
 
 local function tell(job)
@@ -65,26 +91,26 @@ end
 
 local function take(job) return cancelling.type_of(job.header) and is_first_time(job.item) and add('take', job), 'gone' end
 
-decide.cancel = {waiting = mark, parked = mark, held = mark, aside = mark, running = tell, scheduled = take, retry = take}
+decide.cancel = {waiting = leave, parked = leave, held = leave, aside = leave, running = tell, scheduled = take, retry = take}
 
-local LREM_SHARE = 200 -- entries of a list that are compared while one is looked at
-local FAR = 50000      -- entries that LREM would compare, in 2 ms: a job that is farther from both ends leaves its place to the last one
-local FAR_COST = 50    -- entries that are looked at in the same time
+-- Was it cancelled, alone or with its batch?
+local function is_over(job)
+    local over = cancelled.by(job.entry)
+    if over and over ~= '' then batch = over end
+    return over ~= nil
+end
 
 local function put_first(job)
-    local place, length = tonumber(job.place), tonumber(job.of)
-    if place == 1 and not leaving[job.list] or not is_first_time(job.list .. ' ' .. job.place) then return false end
+    if is_over(job) or job.place == '1' and not leaving[job.list] or not is_first_time(job.list .. ' ' .. job.place) then return false end
     leaving[job.list] = true -- the first one comes before those behind it again
-    local compared = min(place, length - place)
-    job.count, job.is_far = place * 2 > length and '-1' or '1', compared > FAR
     local name = match(job.list, '^lane:(.*)$')
     if name then refuse_wrong(lane.wrong(name)) end
-    return add('put_first', job), 'first', job.is_far and FAR_COST or ceil(compared / LREM_SHARE)
+    return add('put_first', job), 'first', way_out(job, FAR)
 end
 
 local function to_queue(job)
     local queue, name = match(job.header, '^q %S+ ([%w_.-]+) ([%w_.-]+)$')
-    if not queue or not is_first_time(job.item) then return false end
+    if not queue or is_over(job) or not is_first_time(job.item) then return false end
     refuse_wrong(check.wrong_kind('queue:' .. queue, 'list') or sign.wrong())
     job.queue, job.type = queue, name
     return add('to_queue', job), 'gone'
@@ -92,7 +118,7 @@ end
 
 local function to_lane(job)
     local name = match(job.header, '^l %S+ ([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
-    if not name or not is_first_time(job.item) then return false end
+    if not name or is_over(job) or not is_first_time(job.item) then return false end
     refuse_wrong(lane.wrong(name))
     job.lane = name
     return add('to_lane', job), 'gone'
@@ -111,7 +137,9 @@ end
 
 local function revive(job)
     if not is_name(job.queue) then return false end
-    return leave_dead(job)
+    local name = cancelled.batch_of(lease.head_read(job.entry))
+    batch = name or batch
+    return not name and leave_dead(job), 'gone'
 end
 
 decide.retry, decide.remove = {dead = revive}, {dead = leave_dead}
@@ -122,8 +150,7 @@ local deed = {}
 
 function deed.mark(job)
     call('HSETNX', P .. 'cancelled', job.id, cancelled.waiting(us(now), job.queue or '', job.type or '', job.batch))
-    local name = match(job.list, '^lane:(.*)$')
-    if name and is_first_time(job.list) then rung[cancelling.lane_is_due(name)] = true end
+    marked = marked + 1
 end
 
 function deed.tell(job) cancelling.tell(job.worker.name, job.token, job.entry) end
@@ -140,11 +167,20 @@ local function leave_to_last(job)
     return true
 end
 
+local function leave_list(job) return job.is_far and leave_to_last(job) or call('LREM', P .. job.list, job.count, job.item) > 0 end
+
+function deed.leave(job)
+    if not leave_list(job) then return end
+    local what = match(job.list, '^%a+') .. ' ' .. job.type
+    ended[#ended + 1], ends[what] = job.entry, (ends[what] or 0) + 1
+    local queue = job.lane and cancelling.left_lane(job.lane, job.place == '1')
+    if queue then rung[queue] = true end
+end
+
 -- It goes and comes in one script, and its list has others: nobody sees it nowhere.
 function deed.put_first(job)
     local name = match(job.list, '^lane:(.*)$')
-    local gone = job.is_far and leave_to_last(job) or call('LREM', P .. job.list, job.count, job.item) > 0
-    if not gone then return end
+    if not leave_list(job) then return end
     put[job.list] = (put[job.list] or 0) + 1
     first = {list = job.list, of = us(call('LPUSH', P .. job.list, job.item))}
     if not name then return end
@@ -201,10 +237,13 @@ local function do_all()
         if not deeds[i].list then deed[deeds[i].deed](deeds[i]) end
     end
     move_dead()
+    cancelling.end_waiting(ended, ends)
     bell.ring_all(rung)
 end
 
 -- ----
+
+local DEED_COST = 3 -- entries that are looked at while something is done to one
 
 local function meet(state, of_lane, entry, more)
     if not job_search.is_state(state) then return false end
@@ -221,7 +260,7 @@ local function meet(state, of_lane, entry, more)
     end
     count.jobs = count.jobs + 1
     most_done = most_done - 1
-    return most_done == 0, to, cost
+    return most_done == 0, to, DEED_COST + (cost or 0)
 end
 
 local function job_act(ARGV)
@@ -233,11 +272,13 @@ local function job_act(ARGV)
         return refuse('job_act: wants now, cancel, run, retry or remove, most from 1 to 1000, jobs, seed, n, n fields and values, place, from, ...')
     end
     deeds, dead, counts, leaving, put, rung, first = {}, {}, {}, {}, {}, {}, nil
+    ended, ends, marked, batch = {}, {}, 0, nil
     refuse_wrong(check.wrong_kind('later', 'zset') or check.wrong_kind('dead', 'zset'))
     places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, moves = true}, most)
     check_dead()
     do_all()
-    return answer{now = us(now), looked_at = us(places.looked()), states = counts, first = first, next = places.words(stack) or nil}
+    return answer{now = us(now), looked_at = us(places.looked()), states = counts, first = first, marked = us(marked), batch = batch,
+                  next = places.words(stack) or nil}
 end
 
 return job_act

@@ -13,7 +13,6 @@
 #define SLOW_PAGE_MOST 250 /* of which the body is decoded */
 #define ROWS_MOST 100      /* of a page */
 #define ENOUGH 1           /* ends a walk */
-#define JOBS_MOST (INT64_C(1) << 53)
 
 /* ---- Cursors: "<looked at>,<partition>[,<place>,<from>]..." */
 
@@ -64,7 +63,7 @@ int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t 
     bool good;
 
     *place = NULL;
-    good = number_read(&at, JOBS_MOST, looked_at) && *at++ == ',' &&
+    good = number_read(&at, JOB_BOUND_MOST, looked_at) && *at++ == ',' &&
            number_read(&at, PARTITIONS_MOST - 1, &number) && (*at == ',' || *at == '\0');
     if (good)
         *place = read_place(at);
@@ -81,12 +80,20 @@ int job_cursor_judge(int status, const char *cursor, struct error *e)
 
 /* ---- Pages */
 
+void job_keep_member(json_t **kept, const json_t *page, const char *name)
+{
+    if (!json_object_get(page, name))
+        return;
+    json_decref(*kept);
+    *kept = json_incref(json_object_get(page, name));
+}
+
 struct listing {
     struct weir *w;
     const struct job_search *search;
     const char *verb;
     const struct job_bounds *most; /* NULL: it looks at all */
-    json_t *jobs, *now, *next;
+    json_t *jobs, *now, *next, *batch;
     int64_t looked_before, looked_at, matched;
 };
 
@@ -127,6 +134,7 @@ static int take_page(const json_t *page, void *arg)
     json_array_extend(l->jobs, json_object_get(page, "jobs"));
     json_decref(l->now);
     l->now = json_incref(json_object_get(page, "now"));
+    job_keep_member(&l->batch, page, "batch");
     if (!l->most || !is_enough(l))
         return 0;
     l->next = job_cursor(l->w, page, l->looked_before + l->looked_at);
@@ -153,6 +161,7 @@ static void end(struct listing *l)
     json_decref(l->jobs);
     json_decref(l->now);
     json_decref(l->next);
+    json_decref(l->batch);
 }
 
 int job_list_measure(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs)
@@ -190,9 +199,10 @@ int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s, c
     struct listing l = {.w = w, .search = s, .verb = "count", .most = most};
     int status = walk(&l, now_us, cursor);
 
-    *page = status < 0 ? NULL
-                       : json_pack("{s:I, s:I, s:O*}", "jobs", (json_int_t)l.matched, "looked_at",
-                                   (json_int_t)l.looked_before + l.looked_at, "next", l.next);
+    *page = status < 0
+                ? NULL
+                : json_pack("{s:I, s:I, s:O*, s:O*}", "jobs", (json_int_t)l.matched, "looked_at",
+                            (json_int_t)l.looked_before + l.looked_at, "next", l.next, "batch", l.batch);
     if (status == 0 && !*page)
         status = error_set(&w->error, WEIR_EINTERNAL, "job list: out of memory; free some and try again");
     end(&l);

@@ -8,6 +8,8 @@
 
 #define JOB_LOOK_US 60000 /* for so long a page looks for jobs: it answers within 200 ms */
 
+#define JOB_BOUND_MOST (INT64_C(1) << 52) /* more jobs than there are; a script can count so many */
+
 /* How far one call goes; it ends behind the page in which one of these is reached. */
 struct job_bounds {
     int64_t looked_at, jobs;
@@ -23,12 +25,15 @@ struct job_bounds {
  *   next       the cursor to go on from; not there: that was all */
 WEIR_CHECKED int job_list_page(struct weir *w, int64_t now_us, const struct job_search *s, const char *cursor,
                                const struct job_bounds *most, json_t **page);
-/* How many there are, as far as a call goes: "jobs", "looked_at", "next" as above. most->jobs counts nothing. */
+/* How many there are, as far as a call goes: "jobs", "looked_at", "next" as above, and "batch": one that was cancelled,
+ * whose jobs do not count therefore (the search's able). most->jobs counts nothing. */
 WEIR_CHECKED int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s,
                                 const char *cursor, const struct job_bounds *most, json_t **page);
 
 /* ---- For job_act and find_job */
 
+/* Keeps a member of a page instead of the one before, if it is there. */
+void job_keep_member(json_t **kept, const json_t *page, const char *name);
 /* How many jobs there are in the places where the search looks, about. */
 WEIR_CHECKED int job_list_measure(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs);
 

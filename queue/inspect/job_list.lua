@@ -6,7 +6,7 @@
 --       says: places, as places.lua has them, the next one first
 -- role: viewer
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "matched": of these, "next": [place, from, ...], if there is more,
---        "jobs": [{...}, ...]}: of each what find_job says but for its entry; "reason": of a dead job, else its last failure
+--        "batch": one that was cancelled, whose jobs the search is not for therefore, "jobs": [{...}, ...]}: of each what find_job says but for its entry; "reason": of a dead job, else its last failure
 --
 -- writes: nothing
 -- uses: body job_search job_text places types
@@ -58,7 +58,8 @@ local function job_list(ARGV)
     end
     jobs, matched, rows_most = {}, 0, verb == 'list' and rows or 0
     places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, counts = verb == 'count', measures = verb == 'measure'}, most)
-    return answer{now = us(now), looked_at = us(places.looked()), matched = us(matched), next = places.words(stack) or nil, jobs = jobs}
+    return answer{now = us(now), looked_at = us(places.looked()), matched = us(matched), next = places.words(stack) or nil,
+                  batch = job_search.batch(), jobs = jobs}
 end
 
 return job_list

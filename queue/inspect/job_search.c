@@ -53,7 +53,11 @@ const char *job_search_value(const struct job_search *s, const char *field)
 
 void job_search_args(const struct job_search *s, struct args *a)
 {
-    args_add_int(a, (int64_t)s->count);
+    args_add_int(a, (int64_t)s->count + (s->able != NULL));
+    if (s->able) {
+        args_add(a, "able");
+        args_add(a, s->able);
+    }
     for (size_t i = 0; i < s->count; i++) {
         args_add(a, s->text + s->terms[i].field);
         args_add(a, s->text + s->terms[i].value);

@@ -24,6 +24,8 @@ struct job_search {
         size_t field, value; /* where they begin in text */
     } terms[JOB_TERMS_MOST];
     size_t count, len;
+    const char *
+        able; /* "run", "retry": not for jobs with which that is not done, as they were cancelled; NULL: for those too */
     char text[JOB_SEARCH_SIZE];
 };
 

@@ -2,18 +2,21 @@
 --
 --   job_search.read(words, first, count)  so many pairs of words from there on, each a field and its value; nil: they are wrong
 --     id, type, queue, batch, state (several: any of them), key (then made: the key of a lane that stands for that text),
---     older, newer (us since it was enqueued), reason (a part of it), args.<path>
+--     older, newer (us since it was enqueued), reason (a part of it), args.<path>, able (run, retry: not those with which that is
+--     not done, as they were cancelled)
 --   job_search.only()                     where these may be, for places.walk
 --   job_search.wants, job_search.is_state for its visitor
+--   job_search.batch()                    a cancelled batch for which some were not wanted; nil: none
 --
--- uses: body job_text lease stamp types
+-- uses: body cancelled job_text lease stamp types
 local job_search = {}
 
 local FIELDS = {id = true, type = true, queue = true, batch = true, state = true, key = true, made = true, older = true, newer = true,
-                reason = true}
+                reason = true, able = true}
 
 local asked    -- of one call: the fields and their values; states: a set; args: {path =, value =, plain =} each
 local needles  -- texts that stand in each of those entries
+local batch    -- for which some were not wanted
 
 -- A value that a JSON text has letter by letter, unless its writer escaped what needs none.
 local function is_plain(value) return #value > 0 and find(value, '^[%w_.-]+$') ~= nil end
@@ -33,7 +36,7 @@ local function read_pair(field, value)
 end
 
 function job_search.read(words, first, count)
-    asked, needles = {args = {}}, {}
+    asked, needles, batch = {args = {}}, {}, nil
     for i = first, first + 2 * count - 2, 2 do
         if not words[i + 1] or not read_pair(words[i], words[i + 1]) then return nil end
     end
@@ -110,11 +113,21 @@ local function has_id(entry)
     return body.id(entry, at) == asked.id
 end
 
+-- A dead job that was cancelled alone runs again.
+local function is_able(entry)
+    local over = asked.able == 'retry' and cancelled.batch_of(lease.head_read(entry)) or asked.able == 'run' and cancelled.by(entry)
+    if over and over ~= '' then batch = over end
+    return not over
+end
+
+function job_search.batch() return batch end
+
 function job_search.wants(entry, reason, queue, name, key)
     if asked.queue and queue ~= asked.queue or asked.type and (name or body.type(entry)) ~= asked.type then return false end
     if #needles > 0 and not has_needles(entry) then return false end
     if asked.in_head and not is_head(entry, reason) then return false end
     return (not asked.id or has_id(entry)) and (not asked.key or is_key(entry, name, key)) and has_args(entry)
+        and (not asked.able or is_able(entry))
 end
 
 return job_search

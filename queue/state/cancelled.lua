@@ -34,6 +34,22 @@ function cancelled.is_stale(mark)
     return not since or now - since > ASKED_US
 end
 
+-- The batch of a job with these attributes, if that was cancelled and has not ended; nil: it was not. A claim ends the job.
+function cancelled.batch_of(attrs)
+    local batch = lease.attr(attrs, 'b')
+    local state = batch and call_safe('HGET', P .. 'halted', 'b/' .. batch)
+    return type(state) == 'string' and find(state, '^cancelled') and batch or nil
+end
+
+-- Will a claim end this job that waits? The name of its batch where that was cancelled, '' where it was marked; nil: it was not cancelled.
+function cancelled.by(entry)
+    local attrs, at = lease.head_read(entry)
+    local batch = cancelled.batch_of(attrs)
+    if batch then return batch end
+    local id = body.id(entry, at)
+    return is_name(id) and call_safe('HEXISTS', P .. 'cancelled', id) == 1 and '' or nil
+end
+
 -- The entry of a lease as that of a job that was cancelled, now or before.
 function cancelled.mark(entry)
     local attempts, interrupted, throttled, body, attrs = lease.entry_read(entry)
