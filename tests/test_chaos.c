@@ -16,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -347,6 +349,56 @@ static void the_checker_sees_limits_that_do_not_hold(void **state)
     assert_int_equal(end_forged(&f), 1);
 }
 
+/* ---- The faults themselves */
+
+static bool is_stopped(pid_t pid)
+{
+    char folder[32], text[512];
+
+    snprintf(folder, sizeof folder, "/proc/%d", (int)pid);
+    assert_true(read_text(folder, "stat", text, sizeof text));
+    return strrchr(text, ')')[2] == 'T';
+}
+
+static void await_stopped(pid_t pid, bool stopped)
+{
+    int64_t end_us = clock_mono_us() + 60000000;
+
+    for (; is_stopped(pid) != stopped; clock_sleep_until(clock_mono_us() + 1000))
+        assert_true(clock_mono_us() < end_us);
+}
+
+/* Two that overlap: what they do lasts as long as the longer one, whichever began first. */
+static void faults_that_overlap_last_until_the_last_one_ends(void **state)
+{
+    (void)state;
+    for (int longer = 0; longer <= 1; longer++) {
+        struct fault faults[2] = {{.kind = FAULT_STOP_WORKER, .worker = 3, .for_us = 1000000000},
+                                  {.kind = FAULT_STOP_WORKER, .worker = 3, .for_us = 1000000000}};
+        struct run run = {.plan = {.faults = faults, .fault_count = 2}, .begun_us = clock_mono_us()};
+        int status;
+        pid_t pid = fork();
+
+        if (pid == 0)
+            for (;;)
+                pause();
+        assert_true(pid > 0);
+        run.workers[3].pid = pid;
+        faults[longer].for_us *= 3;
+        faults_go_on(&run, run.begun_us);
+        await_stopped(pid, true);
+        faults_go_on(&run, run.begun_us + 2000000000);
+        assert_true(faults_last(&run));
+        assert_true(is_stopped(pid));
+        faults_go_on(&run, run.begun_us + 4000000000);
+        assert_false(faults_last(&run));
+        await_stopped(pid, false);
+        kill(pid, SIGKILL);
+        waitpid(pid, &status, 0);
+        free(run.incidents);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +407,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_checker_knows_the_causes),
         cmocka_unit_test(the_checker_sees_who_begins_without_a_lease),
         cmocka_unit_test(the_checker_sees_limits_that_do_not_hold),
+        cmocka_unit_test(faults_that_overlap_last_until_the_last_one_ends),
     };
     int code = actor_main(argc, argv);
 

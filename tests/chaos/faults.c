@@ -16,18 +16,6 @@
 #include "tests/program.h"
 #include "tests/proxy.h"
 
-#define ACTIVE_MAX 32
-
-/* One that lasts. */
-struct active {
-    const struct fault *fault; /* NULL: none */
-    int incident;
-    pid_t pid; /* that it was done to */
-};
-
-static struct active active[ACTIVE_MAX]; /* one run in a process */
-static int next_fault;
-
 /* ---- Processes */
 
 /* A worker's process is what its fault was meant for; another one came in its stead meanwhile. */
@@ -252,39 +240,59 @@ static void begin_fault(struct run *run, const struct fault *f)
         run->incidents[incident].to_us = clock_mono_us() + f->for_us;
         return;
     }
-    while (i < ACTIVE_MAX && active[i].fault)
+    while (i < LASTING_MOST && run->lasting[i].fault)
         i++;
-    assert_true(i < ACTIVE_MAX);
-    active[i] = (struct active){f, incident, kinds[f->kind].of_all ? 0 : run->workers[f->worker].pid};
+    assert_true(i < LASTING_MOST);
+    run->lasting[i] = (struct lasting){f, incident, kinds[f->kind].of_all ? 0 : run->workers[f->worker].pid};
 }
 
-static void end_fault(struct run *run, struct active *a)
+/* A link is a worker's; what is done to a process is over when that has ended. */
+static bool is_over(const struct run *run, const struct lasting *l)
 {
-    const struct fault *f = a->fault;
+    bool is_link = l->fault->kind == FAULT_PARTITION || l->fault->kind == FAULT_SLOW_LINK;
 
-    if (!a->pid || a->pid == run->workers[f->worker].pid || f->kind == FAULT_PARTITION ||
-        f->kind == FAULT_SLOW_LINK)
+    return l->pid && !is_link && l->pid != run->workers[l->fault->worker].pid;
+}
+
+/* Another fault of that kind that lasts at the same place; NULL: there is none. */
+static const struct fault *other_fault(const struct run *run, const struct lasting *l)
+{
+    for (const struct lasting *o = run->lasting; o < run->lasting + LASTING_MOST; o++)
+        if (o != l && o->fault && o->fault->kind == l->fault->kind && !is_over(run, o) &&
+            (kinds[o->fault->kind].of_all || o->fault->worker == l->fault->worker))
+            return o->fault;
+    return NULL;
+}
+
+/* Faults of a kind may overlap at one place: where the first of them ends, the other begins anew in its stead. */
+static void end_fault(struct run *run, struct lasting *l)
+{
+    const struct fault *f = l->fault, *other = other_fault(run, l);
+
+    run->incidents[l->incident].to_us = clock_mono_us();
+    if (other)
+        kinds[f->kind].begin(run, other);
+    else if (!is_over(run, l))
         kinds[f->kind].end(run, f);
-    run->incidents[a->incident].to_us = clock_mono_us();
-    a->fault = NULL;
+    l->fault = NULL;
 }
 
 void faults_go_on(struct run *run, int64_t now_us)
 {
     int64_t since_us = now_us - run->begun_us;
 
-    for (struct active *a = active; a < active + ACTIVE_MAX; a++)
-        if (a->fault && now_us - run->incidents[a->incident].from_us >= a->fault->for_us)
-            end_fault(run, a);
-    while (next_fault < run->plan.fault_count && run->plan.faults[next_fault].at_us <= since_us)
-        begin_fault(run, &run->plan.faults[next_fault++]);
+    for (struct lasting *l = run->lasting; l < run->lasting + LASTING_MOST; l++)
+        if (l->fault && now_us - run->incidents[l->incident].from_us >= l->fault->for_us)
+            end_fault(run, l);
+    while (run->next_fault < run->plan.fault_count && run->plan.faults[run->next_fault].at_us <= since_us)
+        begin_fault(run, &run->plan.faults[run->next_fault++]);
 }
 
 bool faults_last(const struct run *run)
 {
-    bool last = next_fault < run->plan.fault_count;
+    bool last = run->next_fault < run->plan.fault_count;
 
-    for (const struct active *a = active; a < active + ACTIVE_MAX; a++)
-        last = last || a->fault;
+    for (const struct lasting *l = run->lasting; l < run->lasting + LASTING_MOST; l++)
+        last = last || l->fault;
     return last;
 }

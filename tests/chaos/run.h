@@ -26,6 +26,14 @@ struct incident {
     int64_t shift_us;       /* of Redis's clock, from then on */
 };
 
+/* A fault that lasts. */
+struct lasting {
+    const struct fault *fault; /* NULL: none */
+    int incident;
+    pid_t pid; /* that it was done to */
+};
+#define LASTING_MOST 32
+
 struct running {
     struct proxy *proxy; /* NULL: none */
     pid_t pid;           /* 0: it does not run */
@@ -49,6 +57,8 @@ struct run {
     int life_count;
     struct incident *incidents;
     int incident_count;
+    struct lasting lasting[LASTING_MOST];
+    int next_fault;     /* of the plan */
     int64_t drained_us; /* how long it took to finish when the faults were over */
     int64_t waited_us;  /* Redis, for the processor */
     int starved_ms;     /* the longest time in which this process did not get the processor */
