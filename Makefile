@@ -101,8 +101,11 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/hidden view/output view/stream view/write)
 
 # The pages, without the server.
-$(BUILD)/tests/test_page $(BUILD)/tests/test_report: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)) $(BUILD)/gen/assets.o \
+$(BUILD)/tests/test_page $(BUILD)/tests/test_report $(BUILD)/tests/test_forecast: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)) $(BUILD)/gen/assets.o \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+
+# What weir top reads, too.
+$(BUILD)/tests/test_forecast: $(BUILD)/cli/top/sight.o
 
 # Answers that are shared, with a desk of the test's own.
 $(BUILD)/tests/test_shared: override LIBS += $(SERVE_LIBS)

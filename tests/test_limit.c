@@ -605,7 +605,7 @@ static void test_pause_and_resume(void **state)
     list_at(BEGIN_US + 1000000, "mail", &limits);
     assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 9000000);
     assert_int_equal(limit_slots(&limits.at[0], 0), 20); /* paused, and not spent */
-    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 9000000);
+    assert_int_equal(limits_next_start(&limits, &limits.at[0]), BEGIN_US + 9000000);
     limits_free(&limits);
     list_at(BEGIN_US - 5000000, "mail", &limits); /* the clock was set back: the pause goes with it */
     assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 4000000);

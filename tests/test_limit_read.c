@@ -54,14 +54,15 @@ static void test_the_list(void **state)
     assert_true(limits.at[0].readable);
     assert_int_equal(limits_parked(&limits, "mail"), 4);
     assert_int_equal(limit_slots(&limits.at[0], 0), 0);
-    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 600000);
+    assert_int_equal(limits_next_start(&limits, &limits.at[0]), BEGIN_US + 600000);
     assert_int_equal(limit_nth_start(&limits.at[0], 0, 4), BEGIN_US + 4 * 600000);
     assert_string_equal(limits.at[1].name, "odd");
     assert_false(limits.at[1].readable);
     assert_string_equal(limits.at[2].name, "sms");
     assert_int_equal(limits.at[2].set.count, 2);
     assert_int_equal(limit_slots(&limits.at[2], 0), 1);
-    assert_int_equal(limit_next_start(&limits.at[2]), BEGIN_US);
+    assert_int_equal(limit_nth_start(&limits.at[2], 0, 1), BEGIN_US);
+    assert_int_equal(limits_next_start(&limits, &limits.at[2]), GATE_NEVER); /* a fax costs too much */
     assert_int_equal(limits.type_count, 2);
     assert_string_equal(limits.types[0].name, "fax");
     assert_int_equal(limits.types[0].cost, 2);
@@ -90,7 +91,7 @@ static void test_a_pause_of_a_gate_shows(void **state)
         NULL);
     list_at(BEGIN_US, "mail", &limits);
     assert_int_equal(limit_slots(&limits.at[0], 0), 1);
-    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 9000000);
+    assert_int_equal(limits_next_start(&limits, &limits.at[0]), BEGIN_US + 9000000);
     assert_int_equal(limit_nth_start(&limits.at[0], 0, 2), BEGIN_US + 9156250);
     assert_int_equal(limits.at[0].factor[0], 640);
     limits_free(&limits);
@@ -110,7 +111,7 @@ static void test_a_hold_of_a_gate_shows(void **state)
     list_at(BEGIN_US, "mail", &limits);
     assert_int_equal(limits.at[0].held_until_us[0], BEGIN_US + 80000);
     assert_int_equal(limit_slots(&limits.at[0], 0), 0);
-    assert_int_equal(limit_next_start(&limits.at[0]), BEGIN_US + 80000);
+    assert_int_equal(limits_next_start(&limits, &limits.at[0]), BEGIN_US + 80000);
     limits_free(&limits);
     list_at(BEGIN_US + 1080000, "mail", &limits);
     assert_int_equal(limits.at[0].held_until_us[0], 0);

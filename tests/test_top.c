@@ -38,6 +38,7 @@ static void add_type(struct status *s, const char *name, int64_t waiting, double
     *t = (struct type_status){.waiting = waiting,
                               .rate_now = rate_now,
                               .served = true,
+                              .each = 1,
                               .next_start_us = -1,
                               .finish_us = -1,
                               .done = 7};

@@ -1,9 +1,12 @@
 #include "view/limits.h"
 
+#include <string.h>
+
 #include "queue/history/history.h"
 #include "queue/limits/rate.h"
 #include "queue/status/forecast.h"
 #include "queue/status/status.h"
+#include "view/document.h"
 #include "view/rate_keys.h"
 #include "view/text.h"
 
@@ -224,21 +227,38 @@ int view_rate(struct weir *w, const char *name, json_t **doc)
     return status;
 }
 
+static int by_limit(const void *a, const void *b)
+{
+    const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
+
+    return strcmp(answer_text(x, "name"), answer_text(y, "name"));
+}
+
+/* Each once: one that moves may be on two partitions. */
+static json_t *limit_rows(const struct all_limits *all)
+{
+    json_t *docs = json_object();
+
+    for (int i = 0; i < all->count; i++)
+        for (size_t k = 0; k < all->at[i].count; k++)
+            json_object_set_new_nocheck(docs, all->at[i].at[k].name,
+                                        limit_document(&all->at[i], &all->at[i].at[k]));
+    return document_rows(docs, by_limit);
+}
+
 int view_rates(struct weir *w, json_t **doc, int64_t *now_us)
 {
-    struct limits limits;
-    json_t *rows = json_array();
-    int status = limits_read(w, NULL, &limits);
+    struct status read;
+    struct all_limits limits;
+    int status = status_read_untold(w, &read, &limits);
 
     *doc = NULL;
-    for (size_t i = 0; status == 0 && i < limits.count; i++)
-        json_array_append_new(rows, limit_document(&limits, &limits.at[i]));
-    if (now_us)
-        *now_us = limits.now_us;
-    limits_free(&limits);
     if (status == 0)
-        return document_done(w, rows, doc);
-    json_decref(rows);
+        status = document_done(w, limit_rows(&limits), doc);
+    for (int i = 0; now_us && i < limits.count; i++)
+        *now_us = i == 0 || limits.at[i].now_us > *now_us ? limits.at[i].now_us : *now_us;
+    all_limits_free(&limits);
+    status_free(&read);
     return status;
 }
 

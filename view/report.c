@@ -21,9 +21,18 @@
 #define STALL_US (60 * INT64_C(1000000)) /* a job that nothing holds starts within seconds */
 
 /* What holds the jobs of a type or a queue; from HOLD_NEVER on somebody must act. */
-enum held_by { HOLD_NOTHING, HOLD_EXECUTOR, HOLD_LIMIT, HOLD_NEVER, HOLD_WORKER, HOLD_QUEUE, HOLD_COUNT };
-static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit",
-                                                   "never",   "worker",   "queue"};
+enum held_by {
+    HOLD_NOTHING,
+    HOLD_EXECUTOR,
+    HOLD_LIMIT,
+    HOLD_NEVER,
+    HOLD_WORKER,
+    HOLD_KEY, /* all keys are paused until somebody resumes them */
+    HOLD_QUEUE,
+    HOLD_COUNT
+};
+static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit", "never",
+                                                   "worker",  "key",      "queue"};
 
 /* What waits: a type, or a queue that is paused. */
 struct row {
@@ -56,6 +65,10 @@ static enum held_by hold_of(const struct type_status *t)
         return HOLD_EXECUTOR;
     if (json_object_get(waits, "type"))
         return HOLD_WORKER;
+    if (json_object_get(waits, "queue"))
+        return HOLD_QUEUE;
+    if (json_is_true(json_object_get(waits, "by_hand")))
+        return HOLD_KEY;
     if (json_is_true(json_object_get(waits, "never")))
         return HOLD_NEVER;
     return json_object_get(waits, "rule") || json_object_get(waits, "until") ? HOLD_LIMIT : HOLD_NEVER;
@@ -67,7 +80,19 @@ static void add_row(struct report *r, struct row row)
     r->rows[r->row_count++] = row;
 }
 
-/* Jobs of a paused queue stand in it, or in lanes: which ones then, nobody knows. */
+/* Jobs in lanes of types that wait for that queue. */
+static int64_t parked_at(const struct status *s, const char *queue)
+{
+    int64_t jobs = 0;
+
+    for (size_t i = 0; i < s->type_count; i++)
+        if (hold_of(&s->types[i]) == HOLD_QUEUE &&
+            strcmp(answer_text(s->types[i].waits_for, "queue"), queue) == 0)
+            jobs += s->types[i].parked + s->types[i].held;
+    return jobs;
+}
+
+/* Jobs of a paused queue stand in it, or in lanes. Of a type that has some in lanes elsewhere too nobody knows in which of the paused ones. */
 static void add_queues(struct report *r)
 {
     const struct status *s = r->status;
@@ -77,12 +102,14 @@ static void add_queues(struct report *r)
     for (size_t i = 0; i < s->queue_count; i++)
         standing += s->queues[i].paused_us ? s->queues[i].waiting : 0;
     for (size_t i = 0; i < s->type_count; i++)
-        in_lanes |= s->types[i].in_pause && s->types[i].parked + s->types[i].held > 0;
+        in_lanes |= s->types[i].in_pause && s->types[i].parked + s->types[i].held > 0 &&
+                    hold_of(&s->types[i]) != HOLD_QUEUE;
     for (size_t i = 0; i < s->queue_count; i++) {
         const struct queue_status *q = &s->queues[i];
+        int64_t jobs = q->waiting + parked_at(s, q->name);
 
-        if (q->paused_us && (q->waiting > 0 || (standing == 0 && in_lanes)))
-            add_row(r, (struct row){.queue = q, .jobs = q->waiting, .hold = HOLD_QUEUE});
+        if (q->paused_us && (jobs > 0 || (standing == 0 && in_lanes)))
+            add_row(r, (struct row){.queue = q, .jobs = jobs, .hold = HOLD_QUEUE});
     }
 }
 
@@ -94,7 +121,7 @@ static void add_types(struct report *r)
 
         r->waiting += type_backlog(t);
         r->running += t->running;
-        if (type_backlog(t) > 0 && !(hold == HOLD_NOTHING && t->in_pause)) /* then its queue is there */
+        if (type_backlog(t) > 0 && hold != HOLD_QUEUE && !(hold == HOLD_NOTHING && t->in_pause))
             add_row(r, (struct row){.type = t, .jobs = type_backlog(t), .hold = hold});
     }
 }
@@ -373,7 +400,7 @@ static const char *verdict_of(const struct report *r, const json_t *checks)
 {
     if (r->waiting + r->running > 0 && r->status->worker_count > 0 && r->heard == 0)
         return "unknown";
-    if (r->counts[HOLD_NEVER] + r->counts[HOLD_WORKER] + r->counts[HOLD_QUEUE] > 0)
+    if (r->counts[HOLD_NEVER] + r->counts[HOLD_WORKER] + r->counts[HOLD_KEY] + r->counts[HOLD_QUEUE] > 0)
         return "stuck";
     if (is_wrong(json_array_get(checks, 0)))
         return "wrong";
@@ -467,7 +494,8 @@ static const char *comma(struct words *words)
 
 static void put_stuck(FILE *to, const json_t *doc, struct words *words)
 {
-    int64_t types = held_by(doc, "never") + held_by(doc, "worker"), queues = held_by(doc, "queue");
+    int64_t types = held_by(doc, "never") + held_by(doc, "worker") + held_by(doc, "key"),
+            queues = held_by(doc, "queue");
     const json_t *first = json_array_get(json_object_get(doc, "constraints"), 0);
     char text[PHRASE_SIZE];
 

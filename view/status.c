@@ -85,8 +85,9 @@ double type_rate(const struct type_status *t)
     bool of_all = !json_object_get(t->waits_for, "by");
     int64_t period_us = answer_int(t->waits_for, "period");
 
-    return of_all && period_us > 0 ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6)
-                                   : t->rate;
+    return of_all && period_us > 0
+               ? (double)answer_int(t->waits_for, "count") / ((double)period_us / 1e6) / t->each
+               : t->rate;
 }
 
 int64_t type_backlog(const struct type_status *t)

@@ -37,6 +37,7 @@ const struct member waits_members[] = {
     MEMBER("batch", WORD, .optional = true),
     MEMBER("paused_since", SINCE, .optional = true),
     MEMBER("type", WORD, .optional = true),
+    MEMBER("resting", NUMBER, .optional = true),
     MEMBER("executors", NUMBER, .optional = true),
     {.name = NULL},
 };
@@ -80,6 +81,8 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
     output_to(to, "%s", answer_text(gate, "gate"));
     if (rule)
         put_rate(to, gate);
+    if (by)
+        output_to(to, " for each %s", json_string_value(by));
     if (paused)
         output_to(to, rule && !json_is_true(json_object_get(gate, "by_hand")) ? ", paused for a provider"
                                                                               : ", paused by hand");
@@ -87,11 +90,26 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
         output_to(to, ", which can never hold what it costs");
     else if (json_is_number(until))
         output_to(to, ", until %s", format_clock(now_us, json_us(until), clock));
-    else if (by)
-        output_to(to, " for each %s", json_string_value(by));
-    else
+    else if (!by)
         output_to(to, rule ? ", until a job ends"
                            : ", whose rules cannot be read; set it again with weir rate set");
+}
+
+static void put_worker(FILE *to, const json_t *waits_for)
+{
+    const char *queue = answer_text(waits_for, "queue");
+    int64_t resting = answer_int(waits_for, "resting");
+    char workers[32];
+
+    output_to(to, "a worker that takes %s%s%s: ", answer_text(waits_for, "type"),
+              *queue ? " from queue " : "", queue);
+    if (resting == 0)
+        output_to(to, "none does; start one");
+    else if (resting == 1)
+        output_to(to, "the only one was told to take no more jobs; start one");
+    else
+        output_to(to, "all %s were told to take no more jobs; start one",
+                  grouped((uint64_t)resting, workers));
 }
 
 static void put_paused(FILE *to, const char *what, const char *name, const json_t *since, int64_t now_us)
@@ -107,7 +125,6 @@ static void put_paused(FILE *to, const char *what, const char *name, const json_
 void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
 {
     static const char *const halts[] = {"batch", "queue"};
-    const char *queue = answer_text(waits_for, "queue");
     char executors[32];
 
     for (size_t i = 0; json_object_get(waits_for, "paused_since") && i < sizeof halts / sizeof *halts; i++)
@@ -115,8 +132,7 @@ void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
             put_paused(to, halts[i], answer_text(waits_for, halts[i]),
                        json_object_get(waits_for, "paused_since"), now_us);
     if (json_object_get(waits_for, "type"))
-        output_to(to, "a worker that takes %s%s%s: none does; start one", answer_text(waits_for, "type"),
-                  *queue ? " from queue " : "", queue);
+        put_worker(to, waits_for);
     if (json_object_get(waits_for, "executors"))
         output_to(to,
                   answer_int(waits_for, "executors") == 1 ? "a free executor: the only one is busy"

@@ -8,34 +8,43 @@
 
 /* ---- Reading */
 
-/* What a job costs on average, rather too low than too high. */
-static int64_t average_cost(const struct bulk_type *jobs, int64_t usual)
+/* What all that wait cost, of whom these are the last: the others by what of them was read, or as these do. */
+static struct backlog price(const struct limit_type *type, const struct bulk_type *jobs)
 {
-    int64_t all = jobs->cost + (int64_t)(jobs->count - jobs->costed) * usual;
+    struct backlog all = type->backlog ? *type->backlog : (struct backlog){.least = 0, .most = 1};
+    int64_t ours = (int64_t)jobs->count, slots = jobs->cost + (ours - (int64_t)jobs->costed) * type->cost,
+            waiting = type->waiting + type->parked - all.stopped;
 
-    return all / (int64_t)jobs->count;
+    if (all.jobs > 0 && waiting > ours && all.slots > slots)
+        return all;
+    all.jobs = waiting;
+    all.slots = waiting == ours ? slots : (int64_t)((double)waiting * (double)slots / (double)ours);
+    return all;
 }
 
-/* They are the last count of all that wait; those of them that do not wait any more have started. The row of
- * their type is used up. */
+/* They are the last count of all that wait; those of them that do not wait any more have started. */
 static int foretell(const struct limits *limits, const struct bulk_type *jobs, struct outlook *o,
                     struct error *e)
 {
-    struct limit_type *type = limits_type(limits, o->type);
+    const struct limit_type *known = limits_type(limits, o->type);
+    struct limit_type type; /* shallow */
+    struct backlog priced;
     struct forecast first, last;
     int64_t all, ours = (int64_t)jobs->count;
 
-    o->limited = type && type->limit_count > 0;
+    o->limited = known && known->limit_count > 0;
     if (!o->limited)
         return 0;
-    type->cost = average_cost(jobs, type->cost);
-    all = type->waiting + type->parked;
-    o->rate = limits_pace(limits, type, all > 0 ? all : 1);
-    if (forecast_type(limits, type, NULL, &last, e) != 0)
-        return e->status;
-    type->waiting = all < ours ? 0 : all - ours + 1;
-    type->parked = 0;
-    if (forecast_type(limits, type, NULL, &first, e) != 0)
+    type = *known;
+    if (jobs->costed > 0) {
+        priced = price(known, jobs);
+        type.backlog = &priced;
+        type.own_costs = true;
+    }
+    all = type.waiting + type.parked;
+    o->rate = limits_pace(limits, &type, all > 0 ? all : 1);
+    if (forecast_type(limits, &type, NULL, &last, e) != 0 ||
+        forecast_jobs(limits, &type, all < ours ? 0 : all - ours + 1, &first, e) != 0)
         return e->status;
     o->first_us = first.last_us;
     o->last_us = last.last_us;

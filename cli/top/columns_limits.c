@@ -39,14 +39,9 @@ static void put_limit_line(const struct glance *g, const void *row, struct cell_
     cell_put_line(g, pasts_find(g->pasts, row_name(row), true), cell);
 }
 
-static int64_t next_of(const struct limit *limit)
-{
-    return limit->readable ? limit_next_start(limit) : 0;
-}
-
 static void put_limit_next(const struct glance *g, const void *row, struct cell_text *cell)
 {
-    cell_put_until(g, next_of(limit_of(row)), "", cell);
+    cell_put_until(g, ((const struct limit_row *)row)->next_us, "", cell);
 }
 
 static int64_t wasted_of(const struct history_sum *s)
@@ -84,11 +79,7 @@ static void put_limit_state(const struct glance *g, const void *row, struct cell
 }
 
 ORDER(by_held, struct limit_row, by_number, jobs)
-
-static int by_limit_next(const void *a, const void *b)
-{
-    return by_time(next_of(limit_of(a)), next_of(limit_of(b)));
-}
+ORDER(by_limit_next, struct limit_row, by_time, next_us)
 
 static int64_t closed_until(const struct limit *limit)
 {

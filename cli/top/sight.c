@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "queue/status/forecast.h"
 #include "view/report.h"
 
 /* Workers record every 5 s: what is younger is not all there. */
@@ -31,6 +32,7 @@ static bool list_limits(struct sight *s)
             struct limit_row *row = &s->limit_rows[s->limit_count++];
 
             row->limit = &s->limits[i].at[j];
+            row->next_us = row->limit->readable ? limits_next_start(&s->limits[i], row->limit) : 0;
             memcpy(row->name, row->limit->name, sizeof row->name);
         }
     qsort(s->limit_rows, s->limit_count, sizeof *s->limit_rows, by_name);

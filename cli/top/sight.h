@@ -13,6 +13,7 @@ struct limit_row {
     char name[TOP_NAME_SIZE];
     const struct limit *limit;
     int64_t jobs, types;
+    int64_t next_us; /* when the next one starts; 0: it cannot be read */
 };
 
 struct sight {

@@ -26,15 +26,13 @@ static bool is_exact(const struct batch *b)
 /* Its jobs of a type start one after the other, at best before those of others. */
 static int look_at_type(struct limits *limits, struct batch *b, const struct batch_type *t, struct error *e)
 {
-    struct limit_type *type = limits_type(limits, t->name);
+    const struct limit_type *type = limits_type(limits, t->name);
     int64_t left = least_left(b, t), all = type ? type->waiting + type->parked : 0;
     struct forecast forecast;
 
     if (left == 0 || !type || type->limit_count == 0)
         return 0;
-    type->parked = type->parked < left ? type->parked : left;
-    type->waiting = left - type->parked;
-    if (forecast_type(limits, type, NULL, &forecast, e) < 0)
+    if (forecast_jobs(limits, type, left, &forecast, e) < 0)
         return e->status;
     b->because |= forecast.because | (left < all ? LATER_OTHERS : 0u) | (left > all ? LATER_SCHEDULED : 0u);
     if (forecast.last_us != GATE_NEVER && forecast.last_us > b->finish_us)

@@ -109,7 +109,7 @@ static int read_line(struct look *look)
         json_object_set(look->why, "key", json_object_get(line, "key"));
     if (!json_is_true(json_object_get(line, "served")))
         set_wait(look,
-                 json_pack("{s:s, s:O}", "type", look->type, "queue", json_object_get(look->why, "queue")));
+                 waits_worker(look->type, answer_text(look->why, "queue"), answer_int(line, "resting")));
     return 0;
 }
 
@@ -279,11 +279,11 @@ static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because
     int64_t all = n + (look->keyed ? look->before : 0), now_us = answer_int(look->why, "now"), start_us;
     struct forecast forecast;
 
-    type.parked = type.parked < all ? type.parked : all;
-    type.waiting = all - type.parked;
+    type.backlog = NULL;
     type.cost = cost;
+    type.own_costs = false;
     type.held = false;
-    if (forecast_type(look->limits, &type, NULL, &forecast, &look->w->error) < 0)
+    if (forecast_jobs(look->limits, &type, all, &forecast, &look->w->error) < 0)
         return look->w->error.status;
     start_us = pass_keys(look, forecast.last_us == GATE_NEVER ? now_us : forecast.last_us, n, cost);
     if (start_us <= now_us && needs_an_end(look, answer_int(look->why, "ahead") + 1))

@@ -4,14 +4,14 @@
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
 -- role: viewer
 -- reply: JSON: {"now": "us", "key": what stands for its key, "lane": its lane (lane:<lane>), "length": jobs there, "cost": "slots",
---        "served": a worker does run its type, from that queue, "elsewhere": other queues have jobs that may be of the type, "turns":
+--        "served": a worker takes its type, from that queue; else "resting": those that would, and were told to take no more jobs; "elsewhere": other queues have jobs that may be of the type, "turns":
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
 --        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
 --        all; "by_hand": true: somebody has paused the key}, ...]}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: body gate key_pauses lease pattern registry rules types
+-- uses: body gate key_pauses lease orders pattern registry rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -53,12 +53,16 @@ local function gate_rows(t, queue, key, cost)
     return rows
 end
 
--- Does a worker that is alive take jobs of that type from that queue?
+-- Does a worker that is alive take jobs of that type from that queue? And how many would, had they not been told to take no more?
 local function served(queue, name)
+    local resting = 0
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
-        if pattern.serves(registry.words(worker), lease.usual_queue(queue)) and registry.runs(worker, name) then return true end
+        if pattern.serves(registry.words(worker), lease.usual_queue(queue)) and registry.runs(worker, name) then
+            if orders.read(registry.instance(registry.info(worker))) == '' then return true end
+            resting = resting + 1
+        end
     end
-    return false
+    return false, resting
 end
 
 local function elsewhere(queue, name)
@@ -88,10 +92,11 @@ local function why(ARGV)
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key
     local _, _, lane_key = lease.lane_parts(sub(of_lane, 6))
     local ring = P .. 'ring:' .. queue .. '/' .. name
+    local is_served, resting = served(queue, name)
     local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)
     return answer{
         now = us(now), key = t.path and body.shown_key(text, t.path, key) or key, lane = of_lane, length = us(call('LLEN', P .. of_lane)),
-        cost = us(cost), served = served(queue, name), elsewhere = elsewhere(queue, name), turns = rank or nil,
+        cost = us(cost), served = is_served, resting = resting, elsewhere = elsewhere(queue, name), turns = rank or nil,
         before = us(rank or before_it(queue, t, ring, lane_key)),
         gates = gate_rows(t, queue, key, first and (body.cost(first) or t.cost) or cost)}
 end

@@ -16,6 +16,11 @@ static void free_type(struct limit_type *type)
 {
     free(type->limits);
     free(type->keyless);
+    if (type->backlog) {
+        json_decref(type->backlog->stop);
+        json_decref(type->backlog->lanes);
+    }
+    free(type->backlog);
 }
 
 void limit_free(struct limit *limit)
@@ -244,6 +249,7 @@ static void join_twins(struct limit_type *kept, struct limit_type *twin)
     free_type(twin);
     twin->limits = NULL;
     twin->keyless = NULL;
+    twin->backlog = NULL;
 }
 
 static void forget_twins(struct limits *limits)

@@ -36,6 +36,26 @@ struct keyless {
     char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
 };
 
+/* What was seen of the jobs of a type that wait: some were read, and some lanes looked at (queue/status/backlog.lua). */
+struct backlog {
+    int64_t jobs,
+        slots; /* those that may start when their turn comes, and what they cost, by what those cost that were read; 0: none was */
+    int64_t least, most; /* the cheapest and the dearest that was read */
+    int64_t head;        /* what the one costs that has its turn first */
+    bool counted;        /* all were read */
+    int64_t stopped;     /* jobs of keys that are paused until somebody resumes them, */
+    int64_t stopped_until_us;
+    struct json_t
+        *stop; /* and the gate of one of these: [limit, index of the rule, key]; NULL: there is none */
+    int64_t
+        opens_us; /* when its key lets the first one start; GATE_NEVER: when a job ends; 0: now, or it is not known */
+    struct json_t *lanes; /* the longest lanes of keys: as backlog.lua has them; NULL */
+    char queue
+        [LIMIT_NAME_SIZE]; /* they all stand in queues that are paused, this one first; "": they do not */
+    int64_t paused_us;     /* since when, as queue_status has it */
+    int64_t resting;       /* workers that run it, and were told to take no more jobs */
+};
+
 struct limit_type {
     char name[LIMIT_NAME_SIZE];
     int64_t cost, waiting, parked;
@@ -48,6 +68,7 @@ struct limit_type {
     struct keyless *keyless; /* NULL: none is known */
 
     /* What status_limits tells: */
+    struct backlog *backlog; /* NULL: there is nothing to say */
     bool learned;
     bool served, in_pause;   /* a worker takes its jobs; some may stand in a queue that is paused */
     int64_t free, executors; /* of these workers: those that could take one now, and all */

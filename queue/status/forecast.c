@@ -1,7 +1,8 @@
 #include "queue/status/forecast.h"
 
-#include <stdio.h>
 #include <string.h>
+
+#include "core/client/answer.h"
 
 #define GATES_MAX 16      /* rules over all limits of a type */
 #define STEPS_MAX 1000000 /* starts that are gone through where several gates decide: half a second */
@@ -14,6 +15,7 @@ const char *forecast_reason(unsigned because)
     } reasons[] = {
         {LATER_QUEUE_PAUSED, "their queue is paused"},
         {LATER_NO_WORKER, "no worker takes them"},
+        {LATER_STOPPED, "the keys of some are paused"},
         {LATER_EXECUTORS, "executors may be too few"},
         {LATER_LIMIT, "a limit cannot be read"},
         {LATER_KEYS, "each key has a gate of its own"},
@@ -139,6 +141,57 @@ static int no_memory(struct error *e)
     return error_set(e, WEIR_EINTERNAL, "forecast: out of memory; free some and try again");
 }
 
+/* ---- What jobs cost */
+
+/* So many of one cost. */
+struct price {
+    int64_t jobs, cost;
+};
+
+/* Does each job of it cost the same, as far as is known? */
+static bool is_even(const struct limit_type *type)
+{
+    const struct backlog *b = type->backlog;
+
+    return !type->own_costs || !b || b->jobs == 0 || b->least == b->most;
+}
+
+static int64_t even_cost(const struct limit_type *type)
+{
+    return type->own_costs && type->backlog && type->backlog->jobs > 0 ? type->backlog->least : type->cost;
+}
+
+double limits_cost(const struct limit_type *type)
+{
+    return is_even(type) ? (double)even_cost(type)
+                         : (double)type->backlog->slots / (double)type->backlog->jobs;
+}
+
+/* Slot by slot where they differ, which is not later than job by job. */
+static struct price price_of(const struct limit_type *type, int64_t n)
+{
+    int64_t slots;
+
+    if (is_even(type))
+        return (struct price){n, even_cost(type)};
+    slots = n == type->backlog->jobs ? type->backlog->slots : (int64_t)((double)n * limits_cost(type));
+    return (struct price){slots, 1};
+}
+
+static unsigned doubt_of_costs(const struct limit_type *type)
+{
+    bool known = type->backlog && type->backlog->counted && is_even(type);
+
+    return type->own_costs && !known ? LATER_COSTS : 0u;
+}
+
+int64_t type_next_cost(const struct limit_type *type)
+{
+    if (type->own_costs && type->backlog && type->backlog->head > 0)
+        return type->backlog->head;
+    return type->own_costs ? 1 : type->cost;
+}
+
 /* ---- A type */
 
 /* Do jobs of another type wait for that limit too? */
@@ -158,9 +211,9 @@ static bool is_shared(const struct limits *limits, const struct limit_type *type
 
 /* Executors are enough where each job has one, or where jobs wait while one is free: then it is the limits
  * that hold them. */
-static unsigned doubt_of_workers(const struct limit_type *type)
+static unsigned doubt_of_workers(const struct limit_type *type, int64_t n)
 {
-    bool enough = type->free >= type->waiting + type->parked || (type->free > 0 && type->parked > 0);
+    bool enough = type->free >= n || (type->free > 0 && type->parked > 0);
 
     if (!type->learned)
         return type->held ? LATER_NO_WORKER : 0;
@@ -192,66 +245,168 @@ static int line_make(struct line *line, const struct limits *limits, const struc
     return status;
 }
 
-int forecast_type(const struct limits *limits, const struct limit_type *type, const struct limit *instead,
-                  struct forecast *out, struct error *e)
+/* They all stand in queues that are paused. */
+static bool is_in_pause(const struct limit_type *type)
 {
+    return type->backlog && *type->backlog->queue;
+}
+
+bool type_is_stopped(const struct limit_type *type)
+{
+    return type->backlog && type->backlog->stopped > 0 &&
+           type->waiting + type->parked <= type->backlog->stopped;
+}
+
+static int foretell(const struct limits *limits, const struct limit_type *type, int64_t n,
+                    const struct limit *instead, struct forecast *out)
+{
+    struct price price = price_of(type, n);
     struct line line;
-    int64_t jobs = type->waiting + type->parked;
     int status;
 
     line_begin(&line, limits->now_us);
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_make(&line, limits, type, instead, out);
-    if (status == 0 && jobs > 0 && line.count == 0 && out->because)
+    if (status == 0 && is_in_pause(type))
         out->last_us = GATE_NEVER;
-    else if (status == 0 && jobs > 0)
-        status = line_last(&line, jobs, type->cost, out);
-    if (type->own_costs && line.count > 0)
-        out->because |= LATER_COSTS;
-    out->because |= doubt_of_workers(type);
+    else if (status == 0 && type_is_stopped(type))
+        out->last_us = type->backlog->stopped_until_us;
+    else if (status == 0 && n > 0 && line.count == 0 && out->because)
+        out->last_us = GATE_NEVER;
+    else if (status == 0 && n > 0)
+        status = line_last(&line, price.jobs, price.cost, out);
+    out->because |=
+        (line.count > 0 ? doubt_of_costs(type) : 0u) | doubt_of_workers(type, n) |
+        (type->backlog && type->backlog->stopped > 0 && !type_is_stopped(type) ? LATER_STOPPED : 0u);
     line_free(&line);
-    return status < 0 ? no_memory(e) : 0;
+    return status;
+}
+
+int forecast_jobs(const struct limits *limits, const struct limit_type *type, int64_t n, struct forecast *out,
+                  struct error *e)
+{
+    return foretell(limits, type, n, NULL, out) < 0 ? no_memory(e) : 0;
+}
+
+/* The keyed rule of a lane's gate, as it stands in a row of backlog.lua; NULL: it says nothing of time. */
+static const struct rule *key_rule(const struct limits *limits, const struct limit *instead, const char *name,
+                                   size_t index, int64_t *from_us)
+{
+    const struct limit *limit =
+        instead && strcmp(name, instead->name) == 0 ? instead : limits_find(limits, name);
+    const struct rule *rule =
+        limit && limit->readable && index < limit->set.count ? &limit->set.at[index] : NULL;
+
+    if (!rule || !*rule->by || rule->algorithm == ALGORITHM_CONCURRENCY)
+        return NULL;
+    *from_us = limit_looked_at(limit);
+    return rule;
+}
+
+static const char *text_at(const json_t *words, size_t i)
+{
+    const char *text = json_string_value(json_array_get(words, i));
+
+    return text ? text : "";
+}
+
+/* When the last job of a lane starts, as far as one gate of its key goes; words: that gate, from at on. 0: it says nothing of time. */
+static int64_t key_last(const struct limits *limits, const struct limit *instead, const json_t *words,
+                        size_t at, struct price price)
+{
+    int64_t from_us, last_us;
+    const struct rule *rule =
+        key_rule(limits, instead, text_at(words, at), (size_t)answer_int_at(words, at + 1), &from_us);
+    struct error ignored;
+    struct gate g;
+
+    if (!rule || price.jobs < 1)
+        return 0;
+    gate_init(&g, rule);
+    (void)!gate_read(&g, text_at(words, at + 2), limits->now_us, &ignored);
+    last_us = gate_nth_start(&g, from_us, price.jobs, price.cost);
+    gate_free(&g);
+    return last_us < GATE_NEVER ? last_us : 0;
+}
+
+/* The same of the longest lanes, by all gates of their keys. */
+static int64_t keys_last(const struct limits *limits, const struct limit_type *type,
+                         const struct limit *instead)
+{
+    const json_t *lanes = type->backlog ? type->backlog->lanes : NULL;
+    int64_t last_us = 0;
+
+    for (size_t i = 0; i < json_array_size(lanes); i++) {
+        const json_t *lane = json_array_get(lanes, i), *words = json_object_get(lane, "gates");
+        struct price price = {answer_int(lane, is_even(type) ? "jobs" : "slots"),
+                              is_even(type) ? even_cost(type) : 1};
+
+        for (size_t at = 0; at + 2 < json_array_size(words); at += 3) {
+            int64_t at_us = key_last(limits, instead, words, at, price);
+
+            last_us = at_us > last_us ? at_us : last_us;
+        }
+    }
+    return last_us;
+}
+
+int forecast_type(const struct limits *limits, const struct limit_type *type, const struct limit *instead,
+                  struct forecast *out, struct error *e)
+{
+    bool halted = is_in_pause(type) || type_is_stopped(type);
+    int64_t stopped = type->backlog && !halted ? type->backlog->stopped : 0, keys_us;
+
+    if (foretell(limits, type, type->waiting + type->parked - stopped, instead, out) < 0)
+        return no_memory(e);
+    keys_us = halted || (out->because & LATER_LIMIT) ? 0 : keys_last(limits, type, instead);
+    if (keys_us > 0 && (out->last_us == GATE_NEVER || keys_us > out->last_us))
+        out->last_us = keys_us;
+    return 0;
 }
 
 /* ---- A limit */
 
 /* What waits for a limit, as if it were of one type that has no other one. */
-static struct limit_type sum_types(const struct limits *limits, const struct limit *limit)
+static struct price sum_types(const struct limits *limits, const struct limit *limit, unsigned *because)
 {
-    struct limit_type sum = {.cost = 0};
+    struct price sum = {0, 1};
+    int64_t slots = 0;
+    bool even = true;
     size_t count;
     const struct hold *holds = limits_holds(limits, limit->name, &count);
 
     for (size_t i = 0; i < count; i++) {
         const struct limit_type *t = holds[i].type;
+        int64_t jobs = t->waiting + t->parked - (t->backlog ? t->backlog->stopped : 0);
+        struct price price = price_of(t, jobs);
 
-        if (t->waiting + t->parked == 0)
+        if (jobs == 0)
             continue;
-        sum.waiting += t->waiting;
-        sum.parked += t->parked;
-        sum.own_costs |= t->own_costs || (sum.cost > 0 && sum.cost != t->cost);
-        if (sum.cost == 0 || t->cost < sum.cost)
-            sum.cost = t->cost;
+        even = even && is_even(t) && (sum.jobs == 0 || sum.cost == price.cost);
+        sum = (struct price){sum.jobs + jobs, price.cost};
+        slots += price.jobs * price.cost;
+        *because |= doubt_of_costs(t);
     }
-    return sum;
+    *because |= even ? 0u : LATER_COSTS;
+    return even ? sum : (struct price){slots, 1};
 }
 
 int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
                    struct error *e)
 {
-    struct limit_type sum = sum_types(limits, limit);
     struct line line = {.from_us = limits->now_us};
     struct forecast of_type;
+    unsigned costs = 0;
+    struct price sum = sum_types(limits, limit, &costs);
     size_t count;
     const struct hold *holds = limits_holds(limits, limit->name, &count);
     int status;
 
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_add(&line, limit, out);
-    if (status == 0 && sum.cost > 0 && line.count > 0)
-        status = line_last(&line, sum.waiting + sum.parked, sum.cost, out);
-    if (sum.own_costs && line.count > 0)
-        out->because |= LATER_COSTS;
+    if (status == 0 && sum.jobs > 0 && line.count > 0)
+        status = line_last(&line, sum.jobs, sum.cost, out);
+    out->because |= line.count > 0 ? costs : 0u;
     line_free(&line);
     if (status < 0)
         return no_memory(e);
@@ -299,28 +454,36 @@ static int64_t view_start(const struct view *view, int64_t cost)
     return view->count > 0 ? gates_start(view->gates, view->count, view->from_us, cost) : view->from_us;
 }
 
-int64_t limit_next_start(const struct limit *limit)
+int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
+{
+    struct view view;
+    int64_t start_us;
+
+    if (is_in_pause(type))
+        return GATE_NEVER;
+    if (type_is_stopped(type))
+        return type->backlog->stopped_until_us;
+    view_begin(&view, limits->now_us);
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        if (limit && !limit->readable)
+            return GATE_NEVER;
+        if (limit)
+            view_add(&view, limit);
+    }
+    start_us = view_start(&view, type_next_cost(type));
+    return type->backlog && type->backlog->opens_us > start_us ? type->backlog->opens_us : start_us;
+}
+
+/* Where it holds no type yet. */
+static int64_t limit_next_start(const struct limit *limit)
 {
     struct view view;
 
     view_begin(&view, limit->now_us);
     view_add(&view, limit);
     return view_start(&view, 1);
-}
-
-/* The same of a type, by all of its limits. */
-static int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
-{
-    struct view view;
-
-    view_begin(&view, limits->now_us);
-    for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-
-        if (limit)
-            view_add(&view, limit);
-    }
-    return view_start(&view, type->own_costs ? 1 : type->cost);
 }
 
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit)
@@ -393,11 +556,12 @@ double limits_rate(const struct limits *limits, const struct limit_type *type)
     const struct limit *of;
     size_t index;
 
-    return strictest(limits, type, &of, &index) ? rate_of(of, index) / (double)type->cost : 0;
+    return strictest(limits, type, &of, &index) ? rate_of(of, index) / limits_cost(type) : 0;
 }
 
 double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n)
 {
+    struct price price = price_of(type, n);
     int64_t latest_us = 0;
     double deciding = 0;
 
@@ -406,7 +570,7 @@ double limits_pace(const struct limits *limits, const struct limit_type *type, i
 
         for (size_t k = 0; limit && limit->readable && k < limit->set.count; k++) {
             double rate = rate_of(limit, k);
-            int64_t last_us = gate_nth_start(&limit->gates[k], limits->now_us, n, type->cost);
+            int64_t last_us = gate_nth_start(&limit->gates[k], limits->now_us, price.jobs, price.cost);
 
             if (rate > 0 && (last_us > latest_us || (last_us == latest_us && rate < deciding))) {
                 latest_us = last_us;
@@ -414,5 +578,5 @@ double limits_pace(const struct limits *limits, const struct limit_type *type, i
             }
         }
     }
-    return deciding / (double)type->cost;
+    return deciding / limits_cost(type);
 }

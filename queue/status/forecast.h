@@ -18,6 +18,7 @@ enum forecast_because {
     LATER_ADAPTS = 256,     /* the rate adapts */
     LATER_SCHEDULED = 512,  /* of a batch: some are not in their queues */
     LATER_TYPES = 1024,     /* of a batch: how many of which type are left is not counted */
+    LATER_STOPPED = 2048,   /* keys of some are paused until somebody resumes them */
 };
 /* In words, of the first that holds; "" for 0. */
 const char *forecast_reason(unsigned because);
@@ -28,20 +29,27 @@ struct forecast {
     unsigned because;
 };
 
-/* Of all that waits and is parked of a type, which is type->waiting and parked: change these to ask about
- * others. instead (may be NULL) stands in for the limit of its name, or beside the others when there is none
- * yet. */
+/* Of all that waits of a type. Keys count as far as they are known: the longest lanes, and those that are paused until somebody resumes them;
+ * these count only when there are no others. instead (may be NULL) stands in for the limit of its name, or beside the others when there is
+ * none yet. */
 WEIR_CHECKED int forecast_type(const struct limits *limits, const struct limit_type *type,
                                const struct limit *instead, struct forecast *out, struct error *e);
+/* Of n jobs of a type that come next, whatever their keys. */
+WEIR_CHECKED int forecast_jobs(const struct limits *limits, const struct limit_type *type, int64_t n,
+                               struct forecast *out, struct error *e);
 /* Of all that waits and is parked at a limit, whose types may have other limits too; limits: all of them. */
 WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
                                 struct error *e);
-/* When the next job starts at the earliest, as far as the rules of a limit go that are not keyed, together.
- * GATE_NEVER: when something ends. */
-int64_t limit_next_start(const struct limit *limit);
-/* The same of the jobs that it holds, by the other limits of their types too: of those that wait; when none does,
- * of any type. */
+/* When the next job of a type starts at the earliest, by its limits, and by its keys as far as they are known. GATE_NEVER: when something ends, or
+ * somebody resumes its queue. */
+int64_t type_next_start(const struct limits *limits, const struct limit_type *type);
+/* The same of the jobs that a limit holds: of those that wait; when none does, of any type. */
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit);
+/* Do all jobs of a type that wait have keys that are paused until somebody resumes them? */
+bool type_is_stopped(const struct limit_type *type);
+/* What the one costs that comes next, as far as is known; slots that a job of it takes, on average. */
+int64_t type_next_cost(const struct limit_type *type);
+double limits_cost(const struct limit_type *type);
 
 /* The rule of a type's limits that is strictest in the long run, of those that hold all of its jobs; NULL:
  * there is none. It does not depend on what waits. */

@@ -34,8 +34,10 @@ struct type_status {
     bool in_pause;             /* jobs of it may stand in a queue that is paused */
     int64_t free;              /* executors of those workers that could take one now */
     int64_t executors;         /* all of theirs */
+    int64_t resting;           /* workers that run it, and were told to take no more jobs */
     char rule[RATE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
     double rate;               /* starts a second that it lets through now; 0 */
+    double each;               /* slots that a job of it takes, on average */
     double rate_now;           /* starts a second, over the last second or two */
     int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */

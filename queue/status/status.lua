@@ -9,7 +9,9 @@
 --        "unread": {queue that is paused: true, as jobs stand there that were not looked at},
 --        "asleep": {queue: gates at which lanes sleep}, "held": {type: true, ...},
 --        "oldest": {queue: when its first job was enqueued, in 10 ms}, "first": {type: the same of its jobs that were looked at},
---        "seen": {type: {queue where jobs of it are among the first: true, where one of these names its cost}},
+--        "seen": {type: {queue where jobs of it are among the first: {"jobs", "named", "slots", "least", "most": of these, of those that name their
+--        cost, and what these cost; "head": of the first, if it names it}; false where none does}},
+--        "lanes": {type that has jobs in lanes: as backlog has its row},
 --        "types": [from, n]: the rows of n types stand in raw from there on,
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
 --        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it, "heard": true, where it is}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
@@ -20,7 +22,7 @@
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: away body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
+-- uses: away backlog body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
 
 local LOOKED_AT = 100    -- jobs of each queue,
 local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
@@ -49,19 +51,35 @@ local function type_in(entry)
     return match(entry, byte(entry) == 64 and body.STAMPED_TYPE or body.TYPE) or match(entry, '"type"%s*:%s*"([%w_.-]+)"')
 end
 
+-- Adds what a job costs to what was seen of its type in this queue.
+local function note_cost(place, entry)
+    local cost = body.cost(entry)
+    place.jobs = place.jobs + 1
+    if not cost then return end
+    if place.jobs == 1 then place.head = us(cost) end
+    place.named, place.slots = place.named + 1, place.slots + cost
+    place.least, place.most = min(place.least or cost, cost), max(place.most or cost, cost)
+end
+
 -- Looks at the first jobs of a queue; returns whether there are more behind them.
 local function look(reply, queue, length, load)
-    local seen, entries = reply.seen, length > 0 and slices.read('LRANGE', P .. 'queue:' .. queue, 0, jobs_of_each(), load) or {}
+    local places, entries = {}, length > 0 and slices.read('LRANGE', P .. 'queue:' .. queue, 0, jobs_of_each(), load) or {}
     if length > 0 and not entries[1] then entries[1] = oldest.first_of('queue:' .. queue) end
     for i, entry in ipairs(entries) do
         local name = type_in(entry)
-        local of_type = name and seen[name] or {}
-        local at = (i == 1 or of_type[queue] == nil) and oldest.said_by(sign.read(entry))
+        local at = (i == 1 or name and not places[name]) and oldest.said_by(sign.read(entry))
         if i == 1 then reply.oldest[queue] = at or nil end
         if name then
-            if of_type[queue] == nil then oldest.note(reply.first, name, at) end
-            seen[name], of_type[queue] = of_type, of_type[queue] or body.names_cost(entry)
+            if not places[name] then
+                places[name] = {jobs = 0, named = 0, slots = 0}
+                oldest.note(reply.first, name, at)
+            end
+            note_cost(places[name], entry)
         end
+    end
+    for name, place in pairs(places) do
+        reply.seen[name] = reply.seen[name] or {}
+        reply.seen[name][queue] = place.named > 0 and place
     end
     return #entries < length
 end
@@ -140,15 +158,18 @@ local function keyless_words(name)
 end
 
 -- A row is a text made of the counters as they stand there: tables and JSON would take most of the time of a call. Who asks counts what is in
--- lanes; here that matters only where more is looked at for such a type.
+-- lanes; here that matters only where more is looked at for such a type: claims have noted something of one that has keys or costs.
 local function type_row(reply, name, text)
     local list = call('HGETALL', P .. 'stats:' .. name)
-    local n, parked = #list, reply.looks_at_lanes and parked_by(list) or 0
+    local n, parked = #list, (reply.looks_at_lanes or text ~= '') and parked_by(list) or 0
     list[n + 1], list[n + 2] = '\n', name
     local row = concat(list, ' ')
     local keyless = find(row, 'keyless ', 1, true)
     budget.spend(1 + n / 20)
-    if parked > 0 then budget.spend(oldest.note_type(reply.first, name)) end
+    if parked > 0 then
+        budget.spend(oldest.note_type(reply.first, name))
+        reply.lanes[name] = backlog.of(name, reply.any_paused)
+    end
     if parked == 0 and not keyless and text == '' then return row end
     local t = text ~= '' and types.parse(name, text) or nil
     local flags = (t and t.own_costs and 'o' or '') .. (parked > 0 and in_pause(name) and 'p' or '')
@@ -216,7 +237,7 @@ local after = {halted = 'queues', queues = 'workers'} -- types are walked for th
 
 local function new_reply()
     return {now = us(now), claimed = past.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
-            later = call('ZCARD', P .. 'later'), moving = away.count(), queues = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {},
+            later = call('ZCARD', P .. 'later'), moving = away.count(), queues = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
             workers = {}, rows = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
 end
 
@@ -249,6 +270,7 @@ local function status(ARGV)
     halted, each = nil, nil
     budget.begin()
     oldest.begin()
+    backlog.begin()
     reply.looks_at_lanes = reply.any_paused or oldest.has_few_queues()
     name_more(reply, ARGV, 6 + count, more_held)
     if not ARGV[2] then reply.paused_keys, reply.paused_key_count = key_pauses.rows('', PAUSED_KEYS) end

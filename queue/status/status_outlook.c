@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "queue/status/forecast.h"
+#include "queue/status/status_backlog.h"
 #include "queue/status/waits.h"
 
 static int no_memory(struct error *e)
@@ -39,8 +40,10 @@ static int read_uses(struct limit_type *type, bool own, const char *use, const s
 }
 
 /* false: out of memory. */
-static bool limit_type_of(const struct type_status *t, const json_t *held, struct limit_type *type)
+static bool limit_type_of(const struct type_status *t, const json_t *root, struct limit_type *type)
 {
+    const json_t *held = json_object_get(root, "held");
+
     *type = (struct limit_type){
         .cost = t->cost,
         .waiting = t->waiting,
@@ -55,6 +58,8 @@ static bool limit_type_of(const struct type_status *t, const json_t *held, struc
     };
 
     strcpy(type->name, t->name);
+    if (!status_read_backlog(t, root, type))
+        return false;
     if (!t->keyless)
         return true;
     type->keyless = malloc(sizeof *type->keyless);
@@ -75,7 +80,7 @@ static bool is_limit(const struct limits *limits, size_t *at, const char *name)
 
 int status_give_types(struct status *s, const json_t *root, struct limits *limits, struct error *e)
 {
-    const json_t *asleep = json_object_get(root, "asleep"), *held = json_object_get(root, "held"), *n;
+    const json_t *asleep = json_object_get(root, "asleep"), *n;
     const char *name;
     size_t at = 0;
     int rc = 0;
@@ -87,7 +92,7 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
     for (size_t i = 0; rc == 0 && i < s->type_count; i++) {
         struct limit_type *type = &limits->types[limits->type_count++];
 
-        if (!limit_type_of(&s->types[i], held, type))
+        if (!limit_type_of(&s->types[i], root, type))
             return no_memory(e);
         rc = read_uses(type, is_limit(limits, &at, type->name), s->types[i].use, limits, e);
         s->types[i].limited = type->limit_count > 0;
@@ -115,13 +120,14 @@ int status_foretell(struct type_status *t, const struct all_limits *all, struct 
 {
     const struct limits *limits = &all->at[t->partition];
     const struct limit_type *type = &limits->types[t->place];
-    struct limit_type first; /* shallow: of its jobs only the first */
-    struct forecast next, last;
+    struct forecast last;
+    int64_t next_us;
 
     if (t->foretold)
         return 0;
     t->foretold = true;
     t->waits_for = waits_of_type(limits, type);
+    t->each = limits_cost(type);
     if (type->limit_count == 0)
         return 0;
     t->rate = limits_rate(limits, type);
@@ -130,12 +136,8 @@ int status_foretell(struct type_status *t, const struct all_limits *all, struct 
         return 0;
     if (forecast_type(limits, type, NULL, &last, e) < 0)
         return e->status;
-    first = *type;
-    first.parked = 1;
-    first.waiting = 0;
-    if (forecast_type(limits, &first, NULL, &next, e) < 0)
-        return e->status;
-    t->next_start_us = next.last_us == GATE_NEVER ? -1 : next.last_us;
+    next_us = type_next_start(limits, type);
+    t->next_start_us = next_us == GATE_NEVER ? -1 : next_us;
     t->finish_us = last.last_us == GATE_NEVER ? -1 : last.last_us;
     t->because = last.because;
     return 0;

@@ -21,7 +21,7 @@ static bool names_cost(const json_t *seen)
 
     json_object_foreach((json_t *)seen, queue, names)
     {
-        if (json_is_true(names))
+        if (json_is_object(names))
             return true;
     }
     return false;

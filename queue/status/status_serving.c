@@ -8,19 +8,14 @@
 #include "queue/status/status_merge.h"
 #include "queue/status/status_rows.h"
 
-/* A worker that takes jobs. */
+/* A worker that is alive. */
 struct taker {
     const json_t *types, *queues;
     int64_t executors, free;
     bool *takes; /* by type; several that say the same types share it */
     bool owner;
+    bool rests; /* it was told to take no more jobs */
 };
-
-/* Is it alive, and was not told to take no more jobs? */
-static bool takes_jobs(const json_t *worker, int64_t now_us)
-{
-    return answer_int(worker, "until") > now_us && !*answer_text(worker, "order");
-}
 
 /* Marks the types that it says, or shares the marks of the one before it. */
 static bool mark_types(const struct status *s, struct taker *t, const struct taker *before)
@@ -43,7 +38,9 @@ static bool mark_types(const struct status *s, struct taker *t, const struct tak
 static void add_taker(struct status *s, const struct taker *t)
 {
     for (size_t i = 0; i < s->type_count; i++)
-        if (t->takes[i]) {
+        if (t->takes[i] && t->rests) {
+            s->types[i].resting++;
+        } else if (t->takes[i]) {
             s->types[i].served = true;
             s->types[i].free += t->free;
             s->types[i].executors += t->executors;
@@ -65,23 +62,36 @@ bool status_is_served(const json_t *words, const char *queue)
 static bool is_taken(const struct taker *takers, size_t count, size_t type, const char *queue)
 {
     for (size_t i = 0; i < count; i++)
-        if (takers[i].takes[type] && status_is_served(takers[i].queues, queue))
+        if (!takers[i].rests && takers[i].takes[type] && status_is_served(takers[i].queues, queue))
             return true;
     return false;
 }
 
-/* A type is served if it is from each queue where jobs of it were seen. */
-static void look_at_queues(struct status *s, const json_t *seen, const struct taker *takers, size_t count)
+/* Is a type taken from each of these queues? */
+static bool are_taken(const struct taker *takers, size_t count, size_t type, const json_t *queues)
 {
+    const char *queue;
+    json_t *value;
+
+    json_object_foreach((json_t *)queues, queue, value)
+    {
+        if (!is_taken(takers, count, type, queue))
+            return false;
+    }
+    return true;
+}
+
+/* A type is served if it is from each queue where jobs of it were seen. */
+static void look_at_queues(struct status *s, const json_t *root, const struct taker *takers, size_t count)
+{
+    const json_t *seen = json_object_get(root, "seen"), *lanes = json_object_get(root, "lanes");
+
     for (size_t i = 0; i < s->type_count; i++) {
         struct type_status *t = &s->types[i];
-        const char *queue;
-        json_t *names;
+        const json_t *row = json_object_get(lanes, t->name);
 
-        json_object_foreach(json_object_get(seen, t->name), queue, names)
-        {
-            t->served = t->served && is_taken(takers, count, i, queue);
-        }
+        t->served = t->served && are_taken(takers, count, i, json_object_get(seen, t->name)) &&
+                    are_taken(takers, count, i, json_object_get(row, "queues"));
     }
 }
 
@@ -107,18 +117,19 @@ int status_read_serving(struct status *s, const json_t *root, const struct statu
     {
         const json_t *info = json_object_get(worker, "info");
 
-        if (!done || !json_is_object(info) || !takes_jobs(worker, s->now_us))
+        if (!done || !json_is_object(info) || answer_int(worker, "until") <= s->now_us)
             continue;
         takers[count] = (struct taker){.types = json_object_get(worker, "types"),
                                        .queues = json_object_get(info, "queues"),
                                        .executors = answer_int(info, "executors"),
-                                       .free = idle_of(worker, processes)};
+                                       .free = idle_of(worker, processes),
+                                       .rests = *answer_text(worker, "order")};
         done = mark_types(s, &takers[count], count ? &takers[count - 1] : NULL);
         if (done)
             add_taker(s, &takers[count++]);
     }
     if (done)
-        look_at_queues(s, json_object_get(root, "seen"), takers, count);
+        look_at_queues(s, root, takers, count);
     for (size_t i = 0; i < count; i++)
         if (takers[i].owner)
             free(takers[i].takes);

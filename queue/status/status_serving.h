@@ -5,7 +5,7 @@
 #include "core/client/answer.h"
 #include "queue/status/status.h"
 
-/* Fills `served`, `free` and `executors` of the types of *status, by the answer that its rows were read from. processes: the workers of all
+/* Fills `served`, `resting`, `free` and `executors` of the types of *status, by the answer that its rows were read from. processes: the workers of all
  * partitions, sorted by status_sort_processes(), whose executors may be busy elsewhere; without rows: there is one partition. */
 WEIR_CHECKED int status_read_serving(struct status *status, const json_t *root,
                                      const struct status *processes, struct error *e);

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "queue/status/forecast.h"
+
 static const struct rule *rule_of(const json_t *row, const struct limits *limits)
 {
     const struct limit *limit = limits_find(limits, answer_text(row, "limit_name"));
@@ -132,10 +134,10 @@ static json_t *closed_gate(const struct closed *c, int64_t cost)
     return gate;
 }
 
-/* Of the gates that are not keyed the closed one that opens last, or NULL. */
-static json_t *waits_gates(const struct limits *limits, const struct limit_type *type)
+/* Of the gates that are not keyed the closed one that opens last, *opens_us; or NULL. */
+static json_t *waits_gates(const struct limits *limits, const struct limit_type *type, int64_t *opens_us)
 {
-    int64_t cost = type->own_costs ? 1 : type->cost;
+    int64_t cost = type_next_cost(type);
     struct closed last = {.limit = NULL};
 
     for (size_t i = 0; i < type->limit_count; i++) {
@@ -144,10 +146,22 @@ static json_t *waits_gates(const struct limits *limits, const struct limit_type 
         if (limit)
             keep_closed(&last, limits, limit, cost);
     }
+    *opens_us = last.opens_us;
     return last.limit ? closed_gate(&last, cost) : NULL;
 }
 
 /* ---- What else it may be */
+
+json_t *waits_worker(const char *type, const char *queue, int64_t resting)
+{
+    json_t *row = json_pack("{s:s}", "type", type);
+
+    if (queue)
+        json_object_set_new(row, "queue", json_string(queue));
+    if (resting > 0)
+        json_object_set_new(row, "resting", json_integer(resting));
+    return row;
+}
 
 json_t *waits_executor(const struct limit_type *type)
 {
@@ -189,16 +203,53 @@ static json_t *waits_keys(const struct limits *limits, const struct limit_type *
     return row;
 }
 
+/* The gate of a key that somebody has paused, as all of them are that wait. */
+static json_t *waits_stopped(const struct limits *limits, const struct limit_type *type)
+{
+    const json_t *stop = type->backlog->stop;
+    json_t *row = json_pack("{s:O, s:I, s:b, s:b}", "limit_name", json_array_get(stop, 0), "index",
+                            (json_int_t)answer_int_at(stop, 1), "by_hand", true, "open", false);
+
+    if (!row)
+        return NULL;
+    set_rule(row, rule_of(row, limits), json_string_value(json_array_get(stop, 2)));
+    json_object_set_new(row, "paused_until", json_integer(type->backlog->stopped_until_us));
+    json_object_set_new(row, "until", json_integer(type->backlog->stopped_until_us));
+    return row;
+}
+
+/* A gate for all keys, or the gates of keys: the one that opens later. */
+static json_t *waits_limits(const struct limits *limits, const struct limit_type *type)
+{
+    int64_t opens_us = 0, keys_us = type->backlog ? type->backlog->opens_us : 0;
+    json_t *waits = waits_gates(limits, type, &opens_us), *keys;
+
+    if (keys_us <= limits->now_us || (waits && keys_us <= opens_us))
+        return waits;
+    keys = waits_keys(limits, type);
+    if (!keys)
+        return waits;
+    json_decref(waits);
+    if (keys_us < GATE_NEVER)
+        json_object_set_new(keys, "until", json_integer(keys_us));
+    return keys;
+}
+
 json_t *waits_of_type(const struct limits *limits, const struct limit_type *type)
 {
+    const struct backlog *b = type->backlog;
     json_t *waits;
 
     if (type->waiting + type->parked == 0)
         return NULL;
+    if (b && *b->queue)
+        return json_pack("{s:s, s:I}", "queue", b->queue, "paused_since", (json_int_t)b->paused_us);
     if (!type->served)
-        return json_pack("{s:s}", "type", type->name);
-    waits = waits_gates(limits, type);
+        return waits_worker(type->name, NULL, b ? b->resting : 0);
+    if (type_is_stopped(type))
+        return waits_stopped(limits, type);
+    waits = waits_limits(limits, type);
     if (!waits)
         waits = waits_executor(type);
-    return waits || type->parked == 0 ? waits : waits_keys(limits, type);
+    return waits || type->parked == 0 || (b && b->opens_us > 0) ? waits : waits_keys(limits, type);
 }

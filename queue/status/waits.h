@@ -1,4 +1,5 @@
-/* What a job or a type waits for, the one answer of all who say it: a worker that takes it, {"type"}; the gate that lets it start last; an executor,
+/* What a job or a type waits for, the one answer of all who say it: its queue, {"queue", "paused_since"}; a worker that takes it, {"type"}, with "resting", how
+ * many were told to take no more jobs, and of a job its "queue"; the gate that lets it start last; an executor,
  * {"executors": all of them}; the gates of its keys. Gates are documents, which why and status print:
  *
  *   gate          "mailgun#1", "mailgun#0/42" with the key of a keyed rule; the limit's name when there is no rule
@@ -8,6 +9,7 @@
  *   open          it is
  *   opens_at      us; not there: it is open, or does not open by time
  *   never         true: the next job costs more than it can ever hold
+ *   by_hand       true: somebody has paused the key
  *   by            what tells the keys apart, where it is all gates of a keyed rule: "args.customer"
  *   paused_until, held_until (for another job)    us; not there, or not above 0: it is not */
 #ifndef QUEUE_STATUS_WAITS_H
@@ -22,10 +24,12 @@ const struct rule *waits_gate(json_t *row, const struct limits *limits, const ch
 int waits_last(const json_t *gates);
 /* What stands as "waits_for": that gate, with "until" (us, GATE_NEVER: not there) in place of what it is now. */
 json_t *waits_until(const json_t *gate, int64_t until_us);
+/* A worker; queue: NULL: of a type. */
+json_t *waits_worker(const char *type, const char *queue, int64_t resting);
 /* An executor, when the workers that take a type have none to spare; else NULL. */
 json_t *waits_executor(const struct limit_type *type);
-/* What the next job of a type waits for; NULL: none waits, or nothing holds it. Gates of keys are not looked at: when jobs are in lanes, executors are free and
- * no other gate is closed, it is these. */
+/* What the next job of a type waits for; NULL: none waits, or nothing holds it. Where it is not known how the gates of keys are, it is these when jobs are in
+ * lanes, executors are free and no other gate is closed. */
 json_t *waits_of_type(const struct limits *limits, const struct limit_type *type);
 
 #endif

@@ -189,7 +189,7 @@ static void use_limits(struct limits *limits)
             if (!*limit->set.at[k].by)
                 (void)limit_slots(limit, k), (void)limit_nth_start(limit, k, 1000);
         if (limit->readable)
-            (void)limit_next_start(limit);
+            (void)limits_next_start(limits, limit);
     }
     for (size_t i = 0; i < limits->type_count; i++) {
         struct limit_type *type = &limits->types[i];

@@ -1,0 +1,221 @@
+-- backlog: what a forecast asks of the jobs of a type that stand in lanes: what they cost, how many of them wait for the same key, whether keys let them
+-- start, and in which queues they stand. It looks at some lanes of each queue and reads some of their jobs; changes nothing.
+--
+--   backlog.begin()                a call begins
+--   backlog.of(name, any_paused)  a row for the reply of status, and it spends budget; nil: it was not looked at, or has no lane there
+--
+--   row = {"jobs", "slots": jobs of the lanes that were looked at, without those that are stopped, and what they cost by those that were read;
+--          "least", "most", "head": the cheapest and the dearest that was read, and the one that has its turn first;
+--          "sure": true: all were read; "opens": "us": when their keys let the first of them start, now when they do; "ends": true: when a job ends;
+--          "stopped": jobs of keys that are paused until somebody resumes them, "stop": [limit, index of the rule, key] of one of these, "till": "us";
+--          "lanes": [{"jobs", "slots", "gates": [limit, index, state, ...]}, ...] the longest with a key;
+--          "queues": {queue: it is paused, ...} those where they stand}. Numbers are text
+--
+-- uses: body budget gate key_pauses lease longest paused slices types
+local backlog = {}
+
+local QUEUES_MOST = 16 -- looked at for a type,
+local FEW = 4          -- where there are more, only types with keys or costs are looked at, unless queues are paused
+local LANES_MOST = 60  -- of it in all of these,
+local RING_MOST = 10   -- in the ring of each,
+local PAUSED_MOST = 20 -- of keys that are paused,
+local LONGEST_MOST = 5 -- of the longest ones
+local SLEEPERS = 100   -- gates at which lanes sleep, of a queue
+local READ_MOST = 100  -- jobs of a type that are read for what they cost
+local SHOWN = 5        -- of the longest lanes
+local BYTES = 65536    -- of the jobs that a call reads
+
+-- In this call: {name, paused} of queues, and whether these are all; queue -> gates at which lanes sleep; rule -> keys that are paused until somebody
+-- resumes them; what may still be read.
+local queues, all_queues, sleepers, stops, load
+
+function backlog.begin() queues, sleepers, stops, load = nil, {}, nil, slices.load(BYTES) end
+
+local function by_name(a, b) return a.name < b.name end
+
+local function read_queues()
+    local page = call('SSCAN', P .. 'queues', '0', 'COUNT', us(QUEUES_MOST))
+    local names = page[2]
+    sort(names)
+    queues, all_queues = {}, page[1] == '0' and #names <= QUEUES_MOST
+    for i = 1, min(#names, QUEUES_MOST) do
+        local name = names[i]
+        if lease.is_queue(name) then queues[#queues + 1] = {name = name, paused = paused.since(lease.usual_queue(name)) ~= ''} end
+    end
+end
+
+local function sleepers_of(queue)
+    local found = sleepers[queue]
+    if not found then
+        found = call_safe('ZRANGE', P .. 'sleep:' .. queue, '0', us(SLEEPERS - 1))
+        sleepers[queue] = found
+        budget.spend(#found / 4)
+    end
+    return found
+end
+
+local function read_stops()
+    stops = {}
+    for name in pairs(call('HLEN', P .. 'key_pauses') > 0 and key_pauses.endless().gates or {}) do
+        local rule, key = match(name, '^([^/]*)/(.+)$')
+        stops[rule] = stops[rule] or {}
+        stops[rule][#stops[rule] + 1] = key
+    end
+    for _, keys in pairs(stops) do sort(keys) end
+end
+
+-- ---- Its lanes
+
+local function look(found, queue, key)
+    local name = queue.name .. '/' .. found.type.name .. '/' .. key
+    if found.seen[name] then return end
+    if found.left == 0 then
+        found.whole = false
+        return
+    end
+    found.left, found.seen[name] = found.left - 1, true
+    local n = call_safe('LLEN', P .. 'lane:' .. name)
+    if type(n) == 'number' and n > 0 then
+        found.lanes[#found.lanes + 1] = {name = name, key = key, jobs = n, queue = queue, opens = now}
+    end
+end
+
+local function look_in_ring(found, queue)
+    local keys = call_safe('ZRANGE', P .. 'ring:' .. queue.name .. '/' .. found.type.name, '0', us(RING_MOST))
+    for i = 1, min(#keys, RING_MOST) do look(found, queue, keys[i]) end
+    found.whole = found.whole and #keys <= RING_MOST
+end
+
+local function look_at_sleepers(found, queue)
+    local gates = sleepers_of(queue.name)
+    for _, name in ipairs(gates) do
+        local rule, key = match(name, '^([^/]*)/(.+)$')
+        if found.rules[rule] then look(found, queue, key) end
+    end
+    found.whole = found.whole and #gates < SLEEPERS
+end
+
+local function look_at_stops(found, queue)
+    for rule in pairs(found.rules) do
+        local keys = stops[rule] or {}
+        for i = 1, min(#keys, PAUSED_MOST) do look(found, queue, keys[i]) end
+    end
+end
+
+local function look_at_longest(found)
+    for _, member in ipairs(call_safe('ZRANGE', P .. 'longest:' .. found.type.name, '0', us(LONGEST_MOST - 1), 'REV')) do
+        local _, name, key = longest.lane_of(found.type.name, member)
+        for _, queue in ipairs(queues) do
+            if queue.name == name then look(found, queue, key) end
+        end
+    end
+end
+
+local function find_lanes(t)
+    local found = {type = t, lanes = {}, seen = {}, rules = {}, left = LANES_MOST, whole = all_queues}
+    for _, spec in ipairs(t.keyed) do found.rules[spec.name] = true end
+    for _, queue in ipairs(queues) do look_in_ring(found, queue) end
+    if #t.keyed == 0 then return found end
+    look_at_longest(found)
+    for _, queue in ipairs(queues) do look_at_stops(found, queue) end
+    for _, queue in ipairs(queues) do look_at_sleepers(found, queue) end
+    return found
+end
+
+-- ---- What is said of them
+
+-- What the jobs of a lane cost, by those at its head.
+local function price(found, lane, most)
+    local t, usual = found.type, found.type.cost
+    local entries = t.own_costs and slices.read('LRANGE', P .. 'lane:' .. lane.name, 0, most, load) or {}
+    lane.read, lane.slots, lane.head, lane.least, lane.most = #entries, 0, usual, huge, 0
+    for i, entry in ipairs(entries) do
+        local cost = body.cost(entry) or usual
+        if i == 1 then lane.head = cost end
+        lane.slots, lane.least, lane.most = lane.slots + cost, min(lane.least, cost), max(lane.most, cost)
+    end
+    budget.spend(#entries / 4)
+    lane.each = #entries > 0 and lane.slots / #entries or usual
+    if not t.own_costs then lane.read, lane.least, lane.most = lane.jobs, usual, usual end
+end
+
+-- When the keys of a lane let its first job start; which rule stops it until somebody resumes the key.
+local function judge(found, lane)
+    for _, spec in ipairs(found.type.keyed) do
+        local g = gate.load_safe(spec.name .. '/' .. lane.key, spec.rule)
+        local opens = g and gate.start(g, lane.head) or now
+        if opens > lane.opens then lane.opens, lane.last = opens, spec end
+    end
+    lane.stopped = lane.opens >= key_pauses.ENDLESS and lane.opens < huge
+end
+
+-- Which of two lanes has its turn first? One of a queue that is not paused.
+local function before(a, b)
+    if not b or a.queue.paused ~= b.queue.paused then return not b or not a.queue.paused end
+    return a.opens < b.opens
+end
+
+local function add_stopped(row, lane)
+    row.stopped = row.stopped + lane.jobs
+    row.stop = row.stop or {match(lane.last.name, '^[^#]+'), us(lane.last.rule.index), lane.key}
+    row.till = us(lane.opens)
+end
+
+local function by_jobs(a, b) return a.jobs > b.jobs end
+
+-- The longest lanes that have a key, with the states of their gates.
+local function lane_rows(t, lanes)
+    local rows = {}
+    sort(lanes, by_jobs)
+    for i = 1, #t.keyed > 0 and min(#lanes, SHOWN) or 0 do
+        local gates = {}
+        for _, spec in ipairs(t.keyed) do
+            local state = call_safe('GET', P .. 'gate:' .. spec.name .. '/' .. lanes[i].key)
+            gates[#gates + 1], gates[#gates + 2] = match(spec.name, '^[^#]+'), us(spec.rule.index)
+            gates[#gates + 1] = type(state) == 'string' and state or ''
+        end
+        rows[i] = {jobs = us(lanes[i].jobs), slots = us(ceil(lanes[i].jobs * lanes[i].each)), gates = gates}
+    end
+    return rows
+end
+
+local function row_of(found)
+    local row, first, lanes, read = {jobs = 0, slots = 0, least = huge, most = 0, stopped = 0, queues = {}}, nil, {}, 0
+    local share = ceil(READ_MOST / max(1, #found.lanes))
+    for _, lane in ipairs(found.lanes) do
+        price(found, lane, share)
+        judge(found, lane)
+        row.queues[lease.usual_queue(lane.queue.name)] = lane.queue.paused
+        if lane.stopped then
+            add_stopped(row, lane)
+        else
+            lanes[#lanes + 1], read = lane, read + lane.read
+            row.jobs, row.slots = row.jobs + lane.jobs, row.slots + lane.jobs * lane.each
+            row.least, row.most = min(row.least, lane.least), max(row.most, lane.most)
+            if before(lane, first) then first = lane end
+        end
+    end
+    row.sure = found.whole and read == row.jobs or nil
+    if first then
+        row.head, row.ends = us(first.head), first.opens == huge or nil
+        row.opens = first.opens < huge and us(first.opens) or nil
+    end
+    row.lanes = lane_rows(found.type, lanes)
+    if row.least == huge then row.least = 0 end
+    row.jobs, row.slots, row.least, row.most, row.stopped = us(row.jobs), us(ceil(row.slots)), us(row.least), us(row.most), us(row.stopped)
+    return row
+end
+
+function backlog.of(name, any_paused)
+    local t = types.load(name)
+    if not queues then read_queues() end
+    if #queues > FEW and #t.keyed == 0 and not t.own_costs and not any_paused then return nil end
+    if not stops then read_stops() end
+    local found = find_lanes(t)
+    budget.spend(2 * #queues + 2 * (LANES_MOST - found.left))
+    local row = #found.lanes > 0 and row_of(found) or nil
+    gate.undo()
+    return row
+end
+
+return backlog

@@ -1,0 +1,643 @@
+/* Scenes of waiting. In each, all who say what holds the jobs of a type and when they start say the same: status, report, rate show, why, top,
+ * the pages; and then it happens so, in the time of the test: slots are judged, no clock. */
+#include "tests/scene.h"
+
+#include "cli/top/sight.h"
+#include "core/clock.h"
+#include "queue/inspect/why.h"
+#include "queue/queues/queues.h"
+#include "serve/page/page.h"
+#include "view/document.h"
+#include "view/job.h"
+#include "view/limits.h"
+#include "view/report.h"
+#include "view/status.h"
+#include "view/waits.h"
+
+static struct weir *w;
+
+static int begin(void **state)
+{
+    w = weir_new(turns.server.url, NULL);
+    if (!w || scene_begin(state) < 0)
+        return -1;
+    turns.now_us = clock_wall_us();
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    weir_free(w);
+    return 0;
+}
+
+/* ---- Scenes */
+
+static void begin_another(const char *id, const char *queue, int executors)
+{
+    char said[300], until[32], active[60];
+
+    start(id);
+    snprintf(active, sizeof active, ACTIVE "%s", id);
+    snprintf(said, sizeof said,
+             "{\"instance\":\"i%s\",\"host\":\"%s\",\"pid\":1,\"executors\":%d,\"lease\":30,\"queues\":["
+             "\"%s\"],\"types\":[\"t\",\"slow\"]}",
+             id, id, executors, queue);
+    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600 * SECOND_US);
+    free(redis_text("HSET", active, "@", said));
+    free(redis_text("ZADD", PREFIX "workers", until, id));
+}
+
+static void begin_worker(int executors)
+{
+    begin_another("w", "default", executors);
+}
+
+static void pause_queue(bool pause)
+{
+    json_t *before;
+
+    must(queue_pause(w, "default", pause, &before));
+    json_decref(before);
+}
+
+/* The jobs of the last claim are done. */
+static void end_jobs(void)
+{
+    size_t n = turns.claim.lease_count;
+    bool slow[TOKENS_MOST];
+
+    for (size_t i = 0; i < n; i++)
+        slow[i] = turns.claim.leases[i].type.len == 4;
+    keep_tokens();
+    for (size_t i = 0; i < n; i++)
+        must(turns_settle_done("w", slow[i] ? "slow" : "t", &tokens[i], 1, &(int64_t){0}));
+}
+
+/* All that can start now does, and has ended; the rest is parked. */
+static void drain(void)
+{
+    while (claim("w", 60, 0) > 0)
+        end_jobs();
+}
+
+static void enqueue_costs(const char *type, int count, int least, int most)
+{
+    for (int i = 0; i < count; i++) {
+        char id[32], cost[32];
+
+        snprintf(id, sizeof id, "%s%d", type, i);
+        snprintf(cost, sizeof cost, "\"cost\":%d", least + (most > least ? i % (most - least + 1) : 0));
+        enqueue_with(type, id, cost);
+    }
+}
+
+static void enqueue_keyed(const char *key, int count)
+{
+    for (int i = 0; i < count; i++) {
+        char id[32], field[64];
+
+        snprintf(id, sizeof id, "%s%d", key, i);
+        snprintf(field, sizeof field, "\"key\":\"%s\"", key);
+        enqueue_with("slow", id, field);
+    }
+}
+
+static void set_rate(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:6/60000000/2"));
+    enqueue_many("slow", 30);
+    drain();
+}
+
+static void set_costs(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:6000/60000000/1000"));
+    enqueue_costs("slow", 50, 1000, 1000);
+    drain();
+}
+
+static void set_costs_that_differ(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:60/600000000/20"));
+    enqueue_costs("slow", 60, 3, 17);
+    drain();
+}
+
+static void set_costs_of_the_type(void)
+{
+    begin_worker(60);
+    must(turns_use("slow", "use", "5", NULL, 0));
+    must(turns_rate("slow", "fixed-window:10/60000000/0"));
+    enqueue_many("slow", 20);
+    drain();
+}
+
+static void set_a_key_that_is_paused(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:6/60000000/2,by=key"));
+    must(turns_pause_key("slow", "anna", -1));
+    enqueue_keyed("anna", 3);
+    drain();
+}
+
+static void set_a_paused_key_among_others(void)
+{
+    set_a_key_that_is_paused();
+    enqueue_keyed("bob", 60);
+    drain();
+}
+
+static void set_a_paused_key_among_many(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:60/3600000000/130 gcra:1/3600000000/1,by=key"));
+    must(turns_pause_key("slow", "zoe", -1));
+    enqueue_keyed("zoe", 3);
+    for (int i = 0; i < 120; i++) {
+        char key[16];
+
+        snprintf(key, sizeof key, "k%d-", i);
+        enqueue_keyed(key, 2);
+    }
+    drain();
+}
+
+static void set_keys_that_may_start(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:60/60000000/60,by=key"));
+    must(turns_pause("slow", 600 * SECOND_US));
+    enqueue_keyed("a", 2);
+    drain();
+    must(turns_pause("slow", 0));
+}
+
+static void set_a_key_that_is_paused_for_a_time(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:6/60000000/1,by=key"));
+    must(turns_pause_key("slow", "anna", 100 * SECOND_US));
+    enqueue_keyed("anna", 30);
+    drain();
+}
+
+static void set_one_large_key(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:60/60000000/1 gcra:6/60000000/1,by=key"));
+    enqueue_keyed("large", 40);
+    enqueue_keyed("a", 5);
+    enqueue_keyed("b", 5);
+    drain();
+}
+
+static void set_keys_of_concurrency(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "concurrency:1,by=key"));
+    enqueue_keyed("a", 3);
+    assert_int_equal(claim("w", 60, 0), 1);
+}
+
+static void set_quiet_worker(void)
+{
+    set_rate();
+    free(redis_text("SET", PREFIX "order:iw", "quiet"));
+}
+
+static void set_worker_of_another_queue(void)
+{
+    set_rate();
+    begin_another("x", "far", 60);
+    free(redis_text("SET", PREFIX "order:iw", "quiet"));
+}
+
+static void set_no_worker(void)
+{
+    set_rate();
+    free(redis_text("DEL", PREFIX "workers"));
+}
+
+static void set_queue_that_is_paused(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:6/60000000/2"));
+    enqueue_many("slow", 30);
+    pause_queue(true);
+}
+
+static void set_lanes_of_a_paused_queue(void)
+{
+    set_rate();
+    pause_queue(true);
+}
+
+static void set_limit_that_is_paused(void)
+{
+    set_rate();
+    must(turns_pause("slow", 600 * SECOND_US));
+}
+
+static void set_several_gates(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:6/60000000/5 sliding-window:20/600000000"));
+    enqueue_many("slow", 50);
+    drain();
+}
+
+static void set_a_shared_limit(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:6/60000000/4"));
+    must(turns_use("slow", "use", "4", NULL, 0));
+    use("t", "slow");
+    enqueue_many("slow", 20);
+    enqueue_many("t", 20);
+    drain();
+}
+
+static void set_executors_that_are_busy(void)
+{
+    begin_worker(2);
+    must(turns_rate("slow", "gcra:1000/1000000/1000"));
+    enqueue_many("slow", 5);
+    assert_int_equal(claim("w", 2, 0), 2);
+}
+
+static const struct place {
+    const char *name;
+    void (*set)(void);
+    const char *first, *last; /* jobs: that of the type which starts first, and last; NULL: not looked at */
+    const char *type, *job;   /* how what it waits for begins, of the type and of that job */
+    const char *verdict;      /* NULL: "flowing" */
+    bool halted;              /* it does not start as long as nobody acts */
+    int64_t later_us;         /* than it was said the last one may be, where it is said to be the earliest */
+    bool
+        others; /* they may come before the first, too; and what is now differs, as faces are read one after the other */
+} places[] = {
+    {.name = "a rate",
+     .set = set_rate,
+     .first = "slow2",
+     .last = "slow29",
+     .type = "slow#0, 6 a minute, until",
+     .job = "slow#0, 6 a minute, until"},
+    {.name = "costs",
+     .set = set_costs,
+     .first = "slow1",
+     .last = "slow49",
+     .type = "slow#0, 6,000 a minute, until",
+     .job = "slow#0, 6,000 a minute, until"},
+    {.name = "costs that differ",
+     .set = set_costs_that_differ,
+     .first = "slow4",
+     .last = "slow59",
+     .type = "slow#0, 60 in 10m, until",
+     .job = "slow#0, 60 in 10m, until"},
+    {.name = "costs of the type",
+     .set = set_costs_of_the_type,
+     .first = "slow2",
+     .last = "slow19",
+     .type = "slow#0, 10 a minute, until",
+     .job = "slow#0, 10 a minute, until"},
+    {.name = "a key that is paused",
+     .set = set_a_key_that_is_paused,
+     .first = "anna0",
+     .type = "slow#0/anna, 6 a minute, paused by hand, until it is resumed",
+     .job = "slow#0/anna, 6 a minute, paused by hand, until it is resumed",
+     .verdict = "stuck",
+     .halted = true},
+    {.name = "a paused key among others",
+     .set = set_a_paused_key_among_others,
+     .first = "bob2",
+     .type = "slow#0, 6 a minute for each key, until",
+     .job = "slow#0/bob, 6 a minute, until"},
+    {.name = "a paused key among many",
+     .set = set_a_paused_key_among_many,
+     .first = "k0-1",
+     .type = "slow#1, 1 an hour for each key, until",
+     .job = "slow#1/k0-, 1 an hour, until"},
+    {.name = "keys that may start",
+     .set = set_keys_that_may_start,
+     .later_us = 60 * SECOND_US,
+     .others = true},
+    {.name = "a key that is paused for a time",
+     .set = set_a_key_that_is_paused_for_a_time,
+     .first = "anna0",
+     .last = "anna29",
+     .type = "slow#0, 6 a minute for each key, until",
+     .job = "slow#0/anna, 6 a minute, paused by hand, until"},
+    {.name = "one large key",
+     .set = set_one_large_key,
+     .last = "large39",
+     .type = "slow#0, 60 a minute, until"},
+    {.name = "keys of concurrency",
+     .set = set_keys_of_concurrency,
+     .first = "a1",
+     .type = "slow#0, 1 at once for each key",
+     .job = "slow#0/a, 1 at once, until a job ends",
+     .halted = true},
+    {.name = "a quiet worker",
+     .set = set_quiet_worker,
+     .first = "slow2",
+     .last = "slow29",
+     .type = "a worker that takes slow: the only one was told to take no more jobs; start one",
+     .job =
+         "a worker that takes slow from queue default: the only one was told to take no more jobs; start one",
+     .verdict = "stuck"},
+    {.name = "a worker of another queue",
+     .set = set_worker_of_another_queue,
+     .first = "slow2",
+     .last = "slow29",
+     .type = "a worker that takes slow: the only one was told to take no more jobs; start one",
+     .job =
+         "a worker that takes slow from queue default: the only one was told to take no more jobs; start one",
+     .verdict = "stuck"},
+    {.name = "no worker",
+     .set = set_no_worker,
+     .first = "slow2",
+     .last = "slow29",
+     .type = "a worker that takes slow: none does; start one",
+     .job = "a worker that takes slow from queue default: none does; start one",
+     .verdict = "stuck"},
+    {.name = "a queue that is paused",
+     .set = set_queue_that_is_paused,
+     .first = "slow0",
+     .type = "queue default, paused since",
+     .job = "queue default, paused since",
+     .verdict = "stuck",
+     .halted = true},
+    {.name = "lanes of a paused queue",
+     .set = set_lanes_of_a_paused_queue,
+     .first = "slow2",
+     .type = "queue default, paused since",
+     .job = "queue default, paused since",
+     .verdict = "stuck",
+     .halted = true},
+    {.name = "a limit that is paused",
+     .set = set_limit_that_is_paused,
+     .first = "slow2",
+     .last = "slow29",
+     .type = "slow, paused by hand, until",
+     .job = "slow, paused by hand, until"},
+    {.name = "several gates",
+     .set = set_several_gates,
+     .first = "slow5",
+     .last = "slow49",
+     .type = "slow#0, 6 a minute, until",
+     .job = "slow#0, 6 a minute, until"},
+    {.name = "a shared limit",
+     .set = set_a_shared_limit,
+     .type = "slow#0, 6 a minute, until",
+     .others = true},
+    {.name = "executors that are busy",
+     .set = set_executors_that_are_busy,
+     .first = "slow2",
+     .type = "a free executor: all 2 are busy",
+     .job = "a free executor: all 2 are busy",
+     .later_us = 60 * SECOND_US,
+     .others = true},
+};
+
+/* ---- What is said */
+
+struct said {
+    char waits[300], job_waits[300];
+    int64_t next_us, last_us; /* 0: no time */
+    bool earliest;
+};
+
+static const struct place *place; /* in which the test is */
+
+static void wrong(const char *who, const char *said, const char *expected)
+{
+    fail_msg("%s: %s says: %s; not %s", place->name, who, said, expected ? expected : "nothing");
+}
+
+static void expect_waits(const char *who, const json_t *waits_for, const char *begins, char out[300])
+{
+    char *text = NULL;
+    size_t len;
+    FILE *to = open_memstream(&text, &len);
+
+    if (json_is_object(waits_for))
+        waits_put(to, waits_for, turns.now_us);
+    fclose(to);
+    if (strncmp(text, begins ? begins : "", begins ? strlen(begins) : 1) != 0)
+        wrong(who, text, begins);
+    if (*out && strcmp(out, text) != 0)
+        wrong(who, text, out);
+    snprintf(out, 300, "%s", text);
+    free(text);
+}
+
+/* They are read one after the other: a time that is now differs. */
+static void expect_time(const char *who, const json_t *at, int64_t expected_us)
+{
+    int64_t us = json_is_number(at) ? json_us(at) : 0, now_us = turns.now_us + 60 * SECOND_US;
+    char said[32], expected[32];
+
+    if (us == expected_us || (place->others && us < now_us && expected_us < now_us))
+        return;
+    snprintf(said, sizeof said, "%lld", (long long)(us - turns.now_us));
+    snprintf(expected, sizeof expected, "%lld", (long long)(expected_us - turns.now_us));
+    wrong(who, said, expected);
+}
+
+static void look_at_status(struct said *said)
+{
+    json_t *doc, *type;
+
+    assert_int_equal(view_status(w, &doc), 0);
+    type = json_object_get(json_object_get(doc, "types"), "slow");
+    if (json_is_string(type) || !type) { /* its rows are text */
+        json_decref(doc);
+        assert_int_equal(view_type(w, "slow", &doc), 0);
+        type = doc;
+    }
+    expect_waits("status", json_object_get(type, "waits_for"), place->type, said->waits);
+    said->next_us = json_is_number(json_object_get(type, "next_start"))
+                        ? json_us(json_object_get(type, "next_start"))
+                        : 0;
+    said->last_us =
+        json_is_number(json_object_get(type, "finish_at")) ? json_us(json_object_get(type, "finish_at")) : 0;
+    said->earliest = json_is_true(json_object_get(type, "at_the_earliest"));
+    json_decref(doc);
+}
+
+static void look_at_report(struct said *said)
+{
+    const char *verdict = place->verdict ? place->verdict : "flowing";
+    json_t *doc, *row;
+    bool found = false;
+    size_t i;
+
+    assert_int_equal(view_report(w, false, &doc), 0);
+    if (strcmp(answer_text(doc, "verdict"), verdict) != 0)
+        wrong("report", answer_text(doc, "verdict"), verdict);
+    json_array_foreach(json_object_get(doc, "constraints"), i, row)
+    {
+        if (strcmp(answer_text(row, "type"), "slow") != 0 && !*answer_text(row, "queue"))
+            continue;
+        found = true;
+        expect_waits("report", json_object_get(row, "waits_for"), place->type, said->waits);
+        if (*answer_text(row, "type"))
+            expect_time("report, last", json_object_get(row, "finish_at"), said->last_us);
+    }
+    assert_true(found);
+    json_decref(doc);
+}
+
+static void look_at_rate(struct said *said)
+{
+    json_t *doc;
+
+    assert_int_equal(view_rate(w, "slow", &doc), 0);
+    if (place->set == set_a_shared_limit) { /* of all its types */
+        said->next_us = json_us(json_object_get(doc, "next_start"));
+        said->last_us = json_us(json_object_get(doc, "finish_at"));
+    }
+    expect_time("rate show, next", json_object_get(doc, "next_start"), said->next_us);
+    expect_time("rate show, last", json_object_get(doc, "finish_at"), said->last_us);
+    json_decref(doc);
+    assert_int_equal(view_rates(w, &doc, NULL), 0);
+    expect_time("rate list", json_object_get(json_array_get(doc, 0), "next_start"), said->next_us);
+    json_decref(doc);
+}
+
+static void look_at_top(struct said *said)
+{
+    struct sight *sight = sight_read(w);
+    json_t *next;
+
+    assert_non_null(sight);
+    next = sight->limit_rows[0].next_us == GATE_NEVER ? json_null()
+                                                      : json_real((double)sight->limit_rows[0].next_us / 1e6);
+    expect_time("top, limits", next, said->next_us);
+    json_decref(next);
+    sight_free(sight);
+}
+
+static void look_at_page(const char *path, const char *waits)
+{
+    struct page_request r = {.path = path};
+    struct text out = {0};
+    struct error e = {0};
+    char shown[400];
+
+    if (!*waits)
+        return;
+    assert_int_equal(page_render(w, &r, &out, &e), 200);
+    snprintf(shown, sizeof shown, "waits for <bdi>%s</bdi>", waits);
+    if (!memmem(out.at, out.len, shown, strlen(shown)))
+        wrong(path, "something else", shown);
+    text_free(&out);
+}
+
+static void look_at_job(const char *id, int64_t start_us, struct said *said, const char *begins)
+{
+    json_t *why, *doc;
+    char path[60];
+
+    assert_int_equal(why_read(w, -1, id, &why), 0);
+    doc = job_document(why);
+    expect_waits("why", json_object_get(doc, "waits_for"), begins, said->job_waits);
+    if (start_us >= 0)
+        expect_time("why", json_object_get(doc, "start"), start_us);
+    snprintf(path, sizeof path, "/jobs/%s", id);
+    look_at_page(path, said->job_waits);
+    json_decref(doc);
+    json_decref(why);
+    *said->job_waits = '\0';
+}
+
+static void look_everywhere(struct said *said)
+{
+    *said = (struct said){.next_us = 0};
+    look_at_status(said);
+    look_at_report(said);
+    look_at_rate(said);
+    look_at_top(said);
+    look_at_page("/", said->waits);
+    look_at_page("/types/slow", said->waits);
+    if (place->first)
+        look_at_job(place->first, said->next_us, said, place->job);
+    if (place->last)
+        look_at_job(place->last, said->last_us, said, "");
+}
+
+/* ---- What happens */
+
+/* Starts all, each when it may; jobs end at once. */
+static void run(int64_t *first_us, int64_t *last_us)
+{
+    *first_us = *last_us = 0;
+    turns.now_us = clock_wall_us(); /* what was said was said before */
+    for (int i = 0; i < 5000; i++) {
+        size_t n = claim("w", 60, 0);
+
+        for (size_t k = 0; k < n; k++) {
+            int64_t slot_us = turns.claim.leases[k].slot_us;
+
+            *first_us = *first_us == 0 || slot_us < *first_us ? slot_us : *first_us;
+            *last_us = slot_us > *last_us ? slot_us : *last_us;
+        }
+        end_jobs();
+        if (n == 0 && (turns.claim.next_us < 0 || turns.claim.next_us > turns.now_us + 7 * DAY_US))
+            return;
+        if (n == 0)
+            turns.now_us = turns.claim.next_us > turns.now_us ? turns.claim.next_us : turns.now_us + 1000;
+    }
+    fail_msg("%s: it does not end", place->name);
+}
+
+static void expect_happens(const struct said *said)
+{
+    int64_t first_us, last_us;
+
+    run(&first_us, &last_us);
+    if (place->halted) {
+        assert_int_equal(last_us, 0);
+        return;
+    }
+    if (first_us < said->next_us || (first_us > said->next_us && !place->others))
+        fail_msg("%s: the first started %lld us after it was said", place->name,
+                 (long long)(first_us - said->next_us));
+    if (last_us < said->last_us - 1 || last_us > said->last_us + 1 + place->later_us)
+        fail_msg("%s: the last started %lld us after it was said", place->name,
+                 (long long)(last_us - said->last_us));
+    assert_true(place->later_us == 0 || said->earliest);
+}
+
+static void test_all_say_the_same_and_it_happens(void **state)
+{
+    (void)state;
+    for (place = places; place < places + COUNT(places); place++) {
+        struct said said;
+
+        turns_flush(NULL);
+        scene_begin(NULL);
+        turns.now_us = clock_wall_us();
+        place->set();
+        look_everywhere(&said);
+        free(redis_text("DEL", PREFIX "order:iw"));
+        expect_happens(&said);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(all_say_the_same_and_it_happens),
+    };
+
+    return cmocka_run_group_tests_name("forecast", tests, turns_start, turns_stop);
+}
