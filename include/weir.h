@@ -204,6 +204,12 @@ struct weir_take {
 WEIR_API WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost,
                                     int flags, struct weir_take *take);
 
+/* weir_take for who can wait: in line with others that do, in the order of coming. Returns when its slot has come, which take
+ * says then; or denied at once where it comes later than in most_s seconds (below 0: as long as it takes). A limit that is changed
+ * meanwhile is heard of. WEIR_EUSAGE: a peek. */
+WEIR_API WEIR_CHECKED int weir_take_wait(struct weir *w, const char *target, const char *rule, int64_t cost,
+                                         int flags, double most_s, struct weir_take *take);
+
 /* One of many takes: what you ask, and the answer. */
 struct weir_take_item {
     const char *target; /* as in weir_take */

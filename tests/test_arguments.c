@@ -114,6 +114,10 @@ static void check_takes(struct weir *w)
     REFUSED(w, "target", weir_take(w, NULL, "5/1h", 1, 0, &take));
     REFUSED(w, "take", weir_take(w, "line/1", "5/1h", 1, 0, NULL));
     ANSWERS(0, weir_take(w, "mail", NULL, 1, 0, &take));
+    WITHOUT(weir_take_wait(NULL, "line/1", "5/1h", 1, 0, 1, &take));
+    REFUSED(w, "target", weir_take_wait(w, NULL, "5/1h", 1, 0, 1, &take));
+    REFUSED(w, "take", weir_take_wait(w, "line/1", "5/1h", 1, 0, 1, NULL));
+    ANSWERS(0, weir_take_wait(w, "mail", NULL, 1, 0, 1, &take));
     WITHOUT(weir_take_many(NULL, &item, 1, "5/1h", 0));
     REFUSED(w, "items", weir_take_many(w, NULL, 1, "5/1h", 0));
     ANSWERS(0, weir_take_many(w, NULL, 0, "5/1h", 0));

@@ -3,6 +3,7 @@
 #include "tests/scene.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 
 #include "core/client/client.h"
@@ -140,7 +141,7 @@ static void run_line(void)
             quit(c);
         else
             ask_again(c);
-        if (redis_number("EXISTS", PREFIX "due:m") && redis_number("DBSIZE") > 4)
+        if (redis_number("EXISTS", PREFIX "due:m") && redis_number("DBSIZE") > 5)
             hear_bells();
     }
 }
@@ -384,6 +385,226 @@ static void test_others_come_behind(void **state)
     assert_int_equal(turns.reply->element[0]->integer, 1);
 }
 
+/* ---- Who sleeps through nothing */
+
+/* Callers of a limit that comes open once an hour: the first has its slot, the others sleep for hours. */
+static void sleep_for_hours(const char *rules, int count)
+{
+    must(turns_rate("m", rules));
+    for (int i = 0; i < count; i++) {
+        struct weir_take take;
+
+        add_caller("m", 1, turns.now_us);
+        take = ask_place(&callers[i], -1);
+        assert_int_equal(take.allowed, i == 0);
+        callers[i].calls = 1;
+        callers[i].at_us = i == 0 ? NEVER : turns.now_us + us_of(take.retry_after_s) - LEAD_EARLY_US;
+        turns.now_us += 1000;
+    }
+}
+
+/* All who sleep hear of it, and start one by one, with a call each, as the new rule has it. */
+static void expect_awake(int64_t first_us, int count, int64_t between_us)
+{
+    hear_bells();
+    run_line();
+    assert_int_equal(start_count, count);
+    for (int i = 0; i < count; i++) {
+        if (starts[i] > first_us + i * between_us)
+            fail_msg("start %d comes %" PRId64 " us after the first", i, starts[i] - first_us);
+        assert_ptr_equal(granted[i], &callers[i + 1]);
+        assert_int_equal(granted[i]->calls, 2);
+    }
+    assert_int_equal(redis_number("EXISTS", PREFIX "line:m", PREFIX "due:m", PREFIX "lines"), 0);
+}
+
+static void test_a_limit_that_is_raised_wakes_its_line(void **state)
+{
+    (void)state;
+    sleep_for_hours("gcra:1/3600000000/1", 30);
+    must(turns_rate("m", "gcra:10/1000000/1"));
+    expect_awake(turns.now_us + 100000, 29, 100000); /* the slot of the first stays in use */
+}
+
+static void test_a_limit_that_is_resumed_wakes_its_line(void **state)
+{
+    (void)state;
+    sleep_for_hours("gcra:10/1000000/1", 1);
+    must(turns_pause("m", 3600 * SECOND_US));
+    for (int i = 1; i < 6; i++) {
+        add_caller("m", 1, turns.now_us);
+        assert_true(ask_place(&callers[i], -1).retry_after_s > 3599);
+        callers[i].calls = 1;
+    }
+    turns.now_us += SECOND_US;
+    must(turns_pause("m", 0));
+    expect_awake(turns.now_us, 5, 100000);
+}
+
+static void test_a_key_that_is_resumed_wakes_its_line_alone(void **state)
+{
+    (void)state;
+    must(turns_rate("m", "gcra:10/1000000/1,by=k"));
+    for (int i = 0; i < 2; i++) {
+        add_caller("m", 1, turns.now_us);
+        strcpy(callers[i].wait.q.key, i ? "b" : "a");
+        must(turns_pause_key("m", i ? "b" : "a", -1));
+        assert_true(ask_place(&callers[i], -1).retry_after_s > 3600);
+        assert_true(*callers[i].wait.place);
+    }
+    must(turns_pause_key("m", "b", 0));
+    assert_int_equal(redis_number("EXISTS", callers[0].wait.bell), 0);
+    assert_int_equal(redis_number("LLEN", callers[1].wait.bell), 1);
+    assert_true(ask_place(&callers[1], -1).allowed);
+    expect_text("!m/a", "ZRANGE", PREFIX "lines", "0", "0");
+}
+
+/* Each is told at once that the limit is gone, or has keys now. */
+static void test_a_limit_that_is_removed_wakes_its_line(void **state)
+{
+    static const char *const rules[] = {"", "gcra:1/1000000/1,by=k"};
+
+    (void)state;
+    for (size_t n = 0; n < COUNT(rules); n++) {
+        caller_count = 0;
+        free(redis_text("FLUSHALL"));
+        sleep_for_hours("gcra:1/3600000000/1", 4);
+        must(turns_rate("m", rules[n]));
+        hear_bells();
+        for (int i = 1; i < 4; i++) {
+            struct weir_take take;
+
+            assert_int_equal(callers[i].at_us, turns.now_us - LEAD_EARLY_US);
+            must(send_wait(&callers[i], -1, false));
+            assert_int_equal(take_wait_reply(turns.reply, &callers[i].wait, &take, &turns.error),
+                             n == 0 ? WEIR_ENOTFOUND : WEIR_EINPUT);
+        }
+    }
+}
+
+/* So is one whose cost is now more than the burst. */
+static void test_who_can_never_start_any_more_is_told(void **state)
+{
+    (void)state;
+    must(turns_rate("m", "gcra:2/3600000000/2"));
+    for (int i = 0; i < 2; i++) {
+        add_caller("m", 2, turns.now_us);
+        ask_place(&callers[i], -1);
+    }
+    must(turns_rate("m", "gcra:2/3600000000/1"));
+    assert_int_equal(redis_number("LLEN", callers[1].wait.bell), 1);
+    assert_true(ask_place(&callers[1], -1).never);
+    assert_int_equal(redis_number("EXISTS", PREFIX "lines"), 0);
+}
+
+/* Several limits are changed at once: all lines are looked at. */
+static void test_every_line_is_woken(void **state)
+{
+    (void)state;
+    sleep_for_hours("gcra:1/3600000000/1", 3);
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+
+        snprintf(name, sizeof name, "l%d", i);
+        must(turns_rate(name, "gcra:1/3600000000/1"));
+    }
+    free(redis_text("DEL", STATE("m#0")));
+    must(turns_use("t", "use", "", (const char *[]){"l0", "l1", "l2", "l3"}, 4));
+    assert_int_equal(redis_number("EXISTS", callers[1].wait.bell), 0);
+    must(turns_use("t", "unuse", "", (const char *[]){"l0", "l1", "l2", "l3"}, 4));
+    expect_awake(turns.now_us, 2, 3600 * SECOND_US);
+}
+
+/* A job that cost less than it took leaves slots to those who wait. */
+static void test_slots_that_a_job_gives_back_wake_the_line(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/3600000000/10"));
+    enqueue_with("slow", "j", "\"cost\":10");
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    for (int i = 0; i < 2; i++) {
+        add_caller("slow", 1, turns.now_us);
+        assert_false(ask_place(&callers[i], -1).allowed);
+    }
+    must(turns_settle_cost("w", tokens[0], 2, &(int64_t){0}));
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(redis_number("LLEN", callers[i].wait.bell), 1);
+        assert_true(ask_place(&callers[i], -1).allowed);
+    }
+}
+
+/* Nobody says that the rules are others, and the first in line is dead: who asks behind it finds out. */
+static void test_who_stands_behind_a_sleeper_does_not_wait_for_it(void **state)
+{
+    int64_t since_us;
+
+    (void)state;
+    sleep_for_hours("gcra:1/3600000000/1", 10);
+    for (int i = 1; i < 4; i++)
+        callers[i].at_us = NEVER;
+    limit_m("gcra:100/1000000/1");
+    since_us = turns.now_us;
+    add_caller("m", 1, turns.now_us);
+    run_line();
+    assert_int_equal(start_count, 7);
+    assert_ptr_equal(granted[6], &callers[10]);
+    if (starts[6] > since_us + 200000)
+        fail_msg("the last comes after %" PRId64 " us", starts[6] - since_us);
+}
+
+/* Of very many each is told, some in each call. */
+static void test_a_long_line_is_woken_in_pages(void **state)
+{
+    (void)state;
+    must(turns_rate("m", "gcra:1/3600000000/1"));
+    free(redis_text(
+        "EVAL",
+        "redis.call('ZADD', ARGV[1] .. 'lines', '0', '!m')\n"
+        "for i = 1, 2000 do\n"
+        "    local place = string.format('%d.1.t', 1794999999000000 + i)\n"
+        "    redis.call('ZADD', ARGV[1] .. 'line:m', string.format('%d', 1794999999000000 + i), place)\n"
+        "    redis.call('ZADD', ARGV[1] .. 'due:m', string.format('%d', 1795000000000000 + i * 3600000000), "
+        "place)\n"
+        "end\n"
+        "return 0",
+        "0", PREFIX));
+    must(turns_rate("m", "gcra:10/1000000/1"));
+    for (int i = 1; i <= 2000; i++) {
+        char bell[64];
+
+        snprintf(bell, sizeof bell, PREFIX "turn:%" PRId64 ".1.t", INT64_C(1794999999000000) + i);
+        if (redis_number("LLEN", bell) != 1)
+            fail_msg("place %d was told %d times", i, (int)redis_number("LLEN", bell));
+    }
+    assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:m#*"), 0);
+}
+
+/* Lines whose callers died do not stay among the lines. */
+static void test_dead_lines_are_forgotten(void **state)
+{
+    (void)state;
+    must(turns_rate("m", "gcra:1/3600000000/1,by=k"));
+    for (int i = 0; i < 100; i++) {
+        add_caller("m", 1, turns.now_us);
+        snprintf(callers[i].wait.q.key, sizeof callers[i].wait.q.key, "k%d", i);
+        for (int k = 0; k < 2; k++) { /* the first of a key has its slot */
+            callers[i].wait.place[0] = '\0';
+            ask_place(&callers[i], -1);
+        }
+        if (i < 90) {
+            char line[64];
+
+            snprintf(line, sizeof line, PREFIX "line:m/k%d", i);
+            free(redis_text("DEL", line));
+        }
+    }
+    assert_in_range(redis_number("ZCARD", PREFIX "lines"), 10, 60);
+    must(turns_rate("m", "gcra:2/3600000000/1,by=k"));
+    assert_int_equal(redis_number("ZCARD", PREFIX "lines"), 10);
+}
+
 /* ---- With jobs */
 
 /* Jobs and callers at one gate: each has about half of the slots, and none is lost. */
@@ -525,6 +746,47 @@ static void test_the_command_leaves_its_place(void **state)
     assert_in_range(count_calls() - before, 6, 10); /* a machine that is busy may be late once */
 }
 
+/* A client of the library, in a thread: it waits for a slot of m. */
+static void *wait_in_library(void *arg)
+{
+    struct weir *w = arg;
+    struct weir_take take;
+    int status = weir_take_wait(w, "m", NULL, 0, 0, -1, &take);
+
+    return status == 0 && take.allowed && take.retry_after_s == -1 ? arg : NULL;
+}
+
+/* Commands and the library hear that their limit was changed: they would sleep for an hour. */
+static void test_all_who_wait_hear_of_a_change(void **state)
+{
+    struct weir *w = weir_new(turns.server.url, NULL), *waiter = weir_new(turns.server.url, NULL);
+    struct weir_take take;
+    pthread_t thread;
+    void *allowed;
+    pid_t pid;
+
+    (void)state;
+    assert_true(w && waiter);
+    assert_int_equal(weir_rate_set(w, "m", "1/1h"), 0);
+    assert_int_equal(weir_take_wait(w, "m", NULL, 0, 0, 60, &take), 0);
+    assert_true(take.allowed);
+    assert_int_equal(weir_take_wait(w, "m", NULL, 0, 0, 60, &take), 0);
+    assert_false(take.allowed); /* at once */
+    assert_true(take.retry_after_s > 3000);
+    assert_int_equal(weir_take_wait(w, "m", NULL, 0, WEIR_TAKE_PEEK, 60, &take), WEIR_EUSAGE);
+    assert_int_equal(weir_take_wait(w, "a b", NULL, 0, 0, 60, &take), WEIR_EINPUT);
+    pid = start_waiter("a");
+    await(line_is(1));
+    assert_int_equal(pthread_create(&thread, NULL, wait_in_library, waiter), 0);
+    await(line_is(2));
+    assert_int_equal(weir_rate_set(w, "m", "100/s"), 0);
+    assert_int_equal(program_end(pid), 0);
+    assert_int_equal(pthread_join(thread, &allowed), 0);
+    assert_non_null(allowed);
+    weir_free(waiter);
+    weir_free(w);
+}
+
 #define TEST(name) cmocka_unit_test_setup(test_##name, begin_line)
 
 int main(void)
@@ -538,10 +800,21 @@ int main(void)
         TEST(random_lines_keep_the_rate),
         TEST(a_clock_that_goes_back),
         TEST(others_come_behind),
+        TEST(a_limit_that_is_raised_wakes_its_line),
+        TEST(a_limit_that_is_resumed_wakes_its_line),
+        TEST(a_key_that_is_resumed_wakes_its_line_alone),
+        TEST(a_limit_that_is_removed_wakes_its_line),
+        TEST(who_can_never_start_any_more_is_told),
+        TEST(every_line_is_woken),
+        TEST(slots_that_a_job_gives_back_wake_the_line),
+        TEST(who_stands_behind_a_sleeper_does_not_wait_for_it),
+        TEST(a_long_line_is_woken_in_pages),
+        TEST(dead_lines_are_forgotten),
         TEST(jobs_and_callers_take_turns),
         TEST(what_is_wrong),
         TEST(a_long_line_is_bounded),
         TEST(the_command_leaves_its_place),
+        TEST(all_who_wait_hear_of_a_change),
     };
 
     return cmocka_run_group_tests_name("take line", tests, turns_start, turns_stop);

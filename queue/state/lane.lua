@@ -6,7 +6,7 @@
 --   wake:<queue>          when the gates open at which types wait; and `*`, as long as a lane sleeps: not later than the first of sleep
 --   held:<queue>          due types that no worker which looked can run
 --   at:<gate>             queues that have a type or lane waiting at a gate, to be woken when something makes room there: always if only
---                         that opens it. A queue leaves when it is woken
+--                         that opens it; and lines of callers (line.lua), from when there is room. Who is woken leaves
 --   opened                gates that have room while not all of their queues are woken yet. In these two <limit>#* stands for all gates that a
 --                         limit can have for all keys, as somebody has changed it, and * for all of all limits
 --
@@ -16,7 +16,7 @@
 --
 -- These functions move jobs without asking gates; claim decides what waits where.
 --
--- uses: bell body check lease gate longest registry types
+-- uses: bell body check lease gate line longest registry types
 local lane = {}
 
 -- What is wrong with the keys that give_back writes; nil: nothing.
@@ -201,6 +201,25 @@ function lane.list_at(queue, name)
     lane.wait_at(queue, name, true)
 end
 
+-- The lines of callers that wait at a gate are to be woken too.
+local function list_lines(name)
+    local lines = line.at(name)
+    for i = 1, #lines, 4000 do call_safe('SADD', P .. 'at:' .. name, unpack(lines, i, min(i + 3999, #lines))) end
+end
+
+local has_lines -- in this call: does any caller stand in line?
+
+local function forget_lines() has_lines = nil end
+
+-- A job gives something back at a gate where callers may wait.
+function lane.list_lines_at(name)
+    if has_lines == nil then
+        at_next_call(forget_lines)
+        has_lines = call('EXISTS', P .. 'lines') == 1
+    end
+    if has_lines then list_lines(name) end
+end
+
 -- A gate has room again: lane.wake_opened wakes what waits there.
 function lane.opened(name)
     if #opened == 0 then at_next_call(forget_opened) end
@@ -237,7 +256,18 @@ end
 -- The gate may open now for who waits there in any queue, as somebody has changed a limit: lane.wake_opened is to see to it.
 function lane.opened_everywhere(name)
     call_safe('SUNIONSTORE', P .. 'at:' .. name, P .. 'at:' .. name, P .. 'queues')
+    list_lines(name)
     call_safe('SADD', P .. 'opened', name)
+end
+
+local LINE = 33 -- "!"
+
+-- Wakes a line that is listed at a gate, or leaves it there, where so much was done before that nothing is left to do. Returns how much it was.
+local function wake_line(name, member, left)
+    local looked_at, more = 0, left < 1
+    if not more then looked_at, more = line.wake(member) end
+    if more then call_safe('SADD', P .. 'at:' .. name, member) end
+    return looked_at
 end
 
 -- At most `most` queues that wait at a gate, chosen at random; they leave its list.
@@ -259,9 +289,13 @@ function lane.wake_opened(rest)
             asked = min(most, AT_ONCE)
             queues = asked > 0 and take_waiting(name, asked) or {}
             for _, queue in ipairs(queues) do
-                local gates = wake_at(queue, name, times)
-                if gates > 0 then woken[queue], any = true, true end
-                most = most - (times and TIMES_SHARE or 1) - floor(gates / GATES_SHARE)
+                if byte(queue) == LINE then
+                    most = most - wake_line(name, queue, most)
+                else
+                    local gates = wake_at(queue, name, times)
+                    if gates > 0 then woken[queue], any = true, true end
+                    most = most - (times and TIMES_SHARE or 1) - floor(gates / GATES_SHARE)
+                end
             end
             if #queues == asked and asked > 0 then -- there are many
                 late_us = late_us or passed_us() + WAKE_US

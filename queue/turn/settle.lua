@@ -158,6 +158,7 @@ local function give(job, gates, n)
         gate.give(e, slot, n)
         local listed = not e.base.by or kind.spends and find(e.name, job.type .. '#', 1, true) == 1
         if not listed then lane.list_at(job.queue, e.name) end
+        lane.list_lines_at(e.name)
         lane.opened(e.name)
     end
 end

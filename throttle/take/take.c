@@ -376,9 +376,11 @@ int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost
 
 /* ---- In line */
 
-#define LEAD_US 1000   /* before its slot it asks again: behind a worker, whose turn it may be */
-#define HEARS_US 50000 /* who waits for longer listens whether its slot comes sooner */
-#define LOOK_US 200000 /* between looks whether it is stopped: a signal may come just before it sleeps */
+#define LEAD_US 1000     /* before its slot it asks again: behind a worker, whose turn it may be */
+#define HEARS_US 50000   /* who waits for longer listens whether its slot comes sooner */
+#define LOOK_US 200000   /* between looks whether it is stopped: a signal may come just before it sleeps */
+#define LONGEST_S 1e9    /* more is as long as it takes */
+#define AGAIN_US 1000000 /* who cannot hear its bell tries again */
 
 void take_wait_request(struct args *a, const char *prefix, int64_t now_us, const struct take_wait *wait,
                        int64_t most_us, bool leave)
@@ -518,18 +520,33 @@ static void hear(struct waiter *waiter)
         stop_listening(waiter);
 }
 
-/* Until it is to ask again, or is stopped. */
+static bool would_listen(const struct waiter *waiter)
+{
+    return !waiter->ear && waiter->due_us - clock_mono_us() > HEARS_US;
+}
+
+/* Until it is to ask again, or is stopped. What the bell has said while nobody listened is lost: who hears it again asks. */
 static void sleep_in_line(struct waiter *waiter)
 {
-    if (waiter->due_us - clock_mono_us() > HEARS_US && !waiter->ear)
+    int64_t again_us;
+
+    if (would_listen(waiter))
         listen_for_bell(waiter);
+    again_us = clock_mono_us() + AGAIN_US;
     while (!*waiter->stopped && clock_mono_us() < waiter->due_us - LEAD_US) {
         int64_t look_us = clock_mono_us() + LOOK_US, due_us = waiter->due_us - LEAD_US;
 
-        if (!waiter->ear)
+        if (waiter->ear) {
+            if (redis_await(waiter->ear, due_us < look_us ? due_us : look_us))
+                hear(waiter);
+        } else if (clock_mono_us() < again_us || !would_listen(waiter)) {
             clock_sleep_until(due_us < look_us ? due_us : look_us);
-        else if (redis_await(waiter->ear, due_us < look_us ? due_us : look_us))
-            hear(waiter);
+        } else {
+            listen_for_bell(waiter);
+            if (waiter->ear)
+                return;
+            again_us = clock_mono_us() + AGAIN_US;
+        }
     }
 }
 
@@ -579,4 +596,18 @@ int take_in_line(struct weir *w, const char *target, const char *rule, int64_t c
         take->retry_after_s = -1;
     }
     return status;
+}
+
+int weir_take_wait(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                   double most_s, struct weir_take *take)
+{
+    static const volatile sig_atomic_t never_stopped;
+    int64_t most_us = most_s < 0 ? -1 : most_s < LONGEST_S ? us_of(most_s) : -1;
+
+    if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
+        return WEIR_EUSAGE;
+    if (flags & WEIR_TAKE_PEEK)
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "take %.100s: a peek takes nothing to wait for; leave WEIR_TAKE_PEEK out", target);
+    return take_in_line(w, target, rule, cost, flags, most_us, &never_stopped, take);
 }
