@@ -496,7 +496,8 @@ static void one_of_eight_kills(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-/* A worker that always has something in flight: the others go on, and in the end it has its turn. */
+/* A worker that always has something in flight: the others go on, and in the end it has its turn. Its functions would end it (70) if the
+ * machine let it stand still for a lease. */
 static void a_busy_worker(void **state)
 {
     struct stage *s = *state;
@@ -507,7 +508,7 @@ static void a_busy_worker(void **state)
                     "{\"id\":\"j0\",\"type\":\"mark\"}", NULL));
     free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1", "gone", NULL));
     stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 1);
-    worker = stage_actor(s, "worker", "types=mark,other", "executors=4", "lease=1", NULL);
+    worker = stage_actor(s, "worker", "types=mark,other", "executors=4", "lease=4", NULL);
     await(server_number(&s->server, "EXISTS", stage_key(s, "lane:default!/mark/"), NULL) == 1);
     stage_enqueue(s, "other", "{\"sleep\":0.05}", 100, 400);
     await(stage_stat(s, "other", "done") > 20);
