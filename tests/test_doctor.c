@@ -320,6 +320,22 @@ static void test_a_lane_at_a_gate_of_former_rules(void **state)
     assert_true(tells("held")); /* it looked */
 }
 
+/* The limit goes when the doctor has looked at what waits, and before it looks at the lane: nobody has named the gate to it. */
+static void test_a_limit_that_goes_while_the_doctor_looks(void **state)
+{
+    static const char *const lanes[] = {"lane low/keyed/key0", "lane low/slow/"};
+
+    (void)state;
+    scene();
+    free(redis_text("HDEL", PREFIX "limits", "keyed"));
+    assert_int_equal(redis_number("ZCARD", PREFIX "wait:low/keyed#0/key0"), 1);
+    must(turns_ask("doctor_again", lanes, 1));
+    assert_int_equal(json_array_size(json_object_get(turns.answer, "found")), 0);
+    plant("RPUSH lane:low/slow/ x");
+    must(turns_ask("doctor_again", lanes, 2));
+    assert_int_equal(json_array_size(json_object_get(turns.answer, "found")), 1);
+}
+
 static void test_notes(void **state)
 {
     (void)state;
@@ -401,6 +417,7 @@ int main(void)
         cmocka_unit_test(test_jobs_that_nobody_would_run_alone),
         cmocka_unit_test(test_slots_that_leaked),
         cmocka_unit_test(test_a_lane_at_a_gate_of_former_rules),
+        cmocka_unit_test(test_a_limit_that_goes_while_the_doctor_looks),
         cmocka_unit_test(test_notes),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_wrong_arguments),
