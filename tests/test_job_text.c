@@ -7,18 +7,35 @@
 
 #define TEXT_MOST (64 * 1024)
 #define ROUNDS 3000
+#define NESTED_MOST 1024 /* of queue/job/job_text.lua */
 
+/* Numbers as written here: whole, or of few digits. */
 static const char oracle[] =
+    "local function text_of(value, inside) "
+    "  local kind = type(value) "
+    "  if kind == 'string' then return inside and '\"' .. value:gsub('[\\\\\"]', '\\\\%0') .. '\"' or value "
+    "end "
+    "  if kind == 'number' then return (tostring(value):gsub('^%-0$', '0'):gsub('e%+?(%-?)0*', 'e%1')) end "
+    "  if kind == 'boolean' then return tostring(value) end "
+    "  if kind ~= 'table' then return inside and 'null' or nil end "
+    "  local parts, names = {}, {} "
+    "  if #value > 0 then "
+    "    for i = 1, #value do parts[i] = text_of(value[i], true) end "
+    "    return '[' .. table.concat(parts, ',') .. ']' "
+    "  end "
+    "  for name in pairs(value) do names[#names + 1] = name end "
+    "  table.sort(names) "
+    "  for i, name in ipairs(names) do parts[i] = text_of(name, true) .. ':' .. text_of(value[name], true) "
+    "end "
+    "  return '{' .. table.concat(parts, ',') .. '}' "
+    "end "
     "local ok, value = pcall(cjson.decode, ARGV[1]) "
     "for name in ARGV[2]:gmatch('[^.]+') do "
     "  if ok and type(value) == 'table' then value = value[name] else value = nil end "
     "end "
-    "local kind = type(value) "
-    "if kind == 'string' then "
-    "  return value:find('^[%w_.-]+$') and #value <= 128 and value or 'h.' .. redis.sha1hex(value) "
-    "elseif kind == 'number' and value % 1 == 0 then return string.format('%.0f', value) "
-    "elseif kind == 'boolean' then return tostring(value) end "
-    "return '-'";
+    "local text = text_of(value) "
+    "return not text and '-' or text:find('^[%w_.-]+$') and #text <= 128 and text ~= '-' and text or 'h.' .. "
+    "redis.sha1hex(text)";
 
 /* ---- Random texts */
 
@@ -119,8 +136,8 @@ static void put_list(int depth)
 
 static void put_value(int depth)
 {
-    static const char *const scalars[] = {"1",    "0",    "-7",  "true",  "false",
-                                          "null", "12.5", "1e3", "\"k\"", "123456"};
+    static const char *const scalars[] = {"1",     "0",      "-7", "true", "false", "null", "12.5", "1e3",
+                                          "\"k\"", "123456", "-0", "1.0",  "0.5",   "1.50", "1E20", "2.5e-7"};
     int64_t kind = draw(9);
 
     if (kind < 3)
@@ -171,7 +188,7 @@ static void test_a_key_is_what_decoding_finds(void **state)
 {
     static const char *const paths[] = {"a", "a.b", "b.a.b"};
     uint64_t seed = random_seed();
-    int found = 0;
+    int found = 0, long_ones = 0;
 
     (void)state;
     text.random = seed;
@@ -183,13 +200,17 @@ static void test_a_key_is_what_decoding_finds(void **state)
         must(turns_rate("slow", rule));
         make_text();
         expected = redis_text("EVAL", oracle, "0", text.at, path);
-        if (strcmp(key_found(), expected) != 0)
-            fail_msg("WEIR_SEED=%" PRIu64 ", by %s: %s, not %s, in %s", seed, path, key_found(), expected,
-                     text.at);
+        if (strcmp(key_found(), expected) != 0) {
+            if (text.len <= NESTED_MOST || strcmp(key_found(), "-") != 0)
+                fail_msg("WEIR_SEED=%" PRIu64 ", by %s: %s, not %s, in %s", seed, path, key_found(), expected,
+                         text.at);
+            long_ones++; /* an object or array that is too long to tell jobs apart */
+        }
         found += strcmp(expected, "-") != 0;
         free(expected);
     }
     assert_in_range(found, ROUNDS / 20, ROUNDS);
+    assert_in_range(long_ones, 0, ROUNDS / 10);
 }
 
 int main(void)

@@ -263,12 +263,18 @@ static void test_terms_choose_jobs(void **state)
         {"key:42", "waiting"},
         {"key:4", ""},
         {"args.n:7", "waiting"},
-        {"args.n:7.0", ""},
+        {"args.n:7.0", "waiting"},
+        {"args.n:70e-1", "waiting"},
+        {"args.n:0x7", ""},
+        {"args.n:07", ""},
+        {"args.n:7,8", ""},
         {"args.big:1234567890123456", "waiting"},
         {"args.s:\"x y\" args.b:true", "waiting"},
         {"args.b:false", ""},
         {"args.u:null", "waiting"},
         {"args.in.n:-1.5", "waiting"},
+        {"args.in.n:-1.50", "waiting"},
+        {"args.in:\"{ \\\"n\\\": -15e-1 }\"", "waiting"},
         {"args.in:x", ""},
         {"args.none:null", ""},
         {"type:t state:retry reason:no", "retry"},
@@ -306,6 +312,42 @@ static void test_jobs_by_their_age(void **state)
     must(job_list_page(w, turns.now_us, &s, NULL, &most, &last));
     assert_int_equal(answer_int(json_array_get(json_object_get(last, "jobs"), 0), "enqueued_at"),
                      turns.now_us - 7200 * SECOND_US);
+}
+
+/* By the rule by which they have gates: each value has one text. */
+static void test_values_that_are_written_in_several_ways(void **state)
+{
+    static const char *const cases[][2] = {
+        {"args.k:100", "e digits point"},
+        {"args.k:1e2", "e digits point"},
+        {"args.k:1.5", "half"},
+        {"args.k:1.50", "half"},
+        {"args.k:0", "minus"},
+        {"args.k:-0.0", "minus"},
+        {"args.k:1e20", "large"},
+        {"key:1e2", "e digits point"},
+        {"key:1.50", "half"},
+        {"args.k:100000000000000000000", "large"},
+        {"key:0", "minus"},
+        {"key:100.0", "e digits point"},
+    };
+
+    (void)state;
+    for (int parked = 0; parked < 2; parked++) {
+        scene_begin(NULL);
+        start("w");
+        must(turns_rate("slow", parked ? CLOSED_RULE ",by=args.k" : "gcra:1000/1000000/1000,by=args.k"));
+        enqueue_with("slow", "e", "\"args\":{\"k\":1e2}");
+        enqueue_with("slow", "digits", "\"args\":{\"k\":100}");
+        enqueue_with("slow", "point", "\"args\":{\"k\":1000.0e-1}");
+        enqueue_with("slow", "half", "\"args\":{\"k\":15e-1}");
+        enqueue_with("slow", "minus", "\"args\":{\"k\":-0}");
+        enqueue_with("slow", "large", "\"args\":{\"k\":1E+20}");
+        if (parked)
+            assert_int_equal(claim("w", 9, 0), 4);
+        for (size_t i = 0; i < COUNT(cases); i++)
+            expect_found(cases[i][0], cases[i][1]);
+    }
 }
 
 static void test_jobs_of_a_key(void **state)
@@ -1137,6 +1179,7 @@ int main(void)
         TEST(terms_choose_jobs),
         TEST(jobs_by_their_age),
         TEST(jobs_of_a_key),
+        TEST(values_that_are_written_in_several_ways),
         TEST(pages_have_everything_once),
         TEST(a_page_says_how_far_it_looked),
         TEST(many_lanes_at_the_gate_of_one_key),

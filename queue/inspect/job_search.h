@@ -3,7 +3,7 @@
  *   type:mail  queue:Q  batch:B  id:ID   names; an ID may stand alone
  *   state:parked,dead                    any of these
  *   key:42                               the key by which a limit tells jobs apart, or the one that the job names
- *   args.business_id:7                   a text, number, true, false or null that stands there in the job
+ *   args.business_id:7                   a text, number, true, false, null, object or array that stands there in the job, however it is written
  *   reason:timeout                       a part of why it is dead, or of its last failure
  *   age:>1h  age:<1h                     enqueued longer ago, or less long: at least and at most
  *

@@ -4,6 +4,8 @@
 --     id, type, queue, batch, state (several: any of them), key (then made: the key of a lane that stands for that text),
 --     older, newer (us since it was enqueued), reason (a part of it), args.<path>, able (run, retry: not those with which that is
 --     not done, as they were cancelled)
+-- Values are compared by their one text (body.text): 100 is 1e2, 1.50 is 1.5. A string is equal to the number that it spells.
+--
 --   job_search.only()                     where these may be, for places.walk
 --   job_search.wants, job_search.is_state for its visitor
 --   job_search.batch()                    a cancelled batch for which some were not wanted; nil: none
@@ -21,11 +23,27 @@ local batch    -- for which some were not wanted
 -- A value that a JSON text has letter by letter, unless its writer escaped what needs none.
 local function is_plain(value) return #value > 0 and find(value, '^[%w_.-]+$') ~= nil end
 
+-- The one text of a number, object or array that is written so; nil: it is none. Digits are their own text, however many.
+local function text_of(value)
+    local number = tonumber(match(value, '^%-?[1-9]%d*$'))
+    if number and number <= 2 ^ 63 and number >= -2 ^ 63 then return value end
+    if not find(value, '^%s*[%d{[-]') or find(value, '^%-?0%w') then return nil end
+    local ok, list = pcall(json_read, '[' .. value .. ']')
+    return ok and #list == 1 and body.text(list[1]) or nil
+end
+
+-- A text that stands in each entry that has the value; number: unless it is written with a fraction or an exponent. nil: nothing is known.
+local function needle_of(value, text)
+    if not text then return is_plain(value) and {text = value} or nil end
+    return find(text, '^%-?%d+$') and {text = match(text, '%d+'), number = true} or nil
+end
+
 local function read_pair(field, value)
     local path = match(field, '^args%.(.+)$')
     if path then
-        asked.args[#asked.args + 1] = {path = field, value = value, number = tonumber(value)}
-        if is_plain(value) then needles[#needles + 1] = value end
+        local text = text_of(value)
+        asked.args[#asked.args + 1] = {path = field, value = value, text = text}
+        needles[#needles + 1] = needle_of(value, text)
     elseif field == 'state' then
         asked.states = asked.states or {}
         asked.states[value] = true
@@ -41,25 +59,37 @@ function job_search.read(words, first, count)
         if not words[i + 1] or not read_pair(words[i], words[i + 1]) then return nil end
     end
     asked.older, asked.newer = tonumber(asked.older), tonumber(asked.newer)
-    if asked.id then needles[#needles + 1] = '"' .. asked.id .. '"' end
-    asked.plain_key = asked.key and is_plain(asked.key)
+    if asked.id then needles[#needles + 1] = {text = '"' .. asked.id .. '"'} end
+    local text = asked.key and text_of(asked.key)
+    asked.key_of_value = text and body.key_of(text)
+    asked.key_needle = asked.key and needle_of(asked.key, text)
     asked.in_head = asked.batch or asked.older or asked.newer or asked.reason
     return asked
 end
 
 -- A lane without a key has jobs too that name one.
+local function keys_of_lanes()
+    local keys, known = {}, {}
+    for _, key in ipairs({asked.key, '', asked.made or asked.key, asked.key_of_value}) do
+        if not known[key] then keys[#keys + 1], known[key] = key, true end
+    end
+    return keys
+end
+
 function job_search.only()
     return {id = asked.id, type = asked.type, queue = asked.queue, batch = asked.batch, states = asked.states,
-            keys = asked.key and {asked.key, '', asked.made ~= asked.key and asked.made or nil}}
+            keys = asked.key and keys_of_lanes()}
 end
 
 function job_search.is_state(state) return not asked.states or asked.states[state] == true end
 
-local function has_text(entry, text) return find(entry, text, 1, true) or find(entry, '\\u', 1, true) end
+local function has(entry, needle)
+    return find(entry, needle.text, 1, true) or find(entry, '\\u', 1, true) or needle.number and find(entry, '%d[.eE]')
+end
 
 local function has_needles(entry)
     for i = 1, #needles do
-        if not has_text(entry, needles[i]) then return false end
+        if not has(entry, needles[i]) then return false end
     end
     return true
 end
@@ -67,19 +97,19 @@ end
 -- Of a job in a lane the key is that of the lane; else what stands at the path of its limits, or what it names itself.
 local function is_key(entry, name, key)
     if not key then
-        if asked.plain_key and not has_text(entry, asked.key) then return false end
+        if asked.key_needle and not has(entry, asked.key_needle) then return false end
         name = name or body.type(entry)
         local path = name and types.load(name).path
         key = path and body.key(entry, path) or job_text.value(entry, 'key')
     end
-    return key == asked.key or key == asked.made
+    return key == asked.key or key == asked.made or asked.key_of_value ~= nil and key == asked.key_of_value
 end
 
 local function is_value(entry, arg)
     local value = job_text.value(entry, arg.path)
-    if type(value) == 'string' then return value == arg.value end
-    if type(value) == 'number' then return value == arg.number end
-    return value ~= nil and type(value) ~= 'table' and (type(value) == 'boolean' and tostring(value) or 'null') == arg.value
+    local text = body.text(value)
+    if text then return text == arg.value or text == arg.text end
+    return value ~= nil and type(value) ~= 'table' and arg.value == 'null'
 end
 
 local function is_reason(attrs, reason)

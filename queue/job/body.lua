@@ -7,8 +7,10 @@
 --   body.id(entry[, at])    nil: it has none. at: where the body begins, else it is a body alone
 --   body.cost(entry)        nil: it names none, so that of its type counts
 --   body.names_cost(entry)  may it name one? Cheap: it is asked of each job
---   body.key(entry, path)   what stands at that path, as the key of a lane: a name stands for itself, another text for its hash, nothing
---                           for `-`
+--   body.text(value)        the one text of a value, however it is written; nil: there is none, or it is null, or too long
+--   body.key(entry, path)   what stands at that path, as the key of a lane: a text that is a name stands for itself, another for its hash,
+--                           nothing for `-`
+--   body.key_of(value)      the same of a value
 --   body.shown_key(entry, path, key)  the text that makes that key, for people
 --
 -- Weir's producers write `id`, then `type`, then `key` and `cost` where there are any: patterns find those. Any other body is decoded, or
@@ -66,23 +68,80 @@ end
 -- Is that text the key of jobs without one, or what a hash looks like? (throttle/key.c)
 local function looks_made(text) return text == '-' or #text == 42 and find(text, '^h%.[0-9a-f]+$') ~= nil end
 
-local function key_name(value)
+-- A whole number of 64 bits is its digits, 0 has no sign. Another one has as few digits as tell it from all others: 1.5, 1e20.
+local function number_text(value)
+    if value % 1 == 0 and value < 2 ^ 63 and value >= -2 ^ 63 then return value == 0 and '0' or format('%.0f', value) end
+    if value ~= value or value == huge or value == -huge then return nil end
+    local text
+    for digits = 15, 17 do
+        text = format('%.' .. digits .. 'g', value)
+        if tonumber(text) == value then break end
+    end
+    return (text:gsub('e%+?(%-?)0*', 'e%1'))
+end
+
+-- `<` asks the server's locale.
+local function by_bytes(a, b)
+    for i = 1, min(#a, #b) do
+        local x, y = byte(a, i), byte(b, i)
+        if x ~= y then return x < y end
+    end
+    return #a < #b
+end
+
+local part_text
+
+local function member_names(value)
+    local names = {}
+    for name in pairs(value) do names[#names + 1] = name end
+    sort(names, by_bytes)
+    return names
+end
+
+-- Members in the order of their names. An empty array is written as an empty object: decoded, they are the same.
+local function table_text(value)
+    local parts = {}
+    if #value > 0 then
+        for i = 1, #value do parts[i] = part_text(value[i]) end
+        return '[' .. concat(parts, ',') .. ']'
+    end
+    for i, name in ipairs(member_names(value)) do parts[i] = part_text(name) .. ':' .. part_text(value[name]) end
+    return '{' .. concat(parts, ',') .. '}'
+end
+
+function part_text(value)
     local of = type(value)
-    if of == 'string' then return is_name(value) and not looks_made(value) and value or 'h.' .. sha1(value) end
-    if of == 'number' and value % 1 == 0 and value < 2 ^ 63 and value > -2 ^ 63 then return format('%.0f', value) end
+    if of == 'string' then return '"' .. value:gsub('[\\"]', '\\%0') .. '"' end
+    if of == 'number' then return number_text(value) or 'null' end
+    if of == 'table' then return table_text(value) end
+    return of == 'boolean' and tostring(value) or 'null'
+end
+
+function body.text(value)
+    local of = type(value)
+    if of == 'string' then return value end
+    if of == 'number' then return number_text(value) end
     if of == 'boolean' then return tostring(value) end
-    return '-'
+    local text = of == 'table' and table_text(value)
+    return text and #text <= job_text.NESTED_MOST and text or nil
+end
+
+function body.key_of(value)
+    local text = body.text(value)
+    if not text then return '-' end
+    return is_name(text) and not looks_made(text) and text or 'h.' .. sha1(text)
 end
 
 function body.key(entry, path)
-    return key_name(path == 'key' and match(entry, KEY) or job_text.value(entry, path))
+    return body.key_of(path == 'key' and match(entry, KEY) or job_text.value(entry, path))
 end
 
 local SHOWN = 128 -- bytes of a key that was hashed
 
 function body.shown_key(entry, path, key)
     local value = job_text.value(entry, path)
-    return type(value) == 'string' and key_name(value) == key and sub(value, 1, SHOWN) or key
+    local text = body.text(value)
+    return text and body.key_of(value) == key and sub(text, 1, SHOWN) or key
 end
 
 return body
