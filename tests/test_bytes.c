@@ -359,6 +359,60 @@ static void test_large_bodies_behind_small_ones(void **state)
     assert_int_equal(claims, 3 * 3);
 }
 
+/* As a client of Weir enqueues it. */
+static void enqueue_body(const char *type, int n, size_t bytes)
+{
+    char id[32], *body = make_body("", type, n, bytes);
+    const char *words[] = {"default", type, id, "1000", "tag", body};
+
+    snprintf(id, sizeof id, "%s%d", type, n);
+    must(turns_script("enqueue", words, COUNT(words)));
+    free(body);
+}
+
+/* Of what Weir's clients wrote it is known whether large bodies are among it: many small ones are read at once, and a large one behind
+ * them makes no call long. */
+static void test_a_queue_is_listed_while_large_bodies_are_in_it(void **state)
+{
+    long long before;
+
+    (void)state;
+    start("w");
+    enqueue_many("t", 62);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default"), 0);
+    before = server_calls(&turns.server, "lrange");
+    assert_int_equal(claim("w", 500, 500), 62);
+    assert_int_equal(server_calls(&turns.server, "lrange") - before, 1);
+
+    enqueue_many("slow", 60);
+    enqueue_body("t", 100, LARGEST);
+    enqueue_body("t", 101, LARGEST);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default"), 1);
+    before = server_calls(&turns.server, "lrange");
+    assert_int_equal(claim("w", 500, 500), 60);
+    assert_true(server_calls(&turns.server, "lrange") - before > 60 / 4);
+    assert_int_equal(claim("w", 500, 500), 1);
+    assert_int_equal(claim("w", 500, 500), 1);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default"), 1);
+    for (int n = 200; n < 220; n++)
+        enqueue_body("t", n, 200);
+    assert_int_equal(claim("w", 500, 500), 20);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default"), 0);
+    turns_check();
+}
+
+/* The mark only keeps calls short: a key of another kind in its place stops nothing. */
+static void test_a_list_of_large_queues_that_is_none(void **state)
+{
+    (void)state;
+    start("w");
+    free(redis_text("SET", PREFIX "large", "x"));
+    enqueue_many("t", 60);
+    enqueue_body("t", 100, LARGEST);
+    assert_int_equal(claim("w", 500, 500), 60);
+    assert_int_equal(claim("w", 500, 500), 1);
+}
+
 static void test_claims_of_large_bodies_from_lanes(void **state)
 {
     (void)state;
@@ -668,6 +722,8 @@ int main(void)
         TEST(claims_of_large_bodies),
         TEST(claims_by_what_stands_behind_much),
         TEST(large_bodies_behind_small_ones),
+        TEST(a_queue_is_listed_while_large_bodies_are_in_it),
+        TEST(a_list_of_large_queues_that_is_none),
         TEST(claims_of_large_bodies_from_lanes),
         TEST(lanes_and_queue_take_turns_with_large_bodies),
         TEST(large_jobs_of_a_worker_that_is_gone_return_in_their_order),

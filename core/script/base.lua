@@ -9,6 +9,7 @@
 -- costs 3 ns, a global, which Redis finds by way of another table, 40.
 local error, ipairs, pairs, pcall, tonumber, tostring, type, unpack
 local floor, ceil, max, min, byte, char, find, match, sub, format, concat, sort
+local collect -- Lua's collectgarbage; nil: there is none
 local call, call_safe, error_reply, may_call, has_info, sha1, json_read, json_write, xor
 local huge = 1 / 0
 
@@ -26,8 +27,16 @@ local function take_globals()
     call, call_safe, error_reply, sha1 = redis.call, redis.pcall, redis.error_reply, redis.sha1hex
     may_call = redis.acl_check_cmd
     has_info = pcall(may_call, 'INFO') -- rename-command may have taken it away
-    pcall(function() g.collectgarbage('setstepmul', COLLECTOR_PACE) end) -- where there is no such function, it stays as it is
+    collect = g.collectgarbage
+    if collect then collect('setstepmul', COLLECTOR_PACE) end
     json_read, json_write, xor = cjson.decode, cjson.encode, bit.bxor
+end
+
+-- A call that has read n jobs collects about as much garbage as they are, so that little of it is left for the steps behind other calls, and
+-- the memory of Lua stays small enough for the processor's cache.
+local COLLECTED_JOBS = 64 -- fewer leave little
+local function collect_behind(n)
+    if collect and n >= COLLECTED_JOBS then collect('step', floor(n * 0.3)) end
 end
 
 -- P: the prefix, "weir:{0}:". now: the time of this call, in microseconds; in a script that reads it when it comes to need it, nil until

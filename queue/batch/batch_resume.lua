@@ -6,7 +6,7 @@
 -- role: operator
 -- reply: JSON: {"was": "paused", "running", or "cancelled" (then nothing was changed), "returned": how many, "aside": how many still
 --        are}; no "was" when there is no such batch
--- uses: batch bell check ends sign
+-- uses: batch bell check ends large sign
 
 local function wrong_queues(jobs)
     local wrong
@@ -23,6 +23,7 @@ local function to_heads(jobs, seed)
     for queue, entries in pairs(queues) do
         push('LPUSH', P .. 'queue:' .. queue, entries)
         call('SADD', P .. 'queues', queue)
+        for _, entry in ipairs(entries) do large.note(queue, entry) end
         rung[queue] = true
     end
     bell.ring_all(rung)

@@ -191,6 +191,7 @@ local function claim(ARGV)
     if refused then return refused end
     claim_commit.write()
     if #c.leases > 0 then past.mark(true) end
+    collect_behind(#c.leases / 2)
     local follows = claim_duty.next_times()
     local more = claim_duty.decide(c.more or follows.is_due, follows.is_news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end

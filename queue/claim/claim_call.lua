@@ -130,6 +130,7 @@ local function begin_decided(c)
     c.away = {}       -- jobs of types that live on another partition: {to =, queue =, type =, entry =} each
     c.put_off = {}    -- jobs for `later`: {queue =, type =, entry =} each
     c.used = {}       -- queue -> how many jobs leave it
+    c.emptied = {}    -- those of them that are listed in `large` and have no job left
     c.more = false    -- a queue has more than could be taken
     c.limits = {}     -- type, its limits, type ...
     c.held = {}      -- types that became held

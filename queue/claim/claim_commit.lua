@@ -1,6 +1,6 @@
 -- claim_commit: writes what was decided about jobs. Every key was read or checked before. What only counts must not fail.
 --
--- uses: away cancelled check claim_call ends gate later_records lease longest types
+-- uses: away cancelled check claim_call ends gate large later_records lease longest types
 local claim_commit = {}
 
 local claim = claim_call
@@ -126,6 +126,7 @@ function claim_commit.write()
     for queue, n in pairs(claim.used) do
         if n > 0 then call('LTRIM', P .. 'queue:' .. queue, digits(n), '-1') end
     end
+    for _, queue in ipairs(claim.emptied) do large.forget(queue) end
     for _, s in ipairs(claim.order) do
         count_moves(s)
         note(s)

@@ -1,6 +1,6 @@
 -- claim_queue: what becomes of the jobs of a queue: they start, are parked, or are dead.
 --
--- uses: body claim_cache claim_call claim_causes claim_faults claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text sign slices
+-- uses: body claim_cache claim_call claim_causes claim_faults claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text large sign slices
 local claim_queue = {}
 
 local cache, claim, faults, halt, held = claim_cache, claim_call, claim_faults, claim_halt, claim_held
@@ -211,15 +211,17 @@ local function handle_all(queue, jobs)
 end
 
 local FIRST = 64 -- jobs that are read at most before it is known how much of the budget one takes
+local FEW = 3    -- are read without asking how large they may be
 
 -- Handles jobs from the head of the queue, which has so many, while there is room. No more are read than the budget is likely to be enough for:
 -- of types that take turns each job takes as much as nine of one type.
 function claim_queue.read(queue, length)
-    local used, chunk, is_over = 0, min(claim.chunk, FIRST), false
+    local used, chunk, is_over, at_once, is_large = 0, min(claim.chunk, FIRST), false, nil, false
+    if length > FEW then at_once, is_large = large.at_once(queue) end
     claim_causes.from_queue()
     while used < length and not is_over do
         local room, budget = claim.free + claim.prefetch, claim.budget
-        local jobs = slices.read('LRANGE', P .. 'queue:' .. queue, used, min(chunk, length - used), claim.load)
+        local jobs = slices.read('LRANGE', P .. 'queue:' .. queue, used, min(chunk, length - used), claim.load, at_once)
         local handled = handle_all(queue, jobs)
         used = used + handled
         local left = claim.free + claim.prefetch
@@ -227,6 +229,7 @@ function claim_queue.read(queue, length)
         local likely = ceil(claim.budget * handled / max(1, budget - claim.budget))
         chunk = min(1000, likely, max(left, left == room and chunk * 2 or 16))
     end
+    if is_large and used == length then claim.emptied[#claim.emptied + 1] = queue end
     claim.used[queue], claim.more = used, claim.more or used < length
 end
 

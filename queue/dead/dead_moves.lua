@@ -5,7 +5,7 @@
 -- A retried job is enqueued now. It keeps its batch, and takes its lock again unless another job has it. Its counts begin anew, and that it was
 -- cancelled before it died counts no more.
 --
--- uses: arrival bell body check dead_bytes dead_records ends lease sign stamp
+-- uses: arrival bell body check dead_bytes dead_records ends large lease sign stamp
 local dead_moves = {}
 
 local AT = 64 -- "@"
@@ -59,6 +59,7 @@ function dead_moves.retry(able, queues, seed)
     for queue, entries in pairs(queues) do
         push('RPUSH', P .. 'queue:' .. queue, signed(entries, seed))
         call('SADD', P .. 'queues', queue)
+        for _, entry in ipairs(entries) do large.note(queue, entry) end
         if call('LLEN', P .. 'queue:' .. queue) == #entries then were_empty[#were_empty + 1] = queue end
     end
     bell.arrived_all(were_empty)

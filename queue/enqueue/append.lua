@@ -18,7 +18,7 @@
 --        an error that says so when it is, but the batch is sealed
 -- full: refused
 -- format: any
--- uses: arrival bell check ends partition sign stamp
+-- uses: arrival bell check ends large partition sign stamp
 
 local SLICE = 4000 -- unpack fails near 8,000 values
 
@@ -70,6 +70,7 @@ local function put_jobs(ARGV, c)
         local last, length = at + q.count - 1, 0
         for i = at, last, SLICE do length = call('RPUSH', P .. 'queue:' .. q.name, unpack(ARGV, i, min(i + SLICE - 1, last))) end
         call('SADD', P .. 'queues', q.name)
+        large.note_some(q.name, ARGV, at, last)
         if length == q.count then were_empty[#were_empty + 1] = q.name end
         at = last + 1
     end

@@ -24,7 +24,7 @@
 -- full: refused
 -- time: when needed
 -- format: any
--- uses: arrival bell body check later_records lease partition sign
+-- uses: arrival bell body check large later_records lease partition sign
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -93,6 +93,7 @@ end
 local function put(queue, name, due, tag, header, entry)
     if due == 0 then
         if call('RPUSH', P .. 'queue:' .. queue, sign.write(entry, tag)) == 1 then bell.arrived(queue) end
+        large.note(queue, entry)
         arrival.count(name, 'enqueued', 1)
     else
         if later_records.put(header .. entry, due) then bell.ring(queue) end
@@ -153,6 +154,7 @@ local function put_at_once(queue, name, id, keep_ms, tag, entry)
         return take_back(queue, name, id, n, length, is_new)
     end
     if length == 1 then bell.arrived(queue) end
+    large.note(queue, entry)
     has_changed_nothing()
     return 1
 end

@@ -19,7 +19,7 @@
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "states": {state: {"jobs": done, "left"}}, "next": [place, from, ...], if there
 --        is more; "first": {"list", "of"}: where the job stands that was put first last, and how many are in that list; "marked": how many
 --        of those that are cancelled wait for a claim; "batch": one whose jobs are left, as it was cancelled}
--- uses: bell body cancelled cancelling check dead_moves job_search lane lease places registry runs sign stamp
+-- uses: bell body cancelled cancelling check dead_moves job_search lane large lease places registry runs sign stamp
 
 local action, seed, most_done -- of one call
 local deeds, counts           -- what will be done: {deed =, ...} each; by state
@@ -198,6 +198,7 @@ end
 
 function deed.to_queue(job)
     local length = call('LPUSH', P .. 'queue:' .. job.queue, sign.write(stamped(job.entry), seed))
+    large.note(job.queue, job.entry)
     first = {list = 'queue:' .. job.queue, of = us(length)}
     if length == 1 then bell.arrived(job.queue) end
     registry.add(job.queue)

@@ -7,9 +7,9 @@
 --   slices.deep_load()               the same for places in the middle of a list, which take Redis long to find: more at once
 --   slices.is_full(load)             nothing fits any more
 --   slices.fits(load, size)          does one more entry fit? Then it is loaded; else nothing fits any more
---   slices.read(command, key, first, most, load)
+--   slices.read(command, key, first, most, load, at_once)
 --                                    up to most entries from a place on, as LRANGE or ZRANGE counts, as far as they fit; and whether
---                                    there are no more of them
+--                                    there are no more of them. at_once: how many may be read at once where their sizes are known
 --   slices.last(key, most, load, passed, command)
 --                                    the same from the end, the last one first, behind those that were passed; LRANGE unless said
 --   slices.scan(command, key, cursor, most, load)
@@ -17,7 +17,7 @@
 local slices = {}
 
 slices.BYTES = 512 * 1024 -- of what one call moves: 4 ms
-local AT_ONCE, DEEP_AT_ONCE = 3, 8
+local AT_ONCE, DEEP_AT_ONCE = 3, 8 -- of entries of unknown size
 
 function slices.load(bytes, alone, step)
     local left = bytes or slices.BYTES
@@ -42,8 +42,8 @@ function slices.fits(load, size)
 end
 
 -- As many as are likely to fit.
-local function next_step(load)
-    return max(1, min(load.at_once, floor(load.left * load.n / (load.all - load.left + 1))))
+local function next_step(load, at_once)
+    return max(1, min(at_once, floor(load.left * load.n / (load.all - load.left + 1))))
 end
 
 local function get(command, key, first, last, backwards)
@@ -68,20 +68,22 @@ local function take(got, entries, n, load, backwards)
     return n
 end
 
-local function read(command, key, first, most, load, backwards)
-    local entries, n = {}, 0
+local function read(command, key, first, most, load, backwards, at_once)
+    local entries, n, size = {}, 0, at_once or load.step
+    at_once = at_once or load.at_once
     while n < most and not slices.is_full(load) do
-        local step = min(load.step, most - n)
+        local step = min(size, most - n)
         local got = get(command, key, first + n, first + n + step - 1, backwards)
         local count = take(got, entries, n, load, backwards) - n
         n, load.n = n + count, load.n + count
         if #got < step or count < #got then return entries, count == #got end
-        load.step = next_step(load)
+        size = next_step(load, at_once)
+        load.step = min(size, load.at_once)
     end
     return entries, false
 end
 
-function slices.read(command, key, first, most, load) return read(command, key, first, most, load, false) end
+function slices.read(command, key, first, most, load, at_once) return read(command, key, first, most, load, false, at_once) end
 
 function slices.last(key, most, load, passed, command) return read(command or 'LRANGE', key, passed or 0, most, load, true) end
 
@@ -94,7 +96,7 @@ function slices.scan(command, key, cursor, most, load)
             load.left, load.n, load.alone = load.left - #page[2][i] - #page[2][i + 1], load.n + 1, false
             found[#found + 1], found[#found + 2] = page[2][i], page[2][i + 1]
         end
-        load.step = next_step(load)
+        load.step = next_step(load, load.at_once)
     until cursor == '0' or load.left <= 0 or load.n - first >= most
     return found, cursor
 end

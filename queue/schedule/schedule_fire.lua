@@ -9,7 +9,7 @@
 --                         enqueued
 -- role: worker
 -- reply: 1, or 0 when it is no longer as promote named it, and nothing was changed
--- uses: arrival bell check ends stamp
+-- uses: arrival bell check ends large stamp
 
 local BODIES_MOST = 1000
 
@@ -33,6 +33,7 @@ end
 local function put(queue, name, bodies)
     local length = call('RPUSH', P .. 'queue:' .. queue, unpack(bodies))
     call('SADD', P .. 'queues', queue)
+    for _, body in ipairs(bodies) do large.note(queue, body) end
     if length == #bodies then bell.arrived(queue) end
     arrival.count(name, 'enqueued', #bodies)
 end

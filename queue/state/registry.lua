@@ -4,7 +4,7 @@
 --
 -- Who puts something into a queue, or into a lane of it, registers it in the same call.
 --
--- uses: pattern
+-- uses: large pattern
 local registry = {}
 
 local LOOKS = 20        -- queues in one heartbeat,
@@ -124,7 +124,10 @@ local function forget_some(words)
     if 2 * found >= LOOKS then look(empty, MORE_LOOKS) end
     if found > 0 then
         keep_served(empty, words)
-        for queue in pairs(empty) do call('SREM', P .. 'queues', queue) end
+        for queue in pairs(empty) do
+            call('SREM', P .. 'queues', queue)
+            large.forget(queue)
+        end
     end
 end
 

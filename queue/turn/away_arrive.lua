@@ -6,7 +6,7 @@
 -- reply: the number of the last record that is here; those up to it are done with
 -- full: refused
 -- format: any
--- uses: arrival away bell body check lease moves sign
+-- uses: arrival away bell body check large lease moves sign
 
 -- {number =, queue =, type =, entry =} each; nil: one is none.
 local function read_records(ARGV)
@@ -45,6 +45,7 @@ local function put(job, seed)
     if job.queue == away.MOVES then return moves.arrive(job.entry) end
     if call('RPUSH', P .. 'queue:' .. job.queue, sign.write(entry_here(job.entry), seed)) == 1 then bell.arrived(job.queue) end
     call('SADD', P .. 'queues', job.queue)
+    large.note(job.queue, job.entry)
     arrival.count(job.type, 'enqueued', 1)
 end
 

@@ -7,11 +7,7 @@
 -- uses: ends lane lease
 local dones = {}
 
-local function counts_in_flight(ARGV, first, last)
-    for i = first, last do
-        if find(ARGV[i], '~', 1, true) then return true end
-    end
-end
+local function counts_in_flight(ARGV, first, last) return find(concat(ARGV, '', first, last), '~', 1, true) ~= nil end
 
 -- So many of them had a lease; returns how many were stale.
 local function count(name, all, ended)

@@ -6,7 +6,7 @@
 -- role: worker
 -- reply: [ how many were moved or put off, fewer than most where they are large, now, [schedule, definition, due, ...],
 --          when the first record that is left is due; -1: there is none ]
--- uses: bell check ends lane later_records lease registry sign slices
+-- uses: bell check ends lane large later_records lease registry sign slices
 
 local NAMED_MOST = 200 -- schedules in one answer, and slices.BYTES of their definitions
 local READ_MOST = 1000 -- records looked at, for the case that many schedules stand before the jobs
@@ -65,6 +65,7 @@ local function move(moves, seed)
     for _, job in ipairs(moves.to_queue) do
         if call('RPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed)) == 1 then were_empty[#were_empty + 1] = job.queue end
         registry.add(job.queue)
+        large.note(job.queue, job.entry)
         lease.count(job.type, 'scheduled', -1)
         lease.count(job.type, 'enqueued', 1)
     end

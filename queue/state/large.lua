@@ -1,0 +1,38 @@
+-- large: the queues into which Weir's scripts have put an entry that is not small. A claim reads many entries of any other queue at once,
+-- and only few of these. Entries that another client pushed are not listed: one call may read MANY large ones, and leaves all that are too many.
+--
+--   large  hash: queue -> '', from such an entry on until a claim that reads more than a few entries has read the queue to its end
+--
+--   large.note(queue, entry)                    lists the queue if that entry is large
+--   large.note_some(queue, ARGV, first, last)   lists it if one of these entries of a chunk is
+--   large.at_once(queue)                        returns how many entries may be read at once, and whether the queue is listed
+--   large.forget(queue)                         takes the queue off the list
+local large = {}
+
+local SMALL = 8192 -- bytes
+local MANY = 64    -- of them are what one call may read: slices.BYTES
+local FEW = 3      -- of an unknown size
+
+-- A chunk of append with more jobs is below 128 KiB in all (producer/stream.h), so MANY entries of such chunks are below 1 MiB.
+local CHUNK_FEW = 16
+
+-- The list only keeps calls short, so a key of another kind in its place fails no script.
+function large.note(queue, entry)
+    if #entry > SMALL then call_safe('HSET', P .. 'large', queue, '') end
+end
+
+function large.note_some(queue, ARGV, first, last)
+    if last - first >= CHUNK_FEW then return end
+    for i = first, last do
+        if #ARGV[i] > SMALL then return large.note(queue, ARGV[i]) end
+    end
+end
+
+function large.at_once(queue)
+    local listed = call_safe('HEXISTS', P .. 'large', queue) ~= 0
+    return listed and FEW or MANY, listed
+end
+
+function large.forget(queue) call_safe('HDEL', P .. 'large', queue) end
+
+return large
