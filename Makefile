@@ -297,6 +297,22 @@ bench: deps
 .PHONY: bench
 -include $(BENCH_OBJECTS:.o=.d)
 
+# ---- Against another revision: this version and that one in turns; bench/against.sh. For example: make bench-against REV=HEAD~
+
+AGAINST = bench/against/client.c -o $1/client $1/libweir.a $(LIBS)
+
+bench-against: deps
+	@test -n '$(REV)' || { echo 'write make bench-against REV=<commit>' && exit 64; }
+	@git worktree remove --force build-against 2>/dev/null; git worktree add --quiet --detach build-against $(REV)
+	@$(MAKE) -s --no-print-directory $(PARALLEL) -C build-against BUILD=build build/weir build/libweir.a
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/weir $(BUILD)/libweir.a
+	@$(CC) -D_GNU_SOURCE -Ibuild-against/include -std=c11 -O2 -pthread $(call AGAINST,build-against/build)
+	@$(CC) -D_GNU_SOURCE -Iinclude -std=c11 -O2 -pthread $(call AGAINST,$(BUILD))
+	@bench/against.sh build-against/build $(BUILD)
+	@git worktree remove --force build-against
+
+.PHONY: bench-against
+
 # ---- The simulation of doc/scale.md: 1 to 10,000 workers under virtual time; some minutes. Some of it:
 # make scale SCALE='--only fast --most 100'
 
