@@ -70,6 +70,14 @@ static void write_slots(struct metrics *m, const json_t *limits, const json_t *t
             metrics_row(m, "weir_limit_slots_wasted_total", "limit",
                         json_text_of(json_array_get(limits, i), "name"), "reason", whys[k],
                         (double)answer_int(json_object_get(json_array_get(totals, i), "wasted"), whys[k]));
+    metrics_family(m, "weir_limit_slots_given_back_total", "counter",
+                   "Slots that came back, as no handler was called, by the reason.");
+    for (size_t i = 0; i < json_array_size(totals); i++)
+        for (int why = 0; why < BACKS; why++)
+            metrics_row(m, "weir_limit_slots_given_back_total", "limit",
+                        json_text_of(json_array_get(limits, i), "name"), "reason", history_backs[why],
+                        (double)answer_int(json_object_get(json_array_get(totals, i), "given_back"),
+                                           history_backs[why]));
     metrics_family(m, "weir_limit_throttled_total", "counter",
                    "Jobs whose provider said stop (429), by the reason that the handler gave.");
     for (size_t i = 0; i < json_array_size(totals); i++)

@@ -843,11 +843,13 @@ static void test_types_are_told_once(void **state)
     enqueue("default", "odd", "b");
     assert_int_equal(claim("w", 2, 0), 1);
     expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "0");
-    /* One of them rests for a while. */
+    assert_int_equal(redis_number("EXISTS", PREFIX "spare:g"), 0);
+    /* One of them rests for a while: another worker of the group is called. */
     ask.types = (struct names){resting, 1};
     enqueue("default", "t", "c");
     enqueue("default", "slow", "d");
     assert_int_equal(claim("w", 2, 0), 1);
+    assert_int_equal(redis_number("LLEN", PREFIX "spare:g"), 1);
     ask.types = (struct names){NULL, 0};
     ask.held = true;
     assert_int_equal(claim("w", 2, 0), 1);

@@ -84,7 +84,7 @@ static const struct reserved {
 } reserved[] = {
     {"#include <ev.h>",
      {"core/redis/link.c", "worker/parts/shared.h", "worker/parts/ending.h", "worker/partition/reasons.h",
-      "worker/way/pipe_child.h", "worker/way/http.c", "serve/"}},
+      "worker/way/pipe_child.h", "worker/way/rest.h", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/stream.c", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c",
       "worker/parts/waking.c", "serve/taker.c"}},

@@ -432,7 +432,7 @@ static void slots_given_back_too_late(void **state)
     (void)state;
     counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1|other=gcra:1/1000000/1"));
-    counts_late(&c, 0, 2);
+    counts_back(&c, 0, BACK_LATE, 2, false);
     counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
                 &(struct count_loss){3500, 100 * SECOND, 103 * SECOND});
     counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
@@ -448,8 +448,34 @@ static void slots_given_back_too_late(void **state)
     for (size_t i = 0, begin = 0; i < a.count; begin = a.ends[i++])
         snprintf(words + strlen(words), sizeof words - strlen(words), "%.*s ", (int)(a.ends[i] - begin),
                  a.bytes + begin);
-    assert_string_equal(words, "l mail  e2 l2 s mail  L101=1 E103=2 L103=1 "
+    assert_string_equal(words, "l mail  v2 e2 l2 s mail  L101=1 E103=2 L103=1 l other  v2 "
                                "l mail  e1 s mail  E105=1 l other  n1 s other  N104=1 ");
+    args_free(&a);
+    counts_free(&c);
+}
+
+/* One that was recorded as granted before it came back is taken from those that are granted later. */
+static void slots_given_back_were_not_granted(void **state)
+{
+    const struct count_start start = {.at_us = 100 * SECOND, .slots = 2, .wait_us = -1};
+    struct counts c = {0};
+    struct args a;
+    char text[400];
+
+    (void)state;
+    counts_open(&c, 1);
+    counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1"));
+    args_init(&a);
+    for (int i = 0; i < 3; i++) {
+        counts_start(&c, 0, &start);
+        counts_write(&c, (const char *[]){"t"}, &a);
+        if (i == 0)
+            counts_back(&c, 0, BACK_NO_HANDLER, 2, true);
+        if (i == 0)
+            counts_back(&c, 0, BACK_WRONG_JOB, 1, false);
+    }
+    snprintf(text, sizeof text, "%.*s", (int)a.len, a.bytes);
+    assert_string_equal(text, "lmail g2smail 1000=1tt s1lmail f2 w1tt s1lmail g2smail 1000=2tt s1");
     args_free(&a);
     counts_free(&c);
 }
@@ -562,6 +588,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lost_slots_have_a_reason),
         cmocka_unit_test(slots_are_lost_for_want_of_an_executor),
         cmocka_unit_test(slots_given_back_too_late),
+        cmocka_unit_test(slots_given_back_were_not_granted),
         cmocka_unit_test(lost_slots_are_spread_over_their_seconds),
         cmocka_unit_test(none_is_lost_before_all_times),
         cmocka_unit_test(none_waits_for_ever),

@@ -124,6 +124,15 @@ const char *format_span(int64_t us, char out[PHRASE_SIZE])
     return out;
 }
 
+const char *worded(const char *name, char out[PHRASE_SIZE])
+{
+    snprintf(out, PHRASE_SIZE, "%s", name);
+    for (char *c = out; *c; c++)
+        if (*c == '_')
+            *c = ' ';
+    return out;
+}
+
 /* ---- Times */
 
 static bool in_utc;

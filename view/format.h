@@ -20,6 +20,8 @@ const char *sized(int64_t bytes, char out[32]);
 const char *per_second(double rate, char out[40]);
 /* "1 dead job", "1,234 dead jobs", "0 batches"; what: one of them. */
 const char *counted(int64_t n, const char *what, char out[PHRASE_SIZE]);
+/* A name of documents as words: "no_handler" is "no handler". */
+const char *worded(const char *name, char out[PHRASE_SIZE]);
 
 /* ---- Times, in microseconds since 1970 */
 

@@ -135,10 +135,14 @@ int limit_document_whole(const struct limits *limits, const char *name, json_t *
 static json_t *hour_document(const json_t *history)
 {
     struct history_sum sum = history_sum(history);
+    json_t *back = json_object();
 
-    return json_pack("{s:I, s:I, s:{s:I, s:I, s:I, s:I}}", "granted", (json_int_t)sum.granted, "throttled",
-                     (json_int_t)sum.throttled, "wasted", "no_job", (json_int_t)sum.no_job, "no_executor",
-                     (json_int_t)sum.no_executor, "held", (json_int_t)sum.held, "late", (json_int_t)sum.late);
+    for (int why = 0; why < BACKS; why++)
+        json_object_set_new(back, history_backs[why], json_integer(sum.back[why]));
+    return json_pack("{s:I, s:I, s:{s:I, s:I, s:I, s:I}, s:o}", "granted", (json_int_t)sum.granted,
+                     "throttled", (json_int_t)sum.throttled, "wasted", "no_job", (json_int_t)sum.no_job,
+                     "no_executor", (json_int_t)sum.no_executor, "held", (json_int_t)sum.held, "late",
+                     (json_int_t)sum.late, "given_back", back);
 }
 
 int64_t limit_provider_pause(const struct limit *limit)

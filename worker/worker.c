@@ -256,26 +256,27 @@ static int make_executors(struct weir_worker *w)
     return begin_open(&w->common, &w->error);
 }
 
-static void on_serving(struct worker *w)
+static void on_rest(struct worker *w, bool begins)
 {
-    for (int i = 0; i < w->partition_count; i++) {
-        wide_claim_all(w->partitions[i]->wide);
-        partition_claim_soon(w->partitions[i], true);
-    }
+    w->resting += begins ? 1 : -1;
+    for (int i = 0; i < w->partition_count; i++)
+        if (begins)
+            partition_pass_duty(w->partitions[i]);
+        else
+            partition_serve_again(w->partitions[i]);
 }
 
 static int open_handlers(struct weir_worker *w)
 {
     for (int i = 0; i < w->common.handlers.count; i++) {
-        struct handler *handler = &w->common.handlers.at[i];
+        const struct way_host host = {w->common.loop,
+                                      w->common.options.executors,
+                                      w->common.options.kill_after_us,
+                                      &w->common,
+                                      begin_task_ended,
+                                      on_rest};
 
-        handler->host = (struct way_host){w->common.loop,
-                                          w->common.options.executors,
-                                          w->common.options.kill_after_us,
-                                          &w->common,
-                                          begin_task_ended,
-                                          on_serving};
-        if (handler->way->open && handler->way->open(handler, &w->error) != 0)
+        if (handler_open(&w->common.handlers.at[i], &host, &w->error) != 0)
             return w->error.status;
         w->opened++;
     }
@@ -284,12 +285,8 @@ static int open_handlers(struct weir_worker *w)
 
 static void close_handlers(struct weir_worker *w)
 {
-    for (; w->opened > 0; w->opened--) {
-        struct handler *handler = &w->common.handlers.at[w->opened - 1];
-
-        if (handler->way->close)
-            handler->way->close(handler);
-    }
+    for (; w->opened > 0; w->opened--)
+        handler_close(&w->common.handlers.at[w->opened - 1]);
 }
 
 /* One more; it still has to connect. */

@@ -119,18 +119,21 @@ static json_t *violation_json(const struct verify_violation *violation)
 
 static json_t *report_json(const struct verify *v)
 {
-    json_t *types = json_object(), *named = json_array();
+    json_t *types = json_object(), *named = json_array(), *backs = json_object();
 
     for (size_t i = 0; i < v->type_count; i++)
         json_object_set_new(types, v->types[i].name, type_json(&v->types[i]));
     for (size_t i = 0; i < v->violations + v->crowded && i < VERIFY_NAMED_MAX; i++)
         json_array_append_new(named, violation_json(&v->named[i]));
-    return json_pack("{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o}", "ok",
+    for (const struct verify_back *b = v->backs; b < v->backs + VERIFY_BACKS; b++)
+        if (b->slots > 0)
+            json_object_set_new(backs, b->why, json_integer((json_int_t)b->slots));
+    return json_pack("{s:b,s:b,s:b,s:I,s:I,s:I,s:I,s:I,s:I,s:o,s:o,s:o,s:o}", "ok",
                      v->violations == 0 && starts_hold(v), "slots_hold", v->violations == 0, "starts_hold",
                      starts_hold(v), "starts", (json_int_t)v->starts, "violations", (json_int_t)v->violations,
                      "before_slot", (json_int_t)v->before_slot, "after_slot", (json_int_t)v->after_slot,
-                     "crowded", (json_int_t)v->crowded, "lost", (json_int_t)v->lost, "types", types, "rules",
-                     rules_json(v), "named", named);
+                     "crowded", (json_int_t)v->crowded, "lost", (json_int_t)v->lost, "given_back", backs,
+                     "types", types, "rules", rules_json(v), "named", named);
 }
 
 /* ---- Text */
@@ -237,6 +240,23 @@ static void print_violations(const json_t *doc)
         output("and %s more\n", grouped(all - count, more));
 }
 
+static void print_backs(const json_t *backs)
+{
+    const char *why, *before = "slots that came back, as no handler was called: ";
+    char count[32], words[PHRASE_SIZE];
+    json_t *slots;
+
+    if (json_object_size(backs) > 0)
+        putchar('\n');
+    json_object_foreach((json_t *)backs, why, slots)
+    {
+        output("%s%s %s", before, grouped((uint64_t)json_integer_value(slots), count), worded(why, words));
+        before = ", ";
+    }
+    if (json_object_size(backs) > 0)
+        putchar('\n');
+}
+
 static int print_report(struct cli *cli, const json_t *doc)
 {
     const json_t *types = json_object_get(doc, "types"), *rules = json_object_get(doc, "rules");
@@ -250,6 +270,7 @@ static int print_report(struct cli *cli, const json_t *doc)
         putchar('\n');
         status = table_print(cli, stdout, rule_columns, rules, 0);
     }
+    print_backs(json_object_get(doc, "given_back"));
     print_violations(doc);
     return status;
 }

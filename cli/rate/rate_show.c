@@ -194,29 +194,51 @@ static void put_last(FILE *to, const json_t *doc, int64_t now_us)
         rate_put_end(to, json_object_get(doc, "finish_at"), because, now_us);
 }
 
-/* "1,200 granted, 310 wasted: 300 no job, 10 no executor; 2 throttled" */
+static json_int_t sum_of(const json_t *counts)
+{
+    const char *name;
+    json_t *count;
+    json_int_t sum = 0;
+
+    json_object_foreach((json_t *)counts, name, count)
+    {
+        sum += json_integer_value(count);
+    }
+    return sum;
+}
+
+/* ", 310 wasted: 300 no job, 10 no executor" */
+static void put_reasons(FILE *to, const json_t *counts, const char *what)
+{
+    const char *name, *between = ":";
+    char count[32], words[PHRASE_SIZE];
+    json_t *n;
+
+    output_to(to, ", %s %s", grouped((uint64_t)sum_of(counts), count), what);
+    json_object_foreach((json_t *)counts, name, n)
+    {
+        if (json_integer_value(n) == 0)
+            continue;
+        output_to(to, "%s %s %s", between, count_text(counts, name, count), worded(name, words));
+        between = ",";
+    }
+}
+
+/* "1,200 granted, 310 wasted: 300 no job, 10 no executor, 2 given back: 2 no handler; 2 jobs throttled" */
 static void put_hour(FILE *to, const json_t *doc, int64_t now_us)
 {
-    static const char *const reasons[][2] = {
-        {"no_job", "no job"}, {"no_executor", "no executor"}, {"held", "held"}, {"late", "late"}};
-    const json_t *hour = json_object_get(doc, "last_hour"), *wasted = json_object_get(hour, "wasted");
-    json_int_t sum = 0, throttled = json_integer_value(json_object_get(hour, "throttled"));
+    const json_t *hour = json_object_get(doc, "last_hour"), *wasted = json_object_get(hour, "wasted"),
+                 *back = json_object_get(hour, "given_back");
+    json_int_t throttled = json_integer_value(json_object_get(hour, "throttled"));
     char count[32];
-    bool any = false;
 
     (void)now_us;
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++)
-        sum += json_integer_value(json_object_get(wasted, reasons[i][0]));
-    if (sum + throttled + json_integer_value(json_object_get(hour, "granted")) == 0)
+    if (sum_of(wasted) + sum_of(back) + throttled + json_integer_value(json_object_get(hour, "granted")) == 0)
         return;
     output_to(to, "%s granted", count_text(hour, "granted", count));
-    output_to(to, ", %s wasted", grouped((uint64_t)sum, count));
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        if (json_integer_value(json_object_get(wasted, reasons[i][0])) == 0)
-            continue;
-        output_to(to, "%s %s %s", any ? "," : ":", count_text(wasted, reasons[i][0], count), reasons[i][1]);
-        any = true;
-    }
+    put_reasons(to, wasted, "wasted");
+    if (sum_of(back) > 0)
+        put_reasons(to, back, "given back");
     if (throttled > 0)
         output_to(to, "; %s jobs throttled", grouped((uint64_t)throttled, count));
 }

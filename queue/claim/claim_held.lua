@@ -11,7 +11,9 @@ local claim, ring = claim_call, claim_ring
 function claim_held.add(s, ticket)
     s.gone = false
     claim.held[#claim.held + 1] = s.name
-    if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) == 1 then bell.ring(s.queue) end
+    if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) ~= 1 then return end
+    bell.ring(s.queue)
+    if claim.rests[s.name] then bell.ring_spare(claim.group) end -- it only rests here: others of the group may run it
 end
 
 -- Takes a held type back, now that this worker can run it.

@@ -216,6 +216,11 @@ static int64_t sum_of(const json_t *counts)
     return sum;
 }
 
+const char *const history_backs[BACKS] = {[BACK_NOT_BEGUN] = "not_begun",
+                                          [BACK_LATE] = "late",
+                                          [BACK_NO_HANDLER] = "no_handler",
+                                          [BACK_WRONG_JOB] = "wrong_job"};
+
 struct history_sum history_sum(const json_t *history)
 {
     struct history_sum sum = {0};
@@ -231,6 +236,8 @@ struct history_sum history_sum(const json_t *history)
         sum.no_executor += answer_int(wasted, "no_executor");
         sum.held += answer_int(wasted, "held");
         sum.late += answer_int(wasted, "late");
+        for (int why = 0; why < BACKS; why++)
+            sum.back[why] += answer_int(json_object_get(slot, "given_back"), history_backs[why]);
         sum.throttled += sum_of(json_object_get(slot, "throttled"));
     }
     return sum;

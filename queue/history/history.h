@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "core/client/answer.h"
+#include "queue/turn/record.h"
 
 #define HISTORY_MINUTES 120
 #define HISTORY_HOURS 72
@@ -34,10 +35,11 @@ WEIR_CHECKED int history_ask_each(struct weir *w, int64_t now_us, const struct h
 WEIR_CHECKED int history_totals(struct weir *w, bool of_limits, const char *const *names, size_t count,
                                 json_t **rows);
 
-/* What the slots say in all: of a limit. */
+/* What the slots say in all: of a limit. back: slots that were given back, by why. */
 struct history_sum {
-    int64_t granted, no_job, no_executor, held, late, throttled;
+    int64_t granted, no_job, no_executor, held, late, throttled, back[BACKS];
 };
+extern const char *const history_backs[BACKS];
 struct history_sum history_sum(const json_t *history);
 
 #endif

@@ -10,15 +10,26 @@
 #define REASON_SIZE 256
 #define DIGITS_MOST 16 /* of a count: it stays below 2^53 */
 
-/* Counts by their letter; those of a slot of a limit that were wasted stand in an object of their own. */
+/* Counts by their letter; slots of a limit that were wasted or given back stand in an object of their own. */
 static const struct {
     char letter;
-    bool wasted;
-    const char *name;
+    const char *name, *in;
 } counts[] = {
-    {'s', false, "starts"},     {'d', false, "done"},      {'r', false, "retried"}, {'x', false, "dead"},
-    {'c', false, "cancelled"},  {'t', false, "throttled"}, {'g', false, "granted"}, {'n', true, "no_job"},
-    {'e', true, "no_executor"}, {'h', true, "held"},       {'l', true, "late"},
+    {'s', "starts", NULL},
+    {'d', "done", NULL},
+    {'r', "retried", NULL},
+    {'x', "dead", NULL},
+    {'c', "cancelled", NULL},
+    {'t', "throttled", NULL},
+    {'g', "granted", NULL},
+    {'n', "no_job", "wasted"},
+    {'e', "no_executor", "wasted"},
+    {'h', "held", "wasted"},
+    {'l', "late", "wasted"},
+    {'u', "not_begun", "given_back"},
+    {'v', "late", "given_back"},
+    {'f', "no_handler", "given_back"},
+    {'w', "wrong_job", "given_back"},
 };
 static const struct {
     char letter;
@@ -109,8 +120,8 @@ static void put_timed(struct reading *r, const char code[2], int64_t n)
 static void put_count(struct reading *r, char letter, int64_t n)
 {
     for (size_t i = 0; i < COUNT(counts); i++)
-        if (counts[i].letter == letter && counts[i].wasted)
-            put_in(r, "wasted", counts[i].name, n);
+        if (counts[i].letter == letter && counts[i].in)
+            put_in(r, counts[i].in, counts[i].name, n);
         else if (counts[i].letter == letter && !json_object_get(r->row, counts[i].name))
             json_object_set_new(r->row, counts[i].name, json_integer(n));
 }

@@ -3,7 +3,8 @@
  *   of a type   {"starts", "done", "retried", "dead", "cancelled", "throttled", "run": histogram,
  *               "wait": {"rate", "key", "concurrency", "pause", "executor": histogram},
  *               "spent": {"run", "rate", "key", ...: ms of all that these histograms count}}
- *   of a limit  {"granted", "wasted": {"no_job", "no_executor", "held", "late"}, "throttled": {reason: n}}
+ *   of a limit  {"granted", "wasted": {"no_job", "no_executor", "held", "late"},
+ *               "given_back": {"not_begun", "late", "no_handler", "wrong_job"}, "throttled": {reason: n}}
  *
  * A histogram is a list of [upper bound in ms, n], smallest first; the last bound, 2^31, has all that is longer. What is 0 is left out. */
 #ifndef QUEUE_HISTORY_SLOT_H

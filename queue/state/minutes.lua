@@ -8,7 +8,8 @@
 --   code   = of a type:   s starts  d done  r retried  x dead  c cancelled  t throttled, and in histograms a letter and a bucket: R run time;
 --                         wait from enqueue to start, by what let the job start: A rate  K key  C concurrency  P pause  E executor
 --                         R+ A+ K+ ... milliseconds of all that such a histogram counts
---            of a limit:  g slots granted, those wasted: n no_job  e no_executor  h held  l late; ":" reason "=" throttled jobs by their reason
+--            of a limit:  g slots granted, those wasted: n no_job  e no_executor  h held  l late, those given back, as no handler was called:
+--                         u not_begun  v late  f no_handler  w wrong_job; ":" reason "=" throttled jobs by their reason
 --            of a ribbon: a to j, starts in a tenth of the second; N E H L, slots wasted, as n e h l
 --   bucket = a to z, A to F: up to 1, 2, 4 ... 2^31 ms; the last one has all that is longer
 --

@@ -24,6 +24,15 @@ enum record_cause {
     CAUSES
 };
 
+/* Why a job gave its slots back: its handler was not called. */
+enum record_back {
+    BACK_NOT_BEGUN,  /* nor was it to be: its worker stops, it was cancelled, another worker is to run it */
+    BACK_LATE,       /* its slot was over */
+    BACK_NO_HANDLER, /* it could not be */
+    BACK_WRONG_JOB,
+    BACKS
+};
+
 /* Histograms: powers of two of milliseconds. */
 enum { RECORD_BUCKETS = 32 };
 /* Bytes of a reason that are kept, in whole characters: escaped they are three times as many at most. */

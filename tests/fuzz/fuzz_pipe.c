@@ -38,7 +38,7 @@ bool __wrap_child_is_ending(const struct child *c);
 bool __wrap_child_wait(struct child *c, int64_t until_us);
 int __wrap_child_pid(const struct child *c);
 void __wrap_task_ended(struct task *task);
-void __wrap_handler_rest(struct handler *handler, bool rests);
+void __wrap_handler_rest(struct handler *handler, double most_s);
 
 struct child *__wrap_child_start(struct ev_loop *loop, const char *name, char *const argv[],
                                  int64_t kill_after_us, const struct child_events *events, void *arg, int *rc)
@@ -124,9 +124,11 @@ int __wrap_child_pid(const struct child *c)
     return 1;
 }
 
-void __wrap_handler_rest(struct handler *handler, bool rests)
+void __wrap_handler_rest(struct handler *handler, double most_s)
 {
-    handler->rests = rests;
+    (void)most_s;
+    atomic_fetch_add(&handler->rest.failures, 1);
+    atomic_store(&handler->rest.on, true);
 }
 
 static void free_task(struct task *task)
@@ -148,6 +150,8 @@ void __wrap_task_ended(struct task *task)
 
 static void start_tasks(struct handler *handler)
 {
+    static struct conditions conditions = {.lease_end_us = INT64_MAX};
+
     for (int i = 0; i < TASKS; i++) {
         char body[64];
         int len = snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"t\",\"args\":[1,\n2]}", i);
@@ -157,7 +161,7 @@ static void start_tasks(struct handler *handler)
 
         lease.attrs = span_str("");
         lease.key = (struct span){lease.token.at + lease.token.len, 0};
-        tasks[i] = task_new(&lease, handler, NULL, span_str(""));
+        tasks[i] = task_new(&lease, handler, &conditions, span_str(""));
         must_hold(tasks[i] && job_read(tasks[i]->body.at, tasks[i]->body.len, &tasks[i]->view, &e) == 0);
         left++;
         handler->way->start(tasks[i]);

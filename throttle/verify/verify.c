@@ -14,7 +14,9 @@
 
 int verify_init(struct verify *v, struct error *e)
 {
-    *v = (struct verify){.input = calloc(1, sizeof *v->input)};
+    *v = (struct verify){
+        .input = calloc(1, sizeof *v->input),
+        .backs = {{"no_handler", 0}, {"wrong_job", 0}, {"late", 0}, {"not_begun", 0}, {"other", 0}}};
     return v->input ? input_init(v->input, e) : verify_out_of_memory(e);
 }
 
@@ -37,6 +39,7 @@ struct lapse {
 /* A file that is being read. */
 struct reading {
     struct verify_input *input;
+    struct verify_back *backs;
     uint32_t file;
     size_t line;
     struct map running; /* of a job with limits and its writer: the latest start, from 1 */
@@ -218,8 +221,9 @@ static bool scan_line(char *at, struct line *line)
 /* Reads any line. WEIR_EINPUT: *torn, it is no JSON at all, or no object. */
 static int parse_line(const char *text, size_t len, struct line *line, bool *torn, struct error *e)
 {
-    static const char *const names[] = {"slot",  "start",  "type", "id", "key",   "cost", "limits", "end",
-                                        "spent", "opened", "lost", "by", "ahead", "good", "lapsed"};
+    static const char *const names[] = {"slot",   "start", "type",   "id",     "key",  "cost",
+                                        "limits", "end",   "spent",  "opened", "lost", "by",
+                                        "ahead",  "good",  "lapsed", "back",   "why"};
     json_error_t why;
 
     line->count = 0;
@@ -408,6 +412,40 @@ static int read_spent(struct reading *r, const struct line *line, struct error *
     return 0;
 }
 
+static int read_back(struct reading *r, const struct line *line, struct error *e)
+{
+    const char *why = read_text(line, "why");
+    struct verify_back *back = r->backs;
+    struct start *s = NULL;
+    int64_t back_us, slot_us, cost;
+    uint64_t job;
+
+    if (find_start(r, line, &s, &job, e) < 0)
+        return e->status;
+    if (!read_time(line, "back", &back_us) || !read_time(line, "slot", &slot_us) ||
+        !read_number(line, "cost", 1, COST_MOST, &cost) || !why)
+        return error_set(e, WEIR_EINPUT, "back wants two times in microseconds, a cost and a reason");
+    note_time(r, back_us);
+    if (job && s && s->at_us == slot_us && !s->ended)
+        s->back = true;
+    while (back < r->backs + VERIFY_BACKS - 1 && strcmp(back->why, why) != 0)
+        back++;
+    back->slots += (uint64_t)cost;
+    return 0;
+}
+
+/* Starts that were none. */
+static void drop_back(struct reading *r)
+{
+    struct verify_input *input = r->input;
+    size_t kept = r->first;
+
+    for (size_t i = r->first; i < input->count; i++)
+        if (!input->starts[i].back)
+            input->starts[kept++] = input->starts[i];
+    input->count = kept;
+}
+
 static int read_opened(struct reading *r, const struct line *line, struct error *e)
 {
     int64_t opened_us;
@@ -446,8 +484,8 @@ static int read_members(struct reading *r, const struct line *line, struct error
     static const struct {
         const char *member;
         int (*read)(struct reading *r, const struct line *line, struct error *e);
-    } kinds[] = {{"start", read_start},   {"end", read_end},       {"spent", read_spent},
-                 {"opened", read_opened}, {"lapsed", read_lapsed}, {"lost", read_lost}};
+    } kinds[] = {{"start", read_start},   {"end", read_end},   {"spent", read_spent}, {"opened", read_opened},
+                 {"lapsed", read_lapsed}, {"lost", read_lost}, {"back", read_back}};
 
     if (!read_text(line, "by"))
         return error_set(e, WEIR_EINPUT, "by must be a string");
@@ -456,7 +494,7 @@ static int read_members(struct reading *r, const struct line *line, struct error
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (find_member(line, kinds[i].member))
             return kinds[i].read(r, line, e);
-    return error_set(e, WEIR_EINPUT, "neither start nor end, spent, opened, lapsed or lost is there");
+    return error_set(e, WEIR_EINPUT, "neither start nor end, spent, back, opened, lapsed or lost is there");
 }
 
 /* Reads one line; *torn: it is no JSON at all. */
@@ -549,7 +587,7 @@ static int read_lines(struct reading *r, FILE *f, const char *path, size_t *torn
 
 int verify_read(struct verify *v, const char *path, size_t *torn_line, struct error *e)
 {
-    struct reading r = {.input = v->input, .first = v->input->count};
+    struct reading r = {.input = v->input, .backs = v->backs, .first = v->input->count};
     FILE *f = fopen(path, "r");
     int status;
 
@@ -561,6 +599,7 @@ int verify_read(struct verify *v, const char *path, size_t *torn_line, struct er
     if (status == 0)
         status = read_lines(&r, f, path, torn_line, e);
     end_workers(&r);
+    drop_back(&r);
     v->lost += r.lost;
     v->torn_first = r.torn_first;
     map_free(&r.running);

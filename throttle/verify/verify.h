@@ -12,6 +12,7 @@
  * or absent for a type that has none
  * - end, type, id: the handler returned
  * - spent, slot, type, id: it spent that much and not its cost; the end line that follows says when
+ * - back, slot, type, id, cost, why: a slot came back, as no handler was called: a start of that slot was none
  * - opened: a worker begins to write; one that wrote as the same before has ended
  * - lapsed: all leases of the worker were over then
  * - lost: so many lines are missing here
@@ -106,6 +107,13 @@ struct verify_type {
     struct verify_lateness lateness;
 };
 
+/* Why slots came back, and how many. */
+struct verify_back {
+    const char *why;
+    uint64_t slots;
+};
+#define VERIFY_BACKS 5 /* the last one is "other" */
+
 struct verify {
     struct verify_type *types; /* by name, after verify_replay */
     size_t type_count;
@@ -114,7 +122,8 @@ struct verify {
     struct verify_violation named[VERIFY_NAMED_MAX]; /* the first violations and crowded starts, by slot */
     uint64_t starts, violations, crowded;            /* a start may be too early for several rules */
     uint64_t before_slot, after_slot;                /* of all types */
-    uint64_t lost;                                   /* lines that the traces say are missing */
+    struct verify_back backs[VERIFY_BACKS];
+    uint64_t lost;   /* lines that the traces say are missing */
     bool torn_first; /* the trace read last begins within a line, as one that was cut */
     struct verify_input *input;
 };

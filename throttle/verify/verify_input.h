@@ -59,6 +59,7 @@ struct start {
     int32_t ahead_us; /* so long before its slot it was granted; -1: not known, up to GATE_AHEAD_US */
     int32_t good_us;  /* for so long its slot is good */
     bool ended;
+    bool back; /* no handler was called: it is none */
 };
 
 struct verify_input {

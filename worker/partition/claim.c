@@ -326,10 +326,24 @@ static struct names resting_types(struct partition *p)
 {
     struct names types = {p->worker->handlers.resting, 0};
 
-    for (int i = 0; i < p->worker->handlers.count; i++)
-        if (p->worker->handlers.at[i].rests)
+    for (int i = 0; p->worker->resting > types.count && i < p->worker->handlers.count; i++)
+        if (handler_rests(&p->worker->handlers.at[i]))
             p->worker->handlers.resting[types.count++] = p->worker->handlers.types[i];
     return types;
+}
+
+void partition_pass_duty(struct partition *p)
+{
+    if (!p->claims.duty_until_us)
+        return;
+    p->claims.passes = true;
+    partition_claim_soon(p, false);
+}
+
+void partition_serve_again(struct partition *p)
+{
+    wide_claim_all(p->wide);
+    partition_claim_soon(p, true);
 }
 
 /* How far ahead slots may be granted, and to how many jobs farther than to a near worker; the other executors are
@@ -396,9 +410,13 @@ struct claim_call partition_begin_call(struct partition *p, int free, int prefet
 
 void partition_claim(struct partition *p, struct args *a, struct room room, int64_t now)
 {
-    struct claim_call call = partition_begin_call(p, room.free, room.prefetch, now);
+    struct claim_call call;
     struct span done[ALONG_MOST];
 
+    if (p->claims.passes)
+        room = (struct room){.free = 0}; /* who has no executor free passes the duty on */
+    p->claims.passes = false;
+    call = partition_begin_call(p, room.free, room.prefetch, now);
     call.duty_until_us = p->claims.duty_until_redis_us;
     call.reserved = room.free > 0 && room.open == 0;
     call.held = partition_take_claim_reasons(p);
@@ -455,7 +473,7 @@ int64_t partition_want_time(struct partition *p, struct room room)
     bool on_duty = p->claims.duty_until_us != 0;
     int64_t at = poll_time(p);
 
-    if (!partition_takes_jobs(p) || resting_types(p).count == p->worker->handlers.count)
+    if (!partition_takes_jobs(p) || (worker_rests(p->worker) && !p->claims.passes))
         return NEVER;
     if (p->alone.on)
         return alone_claim_time(p);

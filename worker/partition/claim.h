@@ -30,6 +30,7 @@ struct claims {
     int64_t turn;      /* how many were sent */
     bool plenty;       /* the last answer was full of jobs without a limit, and there was more */
     int beside;        /* answers under way, of claims that went beside a turn */
+    bool passes;       /* the next one passes the duty on */
     bool stands;       /* a claim stands behind the peek, or has just brought jobs */
     int64_t few_us;    /* when claim_short last brought jobs: they come one by one */
     int64_t lost_us;   /* when the answer to a claim that stood was lost */
@@ -61,6 +62,10 @@ void partition_claim(struct partition *p, struct args *a, struct room room, int6
 bool partition_claims_all(const struct partition *p);
 /* On a new connection it is not on duty, and what stood there stands no more. */
 void partition_lose_duty(struct partition *p);
+/* A type rests: the duty is for who can run it, if there is another worker in the group; else it comes back. */
+void partition_pass_duty(struct partition *p);
+/* It rests no more. */
+void partition_serve_again(struct partition *p);
 
 /* ---- What all claims have in common */
 

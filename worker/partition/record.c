@@ -89,6 +89,16 @@ void task_count_start(struct task *task)
         &(struct count_start){at_us, task->slot_us ? task->cost : 0, wait_time(task, at_us), task->cause});
 }
 
+/* It ends without a handler that was called. */
+static void count_back(const struct task *task)
+{
+    struct partition *p = task->conditions->partition;
+
+    counts_back(&p->recording.counts, type_of(p, task->handler), task->back, task->cost, task->counted);
+    if (p->conditions.trace)
+        trace_back(p->conditions.trace, task, &task->view);
+}
+
 void task_count_end(struct task *task)
 {
     static const enum count_end ends[] = {[END_RETRY] = COUNT_RETRIED,
@@ -100,8 +110,8 @@ void task_count_end(struct task *task)
     int64_t begun_us = atomic_load(&task->begun_us);
 
     task_count_start(task);
-    if (task->late)
-        counts_late(&p->recording.counts, type_of(p, task->handler), task->cost);
+    if (!begun_us && task->slot_us && atomic_load(&task->asked) != ASKED_LOST)
+        count_back(task);
     if (atomic_load(&task->asked) == ASKED_LOST || task->end == END_BACK || task->end == END_INTERRUPTED)
         return;
     counts_end(&p->recording.counts, type_of(p, task->handler), ends[task->end],

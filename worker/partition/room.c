@@ -335,9 +335,14 @@ void partition_recall(struct partition *p)
     partition_claim_soon(p, false);
 }
 
+bool worker_rests(const struct worker *w)
+{
+    return w->resting == w->handlers.count;
+}
+
 bool partition_has_room(struct partition *p)
 {
-    return partition_takes_jobs(p) && partition_room(p).idle > 0;
+    return partition_takes_jobs(p) && !worker_rests(p->worker) && partition_room(p).idle > 0;
 }
 
 /* The longest of the round trips to its partitions; 0: they are near. */

@@ -37,6 +37,8 @@ struct room partition_room(struct partition *p);
 bool partition_is_in_crowd(const struct partition *p);
 /* Could it run one more job? */
 bool partition_has_room(struct partition *p);
+/* Do all of its types rest? Then it claims nothing. */
+bool worker_rests(const struct worker *w);
 /* Has a claim left jobs with a limit as no executor was idle? Then more are reserved, else fewer. */
 void partition_adapt_reserve(struct partition *p, bool starved, int64_t now);
 /* Early jobs whose time has come near hold executors from now on. Those that find none go back: another worker

@@ -143,6 +143,12 @@ static bool is_plain(const struct task *task)
     return task->end == END_DONE && !task->unique && task->handler->keep_us == 0;
 }
 
+/* Else it gives its slots back. */
+static bool was_called(const struct task *task)
+{
+    return atomic_load(&task->begun_us) != 0;
+}
+
 static void settle_one(struct args *a, const struct task *task)
 {
     switch (task->end) {
@@ -154,10 +160,10 @@ static void settle_one(struct args *a, const struct task *task)
         settle_end(a, SETTLE_INTERRUPTED, task->token, INTERRUPTED_MOST, task->reason);
         break;
     case END_CANCELLED:
-        settle_end(a, SETTLE_CANCELLED, task->token, 0, NULL);
+        settle_end(a, SETTLE_CANCELLED, task->token, !was_called(task), NULL);
         break;
     case END_BACK:
-        settle_end(a, SETTLE_BACK, task->token, atomic_load(&task->begun_us) == 0, NULL);
+        settle_end(a, SETTLE_BACK, task->token, !was_called(task), NULL);
         break;
     case END_THROTTLED:
         settle_end(a, SETTLE_THROTTLED, task->token, task->after_s >= 0 ? delay_us(task) : SETTLE_NO_TIME,
@@ -167,7 +173,8 @@ static void settle_one(struct args *a, const struct task *task)
         settle_end(a, SETTLE_RETRY, task->token, delay_us(task), task->reason);
         break;
     case END_DEAD:
-        settle_end(a, SETTLE_DEAD, task->token, 0, task->reason ? task->reason : "failed for good");
+        settle_end(a, SETTLE_DEAD, task->token, !was_called(task),
+                   task->reason ? task->reason : "failed for good");
         break;
     }
 }
@@ -242,6 +249,7 @@ void tasks_collect(struct worker *w)
     pool_collect(w->pool, &ended);
     w->ended += (uint64_t)ended.count;
     while ((task = task_list_pop(&ended))) {
+        handler_hear_end(task);
         take_end(task);
         task_finished(task);
     }
@@ -250,7 +258,7 @@ void tasks_collect(struct worker *w)
 /* Does the end of a task let others start: is a job in flight less, or are slots given back? */
 static bool makes_room(const struct task *task)
 {
-    return memchr(task->token.at, '~', task->token.len) ||
+    return memchr(task->token.at, '~', task->token.len) || (task->slot_us && !was_called(task)) ||
            (task_settles_up(task) && task->spent < task->cost);
 }
 

@@ -147,7 +147,7 @@ static void schedule(struct partition *p)
         begin_turn(p, room, now);
         return;
     }
-    if (partition_takes_jobs(p) && room.idle > 0 && !p->claims.more &&
+    if (partition_takes_jobs(p) && !worker_rests(p->worker) && room.idle > 0 && !p->claims.more &&
         !p->reasons.claim) /* a claim is not due already */
         waking_wait(p->waking, p->claims.duty_until_us != 0);
     stuck_at = worker_stuck_time(p->worker);

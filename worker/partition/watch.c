@@ -291,11 +291,8 @@ void partition_cancel(struct partition *p, struct span token)
         give_back_early(p, s.found);
         return;
     }
-    if (!atomic_load(&s.found->begun_us)) {
-        atomic_store(&s.found->asked, ASKED_CANCELLED); /* so it will not begin */
-        return;
-    }
-    task_log(LOG_LEVEL_INFO, s.found, "cancelled: asked to end");
+    if (atomic_load(&s.found->begun_us))
+        task_log(LOG_LEVEL_INFO, s.found, "cancelled: asked to end");
     ask(s.found, ASKED_CANCELLED, clock_mono_us());
 }
 

@@ -23,7 +23,8 @@ struct reason {
 struct limit_counts {
     char name[129];
     bool some;
-    int64_t granted;
+    int64_t granted;         /* below 0: as many were recorded that came back later */
+    int64_t back[BACKS];     /* slots that were given back */
     int64_t lost[LOST_WHYS]; /* thousandths; what is left of one stays */
     int64_t late;            /* the same, given back: not lost yet */
     struct reason reasons[REASONS_MOST];
@@ -230,12 +231,18 @@ void counts_lost(struct counts *c, struct span name, enum count_lost why, const 
     add_lost(c, limit, why, loss->thousandths - late, loss);
 }
 
-void counts_late(struct counts *c, int type, int64_t slots)
+void counts_back(struct counts *c, int type, enum record_back why, int64_t slots, bool counted)
 {
     struct type_counts *t = type_of(c, type);
 
-    for (int i = 0; t && i < t->limit_count; i++)
-        t->limits[i]->late += 1000 * slots;
+    for (int i = 0; t && i < t->limit_count; i++) {
+        struct limit_counts *limit = t->limits[i];
+
+        limit->back[why] += slots;
+        limit->granted -= counted ? slots : 0;
+        limit->late += why == BACK_LATE ? 1000 * slots : 0;
+        limit->some = c->some = true;
+    }
 }
 
 void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason)
@@ -291,10 +298,17 @@ static void write_type(struct type_counts *t, const char *name, struct args *a)
 static const char whys[] = {
     [LOST_NO_JOB] = 'n', [LOST_NO_EXECUTOR] = 'e', [LOST_HELD] = 'h', [LOST_LATE] = 'l'};
 
+static const char backs[] = {
+    [BACK_NOT_BEGUN] = 'u', [BACK_LATE] = 'v', [BACK_NO_HANDLER] = 'f', [BACK_WRONG_JOB] = 'w'};
+
 static void write_sums(struct limit_counts *limit, struct args *a)
 {
     record_row(a, RECORD_LIMIT, span_str(limit->name));
-    record_count(a, 'g', limit->granted);
+    if (limit->granted > 0)
+        record_count(a, 'g', limit->granted);
+    for (int i = 0; i < BACKS; i++)
+        record_count(a, backs[i], limit->back[i]);
+    memset(limit->back, 0, sizeof limit->back);
     for (int i = 0; i < LOST_WHYS; i++) {
         record_count(a, whys[i], limit->lost[i] / 1000);
         limit->lost[i] %= 1000;
@@ -333,7 +347,8 @@ static void write_limit(struct limit_counts *limit, struct args *a)
     write_sums(limit, a);
     if (seconds)
         write_seconds(limit, a);
-    limit->granted = limit->late = 0;
+    limit->granted = limit->granted < 0 ? limit->granted : 0;
+    limit->late = 0;
     limit->some = false;
 }
 

@@ -43,8 +43,8 @@ struct count_loss {
     int64_t from_us, till_us; /* they were lost between these times, by Redis's clock */
 };
 void counts_lost(struct counts *c, struct span name, enum count_lost why, const struct count_loss *loss);
-/* A job gives its slots back, as it came too late: what its limits lose next was lost by that. */
-void counts_late(struct counts *c, int type, int64_t slots);
+/* A job gives its slots back; counted: its start was. What its limits lose next was lost by that, where it came too late. */
+void counts_back(struct counts *c, int type, enum record_back why, int64_t slots, bool counted);
 /* Adds rows for record_request, some hundred counts at most, and forgets them. names: of the types. Afterwards `some` says whether
  * there are more. */
 void counts_write(struct counts *c, const char *const *names, struct args *a);

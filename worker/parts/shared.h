@@ -46,6 +46,7 @@ struct worker {
     char instance[17]; /* the process's name, in all partitions and as long as it lives */
     struct options options;
     struct handlers handlers;
+    int resting; /* of these types: see way/rest.h */
     struct ev_loop *loop;
     struct pool *pool;
     struct task **running;  /* room for pool_running */

@@ -19,12 +19,16 @@ static void start(struct task *task)
     struct weir_job *job = malloc(sizeof *job);
 
     if (!job) {
-        task_finish(task, END_BACK, 0, NULL);
+        task_unable(task, "out of memory");
         task_ended(task);
         return;
     }
     weir_job_init(job, task);
     task->state = job;
+    if (!task_call(task)) {
+        task_ended(task);
+        return;
+    }
     async->call(job, async->arg);
     weir_job_check_fork(handler, forks);
 }

@@ -21,14 +21,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/clock.h"
 #include "core/decimal.h"
 #include "core/log/log.h"
 #include "core/spawn.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
 
-#define SPAWN_AGAIN_US 2000000 /* after a command could not be started: out of processes, memory, files */
 #define EXIT_THROTTLED 75
 #define EXIT_DEAD 65
 
@@ -236,16 +234,21 @@ static void run(struct task *task)
 {
     struct command c = {.task = task, .process = {.pidfd = -1, .in = -1, .out = -1, .err = -1}};
     char **argv = task->handler->state;
-    int rc = start(&c);
+    char why[END_REASON_SIZE];
+    int rc;
 
-    if (rc != 0) {
-        /* Neither the job's fault nor its provider's: no attempt is used and no limit paused, this executor
-         * rests. */
-        task_log(LOG_LEVEL_ERROR, task, "cannot run %s: %s; the job is given back", argv[0], strerror(rc));
-        clock_sleep_until(clock_mono_us() + SPAWN_AGAIN_US);
-        task_finish(task, END_BACK, 0, NULL);
+    if (handler_rests(task->handler)) {
+        task_uncall(task);
         return;
     }
+    if (!task_call(task))
+        return;
+    if ((rc = start(&c)) != 0) {
+        snprintf(why, sizeof why, "cannot run %.512s: %s", argv[0], strerror(rc));
+        task_unable(task, why);
+        return;
+    }
+    handler_works(task->handler);
     begin_writing(&c);
     converse(&c);
     end(&c, await_end(&c));

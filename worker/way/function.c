@@ -22,6 +22,8 @@ static void run(struct task *task)
     const struct function *f = task->handler->state;
     struct weir_job job;
 
+    if (!task_call(task))
+        return;
     weir_job_init(&job, task);
     pthread_cleanup_push(on_thread_exit, NULL);
     weir_job_finish(&job, f->call(&job, f->arg));

@@ -157,6 +157,7 @@ static bool is_readable(struct task *task)
     struct job_view *view = &task->view;
     struct error e;
 
+    task->back = BACK_WRONG_JOB;
     if (job_read(task->body.at, task->body.len, view, &e) != 0) {
         *view = (struct job_view){.type = {NULL, 0}};
         task_finish(task, END_DEAD, -1, e.text);
@@ -166,6 +167,7 @@ static bool is_readable(struct task *task)
         task_finish(task, END_DEAD, -1, "unreadable: its id or type is not what Redis read");
         return false;
     }
+    task->back = BACK_NOT_BEGUN;
     return true;
 }
 
@@ -174,7 +176,7 @@ static bool is_late(struct task *task)
 {
     if (!task->late_us || clock_mono_us() <= task->late_us)
         return false;
-    task->late = true;
+    task->back = BACK_LATE;
     atomic_fetch_add(&task->conditions->late, 1);
     return true;
 }
@@ -184,8 +186,7 @@ int handler_take_late(struct conditions *conditions)
     return atomic_exchange(&conditions->late, 0);
 }
 
-/* Is it to be run, now? Its time has come. */
-static bool begins(struct task *task)
+bool task_call(struct task *task)
 {
     struct conditions *conditions = task->conditions;
 
@@ -199,6 +200,20 @@ static bool begins(struct task *task)
     if (conditions->trace)
         trace_start(conditions->trace, task, &task->view);
     return true;
+}
+
+void task_uncall(struct task *task)
+{
+    atomic_store(&task->begun_us, 0);
+    task->back = BACK_NO_HANDLER;
+    task_finish(task, END_BACK, 0, NULL);
+}
+
+void task_unable(struct task *task, const char *why)
+{
+    task_uncall(task);
+    task_finish(task, END_BACK, 0, why);
+    task->unable = true;
 }
 
 static _Thread_local struct task *current;
@@ -220,24 +235,36 @@ void handler_log(enum log_level level, const struct handler *handler, const char
     log_fields(level, &type, 1, "%s", text);
 }
 
+int handler_open(struct handler *handler, const struct way_host *host, struct error *e)
+{
+    handler->host = *host;
+    rest_open(handler);
+    return handler->way->open ? handler->way->open(handler, e) : 0;
+}
+
+void handler_close(struct handler *handler)
+{
+    rest_close(handler);
+    if (handler->way->close)
+        handler->way->close(handler);
+}
+
 void handler_run(struct task *task)
 {
     if (!is_readable(task))
         return;
     if (task->start_us > 0)
         clock_sleep_until(task->start_us);
-    if (!begins(task))
-        return;
     current = task;
     task->handler->way->run(task);
     current = NULL;
-    if (task->conditions->trace)
+    if (task->conditions->trace && atomic_load(&task->begun_us))
         trace_end(task->conditions->trace, task, &task->view);
 }
 
 void handler_start(struct task *task)
 {
-    if (!is_readable(task) || !begins(task)) {
+    if (!is_readable(task)) {
         task_ended(task);
         return;
     }
@@ -251,9 +278,11 @@ void task_ended(struct task *task)
     task->handler->host.on_ended(task);
 }
 
-void handler_rest(struct handler *handler, bool rests)
+void handler_hear_end(const struct task *task)
 {
-    handler->rests = rests;
-    if (!rests)
-        handler->host.on_serving(handler->host.worker);
+    if (!task->unable || handler_rests(task->handler))
+        return;
+    task_log(LOG_LEVEL_ERROR, task, "%s; its jobs are given back",
+             task->reason ? task->reason : "out of memory");
+    handler_rest(task->handler, REST_START_MOST_S);
 }

@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "core/error.h"
+#include "worker/way/rest.h"
 #include "worker/way/task.h"
 
 struct ev_loop;
@@ -33,8 +34,8 @@ struct way_host {
     int executors;
     int64_t kill_after_us; /* from TERM to KILL */
     struct worker *worker;
-    void (*on_ended)(struct task *task);  /* of task_ended; on any thread */
-    void (*on_serving)(struct worker *w); /* the type serves jobs again */
+    void (*on_ended)(struct task *task);            /* of task_ended; on any thread */
+    void (*on_rest)(struct worker *w, bool begins); /* of a type: see rest.h */
 };
 
 struct handler {
@@ -42,7 +43,7 @@ struct handler {
     const struct way *way;
     void *state; /* the way's own, of this type */
     struct way_host host;
-    bool rests;                                /* see handler_rest */
+    struct rest rest;
     int64_t timeout_us, keep_us;               /* 0: none */
     int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
 };
@@ -69,11 +70,17 @@ void command_free(char **argv);
 /* One line to the log about a type. */
 void handler_log(enum log_level level, const struct handler *handler, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
+/* Makes a handler ready for tasks: the address of it and of what host names will not change any more. */
+WEIR_CHECKED int handler_open(struct handler *handler, const struct way_host *host, struct error *e);
+void handler_close(struct handler *handler);
+
 /* Runs a task on the calling thread until it has ended, by task_finish. */
 void handler_run(struct task *task);
 /* The task whose handler runs on the calling thread; NULL: none. */
 struct task *handler_current(void);
 /* Begins a task on the loop, at its start time. */
 void handler_start(struct task *task);
+/* What has become of a task that has ended: a handler that could not be called rests. On the loop. */
+void handler_hear_end(const struct task *task);
 
 #endif

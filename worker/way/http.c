@@ -22,7 +22,6 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <dlfcn.h>
-#include <ev.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -426,9 +425,14 @@ static void set_options(struct request *r)
     curl.easy_setopt(easy, CURLOPT_HEADERDATA, r);
 }
 
-static void give_back(struct task *task)
+static void give_up(struct request *r, struct task *task)
 {
-    task_finish(task, END_BACK, 0, NULL);
+    if (r) {
+        curl.slist_free_all(r->headers);
+        curl.easy_cleanup(r->easy);
+        r->easy = NULL;
+        r->headers = NULL;
+    }
     task_ended(task);
 }
 
@@ -438,19 +442,19 @@ static void start(struct task *task)
     struct request *r = calloc(1, sizeof *r);
 
     task->state = r;
-    if (!r || !(r->easy = curl.easy_init())) {
-        give_back(task);
+    if (r) {
+        r->push = p;
+        r->task = task;
+        ev_timer_init(&r->rest, on_rest, 0, 0);
+        r->rest.data = r;
+    }
+    if (!r || !(r->easy = curl.easy_init()) || !add_headers(r)) {
+        task_unable(task, "out of memory");
+        give_up(r, task);
         return;
     }
-    r->push = p;
-    r->task = task;
-    ev_timer_init(&r->rest, on_rest, 0, 0);
-    r->rest.data = r;
-    if (!add_headers(r)) {
-        curl.slist_free_all(r->headers);
-        curl.easy_cleanup(r->easy);
-        r->easy = NULL;
-        give_back(task);
+    if (!task_call(task)) {
+        give_up(r, task);
         return;
     }
     set_options(r);

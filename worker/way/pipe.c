@@ -7,10 +7,10 @@
  * Children are started when jobs need them, at most as many as the executors can fill. A job goes to an idle
  * child, else to the one with the fewest jobs, else to a new one.
  *
- * When a child dies, the jobs whose lines it had not yet taken are given back as they are; those that it had
- * are counted as interrupted. Who was interrupted before runs alone in its child, so that the innocent do not
- * die with the guilty. If the child died without reason to think that the next one does better, the type
- * rests, 0.1 s to 30 s: its jobs stay in Redis. After that the next child gets one job at first.
+ * When a child dies, the jobs whose lines it had not yet taken are given back as they are, with their slots; those
+ * that it had are counted as interrupted. Who was interrupted before runs alone in its child, so that the innocent do
+ * not die with the guilty. If the child died without reason to think that the next one does better, the type rests.
+ * After that the next child gets one job at first.
  *
  * A line that is no answer is logged; a child that writes only such lines is ended. A wrong member
  * of an answer is logged too and counts as left out: the job has run, and its status stands. An answer that
@@ -28,14 +28,11 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/log/log.h"
-#include "core/random.h"
 #include "queue/job/json.h"
 #include "worker/way/pipe_child.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
 
-#define REST_FIRST_S 0.1
-#define REST_MOST_S 30.0
 #define WRONG_MOST 100 /* lines in a row that are no answers; more would only fill the log */
 
 /* A job that waits for a child, or is in one. */
@@ -71,8 +68,6 @@ struct pipe {
     struct member *members;
     int count;
     struct flights waiting;
-    int failures; /* deaths in a row without an answer in between */
-    ev_timer rest;
 };
 
 /* ---- Flights */
@@ -84,16 +79,6 @@ static void add(struct flights *to, struct flight *flight)
     flight->prev = to->tail;
     *(to->tail ? &to->tail->next : &to->head) = flight;
     to->tail = flight;
-    to->count++;
-}
-
-static void add_first(struct flights *to, struct flight *flight)
-{
-    flight->in = to;
-    flight->prev = NULL;
-    flight->next = to->head;
-    *(to->head ? &to->head->prev : &to->tail) = flight;
-    to->head = flight;
     to->count++;
 }
 
@@ -118,10 +103,25 @@ static void end_flight(struct flight *flight, enum task_end end, double after_s,
     task_ended(task);
 }
 
+/* The end that its task has been given. */
+static void end_uncalled(struct flight *flight)
+{
+    struct task *task = flight->task;
+
+    take_out(flight);
+    task_ended(task);
+}
+
+static void give_back(struct flight *flight)
+{
+    task_uncall(flight->task);
+    end_uncalled(flight);
+}
+
 static void give_back_waiting(struct pipe *p)
 {
     while (p->waiting.head)
-        end_flight(p->waiting.head, END_BACK, 0, NULL);
+        give_back(p->waiting.head);
 }
 
 /* ---- A job as a line */
@@ -135,16 +135,20 @@ static void blank_newlines(char *line, size_t len)
         *at = ' ';
 }
 
-/* false: out of memory. */
-static bool send_job(struct member *member, struct flight *flight)
+/* Or ends it, where it is not to begin any more or memory is short. */
+static void send_job(struct member *member, struct flight *flight)
 {
-    const struct task *task = flight->task;
+    struct task *task = flight->task;
     char front[FRONT_SIZE], *line = child_line(member->child, task->body.len + FRONT_SIZE);
     struct span rest;
     size_t len;
 
     if (!line)
-        return false;
+        task_unable(task, "out of memory");
+    if (!line || !task_call(task)) {
+        end_uncalled(flight);
+        return;
+    }
     rest = task_front(task, true, front);
     len = strlen(front);
     memcpy(line, front, len);
@@ -158,28 +162,11 @@ static bool send_job(struct member *member, struct flight *flight)
     add(&member->flights, flight);
     flight->member = member;
     member->alone = task->interrupted > 0;
-    return true;
 }
 
 /* ---- Which child gets it */
 
 static const struct child_events member_events;
-
-static bool rests(const struct pipe *p)
-{
-    return ev_is_active(&p->rest);
-}
-
-/* Until its jobs have a child to go to again: they stay in Redis. */
-static void begin_rest(struct pipe *p)
-{
-    double rest_s = fmin(REST_FIRST_S * pow(2, p->failures++), REST_MOST_S);
-
-    ev_now_update(p->handler->host.loop);
-    ev_timer_set(&p->rest, rest_s * (0.5 + random_fraction() / 2), 0);
-    ev_timer_start(p->handler->host.loop, &p->rest);
-    handler_rest(p->handler, true);
-}
 
 static struct member *new_member(struct pipe *p)
 {
@@ -194,7 +181,7 @@ static struct member *new_member(struct pipe *p)
         handler_log(LOG_LEVEL_ERROR, p->handler, "cannot run %s: %s; its jobs are given back", p->argv[0],
                     member ? strerror(rc) : "out of memory");
         free(member);
-        begin_rest(p);
+        handler_rest(p->handler, REST_START_MOST_S);
         return NULL;
     }
     member->pipe = p;
@@ -206,7 +193,7 @@ static struct member *new_member(struct pipe *p)
 
 static bool can_take(const struct member *member, bool suspect)
 {
-    bool unproven = member->pipe->failures > 0 && !member->answered;
+    bool unproven = atomic_load(&member->pipe->handler->rest.failures) > 0 && !member->answered;
     int room = unproven || suspect ? 1 : member->pipe->in_flight;
 
     return !child_is_ending(member->child) && !member->alone && member->flights.count < room;
@@ -219,7 +206,7 @@ static struct member *find_member(struct pipe *p, bool suspect)
     for (struct member *m = p->members; m; m = m->next)
         if (can_take(m, suspect) && (!best || m->flights.count < best->flights.count))
             best = m;
-    if (!best && p->count < p->most && !rests(p))
+    if (!best && p->count < p->most && !handler_rests(p->handler))
         best = new_member(p);
     return best;
 }
@@ -231,7 +218,7 @@ static bool has_hope(const struct pipe *p)
 
     while (m && child_is_ending(m->child))
         m = m->next;
-    return m || !rests(p);
+    return m || !handler_rests(p->handler);
 }
 
 static void hand_out(struct pipe *p)
@@ -242,8 +229,7 @@ static void hand_out(struct pipe *p)
 
         if (!member)
             break;
-        if (!send_job(member, first))
-            end_flight(first, END_BACK, 0, NULL);
+        send_job(member, first);
     }
     if (!has_hope(p))
         give_back_waiting(p);
@@ -383,7 +369,8 @@ static void end_answered(struct member *member, struct flight *flight, const str
                    "its handler answered without a status of done, retry, dead, throttled");
     } else {
         member->answered = true;
-        member->wrong = member->pipe->failures = 0;
+        member->wrong = 0;
+        handler_works(member->pipe->handler);
         apply(flight, status, answer, line);
     }
     hand_out(member->pipe);
@@ -435,19 +422,17 @@ static bool was_asked(const struct flight *flight)
     return atomic_load(&flight->task->asked) != ASKED_NOTHING;
 }
 
-/* Those that it had not yet taken, the last ones, are the first to go to the next child. */
+/* Those that it had not yet taken, the last ones. One that is over its time has failed: it had that long for being read. */
 static void take_back(struct member *member, const char *reason)
 {
     uint64_t taken = child_taken(member->child);
     struct flight *last;
 
     while ((last = member->flights.tail) && last->begin >= taken) {
-        if (was_asked(last)) {
+        if (atomic_load(&last->task->asked) == ASKED_OVER_TIME)
             end_flight(last, END_RETRY, -1, reason);
-        } else {
-            take_out(last);
-            add_first(&member->pipe->waiting, last);
-        }
+        else
+            give_back(last);
     }
 }
 
@@ -477,7 +462,7 @@ static void on_end(void *arg, const char *reason)
     begun = interrupt(member, reason);
     if (!member->ordered && (begun > 0 || !member->answered)) {
         handler_log(LOG_LEVEL_WARN, p->handler, "child %d died with %d jobs: %s", pid, begun, reason);
-        begin_rest(p);
+        handler_rest(p->handler, REST_CHILD_MOST_S);
     } else if (begun > 0) {
         handler_log(LOG_LEVEL_WARN, p->handler, "child %d was ended with %d other jobs", pid, begun);
     }
@@ -488,13 +473,9 @@ static void on_end(void *arg, const char *reason)
 
 static const struct child_events member_events = {on_line, on_end};
 
-static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
+static void rested(struct handler *handler)
 {
-    struct pipe *p = timer->data;
-
-    (void)loop, (void)events;
-    handler_rest(p->handler, false);
-    hand_out(p);
+    hand_out(handler->state);
 }
 
 /* ---- The way */
@@ -506,7 +487,7 @@ static void start(struct task *task)
 
     task->state = flight;
     if (!flight) {
-        task_finish(task, END_BACK, 0, NULL);
+        task_unable(task, "out of memory");
         task_ended(task);
         return;
     }
@@ -522,7 +503,8 @@ static void end(struct task *task, bool force)
     if (!flight || !flight->in)
         return;
     if (!flight->member) {
-        end_flight(flight, END_BACK, 0, NULL);
+        task_finish(task, END_BACK, 0, NULL);
+        end_uncalled(flight);
         return;
     }
     flight->member->ordered = true;
@@ -541,8 +523,6 @@ static int open_pipe(struct handler *handler, struct error *e)
     (void)e;
     p->handler = handler;
     p->most = (handler->host.executors + p->in_flight - 1) / p->in_flight;
-    ev_timer_init(&p->rest, on_rested, 0, 0);
-    p->rest.data = p;
     return 0;
 }
 
@@ -566,7 +546,6 @@ static void close_pipe(struct handler *handler)
     int64_t until_us = clock_mono_us() + host->kill_after_us;
     struct member *member;
 
-    ev_timer_stop(host->loop, &p->rest);
     for (struct member *m = p->members; m; m = m->next) {
         child_close(m->child);
         if (m->flights.count > 0)
@@ -602,6 +581,7 @@ static const struct way pipe_way = {
     .end = end,
     .release = release,
     .open = open_pipe,
+    .rested = rested,
     .stop = stop,
     .close = close_pipe,
     .free = free_state,

@@ -57,7 +57,7 @@ struct task {
     struct job_view view;     /* of the body, once it is being run; its spans point into it */
     void *state;              /* of the way that runs it */
     _Atomic pid_t process;    /* of a command that runs; 0: none */
-    _Atomic int64_t begun_us; /* when its handler was called, monotonic; 0: not yet */
+    _Atomic int64_t begun_us; /* when its handler was called, monotonic; 0: it was not */
     int64_t timeout_us;       /* the time it has from then on, 0: any; set before begun_us */
     _Atomic int asked;        /* enum task_asked, by the loop */
     int64_t asked_us;         /* when that was; INT64_MAX: it was made to end */
@@ -71,7 +71,8 @@ struct task {
     int64_t finished_us;
     enum record_cause cause; /* what let it start */
     bool counted;            /* its start; by the loop */
-    bool late;               /* its slot was over */
+    enum record_back back;   /* why its handler was not called, where it was not */
+    bool unable;             /* nor can it be called for another job now */
     bool written;            /* to the settle that is under way, with others of its type and batch */
 
     char bytes[];

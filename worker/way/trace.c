@@ -18,6 +18,7 @@
 #include "core/log/quiet.h"
 #include "core/log/sink.h"
 #include "throttle/verify/verify.h"
+#include "worker/way/handler.h"
 
 #define LINE_MAX_BYTES 16384    /* sixteen rules of 272 in sixteen limits, three names of 128, numbers */
 #define WRITE_SIZE (48 * 1024)  /* so much is written without waiting for the loop to do it */
@@ -212,6 +213,21 @@ void trace_end(struct trace *t, const struct task *task, const struct job_view *
     if (task_settles_up(task) || strstr(task->limits, "concurrency:"))
         add_line(t, "{\"end\":%" PRId64 ",\"type\":\"%.*s\",\"id\":\"%.*s\",\"by\":\"%s\"}\n", end_us,
                  (int)view->type.len, view->type.at, (int)view->id.len, view->id.at, t->by);
+}
+
+void trace_back(struct trace *t, const struct task *task, const struct job_view *view)
+{
+    static const char *const whys[] = {[BACK_NOT_BEGUN] = "not_begun",
+                                       [BACK_LATE] = "late",
+                                       [BACK_NO_HANDLER] = "no_handler",
+                                       [BACK_WRONG_JOB] = "wrong_job"};
+    const char *type = task->handler->type;
+
+    add_line(t,
+             "{\"back\":%" PRId64 ",\"slot\":%" PRId64 ",\"type\":\"%s\",\"id\":\"%.*s\",\"cost\":%" PRId64
+             ",\"why\":\"%s\",\"by\":\"%s\"}\n",
+             clock_wall_us(), task->slot_us, type, (int)view->id.len, view->id.at ? view->id.at : "",
+             task->cost, whys[task->back], t->by);
 }
 
 void trace_lapsed(struct trace *t, int64_t boot_us)

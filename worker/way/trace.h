@@ -3,6 +3,7 @@
  *    "limits":"mail=gcra:100/60000000/20|account=concurrency:5","by":"x4q8mz1d"}
  *   {"spent":7,"slot":1700000000000000,"type":"mail","id":"...","by":"x4q8mz1d"}
  *   {"end":1700000000900123,"type":"mail","id":"...","by":"x4q8mz1d"}
+ *   {"back":1700000000900123,"slot":1700000000000000,"type":"mail","id":"...","why":"no_handler","by":"x4q8mz1d"}
  *   {"opened":1700000000000000,"by":"x4q8mz1d"}
  *   {"lapsed":1700000000000000,"by":"x4q8mz1d"}
  *   {"lost":12}
@@ -10,7 +11,8 @@
  * time, us; good: for how long the slot is good, where that is not VERIFY_GOOD_US; start: when the handler
  * was called, by this machine's clock; key and cost only where there is a key and the cost is not 1; limits:
  * those in force, as they are stored. end: when the handler returned, of jobs that a concurrency rule counts
- * and of those that spent another cost than was granted; spent says what that was. opened: a worker begins to
+ * and of those that spent another cost than was granted; spent says what that was. back: the slot came back, as no
+ * handler was called, and why; a start of that slot was none. opened: a worker begins to
  * write here; by: which one, as others may write to the same file. lapsed: all leases of this worker were
  * over then. lost: so many lines are missing here.
  *
@@ -31,6 +33,8 @@ struct trace *trace_open(const char *file, struct error *e);
 void trace_start(struct trace *trace, const struct task *task, const struct job_view *view);
 /* The handler has returned. */
 void trace_end(struct trace *trace, const struct task *task, const struct job_view *view);
+/* No handler was called, and what had a slot gives it back. */
+void trace_back(struct trace *trace, const struct task *task, const struct job_view *view);
 /* All leases were over at that time of clock_boot_us(). Without a trace, or at 0, nothing is written. */
 void trace_lapsed(struct trace *trace, int64_t boot_us);
 /* Writes what was collected, as far as that is possible now. */

@@ -6,8 +6,11 @@
  *                 is called: asynchronous C (async.c), a pipe (pipe.c), HTTP (http.c)
  *
  * The worker sees to all the rest: the body was read (task->view), the start time has come, the executor is
- * free, the trace is written. Whoever runs the task says how it ended by task_finish(), once or more often:
- * the last one counts. */
+ * free. A way asks task_call() right before it calls the handler, and says how the task ended by task_finish(),
+ * once or more often: the last one counts.
+ *
+ * A slot is spent by a handler that was called, and by nothing else. task_call() decides that it is, and
+ * task_uncall() that it was not; whatever the end of a task, it gives its slots back unless it was called. */
 #ifndef WORKER_WAY_WAY_H
 #define WORKER_WAY_WAY_H
 
@@ -28,7 +31,8 @@ struct way {
      * address of the handler will not change any more; and after it has run, to stop its watchers and end its
      * children (with threads of commands still running, if the stop was forced). May be NULL. */
     int (*open)(struct handler *handler, struct error *e);
-    void (*stop)(struct handler *handler); /* no more tasks will come; those that run go on */
+    void (*rested)(struct handler *handler); /* a rest is over; may be NULL */
+    void (*stop)(struct handler *handler);   /* no more tasks will come; those that run go on */
     void (*close)(struct handler *handler);
     /* Frees handler->state. NULL: it has none. */
     void (*free)(struct handler *handler);
@@ -38,8 +42,13 @@ struct way {
  * From any thread; the task is not to be touched any more. */
 void task_ended(struct task *task);
 
-/* While a type rests, its jobs stay in Redis. On the loop; at first no type rests. */
-void handler_rest(struct handler *handler, bool rests);
+/* Is the handler to be called now? Then the task has begun. Else it has ended, and goes back as it is: it was asked
+ * to end, its lease is over, or its slot. On any thread. */
+bool task_call(struct task *task);
+/* The handler was not called, or it never met the job: the task goes back as it is. From the thread that runs it. */
+void task_uncall(struct task *task);
+/* The same, as the handler cannot be called now: the type rests. why: for the log. */
+void task_unable(struct task *task, const char *why);
 
 /* A handler of each kind for type; errors as handlers_add, and what is wrong with the rest. */
 WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg,

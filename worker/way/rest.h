@@ -1,0 +1,34 @@
+/* Rests: while the handler of a type cannot be called, its jobs stay in Redis, where other workers find them. A rest
+ * begins when the program cannot be started, or when a child dies before it has answered. It is 0.1 s at first, and
+ * twice as long each time until the handler works again; up to half of that is left off at random, so that workers
+ * do not try together. */
+#ifndef WORKER_WAY_REST_H
+#define WORKER_WAY_REST_H
+
+#include <ev.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+struct handler;
+
+#define REST_START_MOST_S 2.0  /* after a program that could not be started: a try costs little */
+#define REST_CHILD_MOST_S 30.0 /* after a child that died */
+
+/* Written by the loop, but for failures, which a thread sets back. */
+struct rest {
+    ev_timer timer;
+    atomic_bool on;
+    atomic_int failures; /* rests since the handler worked */
+};
+
+/* handler->host is set from then on. */
+void rest_open(struct handler *handler);
+void rest_close(struct handler *handler);
+/* Begins a rest of most_s at most, on the loop; while there is one it goes on. */
+void handler_rest(struct handler *handler, double most_s);
+/* On any thread. */
+bool handler_rests(const struct handler *handler);
+/* The handler works: the next rest is a short one. On any thread. */
+void handler_works(struct handler *handler);
+
+#endif
