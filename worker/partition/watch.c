@@ -200,6 +200,10 @@ static void give_back_lacking(struct worker *w, int64_t now)
 
     task_list_init(&lacking);
     pool_retry(w->pool, now, &lacking);
+    for (struct task *task = lacking.head; task; task = task->next) {
+        task_unable(task, "no thread");
+        handler_hear_end(task);
+    }
     tasks_give_back(&lacking);
 }
 

@@ -10,8 +10,8 @@
 #include "core/log/log.h"
 #include "worker/way/way.h"
 
-#define LACKING_US 2000000 /* tasks wait that long for a thread that cannot be started */
-#define NEAR_US 5000       /* an early task gets its executor so long before its time, or half of that */
+#define LACKING_US 200000 /* tasks wait that long for a thread that cannot be started, or for another */
+#define NEAR_US 5000      /* an early task gets its executor so long before its time, or half of that */
 
 /* What waits for one kind of executor. */
 struct line {

@@ -24,6 +24,7 @@ static void run(struct task *task)
 
     if (!task_call(task))
         return;
+    handler_works(task->handler);
     weir_job_init(&job, task);
     pthread_cleanup_push(on_thread_exit, NULL);
     weir_job_finish(&job, f->call(&job, f->arg));
