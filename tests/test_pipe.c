@@ -233,6 +233,51 @@ static void lines_that_are_no_answers(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* A language without types writes the id "1" as a number, and loses the zeros of "007" and the last digits of a long one. */
+static void an_id_that_is_a_number(void **state)
+{
+    static const struct {
+        const char *id, *say;
+    } cases[] = {
+        {"1", "{\\\"id\\\":1,\\\"status\\\":\\\"done\\\"}"},
+        {"007", "{\\\"id\\\":7,\\\"status\\\":\\\"done\\\"}"},
+        {"12345678901234567891", "{\\\"status\\\":\\\"done\\\",\\\"id\\\":12345678901234567000}"},
+        {"1e3", "{\\\"id\\\":1000,\\\"status\\\":\\\"done\\\"}"},
+        {"-5", "{\\\"id\\\":-5.0,\\\"status\\\":\\\"done\\\"}"},
+    };
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1");
+    char text[512];
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(text, sizeof text, "{\"id\":\"%s\",\"type\":\"run\",\"args\":{\"say\":\"%s\\n\"}}",
+                 cases[i].id, cases[i].say);
+        stage_push_text(s, text);
+        await(stage_stat(s, "run", "done") == (int)i + 1);
+    }
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* One of two has ended, and nobody knows which: an answer of the first one, which failed. What is exactly so is no other. */
+static void a_number_that_two_jobs_have(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    write_text(s->server.folder, "pair.py",
+               "import sys, json\n"
+               "a, b = sys.stdin.readline(), sys.stdin.readline()\n"
+               "print('{\"id\":7.0,\"status\":\"done\"}', flush=True)\n"
+               "print('{\"id\":7,\"status\":\"done\"}', flush=True)\n"
+               "sys.stdin.read()\n");
+    stage_push_text(s, "{\"id\":\"07\",\"type\":\"run\",\"max_attempts\":1}");
+    stage_push_text(s, "{\"id\":\"7\",\"type\":\"run\",\"max_attempts\":1}");
+    worker = stage_weir(s, "worker", "--pipe", "run=python3 pair.py", "-c", "2", "--in-flight", "2", NULL);
+    await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
+    assert_told(s, "wrong answer: ambiguous: several jobs have that number as id");
+    assert_int_equal(stage_end(worker), 0);
+}
+
 /* The job was answered, only how is not known: it failed. */
 static void an_unknown_status_is_a_failure(void **state)
 {
@@ -752,6 +797,8 @@ int main(void)
         ON_STAGE(every_status),
         ON_STAGE(the_true_cost),
         ON_STAGE(lines_that_are_no_answers),
+        ON_STAGE(an_id_that_is_a_number),
+        ON_STAGE(a_number_that_two_jobs_have),
         ON_STAGE(an_unknown_status_is_a_failure),
         ON_STAGE(a_long_reason_keeps_its_end),
         ON_STAGE(answers_with_wrong_characters),

@@ -2,7 +2,8 @@
  *
  *   {"attempt":1,"id":"...", ...}     the job as it is, blanks for its newlines. "attempt" is put in front
  *                                     unless the job has a member of that name
- *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","cost":n}     in any order
+ *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","cost":n}     in any order; an id
+ *                                     that is a number is that of the one job whose id reads as that number
  *
  * Children are started when jobs need them, at most as many as the executors can fill. A job goes to an idle
  * child, else to the one with the fewest jobs, else to a new one.
@@ -279,19 +280,46 @@ static const struct status *find_status(const struct json_members *answer)
     return NULL;
 }
 
-/* The first that was sent of that id. */
-static struct flight *find_flight(const struct member *member, const struct json_members *answer)
+/* The first of that id, from flight on. */
+static struct flight *find_id(struct flight *flight, struct span id)
+{
+    while (flight &&
+           (flight->task->view.id.len != id.len || memcmp(flight->task->view.id.at, id.at, id.len) != 0))
+        flight = flight->next;
+    return flight;
+}
+
+/* The first whose id is that number, as programs read numbers, from flight on: "007" is 7. */
+static struct flight *find_number(struct flight *flight, double number)
+{
+    for (; flight; flight = flight->next) {
+        struct span id = flight->task->view.id;
+        char *end;
+
+        if (read_number(id) == number && decimal_read(id.at, &end) == number && end == id.at + id.len)
+            return flight;
+    }
+    return NULL;
+}
+
+/* The first that was sent of that id. *ambiguous: its handler wrote a number, and others may be meant. */
+static struct flight *find_flight(const struct member *member, const struct json_members *answer,
+                                  bool *ambiguous)
 {
     struct span value = json_member(answer, "id");
     struct flight *flight = member->flights.head;
     char id[160]; /* one that does not fit is nobody's */
-    size_t len;
+    double number;
 
-    if (!value.at || !is_text(value))
+    if (!value.at)
         return NULL;
-    len = json_text(value, id, sizeof id);
-    while (flight && (flight->task->view.id.len != len || memcmp(flight->task->view.id.at, id, len) != 0))
-        flight = flight->next;
+    if (is_text(value))
+        return find_id(flight, (struct span){id, json_text(value, id, sizeof id)});
+    number = read_number(value);
+    if (isnan(number) || find_id(flight, value))
+        return find_id(flight, value);
+    flight = find_number(flight, number);
+    *ambiguous = flight && find_number(flight->next, number);
     return flight;
 }
 
@@ -351,7 +379,7 @@ static bool is_blank(const char *line, size_t len)
     return len == 0 || (len == 1 && *line == '\r');
 }
 
-/* wrong: the line is no JSON; NULL: it is. */
+/* wrong: why it is no answer; NULL: it is one. */
 static void end_answered(struct member *member, struct flight *flight, const struct json_members *answer,
                          struct span line, const char *wrong)
 {
@@ -382,6 +410,7 @@ static void on_line(void *arg, const char *line, size_t len)
     struct json_members answer;
     struct flight *flight;
     struct error e = {0};
+    bool ambiguous = false;
     struct json j;
     const char *at;
 
@@ -397,7 +426,10 @@ static void on_line(void *arg, const char *line, size_t len)
     at = json_members(&j, at, &answer);
     if (!at || !json_end(&j, at))
         json_error(&j, "not JSON", &e);
-    flight = find_flight(member, &answer);
+    flight = find_flight(member, &answer, &ambiguous);
+    if (ambiguous)
+        error_set(&e, WEIR_EINPUT,
+                  "ambiguous: several jobs have that number as id; write it as it came, a string");
     if (flight)
         end_answered(member, flight, &answer, (struct span){line, len}, e.status ? e.text : NULL);
     else
