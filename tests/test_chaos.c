@@ -295,6 +295,34 @@ static void the_checker_knows_the_causes(void **state)
     assert_int_equal(end_forged(&f), 0);
 }
 
+/* It was called in a worker that is stopped then, and is done elsewhere before its handler begins. */
+static void the_checker_knows_what_began_late(void **state)
+{
+    struct forged f;
+
+    (void)state;
+    for (int to_ms = 3500; to_ms >= 100; to_ms -= 3400) {
+        FILE *trace, *log;
+
+        begin_forged(&f, TYPE_FREE);
+        f.run.lives = run_more(f.run.lives, 1, sizeof *f.run.lives);
+        f.run.lives[f.run.life_count++] = (struct life){
+            .worker = 1, .n = 1, .ended_us = f.run.begun_us + 3600000000, .code = 0, .asked = true};
+        strike(&f, FAULT_STOP_WORKER, 1, to_ms);
+        f.run.incidents[0].worker = 1;
+        trace = open_in(&f.run, "trace1");
+        log = open_in(&f.run, "worker1.1.err");
+        fputs("silent for longer than its lease\n", log);
+        fprintf(trace, "{\"slot\":0,\"start\":%lld,\"id\":\"j0\"}\n",
+                (long long)(f.run.begun_us + f.wall_us + 2000));
+        fclose(trace);
+        fclose(log);
+        do_job(&f, 0, 3000, 3001, 0);
+        fprintf(f.history, "S j0 1.1 1 %lld\n", (long long)f.run.begun_us + 3501000);
+        assert_int_equal(end_forged(&f), to_ms == 100);
+    }
+}
+
 static void the_checker_sees_who_begins_without_a_lease(void **state)
 {
     struct forged f;
@@ -405,6 +433,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(chaos),
         cmocka_unit_test(the_checker_sees_what_is_lost_or_doubled),
         cmocka_unit_test(the_checker_knows_the_causes),
+        cmocka_unit_test(the_checker_knows_what_began_late),
         cmocka_unit_test(the_checker_sees_who_begins_without_a_lease),
         cmocka_unit_test(the_checker_sees_limits_that_do_not_hold),
         cmocka_unit_test(faults_that_overlap_last_until_the_last_one_ends),

@@ -397,7 +397,8 @@ static bool says_it_was_silent(const struct judge *j, const struct life *life)
     return says;
 }
 
-static enum cause cause_of_next(const struct judge *j, const struct start *s)
+/* Why the job of s began again at s->next_us. */
+static enum cause cause_of_again(const struct judge *j, const struct start *s)
 {
     const struct life *life = life_of(j, s);
 
@@ -416,15 +417,29 @@ static enum cause cause_of_next(const struct judge *j, const struct start *s)
     return CAUSE_NONE;
 }
 
+/* What was called before s and began after it is late: what happened to its own worker in between is the cause. s is not the
+ * last start of its job, so the next one is behind it. */
+static enum cause cause_of_next(const struct judge *j, const struct start *s)
+{
+    struct start called = s[1];
+
+    if (!called.called_us || called.called_us >= s->at_us)
+        return cause_of_again(j, s);
+    called.next_us = called.at_us;
+    called.at_us = called.called_us;
+    called.ending = 0;
+    return cause_of_again(j, &called);
+}
+
 static void print_starts(const struct judge *j, const char *id)
 {
     for (int i = 0; i < j->start_count; i++) {
         const struct start *s = &j->starts[i];
 
         if (strcmp(s->id, id) == 0)
-            printf("    %s: %s in %d.%d at %lld ms, ended %lld ms %c\n", id, type_plans[s->type].name,
-                   s->worker, s->n, ms(j->run, s->at_us), ms(j->run, s->ended_us),
-                   s->ending ? s->ending : ' ');
+            printf("    %s: %s in %d.%d called %lld ms, at %lld ms, ended %lld ms %c\n", id,
+                   type_plans[s->type].name, s->worker, s->n, ms(j->run, s->called_us), ms(j->run, s->at_us),
+                   ms(j->run, s->ended_us), s->ending ? s->ending : ' ');
     }
 }
 
@@ -597,6 +612,16 @@ static void read_trace(struct judge *j, int worker, const struct epoch *epochs, 
     }
     if (f)
         fclose(f);
+}
+
+static void read_traces(struct judge *j)
+{
+    int count;
+    struct epoch *epochs = read_epochs(j->run, &count);
+
+    for (int i = 0; i < PLAN_WORKERS; i++)
+        read_trace(j, i, epochs, count);
+    free(epochs);
 }
 
 /* A process that ended well has written down every start: what is not there was begun behind its back. */
@@ -782,12 +807,8 @@ static void check_concurrency(struct judge *j, const struct limit_plan *limit, s
 
 static void check_limits(struct judge *j)
 {
-    int epoch_count, count;
-    struct epoch *epochs = read_epochs(j->run, &epoch_count);
+    int count;
 
-    for (int i = 0; i < PLAN_WORKERS; i++)
-        read_trace(j, i, epochs, epoch_count);
-    check_traces(j);
     for (int i = 0; i < PLAN_LIMITS; i++) {
         const struct limit_plan *limit = &limit_plans[i];
 
@@ -801,7 +822,6 @@ static void check_limits(struct judge *j)
             free(starts);
         }
     }
-    free(epochs);
 }
 
 /* A trace does not tell when Redis's clock was set. */
@@ -974,6 +994,8 @@ void check_history(struct run *run, struct verdict *v)
             take_end(&j, &events[i]);
         else
             take_start(&j, &events[i]);
+    read_traces(&j);
+    check_traces(&j);
     check_jobs(&j);
     check_limits(&j);
     check_made_jobs(&j);

@@ -20,12 +20,12 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/chaos/asker.h"
 #include "tests/chaos/run.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
 
 #define LOOK_EVERY_US 5000
-#define STARVED_LEAST_US 20000 /* leases are seconds */
 #define RESTART_US 300000
 #define GRACE "1"        /* seconds; weir worker and ours */
 #define ACTORS_END_S 180 /* on a machine that is busy with other things */
@@ -275,6 +275,7 @@ void run_open(struct run *run, uint64_t seed, int seconds)
     run->begun_us = clock_mono_us();
     set_environment(run);
     open_endpoint(run);
+    asker_start(run->server.socket);
     for (int i = 0; i < PLAN_WORKERS; i++) {
         if (worker_plans[i].proxied)
             run->workers[i].proxy = proxy_start(&run->server);
@@ -284,8 +285,35 @@ void run_open(struct run *run, uint64_t seed, int seconds)
 
 /* ---- Going on */
 
-/* What a process did not get of the processor, from the last look on, kept it from Redis; worker -1: it is Redis, or what stands before
- * it. */
+/* A fault of ours is why Redis did not answer then. */
+static bool was_hit(const struct run *run, int64_t from_us, int64_t to_us)
+{
+    for (int i = 0; i < run->incident_count; i++) {
+        const struct incident *in = &run->incidents[i];
+
+        if ((in->kind == FAULT_STOP_REDIS || in->kind == FAULT_KILL_REDIS) && in->from_us <= to_us &&
+            (!in->to_us || in->to_us >= from_us))
+            return true;
+    }
+    return false;
+}
+
+static void look_at_redis(struct run *run)
+{
+    int64_t from_us, to_us;
+
+    while (asker_take(&from_us, &to_us)) {
+        struct incident *i;
+
+        if (was_hit(run, from_us, to_us))
+            continue;
+        i = run_incident(run, FAULT_STARVED, -1);
+        i->from_us = from_us;
+        i->to_us = to_us;
+    }
+}
+
+/* What a process did not get of the processor, from the last look on, kept it from Redis; worker -1: it is what stands before Redis. */
 static void note_starved(struct run *run, int worker, int64_t for_us)
 {
     struct incident *i;
@@ -349,7 +377,7 @@ static void look_at_all(struct run *run)
     int64_t now_us = clock_mono_us();
     int status;
 
-    look_at_starved(run, -1, run->server.pid, &run->waited_us);
+    look_at_redis(run);
     for (int i = 0; i < PLAN_WORKERS; i++)
         look_at_worker(run, i, now_us);
     for (int i = 0; i < PLAN_PRODUCERS; i++)
@@ -531,6 +559,7 @@ void run_close(struct run *run, bool keep)
         proxy_stop(run->workers[i].proxy);
     for (int i = 0; i < PLAN_PRODUCERS; i++)
         proxy_stop(run->producers[i].proxy);
+    asker_stop();
     kill(run->endpoint, SIGKILL);
     program_end(run->endpoint);
     close(run->endpoint_socket);

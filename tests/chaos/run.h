@@ -60,7 +60,6 @@ struct run {
     struct lasting lasting[LASTING_MOST];
     int next_fault;     /* of the plan */
     int64_t drained_us; /* how long it took to finish when the faults were over */
-    int64_t waited_us;  /* Redis, for the processor */
     int starved_ms;     /* the longest time in which this process did not get the processor */
 };
 
