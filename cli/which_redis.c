@@ -114,6 +114,14 @@ const char *cli_redis_url(const struct cli *cli)
     return address || strcmp(joined, REDIS_USUAL) != 0 ? joined : NULL;
 }
 
+bool cli_describes_redis(const struct cli *cli)
+{
+    static char joined[JOINED_SIZE];
+
+    join_flags(joined, "", &cli->redis_flags);
+    return *joined;
+}
+
 static const char *source_of(const struct cli *cli, const char **url)
 {
     *url = cli->redis_url ? cli->redis_url : getenv("REDIS_URL");

@@ -2,6 +2,8 @@
 #ifndef CLI_WHICH_REDIS_H
 #define CLI_WHICH_REDIS_H
 
+#include <stdbool.h>
+
 struct cli;
 
 #define DEV_FOLDER ".weir"
@@ -14,6 +16,9 @@ void dev_url_here(char url[DEV_URL_SIZE]);
 /* --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on standard error); static
  * storage. NULL: none of them, so the library's default. */
 const char *cli_redis_url(const struct cli *cli);
+
+/* Was a flag given that stands for a parameter of the address? */
+bool cli_describes_redis(const struct cli *cli);
 
 /* Says in an error about an address where that came from, --redis or $REDIS_URL, its login masked. */
 void cli_name_source(struct cli *cli);

@@ -168,6 +168,8 @@ static void test_wrong_dev(void **state)
     assert_misuses((const struct misuse[]){
         {"dev now", 64, "dev now: takes no arguments"},
         {"dev --redis /x", 64, "dev --redis: runs a Redis of its own"},
+        {"dev --tls-cert x", 64, "dev: runs a Redis of its own; leave --tls-... and --password-... out"},
+        {"dev --password-file x", 64, "runs a Redis of its own"},
         {"dev -c 0", 64, "dev --executors 0: out of range"},
         {"dev --exec a", 64, "dev --exec a: not TYPE=COMMAND"},
         {"dev --lod x", 64, "dev --lod: unknown flag; did you mean --load?"},

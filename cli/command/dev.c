@@ -365,6 +365,10 @@ static int check_usage(struct cli *cli, const struct worker_flags *f, int operan
     if (cli->redis_url)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "dev --redis: runs a Redis of its own; leave it out, or use weir worker");
+    if (cli_describes_redis(cli))
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "dev: runs a Redis of its own; leave --tls-... and --password-... out, or use weir "
+                         "worker");
     return 0;
 }
 
