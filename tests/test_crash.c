@@ -284,12 +284,12 @@ static int times_said(struct stage *s, const char *file, const char *what)
 static void redis_forgets_all(void **state)
 {
     struct stage *s = *state;
-    pid_t busy = stage_actor(s, "busy", "types=mark", "executors=1", "lease=1", NULL),
+    pid_t busy = stage_actor(s, "busy", "types=mark", "executors=1", "lease=4", NULL),
           other = stage_actor(s, "other", "types=timed", "executors=1", "lease=1", NULL), idle;
 
     stage_await_workers(s, 2);
     stage_rate(s, "timed", "1/s");
-    stage_push(s, "mark", "{\"sleep\":1}", 0, 1);
+    stage_push(s, "mark", "{\"sleep\":3}", 0, 1);
     await(history_count(s, "begin", -1) == 1);
     free(server_ask(&s->server, "FLUSHALL", NULL));
     await_text(

@@ -91,10 +91,10 @@ static void a_worker_says_what_it_is(void **state)
 static void a_quiet_worker_takes_no_more_jobs(void **state)
 {
     struct stage *s = *state;
-    pid_t quiet = stage_actor(s, "quiet", "executors=1", "lease=1", NULL), other;
+    pid_t quiet = stage_actor(s, "quiet", "executors=1", "lease=4", NULL), other;
 
     stage_await_workers(s, 1);
-    stage_enqueue(s, "mark", "{\"sleep\":1}", 0, 1);
+    stage_enqueue(s, "mark", "{\"sleep\":2}", 0, 1);
     await(history_count(s, "begin", 0) == 1);
     order(s, quiet, "quiet");
     await_text(s->server.folder, "quiet.err", "takes no more jobs");
@@ -147,10 +147,10 @@ static void the_words_of_an_order(void **state)
 static void a_stopped_worker_finishes_and_ends(void **state)
 {
     struct stage *s = *state;
-    pid_t pid = stage_actor(s, "worker", "executors=1", "lease=1", NULL);
+    pid_t pid = stage_actor(s, "worker", "executors=1", "lease=4", NULL);
 
     stage_await_workers(s, 1);
-    stage_enqueue(s, "mark", "{\"sleep\":0.6}", 0, 1);
+    stage_enqueue(s, "mark", "{\"sleep\":2}", 0, 1);
     await(history_count(s, "begin", 0) == 1);
     order(s, pid, "stop");
     assert_int_equal(program_end(pid), 0);
