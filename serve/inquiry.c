@@ -155,7 +155,6 @@ static void run_page(struct inquiry *t, const struct tools *tools)
 {
     const struct page_request r = {.path = t->path,
                                    .query = t->query,
-                                   .fragment = t->fragment,
                                    .actions = t->actions,
                                    .hide_args = t->hide_args,
                                    .cache = tools->pages};

@@ -23,7 +23,7 @@ struct inquiry {
     char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE];
     json_t *fields;     /* of its query; of an action those of its body */
     char *path, *query; /* of a page: decoded, and as it stands */
-    bool fragment, actions, hide_args;
+    bool actions, hide_args;
     bool drop_pages;       /* something was changed since pages were read */
     struct answer *answer; /* of shared.c */
     bool lines;            /* jobs: one in each line of body */

@@ -5,26 +5,13 @@
 #include "serve/access.h"
 #include "serve/visit.h"
 
-static void on_stream_resumed(void *arg)
-{
-    const struct office *o = arg;
-
-    o->events->on_resumed(o->arg);
-}
-
 static bool open_desks(struct office *o, struct ev_loop *loop)
 {
     for (int i = 0; i < DESK_COUNT; i++)
         if (!(o->desks[i] = desk_new(loop, o->options.redis_url, o->options.ns)))
             return false;
     o->shared = shared_new(loop, o->desks);
-    if (!o->shared)
-        return false;
-    o->streams = events_new(loop, &(struct events_options){.shared = o->shared,
-                                                           .hide_args = o->options.hide_args,
-                                                           .on_resumed = on_stream_resumed,
-                                                           .arg = o});
-    return o->streams != NULL;
+    return o->shared != NULL;
 }
 
 int office_new(struct ev_loop *loop, const struct serve_options *options, bool beyond, bool any_host,
@@ -51,7 +38,6 @@ int office_new(struct ev_loop *loop, const struct serve_options *options, bool b
 
 void office_close(struct office *o)
 {
-    events_close(o->streams);
     for (int i = 0; i < DESK_COUNT; i++)
         desk_close(o->desks[i]);
 }
@@ -71,7 +57,6 @@ bool office_free(struct office *o)
         idle = desk_free(o->desks[i]) && idle;
     if (!idle)
         return false;
-    events_free(o->streams);
     shared_free(o->shared);
     access_free(o->access);
     free(o);

@@ -1,12 +1,11 @@
-/* All that weir serve answers besides takes: documents, actions, jobs, pages, events. A request is a visit: it comes with
+/* All that weir serve answers besides takes: documents, actions, jobs, pages. A request is a visit: it comes with
  * its head, brings its body, and waits, suspended, until a desk has its answer. The loop never waits.
  *
  *   visit.c       a visit, from its head to its answer    visit_plan.c    what it asks for, and whether it may
  *   visit_answer.c   responses                            visit_audit.c   the log line of an action
  *   access.c      who may ask for what                    inquiry.c       one request as an errand of a desk
  *   resource.c    which row of a table it is              desk.c          a thread with a connection of its own
- *   shared.c      answers that several share              events.c        pages again and again, as they change
- *   documents.c, actions.c, intake.c                      what is asked */
+ *   shared.c      answers that several share              documents.c, actions.c, intake.c   what is asked */
 #ifndef SERVE_OFFICE_H
 #define SERVE_OFFICE_H
 
@@ -28,7 +27,7 @@ struct office_events {
 WEIR_CHECKED int office_new(struct ev_loop *loop, const struct serve_options *options, bool beyond,
                             bool any_host, const struct office_events *events, void *arg,
                             struct office **office, struct error *e);
-/* Those that wait for a desk are answered, streams end. */
+/* Those that wait for a desk are answered. */
 void office_close(struct office *office);
 /* How many requests wait? */
 size_t office_waiting(const struct office *office);

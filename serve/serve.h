@@ -5,7 +5,7 @@
  *       ...denied=403              the status of a denial: nginx's auth_request knows only this one
  *   GET /healthz                   200 when Redis answers a take, else 503
  *   GET /metrics                   for Prometheus: metrics.h
- *   /api/..., /events, /, ...      doc/api.md, doc/pages.md: office.h
+ *   /api/..., /, ...               doc/api.md, doc/pages.md: office.h
  *
  * HEAD is answered as GET, without the body. Allowed and denied carry RateLimit-Limit, RateLimit-Remaining
  * and RateLimit-Reset, denied Retry-After, in whole seconds rounded up; the body is that of weir take --json.

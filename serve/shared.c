@@ -85,19 +85,16 @@ static void on_sweep(struct ev_loop *loop, struct ev_timer *timer, int revents)
 
 /* ---- Answers */
 
-/* Of a page the text stays, for its streams. */
 static void make_response(struct answer *a)
 {
     struct inquiry *t = a->inquiry;
-    bool keep = t->kind == INQUIRY_PAGE || !t->text.at;
+    bool any = t->text.at != NULL;
 
-    a->response =
-        MHD_create_response_from_buffer(t->text.len, t->text.at ? t->text.at : (void *)(uintptr_t) "",
-                                        keep ? MHD_RESPMEM_MUST_COPY : MHD_RESPMEM_MUST_FREE);
+    a->response = MHD_create_response_from_buffer(t->text.len, any ? t->text.at : (void *)(uintptr_t) "",
+                                                  any ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
     if (!a->response)
         return;
-    if (!keep)
-        t->text = (struct text){0};
+    t->text = (struct text){0};
     MHD_add_response_header(a->response, MHD_HTTP_HEADER_CONTENT_TYPE, t->type);
     response_secure(a->response);
 }
@@ -194,16 +191,6 @@ bool shared_ask(struct shared *s, enum desk_kind desk, const char *key, struct i
 void shared_drop(struct shared *s)
 {
     s->round++;
-}
-
-void shared_leave(struct shared *s, struct waiter *w)
-{
-    for (struct answer *a = s->answers; a; a = a->next)
-        for (struct waiter **at = &a->waiting; *at; at = &(*at)->next)
-            if (*at == w) {
-                *at = w->next;
-                return;
-            }
 }
 
 struct shared *shared_new(struct ev_loop *loop, struct desk *const *desks)

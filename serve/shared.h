@@ -30,7 +30,5 @@ struct answer *answer_hold(struct answer *answer);
 void answer_release(struct answer *answer);
 /* Something was changed: answers that were begun before are shared no more. */
 void shared_drop(struct shared *shared);
-/* Does not wait any more. */
-void shared_leave(struct shared *shared, struct waiter *waiter);
 
 #endif

@@ -108,20 +108,6 @@ static void send_back(struct visit *v, const char *back, const char *problem)
 
 /* ---- Answers of desks */
 
-/* The first look has shown whether there is such a page: nobody looks at one that is not there again and again. */
-static void open_stream(struct visit *v, const struct inquiry *inquiry)
-{
-    if (inquiry->status == MHD_HTTP_NOT_FOUND) {
-        visit_refuse(v, MHD_HTTP_NOT_FOUND, "no such page");
-        return;
-    }
-    visit_answer(v, MHD_HTTP_OK,
-                 events_open(v->office->streams, v->connection, field_text(v->fields, "page"),
-                             v->visitor.rights & RIGHT_ACT));
-    if (!v->response)
-        visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too many are looking; try again later");
-}
-
 static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
 {
     struct visit *v = (struct visit *)waiter;
@@ -134,8 +120,6 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
     }
     if (!inquiry) {
         visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "weir serve ends; ask again");
-    } else if (v->plan == PLAN_EVENTS) {
-        open_stream(v, inquiry);
     } else if (back) {
         send_back(v, back, problem);
     } else {
@@ -150,6 +134,32 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
     v->office->events->on_resumed(v->office->arg);
 }
 
+/* Of a whole job or of Redis it takes a while. */
+static bool is_slow(const char *path)
+{
+    return strncmp(path, "/jobs", strlen("/jobs")) == 0 || strncmp(path, "/dead", strlen("/dead")) == 0 ||
+           strcmp(path, "/ask") == 0 || strcmp(path, "/redis") == 0;
+}
+
+static struct inquiry *page_inquiry(const struct visit *v, enum desk_kind *desk)
+{
+    struct inquiry *t = inquiry_new(INQUIRY_PAGE);
+    size_t len = strcspn(v->address, "?");
+
+    if (!t)
+        return NULL;
+    t->actions = v->visitor.rights & RIGHT_ACT;
+    t->hide_args = v->office->options.hide_args;
+    t->path = malloc(len + 1);
+    t->query = strdup(v->address[len] ? v->address + len + 1 : "");
+    if (!t->path || !t->query || !url_decode(v->address, len, false, t->path)) {
+        inquiry_free(t);
+        return NULL;
+    }
+    *desk = is_slow(t->path) ? DESK_SEARCH : DESK_LOOK;
+    return t;
+}
+
 static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
 {
     static const enum inquiry_kind kinds[] = {[PLAN_DOCUMENT] = INQUIRY_DOCUMENT,
@@ -160,10 +170,7 @@ static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
     struct inquiry *t;
 
     if (v->plan == PLAN_PAGE)
-        return page_inquiry(v->address, false, v->visitor.rights & RIGHT_ACT, o->options.hide_args, desk);
-    if (v->plan == PLAN_EVENTS)
-        return page_inquiry(field_text(v->fields, "page"), true, v->visitor.rights & RIGHT_ACT,
-                            o->options.hide_args, desk);
+        return page_inquiry(v, desk);
     t = inquiry_new(kinds[v->plan]);
     if (!t)
         return NULL;
@@ -184,21 +191,9 @@ static char *shared_key(const struct visit *v)
     bool acts = v->visitor.rights & RIGHT_ACT;
     char *key;
 
-    if (v->plan == PLAN_EVENTS)
-        return events_key(field_text(v->fields, "page"), acts);
     if (v->plan != PLAN_DOCUMENT && v->plan != PLAN_METRICS && v->plan != PLAN_PAGE)
         return NULL;
     return asprintf(&key, "%d %s", v->plan == PLAN_PAGE && acts, v->address) < 0 ? NULL : key;
-}
-
-static bool has_page(struct visit *v)
-{
-    const char *page = field_text(v->fields, "page");
-
-    if (page && *page == '/')
-        return true;
-    visit_refuse(v, MHD_HTTP_BAD_REQUEST, "which page? give page=/");
-    return false;
 }
 
 static void ask(struct visit *v)
@@ -208,7 +203,7 @@ static void ask(struct visit *v)
     char *key;
 
     v->asked = true;
-    if ((v->plan != PLAN_PAGE && !read_fields(v)) || (v->plan == PLAN_EVENTS && !has_page(v)))
+    if (v->plan != PLAN_PAGE && !read_fields(v))
         return;
     key = shared_key(v);
     inquiry = make_inquiry(v, &desk);

@@ -3,7 +3,6 @@
 #define SERVE_VISIT_H
 
 #include "queue/job/job.h"
-#include "serve/events.h"
 #include "serve/office.h"
 #include "serve/resource.h"
 #include "serve/shared.h"
@@ -17,20 +16,10 @@ struct office {
     struct access *access;
     struct desk *desks[DESK_COUNT];
     struct shared *shared;
-    struct events *streams;
     size_t waiting, body_bytes;
 };
 
-enum plan {
-    PLAN_ANSWERED,
-    PLAN_DOCUMENT,
-    PLAN_METRICS,
-    PLAN_PAGE,
-    PLAN_EVENTS,
-    PLAN_LOGIN,
-    PLAN_ACTION,
-    PLAN_JOBS
-};
+enum plan { PLAN_ANSWERED, PLAN_DOCUMENT, PLAN_METRICS, PLAN_PAGE, PLAN_LOGIN, PLAN_ACTION, PLAN_JOBS };
 
 struct visit {
     struct waiter waiter; /* the first member */

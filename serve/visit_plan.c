@@ -75,9 +75,9 @@ static void read_get(struct visit *v)
 
     if (page && !v->visitor.known && v->office->options.token_file) {
         visit_show_login(v, MHD_HTTP_UNAUTHORIZED, "It shows itself to those with a token.");
-    } else if (page || is_path(v, "/events")) {
+    } else if (page) {
         if (has_right(v, RIGHT_LOOK))
-            v->plan = page ? PLAN_PAGE : PLAN_EVENTS;
+            v->plan = PLAN_PAGE;
     } else if (is_path(v, "/metrics")) {
         if (has_right(v, RIGHT_LOOK))
             v->plan = PLAN_METRICS;

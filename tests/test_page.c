@@ -830,16 +830,6 @@ static void asking_says_what_and_how_many(void **state)
     usual.actions = false;
 }
 
-static void a_fragment_is_main_alone(void **state)
-{
-    (void)state;
-    usual.fragment = true;
-    assert_int_equal(render("/", NULL), 200);
-    usual.fragment = false;
-    assert_ptr_equal(strstr(shown, "<main id=\"main\""), shown);
-    assert_string_equal(shown + strlen(shown) - strlen("</main>"), "</main>");
-}
-
 static void what_is_no_page_is_not_found(void **state)
 {
     (void)state;
@@ -995,7 +985,7 @@ static void assets_are_in_the_binary(void **state)
 {
     (void)state;
     assert_string_equal(page_asset("style.css")->type, "text/css; charset=utf-8");
-    assert_non_null(strstr(page_asset("page.js")->text, "EventSource"));
+    assert_non_null(strstr(page_asset("page.js")->text, "visibilitychange"));
     assert_non_null(strstr(page_asset("icon.svg")->text, "<svg"));
     assert_null(page_asset("../page.c"));
 }
@@ -1027,7 +1017,6 @@ int main(int argc, char **argv)
         flushed(dead_jobs_show_when_they_were_enqueued),
         flushed(all_dead_that_match_are_acted_on),
         flushed(asking_says_what_and_how_many),
-        flushed(a_fragment_is_main_alone),
         flushed(what_is_no_page_is_not_found),
         flushed(the_overview_shows_types_and_queues),
         flushed(actions_stand_only_where_they_are_allowed),

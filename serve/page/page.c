@@ -129,11 +129,9 @@ static void write_foot(struct html *h)
 
 static void write_all(struct html *h, const struct page *p, const struct html *inside)
 {
-    if (!p->r->fragment)
-        write_head(h, p);
+    write_head(h, p);
     write_main(h, p, inside);
-    if (!p->r->fragment)
-        write_foot(h);
+    write_foot(h);
 }
 
 /* Ends the text with a NUL, which is not part of it. */

@@ -24,7 +24,6 @@ struct status;
 struct page_request {
     const char *path;         /* decoded: "/types/mail" */
     const char *query;        /* behind the "?", still encoded; "" or NULL: none */
-    bool fragment;            /* only <main>, for /events */
     bool actions;             /* whoever asks may change things: forms are shown */
     bool hide_args;           /* payloads, keys and outputs are not shown */
     struct page_cache *cache; /* NULL: none, so each page asks anew */

@@ -74,17 +74,16 @@
             at = next;
         }
     };
-    const show = (text) => {
-        const fresh = new DOMParser().parseFromString(text, 'text/html').getElementById('main');
-        if (!fresh) return;
+    const mainOf = (text) => new DOMParser().parseFromString(text, 'text/html').getElementById('main');
+    const show = (fresh) => {
         become(main(), fresh);
         setClock();
         showTimes(main());
     };
 
     /* ---- Live, while somebody looks. What is shown and is not true any more says how old it is */
-    const SILENCE_MS = 35000; /* weir serve says something every 14 seconds */
-    let source = null, isAway = false, seen = Date.now(), heard = 0;
+    const EVERY_MS = 2000, SILENCE_MS = 15000;
+    let asking = null, timer = 0, seen = Date.now();
     const say = (text, on) => {
         if (!live) return;
         live.textContent = text;
@@ -92,8 +91,7 @@
     };
     const setAway = (why) => {
         const banner = document.getElementById('away'), words = banner.querySelector('b'), time = banner.querySelector('time');
-        isAway = why !== '';
-        banner.hidden = !isAway || 'away' in main().dataset;
+        banner.hidden = why === '' || 'away' in main().dataset;
         if (words.textContent !== why) words.textContent = why;
         time.dataset.at = seen + ahead;
         showTimes(banner);
@@ -108,44 +106,44 @@
         if (link && !document.hidden) location.replace(link.href);
         return link;
     };
-    const listen = () => {
-        if (source || document.hidden || lookOn() || !main().dataset.now || 'gone' in main().dataset || !window.EventSource || location.pathname === '/ask') return;
-        source = new EventSource('/events?page=' + encodeURIComponent(location.pathname + location.search));
-        const on = (name, act) => source.addEventListener(name, (event) => {
-            heard = Date.now();
-            act(event);
-        });
-        heard = Date.now();
-        on('open', () => { if (!isAway) say('live', true); });
-        on('message', (event) => {
-            show(event.data);
-            seen = heard;
-            setAway('');
-            say('live', true);
-            if (lookOn() || 'gone' in main().dataset) rest('');
-        });
-        on('here', () => { if (!isAway) seen = heard; });
-        on('away', (event) => {
-            if (Number(event.data) >= 0) seen = heard - Number(event.data);
-            lose('Redis does not answer.');
-        });
-        source.onerror = () => {
-            lose('weir serve does not answer.');
-            if (source && source.readyState === EventSource.CLOSED) {
-                source = null;
-                setTimeout(listen, 10000);
-            }
-        };
-    };
+    const isFollowed = () => !document.hidden && main().dataset.now && !('gone' in main().dataset) && location.pathname !== '/ask';
     const rest = (why) => {
-        if (source) source.close();
-        source = null;
+        clearTimeout(timer);
+        if (asking) asking.abort();
+        asking = null;
         say(why, false);
     };
-    const listenAgain = () => {
-        rest('paused');
-        lose('weir serve does not answer.');
-        listen();
+    /* The page once more. Its state of 0: weir serve does not answer. */
+    const fetchPage = async (signal) => {
+        try {
+            const answer = await fetch(location.href, { signal, cache: 'no-store' });
+            return { status: answer.status, fresh: mainOf(await answer.text()) };
+        } catch {
+            return { status: 0 };
+        }
+    };
+    const follow = async () => {
+        const mine = asking = new AbortController(), asked = Date.now();
+        const patience = setTimeout(() => mine.abort(), SILENCE_MS);
+        const { status, fresh } = await fetchPage(mine.signal);
+        clearTimeout(patience);
+        if (asking !== mine) return;
+        asking = null;
+        if (status === 401) return lose('You are logged out.');
+        if (!fresh) lose('weir serve does not answer.');
+        else if (status === 503) lose('away' in fresh.dataset ? 'Redis does not answer.' : 'weir serve has too much to do.');
+        else {
+            seen = asked;
+            setAway('');
+            show(fresh);
+            say('live', true);
+        }
+        followSoon(EVERY_MS);
+    };
+    const followSoon = (ms) => {
+        clearTimeout(timer);
+        if (lookOn() || !isFollowed()) rest('');
+        else timer = setTimeout(follow, ms);
     };
 
     /* ---- The slider of a limit. Its stops were forecast with the page, each by the rules as they would be:
@@ -180,16 +178,15 @@
         }
     });
 
-    document.addEventListener('visibilitychange', () => document.hidden ? source && rest('paused') : listen());
+    document.addEventListener('visibilitychange', () => document.hidden ? rest('paused') : followSoon(0));
     setClock();
     showTimes(document);
     const current = document.querySelector('nav [aria-current]');
     if (current) current.parentNode.parentNode.parentNode.scrollLeft = current.offsetLeft - 60;
     document.documentElement.classList.add('script');
     setInterval(() => {
-        if (document.hidden) return;
-        showTimes(document);
-        if (source && Date.now() - heard > SILENCE_MS) listenAgain();
+        if (!document.hidden) showTimes(document);
     }, 1000);
-    listen();
+    if (isFollowed() && !('away' in main().dataset)) say('live', true);
+    followSoon(EVERY_MS);
 })();

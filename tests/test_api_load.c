@@ -1,4 +1,4 @@
-/* weir serve, from outside: events, and what goes on while many ask, Redis is away, or it ends. */
+/* weir serve, from outside, while many ask, Redis is away, or it ends. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -19,116 +19,6 @@
 #include "tests/serving.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-
-/* ---- Events */
-
-/* Reads until that has come; returns what was read. Static. */
-static const char *await_bytes(int fd, const char *text)
-{
-    static char seen[1 << 20];
-    size_t len = 0;
-
-    do {
-        ssize_t n = read(fd, seen + len, sizeof seen - 1 - len);
-
-        if (n <= 0)
-            fail_msg("%s did not come: %.*s", text, (int)len, seen);
-        len += (size_t)n;
-        seen[len] = '\0';
-    } while (!strstr(seen, text));
-    return seen;
-}
-
-static int open_stream(const char *page)
-{
-    int fd = http_open(serving.where);
-
-    dprintf(fd, "GET /events?page=%s HTTP/1.1\r\nHost: localhost\r\n\r\n", page);
-    return fd;
-}
-
-static void test_events(void **state)
-{
-    char byte;
-    int first, second;
-
-    (void)state;
-    serving_start();
-    first = open_stream("/");
-    second = open_stream("/");
-    await_bytes(first, "Content-Type: text/event-stream");
-    await_bytes(first, "<main");
-    serving_weir("enqueue a_new_type --queue a_new_queue");
-    await_bytes(first, "a_new_queue");
-    await_bytes(second, "a_new_queue");
-    close(second); /* is no harm */
-    serving_end();
-    while (read(first, &byte, 1) > 0)
-        ;
-    close(first);
-}
-
-/* Who looks is told when Redis is gone, and gets the page by itself when it is back. tests/pages has it stall, too. */
-static void test_events_say_that_redis_is_away(void **state)
-{
-    int stream;
-
-    (void)state;
-    serving_start();
-    stream = open_stream("/");
-    await_bytes(stream, "<main");
-    server_kill(&server);
-    await_bytes(stream, "event: away\ndata: ");
-    serving_refused("GET", "/", "", NULL, 503, "http-equiv=\"refresh\"");
-    assert_non_null(strstr(serving.reply.body, "data-away"));
-    server_restart(&server);
-    serving_weir("enqueue a_job --queue afterwards");
-    await_bytes(stream, "afterwards");
-    close(stream);
-    serving_end();
-}
-
-/* Nobody looks for what is not there every two seconds, nor any longer when it is gone. */
-static void test_events_of_what_is_not_there(void **state)
-{
-    static const char *const pages[] = {"/jobs/nobody", "/types/nobody", "/limits/nobody", "/batches/nobody",
-                                        "/nowhere"};
-    char path[64];
-    int stream;
-
-    (void)state;
-    serving_start();
-    for (size_t i = 0; i < COUNT(pages); i++) {
-        snprintf(path, sizeof path, "/events?page=%s", pages[i]);
-        serving_refused("GET", path, "", NULL, 404, "{\"error\":\"no such page\"}");
-    }
-    serving_weir("rate set mail 1/1h");
-    stream = open_stream("/limits/mail");
-    await_bytes(stream, "<main");
-    serving_weir("rate remove mail --yes");
-    assert_non_null(strstr(await_bytes(stream, "\r\n0\r\n\r\n"), " data-gone>")); /* the last chunk */
-    close(stream);
-    serving_end();
-}
-
-static void test_not_too_many_look(void **state)
-{
-    int fds[257];
-
-    (void)state;
-    serving_start();
-    for (int i = 0; i < 256; i++) {
-        fds[i] = open_stream("/");
-        await_bytes(fds[i], "text/event-stream");
-    }
-    serving_refused("GET", "/events?page=/", "", NULL, 503, "too many are looking");
-    for (int i = 0; i < 256; i++)
-        close(fds[i]);
-    json_decref(serving_get("/api/status"));
-    serving_end();
-}
-
-/* ---- What goes on meanwhile */
 
 static long long calls(void)
 {
@@ -203,7 +93,8 @@ static void test_redis_away(void **state)
     server_kill(&server);
     clock_sleep_until(clock_mono_us() + 1000000); /* as above */
     serving_refused("GET", "/api/status", "", NULL, 503, "error");
-    serving_refused("GET", "/", "", NULL, 503, "Redis does not answer");
+    serving_refused("GET", "/", "", NULL, 503, "http-equiv=\"refresh\"");
+    assert_non_null(strstr(serving.reply.body, "data-away"));
     serving_refused("POST", "/api/queues/q/pause", FORM, "", 503, "error");
     serving_refused("POST", "/api/jobs", NDJSON, "{\"type\":\"a\"}", 503, "error");
     server_restart(&server);
@@ -247,10 +138,6 @@ static void test_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_events, serving_flush),
-        cmocka_unit_test_setup(test_events_say_that_redis_is_away, serving_flush),
-        cmocka_unit_test_setup(test_events_of_what_is_not_there, serving_flush),
-        cmocka_unit_test_setup(test_not_too_many_look, serving_flush),
         cmocka_unit_test_setup(test_many_readers_ask_redis_once, serving_flush),
         cmocka_unit_test_setup(test_takes_wait_for_nothing_else, serving_flush),
         cmocka_unit_test_setup(test_redis_away, serving_flush),
