@@ -98,7 +98,7 @@ static const struct reserved {
     {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},
     {"#include <curl/", {"worker/way/http.c"}},
     {"#include <openssl/", {"core/wire/tls.c"}},
-    {"#include <glib", {"queue/schedule/zone.c"}},
+    {"#include <glib", {"queue/schedule/zone.c", "throttle/key.c"}},
     {"getaddrinfo(", {"core/wire/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
     {"setlocale", {"cli/top/screen.c"}},                         /* a host program may */
     {"#include <curses.h>", {"cli/top/screen.c"}},
