@@ -239,12 +239,20 @@ static void test_names_are_forgotten(void **state)
     char name[16], key[64];
 
     (void)state;
+    start("w");
     for (int i = 0; i < 250; i++) {
         snprintf(name, sizeof name, "n%d", i);
         must(try_join(name, name, "t", -1));
         snprintf(key, sizeof key, PREFIX "batch:%s", name);
         if (i < 50)
             free(redis_text("DEL", key));
+        else
+            must(turns_script("batch_seal", (const char *[]){name, "0", "", ""}, 4));
+    }
+    for (size_t n; (n = claim("w", 50, 0)) > 0;) {
+        keep_tokens();
+        for (size_t i = 0; i < n; i++)
+            settle("w", SETTLE_FINISH, tokens[i], 0, NULL);
     }
     assert_in_range(redis_number("ZCARD", PREFIX "batches"), 200,
                     210); /* of those 50, each is seen in all likelihood */
@@ -704,7 +712,6 @@ static void test_list(void **state)
     }
     assert_int_equal(batch_each(w, note_batch, &count), 0);
     assert_int_equal(count, 200);
-    assert_in_range(redis_number("ZCARD", PREFIX "batches"), 200, 220); /* as others begin, they leave */
     weir_free(w);
 }
 

@@ -47,6 +47,19 @@ local function read_words(group, value)
     return there
 end
 
+local function words_of(group, value)
+    local there = known[group]
+    return there and there.value == value and there or read_words(group, value)
+end
+
+-- Groups without workers. It is no part of a ring: a producer rings, and may take away nothing.
+function bell.forget()
+    local duty = call_safe('HGETALL', P .. 'duty')
+    for i = 1, #duty, 2 do
+        if words_of(duty[i], duty[i + 1]).until_us < now - DAY_US then call('HDEL', P .. 'duty', duty[i]) end
+    end
+end
+
 -- The queues of a set by the names that words have for them: without "!".
 local function usual_names(wanted)
     local names = {}
@@ -67,15 +80,12 @@ end
 
 -- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. token: for wide groups.
 local function ring(wanted, token, but, wide_only)
-    local duty, forgotten_us = call_safe('HGETALL', P .. 'duty'), now - DAY_US
+    local duty = call_safe('HGETALL', P .. 'duty')
     wanted = wanted and usual_names(wanted)
     for i = 1, #duty, 2 do
         local group, value = duty[i], duty[i + 1]
-        local there = known[group]
-        if not there or there.value ~= value then there = read_words(group, value) end
-        if there.until_us < forgotten_us then
-            call('HDEL', P .. 'duty', group)
-        elseif there.rings and group ~= but and (there.wide or not wide_only) and (not wanted or serves(there, wanted)) then
+        local there = words_of(group, value)
+        if there.rings and group ~= but and (there.wide or not wide_only) and (not wanted or serves(there, wanted)) then
             put_token(P .. 'bell:' .. group, there.wide and token or '1')
         end
     end

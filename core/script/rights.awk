@@ -1,5 +1,7 @@
 # What each role needs of Redis, read from the scripts: rights.awk FILE.lua ... prints "<role> +<command>" and
 # "<role> <mode>~<keys>", unsorted. Mode: R, W or RW; keys: a name behind the prefix, or a pattern: "queue:*", "*".
+# Roles that are given to programs which are trusted with little get each command for the keys alone on which a script calls it:
+# "<role> (+<command>,...,<mode>~<keys>)". A line that names a key and no command is taken to need all that stand in lines of its file which name no key.
 #
 # A function needs the commands and keys that stand in it, and what the functions need whose names stand in it. A key is read or
 # written as the last command before it on its line does; where none stands there, both. So a script names a key where it is used:
@@ -18,6 +20,7 @@ BEGIN {
     for (i in writes) needs[writes[i]] = "W"
     for (i in both) needs[both[i]] = "RW"
     needs["time"] = needs["scan"] = "-"
+    narrow["producer"] = narrow["taker"] = 1
     CALL = "(call|call_safe|push|read|scan|last)\\("
     FUNCTION = "^(local )?function [a-z_.]+\\("
 }
@@ -59,26 +62,29 @@ $0 ~ FUNCTION {
 
 function add(set, value) { if (index(set, " " value " ")) return set; return (set == "" ? " " : set) value " " }
 
-function look_at_line(line,    rest, word, mode, before) {
+function look_at_line(line,    rest, word, mode, before, command) {
     sub(/ -- .*/, "", line)
     gsub(/P \.\. [a-z]/, "P .. ''&", line) # a key that stands in a variable: one without a name
     rest = line
     mode = "RW"
+    command = "?"
     while (match(rest, /'[^']*'/)) {
         word = substr(rest, RSTART + 1, RLENGTH - 2)
         before = substr(rest, 1, RSTART - 1)
         rest = substr(rest, RSTART + RLENGTH)
         if (word ~ /^[A-Z]+$/ && tolower(word) in needs) {
-            mode = needs[tolower(word)]
-            commands[here] = add(commands[here], tolower(word))
+            command = tolower(word)
+            mode = needs[command]
+            commands[here] = add(commands[here], command)
+            if (line !~ /P \.\./) bare[here] = add(bare[here], command)
         } else if (before ~ /(call|call_safe|push|scan)\($/ && word ~ /^[A-Z]+$/) {
             fail(word ": add it to the commands that rights.awk knows")
         } else if (before ~ /P \.\. $/ && (word != "" || (mode != "-" && line ~ CALL))) {
-            keys[here] = add(keys[here], mode "~" family(word))
+            add_key(mode, command, word)
         } else if (before ~ /wrong_kind\($/) {
-            keys[here] = add(keys[here], "-~" family(word))
+            add_key("-", "type", word)
         } else if (line ~ /P \.\. \(/ && word ~ /^[a-z]+:$/) {
-            keys[here] = add(keys[here], mode "~" word)
+            add_key(mode, command, word)
         }
     }
     gsub(/'[^']*'/, " ", line)
@@ -87,6 +93,11 @@ function look_at_line(line,    rest, word, mode, before) {
         line = substr(line, RSTART + RLENGTH)
         names[here] = add(names[here], word)
     }
+}
+
+function add_key(mode, command, key) {
+    keys[here] = add(keys[here], mode "~" family(key))
+    pairs[here] = add(pairs[here], command "~" family(key))
 }
 
 function family(key) {
@@ -117,6 +128,46 @@ function visit(name, module,    words, n, i, to) {
     }
 }
 
+# The same to a narrow role, command by command.
+function give_each(role, only_looks,    name, words, n, i, part) {
+    for (name in seen) {
+        n = split(pairs[name], words, " ")
+        for (i = 1; i <= n; i++) {
+            split(words[i], part, "~")
+            if (part[1] == "?") vague[role "~" part[2]] = add(vague[role "~" part[2]], module_of[name])
+            else if (!only_looks || needs[part[1]] !~ /W/) on[role "~" part[2]] = add(on[role "~" part[2]], part[1])
+        }
+        n = split(bare[name], words, " ")
+        for (i = 1; i <= n; i++) {
+            if (words[i] == "time") rights[role " +time"] = 1
+            else if (!only_looks || needs[words[i]] !~ /W/) bare_of[role, module_of[name]] = add(bare_of[role, module_of[name]], words[i])
+        }
+    }
+}
+
+# "producer (+rpush,+type,W~queue:*)"
+function print_each(at,    part, words, files_of, n, i, k, text, mode) {
+    split(at, part, "~")
+    text = on[at]
+    for (k = split(vague[at], files_of, " "); k > 0; k--)
+        for (i = split(bare_of[part[1], files_of[k]], words, " "); i > 0; i--) text = add(text, words[i])
+    n = split(text, words, " ")
+    text = ""
+    mode = ""
+    for (i = 2; i <= n; i++) # sorted: the order of an awk's arrays is its own
+        for (k = i; k > 1 && words[k - 1] > words[k]; k--) {
+            at = words[k]
+            words[k] = words[k - 1]
+            words[k - 1] = at
+        }
+    for (i = 1; i <= n; i++) {
+        text = text "+" words[i] ","
+        if (needs[words[i]] ~ /R/ && mode !~ /R/) mode = "R" mode
+        if (needs[words[i]] ~ /W/ && mode !~ /W/) mode = mode "W"
+    }
+    print part[1] " (" text (mode == "" ? "R" : mode) "~" part[2] (part[2] ~ /:$/ ? "*" : "") ")"
+}
+
 # What all functions need that were visited, to a role. What only looks needs no right to write.
 function give(role, only_looks,    name, words, n, i, at, mode) {
     for (name in seen) {
@@ -141,10 +192,12 @@ END {
         visit(module "." module, module)
         visit(module "()", module)
         n = split(roles[module], list, " ")
-        for (i = 1; i <= n; i++) give(list[i], module in looks)
+        for (i = 1; i <= n; i++) if (list[i] in narrow) give_each(list[i], module in looks); else give(list[i], module in looks)
         give("operator", module in looks)
     }
     for (right in rights) print right
+    for (at in vague) if (!(at in on)) on[at] = ""
+    for (at in on) print_each(at)
     for (at in touched) {
         split(at, part, "~")
         if (part[2] == "" || !covers(mode_of(part[1] "~"), mode_of(at))) print part[1] mode_of(at) "~" part[2] (part[2] ~ /^(.*:)?$/ ? "*" : "")

@@ -6,17 +6,19 @@
 #include "core/script/script.h"
 
 /* What programs call without a script. The key of a call (core/script/script.h) is checked with the scripts' own. */
+/* None has CONFIG GET, which shows passwords, and cannot be given for some settings alone. Who may load functions may replace those that
+ * others call: only roles that may change all jobs anyway have that. The slow log shows what other users of Redis ask. */
 static const struct {
     const char *role, *commands, *keys;
 } own[] = {
-    {"operator", "fcall blpop blmove config|get slowlog|get acl|whoami function|list function|delete", ""},
+    {"operator", "fcall blpop blmove slowlog|get acl|whoami function|list function|load function|delete", ""},
     {"producer", "fcall", "RW~role:producer"},
-    {"taker", "fcall blpop", "RW~role:taker"},
-    {"viewer", "config|get slowlog|get acl|whoami function|list", ""},
-    {"worker", "fcall blpop blmove", "RW~role:worker"},
+    {"taker", "fcall", "RW~role:taker (+blpop,RW~turn:*)"},
+    {"viewer", "acl|whoami function|list", ""},
+    {"worker", "fcall blpop blmove function|load", "RW~role:worker"},
 };
 #define OWN_COUNT (sizeof own / sizeof *own)
-#define OF_ALL "fcall_ro function|load info ping select role cluster|slots"
+#define OF_ALL "fcall_ro info ping select role cluster|slots"
 #define PREFIX_ALONE "R~"
 
 /* Each word of a text, behind mark. */
@@ -56,14 +58,37 @@ void rights_of(struct args *a, const char *role)
     args_add(a, PREFIX_ALONE);
 }
 
-void rights_word(const char *word, size_t len, const char *prefix, char out[RIGHTS_WORD_SIZE])
+static void write_right(const char *word, size_t len, const char *prefix, char *out, size_t size)
 {
     const char *tilde = memchr(word, '~', len);
     int mode = tilde ? (int)(tilde - word) : 0;
 
     if (!tilde)
-        snprintf(out, RIGHTS_WORD_SIZE, "%.*s", (int)len, word);
+        snprintf(out, size, "%.*s", (int)len, word);
     else
-        snprintf(out, RIGHTS_WORD_SIZE, "%s%.*s~%s%.*s", mode == 2 ? "" : "%", mode == 2 ? 0 : mode, word,
-                 prefix, (int)len - mode - 1, tilde + 1);
+        snprintf(out, size, "%s%.*s~%s%.*s", mode == 2 ? "" : "%", mode == 2 ? 0 : mode, word, prefix,
+                 (int)len - mode - 1, tilde + 1);
+}
+
+void rights_word(const char *word, size_t len, const char *prefix, char out[RIGHTS_WORD_SIZE])
+{
+    const char *end = word + len;
+    size_t at = 0;
+
+    if (len == 0 || *word != '(') {
+        write_right(word, len, prefix, out, RIGHTS_WORD_SIZE);
+        return;
+    }
+    for (const char *part = word + 1; part < end && at < RIGHTS_WORD_SIZE - 1;) {
+        size_t part_len = 0;
+
+        while (part + part_len < end && !strchr(",)", part[part_len]))
+            part_len++;
+        out[at++] = part == word + 1 ? '(' : ' ';
+        write_right(part, part_len, prefix, out + at, RIGHTS_WORD_SIZE - at);
+        at += strlen(out + at);
+        part += part_len + 1;
+    }
+    if (at < RIGHTS_WORD_SIZE - 1)
+        strcpy(out + at, ")");
 }

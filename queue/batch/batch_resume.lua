@@ -52,6 +52,7 @@ local function batch_resume(ARGV)
     batch.count(jobs, 'set_aside', -1)
     batch.bury(name, unread)
     batch.trim(name, jobs, unread)
+    if was == 'paused' then ends.look(name) end
     return answer{was = was == 'paused' and 'paused' or 'running', returned = #jobs, aside = call('LLEN', P .. 'aside:' .. name)}
 end
 

@@ -31,7 +31,7 @@ local function batch_seal(ARGV)
     local follows = kind ~= '' and kind and queue .. ' ' .. kind or nil
     local wrong = wrong_arguments(ARGV, follows)
     if wrong then return refuse('batch_seal: %s', wrong) end
-    wrong = arrival.wrong_batch(name)
+    wrong = arrival.wrong_batch(name) or follows and check.wrong_kind('queue:' .. queue, 'list')
     if wrong then return check.refuse_key(wrong) end
     wrong = wrong_follower(name, follows)
     if wrong then return refuse('%s', wrong) end
@@ -42,7 +42,7 @@ local function batch_seal(ARGV)
         arrival.join(name, {}, 0, 0)
     end
     if follows then call('HSET', P .. 'batch:' .. name, 'then', follows) end
-    if not (b and b.sealed) then ends.seal(name) end
+    if not (b and b.sealed) then ends.seal_new(name) end
     return {'ok', b and us(b.total) or '0', b and us(b.left) or '0'}
 end
 

@@ -3,7 +3,8 @@
 -- written.
 --
 -- KEYS[1] prefix
--- ARGV: now, role: its rights are "+hset"; "RW~queue:*", to read (R) and to write (W) keys behind the prefix
+-- ARGV: now, role: its rights are "+hset"; "RW~queue:*", to read (R) and to write (W) keys behind the prefix; "(+rpush,W~queue:*)", to do that
+--       with these keys
 -- role: producer taker viewer worker
 -- reply: [ right that it lacks, ... ]; "?hset" among them: this Redis has no command of that name
 -- format: any
@@ -11,6 +12,7 @@
 -- writes: nothing
 
 local ARGUMENTS_MOST = 4
+local QUESTION, PARENTHESIS = 63, 40
 
 -- What Redis says when it is called with so many arguments.
 local function try(command, key, count)
@@ -21,13 +23,13 @@ local function try(command, key, count)
     return type(answer) == 'table' and answer.err or ''
 end
 
--- What the reply says of a command; nil: nothing, it may be run. Redis 7.0 has other words for it than 7.2 and Valkey.
+-- What the reply says of a command; nil: nothing, it may be run, with so many arguments. Redis 7.0 has other words for it than 7.2 and Valkey.
 local function refused(command, key)
     for count = 0, ARGUMENTS_MOST do
         local why = try(command, key, count)
         if find(why, 'run this command', 1, true) or find(why, 'no permissions to run', 1, true) then return '+' .. command end
         if find(why, 'command called from script', 1, true) then return '?' .. command end
-        if not find(why, 'Wrong number of args', 1, true) then return nil end
+        if not find(why, 'Wrong number of args', 1, true) then return nil, count end
     end
 end
 
@@ -44,16 +46,31 @@ local function kept_from(mode, keys)
     return reads .. writes ~= '' and reads .. writes .. '~' .. keys or nil
 end
 
+-- The same of commands on keys.
+local function kept_from_some(right)
+    local commands, keys = match(right, '^%((.*),%a+~(.*)%)$')
+    local key = P .. keys:gsub('%*$', 'doctor')
+    for command in commands:gmatch('%+([^,]+)') do
+        local lacks, count = refused(command, key)
+        if lacks and byte(lacks) == QUESTION then return lacks end
+        if lacks or is_kept_from(command, key, count or 1) then return right end
+    end
+end
+
+local function missing(right, own)
+    if byte(right) == PARENTHESIS then return kept_from_some(right) end
+    local mode, keys = match(right, '^(%a+)~(.*)$')
+    return mode and kept_from(mode, keys) or not mode and refused(sub(right, 2), P .. own) or nil
+end
+
 local function doctor_access(ARGV)
     local role, reply = ARGV[2], {}
     local words = role_rights[role]
     if not words then return refuse('doctor_access: no such role: %s', role or '') end
     local own = role == 'viewer' and '' or 'role:' .. role
-    if own ~= '' then words = words .. ' RW~' .. own end
-    for right in (words .. ' R~'):gmatch('%S+') do
-        local mode, keys = match(right, '^(%a+)~(.*)$')
-        reply[#reply + 1] = mode and kept_from(mode, keys) or not mode and refused(sub(right, 2), P .. own) or nil
-    end
+    -- Where each command has keys of its own, none can be tried on the role's key, which this call has named.
+    if not find(words, '(', 1, true) then words = words .. (own ~= '' and ' RW~' .. own or '') .. ' R~' end
+    for right in words:gmatch('%S+') do reply[#reply + 1] = missing(right, own) end
     return reply
 end
 

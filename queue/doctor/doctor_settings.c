@@ -40,6 +40,7 @@ static const struct setting {
     {"aof", "-aof_enabled", DOCTOR_WARNING, "Redis does not say whether it has one", "ask its provider", false},
     {"aof", "appendfsync=no", DOCTOR_WARNING, "on, and never synced: a power cut loses what the kernel has not written yet, half a minute or more", "=appendfsync everysec", false},
     {"aof", "appendfsync=always", DOCTOR_OK, "on: a restart loses nothing that was acknowledged", NULL, false},
+    {"aof", "appendfsync=?", DOCTOR_OK, "on; not checked how often it is synced: the user may not run CONFIG GET", NULL, false},
     {"aof", "", DOCTOR_OK, "on: a restart loses the last second at most", NULL, false},
 
     {"persistence", "aof_last_write_status!ok", DOCTOR_WRONG, "the last write to the AOF failed, and Redis refuses writes until one succeeds", MAKE_ROOM, false},

@@ -131,28 +131,23 @@ end
 
 -- ---- The short way: most jobs ask for nothing but to be in a queue, and nothing stands in the way
 
--- Takes back what was written before a step that failed: n, length, is_new: what the others have answered, where they came to be.
-local function take_back(queue, name, id, n, length, is_new)
-    if is_new == 1 then call('HDEL', P .. 'types', name) end
-    if type(length) == 'number' then call('LTRIM', P .. 'queue:' .. queue, '0', '-2') end
-    if n == 1 then
-        call('HDEL', P .. 'stats:' .. name, 'enqueued')
-    elseif type(n) == 'number' then
-        call('HINCRBY', P .. 'stats:' .. name, 'enqueued', '-1')
-    end
+-- Takes back what was written before a step that failed: n: what the count has answered. A producer may add, and nothing else, so what would have
+-- to be taken out again comes last.
+local function take_back(name, id, n)
+    if type(n) == 'number' then call('HINCRBY', P .. 'stats:' .. name, 'enqueued', '-1') end
     call('DEL', P .. 'id:' .. id)
 end
 
--- Puts such a job into its queue without a look before: each step says by itself when its key cannot be used. nil: one has, and nothing is
--- changed; the long way answers why.
+-- Puts such a job into its queue, which is known, without a look before: each step says by itself when its key cannot be used. nil: one has, and
+-- nothing is changed; the long way answers why.
 local function put_at_once(queue, name, id, keep_ms, tag, entry)
-    if partition.elsewhere(name) or not remember(id, tag, keep_ms) then return nil end
-    local n, length, is_new = lease.count(name, 'enqueued', 1), nil, nil
-    if type(n) == 'number' then length = call_safe('RPUSH', P .. 'queue:' .. queue, entry) end
-    if n == 1 and type(length) == 'number' then is_new = call_safe('HSETNX', P .. 'types', name, '') end
-    if type(length) ~= 'number' or type(is_new) == 'table' or type(call_safe('SADD', P .. 'queues', queue)) ~= 'number' then
-        return take_back(queue, name, id, n, length, is_new)
+    if partition.elsewhere(name) or call_safe('SISMEMBER', P .. 'queues', queue) ~= 1 or not remember(id, tag, keep_ms) then return nil end
+    local n, length = lease.count(name, 'enqueued', 1), nil
+    if type(n) == 'number' and (n > 1 or not check.wrong_kind('types', 'hash')) then
+        length = call_safe('RPUSH', P .. 'queue:' .. queue, entry)
     end
+    if type(length) ~= 'number' then return take_back(name, id, n) end
+    if n == 1 then call('HSETNX', P .. 'types', name, '') end
     if length == 1 then bell.arrived(queue) end
     large.note(queue, entry)
     has_changed_nothing()

@@ -41,7 +41,7 @@ function sign.write(entry, seed)
     if byte(entry) ~= AT or find(entry, ALONE) or is_signed(entry) then return entry end
     if not secret then
         secret = seed
-        call('HSET', P .. 'about', 'secret', seed)
+        call('HSETNX', P .. 'about', 'secret', seed)
     end
     local counts, at = match(entry, '^(@%d+,%d+,%d+)()')
     if not counts then return entry end

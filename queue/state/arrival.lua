@@ -41,16 +41,6 @@ function arrival.closed(name)
     if b[1] then return 'batch ' .. name .. ' is sealed: it takes no more jobs; use another name' end
 end
 
-local LOOKS = 4
-
--- Names of batches that are no longer remembered leave the list when others come, found by chance: they are never many more than
--- a quarter of it.
-local function forget_names()
-    for _, name in ipairs(call('ZRANDMEMBER', P .. 'batches', LOOKS)) do
-        if call('EXISTS', P .. 'batch:' .. name) == 0 then call('ZREM', P .. 'batches', name) end
-    end
-end
-
 local TYPES_MOST = 8 -- that a batch counts apart
 local OTHERS = '*'
 
@@ -89,10 +79,7 @@ function arrival.join(name, types, n, delay_us)
     local known = call('HGET', batch, 'types')
     -- One that was begun by a version that did not count them stays without.
     if n > 0 and (known or total == n) then join_types(batch, known or '', types) end
-    if begun then
-        call('ZADD', P .. 'batches', us(now), name)
-        forget_names()
-    end
+    if begun then call('ZADD', P .. 'batches', us(now), name) end
     ends.keep(name, keep_ms, begun)
 end
 

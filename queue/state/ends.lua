@@ -26,19 +26,15 @@ local function read_batch(name)
     return b
 end
 
--- One job of the type that was to follow, with what the batch counted as its args. Where its queue is none it is dead.
-local function enqueue_next(b)
+-- One job of the type that was to follow, with what the batch counted as its args. without_queue: what becomes of it where its queue is none.
+local function enqueue_next(b, without_queue)
     local queue, name = b['then']:match('^(%S+) (%S+)$')
     if not (is_name(queue) and is_name(name)) then return false end
     local text = format('{"id":"%s.then","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
                         sub(b.name, 1, ID_MOST - 5), name, b.name, b.total, b.done, b.dead, b.cancelled)
     text = lease.entry_write(0, 0, 0, text, stamp.attr(now))
     local wrong = check.wrong_kind('queue:' .. queue, 'list')
-    if wrong then
-        if check.wrong_kind('dead', 'zset') then return false end
-        ends.bury_new('then:' .. b.name .. ':' .. us(now), queue, name, 'the end of its batch: ' .. wrong, text)
-        return true
-    end
+    if wrong then return without_queue and without_queue(b, queue, name, wrong, text) end
     local length = call('RPUSH', P .. 'queue:' .. queue, text)
     call_safe('SADD', P .. 'queues', queue)
     if length == 1 then bell.arrived(queue) end
@@ -57,16 +53,37 @@ function ends.keep(name, keep_ms, once)
     end
 end
 
-local function end_batch(b)
-    call_safe('HDEL', P .. 'halted', 'b/' .. b.name)
+local function end_batch(b, without_queue)
     call_safe('HSET', b.key, 'ended', us(now))
     ends.keep(b.name, ends.KEPT_MS, true)
-    if b['then'] and not b.fired and not b.cancel and enqueue_next(b) then call_safe('HSET', b.key, 'fired', us(now)) end
+    if b['then'] and not b.fired and not b.cancel and enqueue_next(b, without_queue) then call_safe('HSET', b.key, 'fired', us(now)) end
+end
+
+local LOOKS = 4
+
+-- Names of batches that are no longer remembered leave the list when others end, found by chance: they are never many more than
+-- a quarter of it.
+local function forget_names()
+    for _, name in ipairs(call_safe('ZRANDMEMBER', P .. 'batches', LOOKS)) do
+        if call('EXISTS', P .. 'batch:' .. name) == 0 then call('ZREM', P .. 'batches', name) end
+    end
+end
+
+local function is_over(b) return b.sealed and b.done + b.dead + b.cancelled >= b.total end
+
+-- It is dead where its queue is none.
+local function bury_next(b, queue, name, wrong, text)
+    if check.wrong_kind('dead', 'zset') then return false end
+    ends.bury_new('then:' .. b.name .. ':' .. us(now), queue, name, 'the end of its batch: ' .. wrong, text)
+    return true
 end
 
 -- Ends it when it is sealed and all of its jobs have ended.
 local function look_for_end(b)
-    if b.sealed and b.done + b.dead + b.cancelled >= b.total then end_batch(b) end
+    if not is_over(b) then return end
+    call_safe('HDEL', P .. 'halted', 'b/' .. b.name)
+    end_batch(b, bury_next)
+    forget_names()
 end
 
 local function mark(b, ended)
@@ -92,11 +109,23 @@ function ends.seal(name)
     look_for_end(read_batch(name))
 end
 
+-- The same as a producer does it, who ends no pause: one that is paused ends when it is resumed. The queue of the job that follows was looked at.
+function ends.seal_new(name)
+    call_safe('HSETNX', P .. 'batch:' .. name, 'sealed', us(now))
+    local b = read_batch(name)
+    if is_over(b) and call_safe('HEXISTS', P .. 'halted', 'b/' .. name) == 0 then end_batch(b) end
+end
+
+-- A batch is paused no more.
+function ends.look(name)
+    local b = read_batch(name)
+    if b then look_for_end(b) end
+end
+
 -- at: where the body begins in the entry.
 local function unlock(key, entry, at)
-    local unique = P .. 'unique:' .. key
-    local holder = call_safe('GET', unique)
-    if type(holder) == 'string' and holder == body.id(entry, at) then call_safe('DEL', unique) end
+    local holder = call_safe('GET', P .. 'unique:' .. key)
+    if type(holder) == 'string' and holder == body.id(entry, at) then call_safe('DEL', P .. 'unique:' .. key) end
 end
 
 -- A job starts that is locked so long.

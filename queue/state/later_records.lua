@@ -1,7 +1,7 @@
 -- later_records: when the records of `later` are due. None is read for that, where one may be large.
 --
 --   later_records.put(record, at)  adds one; returns whether it is due before all others
---   later_records.put_all(records, first)  the same of many: their scores and records as ZADD takes them, the first of which is due at `first`
+--   later_records.put_all(records, at)  the same of many: their scores and records as ZADD takes them, the first of which is due then
 --   later_records.again()          when a job comes again that a key of another kind keeps from its lane
 --   later_records.first()          when the first one is due; nil: there is none. A key of another kind holds none
 local later_records = {}
@@ -14,9 +14,9 @@ local LARGE = 4096 -- from that size on a first record is not read again as long
 -- When the large one is due that was the first when it was read last, and in which namespace. Redis is asked whether it still is.
 local known_at, known_in
 
-function later_records.put_all(records, first)
+function later_records.put_all(records, at)
     push('ZADD', P .. 'later', records)
-    return call('ZCOUNT', P .. 'later', '-inf', '(' .. us(first)) == 0
+    return call('ZCOUNT', P .. 'later', '-inf', '(' .. us(at)) == 0
 end
 
 function later_records.put(record, at) return later_records.put_all({us(at), record}, at) end

@@ -15,7 +15,7 @@
 --          1 where two others of the group look after its queues (duty), else 0 ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
 -- format: any
--- uses: away cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
+-- uses: away bell cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -147,7 +147,10 @@ local function reap(ARGV)
     registry.follow(registry.words_in(info), not swept)
     runs.follow(handled.all(info), lease_us, not swept)
     reply[4] = reply[4] + (lane.wake_opened(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
-    if not swept then bound_dead(dead_most, dead_age_us, reply) end
+    if not swept then
+        bell.forget()
+        bound_dead(dead_most, dead_age_us, reply)
+    end
     reply[8] = past.back()
     reply[9] = away.waiting()
     reply[10] = orders.of(registry.instance(info))
