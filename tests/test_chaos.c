@@ -117,7 +117,7 @@ static void chaos(void **state)
 
 /* ---- The checker itself: histories that are made up */
 
-enum { FORGED_JOBS = 12 };
+enum { FORGED_JOBS = 24 };
 
 struct forged {
     struct run run;
@@ -168,14 +168,19 @@ static void accept(struct forged *f, int job)
 }
 
 /* Times are ms since the run began. slot_ms 0: it needed none. */
-static void begin_job(struct forged *f, int job, int at_ms, int slot_ms)
+static void trace_call(struct forged *f, int job, int at_ms, int slot_ms)
 {
     long long at_us = f->run.begun_us + at_ms * 1000LL,
               slot_us = f->run.begun_us + f->wall_us + slot_ms * 1000LL;
 
-    fprintf(f->history, "S j%d 0.1 1 %lld\n", job, at_us);
     fprintf(f->trace, "{\"slot\":%lld,\"start\":%lld,\"id\":\"j%d\"}\n", slot_ms ? slot_us : 0,
             at_us + (long long)f->wall_us, job);
+}
+
+static void begin_job(struct forged *f, int job, int at_ms, int slot_ms)
+{
+    trace_call(f, job, at_ms, slot_ms);
+    fprintf(f->history, "S j%d 0.1 1 %lld\n", job, (long long)f->run.begun_us + at_ms * 1000LL);
 }
 
 static void end_job(struct forged *f, int job, int at_ms, char ending)
@@ -323,6 +328,25 @@ static void the_checker_knows_what_began_late(void **state)
     }
 }
 
+/* Lines of calls that no handler saw: of a life before, when Redis's clock was another, and of this one. */
+static void the_checker_knows_which_line_a_start_has(void **state)
+{
+    struct forged f;
+
+    (void)state;
+    for (int second = 0; second <= 1; second++) {
+        begin_forged(&f, TYPE_PACED);
+        f.run.lives[0].begun_us = f.run.begun_us + 1500000;
+        if (second)
+            f.run.lives[0].begun_us = f.run.begun_us;
+        for (int i = 0; i < 20; i++)
+            do_job(&f, i, 11500, 11501, 11500); /* the burst */
+        trace_call(&f, 20, 1000, 11500);
+        do_job(&f, 20, 20000, 20001, 20000);
+        assert_int_equal(end_forged(&f), 0);
+    }
+}
+
 static void the_checker_sees_who_begins_without_a_lease(void **state)
 {
     struct forged f;
@@ -434,6 +458,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_checker_sees_what_is_lost_or_doubled),
         cmocka_unit_test(the_checker_knows_the_causes),
         cmocka_unit_test(the_checker_knows_what_began_late),
+        cmocka_unit_test(the_checker_knows_which_line_a_start_has),
         cmocka_unit_test(the_checker_sees_who_begins_without_a_lease),
         cmocka_unit_test(the_checker_sees_limits_that_do_not_hold),
         cmocka_unit_test(faults_that_overlap_last_until_the_last_one_ends),

@@ -30,7 +30,7 @@ static void test_malformed_lines_are_named(void **state)
         {"{\"slot\":1,\"slot\":1,\"start\":1,\"type\":\"a\"}", "not JSON"},
         {"{\"slot\":1,\"start\":1,\"type\":\"a\"} {}", "not JSON"},
         {"[]", "not a JSON object"},
-        {"{}", "neither start nor end, spent, opened, lapsed or lost"},
+        {"{}", "neither start nor end, spent, back, opened, lapsed or lost"},
         {"{\"slot\":1,\"start\":1}", "type is missing"},
         {"{\"slot\":1,\"start\":1,\"type\":7}", "type is missing, or type or id is not a string"},
         {"{\"slot\":1,\"start\":1,\"type\":\"a\",\"id\":1}", "type or id is not a string"},

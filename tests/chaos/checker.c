@@ -577,13 +577,15 @@ static int first_of(const struct judge *j, const char *id)
     return low;
 }
 
-/* The start that a line is of: the first one of the job in that worker that came after it was written. */
+/* The start that a line is of: the first one of the job in that life of the worker that came after it was written. A line before
+ * it was of a call that no handler has seen. */
 static struct start *start_of_line(struct judge *j, int worker, const char *id, int64_t at_us)
 {
     for (int i = first_of(j, id); i < j->start_count && strcmp(j->starts[i].id, id) == 0; i++) {
         struct start *s = &j->starts[i];
 
-        if (s->worker == worker && !s->traced && s->at_us >= at_us - EARLY_US)
+        if (s->worker == worker && life_of(j, s)->begun_us <= at_us &&
+            s->at_us >= (s->traced ? at_us : at_us - EARLY_US))
             return s;
     }
     return NULL;
