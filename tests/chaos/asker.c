@@ -2,6 +2,7 @@
 
 #include <hiredis/hiredis.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -45,7 +46,11 @@ static void ask_once(redisContext *redis)
 static void *ask(void *unused)
 {
     redisContext *redis = NULL;
+    sigset_t pipe;
 
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE); /* of a Redis that was killed between two questions */
+    pthread_sigmask(SIG_BLOCK, &pipe, NULL);
     for (; !atomic_load(&asker.ends); clock_sleep_until(clock_mono_us() + ASK_EVERY_US)) {
         if (!redis)
             redis = redisConnectUnix(asker.socket);
