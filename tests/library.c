@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#define SOURCE_SIZE (64 * 1024)
+#define SOURCE_SIZE (128 << 10)
 
 static void add_file(FILE *source, const char *path)
 {

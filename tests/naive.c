@@ -7,6 +7,8 @@
 
 typedef __int128 ticks; /* 1/count us */
 
+#define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000)
+
 /* ---- Rules */
 
 static const struct {
@@ -85,11 +87,28 @@ void naive_free(struct naive *n)
 {
     free(n->starts);
     n->starts = NULL;
+    while (n->former_count > 0)
+        naive_free(&n->former[--n->former_count]);
+    free(n->former);
+    n->former = NULL;
+}
+
+static struct naive *add_former(struct naive *n)
+{
+    n->former = realloc(n->former, (n->former_count + 1) * sizeof *n->former);
+    return &n->former[n->former_count++];
 }
 
 void naive_copy(struct naive *to, const struct naive *from)
 {
     *to = *from;
+    to->former = NULL;
+    to->former_count = 0;
+    while (to->former_count < from->former_count) {
+        const struct naive *f = &from->former[to->former_count];
+
+        naive_copy(add_former(to), f);
+    }
     to->starts = malloc((from->count + 1) * sizeof *to->starts);
     to->capacity = from->count + 1;
     if (from->count > 0)
@@ -311,6 +330,70 @@ int64_t naive_opens(const struct naive *n, int64_t now_us, int64_t cost)
 
 /* ---- What happens */
 
+/* Under another rule. It makes a bucket no fuller than full, and a window no more than used up; of a log the oldest makes room. */
+static void bucket_note(struct naive *n, int64_t at_us, int64_t cost)
+{
+    ticks before = bucket_left(n, at_us), full = (ticks)n->rule.burst * n->rule.period_us, left;
+
+    bucket_pour(n, at_us, at_most(cost, n->rule.burst + 1));
+    left = bucket_left(n, at_us);
+    before = before > full ? before : full;
+    if (left > before)
+        n->level -= left - before;
+    n->last_us = n->last_us > at_us ? n->last_us : at_us;
+}
+
+static int64_t room(const struct naive *n, int64_t at_us, int64_t cost, bool most)
+{
+    int64_t begin_us = window_of(n, at_us), free = n->rule.count - taken(n, begin_us, INT64_MAX, most);
+
+    return free < 0 ? 0 : at_most(cost, free);
+}
+
+static void log_drop(struct naive *n, int64_t at_us, int64_t kept, bool most)
+{
+    int64_t excess = taken(n, at_us - n->rule.period_us + 1, INT64_MAX, most) - kept;
+
+    for (size_t i = 0; i < n->count && excess > 0; i++) {
+        int64_t *slots = most ? &n->starts[i].most : &n->starts[i].least, dropped = at_most(*slots, excess);
+
+        if (n->starts[i].at_us <= at_us - n->rule.period_us)
+            continue;
+        *slots -= dropped;
+        excess -= dropped;
+    }
+}
+
+static void log_note(struct naive *n, int64_t at_us, int64_t cost)
+{
+    int64_t kept[2];
+
+    for (int most = 0; most < 2; most++) {
+        kept[most] = taken(n, at_us - n->rule.period_us + 1, INT64_MAX, most);
+        kept[most] = kept[most] > n->rule.count ? kept[most] : n->rule.count;
+    }
+    cost = at_most(cost, n->rule.count);
+    insert(n, (struct naive_start){at_us, cost, cost, -1, true});
+    for (int most = 0; most < 2; most++)
+        log_drop(n, at_us, kept[most], most);
+}
+
+void naive_note(struct naive *n, int64_t start_us, int64_t cost)
+{
+    for (size_t i = 0; i < n->former_count; i++) {
+        struct naive *f = &n->former[i];
+        int64_t at_us = start_us > f->last_us ? start_us : f->last_us;
+
+        if (is_bucket(f))
+            bucket_note(f, start_us, cost);
+        else if (f->rule.kind == NAIVE_SLIDING_LOG)
+            log_note(f, at_us, cost);
+        else
+            insert(f, (struct naive_start){at_us, room(f, at_us, cost, false), room(f, at_us, cost, true), -1,
+                                           true});
+    }
+}
+
 const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job)
 {
     size_t added;
@@ -319,6 +402,7 @@ const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job)
         return too_much("a window goes back", at_us, 1, 0);
     added = insert(n, (struct naive_start){at_us, cost, cost, job, false});
     bucket_pour(n, at_us, cost);
+    naive_note(n, at_us, cost);
     return exceeded(n, added);
 }
 
@@ -388,6 +472,7 @@ void naive_charge(struct naive *n, int64_t now_us, int64_t cost)
     insert(n, (struct naive_start){at_us, charged(n, now_us, cost, false), charged(n, now_us, cost, true), -1,
                                    true});
     bucket_pour(n, at_us, cost);
+    naive_note(n, now_us, cost);
 }
 
 /* What is in use at least at a time that is not before the last start: so much does not fit any more. */
@@ -429,26 +514,186 @@ static int64_t last_of(const struct naive *n, int64_t now_us)
     return now_us > n->last_us ? now_us : n->last_us;
 }
 
-void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t least, int64_t most)
+/* So much is in use, though it be more than ever fits. */
+static void pour_all(struct naive *n, int64_t at_us, int64_t least, int64_t most)
 {
-    int64_t at_us = last_of(n, now_us);
-
-    n->rule = *rule;
     n->count = 0;
     n->last_us = at_us; /* starts do not go back, whatever is in use */
     n->level = n->level_at = 0;
-    least = at_most(least, rule->burst);
-    most = at_most(most, rule->burst);
     if (most > 0)
         insert(n, (struct naive_start){at_us, least, most, -1, true});
     bucket_pour(n, at_us, most);
 }
 
-void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us)
+void naive_fill(struct naive *n, int64_t at_us, int64_t least, int64_t most)
 {
-    int64_t at_us = last_of(n, now_us);
+    pour_all(n, at_us, at_most(least, n->rule.burst), at_most(most, n->rule.burst));
+}
 
-    naive_fill(n, rule, now_us, used_at_least(n, at_us), used_at_most(n, at_us));
+/* ---- Former rules */
+
+static int64_t drained_us(const struct naive *n)
+{
+    int64_t begin_us = window_of(n, n->last_us), period_us = n->rule.period_us;
+
+    if (is_bucket(n))
+        return rounded_up(n->level_at + n->level, n->rule.count);
+    if (n->rule.kind == NAIVE_SLIDING_LOG)
+        return taken(n, n->last_us - period_us + 1, INT64_MAX, true) > 0 ? n->last_us + period_us : 0;
+    if (taken(n, begin_us, INT64_MAX, true) > 0)
+        return begin_us + period_us * (n->rule.kind == NAIVE_SLIDING_WINDOW ? 2 : 1);
+    if (n->rule.kind == NAIVE_SLIDING_WINDOW && taken(n, begin_us - period_us, begin_us, true) > 0)
+        return begin_us + period_us;
+    return 0;
+}
+
+static struct naive take_former(struct naive *n, size_t i)
+{
+    struct naive f = n->former[i];
+
+    n->former_count--;
+    memmove(&n->former[i], &n->former[i + 1], (n->former_count - i) * sizeof f);
+    return f;
+}
+
+static void forget_former(struct naive *n, int64_t now_us)
+{
+    for (size_t i = n->former_count; i-- > 0;) {
+        const struct naive *f = &n->former[i];
+        bool covered = n->rule.kind == NAIVE_CONCURRENCY || f->rule.burst <= n->rule.burst;
+
+        if (now_us >= f->till_us && (covered || drained_us(f) <= now_us)) {
+            struct naive gone = take_former(n, i);
+
+            naive_free(&gone);
+        }
+    }
+}
+
+static struct naive take_first_drained(struct naive *n)
+{
+    size_t first = 0;
+
+    for (size_t i = 1; i < n->former_count; i++)
+        if (drained_us(&n->former[i]) < drained_us(&n->former[first]))
+            first = i;
+    return take_former(n, first);
+}
+
+/* The slower and larger of two buckets, the larger of windows that are alike. */
+static bool merged_rule(const struct naive_rule *a, const struct naive_rule *b, struct naive_rule *merged)
+{
+    *merged = a->count > b->count ? *a : *b;
+    if (a->kind > NAIVE_TOKEN_BUCKET || b->kind > NAIVE_TOKEN_BUCKET)
+        return a->kind == b->kind && a->period_us == b->period_us && a->offset_us == b->offset_us;
+    *merged = (ticks)b->period_us * a->count > (ticks)a->period_us * b->count ? *b : *a;
+    merged->kind = NAIVE_GCRA;
+    merged->burst = a->burst > b->burst ? a->burst : b->burst;
+    return (ticks)(merged->burst - 1) * merged->period_us <= (ticks)TEN_YEARS_US * merged->count;
+}
+
+/* Of two former ones one that has as much in use as the fuller of them; where no rule says so until neither is needed. */
+static void merge_former(struct naive *n, int64_t now_us)
+{
+    struct naive pair[2] = {take_first_drained(n), take_first_drained(n)}, *f;
+    int64_t till_us = pair[0].till_us > pair[1].till_us ? pair[0].till_us : pair[1].till_us, most = 0,
+            least = 0;
+    int64_t end_us = drained_us(&pair[1]) > till_us ? drained_us(&pair[1]) : till_us;
+    struct naive_rule rule;
+
+    for (int i = 0; i < 2; i++) {
+        int64_t at_us = last_of(&pair[i], now_us), used = used_at_most(&pair[i], at_us);
+
+        most = used > most ? used : most;
+        used = used_at_least(&pair[i], at_us);
+        least = used > least ? used : least;
+    }
+    if (!merged_rule(&pair[0].rule, &pair[1].rule, &rule)) {
+        rule = (struct naive_rule){.kind = NAIVE_FIXED_WINDOW, .count = most};
+        for (int i = 0; i < 2; i++)
+            rule.count = pair[i].rule.burst > rule.count ? pair[i].rule.burst : rule.count;
+        rule.burst = rule.count;
+        rule.period_us = end_us - now_us > rule.count ? end_us - now_us : rule.count;
+        rule.period_us = at_most(rule.period_us, TEN_YEARS_US);
+        rule.offset_us = now_us % rule.period_us;
+        till_us = now_us + rule.period_us;
+    }
+    for (int i = 0; i < 2; i++)
+        naive_free(&pair[i]);
+    f = add_former(n);
+    naive_init(f, &rule);
+    f->till_us = till_us;
+    pour_all(f, now_us, least, most);
+}
+
+static bool take_back(struct naive *n, const struct naive_rule *rule, struct naive *same)
+{
+    for (size_t i = 0; i < n->former_count; i++)
+        if (naive_rule_equal(&n->former[i].rule, rule)) {
+            *same = take_former(n, i);
+            return true;
+        }
+    return false;
+}
+
+static void leave(struct naive *n, int64_t now_us)
+{
+    struct naive f = *n;
+
+    if (n->rule.kind == NAIVE_CONCURRENCY || used_at_most(n, last_of(n, now_us)) == 0) {
+        free(n->starts);
+    } else {
+        f.former = NULL;
+        f.former_count = 0;
+        f.till_us = now_us + n->rule.period_us;
+        if (drained_us(n) > f.till_us)
+            f.till_us = drained_us(n);
+        *add_former(n) = f;
+    }
+    n->starts = NULL;
+    n->count = n->capacity = 0;
+}
+
+static void begin_rule(struct naive *n, const struct naive *rule)
+{
+    struct naive began = *rule;
+
+    began.former = n->former;
+    began.former_count = n->former_count;
+    *n = began;
+}
+
+void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t in_flight)
+{
+    bool counted = n->rule.kind == NAIVE_CONCURRENCY;
+    int64_t at_us = counted ? now_us : last_of(n, now_us), least = counted ? 0 : used_at_least(n, at_us);
+    int64_t most = counted ? in_flight : used_at_most(n, at_us);
+    struct naive same;
+    bool is_back;
+
+    forget_former(n, now_us);
+    if (naive_rule_equal(&n->rule, rule))
+        return;
+    is_back = take_back(n, rule, &same);
+    leave(n, now_us);
+    if (n->former_count > NAIVE_FORMER)
+        merge_former(n, now_us);
+    if (!is_back)
+        naive_init(&same, rule);
+    begin_rule(n, &same);
+    if (is_back)
+        return;
+    for (size_t i = 0; i < n->former_count; i++) {
+        const struct naive *f = &n->former[i];
+        int64_t last_us = last_of(f, now_us), used = used_at_most(f, last_us);
+
+        at_us = last_us > at_us ? last_us : at_us;
+        most = used > most ? used : most;
+        used = used_at_least(f, last_us);
+        least = used > least ? used : least;
+    }
+    if (rule->kind != NAIVE_CONCURRENCY)
+        naive_fill(n, at_us, least, most);
 }
 
 void naive_step_back(struct naive *n, int64_t us)
@@ -471,4 +716,8 @@ void naive_step_back(struct naive *n, int64_t us)
         n->starts[i].at_us -= us;
     n->last_us = last_us;
     n->level_at -= (ticks)us * n->rule.count;
+    for (size_t i = 0; i < n->former_count; i++) {
+        naive_step_back(&n->former[i], us);
+        n->former[i].till_us -= us;
+    }
 }

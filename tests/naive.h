@@ -40,7 +40,11 @@ struct naive {
     size_t count, capacity;
     int64_t last_us;          /* the latest of them */
     __int128 level, level_at; /* the bucket that GCRA and the token bucket are, in 1/count us */
+    struct naive *former;     /* under rules that were in force before */
+    size_t former_count;
+    int64_t till_us; /* of one of these: it is not forgotten before */
 };
+#define NAIVE_FORMER 4
 
 /* Reads the first rule of a stored form, without its marks; the end of what was read, or NULL. */
 const char *naive_rule_read(const char *text, struct naive_rule *rule);
@@ -61,10 +65,13 @@ const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job);
 /* The job that started at s has cost that much less, or more. */
 void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, int job);
 void naive_charge(struct naive *n, int64_t now_us, int64_t cost);
-/* Another rule: what is in use stays in use, as if taken at the last start, which may be granted ahead. Not from or to concurrency, whose jobs in flight are not kept here: naive_fill, with what is in use at
- * least and at most. */
-void naive_fill(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t least, int64_t most);
-void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us);
+/* Something started under a rule that is not kept here, concurrency: those under the rules before it know that. */
+void naive_note(struct naive *n, int64_t at_us, int64_t cost);
+/* Another rule. Its own starts and those since then, when it was in force before; else what is in use stays in use, as if taken at the
+ * last start, which may be granted ahead. in_flight: the most that concurrency can count now, where that is the rule until now. */
+void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t in_flight);
+/* What is in use is no more known than that. */
+void naive_fill(struct naive *n, int64_t now_us, int64_t least, int64_t most);
 /* The clock steps back by that. Of windows only the sums are known then, and stay with the last start. */
 void naive_step_back(struct naive *n, int64_t us);
 

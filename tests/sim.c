@@ -430,21 +430,32 @@ int sim_key_of(int n)
     return sim_key_named(key, strlen(key));
 }
 
+/* Is what a gate has in use under its rules before not known? A former one may be forgotten at any call from its time on. */
+static bool is_vague(const struct sim_gate *gate)
+{
+    bool vague = gate->vague || gate->adapts || gate->naive.former_count == NAIVE_FORMER;
+
+    for (size_t i = 0; i < gate->naive.former_count; i++)
+        vague |= gate->naive.former[i].till_us <= turns.now_us;
+    return vague;
+}
+
 /* What a gate's list becomes when it is written under that rule, now. */
 static void set_naive(struct naive *naive, const struct sim_gate *gate, const struct sim_rule *rule)
 {
-    if (rule->rule.kind == NAIVE_CONCURRENCY) {
-        naive_free(naive);
-        *naive = (struct naive){.rule = rule->rule};
-    } else if (!*gate->rule) {
+    if (!*gate->rule) {
         naive_init(naive, &rule->rule);
-    } else if (naive->rule.kind == NAIVE_CONCURRENCY) {
-        naive_fill(naive, &rule->rule, turns.now_us, 0, gate->in_flight);
-    } else if (gate->adapts) {
-        naive_fill(naive, &rule->rule, turns.now_us, 0, rule->rule.burst);
-    } else {
-        naive_change(naive, &rule->rule, turns.now_us);
+        return;
     }
+    naive_change(naive, &rule->rule, turns.now_us, gate->in_flight);
+    if (is_vague(gate) && rule->rule.kind != NAIVE_CONCURRENCY)
+        naive_fill(naive, sim_later(turns.now_us, naive->last_us), 0, rule->rule.burst);
+}
+
+/* All slots of a gate, at a tenth of its rate. */
+static int64_t slowest_us(const struct naive_rule *rule)
+{
+    return 10 * (rule->period_us * rule->burst / rule->count + 1);
 }
 
 /* The gate is written under that rule, now. */
@@ -452,7 +463,10 @@ static void gate_follow(struct sim_gate *gate, const struct sim_rule *rule)
 {
     if (strcmp(gate->rule, rule->text) == 0)
         return;
+    gate->vague = *gate->rule && is_vague(gate);
     set_naive(&gate->naive, gate, rule);
+    if (gate->vague && rule->rule.kind != NAIVE_CONCURRENCY)
+        gate->slow_until_us = turns.now_us + slowest_us(&rule->rule);
     gate->adapts = rule->adapt_high > 0;
     snprintf(gate->rule, sizeof gate->rule, "%s", rule->text);
 }
@@ -522,7 +536,8 @@ int64_t sim_job_opens(int n, int key, bool parked, enum sim_gates gates)
 
         if (!(gates & (needs[i].rule->keyed ? KEY_GATES : GLOBAL_GATES)))
             continue;
-        if (gate->slow_until_us > turns.now_us || is_slow(needs[i].rule))
+        if (gate->slow_until_us > turns.now_us || is_slow(needs[i].rule) ||
+            (*gate->rule && strcmp(gate->rule, needs[i].rule->text) != 0 && is_vague(gate)))
             return INT64_MAX;
         if (sim_jobs[n].alone && (gate->hold_until_us > turns.now_us || gate->shadow_us > turns.now_us))
             return INT64_MAX; /* by whom, and since when? */
@@ -568,13 +583,14 @@ static void take_gate(int n, const struct sim_need *need, int64_t slot_us)
     if (slot_us < gate->pause_until_us)
         sim_fail("job %d starts at now + %lld, and %s is paused", n, (long long)(slot_us - turns.now_us),
                  gate->name);
+    gate_follow(gate, need->rule);
     if (need->rule->rule.kind == NAIVE_CONCURRENCY) {
         if (++gate->in_flight > need->rule->rule.count)
             sim_fail("%s: %d in flight, %lld are allowed", gate->name, gate->in_flight,
                      (long long)need->rule->rule.count);
+        naive_note(&gate->naive, sim_later(slot_us, turns.now_us), sim_cost(n));
         return;
     }
-    gate_follow(gate, need->rule);
     too_much = naive_start(&gate->naive, slot_us, sim_cost(n), n);
     if (too_much)
         sim_fail("%s (%s) by job %d of cost %lld at now + %lld: %s", gate->name, gate->rule, n,
@@ -845,12 +861,6 @@ static bool is_shared(const char *node)
         queues += has_lane;
     }
     return queues > 1;
-}
-
-/* All slots of a gate, at a tenth of its rate. */
-static int64_t slowest_us(const struct naive_rule *rule)
-{
-    return 10 * (rule->period_us * rule->burst / rule->count + 1);
 }
 
 static void read_gate(const struct item *item)

@@ -114,6 +114,7 @@ struct sim_gate {
     char hold_node[64];
     int64_t shadow_us; /* until when a hold that has ended early may still keep others than this waiting */
     char shadow_node[64];
+    bool vague;            /* what it has in use under former rules is not known */
     bool adapts;           /* its rate may be lower than its rule says */
     int64_t slow_until_us; /* it was: until then slots that were taken at the lower rate may last longer */
 };

@@ -235,6 +235,7 @@ static struct answer act(enum verb verb, int64_t now_us, const char *rule, int64
 /* ---- Random sequences */
 
 #define STEPS 50
+#define RULES 7 /* that take turns: more than a gate remembers */
 #define NODES 3
 
 /* What Redis keeps of the gate, as C has it. */
@@ -525,15 +526,15 @@ static void check_state(const struct kept *k, const struct step *s, const struct
     gate_free(&read);
 }
 
-static void resync(struct kept *k, const struct step *s, const struct rule *rule, const char *state)
+static void resync(struct kept *k, const struct rule *rule, const char *state)
 {
     if (!*state)
         return;
     gate_free(&k->gate);
     gate_init(&k->gate, rule);
-    assert_int_equal(gate_read(&k->gate, state, s->now_us, &error), 0);
     k->written = true;
     k->wrote_us = atoll(state);
+    assert_int_equal(gate_read(&k->gate, state, k->wrote_us, &error), 0);
 }
 
 /* Steps are asked one by one of a sequence's seed, and sent in one call; a throttled rate can only be known
@@ -541,10 +542,13 @@ static void resync(struct kept *k, const struct step *s, const struct rule *rule
 static void run_sequence(uint64_t *random, int sequence)
 {
     struct kept k = {.holder = -1};
-    char stored[RULE_TEXT_SIZE];
-    struct rule rule = random_valid_rule(random, stored);
-    int64_t now_us = BEGIN_US, taken_us[TAKEN];
-    int taken = 0;
+    char stored[RULES][RULE_TEXT_SIZE];
+    struct rule of[RULES];
+    int64_t now_us = BEGIN_US, taken_us[TAKEN], change = random_in(random, 2, 25);
+    int taken = 0, now = 0;
+
+    for (int i = 0; i < RULES; i++)
+        of[i] = random_valid_rule(random, stored[i]);
 
     for (int i = 0; i < TAKEN; i++)
         taken_us[i] = BEGIN_US;
@@ -560,11 +564,11 @@ static void run_sequence(uint64_t *random, int sequence)
         args_init(&a);
         library_begin(&a, "steps", PREFIX, BEGIN_US);
         do {
-            if (random_in(random, 0, 24) == 0)
-                rule = random_valid_rule(random, stored);
-            steps[n] = random_step(&rule, stored, now_us, taken_us, is_far(&k, now_us), random);
-            rules[n] = rule;
-            foreseen[n] = foresee(&k, &rule, &steps[n]);
+            if (random_in(random, 0, change) == 0)
+                now = (int)random_in(random, 0, RULES - 1);
+            steps[n] = random_step(&of[now], stored[now], now_us, taken_us, is_far(&k, now_us), random);
+            rules[n] = of[now];
+            foreseen[n] = foresee(&k, &of[now], &steps[n]);
             if (foreseen[n].answer.k > 0 && takes(steps[n].verb))
                 taken_us[taken++ % TAKEN] = foreseen[n].answer.start_us + steps[n].b;
             add_step(&a, &steps[n]);
@@ -582,7 +586,7 @@ static void run_sequence(uint64_t *random, int sequence)
                 fail_step(&steps[i], sequence, done + i, &lua, &foreseen[i].answer, state);
         }
         if (foreseen[n - 1].resync)
-            resync(&k, &steps[n - 1], &rules[n - 1], reply->element[2 * n - 1]->str);
+            resync(&k, &rules[n - 1], reply->element[2 * n - 1]->str);
         check_state(&k, &steps[n - 1], &rules[n - 1], reply->element[2 * n - 1]->str, sequence, done + n - 1);
         freeReplyObject(reply);
         done += n;
@@ -953,7 +957,7 @@ static void test_the_naive_model_keeps_what_was_granted_ahead(void **state)
         assert_non_null(naive_rule_read(rules[i][1], &after));
         naive_begin(&model, rules[i][0]);
         assert_null(naive_start(&model, BEGIN_US, 10, 0));
-        naive_change(&model, &after, BEGIN_US - 2000);
+        naive_change(&model, &after, BEGIN_US - 2000, 0);
         assert_int_equal(naive_opens(&model, BEGIN_US - 2000, 2), BEGIN_US);
         assert_null(naive_start(&model, BEGIN_US, 2, 1));
         assert_non_null(naive_start(&model, BEGIN_US, 1, 2));
@@ -1152,6 +1156,19 @@ static void test_two_versions_that_take_turns_at_a_gate(void **state)
         taken += take(at_us + INT64_C(1000000) / 20, rule, 1, 10).k;
     }
     assert_int_equal(taken, 0);
+}
+
+/* Slots of the time when it opens again are granted before that, and counted. */
+static void test_what_is_granted_ahead_of_a_closed_gate_is_counted(void **state)
+{
+    static const char rule[] = "gcra:10/1000000/10";
+    int64_t taken = 0;
+
+    (void)state;
+    set_state("1795000000000000 v2 - - gcra:10/1000000/10 1795000000000000 0");
+    for (int64_t at_us = 700000; at_us <= 1050000; at_us += 1000)
+        taken += act(FAR, BEGIN_US + at_us, rule, 10).k;
+    assert_in_range(taken, 10, 10 + 2);
 }
 
 static void test_a_gate_of_another_kind_is_an_error(void **state)
@@ -1378,6 +1395,7 @@ int main(void)
         cmocka_unit_test_setup(test_what_cannot_be_read_is_closed_for_a_period, client_flush),
         cmocka_unit_test_setup(test_what_could_not_be_read_counts_as_full, client_flush),
         cmocka_unit_test_setup(test_two_versions_that_take_turns_at_a_gate, client_flush),
+        cmocka_unit_test_setup(test_what_is_granted_ahead_of_a_closed_gate_is_counted, client_flush),
         cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, client_flush),
         cmocka_unit_test_setup(test_the_key_lives_until_it_says_nothing, client_flush),
         cmocka_unit_test_setup(test_a_key_that_is_gone_was_open, client_flush),

@@ -21,6 +21,7 @@ static uint64_t seed;
     "\"}\n"
 #define ID(id) "\"id\":\"" #id "\","
 #define KEY(key) "\"key\":\"" #key "\","
+#define AHEAD(us) "\"ahead\":" #us ","
 #define COST(cost) "\"cost\":" #cost ","
 #define END(at, name) "{\"end\":" #at "000000,\"type\":\"mail\",\"id\":\"" #name "\"}\n"
 #define SPENT(n, name) "{\"spent\":" #n ",\"slot\":1,\"type\":\"mail\",\"id\":\"" #name "\"}\n"
@@ -134,6 +135,23 @@ static const struct by_hand {
      START(100, "", "a=fixed-window:2/100000000/0") START(101, "", "a=fixed-window:2/100000000/0")
          START(102, "", "a=sliding-log:2/100000000") START(201, "", "a=sliding-log:2/100000000"),
      "3 98.995 a#0"},
+    {"a rule that comes back finds what was used under it, and since then",
+     START(100, AHEAD(0), "a=gcra:2/100000000/2") START(100, AHEAD(0), "a=gcra:2/100000000/2")
+         START(101, AHEAD(0), "a=gcra:1/1000000/1") START(140, AHEAD(0), "a=gcra:2/100000000/2")
+             START(151, AHEAD(0), "a=gcra:2/100000000/2"),
+     "4 11 a#0"},
+    {"but when its starts do not say when they were granted",
+     START(100, AHEAD(0), "a=gcra:2/100000000/2") START(100, "", "a=gcra:2/100000000/2")
+         START(101, AHEAD(0), "a=gcra:1/1000000/1") START(140, AHEAD(0), "a=gcra:2/100000000/2"),
+     ""},
+    {"not what others used, when it has been away for longer than that and for its period",
+     START(100, AHEAD(0), "a=gcra:1/10000000/1") START(109, AHEAD(0), "a=gcra:1/1000000/1")
+         START(112, AHEAD(0), "a=gcra:1/1000000/1") START(113, AHEAD(0), "a=gcra:1/10000000/1"),
+     ""},
+    {"nor when all of it was back before it went",
+     START(100, AHEAD(0), "a=gcra:1/10000000/1") START(110, AHEAD(0), "a=gcra:1/1000000/1")
+         START(111, AHEAD(0), "a=gcra:1/10000000/1"),
+     ""},
     {"a rule that was put before others is another gate",
      START(100, "", "a=gcra:1/10000000/1") START(101, "", "a=concurrency:9 gcra:1/10000000/1"), ""},
 };

@@ -66,18 +66,30 @@ void gate_init(struct gate *g, const struct rule *rule)
     adapt(g, 0);
 }
 
-void gate_free(struct gate *g)
+static void free_log(struct gate *g)
 {
     free(g->log);
     g->log = NULL;
     g->log_first = g->log_count = g->log_capacity = 0;
 }
 
-int gate_copy(struct gate *copy, const struct gate *g)
+void gate_free(struct gate *g)
+{
+    free_log(g);
+    while (g->former_count > 0)
+        free_log(&g->former[--g->former_count]);
+    free(g->former);
+    g->former = NULL;
+}
+
+/* The same but for its former states. */
+static int copy_state(struct gate *copy, const struct gate *g)
 {
     size_t entries = g->log_count - g->log_first;
 
     *copy = *g;
+    copy->former = NULL;
+    copy->former_count = 0;
     copy->log = NULL;
     copy->log_first = 0;
     copy->log_count = copy->log_capacity = entries;
@@ -88,6 +100,31 @@ int gate_copy(struct gate *copy, const struct gate *g)
         return WEIR_EINTERNAL;
     memcpy(copy->log, g->log + g->log_first, entries * sizeof *copy->log);
     return 0;
+}
+
+/* Room for one more former state. */
+static bool make_room(struct gate *g)
+{
+    struct gate *grown = reallocarray(g->former, (size_t)g->former_count + 1, sizeof *grown);
+
+    if (grown)
+        g->former = grown;
+    return grown;
+}
+
+int gate_copy(struct gate *copy, const struct gate *g)
+{
+    int status = copy_state(copy, g);
+
+    while (status == 0 && copy->former_count < g->former_count) {
+        status = !make_room(copy)
+                     ? WEIR_EINTERNAL
+                     : copy_state(&copy->former[copy->former_count], &g->former[copy->former_count]);
+        copy->former_count += status == 0;
+    }
+    if (status < 0)
+        gate_free(copy);
+    return status;
 }
 
 /* ---- Starting */
@@ -142,9 +179,21 @@ int64_t gate_count(const struct gate *g, int64_t s_us, int64_t most_jobs, int64_
     return most(0, least(jobs, most_jobs));
 }
 
+static int note(struct gate *g, int64_t s_us, int64_t slots)
+{
+    for (int i = 0; i < g->former_count; i++)
+        if (ops_of(&g->former[i])->note(&g->former[i], s_us, slots) < 0)
+            return WEIR_EINTERNAL;
+    return 0;
+}
+
 int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost)
 {
-    return k ? ops_of(g)->take(g, s_us, k * slots_of(g, cost)) : 0;
+    if (k == 0)
+        return 0;
+    if (ops_of(g)->take(g, s_us, k * slots_of(g, cost)) < 0)
+        return WEIR_EINTERNAL;
+    return note(g, s_us, k * least(cost, SLOTS_MOST));
 }
 
 void gate_remember(struct gate *g, int64_t now_us)
@@ -160,7 +209,7 @@ void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost)
 
 int gate_charge(struct gate *g, int64_t now_us, int64_t cost)
 {
-    return ops_of(g)->charge(g, now_us, cost);
+    return ops_of(g)->charge(g, now_us, cost) < 0 ? WEIR_EINTERNAL : note(g, now_us, cost);
 }
 
 void gate_release(struct gate *g)
@@ -179,6 +228,10 @@ void gate_step_back(struct gate *g, int64_t us)
     ops_of(g)->step_back(g, us);
     g->pause_until_us = most(0, g->pause_until_us - us);
     g->since_us -= us;
+    for (int i = 0; i < g->former_count; i++) {
+        ops_of(&g->former[i])->step_back(&g->former[i], us);
+        g->former[i].till_us -= us;
+    }
 }
 
 /* ---- Several gates */
@@ -208,49 +261,239 @@ int gates_take(struct gate *gates, size_t count, int64_t s_us, int64_t k, int64_
 
 /* ---- Changing */
 
-/* Never used, but for its pause and what is in flight. */
+/* As of a gate that was never used. */
 static void empty(struct gate *g)
 {
     memset(g->word, 0, sizeof g->word);
     g->remembers = false;
     g->low_count = 0;
-    gate_free(g);
+    free_log(g);
 }
 
-/* The same but for by= and adapt=, of which a state knows nothing? */
+/* The words of one state become those of another, which is used up by that. */
+static void move_words(struct gate *to, struct gate *from)
+{
+    empty(to);
+    memcpy(to->word, from->word, sizeof to->word);
+    to->log = from->log;
+    to->log_first = from->log_first;
+    to->log_count = from->log_count;
+    to->log_capacity = from->log_capacity;
+    from->log = NULL;
+}
+
+/* The rule as a state names it: without by= and adapt=. */
+static struct rule bare(const struct rule *rule)
+{
+    struct rule r = *rule;
+
+    memset(r.by, 0, sizeof r.by);
+    r.adapt_low = r.adapt_high = 0;
+    return r;
+}
+
 static bool same_words(const struct rule *a, const struct rule *b)
 {
-    struct rule bare[2] = {*a, *b};
+    struct rule rules[2] = {bare(a), bare(b)};
 
-    for (int i = 0; i < 2; i++) {
-        bare[i].by[0] = '\0';
-        bare[i].adapt_low = bare[i].adapt_high = 0;
-    }
-    return rule_equal(&bare[0], &bare[1]);
+    return rule_equal(&rules[0], &rules[1]);
 }
 
-/* Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
- */
+static bool in_flight(const struct rule *rule)
+{
+    return rule->algorithm == ALGORITHM_CONCURRENCY;
+}
+
+/* ---- Former states: gate.lua says what they are */
+
+static struct gate take_former(struct gate *g, int i)
+{
+    struct gate f = g->former[i];
+
+    g->former_count--;
+    memmove(&g->former[i], &g->former[i + 1], (size_t)(g->former_count - i) * sizeof f);
+    return f;
+}
+
+static int64_t drained_us(const struct gate *g)
+{
+    return ops_of(g)->resets(g);
+}
+
+static void forget_former(struct gate *g, int64_t now_us)
+{
+    for (int i = g->former_count; i-- > 0;) {
+        struct gate *f = &g->former[i];
+        bool covered = in_flight(&g->base) || f->rule.burst <= g->base.burst;
+
+        if (now_us >= f->till_us && (covered || drained_us(f) <= now_us)) {
+            struct gate gone = take_former(g, i);
+
+            free_log(&gone);
+        }
+    }
+}
+
+static int64_t used_at_last(const struct gate *g, int64_t now_us, int64_t *at_us)
+{
+    int64_t last_us = most(now_us, ops_of(g)->last(g));
+
+    *at_us = most(*at_us, last_us);
+    return ops_of(g)->used(g, last_us);
+}
+
+/* The state of g becomes a former one. */
+static int leave(struct gate *g, int64_t now_us)
+{
+    struct gate *f;
+
+    if (in_flight(&g->base))
+        return 0;
+    if (!make_room(g))
+        return WEIR_EINTERNAL;
+    f = &g->former[g->former_count++];
+    gate_init(f, &(struct rule){0});
+    f->base = f->rule = bare(&g->base);
+    f->till_us = most(drained_us(g), now_us + g->base.period_us);
+    move_words(f, g);
+    return 0;
+}
+
+static struct gate take_first_drained(struct gate *g)
+{
+    int first = 0;
+
+    for (int i = 1; i < g->former_count; i++)
+        if (drained_us(&g->former[i]) < drained_us(&g->former[first]))
+            first = i;
+    return take_former(g, first);
+}
+
+static bool is_bucket(const struct rule *rule)
+{
+    return algorithm_of(rule->algorithm)->bursts;
+}
+
+/* The rule of a state that has at least as much in use as those under a and b, whatever starts: the slower and the larger of both. false:
+ * there is none. */
+static bool merged_rule(const struct rule *a, const struct rule *b, struct rule *merged)
+{
+    char stored[RULE_TEXT_SIZE];
+    struct error ignored;
+    bool slower = (__int128)b->period_us * a->count > (__int128)a->period_us * b->count;
+
+    if (is_bucket(a) && is_bucket(b)) {
+        *merged = slower ? *b : *a;
+        merged->algorithm = ALGORITHM_GCRA;
+        merged->burst = most(a->burst, b->burst);
+        rule_write(merged, stored);
+        return rule_read(stored, merged, &ignored) == 0;
+    }
+    *merged = a->count > b->count ? *a : *b;
+    return a->algorithm == b->algorithm && a->period_us == b->period_us && a->offset_us == b->offset_us;
+}
+
+/* The two that are drained first become one. Where no rule says what both have in use it is a window until neither is needed. */
+static int merge_former(struct gate *g, int64_t now_us)
+{
+    struct gate a = take_first_drained(g), b = take_first_drained(g), *f = &g->former[g->former_count];
+    int64_t ignored = 0, till_us = most(a.till_us, b.till_us), end_us = most(till_us, drained_us(&b));
+    int64_t slots = most(used_at_last(&a, now_us, &ignored), used_at_last(&b, now_us, &ignored));
+    struct rule rule;
+
+    if (!merged_rule(&a.rule, &b.rule, &rule)) {
+        rule = (struct rule){.algorithm = ALGORITHM_FIXED_WINDOW};
+        rule.count = rule.burst = most(least(slots, SLOTS_MOST), most(a.rule.burst, b.rule.burst));
+        rule.period_us = most(rule.count, least(TEN_YEARS_US, end_us - now_us));
+        rule.offset_us = now_us % rule.period_us;
+        till_us = now_us + rule.period_us;
+    }
+    free_log(&a);
+    free_log(&b);
+    gate_init(f, &rule);
+    f->till_us = till_us;
+    g->former_count++;
+    return ops_of(f)->fill(f, now_us, least(slots, SLOTS_MOST));
+}
+
+/* The state under a rule that comes back; false: there is none. */
+static bool take_back(struct gate *g, const struct rule *rule, struct gate *f)
+{
+    for (int i = 0; i < g->former_count; i++)
+        if (same_words(&g->former[i].rule, rule)) {
+            *f = take_former(g, i);
+            return true;
+        }
+    return false;
+}
+
+/* The rule in force is another one from now on; what was known under it comes back. */
+static void begin_rule(struct gate *g, const struct rule *rule, struct gate *state, int64_t now_us)
+{
+    g->base = *rule;
+    empty(g);
+    if (state)
+        move_words(g, state);
+    adapt(g, now_us);
+}
+
+/* Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early. What is in use is counted
+ * at the rate that the new rule has now: slots of a lower rate take longer to come back. */
 int gate_change(struct gate *g, const struct rule *rule, int64_t now_us)
 {
-    int64_t at_us = most(now_us, ops_of(g)->last(g)), slots = ops_of(g)->used(g, at_us);
-    bool same = same_words(&g->base, rule);
+    int64_t at_us = 0, slots;
+    struct gate same = {0};
+    bool is_back;
 
-    g->base = *rule;
-    if (!same)
-        empty(g);
-    adapt(g, now_us); /* first: slots of a lower rate take longer to come back */
-    return same ? 0 : ops_of(g)->fill(g, at_us, least(slots, rule->burst));
+    forget_former(g, now_us);
+    if (same_words(&g->base, rule)) {
+        g->base = *rule;
+        adapt(g, now_us);
+        return 0;
+    }
+    slots = used_at_last(g, now_us, &at_us);
+    is_back = take_back(g, rule, &same);
+    if ((slots > 0 && leave(g, now_us) < 0) ||
+        (g->former_count > GATE_FORMER && merge_former(g, now_us) < 0)) {
+        free_log(&same);
+        return WEIR_EINTERNAL;
+    }
+    begin_rule(g, rule, is_back ? &same : NULL, now_us);
+    if (is_back)
+        return 0;
+    for (int i = 0; i < g->former_count; i++)
+        slots = most(slots, used_at_last(&g->former[i], now_us, &at_us));
+    return ops_of(g)->fill(g, at_us, least(slots, rule->burst));
 }
 
-/* ---- The stored state: "WROTE_US PAUSE_UNTIL_US HOLD ADAPT RULE WORDS[ ~IN_FLIGHT]" */
+int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us,
+                        bool in_order)
+{
+    int64_t slots = ops_of(g)->used(g, most(to_us, ops_of(g)->last(g)));
+    struct gate same = {0};
+    bool was_known = take_back(g, rule, &same), is_back = was_known && in_order && to_us < same.till_us;
+
+    if (leave(g, from_us) < 0) {
+        free_log(&same);
+        return WEIR_EINTERNAL;
+    }
+    if (slots == 0)
+        g->former[g->former_count - 1].till_us = 0;
+    begin_rule(g, rule, is_back ? &same : NULL, to_us);
+    free_log(&same);
+    return was_known ? 0 : ops_of(g)->fill(g, from_us, least(slots, rule->burst));
+}
+
+/* ---- The stored state: "WROTE_US PAUSE_UNTIL_US HOLD ADAPT RULE WORDS[ |FORMER|...|][ ~IN_FLIGHT]" */
+
+/* FORMER: "RULE TILL_US WORDS" */
 
 /* What was read of it; the texts point into a copy. */
 struct state {
     int64_t wrote_us, pause_until_us, since_us, in_flight;
     int64_t factor;
     struct rule rule;
-    char *words;
+    char *words, *former; /* former: what follows the first bar, or NULL */
 };
 
 static bool read_numbers(const char *text, char between, int64_t *a, int64_t *b)
@@ -271,6 +514,53 @@ static bool read_in_flight(char *words, int64_t *in_flight)
     return number_read(&at, TIME_MAX, in_flight) && !*at;
 }
 
+/* Cuts " |FORMER|...|" off. */
+static bool read_former(char *words, char **former)
+{
+    char *bar = strchr(words, '|');
+
+    *former = NULL;
+    if (!bar)
+        return true;
+    if (bar == words || bar[-1] != ' ' || bar[strlen(bar) - 1] != '|' || !bar[1])
+        return false;
+    bar[-1] = '\0';
+    *former = bar + 1;
+    return true;
+}
+
+static int load_former(struct gate *g, char *text, int64_t now_us)
+{
+    char *rule = strsep(&text, " "), *till = strsep(&text, " ");
+    const char *at = till;
+    struct error ignored;
+    struct rule read;
+    struct gate *f;
+
+    if (!text || g->former_count == GATE_FORMER || rule_read(rule, &read, &ignored) < 0 || *read.by ||
+        read.adapt_high || in_flight(&read))
+        return WEIR_EINPUT;
+    if (!make_room(g))
+        return WEIR_EINTERNAL;
+    f = &g->former[g->former_count];
+    gate_init(f, &read);
+    if (!number_read(&at, TIME_MAX, &f->till_us) || *at)
+        return WEIR_EINPUT;
+    g->former_count++;
+    return ops_of(f)->load(f, text, now_us);
+}
+
+static int load_formers(struct gate *g, char *text, int64_t now_us)
+{
+    int status = 0;
+
+    for (char *one; status == 0 && *text;) {
+        one = strsep(&text, "|");
+        status = load_former(g, one, now_us);
+    }
+    return status;
+}
+
 static bool read_state(char *text, struct state *state)
 {
     char *wrote = strsep(&text, " "), *pause = strsep(&text, " "), *hold = strsep(&text, " ");
@@ -285,7 +575,8 @@ static bool read_state(char *text, struct state *state)
     if (strcmp(adapted, "-") != 0 && !read_numbers(adapted, ',', &state->factor, &state->since_us))
         return false;
     return state->factor <= WHOLE_RATE && rule_read(rule, &state->rule, &ignored) == 0 && !*state->rule.by &&
-           !state->rule.adapt_high && read_in_flight(text, &state->in_flight);
+           !state->rule.adapt_high && read_in_flight(text, &state->in_flight) &&
+           read_former(text, &state->former);
 }
 
 static int apply(struct gate *g, const struct state *state, int64_t now_us)
@@ -299,6 +590,8 @@ static int apply(struct gate *g, const struct state *state, int64_t now_us)
     g->factor = (int)state->factor;
     g->since_us = state->since_us;
     status = ops_of(g)->load(g, state->words, now_us);
+    if (status == 0 && state->former)
+        status = load_formers(g, state->former, now_us);
     if (status < 0)
         return status;
     if (state->wrote_us > now_us)

@@ -32,9 +32,14 @@ void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost);
 WEIR_CHECKED int gate_charge(struct gate *g, int64_t now_us, int64_t cost);
 /* A job that was in flight has ended; only concurrency cares. */
 void gate_release(struct gate *g);
-/* The rule changes: what is in use stays in use, rounded up, at most what the new one can hold.
- * WEIR_EINTERNAL: out of memory. */
+/* The rule changes: what is in use stays in use, rounded up, at most what the new one can hold, and what it was under
+ * the rule until now is remembered (gate.lua). WEIR_EINTERNAL: out of memory, and g is to be freed. */
 WEIR_CHECKED int gate_change(struct gate *g, const struct rule *rule, int64_t now_us);
+/* The same at a time that nobody knows, from from_us on and by to_us: what is in use is the least that it can be. Under a rule that
+ * was in force before that is what is remembered of it, while it surely is and when all starts were taken in the order in which
+ * they were granted; else nothing. No former state is forgotten. */
+WEIR_CHECKED int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us,
+                                     bool in_order);
 /* The clock has stepped back by us microseconds. */
 void gate_step_back(struct gate *g, int64_t us);
 /* When all is as if never used, not before now_us. Concurrency: GATE_NEVER while jobs are in flight. */

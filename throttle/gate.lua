@@ -30,11 +30,23 @@
 --
 -- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
 --
--- State: "<wrote_us> <pause_until_us> <hold> <adapt> <rule> <the algorithm's words>[ ~<n>]"; hold: "-" or
--- "ticket,until_us,node"; adapt: "-" or "thousandths,since_us"; rule: under which the words were written; n: jobs in
--- flight since the gate was one of concurrency, to be released though it now counts a rate. Loading puts two things
--- right: a clock that stepped back (all times move back with it), and another rule (slots in use stay in use, rounded
--- up, at most the new burst). Both count from now, so an opening time computed by them holds only once it is saved.
+-- State: "<wrote_us> <pause_until_us> <hold> <adapt> <rule> <the algorithm's words>[ |<former>|...|][ ~<n>]"; hold: "-" or
+-- "ticket,until_us,node"; adapt: "-" or "thousandths,since_us"; rule: under which the words were written; former:
+-- "<rule> <till_us> <its words>"; n: jobs in flight since the gate was one of concurrency, to be released though it now counts a rate.
+-- Loading puts two things right: a clock that stepped back (all times move back with it), and another rule. Both count from now, so an
+-- opening time computed by them holds only once it is saved.
+--
+-- Another rule. It takes over what is in use, rounded up, at most its burst: so it opens at its own pace. The state under the rule until
+-- now stays beside it as a former one, which goes on counting: it drains by its own rule, and each start is noted in it, though it never
+-- becomes fuller than full by that. When its rule comes back it is the state again. A rule that is new takes over the most that any of
+-- these states has in use. So no change gives back what was used, in whatever order rules change:
+--   * What started under one rule keeps to that rule, whatever other rules were in force in between.
+--   * A bucket of the largest burst and the highest rate that were in force in a time never overflows by all that started in that time:
+--     such a bucket is never fuller than a state is below its burst. A start takes the same from both; where the state is full, the
+--     bucket is at most so. A new rule that is not filled to its burst takes over from the state of the largest burst.
+-- A former state is forgotten when till_us has come, and its slots are all back, or the rule of now lets as many start at once: then the
+-- second holds without it. till_us is when what was used by then is back, and a period after the rule was left at least, so that
+-- rules that take turns lose no slots by being filled anew. Of more than FORMER_MOST two become one that has at least as much in use.
 --
 -- A state that cannot be read, perhaps of a newer version of Weir, closes the gate for a period (of concurrency: a minute) from when it
 -- was written, which its first word says in every format. It stays as it is that long, for those who can read it; then all slots
@@ -52,6 +64,7 @@ gate.AHEAD, gate.AHEAD_MOST = exact.AHEAD, exact.AHEAD_MOST
 local WHOLE = 2 ^ 53
 local GROWTH = 10 -- thousandths
 local KEPT_MOST = 64 -- tables of gates, from call to call
+local FORMER_MOST = 4
 
 -- Of this call: gates by name, and now as text. A member is set to nil only where it is not: Lua makes room for it, and a table
 -- that is full grows twice as large.
@@ -64,7 +77,9 @@ local all, loaded = {}, 0
 local function unload()
     for i = 1, loaded do
         local g = all[i]
-        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight or g.stays or g.was_paused then all[i] = false end
+        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight or g.former or g.stays or g.was_paused then
+            all[i] = false
+        end
     end
     gates, loaded = {}, 0
 end
@@ -96,14 +111,139 @@ local function adapt(g)
     g.rule, g.rate = rules.scaled(whole, rate), rate
 end
 
+-- ---- Former states: each is a table as a gate is for an algorithm, with .till
+
+-- Puts an algorithm's words into g; false when they are wrong.
+local function load_words(g, algorithm, words)
+    local first, rest = match(words, '^(%d+) ?(.*)$')
+    first = tonumber(first)
+    return first and first < WHOLE and algorithm.load(g, first, rest)
+end
+
+-- nil: it cannot be read.
+local function former_read(text)
+    local name, till, words = match(text, '^(%S+) (%d+) (.*)$')
+    local rule = name and rules.one(name)
+    if not rule or rule.in_flight then return nil end
+    local f = {rule = rule, base = rule, till = tonumber(till)}
+    return f.till < WHOLE and load_words(f, rule.algorithm, words) and f or nil
+end
+
+-- "|<former>|...|"; nil: they cannot be read.
+local function formers_read(text)
+    local formers = {}
+    for one in sub(text, 2):gmatch('([^|]*)|') do
+        local f = former_read(one)
+        if not f or #formers == FORMER_MOST then return nil end
+        formers[#formers + 1] = f
+    end
+    return formers[1] and formers
+end
+
+local function formers_text(formers)
+    local texts = {}
+    for i, f in ipairs(formers) do texts[i] = format('%s %d ', f.rule.text, f.till) .. f.rule.algorithm.store(f) end
+    return ' |' .. concat(texts, '|') .. '|'
+end
+
+-- Is it enough to know it until f.till under that rule?
+local function is_covered(f, rule) return rule.in_flight or f.rule.burst <= rule.burst end
+
+local function forget_former(g)
+    local kept = {}
+    for _, f in ipairs(g.former) do
+        if now < f.till or not is_covered(f, g.base) and f.rule.algorithm.resets(f) > now then kept[#kept + 1] = f end
+    end
+    g.former = kept[1] and kept or false
+end
+
+-- Until when anything is known of the former states.
+local function formers_end(g)
+    local at = 0
+    for _, f in ipairs(g.former) do
+        local resets = f.rule.algorithm.resets(f)
+        at = max(at, is_covered(f, g.base) and min(f.till, resets) or resets)
+    end
+    return at
+end
+
+-- The state of g as a former one; of what its starts found in use nothing is known any more.
+local function former_of(g)
+    local rule, algorithm = rules.one(g.base.text), g.algorithm
+    local f = {rule = rule, base = rule, till = max(algorithm.resets(g), now + rule.period)}
+    load_words(f, algorithm, algorithm.store(g))
+    f.lows = nil
+    return f
+end
+
+-- Takes the one that is drained first out of a list.
+local function first_drained(formers)
+    local first, least = nil, huge
+    for i, f in ipairs(formers) do
+        local resets = f.rule.algorithm.resets(f)
+        if resets < least then first, least = i, resets end
+    end
+    local f = formers[first]
+    for i = first, #formers do formers[i] = formers[i + 1] end
+    return f, least
+end
+
+-- The rule of a state that has at least as much in use as those under a and b, whatever starts: the slower and the larger of both. nil:
+-- there is none.
+local function merged_rule(a, b)
+    if a.tau_us and b.tau_us then
+        local slow = a
+        if b.step_us > a.step_us or b.step_us == a.step_us and b.step_rem * a.count > a.step_rem * b.count then slow = b end
+        return rules.one(format('gcra:%d/%d/%d', slow.count, slow.period, max(a.burst, b.burst)))
+    end
+    if a.algorithm ~= b.algorithm or a.period ~= b.period or a.offset ~= b.offset then return nil end
+    return a.count > b.count and a or b
+end
+
+-- The two that are drained first become one. Where no rule says what both have in use it is a window until neither is needed.
+local function merge_formers(formers)
+    local a, b, drained = first_drained(formers), nil, nil
+    b, drained = first_drained(formers)
+    local n = max((a.rule.algorithm.used(a)), (b.rule.algorithm.used(b)))
+    local rule, till = merged_rule(a.rule, b.rule), max(a.till, b.till)
+    if not rule then
+        local count = max(n, a.rule.burst, b.rule.burst)
+        local period = max(count, min(exact.TEN_YEARS, max(till, drained) - now))
+        rule, till = rules.one(format('fixed-window:%d/%d/%d', count, period, now % period)), now + period
+    end
+    local f = {rule = rule, base = rule, till = till}
+    rule.algorithm.fresh(f)
+    rule.algorithm.fill(f, n, now)
+    formers[#formers + 1] = f
+end
+
+local function note(g, s, slots)
+    for _, f in ipairs(g.former) do f.rule.algorithm.note(f, s, slots) end
+end
+
 -- Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
 local function change(g, whole)
     local n, at = g.algorithm.used(g)
+    local formers, same = {}, nil
+    for _, f in ipairs(g.former or formers) do
+        if f.rule.text == whole.text then same = f else formers[#formers + 1] = f end
+    end
+    if not g.base.in_flight and n > 0 then formers[#formers + 1] = former_of(g) end
+    if #formers > FORMER_MOST then merge_formers(formers) end
     g.base, g.algorithm = whole, whole.algorithm
     adapt(g) -- first: slots of a lower rate take longer to come back
     if g.hold_ticket then g.hold_ticket = nil end -- its time was that of the old rule
     g.algorithm.fresh(g)
-    g.algorithm.fill(g, min(n, whole.burst), at)
+    if same then
+        load_words(g, g.algorithm, g.algorithm.store(same))
+    else
+        for _, f in ipairs(formers) do
+            local used, last = f.rule.algorithm.used(f)
+            n, at = max(n, used), max(at, last)
+        end
+        g.algorithm.fill(g, min(n, whole.burst), at)
+    end
+    g.former = formers[1] and formers or false
     g.changed = true
 end
 
@@ -115,13 +255,21 @@ end
 
 -- ---- Loading
 
-local function words_read(g, first, rest)
-    first = tonumber(first)
-    if first >= WHOLE then return false end
-    if g.algorithm.load(g, first, rest) then return true end
-    local words, flight = rest:match('^(.-) ?~(%d+)$')
-    if not words or not g.algorithm.load(g, first, words) then return false end
-    g.flight = tonumber(flight)
+-- "<words>[ |<former>|...|][ ~<n>]"
+local function words_read(g, text)
+    local words, flight, formers = text, nil, nil
+    if find(words, '~', 1, true) then
+        words, flight = match(words, '^(.-) ?~(%d+)$')
+        if not words then return false end
+    end
+    if find(words, '|', 1, true) then
+        words, formers = match(words, '^(.-) ?(|.*|)$')
+        formers = formers and formers_read(formers)
+        if not formers then return false end
+    end
+    if not load_words(g, g.algorithm, words) then return false end
+    if flight then g.flight = tonumber(flight) end
+    if formers then g.former = formers end
     return true
 end
 
@@ -147,9 +295,8 @@ end
 
 -- Puts the state into g, whose rule may be another; returns false when it cannot be read.
 local function state_read(g, state)
-    local wrote, pause, hold, adapted, text, first, rest =
-        state:match('^(%d+) (%d+) (%S+) (%S+) (%S+) (%d+) ?(.*)$')
-    if not rest then return false end
+    local wrote, pause, hold, adapted, text, words = state:match('^(%d+) (%d+) (%S+) (%S+) (%S+) (%d.*)$')
+    if not words then return false end
     wrote, pause = tonumber(wrote), tonumber(pause)
     if wrote >= WHOLE or pause >= WHOLE then return false end
     local whole = g.base
@@ -158,10 +305,14 @@ local function state_read(g, state)
         if not old then return false end
         g.base, g.rule, g.algorithm = old, old, old.algorithm
     end
-    if not words_read(g, first, rest) then return false end
+    if not words_read(g, words) then return false end
     local back = wrote - now
     if back > 0 then
         g.algorithm.back(g, back)
+        for _, f in ipairs(g.former or {}) do
+            f.rule.algorithm.back(f, back)
+            f.till = f.till - back
+        end
         pause = max(0, pause - back)
         g.changed = true
     else
@@ -170,6 +321,7 @@ local function state_read(g, state)
     if pause > now then g.pause = pause elseif pause > 0 then g.was_paused = true end
     if hold ~= '-' then hold_read(g, hold, back) end
     if adapted ~= '-' then factor_read(g, adapted, back) end
+    if g.former then forget_former(g) end
     if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low or g.factor then adapt(g) end
     return true
 end
@@ -177,14 +329,15 @@ end
 local function unused(g, whole)
     g.base, g.algorithm = whole, whole.algorithm
     if g.flight then g.flight = nil end
+    if g.former then g.former = false end
     adapt(g)
     g.algorithm.fresh(g)
 end
 
--- Eleven fields make room for sixteen: Lua need not do so field by field.
+-- Twelve fields make room for sixteen: Lua need not do so field by field.
 local function new(name, key, whole)
     return {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false, pause = false,
-            hold_ticket = false, factor = false, flight = false, kept = false}
+            hold_ticket = false, factor = false, flight = false, former = false, kept = false}
 end
 
 local MINUTE_US = 60000000
@@ -272,8 +425,11 @@ function gate.count(g, s, most, cost)
     return g.pause and s < g.pause and 0 or g.algorithm.count(g, s, most, cost)
 end
 
+-- A gate whose state could not be read is written from now on: what is granted is saved.
 function gate.take(g, s, k, cost)
     g.algorithm.take(g, s, k, cost)
+    if g.former then note(g, s, k * cost) end
+    if g.stays then g.stays = false end
     if g.hold_ticket then g.hold_ticket = nil end
     g.changed = true
 end
@@ -283,6 +439,7 @@ function gate.take_next(g, cost, till)
     if g.pause and g.pause > s then s = g.pause end
     if s > till then return nil end
     g.algorithm.take(g, s, 1, cost)
+    if g.former then note(g, s, cost) end
     return s
 end
 
@@ -304,6 +461,7 @@ end
 
 function gate.charge(g, cost)
     g.algorithm.charge(g, cost)
+    if g.former then note(g, now, cost) end
     g.changed = true
 end
 
@@ -422,6 +580,7 @@ local function write(g)
     local head_text, words, at = rule.head, algorithm.store(g), nil
     if g.pause or g.hold_ticket or g.factor then head_text, at = head(g) else at = algorithm.resets(g) end
     if g.kept then at = at + exact.LOST_US end
+    if g.former then words, at = words .. formers_text(g.former), max(at, formers_end(g)) end
     if g.flight and g.flight > 0 then
         at = huge
         if not g.base.in_flight then words = words .. ' ~' .. us(g.flight) end

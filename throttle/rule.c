@@ -10,8 +10,7 @@
 #include "core/likely.h"
 #include "throttle/algorithm/algorithms.h"
 
-#define COUNT_MAX 1000000000                           /* of count and burst: below 2^30 */
-#define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000) /* of period and tau: below 2^49 */
+#define COUNT_MAX 1000000000 /* of count and burst: below 2^30 */
 #define PER_SECOND_MAX "1000000"
 #define ADAPT_WHOLE 1000
 

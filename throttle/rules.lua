@@ -24,6 +24,7 @@
 --                           before something else happens
 --   count(g, s, most, cost) how many of most jobs may start at s
 --   take(g, s, k, cost)     k jobs start at s, which start() and count() allowed
+--   note(g, s, slots)       slots were taken at s while another rule was in force: they count, but make it no fuller than full
 --   charge(g, cost)         slots are taken now though none may be free
 --   give(g, s, cost)        slots that were taken at s were not needed
 --   remember(g)             where giving back needs it: from now on what is taken may be given back

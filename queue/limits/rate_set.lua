@@ -48,22 +48,30 @@ end
 
 -- How many jobs in flight a gate's state counts (throttle/gate.lua).
 local function in_flight(state)
-    return tonumber(state:match(' concurrency:%d+ (%d+)$') or state:match(' ~(%d+)$') or 0)
+    return tonumber(state:match(' concurrency:%d+ (%d+)') or state:match(' ~(%d+)$') or 0)
 end
 
--- The state of a gate goes where its rule went, but not its jobs in flight: their leases name the place. Keyed gates are too
--- many for this.
-local function move_gate(name, from, to)
-    local old, new = P .. 'gate:' .. name .. '#' .. from - 1, P .. 'gate:' .. name .. '#' .. to - 1
-    local state, staying = call('GET', old), in_flight(call('GET', new) or '')
+-- What moves of a state: not its jobs in flight, as their leases name the place.
+local function movable(state)
+    return state and not find(state, ' concurrency:', 1, true) and state:gsub(' ~%d+$', '') or nil
+end
+
+local function put(key, state, lives_ms, flight)
     if not state then
-        if staying == 0 then call('DEL', new) end
+        if flight == 0 then call('DEL', key) end
         return
     end
-    local lives_ms, moved = call('PTTL', old), state:gsub(' ~%d+$', '')
-    call('SET', new, staying > 0 and moved .. ' ~' .. staying or moved)
-    if staying == 0 and lives_ms > 0 then call('PEXPIRE', new, lives_ms) end
-    if in_flight(state) == 0 then call('DEL', old) end
+    call('SET', key, flight > 0 and state .. ' ~' .. flight or state)
+    if flight == 0 and lives_ms > 0 then call('PEXPIRE', key, lives_ms) end
+end
+
+-- The state of a gate goes where its rule went, and what was there takes its place: that rule may come back behind the others. Keyed
+-- gates are too many for this.
+local function swap_gates(name, from, to)
+    local a, b = P .. 'gate:' .. name .. '#' .. from - 1, P .. 'gate:' .. name .. '#' .. to - 1
+    local at_a, at_b, lives_a, lives_b = call('GET', a), call('GET', b), call('PTTL', a), call('PTTL', b)
+    put(b, movable(at_a), lives_a, in_flight(at_b or ''))
+    put(a, movable(at_b), lives_b, in_flight(at_a or ''))
 end
 
 -- The new rules in their places: their words, and for each place where its rule was before.
@@ -86,7 +94,7 @@ local function set(name, before, words, was_at)
     key_pauses.move(name, rules.read(before or ''), new)
     for place, rule in ipairs(new) do
         local was = was_at[place]
-        if was and was ~= place and not rule.by and not rule.in_flight then move_gate(name, was, place) end
+        if was and was ~= place and not rule.by and not rule.in_flight then swap_gates(name, was, place) end
     end
     local marks = rates.split(before or '')
     marks.rules = words

@@ -26,6 +26,8 @@ struct algorithm_ops {
     /* The slots in use at a time that is not before the last start, rounded up. */
     int64_t (*used)(const struct gate *g, int64_t at_us);
     int (*take)(struct gate *g, int64_t s_us, int64_t slots);
+    /* Slots were taken at s_us while another rule was in force: they count, but make it no fuller than full. */
+    int (*note)(struct gate *g, int64_t s_us, int64_t slots);
     int (*charge)(struct gate *g, int64_t now_us, int64_t slots);
     void (*give)(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots);
     /* NULL: giving back needs no memory of its own. */

@@ -45,6 +45,15 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
     return 0;
 }
 
+static int note(struct gate *g, int64_t s_us, int64_t slots)
+{
+    int64_t at_us = most(s_us, g->word[LAST_US]), in_use = used(g, at_us);
+
+    g->word[USED] = most(in_use, least(g->rule.count, in_use + slots));
+    g->word[LAST_US] = at_us;
+    return 0;
+}
+
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
     return take(g, most(now_us, g->word[LAST_US]), slots);
@@ -101,6 +110,7 @@ const struct algorithm_ops fixed_window_ops = {
     .start = start,
     .used = used,
     .take = take,
+    .note = note,
     .charge = charge,
     .give = give,
     .last = last,

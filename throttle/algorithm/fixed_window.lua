@@ -57,6 +57,12 @@ function fixed_window.take(g, s, k, cost)
     g.last, g.used = s, min(exact.MOST, used_at(g, s) + k * cost)
 end
 
+function fixed_window.note(g, s, slots)
+    s = max(s, g.last)
+    local used = used_at(g, s)
+    g.last, g.used = s, max(used, min(g.rule.count, used + slots))
+end
+
 function fixed_window.charge(g, cost) fixed_window.take(g, max(now, g.last), 1, cost) end
 
 function fixed_window.give(g, s, cost)

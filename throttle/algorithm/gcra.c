@@ -22,7 +22,6 @@ enum word {
     LAST_US
 }; /* TAT = TAT_US + TAT_REM / count; the last start, as far as it counts */
 
-#define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000)
 /* How far ahead debt can put TAT. All that a rule can grant is half of it at most. */
 #define FAR_US (2 * TEN_YEARS_US)
 
@@ -215,6 +214,17 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
     return 0;
 }
 
+static int note(struct gate *g, int64_t s_us, int64_t slots)
+{
+    wide was = tat_parts(g), full = (wide)s_us * g->rule.count + (wide)g->rule.burst * g->rule.period_us;
+    int status =
+        take(g, s_us, least(slots, g->rule.burst + 1)); /* one that was rounded up leaves a little room */
+
+    if (tat_parts(g) > full)
+        set_tat(g, was > full ? was : full);
+    return status;
+}
+
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
     int status = take(g, now_us, slots);
@@ -291,8 +301,9 @@ static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_
 
 #define GCRA_OPS                                                                                             \
     .bursts = true, .count_max = SLOTS_MOST, .most_in_period = most_in_period, .scale = scale, .load = load, \
-    .start = start, .used = used, .take = take, .charge = charge, .give = give, .remember = remember,        \
-    .last = last, .fill = fill, .step_back = step_back, .resets = resets, .nth_start = nth_start
+    .start = start, .used = used, .take = take, .note = note, .charge = charge, .give = give,                \
+    .remember = remember, .last = last, .fill = fill, .step_back = step_back, .resets = resets,              \
+    .nth_start = nth_start
 
 const struct algorithm_ops gcra_ops = {.name = "gcra", GCRA_OPS};
 

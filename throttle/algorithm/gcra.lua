@@ -212,6 +212,17 @@ function gcra.take(g, s, k, cost)
     advance(g, k * cost)
 end
 
+function gcra.note(g, s, slots)
+    local burst = g.rule.burst
+    local was_us, was_rem = g.tat_us, g.tat_rem
+    local q, full_rem = times(g.rule, burst)
+    local full_us = s + q
+    gcra.take(g, s, 1, min(slots, burst + 1)) -- one that was rounded up leaves a little room
+    if not is_less(full_us, full_rem, g.tat_us, g.tat_rem) then return end
+    if is_less(full_us, full_rem, was_us, was_rem) then full_us, full_rem = was_us, was_rem end
+    g.tat_us, g.tat_rem = full_us, full_rem
+end
+
 local function cut(g)
     if g.tat_us <= now + FAR then return end
     g.tat_us, g.tat_rem = now + FAR, 0

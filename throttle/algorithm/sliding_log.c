@@ -127,6 +127,21 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
     return add(g, s_us, slots);
 }
 
+/* Only the last count of slots decide when the next may start: older ones make room. */
+static int note(struct gate *g, int64_t s_us, int64_t slots)
+{
+    int64_t at_us = most(s_us, g->word[LAST_US]), most_slots = most(g->rule.count, used(g, at_us)), excess;
+    int status = take(g, at_us, least(slots, g->rule.count));
+
+    for (size_t i = g->log_first; (excess = used(g, at_us) - most_slots) > 0; i++) {
+        int64_t dropped = least(excess, g->log[i].slots);
+
+        g->log[i].slots -= dropped;
+        g->word[USED] -= dropped;
+    }
+    return status;
+}
+
 /* The debt is at most the count, so that the log stays bounded. */
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
@@ -189,6 +204,7 @@ const struct algorithm_ops sliding_log_ops = {
     .start = start,
     .used = used,
     .take = take,
+    .note = note,
     .charge = charge,
     .give = give,
     .last = last,

@@ -64,9 +64,9 @@ local function entry(g, pos)
     return tonumber(delta), slots == '' and 1 or tonumber(slots), after
 end
 
--- Forgets the starts that are over by now.
-local function forget(g)
-    local over = now - g.rule.period
+-- Forgets the starts that are over by then: nothing starts before it any more.
+local function forget(g, at)
+    local over = at - g.rule.period
     while g.used > 0 do
         local delta, slots, after = entry(g, g.pos)
         if not delta then break end
@@ -96,7 +96,7 @@ end
 function sliding_log.start(g, cost)
     local rule = g.rule
     if cost > rule.count then return huge end
-    forget(g)
+    forget(g, now)
     local s = max(now, g.last)
     local excess, pos, time = g.used + cost - rule.count, g.pos, g.origin
     while excess > 0 do
@@ -118,9 +118,29 @@ function sliding_log.take(g, s, k, cost)
     g.last, g.used = s, g.used + k * cost
 end
 
+-- Only the last count of slots decide when the next may start: older ones make room.
+function sliding_log.note(g, s, slots)
+    s = max(s, g.last)
+    forget(g, s)
+    local count = g.rule.count
+    local most = max(count, g.used)
+    sliding_log.take(g, s, 1, min(slots, count))
+    while g.used > most do
+        local delta, old, after = entry(g, g.pos)
+        if not delta then break end
+        local over = min(old, g.used - most)
+        g.used = g.used - over
+        if over < old then
+            set_log(g, g.origin, entry_text(delta, old - over) .. sub(g.log, after) .. concat(g.added))
+        else
+            g.origin, g.pos = g.origin + delta, after
+        end
+    end
+end
+
 -- The debt is at most the count of the rule as it was set, so that the log stays bounded.
 function sliding_log.charge(g, cost)
-    forget(g)
+    forget(g, now)
     cost = min(cost, 2 * g.base.count - g.used)
     if cost > 0 then sliding_log.take(g, max(now, g.last), 1, cost) end
 end

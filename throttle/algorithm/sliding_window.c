@@ -97,6 +97,17 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
     return 0;
 }
 
+static int note(struct gate *g, int64_t s_us, int64_t slots)
+{
+    int64_t at_us = most(s_us, g->word[LAST_US]);
+    struct buckets b = buckets_at(g, at_us);
+
+    g->word[LAST_US] = at_us;
+    g->word[CURRENT] = most(b.current, least(g->rule.count, b.current + slots));
+    g->word[PREVIOUS] = b.previous;
+    return 0;
+}
+
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
     return take(g, most(now_us, g->word[LAST_US]), slots);
@@ -185,6 +196,7 @@ const struct algorithm_ops sliding_window_ops = {
     .start = start,
     .used = used,
     .take = take,
+    .note = note,
     .charge = charge,
     .give = give,
     .last = last,

@@ -81,6 +81,12 @@ function sliding_window.take(g, s, k, cost)
     g.last, g.current, g.previous = s, min(exact.MOST, current + k * cost), previous
 end
 
+function sliding_window.note(g, s, slots)
+    s = max(s, g.last)
+    local _, current, previous = buckets(g, s)
+    g.last, g.current, g.previous = s, max(current, min(g.rule.count, current + slots)), previous
+end
+
 function sliding_window.charge(g, cost) sliding_window.take(g, max(now, g.last), 1, cost) end
 
 function sliding_window.give(g, s, cost)

@@ -32,6 +32,8 @@ struct rule {
     char by[RULE_PATH_SIZE];   /* "": one gate for all */
 };
 
+#define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000) /* the longest period: below 2^49 */
+
 #define GATE_WORDS 3
 #define GATE_NEVER INT64_MAX
 struct gate_entry {
@@ -43,6 +45,7 @@ struct gate_low {
     int64_t start_us, us, rem;
 };
 #define GATE_LOWS 16
+#define GATE_FORMER 4 /* in Redis */
 
 /* Read what you like, change it by the functions below. */
 struct gate {
@@ -59,6 +62,9 @@ struct gate {
     bool remembers; /* gcra: what starts find in use, for those that give back */
     int low_count;
     struct gate_low lows[GATE_LOWS + 1]; /* oldest first; the last place is for the one too many */
+    struct gate *former;                 /* states under rules that were in force before; owned */
+    int former_count;
+    int64_t till_us; /* of one of these: it is remembered until then at least */
 };
 
 #endif

@@ -6,7 +6,7 @@
 local token_bucket = {
     read = gcra.read, scale = gcra.scale, fresh = gcra.fresh, load = gcra.load, store = gcra.store, back = gcra.back,
     remember = gcra.remember,
-    start = gcra.start, count = gcra.count, take = gcra.take, charge = gcra.charge, give = gcra.give,
+    start = gcra.start, count = gcra.count, take = gcra.take, note = gcra.note, charge = gcra.charge, give = gcra.give,
     used = gcra.used, fill = gcra.fill, slowed = gcra.slowed, full = gcra.full, lost = gcra.lost, resets = gcra.resets,
 }
 

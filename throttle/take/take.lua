@@ -120,7 +120,7 @@ local function take(ARGV)
     local at = 6
     for i = 7, #ARGV, 3 do
         if i % (3 * SLICE) == 1 then
-            gate.close()
+            if peek then gate.undo() else gate.close() end
             open_limit = nil
         end
         if ARGV[i] ~= name then
@@ -131,7 +131,7 @@ local function take(ARGV)
             item(limit, ARGV[i + 1], ARGV[i + 2])
         at = at + 5
     end
-    gate.save()
+    if not peek then gate.save() end
     return reply
 end
 

@@ -22,7 +22,7 @@ local function limit_make(name, own, given)
     if not set then
         limit.wrong = 'unreadable'
     elseif own and given ~= '' and set.text ~= given then
-        limit.wrong = 'differs' -- two sets that take turns on one gate would lose its slots
+        limit.wrong = 'differs' -- each would take what the other one's callers wait for
     elseif set.in_flight then
         limit.wrong = 'concurrency'
     else

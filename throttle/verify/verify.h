@@ -22,7 +22,9 @@
  *
  * What a trace cannot tell is taken to the advantage of those who granted:
  * - A rule that changes between two starts changed when that let most through; what is in use stays in use. A
- * rule that came and went between two starts of its gate is not in the traces.
+ * rule that comes back finds what was used under it and since then, as long as a gate surely remembers it
+ * (throttle/gate.lua), and when all starts of the gate say how far ahead they were granted. A rule that came and
+ * went between two starts of its gate is not in the traces.
  * - Slots are granted ahead: starts under the rule before a change may lie behind it. A start that does not
  * say how far was granted up to GATE_AHEAD_US ahead.
  * - Where T is no whole number of microseconds, a start may be one of them too early.

@@ -29,6 +29,7 @@ struct replay {
     struct gate models[MODELS];
     int64_t since_us[MODELS]; /* when the first charge came into it */
     int model_count;
+    bool in_order;          /* all starts say when they were granted */
     int64_t last_us;        /* the last start */
     int64_t granted_us;     /* when the last start of a stretch was; its rule held until then */
     struct charge *charges; /* that are still to come, by time; those before first_charge are done */
@@ -126,21 +127,13 @@ static int64_t rounding_us(const struct rule *rule)
  * least what still was at the second of them, and no gate that was filled with more or later lets more
  * through than one that was filled with that at the first. A start under the new rule may lie before the
  * last one under the old rule, at which what is in use was counted. */
-static int change_gate(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us)
-{
-    int64_t slots = algorithm_of(g->rule.algorithm)->used(g, to_us + rounding_us(&g->rule));
-
-    gate_free(g);
-    gate_init(g, rule);
-    return algorithm_of(rule->algorithm)->fill(g, from_us, slots < rule->burst ? slots : rule->burst);
-}
-
 static int change_rule(struct replay *r, const struct rule *rule, const struct start *s)
 {
     int64_t from_us = most(r->granted_us, 0), to_us = most(r->last_us, granted_until_us(s));
 
     for (int i = 0; i < r->model_count; i++)
-        if (change_gate(&r->models[i], rule, from_us, to_us) < 0)
+        if (gate_change_between(&r->models[i], rule, from_us, to_us + rounding_us(&r->models[i].rule),
+                                r->in_order) < 0)
             return verify_out_of_memory(r->error);
     if (r->model_count == 0) {
         gate_init(&r->models[0], rule);
@@ -471,11 +464,13 @@ static int replay_stretch(struct replay *r, struct event *events, size_t n)
 int gate_replay(const struct verify_input *input, struct event *events, size_t n, struct verify_use *use,
                 struct broken_list *broken, struct error *e)
 {
-    struct replay r = {.input = input, .use = use, .broken = broken, .error = e};
+    struct replay r = {.input = input, .use = use, .broken = broken, .error = e, .in_order = true};
     int status = 0;
 
     *use = (struct verify_use){.starts = n, .kept = -1, .gap = -1};
     qsort_r(events, n, sizeof *events, by_grant, (void *)input);
+    for (size_t i = 0; i < n; i++)
+        r.in_order &= event_start(&r, &events[i])->ahead_us >= 0;
     for (size_t i = 0, count; status == 0 && i < n; i += count) {
         count = stretch_end(&r, events + i, n - i);
         status = replay_stretch(&r, events + i, count);
