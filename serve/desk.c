@@ -70,13 +70,13 @@ static struct errand *await_errand(struct desk *d)
     return e;
 }
 
-/* Is nothing else to do? */
+/* To the loop, or to the end of those that wait. Is nothing else to do? */
 static bool hand_back(struct desk *d, struct errand *e)
 {
     bool idle;
 
     pthread_mutex_lock(&d->mutex);
-    list_add(&d->done, e);
+    list_add(e->again && !d->closed ? &d->waiting : &d->done, e);
     idle = !d->waiting.first && !d->closed;
     pthread_mutex_unlock(&d->mutex);
     ev_async_send(d->loop, &d->ready);
@@ -88,6 +88,7 @@ static void *work(void *arg)
     struct desk *d = arg;
 
     for (struct errand *e; (e = await_errand(d));) {
+        e->again = false;
         e->run(e, &d->tools);
         if (hand_back(d, e))
             page_cache_renew(d->tools.w, d->tools.pages);

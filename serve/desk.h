@@ -20,7 +20,8 @@ struct tools {
 struct errand {
     void (*run)(struct errand *errand, const struct tools *tools); /* on its thread */
     void (*done)(struct errand *errand);                           /* on the loop, later */
-    bool dropped;                                                  /* it was not run: the desk closes */
+    bool again;   /* run has set it: it runs once more, behind those that wait */
+    bool dropped; /* it was not run: the desk closes */
     struct errand *next;
 };
 

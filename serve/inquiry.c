@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/clock.h"
 #include "serve/fields.h"
 #include "serve/intake.h"
 #include "serve/metrics.h"
@@ -36,6 +37,9 @@ void inquiry_free(struct inquiry *t)
     text_free(&t->text);
     free(t);
 }
+
+#define WAIT_S 10 /* for so long a search goes on before it says that it has found nothing so far */
+#define WAIT_MOST_S 60
 
 /* ---- Answers */
 
@@ -86,7 +90,7 @@ void inquiry_fail(struct inquiry *t, unsigned status, const struct error *why)
 /* The cursor that the word of an earlier answer stands for. */
 static int find_cursor(struct inquiry *t, struct error *e)
 {
-    const char *word = t->hide_args ? field_text(t->fields, "cursor") : NULL;
+    const char *word = t->hide_args && !t->until_us ? field_text(t->fields, "cursor") : NULL;
     char *cursor;
 
     if (!word)
@@ -98,6 +102,31 @@ static int find_cursor(struct inquiry *t, struct error *e)
     return 0;
 }
 
+static int read_wait(struct inquiry *t, struct error *e)
+{
+    int64_t wait_s = field_number(t->fields, "wait", WAIT_S);
+
+    if (t->until_us)
+        return 0;
+    if (wait_s < 0 || wait_s > WAIT_MOST_S)
+        return error_set(e, WEIR_EINPUT, "wait: must be 0 to %d seconds", WAIT_MOST_S);
+    t->until_us = clock_mono_us() + wait_s * 1000000;
+    return 0;
+}
+
+/* A search that has found nothing goes on, from where it ended, as long as some places are left and there is time. */
+static bool goes_on(struct inquiry *t, const json_t *doc)
+{
+    const json_t *jobs = json_object_get(doc, "jobs"), *state = json_object_get(doc, "state");
+    json_t *cursor = json_object_get(doc, "cursor");
+
+    if (t->kind != INQUIRY_DOCUMENT || !json_is_string(cursor) || clock_mono_us() >= t->until_us)
+        return false;
+    if (jobs ? json_array_size(jobs) > 0 : !json_is_null(state))
+        return false;
+    return json_object_set(t->fields, "cursor", cursor) == 0;
+}
+
 static void run_resource(struct inquiry *t, struct weir *w)
 {
     const struct ask ask = {
@@ -105,11 +134,12 @@ static void run_resource(struct inquiry *t, struct weir *w)
     json_t *doc;
 
     if (fields_check(t->fields, t->resource->fields, &w->error) < 0 || find_cursor(t, &w->error) < 0 ||
-        t->resource->answer(w, &ask, &doc) < 0) {
+        read_wait(t, &w->error) < 0 || t->resource->answer(w, &ask, &doc) < 0) {
         inquiry_fail(t, 0, &w->error);
         return;
     }
     t->status = MHD_HTTP_OK;
+    t->errand.again = goes_on(t, doc);
     put_document(t, doc);
 }
 

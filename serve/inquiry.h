@@ -24,7 +24,8 @@ struct inquiry {
     json_t *fields;     /* of its query; of an action those of its body */
     char *path, *query; /* of a page: decoded, and as it stands */
     bool actions, hide_args;
-    bool drop_pages;       /* something was changed since pages were read */
+    int64_t until_us; /* of a search: until then it goes on where it has found nothing; 0: it has not begun */
+    bool drop_pages;  /* something was changed since pages were read */
     struct answer *answer; /* of shared.c */
     bool lines;            /* jobs: one in each line of body */
     struct text body;      /* of jobs */

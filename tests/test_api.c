@@ -413,7 +413,7 @@ static int look_on(const char *path)
     int answers = 0;
     json_t *doc = NULL;
 
-    snprintf(all, sizeof all, "%s", path);
+    snprintf(all, sizeof all, "%s?wait=0", path);
     for (;; answers++) {
         const char *cursor;
 
@@ -426,7 +426,7 @@ static int look_on(const char *path)
             assert_true(json_is_null(json_object_get(doc, "state")));
             assert_true(json_integer_value(json_object_get(doc, "looked_at")) > 0);
             assert_int_equal(json_integer_value(json_object_get(doc, "of")), 400001);
-            snprintf(all, sizeof all, "%s?cursor=%s", path, cursor);
+            snprintf(all, sizeof all, "%s?wait=0&cursor=%s", path, cursor);
         }
         json_decref(doc);
         if (!cursor)
@@ -436,6 +436,8 @@ static int look_on(const char *path)
 
 static void test_one_job_is_looked_for_a_part_at_a_time(void **state)
 {
+    json_t *doc;
+
     (void)state;
     serving_weir("enqueue mail --id first");
     serving_enqueue_many(400000);
@@ -450,6 +452,25 @@ static void test_one_job_is_looked_for_a_part_at_a_time(void **state)
     assert_int_equal(serving.reply.status, 404);
     assert_non_null(strstr(serving.reply.body, "no such job"));
     serving_weir("job show first");
+    /* Who waits hears of it at once, beside others who do. */
+    assert_int_equal(serving_status_of("GET", "/api/jobs/none?wait=60", "", NULL), 404);
+    doc = serving_get("/api/jobs/first?wait=60");
+    assert_string_equal(json_string_value(json_object_get(doc, "state")), "waiting");
+    json_decref(doc);
+    doc = serving_get("/api/jobs?q=id:first&wait=60");
+    assert_int_equal(json_array_size(json_object_get(doc, "jobs")), 1);
+    json_decref(doc);
+    doc = serving_get("/api/jobs?q=id:none&wait=60");
+    assert_true(json_is_null(json_object_get(doc, "cursor")));
+    assert_int_equal(json_integer_value(json_object_get(doc, "looked_at")), 400001);
+    json_decref(doc);
+    doc = serving_get("/api/jobs?q=id:none&wait=0");
+    assert_true(json_is_string(json_object_get(doc, "cursor")));
+    json_decref(doc);
+    serving_refused("GET", "/api/jobs?wait=61", "", NULL, 400, "wait: must be 0 to 60 seconds");
+    http_request(serving.where, "GET", "/jobs?q=id:none", "", NULL, &serving.reply);
+    assert_non_null(strstr(serving.reply.body, "<div data-look-on>"));
+    assert_non_null(strstr(serving.reply.body, "None so far."));
     serving_refused("GET", "/api/jobs/first?cursor=0,0,nowhere,", "", NULL, 400,
                     "not one; take it as the page before gave it");
     serving_refused("GET", "/api/jobs/first/why?cursor=x", "", NULL, 400,

@@ -136,6 +136,26 @@ static void test_a_long_failure_keeps_its_end(void **state)
     expect_said(" in send ValueError: no such customer: 42\n");
 }
 
+/* Nothing is found among the first 100,000: a list that was told no bound goes on, and says "none" of all alone. */
+static void test_a_list_goes_on_until_it_finds_one(void **state)
+{
+    static const char fill[] =
+        "for i = 0, 100500 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end";
+
+    (void)state;
+    start("w");
+    free(redis_text("EVAL", fill, "1", QUEUE));
+    free(redis_text("SADD", PREFIX "queues", "default"));
+    assert_int_equal(job("list id:j7"), 0);
+    expect_said("j7");
+    assert_int_equal(job("list id:none"), 0);
+    expect_said("no such jobs\n");
+    assert_null(strstr(said.out, "so far"));
+    assert_int_equal(job("list id:j7 --most 100000"), 0);
+    expect_said("no such jobs so far");
+    expect_said("looked at 100,");
+}
+
 static void test_a_job_that_is_parked(void **state)
 {
     (void)state;
@@ -451,6 +471,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_job_that_waits),
         TEST(a_long_failure_keeps_its_end),
+        TEST(a_list_goes_on_until_it_finds_one),
         TEST(a_job_that_is_parked),
         TEST(a_job_that_is_aside),
         TEST(a_scheduled_job_is_gone_at_once),

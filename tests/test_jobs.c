@@ -3,9 +3,11 @@
 #include "tests/scene_client.h"
 
 #include "core/client/client.h"
+#include "core/clock.h"
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/job_act.h"
 #include "queue/job/stamp.h"
+#include "tests/stage.h"
 
 #define ACTIVE_W ACTIVE "w"
 #define IDS_SIZE 20000
@@ -1124,6 +1126,49 @@ static void test_actions_page_by_page(void **state)
     }
 }
 
+/* Of all calls of functions since the statistics were reset. */
+static int64_t calls_said(const char *what)
+{
+    char *text = redis_text("INFO", "commandstats");
+    int64_t sum = 0;
+
+    for (const char *at = text; (at = strstr(at, "cmdstat_fcall")); at++) {
+        const char *value = strstr(at, what);
+
+        sum += value ? strtoll(value + strlen(what), NULL, 10) : 0;
+    }
+    free(text);
+    return sum;
+}
+
+/* Who goes through all jobs leaves Redis to others for as long as that takes; and an action looks at as many at once as a list does. */
+static void try_test_walks_rest_and_have_long_pages(void **state)
+{
+    static const char fill[] =
+        "for i = 0, 29999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end";
+    const struct job_bounds most = {.looked_at = JOB_BOUND_MOST, .jobs = JOB_BOUND_MOST};
+    struct job_search s = search_of("none");
+    int64_t began_us, of_list;
+
+    scene_begin(state);
+    start("w");
+    free(redis_text("EVAL", fill, "1", QUEUE));
+    free(redis_text("CONFIG", "RESETSTAT"));
+    began_us = clock_mono_us();
+    json_decref(last);
+    must(job_list_count(w, turns.now_us, &s, NULL, &most, &last));
+    assert_true(clock_mono_us() - began_us > calls_said(",usec=") * 9 / 5);
+    of_list = calls_said(":calls=");
+    free(redis_text("CONFIG", "RESETSTAT"));
+    json_decref(last);
+    must(job_actions(w, turns.now_us, &s, "cancel", NULL, &most, &last));
+    assert_int_equal(answer_int(last, "looked_at"), 30000);
+    if (calls_said(":calls=") >= 2 * of_list)
+        stage_late("%lld calls of job_act, %lld of job_list", (long long)calls_said(":calls="),
+                   (long long)of_list);
+}
+STAGE_TRIALS(test_walks_rest_and_have_long_pages)
+
 static void test_wrong_actions_change_nothing(void **state)
 {
     static const char *const lines[] = {
@@ -1210,6 +1255,7 @@ int main(void)
         TEST(many_jobs_of_a_lane_are_put_first),
         TEST(dead_jobs_are_retried_and_removed),
         TEST(actions_page_by_page),
+        TEST(walks_rest_and_have_long_pages),
         TEST(wrong_actions_change_nothing),
     };
 

@@ -17,7 +17,8 @@ static int run_job(struct cli *cli, int argc, char **argv);
 const struct command command_job = {.name = "job", .run = run_job};
 
 #define LIMIT_DEFAULT 50
-#define MOST_DEFAULT 100000
+#define MOST_DEFAULT 100000 /* jobs, once one is found */
+#define MOST_UNSAID (-1)
 
 /* What was asked for. */
 struct call {
@@ -116,7 +117,11 @@ static int run_cancel(struct cli *cli, struct weir *w, const struct call *call)
 
 static int run_list(struct cli *cli, struct weir *w, const struct call *call)
 {
-    return job_run_list(cli, w, &call->search, &call->flags);
+    struct job_flags flags = call->flags;
+    bool said = flags.most != MOST_UNSAID;
+
+    flags.most = said ? flags.most : MOST_DEFAULT;
+    return job_run_list(cli, w, &call->search, &flags, !said);
 }
 
 static int run_now(struct cli *cli, struct weir *w, const struct call *call)
@@ -169,7 +174,7 @@ static int read_call(struct cli *cli, const struct action *action, char **words,
 
     call->action = action->name;
     call->id = one ? words[0] : NULL;
-    if (f->limit < 1 || f->most < 1)
+    if (f->limit < 1 || (f->most < 1 && f->most != MOST_UNSAID))
         return error_set(&cli->error, WEIR_EUSAGE, "job list --%s %lld: must be 1 or more",
                          f->limit < 1 ? "limit" : "most", f->limit < 1 ? f->limit : f->most);
     if (!one && !action->all)
@@ -198,11 +203,11 @@ static int run_action(struct cli *cli, int argc, char **argv, struct call *call)
 
 static int run_job(struct cli *cli, int argc, char **argv)
 {
-    struct call call = {.flags = {.limit = LIMIT_DEFAULT, .most = MOST_DEFAULT}};
+    struct call call = {.flags = {.limit = LIMIT_DEFAULT, .most = MOST_UNSAID}};
     struct job_flags *f = &call.flags;
     const struct flag own[] = {
         {"limit", 0, FLAG_INT, "N", "list: at most so many jobs; default 50", &f->limit},
-        {"most", 0, FLAG_INT, "N", "list: looks at so many at most; default 100000", &f->most},
+        {"most", 0, FLAG_INT, "N", "list: looks at so many at most; else on until it finds one", &f->most},
         {"from", 0, FLAG_TEXT, "CURSOR", "list: continues where the last list ended", &f->from},
         {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &f->lock},
         {"dry-run", 0, FLAG_BOOL, NULL, "run, cancel, retry, remove: say how many, change nothing",

@@ -28,7 +28,8 @@ WEIR_CHECKED int job_run_now(struct cli *cli, struct weir *w, const char *id);
 /* An action for all that a search is for. */
 WEIR_CHECKED int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,
                             const struct job_flags *f);
+/* goes_on: beyond f->most as long as it has found nothing. */
 WEIR_CHECKED int job_run_list(struct cli *cli, struct weir *w, const struct job_search *s,
-                              const struct job_flags *f);
+                              const struct job_flags *f, bool goes_on);
 
 #endif

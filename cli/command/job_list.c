@@ -4,6 +4,8 @@
 
 #include "cli/command/job.h"
 #include "cli/document/table.h"
+#include "cli/print/bar.h"
+#include "cli/print/terminal.h"
 #include "view/jobs.h"
 #include "view/text.h"
 
@@ -96,14 +98,48 @@ static void print_rest(const json_t *page)
                   grouped((uint64_t)json_int_of(page, "of"), of), next);
 }
 
-int job_run_list(struct cli *cli, struct weir *w, const struct job_search *s, const struct job_flags *f)
+static void show_progress(const json_t *page)
+{
+    int64_t looked_at = json_int_of(page, "looked_at"), of = json_int_of(page, "of");
+    char looked[32], all[32];
+
+    bar_show(of > 0 ? (double)looked_at / (double)of : -1, BAR_LEFT_UNKNOWN, "looked at %s of %s",
+             grouped((uint64_t)looked_at, looked), grouped((uint64_t)of, all));
+}
+
+/* The first page that has found one, or that is the last. */
+static int look(struct cli *cli, struct weir *w, const struct job_search *s, const char *from,
+                const struct job_bounds *most, bool goes_on, json_t **page)
+{
+    json_t *before = NULL;
+    bool shown = false;
+    int status;
+
+    for (;;) {
+        status = job_list_page(w, -1, s, before ? json_text_of(before, "next") : from, most, page);
+        json_decref(before);
+        goes_on = goes_on && status == 0 && json_array_size(json_object_get(*page, "jobs")) == 0 &&
+                  json_object_get(*page, "next");
+        if (!goes_on)
+            break;
+        if ((shown = cli_is_terminal(stderr)))
+            show_progress(*page);
+        before = *page;
+    }
+    if (shown)
+        bar_clear();
+    return status < 0 ? cli_failed(cli, w) : 0;
+}
+
+int job_run_list(struct cli *cli, struct weir *w, const struct job_search *s, const struct job_flags *f,
+                 bool goes_on)
 {
     const struct job_bounds most = {.looked_at = f->most, .jobs = f->limit};
     json_t *page, *rows;
-    int status;
+    int status = look(cli, w, s, f->from, &most, goes_on, &page);
 
-    if (job_list_page(w, -1, s, f->from, &most, &page) < 0)
-        return cli_failed(cli, w);
+    if (status < 0)
+        return status;
     rows = jobs_document(json_object_get(page, "jobs"));
     status = table_list(cli, columns, rows, answer_int(page, "now"),
                         json_object_get(page, "next") ? "no such jobs so far" : "no such jobs");

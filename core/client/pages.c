@@ -2,6 +2,7 @@
 
 #include <assert.h>
 
+#include "core/clock.h"
 #include "core/script/script.h"
 
 /* The call for the page behind that one. */
@@ -22,13 +23,20 @@ static void write_call(const struct pages *p, const json_t *page, struct args *a
     }
 }
 
-/* Asks for the page behind that one. */
-static int ask_behind(const struct pages *p, const json_t *page, json_t **next)
+/* Asks for the page behind that one. *took_us: how long that took the last time, 0: there was none; and now. */
+static int ask_behind(const struct pages *p, const json_t *page, json_t **next, int64_t *took_us)
 {
+    int64_t asked_us;
     struct args a;
+    int status;
 
+    if (p->rests && *took_us > 0)
+        clock_sleep_until(clock_mono_us() + *took_us);
+    asked_us = clock_mono_us();
     write_call(p, page, &a);
-    return client_ask(p->w, p->script, &a, next);
+    status = client_ask(p->w, p->script, &a, next);
+    *took_us = clock_mono_us() - asked_us;
+    return status;
 }
 
 static bool has_more(const json_t *page)
@@ -50,7 +58,8 @@ static bool ask_ahead(const struct pages *p, const json_t *page)
 struct course {
     const struct pages *pages;
     json_t *page; /* the last one */
-    bool asked;   /* for the next one: that call is under way */
+    int64_t took_us;
+    bool asked; /* for the next one: that call is under way */
     bool over;
 };
 
@@ -82,7 +91,7 @@ static int next_page(struct course *courses, size_t count, size_t i)
     c->asked = false;
     if (!taken) {
         drop_asked(courses, count);
-        status = ask_behind(c->pages, before, &c->page);
+        status = ask_behind(c->pages, before, &c->page, &c->took_us);
     }
     json_decref(before);
     for (size_t k = 1; !taken && status == 0 && k < count; k++)
@@ -155,6 +164,7 @@ static int walk_each(const struct pages *p)
 struct strand {
     json_t *page; /* NULL: none was asked for */
     size_t next;  /* of its rows */
+    int64_t took_us;
 };
 
 static json_t *row_of(const struct pages *p, const struct strand *s)
@@ -172,7 +182,7 @@ static int fill(const struct pages *p, struct strand *s, int at)
 
         status = client_at(p->w, at);
         if (status == 0)
-            status = ask_behind(p, before, &s->page);
+            status = ask_behind(p, before, &s->page, &s->took_us);
         if (s->page != before)
             json_decref(before);
         s->next = 0;

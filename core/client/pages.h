@@ -21,6 +21,8 @@ struct pages {
     /* Takes a page. 0 goes on; anything else ends the walk, which returns it. */
     int (*take)(const json_t *page, void *arg);
     bool here; /* only the partition that calls go to */
+    /* Before each page but the first Redis is left to others for as long as it took for the one before: it takes long to look at all. */
+    bool rests;
     /* Not merged: Redis is asked for the next page before one is taken, and reads it meanwhile. take makes no calls then. */
     bool ahead;
     /* Not merged: begins at this partition, behind a page whose "next" was that; NULL: at its beginning. */

@@ -62,6 +62,7 @@ int dead_walk(const struct dead_walk *walk)
                                       .arg = (void *)walk,
                                       .ask = ask_page,
                                       .take = take_page,
+                                      .rests = true,
                                       .rows = strcmp(walk->verb, "list") == 0 ? "found" : NULL,
                                       .by = "since"});
 }

@@ -185,8 +185,13 @@ static int find(const struct pages *pages, struct search *s, int looks, json_t *
 int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
 {
     struct search s = {.id = id, .pages = -1};
-    const struct pages pages = {
-        .w = w, .script = "find_job", .now_us = now_us, .arg = &s, .ask = ask_page, .take = take_page};
+    const struct pages pages = {.w = w,
+                                .script = "find_job",
+                                .now_us = now_us,
+                                .arg = &s,
+                                .ask = ask_page,
+                                .take = take_page,
+                                .rests = true};
 
     return find(&pages, &s, LOOKS, job);
 }
@@ -204,6 +209,7 @@ static int find_behind(struct weir *w, int64_t now_us, const char *id, const cha
                                 .ask = ask_page,
                                 .take = take_page,
                                 .here = true,
+                                .rests = true,
                                 .place = place};
     int status = find(&pages, &s, 1, job);
 
@@ -273,8 +279,13 @@ int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cu
 {
     static const struct find_place ended = {.at = "finished"};
     struct search s = {.w = w, .id = id, .pages = -1, .until_us = until_us};
-    struct pages pages = {
-        .w = w, .script = "find_job", .now_us = now_us, .arg = &s, .ask = ask_page, .take = take_page};
+    struct pages pages = {.w = w,
+                          .script = "find_job",
+                          .now_us = now_us,
+                          .arg = &s,
+                          .ask = ask_page,
+                          .take = take_page,
+                          .rests = true};
     json_t *place = NULL;
     int status = find_check_id(w, id);
 

@@ -10,7 +10,6 @@
 #include "queue/job/job.h"
 #include "throttle/limit.h"
 
-#define PAGE_MOST 125  /* entries, of which each may go elsewhere in some 15 us; fewer where they are large */
 #define LOOKS 20       /* it may move between a look and what is then done to it */
 #define NEAR_MOST 5000 /* entries in which one is looked for where it was just now */
 #define ENOUGH 1       /* ends a walk */
@@ -31,7 +30,7 @@ static void ask_page(struct args *a, void *arg)
     const struct acting *act = arg;
 
     args_add(a, act->action);
-    args_add_int(a, PAGE_MOST);
+    args_add_int(a, job_page_most(act->search));
     args_add_int(a, act->most->jobs - act->done);
     job_add_seed(a);
     job_search_args(act->search, a);
@@ -75,8 +74,13 @@ static int take_page(const json_t *page, void *arg)
 
 static struct pages pages_of(struct acting *act, int64_t now_us)
 {
-    return (struct pages){
-        .w = act->w, .script = "job_act", .now_us = now_us, .arg = act, .ask = ask_page, .take = take_page};
+    return (struct pages){.w = act->w,
+                          .script = "job_act",
+                          .now_us = now_us,
+                          .arg = act,
+                          .ask = ask_page,
+                          .take = take_page,
+                          .rests = true};
 }
 
 static int walk(struct acting *act, int64_t now_us, const char *cursor)

@@ -106,13 +106,18 @@ static bool is_slow(const struct job_search *s)
     return job_search_value(s, "key") != NULL;
 }
 
+int job_page_most(const struct job_search *s)
+{
+    return is_slow(s) ? SLOW_PAGE_MOST : PAGE_MOST;
+}
+
 static void ask_page(struct args *a, void *arg)
 {
     const struct listing *l = arg;
     int64_t left = l->most ? l->most->jobs - (int64_t)json_array_size(l->jobs) : ROWS_MOST;
 
     args_add(a, l->verb);
-    args_add_int(a, is_slow(l->search) ? SLOW_PAGE_MOST : PAGE_MOST);
+    args_add_int(a, job_page_most(l->search));
     args_add_int(a, left < ROWS_MOST ? left : ROWS_MOST);
     job_search_args(l->search, a);
 }
@@ -143,8 +148,13 @@ static int take_page(const json_t *page, void *arg)
 
 static int walk(struct listing *l, int64_t now_us, const char *cursor)
 {
-    struct pages pages = {
-        .w = l->w, .script = "job_list", .now_us = now_us, .arg = l, .ask = ask_page, .take = take_page};
+    struct pages pages = {.w = l->w,
+                          .script = "job_list",
+                          .now_us = now_us,
+                          .arg = l,
+                          .ask = ask_page,
+                          .take = take_page,
+                          .rests = true};
     json_t *place;
     int status = job_cursor_read(cursor, &pages.at, &place, &l->looked_before, &l->w->error);
 

@@ -6,7 +6,8 @@
 #include "core/client/answer.h"
 #include "queue/inspect/job_search.h"
 
-#define JOB_LOOK_US 60000 /* for so long a page looks for jobs: it answers within 200 ms */
+#define JOB_LOOK_US                                                                                          \
+    100000 /* for so long a page looks for jobs, half of it at rest: it answers within 200 ms */
 
 #define JOB_BOUND_MOST (INT64_C(1) << 52) /* more jobs than there are; a script can count so many */
 
@@ -32,6 +33,8 @@ WEIR_CHECKED int job_list_count(struct weir *w, int64_t now_us, const struct job
 
 /* ---- For job_act and find_job */
 
+/* How many entries one page looks at, at most. */
+int job_page_most(const struct job_search *s);
 /* Keeps a member of a page instead of the one before, if it is there. */
 void job_keep_member(json_t **kept, const json_t *page, const char *name);
 /* How many jobs there are in the places where the search looks, about. */

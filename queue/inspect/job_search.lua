@@ -32,10 +32,10 @@ local function text_of(value)
     return ok and #list == 1 and body.text(list[1]) or nil
 end
 
--- A text that stands in each entry that has the value; number: unless it is written with a fraction or an exponent. nil: nothing is known.
+-- A text that stands in each entry that has the value; number: unless it is written with an exponent. nil: nothing is known.
 local function needle_of(value, text)
     if not text then return is_plain(value) and {text = value} or nil end
-    return find(text, '^%-?%d+$') and {text = match(text, '%d+'), number = true} or nil
+    return find(text, '^%-?[%d.]+$') and {text = match(text, '[%d.]+'), number = true} or nil
 end
 
 local function read_pair(field, value)
@@ -84,7 +84,7 @@ end
 function job_search.is_state(state) return not asked.states or asked.states[state] == true end
 
 local function has(entry, needle)
-    return find(entry, needle.text, 1, true) or find(entry, '\\u', 1, true) or needle.number and find(entry, '%d[.eE]')
+    return find(entry, needle.text, 1, true) or find(entry, '\\u', 1, true) or needle.number and find(entry, '%d[eE][-+%d]')
 end
 
 local function has_needles(entry)

@@ -33,7 +33,7 @@
 --   places.bytes()              that it has read
 --   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
 --
--- uses: away body budget lease sign slices stamp
+-- uses: away body budget large lease sign slices stamp
 local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
@@ -43,12 +43,12 @@ local NAMES = 50  -- that a place gives at once; a cursor has them all
 local QUICK = 4   -- entries of a list count as one where none of them has the text that is looked for, but for those
 local DEEP = 50000 -- with so many on both sides: to go there takes Redis longer than to look
 local WORDS_MOST = 20000
-local STEP = 100            -- entries of one look: the clock is asked between two of them,
+local STEP = 128            -- entries of one look: the clock is asked between two of them,
 local AT_ONCE = 25          -- and for so many entries that are met,
 local FOUND_AT_ONCE = 5     -- or lanes
-local MOVES_LATE_US = 800   -- what will leave its place takes longer to move than to find
+local MOVES_LATE_US = 800   -- where some will leave their places: that takes longer than to find them
 
-local visitor, over, named -- of one walk; over: it ends here. named: places that the look under way names, each with its from
+local visitor, over, named, late_us -- of one walk; over: it ends here. named: places that the look under way names, each with its from
 local left, load, looked   -- entries that it may still look at; bytes that it may still read; jobs
 local held                 -- <queue>/<type> -> is it?
 
@@ -61,7 +61,7 @@ local function some(text) return text ~= '' and text or nil end
 
 -- Has the walk come to its end by the clock? Asked for each thing of a look, behind so many others, `step` of them at once.
 local function is_late(seen, step)
-    if seen > 0 and seen % step == 0 then over = over or budget.is_late(visitor.moves and MOVES_LATE_US or nil) end
+    if seen > 0 and seen % step == 0 then over = over or budget.is_late(late_us) end
     return over
 end
 
@@ -119,6 +119,7 @@ end
 
 local function meet(state, of_lane, entry, more)
     local ends, to, cost = visitor.meet(state, of_lane, entry, more)
+    if visitor.moves then late_us = MOVES_LATE_US end
     over, left = over or ends, left - (cost or 0)
     return to
 end
@@ -166,6 +167,13 @@ local function meet_in_list(place, kind, behind, of_lane, entry, item)
     return meet(state, of_lane, entry, {list = place, place = us(length - behind), of = us(length), item = item})
 end
 
+-- How many of a list may be read at once; nil: as slices says.
+local function at_once(kind, name)
+    if kind ~= 'queue' then return nil end
+    local many, is_large = large.at_once(name)
+    return not is_large and many or nil
+end
+
 -- How many entries may be read where most may be looked at.
 local function most_read(place, most, passed)
     if not visitor.text or passed > DEEP and call('LLEN', P .. place) - passed > DEEP then return most end
@@ -187,8 +195,8 @@ local function look_at_list(place, most, from)
     passed, moved = tonumber(passed) or 0, tonumber(moved) or 0
     if moved > 0 then most = min(most, call('LLEN', P .. place) - moved - passed) end
     if most < 1 then return '' end
+    local items, all = slices.last(P .. place, most_read(place, most, passed), load, passed, nil, at_once(kind, name))
     if kind == 'queue' then name = name .. '//' end
-    local items, all = slices.last(P .. place, most_read(place, most, passed), load, passed)
     local read, before, at = readers[kind], passed, 0
     if have_none(items) then
         at, passed, looked, left = #items, passed + #items, looked + #items, left - ceil(#items / QUICK)
@@ -551,7 +559,7 @@ local function look_at_top(stack)
 end
 
 function places.walk(stack, who, most)
-    visitor, over, left, looked, held, load = who, false, most, 0, {}, slices.deep_load()
+    visitor, over, left, looked, held, load, late_us = who, false, most, 0, {}, slices.deep_load(), nil
     repeat look_at_top(stack) until over or #stack == 0 or left < 1 or slices.is_full(load) or is_late(1, 1)
 end
 

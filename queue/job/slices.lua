@@ -10,7 +10,7 @@
 --   slices.read(command, key, first, most, load, at_once)
 --                                    up to most entries from a place on, as LRANGE or ZRANGE counts, as far as they fit; and whether
 --                                    there are no more of them. at_once: how many may be read at once where their sizes are known
---   slices.last(key, most, load, passed, command)
+--   slices.last(key, most, load, passed, command, at_once)
 --                                    the same from the end, the last one first, behind those that were passed; LRANGE unless said
 --   slices.scan(command, key, cursor, most, load)
 --                                    what HSCAN or ZSCAN finds from a cursor on, about so many, and the next cursor
@@ -85,7 +85,7 @@ end
 
 function slices.read(command, key, first, most, load, at_once) return read(command, key, first, most, load, false, at_once) end
 
-function slices.last(key, most, load, passed, command) return read(command or 'LRANGE', key, passed or 0, most, load, true) end
+function slices.last(key, most, load, passed, command, at_once) return read(command or 'LRANGE', key, passed or 0, most, load, true, at_once) end
 
 function slices.scan(command, key, cursor, most, load)
     local found, first = {}, load.n

@@ -80,7 +80,7 @@ static void write_rows(struct page *p, const struct found *found)
     }
     if (json_array_size(found->rows) == 0)
         html(p->h, "<tr class=\"empty\"><td colspan=\"8\">%r</td></tr>",
-             found->next ? "None among those that were looked at." : "No job is like that.");
+             found->next ? "None so far." : "No job is like that.");
     put_table_end(p);
 }
 
@@ -157,8 +157,10 @@ unsigned page_jobs(struct page *p, const char *name)
     if (status == 0) {
         write_deeds(p, q, &search, &found);
         write_rows(p, &found);
+        html(p->h, "<div%r>", found.next && json_array_size(found.rows) == 0 ? " data-look-on" : "");
         put_way_on(p, &(struct way_on){found.looked_at, found.of, "/jobs?q=", q,
                                        "&amp;at=", json_string_value(found.next)});
+        html(p->h, "</div>");
     } else if (status == WEIR_EINPUT) {
         html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a search:</b> %s</p>", p->w->error.text);
         status = 0;

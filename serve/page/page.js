@@ -100,10 +100,10 @@
         say('not live', false);
         setAway(why);
     };
-    /* A job that was not found yet is looked for until this page is left or hidden. */
+    /* Where nothing was found yet, the search goes on until this page is left or hidden, or another one is typed. */
     const lookOn = () => {
         const link = document.querySelector('[data-look-on] a');
-        if (link && !document.hidden) location.replace(link.href);
+        if (link && !document.hidden && ![...document.querySelectorAll('main input')].some(isTyped)) location.replace(link.href);
         return link;
     };
     const isFollowed = () => !document.hidden && main().dataset.now && !('gone' in main().dataset) && location.pathname !== '/ask';
