@@ -128,8 +128,8 @@ $(BUILD)/tests/test_status: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 $(BUILD)/tests/test_metrics: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/metrics*.c) serve/page/data.c) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # What weir top shows and what keys do, without a terminal and without its thread.
-$(BUILD)/tests/test_top: $(patsubst %,$(BUILD)/cli/top/%.o,canvas cells columns columns_limits columns_queues \
-  columns_types columns_workers deed face line order sight state) \
+$(BUILD)/tests/test_top: $(patsubst %,$(BUILD)/cli/top/%.o,action canvas cells columns columns_limits columns_queues \
+  columns_types columns_workers face line order sight state) \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # Its thread alone.

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "cli/top/deed.h"
+#include "cli/top/action.h"
 #include "cli/top/face.h"
 #include "cli/top/line.h"
 #include "core/utf8.h"
@@ -104,7 +104,6 @@ static int begin(void **unused)
 static int end(void **unused)
 {
     (void)unused;
-    deed_drop(&state);
     rows_free(&rows);
     canvas_free(&canvas);
     sight_free(now);
@@ -430,26 +429,21 @@ static void test_redis_that_does_not_answer_is_said(void **unused)
 /* ---- Keys that change something */
 
 /* What was ordered since; then it is on its way. */
-static void expect_order(enum deed deed, const char *name, const char *text)
+static void expect_order(enum order_kind kind, const char *name)
 {
-    assert_int_equal(state.order.deed, deed);
-    assert_string_equal(state.order.name, deed ? name : "");
-    assert_string_equal(state.order.text, deed ? text : "");
-    state.order = (struct order){.deed = DEED_NONE};
+    assert_int_equal(state.ordered ? state.order.kind : ORDER_NONE, kind);
+    if (kind)
+        assert_string_equal(state.order.name, name);
+    if (state.ordered)
+        state.order.kind = ORDER_NONE;
 }
 
-/* The result of an order, and what there was of it. */
-static void bring(enum deed deed, const char *name, const char *text, int status, int64_t count,
-                  json_t *forecast)
+static void bring(const char *said)
 {
-    struct result r = {.order = {.deed = deed}, .status = status, .count = count, .doc = forecast};
+    struct result r = {.status = 0};
 
-    snprintf(r.order.name, sizeof r.order.name, "%s", name);
-    snprintf(r.order.text, sizeof r.order.text, "%s", text);
-    if (status < 0)
-        snprintf(r.said, sizeof r.said, "it failed");
-    deed_result(&state, &r);
-    result_clear(&r);
+    snprintf(r.said, sizeof r.said, "%s", said);
+    action_result(&state, &r);
     look();
 }
 
@@ -458,67 +452,14 @@ static void test_a_key_gives_an_order_and_its_result_is_said(void **unused)
     (void)unused;
     look();
     press("4p");
-    expect_order(DEED_PAUSE_QUEUE, "default", "");
+    expect_order(ORDER_PAUSE_QUEUE, "default");
     press("r");
     assert_shows("the last order is still on its way");
-    expect_order(DEED_NONE, "", "");
-    bring(DEED_PAUSE_QUEUE, "default", "", -69, 0, NULL);
+    expect_order(ORDER_NONE, "");
+    bring("it failed");
     assert_shows("it failed");
     press("r");
-    expect_order(DEED_RESUME_QUEUE, "default", "");
-}
-
-static void test_capitals_ask_first(void **unused)
-{
-    (void)unused;
-    look();
-    press("4P");
-    expect_order(DEED_COUNT_QUEUE, "default", "");
-    bring(DEED_COUNT_QUEUE, "default", "", 0, 0, NULL);
-    assert_shows("default: there are none");
-    press("P");
-    bring(DEED_COUNT_QUEUE, "default", "", 0, 1234, NULL);
-    assert_shows("purge queue default: 1,234 jobs removed for good; type its name:");
-    state.order.deed = DEED_NONE;
-    press("defaul\n");
-    assert_shows("that is not its name; nothing was changed");
-    press("P");
-    bring(DEED_COUNT_QUEUE, "default", "", 0, 1234, NULL);
-    state.order.deed = DEED_NONE;
-    press("default\n");
-    assert_int_equal(state.order.count, 1234); /* no more than was shown */
-    expect_order(DEED_PURGE_QUEUE, "default", "");
-    bring(DEED_PURGE_QUEUE, "default", "", 0, 0, NULL);
-    press("2R");
-    assert_shows("remove limit mail, for which 12,345 jobs wait? type its name:");
-    press("y");
-    expect_order(DEED_NONE, "", "");
-    press("\x1b");
-    assert_shows("nothing was changed");
-    press("3S");
-    assert_shows("stop worker w1 when its jobs have ended? [y/N]");
-    press("\n");
-    assert_shows("nothing was changed");
-    expect_order(DEED_NONE, "", "");
-    press("Sy");
-    expect_order(DEED_STOP_WORKER, "w1", "");
-}
-
-static void test_dead_jobs_are_removed_by_the_name_of_their_type(void **unused)
-{
-    (void)unused;
-    look();
-    for (int right = 0; right < 2; right++) {
-        press("D");
-        expect_order(DEED_COUNT_REMOVE, "sms", "");
-        bring(DEED_COUNT_REMOVE, "sms", "", 0, 3, NULL);
-        assert_shows("remove 3 dead jobs of sms for good? type the type:");
-        press(right ? "sms\n" : "y\n");
-        if (!right)
-            expect_order(DEED_NONE, "", "");
-    }
-    assert_int_equal(state.order.count, 3); /* no more than was shown */
-    expect_order(DEED_REMOVE_DEAD, "sms", "");
+    expect_order(ORDER_RESUME_QUEUE, "default");
 }
 
 static void test_a_worker_is_quieted_after_a_question(void **unused)
@@ -527,159 +468,49 @@ static void test_a_worker_is_quieted_after_a_question(void **unused)
     look();
     press("3u");
     assert_shows("worker w1: takes no more jobs, and stays? [y/N]");
-    expect_order(DEED_NONE, "", "");
+    expect_order(ORDER_NONE, "");
     press(" ");
-    expect_order(DEED_NONE, "", "");
+    assert_shows("nothing was changed");
+    expect_order(ORDER_NONE, "");
     press("uy");
-    expect_order(DEED_QUIET_WORKER, "w1", "");
+    expect_order(ORDER_QUIET_WORKER, "w1");
 }
 
-static void test_a_question_takes_no_key_that_was_meant_for_another(void **unused)
-{
-    (void)unused;
-    look();
-    press("d");
-    expect_order(DEED_COUNT_RETRY, "sms", "");
-    press("/");
-    bring(DEED_COUNT_RETRY, "sms", "", 0, 20, NULL);
-    press("y");
-    expect_order(DEED_NONE, "", "");
-    assert_shows("/y_");
-    press("\x1b");
-    press("d");
-    expect_order(DEED_COUNT_RETRY, "sms", "");
-    bring(DEED_COUNT_RETRY, "sms", "", 0, 20, NULL);
-    assert_shows("retry 20 dead jobs of sms? [y/N]");
-    press("y");
-    expect_order(DEED_RETRY_DEAD, "sms", "");
-}
-
-static json_t *forecast_of_mail(void)
-{
-    return json_pack("{s:{s:{s:I, s:I, s:f, s:b, s:f, s:b}}}", "types", "mail", "waiting", (json_int_t)12345,
-                     "parked", (json_int_t)0, "finish_at", (double)NOW / 1e6 + 2469, "at_the_earliest", 1,
-                     "new_finish_at", (double)NOW / 1e6 + 1235, "new_at_the_earliest", 0);
-}
-
-static void test_a_rate_is_applied_behind_its_forecast(void **unused)
-{
-    (void)unused;
-    look();
-    press("jc");
-    expect_chosen("mail");
-    assert_shows("rules of limit mail: 5/1s");
-    press("\x7f\x7f\x7f\x7f"
-          "10/s\n");
-    expect_order(DEED_FORECAST, "mail", "10/s");
-    bring(DEED_FORECAST, "mail", "10/s", 0, 0, forecast_of_mail());
-    assert_shows("nothing is changed yet; with 10/s:");
-    assert_shows("mail                      12,345  in 41m 9s (11:47:49)+  in 20m 35s (11:27:15)\n");
-    press("x\n"); /* other rules have another forecast */
-    expect_order(DEED_FORECAST, "mail", "10/sx");
-    bring(DEED_FORECAST, "mail", "10/sx", -65, 0, NULL);
-    assert_shows("it failed");
-    press("\x7f"
-          "\n");
-    expect_order(DEED_SET_LIMIT, "mail", "10/s");
-    assert_int_equal(state.mode, MODE_LIST);
-    bring(DEED_SET_LIMIT, "mail", "10/s", 0, 0, NULL);
-    press("c");
-    assert_hides("nothing is changed yet"); /* that of before is gone */
-    press("\n");
-    expect_order(DEED_FORECAST, "mail", "5/1s");
-    press("\x1b");
-    bring(DEED_FORECAST, "mail", "5/1s", 0, 0, forecast_of_mail()); /* too late */
-    assert_int_equal(state.mode, MODE_LIST);
-    press("g");
-    press("p"); /* sms */
-    assert_shows("no limit is in the way of sms");
-    expect_order(DEED_NONE, "", "");
-    press("jp");
-    assert_shows("pause limit mail for: 10m");
-    press("\n");
-    expect_order(DEED_PAUSE_LIMIT, "mail", "10m");
-    bring(DEED_PAUSE_LIMIT, "mail", "10m", 0, 0, NULL);
-    press("2xa b");
-    assert_shows("pause which key of limit mail? a b");
-    press("\n");
-    expect_order(DEED_PAUSE_KEY, "mail", "a b");
-    bring(DEED_PAUSE_KEY, "mail", "a b", 0, 0, NULL);
-    press("y42\n");
-    expect_order(DEED_RESUME_KEY, "mail", "42");
-}
-
-static json_t *keys_of_mail(void)
-{
-    return json_pack("{s:[{s:s, s:i, s:s, s:f}, {s:s, s:i, s:s, s:n}], s:[{s:s, s:f}]}", "longest", "key",
-                     "acme", "parked", 12345, "state", "closed", "next_start", (double)(NOW / SECOND + 60),
-                     "key", "b c", "parked", 7, "state", "open", "next_start", "paused_keys", "key", "b c",
-                     "paused_until", (double)(NOW / SECOND + 600));
-}
-
-static void press_code(int key)
-{
-    state_key(&state, key, &rows, now);
-    look();
-}
-
-/* Whoever asks for one sees the longest, or those that are paused; and need not wait for that. */
-static void test_keys_are_shown_where_one_is_asked_for(void **unused)
-{
-    (void)unused;
-    look();
-    press("2x");
-    assert_int_equal(state.order.deed, DEED_KEYS);
-    assert_false(state.ordered);
-    assert_shows("pause which key of limit mail?");
-    bring(DEED_KEYS, "news", "", 0, 0, keys_of_mail()); /* of another limit */
-    assert_null(state.ask.doc);
-    bring(DEED_KEYS, "mail", "", 0, 0, keys_of_mail());
-    assert_shows("acme                                    12,345  closed     in 1m");
-    assert_shows("b c                                          7  open");
-    press_code(KEY_IS_UP); /* the first one */
-    assert_shows("pause which key of limit mail? acme");
-    press_code(KEY_IS_DOWN);
-    press_code(KEY_IS_DOWN);
-    press_code(KEY_IS_DOWN); /* that was the last one */
-    assert_shows("pause which key of limit mail? b c");
-    press_code(KEY_IS_UP);
-    assert_shows("pause which key of limit mail? acme");
-    press("\n");
-    expect_order(DEED_PAUSE_KEY, "mail", "acme");
-    bring(DEED_KEYS, "mail", "", 0, 0, keys_of_mail()); /* late: the order is still on its way */
-    assert_true(state.ordered);
-    bring(DEED_PAUSE_KEY, "mail", "acme", 0, 0, NULL);
-    press("y");
-    bring(DEED_KEYS, "mail", "", -70, 0, NULL); /* not known: it can be typed */
-    assert_shows("resume which key of limit mail?");
-    bring(DEED_KEYS, "mail", "", 0, 0, keys_of_mail());
-    assert_shows("b c                                             paused     in 10m");
-    press_code(KEY_IS_DOWN);
-    press("\n");
-    expect_order(DEED_RESUME_KEY, "mail", "b c");
-}
-
-static void test_a_forecast_is_of_the_rules_that_were_asked_for(void **unused)
-{
-    (void)unused;
-    look();
-    press("jc0\n");
-    expect_order(DEED_FORECAST, "mail", "5/1s0");
-    press("\x7f"); /* before it has come */
-    bring(DEED_FORECAST, "mail", "5/1s0", 0, 0, forecast_of_mail());
-    assert_shows("nothing is changed yet; with 5/1s0:");
-    press("\n");
-    expect_order(DEED_FORECAST, "mail", "5/1s");
-}
-
-static void test_the_limit_in_the_way_is_changed(void **unused)
+static void test_the_limit_in_the_way_is_paused(void **unused)
 {
     (void)unused;
     now->status.types[1].waits_for = json_pack("{s:s}", "limit_name", "mail");
     look();
-    press("jjc");
+    press("p"); /* sms */
+    assert_shows("no limit is in the way of sms");
+    expect_order(ORDER_NONE, "");
+    press("jp");
+    expect_chosen("mail");
+    expect_order(ORDER_PAUSE_LIMIT, "mail");
+    bring("limit mail paused for 10m");
+    press("jr");
     expect_chosen("news");
-    assert_shows("rules of limit mail: 5/1s");
+    expect_order(ORDER_RESUME_LIMIT, "mail");
+    bring("limit mail resumed");
+    press("2p");
+    expect_order(ORDER_PAUSE_LIMIT, "mail");
+}
+
+static void test_a_command_is_typed(void **unused)
+{
+    (void)unused;
+    look();
+    press(":job q4p");
+    assert_shows(":weir job q4p_");
+    expect_order(ORDER_NONE, "");
+    press("\x1b");
+    assert_false(state.entered);
+    press(":\n");
+    assert_false(state.entered);
+    press(":rate set mail 50/s\n");
+    assert_true(state.entered);
+    assert_string_equal(state.command, "rate set mail 50/s");
+    assert_int_equal(state.mode, MODE_LIST);
 }
 
 static void test_read_only_gives_no_orders(void **unused)
@@ -692,12 +523,14 @@ static void test_read_only_gives_no_orders(void **unused)
         for (int key = ' ' + 1; key < 127; key++)
             if (!strchr("1234/q?h<>o", key)) {
                 state_key(&state, key, &rows, now);
-                expect_order(DEED_NONE, "", "");
+                expect_order(ORDER_NONE, "");
                 assert_int_equal(state.mode, MODE_LIST);
             }
     }
-    press("4P");
-    assert_shows("read-only: start weir top without --read-only to purge");
+    press("4p");
+    assert_shows("read-only: start weir top without --read-only to pause");
+    press(":");
+    assert_shows("read-only: start weir top without --read-only to run commands");
 }
 
 /* ---- Words of others */
@@ -812,14 +645,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_screen_that_is_too_small_says_so, begin, end),
         cmocka_unit_test_setup_teardown(test_redis_that_does_not_answer_is_said, begin, end),
         cmocka_unit_test_setup_teardown(test_a_key_gives_an_order_and_its_result_is_said, begin, end),
-        cmocka_unit_test_setup_teardown(test_capitals_ask_first, begin, end),
-        cmocka_unit_test_setup_teardown(test_dead_jobs_are_removed_by_the_name_of_their_type, begin, end),
         cmocka_unit_test_setup_teardown(test_a_worker_is_quieted_after_a_question, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_question_takes_no_key_that_was_meant_for_another, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_rate_is_applied_behind_its_forecast, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_forecast_is_of_the_rules_that_were_asked_for, begin, end),
-        cmocka_unit_test_setup_teardown(test_keys_are_shown_where_one_is_asked_for, begin, end),
-        cmocka_unit_test_setup_teardown(test_the_limit_in_the_way_is_changed, begin, end),
+        cmocka_unit_test_setup_teardown(test_the_limit_in_the_way_is_paused, begin, end),
+        cmocka_unit_test_setup_teardown(test_a_command_is_typed, begin, end),
         cmocka_unit_test_setup_teardown(test_read_only_gives_no_orders, begin, end),
         cmocka_unit_test_setup_teardown(test_words_keep_their_columns, begin, end),
         cmocka_unit_test_setup_teardown(test_nothing_is_put_outside, begin, end),

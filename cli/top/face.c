@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/top/deed.h"
+#include "cli/top/action.h"
 #include "view/format.h"
 #include "view/output.h"
 #include "view/report.h"
@@ -215,108 +215,6 @@ static void put_table(struct canvas *c, const struct state *s, const struct glan
         put_empty(c, s, rows);
 }
 
-/* ---- What other rules would do */
-
-struct forecast_cells {
-    const char *type, *waiting, *now, *then;
-    enum ink ink;
-};
-
-static void put_forecast_cells(struct canvas *c, int row, const struct forecast_cells *cells)
-{
-    canvas_put(c, row, 0, 22, cells->ink, cells->type);
-    canvas_put_right(c, row, 23, 9, cells->ink, cells->waiting);
-    canvas_put(c, row, 34, 22, cells->ink, cells->now);
-    canvas_put(c, row, 57, c->columns - 57, cells->ink, cells->then);
-}
-
-static void format_end(const json_t *at, bool at_the_earliest, int64_t now_us, char out[PHRASE_SIZE])
-{
-    if (json_is_number(at))
-        format_when(now_us, json_us(at), out);
-    else
-        snprintf(out, PHRASE_SIZE, "not known");
-    if (json_is_number(at) && at_the_earliest)
-        snprintf(out + strlen(out), PHRASE_SIZE - strlen(out), "+");
-}
-
-static void put_forecast_of(struct canvas *c, int row, const char *name, const json_t *type, int64_t now_us)
-{
-    char waiting[32], now[PHRASE_SIZE], then[PHRASE_SIZE];
-
-    grouped((uint64_t)(answer_int(type, "waiting") + answer_int(type, "parked")), waiting);
-    format_end(json_object_get(type, "finish_at"), json_is_true(json_object_get(type, "at_the_earliest")),
-               now_us, now);
-    format_end(json_object_get(type, "new_finish_at"),
-               json_is_true(json_object_get(type, "new_at_the_earliest")), now_us, then);
-    put_forecast_cells(c, row, &(struct forecast_cells){name, waiting, now, then, INK_PLAIN});
-}
-
-static void put_forecast(struct canvas *c, const struct state *s, const struct glance *g)
-{
-    json_t *types = json_object_get(s->ask.doc, "types"), *type;
-    char text[LINE_SIZE + 64];
-    const char *name;
-    int row = HEAD_ROWS + 1;
-
-    snprintf(text, sizeof text, "nothing is changed yet; with %s:", s->ask.foretold);
-    canvas_put(c, HEAD_ROWS - 1, 0, c->columns, INK_STRONG, text);
-    put_forecast_cells(c, HEAD_ROWS,
-                       &(struct forecast_cells){"TYPE", "JOBS", "LAST START NOW", "IT WOULD BE", INK_PALE});
-    json_object_foreach(types, name, type)
-    {
-        if (row < HEAD_ROWS + (int)s->room)
-            put_forecast_of(c, row++, name, type, g->now_us);
-    }
-    if (json_object_size(types) == 0)
-        canvas_put(c, row, 0, c->columns, INK_PALE, "no job that it holds waits");
-    canvas_put(c, c->rows - 2, 0, c->columns, INK_PALE, "Enter applies it, Esc leaves it as it is");
-}
-
-/* ---- The keys of a limit */
-
-static void put_key_cells(struct canvas *c, int row, enum ink ink, const char *const cells[4])
-{
-    canvas_put(c, row, 0, 34, ink, cells[0]);
-    canvas_put_right(c, row, 35, 11, ink, cells[1]);
-    canvas_put(c, row, 48, 10, ink, cells[2]);
-    canvas_put(c, row, 59, c->columns - 59, ink, cells[3]);
-}
-
-static void put_key(struct canvas *c, int row, const json_t *key, int64_t now_us)
-{
-    const json_t *until = json_object_get(key, "paused_until"), *start = json_object_get(key, "next_start");
-    bool paused = json_is_number(until) && json_us(until) > now_us;
-    const json_t *at = paused ? until : start;
-    const char *state = answer_text(key, "state");
-    char jobs[32] = "", when[PHRASE_SIZE] = "";
-
-    if (json_object_get(key, "parked"))
-        grouped((uint64_t)answer_int(key, "parked"), jobs);
-    if (json_is_number(at) && json_us(at) > now_us)
-        format_when(now_us, json_us(at), when);
-    put_key_cells(c, row, paused ? INK_WARNING : INK_PLAIN,
-                  (const char *const[]){answer_text(key, "key"), jobs, *state ? state : "paused", when});
-}
-
-static void put_keys(struct canvas *c, const struct state *s, const struct glance *g)
-{
-    size_t count = json_array_size(s->ask.doc), room = s->room, at = s->ask.at;
-    size_t top = at > room ? at - room : 0;
-
-    put_key_cells(c, HEAD_ROWS - 1, INK_PALE, (const char *const[]){"KEY", "PARKED", "STATE", "OPENS"});
-    for (size_t i = top; i < count && i < top + room; i++) {
-        int row = HEAD_ROWS + (int)(i - top);
-
-        put_key(c, row, json_array_get(s->ask.doc, i), g->now_us);
-        if (i + 1 == at)
-            canvas_reverse(c, row, 0, c->columns);
-    }
-    if (count == 0)
-        canvas_put(c, HEAD_ROWS, 0, c->columns, INK_PALE, "none is known: type it");
-    canvas_put(c, c->rows - 2, 0, c->columns, INK_PALE, "up and down choose one, or type it");
-}
-
 /* ---- Below it */
 
 static void put_more(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows)
@@ -335,25 +233,15 @@ static void put_more(struct canvas *c, const struct state *s, const struct glanc
         stream_put(&second, c, c->rows - 2, 0, INK_PALE);
 }
 
-static void put_question(struct canvas *c, const struct ask *ask)
-{
-    int at = canvas_put(c, c->rows - 1, 0, c->columns, INK_STRONG, ask->question);
-
-    if (ask->kind == ASK_YES)
-        return;
-    at += canvas_put(c, c->rows - 1, at, c->columns, INK_PLAIN, ask->typed);
-    canvas_reverse(c, c->rows - 1, at, 1);
-}
-
 /* The keys of this view that change something. */
 static void list_keys(const struct state *s, char *out, size_t size)
 {
     size_t len = 0;
 
     *out = '\0';
-    for (const struct deed_key *d = deed_keys; d->word && len < size; d++)
-        if (d->view == s->view)
-            len += (size_t)snprintf(out + len, size - len, "  %c %s", d->key, d->word);
+    for (const struct action_key *a = action_keys; a->word && len < size; a++)
+        if (a->view == s->view)
+            len += (size_t)snprintf(out + len, size - len, "  %c %s", a->key, a->word);
 }
 
 static void put_last(struct canvas *c, const struct state *s, const struct rows *rows)
@@ -367,11 +255,15 @@ static void put_last(struct canvas *c, const struct state *s, const struct rows 
     }
     if (!s->read_only)
         list_keys(s, keys, sizeof keys);
-    if (s->mode == MODE_FILTER || *filter)
+    if (s->mode == MODE_ASK)
+        snprintf(text, sizeof text, "worker %s: takes no more jobs, and stays? [y/N]", s->order.name);
+    else if (s->mode == MODE_COMMAND)
+        snprintf(text, sizeof text, ":weir %s_", s->command);
+    else if (s->mode == MODE_FILTER || *filter)
         snprintf(text, sizeof text, "/%s%s", filter, s->mode == MODE_FILTER ? "_" : "");
     else
-        snprintf(text, sizeof text, "? help  q quit%s", keys);
-    canvas_put(c, c->rows - 1, 0, c->columns - 18, INK_PALE, text);
+        snprintf(text, sizeof text, "? help  q quit%s%s", keys, s->read_only ? "" : "  : weir ...");
+    canvas_put(c, c->rows - 1, 0, c->columns - 18, s->mode == MODE_LIST ? INK_PALE : INK_STRONG, text);
     if (rows->count > 0) {
         snprintf(place, sizeof place, "%zu of %zu", s->panes[s->view].at + 1, rows->count);
         canvas_put_right(c, c->rows - 1, c->columns - 17, 17, INK_PALE, place);
@@ -390,13 +282,11 @@ static void put_help(struct canvas *c)
         "/                  only rows with that in their names; Esc: all of them",
         "q, Ctrl-C          quit",
         "",
-        "types    p pause, r resume, c change the rate of the limit in the way;",
-        "         d retry the dead, D remove them",
-        "limits   p pause, r resume, c change the rate, R remove;",
-        "         x pause one of the longest keys, or another; y resume one",
-        "workers  u quiet: no more jobs, S stop",
-        "queues   p pause, r resume, P purge",
-        "Capitals destroy, and ask first. A rate is applied after its forecast is shown.",
+        "types    p pause the limit in the way for ten minutes, r resume it",
+        "limits   p pause for ten minutes, r resume",
+        "workers  u quiet: no more jobs",
+        "queues   p pause, r resume",
+        ":        a command: rate set mail 50/s, job list state:dead, ...",
         "",
         "RATE is what the limits of a type let through now, KEPT what starts.",
         "10 MIN: starts in each of the last ten minutes. ENDS: when the last job that",
@@ -435,16 +325,7 @@ void face_draw(struct canvas *c, const struct state *s, const struct glance *g, 
     }
     put_views(c, s, g);
     put_where(c, g, health);
-    if (s->mode == MODE_ASK && s->ask.doc && s->ask.kind == ASK_RULES) {
-        put_forecast(c, s, g);
-    } else if (s->mode == MODE_ASK && s->ask.doc) {
-        put_keys(c, s, g);
-    } else {
-        put_table(c, s, g, rows);
-        put_more(c, s, g, rows);
-    }
-    if (s->mode == MODE_ASK && !*s->said)
-        put_question(c, &s->ask);
-    else
-        put_last(c, s, rows);
+    put_table(c, s, g, rows);
+    put_more(c, s, g, rows);
+    put_last(c, s, rows);
 }

@@ -30,7 +30,7 @@ struct reader {
     struct wanted wanted;
     bool wants_others; /* than the thread has heard of */
     struct news news;
-    struct order order; /* DEED_NONE: none waits */
+    struct order order; /* ORDER_NONE: none waits */
     int64_t ordered_us;
     bool closed;
 };
@@ -173,7 +173,7 @@ static bool read_pasts(struct reader *r, const struct wanted *wanted)
 
 /* ---- Orders */
 
-/* Takes the one that waits; DEED_NONE: none does. */
+/* Takes the one that waits; ORDER_NONE: none does. */
 static struct order take_order(struct reader *r, int64_t *since_us)
 {
     struct order order;
@@ -181,7 +181,7 @@ static struct order take_order(struct reader *r, int64_t *since_us)
     pthread_mutex_lock(&r->mutex);
     order = r->order;
     *since_us = r->ordered_us;
-    r->order.deed = DEED_NONE;
+    r->order.kind = ORDER_NONE;
     pthread_mutex_unlock(&r->mutex);
     return order;
 }
@@ -190,17 +190,15 @@ static void carry_out(struct reader *r)
 {
     int64_t since_us;
     struct order order = take_order(r, &since_us);
-    struct result *result = order.deed ? calloc(1, sizeof *result) : NULL;
+    struct result *result = order.kind ? calloc(1, sizeof *result) : NULL;
 
     if (!result)
         return;
-    result->order = order;
     result->status = WEIR_ENOTNOW;
     snprintf(result->said, sizeof result->said, "Redis did not answer in time; nothing was changed");
     if (clock_mono_us() - since_us < ORDER_US)
         order_do(r->w, &order, result);
-    if (order.deed >= DEED_CHANGES)
-        r->due_us = 0;
+    r->due_us = 0;
     pthread_mutex_lock(&r->mutex);
     r->news.result = result;
     pthread_mutex_unlock(&r->mutex);
@@ -217,7 +215,7 @@ static bool await(struct reader *r, bool busy, struct wanted *wanted)
     bool closed;
 
     pthread_mutex_lock(&r->mutex);
-    if (!busy && !r->closed && !r->order.deed && !r->wants_others)
+    if (!busy && !r->closed && !r->order.kind && !r->wants_others)
         pthread_cond_timedwait(&r->changed, &r->mutex, &until);
     closed = r->closed;
     r->wants_others = false;
@@ -257,18 +255,11 @@ static bool start_thread(struct reader *r)
     return started;
 }
 
-static void free_result(struct result *result)
-{
-    if (result)
-        result_clear(result);
-    free(result);
-}
-
 static void free_all(struct reader *r)
 {
     sight_free(r->news.sight);
     free(r->news.pasts);
-    free_result(r->news.result);
+    free(r->news.result);
     weir_free(r->w);
     free(r);
 }

@@ -28,7 +28,7 @@ void reader_order(struct reader *r, const struct order *order);
 struct news {
     struct sight *sight;   /* sight_free */
     struct pasts *pasts;   /* free */
-    struct result *result; /* result_clear, free */
+    struct result *result; /* to be freed */
     struct error error;    /* of the last reading; status 0: it worked */
     int64_t unanswered_us; /* since when Redis is asked in vain, clock_mono_us; 0: it is not */
     int64_t interval_us;   /* until it is read again */

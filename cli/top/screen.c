@@ -172,6 +172,11 @@ void screen_end(void)
     screen.at = NULL;
 }
 
+void screen_leave(void)
+{
+    endwin();
+}
+
 void screen_size(int *rows, int *columns)
 {
     getmaxyx(stdscr, *rows, *columns);

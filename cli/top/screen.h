@@ -11,6 +11,8 @@ WEIR_CHECKED int screen_check(struct error *e);
 /* The same, where TERM names one that is not known. wake: made readable by signals that end it (screen_ended). */
 WEIR_CHECKED int screen_begin(bool color, int wake, struct error *e);
 void screen_end(void);
+/* The terminal is as it was, for a command, until screen_show() takes it back. */
+void screen_leave(void);
 void screen_size(int *rows, int *columns);
 /* Can it show nothing but ASCII? */
 bool screen_is_ascii(void);

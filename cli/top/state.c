@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/top/deed.h"
+#include "cli/top/action.h"
 #include "cli/top/line.h"
 
 void state_begin(struct state *s, bool read_only)
@@ -109,6 +109,24 @@ static void key_of_filter(struct state *s, int key)
         line_key(state_pane(s)->filter, LINE_SIZE, key);
 }
 
+static void key_of_command(struct state *s, int key)
+{
+    s->entered = key == KEY_IS_ENTER && *s->command;
+    if (key == KEY_IS_ESCAPE || key == KEY_IS_ENTER)
+        s->mode = MODE_LIST;
+    else
+        line_key(s->command, sizeof s->command, key);
+}
+
+static void begin_command(struct state *s)
+{
+    *s->command = '\0';
+    if (s->read_only)
+        snprintf(s->said, sizeof s->said, "read-only: start weir top without --read-only to run commands");
+    else
+        s->mode = MODE_COMMAND;
+}
+
 static bool key_of_rows(struct state *s, int key, const struct rows *rows)
 {
     switch (key) {
@@ -167,10 +185,12 @@ static void key_of_list(struct state *s, int key, const struct rows *rows, const
         s->mode = MODE_HELP;
     else if (key == '/')
         s->mode = MODE_FILTER;
+    else if (key == ':')
+        begin_command(s);
     else if (key == KEY_IS_ESCAPE)
         end_filter(s);
     else
-        deed_begin(s, key, state_row(s, rows), now);
+        action_begin(s, key, state_row(s, rows), now);
 }
 
 void state_key(struct state *s, int key, const struct rows *rows, const struct sight *now)
@@ -178,8 +198,10 @@ void state_key(struct state *s, int key, const struct rows *rows, const struct s
     *s->said = '\0';
     if (s->mode == MODE_FILTER)
         key_of_filter(s, key);
+    else if (s->mode == MODE_COMMAND)
+        key_of_command(s, key);
     else if (s->mode == MODE_ASK)
-        deed_key(s, key);
+        action_answer(s, key);
     else if (s->mode == MODE_HELP)
         s->mode = MODE_LIST;
     else

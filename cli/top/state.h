@@ -7,6 +7,8 @@
 #include "cli/top/keys.h"
 #include "cli/top/order.h"
 
+#define LINE_SIZE 512 /* of what is typed */
+
 /* A view keeps these while others are shown. */
 struct pane {
     int sorted; /* the column */
@@ -16,23 +18,12 @@ struct pane {
     size_t at, top;             /* its place, and the first one that is on the screen */
 };
 
-enum mode { MODE_LIST, MODE_FILTER, MODE_HELP, MODE_ASK };
-
-/* A question before something is done. */
-enum ask_kind {
-    ASK_YES,   /* y or N */
-    ASK_NAME,  /* its name is to be typed: it destroys */
-    ASK_TEXT,  /* for how long, or which key */
-    ASK_RULES, /* other rules, whose forecast is shown first */
-};
-struct ask {
-    enum ask_kind kind;
-    struct order order; /* what is done then */
-    char question[SAID_SIZE];
-    char typed[LINE_SIZE];
-    char foretold[LINE_SIZE]; /* ASK_RULES: the rules that the forecast is of; "": there is none */
-    json_t *doc; /* that forecast; of a question for a key those there are, a list; NULL: it has not come */
-    size_t at;   /* of these the one that is chosen, from 1; 0: none is */
+enum mode {
+    MODE_LIST,
+    MODE_FILTER,
+    MODE_COMMAND, /* a line for weir is typed */
+    MODE_HELP,
+    MODE_ASK, /* y or N, before state.order is given */
 };
 
 struct state {
@@ -41,10 +32,11 @@ struct state {
     enum mode mode;
     size_t room; /* rows that the screen has for the table */
     bool read_only, quit;
-    struct ask ask;
-    struct order order;   /* to be given to the reader, and then cleared; DEED_NONE: none is */
-    bool ordered;         /* one was, and its result has not come */
-    char said[SAID_SIZE]; /* of the last deed, or what is wrong; until the next key */
+    char command[LINE_SIZE]; /* what is typed behind "weir" */
+    bool entered;            /* it is to be run, and then cleared */
+    struct order order; /* to be given to the reader while `ordered`, and then cleared; ORDER_NONE: none is */
+    bool ordered;       /* one is, and its result has not come */
+    char said[SAID_SIZE]; /* of the last order, or what is wrong; until the next key */
 };
 
 void state_begin(struct state *s, bool read_only);

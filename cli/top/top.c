@@ -5,7 +5,7 @@
  *   columns.c    the tables: which rows are shown, and in which order; columns_<name>.c is one of them: its rows and columns
  *   cells.c      what their columns have in common
  *   state.c      what is shown and chosen, and what keys do; knows no terminal
- *   deed.c       those keys that change something: what they ask, what they order
+ *   action.c     those keys that change something, and what they order
  *   order.c      orders, as the reader carries them out
  *   face.c       all of it as a canvas (canvas.c)
  *   screen.c     ncurses */
@@ -18,10 +18,11 @@
 
 #include "cli/commands.h"
 #include "cli/print/color.h"
-#include "cli/top/deed.h"
+#include "cli/top/action.h"
 #include "cli/top/face.h"
 #include "cli/top/reader.h"
 #include "cli/top/screen.h"
+#include "cli/which_redis.h"
 #include "core/clock.h"
 
 #define INTERVAL_US 2000000
@@ -63,8 +64,7 @@ static void take_news(struct top *t)
         t->pasts = news.pasts;
     }
     if (news.result) {
-        deed_result(&t->state, news.result);
-        result_clear(news.result);
+        action_result(&t->state, news.result);
         free(news.result);
     }
     t->error = news.error;
@@ -141,9 +141,46 @@ static bool await(const struct top *t)
 
 static void give_order(struct top *t)
 {
-    if (t->state.order.deed)
-        reader_order(t->reader, &t->state.order);
-    t->state.order.deed = DEED_NONE;
+    if (!t->state.ordered || !t->state.order.kind)
+        return;
+    reader_order(t->reader, &t->state.order);
+    t->state.order.kind = ORDER_NONE;
+}
+
+/* ---- Commands */
+
+/* What is typed is given to the shell as the words behind weir: this program, on this Redis and namespace. */
+static void let_commands_find(struct cli *cli)
+{
+    const char *url = cli_redis_url(cli);
+    char self[4096];
+    ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+
+    self[len > 0 ? len : 0] = '\0';
+    setenv("WEIR_COMMAND", len > 0 ? self : "weir", true);
+    if (url)
+        setenv("REDIS_URL", url, true);
+    if (cli->ns)
+        setenv("WEIR_NAMESPACE", cli->ns, true);
+}
+
+/* Shows on the whole terminal what the command says, until Enter is pressed. */
+static void run_command(struct top *t)
+{
+    char line[LINE_SIZE + 64];
+    int ch;
+
+    t->state.entered = false;
+    screen_leave();
+    output("$ weir %s\n", t->state.command);
+    fflush(stdout);
+    snprintf(line, sizeof line, "weir() { \"$WEIR_COMMAND\" \"$@\"; }; weir %s", t->state.command);
+    if (system(line) < 0)
+        output("it cannot be run\n");
+    output("\nEnter goes back to weir top ");
+    fflush(stdout);
+    while ((ch = getchar()) != '\n' && ch != EOF) {
+    }
 }
 
 /* One key a round: it means the row that is shown when it is taken. */
@@ -162,6 +199,8 @@ static int show(struct top *t)
         else
             state_key(&t->state, key, &t->rows, t->now);
         give_order(t);
+        if (t->state.entered)
+            run_command(t);
     }
     return 0;
 }
@@ -170,7 +209,6 @@ static int show(struct top *t)
 
 static void free_all(struct top *t)
 {
-    deed_drop(&t->state);
     rows_free(&t->rows);
     canvas_free(&t->canvas);
     sight_free(t->now);
@@ -240,6 +278,7 @@ static int run_top(struct cli *cli, int argc, char **argv)
     }
     snprintf(t.where, sizeof t.where, "%.*s", (int)strcspn(w->prefix, ":"), w->prefix);
     state_begin(&t.state, read_only);
+    let_commands_find(cli);
     cli_expect_much();
     return run_with(&t, w);
 }

@@ -1,0 +1,22 @@
+/* The keys that change something, and what they order. All else is done by the command line. */
+#ifndef CLI_TOP_ACTION_H
+#define CLI_TOP_ACTION_H
+
+#include "cli/top/state.h"
+
+struct action_key {
+    int key;
+    enum view view;
+    const char *word; /* for people; NULL ends the table */
+    enum order_kind order;
+};
+extern const struct action_key action_keys[];
+
+/* A key of the list; others do nothing. row: what is chosen, NULL: nothing. */
+void action_begin(struct state *s, int key, const void *row, const struct sight *now);
+/* A key while something is asked. */
+void action_answer(struct state *s, int key);
+/* An order was carried out, or was not. */
+void action_result(struct state *s, const struct result *result);
+
+#endif
