@@ -1,6 +1,8 @@
 /* What connections cost: functions are loaded when a call has missed them, and never before. */
 #include "core/clock.h"
 #include "core/script/script.h"
+#include "queue/limits/limits.h"
+#include "tests/proxy.h"
 #include "tests/scene.h"
 #include "tests/stage.h"
 
@@ -171,14 +173,66 @@ static void test_places(void **state)
 
 #define ON_STAGE(name) cmocka_unit_test_setup_teardown(test_##name, stage_setup, stage_teardown)
 
+/* Who asks a Redis that does not answer waits for it once, and says for how long: each connection more is a wait more. */
+static void test_silence_is_waited_for_once(void **state)
+{
+    static const char *const lines[] = {"status",        "report",     "rate list",      "rate show mark",
+                                        "rate log",      "why 1",      "job list",       "queue list",
+                                        "batch list",    "dead list",  "rate keys mark", "doctor",
+                                        "schedule list", "job show 1", "enqueue mark"};
+    enum { COMMANDS = sizeof lines / sizeof *lines };
+    struct stage *s = *state;
+    struct proxy *links[COMMANDS + 1];
+    struct weir *w;
+    struct limits limits;
+    pid_t pids[COMMANDS];
+
+    stage_must(s, "rate set mark 1/s");
+    for (int i = 0; i < COMMANDS + 1; i++)
+        links[i] = proxy_start(&s->server);
+    w = weir_new(proxy_url(links[COMMANDS]), s->ns);
+    assert_non_null(w);
+    assert_int_equal(limits_read(w, NULL, &limits), 0); /* this one falls silent on the way */
+    limits_free(&limits);
+    for (int i = 0; i < COMMANDS + 1; i++)
+        proxy_blackhole(links[i], true);
+    for (int i = 0; i < COMMANDS; i++) {
+        char text[64], name[16], *rest = text;
+        const char *words[8] = {built("weir")};
+        int n = 1;
+
+        snprintf(text, sizeof text, "%s", lines[i]);
+        while ((words[n] = strsep(&rest, " ")))
+            n++;
+        words[n++] = "--redis";
+        words[n++] = proxy_url(links[i]);
+        words[n] = NULL;
+        snprintf(name, sizeof name, "silent%d", i);
+        pids[i] = program_start(s->server.folder, name, words);
+    }
+    assert_int_equal(limits_read(w, NULL, &limits), WEIR_EUNREACHABLE);
+    limits_free(&limits);
+    assert_int_equal(proxy_accepted(links[COMMANDS]), 1);
+    for (int i = 0; i < COMMANDS; i++) {
+        char name[24], said[2000];
+
+        assert_int_equal(program_end(pids[i]), 69);
+        snprintf(name, sizeof name, "silent%d.err", i);
+        assert_true(read_text(s->server.folder, name, said, sizeof said));
+        if (!strstr(said, "no answer within 5 s") || proxy_accepted(links[i]) != 1)
+            fail_msg("%s: %d connections: %s", lines[i], proxy_accepted(links[i]), said);
+    }
+    weir_free(w);
+    for (int i = 0; i < COMMANDS + 1; i++)
+        proxy_stop(links[i]);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        ON_STAGE(one_enqueue_sends_little),
-        ON_STAGE(workers_that_reconnect_send_little),
-        cmocka_unit_test(test_the_library_is_bare),
-        ON_STAGE(an_error_names_file_and_line),
-        cmocka_unit_test(test_places),
+        ON_STAGE(one_enqueue_sends_little),         ON_STAGE(workers_that_reconnect_send_little),
+        cmocka_unit_test(test_the_library_is_bare), ON_STAGE(an_error_names_file_and_line),
+        ON_STAGE(silence_is_waited_for_once),       cmocka_unit_test(test_places),
     };
     int code = stage_actor_main(argc, argv);
 

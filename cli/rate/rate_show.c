@@ -394,11 +394,11 @@ static const struct column log_columns[] = {
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     json_t *rows;
-    int status = view_rate_log(w, &rows);
+    int failed = view_rate_log(w, &rows), status = 0;
     bool any = json_array_size(rows) > 0;
 
     (void)flags, (void)argv;
-    if (status == 0 || any) /* a line that cannot be read hides no other */
+    if (failed == 0 || any) /* a line that cannot be read hides no other */
         status = table_list(cli, log_columns, rows, clock_wall_us(), "no changes yet");
-    return status == 0 && w->error.status ? cli_failed(cli, w) : status;
+    return status == 0 && failed ? cli_failed(cli, w) : status;
 }

@@ -180,8 +180,8 @@ int client_ask(struct weir *w, const char *script, struct args *a, json_t **answ
 
 bool client_ask_ahead(struct weir *w, struct args *a)
 {
-    struct error e;
-    bool sent = !w->setup.status && redis_append(w->redis, a, &e) == 0 && redis_flush(w->redis, &e) == 0;
+    bool sent = !w->setup.status && redis_append(w->redis, a, &w->error) == 0 &&
+                redis_flush(w->redis, &w->error) == 0;
 
     args_free(a);
     return sent;
@@ -190,25 +190,29 @@ bool client_ask_ahead(struct weir *w, struct args *a)
 bool client_take_ahead(struct weir *w, const char *script, json_t **answer)
 {
     struct redisReply *reply;
-    struct error e;
     bool taken;
 
     *answer = NULL;
-    taken = redis_result(w->redis, &reply, &e) == 0 && read_reply(w, script, reply, answer, &e) == 0;
+    taken = redis_result(w->redis, &reply, &w->error) == 0 &&
+            read_reply(w, script, reply, answer, &w->error) == 0;
     freeReplyObject(reply);
     return taken;
 }
 
 void client_ask_each(struct weir *w, const char *script, struct args *calls, size_t count, json_t **answers)
 {
-    struct error e;
     bool sent = !w->setup.status;
 
     for (size_t i = 0; i < count; i++) {
-        sent = sent && redis_append(w->redis, &calls[i], &e) == 0;
+        sent = sent && redis_append(w->redis, &calls[i], &w->error) == 0;
         args_free(&calls[i]);
         answers[i] = NULL;
     }
-    for (size_t i = 0; i < count && !w->setup.status; i++)
-        (void)!client_take_ahead(w, script, &answers[i]);
+    for (size_t i = 0; i < count && sent; i++)
+        sent = client_take_ahead(w, script, &answers[i]) || !client_is_silent(w);
+}
+
+bool client_is_silent(const struct weir *w)
+{
+    return !w->setup.status && redis_is_silent(w->redis);
 }

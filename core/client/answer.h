@@ -26,6 +26,9 @@ WEIR_CHECKED bool client_take_ahead(struct weir *w, const char *script, json_t *
  * refused: it can be asked again by client_ask, which says why. Redis serves nobody else between them: together they are to be short. */
 void client_ask_each(struct weir *w, const char *script, struct args *calls, size_t count, json_t **answers);
 
+/* Has one of these just waited in vain for Redis? Then it is in w->error, and who asks again waits as long again. */
+bool client_is_silent(const struct weir *w);
+
 /* The document in a reply. Error replies become their errors; anything but a JSON object is WEIR_EINTERNAL. */
 WEIR_CHECKED int answer_read(const struct redisReply *r, const char *script, json_t **answer,
                              struct error *e);

@@ -182,7 +182,8 @@ int client_read_count(struct weir *w, int *count)
     args_add(&a, "HGET");
     args_add(&a, key);
     args_add(&a, "partitions");
-    for (int tries = 0; tries < LEARN_TRIES && (tries == 0 || (status && sent)); tries++)
+    for (int tries = 0; tries < LEARN_TRIES && (tries == 0 || (status && sent && !redis_is_silent(w->redis)));
+         tries++)
         status = redis_call(w->redis, &a, &reply, &sent, &w->error);
     if (!status)
         *count = (int)reply_int(reply, 1);

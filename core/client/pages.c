@@ -75,9 +75,18 @@ static void drop_asked(struct course *courses, size_t count)
     }
 }
 
-static void go_on(struct course *c)
+/* Is it as if nothing was asked for, for a Redis that does not answer? All courses together wait for it once. */
+static int silence(const struct course *c)
 {
-    c->asked = c->pages->ahead && !c->over && ask_ahead(c->pages, c->page);
+    return client_is_silent(c->pages->w) ? c->pages->w->error.status : 0;
+}
+
+static int go_on(struct course *c)
+{
+    if (!c->pages->ahead || c->over)
+        return 0;
+    c->asked = ask_ahead(c->pages, c->page);
+    return c->asked ? 0 : silence(c);
 }
 
 /* The next page of courses[i], whose call is the oldest that is under way. Where it was lost, all are asked anew. */
@@ -85,19 +94,20 @@ static int next_page(struct course *courses, size_t count, size_t i)
 {
     struct course *c = &courses[i];
     json_t *before = c->page;
-    bool taken = c->asked && client_take_ahead(c->pages->w, c->pages->script, &c->page);
-    int status = 0;
+    bool asked = c->asked, taken = asked && client_take_ahead(c->pages->w, c->pages->script, &c->page);
+    int status = asked && !taken ? silence(c) : 0;
 
     c->asked = false;
-    if (!taken) {
+    if (!taken && status == 0) {
         drop_asked(courses, count);
         status = ask_behind(c->pages, before, &c->page, &c->took_us);
     }
     json_decref(before);
     for (size_t k = 1; !taken && status == 0 && k < count; k++)
-        go_on(&courses[(i + k) % count]);
+        status = go_on(&courses[(i + k) % count]);
     c->over = !has_more(c->page);
-    go_on(c);
+    if (status == 0)
+        status = go_on(c);
     return status == 0 ? c->pages->take(c->page, c->pages->arg) : status;
 }
 
@@ -107,8 +117,8 @@ static int walk_courses(struct course *courses, size_t count)
     bool going = true;
     int status = 0;
 
-    for (size_t i = 0; i < count; i++)
-        go_on(&courses[i]);
+    for (size_t i = 0; status == 0 && i < count; i++)
+        status = go_on(&courses[i]);
     while (status == 0 && going) {
         going = false;
         for (size_t i = 0; status == 0 && i < count; i++) {

@@ -36,6 +36,7 @@ struct redis {
     bool sent;      /* has a byte of what is under way left? */
     bool missed;    /* a call has missed the library since it was loaded last */
     bool plain;     /* whatever Redis is */
+    bool silent;    /* it was waited for in vain, and not reached since */
 };
 
 struct redis *redis_new(const struct redis_address *address)
@@ -65,6 +66,11 @@ struct redis *redis_new_slot(const struct redis *r, int slot)
 
     address.slot = slot;
     return redis_new(&address);
+}
+
+bool redis_is_silent(const struct redis *r)
+{
+    return r->silent;
 }
 
 bool redis_is_clustered(const struct redis *r)
@@ -119,6 +125,7 @@ static int wait_until(struct redis *r, short events, int64_t end_us, int seconds
         left_us = end_us - clock_mono_us();
         n = left_us > 0 ? poll(&p, 1, (int)((left_us + 999) / 1000)) : 0;
     } while ((n < 0 && errno == EINTR) || (n == 0 && left_us > 0));
+    r->silent = n == 0;
     return n == 0 ? wire_timed_out(&r->wire, seconds, e) : 0; /* any other failure shows at the next call */
 }
 
@@ -245,8 +252,10 @@ static int shake_hands(struct redis *r, enum handshake_step first, enum handshak
 static int connect_and_greet(struct redis *r, struct error *e)
 {
     bool asks = !r->plain || r->address.finder == REDIS_BY_SENTINELS;
-    int status = connect_blocking(r, e);
+    int status;
 
+    r->silent = false;
+    status = connect_blocking(r, e);
     if (status)
         close_connection(r);
     return status ? status : shake_hands(r, HANDSHAKE_AUTH, asks ? HANDSHAKE_PING : HANDSHAKE_SELECT, e);

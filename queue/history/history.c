@@ -104,9 +104,9 @@ static bool lives_here(const struct weir *w, const char *name)
     return partitions_home(&w->known, name, strlen(name)) == w->at;
 }
 
-/* Those that live in the partition that calls go to. */
-static void ask_here(struct weir *w, int64_t now_us, const struct history_call *calls, size_t count,
-                     json_t **histories)
+/* Those that live in the partition that calls go to; WEIR_EUNREACHABLE: it does not answer. */
+static int ask_here(struct weir *w, int64_t now_us, const struct history_call *calls, size_t count,
+                    json_t **histories)
 {
     struct args asked[HISTORY_AT_ONCE];
     json_t *answers[HISTORY_AT_ONCE];
@@ -120,6 +120,7 @@ static void ask_here(struct weir *w, int64_t now_us, const struct history_call *
     for (size_t i = 0; i < count; i++)
         if (lives_here(w, calls[i].name) && (histories[i] = answers[n++]))
             complete(histories[i], &calls[i]);
+    return n > 0 && client_is_silent(w) ? w->error.status : 0;
 }
 
 int history_ask_each(struct weir *w, int64_t now_us, const struct history_call *calls, size_t count,
@@ -132,7 +133,7 @@ int history_ask_each(struct weir *w, int64_t now_us, const struct history_call *
     for (int p = 0; count > 0 && status == 0 && p < client_count(w); p++) {
         status = client_at(w, p);
         if (status == 0)
-            ask_here(w, now_us, calls, count, histories);
+            status = ask_here(w, now_us, calls, count, histories);
     }
     for (size_t i = 0; i < count && status != WEIR_EUNREACHABLE; i++)
         if (!histories[i])
