@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """An HTTP endpoint as a handler: examples/handler_http.py 8081, and weir worker --http sms=http://127.0.0.1:8081/sms
 
-Each job is a POST; the status is its end: 2xx done, 429 and 503 throttled, other 4xx dead, all else retry.
+Each job is a POST; the status is its end: 2xx done, 429 and 503 throttled, other 4xx dead (but for 408 and 425), all else retry.
 """
 import json
 import sys

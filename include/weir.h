@@ -326,7 +326,7 @@ WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
 /* Calls handler(job, arg) for each job of type, on one of the executor threads, several at a time. */
 WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const char *type,
                                              weir_handler *handler, void *arg);
-/* Runs command, split at blanks and given no shell, once for each job of type: the job as JSON on its
+/* Runs command, split at the blanks that stand in no quotes and given no shell, once for each job of type: the job as JSON on its
  * standard input and in WEIR_JOB_ID, WEIR_JOB_TYPE, WEIR_JOB_ATTEMPT, WEIR_JOB_ENQUEUED_AT. Exit 0 done, 75 throttled, 65 dead,
  * others retry, also an end that is not known: a program that runs commands must neither ignore SIGCHLD nor
  * wait for any child. */
@@ -337,7 +337,7 @@ WEIR_API WEIR_CHECKED int weir_worker_exec(struct weir_worker *worker, const cha
 WEIR_API WEIR_CHECKED int weir_worker_pipe(struct weir_worker *worker, const char *type, const char *command,
                                            int in_flight);
 /* Sends each job of type as a POST to url: 2xx done; 429 and 503 throttled, as Retry-After says; other 4xx
- * dead; all else retry. */
+ * dead, but for 408 and 425; all else retry. */
 WEIR_API WEIR_CHECKED int weir_worker_http(struct weir_worker *worker, const char *type, const char *url);
 /* Calls handler(job, arg) for each job of type on the worker's event loop. */
 WEIR_API WEIR_CHECKED int weir_worker_handle_async(struct weir_worker *worker, const char *type,

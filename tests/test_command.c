@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "core/duration.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
 
@@ -100,7 +101,7 @@ static void clean_process(void **state)
                  "ls /proc/self/fd | tr '\\n' ' ' >files\n"
                  "grep -E 'Sig(Blk|Ign)' /proc/self/status >signals\n"
                  "cut -d ' ' -f 1,5 /proc/$$/stat >group");
-    worker = stage_weir(s, "worker", "--exec", "run=./script  $HOME;exit\t*", NULL);
+    worker = stage_weir(s, "worker", "--exec", "run=./script  '$HOME;exit'\t'*'", NULL);
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "words", "2 $HOME;exit *\n");
@@ -217,6 +218,20 @@ static void other_exit_codes_retry(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* As its first line in the log says. */
+static double pause_of(struct stage *s)
+{
+    char log[16384], text[16] = "", *at;
+    struct error e;
+    int64_t us;
+
+    assert_true(read_log(s->server.folder, log, sizeof log));
+    assert_non_null(at = strstr(log, "a pause of "));
+    sscanf(at, "a pause of %15[0-9a-z.]", text);
+    assert_int_equal(duration_parse(text, &us, &e), 0);
+    return (double)us / 1e6;
+}
+
 /* Exit 75, and a number as the last line: comes back after so long, as the same attempt. */
 static void throttled_by_exit_code(void **state)
 {
@@ -240,6 +255,49 @@ static void throttled_by_exit_code(void **state)
             assert_in_range(at[i] - at[i - 1], 300 * 1000000LL, 14000 * 1000000LL); /* not of a retry: 15 s */
     }
     assert_int_equal(stage_end(worker), 0);
+}
+
+/* What can be read is heard, and what cannot is told. */
+static void last_lines_of_throttled_commands(void **state)
+{
+    static const struct {
+        const char *line;
+        double least_s, most_s;
+        bool told;
+    } cases[] = {
+        {"300", 200, 300, false},
+        {"300s", 200, 300, false},
+        {"5m", 200, 300, false},
+        {"299.5", 200, 300, false},
+        {"3,5", 0, 1, true},
+        {"-3", 0, 1, true},
+        {"nan", 0, 1, true},
+        {"retry after 300", 0, 1, true},
+        {"a line of output, not of a number, that is longer than any number of seconds is", 0, 1, true},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct stage *root = *state, s;
+        char name[16], script[256], told[64];
+        double pause_s;
+        pid_t worker;
+
+        snprintf(name, sizeof name, "n%zu", i);
+        stage_branch(root, name, &s);
+        stage_rate(&s, "run", "100/s");
+        snprintf(script, sizeof script, "echo '%s'; exit 75", cases[i].line);
+        worker = start_script(&s, script);
+        stage_push(&s, "run", NULL, 0, 1);
+        await_log(s.server.folder, "throttled, 1 in a row: a pause of ");
+        snprintf(told, sizeof told, "counts as left out: %.20s", cases[i].line);
+        if (cases[i].told)
+            await_log(s.server.folder, told);
+        pause_s = pause_of(&s);
+        if (pause_s < cases[i].least_s || pause_s > cases[i].most_s)
+            fail_msg("%s: a pause of %g s", cases[i].line, pause_s);
+        assert_int_equal(stage_end(worker), 0);
+        stage_close(&s);
+    }
 }
 
 /* Without the number: after 1 s. */
@@ -834,6 +892,7 @@ int main(void)
         STAGE_TEST(other_exit_codes_retry),
         STAGE_TEST(throttled_by_exit_code),
         STAGE_TEST(throttled_without_a_time),
+        STAGE_TEST(last_lines_of_throttled_commands),
         STAGE_TEST(commands_that_cannot_run),
 #ifndef __SANITIZE_THREAD__
         STAGE_TEST(command_goes_missing),

@@ -195,22 +195,26 @@ static void test_a_path_that_most_jobs_lack(void **state)
 
 /* ---- Commands */
 
-static void test_signs_that_no_shell_reads(void **state)
+/* What only a shell could read would be a word to the command, and each job done. */
+static void test_what_only_a_shell_could_read(void **state)
 {
-    static const char *const signs[] = {"t=sh -c 'true'", "t=true | cat", "t=true \"a\"",
-                                        "t=true $HOME",   "t=true >out",  "t=true &",
-                                        "t=true a;b",     "t=true `id`",  "t=cat *.txt"};
-    static const char *const none[] = {"t=true --to=a@b,c %d {} ~", "t=true http://h/?a=1&b=2"};
+    static const char *const wrong[] = {"t=echo hi | tee out", "t=true $HOME", "t=true >out",  "t=true &",
+                                        "t=true a;b",          "t=true `id`",  "t=cat *.txt",  "t=true a&&b",
+                                        "t=true \"$HOME\"",    "t=true 'a",    "t=true a\\ b", "t=true \"a"};
+    static const char *const right[] = {"t=true --to=a@b,c %d {} ~", "t=true http://h/?a=1&b=2",
+                                        "t=true '$HOME' \"a b\" '*'", "t=sh -c 'cat >/dev/null | true'",
+                                        "t=sh -c \"read job; exit 0\""};
 
     (void)state;
-    for (size_t i = 0; i < COUNT(signs) + COUNT(none); i++) {
-        bool sign = i < COUNT(signs);
+    for (size_t i = 0; i < COUNT(wrong) + COUNT(right); i++) {
+        bool refused = i < COUNT(wrong);
+        const char *command = refused ? wrong[i] : right[i - COUNT(wrong)];
 
-        run_in(&said, NULL, built("weir"), "worker", i % 2 ? "--exec" : "--pipe",
-               sign ? signs[i] : none[i - COUNT(signs)], "--drain", "--redis", turns.server.url, NULL);
-        assert_int_equal(said.code, 0);
-        if (!strstr(said.err, "t: no shell reads COMMAND, it is split at blanks, and ") != !sign)
-            fail_msg("%s: %s", sign ? signs[i] : none[i - COUNT(signs)], said.err);
+        run_in(&said, NULL, built("weir"), "worker", i % 2 ? "--exec" : "--pipe", command, "--drain",
+               "--redis", turns.server.url, NULL);
+        if (said.code != (refused ? 64 : 0) ||
+            (refused && !strstr(said.err, "handler t: no shell reads COMMAND, and ")))
+            fail_msg("%s: %d: %s", command, said.code, said.err);
     }
 }
 
@@ -225,7 +229,7 @@ int main(void)
         TEST(a_queue_is_paused_before_its_first_job),
         TEST(a_batch_is_paused_before_its_first_job),
         TEST(a_path_that_most_jobs_lack),
-        TEST(signs_that_no_shell_reads),
+        TEST(what_only_a_shell_could_read),
     };
 
     return cmocka_run_group_tests_name("guards", tests, turns_start, turns_stop);

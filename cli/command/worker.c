@@ -241,33 +241,6 @@ int worker_flags_check(struct cli *cli, const struct worker_flags *f)
     return read_types(cli, f, &types);
 }
 
-/* ---- Commands that look as if a shell read them */
-
-/* The first sign in it that only a shell would heed; NULL: there is none. One & within a word is part of an
- * address. */
-static const char *find_shell_sign(const char *command)
-{
-    const char *sign = strpbrk(command, "'\"`\\$|;<>*"), *and = strchr(command, '&');
-
-    while (and&&and[1] && !strchr(" &", and[1]))
-        and = strchr(and+1, '&');
-    return !sign || (and&&and < sign) ? and : sign;
-}
-
-static void warn_of_shell_signs(const char *flag, const struct flag_values *given)
-{
-    for (int i = 0; i < given->count; i++) {
-        const char *equals = strchr(given->at[i], '='), *sign = find_shell_sign(equals + 1);
-
-        if (sign)
-            output_to(stderr,
-                      "weir: worker --%s %.*s: no shell reads COMMAND, it is split at blanks, and %c means "
-                      "nothing in "
-                      "it; put what needs a shell into a script\n",
-                      flag, (int)(equals - given->at[i]), given->at[i], *sign);
-    }
-}
-
 /* 0 means the default to the library, so that no grace at all is the shortest there is. */
 static double seconds(int64_t us)
 {
@@ -357,8 +330,6 @@ static int run_worker(struct cli *cli, int argc, char **argv)
                          "TYPE=URL");
     if (init_stay_behind(&cli->error) < 0)
         return cli->error.status;
-    warn_of_shell_signs("exec", &f.exec);
-    warn_of_shell_signs("pipe", &f.pipe);
     worker = make_worker(cli, &f);
     if (!worker)
         return error_set(&cli->error, WEIR_EINTERNAL, "worker: out of memory; free some and try again");

@@ -2,8 +2,8 @@
  * standard input and its metadata to the environment; its exit code decides:
  *
  *    0              done
- *    75             throttled; a number as the last line of standard output is the seconds for which its
- *                   limit is paused
+ *    75             throttled; the last line of standard output is how long its limit is paused: a number, of
+ *                   seconds, or a duration
  *    65             dead
  *    anything else  retry; a signal too
  *
@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "core/decimal.h"
+#include "core/duration.h"
 #include "core/log/log.h"
 #include "core/spawn.h"
 #include "worker/way/way.h"
@@ -170,31 +171,34 @@ static void converse(struct command *c)
 
 /* ---- Ending */
 
-/* The number that is the last line of standard output, the seconds of a pause; -1: there is none, or a wrong
- * one, which is logged. */
+/* The last line of standard output, a number of seconds or a duration, as seconds; -1: there is none, or it is neither,
+ * which is logged. */
 static double asked_pause_s(struct command *c)
 {
     struct tail *t = &c->out_tail;
     char line[64], *end;
     size_t from;
+    struct error e;
+    int64_t us;
     double value;
 
     while (t->len > 0 && strchr(" \t\r\n", t->at[t->len - 1]))
         t->len--;
     for (from = t->len; from > 0 && t->at[from - 1] != '\n';)
         from--;
-    if (t->len == from || t->len - from >= sizeof line)
+    if (t->len == from)
         return -1;
-    memcpy(line, t->at + from, t->len - from);
-    line[t->len - from] = '\0';
+    snprintf(line, sizeof line, "%.*s", (int)(t->len - from), t->at + from);
     value = decimal_read(line, &end);
-    if (*end != '\0')
-        return -1;
-    if (isfinite(value) && value >= 0)
+    if (*end == '\0' && isfinite(value) && value >= 0)
         return value;
-    task_log(LOG_LEVEL_WARN, c->task,
-             "wrong answer: its last line must be a number of seconds, 0 or more, and counts as left out: %s",
-             line);
+    if (duration_parse(line, &us, &e) == 0)
+        return (double)us / 1e6;
+    task_log(
+        LOG_LEVEL_WARN, c->task,
+        "wrong answer: its last line must be a number of seconds, 0 or more, or a duration such as 30s, and "
+        "counts as left out: %s",
+        line);
     return -1;
 }
 

@@ -112,33 +112,69 @@ void command_free(char **argv)
     free(argv);
 }
 
+#define BLANKS " \t\n"
+
+/* Would a shell take this character for itself? One & within a word is part of an address. */
+static bool is_shells(const char *at, char quote)
+{
+    if (quote)
+        return quote == '"' && strchr("`$\\", *at);
+    return strchr("`$\\|;<>*", *at) || (*at == '&' && (!at[1] || strchr(BLANKS "&", at[1])));
+}
+
+/* The word that begins at *at goes to out, without its quotes; *at is then behind it. Returns what only a shell
+ * could read: such a character, or a quote that does not end; 0: nothing. */
+static char take_word(const char **at, char *out)
+{
+    char quote = 0;
+
+    for (; **at && (quote || !strchr(BLANKS, **at)); ++*at) {
+        if (quote && **at == quote)
+            quote = 0;
+        else if (!quote && (**at == '\'' || **at == '"'))
+            quote = **at;
+        else if (is_shells(*at, quote))
+            return **at;
+        else
+            *out++ = **at;
+    }
+    *out = '\0';
+    return quote;
+}
+
 char **command_split(const char *type, const char *command, struct error *e)
 {
     size_t count = 0;
-    char **argv;
+    char **argv, *word, sign = 0;
+    bool lacking;
 
-    if (command[strspn(command, " \t\n")] == '\0') {
+    if (command[strspn(command, BLANKS)] == '\0') {
         error_set(e, WEIR_EUSAGE, "handler: no command given for type %.64s; use TYPE=COMMAND", type);
         return NULL;
     }
     argv = calloc(strlen(command) / 2 + 2, sizeof *argv);
-    while (argv && *(command += strspn(command, " \t\n"))) {
-        size_t len = strcspn(command, " \t\n");
-
-        if (!(argv[count++] = strndup(command, len))) {
-            command_free(argv);
-            argv = NULL;
-        }
-        command += len;
-    }
-    if (!argv) {
+    word = malloc(strlen(command) + 1);
+    lacking = !argv || !word;
+    while (!lacking && !sign && *(command += strspn(command, BLANKS)))
+        if (!(sign = take_word(&command, word)))
+            lacking = !(argv[count++] = strdup(word));
+    if (lacking)
         error_set(e, WEIR_EINTERNAL, "handler: out of memory");
-    } else if (!can_run(argv[0])) {
+    else if (sign)
+        error_set(
+            e, WEIR_EUSAGE,
+            "handler %.64s: no shell reads COMMAND, and %c is for one; name it: sh -c '...', or put the "
+            "word into single quotes",
+            type, sign);
+    else if (!can_run(argv[0]))
         refuse(type, argv[0], e);
-        command_free(argv);
-        argv = NULL;
-    }
-    return argv;
+    else
+        e->status = 0;
+    free(word);
+    if (e->status == 0)
+        return argv;
+    command_free(argv);
+    return NULL;
 }
 
 /* ---- Running one */

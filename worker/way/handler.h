@@ -62,8 +62,8 @@ WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, const struct
 struct names handlers_types(const struct handlers *h);
 struct handler *handlers_find(const struct handlers *h, struct span type);
 
-/* Splits a command at blanks; a NULL ends the words. NULL and *e: there is none (WEIR_EUSAGE), no such
- * program (WEIR_ECONFIG). */
+/* Splits a command at the blanks that stand in no quotes; a NULL ends the words. NULL and *e: there is none, or one that only
+ * a shell could read (WEIR_EUSAGE), no such program (WEIR_ECONFIG). */
 char **command_split(const char *type, const char *command, struct error *e);
 void command_free(char **argv);
 

@@ -2,7 +2,7 @@
  *
  *   2xx               done
  *   429, 503          throttled, as long as Retry-After says (seconds or a date), or without a time
- *   any other 4xx     dead
+ *   any other 4xx     dead, but for 408 and 425, which ask for another try
  *   all else          retry: 5xx, a redirect (none is followed), no connection, no answer in time
  *
  * A status that was read counts, whatever becomes of the body: it may end early, or be slow.
@@ -22,6 +22,7 @@
 #include <ctype.h>
 #include <curl/curl.h>
 #include <dlfcn.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,17 +141,19 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
     task_ended(task);
 }
 
-/* Digits, the seconds, or a date, which counts from the answer's own; -1: none, or one that cannot be read,
+/* Seconds, rounded up, or a date, which counts from the answer's own; -1: none, or one that cannot be read,
  * which is logged. */
 static double retry_after_s(const struct request *r)
 {
     time_t till, now;
+    char *end;
+    double seconds = decimal_read(r->retry_after, &end);
 
     if (!r->retry_after[0])
         return -1;
-    if (r->retry_after[strspn(r->retry_after, "0123456789")] == '\0')
-        return decimal_read(r->retry_after, NULL);
-    till = curl.getdate(r->retry_after, NULL);
+    if (*end == '\0' && r->retry_after[strspn(r->retry_after, "0123456789.")] == '\0')
+        return ceil(seconds);
+    till = isalpha((unsigned char)r->retry_after[0]) ? curl.getdate(r->retry_after, NULL) : -1;
     now = r->date[0] ? curl.getdate(r->date, NULL) : -1;
     if (now < 0)
         now = time(NULL);
@@ -177,6 +180,12 @@ static void append_body(const struct request *r, char *reason, size_t len)
             reason[len + i] = ' ';
 }
 
+/* A timeout of the request, or one that came too early, is no word about the job. */
+static bool is_final(long status)
+{
+    return status >= 400 && status < 500 && status != 408 && status != 425;
+}
+
 static void answered(struct request *r, long status)
 {
     char reason[HEAD_MOST + TAIL_SIZE + 64];
@@ -193,7 +202,7 @@ static void answered(struct request *r, long status)
     else if (status == 429 || status == 503)
         end_request(r, END_THROTTLED, retry_after_s(r), reason);
     else
-        end_request(r, status >= 400 && status < 500 ? END_DEAD : END_RETRY, -1, reason);
+        end_request(r, is_final(status) ? END_DEAD : END_RETRY, -1, reason);
 }
 
 /* A status that was read counts, however its body ends. */
