@@ -28,9 +28,9 @@ static const struct {
 } values[] = {
     {"", "-"},
     {"null", "-"},
-    {"[1]", "-"},
-    {"{\"a\":1}", "-"},
-    {"1.5", "-"},
+    {"[1]", "h.f629ae44b7b3dcfed444d363e626edf411ec69a8"},
+    {"{\"a\":1}", "h.9f89c740ceb46d7418c924a78ac57941d5e96520"},
+    {"1.5", "1.5"},
     {"42", "42"},
     {"true", "true"},
     {"\"a b/ü\"", "h.d103516d31165a1ffeda9f8f045b95cf266ec082"},
@@ -133,6 +133,9 @@ const char *sim_key_text(int key)
     static const char *const special[] = {"-",
                                           "42",
                                           "true",
+                                          "1.5",
+                                          "h.f629ae44b7b3dcfed444d363e626edf411ec69a8",
+                                          "h.9f89c740ceb46d7418c924a78ac57941d5e96520",
                                           "h.d103516d31165a1ffeda9f8f045b95cf266ec082",
                                           "h.da39a3ee5e6b4b0d3255bfef95601890afd80709",
                                           "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"};

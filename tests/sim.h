@@ -19,7 +19,7 @@ enum {
     SIM_RULES = 8,
     SIM_NEEDS = 16,
     SIM_PATHS = 3,
-    SIM_KEYS = 26, /* with those that are special */
+    SIM_KEYS = 29, /* with those that are special */
     SIM_JOBS = 6000,
     SIM_IDS = 200,
     SIM_BATCHES = 2,

@@ -174,8 +174,8 @@ static void random_rule(char *out, size_t size, bool keyed)
     }
 }
 
-/* The limit as it is set now, as text. */
-static char limit_texts[SIM_LIMITS][8 * 120];
+/* The limit as it is set now, and as it was before that, as text. */
+static char limit_texts[SIM_LIMITS][8 * 120], limit_before[SIM_LIMITS][8 * 120];
 
 static void apply_limit(int limit, const char *text)
 {
@@ -189,6 +189,7 @@ static void apply_limit(int limit, const char *text)
     }
     if (strcmp(turns.rules, text) != 0)
         sim_fail("limit %s is kept as %s, not %s", sim_limit_names[limit], turns.rules, text);
+    memcpy(limit_before[limit], limit_texts[limit], sizeof limit_texts[limit]);
     snprintf(limit_texts[limit], sizeof limit_texts[limit], "%s", text);
     before = sim.limits[limit].path;
     sim_limit_is(limit, text);
@@ -213,7 +214,7 @@ static void new_limit(int limit, bool keyed)
     apply_limit(limit, text);
 }
 
-/* Another rule in the place of the last, one more, or one less: the others keep their places. */
+/* Another rule in the place of the last, one more, one less, or the rule that was there before: the others keep their places. */
 static void change_limit(int limit)
 {
     char text[8 * 120], *last;
@@ -225,7 +226,7 @@ static void change_limit(int limit)
     }
     snprintf(text, sizeof text, "%s", limit_texts[limit]);
     last = strrchr(text, ' ');
-    switch (sim_pick(0, 5)) {
+    switch (sim_pick(0, 7)) {
     case 0:
         text[0] = '\0';
         break;
@@ -243,6 +244,13 @@ static void change_limit(int limit)
             random_rule(last, sizeof text - (size_t)(last - text), keyed);
         }
         break;
+    case 4:
+    case 5:
+        if (!last && *limit_before[limit] && !strchr(limit_before[limit], ' ')) {
+            memcpy(text, limit_before[limit], sizeof text);
+            break;
+        }
+        /* fall through */
     default:
         last = last ? last + 1 : text;
         keyed = strstr(last, ",by=") != NULL;
@@ -1128,7 +1136,7 @@ static int some_of(const char *const *names, int count, const char **out)
 static void make_limits(void)
 {
     for (int i = 0; i < SIM_LIMITS; i++)
-        limit_texts[i][0] = '\0';
+        limit_texts[i][0] = limit_before[i][0] = '\0';
     for (int i = 0; i < sim.limit_count; i++)
         new_limit(SIM_TYPES + i, sim_chance(2));
     for (int t = 0; t < sim.type_count; t++) {
