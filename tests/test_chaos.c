@@ -202,6 +202,7 @@ static void strike(struct forged *f, enum fault_kind kind, int from_ms, int to_m
         (struct incident){.kind = kind,
                           .n = 1,
                           .from_us = f->run.begun_us + from_ms * 1000LL,
+                          .sure_us = f->run.begun_us + from_ms * 1000LL,
                           .to_us = f->run.begun_us + to_ms * 1000LL};
 }
 

@@ -480,7 +480,7 @@ static void check_cut_off(struct judge *j, const struct start *s)
 {
     for (int i = 0; i < j->run->incident_count; i++) {
         const struct incident *in = &j->run->incidents[i];
-        int64_t lost_us = in->from_us + lease_us(s);
+        int64_t lost_us = in->sure_us + lease_us(s);
 
         if (in->kind != FAULT_PARTITION || !hit(in, s))
             continue;

@@ -236,6 +236,7 @@ static void begin_fault(struct run *run, const struct fault *f)
 
     run_incident(run, f->kind, kinds[f->kind].of_all ? -1 : f->worker);
     kinds[f->kind].begin(run, f);
+    run->incidents[incident].sure_us = clock_mono_us();
     if (!kinds[f->kind].end) {
         run->incidents[incident].to_us = clock_mono_us() + f->for_us;
         return;

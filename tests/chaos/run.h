@@ -23,6 +23,7 @@ struct incident {
     int worker, n;          /* of the life that it hit; worker < 0: all */
     pid_t pid;              /* of the child that was killed */
     int64_t from_us, to_us; /* to: 0 while it lasts */
+    int64_t sure_us;        /* from then on it is surely in force */
     int64_t shift_us;       /* of Redis's clock, from then on */
 };
 
