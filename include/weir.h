@@ -238,8 +238,8 @@ WEIR_API const char *weir_job_args(const struct weir_job *job);
 WEIR_API const char *weir_job_body(const struct weir_job *job, size_t *len);
 /* 1 at the first attempt. */
 WEIR_API int weir_job_attempt(const struct weir_job *job);
-/* When it was enqueued, in seconds since 1970, by its producer's clock. If it was scheduled: when it was due. If it
- * was dead: when it was retried. 0: unknown, as another Redis client pushed it. */
+/* When it was enqueued, in seconds since 1970, by its producer's clock: not when it was due, or when it was retried.
+ * 0: unknown, as another Redis client pushed it. */
 WEIR_API double weir_job_enqueued_at(const struct weir_job *job);
 /* The batch, or NULL. */
 WEIR_API const char *weir_job_batch(const struct weir_job *job);

@@ -272,23 +272,30 @@ char *server_ask(struct server *s, const char *word, ...)
     return text;
 }
 
-char *unstamped(char *text)
+/* Leaves out an attr of a head that is a time; a head that says nothing but that goes as a whole. */
+static void leave_out(char *text, const char *attr)
 {
     static const char bare[] = "@0,0,0";
 
-    for (char *at = text; (at = strstr(at, ",t"));) {
+    for (char *at = text; (at = strstr(at, attr));) {
         char *end =
             at + 2 + strspn(at + 2, "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz");
         bool alone = *end == ';' && at - text >= (long)sizeof bare - 1 &&
                      strncmp(at - (sizeof bare - 1), bare, sizeof bare - 1) == 0;
 
-        if (end - at != 8 || (*end != ';' && *end != ',')) {
+        if (end - at != 9 || (*end != ';' && *end != ',')) {
             at++;
             continue;
         }
         at -= alone ? sizeof bare - 1 : 0;
         memmove(at, end + alone, strlen(end + alone) + 1);
     }
+}
+
+char *unstamped(char *text)
+{
+    leave_out(text, ",d");
+    leave_out(text, ",t");
     return text;
 }
 

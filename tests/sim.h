@@ -52,9 +52,10 @@ struct sim_job {
     char token[500]; /* the same; with the key that it ran under, the time of its slot, what it took */
     int key;
     int64_t slot_us, taken;
-    uint64_t rules;              /* that held it then */
-    int64_t due_us, enqueued_us; /* enqueued: as its entry says it; 0: it does not */
-    bool scheduled;              /* SIM_LATER: goes to the tail of its queue, not to the head of its lane */
+    uint64_t rules; /* that held it then */
+    int64_t due_us, enqueued_us,
+        since_us;   /* enqueued, and waits since: as its entry says it; 0: it does not */
+    bool scheduled; /* SIM_LATER: goes to the tail of its queue, not to the head of its lane */
 
     int batch, lock; /* -1: none */
     bool lock_until_start;
@@ -225,6 +226,8 @@ void sim_seal(struct sim_batch *b);
 void sim_attrs(int n, char out[200]);
 /* A time as an entry says it. */
 int64_t sim_stamp(int64_t at_us);
+/* It is enqueued now, to be due so much later, if that is above 0. */
+void sim_enqueued(struct sim_job *job, int64_t delay_us);
 const char *sim_id(int n, char out[24]);
 /* After a claim: those that have left queues and lanes without starting; from_queue: they were in one until
  * now. sim_check_halted, once all starts are known: they were first of their lanes. */

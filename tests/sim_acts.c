@@ -124,7 +124,7 @@ static void enters(int n, const struct enqueue *enqueue)
     }
     if (job->lock >= 0)
         sim.locks[job->lock] = n;
-    job->enqueued_us = sim_stamp(turns.now_us + (enqueue->delay_us > 0 ? enqueue->delay_us : 0));
+    sim_enqueued(job, enqueue->delay_us);
     if (enqueue->delay_us < 0) {
         sim_to_queue(n);
         return;
@@ -219,7 +219,7 @@ static void append_some(struct sim_batch *b)
     b->sum = chunk.after.sum;
     for (int n = first; n < sim.job_count; n++) {
         sim_jobs[n].batch = (int)(b - sim.batches);
-        sim_jobs[n].enqueued_us = sim_stamp(turns.now_us);
+        sim_enqueued(&sim_jobs[n], 0);
         sim_to_queue(n);
     }
 }
@@ -598,11 +598,11 @@ static void cancel_some(void)
     cancel(n);
 }
 
-/* Now; nobody knows when foreign jobs were. */
-static void enqueued_again(struct sim_job *job)
+/* It waits since now; nobody knows when foreign jobs were enqueued. */
+static void waits_again(struct sim_job *job)
 {
     if (job->enqueued_us)
-        job->enqueued_us = sim_stamp(turns.now_us);
+        job->since_us = sim_stamp(turns.now_us);
 }
 
 static void becomes_first(struct sim_list *list, int n)
@@ -627,8 +627,7 @@ static void is_run(int n)
         sim_return(&n, 1);
         return;
     }
-    if (job->enqueued_us > turns.now_us)
-        enqueued_again(job);
+    waits_again(job);
     sim_to_head(n);
 }
 
@@ -726,7 +725,7 @@ static void revive(int n, int into)
     if (job->lock >= 0 && sim.locks[job->lock] < 0)
         sim.locks[job->lock] = n;
     sim_to_queue(n);
-    enqueued_again(job);
+    waits_again(job);
     sim_totals.revived++;
 }
 

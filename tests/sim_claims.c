@@ -138,12 +138,16 @@ static void check_attrs(int n, const struct lease *lease)
     snprintf(found, sizeof found, "%.*s", (int)lease->attrs.len, lease->attrs.at);
     leave_out(found, 's');
     leave_out(found, 't');
+    leave_out(found, 'd');
     sim_attrs(n, attrs);
     if (strcmp(found, attrs) != 0)
         sim_fail("job %d: its head has %s, not %s", n, found, attrs);
     if (lease->enqueued_us != job->enqueued_us)
         sim_fail("job %d: was enqueued at %lld, not %lld", n, (long long)lease->enqueued_us,
                  (long long)job->enqueued_us);
+    if (lease->since_us != job->since_us)
+        sim_fail("job %d: waits since %lld, not %lld", n, (long long)lease->since_us,
+                 (long long)job->since_us);
     if (job->follows && !sim_is_text(lease->body, sim.batches[job->batch_followed].body))
         sim_fail("job %d is %.*s, not %s", n, (int)lease->body.len, lease->body.at,
                  sim.batches[job->batch_followed].body);

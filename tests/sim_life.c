@@ -74,6 +74,12 @@ int64_t sim_stamp(int64_t at_us)
     return at_us - at_us % 10000;
 }
 
+void sim_enqueued(struct sim_job *job, int64_t delay_us)
+{
+    job->enqueued_us = sim_stamp(turns.now_us);
+    job->since_us = sim_stamp(turns.now_us + (delay_us > 0 ? delay_us : 0));
+}
+
 enum sim_stop sim_stops(int n)
 {
     const struct sim_job *job = &sim_jobs[n];
@@ -109,7 +115,7 @@ static void fire(struct sim_batch *b)
         sim_id(b->follower, id), sim_type_names[job->type], b->name, (long long)b->total,
         (long long)b->ends[SIM_DONE], (long long)b->ends[SIM_DEAD], (long long)b->ends[SIM_CANCELLED]);
     job->fired_call = turns.calls;
-    job->enqueued_us = sim_stamp(turns.now_us);
+    sim_enqueued(job, 0);
     sim_to_queue(b->follower);
     sim_totals.fired++;
 }

@@ -413,7 +413,7 @@ static void test_appends(void **state)
                                         "s0",
                                         "s1",
                                         "seed",
-                                        "JDOAw-",
+                                        "-JDOAw-",
                                         "1",
                                         "t",
                                         "2",

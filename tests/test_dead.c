@@ -701,14 +701,14 @@ static void test_all_is_told_of_a_job(void **state)
 
     (void)state;
     bury("w:1.00@5", "mail/t/k9", "failed 4 times: exit 1",
-         "@3,1,2,bnight,wonce,tJDOAw-,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
+         "@3,1,2,bnight,wonce,t-JDOAw-,d-JDOAw0,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
     job = only(ANY);
-    expected = json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:s}", "since",
+    expected = json_pack("{s:I,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:s,s:i,s:s}", "since",
                          (json_int_t)BEGIN_US, "id", "j", "type", "t", "queue", "mail", "key", "k9", "reason",
                          "failed 4 times: exit 1", "attempts", "3", "interrupted", "1", "throttled", "2",
-                         "enqueued_at", "1795000000000000", "batch", "night", "unique", "once", "failed_at",
-                         "1794000000000001", "failure", "a, b\n", "bytes", 21, "body",
-                         "{\"id\":\"j\",\"type\":\"t\"}");
+                         "enqueued_at", "1795000000000000", "due_at", "1795000000010000", "batch", "night",
+                         "unique", "once", "failed_at", "1794000000000001", "failure", "a, b\n", "bytes", 21,
+                         "body", "{\"id\":\"j\",\"type\":\"t\"}");
     json_object_set_new(job, "since", json_integer(answer_int(job, "since")));
     if (!json_equal(job, expected))
         fail_msg("%s", json_dumps(job, 0));
@@ -941,6 +941,7 @@ static void test_what_promote_buries_knows_its_queue(void **state)
 {
     (void)state;
     start("w");
+    use_secret();
     must(turns_enqueue("default", "t", "a", 1));
     must(turns_enqueue("default", "slow", "b", 1));
     turns.now_us += SECOND_US;
@@ -950,7 +951,8 @@ static void test_what_promote_buries_knows_its_queue(void **state)
     expect_listed((struct dead_filter){.type = "t", .queue = "default"}, "a");
     expect_listed((struct dead_filter){.type = "slow", .queue = "default"}, "b");
     expect_moved("retry", ANY, NULL, 2, 0);
-    expect_text("{\"id\":\"a\",\"type\":\"t\",\"args\":{}}\n{\"id\":\"b\",\"type\":\"slow\",\"args\":{}}",
+    expect_text("@0,0,0,s" SECRET ";{\"id\":\"a\",\"type\":\"t\",\"args\":{}}\n"
+                "@0,0,0,s" SECRET ";{\"id\":\"b\",\"type\":\"slow\",\"args\":{}}",
                 "LRANGE", QUEUE, "0", "-1");
 }
 

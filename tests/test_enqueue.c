@@ -113,9 +113,9 @@ static void test_enqueue_script_refuses(void **state)
         {{"q", "t", "i", "60000", "x", "", "", "1.5", "", "", "", BODY, NULL}, "its cost"},
         {{"q", "t", "i", "60000", "x", "", "", "nan", "", "", "", BODY, NULL}, "its cost"},
         {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "", NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@9,0,0,tJDOAw-;" BODY, NULL},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@9,0,0,t-JDOAw-;" BODY, NULL},
          "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@0,0,0,bJDOAw-;" BODY, NULL},
+        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@0,0,0,b-JDOAw-;" BODY, NULL},
          "another job's"},
         {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@0,0,0;" BODY, NULL}, "another job's"},
         {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL},
@@ -153,8 +153,8 @@ static void test_append_script_refuses(void **state)
         {{"b", "1000", "0", "1", "s", "s", NULL}, "its seed"},
         {{"b", "1000", "0", "1", "s", "s", "a b", NULL}, "its seed"},
         {{"b", "", "0", "1", "s", "s", "seed", NULL}, "its stamp"},
-        {{"b", "", "0", "1", "s", "s", "seed", "12345;", NULL}, "its stamp"},
-        {{"b", "", "0", "1", "s", "s", "seed", "1234567", NULL}, "its stamp"},
+        {{"b", "", "0", "1", "s", "s", "seed", "123456;", NULL}, "its stamp"},
+        {{"b", "", "0", "1", "s", "s", "seed", "12345678", NULL}, "its stamp"},
         {{"b", "1000", "0", "1", "s", "s", "seed", "", NULL}, "of its types"},
         {{"b", "1000", "0", "1", "s", "s", "seed", "", "x", NULL}, "of its types"},
         {{"b", "1000", "0", "1", "s", "s", "seed", "", "2", "t", "1", NULL}, "of its types"},
@@ -380,12 +380,23 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
 
 /* ---- When jobs were enqueued */
 
+#define FAR_US INT64_C(4102444700000000) /* 2099-12-31 */
+
 static int64_t enqueued_us(const char *entry)
 {
     return entry_enqueued_us(span_str(entry));
 }
 
-/* Each way in writes it: one by one, in bulks, in batches; of a scheduled job when it is due. */
+/* Since when it waits, where that is later. */
+static int64_t due_us(const char *entry)
+{
+    struct lease lease;
+
+    assert_true(lease_read_entry(span_str(entry), &lease));
+    return stamp_read(lease_attr(lease.attrs, 'd'));
+}
+
+/* Each way in writes it: one by one, in bulks, in batches; a scheduled job says when it is due, too. */
 static void test_entries_say_when(void **state)
 {
     struct weir_job_spec spec = {.type = "t"};
@@ -412,12 +423,19 @@ static void test_entries_say_when(void **state)
     free(text);
     enqueue_at(NOW_US, "later", 1500000, -1);
     enqueue_at(NOW_US, "at", -1, NOW_US + 3000000);
+    enqueue_at(NOW_US, "far", -1, FAR_US);
     enqueue_at(NOW_US, "past", -1, NOW_US - 3000000);
     rest = text = server_ask(&server, "ZRANGE", P "later", "0", "-1", NULL);
     strsep(&rest, "\n");
-    assert_int_equal(enqueued_us(strsep(&rest, "\n")), NOW_US - 1 + 1500000);
+    entry = strsep(&rest, "\n");
+    assert_int_equal(enqueued_us(entry), NOW_US - 1);
+    assert_int_equal(due_us(entry), NOW_US - 1 + 1500000);
     strsep(&rest, "\n");
-    assert_int_equal(enqueued_us(strsep(&rest, "\n")), NOW_US - 1 + 3000000);
+    entry = strsep(&rest, "\n");
+    assert_int_equal(enqueued_us(entry), NOW_US - 1);
+    assert_int_equal(due_us(entry), NOW_US - 1 + 3000000);
+    strsep(&rest, "\n");
+    assert_int_equal(due_us(strsep(&rest, "\n")), FAR_US);
     free(text);
     text = server_ask(&server, "LINDEX", P "queue:q", "-1", NULL);
     assert_int_equal(enqueued_us(text), NOW_US - 1);

@@ -116,7 +116,7 @@ static void enqueue_some(void)
             job->values[i_path] = 0; /* turns_enqueue writes none */
         sim_must(turns_enqueue(sim_queue_names[job->queue], sim_type_names[job->type], id, delay_us),
                  "enqueue");
-        job->enqueued_us = sim_stamp(turns.now_us + (delay_us > 0 ? delay_us : 0));
+        sim_enqueued(job, delay_us);
         if (delay_us < 0) {
             sim_to_queue(n);
             continue;

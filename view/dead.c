@@ -8,14 +8,23 @@
 #include "view/write.h"
 
 static const struct member members[] = {
-    MEMBER("since", TIME),       MEMBER("id", WORD),
-    MEMBER("type", WORD),        MEMBER("queue", WORD),
-    MEMBER("key", WORD),         MEMBER("reason", WORD),
-    MEMBER("attempts", NUMBER),  MEMBER("interrupted", NUMBER),
-    MEMBER("throttled", NUMBER), MEMBER("enqueued_at", TIME),
-    MEMBER("batch", WORD),       MEMBER("unique", WORD),
-    MEMBER("failed_at", TIME),   MEMBER("failure", WORD),
-    MEMBER("bytes", NUMBER),     {.name = NULL},
+    MEMBER("since", TIME),
+    MEMBER("id", WORD),
+    MEMBER("type", WORD),
+    MEMBER("queue", WORD),
+    MEMBER("key", WORD),
+    MEMBER("reason", WORD),
+    MEMBER("attempts", NUMBER),
+    MEMBER("interrupted", NUMBER),
+    MEMBER("throttled", NUMBER),
+    MEMBER("enqueued_at", TIME),
+    MEMBER("due_at", TIME, .optional = true),
+    MEMBER("batch", WORD),
+    MEMBER("unique", WORD),
+    MEMBER("failed_at", TIME),
+    MEMBER("failure", WORD),
+    MEMBER("bytes", NUMBER),
+    {.name = NULL},
 };
 
 struct span dead_body(const json_t *page, size_t i)

@@ -30,6 +30,7 @@ static const struct member members[] = {
     MEMBER("throttled", NUMBER),
     MEMBER("timeout", SPAN),
     MEMBER("enqueued_at", TIME),
+    MEMBER("due_at", TIME, .optional = true),
     MEMBER("failed_at", TIME),
     MEMBER("failure", WORD),
     MEMBER("cancelled_at", TIME),

@@ -162,6 +162,7 @@ static const struct column sheet[] = {
     COLUMN("cost", NULL, .put = put_cost, .drop = 1),
     COLUMN("worker", NULL, .put = put_worker, .drop = 1),
     COLUMN("enqueued", "enqueued_at", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("due", "due_at", .show = SHOW_WHEN, .drop = 1),
     COLUMN("since", "since", .show = SHOW_WHEN, .drop = 1),
     COLUMN("lease", NULL, .put = put_lease, .drop = 1),
     COLUMN("outcome", "outcome", .drop = 1),

@@ -130,6 +130,7 @@ static void put_failure(FILE *to, const json_t *doc, int64_t now_us)
 static const struct column sheet[] = {
     COLUMN("job", "id"),
     COLUMN("enqueued", "enqueued_at", .show = SHOW_WHEN, .drop = 1),
+    COLUMN("due", "due_at", .show = SHOW_WHEN, .drop = 1),
     COLUMN("died", "since", .show = SHOW_WHEN),
     COLUMN("reason", "reason", .drop = 1, .tone = TONE_WRONG),
     COLUMN("type", "type", .drop = 1),

@@ -15,7 +15,7 @@
 -- reply: JSON: {"next": the place, if there is more, its record beside the JSON; "looked_at": records of this page; "ids": of the jobs, if some were asked for}, and
 --        count:         "jobs": how many, "without_queue", "cancelled": those of them, "batch", "reasons": [{"type":, "reason":, "jobs":}, ...]
 --        list:          "found": [{"since": us, unless nobody knows; "id", "type", "queue", "key", "reason", "attempts", "interrupted",
---                       "throttled", "enqueued_at": us, "batch", "unique": its lock, "failed_at": us of its last failure, "failure",
+--                       "throttled", "enqueued_at": us, "due_at": us, where it was scheduled or retried, "batch", "unique": its lock, "failed_at": us of its last failure, "failure",
 --                       "bytes": of the body}, ...]; what is not known is absent or ''; beside the JSON, in that order: as much of the bodies as asked for
 --        retry, remove: "jobs": how many, "without_queue": how many more were left as they have none, "cancelled": as their batch was
 --                       cancelled and has not ended; "batch": one of those batches
@@ -92,10 +92,10 @@ function verbs.list(jobs, asked)
     local found, bodies, most = {}, {}, tonumber(asked.argument)
     for i, job in ipairs(jobs) do
         local failed_us, failure = lease.failure(job.attrs)
-        local enqueued_us = stamp.time(job.attrs)
+        local enqueued_us, due_us, was_due = stamp.time(job.attrs), stamp.since(job.attrs)
         found[i] = {since = dead_records.time(job.score), id = job.id, type = job.type, queue = job.queue, key = job.key,
                     reason = job.reason, attempts = us(job.attempts), interrupted = us(job.interrupted), throttled = us(job.throttled),
-                    enqueued_at = enqueued_us and us(enqueued_us), batch = lease.attr(job.attrs, 'b'), unique = lease.attr(job.attrs, 'u') or lease.attr(job.attrs, 'w'),
+                    enqueued_at = enqueued_us and us(enqueued_us), due_at = was_due and us(due_us) or nil, batch = lease.attr(job.attrs, 'b'), unique = lease.attr(job.attrs, 'u') or lease.attr(job.attrs, 'w'),
                     failed_at = failed_us and us(failed_us) or nil, failure = failure, bytes = #job.body}
         bodies[i] = sub(job.body, 1, most)
     end

@@ -2,7 +2,7 @@
 --
 -- A job is {record =, score =, type =, queue =, entry =, body =, attrs =}.
 --
--- A retried job is enqueued now. It keeps its batch, and takes its lock again unless another job has it. Its counts begin anew, and that it was
+-- A retried job waits since now. It keeps its batch, and takes its lock again unless another job has it. Its counts begin anew, and that it was
 -- cancelled before it died counts no more.
 --
 -- uses: arrival bell body check dead_bytes dead_records ends large lease sign stamp
@@ -22,7 +22,7 @@ function dead_moves.remove(jobs) take_out(jobs, 'removed') end
 
 -- The entry that begins anew. A body that looks like a head keeps one before it, or it would be signed as one.
 local function fresh(job)
-    local attrs = stamp.renewed(job.attrs:gsub(',e[^,]*', ''))
+    local attrs = stamp.due((job.attrs:gsub(',e[^,]*', '')), now)
     local bare = attrs == '' and byte(job.body) ~= AT
     return bare and job.body or lease.entry_write(0, 0, 0, job.body, attrs)
 end

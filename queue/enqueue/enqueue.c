@@ -52,13 +52,11 @@ static void add_extras(struct args *a, const struct enqueue *job)
     add_lock(a, job);
 }
 
-/* It is enqueued when it is due. */
 static void add_entry(struct args *a, const struct enqueue *job, int64_t now_us)
 {
-    int64_t due_us = job->delay_us > 0 ? now_us + job->delay_us : job->at_us;
     char head[STAMP_HEAD_LEN + 1];
 
-    stamp_head(due_us > now_us ? due_us : now_us, head);
+    stamp_head(now_us, head);
     args_add(a, head);
     args_extend(a, job->body.at, job->body.len);
 }

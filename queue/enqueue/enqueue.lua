@@ -24,7 +24,7 @@
 -- full: refused
 -- time: when needed
 -- format: any
--- uses: arrival bell body check large later_records lease partition sign
+-- uses: arrival bell body check large later_records lease partition sign stamp
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -81,12 +81,13 @@ local function wrong_keys(queue, name, id, due, cost, batch, unique)
         or arrival.wrong_counter(name, due == 0 and 'enqueued' or 'scheduled')
 end
 
--- The entry with what is to be done when it ends.
-local function make_entry(batch, unique, lock, entry)
+-- The entry with what is to be done when it ends, and when it is due.
+local function make_entry(batch, unique, lock, entry, due)
     local attrs = batch ~= '' and ',b' .. batch or ''
     if ATTR[lock] then attrs = attrs .. ATTR[lock] .. unique end
-    if attrs == '' then return entry end
+    if attrs == '' and due == 0 then return entry end
     local stamped, at = lease.head_read(entry)
+    if due > 0 then stamped = stamp.due(stamped, due) end
     return lease.entry_write(0, 0, 0, sub(entry, at), attrs .. stamped)
 end
 
@@ -183,7 +184,7 @@ local function enqueue(ARGV)
     local answer = answer_at_once(name, id, tag, batch, unique)
     if answer then return answer end
     local header = format('q %s.%s %s %s\n', id, tag, queue, name)
-    put(queue, name, due, tag, header, make_entry(batch, unique, lock, ARGV[13]))
+    put(queue, name, due, tag, header, make_entry(batch, unique, lock, ARGV[13], due))
     if batch ~= '' then arrival.join(batch, {{name = name, count = 1}}, 1, max(0, due - now)) end
     if unique ~= '' then lock_key(unique, lock, id) end
     remember(id, tag, keep_ms)

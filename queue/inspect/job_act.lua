@@ -189,15 +189,15 @@ function deed.put_first(job)
     rung[queue] = true
 end
 
--- A scheduled job is enqueued when it is due: this one is now.
-local function stamped(entry)
-    local attrs, at = lease.head_read(entry)
-    if (stamp.time(attrs) or 0) <= now then return entry end
-    return sub(entry, 1, at - 1):gsub(',t[^,;]*', stamp.attr(now), 1) .. sub(entry, at)
+-- A scheduled job waits since it is due: this one is now.
+local function due_now(entry)
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(entry)
+    if attrs == '' then return entry end
+    return lease.entry_write(attempts, interrupted, throttled, text, stamp.due(attrs, now))
 end
 
 function deed.to_queue(job)
-    local length = call('LPUSH', P .. 'queue:' .. job.queue, sign.write(stamped(job.entry), seed))
+    local length = call('LPUSH', P .. 'queue:' .. job.queue, sign.write(due_now(job.entry), seed))
     large.note(job.queue, job.entry)
     first = {list = 'queue:' .. job.queue, of = us(length)}
     if length == 1 then bell.arrived(job.queue) end

@@ -119,7 +119,7 @@ end
 
 local AHEAD_US = 1000000 -- clocks of producers differ
 
--- What nobody knows is neither older nor newer, nor is what will be enqueued when it is due.
+-- What nobody knows is neither older nor newer, nor is what says a time that has not come.
 local function is_age(attrs)
     local at = stamp.time(attrs)
     return at ~= nil and at <= now + AHEAD_US and (not asked.older or now - at >= asked.older) and (not asked.newer or now - at <= asked.newer)

@@ -94,6 +94,7 @@ function places.describe(state, of_lane, entry, more)
     local job, attempts, interrupted, throttled, _, attrs = more, lease.entry_read(entry)
     local failed, failure = lease.failure(attrs)
     local until_end, until_start, enqueued = lease.attr(attrs, 'u'), lease.attr(attrs, 'w'), stamp.time(attrs)
+    local since, was_due = stamp.since(attrs) -- a scheduled one says when it starts
     local _, at = lease.head_read(entry)
     job.state, job.body_at, job.id = state, at, body.id(entry, at)
     job.queue, job.type, job.key = split(of_lane)
@@ -101,7 +102,7 @@ function places.describe(state, of_lane, entry, more)
     job.attempts, job.interrupted, job.throttled = number(attempts), number(interrupted), number(throttled)
     job.batch, job.unique = lease.attr(attrs, 'b'), until_end or until_start
     job.unique_until = until_start and 'start' or until_end and 'end'
-    job.enqueued_at = enqueued and us(enqueued)
+    job.enqueued_at, job.due_at = enqueued and us(enqueued), was_due and state ~= 'scheduled' and us(since) or nil
     job.failed_at, job.failure = failed and number(failed), failure
     job.cancelled_at = cancelled_at(state, attrs, job.id)
     local paused, halted = text_of('halted', 'q/' .. (job.queue or '')), text_of('halted', 'b/' .. (job.batch or ''))

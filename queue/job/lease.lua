@@ -4,7 +4,7 @@
 --   attrs  = any of: ",s" secret, first (see sign)  ",b" batch, that counts it
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
 --            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
---            ",t" when it was enqueued: see stamp
+--            ",t" when it was enqueued, ",d" since when it waits: see stamp
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
 --            queue "!/" type "/" key                                         of those jobs that are to run alone: see claim_alone
 --   token  = turn "." index [ "@" slot ] [ "*" cost ] [ "+" rules ] "/" lane [ "~" gates ]   unique for one worker instance;

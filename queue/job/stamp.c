@@ -6,7 +6,7 @@
 
 #define UNIT_US 10000
 #define BEGIN INT64_C(157783680000)   /* 2020-01-01, in units */
-#define MOST ((INT64_C(1) << 36) - 1) /* in the year 2041 */
+#define MOST ((INT64_C(1) << 42) - 1) /* in the year 3413 */
 
 static const char digit_of[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 

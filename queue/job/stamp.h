@@ -6,12 +6,12 @@
 
 #include "queue/job/job.h"
 
-#define STAMP_LEN 6       /* digits */
-#define STAMP_HEAD_LEN 15 /* of a head that says nothing else */
+#define STAMP_LEN 7       /* digits */
+#define STAMP_HEAD_LEN 16 /* of a head that says nothing else */
 
 /* The digits of a time, ended by a NUL; before 2020: those that say nothing. */
 void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1]);
-/* The same as the head of an entry: "@0,0,0,t......;". */
+/* The same as the head of an entry: "@0,0,0,t.......;". */
 void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1]);
 /* 0: they say nothing, or are none. */
 int64_t stamp_read(struct span digits);

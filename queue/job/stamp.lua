@@ -1,5 +1,6 @@
--- stamp: when a job was enqueued, in the head of its entry, as Weir's producers write it: ",t" and six digits of base 64, units of 10 ms
--- since 2020. A scheduled job is enqueued when it is due.
+-- stamp: when a job was enqueued, in the head of its entry, as Weir's producers write it: ",t" and seven digits of base 64, units of 10 ms
+-- since 2020, which last to 3413. It never changes. Of a job that waits since later, ",d" and such digits say since when: a scheduled one since it
+-- is due, a dead one that was retried since then.
 --
 -- A head that says nothing else needs no signature: whoever forges it spoils the age of its own job. Behind such a head stands a body of
 -- Weir's producers; claims rely on that.
@@ -9,16 +10,18 @@
 --   stamp.DIGITS     in the order of ASCII
 --   stamp.is(text)   are these such digits?
 --   stamp.attr(at)   the attr of that time, us
---   stamp.renewed(attrs)  those of a job that is enqueued now
+--   stamp.due(attrs, at)  those of a job that waits since then, us; of one that does not say when it was enqueued they stay
 --   stamp.time(attrs)  when a job was enqueued whose head has these attrs, us; nil: it does not say so
+--   stamp.since(attrs) since when it waits, us; nil likewise. And whether that is later, as it was due then
 --
 -- uses: lease
 local stamp = {}
 
-local UNIT_US, BEGIN, COUNT = 10000, 157783680000, 6 -- BEGIN: 2020-01-01 in those units
+local MOST = 64 ^ 7 - 1
+local UNIT_US, BEGIN, COUNT = 10000, 157783680000, 7 -- BEGIN: 2020-01-01 in those units
 
-stamp.ALONE = '^@0,0,0,t[%w_-][%w_-][%w_-][%w_-][%w_-][%w_-];{'
-stamp.BODY = 16
+stamp.ALONE = '^@0,0,0,t[%w_-][%w_-][%w_-][%w_-][%w_-][%w_-][%w_-];{'
+stamp.BODY = 17
 stamp.DIGITS = {}
 
 local DIGITS, VALUES = stamp.DIGITS, {}
@@ -30,25 +33,33 @@ end
 function stamp.is(text) return #text == COUNT and not find(text, '[^%w_-]') end
 
 -- What lies before 2020 is unknown.
-function stamp.attr(at)
-    local units, text = max(0, floor(at / UNIT_US) - BEGIN), ''
+local function write(at)
+    local units, text = min(MOST, max(0, floor(at / UNIT_US) - BEGIN)), ''
     for _ = 1, COUNT do
         text, units = DIGITS[units % 64 + 1] .. text, floor(units / 64)
     end
-    return ',t' .. text
+    return text
 end
 
--- A job of which it is not known stays one.
-function stamp.renewed(attrs)
-    local rest, n = attrs:gsub(',t[^,]*', '')
-    return n > 0 and rest .. stamp.attr(now) or attrs
-end
-
-function stamp.time(attrs)
-    local text, units = lease.attr(attrs, 't'), 0
+local function read(text)
+    local units = 0
     if not text or not stamp.is(text) then return nil end
     for digit in text:gmatch('.') do units = units * 64 + VALUES[digit] end
     return units > 0 and (units + BEGIN) * UNIT_US or nil
+end
+
+function stamp.attr(at) return ',t' .. write(at) end
+
+function stamp.due(attrs, at)
+    if not lease.attr(attrs, 't') then return attrs end
+    return attrs:gsub(',d[^,]*', '') .. ',d' .. write(at)
+end
+
+function stamp.time(attrs) return read(lease.attr(attrs, 't')) end
+
+function stamp.since(attrs)
+    local due = read(lease.attr(attrs, 'd'))
+    return due or stamp.time(attrs), due ~= nil
 end
 
 return stamp

@@ -203,7 +203,7 @@ end
 local function add_first(row, k, set, load)
     local entry = k.lane and slices.read('LRANGE', P .. 'lane:' .. k.lane, 0, 1, load)[1]
     if not entry then return end
-    local at = stamp.time((lease.head_read(entry)))
+    local at = stamp.since((lease.head_read(entry)))
     row.enqueued_at, row.text = at and us(at) or nil, body.shown_key(entry, set.path, k.key)
 end
 

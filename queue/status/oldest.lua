@@ -2,7 +2,7 @@
 -- were looked at; changes nothing. Times are in units of 10 ms, which JSON keeps exact.
 --
 --   oldest.begin()             a call begins
---   oldest.said_by(entry)      when a job was enqueued whose entry is read; nil: it does not say
+--   oldest.said_by(entry)      since when a job waits whose entry is read; nil: it does not say
 --   oldest.first_of(key)       the first entry of a list; nil: there is none, or this call may read no more. What is no list is none
 --   oldest.note(first, name, at)      first[name] becomes the earlier of both; at may be nil
 --   oldest.note_queue(first, queue, held, asleep)  where there are many queues: the first lanes that wait in one, each for its type; held:
@@ -35,7 +35,7 @@ end
 function oldest.has_few_queues() return few_queues() and true or false end
 
 function oldest.said_by(entry)
-    local at = stamp.time((lease.head_read(entry)))
+    local at = stamp.since((lease.head_read(entry)))
     return at and at / UNIT_US
 end
 

@@ -58,6 +58,8 @@ struct lease {
     int64_t slot_us;     /* when it may start, by Redis's clock; 0: at once, it has no gate */
     int64_t cost;        /* slots taken of each rate */
     int64_t enqueued_us; /* by its producer's clock; 0: unknown */
+    int64_t
+        since_us; /* it waits since then: that, or later when it was scheduled, or retried from the dead; 0: unknown */
     int attempts, interrupted, throttled;
 };
 

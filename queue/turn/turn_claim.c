@@ -188,9 +188,9 @@ bool lease_read_entry(struct span entry, struct lease *lease)
     return cut(&lease->body, ';', &lease->attrs);
 }
 
-static int64_t enqueued_us(const struct lease *lease)
+static int64_t stamp_in(struct span attrs, char letter)
 {
-    struct span stamp = lease_attr(lease->attrs, 't');
+    struct span stamp = lease_attr(attrs, letter);
 
     return stamp.at ? stamp_read(stamp) : 0;
 }
@@ -199,7 +199,7 @@ int64_t entry_enqueued_us(struct span entry)
 {
     struct lease lease;
 
-    return lease_read_entry(entry, &lease) ? enqueued_us(&lease) : 0;
+    return lease_read_entry(entry, &lease) ? stamp_in(lease.attrs, 't') : 0;
 }
 
 enum { WHOLE = 18, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
@@ -229,7 +229,10 @@ static int read_leases(struct redisReply *const *at, size_t n, struct claim *cla
             lease->body = entry;
             lease->attrs = (struct span){"", 0};
         }
-        lease->enqueued_us = enqueued_us(lease);
+        lease->enqueued_us = stamp_in(lease->attrs, 't');
+        lease->since_us = lease->attrs.len > STAMP_LEN + 2 ? stamp_in(lease->attrs, 'd') : 0;
+        if (!lease->since_us)
+            lease->since_us = lease->enqueued_us;
     }
     return 0;
 }

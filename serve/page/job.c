@@ -48,6 +48,10 @@ static void write_past(struct page *p, const json_t *job)
     put_event(p, "waiting", "enqueued", json_object_get(job, "enqueued_at"));
     html(p->h, json_has(job, "enqueued_at") ? "</li>"
                                             : "<span class=\"pale\">at a time that is not known</span></li>");
+    if (json_has(job, "due_at") && json_us(json_object_get(job, "due_at")) <= p->now_us) {
+        put_event(p, "waiting", "due", json_object_get(job, "due_at"));
+        html(p->h, "</li>");
+    }
     put_times(p, job, "throttled", "throttled", "held back by the provider (429)");
     put_times(p, job, "interrupted", "wrong", "interrupted by the death of its worker or handler");
     if (json_has(job, "failed_at")) {

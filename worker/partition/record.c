@@ -30,17 +30,17 @@ static int type_of(const struct partition *p, const struct handler *handler)
     return (int)(handler - p->worker->handlers.at);
 }
 
-/* How much of the time in which slots were lost had the job waited that took one then? Where nobody knows when it was enqueued: all, if it waited in
+/* How much of the time in which slots were lost had the job waited that took one then? Where nobody knows since when it waits: all, if it waited in
  * a lane, or if this worker had no executor for it before. */
 static double waited_part(const struct partition *p, const struct claim *claim, const struct loss *loss)
 {
-    int64_t enqueued_us = claim->leases[loss->lease].enqueued_us, lost_us = claim->now_us - loss->since_us;
+    int64_t since_us = claim->leases[loss->lease].since_us, lost_us = claim->now_us - loss->since_us;
 
-    if (!enqueued_us)
+    if (!since_us)
         return loss->why != 'q' || p->claims.lacked;
-    if (enqueued_us <= loss->since_us || lost_us <= 0)
+    if (since_us <= loss->since_us || lost_us <= 0)
         return 1;
-    return enqueued_us < claim->now_us ? (double)(claim->now_us - enqueued_us) / (double)lost_us : 0;
+    return since_us < claim->now_us ? (double)(claim->now_us - since_us) / (double)lost_us : 0;
 }
 
 static void count_loss(struct partition *p, const struct claim *claim, const struct loss *loss)
@@ -70,9 +70,9 @@ void partition_count_claim(struct partition *p, const struct claim *claim)
 /* Of its first start: what comes again has waited for other things too. */
 static int64_t wait_time(const struct task *task, int64_t at_us)
 {
-    if (!task->enqueued_us || task->attempts + task->interrupted + task->throttled > 0)
+    if (!task->since_us || task->attempts + task->interrupted + task->throttled > 0)
         return -1;
-    return at_us > task->enqueued_us ? at_us - task->enqueued_us : 0;
+    return at_us > task->since_us ? at_us - task->since_us : 0;
 }
 
 void task_count_start(struct task *task)

@@ -49,7 +49,7 @@ struct task {
     int64_t ahead_us, good_us;            /* so long before it it was granted; so long is it good */
     int64_t start_us;                     /* when to start, by this machine's monotonic clock; 0: at once */
     int64_t late_us;                      /* its slot is good until then, by that clock; 0: for ever */
-    int64_t enqueued_us;                  /* by Redis's clock, or nearly; 0: not known */
+    int64_t enqueued_us, since_us;        /* as those of its lease */
     int64_t came_us;                      /* to the pool, by that clock */
     int attempts, interrupted, throttled; /* before this run */
     bool unique;                          /* it holds a lock until it ends */
