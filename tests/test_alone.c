@@ -517,7 +517,7 @@ static void a_busy_worker(void **state)
     assert_int_equal(history_count(s, "effect", 0), 0);
     write_text(s->server.folder, "go", "");
     await(history_count(s, "effect", 0) == 1);
-    await_text(s->server.folder, "worker.err", "a job of type mark runs alone");
+    await_text(s->server.folder, "worker.err", "runs alone: its worker died");
     await(stage_stat(s, "other", "done") == 400);
     assert_int_equal(stage_end(worker), 0);
 }

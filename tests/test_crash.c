@@ -159,7 +159,7 @@ static void poison(void **state)
 {
     struct stage *s = *state;
     struct verdict v;
-    char *dead;
+    char *dead, log[16384];
     pid_t last;
 
     stage_push(s, "mark", "{\"kill\":\"before\"}", 0, 1);
@@ -175,6 +175,17 @@ static void poison(void **state)
     dead = stage_dead(s);
     assert_non_null(strstr(dead, "default/mark/ its worker died 3 times\n@0,3,0;{\"id\":\"j0\""));
     free(dead);
+    /* A line about a job has its job. */
+    await_text(s->server.folder, "last.err",
+               "msg=\"dead: its worker died too often\" job=j0 type=mark attempt=1");
+    await_text(s->server.folder, "victim.err",
+               "msg=\"interrupted: its worker died while it ran\" job=j0 type=mark");
+    await_text(s->server.folder, "victim.err",
+               "msg=\"runs alone: its worker died while it ran\" job=j0 type=mark");
+    /* And the first of a worker says who it is, though Redis keeps no AOF. */
+    assert_true(read_text(s->server.folder, "last.err", log, sizeof log));
+    *strchr(log, '\n') = '\0';
+    assert_non_null(strstr(log, "level=info msg=started worker="));
     assert_int_equal(stage_end(last), 0);
 }
 

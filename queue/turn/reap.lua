@@ -12,10 +12,11 @@
 --          [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
 --          [partition for which jobs must be carried away (away_read), ...], what an operator orders: "quiet", "stop" or "",
 --          how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
---          1 where two others of the group look after its queues (duty), else 0 ]
+--          1 where two others of the group look after its queues (duty), else 0,
+--          [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
 -- format: any
--- uses: away bell cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
+-- uses: away bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -56,12 +57,21 @@ local function sort_out(jobs, interrupted_most)
     return able, first_wrong
 end
 
-local function take_back(id, jobs, unread, interrupted_most)
+-- For the log of who took it back.
+local function note(noted, job, is_dead)
+    local _, at = lease.head_read(job.entry)
+    local id, n = body.id(job.entry, at), #noted
+    noted[n + 1], noted[n + 2] = is_name(id) and id or '', job.type
+    noted[n + 3], noted[n + 4] = us(match(job.entry, '^@(%d+)') + 1), is_dead and 'dead' or ''
+end
+
+local function take_back(id, jobs, unread, interrupted_most, noted)
     local back, dead = {}, {}
     for _, job in ipairs(cancelled.end_among(jobs)) do
         job.tag = id .. ':' .. lease.token_head(job.token)
         local list = ends.interrupted(job, interrupted_most, 'worker', '') and back or dead
         list[#list + 1] = job
+        note(noted, job, list == dead)
     end
     for _, job in ipairs(jobs) do lane.release(job.token) end
     lease.count_all(jobs, 'reaped')
@@ -73,7 +83,7 @@ end
 
 -- Takes back about most of a worker's leases, as far as their keys let it and their bodies fit. Returns how many, how many are left to
 -- the next call, and what is wrong with the keys that keep others.
-local function reap_one(id, most, load, interrupted_most)
+local function reap_one(id, most, load, interrupted_most, noted)
     local wrong = check.wrong_kind('active:' .. id, 'hash')
     if wrong then return 0, 0, wrong end
     local jobs, unread, left = leases.read(id, most, load)
@@ -83,7 +93,7 @@ local function reap_one(id, most, load, interrupted_most)
         jobs, wrong = sort_out(jobs, interrupted_most)
     end
     if #unread > 0 and check.wrong_kind('dead', 'zset') then unread, wrong = {}, wrong or check.wrong_kind('dead', 'zset') end
-    take_back(id, jobs, unread, interrupted_most)
+    take_back(id, jobs, unread, interrupted_most, noted)
     leases.drop(id, wrong and 1 or left, jobs, unread)
     local taken = #jobs + #unread
     return taken, (taken > 0 or not wrong) and left or 0, wrong
@@ -97,7 +107,7 @@ local function reap_late(interrupted_most, reply)
             reply[4] = reply[4] + 1 -- at least
             return
         end
-        local ok, taken, left, wrong = pcall(reap_one, id, leases.MOST - reply[2], load, interrupted_most)
+        local ok, taken, left, wrong = pcall(reap_one, id, leases.MOST - reply[2], load, interrupted_most, reply[14])
         if not ok then taken, left, wrong = 0, 0, 'worker ' .. id .. ': ' .. (type(taken) == 'table' and taken.err or taken) end
         reply[2], reply[4] = reply[2] + taken, reply[4] + left
         if wrong then
@@ -138,7 +148,7 @@ local function reap(ARGV)
     local swept = is_swept(lease_us)
     local reaps, wrong = beat(worker, lease_us, swept)
     past.mark()
-    local reply = {us(now), 0, 0, 0, {}, {wrong}, {}}
+    local reply = {us(now), 0, 0, 0, {}, {wrong}, {}, [14] = {}}
     if reaps and not swept and not newer_format() then
         reap_late(interrupted_most, reply)
         gate.save()

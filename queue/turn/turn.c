@@ -212,13 +212,15 @@ static enum worker_order order_of(const struct redisReply *reply)
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 13, "reap", e);
+    int rc = reply_array(reply, 14, "reap", e);
     const struct redisReply *kept;
 
     for (int i = 4; rc == 0 && i < 7; i++)
         rc = reply_array(reply->element[i], 0, "reap", e);
     if (rc == 0)
         rc = reply_array(reply->element[8], 0, "reap", e);
+    if (rc == 0)
+        rc = reply_array(reply->element[13], 0, "reap", e);
     if (rc != 0)
         return rc;
     *reaped = (struct reaped){.now_us = reply_int(reply->element[0], 0),
@@ -239,6 +241,19 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
         reaped->kept = (struct dead_bounds){reply_int(kept->element[0], 0), reply_int(kept->element[1], 0),
                                             reply_int(kept->element[2], 0)};
     return 0;
+}
+
+bool reap_job(const struct redisReply *reply, size_t i, struct reaped_job *job)
+{
+    const struct redisReply *list = reply->element[13];
+
+    if (list->elements < 4 * (i + 1))
+        return false;
+    *job = (struct reaped_job){.id = span_of(list->element[4 * i]),
+                               .type = span_of(list->element[4 * i + 1]),
+                               .attempt = span_of(list->element[4 * i + 2]),
+                               .dead = span_of(list->element[4 * i + 3]).len > 0};
+    return true;
 }
 
 /* ---- heard */

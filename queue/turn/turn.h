@@ -228,6 +228,13 @@ struct reaped {
     size_t wrong_count;
 };
 WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
+/* A job whose worker died while it ran. */
+struct reaped_job {
+    struct span id, type, attempt; /* id: empty where it cannot be read; attempt: digits */
+    bool dead;                     /* it was so too often */
+};
+/* The i-th of those that were taken back; false: there are no more. After reap_reply, as long as the reply lives. */
+bool reap_job(const struct redisReply *reply, size_t i, struct reaped_job *job);
 
 /* The worker has heard that the job of this lease was cancelled. The answer says nothing. */
 void heard_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, struct span token);

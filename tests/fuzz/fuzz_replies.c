@@ -123,10 +123,17 @@ static void read_adopt(const struct redisReply *r)
 static void read_reap(const struct redisReply *r)
 {
     struct reaped reaped;
+    struct reaped_job job;
 
-    if (reap_reply(r, &reaped, &e) == 0)
-        for (size_t i = 0; i < reaped.wrong_count; i++)
-            touch(reaped.wrong[i]);
+    if (reap_reply(r, &reaped, &e) != 0)
+        return;
+    for (size_t i = 0; i < reaped.wrong_count; i++)
+        touch(reaped.wrong[i]);
+    for (size_t i = 0; reap_job(r, i, &job); i++) {
+        touch(job.id);
+        touch(job.type);
+        touch(job.attempt);
+    }
 }
 
 static void read_record(const struct redisReply *r)

@@ -149,6 +149,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
             return;
         }
         partition_registered(p, p->adoption.next_id, adopt.types_digest, now);
+        partition_tell_settings(p);
         hear_partitions(p->worker, adopt.partitions);
         partition_hear_workers(p, adopt.workers);
         if (adopt.partitions > 1)

@@ -88,9 +88,10 @@ int64_t alone_claim_time(struct partition *p)
     return p->claims.next_us && p->claims.next_us < at ? p->claims.next_us : at;
 }
 
-bool alone_hear(struct partition *p, const struct claim *claim, int64_t now)
+bool alone_hear(struct partition *p, const struct claim *claim, struct task *first, int64_t now)
 {
     struct alone *a = &p->alone;
+    struct error e;
 
     if (claim->alone && !a->on)
         a->since_us = now;
@@ -100,7 +101,7 @@ bool alone_hear(struct partition *p, const struct claim *claim, int64_t now)
     if (!a->runs)
         return !a->on || claim->lease_count == 0;
     a->waited_us = now - a->since_us;
-    log_line(LOG_LEVEL_INFO, "a job of type %.*s runs alone: its worker died while it ran",
-             (int)claim->leases[0].type.len, claim->leases[0].type.at);
+    if (first && job_read(first->body.at, first->body.len, &first->view, &e) == 0)
+        task_log(LOG_LEVEL_INFO, first, "runs alone: its worker died while it ran");
     return true;
 }

@@ -5,6 +5,7 @@
 #include "queue/turn/turn.h"
 
 struct partition;
+struct task;
 
 /* Times are monotonic. */
 struct alone {
@@ -17,8 +18,8 @@ struct alone {
     int64_t rest_until_us; /* until then no other job is run alone */
 };
 
-/* What a claim answered. False: its job is to run alone and cannot now, as jobs of other partitions are here. */
-bool alone_hear(struct partition *p, const struct claim *claim, int64_t now);
+/* What a claim answered; first: the first of its jobs, NULL: it has none. False: its job is to run alone and cannot now, as jobs of other partitions are here. */
+bool alone_hear(struct partition *p, const struct claim *claim, struct task *first, int64_t now);
 /* Ends it when the job has ended, or has not come for too long; alone_time: when that is. */
 void alone_check(struct partition *p, int64_t now);
 int64_t alone_time(const struct partition *p);

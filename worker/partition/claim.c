@@ -246,7 +246,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     partition_hear_claim(p, asked, &tasks);
     partition_accepted(p);
     p->claims.starved = p->claims.last.starved || needs_executors(p);
-    fits = alone_hear(p, &p->claims.last, now);
+    fits = alone_hear(p, &p->claims.last, tasks.head, now);
     if (p->wide)
         hear_wide(p, now);
     p->claims.more_us = p->claims.more ? now : 0;

@@ -58,6 +58,20 @@ static void log_wrong_keys(struct partition *p, const struct reaped *r)
                  (int)r->wrong[i].len, r->wrong[i].at);
 }
 
+static void log_jobs(const struct redisReply *reply)
+{
+    struct reaped_job job;
+
+    for (size_t i = 0; reap_job(reply, i, &job); i++)
+        log_fields(LOG_LEVEL_INFO,
+                   (const struct log_field[]){{"job", job.id.at, job.id.len, false},
+                                              {"type", job.type.at, job.type.len, false},
+                                              {"attempt", job.attempt.at, job.attempt.len, true}},
+                   3, "%s",
+                   job.dead ? "dead: its worker died too often"
+                            : "interrupted: its worker died while it ran");
+}
+
 /* Of a worker that held many jobs each heartbeat takes back some: logged with the last of them. */
 static void log_taken_back(struct partition *p, const struct reaped *r)
 {
@@ -113,10 +127,12 @@ static void on_reaped(void *arg, const struct redisReply *reply)
     struct reaped r;
     struct error e;
 
-    if (reply && reap_reply(reply, &r, &e) != 0)
+    if (reply && reap_reply(reply, &r, &e) != 0) {
         partition_refused(p, &e);
-    else if (reply)
+    } else if (reply) {
+        log_jobs(reply);
         hear_reaped(p, &r);
+    }
     partition_answered(p);
 }
 

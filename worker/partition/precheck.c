@@ -9,15 +9,21 @@
 
 #define RECHECK_US (60000 * MS)
 
-static void log_settings(struct worker *w, const struct settings *settings)
+static const char *hint_of(const struct settings *settings)
 {
     if (settings->hidden)
-        log_once(&w->logged, LOG_LEVEL_WARN,
-                 "not allowed to read Redis's settings: give the user +info, or undo the "
-                 "rename-command of INFO");
-    else if (!settings->has_aof)
-        log_once(&w->logged, LOG_LEVEL_WARN,
-                 "Redis keeps no AOF: jobs are lost when it restarts; weir doctor says what to do");
+        return "not allowed to read Redis's settings: give the user +info, or undo the rename-command of "
+               "INFO";
+    return settings->has_aof
+               ? NULL
+               : "Redis keeps no AOF: jobs are lost when it restarts; weir doctor says what to do";
+}
+
+void partition_tell_settings(struct partition *p)
+{
+    if (p->precheck.hint)
+        log_once(&p->worker->logged, LOG_LEVEL_WARN, "%s", p->precheck.hint);
+    p->precheck.hint = NULL;
 }
 
 /* A cluster's node holds the keys for as long as it likes. */
@@ -47,7 +53,7 @@ static void on_settings(void *arg, const struct redisReply *reply)
     if (status == WEIR_ECONFIG && partition_is_hopeless(p, &e))
         return;
     if (status == 0)
-        log_settings(p->worker, &settings);
+        p->precheck.hint = hint_of(&settings);
     p->precheck.checked = true;
 }
 

@@ -11,11 +11,14 @@ struct partition;
 
 struct precheck {
     bool checked;     /* Redis's settings are */
+    const char *hint; /* what is to be said of them, once the worker has said who it is; NULL: nothing */
     int64_t again_us; /* when to check them again */
 };
 
 /* Asks, as far as that is not known; false: the answer wakes the scheduler. */
 bool partition_precheck(struct partition *p);
+/* The worker has begun: logs what the settings gave occasion to, once. */
+void partition_tell_settings(struct partition *p);
 /* Once a minute (once a lease, where that is shorter) a request that asks whether that has become wrong. */
 void partition_recheck(struct partition *p, struct args *a, int64_t now);
 
