@@ -24,7 +24,7 @@ int lines_open(struct lines *l, const char *path, const volatile sig_atomic_t *s
     bool is_input = strcmp(path, "-") == 0;
     struct stat s;
 
-    *l = (struct lines){.name = is_input ? "standard input" : path, .stop = stop};
+    *l = (struct lines){.name = is_input ? "standard input" : path, .stop = stop, .idle_ms = WAIT_MS};
     l->fd = is_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (l->fd < 0)
         return cannot_read(l, errno, e);
@@ -64,7 +64,7 @@ static enum lines_result fill(struct lines *l, struct error *e)
     ssize_t n;
 
     make_room(l);
-    while (poll(&p, 1, WAIT_MS) <= 0) {
+    while (poll(&p, 1, l->told_idle ? WAIT_MS : l->idle_ms) <= 0) {
         if (*l->stop)
             return LINES_END;
         if (!l->told_idle) {

@@ -15,6 +15,7 @@ struct lines {
     char *buffer;
     size_t begin, end; /* what was read and not yet given */
     bool at_end, told_idle;
+    int idle_ms;         /* nothing has come for so long: it is idle; the caller may set it */
     uint64_t number;     /* of the line given last, from 1 */
     uint64_t bytes;      /* given so far */
     uint64_t size_bytes; /* of all, 0: unknown */

@@ -200,7 +200,7 @@ static bool is_address(const char *name)
     return inet_pton(AF_INET6, inner, bytes) == 1;
 }
 
-bool access_host_is_ours(const struct access *a, struct MHD_Connection *connection)
+static bool host_is_ours(const struct access *a, struct MHD_Connection *connection)
 {
     const char *host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Host");
     char name[256];
@@ -215,7 +215,14 @@ bool access_host_is_ours(const struct access *a, struct MHD_Connection *connecti
     return is_address(name) || strcasecmp(name, "localhost") == 0;
 }
 
-bool access_origin_is_ours(struct MHD_Connection *connection)
+const char *access_wrong_host(const struct access *a, struct MHD_Connection *connection)
+{
+    return host_is_ours(a, connection)
+               ? NULL
+               : "Host is not a name of this server; start weir serve with --host NAME";
+}
+
+static bool origin_is_ours(struct MHD_Connection *connection)
 {
     const char *site = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Sec-Fetch-Site"),
                *origin = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Origin"),
@@ -225,4 +232,16 @@ bool access_origin_is_ours(struct MHD_Connection *connection)
     if (site)
         return strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0;
     return !origin || (scheme && host && strcasecmp(scheme + strlen("://"), host) == 0);
+}
+
+const char *access_wrong_origin(struct MHD_Connection *connection)
+{
+    return origin_is_ours(connection) ? NULL : "this request comes from a page of another site";
+}
+
+const char *access_wrong_take(const struct access *a, struct MHD_Connection *connection)
+{
+    const char *wrong = access_wrong_host(a, connection);
+
+    return wrong || a->options.any_host ? wrong : access_wrong_origin(connection);
 }

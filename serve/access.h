@@ -4,7 +4,7 @@
  *              "Authorization: Bearer", or in the cookie that the login form sets
  *   Host       must be an address, localhost or a name that was given: a page of another site whose name was made to
  *              point here (DNS rebinding) asks by its own name
- *   Origin     of a POST must be this site, where a browser says it */
+ *   Origin     of a POST or a take must be this site, where a browser says it */
 #ifndef SERVE_ACCESS_H
 #define SERVE_ACCESS_H
 
@@ -42,7 +42,10 @@ struct visitor {
 void access_visitor(const struct access *access, struct MHD_Connection *connection, struct visitor *visitor);
 /* The same of a token, as the login form sends it. */
 void access_token(const struct access *access, const char *token, struct visitor *visitor);
-bool access_host_is_ours(const struct access *access, struct MHD_Connection *connection);
-bool access_origin_is_ours(struct MHD_Connection *connection);
+/* Why a request is not answered at all, by its Host; why one that changes something is not, by its Origin. NULL: it is. */
+const char *access_wrong_host(const struct access *access, struct MHD_Connection *connection);
+const char *access_wrong_origin(struct MHD_Connection *connection);
+/* Both, of a take: a page may ask for it as for a picture. */
+const char *access_wrong_take(const struct access *access, struct MHD_Connection *connection);
 
 #endif

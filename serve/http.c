@@ -69,6 +69,9 @@ static enum MHD_Result go_on(struct http *h, struct request *q, const char *meth
 {
     if (!q->status) {
         q->status = request_read(q->connection, method, path, &q->wanted, &q->why);
+        if (q->status == MHD_HTTP_OK && q->wanted.wish == WISH_TAKE && h->office &&
+            (q->why = office_wrong_take(h->office, q->connection)))
+            q->status = MHD_HTTP_FORBIDDEN;
         q->answered = q->status != MHD_HTTP_OK;
         if (!q->answered)
             ask(h, q);

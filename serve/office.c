@@ -36,6 +36,11 @@ int office_new(struct ev_loop *loop, const struct serve_options *options, bool b
     return 0;
 }
 
+const char *office_wrong_take(const struct office *o, struct MHD_Connection *connection)
+{
+    return access_wrong_take(o->access, connection);
+}
+
 void office_close(struct office *o)
 {
     for (int i = 0; i < DESK_COUNT; i++)

@@ -34,6 +34,9 @@ size_t office_waiting(const struct office *office);
 /* None may wait. false: a desk is stuck, and what it uses stays. */
 bool office_free(struct office *office);
 
+/* Why a take is not for who asks for it; NULL: it is. */
+const char *office_wrong_take(const struct office *office, struct MHD_Connection *connection);
+
 /* A request with this method and address, as it came ("/api/jobs?q=x"). NULL: out of memory. */
 struct visit *visit_new(struct office *office, struct MHD_Connection *connection, const char *method,
                         const char *address);

@@ -17,13 +17,16 @@
 static const struct callers_patience patience = {
     .head_us = 80000000, .body_us = 30000000, .bytes_per_s = 65536};
 
+static const int stop_signals[] = {SIGTERM, SIGINT, SIGHUP};
+#define STOP_SIGNALS (sizeof stop_signals / sizeof *stop_signals)
+
 struct serve {
     struct ev_loop *loop;
     struct listener listener;
     struct http *http;
     struct taker *taker;
     struct office *office;
-    struct ev_signal term, interrupt;
+    struct ev_signal signals[STOP_SIGNALS];
     bool stopping;
     struct error error; /* why it cannot go on */
 };
@@ -80,13 +83,19 @@ static void on_resumed(void *arg)
 
 static const struct office_events office_events = {.on_resumed = on_resumed};
 
+/* One that is ignored stays so: that of a terminal that is gone, under nohup. */
 static void watch_signals(struct serve *s)
 {
-    ev_signal_init(&s->term, on_signal, SIGTERM);
-    ev_signal_init(&s->interrupt, on_signal, SIGINT);
-    s->term.data = s->interrupt.data = s;
-    ev_signal_start(s->loop, &s->term);
-    ev_signal_start(s->loop, &s->interrupt);
+    for (size_t i = 0; i < STOP_SIGNALS; i++) {
+        struct sigaction before;
+
+        if (stop_signals[i] == SIGHUP && sigaction(SIGHUP, NULL, &before) == 0 &&
+            before.sa_handler == SIG_IGN)
+            continue;
+        ev_signal_init(&s->signals[i], on_signal, stop_signals[i]);
+        s->signals[i].data = s;
+        ev_signal_start(s->loop, &s->signals[i]);
+    }
     signal(SIGPIPE, SIG_IGN);
 }
 

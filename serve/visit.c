@@ -268,13 +268,36 @@ enum MHD_Result visit_body(struct visit *v, const char *bytes, size_t len)
     return text_add(&v->body, bytes, len, &e) == 0 ? MHD_YES : MHD_NO;
 }
 
+/* What a body begins with that is no text; NULL: it may be one. */
+static const char *wrong_body(const struct visit *v)
+{
+    static const struct {
+        const char *begins, *why;
+    } marks[] = {
+        {"\xef\xbb\xbf", "the body begins with a byte order mark (EF BB BF); send UTF-8 without one"},
+        {"\xff\xfe", "the body is UTF-16; send UTF-8"},
+        {"\xfe\xff", "the body is UTF-16; send UTF-8"},
+        {"\x1f\x8b", "the body is compressed by gzip; send it uncompressed"},
+    };
+
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (v->body.len >= strlen(marks[i].begins) &&
+            memcmp(v->body.at, marks[i].begins, strlen(marks[i].begins)) == 0)
+            return marks[i].why;
+    return NULL;
+}
+
 /* The body is there: what is asked now, or was answered before. */
 static void take_up(struct visit *v)
 {
+    const char *wrong = wrong_body(v);
+
     if (v->body_len > v->body_most)
         visit_refuse(v, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
     else if (v->too_many)
         visit_refuse(v, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at a time; ask again");
+    else if (wrong)
+        visit_refuse(v, MHD_HTTP_BAD_REQUEST, wrong);
     else if (v->plan != PLAN_LOGIN)
         ask(v);
     else if (read_fields(v))

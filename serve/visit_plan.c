@@ -99,11 +99,28 @@ bool visit_is_lines(const struct visit *v)
     return type && (strcasestr(type, "ndjson") || strcasestr(type, "jsonl"));
 }
 
+/* Is the body said to be other than it stands there? */
+static bool is_encoded(const struct visit *v)
+{
+    const char *encoding = visit_header(v, MHD_HTTP_HEADER_CONTENT_ENCODING);
+
+    return encoding && *encoding && strcasecmp(encoding, "identity") != 0;
+}
+
 static void read_post(struct visit *v)
 {
+    const char *wrong = access_wrong_origin(v->connection);
+
     v->body_most = FORM_MOST;
-    if (!access_origin_is_ours(v->connection)) {
-        visit_refuse(v, MHD_HTTP_FORBIDDEN, "this request comes from a page of another site");
+    if (wrong) {
+        visit_refuse(v, MHD_HTTP_FORBIDDEN, wrong);
+    } else if (is_encoded(v)) {
+        visit_refuse(v, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                     "Content-Encoding: only identity is read here; send the body uncompressed");
+    } else if (is_path(v, "/login") && strchr(v->address, '?')) {
+        visit_refuse(
+            v, MHD_HTTP_BAD_REQUEST,
+            "a token in the address stands in logs and histories: send it in the body, and make a new one");
     } else if (is_path(v, "/login")) {
         v->plan = PLAN_LOGIN;
     } else if (is_path(v, "/api/jobs")) {
@@ -137,11 +154,11 @@ bool visit_brings_body(const struct visit *v)
 void visit_plan(struct visit *v)
 {
     bool get = strcmp(v->method, MHD_HTTP_METHOD_GET) == 0 || strcmp(v->method, MHD_HTTP_METHOD_HEAD) == 0;
+    const char *wrong = access_wrong_host(v->office->access, v->connection);
 
     access_visitor(v->office->access, v->connection, &v->visitor);
-    if (!access_host_is_ours(v->office->access, v->connection))
-        visit_refuse(v, MHD_HTTP_FORBIDDEN,
-                     "Host is not a name of this server; start weir serve with --host NAME");
+    if (wrong)
+        visit_refuse(v, MHD_HTTP_FORBIDDEN, wrong);
     else if (visit_header(v, MHD_HTTP_HEADER_TRANSFER_ENCODING) && body_size(v) > 0)
         visit_refuse(v, MHD_HTTP_BAD_REQUEST, "two lengths of one body: a proxy may read it otherwise");
     else if (get && begins(v->address, "/assets/"))

@@ -67,9 +67,70 @@ static void test_other_sites_are_refused(void **state)
             fail_msg("%s: %d %s", cases[i].headers, serving.reply.status, serving.reply.body);
     }
     serving_refused("GET", "/api/status", "Host: evil.example\r\n", NULL, 403, "--host NAME");
-    assert_int_equal(serving_status_of("GET", "/take/none", "Host: evil.example\r\n", NULL),
-                     404); /* as ever */
     serving_end();
+}
+
+/* A page of another site takes nobody's slots: it could ask for one as for a picture. */
+static void test_takes_are_refused_to_other_sites(void **state)
+{
+    static const char *const no_flags[] = {NULL};
+
+    (void)state;
+    serving_weir("rate set mail 1/1h");
+    serving_start_at(NULL, "127.0.0.1:0", no_flags);
+    while (serving_status_of("GET", "/healthz", "Host: evil.example\r\n", NULL) != 200)
+        ;
+    serving_refused("GET", "/take/mail", "Host: evil.example\r\n", NULL, 403, "--host NAME");
+    serving_refused("GET", "/take/mail", "Origin: https://evil.example\r\n", NULL, 403, "another site");
+    serving_refused("HEAD", "/take/mail", "Sec-Fetch-Site: cross-site\r\n", NULL, 403, "");
+    assert_int_equal(serving_status_of("GET", "/take/mail", "Sec-Fetch-Site: none\r\n", NULL), 200);
+    serving_end();
+    serving_start(); /* on a unix socket a proxy asks, in the name of whoever asks it */
+    while (serving_status_of("GET", "/healthz", "", NULL) != 200)
+        ;
+    assert_int_equal(
+        serving_status_of("GET", "/take/mail", "Host: weir\r\nOrigin: https://shop.example\r\n", NULL), 429);
+    serving_end();
+}
+
+/* What is no text is named, and is not "malformed" JSON. */
+static void test_bodies_that_are_no_text(void **state)
+{
+    static const struct {
+        const char *path, *headers, *body;
+        unsigned status;
+        const char *says;
+    } cases[] = {
+        {"/api/jobs", JSON "Content-Encoding: gzip\r\n", "\x1f\x8b\x08", 415, "send the body uncompressed"},
+        {"/api/jobs", NDJSON "Content-Encoding: br\r\n", "x", 415, "send the body uncompressed"},
+        {"/api/jobs", JSON, "\x1f\x8b\x08", 400, "compressed by gzip"},
+        {"/api/jobs", JSON, "\xef\xbb\xbf{\"type\":\"a\"}", 400, "byte order mark"},
+        {"/api/jobs", NDJSON, "\xef\xbb\xbf{\"type\":\"a\"}\n", 400, "byte order mark"},
+        {"/api/jobs", JSON, "\xff\xfe{", 400, "UTF-16"},
+        {"/api/jobs", JSON, "\xfe\xff", 400, "UTF-16"},
+        {"/api/queues/q/pause", FORM "Content-Encoding: deflate\r\n", "x=1", 415,
+         "send the body uncompressed"},
+        {"/api/queues/q/pause", JSON, "\xef\xbb\xbf{}", 400, "byte order mark"},
+    };
+
+    (void)state;
+    serving_start();
+    for (size_t i = 0; i < COUNT(cases); i++)
+        serving_refused("POST", cases[i].path, cases[i].headers, cases[i].body, cases[i].status,
+                        cases[i].says);
+    assert_int_equal(
+        serving_status_of("POST", "/api/jobs", JSON "Content-Encoding: identity\r\n", "{\"type\":\"a\"}"),
+        200);
+    serving_end();
+}
+
+static void test_hanging_up_stops_it(void **state)
+{
+    (void)state;
+    serving_start();
+    kill(serving.pid, SIGHUP);
+    assert_int_equal(program_end(serving.pid), 0);
+    serving.pid = 0;
 }
 
 #define BEARER(token) "Authorization: Bearer " token "\r\n"
@@ -138,6 +199,8 @@ static void test_logging_in(void **state)
     serving_refused("POST", "/login", FORM, "token=wrong", 401, "not known here");
     serving_refused("POST", "/login", FORM "Sec-Fetch-Site: cross-site\r\n", "token=" VIEWER, 403,
                     "another site");
+    serving_refused("POST", "/login?token=" VIEWER, FORM, "", 400, "send it in the body");
+    serving_refused("POST", "/login?x", FORM, "token=" VIEWER, 400, "send it in the body");
     assert_int_equal(serving_status_of("POST", "/login", FORM, "token=" VIEWER), 303);
     assert_string_equal(http_header(&serving.reply, "Location"), "/");
     assert_string_equal(http_header(&serving.reply, "Set-Cookie"),
@@ -333,6 +396,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(test_what_is_not_allowed_is_refused, serving_flush),
         cmocka_unit_test_setup(test_other_sites_are_refused, serving_flush),
+        cmocka_unit_test_setup(test_takes_are_refused_to_other_sites, serving_flush),
+        cmocka_unit_test_setup(test_bodies_that_are_no_text, serving_flush),
+        cmocka_unit_test_setup(test_hanging_up_stops_it, serving_flush),
         cmocka_unit_test_setup(test_tokens, serving_flush),
         cmocka_unit_test_setup(test_logging_in, serving_flush),
         cmocka_unit_test_setup(test_wrong_token_files, serving_flush),

@@ -684,7 +684,7 @@ static void test_on_the_loopback(void **state)
     await_text(folder, "tcp.err", LISTENING "http://127.0.0.1:");
     assert_true(read_text(folder, "tcp.err", log, sizeof log));
     assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", port), 1);
-    http_get(port, "/take/nobody?cost=1", &r);
+    http_request(port, "GET", "/take/nobody?cost=1", "", NULL, &r);
     assert_true(r.status == 404 || r.status == 503); /* Redis may not be there yet */
     kill(pid, SIGINT);
     assert_int_equal(program_end(pid), 0);

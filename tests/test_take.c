@@ -652,6 +652,23 @@ static void test_thousands_of_lines(void **state)
     folder_remove(folder);
 }
 
+/* A program that writes a line and reads its answer before the next one waits for nothing but Redis: at a tenth of a second a line these took
+ * ten seconds. */
+static void test_a_program_that_asks_line_by_line(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    set_limit("mail", "1000/1h");
+    run_in(&o, NULL, "/bin/bash", "-c",
+           "begin=${EPOCHREALTIME/./}\n"
+           "coproc \"$1\" take --redis \"$2\" --from - --json\n"
+           "for i in {1..100}; do echo mail >&${COPROC[1]}; read -r answer <&${COPROC[0]} || exit 1; done\n"
+           "[ $((${EPOCHREALTIME/./} - begin)) -lt 5000000 ] && echo \"$answer\"",
+           "bash", built("weir"), server.url, NULL);
+    expect(&o, 0, "\"remaining\":900", "");
+}
+
 static void test_wrong_flags(void **state)
 {
     static const struct {
@@ -701,6 +718,7 @@ int main(void)
         cmocka_unit_test_setup(test_long_lines, flush),
         cmocka_unit_test_setup(test_lines_with_a_nul_byte, flush),
         cmocka_unit_test_setup(test_thousands_of_lines, flush),
+        cmocka_unit_test_setup(test_a_program_that_asks_line_by_line, flush),
         cmocka_unit_test_setup(test_wrong_flags, flush),
     };
 

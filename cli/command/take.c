@@ -369,6 +369,7 @@ static int run_many(struct cli *cli, struct weir *w, const struct take_flags *f)
     m->f = f;
     status = lines_open(&lines, f->from, &never_stopped, &cli->error);
     if (status == 0) {
+        lines.idle_ms = 0; /* who writes a line and reads its answer waits for nothing */
         status = read_lines(m, &lines);
         lines_close(&lines);
     }
