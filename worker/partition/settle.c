@@ -30,12 +30,14 @@ static double retry_delay_s(int n)
     return 15 + pow(n - 1, 4) + random_fraction() * 10 * n;
 }
 
-/* A doubling wait, and at random from half of it to all of it. */
+/* A doubling wait, and at random from half of it to all of it, but not less than the first. */
 static double backoff_s(const struct handler *handler, int n)
 {
-    double wait_us = (double)handler->backoff_first_us * pow(2, fmin(n - 1, 60));
+    double first_us = (double)handler->backoff_first_us;
+    double most_us = fmin(first_us * pow(2, fmin(n - 1, 60)), (double)handler->backoff_most_us);
+    double least_us = fmax(first_us, most_us / 2);
 
-    return fmin(wait_us, (double)handler->backoff_most_us) * (0.5 + 0.5 * random_fraction()) / 1e6;
+    return (least_us + (most_us - least_us) * random_fraction()) / 1e6;
 }
 
 static double next_try_s(const struct task *task)
