@@ -1,6 +1,7 @@
 /* Lanes over a long time, under virtual time: that a backlog runs exactly at its rate, that nothing starves,
  * that keys, types, lanes and queues share as they should. Random sequences: test_throttle.c. */
 #include "tests/scene.h"
+#include "worker/parts/wide.h"
 
 #define AHEAD_US 5000 /* as in gate.lua */
 
@@ -25,6 +26,9 @@ static struct shop {
     int type_count, queue_count;
     int worker_count; /* which claim in turns; they share the executors */
     int64_t ahead_us;
+    struct wide *chooser; /* of the queues that a claim serves; NULL: all of them */
+    const int *weights;   /* of these */
+    bool wide;
     int64_t turn;
     struct running running[RUNNING_MOST];
     int running_count;
@@ -111,12 +115,44 @@ static void end_jobs_of(const char *worker)
     must(turns_send(&a));
     must(settle_reply(turns.reply, &stale, &turns.error));
     assert_int_equal(stale, 0);
+    if (shop.chooser) {
+        char *token = redis_text("LPOP", PREFIX "bell:g");
+
+        wide_ring(shop.chooser, (struct span){token, strlen(token)});
+        free(token);
+    }
 }
 
 static void end_jobs(void)
 {
     for (int i = 0; i < shop.worker_count; i++)
         end_jobs_of(workers[i]);
+}
+
+/* As worker/partition/claim.c. */
+static void choose(struct claim_call *call)
+{
+    call->duty_until_us = turns.claim.duty_until_us;
+    call->told = true;
+    call->wide = shop.wide;
+    call->early = shop.ahead_us > 0;
+    if (shop.weights)
+        wide_draw(shop.chooser, shop.weights);
+    call->queues = wide_pick(shop.chooser, turns.now_us, turns.now_us - 350000);
+    call->asked = wide_asked(shop.chooser);
+    call->held = wide_take_held(shop.chooser);
+}
+
+static void hear_chosen(int free)
+{
+    int64_t next_us = turns.claim.next_us > 0 ? turns.claim.next_us : 0;
+
+    wide_hear(shop.chooser, &(struct wide_answer){&turns.claim, free, turns.claim.duty_until_us != 0, next_us,
+                                                  0, turns.now_us});
+    turns.claim.more = wide_due(shop.chooser) <= turns.now_us;
+    turns.claim.next_us = wide_due(shop.chooser) < INT64_MAX ? wide_due(shop.chooser) : -1;
+    if (wide_oldest(shop.chooser) + 400000 < turns.claim.next_us && shop.wide)
+        turns.claim.next_us = wide_oldest(shop.chooser) + 400000;
 }
 
 static void take_turn(void)
@@ -133,10 +169,14 @@ static void take_turn(void)
         call.turn = ++shop.turn;
         call.worker = worker_on_turn();
         call.free = shop.executors - shop.running_count;
+        if (shop.chooser)
+            choose(&call);
         must(turns_claim(&call));
         shop.claims++;
         for (size_t i = 0; i < turns.claim.lease_count; i++)
             start_job(&turns.claim.leases[i]);
+        if (shop.chooser)
+            hear_chosen(call.free);
     } while (turns.claim.more && shop.running_count < shop.executors);
 }
 
@@ -670,6 +710,106 @@ static void test_queues_come_in_order(void **state)
     turns_check();
 }
 
+enum { QUEUES_MOST = 1000 };
+
+static int by_queue[QUEUES_MOST];
+
+static void on_queue(const struct lease *lease)
+{
+    by_queue[strtol((const char *)memchr(lease->token.at, '/', lease->token.len) + 2, NULL, 10)]++;
+}
+
+struct crowd {
+    int queue_count;
+    bool is_wide;  /* they are those of a pattern */
+    bool weighted; /* each other one has 3 starts for one of those between them */
+    const char *rules;
+    int64_t run_us, for_us;
+};
+
+/* So many queues have jobs of one limit; returns how many commands of Redis a start takes. */
+static double run_crowd(const struct crowd *c)
+{
+    static const char *const type = "mail", *const pattern = "q*";
+    static char names[QUEUES_MOST][8];
+    static const char *words[QUEUES_MOST];
+    static int weights[QUEUES_MOST];
+    int64_t before;
+
+    for (int i = 0; i < c->queue_count; i++) {
+        snprintf(names[i], sizeof names[i], "q%d", i);
+        words[i] = names[i];
+        weights[i] = 1 + i % 2 * 2;
+        push_jobs(names[i], "\"type\":\"mail\"", 40000 / c->queue_count);
+        free(redis_text("SADD", PREFIX "queues", names[i]));
+    }
+    memset(by_queue, 0, sizeof by_queue);
+    must(turns_rate("mail", c->rules));
+    open_shop(100, c->run_us, &type, 1);
+    shop.on_start = on_queue;
+    shop.ahead_us = 50000;
+    shop.wide = c->is_wide;
+    shop.weights = c->weighted ? weights : NULL;
+    shop.chooser = c->is_wide ? wide_new(&pattern, 1) : wide_new(words, c->queue_count);
+    for (int i = 0; i < c->queue_count; i++)
+        assert_true(wide_learn(shop.chooser, (struct span){names[i], strlen(names[i])}));
+    while (redis_number("EXISTS", PREFIX "queue:q0") || wide_due(shop.chooser) <= turns.now_us)
+        run_shop(SECOND_US); /* until all are parked */
+    shop.starts[0] = 0;
+    memset(by_queue, 0, sizeof by_queue);
+    before = count_commands();
+    run_shop(c->for_us);
+    before = count_commands() - before;
+    wide_free(shop.chooser);
+    shop.chooser = NULL;
+    return (double)before / shop.starts[0];
+}
+
+/* Those of a pattern take turns, each with the slots of a claim or two; by weight, each claim draws who comes first; else they are in strict order. */
+static void expect_turns(const struct crowd *c)
+{
+    int served = 0, heavy = 0;
+
+    for (int i = 0; i < c->queue_count; i++) {
+        served += by_queue[i] > 0;
+        heavy += i % 2 ? by_queue[i] : 0;
+        if (c->is_wide) {
+            expect_at_least("starts of a queue of a pattern", by_queue[i], 1);
+            expect_at_most("starts of a queue of a pattern", by_queue[i], 15);
+        }
+    }
+    if (c->weighted)
+        expect_share("the weight 3", heavy, shop.starts[0], 0.75);
+    else if (!c->is_wide)
+        expect_at_most("queues in strict order", served, 6100 * c->queue_count / 40000 + 2);
+}
+
+/* The opening of a gate does not wake each queue that waits there. */
+static void test_many_queues_cost_what_one_does(void **state)
+{
+    static const struct crowd crowds[] = {
+        {1, false, false, "gcra:100/1000000/10", 0, 60 * SECOND_US},
+        {64, false, false, "gcra:100/1000000/10", 0, 60 * SECOND_US},
+        {64, false, true, "gcra:100/1000000/10", 0, 60 * SECOND_US},
+        {1000, true, false, "gcra:100/1000000/10", 0, 60 * SECOND_US},
+    };
+    double of_one = 0;
+
+    for (size_t i = 0; i < COUNT(crowds); i++) {
+        double commands;
+
+        scene_begin(state);
+        commands = run_crowd(&crowds[i]);
+        of_one = i == 0 ? commands : of_one;
+        expect_at_least("99.5 %", shop.starts[0], 5970);
+        if (commands > 1.5 * of_one)
+            fail_msg("%d queues: %.2f commands a start; one queue: %.2f", crowds[i].queue_count, commands,
+                     of_one);
+        expect_turns(&crowds[i]);
+        turns_check();
+    }
+}
+
 /* Of a type that this worker cannot run, jobs are held; who can run it begins at once. */
 static void test_held_types_start_when_somebody_can(void **state)
 {
@@ -730,6 +870,7 @@ int main(void)
         TEST(neither_lanes_nor_queue_starve),
         TEST(a_closed_type_delays_nobody),
         TEST(queues_come_in_order),
+        TEST(many_queues_cost_what_one_does),
         TEST(held_types_start_when_somebody_can),
         TEST(a_dear_job_starts_beside_cheap_ones),
     };

@@ -38,7 +38,7 @@ static void learn_many(struct wide *w, const char *prefix, int n)
 
 static void hear(struct wide *w, struct claim *claim, int64_t now_us, int64_t next_us)
 {
-    wide_hear(w, &(struct wide_answer){claim, 10, next_us, now_us});
+    wide_hear(w, &(struct wide_answer){claim, 10, true, next_us, 0, now_us});
 }
 
 /* Claims until nothing is due; how many. Nothing is there, until next_us. */

@@ -22,6 +22,7 @@
 --   gate.keep(g)                                it is to be known for a minute more what nobody took: for gate.lost
 --   gate.lost(g)                                thousandths of slots that nobody took while they were free, as it was loaded, and since when; of the
 --                                               last minute, 0 where that is not known
+--   gate.opens(name)                            when a gate that this call has seen lets a job of the least cost start
 --   gate.check_time(name, opens)                when to check a gate that opens then, by what this call has seen of it
 --   gate.resets(g)                              when all is as if never used, not before now
 --   gate.undo()                                 nothing was loaded or taken
@@ -534,6 +535,12 @@ function gate.figures(g, at)
     if not at and gate.start(g, 1) <= now then at = now end
     if at and not (g.pause and at < g.pause) then free = g.algorithm.count(g, at, most, 1) end
     return most, free, resets
+end
+
+-- When a gate that this call has seen lets a job of the least cost start; nil: it has not.
+function gate.opens(name)
+    local g = gates[name]
+    return g and gate.start(g, 1)
 end
 
 -- Early, half of what is granted ahead, and half is left for being late: no slot is lost, and a job starts at its very time. Where

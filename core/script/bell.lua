@@ -5,8 +5,8 @@
 -- duty. A wide group serves patterns, or more queues than it can watch: its words begin with a comma, and its bell rings for jobs too
 -- that come into an empty queue. As long as there is one, `*` -> "- <until_us>" says so.
 --
--- One token in a bell is enough; it expires by itself where nobody comes for it. That of a wide group names the queue, or is `*` for
--- several. A wake-up is a hint: nothing here may fail the script that rings, so a duty of the wrong kind is passed over.
+-- One token in a bell is enough; it expires by itself where nobody comes for it. It names the queues, with blanks between them, or is `*`
+-- where they are too many. A wake-up is a hint: nothing here may fail the script that rings, so a duty of the wrong kind is passed over.
 --
 -- uses: pattern
 
@@ -19,10 +19,13 @@ local ALL = '*'
 local COMMA = 44
 local ALONE = 33 -- "!"
 
+local TOKEN_MOST = 4000 -- bytes
+
 local function put_token(key, token)
     local there = call_safe('LINDEX', key, '0')
-    if there == token or type(there) == 'table' then return end
-    call('RPUSH', key, there and ALL or token)
+    if there == token or there == ALL or type(there) == 'table' then return end
+    local both = there and token ~= ALL and #there + #token < TOKEN_MOST and there .. ' ' .. token
+    call('RPUSH', key, not there and token or both or ALL)
     if there then call('LTRIM', key, '-1', '-1') end
     call('PEXPIRE', key, 60000)
 end
@@ -78,7 +81,7 @@ local function serves(there, wanted)
     end
 end
 
--- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. token: for wide groups.
+-- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. token: that names the queues.
 local function ring(wanted, token, but, wide_only)
     local duty = call_safe('HGETALL', P .. 'duty')
     wanted = wanted and usual_names(wanted)
@@ -86,16 +89,19 @@ local function ring(wanted, token, but, wide_only)
         local group, value = duty[i], duty[i + 1]
         local there = words_of(group, value)
         if there.rings and group ~= but and (there.wide or not wide_only) and (not wanted or serves(there, wanted)) then
-            put_token(P .. 'bell:' .. group, there.wide and token or '1')
+            put_token(P .. 'bell:' .. group, token)
         end
     end
 end
 
 -- Once for several queues, a set, as each ring goes through all groups. but: not for this group.
 function bell.ring_all(wanted, but)
-    local token, count = ALL, 0
-    for queue in pairs(wanted) do token, count = queue, count + 1 end
-    if count > 0 then ring(wanted, count == 1 and token or ALL, but) end
+    local token, size = {}, 0
+    for queue in pairs(wanted) do
+        token[#token + 1], size = queue, size + #queue + 1
+        if size > TOKEN_MOST then break end
+    end
+    if size > 0 then ring(wanted, size > TOKEN_MOST and ALL or concat(token, ' '), but) end
 end
 
 function bell.ring(queue, but)

@@ -49,13 +49,17 @@
 --                    w the queues are some of those that the worker serves, or none: it may serve more than one call looks at,
 --                    p as far as the worker knows jobs wait at gates: it need not be asked whether none does,
 --                    e jobs that are granted farther ahead than to one that is near hold no executor yet, and only save claims,
+--                    t it wants to know of each queue when it is due,
 --       types        the digest of the types that this worker named as it began, as adopt answered it; '': they are named here
---       n, queue * n, type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now
+--       n or n/m       how many queues it is to serve; and in how many it only asks for jobs, as far as the worker knows nothing else is due there,
+--       queue * n      in the order in which they are served,
+--       queue * m      in these only where jobs stand in it, or when a job is to run alone,
+--       type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now
 -- role: worker
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
 --          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), [partition, ...], causes,
---          ['limit thousandths since why lease', ...], crowd ]
+--          ['limit thousandths since why lease', ...], crowd, ['', 'queue when gate when opens ...', ...] ]
 --        or [ now, later, duty_until, crowd, token, entry, ... ] where that is all: it is short, as each element costs Redis a microsecond, each
 --        list in it several
 --        a list without elements is answered as an empty text
@@ -65,11 +69,12 @@
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
 --        partition: jobs whose type lives there were met, and must be carried there (away_read)
 --        causes: what let the leases start; then thousandths of slots that nobody had taken: claim_causes
+--        queue when ...: when each queue is due that was served: claim_dues
 --        crowd: how many workers claim jobs in advance, this one among them where it does
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- format: any
--- uses: away check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
+-- uses: away check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_dues claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
 
 local c = claim_call
 
@@ -96,10 +101,15 @@ local function serve_lanes(queue, due, queued)
     load.alone = load.alone and (turn_of_queue or of_lanes.n == 0)
 end
 
+local function has_room() return c.free + c.prefetch > 0 and c.budget > 0 end
+
 -- Serves one queue. Half of what may start is for its lanes that are due, then come its jobs, then its lanes have the rest.
 local function serve_queue(queue)
-    local due = claim_lanes.due(queue)
-    if c.free + c.prefetch < 1 then return end
+    local due = (has_room() or not c.has_option('t')) and claim_lanes.due(queue)
+    if not has_room() then
+        c.missed[queue], c.more = true, c.more or not due or c.free + c.prefetch > 0
+        return
+    end
     local length = call('LLEN', P .. 'queue:' .. queue)
     if #due > 0 then serve_lanes(queue, due, length > 0) end
     if length == 0 then return end
@@ -128,12 +138,14 @@ end
 
 -- Queues with a fault count as paused: they are neither served nor waited for.
 local function leave_out_queues()
+    if not claim_faults.any then return end
     local served = {}
-    for _, queue in ipairs(claim_faults.any and c.queues or {}) do
+    for _, queue in ipairs(c.open) do
         local list = claim_faults.of_queue(queue) and c.paused or served
         list[#list + 1] = queue
+        c.open_queue(queue)
     end
-    if claim_faults.any then c.queues = served end
+    c.queues, c.open = served, served
 end
 
 -- Begins, or begins anew; returns the reply when that is refused.
@@ -197,7 +209,8 @@ local function claim(ARGV)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
     return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, list_of(c.leases), list_of(c.limits), list_of(c.held),
             list_of(c.broken), list_of(c.paused), list_of(c.faults), c.starved and 1 or 0, c.second_at, c.alone and 1 or 0,
-            #c.away > 0 and away.targets(c.away) or '', claim_causes.text(), list_of(claim_causes.lost()), claim_crowd.count(c.worker, tonumber(ARGV[6]))}
+            #c.away > 0 and away.targets(c.away) or '', claim_causes.text(), list_of(claim_causes.lost()), claim_crowd.count(c.worker, tonumber(ARGV[6])),
+            list_of(claim_dues.list())}
 end
 
 return claim

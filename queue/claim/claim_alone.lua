@@ -25,11 +25,11 @@ function claim_alone.begin()
     waiting, has_seat = false, false
     if not claim.suspects then return end
     local names = {claim.worker}
-    for i, queue in ipairs(claim.queues) do names[i + 1] = queue .. '!' end
+    for i, queue in ipairs(claim.open) do names[i + 1] = queue .. '!' end
     local scores = call_safe('ZMSCORE', P .. 'alone', unpack(names))
     if scores.err then return claim.note_fault(check.wrong_kind('alone', 'zset')) end
     has_seat = scores[1] and true
-    for i, queue in ipairs(claim.queues) do
+    for i, queue in ipairs(claim.open) do
         if scores[i + 1] and not faults.stops_queue(names[i + 1]) then
             waiting = waiting or {}
             waiting[queue] = names[i + 1]

@@ -103,7 +103,7 @@ end
 function claim_cache.sleepers()
     if not claim.sleepers then
         claim.sleepers, claim.crowded = {}, {}
-        for _, queue in ipairs(claim.queues) do read_sleepers(queue) end
+        for _, queue in ipairs(claim.open) do read_sleepers(queue) end
     end
     return claim.sleepers, claim.crowded
 end

@@ -13,6 +13,8 @@ claim_call.TYPE = 8             -- of it, for a type that is met: its limits are
 claim_call.LANE = 6             -- the same for a lane of a key: its list,
 claim_call.KEY_GATE = 2         -- and each of its gates
 claim_call.KEYS = 8             -- the same for so many keys that are asked for, a few in one command
+local ASKED_MOST = 1000         -- queues in which it only asks for jobs;
+local ADDED_MOST = 64           -- of these are served
 local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
@@ -48,30 +50,34 @@ function claim_call.names(ARGV, first, name)
     return list and list.set[name] and not ARGV[at]
 end
 
-local function read_names(ARGV, c, n)
-    local known = {}
-    c.queues = {}
-    for i = 14, 13 + n do
-        if not is_name(ARGV[i]) or known[ARGV[i]] then return 'claim: a queue is not a valid name, or named twice' end
-        known[ARGV[i]] = true
-        c.queues[#c.queues + 1] = ARGV[i]
+-- Its queues: n to be served, then those that are only asked for. A worker that is wide asks for hundreds: they count if jobs stand in them.
+local function read_names(ARGV, c, n, asked)
+    local known, last = {}, 13 + n
+    c.queues, c.all_queues, c.asked = {}, {}, asked > 0 and {unpack(ARGV, last + 1, last + asked)} or claim_call.NONE
+    for i = 14, c.has_option('w') and last or last + asked do
+        local name = ARGV[i]
+        if not is_name(name) or known[name] then return 'claim: a queue is not a valid name, or named twice' end
+        known[name] = true
+        c.all_queues[i - 13] = name
+        if i <= last then c.queues[i - 13] = name end
     end
-    c.all_queues = c.queues -- those that are paused or have a fault too, which leave `queues`
-    return read_types(ARGV, c, 14 + n)
+    c.open = c.all_queues -- those that are neither paused nor have a fault
+    return read_types(ARGV, c, 14 + n + asked)
 end
 
 -- free, prefetch: how many jobs may still be leased; chunk: how many jobs of a queue to read at first. See claim.lua for all of them.
 local function read_numbers(ARGV, c)
     c.turn, c.free, c.prefetch, c.chunk = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
     c.duty_until, c.ahead, c.far = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-    local n = tonumber(ARGV[13])
-    if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n)) then return 'claim: wrong arguments' end
+    local n, asked = match(ARGV[13] or '', '^(%d+)/?(%d*)$')
+    n, asked = tonumber(n), tonumber(asked) or 0
+    if not (is_whole(c.turn) and is_whole(c.duty_until) and is_whole(n) and asked <= ASKED_MOST) then return 'claim: wrong arguments' end
     if not (is_whole(c.ahead) and is_whole(c.far)) or c.ahead > gate.AHEAD_MOST then return 'claim: ahead or far out of range' end
-    if n < (c.has_option('w') and 0 or 1) or #ARGV < 13 + n then return 'claim: wants n queues and the types' end
+    if n + asked < (c.has_option('w') and 0 or 1) or #ARGV < 13 + n + asked then return 'claim: wants n queues and the types' end
     if not (is_whole(c.free) and is_whole(c.prefetch) and is_whole(c.chunk, 1)) or c.chunk > 1000 then
         return 'claim: free, prefetch or chunk out of range'
     end
-    return read_names(ARGV, c, n)
+    return read_names(ARGV, c, n, asked)
 end
 
 -- ---- The call
@@ -85,6 +91,22 @@ local function ask_first(c)
     c.halts = found % 4 > 0 -- something is paused or cancelled, or there are newer data: claim_halt
     c.suspects = found > 11 -- jobs are to run alone: claim_alone
     return found >= 8
+end
+
+-- Queues that are only asked for are served, after the others, where jobs stand in them. While jobs are to run alone all are, but of a worker
+-- that is wide.
+local function add_asked(c)
+    if #c.asked == 0 then return end
+    local keys, is_wide, added = {}, c.has_option('w'), 0
+    for i = 1, #c.asked do keys[i] = P .. 'queue:' .. c.asked[i] end
+    local all = c.suspects and not is_wide
+    for i = 1, (all or call('EXISTS', unpack(keys)) > 0) and #keys or 0 do
+        if added < ADDED_MOST and (all or call('EXISTS', keys[i]) == 1) and is_name(c.asked[i]) then
+            added = added + 1
+            c.queues[#c.queues + 1] = c.asked[i]
+            if is_wide then c.all_queues[#c.all_queues + 1] = c.asked[i] end
+        end
+    end
 end
 
 -- What the claim may still do.
@@ -114,6 +136,9 @@ local function begin_known(c)
     c.soonest = huge  -- when the first gate opens at which it has parked something
     c.wakes = {}      -- queue -> gate -> opening time, as far as they were read or written
     c.woken = {}      -- queue -> set of gates of keys that were due
+    c.crowds = {}     -- set of gates at which something was found to wait
+    c.unread = {}     -- set of queues that hold jobs which it did not read,
+    c.missed = {}     -- and of those to which it did not come
     c.sleepers, c.crowded = nil, nil -- claim_cache.sleepers
     c.visit, c.stopped = {}, {} -- of the type that has its turn: begin_visit(); stop(), go_on()
     c.round = {leaving = {}, behind = {}} -- of its lanes: begin_round(). Keys that leave the ring; ticket, key, ticket, key ... of those that go
@@ -150,6 +175,7 @@ function claim_call.begin(ARGV)
     local wrong = read_numbers(ARGV, c)
     if wrong then return wrong end
     if not ask_first(c) then return 'unregistered: worker ' .. c.worker end
+    add_asked(c)
     begin_room(c)
     begin_known(c)
     begin_decided(c)

@@ -26,7 +26,7 @@ end
 
 -- What follows this claim: {at =, later =, is_due =, is_news =}. at: when the next claim is due for what is parked; later: when the
 -- first job of `later` is due; is_due: something is due already; is_news: what this claim parked opens before anything that the worker on duty
--- knows of.
+-- knows of, or that one chooses the queues that it serves by what it knows of each.
 function claim_duty.next_times()
     local first, at, is_due = huge, huge, false
     for _, queue in ipairs(claim.queues) do
@@ -38,7 +38,8 @@ function claim_duty.next_times()
     end
     at = max(claim.alone and claim_alone.next_time() or min(at, claim_alone.next_time()), 1)
     local later = max(later_records.first() or huge, 1) -- a negative number says never, here too
-    return {at = at, later = later, is_due = is_due, is_news = claim.soonest <= min(first, later) and claim.soonest < huge}
+    local is_news = claim.soonest <= min(first, later) or claim.duty_until == 0 and claim.has_option('t')
+    return {at = at, later = later, is_due = is_due, is_news = is_news and claim.soonest < huge}
 end
 
 local function duty_holder() return duty.holder(claim.group, duty.US) end

@@ -23,15 +23,20 @@ local batches  -- name -> 'paused', 'cancelled' or false, of those that were met
 local any_jobs -- is any job cancelled by its id?
 
 local function pause_queues()
-    local fields, served = {}, {}
-    if #claim.queues == 0 then return end
-    for i, queue in ipairs(claim.queues) do fields[i] = 'q/' .. queue end
+    local fields, open, is_paused, served = {}, {}, {}, {}
+    if #claim.all_queues == 0 then return end
+    for i, queue in ipairs(claim.all_queues) do fields[i] = 'q/' .. queue end
     local since = call('HMGET', P .. 'halted', unpack(fields))
-    for i, queue in ipairs(claim.queues) do
-        local list = since[i] and claim.paused or served
+    for i, queue in ipairs(claim.all_queues) do
+        local list = since[i] and claim.paused or open
         list[#list + 1] = queue
+        is_paused[queue] = since[i]
     end
-    claim.queues = served
+    if #claim.paused == 0 then return end
+    for _, queue in ipairs(claim.queues) do
+        if not is_paused[queue] then served[#served + 1] = queue end
+    end
+    claim.queues, claim.open = served, open
 end
 
 -- Reads what is paused; returns the error of a key that holds something else, or of data that this version does not read.

@@ -40,6 +40,7 @@ local PAGE = 1000        -- names in one question
 local function names_to_ask(key)
     local most, count = floor(ASKED_MOST / #claim.all_queues), call('ZCARD', key)
     local names = claim.types
+    if count == 0 then return {list = names, first = 0, count = 0, all = true} end
     if count < #names then
         local first = count > most and now % (count - most) or 0
         names = call('ZRANGE', key, us(first), us(first + most - 1))

@@ -150,6 +150,7 @@ local function serve_gate(queue, name, share, is_last)
         wait.put_off_gate(queue, name)
         return false
     end
+    if wait.is_closed(queue, name) then return false end
     while started < share and can_serve() do
         local s = first_at(queue, name)
         if not s then

@@ -47,15 +47,18 @@ local function bury(s, entry, reason)
     return 1
 end
 
--- Does nothing wait at these gates, in any of the queues?
+-- Does nothing wait at these gates, in any of the queues? Where something does, that stays so for this claim.
 local function nothing_waits(gates, queues)
-    local keys, asked = {}, 0
-    for _, queue in ipairs(#gates > 0 and queues or {}) do
-        for i = 1, #gates do keys[i] = P .. 'wait:' .. queue .. '/' .. gates[i].name end
-        asked = asked + #gates
-        if call('EXISTS', unpack(keys)) > 0 then return false end
+    for i = 1, #gates do
+        local name, keys = gates[i].name, {}
+        if claim.crowds[name] then return false end
+        for k = 1, #queues do keys[k] = P .. 'wait:' .. queues[k] .. '/' .. name end
+        claim.budget = claim.budget - floor(#keys / claim.KEYS)
+        if call('EXISTS', unpack(keys)) > 0 then
+            claim.crowds[name] = true
+            return false
+        end
     end
-    claim.budget = claim.budget - floor(asked / claim.KEYS)
     return true
 end
 
@@ -71,7 +74,7 @@ end
 
 -- May jobs of s start without waiting their turn: has it no lanes that wait, and does no other type wait at its gates?
 local function is_clear(s)
-    if s.clear == nil then s.clear = ring.members(s) == 0 and nothing_waits(s.gates, claim.queues) end
+    if s.clear == nil then s.clear = ring.members(s) == 0 and nothing_waits(s.gates, claim.open) end
     return s.clear and (not s.keyed or ring.members(s) == 0)
 end
 
@@ -230,7 +233,7 @@ function claim_queue.read(queue, length)
         chunk = min(1000, likely, max(left, left == room and chunk * 2 or 16))
     end
     if is_large and used == length then claim.emptied[#claim.emptied + 1] = queue end
-    claim.used[queue], claim.more = used, claim.more or used < length
+    claim.used[queue], claim.unread[queue], claim.more = used, used < length or nil, claim.more or used < length
 end
 
 return claim_queue

@@ -238,6 +238,14 @@ function claim_wait.put_off_lane(s, l)
     s.has_faults = true
 end
 
+-- Has this claim found the gate closed for any job until some time, in another queue? What waits there in this one need not be looked at.
+function claim_wait.is_closed(queue, name)
+    local opens = #claim.open > 1 and not claim.keeps and gate.opens(name) or huge
+    if opens == huge or opens <= now + claim.ahead or not lane.wait_at(queue, name, true) then return false end
+    claim.wakes[queue][name] = opens
+    return true
+end
+
 -- No type waits at that gate any more.
 claim_wait.forget_gate = drop_wake
 

@@ -162,11 +162,13 @@ end
 local WOKEN_MOST = 300  -- queues woken in one call, about 5 us each, 8 where each has a group of workers of its own,
 local WAKE_US = 1000    -- less where those behind the first ones take so long;
 local AT_ONCE = 25      -- so many at once,
+local SPARE = 3         -- and so many more than slots that jobs give back: some have nothing that fits, or nobody who serves them,
+local SPARE_ENDED = 20  -- at a gate that opens as jobs end, and for no other reason;
 local GATES_SHARE = 20  -- and gates of one that count as one more;
 local TIMES_SHARE = 2   -- where it is asked for all gates of a limit, it counts as so many
 local AT_MS = 3600000   -- a queue is listed for so long at a gate of a key that opens by time: its own wake-up comes before
 
-local opened = {} -- gates, in this call
+local opened = {} -- gates, in this call, and for each how many queues are enough to take its slots
 
 local function forget_opened() opened = {} end
 
@@ -201,15 +203,17 @@ function lane.list_at(queue, name)
     lane.wait_at(queue, name, true)
 end
 
--- The lines of callers that wait at a gate are to be woken too.
+-- The lines of callers that wait at a gate are to be woken too. Returns how many there are.
 local function list_lines(name)
     local lines = line.at(name)
     for i = 1, #lines, 4000 do call_safe('SADD', P .. 'at:' .. name, unpack(lines, i, min(i + 3999, #lines))) end
+    return #lines
 end
 
-local has_lines -- in this call: does any caller stand in line?
+local has_lines       -- in this call: does any caller stand in line?
+local with_lines = {} -- gates at which some do
 
-local function forget_lines() has_lines = nil end
+local function forget_lines() has_lines, with_lines = nil, {} end
 
 -- A job gives something back at a gate where callers may wait.
 function lane.list_lines_at(name)
@@ -217,16 +221,17 @@ function lane.list_lines_at(name)
         at_next_call(forget_lines)
         has_lines = call('EXISTS', P .. 'lines') == 1
     end
-    if has_lines then list_lines(name) end
+    if has_lines and list_lines(name) > 0 then with_lines[name] = true end
+end
+
+local function open(name, spare)
+    if #opened == 0 then at_next_call(forget_opened) end
+    if not opened[name] then opened[#opened + 1] = name end
+    opened[name] = (opened[name] or spare) + 1
 end
 
 -- A gate has room again: lane.wake_opened wakes what waits there.
-function lane.opened(name)
-    if #opened == 0 then at_next_call(forget_opened) end
-    if opened[name] then return end
-    opened[name] = true
-    opened[#opened + 1] = name
-end
+function lane.opened(name) open(name, SPARE) end
 
 local PLACES = 8 -- rules of one limit: gates <limit>#0 to #7
 local ALL = '*'
@@ -276,24 +281,28 @@ local function take_waiting(name, most)
     return queues.err and {} or queues
 end
 
--- Makes due what waits at the gates that were opened, and wakes the groups that serve it. What is too much for one call is left to
--- the next one that opens a gate, and to heartbeats (rest). Returns whether something is left.
+-- Makes due what waits at the gates that were opened, and wakes the groups that serve it. Of many queues a job wakes a few: who serves several
+-- finds there what is left for the others. All that is too much for one call is left to the next one that opens a gate, and to heartbeats
+-- (rest). Returns whether something is left.
 function lane.wake_opened(rest)
     if #opened == 0 and not rest then return false end
+    local of_jobs = #opened
     local left = call_safe('SPOP', P .. 'opened', digits(WOKEN_MOST))
     for _, name in ipairs(left.err and {} or left) do lane.opened(name) end
     local woken, any, most, more, late_us = {}, false, WOKEN_MOST, false, nil
-    for _, name in ipairs(opened) do
+    for i, name in ipairs(opened) do
         local times, asked, queues = times_of(name), nil, nil
+        local enough = not (rest or i > of_jobs or with_lines[name]) and opened[name] or huge
+        local others_wait = enough > SPARE_ENDED -- for that alone: the gate opens for no other reason
         repeat
-            asked = min(most, AT_ONCE)
+            asked = max(0, min(most, AT_ONCE, enough))
             queues = asked > 0 and take_waiting(name, asked) or {}
             for _, queue in ipairs(queues) do
                 if byte(queue) == LINE then
                     most = most - wake_line(name, queue, most)
                 else
                     local gates = wake_at(queue, name, times)
-                    if gates > 0 then woken[queue], any = true, true end
+                    if gates > 0 then woken[queue], any, enough = true, true, enough - 1 end
                     most = most - (times and TIMES_SHARE or 1) - floor(gates / GATES_SHARE)
                 end
             end
@@ -301,8 +310,8 @@ function lane.wake_opened(rest)
                 late_us = late_us or passed_us() + WAKE_US
                 if passed_us() > late_us then most = 0 end
             end
-        until #queues < asked or most < 1
-        if most < 1 and call('EXISTS', P .. 'at:' .. name) == 1 then
+        until #queues < asked or most < 1 or enough < 1
+        if (most < 1 or enough < 1 and others_wait) and call('EXISTS', P .. 'at:' .. name) == 1 then
             call_safe('SADD', P .. 'opened', name)
             more = true
         end
@@ -316,7 +325,7 @@ function lane.release(token)
     for name in lease.gates_of(token) do
         if not check.wrong_kind('gate:' .. name, 'string') then
             gate.release(name)
-            lane.opened(name)
+            open(name, SPARE_ENDED)
         end
     end
 end

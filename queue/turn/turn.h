@@ -31,17 +31,18 @@ struct claim_call {
     int64_t
         ahead_us; /* how far ahead slots may be granted, at most GATE_AHEAD_MOST_US; 0: as to a near worker */
     int far;      /* to how many jobs farther than to a near worker */
-    bool reserved;     /* none of the idle executors is for jobs without a limit */
-    bool held;         /* look at held types */
-    bool unknown_dead; /* types that no worker has run for a minute are dead */
-    bool mark;         /* once a second: mark the rates */
-    bool alone;        /* it may come to run one that is to run alone */
-    bool wide;         /* queues are some of those that it serves */
-    bool elsewhere;    /* it has jobs in flight in other partitions */
-    bool early;        /* jobs that are granted far ahead hold no executor yet */
-    bool parked;       /* as far as is known, jobs wait at gates */
-    bool standing;     /* it waits behind a peek: what is not for claim_short is answered by nil */
-    struct names queues;
+    bool reserved;              /* none of the idle executors is for jobs without a limit */
+    bool held;                  /* look at held types */
+    bool unknown_dead;          /* types that no worker has run for a minute are dead */
+    bool mark;                  /* once a second: mark the rates */
+    bool alone;                 /* it may come to run one that is to run alone */
+    bool wide;                  /* queues are some of those that it serves */
+    bool told;                  /* it wants to know of each queue when it is due */
+    bool elsewhere;             /* it has jobs in flight in other partitions */
+    bool early;                 /* jobs that are granted far ahead hold no executor yet */
+    bool parked;                /* as far as is known, jobs wait at gates */
+    bool standing;              /* it waits behind a peek: what is not for claim_short is answered by nil */
+    struct names queues, asked; /* those that are asked for are served where jobs stand in them */
     const char
         *digest; /* of the types that it named as it began, as adopt answered it; NULL: they are named here */
     struct names types; /* that it can run; with a digest those of them that rest */
@@ -94,10 +95,12 @@ struct claim {
     const struct span *broken; /* limits whose rules cannot be read */
     const struct span *paused; /* queues that it was asked to serve, and did not */
     const struct span *faults; /* what is wrong with keys of a wrong kind */
+    const struct span *dues;   /* when each queue is due that was served: claim_dues.lua */
+    bool told;                 /* is that known? Else next_us holds for all */
     struct span causes;        /* what let the leases start: claim_causes.lua */
     struct loss losses[LOSSES_MOST];
     size_t loss_count;
-    size_t limit_count, held_count, broken_count, paused_count, fault_count;
+    size_t limit_count, held_count, broken_count, paused_count, fault_count, due_count;
 };
 
 /* Reads "@attempts,interrupted,throttled<attrs>;{...}", or the body alone, into those members of lease. */

@@ -21,7 +21,7 @@ static void add_done(struct args *a, const struct claim_call *call)
 /* All but the time. */
 static void add_call(struct args *a, const struct claim_call *call, int64_t turn)
 {
-    char options[12] = "";
+    char options[13] = "", counts[32];
 
     if (call->held)
         strcat(options, "h");
@@ -41,6 +41,8 @@ static void add_call(struct args *a, const struct claim_call *call, int64_t turn
         strcat(options, "p");
     if (call->elsewhere)
         strcat(options, "b");
+    if (call->told)
+        strcat(options, "t");
     args_add(a, call->worker);
     args_add(a, call->group);
     args_add_int(a, turn);
@@ -52,8 +54,11 @@ static void add_call(struct args *a, const struct claim_call *call, int64_t turn
     args_add_int(a, call->far);
     args_add(a, options);
     args_add(a, call->digest ? call->digest : "");
-    args_add_int(a, call->queues.count);
+    snprintf(counts, sizeof counts, call->asked.count > 0 ? "%d/%d" : "%d", call->queues.count,
+             call->asked.count);
+    args_add(a, counts);
     add_names(a, call->queues);
+    add_names(a, call->asked);
     add_names(a, call->types);
 }
 
@@ -202,7 +207,7 @@ int64_t entry_enqueued_us(struct span entry)
     return lease_read_entry(entry, &lease) ? stamp_in(lease.attrs, 't') : 0;
 }
 
-enum { WHOLE = 18, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
+enum { WHOLE = 19, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
 
 /* n of them: token, entry, token, entry ... */
 static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
@@ -310,11 +315,14 @@ static int read_whole(const struct redisReply *reply, struct claim *claim, struc
         rc = reply_list(reply->element[14], "claim", e);
     if (rc == 0)
         rc = reply_list(reply->element[16], "claim", e);
+    if (rc == 0)
+        rc = reply_list(reply->element[18], "claim", e);
     if (rc != 0)
         return rc;
     at = reply->element;
     for (int i = 6; i < 11; i++)
         n += at[i]->elements;
+    n += at[18]->elements;
     if (n > claim->word_capacity) {
         if (!(words = realloc(claim->words, n * sizeof *words)))
             return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
@@ -338,6 +346,8 @@ static int read_whole(const struct redisReply *reply, struct claim *claim, struc
     claim->broken = read_words(at[8], &words, &claim->broken_count);
     claim->paused = read_words(at[9], &words, &claim->paused_count);
     claim->faults = read_words(at[10], &words, &claim->fault_count);
+    claim->dues = read_words(at[18], &words, &claim->due_count);
+    claim->told = claim->due_count > 0 && claim->dues[0].len == 0;
     claim->causes = span_of(at[15]);
     rc = read_leases(at[5]->element, at[5]->elements / 2, claim, e);
     if (rc == 0)

@@ -23,6 +23,7 @@ static void hear_beside(struct partition *p, int asked)
     struct task_list tasks;
 
     partition_hear_claim(p, asked, &tasks);
+    wide_claim_all(p->wide);
     p->claims.more_us = p->claims.more ? clock_mono_us() : 0;
     if (p->claims.last.lease_count > 0)
         partition_seen(p, p->claims.last.now_us);
@@ -49,7 +50,7 @@ static void on_claimed_beside(void *arg, const struct redisReply *reply)
 static bool may_claim_beside(const struct partition *p)
 {
     return p->claims.plenty && partition_trip_time(p) > 0 && !partition_is_in_crowd(p) &&
-           p->claims.beside < BESIDE_MOST && !p->wide && !p->alone.on && !p->reasons.claim &&
+           p->claims.beside < BESIDE_MOST && !p->worker->options.wide && !p->alone.on && !p->reasons.claim &&
            partition_takes_jobs(p) && partition_chunk(p, LEASE_MOST) == LEASE_MOST;
 }
 

@@ -7,7 +7,6 @@
 
 #include "core/clock.h"
 #include "core/log/log.h"
-#include "core/random.h"
 #include "throttle/gate.h"
 #include "worker/partition/partition.h"
 
@@ -138,18 +137,20 @@ static void log_waiting(struct partition *p)
 }
 
 /* What a claim says holds for the queues that it named. Off duty, when something is due is for another; who
- * takes the duty claims from all. */
+ * takes the duty claims from all, if that claim has not done so. */
 static void hear_wide(struct partition *p, int64_t now)
 {
-    bool on_duty = p->claims.last.duty_until_us != 0;
+    bool on_duty = p->claims.last.duty_until_us != 0, is_wide = p->worker->options.wide;
+    int64_t offset_us = distance_offset(&p->requests.distance) - partition_lead_time(p);
 
-    wide_hear(p->wide,
-              &(struct wide_answer){&p->claims.last, p->claims.free, on_duty ? p->claims.next_us : 0, now});
-    if (on_duty && !p->claims.duty_until_redis_us) {
+    wide_hear(p->wide, &(struct wide_answer){&p->claims.last, p->claims.free, on_duty, p->claims.next_us,
+                                             offset_us, now});
+    if (is_wide && on_duty && !p->claims.duty_until_redis_us) {
         wide_claim_all(p->wide);
         wide_hold_all(p->wide);
     }
-    p->claims.more = wide_due(p->wide) <= now;
+    if (is_wide || on_duty)
+        p->claims.more = wide_due(p->wide) <= now;
     if (on_duty)
         p->claims.next_us = wide_due(p->wide) < NEVER ? wide_due(p->wide) : 0;
 }
@@ -275,14 +276,6 @@ static void on_turned(void *arg, const struct redisReply *reply)
 
 /* ---- The question */
 
-void partition_open_claims(struct partition *p)
-{
-    for (int i = 0; !p->wide && i < p->worker->options.queue_count; i++) {
-        p->claims.queues[i] = p->worker->options.queues[i];
-        p->claims.weights[i] = p->worker->options.weights[i];
-    }
-}
-
 void partition_free_claims(struct partition *p)
 {
     claim_free(&p->claims.last);
@@ -290,29 +283,9 @@ void partition_free_claims(struct partition *p)
 
 struct names partition_queues(const struct partition *p)
 {
-    return (struct names){(const char *const *)p->claims.queues,
-                          p->wide ? 0 : p->worker->options.queue_count};
-}
+    const struct options *o = &p->worker->options;
 
-/* Queues by weight: at each turn another order, in which a queue comes first as often as its weight says. */
-static void shuffle_queues(struct partition *p)
-{
-    for (int first = 0; first < p->worker->options.queue_count - 1; first++) {
-        int sum = 0, at = first;
-
-        for (int i = first; i < p->worker->options.queue_count; i++)
-            sum += p->claims.weights[i];
-        for (double draw = random_fraction() * sum;
-             at < p->worker->options.queue_count - 1 && (draw -= p->claims.weights[at]) >= 0;)
-            at++;
-        const char *name = p->claims.queues[at];
-        int weight = p->claims.weights[at];
-
-        p->claims.queues[at] = p->claims.queues[first];
-        p->claims.weights[at] = p->claims.weights[first];
-        p->claims.queues[first] = name;
-        p->claims.weights[first] = weight;
-    }
+    return (struct names){(const char *const *)o->queues, o->wide ? 0 : o->queue_count};
 }
 
 void partition_lose_duty(struct partition *p)
@@ -374,12 +347,22 @@ static int64_t unwatched_time(const struct partition *p)
 /* A worker that is to run a job alone stays with the queues in which that was found. */
 static void pick_queues(struct partition *p, struct claim_call *call, int64_t now)
 {
-    int64_t stale_us = now - (p->claims.duty_until_us ? unwatched_time(p) : partition_poll_wait(p)) / 2;
+    int64_t stale_us =
+        now - (p->claims.duty_until_us ? unwatched_time(p) * 7 / 8 : partition_poll_wait(p) / 2);
 
+    call->wide = p->worker->options.wide;
+    call->told = true;
     if (call->held)
         wide_hold_all(p->wide);
-    call->wide = true;
-    call->queues = p->alone.on ? wide_picked(p->wide) : wide_pick(p->wide, now, stale_us);
+    if (!call->wide && !p->claims.duty_until_us)
+        wide_claim_all(p->wide); /* nobody tells it what is due */
+    if (p->worker->options.weighted)
+        wide_draw(p->wide, p->worker->options.weights);
+    if (!call->wide || !p->alone.on) {
+        wide_pick(p->wide, now, stale_us);
+        call->asked = wide_asked(p->wide);
+    }
+    call->queues = wide_picked(p->wide);
     call->held = wide_take_held(p->wide);
 }
 
@@ -394,8 +377,6 @@ int partition_chunk(const struct partition *p, int jobs)
 struct claim_call partition_begin_call(struct partition *p, int free, int prefetch, int64_t now)
 {
     p->claims.went_us = now;
-    if (p->worker->options.weighted)
-        shuffle_queues(p);
     return (struct claim_call){.worker = p->session.id,
                                .group = p->adoption.group,
                                .turn = ++p->claims.turn,
@@ -488,7 +469,7 @@ int64_t partition_want_time(struct partition *p, struct room room)
     if (p->worker->partition_count > 1 && room.idle < 1 && p->claims.sent_us + UNWATCHED_US < at)
         at = p->claims.sent_us +
              UNWATCHED_US; /* other partitions have all executors, and here nobody watches */
-    if (on_duty && p->wide && wide_oldest(p->wide) < at - unwatched_time(p))
+    if (on_duty && p->worker->options.wide && wide_oldest(p->wide) < at - unwatched_time(p))
         at = wide_oldest(p->wide) + unwatched_time(p);
     return at;
 }
@@ -502,13 +483,14 @@ int64_t partition_claim_time(struct partition *p, struct room room)
 
 bool partition_only_polls(struct partition *p, struct room room)
 {
-    return !p->wide && partition_is_off_duty(p) && partition_claim_time(p, room) >= poll_time(p);
+    return !p->worker->options.wide && partition_is_off_duty(p) &&
+           partition_claim_time(p, room) >= poll_time(p);
 }
 
 /* They promote what is due, too. */
 void partition_leave_to_others(struct partition *p, int64_t redis_us)
 {
-    if (p->wide || !partition_is_off_duty(p))
+    if (p->worker->options.wide || !partition_is_off_duty(p))
         return;
     p->claims.others_us = clock_mono_us();
     partition_polls(p);

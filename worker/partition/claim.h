@@ -34,16 +34,13 @@ struct claims {
     bool stands;       /* a claim stands behind the peek, or has just brought jobs */
     int64_t few_us;    /* when claim_short last brought jobs: they come one by one */
     int64_t lost_us;   /* when the answer to a claim that stood was lost */
-    int coming, coming_beside;      /* jobs without a limit that are asked for: by the turn, by these */
-    int free;                       /* executors that the last one could use */
-    int64_t early_us;               /* the jobs that it grants farther ahead are early */
-    double body_bytes;              /* of a job, as a rule */
-    const char *queues[WIDE_CLAIM]; /* the order in the next claim; of a worker that is not wide */
-    int weights[WIDE_CLAIM];        /* of these */
+    int coming, coming_beside; /* jobs without a limit that are asked for: by the turn, by these */
+    int free;                  /* executors that the last one could use */
+    int64_t early_us;          /* the jobs that it grants farther ahead are early */
+    double body_bytes;         /* of a job, as a rule */
 };
 
-/* Before the loop runs, and after it. */
-void partition_open_claims(struct partition *p);
+/* After the loop has run. */
 void partition_free_claims(struct partition *p);
 /* All that it serves; of a worker that is not wide. */
 struct names partition_queues(const struct partition *p);

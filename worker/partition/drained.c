@@ -26,13 +26,14 @@ static int parts(int n, int of)
 /* In how many parts it asks for its queues: it may serve more than it can name at once. */
 static int queue_pages(const struct partition *p)
 {
-    return p->wide ? 1 + wide_count(p->wide) / WIDE_CLAIM : 1;
+    return p->worker->options.wide ? 1 + wide_count(p->wide) / WIDE_CLAIM : 1;
 }
 
 /* The types of one page. */
 static int page_types(const struct partition *p)
 {
-    int queues = p->wide ? WIDE_CLAIM : p->worker->options.queue_count, types = PAIRS / queues;
+    int queues = p->worker->options.wide ? WIDE_CLAIM : p->worker->options.queue_count,
+        types = PAIRS / queues;
 
     return types < TYPES_LEAST ? TYPES_LEAST : types > TYPES_MOST ? TYPES_MOST : types;
 }
@@ -129,7 +130,8 @@ static bool add_page(struct draining *draining, const struct drained *d)
 static void judge(struct partition *p, const struct drained *d)
 {
     if (d->waiting + d->parked + d->running + d->due == 0) {
-        if (!p->settling.finished.head && !p->claims.more && (!p->wide || wide_is_complete(p->wide)))
+        if (!p->settling.finished.head && !p->claims.more &&
+            (!p->worker->options.wide || wide_is_complete(p->wide)))
             note_empty(p);
         return;
     }
@@ -181,7 +183,7 @@ void partition_ask_drained(struct partition *p, struct args *a)
     p->draining.pages = pages(p);
     p->draining.of_types = p->draining.pages / queue_pages(p);
     for (int left = queue_pages(p); left > 0; left--) {
-        if (p->wide)
+        if (p->worker->options.wide)
             queues = (struct names){page, wide_page(p->wide, first, page, WIDE_CLAIM)};
         first += queues.count;
         ask_types(p, a, queues);

@@ -56,7 +56,7 @@ void partition_match_soon(struct partition *p)
 
 int64_t partition_match_time(struct partition *p)
 {
-    return p->wide && partition_takes_jobs(p) ? p->matching.at_us : NEVER;
+    return p->worker->options.wide && partition_takes_jobs(p) ? p->matching.at_us : NEVER;
 }
 
 void partition_match(struct partition *p, struct args *a)

@@ -6,10 +6,12 @@ static bool on_wake(void *arg, enum wake why, struct span what)
 {
     struct partition *p = arg;
 
+    if (p->wide && why == WAKE_QUEUE)
+        wide_push(p->wide, what);
+    else if (p->wide)
+        wide_ring(p->wide, what);
     if (!partition_has_room(p) || (why == WAKE_BELL && !p->claims.duty_until_us))
         return false;
-    if (p->wide)
-        wide_ring(p->wide, what);
     partition_claim_soon(p, !p->wide && why != WAKE_QUEUE);
     return true;
 }
@@ -57,9 +59,8 @@ int partition_open(struct partition *p, struct error *e)
 {
     const struct options *o = &p->worker->options;
 
-    if (o->wide && !(p->wide = wide_new(o->queues, o->queue_count)))
+    if ((o->wide || o->queue_count > 1) && !(p->wide = wide_new(o->queues, o->queue_count)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
-    partition_open_claims(p);
     partition_open_recording(p);
     if (partition_describe(p, e) != 0)
         return e->status;
@@ -71,9 +72,10 @@ int partition_open(struct partition *p, struct error *e)
 /* Queues that are watched, each by a connection. */
 static int count_peeks(const struct partition *p)
 {
-    int names = p->wide ? wide_names(p->wide) : p->worker->options.queue_count;
+    const struct options *o = &p->worker->options;
+    int names = o->wide ? wide_names(p->wide) : o->queue_count;
 
-    return p->wide && names > WIDE_PEEKS ? WIDE_PEEKS : names;
+    return o->wide && names > WIDE_PEEKS ? WIDE_PEEKS : names;
 }
 
 struct redis_address partition_address(const struct partition *p)

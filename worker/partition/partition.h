@@ -70,7 +70,7 @@ struct partition {
     struct conditions conditions; /* what its tasks run under */
     struct link *link;            /* to Redis */
     struct waking *waking;
-    struct wide *wide; /* the queues that it serves, where one claim cannot name them; NULL: it can */
+    struct wide *wide; /* the queues that it serves, where they are several or patterns; else NULL */
 
     /* Each is written by its owner alone; see above. */
     struct reasons reasons;

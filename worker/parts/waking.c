@@ -123,6 +123,8 @@ static void on_answer(void *arg, const struct redisReply *reply)
             pass_on(w, what);
     } else if (reply) {
         block(w);
+    } else if (w->kind == WAKE_BELL) { /* a token may have been on its way */
+        w->waking->events->on_wake(w->waking->arg, WAKE_BELL, (struct span){"*", 1});
     }
 }
 

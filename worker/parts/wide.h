@@ -1,10 +1,14 @@
-/* The queues of a worker that serves patterns, or more queues than one claim can name: which of them the next
- * claim names.
+/* The queues of a worker that serves several: which of them the next claim serves. A worker is wide if it serves patterns, or more queues than
+ * one claim can name.
  *
- * Words are in strict order; the queues of one pattern take turns: a claim names those where something is
- * due, as far as is known, and the one that got an executor goes behind the others. Those that no claim
- * named for a while come along: a foreign client may have pushed into one. What claims answer holds for
- * all queues that they named, so a queue is claimed from too often rather than too late.
+ * Words are in strict order, or in one that is drawn by weight for each claim; the queues of one pattern take turns: a claim serves those where
+ * something is due, as far as is known, and the one that got an executor goes behind the others. In those that no claim named for a while it asks
+ * for jobs, which a foreign client may have pushed.
+ *
+ * Claims answer when each queue is due that they served, and which gates its jobs wait for. Hundreds of queues may wait at one gate: when it
+ * opens, one of them is due, and its answer says when the gate opens next, for all of them. Two are due in the claim after one that has left
+ * the gate open, then four. So a queue is served too often rather than too late. What is known may still be wrong, where a bell was lost: each
+ * queue is served every few seconds.
  *
  * Times are monotonic, in us. */
 #ifndef WORKER_PARTS_WIDE_H
@@ -16,13 +20,14 @@
 #include "core/script/args.h"
 #include "queue/turn/turn.h"
 
-#define WIDE_CLAIM 64     /* queues in one claim */
+#define WIDE_CLAIM 64     /* queues that one claim serves, */
+#define WIDE_ASKED 500    /* and in which it asks for jobs */
 #define WIDE_PEEKS 8      /* of those that have a name: watched, each by a connection */
 #define WIDE_QUEUES 10000 /* that one worker serves */
 
 struct wide;
 
-/* words: borrowed, names and patterns, each once. NULL: out of memory. */
+/* words: borrowed, names and patterns, each once. NULL: out of memory, as is false of others. */
 struct wide *wide_new(const char *const *words, int count);
 void wide_free(struct wide *w);
 /* How many of the words are names. */
@@ -34,26 +39,33 @@ bool wide_learn(struct wide *w, struct span queue);
 void wide_forget_others(struct wide *w);
 /* Was that called? Before, queues may be missing. */
 bool wide_is_complete(const struct wide *w);
-/* A bell has named this queue, "*": several. */
-void wide_ring(struct wide *w, struct span queue);
+/* A bell has named these queues, with blanks between them; "*": any. */
+void wide_ring(struct wide *w, struct span queues);
+/* A job was pushed into it. */
+void wide_push(struct wide *w, struct span queue);
 /* A leased job of this token goes back to its queue: that is due. */
 void wide_give_back(struct wide *w, struct span token);
 /* All must be claimed from; with the held types of all. NULL: nothing is done. */
 void wide_claim_all(struct wide *w);
 void wide_hold_all(struct wide *w);
 
-/* Those for the next claim: where something is due by now, and some that were last named before stale_us. The
- * names live until the next pick. */
+/* The next claim serves the words in an order that is drawn: each comes first as often as its weight says. */
+void wide_draw(struct wide *w, const int *weights);
+/* Those for the next claim: where something is due by now, and some that no claim has served for long. The names live until the next pick. */
 struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us);
-/* The last pick. */
+/* The last pick; and with it, queues in which that claim only asks for jobs: those that were last named before stale_us; of a worker that is not
+ * wide all others. */
 struct names wide_picked(const struct wide *w);
+struct names wide_asked(const struct wide *w);
 /* Must held types be checked in one of them? Asked once. */
 bool wide_take_held(struct wide *w);
 
 struct wide_answer {
     const struct claim *claim;
-    int free;        /* executors that it could use */
-    int64_t next_us; /* when something is due there; 0: never */
+    int free;          /* executors that it could use */
+    bool on_duty;      /* else what is due is for another worker */
+    int64_t next_us;   /* when something is due there; 0: never */
+    int64_t offset_us; /* from Redis's clock to when a claim must go for that time */
     int64_t now_us;
 };
 /* What the claim of the last pick has answered. */

@@ -1,0 +1,49 @@
+-- claim_dues: what the answer says of each queue that was served, for a worker that serves several and chooses which ones its claims serve
+-- (worker/parts/wide.c):
+--
+--   <queue> <when> [<gate> <when> <opens>]...
+--
+-- Something is due in the queue at the first time, and whenever it waits for one of these gates and that opens. The gate's own times: for what
+-- waits there in this queue; and for whoever waits there and costs least, in any queue. -1: never, as far as is known; 1: at once; 0: not known.
+-- A queue of which only a 0 is said is one that the claim did not come to.
+--
+-- Many queues may wait at one gate. It is enough that one of them is served when it opens.
+--
+-- uses: claim_call claim_faults gate
+local claim_dues = {}
+
+local claim = claim_call
+
+local GATES_MOST = 4 -- of a queue; what waits at further ones is due by itself
+
+local function text(at) return at < huge and us(max(at, 1)) or '-1' end
+
+-- When to claim for what opens then.
+local function look_time(name, opens) return opens <= now + claim.ahead_of(name) and 1 or gate.check_time(name, opens) end
+
+local function of_queue(queue)
+    if claim.missed[queue] then return queue .. ' 0' end
+    local due, gates, n = claim.unread[queue] and 1 or huge, '', 0
+    for name, opens in pairs(claim.wakes[queue]) do
+        local at = look_time(name, opens)
+        if n < GATES_MOST and find(name, '#', 1, true) then
+            local first = gate.opens(name)
+            gates = gates .. ' ' .. name .. ' ' .. text(at) .. ' ' .. (first and text(look_time(name, first)) or '0')
+            n = n + 1
+        else
+            due = min(due, at)
+        end
+    end
+    return queue .. ' ' .. text(due) .. gates
+end
+
+-- The list begins with an empty text. There is none while jobs are to run alone, or a key is at fault: then what the answer says of all queues
+-- holds for each.
+function claim_dues.list()
+    if not claim.has_option('t') or claim.suspects or claim_faults.any then return claim.NONE end
+    local list = {''}
+    for i, queue in ipairs(claim.queues) do list[i + 1] = of_queue(queue) end
+    return list
+end
+
+return claim_dues
