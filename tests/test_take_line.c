@@ -441,6 +441,31 @@ static void test_a_limit_that_is_resumed_wakes_its_line(void **state)
     expect_awake(turns.now_us, 5, 100000);
 }
 
+/* A provider has paused a key, for which no job waits: callers alone. */
+static void test_a_limit_that_is_resumed_resumes_keys_with_lines(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "gcra:10/1000000/1,by=key"));
+    enqueue_with("slow", "j", KEY("a"));
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_THROTTLED, tokens[0], 3600 * SECOND_US, NULL);
+    free(redis_text("DEL", LANE("slow") "a", PREFIX "ring:default/slow", PREFIX "sleep:default"));
+    add_caller("slow", 1, turns.now_us);
+    strcpy(callers[0].wait.q.key, "a");
+    assert_true(ask_place(&callers[0], -1).retry_after_s > 3599);
+    must(turns_pause("slow", 0));
+    assert_int_equal(redis_number("LLEN", callers[0].wait.bell), 1);
+    turns.now_us += SECOND_US;
+    must(turns_pause_key("slow", "a", 3600 * SECOND_US)); /* by hand: the limit does not resume it */
+    assert_false(ask_place(&callers[0], -1).allowed);
+    must(turns_pause("slow", 0));
+    assert_false(ask_place(&callers[0], -1).allowed);
+    must(turns_pause_key("slow", "a", 0));
+    assert_true(ask_place(&callers[0], -1).allowed);
+}
+
 static void test_a_key_that_is_resumed_wakes_its_line_alone(void **state)
 {
     (void)state;
@@ -802,6 +827,7 @@ int main(void)
         TEST(others_come_behind),
         TEST(a_limit_that_is_raised_wakes_its_line),
         TEST(a_limit_that_is_resumed_wakes_its_line),
+        TEST(a_limit_that_is_resumed_resumes_keys_with_lines),
         TEST(a_key_that_is_resumed_wakes_its_line_alone),
         TEST(a_limit_that_is_removed_wakes_its_line),
         TEST(who_can_never_start_any_more_is_told),

@@ -6,7 +6,7 @@
 -- role: operator
 -- reply: JSON: {"was": was it paused, "asleep", "rest": as rate_wake has them}
 --        {"missing": limit}
--- uses: check gate partition rates rules
+-- uses: check gate key_pauses line partition rates rules
 
 local LONGEST = 3650 * 86400 * 1000000
 
@@ -20,6 +20,21 @@ local function resume_gates(name, set)
     end
     gate.save()
     return paused
+end
+
+local LINES_MOST = 1000
+
+-- The same of keys for which callers wait, where rate_apply finds no lane; a pause that somebody has set by hand stays.
+local function resume_waiting(name, set)
+    for i, member in ipairs(line.at(name .. '#*')) do
+        local key = i <= LINES_MOST and match(member, '/(.+)$')
+        for _, rule in ipairs(key and set.keyed or {}) do
+            local g = gate.load_safe(rates.gate_name(name, rule) .. '/' .. key, rule)
+            if g and g.pause then gate.resume(g) end
+        end
+        if key then key_pauses.again(name, set, key) end
+        gate.close()
+    end
 end
 
 local function rate_pause(ARGV)
@@ -40,6 +55,7 @@ local function rate_pause(ARGV)
     local parts = rates.split(text)
     parts.pause = for_us > 0 and us(now + for_us) .. '/' .. us(now) or nil
     rates.write(name, parts)
+    if for_us == 0 then resume_waiting(name, set) end
     rates.record(ARGV[4], ARGV[5], 'limit', name)
     rates.wake({name})
     local asleep, rest = rates.look_on('0', '', {})
