@@ -264,13 +264,9 @@ static void test_lanes_that_sleep_are_sorted_when_their_path_changes(void **stat
     turns_check();
 }
 
-/* A hundred times as many lanes as a claim may sort: those of the new keys start in the first claim, with
- * what comes then. */
-static void test_new_keys_do_not_wait_for_a_crowd_that_sleeps(void **state)
+/* Lanes of 2,500 keys that sleep, two jobs in each. */
+static void fill_crowd(void)
 {
-    (void)state;
-    start("w");
-    must(turns_rate("slow", "1/86400000000/1,by=key"));
     free(redis_text("HSET", PREFIX "types", "slow", "lanes=key"));
     free(redis_text("EVAL",
                     "local P = ARGV[1]\n"
@@ -289,11 +285,48 @@ static void test_new_keys_do_not_wait_for_a_crowd_that_sleeps(void **state)
                     "return redis.call('ZADD', P .. 'wake:default', ARGV[3], '*')",
                     "0", PREFIX, "1795000000000000", "1795086400000000"));
     turns_check();
+}
+
+/* A hundred times as many lanes as a claim may sort: those of the new keys start in the first claim, with
+ * what comes then. */
+static void test_new_keys_do_not_wait_for_a_crowd_that_sleeps(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/86400000000/1,by=key"));
+    fill_crowd();
     must(turns_rate("slow", "1/86400000000/1,by=args.b"));
     enqueue_with("slow", "new", "\"args\":{\"b\":11}");
     assert_int_equal(claim("w", 20, 0), 11);
     expect_text("lanes=*", "HGET", PREFIX "types", "slow");
     assert_int_equal(turns_check().parked, 4990);
+}
+
+/* The crowd is sorted a few at a time: between two of these calls a job of a new key starts, and with it those that are sorted. */
+static void test_new_keys_start_while_a_crowd_is_sorted(void **state)
+{
+    static const char *const page[] = {"default", "0", "", "0", "slow"};
+
+    (void)state;
+    start("w");
+    must(turns_rate("slow", "1/86400000000/1,by=key"));
+    fill_crowd();
+    free(redis_text("HSET", PREFIX "limits", "slow", "gcra:1/86400000000/1,by=args.b"));
+    for (int i = 0; i < 3; i++) {
+        char id[16], args[40];
+        int64_t asleep = redis_number("ZCARD", SLEEP);
+
+        must(turns_ask("rate_apply", page, COUNT(page)));
+        assert_in_range(asleep - redis_number("ZCARD", SLEEP), 1, 60);
+        snprintf(id, sizeof id, "new%d", i);
+        snprintf(args, sizeof args, "\"args\":{\"b\":%d}", 100 + i);
+        enqueue_with("slow", id, args);
+        assert_in_range(claim("w", 20, 0), i == 0 ? 2 : 1, 11);
+        assert_int_equal(redis_number("LLEN", QUEUE), 0);
+        assert_int_equal(redis_number("EXISTS", LANE("slow") "100", LANE("slow") "101", LANE("slow") "102"),
+                         0);
+        turns_check();
+    }
 }
 
 /* No more than one call may read: more calls go over such a page. */
@@ -356,6 +389,7 @@ int main(void)
         TEST(jobs_are_sorted_when_their_path_changes),
         TEST(lanes_that_sleep_are_sorted_when_their_path_changes),
         TEST(new_keys_do_not_wait_for_a_crowd_that_sleeps),
+        TEST(new_keys_start_while_a_crowd_is_sorted),
         TEST(large_jobs_that_sleep_are_read_up_to_a_bound),
         TEST(a_resume_reaches_lanes_that_are_to_be_sorted),
         TEST(a_job_without_a_key_counts_once),

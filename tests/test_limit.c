@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "core/client/pages.h"
+#include "core/clock.h"
 #include "core/script/script.h"
 #include "queue/limits/rate.h"
 #include "queue/status/status.h"
@@ -215,6 +216,32 @@ static void test_what_waits_is_looked_at_again(void **state)
         expect("2", "HLEN", PREFIX "duty"); /* those of long ago are forgotten */
         assert_int_equal(server_number(&server, "EXISTS", PREFIX "bell:old", PREFIX "bell:odd", NULL), 0);
     }
+}
+
+/* Many keys sleep: between pages Redis is left to others. */
+static void test_a_change_of_many_keys_rests(void **state)
+{
+    static const char fill[] =
+        "for i = 1, 3000 do redis.call('ZADD', KEYS[1] .. 'sleep:default', '9e15', 'mail#0/k' .. i) "
+        "redis.call('ZADD', KEYS[1] .. 'wait:default/mail#0/k' .. i, 1, 'mail/k' .. i) end "
+        "redis.call('SADD', KEYS[1] .. 'queues', 'default') "
+        "return redis.call('ZADD', KEYS[1] .. 'wake:default', '9e15', '*')";
+    int64_t began_us, busy_us = 0;
+    struct rate_kept kept;
+    char *text;
+
+    (void)state;
+    assert_int_equal(rate_set(w, "mail", "1/1d,by=key", false, &kept), 0);
+    free(server_ask(&server, "EVAL", fill, "1", PREFIX, NULL));
+    free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+    began_us = clock_mono_us();
+    assert_int_equal(rate_set(w, "mail", "2/1d,by=key", false, &kept), 0);
+    began_us = clock_mono_us() - began_us;
+    text = server_ask(&server, "INFO", "commandstats", NULL);
+    for (const char *at = text; (at = strstr(at, "cmdstat_fcall")); at++)
+        busy_us += strtoll(strstr(at, ",usec=") + 6, NULL, 10);
+    free(text);
+    assert_true(began_us > busy_us * 3 / 2);
 }
 
 static void test_a_bell_is_rung_once_and_only_where_something_waits(void **state)
@@ -996,6 +1023,7 @@ int main(void)
         cmocka_unit_test_setup(test_set_and_remove, client_flush),
         cmocka_unit_test_setup(test_a_dry_run_changes_nothing, client_flush),
         cmocka_unit_test_setup(test_what_waits_is_looked_at_again, client_flush),
+        cmocka_unit_test_setup(test_a_change_of_many_keys_rests, client_flush),
         cmocka_unit_test_setup(test_a_bell_is_rung_once_and_only_where_something_waits, client_flush),
         cmocka_unit_test_setup(test_a_duty_of_another_kind_fails_nobody, client_flush),
         cmocka_unit_test_setup(test_rules_keep_their_places, client_flush),

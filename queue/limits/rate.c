@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/client/answer.h"
+#include "core/clock.h"
 #include "core/given.h"
 #include "core/script/script.h"
 #include "queue/turn/away.h"
@@ -20,19 +21,25 @@ static int no_limit(struct weir *w, const char *name)
     return error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
 }
 
-/* Looks at the lanes that sleep in a queue, page by page: of a type or at the gates of a limit. */
+/* Looks at the lanes that sleep in a queue, page by page: of a type or at the gates of a limit. Between two pages Redis is left to others for
+ * as long as the one before took: there may be a million, and jobs of keys that are new to a limit start meanwhile. */
 static int apply_queue(struct weir *w, const char *queue, const char *type, const char *limit, bool resume)
 {
     char cursor[CURSOR_SIZE] = "0";
+    int64_t began_us, took_us = 0;
     int status;
 
     do {
         struct args a;
         json_t *answer;
 
+        if (took_us > 0)
+            clock_sleep_until(clock_mono_us() + took_us);
+        began_us = clock_mono_us();
         args_init(&a);
         rate_apply_request(&a, w->prefix, -1, queue, cursor, type, limit, resume);
         status = client_ask(w, "rate_apply", &a, &answer);
+        took_us = clock_mono_us() - began_us;
         snprintf(cursor, sizeof cursor, "%s", answer_text(answer, "cursor"));
         json_decref(answer);
     } while (status == 0 && *cursor);

@@ -12,8 +12,8 @@
 -- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end}
 -- uses: bell body check gate key_pauses lane lease rules slices types
 
-local PAGE = 100   -- gates, some 20 us each: read, perhaps written, and put at its time
-local SORTED = 200 -- jobs that go to other lanes in one call, some 10 us each
+local PAGE = 25   -- gates, some 20 us each: read, and put at its time; 60 more where the lane that waits there is sorted
+local SORTED = 50 -- jobs that go to other lanes in one call, some 10 us each
 
 local function read_set(limit) return rules.read(call('HGET', P .. 'limits', limit) or '') or {} end
 
@@ -46,13 +46,20 @@ local function sort_lane(queue, gate_name, node)
     local kind, key = node:match('^([^/]+)/(.*)$')
     local t = types.load(kind)
     if not t.path or not t.lanes or t.lanes == t.path then return false end
-    local path, moved, astray = P .. 'lane:' .. queue .. '/' .. node, 0, true
-    while not is_full() do
-        local entry = slices.read('LRANGE', path, moved, 1, load)[1]
-        local other = entry and body.key(entry, t.path)
-        astray = entry and other ~= key
-        if not astray or not put(queue, kind, other, entry) then break end
-        moved = moved + 1
+    local path, moved, astray, ended = P .. 'lane:' .. queue .. '/' .. node, 0, true, false
+    while astray and not ended and not is_full() do
+        local entries
+        entries, ended = slices.read('LRANGE', path, moved, SORTED - sorted, load)
+        for i = 1, #entries do
+            local other = body.key(entries[i], t.path)
+            astray = other ~= key
+            if not astray or not put(queue, kind, other, entries[i]) then
+                ended = true
+                break
+            end
+            moved = moved + 1
+        end
+        astray = astray and #entries > 0
     end
     if moved == 0 then return astray end
     if t.lanes ~= '*' then types.note(kind, 'lanes', '*') end
@@ -74,6 +81,7 @@ end
 
 -- Ends the pause of a gate; one that somebody has set by hand stays.
 local function end_pause(g, name, set, rule)
+    if not g.pause then return end
     gate.resume(g)
     local limit, key = match(name, '^([^#]+)#%d/(.+)$')
     if rule == set.keyed[1] then key_pauses.again(limit, set, key) end
