@@ -66,12 +66,12 @@ const char *naive_start(struct naive *n, int64_t at_us, int64_t cost, int job);
 void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, int job);
 void naive_charge(struct naive *n, int64_t now_us, int64_t cost);
 /* Something started under a rule that is not kept here, concurrency: those under the rules before it know that. */
-void naive_note(struct naive *n, int64_t at_us, int64_t cost);
+void naive_note(struct naive *n, int64_t start_us, int64_t cost);
 /* Another rule. Its own starts and those since then, when it was in force before; else what is in use stays in use, as if taken at the
  * last start, which may be granted ahead. in_flight: the most that concurrency can count now, where that is the rule until now. */
 void naive_change(struct naive *n, const struct naive_rule *rule, int64_t now_us, int64_t in_flight);
 /* What is in use is no more known than that. */
-void naive_fill(struct naive *n, int64_t now_us, int64_t least, int64_t most);
+void naive_fill(struct naive *n, int64_t at_us, int64_t least, int64_t most);
 /* The clock steps back by that. Of windows only the sums are known then, and stay with the last start. */
 void naive_step_back(struct naive *n, int64_t us);
 

@@ -649,6 +649,7 @@ static void test_a_changed_rule_keeps_what_was_used(void **state)
     assert_int_equal(g.word[1], 6);
     assert_int_equal(gate_change(&g, &before, BEGIN_US + 9000000), 0); /* nothing left */
     assert_int_equal(gate_count(&g, BEGIN_US + 9000000, 10, 1), 5);
+    gate_free(&g);
 }
 
 /* ---- Pauses, rates that adapt */
