@@ -104,8 +104,8 @@ $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/prin
 $(BUILD)/tests/test_page $(BUILD)/tests/test_report $(BUILD)/tests/test_forecast: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)) $(BUILD)/gen/assets.o \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
-# What weir top reads, too.
-$(BUILD)/tests/test_forecast: $(BUILD)/cli/top/sight.o
+# What weir top and enqueue read, too.
+$(BUILD)/tests/test_forecast: $(BUILD)/cli/top/sight.o $(BUILD)/cli/document/outlook.o
 
 # Answers that are shared, with a desk of the test's own.
 $(BUILD)/tests/test_shared: override LIBS += $(SERVE_LIBS)

@@ -2,6 +2,7 @@
  * the pages; and then it happens so, in the time of the test: slots are judged, no clock. */
 #include "tests/scene.h"
 
+#include "cli/document/outlook.h"
 #include "cli/top/sight.h"
 #include "core/clock.h"
 #include "queue/inspect/why.h"
@@ -10,6 +11,7 @@
 #include "view/document.h"
 #include "view/job.h"
 #include "view/limits.h"
+#include "view/rate_keys.h"
 #include "view/report.h"
 #include "view/status.h"
 #include "view/waits.h"
@@ -197,6 +199,14 @@ static void set_one_large_key(void)
     drain();
 }
 
+static void set_a_key_behind_a_gate_for_all(void)
+{
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:1/60000000/1 gcra:60/60000000/60,by=key"));
+    enqueue_keyed("a", 4);
+    drain();
+}
+
 static void set_keys_of_concurrency(void)
 {
     begin_worker(60);
@@ -337,6 +347,12 @@ static const struct place {
      .set = set_one_large_key,
      .last = "large39",
      .type = "slow#0, 60 a minute, until"},
+    {.name = "a key behind a gate for all",
+     .set = set_a_key_behind_a_gate_for_all,
+     .first = "a1",
+     .last = "a3",
+     .type = "slow#0, 1 a minute, until",
+     .job = "slow#0, 1 a minute, until"},
     {.name = "keys of concurrency",
      .set = set_keys_of_concurrency,
      .first = "a1",
@@ -540,6 +556,23 @@ static void look_at_page(const char *path, const char *waits)
     text_free(&out);
 }
 
+/* Where the first job has a key, "anna0" or "k0-1". */
+static void look_at_key(const struct said *said)
+{
+    char key[40];
+    size_t len = strlen(place->first) - 1;
+    json_t *doc;
+
+    snprintf(key, sizeof key, "%.*s", (int)len, place->first);
+    if (strncmp(place->first, "slow", 4) == 0)
+        return;
+    assert_int_equal(view_rate_keys(w, "slow", 1, key, &doc, NULL), 0);
+    expect_time("rate keys",
+                json_object_get(json_array_get(json_object_get(doc, "longest"), 0), "next_start"),
+                said->next_us);
+    json_decref(doc);
+}
+
 static void look_at_job(const char *id, int64_t start_us, struct said *said, const char *begins)
 {
     json_t *why, *doc;
@@ -566,6 +599,8 @@ static void look_everywhere(struct said *said)
     look_at_top(said);
     look_at_page("/", said->waits);
     look_at_page("/types/slow", said->waits);
+    if (place->first)
+        look_at_key(said);
     if (place->first)
         look_at_job(place->first, said->next_us, said, place->job);
     if (place->last)
@@ -631,12 +666,40 @@ static void test_all_say_the_same_and_it_happens(void **state)
     }
 }
 
+/* What is said as jobs are enqueued, behind those that wait. */
+static void test_enqueueing_says_the_same(void **state)
+{
+    struct weir_job_spec spec = {.type = "slow", .cost = 500};
+    struct weir_bulk *bulk;
+    struct outlook *outlooks;
+    struct limits limits;
+    struct forecast last;
+    size_t count;
+
+    (void)state;
+    set_costs();
+    assert_int_equal(weir_bulk_open(w, NULL, &bulk), 0);
+    for (int i = 0; i < 20; i++)
+        assert_int_equal(weir_bulk_add(bulk, &spec), 0);
+    assert_int_equal(bulk_flush(bulk), 0);
+    assert_int_equal(outlook_read(w, bulk, &outlooks, &count), 0);
+    assert_int_equal(status_limits(w, -1, &limits), 0);
+    assert_int_equal(forecast_type(&limits, limits_type(&limits, "slow"), NULL, &last, &w->error), 0);
+    assert_int_equal(count, 1);
+    assert_int_equal(outlooks->last_us, last.last_us);
+    assert_int_equal(outlooks->last_us - outlooks->first_us, 19 * 5 * SECOND_US);
+    limits_free(&limits);
+    free(outlooks);
+    assert_int_equal(weir_bulk_close(bulk, NULL), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(all_say_the_same_and_it_happens),
+        TEST(enqueueing_says_the_same),
     };
 
     return cmocka_run_group_tests_name("forecast", tests, turns_start, turns_stop);

@@ -4,15 +4,21 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/number.h"
 #include "queue/status/status.h"
 
 /* ---- Reading */
+
+static int64_t slots_of(const struct limit_type *type, const struct bulk_type *jobs)
+{
+    return jobs->cost + (int64_t)(jobs->count - jobs->costed) * type->cost;
+}
 
 /* What all that wait cost, of whom these are the last: the others by what of them was read, or as these do. */
 static struct backlog price(const struct limit_type *type, const struct bulk_type *jobs)
 {
     struct backlog all = type->backlog ? *type->backlog : (struct backlog){.least = 0, .most = 1};
-    int64_t ours = (int64_t)jobs->count, slots = jobs->cost + (ours - (int64_t)jobs->costed) * type->cost,
+    int64_t ours = (int64_t)jobs->count, slots = slots_of(type, jobs),
             waiting = type->waiting + type->parked - all.stopped;
 
     if (all.jobs > 0 && waiting > ours && all.slots > slots)
@@ -22,13 +28,23 @@ static struct backlog price(const struct limit_type *type, const struct bulk_typ
     return all;
 }
 
+/* The same of those up to the first of these. */
+static struct backlog price_first(const struct backlog *all, int64_t slots, int64_t ours)
+{
+    struct backlog first = *all;
+
+    first.jobs = positive(all->jobs - ours) + 1;
+    first.slots = positive(all->slots - slots) + slots / ours;
+    return first;
+}
+
 /* They are the last count of all that wait; those of them that do not wait any more have started. */
 static int foretell(const struct limits *limits, const struct bulk_type *jobs, struct outlook *o,
                     struct error *e)
 {
     const struct limit_type *known = limits_type(limits, o->type);
     struct limit_type type; /* shallow */
-    struct backlog priced;
+    struct backlog priced, before;
     struct forecast first, last;
     int64_t all, ours = (int64_t)jobs->count;
 
@@ -43,8 +59,13 @@ static int foretell(const struct limits *limits, const struct bulk_type *jobs, s
     }
     all = type.waiting + type.parked;
     o->rate = limits_pace(limits, &type, all > 0 ? all : 1);
-    if (forecast_type(limits, &type, NULL, &last, e) != 0 ||
-        forecast_jobs(limits, &type, all < ours ? 0 : all - ours + 1, &first, e) != 0)
+    if (forecast_type(limits, &type, NULL, &last, e) != 0)
+        return e->status;
+    if (jobs->costed > 0) {
+        before = price_first(&priced, slots_of(known, jobs), ours);
+        type.backlog = &before;
+    }
+    if (forecast_jobs(limits, &type, all < ours ? 0 : all - ours + 1, &first, e) != 0)
         return e->status;
     o->first_us = first.last_us;
     o->last_us = last.last_us;

@@ -183,25 +183,48 @@ end
 
 -- ---- What is said of a key
 
+local function start_at(name, rule, cost)
+    local g = gate.load_safe(name, rule)
+    return g and gate.start(g, cost) or now
+end
+
+-- When the first job of a key may start, by all gates of its type: those of its lane; huge: when a job ends.
+local function next_start(t, key, cost)
+    local at = now
+    for _, spec in ipairs(t.global) do at = max(at, spec.fixed or start_at(spec.name, spec.rule, cost)) end
+    for _, spec in ipairs(t.keyed) do at = max(at, start_at(spec.name .. '/' .. key, spec.rule, cost)) end
+    for _, pause in ipairs(t.paused) do at = max(at, rules.paused(pause.set)) end
+    return at
+end
+
+-- The same of a key without jobs, by the rules of the limit.
+local function next_start_of_limit(limit, set, key)
+    local at = max(now, rules.paused(set))
+    for _, rule in ipairs(set) do
+        at = max(at, start_at(rates.gate_name(limit, rule) .. (rule.by and '/' .. key or ''), rule, 1))
+    end
+    return at
+end
+
 local function add_gates(row, limit, set, key)
-    local next_start = now
     for _, rule in ipairs(set.keyed) do
         local g = gate.load_safe(rates.gate_name(limit, rule) .. '/' .. key, rule)
         if g then
             local _, free = gate.figures(g, g.pause or nil)
-            next_start = max(next_start, gate.start(g, 1))
             row.slots_left = min(row.slots_left or free, free)
             row.paused_until = max(row.paused_until or 0, g.pause or 0)
         end
     end
-    row.next_start = next_start < huge and us(max(next_start, rules.paused(set))) or nil
     row.paused_until = us(row.paused_until or 0)
     row.by_hand = key_pauses.till(limit, key) and true or nil
 end
 
--- What its first job says: since when it waits, and the key as it has it.
-local function add_first(row, k, set, load)
+-- What its first job says: since when it waits, and the key as it has it; and when that may start.
+local function add_first(row, k, limit, set, load)
     local entry = k.lane and slices.read('LRANGE', P .. 'lane:' .. k.lane, 0, 1, load)[1]
+    local t = entry and types.load(match(k.lane, '/([^/]+)/'))
+    local at = t and next_start(t, k.key, body.cost(entry) or t.cost) or next_start_of_limit(limit, set, k.key)
+    row.next_start = at < huge and us(at) or nil
     if not entry then return end
     local at = stamp.since((lease.head_read(entry)))
     row.enqueued_at, row.text = at and us(at) or nil, body.shown_key(entry, set.path, k.key)
@@ -210,7 +233,7 @@ end
 local function row_of(k, limit, set, load)
     local row = {key = k.key, parked = us(k.jobs), gate = rates.gate_name(limit, set.keyed[1]) .. '/' .. k.key}
     add_gates(row, limit, set, k.key)
-    add_first(row, k, set, load)
+    add_first(row, k, limit, set, load)
     return row
 end
 
