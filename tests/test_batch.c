@@ -218,6 +218,30 @@ static void test_counts_a_job_once(void **state)
     expect_follower("{\"batch\":\"b\",\"total\":2,\"done\":2,\"dead\":0,\"cancelled\":0}");
 }
 
+/* Those of two batches whose long names end otherwise are two jobs. */
+static void test_followers_of_long_names(void **state)
+{
+    char name[129], id[2][160];
+
+    (void)state;
+    start("w");
+    for (int i = 0; i < 2; i++) {
+        const char *seal[] = {name, "1", "default", "next"};
+        char *body;
+
+        memset(name, 'b', 128);
+        name[127] = (char)('a' + i);
+        name[128] = '\0';
+        must(turns_script("batch_seal", seal, COUNT(seal)));
+        body = redis_text("LINDEX", QUEUE, "-1");
+        assert_int_equal(sscanf(strstr(body, "{"), "{\"id\":\"%159[^\"]", id[i]), 1);
+        free(body);
+        assert_int_equal(strlen(id[i]), 128);
+        assert_string_equal(id[i] + 123, ".then");
+    }
+    assert_string_not_equal(id[0], id[1]);
+}
+
 /* A batch that is no longer remembered, or something else by that name, does not stop its jobs. */
 static void test_forgotten(void **state)
 {
@@ -814,6 +838,7 @@ int main(void)
         cmocka_unit_test_setup(test_counts_each_end, scene_begin),
         cmocka_unit_test_setup(test_counts_groups, scene_begin),
         cmocka_unit_test_setup(test_counts_a_job_once, scene_begin),
+        cmocka_unit_test_setup(test_followers_of_long_names, scene_begin),
         cmocka_unit_test_setup(test_forgotten, scene_begin),
         cmocka_unit_test_setup(test_names_are_forgotten, scene_begin),
         cmocka_unit_test_setup(test_a_large_job, scene_begin),

@@ -1153,6 +1153,27 @@ static void try_test_walks_rest_and_have_long_pages(void **state)
 }
 STAGE_TRIALS(test_walks_rest_and_have_long_pages)
 
+/* No list has them: nobody says that there are none. */
+static void test_jobs_that_have_finished_are_found_by_their_id(void **state)
+{
+    static const char *const cases[] = {"state:finished", "state:dead,finished type:t"};
+    const struct job_bounds most = {.looked_at = 10, .jobs = 10};
+    json_t *page;
+
+    (void)state;
+    fill_states();
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct job_search s = search_of(cases[i]);
+
+        assert_int_equal(job_list_page(w, turns.now_us, &s, NULL, &most, &page), WEIR_EINPUT);
+        assert_null(page);
+        assert_non_null(strstr(w->error.text, "a job that has finished is found by its id alone; add id:ID"));
+        assert_int_equal(job_actions(w, turns.now_us, &s, "cancel", NULL, &most, &page), WEIR_EINPUT);
+        assert_null(page);
+    }
+    expect_found("state:finished id:first", "first");
+}
+
 static void test_wrong_actions_change_nothing(void **state)
 {
     static const char *const lines[] = {
@@ -1239,6 +1260,7 @@ int main(void)
         TEST(dead_jobs_are_retried_and_removed),
         TEST(actions_page_by_page),
         TEST(walks_rest_and_have_long_pages),
+        TEST(jobs_that_have_finished_are_found_by_their_id),
         TEST(wrong_actions_change_nothing),
     };
 

@@ -114,6 +114,8 @@ static int narrow(struct weir *w, const char *action, const struct job_search *s
                          "job %.20s: the search has no term, and would mean all jobs; name some, such as "
                          "type:mail",
                          action);
+    if (job_search_check(s, &w->error) < 0)
+        return w->error.status;
     *narrowed = *s;
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (strcmp(action, actions[i].name) == 0)

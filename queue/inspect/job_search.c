@@ -51,6 +51,19 @@ const char *job_search_value(const struct job_search *s, const char *field)
     return NULL;
 }
 
+int job_search_check(const struct job_search *s, struct error *e)
+{
+    bool finished = false;
+
+    for (size_t i = 0; i < s->count; i++)
+        finished |= strcmp(s->text + s->terms[i].field, "state") == 0 &&
+                    strcmp(s->text + s->terms[i].value, "finished") == 0;
+    if (!finished || job_search_value(s, "id"))
+        return 0;
+    return error_set(e, WEIR_EINPUT,
+                     "search state:finished: a job that has finished is found by its id alone; add id:ID");
+}
+
 void job_search_args(const struct job_search *s, struct args *a)
 {
     args_add_int(a, (int64_t)s->count + (s->able != NULL));

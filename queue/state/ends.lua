@@ -26,12 +26,18 @@ local function read_batch(name)
     return b
 end
 
+-- The id of the job that follows a batch: that of a long name has a hash in place of its end, so that no two are one.
+local function follower_id(name)
+    if #name > ID_MOST - 5 then name = sub(name, 1, ID_MOST - 46) .. '.' .. sha1(name) end
+    return name .. '.then'
+end
+
 -- One job of the type that was to follow, with what the batch counted as its args. without_queue: what becomes of it where its queue is none.
 local function enqueue_next(b, without_queue)
     local queue, name = b['then']:match('^(%S+) (%S+)$')
     if not (is_name(queue) and is_name(name)) then return false end
-    local text = format('{"id":"%s.then","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
-                        sub(b.name, 1, ID_MOST - 5), name, b.name, b.total, b.done, b.dead, b.cancelled)
+    local text = format('{"id":"%s","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
+                        follower_id(b.name), name, b.name, b.total, b.done, b.dead, b.cancelled)
     text = lease.entry_write(0, 0, 0, text, stamp.attr(now))
     local wrong = check.wrong_kind('queue:' .. queue, 'list')
     if wrong then return without_queue and without_queue(b, queue, name, wrong, text) end
