@@ -25,6 +25,9 @@ static uint64_t seed;
 #define COST(cost) "\"cost\":" #cost ","
 #define END(at, name) "{\"end\":" #at "000000,\"type\":\"mail\",\"id\":\"" #name "\"}\n"
 #define SPENT(n, name) "{\"spent\":" #n ",\"slot\":1,\"type\":\"mail\",\"id\":\"" #name "\"}\n"
+#define BACK(slot, name)                                                                                     \
+    "{\"back\":" #slot "000500,\"slot\":" #slot "000000,\"type\":\"mail\",\"id\":\"" #name                   \
+    "\",\"cost\":1,\"why\":\"no_handler\"}\n"
 #define OPENED "{\"opened\":1000000}\n"
 #define BY(by) "\"by\":\"" #by "\","
 #define END_BY(at, name, by)                                                                                 \
@@ -49,6 +52,20 @@ static const struct by_hand {
      "{ \"limits\": \"a=gcra:1\\u002f10000000/1\", \"type\": \"mail\", \"more\": [1, {}], \"cost\": 1,"
      " \"slot\": 100000000, \"start\": 100000000 }\n" START(109, "", "a=gcra:1/10000000/1"),
      "2 1 a#0"},
+    {"what came back was no start",
+     START(100, ID(1), TWO) BACK(100, 1) START(101, ID(1), TWO) START(102, ID(2), TWO) BACK(102, 2)
+         START(111, ID(2), TWO),
+     ""},
+    {"a slot that came back is its own only",
+     START(100, ID(1), "a=gcra:1/10000000/1") BACK(99, 1) BACK(100, 2)
+         START(101, ID(2), "a=gcra:1/10000000/1"),
+     "4 9 a#0"},
+    {"and not one of a job that has ended",
+     START(100, ID(1), "a=gcra:1/10000000/1") END(101, 1) BACK(100, 1)
+         START(102, ID(2), "a=gcra:1/10000000/1"),
+     "4 8 a#0"},
+    {"what came back is not in flight",
+     START(100, ID(1), "a=concurrency:1") BACK(100, 1) START(101, ID(2), "a=concurrency:1") END(102, 2), ""},
     {"each key has a gate",
      START(100, KEY(x), KEYED) START(101, KEY(y), KEYED) START(102, KEY(x), KEYED) START(103, "", KEYED),
      "3 8 a#0/x; 4 97 a#1"},
