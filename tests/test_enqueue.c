@@ -285,6 +285,32 @@ static void test_foreign_queues_behind_others(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 3);
 }
 
+/* A queue that is known gets it without a look before: what stands there is left alone, the id is free again, and the count is what it was. */
+static void test_a_foreign_queue_that_is_known(void **state)
+{
+    static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
+    static const char *const counts[] = {"0", "7"}; /* of a type that is new, and of another */
+    struct redisReply *reply;
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        free(server_ask(&server, "FLUSHALL", NULL));
+        free(server_ask(&server, "SADD", P "queues", "q", NULL));
+        free(server_ask(&server, "SET", P "queue:q", "foreign", NULL));
+        if (i > 0)
+            free(server_ask(&server, "HSET", P "stats:t", "enqueued", counts[i], NULL));
+        assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
+        assert_non_null(strstr(w->error.text, P "queue:q"));
+        assert_answer(counts[i], "HGET", P "stats:t", "enqueued");
+        assert_answer("foreign", "GET", P "queue:q");
+        assert_int_equal(server_number(&server, "DBSIZE", NULL), 3);
+        free(server_ask(&server, "DEL", P "queue:q", NULL));
+        assert_int_equal(call_script("enqueue", -1, plain, &reply), 0);
+        freeReplyObject(reply);
+        assert_int_equal(server_number(&server, "HEXISTS", P "types", "t", NULL), i == 0);
+    }
+}
+
 /* ---- One job */
 
 static void test_enqueue_at_once(void **state)
@@ -759,6 +785,7 @@ int main(void)
         cmocka_unit_test_setup(test_foreign_keys, client_flush),
         cmocka_unit_test_setup(test_foreign_keys_of_a_plain_job, client_flush),
         cmocka_unit_test_setup(test_foreign_queues_behind_others, client_flush),
+        cmocka_unit_test_setup(test_a_foreign_queue_that_is_known, client_flush),
         cmocka_unit_test_setup(test_enqueue_at_once, client_flush),
         cmocka_unit_test_setup(test_enqueue_cost, client_flush),
         cmocka_unit_test_setup(test_enqueue_made_ids, client_flush),
