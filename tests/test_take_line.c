@@ -579,6 +579,80 @@ static void test_who_stands_behind_a_sleeper_does_not_wait_for_it(void **state)
         fail_msg("the last comes after %" PRId64 " us", starts[6] - since_us);
 }
 
+enum { CHANGES = 6 };
+
+/* One of the changes that wake a line, or let it sleep; the last one opens the limit. */
+static void change_m(int n, uint64_t *random)
+{
+    static const char *const rules[] = {"gcra:1/3600000000/1", "gcra:2/1000000/1", "gcra:1/60000000/3",
+                                        "fixed-window:3/1000000/0", "token-bucket:4/1000000/2"};
+    uint64_t what = random_in(random, 0, 7);
+
+    if (n == CHANGES - 1) {
+        must(turns_rate("m", "gcra:10/1000000/1"));
+        must(turns_pause("m", 0));
+    } else if (what < COUNT(rules)) {
+        must(turns_rate("m", rules[what]));
+    } else {
+        must(turns_pause("m", what == 5 ? 0 : 3600 * SECOND_US));
+    }
+    hear_bells();
+}
+
+/* Callers come, leave and die while their limit changes: all who are left have their slots in time as soon as it is open. */
+static void change_at_random(uint64_t *random)
+{
+    int count = (int)random_in(random, 2, 40), changed = 0, gone = 0;
+    int64_t change_us = BEGIN_US, open_us = BEGIN_US + 4 * SECOND_US;
+    struct caller *c;
+
+    free(redis_text("FLUSHALL"));
+    caller_count = start_count = 0;
+    turns.now_us = BEGIN_US;
+    must(turns_rate("m", "gcra:1/3600000000/1"));
+    for (int i = 0; i < count; i++) {
+        add_caller("m", 1, BEGIN_US + random_in(random, 0, 3 * SECOND_US));
+        if (random_in(random, 0, 3) == 0)
+            callers[i].quit_us = callers[i].at_us + random_in(random, 1, 3000000);
+        callers[i].dies = random_in(random, 0, 1);
+    }
+    while ((c = next_caller()) || changed < CHANGES) {
+        int64_t at_us = !c ? NEVER : c->at_us < c->quit_us ? c->at_us : c->quit_us;
+
+        if (changed < CHANGES && change_us <= at_us) {
+            turns.now_us = change_us > turns.now_us ? change_us : turns.now_us;
+            change_m(changed++, random);
+            change_us = changed < CHANGES - 1 ? change_us + random_in(random, 1, 700000) : open_us;
+            continue;
+        }
+        turns.now_us = at_us > turns.now_us ? at_us : turns.now_us;
+        if (c->quit_us <= c->at_us && c->calls > 0)
+            quit(c);
+        else
+            ask_again(c);
+        hear_bells();
+    }
+    for (int i = 0; i < count; i++) {
+        gone += !callers[i].started;
+        if (!callers[i].started && callers[i].quit_us == NEVER && callers[i].at_us != NEVER)
+            fail_msg("seed %" PRIu64 ": caller %d has not started", seed, i);
+    }
+    if (start_count > 0 && starts[start_count - 1] > open_us + (count + 2) * INT64_C(120000))
+        fail_msg("seed %" PRIu64 ": of %d, %d gone, the last starts %" PRId64
+                 " us after the limit was opened",
+                 seed, count, gone, starts[start_count - 1] - open_us);
+    assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:m#*"), 0);
+}
+
+static void test_random_changes_keep_nobody(void **state)
+{
+    uint64_t random = seed;
+
+    (void)state;
+    for (int i = 0; i < 40; i++)
+        change_at_random(&random);
+}
+
 /* Of very many each is told, some in each call. */
 static void test_a_long_line_is_woken_in_pages(void **state)
 {
@@ -834,6 +908,7 @@ int main(void)
         TEST(every_line_is_woken),
         TEST(slots_that_a_job_gives_back_wake_the_line),
         TEST(who_stands_behind_a_sleeper_does_not_wait_for_it),
+        TEST(random_changes_keep_nobody),
         TEST(a_long_line_is_woken_in_pages),
         TEST(dead_lines_are_forgotten),
         TEST(jobs_and_callers_take_turns),
