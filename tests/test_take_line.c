@@ -95,20 +95,24 @@ static void quit(struct caller *c)
         must(send_wait(c, -1, true));
 }
 
-/* Who is called by its bell comes sooner. */
+/* What the bell of a caller says next. */
+static bool hear_bell(struct caller *c)
+{
+    char *told = redis_text("LPOP", c->wait.bell);
+    bool heard = told && *told && strcmp(told, "(nil)") != 0;
+
+    if (heard)
+        c->at_us = strtoll(told, NULL, 10) - LEAD_EARLY_US;
+    free(told);
+    return heard;
+}
+
+/* Who is called by its bell comes sooner; of several times the last one counts. */
 static void hear_bells(void)
 {
-    for (int i = 0; i < caller_count; i++) {
-        struct caller *c = &callers[i];
-        char *told;
-
-        if (c->at_us == NEVER || c->calls == 0)
-            continue;
-        told = redis_text("LPOP", c->wait.bell);
-        if (told && *told && strcmp(told, "(nil)") != 0)
-            c->at_us = strtoll(told, NULL, 10) - LEAD_EARLY_US;
-        free(told);
-    }
+    for (int i = 0; i < caller_count; i++)
+        while (callers[i].at_us != NEVER && callers[i].calls > 0 && hear_bell(&callers[i]))
+            ;
 }
 
 static struct caller *next_caller(void)

@@ -303,6 +303,7 @@ function line.wake(member)
         call_safe('ZREM', P .. 'lines', member)
         return 1, false
     end
+    call('ZREM', due, '~') -- whether others take slots is found out anew
     local looked_at, more
     if wrong then looked_at, more = tell_behind(now) else looked_at, more = reckon() end -- what is wrong, each is told as it asks
     return looked_at + 1, more
