@@ -292,8 +292,24 @@ static void leave_out(char *text, const char *attr)
     }
 }
 
+/* The same of when a job that came back was taken. */
+static void leave_out_taken(char *text)
+{
+    for (char *at = text; (at = strstr(at, ",g"));) {
+        size_t slot = strspn(at + 2, "0123456789");
+        char *end = at + 2 + slot + 3;
+
+        if (slot < 1 || strlen(at) < slot + 6 || at[2 + slot] != '.' || (*end != ';' && *end != ',')) {
+            at++;
+            continue;
+        }
+        memmove(at, end, strlen(end) + 1);
+    }
+}
+
 char *unstamped(char *text)
 {
+    leave_out_taken(text);
     leave_out(text, ",d");
     leave_out(text, ",t");
     return text;

@@ -225,6 +225,7 @@ void sim_to_queue(int n)
     struct sim_list *queue = &sim.queues[sim_jobs[n].queue];
 
     sim_jobs[n].place = SIM_WAITING;
+    sim_jobs[n].back_us = 0;
     sim_list_insert(queue, queue->count, n);
 }
 
@@ -232,13 +233,73 @@ void sim_return(const int *list, int count)
 {
     for (int i = count - 1; i >= 0; i--) {
         sim_jobs[list[i]].place = SIM_WAITING;
+        sim_jobs[list[i]].back_us = 0;
         sim_list_insert(sim_lane_of(list[i]), 0, list[i]);
+    }
+}
+
+/* As its token says: "turn.index@slot". */
+static void comes_back(struct sim_job *job)
+{
+    const char *at = strchr(job->token, '@'), *index = strchr(job->token, '.') + 1;
+
+    job->place = SIM_WAITING;
+    job->back_us = at && at < strchr(job->token, '/') ? atoll(at + 1) : 0;
+    job->back_index = index[0] * 128 + index[1];
+}
+
+static bool was_taken_before(int a, int b)
+{
+    const struct sim_job *x = &sim_jobs[a], *y = &sim_jobs[b];
+
+    if (x->back_us == 0 || y->back_us == 0)
+        return false;
+    return x->back_us < y->back_us || (x->back_us == y->back_us && x->back_index < y->back_index);
+}
+
+static void merge_back(struct sim_list *lane, const int *entries, int count)
+{
+    int merged[SIM_JOBS], n = 0, first = 0, i = 0;
+
+    while (first < lane->count && first < 64 && was_taken_before(lane->at[first], entries[count - 1]))
+        first++;
+    for (int k = 0; k < first; k++) {
+        while (was_taken_before(entries[i], lane->at[k]))
+            merged[n++] = entries[i++];
+        merged[n++] = lane->at[k];
+    }
+    while (i < count)
+        merged[n++] = entries[i++];
+    sim_list_remove(lane, 0, first);
+    while (n > 0)
+        sim_list_insert(lane, 0, merged[--n]);
+}
+
+void sim_come_back(const int *list, int count)
+{
+    bool done[SIM_JOBS] = {false};
+    int entries[SIM_JOBS];
+
+    for (int i = 0; i < count; i++)
+        comes_back(&sim_jobs[list[i]]);
+    for (int i = 0; i < count; i++) {
+        struct sim_list *lane = sim_lane_of(list[i]);
+        int n = 0;
+
+        for (int k = i; k < count && !done[i]; k++)
+            if (!done[k] && sim_lane_of(list[k]) == lane) {
+                entries[n++] = list[k];
+                done[k] = k > i;
+            }
+        if (n > 0)
+            merge_back(lane, entries, n);
     }
 }
 
 void sim_to_head(int n)
 {
     sim_jobs[n].place = SIM_WAITING;
+    sim_jobs[n].back_us = 0;
     sim_list_insert(&sim.queues[sim_jobs[n].queue], 0, n);
 }
 

@@ -52,7 +52,9 @@ struct sim_job {
     char token[500]; /* the same; with the key that it ran under, the time of its slot, what it took */
     int key;
     int64_t slot_us, taken;
-    uint64_t rules; /* that held it then */
+    int64_t back_us; /* its slot, of one that came back from there to its lane; 0: it did not */
+    int back_index;  /* which lease of its turn that was */
+    uint64_t rules;  /* that held it then */
     int64_t due_us, enqueued_us,
         since_us;   /* enqueued, and waits since: as its entry says it; 0: it does not */
     bool scheduled; /* SIM_LATER: goes to the tail of its queue, not to the head of its lane */
@@ -191,6 +193,8 @@ bool sim_has_line(int line);
 bool sim_interrupt(int n, bool worker_died, int most);
 /* To the heads of the lanes from which they came, in their order. */
 void sim_return(const int *list, int count);
+/* The same of leases, in the order of their grants: they stand among those that came back before as they were taken. */
+void sim_come_back(const int *list, int count);
 /* The job's lease has ended: its concurrency gates count one less. */
 void sim_unlease(int n);
 /* The leases of one id, in the order in which they were granted. */

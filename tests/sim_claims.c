@@ -139,6 +139,7 @@ static void check_attrs(int n, const struct lease *lease)
     leave_out(found, 's');
     leave_out(found, 't');
     leave_out(found, 'd');
+    leave_out(found, 'g');
     sim_attrs(n, attrs);
     if (strcmp(found, attrs) != 0)
         sim_fail("job %d: its head has %s, not %s", n, found, attrs);

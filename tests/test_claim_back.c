@@ -302,6 +302,71 @@ static void test_nothing_is_given_back_to_other_rules(void **state)
     assert_int_equal(used_of(STATE("acct#0")), 1);
 }
 
+/* ---- Where they come back to */
+
+struct taken {
+    const char *worker;
+    char token[200];
+};
+
+/* So many jobs more are taken by that worker. */
+static void take(struct taken *taken, int *count, const char *worker, int n)
+{
+    assert_int_equal(claim(worker, n, 0), n);
+    for (int i = 0; i < n; i++, ++*count) {
+        taken[*count].worker = worker;
+        snprintf(taken[*count].token, sizeof taken->token, "%.*s", (int)turns.claim.leases[i].token.len,
+                 turns.claim.leases[i].token.at);
+    }
+}
+
+/* By a word of its handler, unstarted, or as its worker leaves with all that it has left. */
+static void come_back(const struct taken *taken)
+{
+    int way = rand() % 8;
+    int64_t stale; /* it may have come back with its worker */
+
+    if (way == 0)
+        must(turns_adopt("", taken->worker, NULL, 0, default_queue, NULL));
+    else if (way < 3)
+        must(
+            turns_settle_end(taken->worker, SETTLE_THROTTLED, span_str(taken->token), SECOND_US, "", &stale));
+    else
+        must(turns_settle_end(taken->worker, SETTLE_BACK, span_str(taken->token), way % 2, "", &stale));
+}
+
+/* Whoever comes back when, and how: at the head of its lane they stand as they were taken. */
+static void test_jobs_come_back_to_the_order_in_which_they_were_taken(void **state)
+{
+    for (int seed = 1; seed <= 100; seed++) {
+        struct taken taken[6];
+        int count = 0;
+
+        srand((unsigned)seed);
+        scene_begin(state);
+        start("w");
+        start("v");
+        must(turns_rate("slow", "100/1000000/3"));
+        enqueue_many("slow", 9);
+        take(taken, &count, "w", 2);
+        turns.now_us++;
+        take(taken, &count, "v", 1);
+        turns.now_us += 10000;
+        take(taken, &count, "v", 1);
+        turns.now_us += 20000;
+        take(taken, &count, "w", 2);
+        for (int left = count; left > 0; left--) {
+            int i = rand() % left;
+            struct taken t = taken[i];
+
+            come_back(&t);
+            taken[i] = taken[left - 1];
+        }
+        expect_list(LANE("slow"), "slow0 slow1 slow2 slow3 slow4 slow5");
+        turns_check();
+    }
+}
+
 #define RUNNING_MOST 50
 
 /* What runs, in the order of its slots. */
@@ -408,6 +473,7 @@ int main(void)
         TEST(the_true_cost_is_taken_or_given_back),
         TEST(the_first_true_cost_of_a_type_wakes_its_key),
         TEST(nothing_is_given_back_to_other_rules),
+        TEST(jobs_come_back_to_the_order_in_which_they_were_taken),
         TEST(what_was_not_spent_lets_others_start),
         TEST(what_has_not_started_gives_its_slots_back),
         TEST(a_quota_of_a_day_is_used_whole_however_late),

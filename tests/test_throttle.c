@@ -786,7 +786,7 @@ static void settle_some(struct worker *worker)
         sim_true_cost(unstarted[i], 0);
     for (int i = 0; i < kept; i++)
         sim_unlease(list[i]);
-    sim_return(back, back_count);
+    sim_come_back(back, back_count);
 }
 
 /* What was reaped settles nothing. */
@@ -895,7 +895,7 @@ static void adopt_anew(struct worker *worker, bool leaves, int64_t turn_most)
             if (!sim_ends_cancelled(list[i]))
                 back[back_count++] = list[i];
         }
-    sim_return(back, back_count);
+    sim_come_back(back, back_count);
     sim_untell(old, leaves ? -1 : worker->id);
     expected = sim_ids[old].registered ? 0 : kept;
     if (!sim_ids[old].registered || sim_chance(3))
@@ -942,7 +942,7 @@ static void model_reap(struct sim_id *id)
         if (!sim_interrupt(list[i], true, INTERRUPTED_MOST))
             back[back_count++] = list[i];
     }
-    sim_return(back, back_count);
+    sim_come_back(back, back_count);
     sim_untell((int)(id - sim_ids), -1);
     id->registered = false;
     reaped++;

@@ -5,6 +5,7 @@
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
 --            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
 --            ",t" when it was enqueued, ",d" since when it waits: see stamp
+--            ",g" slot "." index, of the token under which it was taken from its lane last, and came back
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
 --            queue "!/" type "/" key                                         of those jobs that are to run alone: see claim_alone
 --   token  = turn "." index [ "@" slot ] [ "*" cost ] [ "+" rules ] "/" lane [ "~" gates ]   unique for one worker instance;
@@ -73,6 +74,37 @@ end
 function lease.slot_of(token) return tonumber(token:match('^[^/]-@(%d+)')) or 0 end
 function lease.rules_of(token) return token:match('^[^/]-(%+%x+)') or '' end
 function lease.cost_of(token) return tonumber(token:match('^[^/]-%*(%d+)')) or 1 end
+
+-- The entry of a job that comes back to its lane, which says when it was taken from there. Of a type without a limit nothing says that.
+function lease.came_back(entry, token)
+    local index, slot = match(token, '^%d+%.([%w_-]+)@(%d+)')
+    if not slot then return entry end
+    local attempts, interrupted, throttled, body, attrs = lease.entry_read(entry)
+    if find(attrs, ',g', 1, true) then attrs = attrs:gsub(',g[^,]*', '') end
+    return lease.entry_write(attempts, interrupted, throttled, body, attrs .. ',g' .. slot .. '.' .. index)
+end
+
+-- The entry of one that leaves its lanes: it will be taken anew.
+function lease.fresh(entry)
+    local head = match(entry, '^@%d+,%d+,%d+[^;]*,g%d')
+    if not head then return entry end
+    local at = find(entry, ';', 1, true)
+    return sub(entry, 1, at - 1):gsub(',g[^,]*', '') .. sub(entry, at)
+end
+
+-- When the job was taken, which came back: a slot, and which lease of a turn that was; nil: it did not. Of one lane who was taken first has
+-- the earlier slot, and of one slot the smaller lease.
+function lease.taken(entry)
+    local slot, index = match(entry, '^@%d+,%d+,%d+[^;]*,g(%d+)%.([%w_-]+)')
+    return tonumber(slot), index and lease.index_number(index)
+end
+
+-- `<` on strings asks the server's locale.
+function lease.index_number(index)
+    local number = 0
+    for i = 1, #index do number = number * 128 + byte(index, i) end
+    return number
+end
 
 -- An iterator over the names of the concurrency gates that it took.
 function lease.gates_of(token) return (token:match('~(.*)$') or ''):gmatch('[^,]+') end

@@ -7,7 +7,7 @@
 --   entry in a queue  body | "@" attempts "," interrupted "," throttled ",s" secret attrs ";" body      see lease
 --   about             hash: secret -> random text, made by the first script that signs a head
 --
--- uses: check stamp
+-- uses: check lease stamp
 local sign = {}
 
 local AT = 64 -- "@"
@@ -38,7 +38,9 @@ function sign.wrong() return check.wrong_kind('about', 'hash') end
 
 -- An entry as it is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.
 function sign.write(entry, seed)
-    if byte(entry) ~= AT or find(entry, ALONE) or is_signed(entry) then return entry end
+    if byte(entry) ~= AT or find(entry, ALONE) then return entry end
+    entry = lease.fresh(entry)
+    if is_signed(entry) then return entry end
     if not secret then
         secret = seed
         call('HSETNX', P .. 'about', 'secret', seed)

@@ -16,7 +16,7 @@
 --
 -- These functions move jobs without asking gates; claim decides what waits where.
 --
--- uses: bell body check lease gate line longest registry types
+-- uses: bell body check gate lease line longest registry slices types
 local lane = {}
 
 -- What is wrong with the keys that give_back writes; nil: nothing.
@@ -75,19 +75,62 @@ function lane.append(queue, kind, key, entry)
     if length >= longest.LEAST and key ~= '' then longest.note(queue, kind, key, length, 1) end
 end
 
--- Puts entries back at the head of their lane, in their order.
-function lane.give_back(name, entries)
+local function was_taken_before(a, b)
+    local slot, index = lease.taken(a)
+    local slot_b, index_b = lease.taken(b)
+    return slot and slot_b and (slot < slot_b or slot == slot_b and index < index_b) or false
+end
+
+local CAME_BACK_MOST = 64 -- jobs at the head of a lane, behind which another one may go
+
+local read_load -- of this call: how much of the heads of lanes may still be read
+
+local function forget_load() read_load = nil end
+
+-- Jobs that came back before, were taken before the last of these and so go before it: they leave the head of the lane. Those who were taken
+-- first come first.
+local function merge(key, entries)
+    if not read_load then
+        read_load = slices.load()
+        at_next_call(forget_load)
+    end
+    local last, first = entries[#entries], 0
+    local there = slices.read('LRANGE', key, 0, CAME_BACK_MOST, read_load)
+    while there[first + 1] and was_taken_before(there[first + 1], last) do first = first + 1 end
+    if first == 0 then return entries end
+    call('LPOP', key, digits(first))
+    local merged, i = {}, 1
+    for k = 1, first do
+        while was_taken_before(entries[i], there[k]) do
+            merged[#merged + 1] = entries[i]
+            i = i + 1
+        end
+        merged[#merged + 1] = there[k]
+    end
+    for k = i, #entries do merged[#merged + 1] = entries[k] end
+    return merged
+end
+
+local function put_first(name, entries, are_back)
     local queue, kind, key = lease.lane_parts(name)
-    local reversed = {}
+    local reversed, before = {}, #entries
     local waits = call('EXISTS', P .. 'lane:' .. name) == 1
+    if waits and are_back and lease.taken(entries[before]) then entries = merge(P .. 'lane:' .. name, entries) end
     for i = #entries, 1, -1 do reversed[#reversed + 1] = entries[i] end
     push('LPUSH', P .. 'lane:' .. name, reversed)
-    lease.count(kind, 'returned', #entries)
+    lease.count(kind, 'returned', before)
     if waits then
         if types.load(kind).own_costs or body.names_cost(entries[1]) or resorts(kind) then lane.gates_are_due(queue, kind, key) end
         return
     end
     put_in_ring(queue, kind, key, now)
+end
+
+-- Puts entries that come from elsewhere at the head of their lane, in their order.
+function lane.give_back(name, entries)
+    local fresh = {}
+    for i, entry in ipairs(entries) do fresh[i] = lease.fresh(entry) end
+    put_first(name, fresh, false)
 end
 
 -- A type whose ring is empty leaves the gate at which it waits. The gate is due for the types behind it.
@@ -151,8 +194,7 @@ local function granted_before(a, b) return a.turn < b.turn or a.turn == b.turn a
 function lane.sort_by_grant(jobs)
     for _, job in ipairs(jobs) do
         local turn, index = job.token:match('^(%d+)%.([%w_-]+)')
-        job.turn, job.index = tonumber(turn), 0
-        for i = 1, #index do job.index = job.index * 128 + index:byte(i) end -- `<` on strings asks the server's locale
+        job.turn, job.index = tonumber(turn), lease.index_number(index)
     end
     sort(jobs, granted_before)
 end
@@ -341,10 +383,10 @@ function lane.put_all_back(jobs, queues)
             order[#order + 1] = job.lane
         end
         local of_lane = entries[job.lane]
-        of_lane[#of_lane + 1] = job.entry
+        of_lane[#of_lane + 1] = lease.came_back(job.entry, job.token)
     end
     for _, name in ipairs(order) do
-        lane.give_back(name, entries[name])
+        put_first(name, entries[name], true)
         queues[lease.lane_parts(name)] = true
     end
 end
