@@ -81,6 +81,16 @@ void signals_fresh(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
+void signals_catch(void (*handler)(int number))
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = handler, .sa_flags = (int)SA_RESETHAND};
+
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (!is_ignored(numbers[i]))
+            sigaction(numbers[i], &action, NULL);
+}
+
 void signals_begin(struct weir_worker *worker)
 {
     static void (*const handlers[])(int number) = {

@@ -7,6 +7,8 @@
 /* For every command, at its start: nothing stays blocked that the caller had blocked, and whoever starts a
  * process learns how it ends. Other signals that are ignored stay so. */
 void signals_fresh(void);
+/* For a command that ends in order: the first TERM, INT or HUP calls handler, the second one ends the process. What is ignored stays so. */
+void signals_catch(void (*handler)(int number));
 /* The table holds, for this worker. */
 void signals_begin(struct weir_worker *worker);
 /* The worker has ended: signals that would have stopped it do nothing more. */

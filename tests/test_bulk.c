@@ -998,7 +998,7 @@ static void test_command_twice_at_once(void **state)
 /* Lines from a slow source are sent when no more come; a signal ends the waiting. */
 static void test_command_slow_input(void **state)
 {
-    static const int signals[] = {SIGINT, SIGTERM};
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     char path[200], text[2000];
     FILE *pipe;
 
@@ -1007,7 +1007,7 @@ static void test_command_slow_input(void **state)
     assert_int_equal(mkfifo(path, 0600), 0);
     pipe = fopen(path, "r+");
     for (size_t i = 0; i < COUNT(signals); i++) {
-        pid_t pid = start_weir("pipe", i ? "b" : NULL);
+        pid_t pid = start_weir("pipe", i == 1 ? "b" : NULL);
 
         fputs("{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\",\"args\":1}\n", pipe);
         fflush(pipe);
@@ -1021,7 +1021,7 @@ static void test_command_slow_input(void **state)
         assert_says(text, "3 jobs in ");
         read_text(server.folder, "run.err", text, sizeof text);
         assert_says(text, "weir: pipe: interrupted; the 3 lines up to here are sent; ");
-        assert_says(text, i ? "run it again: batch b continues where it stopped" : "with --batch");
+        assert_says(text, i == 1 ? "run it again: batch b continues where it stopped" : "with --batch");
         assert_all(QUEUE, 3);
         client_flush(NULL);
     }

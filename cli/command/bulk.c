@@ -10,6 +10,7 @@
 #include "cli/lines.h"
 #include "cli/print/bar.h"
 #include "cli/print/terminal.h"
+#include "cli/signals.h"
 #include "core/clock.h"
 #include "producer/bulk.h"
 #include "queue/batch/batch.h"
@@ -287,15 +288,6 @@ static void on_signal(int number)
     stopped = 1;
 }
 
-/* The second one ends the process. */
-static void catch_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
 /* Whatever ended the lines, those that were taken are sent. */
 static int send_rest(struct run *r, int status)
 {
@@ -339,7 +331,7 @@ int enqueue_bulk(struct cli *cli, struct weir *w, const struct enqueue_flags *f)
     if (weir_bulk_open(w, f->batch, &r.bulk) || (f->then && bulk_then(r.bulk, f->queue, f->then))) {
         status = cli_failed(cli, w);
     } else {
-        catch_signals();
+        signals_catch(on_signal);
         bulk_count_keyless(r.bulk);
         status = run_bulk(&r);
     }

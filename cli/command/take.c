@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/document/json.h"
 #include "cli/lines.h"
+#include "cli/signals.h"
 #include "throttle/rule.h"
 #include "throttle/take/take.h"
 #include "view/format.h"
@@ -179,17 +180,6 @@ static void on_signal(int number)
     stopped = number;
 }
 
-/* Its place in line is given back before the signal ends it. */
-static void catch_signals(void)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND}, before;
-
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler == SIG_DFL)
-            sigaction(numbers[i], &action, NULL);
-}
-
 static int take_or_wait(struct weir *w, const char *target, const struct take_flags *f,
                         struct weir_take *take)
 {
@@ -198,7 +188,7 @@ static int take_or_wait(struct weir *w, const char *target, const struct take_fl
 
     if (!f->wait)
         return weir_take(w, target, rule_of(f), f->cost, f->weir_flags, take);
-    catch_signals();
+    signals_catch(on_signal); /* its place in line is given back before it ends */
     status = take_in_line(w, target, rule_of(f), f->cost, f->weir_flags, most_us, &stopped, take);
     if (stopped && !take->allowed)
         raise(stopped);
