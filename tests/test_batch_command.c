@@ -74,12 +74,14 @@ static void test_command(void **state)
     expect_says(o.out, "b      running  1,000  1,000     0");
     succeed("batch", "show", "b");
     expect_says(o.out, "state:      running\ntotal:      1,000\nwaiting:    1,000\nrunning:    0\n");
+    expect_says(o.out, "waits for:  a worker that takes t: none does; start one\n");
     expect_says(o.out, "then:       next in queue q, when all have ended\n");
     succeed("batch", "show", "b", "--json");
-    expect_says(o.out,
-                "{\"name\":\"b\",\"state\":\"running\",\"total\":1000,\"left\":1000,\"waiting\":1000,"
-                "\"running\":0,\"aside\":0,\"done\":0,\"failed\":0,\"dead\":0,\"cancelled\":0,\"rate\":0.0,"
-                "\"finish_at\":null,\"at_the_earliest\":false,\"created_at\":17");
+    expect_says(
+        o.out,
+        "{\"name\":\"b\",\"state\":\"running\",\"total\":1000,\"left\":1000,\"waiting\":1000,"
+        "\"running\":0,\"aside\":0,\"done\":0,\"failed\":0,\"dead\":0,\"cancelled\":0,\"rate\":0.0,"
+        "\"waits_for\":{\"type\":\"t\"},\"finish_at\":null,\"at_the_earliest\":false,\"created_at\":17");
     expect_says(o.out,
                 "\"ended_at\":null,\"then\":{\"type\":\"next\",\"queue\":\"q\",\"enqueued_at\":null}}\n");
 

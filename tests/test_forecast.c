@@ -5,6 +5,7 @@
 #include "cli/document/outlook.h"
 #include "cli/top/sight.h"
 #include "core/clock.h"
+#include "queue/batch/batch.h"
 #include "queue/inspect/why.h"
 #include "queue/queues/queues.h"
 #include "serve/page/page.h"
@@ -590,6 +591,23 @@ static void look_at_job(const char *id, int64_t start_us, struct said *said, con
     *said->job_waits = '\0';
 }
 
+/* A batch of the type says what it waits for. */
+static void look_at_batch(const struct said *said)
+{
+    struct batch b = {.phase = BATCH_RUNNING, .total = 9, .left = 9, .now_us = turns.now_us, .type_count = 1};
+    char waits[300];
+    json_t *doc;
+
+    snprintf(b.types[0].name, sizeof b.types[0].name, "slow");
+    b.types[0].jobs = 9;
+    snprintf(waits, sizeof waits, "%s", said->waits);
+    assert_int_equal(batch_forecast(w, &b), 0);
+    doc = b.waits_for ? document_make(b.waits_for, waits_members) : NULL;
+    expect_waits("batch show", doc, place->type, waits);
+    json_decref(doc);
+    batch_free(&b);
+}
+
 static void look_everywhere(struct said *said)
 {
     *said = (struct said){.next_us = 0};
@@ -597,6 +615,7 @@ static void look_everywhere(struct said *said)
     look_at_report(said);
     look_at_rate(said);
     look_at_top(said);
+    look_at_batch(said);
     look_at_page("/", said->waits);
     look_at_page("/types/slow", said->waits);
     if (place->first)

@@ -1,6 +1,8 @@
 #include "view/batches.h"
 
+#include "view/document.h"
 #include "view/text.h"
+#include "view/waits.h"
 
 static json_t *number_json(int64_t n)
 {
@@ -18,12 +20,13 @@ static json_t *follower_json(const struct batch *b)
 json_t *batch_document(const struct batch *b)
 {
     return json_pack(
-        "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:b, s:o, s:o, s:o, s:o}", "name",
-        text_word(b->name), "state", batch_phase_name(b->phase), "total", (json_int_t)b->total, "left",
-        (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running), "running",
-        number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done, "failed",
-        (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled, "rate",
-        b->rate, "finish_at", json_time(b->finish_us), "at_the_earliest", b->because != 0, "created_at",
+        "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
+        "name", text_word(b->name), "state", batch_phase_name(b->phase), "total", (json_int_t)b->total,
+        "left", (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running),
+        "running", number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done,
+        "failed", (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled,
+        "rate", b->rate, "waits_for", b->waits_for ? document_make(b->waits_for, waits_members) : json_null(),
+        "finish_at", json_time(b->finish_us), "at_the_earliest", b->because != 0, "created_at",
         json_time(b->created_us), "sealed_at", json_time(b->sealed_us), "ended_at", json_time(b->ended_us),
         "then", follower_json(b));
 }
@@ -61,8 +64,10 @@ int view_batches(struct weir *w, json_t **doc)
 
 int batch_look(struct weir *w, const char *name, struct batch *b)
 {
-    int status = batch_read(w, name, b);
+    int status;
 
+    *b = (struct batch){.finish_us = -1};
+    status = batch_read(w, name, b);
     return status ? status : batch_forecast(w, b);
 }
 
@@ -72,5 +77,8 @@ int view_batch(struct weir *w, const char *name, json_t **doc)
     int status = batch_look(w, name, &b);
 
     *doc = NULL;
-    return status ? status : document_done(w, batch_document(&b), doc);
+    if (status == 0)
+        status = document_done(w, batch_document(&b), doc);
+    batch_free(&b);
+    return status;
 }

@@ -15,6 +15,7 @@
 #include "cli/print/terminal.h"
 #include "core/clock.h"
 #include "view/format.h"
+#include "view/waits.h"
 
 #define LOOK_EVERY_US 500000
 
@@ -72,6 +73,11 @@ static void put_finish(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "%s%s", format_when(now_us, json_us(at), when), answer_text(doc, "how"));
 }
 
+static void put_waits(FILE *to, const json_t *doc, int64_t now_us)
+{
+    waits_put(to, json_object_get(doc, "waits_for"), now_us);
+}
+
 static void put_follower(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *then = json_object_get(doc, "then"), *at = json_object_get(then, "enqueued_at");
@@ -99,6 +105,7 @@ static const struct column sheet[] = {
     COLUMN("cancelled", "cancelled", .show = SHOW_COUNT),
     COLUMN("failed", NULL, .put = put_failed),
     COLUMN("rate", "rate", .show = SHOW_RATE),
+    COLUMN("waits for", NULL, .put = put_waits, .drop = 1),
     COLUMN("ends", NULL, .put = put_finish, .drop = 1),
     COLUMN("created", "created_at", .show = SHOW_WHEN),
     COLUMN("sealed", "sealed_at", .show = SHOW_WHEN, .drop = 1),
@@ -179,6 +186,7 @@ static int watch(struct cli *cli, struct weir *w, const char *name, struct batch
             print_progress(b, bar);
         fflush(stdout);
         before = b->left;
+        batch_free(b);
         clock_sleep_until(clock_mono_us() + LOOK_EVERY_US);
     }
     if (bar)
@@ -192,8 +200,11 @@ static int run_show(struct cli *cli, struct weir *w, const struct batch_flags *f
     int status = flags->watch ? watch(cli, w, argv[1], &b) : batch_look(w, argv[1], &b);
 
     if (status)
-        return cli->error.status ? status : cli_failed(cli, w);
-    return print_one(cli, &b);
+        status = cli->error.status ? status : cli_failed(cli, w);
+    else
+        status = print_one(cli, &b);
+    batch_free(&b);
+    return status;
 }
 
 static int print_change(struct cli *cli, const char *name, const char *what,

@@ -48,6 +48,8 @@ struct batch {
     int64_t finish_us; /* when its last job starts, or ends at that rate; -1: that cannot be told */
     unsigned because;  /* what may make it later: enum forecast_because */
     bool at_rate;      /* it is the rate that tells */
+    json_t
+        *waits_for; /* what the type of it waits for that starts last (queue/status/waits.h); NULL: nothing */
 };
 
 /* One of them, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows.
@@ -57,8 +59,9 @@ WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out)
 WEIR_CHECKED int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), void *arg);
 
 /* When the last job of one that batch_read has read starts by the limits, or ends at its present rate: the
- * later of the two. */
+ * later of the two; and what it waits for. batch_free frees that, also after a failure. */
 WEIR_CHECKED int batch_forecast(struct weir *w, struct batch *b);
+void batch_free(struct batch *b);
 
 /* What a batch was when it was to be halted or resumed, and how many jobs that concerns. */
 struct batch_change {

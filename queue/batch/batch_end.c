@@ -6,6 +6,7 @@
 #include "queue/batch/batch.h"
 #include "queue/status/forecast.h"
 #include "queue/status/status.h"
+#include "queue/status/waits.h"
 
 /* Jobs of a type that have not started, at least: all that have ended or run may be of it. */
 static int64_t least_left(const struct batch *b, const struct batch_type *t)
@@ -23,17 +24,34 @@ static bool is_exact(const struct batch *b)
     return known == b->total && (b->type_count == 1 || b->left - positive(b->running) == b->total);
 }
 
+/* latest_us: when the type starts its last job that was said to wait for something so far. */
+static void look_at_waits(const struct limits *limits, const struct limit_type *type, int64_t last_us,
+                          struct batch *b, int64_t *latest_us)
+{
+    json_t *waits = last_us > *latest_us ? waits_of_type(limits, type) : NULL;
+
+    if (!waits)
+        return;
+    json_decref(b->waits_for);
+    b->waits_for = waits;
+    *latest_us = last_us;
+}
+
 /* Its jobs of a type start one after the other, at best before those of others. */
-static int look_at_type(struct limits *limits, struct batch *b, const struct batch_type *t, struct error *e)
+static int look_at_type(struct limits *limits, struct batch *b, const struct batch_type *t,
+                        int64_t *latest_us, struct error *e)
 {
     const struct limit_type *type = limits_type(limits, t->name);
     int64_t left = least_left(b, t), all = type ? type->waiting + type->parked : 0;
     struct forecast forecast;
 
-    if (left == 0 || !type || type->limit_count == 0)
+    if (left == 0 || !type)
         return 0;
     if (forecast_jobs(limits, type, left, &forecast, e) < 0)
         return e->status;
+    look_at_waits(limits, type, forecast.last_us, b, latest_us);
+    if (type->limit_count == 0)
+        return 0;
     b->because |= forecast.because | (left < all ? LATER_OTHERS : 0u) | (left > all ? LATER_SCHEDULED : 0u);
     if (forecast.last_us != GATE_NEVER && forecast.last_us > b->finish_us)
         b->finish_us = forecast.last_us;
@@ -50,12 +68,20 @@ static void look_at_rate(struct batch *b)
     b->at_rate = true;
 }
 
+void batch_free(struct batch *b)
+{
+    json_decref(b->waits_for);
+    b->waits_for = NULL;
+}
+
 int batch_forecast(struct weir *w, struct batch *b)
 {
     bool starts = b->phase == BATCH_RUNNING;
+    int64_t latest_us = 0;
     struct limits limits;
     int status = 0;
 
+    batch_free(b);
     b->finish_us = -1;
     b->because = 0;
     b->at_rate = false;
@@ -63,7 +89,7 @@ int batch_forecast(struct weir *w, struct batch *b)
         return 0;
     status = status_limits(w, -1, &limits);
     for (size_t i = 0; status == 0 && starts && i < b->type_count; i++)
-        status = look_at_type(&limits, b, &b->types[i], &w->error);
+        status = look_at_type(&limits, b, &b->types[i], &latest_us, &w->error);
     limits_free(&limits);
     look_at_rate(b);
     b->because |= starts && !is_exact(b) ? LATER_TYPES : 0u;

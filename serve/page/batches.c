@@ -120,6 +120,11 @@ static void write_sheet(struct page *p, const json_t *b)
     put_line(p, "rate of ends");
     put_rate(p, json_number_value(json_object_get(b, "rate")));
     put_line_end(p);
+    if (json_is_object(json_object_get(b, "waits_for"))) {
+        put_line(p, "state");
+        put_waits_document(p, json_object_get(b, "waits_for"));
+        put_line_end(p);
+    }
     put_time_line(p, "ends", b, "finish_at");
     put_time_line(p, "created", b, "created_at");
     put_time_line(p, "sealed", b, "sealed_at");
