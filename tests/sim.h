@@ -226,6 +226,7 @@ const char *sim_reason(int i);
 void sim_fails(int n, int reason, bool keep);
 void sim_to_head(int n);
 void sim_seal(struct sim_batch *b);
+void sim_resume(struct sim_batch *b);
 /* ",b" batch and so on, as its entry has it. */
 void sim_attrs(int n, char out[200]);
 /* A time as an entry says it. */

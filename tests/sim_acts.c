@@ -333,12 +333,12 @@ static void resume_page(struct sim_batch *b, int most)
     }
     if (strcmp(answer_text(turns.answer, "was"), was) != 0)
         sim_fail("batch resume %s: it was %s, not %s", b->name, answer_text(turns.answer, "was"), was);
-    b->halt = SIM_GOES_ON;
     for (; most > 0 && b->aside.count > 0; most--) {
         sim.aside[sim_jobs[b->aside.at[b->aside.count - 1]].type]--;
         sim_to_head(b->aside.at[b->aside.count - 1]);
         b->aside.count--;
     }
+    sim_resume(b);
 }
 
 static void resume(struct sim_batch *b, bool whole)

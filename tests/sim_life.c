@@ -130,10 +130,21 @@ static void look_for_end(struct sim_batch *b)
         fire(b);
 }
 
+/* A producer ends no pause: one that is paused ends as it is resumed. */
 void sim_seal(struct sim_batch *b)
 {
     b->sealed = true;
-    look_for_end(b);
+    if (b->halt != SIM_PAUSED)
+        look_for_end(b);
+}
+
+void sim_resume(struct sim_batch *b)
+{
+    bool was_paused = b->halt == SIM_PAUSED;
+
+    b->halt = SIM_GOES_ON;
+    if (was_paused)
+        look_for_end(b);
 }
 
 void sim_end_job(int n, enum sim_place as)

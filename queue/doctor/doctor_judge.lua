@@ -312,7 +312,8 @@ function look.batch(name)
     if not total then return nil end
     for i = 2, 4 do ended = ended + (tonumber(f[i] or 0) or 0) end
     if ended > total then return 'batch', name, ended, count(total, 'job') end
-    if f[5] and not f[6] and ended == total then return 'batch-open', name end
+    local is_open = f[5] and not f[6] and ended == total
+    if is_open and call('HEXISTS', P .. 'halted', 'b/' .. name) == 0 then return 'batch-open', name end -- else it ends as it is resumed
 end
 
 local CARRIED_US = 60000000 -- by then a worker has carried it, if it can
