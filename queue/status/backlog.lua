@@ -2,7 +2,7 @@
 -- start, and in which queues they stand. It looks at some lanes of each queue and reads some of their jobs; changes nothing.
 --
 --   backlog.begin()                a call begins
---   backlog.of(name, any_paused)  a row for the reply of status, and it spends budget; nil: it was not looked at, or has no lane there
+--   backlog.of(name, noted, any_paused)  a row for the reply of status, and it spends budget; nil: it was not looked at, or has no lane there
 --
 --   row = {"jobs", "slots": jobs of the lanes that were looked at, without those that are stopped, and what they cost by those that were read;
 --          "least", "most", "head": the cheapest and the dearest that was read, and the one that has its turn first;
@@ -15,7 +15,7 @@
 local backlog = {}
 
 local QUEUES_MOST = 16 -- looked at for a type,
-local FEW = 4          -- where there are more, only types with keys or costs are looked at, unless queues are paused
+local FEW = 4          -- where there are more, or one, only types with keys or costs are looked at, unless queues are paused
 local LANES_MOST = 60  -- of it in all of these,
 local RING_MOST = 10   -- in the ring of each,
 local PAUSED_MOST = 20 -- of keys that are paused,
@@ -206,10 +206,16 @@ local function row_of(found)
     return row
 end
 
-function backlog.of(name, any_paused)
-    local t = types.load(name)
+-- Has it only one place, or too many, where there is nothing to be seen but the place? noted: of the type, as it stands in `types`.
+local function is_plain(noted, any_paused)
+    if any_paused or find(noted, 'lanes=', 1, true) or find(noted, 'costs=', 1, true) then return false end
+    return #queues > FEW or #queues == 1 and all_queues
+end
+
+function backlog.of(name, noted, any_paused)
     if not queues then read_queues() end
-    if #queues > FEW and #t.keyed == 0 and not t.own_costs and not any_paused then return nil end
+    if is_plain(noted, any_paused) then return nil end
+    local t = types.load(name)
     if not stops then read_stops() end
     local found = find_lanes(t)
     budget.spend(2 * #queues + 2 * (LANES_MOST - found.left))

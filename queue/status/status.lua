@@ -168,7 +168,7 @@ local function type_row(reply, name, text)
     budget.spend(1 + n / 20)
     if parked > 0 then
         budget.spend(oldest.note_type(reply.first, name))
-        reply.lanes[name] = backlog.of(name, reply.any_paused)
+        reply.lanes[name] = backlog.of(name, text, reply.any_paused)
     end
     if parked == 0 and not keyless and text == '' then return row end
     local t = text ~= '' and types.parse(name, text) or nil

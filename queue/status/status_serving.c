@@ -84,14 +84,17 @@ static bool are_taken(const struct taker *takers, size_t count, size_t type, con
 /* A type is served if it is from each queue where jobs of it were seen. */
 static void look_at_queues(struct status *s, const json_t *root, const struct taker *takers, size_t count)
 {
-    const json_t *seen = json_object_get(root, "seen"), *lanes = json_object_get(root, "lanes");
+    const json_t *seen = json_object_get(root, "seen"), *lanes = json_object_get(root, "lanes"),
+                 *all = json_object_get(root, "queues");
 
     for (size_t i = 0; i < s->type_count; i++) {
         struct type_status *t = &s->types[i];
-        const json_t *row = json_object_get(lanes, t->name);
+        const json_t *row = json_object_get(lanes, t->name), *places = json_object_get(row, "queues");
 
+        if (!row && t->parked + t->held > 0 && json_object_size(all) == 1)
+            places = all;
         t->served = t->served && are_taken(takers, count, i, json_object_get(seen, t->name)) &&
-                    are_taken(takers, count, i, json_object_get(row, "queues"));
+                    are_taken(takers, count, i, places);
     }
 }
 
