@@ -506,6 +506,24 @@ static void test_pause(void **state)
     turns_check();
 }
 
+/* A producer that seals it may end no pause: it ends, and is followed, when it is resumed. */
+static void test_sealed_while_paused(void **state)
+{
+    (void)state;
+    start("w");
+    join("a");
+    run_one(SETTLE_FINISH);
+    halt("pause", "running");
+    seal("next");
+    assert_int_equal(redis_number("HEXISTS", BATCH, "ended"), 0);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "halted", "b/b"), 1);
+    assert_int_equal(redis_number("LLEN", QUEUE), 0);
+    assert_int_equal(pages("batch_resume", "500"), 1);
+    assert_int_equal(redis_number("HEXISTS", BATCH, "ended"), 1);
+    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1); /* next */
+}
+
 /* All that was left runs to its end while it is paused: then it is not paused any more. */
 static void test_ends_while_paused(void **state)
 {
@@ -851,6 +869,7 @@ int main(void)
         cmocka_unit_test_setup(test_sealed_without_a_follower, scene_begin),
         cmocka_unit_test_setup(test_appends, scene_begin),
         cmocka_unit_test_setup(test_pause, scene_begin),
+        cmocka_unit_test_setup(test_sealed_while_paused, scene_begin),
         cmocka_unit_test_setup(test_ends_while_paused, scene_begin),
         cmocka_unit_test_setup(test_resume_buries_the_unreadable, scene_begin),
         cmocka_unit_test_setup(test_cancel, scene_begin),
