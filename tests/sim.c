@@ -193,7 +193,7 @@ void sim_body(int n, char *out, size_t size)
 
 int sim_line_of(int n)
 {
-    return sim_jobs[n].queue + (sim_jobs[n].alone ? SIM_QUEUES : 0);
+    return sim_jobs[n].queue + (sim_jobs[n].together ? SIM_QUEUES : 0);
 }
 
 bool sim_has_line(int line)
@@ -201,14 +201,15 @@ bool sim_has_line(int line)
     return line % SIM_QUEUES < sim.queue_count;
 }
 
-bool sim_interrupt(int n, bool worker_died, int most)
+bool sim_interrupt(int n, int with, int most)
 {
     struct sim_job *job = &sim_jobs[n];
 
-    if (!worker_died || job->alone || job->interrupted == 0)
+    if (with == 0 || job->together == 1 || job->interrupted == 0)
         job->interrupted++;
     if (job->interrupted < most) {
-        job->alone |= worker_died;
+        if (with > 0)
+            job->together = ((job->together && job->together < with ? job->together : with) + 1) / 2;
         return false;
     }
     sim_end_job(n, SIM_DEAD);
@@ -294,6 +295,14 @@ void sim_come_back(const int *list, int count)
         if (n > 0)
             merge_back(lane, entries, n);
     }
+}
+
+void sim_return_behind(int n)
+{
+    struct sim_list *lane = sim_lane_of(n);
+
+    comes_back(&sim_jobs[n]);
+    sim_list_insert(lane, lane->count, n);
 }
 
 void sim_to_head(int n)
@@ -603,7 +612,7 @@ int64_t sim_job_opens(int n, int key, bool parked, enum sim_gates gates)
         if (gate->slow_until_us > turns.now_us || is_slow(needs[i].rule) ||
             (*gate->rule && strcmp(gate->rule, needs[i].rule->text) != 0 && is_vague(gate)))
             return INT64_MAX;
-        if (sim_jobs[n].alone && (gate->hold_until_us > turns.now_us || gate->shadow_us > turns.now_us))
+        if (sim_jobs[n].together && (gate->hold_until_us > turns.now_us || gate->shadow_us > turns.now_us))
             return INT64_MAX; /* by whom, and since when? */
         opens_us = sim_later(opens_us, gate_opens(&needs[i], sim_cost(n)));
         if (gate->hold_until_us > turns.now_us && !(parked && is_own(gate->hold_node, type, lane))) {

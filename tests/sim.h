@@ -47,7 +47,7 @@ struct sim_job {
     int values[SIM_PATHS]; /* what stands at each path */
     int64_t cost;          /* 0: that of its type */
     int attempts, interrupted, throttled;
-    bool alone;      /* it is to run alone, or does */
+    int together;    /* a suspect: so many of them run together; 0: it is none */
     int owner;       /* index in ids; while leased, or the last */
     char token[500]; /* the same; with the key that it ran under, the time of its slot, what it took */
     int key;
@@ -133,6 +133,7 @@ struct sim_id {
     char name[24];
     bool registered;
     int64_t deadline_us;
+    unsigned inside; /* bit t: jobs of that type may end it */
 };
 
 struct sim {
@@ -169,7 +170,7 @@ extern const char *const sim_limit_names[SIM_LIMITS], *const sim_paths[SIM_PATHS
 extern struct sim_totals {
     long long claims, starts, slots, holds;
     long long cancelled, aside, fired, revived;
-    long long alone;
+    long long alone, suspects; /* starts */
 } sim_totals;
 
 void sim_begin(uint64_t seed);
@@ -189,12 +190,14 @@ void sim_to_queue(int n);
 int sim_line_of(int n);
 /* Does this world have that line? */
 bool sim_has_line(int line);
-/* What ran it died; dies: it is dead by that. Else it goes back to its lane. */
-bool sim_interrupt(int n, bool worker_died, int most);
+/* What ran it died: its worker, with so many jobs, or its handler (with 0). true: it is dead by that. Else it goes back to its lane. */
+bool sim_interrupt(int n, int with, int most);
 /* To the heads of the lanes from which they came, in their order. */
 void sim_return(const int *list, int count);
 /* The same of leases, in the order of their grants: they stand among those that came back before as they were taken. */
 void sim_come_back(const int *list, int count);
+/* The same of one that goes to its tail. */
+void sim_return_behind(int n);
 /* The job's lease has ended: its concurrency gates count one less. */
 void sim_unlease(int n);
 /* The leases of one id, in the order in which they were granted. */

@@ -715,7 +715,7 @@ static void revive(int n, int into)
     if (into >= 0)
         job->queue = into;
     job->attempts = job->interrupted = job->throttled = 0;
-    job->alone = false;
+    job->together = 0;
     job->failure[0] = '\0';
     job->marked = false;
     if (job->batch >= 0) {

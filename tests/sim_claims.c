@@ -134,11 +134,16 @@ static void check_attrs(int n, const struct lease *lease)
 {
     const struct sim_job *job = &sim_jobs[n];
     char attrs[200], found[200];
+    struct span together;
 
     snprintf(found, sizeof found, "%.*s", (int)lease->attrs.len, lease->attrs.at);
     leave_out(found, 's');
     leave_out(found, 't');
     leave_out(found, 'd');
+    together = lease_attr(lease->attrs, 'h');
+    if (together.at ? atoi(together.at) != job->together : job->together != 0)
+        sim_fail("job %d: %d suspects run together, and its head has %s", n, job->together, found);
+    leave_out(found, 'h');
     leave_out(found, 'g');
     sim_attrs(n, attrs);
     if (strcmp(found, attrs) != 0)
@@ -173,7 +178,7 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
         sim_fail("job %d was leased, but it is in place %d", n, job->place);
     if (!has_name(&call->types, sim_type_names[job->type]) ||
         !has_name(&call->queues, sim_queue_names[job->queue]) ||
-        !sim_is_text(token.queue, sim_queue_names[sim_line_of(n)]))
+        !sim_is_text(token.queue, sim_queue_names[job->together == 1 ? sim_line_of(n) : job->queue]))
         sim_fail("job %d of %s was leased to one who did not ask for it", n, sim_type_names[job->type]);
     if (key < 0 || key != job->key)
         sim_fail("job %d has the key %s, not %.*s", n, sim_key_text(job->key), (int)token.key.len,
@@ -188,7 +193,8 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
                  job->attempts, job->interrupted, job->throttled);
     check_attrs(n, lease);
     sim_check_slot(call, n, &token);
-    sim_totals.alone += job->alone;
+    sim_totals.suspects += job->together > 0;
+    sim_totals.alone += job->together == 1;
     sim_list_remove(sim_lane_of(n), 0, 1);
     sim_started(n);
     job->place = SIM_LEASED;
@@ -486,22 +492,28 @@ static int find_alone(const struct claim_call *call, int owner)
     return -1;
 }
 
-/* What runs alone was granted to one that had nothing in flight, and nothing beside it. */
+/* Suspects were granted to one that had nothing in flight, and nothing beside them; no more than each of them allows. */
 static void check_alone(int owner, int may_start)
 {
     static int list[SIM_JOBS];
-    int held = sim_leases(owner, list), alone = 0;
+    int held = sim_leases(owner, list), suspects = 0, most = SIM_JOBS;
 
     for (int i = 0; i < held; i++)
-        alone += sim_jobs[list[i]].alone;
-    if (alone > 0 && held > 1)
-        sim_fail("job %d is to run alone; %s has %d jobs", list[0], sim_ids[owner].name, held);
-    if (alone > 0 && !turns.claim.alone)
-        sim_fail("a job runs alone, and the claim does not say so");
-    if (turns.claim.alone && alone == 0 && turns.claim.lease_count > 0)
+        if (sim_jobs[list[i]].together) {
+            suspects++;
+            most = sim_jobs[list[i]].together < most ? sim_jobs[list[i]].together : most;
+        }
+    if (suspects > 0 && held > suspects)
+        sim_fail("%s has %d suspects among %d jobs", sim_ids[owner].name, suspects, held);
+    if (suspects > most)
+        sim_fail("%s has %d suspects, of which one runs with %d at most", sim_ids[owner].name, suspects,
+                 most);
+    if (suspects > 0 && !turns.claim.alone)
+        sim_fail("suspects run, and the claim does not say so");
+    if (turns.claim.alone && suspects == 0 && turns.claim.lease_count > 0)
         sim_fail("%zu jobs are granted to one that is to be alone", turns.claim.lease_count);
-    if (may_start >= 0 && alone == 0 && !turns.claim.more)
-        sim_fail("job %d is to run alone, and could", may_start);
+    if (may_start >= 0 && suspects == 0 && !turns.claim.more)
+        sim_fail("job %d is a suspect, and could start", may_start);
 }
 
 void sim_claimed(const struct claim_call *call, int owner)

@@ -282,7 +282,7 @@ static void set_aside(struct sim_batch *b, int n, struct span lane, const struct
             sim_fail("job %d is aside before job %d of its lane", n, list->at[i]);
     leave_lane(n, from_queue);
     sim_jobs[n].place = SIM_ASIDE;
-    sim_jobs[n].alone = false;
+    sim_jobs[n].together = 0;
     newly_aside[n] = false;
     sim_list_add(&b->aside, n);
     sim.aside[job->type]++;

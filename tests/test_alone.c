@@ -46,36 +46,80 @@ static void expect_alone(size_t leases, bool alone)
 
 /* ---- One worker */
 
-/* Whoever runs a9 dies. */
-static void test_of_fifty_only_the_one_that_kills_is_dead(void **state)
+/* Is it among the leases of the last claim? */
+static bool is_leased(const char *id)
 {
-    int deaths = 0, ended = 0;
+    char text[40];
+
+    snprintf(text, sizeof text, "\"id\":\"%s\"", id);
+    for (size_t i = 0; i < turns.claim.lease_count; i++)
+        if (memmem(turns.claim.leases[i].body.at, turns.claim.leases[i].body.len, text, strlen(text)))
+            return true;
+    return false;
+}
+
+/* The suspects of `count` jobs run, until all have ended; whoever runs one of two jobs dies. Returns how often. */
+static int run_suspects(int count, const char *killer, const char *other)
+{
+    int deaths = 1, ended = 0, rounds = 0;
     char worker[16];
 
-    (void)state;
     start("w0");
-    enqueue_many("t", 50);
-    assert_int_equal(claim("w0", 50, 0), 50);
-    for (deaths = 1; deaths < 10 && ended < 49; deaths++) {
-        bool died = false;
-
+    enqueue_many("t", count);
+    while (claim("w0", count, 0) > 0)
+        continue;
+    for (bool died = true; died; deaths += died) {
         snprintf(worker, sizeof worker, "w%d", deaths);
         start(worker);
         pass(worker, LEASE_US + SECOND_US);
-        for (ask.alone = true; !died && claim(worker, 50, 50) > 0; ended += !died) {
-            expect_alone(1, true);
-            died = strstr(turns.claim.leases[0].body.at, "\"t9\"") != NULL;
-            if (!died)
+        for (died = false, ask.alone = true; !died && claim(worker, count, 50) > 0; rounds++) {
+            assert_true(turns.claim.alone);
+            for (size_t i = 0; i < turns.claim.lease_count; i++)
+                assert_in_range(turns.claim.leases[i].interrupted, 1, turns.claim.lease_count > 1 ? 1 : 2);
+            died = is_leased(killer) || is_leased(other);
+            if (!died) {
+                ended += (int)turns.claim.lease_count;
                 done(worker, "t");
+            }
+            turns_check();
         }
-        if (!died)
-            break;
     }
-    assert_int_equal(ended, 49);
-    assert_int_equal(deaths, 3);
-    expect_counters("t", "done 49, dead 1");
-    expect_text("1", "ZCARD", PREFIX "dead");
+    assert_int_equal(redis_number("ZCARD", PREFIX "dead") + ended, count);
+    assert_in_range(rounds, 1, 2 * deaths + 2);
     assert_int_equal(turns_check().parked, 0);
+    return deaths;
+}
+
+static int halvings(int count)
+{
+    int n = 0;
+
+    for (; count > 1; count = (count + 1) / 2)
+        n++;
+    return n;
+}
+
+/* Wherever it stands: each death halves those among which it is; then it dies alone, twice. */
+static void test_the_one_that_kills_is_found_by_halves(void **state)
+{
+    static const int counts[] = {1, 2, 3, 7, 50, 64};
+
+    for (size_t i = 0; i < COUNT(counts); i++)
+        for (int at = 0; at < counts[i]; at += at == 0 ? counts[i] / 3 + 1 : counts[i] / 2 + 1) {
+            char killer[16];
+
+            scene_begin(state);
+            snprintf(killer, sizeof killer, "t%d", at);
+            assert_in_range(run_suspects(counts[i], killer, "none"), 3, 3 + halvings(counts[i]));
+            expect_text("1", "ZCARD", PREFIX "dead");
+        }
+}
+
+static void test_two_that_kill(void **state)
+{
+    (void)state;
+    assert_in_range(run_suspects(50, "t9", "t40"), 5, 2 * (3 + halvings(50)));
+    expect_counters("t", "done 48, dead 2");
 }
 
 /* It comes when nothing else is in flight, and nothing comes beside it. */
@@ -308,6 +352,138 @@ static void test_a_type_of_others(void **state)
     expect_leases("a");
 }
 
+/* Two that find nothing else run suspects, however few there are: one of them may be dead. */
+static void test_places_of_idle_workers(void **state)
+{
+    (void)state;
+    die_with("t", "a b c d e f", NULL);
+    for (int i = 0; i < 3; i++) {
+        char name[] = {'w', (char)('0' + i), 0};
+
+        start(name);
+        claim(name, 8, 0);
+        expect_alone(i < 2 ? 3 : 0, i < 2);
+    }
+}
+
+/* Those that a worker may have died of come behind those that have not run since. */
+static void test_who_has_run_again_comes_behind(void **state)
+{
+    (void)state;
+    die_with("t", "a b c d", NULL);
+    start("w");
+    claim("w", 8, 0);
+    expect_leases("a b");
+    start("v");
+    pass("v", LEASE_US + SECOND_US);
+    expect_list(ALONE("t"), "c d a b");
+    claim("v", 8, 0);
+    expect_leases("c d");
+    expect_alone(2, true);
+    done("v", "t");
+    for (int i = 0; i < 2; i++) {
+        claim("v", 8, 0);
+        expect_alone(1, true);
+        done("v", "t");
+    }
+    expect_counters("t", "done 4");
+}
+
+/* What a worker says of the types that can end it: jobs of others are not to blame, and wait and run as ever. */
+static void test_jobs_of_other_processes(void **state)
+{
+    (void)state;
+    turns.info = "{\"lease\":30.0,\"inside\":[\"slow\"],\"types\":[\"slow\",\"t\"]}";
+    start("dead");
+    turns.info = NULL;
+    start("w");
+    enqueue("default", "t", "a b");
+    enqueue("default", "slow", "c d");
+    assert_int_equal(claim("dead", 9, 0), 4);
+    pass("w", LEASE_US + SECOND_US);
+    expect_list(LANE("t"), "a b");
+    expect_list(ALONE("slow"), "c d");
+    ask.alone = true;
+    claim("w", 9, 0);
+    expect_leases("c d"); /* two of four, and these are all */
+    expect_alone(2, true);
+    assert_int_equal(turns.claim.leases[0].interrupted, 1);
+    done("w", "slow");
+    ask.alone = false;
+    claim("w", 9, 0);
+    expect_leases("a b");
+    expect_alone(2, false);
+    assert_int_equal(turns.claim.leases[0].interrupted, 0);
+    expect_counters("t", "reaped 2");
+}
+
+/* However often a worker is killed from outside: what does not run in its process never dies of it. */
+static void test_workers_of_commands_that_are_killed(void **state)
+{
+    (void)state;
+    start("w");
+    enqueue("default", "t", "a");
+    for (int i = 0; i < 5; i++) {
+        turns.info = "{\"lease\":30.0,\"inside\":[]}";
+        start("dead");
+        turns.info = NULL;
+        assert_int_equal(claim("dead", 1, 0), 1);
+        assert_int_equal(turns.claim.leases[0].interrupted, 0);
+        pass("w", LEASE_US + SECOND_US);
+        expect_list(LANE("t"), "a");
+    }
+    turns_check();
+}
+
+/* A group ends in all ways: who comes back as it is stays a suspect, whatever its token says. */
+static void test_ends_of_a_group(void **state)
+{
+    char *dead;
+
+    (void)state;
+    die_with("t", "a b c d e f g h i j", NULL);
+    start("w");
+    claim("w", 5, 0);
+    expect_leases("a b c d e");
+    expect_alone(5, true);
+    keep_tokens();
+    assert_null(memchr(tokens[0].at, '!', tokens[0].len));
+    settle("w", SETTLE_BACK, tokens[0], 0, NULL);
+    expect_list(ALONE("t"), "a f g h i j");
+    settle("w", SETTLE_RETRY, tokens[1], 0, NULL);
+    settle("w", SETTLE_DEAD, tokens[2], 0, "no");
+    settle("w", SETTLE_INTERRUPTED, tokens[3], 3, "gone");
+    expect_list(ALONE("t"), "d a f g h i j");
+    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
+    expect_list(ALONE("t"), "e d a f g h i j");
+    start("v");
+    promote(1);
+    expect_text("@1,1,0;{\"id\":\"b\",\"type\":\"t\",\"args\":{}}", "LINDEX", LANE("t"), "0");
+    dead = redis_text("ZRANGE", PREFIX "dead", "0", "0");
+    assert_non_null(strstr(dead, "default/t/ no\n@1,1,0"));
+    assert_null(strstr(dead, ",h"));
+    free(dead);
+    turns_check();
+}
+
+/* Suspects of several deaths in one lane: a group is as large as each of them allows. */
+static void test_suspects_of_several_deaths(void **state)
+{
+    (void)state;
+    die_with("t", "a b c d e f", NULL);
+    die_with("t", "g", NULL);
+    die_with("t", "h i", NULL);
+    start("w");
+    expect_list(ALONE("t"), "h i g a b c d e f");
+    for (int i = 0; i < 5; i++) {
+        claim("w", 9, 0);
+        expect_leases(((const char *[]){"h", "i", "g", "a b c", "d e f"})[i]);
+        assert_true(turns.claim.alone);
+        done("w", "t");
+    }
+    expect_counters("t", "done 9");
+}
+
 /* In strict order what stands in a queue before comes first. */
 static void test_queues_before(void **state)
 {
@@ -363,8 +539,9 @@ static void test_its_place_among_those_in_flight_is_kept(void **state)
     start("w");
     start("v");
     enqueue("default", "slow", "b c");
-    assert_int_equal(claim("v", 1, 0), 1);
-    expect_leases("b");
+    enqueue("default", "t", "d"); /* an idle one might run it */
+    assert_int_equal(claim("v", 2, 0), 2);
+    expect_leases("b d");
     keep_tokens();
     free(redis_text("ZADD", PREFIX "wake:default!", "1", "slow#0")); /* somebody had it looked at */
     ask.alone = true;
@@ -483,16 +660,73 @@ static void one_of_eight_kills(void **state)
 
     stage_enqueue(s, "mark", "{\"sleep\":0.2}", 1, 7);
     stage_enqueue(s, "kills", "{\"sleep\":0.05,\"kill\":\"before\"}", 0, 1);
-    for (worker = actor(s, "worker"); deaths < 3; deaths++) {
+    for (worker = actor(s, "worker"); stage_stat(s, "kills", "dead") == 0; deaths++) {
+        await(!is_running(worker) || stage_stat(s, "kills", "dead") == 1);
+        if (stage_stat(s, "kills", "dead") == 1)
+            break;
         assert_int_equal(program_end(worker), 1000 + SIGKILL);
         stage_enqueue(s, "mark", "{\"sleep\":0.01}", 10 + 10 * deaths, 10);
         worker = actor(s, "worker");
     }
-    await(stage_stat(s, "mark", "done") == 37 && stage_stat(s, "kills", "dead") == 1);
+    assert_in_range(deaths, 3, 5);
+    await(stage_stat(s, "mark", "done") == 7 + 10 * deaths);
     dead = stage_dead(s);
     assert_non_null(strstr(dead, "default/kills/ its worker died 3 times"));
     assert_null(strstr(dead, "default/mark/"));
     free(dead);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Its functions run again half of them together; all of them wait. */
+static void halves_run_together(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 8);
+    worker = stage_actor(s, "first", "types=mark", "executors=8", "lease=2", NULL);
+    await(history_count(s, "begin", -1) == 8);
+    kill(worker, SIGKILL);
+    program_end(worker);
+    worker = stage_actor(s, "worker", "types=mark", "executors=8", "lease=2", NULL);
+    await(history_count(s, "begin", -1) == 8 + 4);
+    await_text(s->server.folder, "worker.err", "4 jobs run together and nothing beside them");
+    write_text(s->server.folder, "go", "");
+    await(stage_stat(s, "mark", "done") == 8);
+    assert_int_equal(history_count(s, "begin", -1), 8 + 8);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* What does not run in its process is not to blame: all of it runs again beside each other, and none is interrupted. Types of both kinds in one worker. */
+static void commands_of_a_worker_that_is_killed(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker;
+    char *info;
+
+    write_text(s->server.folder, "handler",
+               "#!/bin/sh\necho >>begun\nuntil [ -e go ]; do sleep 0.05; done\n");
+    stage_enqueue(s, "run", NULL, 1, 8);
+    for (int i = 1; i <= 2; i++) {
+        worker = stage_weir(s, i == 1 ? "first" : "worker", "--exec", "run=sh handler", "-c", "8", "--lease",
+                            "2s", NULL);
+        await(stage_lines(s, "begun") == 8 * i);
+        info = server_ask(&s->server, "EVAL",
+                          "for _, id in ipairs(redis.call('ZRANGE', KEYS[1], '-1', '-1')) do\n"
+                          "  return redis.call('HGET', ARGV[1] .. id, '@')\n"
+                          "end",
+                          "1", stage_key(s, "workers"), stage_key(s, "active:"), NULL);
+        assert_non_null(strstr(info, "\"inside\":[]"));
+        free(info);
+        if (i == 1) {
+            kill(worker, SIGKILL);
+            program_end(worker);
+        }
+    }
+    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "alone"), NULL), 0);
+    write_text(s->server.folder, "go", "");
+    await(stage_stat(s, "run", "done") == 8);
+    assert_int_equal(stage_stat(s, "run", "reaped"), 8);
     assert_int_equal(stage_end(worker), 0);
 }
 
@@ -527,7 +761,14 @@ int main(int argc, char **argv)
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
 #define STAGED(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
     const struct CMUnitTest tests[] = {
-        TEST(of_fifty_only_the_one_that_kills_is_dead),
+        TEST(the_one_that_kills_is_found_by_halves),
+        TEST(two_that_kill),
+        TEST(places_of_idle_workers),
+        TEST(who_has_run_again_comes_behind),
+        TEST(jobs_of_other_processes),
+        TEST(workers_of_commands_that_are_killed),
+        TEST(ends_of_a_group),
+        TEST(suspects_of_several_deaths),
         TEST(it_has_its_worker_to_itself),
         TEST(an_idle_worker_runs_them_one_after_the_other),
         TEST(reserved_executors),
@@ -545,6 +786,8 @@ int main(int argc, char **argv)
         TEST(keys),
         TEST(a_key_of_the_wrong_kind),
         STAGED(one_of_eight_kills),
+        STAGED(halves_run_together),
+        STAGED(commands_of_a_worker_that_is_killed),
         STAGED(a_busy_worker),
     };
     int rc = stage_actor_main(argc, argv);

@@ -74,7 +74,7 @@ static const struct {
     [RETRY_WRONG] = {"retry_wrong", "", RUNS_LATER(NULL, 5, 26, "@1,0,0;")},
     [RETRY_LONG] = {"retry_long", "", RUNS_LATER("no luck", 5, 26, "@1,0,0,")},
     [ODD] = {"odd", "", RUNS_LATER(NULL, 10, 26, "@1,0,0")},
-    [CRASH] = {"crash", "", IN_LANE("@0,1,0;", 1000 + SIGKILL)},
+    [CRASH] = {"crash", "", IN_LANE("@0,1,0,h1;", 1000 + SIGKILL)},
     [OVER_TIME] = {"over_time", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
     [OBEYS] = {"obeys", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},
     [SAYS_DONE] = {"says_done", ",\"timeout\":0.3", RUNS_LATER("over its time of 0.3 s", 5, 26, "@1,0,0,")},

@@ -568,7 +568,7 @@ static bool keeps_others(struct worker *worker)
     static int list[SIM_JOBS];
     int count = sim_leases(worker->id, list);
 
-    if (count == 1 && sim_jobs[list[0]].alone)
+    if (count > 0 && sim_jobs[list[0]].together)
         return true;
     if (worker->alone && count > 0 && sim_chance(4))
         worker->alone = false;
@@ -628,12 +628,12 @@ static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t dela
         sim_end_job(n, SIM_CANCELLED);
     } else if (verb == SETTLE_INTERRUPTED) {
         sim_fails(n, reason, true);
-        if (!sim_interrupt(n, false, INTERRUPTED_MOST))
+        if (!sim_interrupt(n, 0, INTERRUPTED_MOST))
             job->place = SIM_WAITING;
     } else {
         sim_fails(n, reason, false);
         job->attempts++;
-        job->alone = false;
+        job->together = 0;
         job->place = SIM_LATER;
         job->scheduled = false;
         job->due_us = turns.now_us + delay_us;
@@ -665,7 +665,7 @@ static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted
             sim.batches[job->batch].failed++;
         sim_end_job(n, SIM_DEAD);
     } else if (verb == SETTLE_RETRY) {
-        job->alone = false;
+        job->together = 0;
         job->attempts++;
         job->place = SIM_LATER;
         job->scheduled = false;
@@ -673,7 +673,7 @@ static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted
     } else if (verb == SETTLE_THROTTLED) {
         struct sim_need needs[SIM_NEEDS];
 
-        job->alone = false;
+        job->together = 0;
         job->throttled++;
         job->place = sim_needs(job->type, job->key, needs) > 0 ? SIM_WAITING : SIM_LATER;
         job->scheduled = false;
@@ -861,6 +861,23 @@ static void new_id(struct worker *worker)
     snprintf(id->name, sizeof id->name, "w%d", (int)sim_pick(0, 9) * 1000 + worker->id);
     id->registered = true;
     id->deadline_us = turns.now_us + LEASE_US;
+    id->inside = (unsigned)sim_pick(0, (1 << SIM_TYPES) - 1) | (sim_chance(2) ? ~0u : 0);
+}
+
+/* It says which types can end it, or nothing: all can. */
+static const char *info_of(const struct sim_id *id)
+{
+    static char text[200];
+    int len = snprintf(text, sizeof text, "{\"lease\":30.0,\"inside\":[");
+
+    if (id->inside == ~0u)
+        return NULL;
+    for (int t = 0; t < SIM_TYPES; t++)
+        if (id->inside & 1u << t)
+            len += snprintf(text + len, sizeof text - (size_t)len, "%s\"%s\"",
+                            text[len - 1] == '[' ? "" : ",", sim_type_names[t]);
+    snprintf(text + len, sizeof text - (size_t)len, "]}");
+    return text;
 }
 
 static struct names queues_of(const struct worker *worker)
@@ -873,6 +890,7 @@ static void start_worker(struct worker *worker)
     new_id(worker);
     worker->crashed = false;
     worker->duty_until_us = 0;
+    turns.info = info_of(id_of(worker));
     sim_must(turns_adopt(id_of(worker)->name, "", NULL, 0, queues_of(worker), NULL), "adopt");
 }
 
@@ -901,6 +919,7 @@ static void adopt_anew(struct worker *worker, bool leaves, int64_t turn_most)
     if (!sim_ids[old].registered || sim_chance(3))
         running[kept++] = (struct span){"999999.--/high/t0/", 18}, expected++;
     sim_ids[old].registered = false;
+    turns.info = leaves ? NULL : info_of(id_of(worker));
     for (int times = leaves ? 1 : (int)sim_pick(1, 2); times > 0; times--) {
         sim_must(turns_adopt(leaves ? "" : id_of(worker)->name, sim_ids[old].name, running, kept,
                              queues_of(worker), &lost),
@@ -932,17 +951,23 @@ static void lose_claim(struct worker *worker)
 
 static void model_reap(struct sim_id *id)
 {
-    static int list[SIM_JOBS], back[SIM_JOBS];
-    int count = sim_leases((int)(id - sim_ids), list), back_count = 0;
+    static int list[SIM_JOBS], back[SIM_JOBS], behind[SIM_JOBS];
+    int count = sim_leases((int)(id - sim_ids), list), back_count = 0, behind_count = 0;
 
     for (int i = 0; i < count; i++) {
+        bool suspect = id->inside & 1u << sim_jobs[list[i]].type, again = sim_jobs[list[i]].together > 0;
+
         sim_unlease(list[i]);
-        if (sim_ends_cancelled(list[i]))
+        if (sim_ends_cancelled(list[i]) || (suspect && sim_interrupt(list[i], count, INTERRUPTED_MOST)))
             continue;
-        if (!sim_interrupt(list[i], true, INTERRUPTED_MOST))
+        if (suspect && again)
+            behind[behind_count++] = list[i];
+        else
             back[back_count++] = list[i];
     }
     sim_come_back(back, back_count);
+    for (int i = 0; i < behind_count; i++)
+        sim_return_behind(behind[i]);
     sim_untell((int)(id - sim_ids), -1);
     id->registered = false;
     reaped++;
@@ -1369,14 +1394,15 @@ static void test_random_worlds(void **state)
         worlds, (unsigned long long)seed, sim_totals.claims, sim_totals.starts, sim_totals.slots,
         sim_totals.holds, reaped, lost_answers, along_total, throttled, changes);
     print_message(
-        "%lld starts alone, %lld jobs enqueued with a batch or lock, %lld refused, %lld cancelled by name, "
+        "%lld starts of suspects, %lld of them alone, %lld jobs enqueued with a batch or lock, %lld refused, "
+        "%lld cancelled by name, "
         "%lld run by name, %lld acted on by a search, "
         "%lld purged, "
         "%lld ended as cancelled, %lld set aside, %lld batches followed, %lld dead jobs retried, %lld "
         "acts broken off\n",
-        sim_totals.alone, acts_totals.enqueued, acts_totals.refused, acts_totals.cancels, acts_totals.runs,
-        acts_totals.by_search, acts_totals.purged, sim_totals.cancelled, sim_totals.aside, sim_totals.fired,
-        sim_totals.revived, acts_totals.broken_off);
+        sim_totals.suspects, sim_totals.alone, acts_totals.enqueued, acts_totals.refused, acts_totals.cancels,
+        acts_totals.runs, acts_totals.by_search, acts_totals.purged, sim_totals.cancelled, sim_totals.aside,
+        sim_totals.fired, sim_totals.revived, acts_totals.broken_off);
 }
 
 static void load_library(const char *text)

@@ -164,7 +164,7 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
                               .old_worker = old,
                               .group = "g",
                               .lease_us = new[0] ? LEASE_US : 0,
-                              .info = "{\"lease\":30.0}",
+                              .info = turns.info ? turns.info : "{\"lease\":30.0}",
                               .birth = turns.birth,
                               .seen_us = turns.seen_us,
                               .queues = queues};

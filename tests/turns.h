@@ -30,6 +30,7 @@ struct turns {
     int64_t left;             /* what the last adopt left */
     int calls;                /* so many were sent */
     char rules[600];          /* as the last turns_rate was kept */
+    const char *info;         /* what workers say of themselves that adopt; NULL: their lease alone */
     char birth[128];          /* that turns_adopt knows; none, where no test says so */
     int64_t seen_us;          /* the same of the last mark */
 };

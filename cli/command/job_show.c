@@ -138,7 +138,7 @@ static void put_interrupted(FILE *to, const json_t *doc, int64_t now_us)
     if (answer_int(doc, "interrupted") > 0)
         output_to(to, "%s, by the death of its worker or handler%s",
                   counted(answer_int(doc, "interrupted"), "time", text),
-                  json_is_true(json_object_get(doc, "alone")) ? "; alone in its worker from now on" : "");
+                  json_is_true(json_object_get(doc, "alone")) ? "; a suspect, so apart from other jobs" : "");
 }
 
 static void put_throttled(FILE *to, const json_t *doc, int64_t now_us)

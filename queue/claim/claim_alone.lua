@@ -1,20 +1,21 @@
--- claim_alone: jobs whose worker died while they ran. One of them may have killed it. So each starts in a worker that has nothing
--- else in flight, and that worker gets nothing more until the job has ended. These jobs wait in the lanes of "<queue>!", a queue without a
+-- claim_alone: suspects, jobs whose worker died while they ran. One of them may have killed it. So a group of them (claim_group) starts in a
+-- worker that has nothing else in flight, and that worker gets nothing more until they have ended. They wait in the lanes of "<queue>!", a queue without a
 -- list, which only this file serves. Other workers go on meanwhile.
 --
---   alone   sorted set: these queues, as long as they have jobs -> 0; and workers that run such a job, or wait until they can -> since
+--   alone   sorted set: these queues, as long as they have jobs -> 0; and workers that run suspects, or wait until they can -> since
 --           when, us
 --
--- A worker that may be alone (option a) and finds such a job due takes a seat among these workers. It gets nothing more until all that it
--- has in flight, in other partitions too (option b), has ended. Then it gets the job when the job's gates open; they are held for it meanwhile. At most a quarter of the workers,
--- but at least one, have a seat. A worker that has nothing in flight and finds nothing else to do may also run such a job.
+-- A worker that may be alone (option a) and finds a suspect due takes a seat among these workers. It gets nothing more until all that it
+-- has in flight, in other partitions too (option b), has ended. Then it gets the suspects whose gates let them start; where none does, these are held for them. At most a quarter of the workers,
+-- but at least one, have a seat. A worker that has nothing in flight and finds nothing else to do may also run suspects: half of them, but at least two.
 --
--- uses: check claim_call claim_faults claim_meet claim_held claim_lanes
+-- uses: check claim_call claim_faults claim_group claim_meet claim_held claim_lanes
 local claim_alone = {}
 
-local claim, faults, meet, held, lanes = claim_call, claim_faults, claim_meet, claim_held, claim_lanes
+local claim, faults, group, meet, held, lanes = claim_call, claim_faults, claim_group, claim_meet, claim_held, claim_lanes
 
-local SHARE = 4          -- one worker of so many
+local SHARE = 4          -- one worker of so many, at least one,
+local IDLE_SHARE = 2     -- and of those that find nothing else one of so many, at least two: one may be dead, and not yet known to be
 local SOON_US = 1000000  -- a worker stays alone for a gate that opens within this time
 local ASLEEP_MOST = 100  -- gates that are checked again although only the end of a job opens them
 
@@ -66,13 +67,14 @@ local function count_seats()
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'alone', '1', '+inf')) do
         if call('ZSCORE', P .. 'workers', worker) then taken = taken + 1 else call('ZREM', P .. 'alone', worker) end
     end
-    return taken, max(1, floor(call('ZCARD', P .. 'workers') / SHARE))
+    return taken, call('ZCARD', P .. 'workers')
 end
 
-local function take_seat()
+-- share: one worker of so many has one; least: or so many.
+local function take_seat(share, least)
     if has_seat then return true end
-    local taken, most = count_seats()
-    has_seat = taken < most
+    local taken, workers = count_seats()
+    has_seat = taken < max(least, floor(workers / share))
     if has_seat then call('ZADD', P .. 'alone', us(now), claim.worker) end
     return has_seat
 end
@@ -97,11 +99,12 @@ local function make_closed_due(name)
     end
 end
 
--- Leases one of them, if its gates let it start; keeps: otherwise they are held for it.
-local function serve_one(keeps)
+-- Leases a group of them, those whose gates let them start; keeps: where there is none, the gates are held for it.
+local function serve_group(keeps)
     claim.serves_alone = true
     local free, prefetch, reserved = claim.free, claim.prefetch, claim.reserved
-    claim.free, claim.prefetch, claim.reserved, claim.keeps = 1, 0, false, keeps
+    claim.prefetch, claim.reserved, claim.keeps = 0, false, keeps
+    group.begin()
     for _, queue in ipairs(claim.queues) do
         local name = claim.free > 0 and waiting[queue]
         if name then
@@ -111,9 +114,8 @@ local function serve_one(keeps)
             lanes.serve(name, lanes.due(name))
         end
     end
-    local served = claim.free < 1
     claim.free, claim.prefetch, claim.reserved, claim.keeps, claim.starved = free, prefetch, reserved, false, false
-    return served
+    return group.finish() > 0
 end
 
 -- The worker gets nothing else.
@@ -122,16 +124,16 @@ local function be_alone() claim.alone, claim.free, claim.prefetch = true, 0, 0 e
 -- Before anything else is served.
 function claim_alone.before()
     if not (waiting or has_seat) then return end
-    if not (claim.has_option('a') and is_any_due() and take_seat()) then return leave_seat() end
-    if claim.free > 0 and is_idle() and not serve_one(true) and not is_any_due() then return leave_seat() end
+    if not (claim.has_option('a') and is_any_due() and take_seat(SHARE, 1)) then return leave_seat() end
+    if claim.free > 0 and is_idle() and not serve_group(true) and not is_any_due() then return leave_seat() end
     be_alone()
 end
 
 -- When all else has been served.
 function claim_alone.after()
     if not waiting or claim.alone or claim.free < 1 or #claim.leases > 0 then return end
-    if not (is_idle() and is_any_due() and take_seat()) then return end
-    if serve_one(false) then be_alone() else leave_seat() end
+    if not (is_idle() and is_any_due() and take_seat(IDLE_SHARE, 2)) then return end
+    if serve_group(false) then be_alone() else leave_seat() end
 end
 
 -- Is one due again at once, after this claim?

@@ -166,6 +166,7 @@ local function begin_decided(c)
     c.second_at = -1  -- when the second looks after the duty: claim_duty
     c.alone = false   -- the worker is to have nothing beside a job that runs alone: claim_alone
     c.serves_alone = false -- one was looked for
+    c.together = false -- what is leased now is of it: {size = (so many are), most = (so many may be)}: claim_group
 end
 
 -- Reads the arguments; returns what is wrong with them.

@@ -72,12 +72,12 @@ local function stops(entry)
 end
 
 local function leave(s, entry, name, batch)
-    claim.halted[#claim.halted + 1] = {entry = entry, lane = lease.usual(name), batch = batch}
+    claim.halted[#claim.halted + 1] = {entry = lease.cleared(entry), lane = lease.usual(name), batch = batch}
     claim.count(s, batch and 'set_aside' or 'cancelled')
 end
 
 local function send_away(s, entry)
-    claim.away[#claim.away + 1] = {to = s.away, queue = s.queue, type = s.name, entry = entry}
+    claim.away[#claim.away + 1] = {to = s.away, queue = s.queue, type = s.name, entry = lease.cleared(entry)}
     claim.count(s, 'set_aside')
 end
 

@@ -1,10 +1,10 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_cache claim_call claim_causes claim_faults claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
+-- uses: claim_cache claim_call claim_causes claim_faults claim_group claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
 local claim_lanes = {}
 
 local cache, claim, faults, halt, meet, park = claim_cache, claim_call, claim_faults, claim_halt, claim_meet, claim_park
-local causes, ring, start, wait = claim_causes, claim_ring, claim_start, claim_wait
+local causes, group, ring, start, wait = claim_causes, claim_group, claim_ring, claim_start, claim_wait
 
 local DUE_MOST = 64            -- gates visited in one pass
 
@@ -26,7 +26,12 @@ local function serve_lane(s, l, most, lane_ticket)
         local cost, jobs, first, equal = s.limited and meet.cost(s, entry) or 1, l.read, l.read_at, most - n
         if not jobs[first] then jobs, first = l.parked, l.parked_next end
         if equal > 1 then equal = start.count_equal(s, jobs, first, equal) end
+        if claim.together then
+            equal = group.fit(jobs, first, equal)
+            if equal == 0 then break end
+        end
         local started = start.jobs(s, l, jobs, first, equal, cost, ticket, lane_ticket)
+        if claim.together then group.join(jobs, first, started) end
         if started > 0 then meet.drop(l, started) end
         n, s.served = n + started, s.served + started
         if claim.stopped.gate then

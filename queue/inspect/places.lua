@@ -98,7 +98,7 @@ function places.describe(state, of_lane, entry, more)
     local _, at = lease.head_read(entry)
     job.state, job.body_at, job.id = state, at, body.id(entry, at)
     job.queue, job.type, job.key = split(of_lane)
-    job.alone = lease.is_alone(of_lane)
+    job.alone = lease.is_alone(of_lane) or lease.attr(attrs, 'h') ~= nil
     job.attempts, job.interrupted, job.throttled = number(attempts), number(interrupted), number(throttled)
     job.batch, job.unique = lease.attr(attrs, 'b'), until_end or until_start
     job.unique_until = until_start and 'start' or until_end and 'end'

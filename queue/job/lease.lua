@@ -6,8 +6,9 @@
 --            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
 --            ",t" when it was enqueued, ",d" since when it waits: see stamp
 --            ",g" slot "." index, of the token under which it was taken from its lane last, and came back
+--            ",h" number, of a suspect: so many run together
 --   lane   = queue "/" type "/" key                                          key is empty for a type without keys
---            queue "!/" type "/" key                                         of those jobs that are to run alone: see claim_alone
+--            queue "!/" type "/" key                                         where suspects wait: see claim_alone
 --   token  = turn "." index [ "@" slot ] [ "*" cost ] [ "+" rules ] "/" lane [ "~" gates ]   unique for one worker instance;
 --            slot: when its gates let it start, us; cost: 1 when not there; rules: a digest of those that held it;
 --            gates: "," between, the concurrency gates that it took
@@ -112,10 +113,28 @@ function lease.gates_of(token) return (token:match('~(.*)$') or ''):gmatch('[^,]
 -- Queue, type, key of a lane.
 function lease.lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
 
--- Are the jobs of a lane to run alone? And its name when they are, and when not.
+-- Is it a lane of suspects, or the token's of one that runs alone? And its name as one, and as none.
 function lease.is_alone(lane) return find(lane, '!/', 1, true) ~= nil end
 function lease.alone(lane) return (lane:gsub('^([^/!]+)!?/', '%1!/')) end
 function lease.usual(lane) return (lane:gsub('^([^/!]+)!/', '%1/')) end
+function lease.usual_token(token) return (token:gsub('^([^/]+/[^/!]+)!/', '%1/')) end
+
+-- ---- Suspects: jobs whose worker died while they ran, until they end in some way
+
+-- How many of them may run together with this one; nil: it is none, or one that an older version left, which runs alone.
+function lease.together(entry) return tonumber(match(entry, '^@[^;]*,h(%d+)')) end
+
+-- attrs of one whose worker died with so many jobs: the next time half of them run together.
+function lease.suspected(attrs, count)
+    local most = min(count, tonumber(lease.attr(attrs, 'h')) or count)
+    return attrs:gsub(',h%d+', '') .. ',h' .. us(ceil(most / 2))
+end
+
+-- The entry of one that is none any more.
+function lease.cleared(entry)
+    if not lease.together(entry) then return entry end
+    return (entry:gsub('^(@[^;]*),h%d+', '%1'))
+end
 
 -- The name of a queue, of those lanes too; and the queue itself.
 function lease.is_queue(name) return is_name(name) or name ~= nil and is_name(match(name, '^(.*)!$')) end
@@ -124,13 +143,15 @@ function lease.usual_queue(name) return match(name, '^[^!]*') end
 -- What stands before the lane in a token.
 function lease.token_head(token) return token:match('^[^/]+') end
 
--- What active:<worker> holds: {token =, entry =, lane =, queue =, type =} each, and the {token =, entry =} pairs whose token
--- cannot be read.
+-- What active:<worker> holds: {token =, entry =, alone = (it ran so), lane = (to which it goes back), queue =, type =} each, and the
+-- {token =, entry =} pairs whose token cannot be read.
 function lease.list(fields)
     local jobs, unread = {}, {}
     for i = 1, #fields, 2 do
         local job = {token = fields[i], entry = fields[i + 1], lane = lease.lane_of(fields[i])}
         if job.lane then
+            job.alone = lease.is_alone(job.lane)
+            if lease.together(job.entry) then job.lane = lease.alone(job.lane) end
             job.queue, job.type = lease.lane_parts(job.lane)
             jobs[#jobs + 1] = job
         elseif job.token ~= '@' then

@@ -176,8 +176,8 @@ function ends.bury_all(jobs)
     if #jobs == 0 then return end
     local added, records, entries, at = {}, {}, {}, us(now)
     for i, job in ipairs(jobs) do
-        entries[i] = job.entry
-        records[i] = job.tag .. ' ' .. lease.usual(job.lane) .. ' ' .. job.reason:gsub('%c', ' ') .. '\n' .. job.entry
+        entries[i] = lease.cleared(job.entry)
+        records[i] = job.tag .. ' ' .. lease.usual(job.lane) .. ' ' .. job.reason:gsub('%c', ' ') .. '\n' .. entries[i]
         added[2 * i - 1], added[2 * i] = at, records[i]
     end
     push('ZADD', P .. 'dead', added)
@@ -199,8 +199,8 @@ function ends.bury_new(tag, queue, name, reason, entry)
 end
 
 -- How often a job was interrupted after the death of its worker. Any of those that ran beside it may have killed that: the first time it
--- is only suspected, and from then on, as it runs alone, only its own deaths count.
-local function count_death(interrupted, job) return lease.is_alone(job.lane) and interrupted + 1 or max(interrupted, 1) end
+-- is only suspected, and from then on only deaths count at which it was alone.
+local function count_death(interrupted, job) return job.alone and interrupted + 1 or max(interrupted, 1) end
 
 -- Would the death of its worker be the last one of a job?
 function ends.is_last(job, most)
@@ -208,20 +208,28 @@ function ends.is_last(job, most)
     return count_death(interrupted, job) >= most
 end
 
--- A job {token =, lane =, type =, entry =, ...} whose worker or handler died while it ran: counted in its entry.
--- true: it goes back to job.lane, where it runs alone if its worker died; false: that was once too often, and it is to be buried,
--- for job.reason. A handler that dies has seen to it that the job was alone there, but for the first time. reason: the last words, or ''.
-function ends.interrupted(job, most, who, reason)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    interrupted = who == 'worker' and count_death(interrupted, job) or interrupted + 1
-    if reason ~= '' then attrs = lease.failed(attrs, reason) end
-    job.entry = lease.entry_write(attempts, interrupted, throttled, text, attrs)
-    if interrupted < most then
-        if who == 'worker' then job.lane = lease.alone(job.lane) end
-        return true
-    end
+local function is_over(job, interrupted, most, who, reason)
+    if interrupted < most then return false end
     job.reason = format('its %s died %d times', who, interrupted) .. (reason ~= '' and ': ' .. reason or '')
-    return false
+    return true
+end
+
+-- The handler of a leased job {lane =, type =, entry =, ...} died while it ran, which is counted in its entry. true: it goes back to
+-- job.lane; false: that was once too often, and it is to be buried, for job.reason. The handler has seen to it that the job was alone there, but for
+-- the first time. reason: its last words, or ''.
+function ends.handler_died(job, most, reason)
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
+    if reason ~= '' then attrs = lease.failed(attrs, reason) end
+    job.entry = lease.entry_write(attempts, interrupted + 1, throttled, text, attrs)
+    return not is_over(job, interrupted + 1, most, 'handler', reason)
+end
+
+-- The same of one whose handler ran in its worker, which died with so many jobs: it is a suspect. job.alone: it ran so.
+function ends.worker_died(job, most, count)
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
+    interrupted = count_death(interrupted, job)
+    job.entry = lease.entry_write(attempts, interrupted, throttled, text, lease.suspected(attrs, count))
+    return not is_over(job, interrupted, most, 'worker', '')
 end
 
 function ends.bury_unread(worker, jobs)

@@ -391,7 +391,18 @@ function lane.put_all_back(jobs, queues)
     end
 end
 
--- The same, and the groups are woken.
+-- The same of those that go to the tails of their lanes.
+function lane.put_all_behind(jobs, queues)
+    lane.sort_by_grant(jobs)
+    for _, job in ipairs(jobs) do
+        local queue, kind, key = lease.lane_parts(job.lane)
+        lane.append(queue, kind, key, lease.came_back(job.entry, job.token))
+        queues[queue] = true
+    end
+    lease.count_all(jobs, 'returned')
+end
+
+-- Puts all of them back, and the groups are woken.
 function lane.give_all_back(jobs)
     local queues = {}
     lane.put_all_back(jobs, queues)

@@ -50,6 +50,9 @@ function registry.words(worker) return registry.words_in(registry.info(worker)) 
 -- The types that it runs, a JSON array.
 function registry.types_text(info) return match(info, '"types":%s*(%b[])') or '[]' end
 
+-- Those of them, in the same form, whose handlers run in its own process and so can end it; nil: it does not say, and any may.
+function registry.inside_text(info) return match(info, '"inside":%s*(%b[])') end
+
 -- Does a worker run jobs of that type?
 function registry.runs(worker, name) return find(registry.types_text(registry.info(worker)), '"' .. name .. '"', 1, true) ~= nil end
 

@@ -1,5 +1,6 @@
 -- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline go back
--- to the head of lanes from which they run alone, each counted as interrupted; a job that was interrupted too often is dead. Of the dead jobs
+-- to the head of their lanes. Those whose handlers ran in that worker may have killed it: they are counted as interrupted and run in groups from now on
+-- (claim_alone), those that have before behind those that have not; a job that was interrupted too often is dead. Of the dead jobs
 -- some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
 -- that nobody needs. What is done for all is left out where another heartbeat has just done it.
 --
@@ -40,16 +41,26 @@ local function forget_marks(from)
     return page[1] ~= '0' and page[1] or ''
 end
 
+-- Which of its jobs may have ended a worker: they are suspects, and go back as such.
+local function suspect(id, jobs)
+    local inside = registry.inside_text(registry.info(id))
+    for _, job in ipairs(jobs) do
+        job.suspect = not inside or find(inside, '"' .. job.type .. '"', 1, true) ~= nil
+        if job.suspect then job.lane = lease.alone(job.lane) end
+    end
+end
+
 -- What is wrong with the keys that a job needs which goes back.
 local function wrong_keys(job, interrupted_most)
-    local wrong = lane.wrong(lease.alone(job.lane))
-    if wrong or not ends.is_last(job, interrupted_most) then return wrong end
+    local wrong = lane.wrong(job.lane)
+    if wrong or not job.suspect or not ends.is_last(job, interrupted_most) then return wrong end
     return check.wrong_kind('dead', 'zset')
 end
 
 -- Those of jobs that can be taken back, and what is wrong with the keys of the others; nil: there are none.
-local function sort_out(jobs, interrupted_most)
+local function sort_out(id, jobs, interrupted_most)
     local able, first_wrong = {}, nil
+    suspect(id, jobs)
     for _, job in ipairs(jobs) do
         local wrong = wrong_keys(job, interrupted_most)
         if wrong then first_wrong = first_wrong or wrong else able[#able + 1] = job end
@@ -62,23 +73,31 @@ local function note(noted, job, is_dead)
     local _, at = lease.head_read(job.entry)
     local id, n = body.id(job.entry, at), #noted
     noted[n + 1], noted[n + 2] = is_name(id) and id or '', job.type
-    noted[n + 3], noted[n + 4] = us(match(job.entry, '^@(%d+)') + 1), is_dead and 'dead' or ''
+    noted[n + 3], noted[n + 4] = us((match(job.entry, '^@(%d+)') or 0) + 1), is_dead and 'dead' or ''
 end
 
-local function take_back(id, jobs, unread, interrupted_most, noted)
-    local back, dead = {}, {}
+-- count: so many the worker had, these among them.
+local function take_back(id, jobs, unread, interrupted_most, count, noted)
+    local back, behind, dead, queues = {}, {}, {}, {}
     for _, job in ipairs(cancelled.end_among(jobs)) do
-        job.tag = id .. ':' .. lease.token_head(job.token)
-        local list = ends.interrupted(job, interrupted_most, 'worker', '') and back or dead
+        local list = back
+        if job.suspect then
+            list = (job.alone or lease.together(job.entry)) and behind or back -- the others of its last group come first
+            job.tag = id .. ':' .. lease.token_head(job.token)
+            if not ends.worker_died(job, interrupted_most, count) then list = dead end
+        end
         list[#list + 1] = job
         note(noted, job, list == dead)
     end
     for _, job in ipairs(jobs) do lane.release(job.token) end
     lease.count_all(jobs, 'reaped')
     lease.count_all(back, 'back')
+    lease.count_all(behind, 'back')
     ends.bury_all(dead)
     ends.bury_unread(id, unread)
-    lane.give_all_back(back)
+    lane.put_all_back(back, queues)
+    lane.put_all_behind(behind, queues)
+    bell.ring_all(queues)
 end
 
 -- Takes back about most of a worker's leases, as far as their keys let it and their bodies fit. Returns how many, how many are left to
@@ -87,13 +106,14 @@ local function reap_one(id, most, load, interrupted_most, noted)
     local wrong = check.wrong_kind('active:' .. id, 'hash')
     if wrong then return 0, 0, wrong end
     local jobs, unread, left = leases.read(id, most, load)
-    jobs, wrong = sort_out(jobs, interrupted_most)
+    local count = #jobs + #unread + left
+    jobs, wrong = sort_out(id, jobs, interrupted_most)
     if wrong and left > 0 and #jobs + #unread == 0 then
         jobs, unread, left = leases.read(id, most, load, true)
-        jobs, wrong = sort_out(jobs, interrupted_most)
+        jobs, wrong = sort_out(id, jobs, interrupted_most)
     end
     if #unread > 0 and check.wrong_kind('dead', 'zset') then unread, wrong = {}, wrong or check.wrong_kind('dead', 'zset') end
-    take_back(id, jobs, unread, interrupted_most, noted)
+    take_back(id, jobs, unread, interrupted_most, count, noted)
     leases.drop(id, wrong and 1 or left, jobs, unread)
     local taken = #jobs + #unread
     return taken, (taken > 0 or not wrong) and left or 0, wrong

@@ -126,7 +126,7 @@ function verbs.back(job)
 end
 
 function verbs.interrupted(job)
-    if ends.interrupted(job, job.delay_us, 'handler', job.reason) then verbs.back(job) else goes('dead', job) end
+    if ends.handler_died(job, job.delay_us, job.reason) then verbs.back(job) else goes('dead', job) end
 end
 
 local function bury(jobs)
@@ -183,7 +183,7 @@ local function give_unstarted(jobs)
     for _, job in ipairs(unstarted) do give(job, types.gates(job.type, job.key), lease.cost_of(job.token)) end
 end
 
--- Who comes back otherwise has ended by the word of its handler, and did not kill its worker.
+-- Who ends otherwise does so by the word of its handler, and did not kill its worker.
 local STAYS = {back = true, interrupted = true}
 local MAY_BE_UNSTARTED = {back = true, dead = true, cancelled = true}
 
@@ -233,6 +233,15 @@ local function read_arguments(ARGV, done, leaving, costs)
     end
 end
 
+-- A suspect stays one, whatever its token says, or is none any more.
+local function follow_suspect(job)
+    if not STAYS[job.verb] then
+        job.entry = lease.cleared(job.entry)
+    elseif not lease.is_alone(job.lane) then
+        job.lane, job.queue = lease.alone(job.lane), job.queue .. '!'
+    end
+end
+
 -- Those of leaving whose lease is there, with its entry, and their tokens. What was cancelled and is not done has ended as cancelled.
 local function read_leases(active, leaving)
     local found, tokens, asked, known = {}, {}, {}, {}
@@ -245,6 +254,7 @@ local function read_leases(active, leaving)
                 job.entry, known[job.token] = entry, true
                 found[#found + 1], tokens[#tokens + 1] = job, job.token
                 if job.verb ~= 'finish' and cancelled.is_marked(entry) then job.verb = 'cancelled' end
+                if lease.together(entry) then follow_suspect(job) end
             end
         end
     end

@@ -31,6 +31,23 @@ static void make_group(struct partition *p)
     snprintf(p->adoption.group, sizeof p->adoption.group, "%016" PRIx64, sum);
 }
 
+/* The types whose handlers can end this process: when it dies, jobs of others are not to blame. NULL: all. */
+static json_t *types_inside(const struct handlers *handlers)
+{
+    json_t *types = json_array();
+    int count = 0;
+
+    for (int i = 0; i < handlers->count; i++)
+        if (handlers->at[i].way->inside) {
+            json_array_append_new(types, json_string(handlers->types[i]));
+            count++;
+        }
+    if (count < handlers->count)
+        return types;
+    json_decref(types);
+    return NULL;
+}
+
 static int make_info(struct partition *p, struct error *e)
 {
     char host[256] = "", *text;
@@ -41,10 +58,11 @@ static int make_info(struct partition *p, struct error *e)
         json_array_append_new(queues, json_string(p->worker->options.queues[i]));
     for (int i = 0; i < p->worker->handlers.count; i++)
         json_array_append_new(types, json_string(p->worker->handlers.types[i]));
-    info = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o}", "instance", p->worker->instance,
-                     "host", host, "pid", (int)getpid(), "executors", p->worker->options.executors, "lease",
-                     (double)p->worker->options.lease_us / 1e6, "library", script_digest, "version",
-                     WEIR_VERSION, "format", script_format, "queues", queues, "types", types);
+    info = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o*, s:o}", "instance",
+                     p->worker->instance, "host", host, "pid", (int)getpid(), "executors",
+                     p->worker->options.executors, "lease", (double)p->worker->options.lease_us / 1e6,
+                     "library", script_digest, "version", WEIR_VERSION, "format", script_format, "queues",
+                     queues, "inside", types_inside(&p->worker->handlers), "types", types);
     if (info && p->worker->partition_count > 1)
         json_object_set_new(info, "partitions", json_integer(p->worker->partition_count));
     text = info ? json_dumps(info, JSON_COMPACT) : NULL;

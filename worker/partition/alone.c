@@ -1,8 +1,8 @@
-/* A job whose worker died while it ran may have killed it: it is granted to a worker that has nothing else in
- * flight (queue/claim/claim_alone.lua). When a claim says that this worker is to run one, nothing more is claimed
- * until all that runs here has ended; then the next claim gets it, and nothing beside it.
+/* A job whose worker died while it ran may have killed it. Such suspects are granted, some together, to a worker that
+ * has nothing else in flight (queue/claim/claim_alone.lua). When a claim says that this worker is to run some, nothing more is
+ * claimed until all that runs here has ended; then the next claim gets them, and nothing beside them.
  *
- * Others go on: for as long as the waiting and the job took, this worker takes no other such job, unless it
+ * Others go on: for as long as the waiting and these jobs took, this worker takes no other suspects, unless it
  * has nothing else to do. It waits for a second at most, and twice as long each time that this was in vain.
  * So neither jobs that take long nor gates that open seldom keep it from jobs of the usual kind for more than
  * half of the time, and none of these keeps such a job waiting for ever. */
@@ -56,7 +56,7 @@ bool alone_is_elsewhere(const struct partition *p)
     return false;
 }
 
-/* Another partition that is to run one. */
+/* Another partition that is to run some. */
 static bool is_anothers(const struct partition *p)
 {
     const struct worker *w = p->worker;
@@ -101,7 +101,11 @@ bool alone_hear(struct partition *p, const struct claim *claim, struct task *fir
     if (!a->runs)
         return !a->on || claim->lease_count == 0;
     a->waited_us = now - a->since_us;
-    if (first && job_read(first->body.at, first->body.len, &first->view, &e) == 0)
+    if (claim->lease_count > 1)
+        log_line(LOG_LEVEL_INFO,
+                 "%zu jobs run together and nothing beside them: their worker died while they ran",
+                 claim->lease_count);
+    else if (first && job_read(first->body.at, first->body.len, &first->view, &e) == 0)
         task_log(LOG_LEVEL_INFO, first, "runs alone: its worker died while it ran");
     return true;
 }

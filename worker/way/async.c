@@ -44,7 +44,8 @@ static void free_state(struct handler *handler)
     free(handler->state);
 }
 
-static const struct way async_way = {.name = "async", .start = start, .release = release, .free = free_state};
+static const struct way async_way = {
+    .name = "async", .inside = true, .start = start, .release = release, .free = free_state};
 
 void weir_job_end(struct weir_job *job, int result)
 {

@@ -37,7 +37,7 @@ static void free_state(struct handler *handler)
     free(handler->state);
 }
 
-static const struct way function_way = {.name = "function", .run = run, .free = free_state};
+static const struct way function_way = {.name = "function", .inside = true, .run = run, .free = free_state};
 
 int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg, struct error *e)
 {

@@ -18,6 +18,7 @@
 
 struct way {
     const char *name;
+    bool inside; /* its handlers run in the worker's process, and can end it */
     /* One of these two. start() may end the task before it returns. */
     void (*run)(struct task *task);
     void (*start)(struct task *task);

@@ -1,0 +1,41 @@
+-- claim_group: suspects that run together. Each says how many may at most (lease.together): half of those that ran as its worker died, so
+-- the one that kills it is found in as many deaths as that can be halved. A group is as large as each of its jobs allows. One that must be alone
+-- is so: nothing joins it, and its token says it.
+--
+-- uses: claim_call lease
+local claim_group = {}
+
+local claim = claim_call
+
+-- From now on all that this claim leases is of one group.
+function claim_group.begin() claim.together = {size = 0, most = huge} end
+
+-- How many of most jobs of a list, from the one at `first` on, may join. Where the first one may not, the group is complete.
+function claim_group.fit(jobs, first, most)
+    local group, n, limit = claim.together, 0, claim.together.most
+    while n < most do
+        limit = min(limit, lease.together(jobs[first + n]) or 1)
+        if group.size + n + 1 > limit then break end
+        n = n + 1
+    end
+    if n == 0 then claim.free = 0 end
+    return n
+end
+
+-- So many have.
+function claim_group.join(jobs, first, n)
+    local group = claim.together
+    for i = first, first + n - 1 do group.most = min(group.most, lease.together(jobs[i]) or 1) end
+    group.size = group.size + n
+end
+
+-- Ends it; returns how many jobs it has. Where they need not be alone, their tokens name their usual lanes: so a death of their worker counts against
+-- none of them.
+function claim_group.finish()
+    local group, leases = claim.together, claim.leases
+    claim.together = false
+    for i = 1, group.most > 1 and #leases or 0, 2 do leases[i] = lease.usual_token(leases[i]) end
+    return group.size
+end
+
+return claim_group
