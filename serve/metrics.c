@@ -8,6 +8,7 @@
 #include "queue/status/status.h"
 #include "serve/metrics_limits.h"
 #include "serve/page/page.h"
+#include "view/format.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
 
@@ -141,6 +142,12 @@ static void write_ends(struct metrics *m, const struct shown *s)
                   (double)sum_at(s->all, offsetof(struct type_status, stale)));
 }
 
+/* A time that is known, and not that of what is paused until somebody resumes it. */
+static bool is_foreseen(int64_t us)
+{
+    return us > 0 && us < FORMAT_ENDLESS_US;
+}
+
 static void write_rates(struct metrics *m, const struct shown *s)
 {
     metrics_family(m, "weir_type_rate_limit", "gauge",
@@ -151,13 +158,13 @@ static void write_rates(struct metrics *m, const struct shown *s)
     metrics_family(m, "weir_type_next_start_timestamp_seconds", "gauge",
                    "When the next job of a type starts.");
     for (size_t i = 0; i < s->type_count; i++)
-        if (s->types[i]->next_start_us > 0 && s->types[i]->next_start_us != GATE_NEVER)
+        if (is_foreseen(s->types[i]->next_start_us))
             metrics_row(m, "weir_type_next_start_timestamp_seconds", "type", s->types[i]->name, NULL, NULL,
                         (double)s->types[i]->next_start_us / 1e6);
     metrics_family(m, "weir_type_backlog_end_timestamp_seconds", "gauge",
                    "When the last job that waits now starts, at the earliest.");
     for (size_t i = 0; i < s->type_count; i++)
-        if (s->types[i]->finish_us > 0 && s->types[i]->finish_us != GATE_NEVER)
+        if (is_foreseen(s->types[i]->finish_us))
             metrics_row(m, "weir_type_backlog_end_timestamp_seconds", "type", s->types[i]->name, NULL, NULL,
                         (double)s->types[i]->finish_us / 1e6);
 }

@@ -5,6 +5,7 @@
 
 #include "queue/history/history.h"
 #include "serve/metrics.h"
+#include "view/format.h"
 #include "view/limits.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
@@ -26,7 +27,7 @@ static void write_paused(struct metrics *m, const json_t *limits)
     {
         double at_s = json_number_value(json_object_get(limit, "next_start"));
 
-        if (at_s > 0)
+        if (at_s > 0 && at_s * 1e6 < FORMAT_ENDLESS_US)
             metrics_row(m, "weir_limit_next_start_timestamp_seconds", "limit", json_text_of(limit, "name"),
                         NULL, NULL, at_s);
     }

@@ -10,6 +10,7 @@
 #include "queue/queues/queues.h"
 #include "serve/page/page.h"
 #include "view/document.h"
+#include "view/format.h"
 #include "view/job.h"
 #include "view/limits.h"
 #include "view/rate_keys.h"
@@ -533,7 +534,8 @@ static void look_at_top(struct said *said)
     struct sight *sight = sight_read(w);
     json_t *next;
 
-    assert_non_null(sight);
+    if (!sight)
+        wrong("top", weir_message(w), NULL);
     next = sight->limit_rows[0].next_us == GATE_NEVER ? json_null()
                                                       : json_real((double)sight->limit_rows[0].next_us / 1e6);
     expect_time("top, limits", next, said->next_us);
@@ -541,20 +543,25 @@ static void look_at_top(struct said *said)
     sight_free(sight);
 }
 
-static void look_at_page(const char *path, const char *waits)
+static void look_at_text(const char *path, const char *expected)
 {
     struct page_request r = {.path = path};
     struct text out = {0};
     struct error e = {0};
+
+    assert_int_equal(page_render(w, &r, &out, &e), 200);
+    if (!memmem(out.at, out.len, expected, strlen(expected)))
+        wrong(path, "something else", expected);
+    text_free(&out);
+}
+
+static void look_at_page(const char *path, const char *waits)
+{
     char shown[400];
 
-    if (!*waits)
-        return;
-    assert_int_equal(page_render(w, &r, &out, &e), 200);
     snprintf(shown, sizeof shown, "waits for <bdi>%s</bdi>", waits);
-    if (!memmem(out.at, out.len, shown, strlen(shown)))
-        wrong(path, "something else", shown);
-    text_free(&out);
+    if (*waits)
+        look_at_text(path, shown);
 }
 
 /* Where the first job has a key, "anna0" or "k0-1". */
@@ -618,6 +625,8 @@ static void look_everywhere(struct said *said)
     look_at_batch(said);
     look_at_page("/", said->waits);
     look_at_page("/types/slow", said->waits);
+    if (said->next_us >= FORMAT_ENDLESS_US)
+        look_at_text("/limits/slow", "<dt>next start</dt><dd><span>when it is resumed</span>");
     if (place->first)
         look_at_key(said);
     if (place->first)

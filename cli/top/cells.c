@@ -75,10 +75,14 @@ void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind)
 
 void cell_put_until(const struct glance *g, int64_t us, const char *behind, struct cell_text *cell)
 {
-    if (us <= 0 || us == GATE_NEVER)
+    if (us <= 0 || us == GATE_NEVER) {
         cell_put_nothing(cell);
-    else
+    } else if (us >= FORMAT_ENDLESS_US) {
+        snprintf(cell->text, sizeof cell->text, "paused");
+        cell->ink = INK_WARNING;
+    } else {
         cell_put_distance(cell, us - g->now_us, behind);
+    }
 }
 
 void cell_put_line(const struct glance *g, const struct past *past, struct cell_text *cell)

@@ -87,7 +87,7 @@ static void put_time_line(struct page *p, const char *name, const json_t *b, con
     if (!json_is_number(json_object_get(b, member)))
         return;
     put_line(p, name);
-    put_time(p, json_us(json_object_get(b, member)), "-");
+    put_start(p, json_us(json_object_get(b, member)), "-");
     put_line_end(p);
 }
 

@@ -181,7 +181,7 @@ static void write_held(struct page *p, const struct limits *limits, const struct
         put_count_cell(p, "parked", held->at[i]->parked);
         put_time_cell(p, "last start now", last_start(p, limits, held->at[i], NULL));
         html(p->h, "<td class=\"n\" id=\"end-%d\" data-label=\"it would be\">", (int)i);
-        put_time(p, after ? last_start(p, limits, held->at[i], after) : 0, after ? "not known" : "-");
+        put_start(p, after ? last_start(p, limits, held->at[i], after) : 0, after ? "not known" : "-");
         html(p->h, "</td></tr>");
     }
     if (held->count == 0)

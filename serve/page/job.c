@@ -21,7 +21,7 @@ static void put_event(struct page *p, const char *state, const char *what, const
 {
     html(p->h, "<li><i class=\"mark s-%r\"></i><b>%r</b> ", state, what);
     if (json_is_number(at))
-        put_time(p, json_us(at), "");
+        put_start(p, json_us(at), "");
 }
 
 static void put_reason(struct page *p, const char *reason)

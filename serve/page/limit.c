@@ -300,9 +300,9 @@ static void write_summary(struct page *p, const struct limits *limits, const str
          "types</dt><dd>%n</dd></div>"
          "<div><dt>next start</dt><dd>",
          backlog, waiting_types(limits, limit->name));
-    put_time(p, next_start(limits, limit, next), "when a job ends");
+    put_start(p, next_start(limits, limit, next), "when a job ends");
     html(p->h, "</dd></div><div><dt>last start</dt><dd>");
-    put_time(p, last.last_us, backlog ? "not known" : "nothing waits");
+    put_start(p, last.last_us, backlog ? "not known" : "nothing waits");
     if (last.last_us > 0 && last.because)
         html(p->h, " <small>at the earliest: %s</small>", forecast_reason(last.because));
     html(p->h, "</dd></div><div><dt>state</dt><dd><small>");

@@ -187,7 +187,7 @@ static void write_pace(struct page *p, const struct line *line)
 static void write_last_start(struct page *p, const struct type_status *t)
 {
     put_cell(p, "last start", t->finish_us <= 0);
-    put_time(p, t->finish_us, "-");
+    put_start(p, t->finish_us, "-");
     if (t->finish_us > 0 && t->because)
         html(p->h, "<small>at the earliest: %s</small>", forecast_reason(t->because));
     html(p->h, "</td>");

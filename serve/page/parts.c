@@ -140,6 +140,14 @@ void put_time(struct page *p, int64_t us, const char *none)
     html(p->h, "\">%s</time>", format_relative(p->now_us, us, relative));
 }
 
+void put_start(struct page *p, int64_t us, const char *none)
+{
+    if (us >= FORMAT_ENDLESS_US && us != GATE_NEVER)
+        html(p->h, "<span>when it is resumed</span>");
+    else
+        put_time(p, us, none);
+}
+
 void put_since(struct page *p, int64_t us)
 {
     if (us <= 0) {
@@ -208,7 +216,7 @@ void put_count_cell(struct page *p, const char *label, int64_t n)
 void put_time_cell(struct page *p, const char *label, int64_t us)
 {
     put_cell(p, label, us <= 0 || us == GATE_NEVER);
-    put_time(p, us, "-");
+    put_start(p, us, "-");
     html(p->h, "</td>");
 }
 

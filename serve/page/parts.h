@@ -21,6 +21,8 @@ int64_t query_number(const char *query, const char *name, int64_t fallback);
 
 /* "in 8m 2s", with the time in UTC behind it; what is not above 0, or GATE_NEVER: none. */
 void put_time(struct page *p, int64_t us, const char *none);
+/* The same of a start: that of what is paused until somebody resumes it is then. */
+void put_start(struct page *p, int64_t us, const char *none);
 /* A time of day, for "since ...". */
 void put_since(struct page *p, int64_t us);
 /* A span: "8m 2s". */

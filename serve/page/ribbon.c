@@ -360,7 +360,7 @@ static void write_next(struct page *p, const struct ribbon *r)
         put_doc_secret(p, "key", job, "key");
         put_doc_job(p, job, "");
         put_cell(p, "start", false);
-        put_time(p, answer_int(job, "start"), "when a job ends");
+        put_start(p, answer_int(job, "start"), "when a job ends");
         html(p->h, "</td></tr>");
     }
     put_table_end(p);

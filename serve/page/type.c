@@ -25,9 +25,9 @@ static void write_totals(struct page *p, const struct type_status *t)
     html(p->h, "</small></dd></div><div><dt>oldest</dt><dd>");
     put_time(p, t->oldest_us, "-");
     html(p->h, "</dd></div><div><dt>next start</dt><dd>");
-    put_time(p, t->next_start_us, "-");
+    put_start(p, t->next_start_us, "-");
     html(p->h, "</dd></div><div><dt>last start</dt><dd>");
-    put_time(p, t->finish_us, "-");
+    put_start(p, t->finish_us, "-");
     if (t->finish_us > 0 && t->because)
         html(p->h, " <small>at the earliest: %s</small>", forecast_reason(t->because));
     html(p->h, "</dd></div>");
