@@ -419,10 +419,15 @@ static int64_t longest_claim_us(int free, int prefetch)
 
 static void test_a_claim_of_many_types(void **state)
 {
-    struct timing timing[] = {{"claim of 500 types", 0}, {"claim of 500 types with a limit", 0}};
+    static const char *const rules[] = {
+        "", "gcra:5/1000000/5",
+        "gcra:5/1000000/5 gcra:50/60000000/50 fixed-window:100/3600000000/0 sliding-window:500/86400000000"};
+    struct timing timing[] = {{"claim of 500 types", 0},
+                              {"claim of 500 types with a limit", 0},
+                              {"claim of 500 types with a limit of four rules", 0}};
 
     (void)state;
-    for (int limited = 0; limited < 2; limited++)
+    for (size_t limited = 0; limited < COUNT(rules); limited++) {
         for (int try = 0; try < TRIES; try++) {
             scene_begin(NULL);
             start("w");
@@ -430,16 +435,15 @@ static void test_a_claim_of_many_types(void **state)
             build("for i = 0, 499 do\n"
                   "  redis.call('RPUSH', P .. 'queue:default', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. i "
                   ".. '\"}')\n"
-                  "end\n");
-            if (limited)
-                build("for i = 0, 499 do redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:5/1000000/5') "
-                      "end\n");
+                  "  if ARGV[2] ~= '' then redis.call('HSET', P .. 'limits', 't' .. i, ARGV[2]) end\n"
+                  "end\n",
+                  rules[limited]);
             ask.mark = true;
             took(&timing[limited], longest_claim_us(500, 0));
             assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + TYPES);
         }
-    expect_short(&timing[0]);
-    expect_short(&timing[1]);
+        expect_short(&timing[limited]);
+    }
 }
 
 /* Of types that take turns a claim handles few: it reads first what its budget is enough for in any case, and then by what one has taken. The first
@@ -460,7 +464,7 @@ static void test_a_claim_reads_no_more_than_it_handles(void **state)
     free(redis_text("CONFIG", "RESETSTAT"));
     handled = claim("w", 500, 0);
     assert_in_range(handled, 65, 100);
-    assert_in_range(server_calls(&turns.server, "lrange"), handled / 3, handled / 3 + 16);
+    assert_in_range(server_calls(&turns.server, "lrange"), 2, 4); /* 64 at once */
 }
 
 /* The limits of a worker's types are learned; the longest page. */

@@ -96,7 +96,7 @@ local function serve_lanes(queue, due, queued)
     c.budget = c.budget - kept_budget
     claim_lanes.serve(queue, due)
     c.free, c.prefetch, c.kept, c.load = c.free + kept, c.prefetch + kept_prefetch, 0, load
-    c.budget = c.budget + kept_budget
+    c.budget = c.is_late and 0 or c.budget + kept_budget
     load.left = load.left - (of_lanes.all - of_lanes.left)
     load.alone = load.alone and (turn_of_queue or of_lanes.n == 0)
 end

@@ -95,6 +95,7 @@ local function read_sleepers(queue)
     if type(n) ~= 'number' or n > CROWD then
         claim.crowded[#claim.crowded + 1], claim.crowded[queue] = queue, true
     elseif n > 0 then
+        claim.budget = claim.budget - floor(n / claim.KEYS)
         for _, name in ipairs(call('ZRANGE', P .. 'sleep:' .. queue, '0', '-1')) do claim_cache.count_sleepers(queue, name, 1) end
     end
 end

@@ -9,7 +9,11 @@ local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters checked in one claim: 2 ms, well within the 5 ms that slots are granted ahead
 
+local LATE_US = 4000            -- and in no claim more than are checked in that time: as much again may go into writing what was decided.
+local LOOKS = 16                -- The clock is asked once for so many
+
 claim_call.TYPE = 8             -- of it, for a type that is met: its limits are read, and its counters are written
+claim_call.GATE = 2             -- and for each of its gates behind the first
 claim_call.LANE = 6             -- the same for a lane of a key: its list,
 claim_call.KEY_GATE = 2         -- and each of its gates
 claim_call.KEYS = 8             -- the same for so many keys that are asked for, a few in one command
@@ -113,6 +117,7 @@ end
 local function begin_room(c)
     c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
     c.budget = BUDGET + c.TYPE               -- of jobs and waiters to check; the first type costs nothing
+    c.looks, c.is_late = 0, false            -- may_go_on()
     c.load = slices.load(nil, true, c.chunk) -- of bytes to read
     c.waking = 2 * c.free + WAKE_MOST        -- of lanes to wake
     c.left_lanes = 0                         -- jobs that have left lanes without a start: claim_halt
@@ -180,6 +185,15 @@ function claim_call.begin(ARGV)
     begin_room(c)
     begin_known(c)
     begin_decided(c)
+end
+
+-- May the claim check one more? It counts what is asked for, and asks the clock now and then.
+function claim_call.may_go_on()
+    local c = claim_call
+    if c.budget < 1 then return false end
+    c.looks = c.looks + 1
+    if c.looks % LOOKS == 0 and passed_us() > LATE_US then c.budget, c.is_late = 0, true end
+    return c.budget > 0
 end
 
 -- One more queue is served.

@@ -80,7 +80,7 @@ end
 local function serve_round(s, most)
     local started, alone = 0, claim.visit.alone
     most = min(most, start.room(s))
-    while started < most and claim.budget > 0 do
+    while started < most and claim.may_go_on() do
         local l, others = ring.next_lane(s)
         if not l then
             claim.go_on()
@@ -145,7 +145,7 @@ local function serve_type(s, most, left_before)
     return false, false
 end
 
-local function can_serve() return claim.free + claim.prefetch > 0 and claim.budget > 0 and not slices.is_full(claim.load) end
+local function can_serve() return claim.free + claim.prefetch > 0 and claim.may_go_on() and not slices.is_full(claim.load) end
 
 -- Serves the types that wait at a due gate, up to share jobs. Returns whether more could start; nil: they should come after the other due
 -- gates.
@@ -187,7 +187,7 @@ local function wake_lanes(queue)
     local woken = {}
     claim.woken[queue] = woken
     for _, name in ipairs(wait.due_keys(queue, min(claim.waking, 1000))) do
-        if claim.waking < 1 or claim.budget < claim.TO_SERVE then break end
+        if claim.waking < 1 or claim.budget < claim.TO_SERVE or not claim.may_go_on() then break end
         woken[name] = true
         if faults.any and faults.of_wait(queue, name) then
             wait.put_off_gate(queue, name)

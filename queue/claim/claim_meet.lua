@@ -53,8 +53,8 @@ function claim_meet.state(queue, name)
     local s = claim.states[queue][name]
     if s then return s end
     local t = types.load(name)
-    claim.budget = claim.budget - claim.TYPE
     s = claim.new_type(queue, t, t.limited and global_gates(t) or t.global)
+    claim.budget = claim.budget - claim.TYPE - claim.GATE * max(0, #s.gates - 1)
     s.counting = t.in_flight and counting(s.gates)
     local home = partition.elsewhere(name)
     if home then s.away, s.mine, s.unknown = home, false, true end

@@ -204,7 +204,7 @@ end
 -- Handles jobs in their order as far as there is room; returns how many.
 local function handle_all(queue, jobs)
     local i = 1
-    while i <= #jobs and claim.free + claim.prefetch >= 1 and claim.budget >= 1 do
+    while i <= #jobs and claim.free + claim.prefetch >= 1 and claim.may_go_on() do
         local handled = handle(queue, jobs, i)
         if handled == 0 then break end
         i, claim.budget = i + handled, claim.budget - handled
