@@ -542,6 +542,23 @@ static void check_pages(struct span nasty, bool short_enough)
     }
 }
 
+/* As a browser does, which looks on: a busy machine may find nothing at first. */
+static unsigned render_job(const char *path)
+{
+    char query[2000] = "";
+    const char *early;
+    unsigned status;
+
+    do {
+        status = render(path, *query ? query : NULL);
+        early = strstr(shown, "data-look-on");
+        if (early)
+            snprintf(query, sizeof query, "%.*s", (int)strcspn(strchr(strstr(early, "href="), '?') + 1, "\""),
+                     strchr(strstr(early, "href="), '?') + 1);
+    } while (early);
+    return status;
+}
+
 static void nastiness_of_each_kind_is_shown_as_it_is(void **state)
 {
     static char large[1 << 20];
@@ -577,7 +594,7 @@ static void nastiness_of_each_kind_is_shown_as_it_is(void **state)
         stage_rate(&stage, "mail", "1/1h,by=key");
         push_everywhere(nasty, nasty.len < 400);
         check_pages(nasty, nasty.len < 400);
-        if (render("/jobs/evil", NULL) != 200)
+        if (render_job("/jobs/evil") != 200)
             fail_msg("kind %zu: %s", i, strstr(shown, "<main"));
         assert_shows(kinds[i].shown);
     }

@@ -6,8 +6,7 @@
 #include "core/client/answer.h"
 #include "queue/inspect/job_search.h"
 
-#define JOB_LOOK_US                                                                                          \
-    100000 /* for so long a page looks for jobs, half of it at rest: it answers within 200 ms */
+#define JOB_LOOK_US 150000 /* for so long a page looks for jobs, half of it at rest */
 
 #define JOB_BOUND_MOST (INT64_C(1) << 52) /* more jobs than there are; a script can count so many */
 
