@@ -412,30 +412,13 @@ static int64_t take_from_queue(int q, int most)
     return taken;
 }
 
-/* Marks those of a type, from the tail on; from: how many were seen. */
-static int64_t mark_in_queue(int q, int type, int most, int from)
-{
-    struct sim_list *queue = &sim.queues[q];
-    int64_t marked = 0;
-
-    for (int i = queue->count - from - 1; i >= 0 && most > 0; i--, most--) {
-        struct sim_job *job = &sim_jobs[queue->at[i]];
-
-        if (job->type != type)
-            continue;
-        job->marked = true;
-        marked++;
-    }
-    return marked;
-}
-
 enum { PLACES = 3 + SIM_TYPES, PAGES_MOST = 500 };
 
 /* One page, of what *next says; it is what the page says then. */
 static void purge_page(int q, int type, json_t **next)
 {
     int most = (int)(sim_chance(2) ? sim_pick(1, 6) : 500);
-    int64_t jobs = 0, marked = 0, taken;
+    int64_t jobs = 0, taken;
     char number[8];
     const char *words[4 + 2 * PLACES] = {sim_queue_names[q], "remove", type < 0 ? "" : sim_type_names[type],
                                          number};
@@ -450,19 +433,15 @@ static void purge_page(int q, int type, json_t **next)
     if (strcmp(words[4], "queue") != 0)
         jobs = take_from_lanes(q, type);
     else if (q < SIM_QUEUES && type < 0)
-        jobs = take_from_queue(q, most);
-    else if (q < SIM_QUEUES)
-        marked = mark_in_queue(q, type, most, atoi(words[5]));
+        jobs = take_from_queue(q, most); /* one type of it is job_act's */
     json_decref(*next);
     *next = json_incref(json_object_get(turns.answer, "next"));
     if (json_object_get(turns.answer, "missing"))
         return;
     taken = answer_int(turns.answer, "waiting") + answer_int(turns.answer, "parked");
-    if (taken != jobs || answer_int(turns.answer, "marked") != marked ||
-        answer_int(turns.answer, "nameless") != 0)
-        sim_fail("queue_purge: %lld jobs, %lld marked, not %lld, %lld", (long long)taken,
-                 (long long)answer_int(turns.answer, "marked"), (long long)jobs, (long long)marked);
-    acts_totals.purged += jobs + marked;
+    if (taken != jobs)
+        sim_fail("queue_purge: %lld jobs, not %lld", (long long)taken, (long long)jobs);
+    acts_totals.purged += jobs;
 }
 
 /* since: the calls before it; a job that has followed a batch meanwhile may stand behind what was looked at.
@@ -474,12 +453,9 @@ static void check_purged(int q, int type, int since)
             if (sim.lanes[q][t][key].count > 0)
                 sim_fail("%s/%s/%s is left by a purge", sim_queue_names[q], sim_type_names[t],
                          sim_key_text(key));
-    for (int i = 0; q < SIM_QUEUES && i < sim.queues[q].count; i++) {
-        const struct sim_job *job = &sim_jobs[sim.queues[q].at[i]];
-
-        if ((type < 0 || job->type == type) && !job->marked && job->fired_call <= since)
+    for (int i = 0; q < SIM_QUEUES && type < 0 && i < sim.queues[q].count; i++)
+        if (sim_jobs[sim.queues[q].at[i]].fired_call <= since)
             sim_fail("job %d in %s is left by a purge", sim.queues[q].at[i], sim_queue_names[q]);
-    }
 }
 
 static void purge_line(int q, int type)

@@ -648,11 +648,11 @@ static int call_purge(void)
 
 static int call_mark(void)
 {
-    const char *words[] = {"default", "remove", "t", "500", "queue", looked_from};
+    const char *words[] = {"default", "count", "t", "500", "queue", looked_from};
 
     must(turns_ask("queue_purge", words, COUNT(words)));
     read_place();
-    return (int)answer_int(turns.answer, "marked");
+    return (int)answer_int(turns.answer, "waiting");
 }
 
 static int call_ahead(void)

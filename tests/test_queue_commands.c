@@ -165,8 +165,8 @@ static void test_purge(void **state)
     must_say("queue purge default --dry-run --json", "\"dry_run\":true,\"waiting\":2,\"parked\":2,");
     assert_int_equal(redis_number("LLEN", QUEUE), 2);
     must_say("queue purge default --type t --yes",
-             "2 waiting jobs marked, to end where a worker meets them\n");
-    must_say("queue purge default --yes", "queue default: 2 waiting jobs and 2 parked jobs removed\n");
+             "queue default: 2 waiting jobs and 0 parked jobs removed\n");
+    must_say("queue purge default --yes", "queue default: 0 waiting jobs and 2 parked jobs removed\n");
     assert_int_equal(redis_number("EXISTS", QUEUE, LANE("slow"), PREFIX "cancelled"), 0);
     must_say("status --json", "\"cancelled\":2,");
     turns_check();

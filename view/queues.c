@@ -25,8 +25,8 @@ json_t *queue_pause_document(const char *queue, bool pause, const json_t *before
 
 json_t *queue_purge_document(const char *queue, const char *type, bool dry_run, const struct queue_jobs *jobs)
 {
-    return json_pack("{s:s, s:o, s:b, s:I, s:I, s:I, s:I}", "name", queue, "type",
+    return json_pack("{s:s, s:o, s:b, s:I, s:I, s:I}", "name", queue, "type",
                      type ? json_string(type) : json_null(), "dry_run", dry_run, "waiting",
                      (json_int_t)jobs->waiting, "parked", (json_int_t)jobs->parked, "marked",
-                     (json_int_t)jobs->marked, "without_id", (json_int_t)jobs->nameless);
+                     (json_int_t)jobs->marked);
 }

@@ -93,8 +93,6 @@ static void print_purged(const char *queue, const struct queue_jobs *jobs)
            counted(jobs->parked, "parked job", parked));
     if (jobs->marked > 0)
         output("%s marked, to end where a worker meets them\n", counted(jobs->marked, "waiting job", text));
-    if (jobs->nameless > 0)
-        output("%s left: without an id to mark\n", counted(jobs->nameless, "waiting job", text));
 }
 
 static int remove_jobs(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue,

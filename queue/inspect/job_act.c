@@ -185,12 +185,13 @@ int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, cons
 
     if (status == 0 && most->jobs > 0)
         status = walk(&act, now_us, cursor);
-    *result = status < 0
-                  ? NULL
-                  : json_pack("{s:s, s:I, s:I, s:o, s:O*, s:I, s:O*}", "action", action, "jobs",
-                              (json_int_t)act.done, "left", (json_int_t)act.left, "states",
-                              in_order(act.states), "batch", act.batch, "looked_at",
-                              (json_int_t)act.looked_before + (json_int_t)act.looked_at, "next", act.next);
+    *result =
+        status < 0
+            ? NULL
+            : json_pack("{s:s, s:I, s:I, s:I, s:o, s:O*, s:I, s:O*}", "action", action, "jobs",
+                        (json_int_t)act.done, "left", (json_int_t)act.left, "marked", (json_int_t)act.marked,
+                        "states", in_order(act.states), "batch", act.batch, "looked_at",
+                        (json_int_t)act.looked_before + (json_int_t)act.looked_at, "next", act.next);
     if (status == 0 && !*result)
         status =
             error_set(&w->error, WEIR_EINTERNAL, "job %s: out of memory; free some and try again", action);

@@ -12,6 +12,7 @@
  * a failure:
  *   action
  *   jobs, left  so many, with which it was done; so many that match, and for which there was nothing to do
+ *   marked      so many of jobs, of those that were cancelled: they end when a worker comes to them
  *   states      the same by state: {"scheduled": {"jobs", "left"}}
  *   batch       one that was cancelled, whose jobs are left therefore; not there: none was met
  *   looked_at   so many, those of the calls before included

@@ -67,7 +67,7 @@ local function way_out(job, far)
 end
 
 local function mark(job, id)
-    if not is_name(id) or call('HEXISTS', P .. 'cancelled', id) == 1 or not is_first_time(id) then return false end
+    if call('HEXISTS', P .. 'cancelled', id) == 1 or not is_first_time(id) then return false end
     job.id = id
     return add('mark', job)
 end
@@ -79,7 +79,8 @@ local function leave(job)
     job.batch, job.lane = lease.attr(attrs, 'b') or '', match(job.list, '^lane:(.*)$')
     if job.lane then refuse_wrong(lane.wrong(job.lane)) end
     local cost = way_out(job, NEAR)
-    if job.is_far and runs.is_run(job.type) then return mark(job, body.id(job.entry, at)) end
+    local id = body.id(job.entry, at)
+    if job.is_far and is_name(id) and runs.is_run(job.type) then return mark(job, id) end
     if not is_first_time(job.list .. ' ' .. job.place) then return false end
     return add('leave', job), 'gone', cost
 end

@@ -1,16 +1,14 @@
 -- queue_purge: one page of the jobs of a queue and of its lanes: counted, or removed. What is removed has ended as cancelled.
 --
 -- A walk keeps a stack of places, each with how far it has been read ('' at first). A page goes on with the one on top; places that it
--- names come before the rest of it. Jobs of one type stand in a queue among others, where no list lets go of them: there they are
--- marked, and claims drop them.
+-- names come before the rest of it. Jobs of one type stand in a queue among others: those are left to job_act.
 --
 -- KEYS[1] prefix
 -- ARGV: now, queue ("<queue>!": lanes of jobs that are to run alone), "count" or "remove", type ('': all), most (jobs of this page, 1 to
 --       1000), then what `next` of the page before says: the stack, its top first, of
 --       place: queue, rings (names those that are there), ring:<type>, sleep; from
 -- role: operator
--- reply: JSON: {"next": [place, from, ...], "waiting", "parked": jobs that were counted or removed, "marked", "nameless": of those that have
---        no id to mark}
+-- reply: JSON: {"next": [place, from, ...], "waiting", "parked": jobs that were counted or removed}
 --        {"missing": true} when there is no such queue
 -- uses: bell body budget cancelled check lane lease paused sign slices
 
@@ -19,7 +17,7 @@ local AT_ONCE = 50 -- jobs that end, and then the clock is asked
 local LATE_US = 1500 -- when no more end: their types are to be counted yet
 
 local queue, removes, kind, left      -- of one call; left: how many jobs this page may still take
-local jobs, marked, nameless, places, load
+local jobs, places, load
 
 local function scan(command, key, most, from)
     local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(most))
@@ -60,32 +58,19 @@ local function remove_from_queue(key)
     return more and '0' or ''
 end
 
-local function mark(entry)
-    local attrs, at = lease.head_read(entry)
-    local id = body.id(entry, at)
-    if not is_name(id) then
-        nameless = nameless + 1
-    else
-        call('HSETNX', P .. 'cancelled', id, cancelled.waiting(us(now), queue, kind, lease.attr(attrs, 'b') or ''))
-        marked = marked + 1
-    end
-end
-
 -- From the tail, so that none is passed over while others leave at the head; from: how many were seen.
 local function look_at_queue(key, from)
     from = tonumber(from) or 0
     local entries, all = slices.last(key, left, load, from)
     for _, entry in ipairs(entries) do
-        if body.type(entry) == kind then
-            if removes then mark(entry) else jobs = jobs + 1 end
-        end
+        if body.type(entry) == kind then jobs = jobs + 1 end
     end
     return all and '' or us(from + #entries)
 end
 
 local function of_queue(from)
     local key = P .. 'queue:' .. queue
-    if kind ~= '' then return look_at_queue(key, from) end
+    if kind ~= '' then return removes and '' or look_at_queue(key, from) end
     if removes then return remove_from_queue(key) end
     jobs = call('LLEN', key)
     return ''
@@ -209,11 +194,10 @@ local function queue_purge(ARGV)
     local wrong = wrong_keys(way, name)
     if wrong then return check.refuse_key(wrong) end
     if not paused.is_known(lease.usual_queue(queue)) then return answer{missing = true} end
-    jobs, marked, nameless, places, load = 0, 0, 0, {}, slices.deep_load()
+    jobs, places, load = 0, {}, slices.deep_load()
     local rest = ways[way](ARGV[7], name)
     if removes and jobs > 0 then bell.ring(queue) end
-    return answer{next = next_places(ARGV, ARGV[6], rest), waiting = us(way == 'queue' and jobs or 0), parked = us(way ~= 'queue' and jobs or 0),
-                  marked = us(marked), nameless = us(nameless)}
+    return answer{next = next_places(ARGV, ARGV[6], rest), waiting = us(way == 'queue' and jobs or 0), parked = us(way ~= 'queue' and jobs or 0)}
 end
 
 return queue_purge

@@ -7,6 +7,7 @@
 #include "core/client/pages.h"
 #include "core/client/reply.h"
 #include "core/script/script.h"
+#include "queue/inspect/job_act.h"
 #include "queue/job/job.h"
 #include "queue/limits/rate.h"
 #include "queue/status/status_merge.h"
@@ -95,8 +96,7 @@ static int64_t rest(const struct walk *walk)
 {
     const struct queue_jobs *jobs = walk->jobs;
 
-    return walk->most < 0 ? INT64_MAX
-                          : walk->most - jobs->waiting - jobs->parked - jobs->marked - jobs->nameless;
+    return walk->most < 0 ? INT64_MAX : walk->most - jobs->waiting - jobs->parked - jobs->marked;
 }
 
 static void ask_page(struct args *a, void *arg)
@@ -116,8 +116,6 @@ static int take_page(const json_t *page, void *arg)
     walk->known |= !json_object_get(page, "missing");
     walk->jobs->waiting += answer_int(page, "waiting");
     walk->jobs->parked += answer_int(page, "parked");
-    walk->jobs->marked += answer_int(page, "marked");
-    walk->jobs->nameless += answer_int(page, "nameless");
     return rest(walk) <= 0 ? ENOUGH : 0;
 }
 
@@ -161,13 +159,36 @@ int queue_count(struct weir *w, int64_t now_us, const char *queue, const char *t
     return queue_purge(w, now_us, queue, type, -1, jobs);
 }
 
+/* Those of a type, which stand in the queue among others. */
+static int purge_among_others(struct walk *walk)
+{
+    const struct job_bounds most = {.looked_at = INT64_MAX, .jobs = rest(walk)};
+    struct job_search s = {.count = 0};
+    struct error *e = &walk->w->error;
+    json_t *result = NULL;
+    int status = job_search_add(&s, "queue", walk->queue, e);
+
+    if (status == 0)
+        status = job_search_add(&s, "type", walk->type, e);
+    if (status == 0)
+        status = job_search_add(&s, "state", "waiting,held", e);
+    if (status == 0)
+        status = job_actions(walk->w, walk->now_us, &s, "cancel", NULL, &most, &result);
+    walk->jobs->marked = answer_int(result, "marked");
+    walk->jobs->waiting += answer_int(result, "jobs") - walk->jobs->marked;
+    json_decref(result);
+    return status;
+}
+
 int queue_purge(struct weir *w, int64_t now_us, const char *queue, const char *type, int64_t most,
                 struct queue_jobs *jobs)
 {
     struct walk walk = {
         .w = w, .now_us = now_us, .queue = queue, .type = type ? type : "", .most = most, .jobs = jobs};
 
-    return walk_all(&walk);
+    int status = walk_all(&walk);
+
+    return status == 0 && type && most > 0 ? purge_among_others(&walk) : status;
 }
 
 /* ---- The list */

@@ -19,8 +19,8 @@ WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, json
 
 struct queue_jobs {
     int64_t waiting, parked;
-    int64_t marked;   /* waiting ones of one type: they end when a worker comes to them */
-    int64_t nameless; /* of those that cannot be marked: they have no id */
+    int64_t
+        marked; /* waiting ones of one type in the middle of very many: they end when a worker comes to them */
 };
 
 /* Counts what waits and what is parked in a queue, of a type or all (NULL). WEIR_ENOTFOUND as above. now_us <
@@ -28,7 +28,7 @@ struct queue_jobs {
 WEIR_CHECKED int queue_count(struct weir *w, int64_t now_us, const char *queue, const char *type,
                              struct queue_jobs *jobs);
 /* Removes them, page by page, at most as many as `most` says: more may come meanwhile. *jobs: what was
- * removed; of one type those in the queue are marked instead. */
+ * removed. */
 WEIR_CHECKED int queue_purge(struct weir *w, int64_t now_us, const char *queue, const char *type,
                              int64_t most, struct queue_jobs *jobs);
 
