@@ -38,6 +38,12 @@ struct visit {
 static bool may_answer;
 static struct visit *waiting;
 
+const char *office_wrong_take(const struct office *office, struct MHD_Connection *connection)
+{
+    (void)office, (void)connection;
+    return NULL;
+}
+
 struct visit *visit_new(struct office *office, struct MHD_Connection *connection, const char *method,
                         const char *address)
 {
