@@ -9,6 +9,7 @@
 #include "queue/inspect/why.h"
 #include "queue/queues/queues.h"
 #include "serve/page/page.h"
+#include "tests/random.h"
 #include "view/document.h"
 #include "view/format.h"
 #include "view/job.h"
@@ -638,10 +639,10 @@ static void look_everywhere(struct said *said)
 /* ---- What happens */
 
 /* Starts all, each when it may; jobs end at once. */
-static void run(int64_t *first_us, int64_t *last_us)
+static void run(int64_t now_us, int64_t *first_us, int64_t *last_us)
 {
     *first_us = *last_us = 0;
-    turns.now_us = clock_wall_us(); /* what was said was said before */
+    turns.now_us = now_us;
     for (int i = 0; i < 5000; i++) {
         size_t n = claim("w", 60, 0);
 
@@ -664,7 +665,7 @@ static void expect_happens(const struct said *said)
 {
     int64_t first_us, last_us;
 
-    run(&first_us, &last_us);
+    run(clock_wall_us(), &first_us, &last_us); /* what was said was said before */
     if (place->halted) {
         assert_int_equal(last_us, 0);
         return;
@@ -692,6 +693,68 @@ static void test_all_say_the_same_and_it_happens(void **state)
         free(redis_text("DEL", PREFIX "order:iw"));
         expect_happens(&said);
     }
+}
+
+/* ---- Any rules and costs */
+
+static void random_rules(uint64_t *state, char rules[200], int *burst)
+{
+    static const char *const kinds[] = {"gcra:%d/%d000000/%d", "token-bucket:%d/%d000000/%d",
+                                        "fixed-window:%d/%d000000/0", "sliding-log:%d/%d000000",
+                                        "sliding-window:%d/%d000000"};
+    int count = (int)random_in(state, 1, 2);
+
+    *rules = '\0';
+    *burst = 1000;
+    for (int i = 0; i < count; i++) {
+        size_t kind = (size_t)random_in(state, 0, COUNT(kinds) - 1), len = strlen(rules);
+        int n = (int)random_in(state, 2, 40), seconds = (int)random_in(state, n, 600),
+            at_once = kind < 2 ? (int)random_in(state, 2, n) : n;
+
+        len += (size_t)snprintf(rules + len, 200 - len, "%s", i ? " " : "");
+        snprintf(rules + len, 200 - len, kinds[kind], n, seconds, at_once);
+        *burst = at_once < *burst ? at_once : *burst;
+    }
+}
+
+static void expect_random(uint64_t seed)
+{
+    uint64_t state = seed;
+    struct limits limits;
+    struct forecast last;
+    int64_t first_us, last_us, next_us;
+    char rules[200];
+    int burst, cost;
+
+    turns_flush(NULL);
+    scene_begin(NULL);
+    begin_worker(60);
+    random_rules(&state, rules, &burst);
+    must(turns_rate("slow", rules));
+    cost = (int)random_in(&state, 1, burst < 5 ? burst : 5);
+    enqueue_costs("slow", (int)random_in(&state, 1, 60), cost,
+                  random_in(&state, 0, 2) ? cost : (int)random_in(&state, cost, burst));
+    drain();
+    assert_int_equal(status_limits(w, turns.now_us, &limits), 0);
+    assert_int_equal(forecast_type(&limits, limits_type(&limits, "slow"), NULL, &last, &w->error), 0);
+    next_us = type_next_start(&limits, limits_type(&limits, "slow"));
+    run(turns.now_us, &first_us, &last_us);
+    if (last_us > 0 &&
+        (first_us != next_us || last_us < last.last_us || (!last.because && last_us != last.last_us)))
+        fail_msg("WEIR_SEED=%llu: %s: said %lld and %lld us, %s; not %lld and %lld", (unsigned long long)seed,
+                 rules, (long long)(next_us - BEGIN_US), (long long)(last.last_us - BEGIN_US),
+                 forecast_reason(last.because), (long long)(first_us - BEGIN_US),
+                 (long long)(last_us - BEGIN_US));
+    limits_free(&limits);
+}
+
+static void test_any_rules_and_costs(void **state)
+{
+    uint64_t seed = random_seed();
+
+    (void)state;
+    for (int i = 0; i < 60; i++)
+        expect_random(seed + (uint64_t)i);
 }
 
 /* What is said as jobs are enqueued, behind those that wait. */
@@ -728,6 +791,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(all_say_the_same_and_it_happens),
         TEST(enqueueing_says_the_same),
+        TEST(any_rules_and_costs),
     };
 
     return cmocka_run_group_tests_name("forecast", tests, turns_start, turns_stop);

@@ -124,7 +124,7 @@ end
 
 -- ---- What is said of them
 
--- What the jobs of a lane cost, by those at its head.
+-- What the jobs of a lane cost: all of them, by those at its head.
 local function price(found, lane, most)
     local t, usual = found.type, found.type.cost
     local entries = t.own_costs and slices.read('LRANGE', P .. 'lane:' .. lane.name, 0, most, load) or {}
@@ -135,7 +135,7 @@ local function price(found, lane, most)
         lane.slots, lane.least, lane.most = lane.slots + cost, min(lane.least, cost), max(lane.most, cost)
     end
     budget.spend(#entries / 4)
-    lane.each = #entries > 0 and lane.slots / #entries or usual
+    if #entries < lane.jobs then lane.slots = #entries > 0 and floor(lane.jobs * lane.slots / #entries) or lane.jobs * usual end
     if not t.own_costs then lane.read, lane.least, lane.most = lane.jobs, usual, usual end
 end
 
@@ -174,7 +174,7 @@ local function lane_rows(t, lanes)
             gates[#gates + 1], gates[#gates + 2] = match(spec.name, '^[^#]+'), us(spec.rule.index)
             gates[#gates + 1] = type(state) == 'string' and state or ''
         end
-        rows[i] = {jobs = us(lanes[i].jobs), slots = us(ceil(lanes[i].jobs * lanes[i].each)), gates = gates}
+        rows[i] = {jobs = us(lanes[i].jobs), slots = us(lanes[i].slots), gates = gates}
     end
     return rows
 end
@@ -190,7 +190,7 @@ local function row_of(found)
             add_stopped(row, lane)
         else
             lanes[#lanes + 1], read = lane, read + lane.read
-            row.jobs, row.slots = row.jobs + lane.jobs, row.slots + lane.jobs * lane.each
+            row.jobs, row.slots = row.jobs + lane.jobs, row.slots + lane.slots
             row.least, row.most = min(row.least, lane.least), max(row.most, lane.most)
             if before(lane, first) then first = lane end
         end
@@ -202,7 +202,7 @@ local function row_of(found)
     end
     row.lanes = lane_rows(found.type, lanes)
     if row.least == huge then row.least = 0 end
-    row.jobs, row.slots, row.least, row.most, row.stopped = us(row.jobs), us(ceil(row.slots)), us(row.least), us(row.most), us(row.stopped)
+    row.jobs, row.slots, row.least, row.most, row.stopped = us(row.jobs), us(row.slots), us(row.least), us(row.most), us(row.stopped)
     return row
 end
 
