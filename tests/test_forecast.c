@@ -697,7 +697,7 @@ static void test_all_say_the_same_and_it_happens(void **state)
 
 /* ---- Any rules and costs */
 
-static void random_rules(uint64_t *state, char rules[200], int *burst)
+static void random_rules(uint64_t *state, bool keyed, char rules[200], int *burst)
 {
     static const char *const kinds[] = {"gcra:%d/%d000000/%d", "token-bucket:%d/%d000000/%d",
                                         "fixed-window:%d/%d000000/0", "sliding-log:%d/%d000000",
@@ -712,9 +712,19 @@ static void random_rules(uint64_t *state, char rules[200], int *burst)
             at_once = kind < 2 ? (int)random_in(state, 2, n) : n;
 
         len += (size_t)snprintf(rules + len, 200 - len, "%s", i ? " " : "");
-        snprintf(rules + len, 200 - len, kinds[kind], n, seconds, at_once);
+        len += (size_t)snprintf(rules + len, 200 - len, kinds[kind], n, seconds, at_once);
+        snprintf(rules + len, 200 - len, "%s", keyed && i + 1 == count ? ",by=key" : "");
         *burst = at_once < *burst ? at_once : *burst;
     }
+}
+
+/* Jobs of some keys, few or many of each. */
+static void enqueue_some_keyed(uint64_t *state)
+{
+    static const char *const keys[] = {"a", "b", "c"};
+
+    for (size_t i = 0; i < COUNT(keys); i++)
+        enqueue_keyed(keys[i], (int)random_in(state, 1, random_in(state, 1, 40)));
 }
 
 static void expect_random(uint64_t seed)
@@ -724,16 +734,20 @@ static void expect_random(uint64_t seed)
     struct forecast last;
     int64_t first_us, last_us, next_us;
     char rules[200];
+    bool keyed = random_in(&state, 0, 2) == 0;
     int burst, cost;
 
     turns_flush(NULL);
     scene_begin(NULL);
     begin_worker(60);
-    random_rules(&state, rules, &burst);
+    random_rules(&state, keyed, rules, &burst);
     must(turns_rate("slow", rules));
     cost = (int)random_in(&state, 1, burst < 5 ? burst : 5);
-    enqueue_costs("slow", (int)random_in(&state, 1, 60), cost,
-                  random_in(&state, 0, 2) ? cost : (int)random_in(&state, cost, burst));
+    if (keyed)
+        enqueue_some_keyed(&state);
+    else
+        enqueue_costs("slow", (int)random_in(&state, 1, 60), cost,
+                      random_in(&state, 0, 2) ? cost : (int)random_in(&state, cost, burst));
     drain();
     assert_int_equal(status_limits(w, turns.now_us, &limits), 0);
     assert_int_equal(forecast_type(&limits, limits_type(&limits, "slow"), NULL, &last, &w->error), 0);
