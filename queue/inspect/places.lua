@@ -46,6 +46,7 @@ local WORDS_MOST = 20000
 local STEP = 128            -- entries of one look: the clock is asked between two of them,
 local AT_ONCE = 25          -- and for so many entries that are met,
 local FOUND_AT_ONCE = 5     -- or lanes
+local LATE_US = 1000       -- of a page: who waits for a start waits behind it, and three may search at a time
 local MOVES_LATE_US = 800   -- where some will leave their places: that takes longer than to find them
 
 local visitor, over, named, late_us -- of one walk; over: it ends here. named: places that the look under way names, each with its from
@@ -560,7 +561,7 @@ local function look_at_top(stack)
 end
 
 function places.walk(stack, who, most)
-    visitor, over, left, looked, held, load, late_us = who, false, most, 0, {}, slices.deep_load(), nil
+    visitor, over, left, looked, held, load, late_us = who, false, most, 0, {}, slices.deep_load(), LATE_US
     repeat look_at_top(stack) until over or #stack == 0 or left < 1 or slices.is_full(load) or is_late(1, 1)
 end
 
