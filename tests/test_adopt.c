@@ -44,6 +44,34 @@ static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **st
     assert_int_equal(redis_number("EXISTS", PREFIX "workers"), 0);
 }
 
+/* The answer to its claim was lost with the connection: what it has not heard of has spent nothing. Where it dropped jobs, nobody knows. */
+static void test_what_was_never_heard_of_gives_its_slots_back(void **state)
+{
+    static const char *const rules[] = {"fixed-window:3/86400000000/0", "gcra:3/86400000000/3",
+                                        "fixed-window:3/86400000000/0,by=key",
+                                        "sliding-log:3/86400000000 concurrency:3"};
+
+    for (size_t r = 0; r < 2 * COUNT(rules); r++) {
+        bool unheard = r % 2;
+        struct span running[2];
+        size_t lost;
+
+        scene_begin(state);
+        start("w1");
+        must(turns_rate("slow", rules[r / 2]));
+        enqueue_with("slow", "a b c d", KEY("k"));
+        assert_int_equal(claim("w1", 4, 0), 3);
+        keep_tokens();
+        running[0] = tokens[0];
+        running[1] = (struct span){"-", 1};
+        must(turns_adopt("w2", "w1", running, unheard ? 2 : 1, default_queue, &lost));
+        assert_int_equal(lost, 0);
+        if (claim("w2", 4, 0) != (unheard ? 2 : 0))
+            fail_msg("%s: %zu start", rules[r / 2], turns.claim.lease_count);
+        turns_check();
+    }
+}
+
 static void test_adopt_takes_over(void **state)
 {
     struct span running[4];
@@ -224,6 +252,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
     const struct CMUnitTest tests[] = {
+        TEST(what_was_never_heard_of_gives_its_slots_back),
         TEST(adopt_takes_over),
         TEST(a_worker_with_many_leases_comes_and_leaves_bit_by_bit),
         TEST(adopt_after_being_reaped_has_lost_all),

@@ -152,7 +152,7 @@ function lease.list(fields)
         if job.lane then
             job.alone = lease.is_alone(job.lane)
             if lease.together(job.entry) then job.lane = lease.alone(job.lane) end
-            job.queue, job.type = lease.lane_parts(job.lane)
+            job.queue, job.type, job.key = lease.lane_parts(job.lane)
             jobs[#jobs + 1] = job
         elseif job.token ~= '@' then
             unread[#unread + 1] = job

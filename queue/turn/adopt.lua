@@ -6,16 +6,19 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, new id or '', old id or '', group, lease_us, info (JSON about the worker), birth that the worker knows or '',
---       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs
+--       the last mark that it was answered (0: none), n, queue or pattern * n, token * the rest: what it still runs; and '-'
+--       where it has called no handler for what it does not name: the answers to its claims were lost. That gives its slots back
 -- role: worker
 -- reply: [ now, how many are left (types that are left count one), birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern runs slices
+-- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern runs slices unspent
 
 local MOST = 40       -- given back in one call, about: 2 ms where each has a lane of its own
 local AT_ONCE = 8     -- of these, and then the clock is asked
 local BACK_US = 1700  -- when no more go back
+
+local UNHEARD = '-'
 
 local function are_stuck(jobs)
     for _, job in ipairs(jobs) do
@@ -72,16 +75,19 @@ local function cancelled_of(jobs)
     return tokens
 end
 
--- Those granted last go first, as each goes before the others. Returns those that have gone.
-local function give_back(jobs)
+-- Those granted last go first, as each goes before the others. unheard: none has begun. Returns those that have gone.
+local function give_back(jobs, unheard)
     local gone, queues = {}, {}
     lane.sort_by_grant(jobs)
     repeat
         local some, last = {}, #jobs - #gone
         for i = max(1, last - AT_ONCE + 1), last do
+            local slot = unheard and lease.slot_of(jobs[i].token) or 0
+            jobs[i].unstarted = slot > 0 and slot or nil
             some[#some + 1], gone[#gone + 1] = jobs[i], jobs[i]
-            lane.release(jobs[i].token)
         end
+        unspent.give_all(some)
+        for _, job in ipairs(some) do lane.release(job.token) end
         local back = cancelled.end_among(some)
         lane.put_all_back(back, queues)
         lease.count_all(back, 'back')
@@ -90,13 +96,13 @@ local function give_back(jobs)
     return gone
 end
 
-local function take_over(new, old, found)
+local function take_over(new, old, found, unheard)
     local moved = {}
     for i, job in ipairs(found.kept) do moved[2 * i - 1], moved[2 * i] = job.token, job.entry end
     push('HSET', P .. 'active:' .. new, moved)
     leases.tell(new, cancelled_of(found.kept))
     ends.bury_unread(old, found.unread)
-    local gone = give_back(found.back)
+    local gone = give_back(found.back, unheard)
     found.later = found.later + #found.back - #gone
     leases.drop(old, found.stuck and 1 or found.later, found.kept, gone, found.unread)
 end
@@ -125,6 +131,8 @@ local function adopt(ARGV)
     end
     local running = {}
     for i = 10 + n, #ARGV do running[ARGV[i]] = true end
+    local unheard = running[UNHEARD]
+    running[UNHEARD] = nil
 
     local wrong = check.wrong_kind('active:' .. old, 'hash') or check.wrong_kind('active:' .. new, 'hash')
         or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and (check.wrong_kind('reap', 'string') or check.wrong_kind('about', 'hash'))
@@ -132,7 +140,7 @@ local function adopt(ARGV)
     wrong = new ~= '' and past.wrong()
     if wrong then return wrong end
     local jobs, unread, left = {}, {}, 0
-    if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 9 + n) end
+    if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 9 + n + (unheard and 1 or 0)) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})
     local types_digest, names = '', nil
     if new ~= '' then
@@ -143,7 +151,7 @@ local function adopt(ARGV)
     local birth, back = '', ''
     if new ~= '' then birth, back = past.begin(new, known, seen, old ~= '' and call('EXISTS', P .. 'active:' .. old) == 1) end
     if old ~= '' then
-        take_over(new, old, found)
+        take_over(new, old, found, unheard)
         pass_duty(group, old)
     end
     if new ~= '' then

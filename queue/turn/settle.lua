@@ -22,7 +22,7 @@
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check dones ends gate lane later_records lease leases stop types
+-- uses: bell body cancelled check dones ends gate lane later_records lease leases stop types unspent
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
@@ -148,39 +148,11 @@ local function write_ends()
     lane.give_all_back(went.back)
 end
 
--- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back, nor for
--- a slot farther ahead than any is granted: the clock was set back since, and the slot counts no more. What waits at the gate of a key is
--- listed only if jobs of its type are known to give back, and other types may wait at the gates of a limit that they share.
-local function give(job, gates, n)
-    local kind, slot = types.load(job.type), lease.slot_of(job.token)
-    if lease.rules_of(job.token) ~= kind.digest or slot > now + gate.AHEAD_MOST then return end
-    for _, e in ipairs(gates) do
-        gate.give(e, slot, n)
-        local listed = not e.base.by or kind.spends and find(e.name, job.type .. '#', 1, true) == 1
-        if not listed then lane.list_at(job.queue, e.name) end
-        lane.list_lines_at(e.name)
-        lane.opened(e.name)
-    end
-end
-
 -- The job cost that much in truth.
 function verbs.cost(job)
     local difference, gates = job.delay_us - lease.cost_of(job.token), types.gates(job.type, job.key)
-    if difference < 0 then give(job, gates, -difference) end
+    if difference < 0 then unspent.give(job, gates, -difference) end
     for _, e in ipairs(difference > 0 and gates or {}) do gate.charge(e, difference) end
-end
-
-local function later_slot_first(a, b) return a.unstarted > b.unstarted end
-
--- Those that have not started give back what they took, the last one first: what nobody took after it comes back whole. Where a key
--- holds something else than a gate, the slots of its job stay used.
-local function give_unstarted(jobs)
-    local unstarted = {}
-    for _, job in ipairs(jobs) do
-        if job.unstarted and not types.wrong(job.type, job.key) then unstarted[#unstarted + 1] = job end
-    end
-    sort(unstarted, later_slot_first)
-    for _, job in ipairs(unstarted) do give(job, types.gates(job.type, job.key), lease.cost_of(job.token)) end
 end
 
 -- Who ends otherwise does so by the word of its handler, and did not kill its worker.
@@ -288,7 +260,7 @@ local function settle_ends(worker, leaving)
     local found, tokens = read_leases(active, leaving)
     wrong = wrong_keys(found)
     if wrong then return nil, wrong end
-    give_unstarted(found)
+    unspent.give_all(found)
     went = {finish = {}, cancelled = {}, retry = {}, failed = {}, scheduled = {}, returned = {}, back = {}, dead = {}}
     for _, job in ipairs(found) do verbs[job.verb](job) end
     for _, job in ipairs(found) do lane.release(job.token) end

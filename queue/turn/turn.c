@@ -157,6 +157,8 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
     args_add_int(a, call->seen_us);
     args_add_int(a, call->queues.count);
     add_names(a, call->queues);
+    if (call->unheard)
+        args_add(a, "-");
 }
 
 int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *adopt, struct error *e)

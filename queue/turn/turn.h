@@ -177,8 +177,10 @@ struct adopt_call {
     const char *birth; /* of the data, as the last answer said it; "": not known */
     int64_t seen_us;   /* the last mark that was answered; 0: none */
     struct names queues;
+    bool unheard; /* see below */
 };
-/* Then settle_token for each job that still runs; for what is left after an answer, the same call without. */
+/* Then settle_token for each job that still runs; for what is left after an answer, the same call without. unheard: the
+ * handler of no other job of the old id was called. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
 /* Redis went back: what was written between these two times, at least, is lost, which was found at that one.
  * 0: it did not. */

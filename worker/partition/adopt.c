@@ -206,6 +206,7 @@ static void ask_adopt(struct partition *p, struct args *a)
                               .info = p->adoption.info,
                               .birth = p->session.birth,
                               .seen_us = p->session.seen_us,
+                              .unheard = !p->session.dropped,
                               .queues = {p->worker->options.queues, p->worker->options.queue_count}};
 
     args_init(a);

@@ -137,6 +137,7 @@ void partition_registered(struct partition *p, const char *id, struct span types
     snprintf(p->session.types_digest, sizeof p->session.types_digest, "%.*s", (int)types_digest.len,
              types_digest.at);
     p->session.registered = !p->session.lapsed;
+    p->session.dropped &= p->session.lapsed;
     partition_renewed(p);
     partition_beat_at(p, now + partition_beat_wait(p));
     if (first && p->number == 0)
@@ -152,7 +153,7 @@ void partition_renewed(struct partition *p)
 int64_t partition_lapse(struct partition *p)
 {
     p->session.registered = false;
-    p->session.lapsed = true;
+    p->session.lapsed = p->session.dropped = true;
     return atomic_exchange(&p->conditions.lease_end_us, 0);
 }
 

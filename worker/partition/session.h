@@ -17,6 +17,7 @@ struct session {
     bool permitted;          /* the user has all rights, as far as we know */
     bool registered;         /* under id, on this connection */
     bool lapsed;             /* the lease has ended since the request to register was sent */
+    bool dropped;            /* it has, so that jobs were given up that Redis may still have under our id */
     int64_t beat_us;         /* when the last request was sent that renews the lease, by clock_boot_us() */
     int64_t next_beat_us;    /* when the next heartbeat is due */
     char types_digest[48];   /* of the types that were named under id: claims name it instead of them */

@@ -1,0 +1,34 @@
+-- unspent: slots that a leased job has taken and that nobody has spent go back to its gates.
+--
+-- uses: gate lane lease types
+local unspent = {}
+
+-- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back, nor for
+-- a slot farther ahead than any is granted: the clock was set back since, and the slot counts no more. What waits at the gate of a key is
+-- listed only if jobs of its type are known to give back, and other types may wait at the gates of a limit that they share.
+function unspent.give(job, gates, n)
+    local kind, slot = types.load(job.type), lease.slot_of(job.token)
+    if lease.rules_of(job.token) ~= kind.digest or slot > now + gate.AHEAD_MOST then return end
+    for _, e in ipairs(gates) do
+        gate.give(e, slot, n)
+        local listed = not e.base.by or kind.spends and find(e.name, job.type .. '#', 1, true) == 1
+        if not listed then lane.list_at(job.queue, e.name) end
+        lane.list_lines_at(e.name)
+        lane.opened(e.name)
+    end
+end
+
+local function later_slot_first(a, b) return a.unstarted > b.unstarted end
+
+-- Those of leased jobs that have not started (unstarted: their slot) give back what they took, the last one first: what nobody took
+-- after it comes back whole. Where a key holds something else than a gate, the slots of its job stay used.
+function unspent.give_all(jobs)
+    local unstarted = {}
+    for _, job in ipairs(jobs) do
+        if job.unstarted and not types.wrong(job.type, job.key) then unstarted[#unstarted + 1] = job end
+    end
+    sort(unstarted, later_slot_first)
+    for _, job in ipairs(unstarted) do unspent.give(job, types.gates(job.type, job.key), lease.cost_of(job.token)) end
+end
+
+return unspent
