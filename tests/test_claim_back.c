@@ -267,11 +267,16 @@ static void test_a_slot_of_a_key_that_is_given_back_wakes_all(void **state)
     }
 }
 
-/* The last word of a fixed window's state: the slots that are used. */
+/* The last word of a fixed window's state, before what is remembered of former rules: the slots that are used. */
 static int used_of(const char *gate)
 {
-    char *state = redis_text("GET", gate), *last = strrchr(state, ' ');
-    int used = last ? atoi(last + 1) : -1;
+    char *state = redis_text("GET", gate), *former = strstr(state, " |"), *last;
+    int used;
+
+    if (former)
+        *former = '\0';
+    last = strrchr(state, ' ');
+    used = last ? atoi(last + 1) : -1;
 
     free(state);
     return used;
