@@ -257,6 +257,12 @@ static void set_limit_that_is_paused(void)
     must(turns_pause("slow", 600 * SECOND_US));
 }
 
+static void set_limit_of_keys_that_is_paused(void)
+{
+    set_a_key_behind_a_gate_for_all();
+    must(turns_pause("slow", 600 * SECOND_US));
+}
+
 static void set_several_gates(void)
 {
     begin_worker(60);
@@ -403,6 +409,12 @@ static const struct place {
      .set = set_limit_that_is_paused,
      .first = "slow2",
      .last = "slow29",
+     .type = "slow, paused by hand, until",
+     .job = "slow, paused by hand, until"},
+    {.name = "a limit of keys that is paused",
+     .set = set_limit_of_keys_that_is_paused,
+     .first = "a1",
+     .last = "a3",
      .type = "slow, paused by hand, until",
      .job = "slow, paused by hand, until"},
     {.name = "several gates",
