@@ -484,6 +484,27 @@ static void test_suspects_of_several_deaths(void **state)
     expect_counters("t", "done 9");
 }
 
+/* As workers of older versions leave them: one that ran alone, whose head does not say so, and one that was handed back to where others run. */
+static void test_suspects_of_older_versions(void **state)
+{
+    char *text;
+
+    (void)state;
+    start("w");
+    start("old");
+    start("older");
+    free(redis_text("HSET", ACTIVE "old", "1.--/default!/t/", "@0,1,0;{\"id\":\"a\",\"type\":\"t\"}"));
+    free(redis_text("HSET", ACTIVE "older", "1.--/default/t/", "@0,1,0,h1;{\"id\":\"b\",\"type\":\"t\"}",
+                    "1.-0/default/t/", "{\"id\":\"c\",\"type\":\"t\"}", "1.-1/default/t/",
+                    "{\"id\":\"d\",\"type\":\"t\"}"));
+    pass("w", LEASE_US + SECOND_US);
+    text = redis_text("LRANGE", ALONE("t"), "0", "-1");
+    assert_non_null(strstr(text, "@0,2,0,h1;{\"id\":\"a\""));
+    assert_non_null(strstr(text, "@0,1,0,h1;{\"id\":\"b\""));
+    assert_non_null(strstr(text, "@0,1,0,h2;{\"id\":\"c\""));
+    free(text);
+}
+
 /* In strict order what stands in a queue before comes first. */
 static void test_queues_before(void **state)
 {
@@ -769,6 +790,7 @@ int main(int argc, char **argv)
         TEST(workers_of_commands_that_are_killed),
         TEST(ends_of_a_group),
         TEST(suspects_of_several_deaths),
+        TEST(suspects_of_older_versions),
         TEST(it_has_its_worker_to_itself),
         TEST(an_idle_worker_runs_them_one_after_the_other),
         TEST(reserved_executors),
