@@ -21,7 +21,12 @@
 #define W 2      /* workers */
 #define IDS 8    /* worker ids: a new one for each process and each connect */
 #define NONE 255
-#define DEAD_AT 2 /* interruptions; the product allows one more */
+#ifndef DEAD_AT
+#define DEAD_AT 2 /* interruptions that count */
+#endif
+#ifndef FIRST_HALF
+#define FIRST_HALF 1 /* of how many jobs a worker died the first time: 2, as if it had had four */
+#endif
 
 #ifndef FAULTS
 #define FAULTS 0 /* how many of the faults that are switched on may happen, in any order */
@@ -45,7 +50,7 @@
 #define OWNER(j) r[J + (j)]
 #define TURN(j) r[2 * J + (j)]        /* with OWNER, the lease's token */
 #define BLAMED(j) r[3 * J + (j)]      /* interruptions that count */
-#define SUSPECT(j) r[4 * J + (j)]     /* was interrupted: runs alone from now on */
+#define SUSPECT(j) r[4 * J + (j)]     /* was interrupted: so many suspects run together from now on, 1: it runs alone; 0: it is none */
 #define MARK(j) r[5 * J + (j)]        /* cancelled: 1 while it waits, 2 while it runs */
 #define KNOWN(j) r[6 * J + (j)]       /* its id is remembered */
 #define RETRIED(j) r[7 * J + (j)]
@@ -86,14 +91,17 @@ bool has_synced;
 #define WAITS(j) (PLACE(j) == QUEUE || PLACE(j) == LANE)
 #define HELD_BY(j, i) (PLACE(j) == ACTIVE && OWNER(j) == i)
 
-/* May a claim of worker i lease job j? One that was interrupted runs alone in its worker. */
+/* May a claim of worker i lease job j? Suspects run with nothing but suspects in their worker, as many as each of them allows. */
 #ifdef BUG_INNOCENTS
 #define ALONE(j, i) true
 #else
-#define ALONE(j, i) (!(HELD_BY(0, i) && SUSPECT(0)) && !(HELD_BY(1, i) && SUSPECT(1)) && \
-                     (!SUSPECT(j) || (!HELD_BY(0, i) && !HELD_BY(1, i))))
+#define HAS_NONE(i) (!HELD_BY(0, i) && !HELD_BY(1, i))
+#define HAS_SUSPECTS(i) ((HELD_BY(0, i) && SUSPECT(0)) || (HELD_BY(1, i) && SUSPECT(1)))
+#define ALONE(j, i) (HAS_NONE(i) || (!SUSPECT(j) && !HAS_SUSPECTS(i)))
 #endif
 #define MAY_START(j, i) (WAITS(j) && !MARK(j) && IN_FLIGHT < N_IN_FLIGHT && ALONE(j, i))
+/* Job 1 is granted with job 0 by the same claim; nothing joins them later. */
+#define JOINS(j, a) (j == 1 && a.has[0] && SUSPECT(0) > 1 && SUSPECT(1) > 1 && WAITS(1) && !MARK(1) && IN_FLIGHT < N_IN_FLIGHT)
 
 /* What a worker knows of a job. */
 #define NO 0
@@ -198,7 +206,7 @@ inline do_claim(q, a) {
         for (k : 0 .. J - 1) {
             if
             :: WAITS(k) && MARK(k) -> end_job(k, CANCELLED); MARK(k) = 0
-            :: MAY_START(k, q.id) ->
+            :: MAY_START(k, q.id) || JOINS(k, a) ->
                 PLACE(k) = ACTIVE;
                 OWNER(k) = q.id;
                 TURN(k) = q.turn;
@@ -273,21 +281,26 @@ inline do_adopt(q, a) {
     fi
 }
 
-inline interrupt(j, alone) {
+/* What does not run in its worker cannot have killed it. */
+inline interrupt(j) {
     release(j);
 #ifdef BUG_RELEASE_TWICE
     release(j);
 #endif
     OWNER(j) = NONE;
-    SUSPECT(j) = 1;
     may_start[j] = may_start[j] + (runs_on[j] || ans[0].has[j] || ans[1].has[j]);
-#ifndef BUG_INNOCENTS
+#ifndef OUTSIDE
     if
-    :: alone -> BLAMED(j)++
+#ifdef BUG_INNOCENTS
+    :: true -> BLAMED(j)++
+#endif
+#ifdef BUG_GROUP
+    :: SUSPECT(j) > 1 -> BLAMED(j)++
+#endif
+    :: SUSPECT(j) == 1 -> BLAMED(j)++
     :: else
     fi;
-#else
-    BLAMED(j)++;
+    SUSPECT(j) = (SUSPECT(j) -> 1 : FIRST_HALF);
 #endif
     if
     :: BLAMED(j) >= DEAD_AT -> end_job(j, DEAD)
@@ -297,11 +310,10 @@ inline interrupt(j, alone) {
 
 /* Worker m is past its deadline: what it held goes back, but for a job whose lane holds something else. */
 inline reap_one(m, a) {
-    alone = !(HELD_BY(0, m) && HELD_BY(1, m));
     broken_met = broken_met || (broken != NONE && HELD_BY(broken, m));
     for (k : 0 .. J - 1) {
         if
-        :: HELD_BY(k, m) && k != broken -> interrupt(k, alone)
+        :: HELD_BY(k, m) && k != broken -> interrupt(k)
         :: else
         fi
     }
@@ -377,13 +389,11 @@ inline perform(x) {
     clear(x);
     ans[x].there = true;
     k = 0;
-    m = 0;
-    alone = false
+    m = 0
 }
 
 proctype Redis() {
     byte k, m;
-    bool alone;
 
 end:
     do

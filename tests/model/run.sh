@@ -20,6 +20,9 @@ cancelled-running hold -DCUT -DKILL -DCANCEL -DSTUBBORN=1 -DFAULTS=1
 cancelled-retry   hold -DCUT -DCANCEL -DRETRIED_JOB=1 -DBAD_QUEUE=1 -DFAULTS=1
 forced-stop       hold -DCUT -DSTOP -DFAULTS=1
 poison            hold -DPOISON=0
+poison-halves     hold -DPOISON=0 -DFIRST_HALF=2
+halves-one-death  hold -DPOISON=0 -DFIRST_HALF=2 -DDEAD_AT=1
+outside           hold -DOUTSIDE -DKILL -DFAULTS=2
 no-thread         hold -DNO_THREAD -DFAULTS=2
 outage            hold -DOUTAGE -DKILL -DFAULTS=1
 rollback          hold -DROLLBACK -DFAULTS=1
@@ -29,6 +32,7 @@ killed            end  -DKILL -DFAULTS=1
 lost-answers      end  -DCUT -DFAULTS=1
 stopped           end  -DSTALL -DFAULTS=1
 poison            end  -DPOISON=0
+poison-halves     end  -DPOISON=0 -DFIRST_HALF=2
 outage            end  -DOUTAGE -DFAULTS=1
 wrong-key         end  -DKILL -DBROKEN -DFAULTS=1
 enqueue-no-id     fail -DBUG_NO_ID -DFAULTS=1
@@ -43,6 +47,7 @@ mark-stays        fail -DBUG_MARK_STAYS -DCANCEL
 cancel-unheard    fail -DBUG_CANCEL_UNHEARD -DCANCEL -DSTUBBORN=1 -DCUT -DFAULTS=1
 stop-unsettled    fail -DBUG_FORCED_STOP -DSTOP -DFAULTS=1
 innocents         fail -DBUG_INNOCENTS -DPOISON=0
+group-blamed      fail -DBUG_GROUP -DPOISON=0 -DFIRST_HALF=2 -DDEAD_AT=1
 short-amnesty     fail -DBUG_AMNESTY -DOUTAGE -DFAULTS=1
 unstarted-kept    fail -DBUG_UNSTARTED_KEPT -DNO_THREAD -DFAULTS=1
 END
