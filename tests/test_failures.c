@@ -1,4 +1,4 @@
-/* Failure cases of Redis, disk, clocks and processes that no other test has; doc/guarantees.md lists them
+/* Failure cases of Redis, disk, clocks and processes that no other test has; tests/CASES.md lists them
  * all. Each ends with the same question: did every job run, and how often? */
 #include <dirent.h>
 #include <fcntl.h>
