@@ -221,7 +221,7 @@ static void test_queues_that_nobody_needs_leave(void **state)
     start("w");
     build("for i = 1, 500 do redis.call('SADD', P .. 'queues', 'old' .. i) end\n"
           "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\",\"mine\"]}')\n"
-          "redis.call('HSET', P .. 'duty', 'other', 'gone 1 theirs')\n"
+          "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
           "redis.call('SADD', P .. 'queues', 'full', 'paused', 'parked', 'held', 'theirs', 'mine')\n"
           "redis.call('RPUSH', P .. 'queue:full', '{}')\n"
           "redis.call('HSET', P .. 'halted', 'q/paused', '1')\n"
@@ -245,7 +245,7 @@ static void test_a_heartbeat_reads_no_words_of_others_for_its_own_queue(void **s
     (void)state;
     start("w");
     build("redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\"]}')\n"
-          "redis.call('HSET', P .. 'duty', 'other', 'gone 1 theirs')\n"
+          "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
           "redis.call('SADD', P .. 'queues', 'default', 'theirs')\n");
     free(redis_text("CONFIG", "RESETSTAT"));
     must(turns_reap("w", &taken, &workers));
@@ -265,7 +265,7 @@ static void test_a_pattern_keeps_its_queues_while_they_are_few(void **state)
     build("for i = 1, 800 do redis.call('SADD', P .. 'queues', 'mail.' .. i) end\n"
           "redis.call('SADD', P .. 'queues', 'news', 'sms.a', 'default')\n"
           "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"mail.*\",\"default\"]}')\n"
-          "redis.call('HSET', P .. 'duty', 'other', 'gone 1 ,sms.*')\n");
+          "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 ,sms.*')\n");
     for (int i = 0; i < 1000 && redis_number("SISMEMBER", PREFIX "queues", "news"); i++)
         must(turns_reap("w", &taken, &workers));
     assert_int_equal(redis_number("SCARD", PREFIX "queues"), 802);

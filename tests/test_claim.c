@@ -770,6 +770,8 @@ static void test_who_is_busy_passes_the_duty_on(void **state)
 
 static void test_news_ring_for_the_worker_on_duty(void **state)
 {
+    int64_t taken, workers;
+
     (void)state;
     start("a");
     start("b");
@@ -789,6 +791,7 @@ static void test_news_ring_for_the_worker_on_duty(void **state)
     free(redis_text("DEL", PREFIX "bell:g", PREFIX "bell:elsewhere"));
     must(turns_adopt("", "b", NULL, 0, default_queue, NULL)); /* hands x back */
     assert_int_equal(redis_number("EXISTS", PREFIX "bell:g", PREFIX "bell:elsewhere"), 1);
+    must(turns_reap("a", &taken, &workers));
     expect_text("g\ng/second\nelsewhere", "HKEYS",
                 PREFIX "duty"); /* one was silent for days, one makes no sense */
 }

@@ -213,7 +213,7 @@ static void test_what_waits_is_looked_at_again(void **state)
         assert_int_equal(number("LLEN", "bell:a"), 1);
         assert_int_equal(number("LLEN", "bell:b"), 1);
         assert_true(number("PTTL", "bell:b") > 50000);
-        expect("2", "HLEN", PREFIX "duty"); /* those of long ago are forgotten */
+        expect("4", "HLEN", PREFIX "duty"); /* those of long ago are forgotten with a heartbeat */
         assert_int_equal(server_number(&server, "EXISTS", PREFIX "bell:old", PREFIX "bell:odd", NULL), 0);
     }
 }

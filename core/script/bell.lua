@@ -55,11 +55,13 @@ local function words_of(group, value)
     return there and there.value == value and there or read_words(group, value)
 end
 
--- Groups without workers. It is no part of a ring: a producer rings, and may take away nothing.
+local function is_gone(there) return there.until_us < now - DAY_US end
+
+-- Groups without workers leave. It is no part of a ring: a producer rings, and may take away nothing.
 function bell.forget()
     local duty = call_safe('HGETALL', P .. 'duty')
     for i = 1, #duty, 2 do
-        if words_of(duty[i], duty[i + 1]).until_us < now - DAY_US then call('HDEL', P .. 'duty', duty[i]) end
+        if is_gone(words_of(duty[i], duty[i + 1])) then call('HDEL', P .. 'duty', duty[i]) end
     end
 end
 
@@ -88,7 +90,7 @@ local function ring(wanted, token, but, wide_only)
     for i = 1, #duty, 2 do
         local group, value = duty[i], duty[i + 1]
         local there = words_of(group, value)
-        if there.rings and group ~= but and (there.wide or not wide_only) and (not wanted or serves(there, wanted)) then
+        if there.rings and not is_gone(there) and group ~= but and (there.wide or not wide_only) and (not wanted or serves(there, wanted)) then
             put_token(P .. 'bell:' .. group, token)
         end
     end
