@@ -834,6 +834,32 @@ static void test_many_queues_keep_the_rate(void **state)
     }
 }
 
+/* Each end rings for some of the queues. One that a claim had no time left for is not forgotten. */
+static void test_many_queues_share_a_gate_of_concurrency(void **state)
+{
+    enum { MANY = 150 };
+    static const char *const type = "mail", *const pattern = "q*";
+    char name[8];
+
+    (void)state;
+    must(turns_rate("mail", "concurrency:2"));
+    open_shop(10, 2000, &type, 1);
+    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"],\"types\":[\"mail\"]}"));
+    shop.wide = true;
+    shop.chooser = wide_new(&pattern, 1);
+    for (int i = 0; i < MANY; i++) {
+        snprintf(name, sizeof name, "q%d", i);
+        push_jobs(name, "\"type\":\"mail\"", 2);
+        free(redis_text("SADD", PREFIX "queues", name));
+        assert_true(wide_learn(shop.chooser, (struct span){name, strlen(name)}));
+    }
+    run_shop(2 * SECOND_US);
+    assert_int_equal(shop.starts[0], 2 * MANY);
+    wide_free(shop.chooser);
+    shop.chooser = NULL;
+    turns_check();
+}
+
 /* Of a type that this worker cannot run, jobs are held; who can run it begins at once. */
 static void test_held_types_start_when_somebody_can(void **state)
 {
@@ -896,6 +922,7 @@ int main(void)
         TEST(queues_come_in_order),
         TEST(many_queues_cost_what_one_does),
         TEST(many_queues_keep_the_rate),
+        TEST(many_queues_share_a_gate_of_concurrency),
         TEST(held_types_start_when_somebody_can),
         TEST(a_dear_job_starts_beside_cheap_ones),
     };

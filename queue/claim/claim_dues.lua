@@ -7,7 +7,8 @@
 -- waits there in this queue; and for whoever waits there and costs least, in any queue. -1: never, as far as is known; 1: at once; 0: not known.
 -- A queue of which only a 0 is said is one that the claim did not come to.
 --
--- Many queues may wait at one gate. It is enough that one of them is served when it opens.
+-- Many queues may wait at one gate. It is enough that one of them is served when it opens. A gate of concurrency opens at no time: whoever makes
+-- room there rings for queues by their names, and a queue that is due there already, as the claim had no time left for it, is so by itself.
 --
 -- uses: claim_call claim_faults gate
 local claim_dues = {}
@@ -25,9 +26,8 @@ local function of_queue(queue)
     if claim.missed[queue] then return queue .. ' 0' end
     local due, gates, n = claim.unread[queue] and 1 or huge, '', 0
     for name, opens in pairs(claim.wakes[queue]) do
-        local at = look_time(name, opens)
-        if n < GATES_MOST and find(name, '#', 1, true) then
-            local first = gate.opens(name)
+        local at, first = look_time(name, opens), gate.opens(name)
+        if n < GATES_MOST and find(name, '#', 1, true) and first ~= huge then
             gates = gates .. ' ' .. name .. ' ' .. text(at) .. ' ' .. (first and text(look_time(name, first)) or '0')
             n = n + 1
         else
