@@ -436,7 +436,7 @@ static void test_dry_run(void **state)
     assert_string_equal(text(type, "new_because"), "jobs in flight must end");
     assert_int_equal(json_array_size(json_object_get(doc, "rules")), 2);
     json_decref(doc);
-    says("set mail 1/1s,by=key --dry-run", ")  when others end\n");
+    says("set mail 1/1s,by=key --dry-run", ")  not known (each key has a gate of its own)\n");
     fails("set mail 0/s --dry-run", 65, "0/s");
     assert_int_equal(rate("use mail --cost 1")->code, 0);
     says("show mail", "1/1m: every 1m, burst 1, 1 free now\n");

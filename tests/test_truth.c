@@ -364,7 +364,7 @@ static void test_what_workers_do_is_not_promised(void **state)
     expect_forecast(" at the earliest (executors may be too few)");
     begin_worker(2);
     must_run("queue pause default");
-    expect_forecast(" at the earliest (their queue is paused)");
+    expect_forecast("not known (their queue is paused)");
     must_run("queue resume default");
     must_run("queue pause other"); /* none of these */
     expect_forecast("");

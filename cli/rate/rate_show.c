@@ -52,11 +52,12 @@ static const char *when_text(const json_t *at, int64_t now_us, char out[PHRASE_S
 
 void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now_us)
 {
+    bool known = json_is_number(at), doubted = json_is_string(because);
     char when[PHRASE_SIZE];
 
-    output_to(to, "%s", when_text(at, now_us, when));
-    if (json_is_number(at) && json_is_string(because))
-        output_to(to, " at the earliest (%s)", json_string_value(because));
+    output_to(to, "%s", known || !doubted ? when_text(at, now_us, when) : "not known");
+    if (doubted)
+        output_to(to, known ? " at the earliest (%s)" : " (%s)", json_string_value(because));
 }
 
 void rate_put_most(FILE *to, const json_t *rule)
