@@ -104,6 +104,24 @@ static void test_types_take_turns(void **state)
     expect_starts_as_said();
 }
 
+static void test_jobs_cost_what_they_name(void **state)
+{
+    (void)state;
+    start("w");
+    must(turns_rate("t", "gcra:100/1000000/10"));
+    enqueue_with("t", "a b", "\"cost\":10");
+    enqueue_with("t", "c", "\"cost\":4");
+    enqueue("default", "t", "d e");
+    assert_int_equal(claim("w", 9, 0), 1);
+    look("t", 6);
+    expect_ids("b c d e");
+    expect_start(0, 0.1);
+    expect_start(1, 0.14);
+    expect_start(2, 0.15);
+    expect_start(3, 0.16);
+    expect_starts_as_said();
+}
+
 static void enqueue_key(const char *ids, const char *key)
 {
     char fields[40];
@@ -269,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(types_take_turns),
+        TEST(jobs_cost_what_they_name),
         TEST(keys_take_turns_by_weight),
         TEST(keys_whose_gates_are_closed),
         TEST(a_paused_limit_and_a_paused_queue),

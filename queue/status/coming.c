@@ -20,28 +20,77 @@ static size_t add_types(struct args *a, const struct limits *limits, const char 
     return added;
 }
 
-/* When the n-th start from now is, as far as all rules for all keys go. */
-static int64_t nth_start(const struct limit *limit, int64_t n)
+/* Its gates for all keys, which the starts before a job have taken from. */
+struct walk {
+    struct gate gates[RULES_MAX];
+    size_t count;
+    int64_t from_us;
+};
+
+static void walk_end(struct walk *walk)
 {
-    int64_t latest_us = limit_looked_at(limit);
-
-    for (size_t i = 0; i < limit->set.count; i++)
-        if (!*limit->set.at[i].by) {
-            int64_t at_us = limit_nth_start(limit, i, n);
-
-            latest_us = at_us > latest_us ? at_us : latest_us;
-        }
-    return latest_us;
+    for (size_t i = 0; i < walk->count; i++)
+        gate_free(&walk->gates[i]);
 }
 
-static void set_start(json_t *job, const struct limit *limit, int64_t n)
+static int walk_begin(struct walk *walk, const struct limit *limit)
 {
-    int64_t start_us = nth_start(limit, n), opens_us = answer_int(job, "opens_at");
+    *walk = (struct walk){.from_us = limit_looked_at(limit)};
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
+        if (*limit->set.at[i].by)
+            continue;
+        if (gate_copy(&walk->gates[walk->count], &limit->gates[i]) < 0)
+            return WEIR_EINTERNAL;
+        walk->count++;
+        if (limit->held_until_us[i] > walk->from_us)
+            walk->from_us = limit->held_until_us[i];
+    }
+    return 0;
+}
 
-    json_object_del(job, "opens_at");
-    start_us = opens_us > start_us ? opens_us : start_us;
-    if (limit->readable && start_us < GATE_NEVER)
-        json_object_set_new(job, "start", json_integer(start_us));
+/* When a job of that cost starts after those before it; GATE_NEVER: when something ends. */
+static int walk_on(struct walk *walk, int64_t cost, int64_t *start_us)
+{
+    int64_t taken;
+
+    *start_us = walk->from_us;
+    if (walk->count == 0)
+        return 0;
+    *start_us = gates_start(walk->gates, walk->count, walk->from_us, cost);
+    if (*start_us == GATE_NEVER)
+        return 0;
+    walk->from_us = *start_us;
+    return gates_take(walk->gates, walk->count, walk->from_us, 1, cost, &taken);
+}
+
+static int64_t cost_of(const json_t *job, const struct limits *limits)
+{
+    const struct limit_type *type = limits_type(limits, answer_text(job, "type"));
+
+    return answer_int_or(job, "cost", type ? type->cost : 1);
+}
+
+static int set_starts(json_t *jobs, const struct limits *limits, const struct limit *limit)
+{
+    struct walk walk;
+    int status = walk_begin(&walk, limit);
+    json_t *job;
+    size_t i;
+
+    json_array_foreach(jobs, i, job)
+    {
+        int64_t start_us = GATE_NEVER, opens_us = answer_int(job, "opens_at");
+
+        if (status == 0)
+            status = walk_on(&walk, cost_of(job, limits), &start_us);
+        json_object_del(job, "opens_at");
+        json_object_del(job, "cost");
+        start_us = opens_us > start_us ? opens_us : start_us;
+        if (limit->readable && start_us < GATE_NEVER)
+            json_object_set_new(job, "start", json_integer(start_us));
+    }
+    walk_end(&walk);
+    return status;
 }
 
 int coming_ask(struct weir *w, int64_t now_us, const struct limits *limits, const struct limit *limit,
@@ -75,7 +124,10 @@ int coming_ask(struct weir *w, int64_t now_us, const struct limits *limits, cons
     {
         json_object_set_new(job, "place", json_integer(answer_int(job, "place")));
         json_object_set_new(job, "of", json_integer(answer_int(job, "of")));
-        set_start(job, limit, (int64_t)i + 1);
     }
-    return 0;
+    if (set_starts(*jobs, limits, limit) == 0)
+        return 0;
+    json_decref(*jobs);
+    *jobs = NULL;
+    return error_set(&w->error, WEIR_EINTERNAL, "coming: out of memory; free some and try again");
 }

@@ -3,7 +3,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, most (jobs, 1 to 50), type, type ... (at most 20)
 -- role: viewer
--- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "opens_at", "list", "place", "of": as find_job has them}, ...]}
+-- reply: JSON: {"now": "us", "jobs": [{"type", "queue", "id", "key", "cost" where it names its own, "opens_at", "list", "place", "of": as find_job has them}, ...]}
 --        First those in lanes whose keys may start, in the order of their turns, then those whose key has a closed gate, with "opens_at": "us",
 --        then those that no claim has met yet. Of a lane at a closed gate the first job alone. Paused queues have none; of more than 100 queues,
 --        and of many lanes and jobs of other types before these, some are not looked at.
@@ -28,7 +28,8 @@ end
 local function row_of(entry, name, queue, key, place, opens_at)
     local _, at = lease.head_read(entry)
     local path, list = types.load(name).path, key and 'lane:' .. queue .. '/' .. name .. '/' .. key or 'queue:' .. queue
-    return {id = sub(body.id(entry, at) or '', 1, KEY_MOST), type = name, queue = queue, opens_at = opens_at,
+    local cost = body.cost(entry)
+    return {id = sub(body.id(entry, at) or '', 1, KEY_MOST), type = name, queue = queue, opens_at = opens_at, cost = cost and us(cost),
             list = list, place = us(place), of = us(call('LLEN', P .. list)),
             key = path and body.shown_key(entry, path, key or body.key(entry, path)) or own_key(entry)}
 end
