@@ -853,6 +853,10 @@ static void test_many_queues_share_a_gate_of_concurrency(void **state)
         free(redis_text("SADD", PREFIX "queues", name));
         assert_true(wide_learn(shop.chooser, (struct span){name, strlen(name)}));
     }
+    run_shop(5000);
+    must(turns_rate("mail", "concurrency:3")); /* all are due, which is more than one claim has time for */
+    free(redis_text("DEL", PREFIX "bell:g"));  /* that is heard */
+    wide_claim_all(shop.chooser);
     run_shop(2 * SECOND_US);
     assert_int_equal(shop.starts[0], 2 * MANY);
     wide_free(shop.chooser);
