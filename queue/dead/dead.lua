@@ -57,7 +57,7 @@ local verbs = {}
 local function apart(jobs)
     local able, batch = {}, nil
     for _, job in ipairs(jobs) do
-        local over = cancelled.batch_of(job.attrs)
+        local over = cancelled.batch_ever(job.attrs)
         if over then batch = over else able[#able + 1] = job end
     end
     return able, #jobs - #able, batch

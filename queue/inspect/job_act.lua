@@ -138,7 +138,7 @@ end
 
 local function revive(job)
     if not is_name(job.queue) then return false end
-    local name = cancelled.batch_of(lease.head_read(job.entry))
+    local name = cancelled.batch_ever(lease.head_read(job.entry))
     batch = name or batch
     return not name and leave_dead(job), 'gone'
 end

@@ -145,7 +145,7 @@ end
 
 -- A dead job that was cancelled alone runs again.
 local function is_able(entry)
-    local over = asked.able == 'retry' and cancelled.batch_of(lease.head_read(entry)) or asked.able == 'run' and cancelled.by(entry)
+    local over = asked.able == 'retry' and cancelled.batch_ever(lease.head_read(entry)) or asked.able == 'run' and cancelled.by(entry)
     if over and over ~= '' then batch = over end
     return not over
 end

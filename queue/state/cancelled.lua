@@ -41,6 +41,12 @@ function cancelled.batch_of(attrs)
     return type(state) == 'string' and find(state, '^cancelled') and batch or nil
 end
 
+-- The same, also where it has ended: what was to be its job is not to run again.
+function cancelled.batch_ever(attrs)
+    local batch = lease.attr(attrs, 'b')
+    return batch and (cancelled.batch_of(attrs) or type(call_safe('HGET', P .. 'batch:' .. batch, 'cancel')) == 'string' and batch) or nil
+end
+
 -- Will a claim end this job that waits? The name of its batch where that was cancelled, '' where it was marked; nil: it was not cancelled.
 function cancelled.by(entry)
     local attrs, at = lease.head_read(entry)
