@@ -197,7 +197,7 @@ static void test_silence_is_waited_for_once(void **state)
     for (int i = 0; i < COMMANDS + 1; i++)
         proxy_blackhole(links[i], true);
     for (int i = 0; i < COMMANDS; i++) {
-        char text[64], name[16], *rest = text;
+        char text[64], name[24], *rest = text;
         const char *words[8] = {built("weir")};
         int n = 1;
 

@@ -738,7 +738,7 @@ static int jobs_of(const struct crowd *c)
 static double run_crowd(const struct crowd *c)
 {
     static const char *const type = "mail", *const pattern = "q*";
-    static char names[QUEUES_MOST][8];
+    static char names[QUEUES_MOST][16];
     static const char *words[QUEUES_MOST];
     static int weights[QUEUES_MOST];
     int64_t before;
@@ -839,7 +839,7 @@ static void test_many_queues_share_a_gate_of_concurrency(void **state)
 {
     enum { MANY = 150 };
     static const char *const type = "mail", *const pattern = "q*";
-    char name[8];
+    char name[16];
 
     (void)state;
     must(turns_rate("mail", "concurrency:2"));

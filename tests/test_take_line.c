@@ -532,7 +532,7 @@ static void test_every_line_is_woken(void **state)
     (void)state;
     sleep_for_hours("gcra:1/3600000000/1", 3);
     for (int i = 0; i < 4; i++) {
-        char name[8];
+        char name[16];
 
         snprintf(name, sizeof name, "l%d", i);
         must(turns_rate(name, "gcra:1/3600000000/1"));
