@@ -282,6 +282,21 @@ static void set_a_shared_limit(void)
     drain();
 }
 
+static void set_a_turn_of_a_dearer_type(void)
+{
+    turns.now_us -= 80 * SECOND_US;
+    begin_worker(60);
+    must(turns_rate("slow", "gcra:60/60000000/300"));
+    use("t", "slow");
+    enqueue_costs("t", 3, 300, 300);
+    assert_int_equal(claim("w", 60, 0), 1);
+    end_jobs();
+    turns.now_us += SECOND_US;
+    enqueue_many("slow", 20);
+    drain();
+    turns.now_us += 79 * SECOND_US;
+}
+
 static void set_executors_that_are_busy(void)
 {
     begin_worker(2);
@@ -297,6 +312,7 @@ static const struct place {
     const char *type, *job;   /* how what it waits for begins, of the type and of that job */
     const char *verdict;      /* NULL: "flowing" */
     bool halted;              /* it does not start as long as nobody acts */
+    bool shared;              /* its limit holds another type too */
     int64_t later_us;         /* than it was said the last one may be, where it is said to be the earliest */
     bool
         others; /* they may come before the first, too; and what is now differs, as faces are read one after the other */
@@ -426,7 +442,12 @@ static const struct place {
     {.name = "a shared limit",
      .set = set_a_shared_limit,
      .type = "slow#0, 6 a minute, until",
-     .others = true},
+     .others = true,
+     .shared = true},
+    {.name = "a turn of a dearer type",
+     .set = set_a_turn_of_a_dearer_type,
+     .type = "slow#0, 60 a minute, until",
+     .shared = true},
     {.name = "executors that are busy",
      .set = set_executors_that_are_busy,
      .first = "slow2",
@@ -530,7 +551,7 @@ static void look_at_rate(struct said *said)
     json_t *doc;
 
     assert_int_equal(view_rate(w, "slow", &doc), 0);
-    if (place->set == set_a_shared_limit) { /* of all its types */
+    if (place->shared) { /* of all its types */
         said->next_us = json_us(json_object_get(doc, "next_start"));
         said->last_us = json_us(json_object_get(doc, "finish_at"));
     }

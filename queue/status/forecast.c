@@ -192,6 +192,132 @@ int64_t type_next_cost(const struct limit_type *type)
     return type->own_costs ? 1 : type->cost;
 }
 
+/* ---- Whose turn it is */
+
+/* Gates of limits, shallow: only looked at. */
+struct view {
+    struct gate gates[GATES_MAX];
+    size_t count;
+    int64_t from_us; /* no start before: now, the end of a pause or of a hold */
+};
+
+static void view_begin(struct view *view, int64_t from_us)
+{
+    view->count = 0;
+    view->from_us = from_us;
+}
+
+static void view_add(struct view *view, const struct limit *limit)
+{
+    int64_t from_us = limit_looked_at(limit);
+
+    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
+        if (*limit->set.at[i].by || view->count == GATES_MAX)
+            continue;
+        view->gates[view->count++] = limit->gates[i];
+        from_us = limit->held_until_us[i] > from_us ? limit->held_until_us[i] : from_us;
+    }
+    view->from_us = from_us > view->from_us ? from_us : view->from_us;
+}
+
+static int64_t view_start(const struct view *view, int64_t cost)
+{
+    return view->count > 0 ? gates_start(view->gates, view->count, view->from_us, cost) : view->from_us;
+}
+
+/* They all stand in queues that are paused. */
+static bool is_in_pause(const struct limit_type *type)
+{
+    return type->backlog && *type->backlog->queue;
+}
+
+bool type_is_stopped(const struct limit_type *type)
+{
+    return type->backlog && type->backlog->stopped > 0 &&
+           type->waiting + type->parked <= type->backlog->stopped;
+}
+
+/* When its next job starts by its own gates, if no other type comes first. */
+static int64_t own_start(const struct limits *limits, const struct limit_type *type)
+{
+    struct view view;
+    int64_t start_us;
+
+    if (is_in_pause(type))
+        return GATE_NEVER;
+    if (type_is_stopped(type))
+        return type->backlog->stopped_until_us;
+    view_begin(&view, limits->now_us);
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+
+        if (limit && !limit->readable)
+            return GATE_NEVER;
+        if (limit)
+            view_add(&view, limit);
+    }
+    start_us = view_start(&view, type_next_cost(type));
+    return type->backlog && type->backlog->opens_us > start_us ? type->backlog->opens_us : start_us;
+}
+
+/* When a limit lets the next job of a dearer type start, which waits for no other limit; 0: it has none that waits for time. */
+static int64_t turn_of(const struct limits *limits, const struct limit *limit, const struct limit_type *type)
+{
+    struct view view;
+    int64_t start_us;
+
+    if (type->waiting + type->parked == 0 || !type->served)
+        return 0;
+    view_begin(&view, limits->now_us);
+    view_add(&view, limit);
+    start_us = view_start(&view, type_next_cost(type));
+    return start_us > limits->now_us && start_us < GATE_NEVER && own_start(limits, type) == start_us
+               ? start_us
+               : 0;
+}
+
+/* The gate of a limit that opens last for a job of that cost. */
+static size_t last_gate(const struct limit *limit, int64_t cost)
+{
+    int64_t last_us = 0;
+    size_t last = 0;
+
+    for (size_t i = 0; i < limit->set.count; i++) {
+        int64_t at_us = *limit->set.at[i].by ? 0 : gate_start(&limit->gates[i], limit->now_us, cost);
+
+        if (at_us > last_us) {
+            last_us = at_us;
+            last = i;
+        }
+    }
+    return last;
+}
+
+bool type_awaits_turn(const struct limits *limits, const struct limit_type *type, struct type_turn *out)
+{
+    int64_t cost = type_next_cost(type);
+
+    *out = (struct type_turn){.until_us = GATE_NEVER};
+    if (type->parked == 0 || !type->served || type->free == 0 || own_start(limits, type) > limits->now_us)
+        return false;
+    for (size_t i = 0; i < type->limit_count; i++) {
+        const struct limit *limit = limits_find(limits, type->limits[i]);
+        size_t count = 0;
+        const struct hold *holds = limit ? limits_holds(limits, limit->name, &count) : NULL;
+
+        for (size_t k = 0; k < count; k++) {
+            const struct limit_type *other = holds[k].type;
+            int64_t until_us = type_next_cost(other) > cost && limit_holds(other, limit->name)
+                                   ? turn_of(limits, limit, other)
+                                   : 0;
+
+            if (until_us > 0 && until_us < out->until_us)
+                *out = (struct type_turn){limit, last_gate(limit, type_next_cost(other)), until_us};
+        }
+    }
+    return out->limit;
+}
+
 /* ---- A type */
 
 /* Do jobs of another type wait for that limit too? */
@@ -245,26 +371,15 @@ static int line_make(struct line *line, const struct limits *limits, const struc
     return status;
 }
 
-/* They all stand in queues that are paused. */
-static bool is_in_pause(const struct limit_type *type)
-{
-    return type->backlog && *type->backlog->queue;
-}
-
-bool type_is_stopped(const struct limit_type *type)
-{
-    return type->backlog && type->backlog->stopped > 0 &&
-           type->waiting + type->parked <= type->backlog->stopped;
-}
-
 static int foretell(const struct limits *limits, const struct limit_type *type, int64_t n,
                     const struct limit *instead, struct forecast *out)
 {
     struct price price = price_of(type, n);
+    struct type_turn turn;
     struct line line;
     int status;
 
-    line_begin(&line, limits->now_us);
+    line_begin(&line, !instead && type_awaits_turn(limits, type, &turn) ? turn.until_us : limits->now_us);
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_make(&line, limits, type, instead, out);
     if (status == 0 && is_in_pause(type))
@@ -423,57 +538,12 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     return 0;
 }
 
-/* Gates of limits, shallow: only looked at. */
-struct view {
-    struct gate gates[GATES_MAX];
-    size_t count;
-    int64_t from_us; /* no start before: now, the end of a pause or of a hold */
-};
-
-static void view_begin(struct view *view, int64_t from_us)
-{
-    view->count = 0;
-    view->from_us = from_us;
-}
-
-static void view_add(struct view *view, const struct limit *limit)
-{
-    int64_t from_us = limit_looked_at(limit);
-
-    for (size_t i = 0; limit->readable && i < limit->set.count; i++) {
-        if (*limit->set.at[i].by || view->count == GATES_MAX)
-            continue;
-        view->gates[view->count++] = limit->gates[i];
-        from_us = limit->held_until_us[i] > from_us ? limit->held_until_us[i] : from_us;
-    }
-    view->from_us = from_us > view->from_us ? from_us : view->from_us;
-}
-
-static int64_t view_start(const struct view *view, int64_t cost)
-{
-    return view->count > 0 ? gates_start(view->gates, view->count, view->from_us, cost) : view->from_us;
-}
-
 int64_t type_next_start(const struct limits *limits, const struct limit_type *type)
 {
-    struct view view;
-    int64_t start_us;
+    int64_t own_us = own_start(limits, type);
+    struct type_turn turn;
 
-    if (is_in_pause(type))
-        return GATE_NEVER;
-    if (type_is_stopped(type))
-        return type->backlog->stopped_until_us;
-    view_begin(&view, limits->now_us);
-    for (size_t i = 0; i < type->limit_count; i++) {
-        const struct limit *limit = limits_find(limits, type->limits[i]);
-
-        if (limit && !limit->readable)
-            return GATE_NEVER;
-        if (limit)
-            view_add(&view, limit);
-    }
-    start_us = view_start(&view, type_next_cost(type));
-    return type->backlog && type->backlog->opens_us > start_us ? type->backlog->opens_us : start_us;
+    return type_awaits_turn(limits, type, &turn) && turn.until_us > own_us ? turn.until_us : own_us;
 }
 
 /* Where it holds no type yet. */

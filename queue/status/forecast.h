@@ -45,6 +45,15 @@ WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit 
 int64_t type_next_start(const struct limits *limits, const struct limit_type *type);
 /* The same of the jobs that a limit holds: of those that wait; when none does, of any type. */
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit);
+/* The turn of a dearer type at a limit that both share, and the gate that it waits for. */
+struct type_turn {
+    const struct limit *limit;
+    size_t rule;
+    int64_t until_us;
+};
+/* Must a type wait for such a turn? It must when the gates are open to its jobs and executors are free, and yet these stand in lanes. Where several
+ * types may have the turn, it is the one that ends first. */
+bool type_awaits_turn(const struct limits *limits, const struct limit_type *type, struct type_turn *out);
 /* Do all jobs of a type that wait have keys that are paused until somebody resumes them? */
 bool type_is_stopped(const struct limit_type *type);
 /* What the one costs that comes next, as far as is known; slots that a job of it takes, on average. */

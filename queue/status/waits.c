@@ -134,11 +134,12 @@ static json_t *closed_gate(const struct closed *c, int64_t cost)
     return gate;
 }
 
-/* Of the gates that are not keyed the closed one that opens last, *opens_us; or NULL. */
+/* Of the gates that are not keyed the closed one that opens last, *opens_us, or the one at which another type has its turn; or NULL. */
 static json_t *waits_gates(const struct limits *limits, const struct limit_type *type, int64_t *opens_us)
 {
     int64_t cost = type_next_cost(type);
     struct closed last = {.limit = NULL};
+    struct type_turn turn;
 
     for (size_t i = 0; i < type->limit_count; i++) {
         const struct limit *limit = limits_find(limits, type->limits[i]);
@@ -146,6 +147,8 @@ static json_t *waits_gates(const struct limits *limits, const struct limit_type 
         if (limit)
             keep_closed(&last, limits, limit, cost);
     }
+    if (!last.limit && type_awaits_turn(limits, type, &turn))
+        last = (struct closed){turn.limit, (int)turn.rule, turn.until_us, turn.until_us};
     *opens_us = last.opens_us;
     return last.limit ? closed_gate(&last, cost) : NULL;
 }
