@@ -335,7 +335,7 @@ cases['the slider moves a limit of keyed rules'] = async ({ stage, open }) => {
     assert.match(await text(page, '.nexts tbody'), /crm\s+[012]\s/);
     const stop = await atStop(page, 5);
     assert.match(stop.rules, /^\d+\/1h,by=args\.customer$/);
-    assert.deepEqual(stop.ends, ['not known']); // each key has a gate of its own
+    assert.match(stop.ends[0], /^in /); // by the longest lane that is known
     await page.getByRole('button', { name: 'Apply' }).click();
     await until('the rate', () => rules('crm') === stop.rules);
 
@@ -375,7 +375,7 @@ cases['a job is shown, run and cancelled'] = async ({ stage, open }) => {
     await shows(page, 'waiting');
     await page.getByRole('link', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Cancel it' }).click();
-    await shows(page, 'cancelled');
+    await shows(page, 'no such job here'); // it waited, so it is gone at once
 };
 
 cases['jobs are searched, and what matches is changed as a whole'] = async ({ stage, open }) => {
@@ -686,7 +686,7 @@ cases['each page and action, by keyboard alone'] = async ({ stage, open }) => {
     await press(page, 'Cancel… later1');
     await shows(page, 'Cancel job later1?');
     await press(page, 'Cancel it');
-    await shows(page, 'cancelled');
+    await shows(page, 'no such job here');
     await page.goto(base + '/workers');
     await press(page, 'Quiet');
     await shows(page, 'quiet');
