@@ -367,6 +367,7 @@ cases['a job is shown, run and cancelled'] = async ({ stage, open }) => {
     const base = await stage.serve('serve', '--allow-actions');
     const page = await open();
 
+    page.expected = ['404'];
     fill(stage);
     await page.goto(base + '/jobs/later1');
     await shows(page, '"to":"x"');
