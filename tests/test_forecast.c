@@ -577,16 +577,34 @@ static void look_at_top(struct said *said)
     sight_free(sight);
 }
 
-static void look_at_text(const char *path, const char *expected)
+static bool is_on_page(const char *path, const char *expected)
 {
     struct page_request r = {.path = path};
     struct text out = {0};
     struct error e = {0};
+    bool found;
 
     assert_int_equal(page_render(w, &r, &out, &e), 200);
-    if (!memmem(out.at, out.len, expected, strlen(expected)))
-        wrong(path, "something else", expected);
+    found = memmem(out.at, out.len, expected, strlen(expected));
     text_free(&out);
+    return found;
+}
+
+static void look_at_text(const char *path, const char *expected)
+{
+    if (!is_on_page(path, expected))
+        wrong(path, "something else", expected);
+}
+
+/* The overview judges as the report does. */
+static void look_at_notes(void)
+{
+    bool stuck = place->verdict;
+
+    if (is_on_page("/", "<li class=\"wrong\"><b>stuck</b>: jobs of ") != stuck)
+        wrong("/", stuck ? "nothing" : "stuck", place->verdict);
+    if (stuck && is_on_page("/", "Nothing is wrong"))
+        wrong("/", "nothing is wrong", place->verdict);
 }
 
 static void look_at_page(const char *path, const char *waits)
@@ -658,6 +676,7 @@ static void look_everywhere(struct said *said)
     look_at_top(said);
     look_at_batch(said);
     look_at_page("/", said->waits);
+    look_at_notes();
     look_at_page("/types/slow", said->waits);
     if (said->next_us >= FORMAT_ENDLESS_US)
         look_at_text("/limits/slow", "<dt>next start</dt><dd><span>when it is resumed</span>");

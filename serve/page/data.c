@@ -5,6 +5,8 @@
 
 #include "core/clock.h"
 #include "core/number.h"
+#include "view/report.h"
+#include "view/status.h"
 
 /* What was read is kept for a second; for as long as keeps reading it to a tenth of the time, but not longer than a few seconds, as Redis may
  * have stalled while it was read; and for 1.5 ms for each type, queue and limit: these take Redis 8 us, so reading costs it less than one
@@ -19,6 +21,7 @@
 struct page_cache {
     struct status status;
     struct all_limits limits;
+    json_t *report;                  /* what is wrong by it; NULL: nobody has asked */
     int64_t at_us, took_us, keep_us; /* monotonic; at_us 0: nothing is kept */
     bool used;                       /* since it was read */
 };
@@ -32,6 +35,8 @@ void page_cache_drop(struct page_cache *cache)
 {
     status_free(&cache->status);
     all_limits_free(&cache->limits);
+    json_decref(cache->report);
+    cache->report = NULL;
     cache->at_us = 0;
 }
 
@@ -131,6 +136,19 @@ const struct status *data_status(struct page *p)
 void data_foretell(struct page *p, const struct type_status *type)
 {
     p->h->failed = page_cache_foretell(p->cache, type, p->e) < 0 || p->h->failed;
+}
+
+/* The report judges by what types wait for. */
+const json_t *data_report(struct page *p)
+{
+    struct page_cache *cache = p->cache;
+
+    for (size_t i = 0; !cache->report && i < cache->status.type_count; i++)
+        if (type_backlog(&cache->status.types[i]) > 0)
+            data_foretell(p, &cache->status.types[i]);
+    if (!cache->report && report_of(p->w, &cache->status, true, &cache->report) < 0)
+        return NULL;
+    return cache->report;
 }
 
 const struct limits *data_all_limits(struct page *p, int *partitions)

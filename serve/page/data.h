@@ -8,6 +8,8 @@
 const struct status *data_status(struct page *p);
 /* What its limits foretell of a type of it, which data_status leaves out. */
 void data_foretell(struct page *p, const struct type_status *type);
+/* What weir report says of what data_status returned, without keys. NULL: p->w says why it is not known. */
+const struct json_t *data_report(struct page *p);
 /* The limits of each partition, with what is known of their types; NULL: p->e says why. */
 const struct limits *data_all_limits(struct page *p, int *partitions);
 /* Those of the partition that has a limit of that name, or else a type. */

@@ -8,6 +8,7 @@
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/format.h"
+#include "view/report.h"
 #include "view/status.h"
 
 #define LINES_MOST 30 /* rows of a page that have a line of their past */
@@ -67,6 +68,38 @@ static void note_dead(struct page *p, const struct status *s)
              counted(s->dead, "dead job", text));
 }
 
+static void note_verdict(struct page *p, const json_t *report)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *to = open_memstream(&text, &len);
+
+    if (to) {
+        report_put_verdict(to, report);
+        fclose(to);
+    }
+    html(p->h, "<li class=\"wrong\"><b>%s</b>: %s.</li>", answer_text(report, "verdict"), text ? text : "");
+    free(text);
+}
+
+/* What the report says: its verdict where somebody must act, and what is wrong besides. */
+static void note_report(struct page *p)
+{
+    const json_t *report = data_report(p), *check;
+    const char *verdict = answer_text(report, "verdict");
+    size_t i;
+
+    if (!report)
+        html(p->h, "<li class=\"warning\"><b>It is not known what is wrong</b>: %s</li>", weir_message(p->w));
+    else if (strcmp(verdict, "flowing") != 0 && strcmp(verdict, "idle") != 0)
+        note_verdict(p, report);
+    json_array_foreach(json_object_get(report, "checks"), i, check)
+    {
+        html(p->h, "<li class=\"%s\"><b>%s</b>: %s</li>", answer_text(check, "state"),
+             answer_text(check, "name"), answer_text(check, "text"));
+    }
+}
+
 static void write_notes(struct page *p, const struct status *s)
 {
     size_t before;
@@ -77,6 +110,7 @@ static void write_notes(struct page *p, const struct status *s)
     note_unserved(p, s);
     note_queues(p, s);
     note_dead(p, s);
+    note_report(p);
     if (p->h->out.len == before)
         html(p->h, "<li class=\"good\"><b>Nothing is wrong.</b> Workers are alive and every type that waits "
                    "is served.</li>");
