@@ -396,10 +396,11 @@ int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags
 {
     json_t *rows;
     int failed = view_rate_log(w, &rows), status = 0;
-    bool any = json_array_size(rows) > 0;
 
     (void)flags, (void)argv;
-    if (failed == 0 || any) /* a line that cannot be read hides no other */
+    if (failed == 0 || json_array_size(rows) > 0) /* a line that cannot be read hides no other */
         status = table_list(cli, log_columns, rows, clock_wall_us(), "no changes yet");
+    else
+        json_decref(rows);
     return status == 0 && failed ? cli_failed(cli, w) : status;
 }
