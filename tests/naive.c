@@ -456,9 +456,9 @@ void naive_give(struct naive *n, int64_t now_us, int64_t at_us, int64_t cost, in
 }
 
 /* What a log owes is bounded; beside the most that can be in use the least is charged. */
-static int64_t charged(const struct naive *n, int64_t now_us, int64_t cost, bool most)
+static int64_t charged(const struct naive *n, int64_t at_us, int64_t cost, bool most)
 {
-    int64_t room = 2 * n->rule.count - taken(n, now_us - n->rule.period_us + 1, INT64_MAX, !most);
+    int64_t room = 2 * n->rule.count - taken(n, at_us - n->rule.period_us + 1, INT64_MAX, !most);
 
     if (n->rule.kind != NAIVE_SLIDING_LOG)
         return cost;
@@ -469,7 +469,7 @@ void naive_charge(struct naive *n, int64_t now_us, int64_t cost)
 {
     int64_t at_us = is_bucket(n) || now_us > n->last_us ? now_us : n->last_us;
 
-    insert(n, (struct naive_start){at_us, charged(n, now_us, cost, false), charged(n, now_us, cost, true), -1,
+    insert(n, (struct naive_start){at_us, charged(n, at_us, cost, false), charged(n, at_us, cost, true), -1,
                                    true});
     bucket_pour(n, at_us, cost);
     naive_note(n, now_us, cost);

@@ -1069,6 +1069,22 @@ static void test_a_log_stays_bounded(void **state)
     }
 }
 
+/* What is over when the last one starts that was granted ahead makes no debt smaller, whether it is forgotten yet or not. */
+static void test_a_log_is_charged_at_its_last_start(void **state)
+{
+    struct step s = {.rule = "sliding-log:10/1000", .now_us = BEGIN_US, .verb = FAR, .a = 1, .ticket = 1};
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        s.cost = i < 2 ? 10 : 1;
+        assert_int_equal(do_step(&s).k, 1);
+    }
+    s.verb = CHARGE;
+    s.cost = 9;
+    do_step(&s);
+    assert_int_equal(act(LOOK, s.now_us, s.rule, 0).start_us, BEGIN_US + 3000);
+}
+
 /* What another version wrote, or nobody: it is closed for a period since it was written, as it says first, and stays as it is. */
 static void test_what_cannot_be_read_is_closed_for_a_period(void **state)
 {
@@ -1392,6 +1408,7 @@ int main(void)
         cmocka_unit_test_setup(test_a_bucket_keeps_a_start_that_is_ahead, client_flush),
         cmocka_unit_test_setup(test_a_bucket_gives_back_no_more_than_later_starts_found, client_flush),
         cmocka_unit_test_setup(test_a_log_stays_bounded, client_flush),
+        cmocka_unit_test_setup(test_a_log_is_charged_at_its_last_start, client_flush),
         cmocka_unit_test_setup(test_what_cannot_be_read_is_closed_for_a_period, client_flush),
         cmocka_unit_test_setup(test_what_could_not_be_read_counts_as_full, client_flush),
         cmocka_unit_test_setup(test_two_versions_that_take_turns_at_a_gate, client_flush),

@@ -142,12 +142,14 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
     return status;
 }
 
-/* The debt is at most the count, so that the log stays bounded. */
+/* The debt is at most the count, so that the log stays bounded. It is told at the start that is charged: what is over by then may be
+ * forgotten already. */
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
-    int64_t taken = least(slots, 2 * g->base.count - used(g, now_us));
+    int64_t at_us = most(now_us, g->word[LAST_US]);
+    int64_t taken = least(slots, 2 * g->base.count - used(g, at_us));
 
-    return taken > 0 ? take(g, most(now_us, g->word[LAST_US]), taken) : 0;
+    return taken > 0 ? take(g, at_us, taken) : 0;
 }
 
 /* An entry without slots may stay: it says nothing. */

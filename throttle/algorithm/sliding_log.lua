@@ -138,11 +138,13 @@ function sliding_log.note(g, s, slots)
     end
 end
 
--- The debt is at most the count of the rule as it was set, so that the log stays bounded.
+-- The debt is at most the count of the rule as it was set, so that the log stays bounded. It is told at the start that is charged: what
+-- is over by then may be forgotten already.
 function sliding_log.charge(g, cost)
     forget(g, now)
-    cost = min(cost, 2 * g.base.count - g.used)
-    if cost > 0 then sliding_log.take(g, max(now, g.last), 1, cost) end
+    local at = max(now, g.last)
+    cost = min(cost, 2 * g.base.count - used_at(g, at))
+    if cost > 0 then sliding_log.take(g, at, 1, cost) end
 end
 
 -- Writes the log anew. An entry without slots stays only at the end, where the next one counts from it.
