@@ -382,11 +382,9 @@ static int foretell(const struct limits *limits, const struct limit_type *type, 
     line_begin(&line, !instead && type_awaits_turn(limits, type, &turn) ? turn.until_us : limits->now_us);
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_make(&line, limits, type, instead, out);
-    if (status == 0 && is_in_pause(type))
-        out->last_us = GATE_NEVER;
-    else if (status == 0 && type_is_stopped(type))
+    if (status == 0 && !is_in_pause(type) && type_is_stopped(type))
         out->last_us = type->backlog->stopped_until_us;
-    else if (status == 0 && n > 0 && line.count == 0 && out->because)
+    else if (status == 0 && (is_in_pause(type) || (n > 0 && line.count == 0 && out->because)))
         out->last_us = GATE_NEVER;
     else if (status == 0 && n > 0)
         status = line_last(&line, price.jobs, price.cost, out);

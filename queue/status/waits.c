@@ -207,17 +207,17 @@ static json_t *waits_keys(const struct limits *limits, const struct limit_type *
 }
 
 /* The gate of a key that somebody has paused, as all of them are that wait. */
-static json_t *waits_stopped(const struct limits *limits, const struct limit_type *type)
+static json_t *waits_stopped(const struct limits *limits, const struct backlog *b)
 {
-    const json_t *stop = type->backlog->stop;
+    const json_t *stop = b->stop;
     json_t *row = json_pack("{s:O, s:I, s:b, s:b}", "limit_name", json_array_get(stop, 0), "index",
                             (json_int_t)answer_int_at(stop, 1), "by_hand", true, "open", false);
 
     if (!row)
         return NULL;
     set_rule(row, rule_of(row, limits), json_string_value(json_array_get(stop, 2)));
-    json_object_set_new(row, "paused_until", json_integer(type->backlog->stopped_until_us));
-    json_object_set_new(row, "until", json_integer(type->backlog->stopped_until_us));
+    json_object_set_new(row, "paused_until", json_integer(b->stopped_until_us));
+    json_object_set_new(row, "until", json_integer(b->stopped_until_us));
     return row;
 }
 
@@ -249,8 +249,8 @@ json_t *waits_of_type(const struct limits *limits, const struct limit_type *type
         return json_pack("{s:s, s:I}", "queue", b->queue, "paused_since", (json_int_t)b->paused_us);
     if (!type->served)
         return waits_worker(type->name, NULL, b ? b->resting : 0);
-    if (type_is_stopped(type))
-        return waits_stopped(limits, type);
+    if (b && type_is_stopped(type))
+        return waits_stopped(limits, b);
     waits = waits_limits(limits, type);
     if (!waits)
         waits = waits_executor(type);

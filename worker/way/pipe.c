@@ -308,7 +308,7 @@ static struct flight *find_flight(const struct member *member, const struct json
 {
     struct span value = json_member(answer, "id");
     struct flight *flight = member->flights.head;
-    char id[160]; /* one that does not fit is nobody's */
+    char id[160] = ""; /* one that does not fit is nobody's */
     double number;
 
     if (!value.at)
