@@ -125,7 +125,7 @@ static void end_jobs_of(const char *worker)
 
 static void end_jobs(void)
 {
-    for (int i = 0; i < shop.worker_count; i++)
+    for (size_t i = 0; i < COUNT(workers); i++)
         end_jobs_of(workers[i]);
 }
 
