@@ -1,6 +1,6 @@
 #!/bin/sh
 # Two revisions of Weir in turns, each on a Redis of its own: against.sh OLD NEW, two folders with weir and client
-# (bench/against/client.c linked with that revision's library). ROUNDS: how many turns of each (5). JOBS: in one of them (600,000).
+# (bench/against/client.c linked with that revision's library). ROUNDS: how many turns of each (5). JOBS: in one of them (600,000). Loading the functions is not measured.
 #
 # Prints, for each kind of work, the medians of jobs a second and of the processor time a job, and new over old as the median of the
 # ratios pair by pair: a machine that is slower for a while is so for both of a pair.
@@ -41,6 +41,7 @@ measure() { # WORK WHO CLIENT ARGUMENT...
 turn() { # WHO FOLDER
     url=unix://$folder/redis.sock
     begin_redis
+    "$2/client" bulk "$url" 1 >/dev/null 2>&1 # loads the functions
     measure bulk "$1" "$2/client" bulk "$url" "$jobs"
     measure run "$1" "$2/client" run "$url" "$jobs" 100
     end_redis
