@@ -113,7 +113,7 @@
         asking = null;
         say(why, false);
     };
-    /* The page once more. Its state of 0: weir serve does not answer. */
+    /* Reads the page once more. A status of 0: weir serve does not answer. */
     const fetchPage = async (signal) => {
         try {
             const answer = await fetch(location.href, { signal, cache: 'no-store' });
