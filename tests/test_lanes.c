@@ -772,7 +772,8 @@ static double run_crowd(const struct crowd *c)
     return (double)before / shop.starts[0];
 }
 
-/* Those of a pattern take turns, each with the slots of a claim or two; by weight, each claim draws who comes first; else they are in strict order. */
+/* Those of a pattern take turns, each with the slots of a claim or two. By weight each claim draws who comes first: of 600 draws the
+   share has a standard deviation of 0.018, and five of them are allowed. All others are in strict order. */
 static void expect_turns(const struct crowd *c)
 {
     int served = 0, heavy = 0;
@@ -785,9 +786,10 @@ static void expect_turns(const struct crowd *c)
             expect_at_most("starts of a queue of a pattern", by_queue[i], 15);
         }
     }
-    if (c->weighted)
-        expect_share("the weight 3", heavy, shop.starts[0], 0.75);
-    else if (!c->is_wide)
+    if (c->weighted) {
+        expect_at_least("starts by a weight of 3", heavy, (int)(0.66 * shop.starts[0]));
+        expect_at_most("starts by a weight of 3", heavy, (int)(0.84 * shop.starts[0]));
+    } else if (!c->is_wide)
         expect_at_most("queues in strict order", served, 6100 * c->queue_count / jobs_of(c) + 2);
 }
 
