@@ -583,6 +583,28 @@ static void test_cancel(void **state)
     turns_check();
 }
 
+/* A job that ran when its batch was cancelled ends with its attempt: no retry of it waits. */
+static void test_cancel_ends_what_fails(void **state)
+{
+    static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_RETRY};
+
+    (void)state;
+    start("w");
+    join("a b c");
+    seal("next");
+    assert_int_equal(claim("w", 3, 0), 3);
+    keep_tokens();
+    halt("cancel", "running");
+    for (size_t i = 0; i < COUNT(verbs); i++) {
+        expect_ended(false);
+        settle("w", verbs[i], tokens[i], 3600 * SECOND_US, NULL);
+    }
+    expect_batch("cancelled 3, failed 0");
+    expect_ended(true);
+    assert_int_equal(redis_number("EXISTS", PREFIX "later"), 0);
+    turns_check();
+}
+
 /* It takes no more, and what was to follow does not, also after a dead job of it has been retried. */
 static void test_cancel_closes(void **state)
 {
@@ -873,6 +895,7 @@ int main(void)
         cmocka_unit_test_setup(test_ends_while_paused, scene_begin),
         cmocka_unit_test_setup(test_resume_buries_the_unreadable, scene_begin),
         cmocka_unit_test_setup(test_cancel, scene_begin),
+        cmocka_unit_test_setup(test_cancel_ends_what_fails, scene_begin),
         cmocka_unit_test_setup(test_cancel_closes, scene_begin),
         cmocka_unit_test_setup(test_cancel_of_a_paused_batch, scene_begin),
         cmocka_unit_test_setup(test_scripts_refuse, scene_begin),

@@ -214,9 +214,23 @@ local function follow_suspect(job)
     end
 end
 
+-- Jobs that ended otherwise than by these come back at once: a claim ends those of a cancelled batch.
+local WAITS_LONG = {retry = true, throttled = true}
+
+-- Has this job, or the batch it is of, been cancelled?
+local function was_cancelled(job, batches)
+    if cancelled.is_marked(job.entry) then return true end
+    if not WAITS_LONG[job.verb] then return false end
+    local attrs = lease.head_read(job.entry)
+    local batch = lease.attr(attrs, 'b')
+    if not batch then return false end
+    if batches[batch] == nil then batches[batch] = cancelled.batch_of(attrs) or false end
+    return batches[batch]
+end
+
 -- Those of leaving whose lease is there, with its entry, and their tokens. What was cancelled and is not done has ended as cancelled.
 local function read_leases(active, leaving)
-    local found, tokens, asked, known = {}, {}, {}, {}
+    local found, tokens, asked, known, batches = {}, {}, {}, {}, {}
     for i, job in ipairs(leaving) do asked[i] = job.token end
     for first = 1, #asked, 4000 do
         local entries = call('HMGET', active, unpack(asked, first, min(first + 3999, #asked)))
@@ -225,7 +239,7 @@ local function read_leases(active, leaving)
             if entry and not known[job.token] then
                 job.entry, known[job.token] = entry, true
                 found[#found + 1], tokens[#tokens + 1] = job, job.token
-                if job.verb ~= 'finish' and cancelled.is_marked(entry) then job.verb = 'cancelled' end
+                if job.verb ~= 'finish' and was_cancelled(job, batches) then job.verb = 'cancelled' end
                 if lease.together(entry) then follow_suspect(job) end
             end
         end
