@@ -16,7 +16,7 @@
 #define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway; */
 #define SETTLE_CLAIM_US (60 * MS)     /* of a job that is simply done: until a claim, or some more ends */
 #define SETTLE_MOST 2000              /* jobs in one settle */
-#define COSTLY_MOST 250               /* of them such as are not simply done: each takes Redis 10 to 40 us */
+#define COSTLY_MOST 250               /* units; units_of() */
 #define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
 #define SETTLE_SOON 500               /* so many do not wait; */
 #define SETTLE_STANDING 64            /* so many, of jobs that are simply done, where a claim stands */
@@ -465,6 +465,12 @@ static bool goes_back(const struct task *task)
     return task->end == END_BACK || task->end == END_INTERRUPTED || task->end == END_THROTTLED;
 }
 
+/* What this end costs Redis beyond that of a job that is simply done, in units of 10 to 40 us. */
+static int units_of(const struct task *task)
+{
+    return is_plain(task) ? makes_room(task) || task_settles_up(task) : 2;
+}
+
 /* Takes what has ended, as much as goes into one settle. false: nothing has. */
 static bool begin_settling(struct partition *p)
 {
@@ -485,7 +491,7 @@ static bool begin_settling(struct partition *p)
             task_list_push(&p->settling.sent, task);
             if (p->wide && goes_back(task))
                 wide_give_back(p->wide, task->token);
-            costly += !is_plain(task) || makes_room(task) || task_settles_up(task);
+            costly += units_of(task);
             bytes += moved;
         }
     }
