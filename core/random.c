@@ -1,15 +1,19 @@
 #include "core/random.h"
 
-#include <stdint.h>
 #include <sys/random.h>
 
 #include "core/clock.h"
 
+uint64_t random_seed(void)
+{
+    uint64_t seed = 0;
+
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) < 0)
+        seed = (uint64_t)clock_mono_us() << 32;
+    return seed;
+}
+
 double random_fraction(void)
 {
-    uint32_t r = 0;
-
-    if (getrandom(&r, sizeof r, GRND_NONBLOCK) < 0)
-        r = (uint32_t)clock_mono_us();
-    return r / 4294967296.0;
+    return (double)(random_seed() >> 32) / 4294967296.0;
 }

@@ -16,7 +16,7 @@
 #include "tests/stage.h"
 #include "tests/witness.h"
 #include "throttle/gate.h"
-#include "worker/parts/distance.h"
+#include "worker/mind/distance.h"
 
 /* ---- The distance */
 

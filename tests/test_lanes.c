@@ -1,7 +1,7 @@
 /* Lanes over a long time, under virtual time: that a backlog runs exactly at its rate, that nothing starves,
  * that keys, types, lanes and queues share as they should. Random sequences: test_throttle.c. */
 #include "tests/scene.h"
-#include "worker/parts/wide.h"
+#include "worker/mind/wide.h"
 
 #define AHEAD_US 5000 /* as in gate.lua */
 
@@ -27,6 +27,7 @@ static struct shop {
     int worker_count; /* which claim in turns; they share the executors */
     int64_t ahead_us;
     struct wide *chooser; /* of the queues that a claim serves; NULL: all of them */
+    uint64_t random;      /* by which it draws */
     const int *weights;   /* of these */
     bool wide;
     int64_t turn;
@@ -137,7 +138,7 @@ static void choose(struct claim_call *call)
     call->wide = shop.wide;
     call->early = shop.ahead_us > 0;
     if (shop.weights)
-        wide_draw(shop.chooser, shop.weights);
+        wide_draw(shop.chooser, shop.weights, &shop.random);
     call->queues = wide_pick(shop.chooser, turns.now_us, turns.now_us - 350000);
     call->asked = wide_asked(shop.chooser);
     call->held = wide_take_held(shop.chooser);

@@ -57,6 +57,7 @@ static const struct folder {
     {"queue/doctor", 29},
     {"producer", 30},
     {"worker/way", 30},
+    {"worker/mind", 30},
     {"worker/parts", 31},
     {"worker/partition", 32},
     {"worker", 33},

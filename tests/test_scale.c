@@ -1,8 +1,8 @@
 /* The simulation of doc/scale.md, a little of it: it runs, keeps rates, and says the same twice. */
 #include "tests/program.h"
 #include "tests/scene.h"
+#include "worker/mind/interval.h"
 #include "worker/partition/partition.h"
-#include "worker/parts/interval.h"
 
 static void simulate(struct outcome *o, const char *world)
 {

@@ -1,4 +1,4 @@
-/* Workers that serve patterns, or more than 64 queues: worker/parts/wide.c by itself, the scripts that know of
+/* Workers that serve patterns, or more than 64 queues: worker/mind/wide.c by itself, the scripts that know of
  * patterns, and workers end to end. */
 #include <inttypes.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "worker/parts/wide.h"
+#include "worker/mind/wide.h"
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 

@@ -8,7 +8,7 @@
 
 #include "bench/scale/scale.h"
 #include "throttle/gate.h"
-#include "worker/parts/interval.h"
+#include "worker/mind/interval.h"
 
 #define NEVER INT64_MAX
 #define POLL_LEAST_US (100 * MS) /* all of these as in worker/partition and worker/parts */

@@ -6,6 +6,7 @@
 
 #include "bench/scale/scale.h"
 #include "core/clock.h"
+#include "core/random.h"
 
 struct plan plan;
 struct sums sums;
@@ -20,14 +21,9 @@ bool is_measured(void)
     return now_us >= plan.warm_us;
 }
 
-/* splitmix64 */
 double random_part(void)
 {
-    uint64_t z = state += UINT64_C(0x9e3779b97f4a7c15);
-
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
+    return random_draw(&state);
 }
 
 int64_t way(void)

@@ -12,7 +12,7 @@
 
 #include "bench/server.h"
 #include "queue/turn/turn.h"
-#include "worker/parts/distance.h"
+#include "worker/mind/distance.h"
 
 #define MS INT64_C(1000)
 #define SECOND (1000 * MS)

@@ -1,5 +1,5 @@
 -- claim_dues: what the answer says of each queue that was served, for a worker that serves several and chooses which ones its claims serve
--- (worker/parts/wide.c):
+-- (worker/mind/wide.c):
 --
 --   <queue> <when> [<gate> <when> <opens>]...
 --

@@ -357,7 +357,7 @@ static void pick_queues(struct partition *p, struct claim_call *call, int64_t no
     if (!call->wide && !p->claims.duty_until_us)
         wide_claim_all(p->wide); /* nobody tells it what is due */
     if (p->worker->options.weighted)
-        wide_draw(p->wide, p->worker->options.weights);
+        wide_draw(p->wide, p->worker->options.weights, &p->random);
     if (!call->wide || !p->alone.on) {
         wide_pick(p->wide, now, stale_us);
         call->asked = wide_asked(p->wide);

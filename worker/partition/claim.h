@@ -4,8 +4,8 @@
 
 #include "core/script/args.h"
 #include "queue/turn/turn.h"
+#include "worker/mind/wide.h"
 #include "worker/partition/room.h"
-#include "worker/parts/wide.h"
 
 struct partition;
 struct task_list;

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "core/random.h"
+
 static bool on_wake(void *arg, enum wake why, struct span what)
 {
     struct partition *p = arg;
@@ -48,6 +50,7 @@ struct partition *partition_new(struct worker *w, int number)
         return NULL;
     p->worker = w;
     p->number = number;
+    p->random = random_seed();
     partition_prefix(w->options.prefix, number, p->prefix);
     p->conditions.partition = p;
     partition_open_settling(p);

@@ -12,7 +12,7 @@
  *   adopt.c       adoption        joining, under a new id after each connect
  *   match.c       matching        which queues there are, of a worker that serves patterns
  *   beside.c      claims          claims that no turn makes
- *   claim.c       claims          asking for jobs; parts/wide.c: in which of very many queues
+ *   claim.c       claims          asking for jobs; mind/wide.c: in which of very many queues
  *   due.c         due             what is due: jobs with a time, schedules
  *   heartbeat.c   heartbeat       the lease goes on, silent workers are reaped
  *   carry.c       carrying        jobs on the wrong partition are carried to theirs
@@ -23,7 +23,7 @@
  *   watch.c                       time limits, cancelled jobs, a lease that is over
  *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
  *   polls.c       polls         how long to wait where nothing calls
- *   request.c     requests        requests and answers, in all of these; parts/distance.c: how far away Redis is
+ *   request.c     requests        requests and answers, in all of these; mind/distance.c: how far away Redis is
  *   record.c      recording       what happens here is counted, and sent; parts/counts.c: the counts
  *   session.c     session         id, rights and lease
  *   reasons.c     reasons         why the scheduler runs
@@ -33,6 +33,7 @@
 #define WORKER_PARTITION_PARTITION_H
 
 #include "core/redis/link.h"
+#include "worker/mind/wide.h"
 #include "worker/partition/adopt.h"
 #include "worker/partition/alone.h"
 #include "worker/partition/begin.h"
@@ -56,7 +57,6 @@
 #include "worker/partition/watch.h"
 #include "worker/parts/shared.h"
 #include "worker/parts/waking.h"
-#include "worker/parts/wide.h"
 #include "worker/way/handler.h"
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
@@ -71,6 +71,7 @@ struct partition {
     struct link *link;            /* to Redis */
     struct waking *waking;
     struct wide *wide; /* the queues that it serves, where they are several or patterns; else NULL */
+    uint64_t random;   /* state of random_draw */
 
     /* Each is written by its owner alone; see above. */
     struct reasons reasons;

@@ -1,8 +1,8 @@
 #include "worker/partition/polls.h"
 
 #include "core/random.h"
+#include "worker/mind/interval.h"
 #include "worker/partition/partition.h"
-#include "worker/parts/interval.h"
 
 void partition_hear_workers(struct partition *p, int64_t workers)
 {

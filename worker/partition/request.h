@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "core/redis/link.h"
-#include "worker/parts/distance.h"
+#include "worker/mind/distance.h"
 
 struct partition;
 

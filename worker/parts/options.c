@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "worker/parts/wide.h"
+#include "worker/mind/wide.h"
 
 /* Of a type that may have no handler yet. */
 struct type_options {

@@ -1,4 +1,4 @@
-#include "worker/parts/interval.h"
+#include "worker/mind/interval.h"
 
 #define POLL_US INT64_C(1500000)     /* hints may be lost: few workers poll at least that often, */
 #define POLL_EACH_US INT64_C(200000) /* and many one after the other, so far apart */

@@ -1,4 +1,4 @@
-#include "worker/parts/distance.h"
+#include "worker/mind/distance.h"
 
 #include "core/number.h"
 

@@ -11,8 +11,8 @@
  * queue is served every few seconds.
  *
  * Times are monotonic, in us. */
-#ifndef WORKER_PARTS_WIDE_H
-#define WORKER_PARTS_WIDE_H
+#ifndef WORKER_MIND_WIDE_H
+#define WORKER_MIND_WIDE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,7 +50,7 @@ void wide_claim_all(struct wide *w);
 void wide_hold_all(struct wide *w);
 
 /* The next claim serves the words in an order that is drawn: each comes first as often as its weight says. */
-void wide_draw(struct wide *w, const int *weights);
+void wide_draw(struct wide *w, const int *weights, uint64_t *random);
 /* Those for the next claim: where something is due by now, and some that no claim has served for long. The names live until the next pick. */
 struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us);
 /* The last pick; and with it, queues in which that claim only asks for jobs: those that were last named before stale_us; of a worker that is not

@@ -3,8 +3,8 @@
  * do not ask in step.
  *
  * draw: at random, 0 to below 1. */
-#ifndef WORKER_PARTS_INTERVAL_H
-#define WORKER_PARTS_INTERVAL_H
+#ifndef WORKER_MIND_INTERVAL_H
+#define WORKER_MIND_INTERVAL_H
 
 #include <stdint.h>
 

@@ -3,8 +3,8 @@
  * How long an answer was on its way is not known, but the quickest of the last seconds hardly was. An answer
  * that comes seconds late says nothing new of the clock: its request was sent before Redis wrote its time, so
  * only where even that does not fit was the clock set back. */
-#ifndef WORKER_PARTS_DISTANCE_H
-#define WORKER_PARTS_DISTANCE_H
+#ifndef WORKER_MIND_DISTANCE_H
+#define WORKER_MIND_DISTANCE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,0 +1,51 @@
+/* The gates that jobs of some queues wait for, as claims have answered. */
+#ifndef WORKER_MIND_GATES_H
+#define WORKER_MIND_GATES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "queue/job/job.h"
+
+struct gate {
+    int64_t opens_us; /* for what costs least; 0: not known */
+    int width;        /* of the queues that it holds alone, so many are due when it opens */
+    int left, asked;  /* of these in this pick: not marked yet, marked */
+    bool heard;       /* by the last answer */
+    bool may_open;    /* in the next claim, for a queue that is marked for something else */
+    char name[];
+};
+
+struct wait {
+    struct gate *gate;
+    int64_t at_us; /* not before */
+};
+
+struct gates {
+    struct gate **at; /* sorted by name */
+    int count;
+};
+
+/* False: out of memory. */
+bool gates_open(struct gates *g);
+void gates_free(struct gates *g);
+/* NULL: it is not known. */
+struct gate *gates_find(const struct gates *g, struct span name);
+/* There are as many as can be known: they must be forgotten before one is added. */
+bool gates_are_full(const struct gates *g);
+/* One that is not known yet. NULL: out of memory. */
+struct gate *gates_add(struct gates *g, struct span name);
+void gates_forget(struct gates *g);
+/* A pick begins: none is asked for yet. */
+void gates_begin_pick(struct gates *g);
+/* An answer is about to be heard. */
+void gates_begin_answer(struct gates *g);
+/* It was heard, to a claim for which a gate that is open had executors: the next pick asks for twice the queues of such a gate, at most
+ * `widest`, and for half of those of a gate that is closed. */
+void gates_adapt(struct gates *g, int widest, int64_t now_us);
+/* When the gate is open for it. */
+int64_t gate_wait_end(const struct wait *wait);
+/* As memcmp of the two, the shorter one first. */
+int name_compare(struct span name, const char *other);
+
+#endif

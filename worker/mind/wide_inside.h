@@ -1,0 +1,70 @@
+/* Inside wide.h: the queues, the gates that their jobs wait for, and the last pick.
+ *
+ *   wide.c       queues, turns    which queues there are, what bells say of them, when each is due
+ *   gates.c      gates            the gates, by name
+ *   wide_pick.c  picks, asks      what the next claim names
+ *   wide_hear.c                   what its answer changes */
+#ifndef WORKER_MIND_WIDE_INSIDE_H
+#define WORKER_MIND_WIDE_INSIDE_H
+
+#include <sys/queue.h>
+
+#include "core/number.h"
+#include "worker/mind/gates.h"
+#include "worker/mind/wide.h"
+
+#define WIDE_SHARE                                                                                           \
+    (WIDE_CLAIM - 8) /* of a claim, for queues where something is due: the rest is for the others */
+#define WIDE_NOW 1   /* due: long ago */
+#define WIDE_NEVER INT64_MAX
+#define WAITS_MOST 4 /* gates of a queue, as in claim_dues.lua */
+
+struct queue {
+    TAILQ_ENTRY(queue) turn;
+    int rank;      /* of the word that stands for it */
+    bool is_named; /* by that */
+    bool is_known, held, picked;
+    bool rung;      /* since it was picked */
+    bool leased;    /* a job of it, by the last answer, */
+    bool told;      /* that says something of it: */
+    bool missed;    /* the claim did not come to it */
+    int64_t due_us; /* but for the gates it waits for: */
+    struct wait waits[WAITS_MOST];
+    int wait_count;
+    int64_t named_us, served_us; /* in a claim, last */
+    char name[];
+};
+
+TAILQ_HEAD(turns, queue);
+
+struct wide {
+    const char *const *words;
+    int count, name_count;
+    bool names_all;         /* each claim does: it is not wide */
+    int *order;             /* of the words in the next claim */
+    struct turns *turns;    /* of each word: whose turn is next */
+    struct queue **by_name; /* sorted */
+    int queue_count;
+    struct gates gates;
+    bool is_complete;
+    bool knows;                              /* the last answer has told when each queue is due */
+    int64_t till_us, stale_us, forgotten_us; /* of the last pick */
+    const char *picks[WIDE_CLAIM], *asks[WIDE_ASKED];
+    struct queue *picked[WIDE_CLAIM], *asked[WIDE_ASKED];
+    int pick_count, ask_count;
+    bool times_known; /* these two: */
+    int64_t due_us, oldest_us;
+};
+
+/* One of them by its name; NULL: it is not known. */
+struct queue *wide_find(const struct wide *w, struct span name);
+/* The queue in the token of a lease; empty: none. */
+struct span wide_queue_of(struct span token);
+/* Something is due in it. */
+void wide_due_now(struct wide *w, struct queue *q);
+/* When that is, also for the gates that its jobs wait for. */
+int64_t wide_due_time(const struct queue *q);
+/* The next word of a text, which loses it; empty: there is none. */
+struct span wide_next_word(struct span *text);
+
+#endif

@@ -1,0 +1,203 @@
+/* What the next claim names. */
+#include "core/random.h"
+#include "worker/mind/wide_inside.h"
+
+#define TOGETHER_US 2000 /* what is due so soon is claimed together: slots are granted farther ahead */
+#define SERVED_US (10 * INT64_C(1000000)) /* each queue is served so often; of more than SERVED less often */
+#define SERVED 1000
+#define GRANTED_US 50000 /* slots are granted so far ahead, at most */
+
+void wide_draw(struct wide *w, const int *weights, uint64_t *random)
+{
+    int sum = 0;
+
+    for (int i = 0; i < w->count; i++)
+        sum += weights[w->order[i]];
+    for (int first = 0; first < w->count - 1; first++) {
+        int at = first, word;
+
+        for (double draw = random_draw(random) * sum;
+             at < w->count - 1 && (draw -= weights[w->order[at]]) >= 0;)
+            at++;
+        word = w->order[at];
+        w->order[at] = w->order[first];
+        w->order[first] = word;
+        sum -= weights[word];
+    }
+}
+
+/* Must a claim serve it, of whose gates as many queues are marked? */
+static bool is_due(const struct wide *w, const struct queue *q)
+{
+    if (q->due_us <= w->till_us)
+        return true;
+    for (int i = 0; i < q->wait_count; i++)
+        if (q->waits[i].gate->left > 0 && gate_wait_end(&q->waits[i]) <= w->till_us)
+            return true;
+    return false;
+}
+
+static bool is_stale(const struct wide *w, const struct queue *q)
+{
+    return q->named_us < w->stale_us;
+}
+
+static bool is_forgotten(const struct wide *w, const struct queue *q)
+{
+    return q->served_us < w->forgotten_us || (q->held && is_stale(w, q));
+}
+
+/* What is due is served soon. */
+static bool may_ask(const struct wide *w, const struct queue *q)
+{
+    return w->names_all || (is_stale(w, q) && q->due_us > w->till_us);
+}
+
+/* It is marked as due: it is one of those for which its gates open. */
+static void use_gates(const struct wide *w, struct queue *q)
+{
+    for (int i = 0; i < q->wait_count; i++) {
+        struct gate *gate = q->waits[i].gate;
+
+        if (gate->left > 0 && gate_wait_end(&q->waits[i]) <= w->till_us) {
+            gate->left--;
+            gate->asked++;
+        }
+    }
+}
+
+/* Marks queues of the first words, until n are most; returns n. */
+static int mark(struct wide *w, int words, bool (*wants)(const struct wide *, const struct queue *), int n,
+                int most)
+{
+    struct queue *q;
+
+    for (int i = 0; i < words; i++)
+        TAILQ_FOREACH(q, &w->turns[w->order[i]], turn)
+        {
+            if (n >= most)
+                return n;
+            if (!q->picked && wants(w, q)) {
+                q->picked = true;
+                if (wants == is_due)
+                    use_gates(w, q);
+                n++;
+            }
+        }
+    return n;
+}
+
+/* How many words, up to the first with a due queue that is not marked: queues of later words wait for that one. */
+static int words_till_due(const struct wide *w)
+{
+    const struct queue *q;
+
+    for (int i = 0; i < w->count; i++)
+        TAILQ_FOREACH(q, &w->turns[w->order[i]], turn)
+        {
+            if (!q->picked && is_due(w, q))
+                return i + 1;
+        }
+    return w->count;
+}
+
+/* A queue that is served for another reason takes no slot before the one whose turn it is: that is marked, too. */
+static int mark_first(struct wide *w, int n)
+{
+    int64_t soon_us = w->till_us + GRANTED_US;
+    bool any = false;
+    struct queue *q;
+
+    for (int i = 0; i < w->queue_count; i++)
+        for (int k = 0; w->by_name[i]->picked && k < w->by_name[i]->wait_count; k++) {
+            struct wait *wait = &w->by_name[i]->waits[k];
+
+            wait->gate->may_open |= wait->gate->asked == 0 && gate_wait_end(wait) <= soon_us;
+            any |= wait->gate->may_open;
+        }
+    for (int i = 0; any && i < w->count; i++)
+        TAILQ_FOREACH(q, &w->turns[w->order[i]], turn)
+    for (int k = 0; k < q->wait_count && n < WIDE_CLAIM; k++)
+        if (q->waits[k].gate->may_open && q->waits[k].gate->asked == 0 &&
+            gate_wait_end(&q->waits[k]) <= soon_us) {
+            q->waits[k].gate->asked++;
+            n += !q->picked;
+            q->picked = true;
+        }
+    return n;
+}
+
+/* Marks those that are to be served; returns of how many words queues may be asked for. */
+static int mark_next(struct wide *w)
+{
+    int n = mark(w, w->count, is_due, 0, w->names_all ? WIDE_CLAIM : WIDE_SHARE), words;
+
+    words = n < WIDE_SHARE || w->names_all ? w->count : words_till_due(w);
+    n = mark(w, words, is_forgotten, n, w->knows && !w->names_all ? WIDE_SHARE : WIDE_CLAIM);
+    n = mark_first(w, n);
+    mark(w, w->count, is_due, n, WIDE_CLAIM);
+    return words;
+}
+
+static void unmark(struct wide *w)
+{
+    for (int i = 0; i < w->pick_count; i++)
+        w->picked[i]->picked = false;
+    gates_begin_pick(&w->gates);
+    w->pick_count = w->ask_count = 0;
+}
+
+/* Which are due, which no claim has named for a while, and which none has served: a bell may have been lost. Where nothing is known of each, the
+ * latter two are the same. */
+static void set_times(struct wide *w, int64_t now_us, int64_t stale_us)
+{
+    int64_t often_us = w->queue_count > SERVED ? SERVED_US * w->queue_count / SERVED : SERVED_US;
+
+    w->till_us = now_us + TOGETHER_US;
+    w->stale_us = stale_us;
+    w->forgotten_us = w->knows ? now_us - often_us : stale_us;
+}
+
+struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us)
+{
+    struct queue *q;
+    int words;
+
+    unmark(w);
+    set_times(w, now_us, stale_us);
+    words = mark_next(w);
+    for (int i = 0; i < w->count; i++)
+        TAILQ_FOREACH(q, &w->turns[w->order[i]], turn)
+        {
+            if (q->picked) {
+                q->rung = false;
+                w->picks[w->pick_count] = q->name;
+                w->picked[w->pick_count++] = q;
+            } else if (i < words && w->ask_count < WIDE_ASKED && may_ask(w, q)) {
+                w->asks[w->ask_count] = q->name;
+                w->asked[w->ask_count++] = q;
+            }
+        }
+    return wide_picked(w);
+}
+
+struct names wide_asked(const struct wide *w)
+{
+    return (struct names){w->asks, w->ask_count};
+}
+
+struct names wide_picked(const struct wide *w)
+{
+    return (struct names){w->picks, w->pick_count};
+}
+
+bool wide_take_held(struct wide *w)
+{
+    bool held = false;
+
+    for (int i = 0; i < w->pick_count; i++) {
+        held |= w->picked[i]->held;
+        w->picked[i]->held = false;
+    }
+    return held;
+}
