@@ -1,8 +1,14 @@
 #!/bin/sh
 # make lint: cppcheck and clang-tidy over the product and the examples, as .clang-tidy and .cppcheck say, and the lines of
 # tests/mutations that no longer fit the source; exit 1 where they find something. lint.sh FILE...: these files alone.
+# lint.sh --words [FILE...]: counts comments that cannot be understood alone (tests/words.awk). Of named files it prints each.
 set -u
 cd "$(dirname "$0")/.."
+if [ "${1-}" = --words ]; then
+    shift
+    git ls-files '*.c' '*.h' '*.lua' | grep -Ev '^(tests|bench)/' | xargs awk -v only="$*" -f tests/words.awk
+    exit
+fi
 
 folders='core throttle queue producer worker serve cli examples'
 defines='-D_GNU_SOURCE -I. -Iinclude'
