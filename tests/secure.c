@@ -69,18 +69,6 @@ void certificate_make(const char *folder, const char *name, const char *issuer, 
     clock_shift_leave();
 }
 
-static int free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-    assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    close(fd);
-    return ntohs(at.sin_port);
-}
-
 /* Another process may take the port first. */
 int server_listen_tls(struct server *s, const char *name, const char *issuer)
 {
@@ -88,7 +76,7 @@ int server_listen_tls(struct server *s, const char *name, const char *issuer)
 
     for (int i = 0; i < 10; i++) {
         free(answer);
-        snprintf(port, sizeof port, "%d", free_port());
+        snprintf(port, sizeof port, "%d", server_free_port());
         answer = server_ask(s, "CONFIG", "SET", "bind", "127.0.0.1", "tls-auth-clients", "optional",
                             "tls-cert-file", file(name, "crt"), "tls-key-file", file(name, "key"),
                             "tls-ca-cert-file", file(issuer, "crt"), "tls-port", port, NULL);

@@ -2,6 +2,7 @@
  * the thread that started it. */
 #include "tests/server.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -77,6 +79,28 @@ static void run_server(const struct server *s, pid_t parent)
     program = program && *program ? program : "redis-server";
     execlp(program, program, config, s->sentinel ? "--sentinel" : (char *)NULL, (char *)NULL);
     _exit(127);
+}
+
+/* Below the ports that the kernel gives to connections: those of this process, of which no other test program has any. */
+int server_free_port(void)
+{
+    enum { FIRST = 10000, OF_EACH = 32, PROCESSES = 700, LAST = FIRST + OF_EACH * PROCESSES };
+    static int used;
+
+    for (int tries = 0; tries < LAST - FIRST; tries++) {
+        int port = FIRST + (getpid() % PROCESSES * OF_EACH + used++) % (LAST - FIRST);
+        struct sockaddr_in at = {.sin_family = AF_INET,
+                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                                 .sin_port = htons((uint16_t)port)};
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        bool is_free = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+
+        close(fd);
+        if (is_free)
+            return port;
+    }
+    fail_msg("no port is free");
+    return -1;
 }
 
 static redisContext *connect_to(const struct server *s)

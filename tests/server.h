@@ -32,6 +32,9 @@ void server_kill(struct server *s);
 void server_restart(struct server *s);
 void server_stop(struct server *s);
 
+/* A port of this machine that is free now, and that nobody else takes: neither the kernel for a connection, nor another test. */
+int server_free_port(void);
+
 /* A proxy before it (proxy.h), in its folder; of the second one before a port of this machine. */
 struct proxy *proxy_start(const struct server *s);
 struct proxy *proxy_start_to(const struct server *s, int port);

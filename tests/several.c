@@ -1,15 +1,12 @@
 #include "tests/several.h"
 
-#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -17,18 +14,9 @@
 #include "core/redis/cluster.h"
 
 #define SLOTS 16384
-
-int several_free_port(void)
-{
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t len = sizeof at;
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-    assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &len), 0);
-    close(fd);
-    return ntohs(at.sin_port);
-}
+/* How long a Redis may say nothing, in ms. */
+#define PATIENCE "20000"
+#define PATIENCE_OF_KILLS "1000"
 
 /* The answer contains text. */
 static bool says(struct server *s, const char *text, const char *first, const char *second, const char *third)
@@ -58,6 +46,15 @@ static const char *port_text(int port, char out[PORT_SIZE])
     return out;
 }
 
+static void set_patience(struct several *s, const char *ms)
+{
+    for (int i = 0; i < s->count && s->cluster; i++)
+        if (s->redis[i].pid)
+            ask_ok(&s->redis[i], "CONFIG", "SET", "cluster-node-timeout", ms, NULL, NULL);
+    for (int i = 0; i < 3 && !s->cluster; i++)
+        ask_ok(&s->sentinels[i], "SENTINEL", "SET", SEVERAL_MASTER, "down-after-milliseconds", ms, NULL);
+}
+
 /* ---- Sentinels */
 
 static void start_redis(struct several *s, int i, const char *const *options)
@@ -67,7 +64,7 @@ static void start_redis(struct several *s, int i, const char *const *options)
     int n = 0;
 
     words[n++] = "--port";
-    words[n++] = port_text(s->ports[i] = several_free_port(), port);
+    words[n++] = port_text(s->ports[i] = server_free_port(), port);
     words[n++] = "--bind";
     words[n++] = "127.0.0.1";
     words[n++] = "--repl-diskless-sync-delay";
@@ -87,7 +84,7 @@ static void start_sentinel(struct several *s, int i)
 {
     char port[PORT_SIZE], master[PORT_SIZE];
     const char *words[] = {"--port",
-                           port_text(s->sentinel_ports[i] = several_free_port(), port),
+                           port_text(s->sentinel_ports[i] = server_free_port(), port),
                            "--bind",
                            "127.0.0.1",
                            "--sentinel",
@@ -126,6 +123,7 @@ void several_start_sentinels(struct several *s, const char *const *options)
         start_sentinel(s, i);
     for (int i = 0; i < 3; i++)
         await(sentinel_knows_all(s, i));
+    set_patience(s, PATIENCE);
     snprintf(s->url, sizeof s->url, "redis+sentinel://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d/" SEVERAL_MASTER,
              s->sentinel_ports[0], s->sentinel_ports[1], s->sentinel_ports[2]);
 }
@@ -136,13 +134,13 @@ static void start_node(struct several *s, int i)
 {
     char port[PORT_SIZE], bus[PORT_SIZE];
     const char *words[] = {"--port",
-                           port_text(s->ports[i] = several_free_port(), port),
+                           port_text(s->ports[i] = server_free_port(), port),
                            "--bind",
                            "127.0.0.1",
                            "--cluster-enabled",
                            "yes",
                            "--cluster-port",
-                           port_text(several_free_port(), bus),
+                           port_text(server_free_port(), bus),
                            "--cluster-node-timeout",
                            "1000",
                            "--cluster-replica-validity-factor",
@@ -198,6 +196,7 @@ void several_start_cluster(struct several *s)
         await(says(&s->redis[i], "cluster_state:ok", "CLUSTER", "INFO", NULL));
     for (int i = 3; i < 6; i++)
         await(says(&s->redis[i], "master_link_status:up", "INFO", "replication", NULL));
+    set_patience(s, PATIENCE);
     snprintf(s->url, sizeof s->url, "redis+cluster://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", s->ports[0],
              s->ports[1], s->ports[2]);
 }
@@ -228,6 +227,12 @@ void several_move_slot(struct several *s, int from, int to)
 }
 
 /* ---- Both */
+
+void several_kill(struct several *s, int i)
+{
+    set_patience(s, PATIENCE_OF_KILLS);
+    server_kill(&s->redis[i]);
+}
 
 void several_stop(struct several *s)
 {
@@ -283,6 +288,7 @@ int several_await_holder_other_than(struct several *s, int old)
     int now;
 
     await(is_other(s, old, &now));
+    set_patience(s, PATIENCE);
     return now;
 }
 

@@ -17,14 +17,14 @@ struct several {
     char url[160]; /* redis+sentinel://... or redis+cluster://... */
 };
 
-/* A port that is free now. The kernel gives such ports in turn, so nobody else is likely to be given it soon. */
-int several_free_port(void);
-/* redis[0] is the master, 1 and 2 its replicas; waits until the Sentinels know them and each other. A master that is gone for
- * a second is replaced. options: of each Redis, as server_start_with. */
+/* redis[0] is the master, 1 and 2 its replicas; waits until the Sentinels know them and each other. options: of each Redis, as server_start_with. */
 void several_start_sentinels(struct several *s, const char *const *options);
 /* redis[0] to [2] are masters, redis[3] to [5] their replicas; waits until all nodes say that the cluster works. */
 void several_start_cluster(struct several *s);
 void several_stop(struct several *s);
+/* Kills one of the Redis, which is replaced after a second. Until then, and after several_await_holder_other_than, only one that is silent for very
+ * long is replaced: a busy machine may silence any. */
+void several_kill(struct several *s, int i);
 
 /* The one that holds Weir's keys, by what the servers themselves say: a living master, named by the Sentinels or of Weir's
  * slot. -1: none now. */

@@ -106,7 +106,7 @@ static void the_node_dies(void **state)
     (void)state;
     begin_load("dies", &stage, workers);
     await(replica_has_all(old));
-    server_kill(&cluster.redis[old]);
+    several_kill(&cluster, old);
     several_await_holder_other_than(&cluster, old);
     end_load(&stage, workers);
     assert_rate_kept(&stage, RATE + 10);

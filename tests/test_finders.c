@@ -58,9 +58,9 @@ static const char *file(const char *name)
 static int set_up(void **state)
 {
     (void)state;
-    port = several_free_port();
-    sentinel_port = several_free_port();
-    sentinel_tls = several_free_port();
+    port = server_free_port();
+    sentinel_port = server_free_port();
+    sentinel_tls = server_free_port();
     server_start_with(&redis, false, (const char *const[]){"--port", number(port), NULL});
     issuer_make(redis.folder, "ca");
     certificate_make(redis.folder, "name", "ca", "DNS:localhost", 0);
@@ -227,10 +227,10 @@ static void a_cluster_over_tls(void **state)
     int node_port;
 
     (void)state;
-    node_port = several_free_port();
+    node_port = server_free_port();
     server_start_with(
         &node, false,
-        (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", number(several_free_port()),
+        (const char *const[]){"--cluster-enabled", "yes", "--cluster-port", number(server_free_port()),
                               "--tls-port", number(node_port), "--tls-cluster", "yes", "--bind", "127.0.0.1",
                               "--tls-auth-clients", "no", "--tls-ca-cert-file", file("ca.crt"),
                               "--tls-cert-file", file("name.crt"), "--tls-key-file", file("name.key"), NULL});

@@ -95,7 +95,7 @@ static void a_master_dies_and_comes_back(void **state)
 
     (void)state;
     begin_load(s, "dies", &stage, workers);
-    server_kill(&s->redis[old]);
+    several_kill(s, old);
     now = several_await_holder_other_than(s, old);
     server_restart(&s->redis[old]);
     for (int i = 0; i < 50; i++)
@@ -242,7 +242,7 @@ static void one_failover(const char *name, enum trial trial, const char *const *
             if (trial == PAUSE_AND_ORDER)
                 free(server_ask(&s.redis[old], "CLIENT", "PAUSE", "5000", "WRITE", NULL));
             if (trial == KILL)
-                server_kill(&s.redis[old]);
+                several_kill(&s, old);
             else
                 free(server_ask(&s.sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER, NULL));
         }
