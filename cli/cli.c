@@ -156,6 +156,7 @@ int cli_log(struct cli *cli, const char *format, const char *level)
 void cli_expect_much(void)
 {
     mallopt(M_ARENA_MAX, 1); /* others grow by a page at a time */
+    mallopt(M_MXFAST, 0);    /* else all that is free is joined anew whenever a larger piece is freed */
     mallopt(M_MMAP_THRESHOLD, MUCH_BYTES);
     mallopt(M_TRIM_THRESHOLD, MUCH_BYTES);
     mallopt(M_TOP_PAD, MUCH_BYTES / 16);

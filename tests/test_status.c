@@ -189,105 +189,62 @@ static void keys_of_another_kind_say_nothing(void **state)
     }
 }
 
-/* ---- Types as text */
+/* ---- Types as documents */
 
-static char *written(json_t *doc)
+/* *type is the document of such a type, as it was written; NULL: of none. */
+static json_t *written(const struct type_status *type, enum view_bodies bodies)
 {
+    struct status some = {.now_us = BEGIN_US,
+                          .dead_bytes = -1,
+                          .types = (struct type_status *)(uintptr_t)type,
+                          .type_count = type != NULL};
+    json_t *doc = status_document(&some), *read, *types;
     char *text = NULL;
     size_t len;
     FILE *to = open_memstream(&text, &len);
 
-    assert_true(view_write(to, doc, VIEW_ALL));
+    assert_true(view_write(to, doc, bodies));
     fclose(to);
     json_decref(doc);
-    return text;
+    read = json_loads(text, 0, NULL);
+    types = json_incref(json_object_get(read, "types"));
+    assert_true(json_is_object(types));
+    json_decref(read);
+    free(text);
+    return types;
 }
 
-static json_t *with_types(const struct status *s)
+static void a_type_as_it_is_written(void **state)
 {
-    json_t *types = json_object(), *rest = status_document(s), *doc = json_object(), *member;
-    const char *name;
-
-    for (size_t i = 0; i < s->type_count; i++)
-        json_object_set_new(types, s->types[i].name, type_document(&s->types[i]));
-    json_object_foreach(rest, name, member)
-    {
-        if (strcmp(name, "workers") == 0) /* they stand before these */
-            json_object_set_new(doc, "types", types);
-        json_object_set(doc, name, member);
-    }
-    json_decref(rest);
-    return doc;
-}
-
-static void types_as_text_say_what_documents_say(void **state)
-{
-    json_t *waits_for[] = {
-        json_pack("{s:s, s:s}", "gate", "a#0", "limit_name", "a"),
-        json_pack("{s:s, s:s, s:s, s:i, s:I, s:b, s:I, s:i}", "gate", "a#1", "limit_name", "a", "rule",
-                  "5000/1d", "count", 5000, "period", (json_int_t)86400000000, "open", 0, "until",
-                  (json_int_t)BEGIN_US + 1, "paused_until", 0),
-        json_pack("{s:s}", "gate", "say \"a\""),
-        json_pack("{s:s}", "by", "args.\xc3\xa4"),
-        json_pack("{s:s, s:b}", "by", "args.a\\b", "never", 1),
-        json_pack("{s:s, s:n}", "gate", "a#2", "count"),
-        json_pack("{s:s, s:i}", "gate", "a#3", "period", 20),
-        json_pack("{s:i}", "executors", 20),
-        json_object(),
-    };
-    struct type_status types[] = {
-        {.name = "a",
-         .waiting = 1234567890123,
-         .rule = "5000/1d",
-         .rate = 0.05787037037037037,
-         .rate_now = 2},
-        {.name = "b", .oldest_us = BEGIN_US, .next_start_us = BEGIN_US + 1, .finish_us = BEGIN_US + 100200},
-        {.name = "c", .next_start_us = -1, .finish_us = GATE_NEVER, .because = 1, .waits_for = waits_for[0]},
-        {.name = "d", .waits_for = waits_for[1]},
-        {.name = "e", .waits_for = waits_for[2]},
-        {.name = "f", .waits_for = waits_for[3]},
-        {.name = "g", .waits_for = waits_for[4]},
-        {.name = "h", .waits_for = waits_for[5]},
-        {.name = "i", .waits_for = waits_for[6]},
-        {.name = "j", .waits_for = waits_for[7]},
-        {.name = "k", .waits_for = waits_for[8]},
-    };
-    const struct status some = {.now_us = BEGIN_US, .dead_bytes = 7, .types = types, .type_count = 11},
-                        none = {.dead_bytes = -1};
-    char *document = written(with_types(&some)), *text = written(status_text(&some));
+    json_t *waits_for =
+        json_pack("{s:s, s:s, s:I}", "gate", "a#0/42", "limit_name", "a", "until", (json_int_t)BEGIN_US + 1);
+    const struct type_status type = {.name = "b",
+                                     .waiting = 1234567890123,
+                                     .rule = "5000/1d",
+                                     .rate = 0.05787037037037037,
+                                     .rate_now = 2,
+                                     .next_start_us = BEGIN_US + 1,
+                                     .finish_us = GATE_NEVER,
+                                     .because = 1,
+                                     .waits_for = waits_for};
+    json_t *types = written(&type, VIEW_ALL), *doc = json_object_get(types, "b");
 
     (void)state;
-    assert_string_equal(text, document);
-    free(document);
-    free(text);
-    document = written(with_types(&none));
-    text = written(status_text(&none));
-    assert_string_equal(text, document);
-    free(document);
-    free(text);
-    for (size_t i = 0; i < sizeof waits_for / sizeof *waits_for; i++)
-        json_decref(waits_for[i]);
-}
-
-static void a_type_in_the_document_of_another_one(void **state)
-{
-    json_t *waits_for = json_pack("{s:s, s:s}", "gate", "a#0", "limit_name", "a");
-    const struct type_status types[] = {
-        {.waiting = 3, .rule = "5000/1d", .rate = 0.5, .rate_now = 2, .because = 1, .waits_for = waits_for},
-        {.name = "b", .done = 4, .oldest_us = BEGIN_US, .next_start_us = BEGIN_US + 1, .finish_us = -1}};
-    json_t *doc = type_document(&types[0]), *other = type_document(&types[1]);
-
-    (void)state;
-    type_document_set(doc, &types[1]);
-    assert_true(json_equal(doc, other));
-    type_document_set(other, &types[0]);
-    assert_true(json_is_null(json_object_get(other, "waits_for")));
-    json_decref(doc);
-    doc = type_document(&types[0]);
-    json_object_set_new(doc, "waits_for", json_null());
-    assert_true(json_equal(doc, other));
-    json_decref(doc);
-    json_decref(other);
+    assert_int_equal(answer_int(doc, "waiting"), 1234567890123);
+    assert_string_equal(answer_text(doc, "rule"), "5000/1d");
+    assert_true(json_real_value(json_object_get(doc, "rate")) == 0.05787037037037037);
+    assert_int_equal(json_us(json_object_get(doc, "next_start")), BEGIN_US + 1);
+    assert_true(json_is_null(json_object_get(doc, "finish_at")));
+    assert_true(json_is_true(json_object_get(doc, "at_the_earliest")));
+    assert_string_equal(answer_text(json_object_get(doc, "waits_for"), "gate"), "a#0/42");
+    json_decref(types);
+    types = written(&type, VIEW_NO_BODIES);
+    doc = json_object_get(types, "b");
+    assert_string_equal(answer_text(json_object_get(doc, "waits_for"), "gate"), "a#0");
+    json_decref(types);
+    types = written(NULL, VIEW_ALL);
+    assert_int_equal(json_object_size(types), 0);
+    json_decref(types);
     json_decref(waits_for);
 }
 
@@ -436,8 +393,7 @@ int main(void)
                                         forget),
         cmocka_unit_test_setup_teardown(lanes_count_too, client_flush, forget),
         cmocka_unit_test_setup_teardown(of_many_queues_the_first_lanes_count, client_flush, forget),
-        cmocka_unit_test(types_as_text_say_what_documents_say),
-        cmocka_unit_test(a_type_in_the_document_of_another_one),
+        cmocka_unit_test(a_type_as_it_is_written),
         cmocka_unit_test_setup_teardown(walks_at_once_have_everything_once, client_flush, forget),
         cmocka_unit_test_setup_teardown(of_many_queues_fewer_jobs_are_looked_at, client_flush, forget),
         cmocka_unit_test_setup_teardown(keys_of_another_kind_say_nothing, client_flush, forget),

@@ -242,8 +242,3 @@ int output_json(const char *text, size_t len, void *file)
     }
     return ferror(to) ? -1 : 0;
 }
-
-bool output_again(const char *text, size_t len, FILE *to)
-{
-    return fwrite(text, 1, len, to) == len;
-}

@@ -26,7 +26,5 @@ int output_columns(const char *word, size_t len);
 /* Prints a piece of JSON as one line to a FILE: newlines between tokens become blanks, and control characters in
  * strings (DEL, C1) escapes, which say the same. For jansson's json_dump_callback. */
 int output_json(const char *text, size_t len, void *file);
-/* What these have written into a stream before: nothing in it is looked at again. false: it could not be written. */
-bool output_again(const char *text, size_t len, FILE *to);
 
 #endif

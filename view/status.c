@@ -22,8 +22,7 @@ static void add_named(json_t *object, const char *name, json_t *value)
     free(text);
 }
 
-/* Takes types; NULL: without them. */
-static json_t *make_document(const struct status *s, json_t *types)
+json_t *status_document(const struct status *s)
 {
     json_t *queues = json_object(), *workers = json_array();
 
@@ -32,22 +31,10 @@ static json_t *make_document(const struct status *s, json_t *types)
     for (size_t i = 0; i < s->worker_count; i++)
         json_array_append_new(workers, worker_document(&s->workers[i]));
     return json_pack(
-        "{s:o, s:o*, s:o, s:I, s:{s:I, s:o}, s:o, s:I}", "queues", queues, "types", types, "workers", workers,
-        "moving", (json_int_t)s->moving, "kept_dead", "jobs", (json_int_t)s->dead, "bytes",
-        s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes), "paused_keys",
+        "{s:o, s:o, s:o, s:I, s:{s:I, s:o}, s:o, s:I}", "queues", queues, "types", types_document(s),
+        "workers", workers, "moving", (json_int_t)s->moving, "kept_dead", "jobs", (json_int_t)s->dead,
+        "bytes", s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes), "paused_keys",
         paused_keys_document(s->paused_keys), "paused_key_count", (json_int_t)s->paused_key_count);
-}
-
-json_t *status_document(const struct status *s)
-{
-    return make_document(s, NULL);
-}
-
-json_t *status_text(const struct status *s)
-{
-    json_t *types = types_text(s);
-
-    return types ? make_document(s, types) : NULL;
 }
 
 int view_status(struct weir *w, json_t **doc)
@@ -57,7 +44,7 @@ int view_status(struct weir *w, json_t **doc)
 
     *doc = NULL;
     if (rc == 0)
-        rc = document_done(w, status_text(&status), doc);
+        rc = document_done(w, status_document(&status), doc);
     status_free(&status);
     return rc;
 }

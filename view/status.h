@@ -8,10 +8,7 @@
 
 /* One of each. NULL: out of memory. */
 json_t *queue_document(const struct queue_status *queue);
-/* All but the types: there may be tens of thousands, each a type_document(). */
 json_t *status_document(const struct status *status);
-/* All, for view_write alone: types_text(). */
-json_t *status_text(const struct status *status);
 /* *doc is the caller's, NULL after a failure, which w->error says; as all view_...() do. */
 WEIR_CHECKED int view_status(struct weir *w, json_t **doc);
 /* One type, with its name. WEIR_ENOTFOUND: nothing is known of it. */

@@ -12,11 +12,6 @@ void view_add_body(json_t *doc, struct span body)
     json_object_set_new(doc, VIEW_BODY, json_stringn_nocheck(body.at, body.len));
 }
 
-json_t *view_text(const char *json, size_t len)
-{
-    return json_pack("{s:o}", VIEW_TEXT, json_stringn_nocheck(json, len));
-}
-
 struct span view_body(const json_t *doc)
 {
     const json_t *body = json_object_get(doc, VIEW_BODY);
@@ -56,24 +51,23 @@ static void put_body(FILE *to, struct span body, enum view_bodies bodies)
     }
 }
 
-/* Is there a body in it, or text, somewhere? */
-static bool is_special(const json_t *value)
+/* Is there a body in it, somewhere? */
+static bool has_body(const json_t *value)
 {
     const char *name;
     json_t *inner;
     size_t i;
 
-    if (json_is_string(json_object_get(value, VIEW_BODY)) ||
-        json_is_string(json_object_get(value, VIEW_TEXT)))
+    if (json_is_string(json_object_get(value, VIEW_BODY)))
         return true;
     json_object_foreach((json_t *)value, name, inner)
     {
-        if (is_special(inner))
+        if (has_body(inner))
             return true;
     }
     json_array_foreach(value, i, inner)
     {
-        if (is_special(inner))
+        if (has_body(inner))
             return true;
     }
     return false;
@@ -143,19 +137,12 @@ static bool put_array(FILE *to, const json_t *array, enum view_bodies bodies)
     return done;
 }
 
-static bool put_text(FILE *to, const json_t *text)
-{
-    return output_again(json_string_value(text), json_string_length(text), to);
-}
-
 bool view_write(FILE *to, const json_t *doc, enum view_bodies bodies)
 {
-    const json_t *text = json_object_get(doc, VIEW_TEXT);
-    bool done = json_is_string(text)                          ? put_text(to, text)
-                : !json_is_object(doc) && !json_is_array(doc) ? put_plain(to, doc)
-                : bodies == VIEW_ALL && !is_special(doc)      ? put_plain(to, doc)
-                : json_is_array(doc)                          ? put_array(to, doc, bodies)
-                                                              : put_object(to, doc, bodies);
+    bool done = !json_is_object(doc) && !json_is_array(doc) ? put_plain(to, doc)
+                : bodies == VIEW_ALL && !has_body(doc)      ? put_plain(to, doc)
+                : json_is_array(doc)                        ? put_array(to, doc, bodies)
+                                                            : put_object(to, doc, bodies);
 
     return done && !ferror(to);
 }

@@ -2,9 +2,7 @@
  *
  * The body of a job is never decoded and encoded again: a document has it as a string of any bytes, the member
  * VIEW_BODY, which is written as "body", its JSON as it stands but for the newlines between its tokens; or, when it
- * is no JSON, as "raw", its bytes in base64.
- *
- * A large part of a document may be JSON already: an object whose only member is VIEW_TEXT stands for what that says. */
+ * is no JSON, as "raw", its bytes in base64. */
 #ifndef VIEW_WRITE_H
 #define VIEW_WRITE_H
 
@@ -15,13 +13,10 @@
 #include "view/json.h"
 
 #define VIEW_BODY "#body"
-#define VIEW_TEXT "#text"
 
 /* VIEW_NO_BODIES: "body" is null, and so is or ends before it what hidden.h knows to be of payloads. */
 enum view_bodies { VIEW_ALL, VIEW_NO_BODIES };
 
-/* A document that is this JSON, which view_write or what is as careful has made. NULL: out of memory. */
-json_t *view_text(const char *json, size_t len);
 /* Adds the body of a job. */
 void view_add_body(json_t *doc, struct span body);
 /* That of a document; empty when it has none. */

@@ -67,19 +67,21 @@ static const struct column worker_columns[] = {
 };
 
 /* What does not flow: it waits for somebody, or for longer than a moment. */
-static void print_waits(const struct status *s)
+static void print_waits(const json_t *types, int64_t now_us)
 {
-    for (size_t i = 0; i < s->type_count; i++) {
-        const struct type_status *type = &s->types[i];
-        json_t *waits_for = type->waits_for ? document_make(type->waits_for, waits_members) : NULL;
-        const json_t *until = json_object_get(waits_for, "until");
+    const char *name;
+    json_t *type;
 
-        if (waits_for && !(json_is_number(until) && json_us(until) < s->now_us + MOMENT_US)) {
-            output("%s: waits for ", type->name);
-            waits_put(stdout, waits_for, s->now_us);
+    json_object_foreach((json_t *)types, name, type)
+    {
+        const json_t *waits_for = json_object_get(type, "waits_for"),
+                     *until = json_object_get(waits_for, "until");
+
+        if (json_is_object(waits_for) && !(json_is_number(until) && json_us(until) < now_us + MOMENT_US)) {
+            output("%s: waits for ", name);
+            waits_put(stdout, waits_for, now_us);
             output("\n");
         }
-        json_decref(waits_for);
     }
 }
 
@@ -124,42 +126,18 @@ static void print_ended(const struct status *s)
         output("\n%s cancelled\n", counted(cancelled, "job", jobs));
 }
 
-/* Types, each in the document of the one before it. */
-struct type_rows {
-    const struct type_status *types;
-    json_t *doc;
-};
-
-static json_t *type_row(const void *of, size_t i, const char **name)
-{
-    const struct type_rows *rows = of;
-
-    *name = rows->types[i].name;
-    type_document_set(rows->doc, &rows->types[i]);
-    return json_incref(rows->doc);
-}
-
-static int print_types(struct cli *cli, const struct status *s)
-{
-    const struct type_rows rows = {s->types, type_document(s->types)};
-    int rc = table_print_rows(cli, stdout, type_columns, &(struct table_rows){s->type_count, &rows, type_row},
-                              s->now_us);
-
-    json_decref(rows.doc);
-    return rc;
-}
-
 static int print_status(struct cli *cli, const struct status *s, const json_t *doc)
 {
-    const json_t *queues = json_object_get(doc, "queues"), *workers = json_object_get(doc, "workers");
+    const json_t *types = json_object_get(doc, "types"), *queues = json_object_get(doc, "queues"),
+                 *workers = json_object_get(doc, "workers");
     int rc = 0;
 
     if (s->type_count == 0)
         output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
-        rc = print_types(cli, s);
+        rc = table_print(cli, stdout, type_columns, types, s->now_us);
     if (s->worker_count > 0) /* else that is what all wait for */
-        print_waits(s);
+        print_waits(types, s->now_us);
     print_paused_keys(doc, s->now_us);
     print_keyless(s);
     if (rc == 0 && s->queue_count > 0) {
@@ -175,7 +153,7 @@ static int print_status(struct cli *cli, const struct status *s, const json_t *d
 
 static int print_document(struct cli *cli, const struct status *s)
 {
-    json_t *doc = cli->json ? status_text(s) : status_document(s);
+    json_t *doc = status_document(s);
     int rc;
 
     if (cli->json || !doc)

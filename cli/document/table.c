@@ -347,23 +347,27 @@ static void find_cells(struct table *t)
     }
 }
 
-/* false: out of memory. */
-static bool make_cells(struct table *t, const struct table_rows *rows, int64_t now_us)
+/* Of an array of objects, or an object of objects by name. false: out of memory. */
+static bool make_cells(struct table *t, const json_t *rows, int64_t now_us)
 {
     FILE *to = view_stream(&t->text);
-    bool made = to;
+    bool made = to && rows;
+    const char *name;
+    json_t *row;
+    size_t i;
 
-    t->rows = rows->count;
+    t->rows = json_is_object(rows) ? json_object_size(rows) : json_array_size(rows);
     t->cells = calloc(t->rows * (size_t)t->count + 1, sizeof *t->cells);
-    for (size_t i = 0; made && t->cells && i < t->rows; i++) {
-        const char *name = "";
-        json_t *row = rows->make(rows->of, i, &name);
-
-        made = row;
-        make_row(t, to, name, row, now_us);
-        json_decref(row);
+    made = made && t->cells;
+    json_array_foreach(made ? rows : NULL, i, row)
+    {
+        make_row(t, to, "", row, now_us);
     }
-    made = made && t->cells && !ferror(to);
+    json_object_foreach(made ? (json_t *)(uintptr_t)rows : NULL, name, row)
+    {
+        make_row(t, to, name, row, now_us);
+    }
+    made = made && !ferror(to);
     made = (!to || fclose(to) == 0) && made;
     if (made)
         find_cells(t);
@@ -393,8 +397,8 @@ static void choose_shape(struct table *t, struct table_shape *shape, int width)
     shape->chosen = true;
 }
 
-static int print(struct cli *cli, FILE *to, const struct column *columns, const struct table_rows *rows,
-                 int64_t now_us, struct table_shape *shape)
+int table_print_part(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
+                     int64_t now_us, struct table_shape *shape)
 {
     struct table t = {.columns = columns, .count = column_count(columns)};
     int status = 0;
@@ -407,38 +411,6 @@ static int print(struct cli *cli, FILE *to, const struct column *columns, const 
     }
     free_cells(&t);
     return status;
-}
-
-int table_print_rows(struct cli *cli, FILE *to, const struct column *columns, const struct table_rows *rows,
-                     int64_t now_us)
-{
-    return print(cli, to, columns, rows, now_us, &(struct table_shape){.chosen = false});
-}
-
-/* Where a walk through an array or an object is. */
-struct walk {
-    json_t *rows;
-    void *at; /* of an object */
-};
-
-static json_t *next_row(const void *of, size_t i, const char **name)
-{
-    struct walk *walk = (struct walk *)(uintptr_t)of;
-
-    if (json_is_array(walk->rows))
-        return json_incref(json_array_get(walk->rows, i));
-    walk->at = i ? json_object_iter_next(walk->rows, walk->at) : json_object_iter(walk->rows);
-    *name = json_object_iter_key(walk->at);
-    return json_incref(json_object_iter_value(walk->at));
-}
-
-int table_print_part(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
-                     int64_t now_us, struct table_shape *shape)
-{
-    struct walk walk = {.rows = (json_t *)(uintptr_t)rows};
-    size_t count = json_is_object(rows) ? json_object_size(rows) : json_array_size(rows);
-
-    return print(cli, to, columns, &(struct table_rows){count, &walk, next_row}, now_us, shape);
 }
 
 int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows, int64_t now_us)
@@ -479,17 +451,11 @@ static void put_sheet_line(FILE *to, const struct column *c, char *text, int wid
     }
 }
 
-static json_t *row_itself(const void *of, size_t i, const char **name)
-{
-    (void)i, (void)name;
-    return json_incref((json_t *)(uintptr_t)of);
-}
-
 int sheet_print(struct cli *cli, FILE *to, const struct column *lines, const json_t *doc, int64_t now_us)
 {
     struct table t = {.columns = lines, .count = column_count(lines)};
-    const struct table_rows itself = {1, doc, row_itself};
-    int width = 0, status = make_cells(&t, &itself, now_us) ? 0 : no_memory(cli);
+    json_t *itself = json_pack("[O]", doc);
+    int width = 0, status = make_cells(&t, itself, now_us) ? 0 : no_memory(cli);
 
     for (int i = 0; i < t.count && status == 0; i++) {
         t.shown[i] = lines[i].drop == 0 || strcmp(cell_at(&t, 0, i), ABSENT) != 0;
@@ -500,5 +466,6 @@ int sheet_print(struct cli *cli, FILE *to, const struct column *lines, const jso
         if (t.shown[i])
             put_sheet_line(to, &lines[i], cell_at(&t, 0, i), width);
     free_cells(&t);
+    json_decref(itself);
     return status;
 }

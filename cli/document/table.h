@@ -57,14 +57,6 @@ struct column {
 /* Prints rows, an array of objects or an object of objects by name. The columns end with a NULL heading. */
 WEIR_CHECKED int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
                              int64_t now_us);
-/* The same of rows that are made one at a time: there may be tens of thousands. */
-struct table_rows {
-    size_t count;
-    const void *of;
-    json_t *(*make)(const void *of, size_t i, const char **name); /* the caller's; NULL: out of memory */
-};
-WEIR_CHECKED int table_print_rows(struct cli *cli, FILE *to, const struct column *columns,
-                                  const struct table_rows *rows, int64_t now_us);
 /* The same in parts of one table: the first one chooses columns and widths for all. Cells that are wider stand out. */
 struct table_shape {
     bool chosen;
