@@ -31,8 +31,7 @@ int64_t clock_wall_us(void)
 #define DAYS_TO_1970 719468 /* from March 1st of the year 0 */
 #define DAYS_OF_400_YEARS 146097
 
-/* The date of a day since 1970. Years are counted from March on, so that a leap day is the last of its year.
- */
+/* Computes the date of a day since 1970. Years are counted from March on, so that a leap day is the last of its year. */
 static void date_of(int64_t day, int *year, int *month, int *day_of_month)
 {
     int64_t from_0 = day + DAYS_TO_1970;

@@ -8,7 +8,7 @@
 
 #include "weir.h"
 
-/* As strtod, vsnprintf and snprintf. */
+/* These are strtod, vsnprintf and snprintf with a decimal point in any locale. */
 double decimal_read(const char *text, char **end);
 int decimal_vprint(char *out, size_t size, const char *fmt, va_list args);
 int decimal_print(char *out, size_t size, const char *fmt, ...) WEIR_PRINTF(3, 4);

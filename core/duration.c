@@ -8,11 +8,11 @@
 
 #define DURATION_MAX_US (INT64_C(36500) * 86400 * 1000000) /* now + that is below 2^53 */
 
-/* How much of somebody else's text a message repeats. */
+/* A message repeats at most so much of somebody else's text. */
 #define QUOTED "%.60s"
 #define NO_UNIT "the unit is missing or unknown (us, ms, s, m, h, d, w)"
 
-/* Largest first, as duration_format tries them. */
+/* The largest unit comes first, as duration_format tries them. */
 static const struct unit {
     const char *name;
     int64_t us;

@@ -16,11 +16,11 @@ WEIR_CHECKED int duration_parse(const char *text, int64_t *us, struct error *e);
 
 /* Digits; false when there are none or the number is above most. */
 bool number_read(const char **at, int64_t most, int64_t *number);
-/* The same with a thousand or a million behind it: "50k", "2M". */
+/* Reads a count with a thousand or a million behind it: "50k", "2M". */
 bool count_read(const char **at, int64_t most, int64_t *number);
 /* NUMBER UNIT ..., NUMBER = digits ["." digits], each unit smaller than that before it. NULL, or what is wrong with it. */
 const char *duration_read(const char **at, int64_t *us);
-/* The same, or a unit alone: "1m" and "m". */
+/* Reads a duration, or a unit alone: "1m" and "m". */
 const char *period_read(const char **at, int64_t *us);
 
 #endif

@@ -12,7 +12,7 @@ struct error {
 /* Fills *e and returns status, so that a function can end with "return error_set(...)". */
 int error_set(struct error *e, int status, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
-/* So that make lint knows it too. */
+/* Tells the analyzer of make lint which status is returned. */
 #ifdef __clang_analyzer__
 #define error_set(e, status_, ...) ((error_set)((e), (status_), __VA_ARGS__), (e)->status = (status_))
 #endif

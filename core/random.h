@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* At random, from 0 to below 1: good enough to spread what would happen at once, and no secret. */
+/* Draws a number from 0 to below 1: good enough to spread what would happen at once, and no secret. */
 double random_fraction(void);
 /* Any number: a state for random_draw. */
 uint64_t random_seed(void);

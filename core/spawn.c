@@ -51,7 +51,7 @@ static bool is_of_a_job(const char *variable)
     return false;
 }
 
-/* These variables, and environ without those of a job; the array alone is the caller's to free. */
+/* Returns these variables, and environ without those of a job. The caller frees the array alone. */
 static char **make_environment(char *const variables[], size_t n)
 {
     size_t count = 0;

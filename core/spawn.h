@@ -24,7 +24,7 @@ int process_wait(pid_t pid);
 /* Closes *fd unless it is -1, and makes it -1. */
 void close_fd(int *fd);
 
-/* The last bytes that a process wrote. */
+/* The tail keeps the last bytes that a process wrote. */
 #define TAIL_SIZE 1024
 struct tail {
     char at[TAIL_SIZE];

@@ -6,12 +6,11 @@
 
 /* Sends what is there and waits until Redis has it. */
 WEIR_CHECKED int bulk_flush(struct weir_bulk *b);
-/* The same at the end of the input, which must not be shorter than what an earlier run had sent. A named
- * batch is then sealed. */
+/* Ends the input, which must not be shorter than what an earlier run had sent. A named batch is then sealed. */
 WEIR_CHECKED int bulk_end(struct weir_bulk *b);
-/* weir_bulk_then for a queue; NULL: "default". */
+/* Does weir_bulk_then for a queue; NULL: "default". */
 WEIR_CHECKED int bulk_then(struct weir_bulk *b, const char *queue, const char *type);
-/* Has it failed for good, so that the last error was not one of a single line? */
+/* True when the bulk has failed for good: the last error was not one of a single line. */
 bool bulk_has_failed(const struct weir_bulk *b);
 /* From now on jobs are counted whose limits find no key in them; that asks Redis once for each type. */
 void bulk_count_keyless(struct weir_bulk *b);

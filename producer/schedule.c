@@ -8,14 +8,14 @@
 #include "core/given.h"
 #include "queue/schedule/schedule.h"
 
-/* Do both come at the same times? */
+/* True when both come at the same times. */
 static bool same_times(const struct schedule *a, const struct schedule *b)
 {
     return strcmp(a->when, b->when) == 0 && strcmp(a->zone_name, b->zone_name) == 0;
 }
 
-/* Its next occurrence by Redis's clock. An occurrence that is due and that no worker has seen yet stays due
- * when a schedule is added again, with other args perhaps; one that comes at other times begins anew. */
+/* Stores a schedule with its next occurrence by Redis's clock. An occurrence that is due and that no worker has seen yet stays due when a
+ * schedule is added again, with other args perhaps; one that comes at other times begins anew. */
 static int put(struct weir *w, const char *name, const struct schedule *s, const char *text, bool *replaced)
 {
     struct schedule_row old;

@@ -20,7 +20,7 @@ static const struct algorithm_ops *ops_of(const struct gate *g)
     return algorithm_of(g->rule.algorithm);
 }
 
-/* What a job of that cost takes. */
+/* Returns the slots that a job of that cost takes. */
 static int64_t slots_of(const struct gate *g, int64_t cost)
 {
     return g->rule.algorithm == ALGORITHM_CONCURRENCY ? 1 : cost;
@@ -82,7 +82,7 @@ void gate_free(struct gate *g)
     g->former = NULL;
 }
 
-/* The same but for its former states. */
+/* Copies a gate without its former states. */
 static int copy_state(struct gate *copy, const struct gate *g)
 {
     size_t entries = g->log_count - g->log_first;
@@ -102,7 +102,7 @@ static int copy_state(struct gate *copy, const struct gate *g)
     return 0;
 }
 
-/* Room for one more former state. */
+/* Makes room for one more former state. */
 static bool make_room(struct gate *g)
 {
     struct gate *grown = reallocarray(g->former, (size_t)g->former_count + 1, sizeof *grown);
@@ -282,7 +282,7 @@ static void move_words(struct gate *to, struct gate *from)
     from->log = NULL;
 }
 
-/* The rule as a state names it: without by= and adapt=. */
+/* Returns the rule as a state names it: without by= and adapt=. */
 static struct rule bare(const struct rule *rule)
 {
     struct rule r = *rule;

@@ -14,7 +14,7 @@ void gate_free(struct gate *g);
 /* *copy is a gate of its own. WEIR_EINTERNAL: out of memory; then there is nothing to free. */
 WEIR_CHECKED int gate_copy(struct gate *copy, const struct gate *g);
 
-/* Could a job of that cost ever start? */
+/* True when a job of that cost could ever start. */
 bool gate_fits(const struct gate *g, int64_t cost);
 /* The earliest time from now_us on at which a job of that cost may start. GATE_NEVER: the cost is more than
  * the gate can hold, or it counts what is in flight and is full. */
@@ -28,21 +28,21 @@ WEIR_CHECKED int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost
 void gate_remember(struct gate *g, int64_t now_us);
 /* A job that was granted at s_us needed cost slots less: they are given back as far as they still count. */
 void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost);
-/* Or more: they are taken now though the gate may be full. WEIR_EINTERNAL: out of memory. */
+/* Charges slots: they are taken now though the gate may be full. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int gate_charge(struct gate *g, int64_t now_us, int64_t cost);
 /* A job that was in flight has ended; only concurrency cares. */
 void gate_release(struct gate *g);
 /* The rule changes: what is in use stays in use, rounded up, at most what the new one can hold, and what it was under
  * the rule until now is remembered (gate.lua). WEIR_EINTERNAL: out of memory, and g is to be freed. */
 WEIR_CHECKED int gate_change(struct gate *g, const struct rule *rule, int64_t now_us);
-/* The same at a time that nobody knows, from from_us on and by to_us: what is in use is the least that it can be. Under a rule that
- * was in force before that is what is remembered of it, while it surely is and when all starts were taken in the order in which
- * they were granted; else nothing. No former state is forgotten. */
+/* Changes the rule at a time that nobody knows, from from_us on and by to_us: what is in use is the least that it can be. Under a rule that
+ * was in force before that is what is remembered of it, while it surely is and when all starts were taken in the order in which they were
+ * granted; else nothing. No former state is forgotten. */
 WEIR_CHECKED int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us,
                                      bool in_order);
 /* The clock has stepped back by us microseconds. */
 void gate_step_back(struct gate *g, int64_t us);
-/* When all is as if never used, not before now_us. Concurrency: GATE_NEVER while jobs are in flight. */
+/* Returns when the gate is as if never used, not before now_us. Concurrency: GATE_NEVER while jobs are in flight. */
 int64_t gate_resets(const struct gate *g, int64_t now_us);
 
 /* When the n-th (from 1) of a backlog starts when each start is taken as early as allowed from now_us on:

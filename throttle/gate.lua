@@ -147,7 +147,7 @@ local function formers_text(formers)
     return ' |' .. concat(texts, '|') .. '|'
 end
 
--- Is it enough to know it until f.till under that rule?
+-- True when a former state need not be known beyond f.till under that rule.
 local function is_covered(f, rule) return rule.in_flight or f.rule.burst <= rule.burst end
 
 local function forget_former(g)
@@ -158,7 +158,7 @@ local function forget_former(g)
     g.former = kept[1] and kept or false
 end
 
--- Until when anything is known of the former states.
+-- Returns until when anything is known of the former states.
 local function formers_end(g)
     local at = 0
     for _, f in ipairs(g.former) do
@@ -168,7 +168,7 @@ local function formers_end(g)
     return at
 end
 
--- The state of g as a former one; of what its starts found in use nothing is known any more.
+-- Makes a former state of the state of g; of what its starts found in use nothing is known any more.
 local function former_of(g)
     local rule, algorithm = rules.one(g.base.text), g.algorithm
     local f = {rule = rule, base = rule, till = max(algorithm.resets(g), now + rule.period)}
@@ -286,8 +286,7 @@ local function factor_read(g, adapted, back)
     if factor then g.since = g.since - back end
 end
 
--- The same for a plain state, which nearly all have: of this rule, neither paused, held nor slowed, by a clock that did not
--- step back.
+-- Reads a plain state, which nearly all have: of this rule, neither paused, held nor slowed, by a clock that did not step back.
 local function state_read_plain(g, whole, state)
     local wrote, first, rest = match(state, whole.pattern)
     wrote, first = tonumber(wrote), tonumber(first)
@@ -343,7 +342,7 @@ end
 
 local MINUTE_US = 60000000
 
--- As if never used, but closed: its state cannot be read.
+-- Closes a gate whose state cannot be read, as if never used but for that.
 local function close(g, whole, state)
     local wrote = tonumber(match(state, '^(%d+) '))
     local is_dated = wrote and wrote <= now
@@ -481,7 +480,7 @@ function gate.release(name)
     end
 end
 
--- So many jobs were found in flight; rule: under which it is written.
+-- Sets how many jobs were found in flight; rule: under which the state is written.
 function gate.recount(name, rule, n)
     local g = gate.load(name, rule)
     if g.stays then g.pause, g.stays = false, false end

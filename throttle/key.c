@@ -15,7 +15,7 @@ static bool is_name(const char *text, size_t len)
     return len > 0 && len < LIMIT_NAME_SIZE;
 }
 
-/* The key of jobs without one, or what a hash looks like? (queue/job/body.lua) */
+/* True when that text is the key of jobs without one, or looks like a hash. (queue/job/body.lua) */
 static bool looks_made(const char *text, size_t len)
 {
     static const char digits[] = "0123456789abcdef";

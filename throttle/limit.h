@@ -6,7 +6,7 @@
 
 #define LIMIT_NAME_SIZE 129
 
-/* 1 to 128 of [A-Za-z0-9_.-]; else WEIR_EINPUT. what: "limit", "key". */
+/* Checks a name: 1 to 128 of [A-Za-z0-9_.-]; else WEIR_EINPUT. what: "limit", "key". */
 WEIR_CHECKED int limit_name_check(const char *what, const char *name, struct error *e);
 
 #endif

@@ -14,7 +14,7 @@
 #define PER_SECOND_MAX "1000000"
 #define ADAPT_WHOLE 1000
 
-/* How much of somebody else's text a message repeats. */
+/* A message repeats at most so much of somebody else's text. */
 #define QUOTED "%.80s"
 #define RATE_HINT "write COUNT/PERIOD, as in 100/1m, 10/s,burst=20 or 1/1.5s"
 
@@ -99,7 +99,7 @@ static bool is_member(const char *name, size_t len)
     return false;
 }
 
-/* Names joined by dots. */
+/* True for names joined by dots. */
 static bool is_path(const char *path, size_t len)
 {
     size_t name_len = 0;
@@ -288,7 +288,7 @@ static bool read_options(struct reading *r)
 
 /* ---- The person's form */
 
-/* Do the options go with the algorithm? */
+/* Checks that the options go with the algorithm. */
 static bool check_options(struct reading *r)
 {
     const struct algorithm_ops *ops = algorithm_of(r->rule->algorithm);
@@ -333,7 +333,7 @@ static bool has_rate(const char *text)
     return stop == '/' || stop == ',' || (!stop && strcspn(text, "0123456789") < strlen(text));
 }
 
-/* A word without a rate: "burst=2", "concurency=5", "concurrency". */
+/* Refuses a word without a rate: "burst=2", "concurency=5", "concurrency". */
 static bool no_rate(struct reading *r)
 {
     static const char *const concurrency[] = {"concurrency", NULL};

@@ -84,7 +84,7 @@ json_t *answer_parse(const char *text, size_t len)
     return document ? document : parse_bytes(text, len);
 }
 
-/* The strings behind the first one. */
+/* Returns the strings that stand behind the document in a reply. */
 static json_t *raw_of(const struct redisReply *r)
 {
     json_t *raw = json_array();

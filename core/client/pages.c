@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "core/script/script.h"
 
-/* The call for the page behind that one. */
+/* Writes the call for the page behind `page`. */
 static void write_call(const struct pages *p, const json_t *page, struct args *a)
 {
     const json_t *place = json_object_get(page, "next");
@@ -23,7 +23,7 @@ static void write_call(const struct pages *p, const json_t *page, struct args *a
     }
 }
 
-/* Asks for the page behind that one. *took_us: how long that took the last time, 0: there was none; and now. */
+/* Asks for the page behind `page`. *took_us is how long the last page took (0: there was none), then how long this one did. */
 static int ask_behind(const struct pages *p, const json_t *page, json_t **next, int64_t *took_us)
 {
     int64_t asked_us;
@@ -75,7 +75,7 @@ static void drop_asked(struct course *courses, size_t count)
     }
 }
 
-/* Is it as if nothing was asked for, for a Redis that does not answer? All courses together wait for it once. */
+/* Treats a Redis that does not answer as if nothing was asked: all courses together wait for it once. */
 static int silence(const struct course *c)
 {
     return client_is_silent(c->pages->w) ? c->pages->w->error.status : 0;
@@ -170,7 +170,7 @@ static int walk_each(const struct pages *p)
 
 /* ---- Merging */
 
-/* What is not taken yet of a partition. */
+/* A strand holds what is not yet taken of one partition. */
 struct strand {
     json_t *page; /* NULL: none was asked for */
     size_t next;  /* of its rows */

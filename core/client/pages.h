@@ -36,7 +36,7 @@ struct pages {
 WEIR_CHECKED int pages_walk(const struct pages *p);
 #define PAGES_TOGETHER                                                                                       \
     3 /* walks: of each a call is under way, and Redis may serve nobody else between them */
-/* Several walks of the partition that calls go to, all of them asked ahead. The first that fails ends all. */
+/* Walks several scripts of the partition that calls go to, and asks them all ahead. The first that fails ends all. */
 WEIR_CHECKED int pages_walk_together(const struct pages *walks, size_t count);
 
 #endif

@@ -17,8 +17,7 @@ static inline int reply_unexpected(const char *script, struct error *e)
                      script);
 }
 
-/* An array of at least n elements? Error replies are turned into their error, anything else into
- * WEIR_EINTERNAL. */
+/* Checks that a reply is an array of at least n elements. Error replies are turned into their error, anything else into WEIR_EINTERNAL. */
 static inline int reply_array(const struct redisReply *reply, size_t n, const char *script, struct error *e)
 {
     if (reply && reply->type == REDIS_REPLY_ERROR)

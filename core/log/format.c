@@ -18,7 +18,7 @@ const char *const log_level_names[] = {
     [LOG_LEVEL_DEBUG] = "debug",
 };
 
-/* What syslog calls them. */
+/* Priorities as syslog numbers them. */
 static const int severities[] = {
     [LOG_LEVEL_ERROR] = 3,
     [LOG_LEVEL_WARN] = 4,

@@ -39,7 +39,7 @@ static ssize_t write_now(const struct sink *s, const char *bytes, size_t len)
     return quiet_write(s->fd, bytes, len);
 }
 
-/* How much to write at once: to a pipe whole lines, which then no other process tears. */
+/* Returns how much to write at once: to a pipe whole lines, which then no other process tears. */
 static size_t piece(const struct sink *s)
 {
     const char *at = s->lines + s->written, *newline;

@@ -33,7 +33,7 @@ int sink_flush(struct sink *s);
 void sink_rewind(struct sink *s);
 /* Nothing is kept or missing any more. */
 void sink_forget(struct sink *s);
-/* How many lines were kept and not written, or dropped. */
+/* Counts the lines that were kept and not written, or dropped. */
 uint64_t sink_missing(const struct sink *s);
 
 #endif

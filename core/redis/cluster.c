@@ -63,7 +63,7 @@ static const char *host_of(const struct redisReply *node, const struct redis_add
     return *host ? host : from->host;
 }
 
-/* [ first slot, last slot, [ host, port, ... ] of the master, replicas ... ] of each range. */
+/* The answer has [ first slot, last slot, [ host, port, ... ] of the master, replicas ... ] for each range. */
 static void take_answer(void *arg, const struct redis_address *from,
                         struct redisReply *const replies[LOOKUP_QUESTIONS], struct wire *wire)
 {

@@ -84,7 +84,7 @@ static struct request *request_at(const struct link *l, size_t i)
     return &l->requests[(l->first + i) & (l->capacity - 1)];
 }
 
-/* When are the Sentinels asked again? Never while they are being asked. */
+/* Returns when the Sentinels are asked again: never while they are being asked. */
 static int64_t recheck_us(const struct link *l)
 {
     bool asks = l->address.finder == REDIS_BY_SENTINELS && !l->leader && l->state == LINK_UP &&
@@ -93,7 +93,7 @@ static int64_t recheck_us(const struct link *l)
     return asks ? l->asked_us + watch_rest_us(l->watch) : INT64_MAX;
 }
 
-/* When must the link be looked at again, if nothing comes? */
+/* Returns when the link must be looked at again if nothing comes. */
 static int64_t next_us(const struct link *l)
 {
     int64_t next = recheck_us(l);
@@ -289,7 +289,7 @@ static void give_up_if_failed(struct link *l)
     l->events->on_down(l->arg, &why);
 }
 
-/* After a step of opening, up to the handshake. */
+/* Goes on after a step of opening, up to the handshake. */
 static void take_wire_step(struct link *l, int step, const struct error *e)
 {
     if (step < 0) {

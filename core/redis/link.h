@@ -29,7 +29,7 @@ struct link_events {
  * as they are (type REDIS_REPLY_ERROR). The reply is the link's and gone after the call. */
 typedef void link_reply(void *arg, const struct redisReply *reply);
 
-/* NULL only when out of memory. events is borrowed, address copied. */
+/* Makes a link. It borrows events and copies address. NULL: out of memory. */
 struct link *link_new(struct ev_loop *loop, const struct redis_address *address,
                       const struct link_events *events, void *arg);
 /* From now on it goes to where the leader is, and asks no Sentinels and nodes itself; what it sends goes out behind what the leader
@@ -39,7 +39,7 @@ void link_follow(struct link *l, const struct link *leader);
 void link_stay(struct link *l);
 /* Starts connecting. Host names are resolved at each connect, on a thread of their own. */
 void link_start(struct link *l);
-/* Is it up? Only then may link_send be called; and still in the callback that has dropped it. */
+/* True while the link is up. Only then may link_send be called; and still in the callback that has dropped it. */
 bool link_is_up(const struct link *l);
 /* Sends a command; takes the contents of *a, which is empty afterwards. timeout_s: for the answer. All that
  * is sent in one run of the loop goes out in one write. */

@@ -78,7 +78,7 @@ static int take_replies(const struct lookup *l, struct asked *q)
     return q->awaited == 0;
 }
 
-/* What can be done without waiting; below 0 when no answer will come, 1 when it has. */
+/* Does what it can without waiting. Below 0: no answer will come; 1: it has come. */
 static int go_on(struct lookup *l, struct asked *q)
 {
     int n;

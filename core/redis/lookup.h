@@ -11,7 +11,7 @@ struct wire;
 
 #define LOOKUP_QUESTIONS 2
 
-/* The answers of one of them, in order; none is an error reply. They are borrowed. The connection may be taken over (wire_move). */
+/* Gets the answers of one server, in order; none is an error reply. They are borrowed. The connection may be taken over (wire_move). */
 typedef void lookup_answer(void *arg, const struct redis_address *from,
                            struct redisReply *const replies[LOOKUP_QUESTIONS], struct wire *wire);
 

@@ -33,7 +33,7 @@ struct redis {
     struct wire wire;
     unsigned forks;
     size_t awaited; /* answers under way */
-    bool sent;      /* has a byte of what is under way left? */
+    bool sent;      /* a byte of what is under way has left */
     bool missed;    /* a call has missed the library since it was loaded last */
     bool plain;     /* whatever Redis is */
     bool silent;    /* it was waited for in vain, and not reached since */
@@ -351,7 +351,7 @@ static int take_answer(struct redis *r, struct redisReply **reply, struct error 
     return status;
 }
 
-/* Was it refused, nothing done, by one that does not hold the keys now? */
+/* True when a server that does not hold the keys now has refused the call, with nothing done. */
 static bool is_elsewhere(const struct redis *r, const struct redisReply *reply)
 {
     enum redis_fault fault = reply->type == REDIS_REPLY_ERROR ? redis_fault(reply->str) : REDIS_FAULT_OTHER;
@@ -415,7 +415,7 @@ static int exchange_once(struct redis *r, const struct args *a, struct redisRepl
     return status;
 }
 
-/* The same; a call that misses its function is sent again behind the library. */
+/* Sends the call here; one that misses its function is sent again behind the library. */
 static int exchange_here(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
 {
     int status = exchange_once(r, a, reply, e);
@@ -429,7 +429,7 @@ static int exchange_here(struct redis *r, const struct args *a, struct redisRepl
     return status ? status : exchange_once(r, a, reply, e);
 }
 
-/* The same, with whoever holds the keys. */
+/* Sends the call to whoever holds the keys. */
 static int exchange(struct redis *r, const struct args *a, struct redisReply **reply, struct error *e)
 {
     int64_t end_us = in_seconds_us(ELSEWHERE_S);

@@ -21,9 +21,9 @@ struct redis *redis_new(const struct redis_address *address);
 struct redis *redis_new_plain(const struct redis *r);
 /* Another connection to the same Redis, of a cluster to the node that has that slot. */
 struct redis *redis_new_slot(const struct redis *r, int slot);
-/* Was the last thing that failed a wait for an answer? Who asks again may wait as long again. */
+/* True when the last failure was a wait for an answer. Who asks again may wait as long again. */
 bool redis_is_silent(const struct redis *r);
-/* Is its address that of a cluster? */
+/* True when the address is that of a cluster. */
 bool redis_is_clustered(const struct redis *r);
 void redis_free(struct redis *r);
 

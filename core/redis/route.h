@@ -14,7 +14,7 @@
 /* Asks here and now; else as route_direct. *watch: as sentinel_find, NULL where nobody watches. */
 WEIR_CHECKED int route_find(const struct redis_address *address, struct route *r, struct watch **watch,
                             struct error *e);
-/* The same without asking anybody; false: somebody must be asked. */
+/* Finds the route without asking anybody; false: somebody must be asked. */
 bool route_at_once(const struct redis_address *address, struct route *r);
 
 struct routing;

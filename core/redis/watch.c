@@ -94,7 +94,7 @@ int watch_fd(const struct watch *w)
     return w->fd;
 }
 
-/* [ "message", channel, "name old-host old-port new-host new-port" ] */
+/* News are [ "message", channel, "name old-host old-port new-host new-port" ]. */
 static bool is_news(const struct watch *w, const struct redisReply *reply)
 {
     const struct redisReply *text =

@@ -11,7 +11,7 @@
 struct watch;
 struct wire;
 
-/* Of the master of that address. NULL: out of memory, or of files. */
+/* Watches the master of that address. NULL: out of memory, or of files. */
 struct watch *watch_new(const struct redis_address *address);
 /* Takes over the connection to one that has answered. */
 void watch_add(struct watch *w, struct wire *wire);

@@ -23,7 +23,7 @@ void args_clear(struct args *a);
 void args_add(struct args *a, const char *word); /* NUL-terminated */
 void args_add_bytes(struct args *a, const void *word, size_t len);
 void args_add_int(struct args *a, int64_t value);
-/* More of the last word. */
+/* Appends bytes to the last word. */
 void args_extend(struct args *a, const void *bytes, size_t len);
 
 #endif

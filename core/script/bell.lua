@@ -122,7 +122,7 @@ local function read_wide()
     wide_of, wide_us = P, not VIRTUAL and now or nil
 end
 
--- Has a wide group had the duty just now? Else none waits for its bell.
+-- True when a wide group has had the duty just now; else nobody waits for its bell.
 local function is_any_wide()
     if wide_of ~= P or not is_recent(wide_us) then read_wide() end
     return wide_until_us > now - SECOND_US
@@ -133,7 +133,7 @@ function bell.arrived(queue)
     if is_any_wide() then ring({[queue] = true}, queue, nil, true) end
 end
 
--- The same for several, a list.
+-- Rings for several queues, a list.
 function bell.arrived_all(queues)
     if #queues < 2 then return #queues == 1 and bell.arrived(queues[1]) end
     if not is_any_wide() then return end

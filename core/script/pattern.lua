@@ -7,10 +7,10 @@ local STAR = 42
 
 function pattern.is(word) return byte(word, #word) == STAR end
 
--- Is that queue, or a lane's "<queue>!", one of those that the pattern stands for?
+-- True when the pattern stands for that queue, or for a lane's "<queue>!".
 function pattern.matches(word, queue) return sub(queue, 1, #word - 1) == sub(word, 1, -2) end
 
--- Does one of these words, a list, stand for the queue?
+-- True when one of these words, a list, stands for the queue.
 function pattern.serves(words, queue)
     for _, word in ipairs(type(words) == 'table' and words or {}) do
         if word == queue or type(word) == 'string' and pattern.is(word) and pattern.matches(word, queue) then return true end

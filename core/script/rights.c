@@ -5,7 +5,7 @@
 
 #include "core/script/script.h"
 
-/* What programs call without a script. The key of a call (core/script/script.h) is checked with the scripts' own. */
+/* Commands that programs send without a script. */
 /* None has CONFIG GET, which shows passwords, and cannot be given for some settings alone. Who may load functions may replace those that
  * others call: only roles that may change all jobs anyway have that. The slow log shows what other users of Redis ask. */
 static const struct {

@@ -8,7 +8,6 @@
 
 #define RIGHTS_ROLES "operator, producer, taker, viewer or worker"
 
-/* Is there such a role? */
 bool rights_is_role(const char *role);
 /* Adds what the role's programs call themselves, and what its scripts need, one word each: "+hset", or "RW~queue:*", with R, W
  * or RW for keys behind the prefix; or "(+rpush,+type,W~queue:*)", commands for these keys alone. */

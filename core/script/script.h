@@ -13,7 +13,7 @@ extern const char script_digest[];
 /* The format of the data that they write. */
 extern const int script_format;
 
-/* Who calls a script. A viewer's writes nothing, and others may call it too. */
+/* The role that calls a script. A viewer's script writes nothing, and others may call it too. */
 struct script {
     const char *name, *role;
 };
@@ -33,7 +33,7 @@ struct script_place {
 };
 extern const struct script_place script_places[]; /* in order; the last one is empty */
 
-/* Of a text that names a line of the library, "user_function:4711": the file and its line. NULL: it names none of ours. */
+/* Finds the file and line of a text that names a line of the library, "user_function:4711". NULL: it names none of ours. */
 const char *script_place(const char *text, int *line);
 
 #define SCRIPT_VIEWER "viewer"
@@ -42,7 +42,7 @@ const char *script_place(const char *text, int *line);
  * judge; a viewer's script is called by FCALL_RO, and its key is the prefix alone. prefix: the namespace's, "weir:{0}:";
  * now_us < 0 means Redis TIME, a number is the virtual time of a test, ARGV[1] of every script. */
 void script_begin(struct args *a, const char *name, const char *prefix, int64_t now_us);
-/* The same in that role, whatever the script's is: Redis refuses the key, or the script does. */
+/* Begins a call in that role, whatever the script's is: Redis refuses the key, or the script does. */
 void script_begin_as(struct args *a, const char *role, const char *name, const char *prefix, int64_t now_us);
 
 #endif

@@ -83,7 +83,7 @@ static int read_host_name(const char *host, size_t len, struct redis_address *a,
     return 0;
 }
 
-/* "host", "host:port", "[v6]", "[v6]:port" */
+/* Reads "host", "host:port", "[v6]" or "[v6]:port". */
 static int read_host(const char *text, size_t len, struct redis_address *a, struct error *e)
 {
     bool v6 = len > 0 && *text == '[';
@@ -104,7 +104,7 @@ static int read_host(const char *text, size_t len, struct redis_address *a, stru
     return 0;
 }
 
-/* "host:port,host:port", one or more; a host without a port has that of *a. */
+/* Reads "host:port,host:port", one or more; a host without a port has that of a. */
 static int read_seeds(const char *text, size_t len, struct redis_address *a, struct error *e)
 {
     const char *end = text + len;
@@ -277,7 +277,7 @@ static int read_redis(const char *text, struct redis_address *a, struct error *e
                : status;
 }
 
-/* Where the query of a bare path begins: at the last ?, if a parameter stands behind it; a path may have one of its own. */
+/* Finds where the query of a bare path begins: at the last ?, if a parameter stands behind it, as a path may have a ? of its own. */
 static const char *find_query(const char *path)
 {
     const char *query = strrchr(path, '?'), *end = path + strlen(path);
@@ -342,7 +342,7 @@ static const struct {
     {"rediss+cluster://", read_redis, REDIS_BY_CLUSTER, true},
 };
 
-/* "host:port", with a database or without. */
+/* True for "host:port", with a database or without. */
 static bool is_bare(const char *text)
 {
     size_t host = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-");

@@ -45,7 +45,7 @@ struct redis_address {
 WEIR_CHECKED int redis_address_parse(const char *url, struct redis_address *address, struct error *e);
 /* The seed number i, as an address of its own without a login; false: there are not so many. */
 bool redis_address_seed(const struct redis_address *address, int i, struct redis_address *seed);
-/* Do both name the same host and port? */
+/* True when both name the same host and port. */
 bool redis_address_is_same(const struct redis_address *a, const struct redis_address *b);
 #define REDIS_NAME_SIZE 300
 /* "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */

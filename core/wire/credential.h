@@ -11,7 +11,7 @@
  * is set. */
 void credential_path(const char *name, char path[PATH_MAX]);
 
-/* Is there a file or a command to ask for the password? */
+/* True when a file or a command must be asked for the password. */
 bool credential_is_asked(const struct redis_address *address);
 #define CREDENTIAL_COMMAND_S 10 /* how long the command may take; then it is killed */
 /* Asks it: what it holds or prints, without one newline at its end. Waits. address->password is filled in. WEIR_ECONFIG: no

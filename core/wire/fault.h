@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 
-/* What kind of failure an error reply is; the first word decides, for "ERR" the text behind it. */
+/* An error reply belongs to one of these kinds. Its first word decides; for "ERR" the text behind it does. */
 enum redis_fault {
     REDIS_FAULT_NO_FUNCTION, /* load the library, send again */
     REDIS_FAULT_READONLY,    /* a replica (READONLY, MASTERDOWN, UNBLOCKED): connect anew */
@@ -21,7 +21,7 @@ enum redis_fault {
     REDIS_FAULT_COMMAND,     /* no such command: renamed, or not offered */
     REDIS_FAULT_KILLED,      /* FUNCTION KILL has ended the call, which had written nothing */
     REDIS_FAULT_CLIENTS,     /* maxclients reached */
-    REDIS_FAULT_CLUSTER, /* a cluster node that does not hold our keys, or not all of them now; nothing was done */
+    REDIS_FAULT_CLUSTER, /* a node of a cluster does not hold our keys, or not all of them now; nothing was done */
     REDIS_FAULT_PARTITION, /* a type or limit that lives on another partition; nothing was done */
     REDIS_FAULT_WRONGTYPE, /* a key of ours holds something else */
     REDIS_FAULT_WEIR,      /* our own scripts' refusals: "WEIR ..." */

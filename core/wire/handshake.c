@@ -51,7 +51,7 @@ static bool is_noperm(const char *text)
     return strncmp(text, "NOPERM", strlen("NOPERM")) == 0;
 }
 
-/* May it be used all the same? Who Sentinels named must say that it is a master. */
+/* True when the server may be used though it refused that step. A server that Sentinels named must say that it is a master. */
 static bool goes_on(const struct redis_address *address, enum handshake_step step, const char *text)
 {
     enum redis_fault fault = redis_fault(text);

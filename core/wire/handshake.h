@@ -26,7 +26,7 @@ void handshake_request(const struct redis_address *address, enum handshake_step 
 /* Checks the answer. */
 WEIR_CHECKED int handshake_reply(const struct redis_address *address, enum handshake_step step,
                                  const struct redisReply *reply, struct error *e);
-/* Was that a refusal behind which HANDSHAKE_NAME is to be asked? Its error then comes first. */
+/* True for a refusal behind which HANDSHAKE_NAME is to be asked. Its error then comes first. */
 bool handshake_wants_name(enum handshake_step step, int status);
 
 #endif

@@ -11,7 +11,7 @@ struct addrinfo;
 /* Asks here and now. *all is the caller's (freeaddrinfo), NULL where the address is a path.
  * WEIR_EUNREACHABLE: there is no such host. */
 WEIR_CHECKED int resolve(const struct redis_address *address, struct addrinfo **all, struct error *e);
-/* The same without asking anybody: true when the address is a path, or its host is written in numbers. */
+/* Resolves without asking anybody: true when the address is a path, or its host is written in numbers. */
 bool resolve_at_once(const struct redis_address *address, struct addrinfo **all);
 
 #endif

@@ -31,7 +31,7 @@ int64_t info_number(const char *info, const char *field, int64_t missing)
     return *end ? missing : value;
 }
 
-/* Their redis_version is that of the Redis they stand for, so it is looked at last. */
+/* The redis_version of a service is that of the Redis they stand for, so it is looked at last. */
 static const struct service services[] = {
     {"dragonfly_version", "", "Dragonfly", true, NULL, NULL},
     {"garnet_version", "", "Garnet", true, NULL, NULL},

@@ -11,7 +11,7 @@
 
 /* The value of a field, cut at size; false when it is not there. */
 bool info_text(const char *info, const char *field, char *out, size_t size);
-/* The same as a number; missing when it is not there or none. */
+/* Reads a field of INFO as a number; `missing` when it is not there or none. */
 int64_t info_number(const char *info, const char *field, int64_t missing);
 
 struct service {

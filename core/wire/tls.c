@@ -109,7 +109,7 @@ static const char *reason(unsigned long code)
 #define UNKNOWN_ISSUER                                                                                       \
     "its certificate is of an issuer that is not known here; name the issuer's by --tls-cacert"
 
-/* Of the server's certificate; %s is the name that it must bear. */
+/* The faults of a server's certificate; %s is the name that it must bear. */
 static const struct {
     long verdict;
     const char *line;

@@ -24,7 +24,7 @@ void tls_free(struct tls *t);
 WEIR_CHECKED int tls_shake(struct tls *t, struct error *e);
 /* Takes bytes that came from the peer. */
 WEIR_CHECKED int tls_take(struct tls *t, const char *bytes, size_t len, struct error *e);
-/* Decrypts some of them: how many; 0 none yet. */
+/* Decrypts some bytes: returns how many; 0: none yet. */
 WEIR_CHECKED int tls_decrypt(struct tls *t, char *out, int size, struct error *e);
 /* Encrypts bytes to be sent, when none wait: at most TLS_SLICE of them; returns how many. */
 #define TLS_SLICE (16 * 1024)

@@ -87,7 +87,7 @@ static int receive(struct wire *w, struct error *e)
     return n > 0 ? (int)n : lost(w, n < 0 ? errno : 0, e);
 }
 
-/* The same, for TLS. */
+/* Receives bytes over TLS. */
 static int receive_sealed(struct wire *w, struct error *e)
 {
     int n = receive(w, e);
@@ -268,7 +268,7 @@ static bool reserve(struct wire *w, size_t size)
     return true;
 }
 
-/* "$12\r\n" and the like */
+/* Puts "$12\r\n" and the like. */
 static char *put_count(char *at, char mark, size_t count)
 {
     char digits[24];

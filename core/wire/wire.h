@@ -50,7 +50,7 @@ enum wire_step {
 WEIR_CHECKED int wire_open(struct wire *w, struct route *route, struct error *e);
 /* Goes on opening; returns how far it has come. */
 WEIR_CHECKED int wire_go_on(struct wire *w, struct error *e);
-/* Must fd be watched for room to write too? For bytes to read it is watched always. */
+/* True when fd must be watched for room to write too. For bytes to read it is watched always. */
 bool wire_wants_write(const struct wire *w);
 
 /* Adds a command to what is to be sent. WEIR_EINTERNAL (memory): nothing was added. */
@@ -62,9 +62,9 @@ WEIR_CHECKED int wire_receive(struct wire *w, struct error *e);
 /* Takes the next whole answer: 1, and *reply is the caller's, or the arena's until the next call; 0: none
  * yet. */
 WEIR_CHECKED int wire_reply(struct wire *w, struct redisReply **reply, struct error *e);
-/* Is there something to receive, or the connection's end? */
+/* True when there is something to receive, or the connection's end. */
 bool wire_has_news(const struct wire *w);
-/* Has the peer of an idle connection gone, or said something that nobody asked for? */
+/* True when the peer of an idle connection has gone, or has said something that nobody asked for. */
 bool wire_is_stale(struct wire *w);
 /* Fills *e with WEIR_EUNREACHABLE: no answer within that many seconds. */
 int wire_timed_out(const struct wire *w, double seconds, struct error *e);

@@ -38,7 +38,7 @@ static bool is_plain(const struct enqueue *job)
     return job->delay_us < 0 && job->at_us < 0 && !job->cost && !job->batch.at && !job->unique.at;
 }
 
-/* What most jobs have nothing of. */
+/* Adds what most jobs have nothing of. */
 static void add_extras(struct args *a, const struct enqueue *job)
 {
     add_time(a, job->delay_us);

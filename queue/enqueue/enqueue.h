@@ -9,7 +9,7 @@
 
 struct redisReply; /* hiredis */
 
-/* How long a job holds its unique key. */
+/* A job holds its unique key until its end, its start, or for a time. */
 #define LOCK_UNTIL_END 0
 #define LOCK_UNTIL_START (-1)
 #define LOCK_MOST_MS INT64_C(315360000000) /* ten years */
@@ -38,17 +38,17 @@ WEIR_CHECKED int enqueue_reply(const struct redisReply *r, const struct enqueue 
 struct keyed_by {
     char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
 };
-/* Could a job of that type and cost ever start? WEIR_EINPUT: no, and which limit it never fits. */
+/* Asks whether a job of that type and cost could ever start. WEIR_EINPUT: it never fits the limit that the error names. */
 void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost);
 WEIR_CHECKED int fits_reply(const struct redisReply *r, struct keyed_by *by, struct error *e);
 
-/* How far a batch is: lines of its input, and a checksum over them. A new one: 0 and CHECKSUM_NONE. */
+/* A batch has taken so many lines of its input, with that checksum over them. A new batch: 0 and CHECKSUM_NONE. */
 #define CHECKSUM_NONE UINT64_C(0xcbf29ce484222325) /* FNV-1a's beginning */
 struct batch_state {
     uint64_t lines, sum;
 };
 
-/* How many jobs of a chunk have this type or queue. */
+/* A chunk has so many jobs of this type or queue. */
 struct name_count {
     struct span name;
     uint64_t count;

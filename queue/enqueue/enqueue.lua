@@ -48,7 +48,7 @@ local function wrong_extras(delay_us, at_us, cost, batch, unique, lock)
     end
 end
 
--- The same of the entry, which names the type and the id too: where all agree, the names of both are valid but for their length.
+-- Checks the entry, which names the type and the id too: where all agree, the names of both are valid but for their length.
 local function wrong_entry(entry, name, id)
     local its_id, its_type = body.id_and_type(entry)
     if its_id == id and its_type == name and #id <= NAME_MOST and #name <= NAME_MOST then return nil end
@@ -56,7 +56,7 @@ local function wrong_entry(entry, name, id)
         or 'its body is another job\'s'
 end
 
--- The same of the others. keep_ms: a text, as Redis takes it.
+-- Checks the other arguments. keep_ms is a text, as Redis takes it.
 local function wrong_arguments(ARGV, keep_ms)
     if #ARGV ~= PLAIN and #ARGV ~= ALL then return 'wants 7 or 13 arguments' end
     if not is_name(ARGV[2]) then return 'its queue is not a valid name' end
@@ -65,7 +65,7 @@ local function wrong_arguments(ARGV, keep_ms)
     return wrong_entry(ARGV[#ARGV], ARGV[3], ARGV[4])
 end
 
--- When it is due: 0 is at once.
+-- Returns when the job is due; 0: at once.
 local function due_time(delay_us, at_us)
     if delay_us == '' and at_us == '' then return 0 end
     local due = delay_us ~= '' and now + (tonumber(delay_us) or 0 / 0) or tonumber(at_us)
@@ -111,8 +111,8 @@ local function lock_key(unique, lock, id)
     end
 end
 
--- What is answered without enqueueing anything; nil: nothing. A lock that the job itself holds refuses it no other answer than its
--- id does: it is there, or was within the time of the lock.
+-- Returns the answer that needs no enqueueing; nil: there is none. A lock that the job itself holds answers as its id does: the job is there, or
+-- was within the time of the lock.
 local function answer_at_once(name, id, tag, batch, unique)
     local known = call('GET', P .. 'id:' .. id)
     if known then return known == tag and 1 or {0, id} end

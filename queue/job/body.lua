@@ -65,7 +65,7 @@ end
 
 -- ---- Keys
 
--- Is that text the key of jobs without one, or what a hash looks like? (throttle/key.c)
+-- True when that text is the key of jobs without one, or looks like a hash. (throttle/key.c)
 local function looks_made(text) return text == '-' or #text == 42 and find(text, '^h%.[0-9a-f]+$') ~= nil end
 
 -- A whole number of 64 bits is its digits, 0 has no sign. Another one has as few digits as tell it from all others: 1.5, 1e20.

@@ -5,7 +5,7 @@
 
 #include "core/forks.h"
 
-/* Random bytes of this thread, fetched many at a time; a fork makes those of the child stale. */
+/* Each thread fetches many random bytes at a time; a fork makes those of the child stale. */
 #define ID_BYTES 10
 #define IDS_AT_ONCE 200
 static _Thread_local struct {

@@ -313,7 +313,7 @@ static int spec_name(const char *what, const char *name, struct span *out, struc
                      what, quoted_len(*out), out->at);
 }
 
-/* One JSON text without the white space around it. wrong: "wrong args, not JSON" or the like. */
+/* Reads one JSON text without the white space around it. wrong: "wrong args, not JSON" or the like. */
 static int read_json(const char *args, size_t len, const char *wrong, struct span *out, struct error *e)
 {
     struct json j;

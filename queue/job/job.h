@@ -15,7 +15,7 @@
 #define JOB_MAX_ATTEMPTS 25
 #define JOB_COST_MOST 1000000000
 
-/* A piece of somebody else's text. */
+/* A span is a piece of somebody else's text. */
 struct span {
     const char *at;
     size_t len;
@@ -26,7 +26,7 @@ static inline struct span span_str(const char *text)
     return (struct span){text, strlen(text)};
 }
 
-/* What a body says; the spans point into it. Absent members have at == NULL. */
+/* A view says what a body says; its spans point into it. Absent members have at == NULL. */
 struct job_view {
     struct span id, type, queue, key; /* names: their text, without quotes, checked */
     struct span args, meta;           /* their JSON text */
@@ -37,14 +37,14 @@ struct job_view {
     int64_t timeout_us;               /* 0 when absent */
 };
 
-/* 1 to 128 of [A-Za-z0-9_.-]? */
+/* True for 1 to 128 of [A-Za-z0-9_.-]. */
 bool name_is_valid(const char *name, size_t len);
 /* A worker says by words which queues it serves: names, or patterns, the beginning of names and a * at the end. As
  * core/script/pattern.lua. */
 bool pattern_is(const char *word);
 bool pattern_serves(const char *word, struct span queue);
 
-/* Begins the text with a byte order mark, as some editors write it? */
+/* True when the text begins with a byte order mark, as some editors write it. */
 bool json_has_mark(const char *text, size_t len);
 /* Checks that text is one JSON value, as strictly as jansson with JSON_REJECT_DUPLICATES at the top level
  * (RFC 8259: UTF-8, no NaN; integers fit 64 bits, reals are finite, at most 512 levels). WEIR_EINPUT: what
@@ -59,14 +59,14 @@ WEIR_CHECKED int job_read(const char *body, size_t len, struct job_view *view, s
  * told from others: as claims find the keys of lanes? */
 bool job_is_keyless(struct span body, const char *path);
 
-/* A growing buffer for bodies. */
+/* A text grows as bodies are written into it. */
 struct text {
     char *at;
     size_t len, capacity;
 };
 void text_free(struct text *t);
 
-/* A new random id: 16 of [0-9a-z], 80 bits. */
+/* Makes a random id: 16 of [0-9a-z], 80 bits. */
 void job_make_id(char out[17]);
 
 /* Adds one to a call, the seed of what signs heads (queue/job/sign.lua). */

@@ -69,7 +69,7 @@ local function value_end(text, at)
     return last
 end
 
--- Where the value of the member begins whose name begins at that place, and is it that one? UNSURE: its escapes may spell it.
+-- Returns where the value begins of the member whose name begins at `at`, when that is `name`. UNSURE: its escapes may spell it.
 local function member_at(text, at, name)
     local last = byte(text, at) == 34 and string_end(text, at)
     local _, colon = find(text, '^%s*:%s*', (last or huge) + 1)
@@ -79,7 +79,7 @@ local function member_at(text, at, name)
     return colon + 1, found == name
 end
 
--- Is there no such member from that place on? Its name consists of letters, which escapes can only spell as \u00XX.
+-- True when there is no such member from that place on. Its name consists of letters, which escapes can only spell as \u00XX.
 local function is_nowhere(text, quoted, from)
     return not find(text, quoted, from, true) and not find(text, '\\u00', from, true)
 end
@@ -105,7 +105,7 @@ local function walk_to(text, at, name, quoted)
     return UNSURE
 end
 
--- Does the object at that place have the member whose name begins at place? A quote that no escape stands before, and that letters and a
+-- True when the object at that place has the member whose name begins at `place`. A quote that no escape stands before, and that letters and a
 -- quote follow, begins a string in any JSON.
 local function has_member(text, at, place)
     local bare = without_strings(sub(text, at, place - 1))

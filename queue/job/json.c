@@ -93,7 +93,7 @@ static const char *utf8_character(struct json *j, const char *at)
     return at + more + 1;
 }
 
-/* The code of "\uXXXX" at at, or -1. */
+/* Reads the code of "\uXXXX" at at; -1: there is none. */
 static int hex_code(const struct json *j, const char *at)
 {
     int code = 0;
@@ -139,7 +139,7 @@ static const char *escape(struct json *j, const char *at, unsigned *character)
     return at + 12;
 }
 
-/* The rest of a string from behind its opening quote. */
+/* Reads a string from behind its opening quote. */
 static const char *string(struct json *j, const char *at)
 {
     unsigned ignored;
@@ -210,7 +210,7 @@ static void real_read(struct span number, struct real *r)
     r->magnitude = exponent + (long)(point - r->first) + (r->first > point);
 }
 
-/* Does it round to an infinite double? From 2^1024 - 2^970 on, of which 40 of 309 digits decide here. */
+/* True when the number rounds to an infinite double: from 2^1024 - 2^970 on, of which 40 of 309 digits decide here. */
 static bool real_overflows(struct span number)
 {
     static const char infinite[] = "1797693134862315807937289714053034150799";
@@ -332,7 +332,7 @@ static const char *word(struct json *j, const char *at, const char *text, size_t
     return at + len;
 }
 
-/* A name and its colon; returns where the value begins. *name includes the quotes. */
+/* Reads a name and its colon; returns where the value begins. `name` includes the quotes. */
 static const char *member_name(struct json *j, const char *at, struct span *name)
 {
     if (at == j->end || *at != '"')
@@ -360,7 +360,7 @@ static const char *separator(struct json *j, const char *at, char closing, bool 
     return fault(j, at, closing == '}' ? "a comma or } is missing" : "a comma or ] is missing");
 }
 
-/* Behind an opening bracket: is it empty? */
+/* True when a closing bracket follows the opening one. */
 static bool is_empty(const struct json *j, const char **at, char closing)
 {
     *at = space(j, *at);

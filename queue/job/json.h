@@ -64,7 +64,7 @@ size_t json_text(struct span string, char *out, size_t size);
 
 /* A JSON number, already checked: false when it is no integer from least to most. */
 bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out);
-/* Seconds as microseconds, rounded up: false when it is no number above 0 and up to most_us. */
+/* Reads seconds as microseconds, rounded up. False when it is no number above 0 and up to most_us. */
 bool json_read_seconds(struct span value, int64_t most_us, int64_t *us);
 
 #endif

@@ -35,7 +35,7 @@ function lease.entry_write(attempts, interrupted, throttled, body, attrs)
     return format('@%d,%d,%d', attempts, interrupted, throttled) .. (attrs or '') .. ';' .. body
 end
 
--- One of the attrs, by its letter; nil: it is not there.
+-- Returns one of the attrs, by its letter; nil: it is not there.
 function lease.attr(attrs, letter) return match(attrs, ',' .. letter .. '([^,]*)') end
 
 -- Of a long reason the beginning is kept, which says how it ended, and the end: the last line of a traceback says what was wrong.
@@ -59,7 +59,7 @@ function lease.failed(attrs, reason)
     return attrs .. ',e' .. us(now) .. ':' .. last_escaped
 end
 
--- When it failed last, us, and why; nil: it has not.
+-- Returns when the job failed last, us, and why; nil: it has not.
 function lease.failure(attrs)
     local at, reason = (lease.attr(attrs, 'e') or ''):match('^(%d+):(.*)$')
     if not at then return nil end
@@ -110,10 +110,10 @@ end
 -- An iterator over the names of the concurrency gates that it took.
 function lease.gates_of(token) return (token:match('~(.*)$') or ''):gmatch('[^,]+') end
 
--- Queue, type, key of a lane.
+-- Returns the queue, type and key of a lane.
 function lease.lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
 
--- Is it a lane of suspects, or the token's of one that runs alone? And its name as one, and as none.
+-- True for a lane of suspects. The other functions name a lane as one of suspects, and give a lane or a token its usual name.
 function lease.is_alone(lane) return find(lane, '!/', 1, true) ~= nil end
 function lease.alone(lane) return (lane:gsub('^([^/!]+)!?/', '%1!/')) end
 function lease.usual(lane) return (lane:gsub('^([^/!]+)!/', '%1/')) end
@@ -121,10 +121,10 @@ function lease.usual_token(token) return (token:gsub('^([^/]+/[^/!]+)!/', '%1/')
 
 -- ---- Suspects: jobs whose worker died while they ran, until they end in some way
 
--- How many of them may run together with this one; nil: it is none, or one that an older version left, which runs alone.
+-- Returns how many suspects may run together with this one; nil: it is none, or one that an older version left, which runs alone.
 function lease.together(entry) return tonumber(match(entry, '^@[^;]*,h(%d+)')) end
 
--- attrs of one whose worker died with so many jobs: the next time half of them run together.
+-- Returns the attrs of a job whose worker died with so many: the next time half of them run together.
 function lease.suspected(attrs, count)
     local most = min(count, tonumber(lease.attr(attrs, 'h')) or count)
     return attrs:gsub(',h%d+', '') .. ',h' .. us(ceil(most / 2))
@@ -136,11 +136,11 @@ function lease.cleared(entry)
     return (entry:gsub('^(@[^;]*),h%d+', '%1'))
 end
 
--- The name of a queue, of those lanes too; and the queue itself.
+-- True for the name of a queue, and of its lanes of suspects.
 function lease.is_queue(name) return is_name(name) or name ~= nil and is_name(match(name, '^(.*)!$')) end
 function lease.usual_queue(name) return match(name, '^[^!]*') end
 
--- What stands before the lane in a token.
+-- Returns what stands before the lane in a token.
 function lease.token_head(token) return token:match('^[^/]+') end
 
 -- What active:<worker> holds: {token =, entry =, alone = (it ran so), lane = (to which it goes back), queue =, type =} each, and the

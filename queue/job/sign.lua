@@ -33,7 +33,7 @@ local function is_signed(head)
     return secret and match(head, '^@%d+,%d+,%d+,s([^,;]*)') == secret
 end
 
--- What is wrong with the key of the secret; nil: nothing. A script that signs asks before it writes.
+-- Says what is wrong with the key of the secret; nil: nothing. A script that signs asks before it writes.
 function sign.wrong() return check.wrong_kind('about', 'hash') end
 
 -- An entry as it is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.

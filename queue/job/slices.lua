@@ -51,7 +51,7 @@ local function get(command, key, first, last, backwards)
     return call(command, key, digits(first), digits(last))
 end
 
--- Entries got[i] go behind the n of entries as far as they fit; returns how many there are then. It is called for each job there is.
+-- Appends got[i] to the n of `entries` as far as they fit; returns how many there are then. It is called for each job there is.
 local function take(got, entries, n, load, backwards)
     local left, alone, count = load.left, load.alone, #got
     for i = 1, count do

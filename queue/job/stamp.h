@@ -11,7 +11,7 @@
 
 /* The digits of a time, ended by a NUL; before 2020: those that say nothing. */
 void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1]);
-/* The same as the head of an entry: "@0,0,0,t.......;". */
+/* Writes a stamp as the head of an entry: "@0,0,0,t.......;". */
 void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1]);
 /* 0: they say nothing, or are none. */
 int64_t stamp_read(struct span digits);

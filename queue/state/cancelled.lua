@@ -23,7 +23,7 @@ function cancelled.waiting(since, queue, kind, batch) return 'waiting ' .. since
 
 local ASKED_US = 86400 * 1000000 -- whoever marked it has died by then, and did not say whether it waits
 
--- May a mark be forgotten? Not as long as anything stands where its job could.
+-- True when a mark may be forgotten: nothing stands any more where its job could.
 function cancelled.is_stale(mark)
     local queue, kind, batch = match(mark, '^waiting %d+ ([^/ ]+)/(%S*) (%S*)$')
     if queue then
@@ -41,13 +41,14 @@ function cancelled.batch_of(attrs)
     return type(state) == 'string' and find(state, '^cancelled') and batch or nil
 end
 
--- The same, also where it has ended: what was to be its job is not to run again.
+-- Says whether the batch was ever cancelled, also where it has ended: what was to be its job is not to run again.
 function cancelled.batch_ever(attrs)
     local batch = lease.attr(attrs, 'b')
     return batch and (cancelled.batch_of(attrs) or type(call_safe('HGET', P .. 'batch:' .. batch, 'cancel')) == 'string' and batch) or nil
 end
 
--- Will a claim end this job that waits? The name of its batch where that was cancelled, '' where it was marked; nil: it was not cancelled.
+-- Says that a claim will end this waiting job: the name of its batch where that was cancelled, '' where the job was marked; nil: it was not
+-- cancelled.
 function cancelled.by(entry)
     local attrs, at = lease.head_read(entry)
     local batch = cancelled.batch_of(attrs)

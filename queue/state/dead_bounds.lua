@@ -10,7 +10,7 @@ local USUAL = {100000, 180 * 86400 * 1000000, 256 * 1024 * 1024}
 local BYTES = 3
 local STEP_MOST = 500 -- forgotten in one call; about 2 ms
 
--- {most, age in us, bytes}. One that cannot be read bounds nothing.
+-- Returns {most, age in us, bytes}. A number that cannot be read bounds nothing.
 function dead_bounds.read()
     local set, bounds = call('HMGET', P .. 'settings', unpack(FIELDS)), {}
     for i, usual in ipairs(USUAL) do
@@ -43,7 +43,7 @@ function dead_bounds.excess(bounds)
     return max(0, call('ZCARD', P .. 'dead') - bounds[1], call('ZCOUNT', P .. 'dead', '-inf', '(' .. us(now - bounds[2])))
 end
 
--- Up to STEP_MOST of the oldest: as many as `excess`, and as take `over` bytes; their scores.
+-- Returns up to STEP_MOST of the oldest records, with their scores: as many as `excess`, and as many as take `over` bytes.
 local function oldest(excess, over)
     local jobs, bytes = call('ZCARD', P .. 'dead'), dead_bytes.read()
     local most = over > 0 and max(excess, ceil(over * jobs / bytes)) or excess

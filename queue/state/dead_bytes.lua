@@ -48,7 +48,7 @@ local function add(bytes, jobs)
     call_safe('HINCRBY', P .. 'dead_bytes', 'jobs', us(jobs))
 end
 
--- These records were added now.
+-- Counts records that were added now.
 function dead_bytes.added(records)
     load()
     if state.wrong then return end
@@ -60,7 +60,7 @@ function dead_bytes.added(records)
     if jobs > 0 then add(bytes, jobs) end
 end
 
--- These have left.
+-- Counts records that have left.
 function dead_bytes.removed(scores, records)
     load()
     if state.wrong or #records == 0 then return end
@@ -76,14 +76,14 @@ function dead_bytes.removed(scores, records)
     if jobs > 0 then add(-bytes, -jobs) end
 end
 
--- How many there are; nil: they are not all counted yet.
+-- Returns how many bytes and records there are; nil: they are not all counted yet.
 function dead_bytes.read()
     if call('EXISTS', P .. 'dead') == 0 then return 0 end
     load()
     return not state.score and state.bytes or nil
 end
 
--- Has somebody written there who does not count?
+-- True when somebody has written there who does not count.
 local function is_off()
     return state.jobs ~= call('ZCARD', P .. 'dead') and (now < state.since or now - state.since >= ANEW_US)
 end

@@ -8,7 +8,7 @@ local READ_US = 1000          -- when no more are read
 local AT_ONCE = 32            -- records between two looks at the clock
 local SLICE_MOST = 4          -- records that are read at once, as large ones may stand behind small ones; the first one is read alone
 
--- {queue =, type =, key =, reason =, entry =}; what is not known is ''.
+-- Returns {queue =, type =, key =, reason =, entry =}; what is not known is ''.
 function dead_records.read(record)
     local lane, reason, at = match(record, '^%S+ (%S+) ([^\n]*)\n()')
     if not lane then return {queue = '', type = '', key = '', reason = 'this record cannot be read', entry = record} end
@@ -18,13 +18,13 @@ function dead_records.read(record)
     return r
 end
 
--- How people name it: by the id of the job, where there is none by a digest of the record.
+-- Names a record for people: by the id of the job, where there is none by a digest of the record.
 function dead_records.handle(record, text)
     local id = body.id(text)
     return is_name(id) and id or 'raw:' .. sub(sha1(record), 1, 16)
 end
 
--- When one died, as it is answered; nil: nobody knows, as a foreign client has put it there.
+-- Returns when a job died; nil: nobody knows, as a foreign client has put it there.
 function dead_records.time(score)
     local at = tonumber(score)
     return at > 0 and at < WHOLE_MOST and us(at) or nil
@@ -41,8 +41,8 @@ function dead_records.precedes(a, b)
     return false
 end
 
--- The rank of the first record behind a place. That of a record that is gone is searched among those of the same score; where these are
--- too large for one call, some that stand before it are met again.
+-- Returns the rank of the first record behind a place. A record that is gone is searched among those of the same score; where these are too large
+-- for one call, some that stand before it are met again.
 function dead_records.rank_behind(score, record)
     local rank = call('ZRANK', P .. 'dead', record)
     if rank and tonumber(call('ZSCORE', P .. 'dead', record)) == tonumber(score) then return rank + 1 end

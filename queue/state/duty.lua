@@ -16,7 +16,7 @@ function duty.holder(field, most_us)
     if holder and till > now and till <= now + most_us then return holder, till end
 end
 
--- Has another worker the duty, and one more the part of the second? Then this one need not claim to see whether anybody does.
+-- True when one other worker has the duty and another is the second. Then this one need not claim to see whether anybody does.
 function duty.is_of_others(group, worker)
     local holder = duty.holder(group, duty.US)
     local second = holder and holder ~= worker and duty.holder(duty.second(group), duty.SECOND_US)

@@ -38,7 +38,7 @@ function longest.lane_of(kind, member)
     return queue and queue .. '/' .. kind .. '/' .. key, queue, key
 end
 
--- Counts all of them; those that are short leave.
+-- Counts the jobs of all noted lanes again; those that are short leave.
 local function count_again(name, kind)
     local members, scores, short = call('ZRANGE', name, '0', '-1'), {}, {}
     for _, member in ipairs(members) do

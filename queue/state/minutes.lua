@@ -75,7 +75,7 @@ local function add_new(text)
     return others > 0 and add(text, ' ' .. OTHER .. digits(others)) or text
 end
 
--- Counts with more of them, both as text. A worker keeps no more reasons than a slot does.
+-- Adds counts to counts, both as text. A worker keeps no more reasons than a slot does.
 function add(text, added)
     if text == '' then return added end
     read_added(added)
@@ -107,7 +107,7 @@ end
 
 local SECOND_COUNT = ' (%u?)(%d+)=(%d+)' -- as record has it
 
--- When it was, and its code in the slot of its second: a number of tenths of a second since 1970, or behind "N" of seconds.
+-- Returns when something was, and its code in the slot of its second. `number` counts tenths of a second since 1970, or behind "N" of seconds.
 local function second_of(why, number)
     number = tonumber(number)
     if why ~= '' then return number * minutes.SECOND_US, why end
@@ -192,7 +192,7 @@ function minutes.text_of_all(ring)
     return type(text) == 'string' and text or ''
 end
 
--- The last minute of a limit, by seconds.
+-- Returns the last minute of a limit, by seconds.
 function minutes.read_seconds(limit)
     local last = floor(now / minutes.SECOND_US)
     local fields = fields_of('', last, 61, minutes.SECONDS)

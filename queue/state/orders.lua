@@ -17,13 +17,13 @@ function orders.read(instance)
     return (order == 'quiet' or order == 'stop') and order or ''
 end
 
--- Has a heartbeat answered it? The worker hears that before its next one.
+-- True when a heartbeat has answered the order: the worker hears it before its next one.
 function orders.is_heard(instance)
     local ttl = call_safe('PTTL', P .. 'order:' .. instance)
     return ttl == -1 or type(ttl) == 'number' and ttl > KEPT_MS
 end
 
--- The same as read, of a worker that hears it now.
+-- Reads the order of a worker that hears it now.
 function orders.of(instance)
     local order = orders.read(instance)
     if order ~= '' and not VIRTUAL then call_safe('PEXPIRE', P .. 'order:' .. instance, us(HEARD_MS)) end

@@ -16,7 +16,7 @@ local GAPS_MOST = 32 -- the longest of a day
 local DAY_US = 86400 * 1000000
 local CLOCK_US = 1000000 -- a mark that is so far ahead is of a clock that was set back
 
--- What keeps a worker from beginning, an error; nil: nothing.
+-- Returns the error that keeps a worker from beginning; nil: nothing does.
 function past.wrong()
     local f = call('HMGET', P .. 'about', 'format', 'oldest')
     local newest, oldest = tonumber(f[1] or 0), tonumber(f[2] or f[1] or FORMAT_OLDEST)
@@ -130,7 +130,7 @@ local function text_of(field)
     return type(text) == 'string' and text or ''
 end
 
--- That Redis went back, '': it did not.
+-- Says that Redis went back; '': it did not.
 function past.back() return text_of('back') end
 
 -- When a claim last leased something or took the duty; '': never.

@@ -24,7 +24,8 @@ function registry.add(queue)
     call_safe('SADD', P .. 'queues', queue)
 end
 
--- What a worker says of itself, JSON: queues, types and more; '': nothing. It may name thousands of types: they are not read for what else it says.
+-- Returns what a worker says of itself, JSON: queues, types and more; '': nothing. It may name thousands of types: they are not read for what else
+-- it says.
 function registry.info(worker)
     local info = call_safe('HGET', P .. 'active:' .. worker, '@')
     return type(info) == 'string' and info or ''
@@ -33,7 +34,7 @@ end
 -- The names and patterns of the queues that it serves, a JSON array; nil: it does not say.
 local function words_text(info) return match(info, '"queues":%s*(%b[])') end
 
--- The same as a list.
+-- Returns the words of `queues` as a list.
 function registry.words_in(info)
     local ok, said = pcall(json_read, words_text(info) or '[]')
     local words = {}
@@ -50,10 +51,10 @@ function registry.words(worker) return registry.words_in(registry.info(worker)) 
 -- The types that it runs, a JSON array.
 function registry.types_text(info) return match(info, '"types":%s*(%b[])') or '[]' end
 
--- Those of them, in the same form, whose handlers run in its own process and so can end it; nil: it does not say, and any may.
+-- Returns the types, as JSON, whose handlers run in the worker's own process and so can end it; nil: it does not say, and any may.
 function registry.inside_text(info) return match(info, '"inside":%s*(%b[])') end
 
--- Does a worker run jobs of that type?
+-- True when a worker runs jobs of that type.
 function registry.runs(worker, name) return find(registry.types_text(registry.info(worker)), '"' .. name .. '"', 1, true) ~= nil end
 
 function registry.instance(info) return match(info, '"instance":"([^"]*)"') end
@@ -73,7 +74,7 @@ local function keep_all(queues, words, patterns)
     for _, word in ipairs(words) do keep(queues, word, patterns) end
 end
 
--- The same for those that a group served within the last day.
+-- Keeps the queues that a group served within the last day.
 local function keep_of_groups(queues, patterns)
     local duty = call_safe('HVALS', P .. 'duty')
     for i = 1, #duty do
@@ -81,13 +82,13 @@ local function keep_of_groups(queues, patterns)
     end
 end
 
--- The same for those that a worker serves.
+-- Keeps the queues that a worker serves.
 local function keep_of_workers(queues, patterns)
     local workers = call_safe('ZRANDMEMBER', P .. 'workers', WORKERS_MOST)
     for i = 1, #workers do keep_all(queues, registry.words(workers[i]), patterns) end
 end
 
--- The same for those that one of these patterns stands for, while there are few queues in all.
+-- Keeps the queues that one of these patterns stands for, while there are few queues in all.
 local function keep_of_patterns(queues, patterns)
     local few
     for word in pairs(patterns) do

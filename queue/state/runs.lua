@@ -51,14 +51,14 @@ local function is_any_naming()
     return last and tonumber(last) > now
 end
 
--- May a worker that lives run this type?
+-- True when a worker that lives runs this type.
 function runs.is_run(name)
     if check.wrong_kind('runs', 'zset') then return true end
     local last = call('ZSCORE', P .. 'runs', name)
     return last and tonumber(last) > now or is_any_naming() or false
 end
 
--- Has no worker run this type for the grace? Of a type that nobody has named that time begins now.
+-- True when no worker has run this type for the grace. For a type that nobody has named that time begins now.
 function runs.is_unknown(name)
     if check.wrong_kind('runs', 'zset') then return false end
     local last = call('ZSCORE', P .. 'runs', name)

@@ -12,7 +12,7 @@
 /* What gate.h's functions of these names do, for a gate that is not paused; slots fit the rule's burst. */
 struct algorithm_ops {
     const char *name;     /* in both forms of a rule */
-    bool bursts, offsets; /* may a rule have burst=, offset=? */
+    bool bursts, offsets; /* a rule may have burst=, offset= */
     int64_t count_max;
 
     int64_t (*most_in_period)(const struct rule *rule);

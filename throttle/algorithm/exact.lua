@@ -9,7 +9,7 @@
 
 local exact = {}
 
--- How far ahead of now a slot may be granted, us: at a small burst every late wake-up would lose a slot for good.
+-- A slot may be granted so far ahead of now, us: at a small burst every late wake-up would lose a slot for good.
 exact.AHEAD = 5000
 exact.AHEAD_MOST = 210000 -- for a worker that is far away
 

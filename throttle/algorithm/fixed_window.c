@@ -12,7 +12,7 @@ static int64_t most_in_period(const struct rule *rule)
     return 2 * rule->count;
 }
 
-/* When the window of a time began. */
+/* Returns when the window of a time began. */
 static int64_t window_of(const struct rule *rule, int64_t at_us)
 {
     int64_t passed = (at_us - rule->offset_us) % rule->period_us;
@@ -88,7 +88,7 @@ static int64_t resets(const struct gate *g)
     return g->word[USED] ? window_of(&g->rule, g->word[LAST_US]) + g->rule.period_us : 0;
 }
 
-/* What is left of this window, then whole windows. */
+/* Counts what is left of this window, then whole windows. */
 static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {
     int64_t s_us = most(now_us, g->word[LAST_US]);

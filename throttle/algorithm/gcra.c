@@ -143,7 +143,7 @@ static void remember(struct gate *g, int64_t now_us)
         add_low(g, (struct gate_low){.start_us = most(now_us, g->word[LAST_US])});
 }
 
-/* "S,US,REM;" each, at least one. */
+/* Reads "S,US,REM;" one or more times. */
 static bool read_lows(struct gate *g, const char *words)
 {
     const int64_t time_most = INT64_C(1) << 53;
@@ -162,7 +162,7 @@ static bool read_lows(struct gate *g, const char *words)
 
 /* ---- Words */
 
-/* TAT_US TAT_REM[ LAST_US[ LOWS]] */
+/* Reads TAT_US TAT_REM[ LAST_US[ LOWS]]. */
 static bool read_words(struct gate *g, const char *words)
 {
     for (int i = 0; i <= LAST_US; i++) {
@@ -193,7 +193,7 @@ static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
     return most(now_us, (int64_t)rounded_up(opens, g->rule.count));
 }
 
-/* (TAT - at) / T; T is period parts of 1/count us. */
+/* Returns (TAT - at) / T; T is period parts of 1/count us. */
 static int64_t used(const struct gate *g, int64_t at_us)
 {
     wide left = tat_parts(g) - (wide)at_us * g->rule.count;

@@ -47,7 +47,7 @@ end
 
 local LOWS_MOST = 16
 
--- Is us + rem / count less than the other?
+-- True when us + rem / count is less than the other time.
 local function is_less(us, rem, other_us, other_rem)
     return us < other_us or us == other_us and rem < other_rem
 end
@@ -103,7 +103,7 @@ local function lows_add(lows, s, us, rem)
     if n == 3 * LOWS_MOST then lows_merge(lows) end
 end
 
--- The first entry behind s.
+-- Finds the first entry behind s.
 local function lows_find(lows, s)
     local i = 1
     while i <= #lows and lows[i] <= s do i = i + 3 end
@@ -167,7 +167,7 @@ function gcra.back(g, us)
     for i = 1, g.lows and #g.lows or 0, 3 do g.lows[i] = max(0, g.lows[i] - us) end
 end
 
--- TAT + (cost - 1) T - tau = TAT - (burst - cost) T, rounded up to a whole microsecond.
+-- Returns TAT + (cost - 1) T - tau = TAT - (burst - cost) T, rounded up to a whole microsecond.
 function gcra.start(g, cost)
     local rule = g.rule
     local q, r = rule.tau_us, rule.tau_rem

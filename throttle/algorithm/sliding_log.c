@@ -50,7 +50,7 @@ static int add(struct gate *g, int64_t at_us, int64_t slots)
     return 0;
 }
 
-/* "DELTA_US;" or "DELTA_US*SLOTS;", each so long after the one before. */
+/* Reads "DELTA_US;" or "DELTA_US*SLOTS;": so long after the entry before. */
 static bool read_entry(const char **at, int64_t *delta_us, int64_t *slots)
 {
     *slots = 1;
@@ -64,7 +64,7 @@ static bool read_entry(const char **at, int64_t *delta_us, int64_t *slots)
     return *(*at)++ == ';';
 }
 
-/* LAST_US USED ORIGIN_US ENTRIES, the first of them so long after the origin. */
+/* Reads LAST_US USED ORIGIN_US ENTRIES; the first entry is so long after the origin. */
 static int load(struct gate *g, const char *words, int64_t now_us)
 {
     int64_t last_us, all, at_us, delta_us, slots;
@@ -188,7 +188,7 @@ static int64_t resets(const struct gate *g)
     return g->word[USED] ? g->word[LAST_US] + g->rule.period_us : 0;
 }
 
-/* Of the jobs that fit a period the last one starts when there is room for all of them; by then the log holds
+/* Computes the start of job n. Of the jobs that fit a period the last one starts when there is room for all of them; by then the log holds
  * nothing else, and each later job starts one period after the one so many before it. */
 static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {

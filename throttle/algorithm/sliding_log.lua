@@ -53,7 +53,7 @@ local function entry_text(delta, slots)
     return slots == 1 and format('%d;', delta) or format('%d*%d;', delta, slots)
 end
 
--- The entry at pos: how long after the one before, its slots, the next one's pos; nil at the end.
+-- Reads the entry at pos: how long it is after the entry before, its slots, the place of the next; nil at the end.
 local function entry(g, pos)
     if pos > #g.log then
         if #g.added == 0 then return nil end

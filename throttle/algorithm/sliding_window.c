@@ -151,7 +151,7 @@ static int64_t resets(const struct gate *g)
     return g->word[PREVIOUS] ? begin_us + g->rule.period_us : 0;
 }
 
-/* How many jobs still start within the window: room_at the last one's room is before its end. */
+/* Counts the jobs that still start within the window: room_at the last one's room is before its end. */
 static int64_t jobs_within(const struct rule *rule, const struct buckets *b, int64_t slots)
 {
     int64_t kept = b->previous ? (b->previous - 1) / rule->period_us + 1 : 0;
@@ -159,8 +159,8 @@ static int64_t jobs_within(const struct rule *rule, const struct buckets *b, int
     return most(0, rule->count - b->current - kept) / slots;
 }
 
-/* From window to window; jobs that start in two of them. Once these two begin as the two before did, all
- * later ones do: whole pairs are passed over at once. */
+/* Goes from window to window and counts the jobs that start in two. Once two windows begin as the two before did, all later ones do: whole
+ * pairs are passed over at once. */
 static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {
     const struct rule *rule = &g->rule;

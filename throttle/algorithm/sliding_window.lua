@@ -57,7 +57,7 @@ function sliding_window.start(g, cost)
     return (room_at(rule, begin + rule.period, current, rule.count - cost))
 end
 
--- The estimate, rounded up.
+-- Estimates what is in use, rounded up.
 local function used_at(g, at)
     local period = g.rule.period
     at = max(at, g.last)

@@ -98,7 +98,7 @@ function line.figures(at)
     return burst, remaining, resets
 end
 
--- Do others take about every second slot?
+-- True when others take about every second slot.
 local function is_shared()
     local at = call('ZSCORE', due, '~')
     if not at then return false end
@@ -157,7 +157,7 @@ local function outlive(at_key, at)
     if not VIRTUAL and call('PTTL', at_key) < lives_ms then call('PEXPIRE', at_key, us(lives_ms)) end
 end
 
--- Those who died leave lines that expire: who comes into a new one looks after two of them.
+-- Callers who died leave lines that expire: who comes into a new one looks after two of them.
 local function enlist()
     call_safe('ZADD', P .. 'lines', '0', node)
     for _, other in ipairs(call_safe('ZRANDMEMBER', P .. 'lines', '2')) do
@@ -220,7 +220,7 @@ local function call_first()
     hold(cost, at, ticket)
 end
 
--- It starts at that time. Who is the first then may sleep.
+-- Lets a caller start at that time. Who is first in line then may sleep.
 function line.take(place, at, cost)
     start_at(at, cost)
     gate.save()

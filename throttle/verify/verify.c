@@ -44,7 +44,7 @@ struct reading {
     size_t line;
     struct map running; /* of a job with limits and its writer: the latest start, from 1 */
     struct map writers; /* of what its lines say: a worker that writes to this file, from 1 */
-    int64_t *last_us;   /* of each of them: the last time that it wrote */
+    int64_t *last_us;   /* of each writer: when it wrote last */
     size_t writer_count, writer_capacity;
     struct lapse *lapses;
     size_t lapse_count, lapse_capacity;
@@ -158,7 +158,7 @@ static const struct member *find_member(const struct line *line, const char *nam
     return NULL;
 }
 
-/* Plain text in quotes: *end is its closing one. NULL: it is not so plain. */
+/* Scans plain text in quotes; `end` is the closing quote. NULL: it is not so plain. */
 static char *scan_text(char *at, char **end)
 {
     if (*at++ != '"')
@@ -256,7 +256,7 @@ static bool read_number(const struct line *line, const char *name, int64_t least
     return m && m->is_number && *n >= least && *n <= most;
 }
 
-/* Such that no sum of them overflows. */
+/* Reads a time so small that no sum of times overflows. */
 static bool read_time(const struct line *line, const char *name, int64_t *us)
 {
     return read_number(line, name, 0, (INT64_C(1) << 53) - 1, us);

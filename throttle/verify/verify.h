@@ -71,7 +71,7 @@ struct verify_window {
 };
 #define VERIFY_WINDOWS 3 /* a second, 100 ms, the rule's own period */
 
-/* How one gate was used. */
+/* A use says how one gate was used. */
 struct verify_use {
     uint64_t starts, violations;
     uint64_t crowded; /* handlers that started where too many had */
@@ -83,7 +83,7 @@ struct verify_use {
     int64_t most_at_once, allowed_at_once; /* concurrency only, else 0 */
 };
 
-/* One rule of a limit. */
+/* This is one rule of a limit. */
 struct verify_rule {
     const char *limit;
     size_t index;
@@ -94,7 +94,7 @@ struct verify_rule {
     struct verify_use worst;
 };
 
-/* How long after its slot a handler started. */
+/* Lateness says how long after its slot a handler started. */
 struct verify_lateness {
     int64_t min_us, p50_us, p99_us, p999_us, max_us;
 };

@@ -123,10 +123,9 @@ static int64_t rounding_us(const struct rule *rule)
 
 /* ---- Another rule */
 
-/* When the rule changed is not known, only between which two times. What was in use then stayed in use: at
- * least what still was at the second of them, and no gate that was filled with more or later lets more
- * through than one that was filled with that at the first. A start under the new rule may lie before the
- * last one under the old rule, at which what is in use was counted. */
+/* Changes the rule; nobody knows when, only between which two times. What was in use then stayed in use: at least what still was at the
+ * second of them, and no gate that was filled with more or later lets more through than one that was filled with that at the first. A start
+ * under the new rule may lie before the last one under the old rule, at which what is in use was counted. */
 static int change_rule(struct replay *r, const struct rule *rule, const struct start *s)
 {
     int64_t from_us = most(r->granted_us, 0), to_us = most(r->last_us, granted_until_us(s));

@@ -18,7 +18,7 @@ struct map {
 };
 /* The value at hash: 0 when it is new, and then to be set at once. NULL: out of memory. */
 uint32_t *map_at(struct map *m, uint64_t hash);
-/* The same, but adds nothing: NULL when there is none. */
+/* Finds an entry and adds nothing: NULL when there is none. */
 uint32_t *map_find(const struct map *m, uint64_t hash);
 void map_clear(struct map *m);
 void map_free(struct map *m);
@@ -33,13 +33,13 @@ struct input_rule {
     struct rule rule;
 };
 
-/* A text of limits, taken apart. */
+/* A text of limits, taken apart into lines. */
 struct input_limits {
     size_t count;
     struct input_rule at[TYPE_RULES_MAX];
 };
 
-/* One rule of a limit, by its place. */
+/* A line is one rule of a limit, with its place. */
 struct input_line {
     uint32_t limit; /* its name in texts */
     uint32_t index;
@@ -90,7 +90,7 @@ WEIR_CHECKED int input_text(struct verify_input *input, const char *text, uint32
 /* The number of a text of limits, read once; 0 for "". WEIR_EINPUT: it is none. */
 WEIR_CHECKED int input_limits(struct verify_input *input, const char *text, uint32_t *number,
                               struct error *e);
-/* Room for one more element in an array that doubles. */
+/* Makes room for one more element in an array that doubles. */
 WEIR_CHECKED int input_grow(void *array, size_t count, size_t *capacity, size_t size, struct error *e);
 
 /* ---- One gate */

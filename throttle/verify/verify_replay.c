@@ -151,7 +151,7 @@ static int sort_events(struct events *events, uint32_t (*number_of)(const struct
 
 /* ---- Rules */
 
-/* How far above its bounds, or how close to them. */
+/* Returns how far a use is above its bounds, or how close to them. */
 static int64_t excess(const struct verify_use *use)
 {
     return use->allowed_at_once
