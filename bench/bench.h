@@ -187,7 +187,6 @@ enum figure {
     STEER_TYPE,
     STEER_PAUSE,
     STEER_KEY,
-    STEER_MOVE,
     STEER_AGAIN,
     STEER_BATCH,
     STEER_QUEUE,

@@ -182,7 +182,6 @@ static const struct {
     [STEER_TYPE] = {"  a type uses a limit, or no longer", "ms", 1, LOWER, 5, 3, NULL},
     [STEER_PAUSE] = {"  a limit paused, resumed", "ms", 1, LOWER, 5, 3, NULL},
     [STEER_KEY] = {"  a key paused, resumed, weighed", "ms", 1, LOWER, 5, 3, NULL},
-    [STEER_MOVE] = {"  a limit of 100 types moves", "ms", 1, LOWER, 5, 3, NULL},
     [STEER_AGAIN] = {"  limits written again after a loss", "ms", 1, LOWER, 5, 3, NULL},
     [STEER_BATCH] = {"  a batch paused, resumed, cancelled", "ms", 1, LOWER, 5, 3, NULL},
     [STEER_QUEUE] = {"  a queue paused, resumed, purged", "ms", 1, LOWER, 5, 3, NULL},

@@ -77,17 +77,6 @@ static const char leases[] =
            "    '{\"id\":\"r' .. i .. '\",\"type\":\"t' .. i % 10000 .. '\"}')\n"
            "end\n";
 
-static const char to_move[] =
-    SCRIPT "call('DEL', P .. 'homes')\n"
-           "call('HSET', P .. 'homes', 'moving', '0')\n"
-           "call('HSET', P .. 'limits', 'moving', 'gcra:5/1000000/5')\n"
-           "for i = 1, 100 do call('HSET', P .. 'types', 'm' .. i, 'use=moving') end\n"
-           "for i = 1, n / 50 do\n"
-           "  call('ZADD', P .. 'batches', us(now), 'b' .. i)\n"
-           "  call('HSET', P .. 'batch:b' .. i, 'total', '3', 'types', 't1 3', 'created', us(now))\n"
-           "end\n"
-           "call('DEL', P .. 'batch:all')\n";
-
 static int run_script(struct bench *b, const char *script)
 {
     char now[24], many[24];
@@ -104,22 +93,6 @@ static int call(struct bench *b, struct args *a, struct redisReply **reply)
     int rc = redis_call(b->server.redis, a, reply, NULL, &b->error);
 
     args_free(a);
-    return rc;
-}
-
-static int move(struct bench *b)
-{
-    int rc = server_ask(&b->server, NULL, &b->error, "HSET", PREFIX "about", "partitions", "2", NULL);
-    struct weir *w;
-
-    if (rc == 0)
-        rc = server_ask(&b->server, NULL, &b->error, "HSET", "weir:{1}:about", "partitions", "2", NULL);
-    if (rc == 0) /* scripts remember how many partitions there are */
-        rc = server_ask(&b->server, NULL, &b->error, "FUNCTION", "FLUSH", NULL);
-    w = weir_new(b->server.url, NULL);
-    if (rc == 0 && rate_move(w, "moving", 1) != 0)
-        rc = error_set(&b->error, WEIR_EINTERNAL, "%s", weir_message(w));
-    weir_free(w);
     return rc;
 }
 
@@ -257,7 +230,6 @@ static const struct row {
     {STEER_ADOPT, {{leases, .act = leave}}},
     {STEER_BULK, {{.act = enqueue}}},
     {STEER_AGAIN, {{.act = restore}}},
-    {STEER_MOVE, {{to_move, .act = move}}},
 };
 
 static int run_command(struct bench *b, const char *const *words)

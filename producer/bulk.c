@@ -20,8 +20,6 @@
 #include "producer/stream.h"
 #include "queue/batch/batch.h"
 
-#define ROUNDS_MOST 20 /* of jobs that are given back, without progress: homes that contradict each other */
-
 struct weir_bulk {
     struct weir *w;
     struct stream *streams[PARTITIONS_MOST];
@@ -51,7 +49,11 @@ static uint64_t count_accepted(const struct weir_bulk *b)
 static int fail(struct weir_bulk *b, const struct error *why)
 {
     uint64_t doubtful = 0;
+    int home, count;
 
+    if (partition_learn(why->text, &home,
+                        &count)) /* it was parted since it was asked: the next bulk goes there */
+        b->w->count = count;
     for (int p = 0; p < PARTITIONS_MOST; p++)
         doubtful += b->streams[p] ? stream_doubtful(b->streams[p]) : 0;
     b->failed = *why;
@@ -120,7 +122,7 @@ static int place_named(struct weir_bulk *b, int p)
 /* The stream of a type. */
 static int route(struct weir_bulk *b, struct span type, struct stream **s)
 {
-    int p = partitions_home(&b->w->known, type.at, type.len);
+    int p = partition_home(type.at, type.len, b->w->count);
 
     if (!b->named)
         return stream_to(b, p, s);
@@ -134,69 +136,6 @@ static int route(struct weir_bulk *b, struct span type, struct stream **s)
         "wrong job: type %.*s lives on partition %d and batch %s on %d; a batch has one partition, that of "
         "its first type, so use another batch for it",
         (int)type.len, type.at, p, b->named->batch, b->named->partition);
-}
-
-static struct stream *with_returned(struct weir_bulk *b)
-{
-    for (int p = 0; p < PARTITIONS_MOST; p++)
-        if (b->streams[p] && b->streams[p]->returned.count > 0)
-            return b->streams[p];
-    return NULL;
-}
-
-static int add_again(struct weir_bulk *b, const struct stream_bag *bag)
-{
-    int status = 0;
-
-    for (size_t i = 0, begin = 0; !status && i < bag->count; begin = bag->jobs[i++].end) {
-        const struct tally_name *type = &b->types.names[bag->jobs[i].type];
-        struct stream *s;
-
-        status = route(b, (struct span){type->text, type->len}, &s);
-        if (status)
-            return status;
-        s->at.lines++;
-        status = stream_add(s, (struct span){bag->bodies.at + begin, bag->jobs[i].end - begin}, bag->jobs[i]);
-        if (status)
-            return fail(b, &s->error);
-    }
-    return status;
-}
-
-/* Jobs that were given back go to the streams of where they live, as is known by now. */
-static int settle_returned(struct weir_bulk *b)
-{
-    uint64_t accepted = count_accepted(b);
-    struct stream *from;
-    int status = 0, rounds = 0;
-
-    while (!status && (from = with_returned(b))) {
-        struct stream_bag bag = from->returned;
-        struct error e;
-
-        from->returned = (struct stream_bag){0};
-        rounds = count_accepted(b) == accepted ? rounds + 1 : 0;
-        accepted = count_accepted(b);
-        if (rounds > ROUNDS_MOST) {
-            error_set(&e, WEIR_ENOTNOW,
-                      "bulk: the partitions do not agree on where its types live; try again");
-            status = fail(b, &e);
-        } else {
-            retry_sleep(rounds / 2);
-            status = add_again(b, &bag);
-        }
-        stream_bag_free(&bag);
-    }
-    return status;
-}
-
-static bool has_more(const struct weir_bulk *b)
-{
-    for (int p = 0; p < PARTITIONS_MOST; p++)
-        if (b->streams[p] &&
-            (b->streams[p]->at.lines > b->streams[p]->begin.lines || b->streams[p]->under_way > 0))
-            return true;
-    return false;
 }
 
 /* Calls it for each stream. */
@@ -221,14 +160,9 @@ int bulk_flush(struct weir_bulk *b)
 
     if (!status && b->named && !b->placed && b->named->at.lines > 0)
         status = place_named(b, 0); /* lines without a job */
-    while (!status && has_more(b)) {
+    if (!status)
         status = for_all(b, send_if_any);
-        if (!status)
-            status = for_all(b, stream_receive_all);
-        if (!status)
-            status = settle_returned(b);
-    }
-    return status;
+    return status ? status : for_all(b, stream_receive_all);
 }
 
 /* ---- Lines */
@@ -332,8 +266,6 @@ static int ask_fits_until_answered(struct stream *s, struct span type, int64_t c
     return status;
 }
 
-#define ELSEWHERE 1 /* the type lives on another partition, as is known now */
-
 /* Could a job of that cost ever start? Redis is asked at the first of a type and when the cost is higher than
  * before. WEIR_EINPUT: no; the bulk goes on. */
 static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *row, struct span type,
@@ -341,13 +273,11 @@ static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *
 {
     bool learns = b->counts_keyless && !row->learned;
     struct keyed_by by = {.path = ""};
-    int status, p;
+    int status;
 
     if (!learns && (cost <= 1 || cost <= row->fits))
         return 0;
     status = ask_fits_until_answered(s, type, cost > 1 ? cost : 1, &by);
-    if (status && partitions_learn(&b->w->known, s->error.text, &p))
-        return ELSEWHERE;
     if (status == WEIR_EUNREACHABLE || s->unanswered > 0)
         return fail(b, &s->error);
     if (status && cost <= 1) /* it can be taken all the same, and nothing is told */
@@ -363,20 +293,6 @@ static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *
     row->learned = true;
     row->by = by;
     return 0;
-}
-
-/* The stream of a type, of which a job of that cost may be added. */
-static int find_stream(struct weir_bulk *b, struct tally_name *row, const struct job_view *job,
-                       struct stream **s)
-{
-    int status = ELSEWHERE;
-
-    for (int hops = 0; status == ELSEWHERE && hops < ROUNDS_MOST; hops++) {
-        status = route(b, job->type, s);
-        if (!status)
-            status = check_type(b, *s, row, job->type, job->cost);
-    }
-    return status == ELSEWHERE ? fail(b, &(*s)->error) : status;
 }
 
 /* Counts the job of that body, the last one of bodies. */
@@ -399,7 +315,9 @@ static int take_job(struct weir_bulk *b, const struct job_view *job, struct span
 
     if (!row)
         return out_of_memory(b);
-    status = find_stream(b, row, job, &s);
+    status = route(b, job->type, &s);
+    if (!status)
+        status = check_type(b, s, row, job->type, job->cost);
     if (status)
         return status;
     if (!tally_row(&b->queues, queue))
@@ -412,7 +330,7 @@ static int take_job(struct weir_bulk *b, const struct job_view *job, struct span
     status = pass_line(b, sum);
     if (!status && (status = stream_add(s, body, place)))
         return fail(b, &s->error);
-    return status ? status : settle_returned(b);
+    return status;
 }
 
 /* A line that names another batch than it would be counted in. */
@@ -472,7 +390,7 @@ static int open_unnamed(struct weir_bulk *b)
 {
     struct batch_state nothing;
     struct stream *s = NULL;
-    int count, status = b->w->known.count ? stream_to(b, 0, &s) : client_learn(b->w, &count);
+    int count, status = b->w->count ? stream_to(b, 0, &s) : client_learn(b->w, &count);
 
     if (!status && s && (status = stream_read(s, &nothing)))
         b->w->error = s->error;

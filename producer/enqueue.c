@@ -105,7 +105,7 @@ static int check_place(struct weir *w, const struct enqueue *job)
 
     if (status || count == 1)
         return status;
-    home = partitions_home(&w->known, job->type.at, job->type.len);
+    home = partition_home(job->type.at, job->type.len, count);
     snprintf(batch, sizeof batch, "%.*s", (int)job->batch.len, job->batch.at);
     status = batch_place(w, batch, home, &place);
     if (status || place == home)

@@ -56,20 +56,12 @@ struct stream *stream_new(struct weir *w, int partition, const char *batch, stru
     return s;
 }
 
-void stream_bag_free(struct stream_bag *bag)
-{
-    text_free(&bag->bodies);
-    free(bag->jobs);
-    *bag = (struct stream_bag){0};
-}
-
 void stream_free(struct stream *s)
 {
     if (!s)
         return;
     for (size_t i = 0; i < WINDOW; i++)
         args_free(&s->window[i].request);
-    stream_bag_free(&s->returned);
     text_free(&s->bodies);
     free(s);
 }
@@ -212,76 +204,6 @@ int stream_recover(struct stream *s, const struct error *why)
     return status;
 }
 
-/* ---- A type that lives elsewhere */
-
-static int put_into_bag(struct stream_bag *bag, struct span body, struct stream_job job, struct error *e)
-{
-    int status = text_add(&bag->bodies, body.at, body.len, e);
-
-    job.end = bag->bodies.len;
-    bag->jobs[bag->count++] = job;
-    return status;
-}
-
-/* The jobs of a request are its last words: entries without a batch. */
-static int return_chunk(struct stream *s, const struct stream_chunk *chunk)
-{
-    const struct args *a = &chunk->request;
-    size_t word = a->count - chunk->count;
-    int status = 0;
-
-    for (size_t i = 0; !status && i < chunk->count; i++, word++) {
-        size_t begin = a->ends[word - 1] + STAMP_HEAD_LEN;
-
-        status = put_into_bag(&s->returned, (struct span){a->bytes + begin, a->ends[word] - begin},
-                              chunk->jobs[i], &s->error);
-    }
-    return status;
-}
-
-/* Gives back all that Redis does not have. */
-static int return_all(struct stream *s)
-{
-    struct stream_bag *bag = &s->returned;
-    size_t most = bag->count + (WINDOW + 1) * CHUNK_JOBS, begin = 0;
-    struct stream_job *jobs = realloc(bag->jobs, most * sizeof *jobs);
-    int status = 0;
-
-    if (!jobs)
-        return error_set(&s->error, WEIR_EINTERNAL, "bulk: out of memory");
-    bag->jobs = jobs;
-    s->at = s->begin = s->under_way ? nth(s, 0)->before : s->begin;
-    for (size_t i = 0; !status && i < s->under_way; i++)
-        status = return_chunk(s, nth(s, i));
-    for (size_t i = 0; !status && i < s->count; begin = s->jobs[i++].end)
-        status = put_into_bag(bag, (struct span){s->bodies.at + begin, s->jobs[i].end - begin}, s->jobs[i],
-                              &s->error);
-    s->under_way = s->count = s->bodies.len = 0;
-    return status;
-}
-
-/* A chunk was refused, with nothing done. A batch with a name has one place; it ends there. */
-static int give_back(struct stream *s, const struct error *refusal)
-{
-    struct batch_state state;
-    int status;
-
-    if (s->named) {
-        s->error = *refusal;
-        return refusal->status;
-    }
-    stream_drain(s);
-    status = stream_read(s, &state);
-    if (status == WEIR_EUNREACHABLE) {
-        struct error why = s->error;
-
-        return stream_recover(s, &why); /* and is refused again */
-    }
-    if (!status)
-        status = drop_taken(s, state);
-    return status ? status : return_all(s);
-}
-
 /* ---- Sending and receiving */
 
 static int receive_one(struct stream *s)
@@ -290,7 +212,7 @@ static int receive_one(struct stream *s)
     struct batch_state state;
     struct error e;
     bool accepted;
-    int status = next_answer(s, &reply, &e), p;
+    int status = next_answer(s, &reply, &e);
 
     if (!status) {
         status = append_reply(reply, &state, &accepted, &e);
@@ -299,8 +221,6 @@ static int receive_one(struct stream *s)
     if (!status && !accepted)
         status = error_set(&e, WEIR_ENOTNOW, "batch %s: Redis has %llu lines of it, not %llu", s->batch,
                            (unsigned long long)state.lines, (unsigned long long)nth(s, 0)->before.lines);
-    if (status && partitions_learn(&s->w->known, e.text, &p))
-        return give_back(s, &e);
     if (status)
         return stream_recover(s, &e);
     acknowledge(s);
@@ -397,7 +317,7 @@ int stream_send(struct stream *s)
 
     while (!status && s->under_way == WINDOW)
         status = receive_one(s);
-    if (status || s->returned.count > 0)
+    if (status)
         return status;
     status = transmit(s, seal_chunk(s));
     s->last_sent_us = clock_mono_us();

@@ -3,9 +3,7 @@
  * Exactly once: each chunk says which lines of the stream it holds, and append.lua takes it only when it is the next one. Chunks
  * are kept until they are acknowledged. Whatever goes wrong (a lost connection, forgotten scripts, an answer out of turn) is
  * mended in one way: Redis is asked how far the batch is, what it has is dropped, the rest is sent again. An error that comes again
- * without any progress between is the end; so is a minute without Redis.
- *
- * A chunk of which a type lives elsewhere is refused as a whole. Then all that Redis does not have is given back, for other streams. */
+ * without any progress between is the end; so is a minute without Redis. */
 #ifndef PRODUCER_STREAM_H
 #define PRODUCER_STREAM_H
 
@@ -26,13 +24,6 @@ struct stream_chunk {
     struct args request;
     struct batch_state before, after;
     struct stream_job jobs[CHUNK_JOBS]; /* as they stand in the request; end says nothing */
-    size_t count;
-};
-
-/* Jobs that were given back, in their order. */
-struct stream_bag {
-    struct text bodies;
-    struct stream_job *jobs;
     size_t count;
 };
 
@@ -58,21 +49,19 @@ struct stream {
     int64_t last_sent_us;
     int64_t lost_since_us; /* trouble without progress: since when, how often; 0: none */
     int attempts, faults;
-    struct stream_bag returned;
 };
 
 /* One to that partition; batch NULL: without a name. NULL: out of memory, or w->error says why. */
 struct stream *stream_new(struct weir *w, int partition, const char *batch, struct tally *types,
                           struct tally *queues);
 void stream_free(struct stream *s);
-void stream_bag_free(struct stream_bag *bag);
 
 /* Goes to another partition, before anything was sent. */
 WEIR_CHECKED int stream_at(struct stream *s, int partition);
 /* How far Redis has the batch. */
 WEIR_CHECKED int stream_read(struct stream *s, struct batch_state *state);
-/* Adds a job to the chunk being filled, which is sent when it is full. Like those that follow it may find that a type lives elsewhere: then
- * s->returned has jobs. A failure is in s->error, and the end of the bulk. */
+/* Adds a job to the chunk being filled, which is sent when it is full. A failure of this one and of those below is in s->error, and the end of
+ * the bulk. */
 WEIR_CHECKED int stream_add(struct stream *s, struct span body, struct stream_job job);
 /* Sends the chunk being filled. */
 WEIR_CHECKED int stream_send(struct stream *s);

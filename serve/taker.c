@@ -12,7 +12,6 @@
 
 #define ANSWER_TIMEOUT_S 1 /* somebody's request waits for it */
 #define UNDER_WAY_MOST 2   /* one is served, the next one lies ready */
-#define HOPS_MOST 4        /* a limit may move while it is asked for */
 
 /* A name that lives on no partition 0 but an only one, as its CRC16 is a prime above 64: whoever asks there for it learns how many there are. */
 #define PROBE "healthz10"
@@ -41,7 +40,7 @@ struct taker {
     char prefix[PREFIX_SIZE];
     struct redis_address address;
     struct outlet *outlets[PARTITIONS_MOST]; /* that of partition 0 is always there */
-    struct partitions known;
+    int partitions;                          /* how many there are; 0: not known */
     struct ev_prepare prepare;
     struct denials *denials;
     bool was_up;
@@ -128,7 +127,7 @@ static struct outlet *outlet_at(struct taker *t, int p)
 /* Where a question goes. */
 static struct outlet *outlet_of(struct taker *t, const struct asked *a)
 {
-    return outlet_at(t, partitions_home(&t->known, a->q.name, strlen(a->q.name)));
+    return outlet_at(t, partition_home(a->q.name, strlen(a->q.name), t->partitions));
 }
 
 /* One that is down, and was up or has failed, answers nothing. */
@@ -137,10 +136,10 @@ static bool can_ask(const struct outlet *o)
     return o && (link_is_up(o->link) || o->begins);
 }
 
-/* A question whose limit lives elsewhere goes there; false: it has moved too often. */
+/* A question whose limit lives elsewhere goes there, now that it is known how many partitions there are; false: it was sent on before. */
 static bool ask_elsewhere(struct taker *t, struct asked *a)
 {
-    struct outlet *o = a->hops++ < HOPS_MOST ? outlet_of(t, a) : NULL;
+    struct outlet *o = a->hops++ == 0 ? outlet_of(t, a) : NULL;
 
     if (o)
         list_add(&o->gathered, a);
@@ -160,7 +159,7 @@ static bool check_next(struct taker *t, struct asked *a)
     struct outlet *o;
 
     a->status = 0;
-    if (++a->hops >= t->known.count)
+    if (++a->hops >= t->partitions)
         return false;
     o = outlet_at(t, a->hops);
     if (can_ask(o))
@@ -175,7 +174,7 @@ static bool read_answer(const struct call *c, const struct redisReply *reply, si
 {
     const struct question q = question_of(a);
     struct taker *t = c->outlet->taker;
-    bool elsewhere = take_is_elsewhere(reply, i, a->q.name, strlen(a->q.name), &t->known);
+    bool elsewhere = take_is_elsewhere(reply, i, &t->partitions);
 
     if (a->checks)
         return !check_next(t, a);
@@ -183,7 +182,7 @@ static bool read_answer(const struct call *c, const struct redisReply *reply, si
         if (ask_elsewhere(t, a))
             return false;
         a->status = WEIR_ENOTNOW;
-        a->why = "the limit moves to another partition; try again";
+        a->why = TAKE_NOWHERE;
         return true;
     }
     a->status = take_answer(reply, i, &a->take, &a->why);
@@ -279,7 +278,7 @@ static void on_prepare(struct ev_loop *loop, struct ev_prepare *prepare, int rev
     struct taker *t = prepare->data;
 
     (void)loop, (void)revents;
-    for (int p = 0; p == 0 || p < t->known.count; p++)
+    for (int p = 0; p == 0 || p < t->partitions; p++)
         if (t->outlets[p])
             send_gathered(t->outlets[p]);
 }
@@ -405,7 +404,6 @@ void taker_free(struct taker *t)
     ev_prepare_stop(t->loop, &t->prepare);
     for (int p = 0; p < PARTITIONS_MOST; p++)
         outlet_free(t->outlets[p]);
-    partitions_free(&t->known);
     free(t->denials);
     free(t);
 }

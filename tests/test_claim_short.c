@@ -360,7 +360,6 @@ static void elsewhere(void)
 {
     one_job();
     free(redis_text("HSET", PREFIX "about", "partitions", "2"));
-    free(redis_text("HSET", PREFIX "homes", "t", "1"));
 }
 
 static void newer_data(void)

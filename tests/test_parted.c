@@ -586,7 +586,7 @@ static void test_batches(void **state)
         "batch list --json",
         "batch resume weekly --json",
         "batch resume nobody",
-        "batch seal weekly --then f --json",
+        "batch seal weekly --then e.sent --json",
         "batch seal nobody",
         "batch show weekly --json",
         "batch cancel nightly --dry-run --json",
@@ -599,6 +599,19 @@ static void test_batches(void **state)
 
     (void)state;
     same_all(lines);
+}
+
+/* What follows a batch is enqueued where that is: "weekly" has jobs of "e". */
+static void test_what_follows_a_batch(void **state)
+{
+    (void)state;
+    assert_int_equal(weir(&four, "batch seal weekly --then d"), 65);
+    assert_non_null(strstr(
+        said.err,
+        "batch weekly: lives on partition 3 and type d on 2, so it cannot follow; use one whose name"));
+    must(&four, "batch show weekly --json");
+    assert_non_null(strstr(said.out, "\"sealed_at\":null"));
+    must(&four, "batch seal weekly --then e.sent");
 }
 
 /* Nobody knows where the first job of a batch will be. */
@@ -657,6 +670,29 @@ static void test_limits(void **state)
 
     (void)state;
     same_all(lines);
+}
+
+/* What shares a limit must live where it does: names that begin alike do. */
+static void test_types_that_share_a_limit(void **state)
+{
+    static const char *const lines[] = {"rate set mail.provider 10/1h",
+                                        "rate use mail.bulk mail.provider --cost 2",
+                                        "rate use mail.urgent mail.provider",
+                                        "rate show mail.provider --json",
+                                        "rate unuse mail.urgent mail.provider",
+                                        "rate unuse mail.urgent slots",
+                                        "rate list --json",
+                                        NULL};
+
+    (void)state;
+    same_all(lines);
+    must(&one, "rate use d slots");
+    assert_int_equal(weir(&four, "rate use d.x mail.provider slots"), 65);
+    assert_string_equal(said.err, "weir: type d.x: lives on partition 2 and limit mail.provider on 3, and a "
+                                  "job can ask only one; use names "
+                                  "that are the same up to their first dot, such as type mail.d.x\n");
+    must(&four, "rate list --json");
+    assert_null(strstr(said.out, "d.x"));
 }
 
 /* Many limits in one call, each asked where it lives, answered in the order of the lines. */
@@ -936,9 +972,11 @@ int main(void)
         TEST(a_pause_is_everywhere),
         TEST(dead_jobs),
         TEST(batches),
+        TEST(what_follows_a_batch),
         TEST(a_batch_is_paused_once_it_is_somewhere),
         TEST(schedules),
         TEST(limits),
+        TEST(types_that_share_a_limit),
         TEST(many_are_taken),
         TEST(bulks),
         TEST(what_was_done_is_said),

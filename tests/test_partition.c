@@ -51,38 +51,47 @@ static void test_prefix(void **state)
     assert_string_equal(prefix, "weir:{0}:");
 }
 
+/* Up to the first dot. */
+static size_t prefix_len(const char *name)
+{
+    return strcspn(name, ".");
+}
+
+static void test_names_that_begin_alike(void **state)
+{
+    (void)state;
+    for (int count = 2; count <= PARTITIONS_MOST; count++) {
+        int home = (int)(partition_crc16("mail", 4) % (unsigned)count);
+
+        assert_int_equal(partition_home("mail", 4, count), home);
+        assert_int_equal(partition_home("mail.bulk", 9, count), home);
+        assert_int_equal(partition_home("mail.a.b", 8, count), home);
+        assert_int_equal(partition_home("mail.", 5, count), home);
+        assert_int_equal(partition_home("mailing", 4, count), home); /* as long as is asked for */
+        assert_int_equal(partition_home(".mail", 5, count), 0);
+    }
+    assert_int_not_equal(partition_home("mailing", 7, 4), partition_home("mail", 4, 4));
+    assert_int_equal(partition_home("mail", 4, 1), 0);
+    assert_int_equal(partition_home("mail", 4, 0), 0);
+}
+
 static void test_refusals_are_learned(void **state)
 {
     static const char *const wrong[] = {"",
                                         "WRONG-PARTITION",
-                                        "WRONG-PARTITION 1 4",
+                                        "WRONG-PARTITION 1",
                                         "WRONG-PARTITION 4 4 mail",
                                         "WRONG-PARTITION -1 4 mail",
                                         "WRONG-PARTITION 1 65 mail",
                                         "WEIR enqueue: no"};
-    struct partitions known = {0};
-    char text[64];
-    int p;
+    int p, count;
 
     (void)state;
-    assert_int_equal(partitions_home(&known, "mail", 4), 0);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        assert_false(partitions_learn(&known, wrong[i], &p));
-    assert_int_equal(known.count, 0);
-
-    assert_true(partitions_learn(&known, "WRONG-PARTITION 3 4 mail: lives elsewhere", &p));
+        assert_false(partition_learn(wrong[i], &p, &count));
+    assert_true(partition_learn("WRONG-PARTITION 3 4 mail: lives elsewhere", &p, &count));
     assert_int_equal(p, 3);
-    assert_int_equal(known.count, 4);
-    assert_int_equal(partitions_home(&known, "mail", 4), 3);
-    assert_int_equal(partitions_home(&known, "mailing", 4), 3); /* as long as is asked for */
-    assert_int_equal(partitions_home(&known, "mai", 3), (int)(partition_crc16("mai", 3) % 4));
-    for (int i = 0; i < 300; i++) { /* more than are remembered */
-        snprintf(text, sizeof text, "WRONG-PARTITION %d 4 t%d", (int)(partition_crc16(text, 2) + 1) % 4, i);
-        assert_true(partitions_learn(&known, text, &p));
-    }
-    assert_true(partitions_learn(&known, "WRONG-PARTITION 0 1 mail", &p)); /* another namespace by now */
-    assert_int_equal(partitions_home(&known, "mail", 4), 0);
-    partitions_free(&known);
+    assert_int_equal(count, 4);
 }
 
 /* ---- Calls */
@@ -117,20 +126,27 @@ static void enqueue(const char *type)
 
 static void test_lua_agrees(void **state)
 {
-    char type[24];
+    static const char *const counts[] = {"2", "7", "64"};
+    static const char *const names[] = {
+        "a", "mail", "mail.bulk", "mail.urgent.eu", ".mail", "mail.", "A_b-c.9", "..", "x-1", "0"};
+    char name[129];
 
     (void)state;
-    set_count("7");
-    for (int i = 0; i < 50; i++) {
-        int home;
-        long long before, calls_before = server_calls(&server, "fcall");
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        set_count(counts[c]);
+        for (int i = 0; i < 40; i++) {
+            const char *type = i < 10 ? names[i] : name;
+            int home, before;
 
-        snprintf(type, sizeof type, "%c.type-%d", 'a' + i % 26, i * i);
-        home = (int)(partition_crc16(type, strlen(type)) % 7);
-        before = waiting(home);
-        enqueue(type);
-        assert_int_equal(waiting(home), before + 1);
-        assert_true(i == 0 || server_calls(&server, "fcall") == calls_before + 1);
+            name[3 * i] = i > 20 ? '.' : (char)('A' + i);
+            home = (int)(partition_crc16(type, prefix_len(type)) % (unsigned)atoi(counts[c]));
+            before = (int)waiting(home);
+            enqueue(type);
+            assert_int_equal(waiting(home), before + 1);
+            assert_int_equal(partition_home(type, strlen(type), atoi(counts[c])), home);
+        }
     }
 }
 
@@ -146,32 +162,32 @@ static void test_one_partition_is_asked_once(void **state)
     assert_int_equal(waiting(0), 2);
 }
 
+/* The first call learns how many there are, and by the second one each name is asked at its home. */
 static void test_a_call_follows(void **state)
 {
     long long before;
 
     (void)state;
     set_count("4");
-    free(server_ask(&server, "HSET", "weir:{0}:homes", "mail", "2", NULL));
-    free(server_ask(&server, "HSET", "weir:{2}:homes", "mail", "3", NULL)); /* it moved on */
-    free(server_ask(&server, "HSET", "weir:{3}:homes", "mail", "3", NULL));
     enqueue("mail");
     assert_int_equal(waiting(3), 1);
-    assert_int_equal(partitions_home(&w->known, "mail", 4), 3);
+    assert_int_equal(client_count(w), 4);
     before = server_calls(&server, "fcall");
     enqueue("mail");
-    assert_int_equal(waiting(3), 2);
-    assert_int_equal(server_calls(&server, "fcall"), before + 1);
+    enqueue("a.b");
+    enqueue("b");
+    assert_int_equal(server_calls(&server, "fcall"), before + 3);
+    assert_int_equal(waiting(3), 3);
 }
 
+/* One partition has lost how many there are: it sends back, and no job comes. */
 static void test_a_circle_ends(void **state)
 {
     struct weir_job_spec spec = {.type = "mail"};
 
     (void)state;
     set_count("2");
-    free(server_ask(&server, "HSET", "weir:{0}:homes", "mail", "1", NULL));
-    free(server_ask(&server, "HSET", "weir:{1}:homes", "mail", "0", NULL));
+    free(server_ask(&server, "HDEL", "weir:{1}:about", "partitions", NULL));
     assert_int_equal(weir_enqueue(w, &spec, NULL), WEIR_ENOTNOW);
     assert_non_null(strstr(weir_message(w), "another partition"));
     assert_int_equal(waiting(0) + waiting(1), 0);
@@ -217,7 +233,7 @@ static void test_count(void **state)
 
 static void type_name(char type[24], int i)
 {
-    snprintf(type, 24, "type-%d", i % TYPES);
+    snprintf(type, 24, i % 2 ? "type-%d" : "type-%d.even", i % TYPES);
 }
 
 /* All jobs of a bulk through that client, each once and on the partition of its type, in their order. */
@@ -240,8 +256,8 @@ static void bulk_through(struct weir *through)
     assert_int_equal(counts.accepted, JOBS);
 }
 
-/* Each of the jobs stands once, on the partition that the rule or `homes` says, behind those of its type that were added before. */
-static void assert_all_there(int partitions, const char *moved, int to)
+/* Each of the jobs stands once, at the home of its type, behind those of its type that were added before. */
+static void assert_all_there(int partitions)
 {
     int last[TYPES], found = 0;
 
@@ -254,10 +270,9 @@ static void assert_all_there(int partitions, const char *moved, int to)
         for (at = jobs; (at = strstr(at, "\"type\":\"")); found++) {
             const char *type = at + strlen("\"type\":\"");
             size_t len = strcspn(type, "\"");
-            bool is_moved = moved && strlen(moved) == len && strncmp(type, moved, len) == 0;
             int args = atoi(strstr(type, "\"args\":") + strlen("\"args\":")), *before = &last[args % TYPES];
 
-            assert_int_equal(p, is_moved ? to : (int)(partition_crc16(type, len) % (unsigned)partitions));
+            assert_int_equal(p, partition_home(type, len, partitions));
             assert_true(args > *before);
             *before = args;
             at = (char *)type;
@@ -272,23 +287,24 @@ static void test_bulk_over_partitions(void **state)
     (void)state;
     set_count("4");
     bulk_through(w);
-    assert_all_there(4, NULL, 0);
+    assert_all_there(4);
 }
 
-/* The types of a chunk live where it was sent, but for one, which has moved. */
-static void test_bulk_with_a_type_that_moved(void **state)
+/* It ends, with nothing taken, and the next one goes where its jobs live. */
+static void test_a_bulk_into_what_was_parted_meanwhile(void **state)
 {
-    (void)state;
-    set_count("3");
-    for (int p = 0; p < 3; p++) {
-        char key[PREFIX_SIZE + 16];
+    struct weir_bulk *b;
 
-        snprintf(key, sizeof key, "weir:{%d}:homes", p);
-        free(server_ask(&server, "HSET", key, "type-7", partition_crc16("type-7", 6) % 3 == 1 ? "2" : "1",
-                        NULL));
-    }
+    (void)state;
+    assert_int_equal(weir_bulk_open(w, NULL, &b), 0);
+    set_count("3");
+    for (int i = 0; i < 10; i++)
+        assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "mail"}), 0);
+    assert_int_equal(weir_bulk_close(b, NULL), WEIR_ENOTNOW);
+    assert_non_null(strstr(weir_message(w), "lives on another partition; try again"));
+    assert_int_equal(waiting(0) + waiting(2), 0);
     bulk_through(w);
-    assert_all_there(3, "type-7", partition_crc16("type-7", 6) % 3 == 1 ? 2 : 1);
+    assert_all_there(3);
 }
 
 static void test_bulk_through_cuts(void **state)
@@ -306,7 +322,7 @@ static void test_bulk_through_cuts(void **state)
             proxy_cut_before(proxy, side, n);
             bulk_through(through);
             proxy_cut_before(proxy, side, 0);
-            assert_all_there(3, NULL, 0);
+            assert_all_there(3);
             free(server_ask(&server, "FLUSHALL", NULL));
             weir_free(through);
         }
@@ -451,6 +467,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_crc16),
         cmocka_unit_test(test_prefix),
+        cmocka_unit_test(test_names_that_begin_alike),
         cmocka_unit_test(test_refusals_are_learned),
         cmocka_unit_test_setup_teardown(test_lua_agrees, client_begin, client_end),
         cmocka_unit_test_setup_teardown(test_one_partition_is_asked_once, client_begin, client_end),
@@ -458,7 +475,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_circle_ends, client_begin, client_end),
         cmocka_unit_test_setup_teardown(test_count, client_begin, client_end),
         cmocka_unit_test_setup_teardown(test_bulk_over_partitions, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_bulk_with_a_type_that_moved, client_begin, client_end),
+        cmocka_unit_test_setup_teardown(test_a_bulk_into_what_was_parted_meanwhile, client_begin, client_end),
         cmocka_unit_test_setup_teardown(test_bulk_through_cuts, client_begin, client_end),
         cmocka_unit_test_setup_teardown(test_batch_has_one_partition, client_begin, client_end),
         cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, client_begin, client_end),

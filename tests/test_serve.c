@@ -203,8 +203,6 @@ static void test_partitions(void **state)
     for (int p = 0; p < 4; p++) {
         snprintf(key, sizeof key, "weir:{%d}:about", p);
         free(server_ask(&server, "HSET", key, "partitions", "4", NULL));
-        snprintf(key, sizeof key, "weir:{%d}:homes", p);
-        free(server_ask(&server, "HSET", key, "l0", "2", "l1", "2", "l2", "0", NULL));
     }
     free(server_ask(&server, "FUNCTION", "FLUSH", NULL)); /* it keeps the number of the test before */
     pid = serve(NULL, NULL);

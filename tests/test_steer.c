@@ -311,50 +311,6 @@ static void test_the_clock_ends_a_call(void **state)
     assert_int_equal(redis_number("HGET", PREFIX "stats:t", "cancelled"), 1000);
 }
 
-/* It goes with all that share its limit: types and batches are gone through a page a call, and only then it moves; a type costs a command or two, and a
- * batch one. The change is logged once. */
-static void test_a_limit_moves_from_among_very_many_types(void **state)
-{
-    static const char *const words[] = {"m", "1", "move", "me"};
-    int64_t before, after, most = 0;
-    int calls = 0, rc;
-
-    (void)state;
-    build("redis.call('HSET', P .. 'about', 'partitions', '2')\n"
-          "redis.call('HSET', P .. 'homes', 'm', '0')\n"
-          "redis.call('HSET', P .. 'limits', 'm', 'gcra:5/1000000/5')\n"
-          "for i = 1, " STR(WAITS) " do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
-                                   "for i = 1, 5000 do redis.call('HSET', P .. 'types', 't' .. i, i <= 100 "
-                                   "and 'use=m' or 'use=o' .. i) end\n"
-                                   "for i = 1, " STR(
-                                       WAITS) " do\n"
-                                              "  redis.call('ZADD', P .. 'batches', 1, 'b' .. i)\n"
-                                              "  redis.call('HSET', P .. 'batch:b' .. i, 'total', '3', "
-                                              "'types', 'o' .. i .. ' 3')\n"
-                                              "end\n");
-    before = count_commands();
-    rc = turns_ask("rate_move", words, COUNT(words));
-    do {
-        after = count_commands();
-        most = after - before > most ? after - before : most;
-        before = after;
-        calls++;
-    } while (rc == 0 && turns_ask_more("rate_move", words, COUNT(words), &rc));
-    must(rc);
-    print_message("rate_move: %d calls, %" PRId64 " commands\n", calls, most);
-    assert_in_range(calls, 10, 20);
-    assert_in_range(most, 1, 800);
-    assert_int_equal(json_array_size(json_object_get(turns.answer, "moved")), 101);
-    assert_int_equal(redis_number("LLEN", PREFIX "changes"), 1);
-    assert_int_equal(redis_number("HLEN", PREFIX "homes"), 101);
-    assert_int_equal(redis_number("HSTRLEN", PREFIX "types", "t7"), 0);
-    assert_int_equal(redis_number("HEXISTS", PREFIX "revisions", "type/t7"), 1);
-    while (turns_ask_rest(&rc) && rc == 0)
-        ;
-    must(rc);
-    assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:m#*"), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -366,7 +322,6 @@ int main(void)
         cmocka_unit_test_setup(test_very_many_jobs_are_counted, scene_begin),
         cmocka_unit_test_setup(test_a_queue_of_very_many_types_is_purged, scene_begin),
         cmocka_unit_test_setup(test_the_clock_ends_a_call, scene_begin),
-        cmocka_unit_test_setup(test_a_limit_moves_from_among_very_many_types, scene_begin),
     };
 
     return cmocka_run_group_tests(tests, turns_start, turns_stop);

@@ -15,6 +15,9 @@ static int print(struct cli *cli, const struct weir *w, int count, bool was)
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:i, s:b}", "name", name, "partitions", count, "new", !was));
     output("namespace %s: %d partition%s%s\n", name, count, count == 1 ? "" : "s", was ? ", as before" : "");
+    if (count > 1)
+        output("types that share a limit need names that are the same up to the first dot: mail.bulk, "
+               "mail.urgent, limit mail.provider\n");
     return 0;
 }
 

@@ -12,9 +12,7 @@
 #define NAME_MAX_LEN 128
 #define KEY_WORD 3    /* of a call */
 #define LEARN_TRIES 3 /* of a question whose answer was lost */
-#define HOPS_AT_ONCE 4
-#define HOPS_MOST 40 /* in two seconds */
-#define HOP_EVERY_US 50000
+#define HOPS_MOST 2   /* a partition that has lost its count sends to another one, which sends back */
 
 /* What was given, else what the environment says, else the usual. */
 static const char *choose(const char *given, const char *variable, const char *usual)
@@ -67,7 +65,6 @@ void weir_free(struct weir *w)
         return;
     for (int p = 0; p < PARTITIONS_MOST; p++)
         redis_free(w->connections[p]);
-    partitions_free(&w->known);
     free(w->denials);
     free(w);
 }
@@ -99,7 +96,7 @@ int client_at(struct weir *w, int p)
 
 int client_at_home(struct weir *w, const char *name, size_t len)
 {
-    return client_at(w, partitions_home(&w->known, name, len));
+    return client_at(w, partition_home(name, len, w->count));
 }
 
 bool client_at_next(struct weir *w, int *status)
@@ -156,17 +153,15 @@ int client_change_all(struct weir *w, int (*change)(struct weir *w, void *arg), 
 
 int client_count(const struct weir *w)
 {
-    return w->known.count > 1 ? w->known.count : 1;
+    return w->count > 1 ? w->count : 1;
 }
 
 void client_counted(struct weir *w, int64_t count)
 {
     int n = count > 1 && count <= PARTITIONS_MOST ? (int)count : 1;
 
-    if (n == w->known.count || (n == 1 && w->at > 0))
-        return;
-    partitions_free(&w->known);
-    w->known.count = n;
+    if (n > 1 || w->at == 0)
+        w->count = n;
 }
 
 int client_read_count(struct weir *w, int *count)
@@ -194,9 +189,9 @@ int client_read_count(struct weir *w, int *count)
 
 int client_learn(struct weir *w, int *count)
 {
-    int status = w->known.count ? 0 : client_at(w, 0), own;
+    int status = w->count ? 0 : client_at(w, 0), own;
 
-    if (!status && !w->known.count) {
+    if (!status && !w->count) {
         status = client_read_count(w, &own);
         if (!status)
             client_counted(w, own);
@@ -240,17 +235,14 @@ static void redirect(const struct args *a, const char *prefix, struct args *to)
     }
 }
 
-/* Has the call just been refused because its name lives elsewhere? Then calls go there now. later: a name that moves has left one
- * partition and not yet arrived at the other. */
-static bool follow(struct weir *w, bool later)
+/* Was the call refused because its name lives elsewhere? Then calls go there now, and the count is known. */
+static bool follow(struct weir *w)
 {
-    struct error refusal = w->error;
-    int p;
+    int p, count;
 
-    if (!partitions_learn(&w->known, refusal.text, &p))
+    if (!partition_learn(w->error.text, &p, &count))
         return false;
-    if (later)
-        clock_sleep_until(clock_mono_us() + HOP_EVERY_US);
+    w->count = count;
     return client_at(w, p) == 0;
 }
 
@@ -273,7 +265,7 @@ int client_call(struct weir *w, const struct args *a, struct redisReply **reply,
         if (!here)
             redirect(a, w->prefix, &elsewhere);
         status = redis_call(w->redis, here ? a : &elsewhere, reply, sent, &w->error);
-    } while (status && hops++ < HOPS_MOST && follow(w, hops > HOPS_AT_ONCE));
+    } while (status && hops++ < HOPS_MOST && follow(w));
     args_free(&elsewhere);
     return status;
 }

@@ -16,10 +16,10 @@
 struct denials;
 
 struct weir {
-    struct redis *redis;      /* of the partition that calls go to */
-    char prefix[PREFIX_SIZE]; /* "weir:{0}:" */
-    int at;                   /* that one */
-    struct partitions known;
+    struct redis *redis;                        /* of the partition that calls go to */
+    char prefix[PREFIX_SIZE];                   /* "weir:{0}:" */
+    int at;                                     /* that one */
+    int count;                                  /* of partitions; 0: not known */
     struct redis *connections[PARTITIONS_MOST]; /* each made at its first use */
     struct error error;                         /* of the last call */
     struct error setup;                         /* a wrong url or namespace, reported by each call */
@@ -33,7 +33,7 @@ WEIR_CHECKED int client_prefix(const char *ns, char prefix[PREFIX_SIZE], struct 
 WEIR_CHECKED int client_address(const char *url, struct redis_address *address, struct error *e);
 /* Calls from now on go to partition p. */
 WEIR_CHECKED int client_at(struct weir *w, int p);
-/* The same to where a type or limit lives, as far as is known: client_call finds it when it is not. */
+/* The same to the home of a type or limit. Where the count is not known, partition 0 is asked, and client_call follows its refusal. */
 WEIR_CHECKED int client_at_home(struct weir *w, const char *name, size_t len);
 /* The same to the one behind, unless *status is not 0; false: it is not now, or there is none. */
 bool client_at_next(struct weir *w, int *status);

@@ -2,17 +2,9 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define SLOTS 16384
-#define HOMES_MOST                                                                                           \
-    256 /* remembered; another one replaces the oldest, which costs one refusal when it is needed again */
-
-struct partition_home {
-    char name[129];
-    unsigned char at;
-};
 
 unsigned partition_crc16(const char *bytes, size_t len)
 {
@@ -58,75 +50,17 @@ int partition_slot(int p)
     return (int)(partition_crc16(tag, (size_t)len) % SLOTS);
 }
 
-static struct partition_home *find(const struct partitions *k, const char *name, size_t len)
+int partition_home(const char *name, size_t len, int count)
 {
-    for (size_t i = 0; i < k->home_count; i++)
-        if (strncmp(k->homes[i].name, name, len) == 0 && !k->homes[i].name[len])
-            return &k->homes[i];
-    return NULL;
-}
+    const char *dot = memchr(name, '.', len);
 
-int partitions_home(const struct partitions *k, const char *name, size_t len)
-{
-    const struct partition_home *home;
-
-    if (k->count <= 1 || len >= sizeof home->name)
+    if (count <= 1)
         return 0;
-    home = find(k, name, len);
-    return home ? home->at : (int)(partition_crc16(name, len) % (unsigned)k->count);
+    return (int)(partition_crc16(name, dot ? (size_t)(dot - name) : len) % (unsigned)count);
 }
 
-/* The row of a name; NULL: out of memory, and the next call is refused again. */
-static struct partition_home *row_of(struct partitions *k, const char *name)
+bool partition_learn(const char *text, int *p, int *count)
 {
-    struct partition_home *home = find(k, name, strlen(name));
-
-    if (home)
-        return home;
-    if (!k->homes)
-        k->homes = calloc(HOMES_MOST, sizeof *k->homes);
-    if (!k->homes)
-        return NULL;
-    home = &k->homes[k->home_next];
-    k->home_next = (k->home_next + 1) % HOMES_MOST;
-    if (k->home_count < HOMES_MOST)
-        k->home_count++;
-    snprintf(home->name, sizeof home->name, "%s", name);
-    return home;
-}
-
-bool partitions_note(struct partitions *k, const char *name, int at, int count)
-{
-    if (at < 0 || at >= count || count > PARTITIONS_MOST)
-        return false;
-    if (count != k->count)
-        partitions_free(k);
-    k->count = count;
-    if (partitions_home(k, name, strlen(name)) != at) {
-        struct partition_home *home = row_of(k, name);
-
-        if (home)
-            home->at = (unsigned char)at;
-    }
-    return true;
-}
-
-bool partitions_learn(struct partitions *k, const char *text, int *p)
-{
-    char name[129];
-    int count, at;
-
-    if (sscanf(text, "WRONG-PARTITION %d %d %128[A-Za-z0-9_.-]", &at, &count, name) != 3 ||
-        !partitions_note(k, name, at, count))
-        return false;
-    *p = at;
-    return true;
-}
-
-void partitions_free(struct partitions *k)
-{
-    free(k->homes);
-    k->homes = NULL;
-    k->count = 0;
-    k->home_count = k->home_next = 0;
+    return sscanf(text, "WRONG-PARTITION %d %d", p, count) == 2 && *p >= 0 && *p < *count &&
+           *count <= PARTITIONS_MOST;
 }

@@ -1,7 +1,6 @@
--- partition: where a type or a limit lives, when the namespace is parted: the rule of core/client/partition.h.
+-- partition: the home of a type or a limit, where the namespace has partitions: the rule of core/client/partition.h.
 --
 --   about: hash: partitions -> how many there are, from 2 to 64; absent: one
---   homes: hash: type or limit -> the partition it lives on, where that is not crc16(name) mod partitions
 --
 -- A script that is asked for a type or a limit asks partition.refusal(name) before it writes. A namespace of one partition pays one
 -- HGET for that, and when it was asked just now, nothing: a namespace is parted while it is empty (divide).
@@ -70,21 +69,23 @@ local function crc16(name)
     return crc
 end
 
--- The partition that is asked first for a name.
-function partition.first(name) return crc16(name) % partition.count() end
-
--- Where it lives.
+-- The home of a name: the hash of what stands before its first dot.
 function partition.home(name)
     local n = partition.count()
-    if n == 1 then return 0 end
-    local noted = tonumber(call_safe('HGET', P .. 'homes', name) or nil)
-    return is_whole(noted) and noted < n and noted or crc16(name) % n
+    return n == 1 and 0 or crc16(match(name, '^[^.]*')) % n
 end
 
 -- The partition of a name that does not live here; nil: it does.
 function partition.elsewhere(name)
     local home = partition.home(name)
     if home ~= partition.own() then return home end
+end
+
+-- Why a type that lives here cannot be held by that limit; nil: the limit lives here too.
+function partition.apart(name, limit)
+    local home = partition.elsewhere(limit)
+    return home and format('type %s: lives on partition %d and limit %s on %d, and a job can ask only one; use names that are the same up to '
+                               .. 'their first dot, such as type %s.%s', name, partition.own(), limit, home, match(limit, '^[^.]*'), name)
 end
 
 -- The reply to who asks for a name that does not live here; nil: it does.

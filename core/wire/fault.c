@@ -100,7 +100,7 @@ static const struct {
     [REDIS_FAULT_CLUSTER] = {WEIR_ECONFIG,
                              "Redis: is part of a cluster (%.*s); write its address as redis+cluster://"
                              "host1:port,host2:port"},
-    [REDIS_FAULT_PARTITION] = {WEIR_ENOTNOW, "%.*s: lives on another partition now; try again"},
+    [REDIS_FAULT_PARTITION] = {WEIR_ENOTNOW, "%.*s: lives on another partition; try again"},
     [REDIS_FAULT_WEIR] = {WEIR_EINPUT, "%.*s"},
     [REDIS_FAULT_OTHER] = {WEIR_EINTERNAL, "Redis: unexpected error: %.*s; please report it"},
 };

@@ -6,9 +6,9 @@
 --       when none is)
 -- role: producer
 -- reply: [ "ok", its jobs, those that have not ended ]; [ "none" ] when there is no such batch
---        an error that says so when it was sealed before with another job to follow, or cancelled
+--        an error that says so when it was sealed before with another job to follow, or cancelled, or that job lives on another partition
 -- format: any
--- uses: arrival batch check ends
+-- uses: arrival batch check ends partition
 
 local function wrong_arguments(ARGV, follows)
     if #ARGV ~= 5 then return 'wants 5 arguments' end
@@ -26,6 +26,13 @@ local function wrong_follower(name, follows)
     return format('batch %s was sealed %s: it stays so; leave --then out', name, kept)
 end
 
+-- Why it cannot follow a batch that is here; nil: it can.
+local function wrong_home(name, kind)
+    local home = partition.elsewhere(kind)
+    return home and format('batch %s: lives on partition %d and type %s on %d, so it cannot follow; use one whose name is the same as that of ' ..
+                               'the batch\'s types up to the first dot', name, partition.own(), kind, home)
+end
+
 local function batch_seal(ARGV)
     local name, create, queue, kind = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
     local follows = kind ~= '' and kind and queue .. ' ' .. kind or nil
@@ -37,10 +44,10 @@ local function batch_seal(ARGV)
     if wrong then return refuse('%s', wrong) end
 
     local b = batch.read(name)
-    if not b then
-        if create == '0' then return {'none'} end
-        arrival.join(name, {}, 0, 0)
-    end
+    if not b and create == '0' then return {'none'} end
+    wrong = follows and wrong_home(name, kind)
+    if wrong then return refuse('%s', wrong) end
+    if not b then arrival.join(name, {}, 0, 0) end
     if follows then call('HSET', P .. 'batch:' .. name, 'then', follows) end
     if not (b and b.sealed) then ends.seal_new(name) end
     return {'ok', b and us(b.total) or '0', b and us(b.left) or '0'}

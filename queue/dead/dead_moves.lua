@@ -66,7 +66,7 @@ function dead_moves.retry(able, queues, seed)
     for i, job in ipairs(able) do
         names[i] = job.type
         if is_name(job.type) then call('HSETNX', P .. 'types', job.type, '') end
-        ends.revive(job.entry, job.type)
+        ends.revive(job.entry)
         ids[#ids + 1] = body.id(job.body)
     end
     if #ids > 0 then call_safe('HDEL', P .. 'cancelled', unpack(ids)) end

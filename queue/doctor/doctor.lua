@@ -12,7 +12,7 @@
 --        which each waits; found: what needs no second look, as doctor_faults.find says it; sums: by type lanes, leased, later (jobs in
 --        lanes, leased, and in later), before (its counters, where place is types)
 -- writes: nothing
--- uses: doctor_faults doctor_judge lease partition rates slices
+-- uses: doctor_faults doctor_judge lease rates slices
 
 local INLINE = 8      -- members that are looked at with their key
 local TOKENS = 1000   -- the same for leases, of which only the tokens are read
@@ -160,7 +160,7 @@ function also.changes()
         local what, limit, rest = match(change, '"what":"(%a+) ([%w_.-]+) ?(.-)"}$')
         if (what == 'set' or what == 'remove') and not known[limit] then
             known[limit] = true
-            local is_gone = what == 'set' and call('HEXISTS', P .. 'limits', limit) == 0 and not partition.elsewhere(limit)
+            local is_gone = what == 'set' and call('HEXISTS', P .. 'limits', limit) == 0
             if is_gone then keep('found', note('limit-lost', limit, (rest:gsub('\\/', '/')))) end
         end
     end

@@ -101,7 +101,7 @@ int history_ask(struct weir *w, int64_t now_us, const struct history_call *call,
 
 static bool lives_here(const struct weir *w, const char *name)
 {
-    return partitions_home(&w->known, name, strlen(name)) == w->at;
+    return partition_home(name, strlen(name), w->count) == w->at;
 }
 
 /* Those that live in the partition that calls go to; WEIR_EUNREACHABLE: it does not answer. */

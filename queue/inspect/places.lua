@@ -154,7 +154,6 @@ end
 
 function readers.away(item)
     local _, queue, name, at = away.read(item)
-    if queue == away.MOVES then return nil end
     return sub(item, at or 1), (queue or '') .. '/' .. (name or '') .. '/'
 end
 

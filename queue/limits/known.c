@@ -10,12 +10,11 @@
 #define RECORDS_MOST 1000 /* that a worker keeps, */
 #define BYTES_MOST ((size_t)256 * 1024)
 #define TYPES_MOST 1000 /* in one request; an answer says how many are done */
-#define PLACE_FIRST "0 0"
 
 void known_limits_ask_anew(struct known_limits *known)
 {
     args_free(&known->pages.records);
-    known->pages = (struct known_pages){.place = PLACE_FIRST};
+    known->pages = (struct known_pages){.asked = 0};
 }
 
 void known_limits_free(struct known_limits *known)
@@ -69,7 +68,6 @@ void rate_known_request(struct args *a, const char *prefix, int64_t now_us, stru
     args_add(a, birth);
     args_add_int(a, (int64_t)room(RECORDS_MOST, pages->records.count));
     args_add_int(a, (int64_t)room(BYTES_MOST, pages->records.len));
-    args_add(a, pages->place);
     args_add_int(a, (int64_t)(left - pages->asked));
     for (size_t i = pages->types; i < pages->types + pages->asked; i++)
         args_add(a, types.at[i]);
@@ -84,20 +82,23 @@ static int check_texts(const struct redisReply *reply, size_t first, const char 
     return 0;
 }
 
-enum { KNOWN_NEWEST, KNOWN_LEFT_OUT, KNOWN_DONE, KNOWN_PLACE, KNOWN_RECORDS };
+enum { KNOWN_NEWEST, KNOWN_LEFT_OUT, KNOWN_DONE, KNOWN_MORE, KNOWN_RECORDS };
+
+static bool has_more(const struct redisReply *reply)
+{
+    return reply_int(reply->element[KNOWN_MORE], -1) == 1;
+}
 
 /* A page that says something: each that is not the last has done more than the one before. */
 static int check_page(const struct redisReply *reply, const struct known_pages *pages, struct error *e)
 {
-    const struct redisReply *place = reply->elements > KNOWN_PLACE ? reply->element[KNOWN_PLACE] : NULL;
-    int64_t done = place ? reply_int(reply->element[KNOWN_DONE], -1) : -1;
+    bool whole = reply->elements > KNOWN_MORE;
+    int64_t done = whole ? reply_int(reply->element[KNOWN_DONE], -1) : -1;
+    int64_t more = whole ? reply_int(reply->element[KNOWN_MORE], -1) : -1;
 
-    if (done < 0 || (size_t)done > pages->asked || check_texts(reply, KNOWN_PLACE, "rate_known", e) != 0 ||
-        place->len >= sizeof pages->place)
+    if (done < more || more < 0 || more > 1 || (size_t)done > pages->asked)
         return reply_unexpected("rate_known", e);
-    if (place->len > 0 && done == 0 && strcmp(place->str, pages->place) == 0)
-        return reply_unexpected("rate_known", e);
-    return 0;
+    return check_texts(reply, KNOWN_RECORDS, "rate_known", e);
 }
 
 /* Was it on one of the pages before? A limit is told on each page that has a type of it. */
@@ -121,7 +122,6 @@ static int add_page(const struct redisReply *reply, struct known_pages *pages, s
         return error_set(e, WEIR_EINTERNAL, "rate_known: out of memory");
     pages->left_out += reply_int(reply->element[KNOWN_LEFT_OUT], 0);
     pages->types += (size_t)reply_int(reply->element[KNOWN_DONE], 0);
-    strcpy(pages->place, reply->element[KNOWN_PLACE]->str);
     if (!*pages->newest)
         strcpy(pages->newest, reply->element[KNOWN_NEWEST]->str);
     return 0;
@@ -136,7 +136,7 @@ static void take_pages(struct known_limits *known)
     known->records = pages->records;
     known->left_out = pages->left_out;
     strcpy(known->newest, pages->newest);
-    *pages = (struct known_pages){.place = PLACE_FIRST};
+    *pages = (struct known_pages){.asked = 0};
 }
 
 /* Revisions only grow: Redis has lost what the first page was read of. */
@@ -162,7 +162,7 @@ static int read_known(const struct redisReply *reply, struct known_limits *known
     rc = check_page(reply, &known->pages, e);
     if (rc == 0)
         rc = add_page(reply, &known->pages, e);
-    if (rc == 0 && !*known->pages.place)
+    if (rc == 0 && !has_more(reply))
         take_pages(known);
     return rc;
 }

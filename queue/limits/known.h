@@ -17,7 +17,6 @@ struct known_pages {
     struct args records;
     int64_t left_out;
     size_t types, asked; /* so many are done; and were in the last request */
-    char place[48];      /* among the homes */
 };
 
 struct known_limits {

@@ -9,7 +9,6 @@
 #include "core/clock.h"
 #include "core/given.h"
 #include "core/script/script.h"
-#include "queue/turn/away.h"
 
 #define CURSOR_SIZE 24
 #define LONGEST_PAUSE_S (3650.0 * 86400)
@@ -303,100 +302,6 @@ static int call_use(struct weir *w, const char *type, bool use, const char *cons
     return status;
 }
 
-/* ---- Partitions: a type and its limits live on one */
-
-#define CARRIES_MOST 1000 /* pages of jobs that are carried with what moves */
-
-/* Goes to where a type or limit lives. *is_limit: there is a limit of that name. */
-static int locate(struct weir *w, const char *name, int *at, bool *is_limit)
-{
-    json_t *answer;
-    struct args a;
-    int status = client_at_home(w, name, strlen(name));
-
-    if (status)
-        return status;
-    args_init(&a);
-    script_begin(&a, "rate_home", w->prefix, -1);
-    args_add(&a, name);
-    status = client_ask(w, "rate_home", &a, &answer);
-    *is_limit = json_is_true(json_object_get(answer, "limit"));
-    json_decref(answer);
-    *at = w->at;
-    return status;
-}
-
-/* Carries what partition from has for partition to. A worker would do the same, later. */
-static int carry(struct weir *w, int from, int to)
-{
-    int64_t left = 1;
-    int status = 0;
-
-    for (int i = 0; status == 0 && left > 0 && i < CARRIES_MOST; i++)
-        status = away_carry(w, -1, from, to, &left);
-    return status;
-}
-
-/* Sends rate_move until all types and batches are looked at. */
-static int ask_move(struct weir *w, const char *name, int to, json_t **answer)
-{
-    int status = 0;
-
-    *answer = NULL;
-    for (int calls = 0; status == 0 && goes_on(*answer, calls); calls++) {
-        struct args a;
-
-        args_init(&a);
-        rate_move_request(&a, w->prefix, name, to);
-        status = ask_on(w, "rate_move", &a, answer);
-    }
-    if (status == 0 && has_words(*answer, "next"))
-        status = error_set(&w->error, WEIR_ENOTNOW,
-                           "%s: cannot move while limits are changed, or its jobs come into batches, all the "
-                           "time; try again",
-                           name);
-    return status;
-}
-
-int rate_move(struct weir *w, const char *name, int to)
-{
-    bool is_limit;
-    int from, status = locate(w, name, &from, &is_limit);
-    const json_t *asks;
-    json_t *answer;
-
-    if (status || from == to)
-        return status;
-    status = ask_move(w, name, to, &answer);
-    if (status == 0)
-        status = rate_apply(w, answer);
-    if (status == 0)
-        status = carry(w, from, to);
-    asks = json_object_get(answer, "asks");
-    for (size_t i = 0; status == 0 && i < json_array_size(asks); i++)
-        status = carry(w, from, (int)answer_int_at(asks, i));
-    json_decref(answer);
-    return status;
-}
-
-/* Sees to it that a type and the limits that it is to use live on one partition, that of the first limit, and goes there. */
-static int gather(struct weir *w, const char *type, const char *const *limits, size_t count)
-{
-    int partitions, to, status = client_learn(w, &partitions);
-    bool is_limit = true;
-
-    if (status || partitions == 1 || count == 0)
-        return status ? status : client_at_home(w, type, strlen(type));
-    for (size_t i = count; status == 0 && is_limit && i-- > 0;) {
-        status = locate(w, limits[i], &to, &is_limit);
-        if (status == 0 && !is_limit)
-            status = missing_use(w, type, true, limits[i]);
-    }
-    for (size_t i = 0; status == 0 && i < count; i++)
-        status = rate_move(w, i ? limits[i] : type, to);
-    return status ? status : client_at(w, to);
-}
-
 int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost)
 {
     const char *words[RATE_USES_MOST + 1];
@@ -415,7 +320,7 @@ int rate_use(struct weir *w, const char *type, bool use, const char *limits, int
         status =
             error_set(&w->error, WEIR_EINPUT, "type %s: no limit is named; weir rate list shows them", type);
     if (status == 0)
-        status = gather(w, type, words, use ? count : 0);
+        status = client_at_home(w, type, strlen(type));
     if (status == 0)
         status = call_use(w, type, use, words, count, cost);
     free(copy);
@@ -457,30 +362,14 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
     return status;
 }
 
-/* A pause of a whole limit without a time: is there such a limit at all? */
-static int ask_for_time(struct weir *w, const char *limit)
-{
-    bool is_limit;
-    int at, status = locate(w, limit, &at, &is_limit);
-
-    if (status)
-        return status;
-    if (!is_limit)
-        return no_limit(w, limit);
-    return error_set(&w->error, WEIR_EINPUT,
-                     "pause %s: for how long? give a time such as 10m; without one only a key is paused: "
-                     "%s/KEY",
-                     limit, limit);
-}
-
 /* What cannot be paused. */
-static int check_pause(struct weir *w, const char *limit, const char *key, int64_t for_us)
+static int check_pause(struct weir *w, const char *limit, const char *key)
 {
     if (limit_name_check("limit", limit, &w->error) < 0)
         return w->error.status;
     if (key && !*key)
         return error_set(&w->error, WEIR_EINPUT, "key '': empty; give the value that jobs have");
-    return !key && for_us == RATE_ENDLESS ? ask_for_time(w, limit) : 0;
+    return 0;
 }
 
 int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_us, bool *was)
@@ -489,7 +378,7 @@ int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_u
     struct args a;
     int status;
 
-    if (check_pause(w, limit, key, for_us) < 0 || client_at_home(w, limit, strlen(limit)) < 0)
+    if (check_pause(w, limit, key) < 0 || client_at_home(w, limit, strlen(limit)) < 0)
         return w->error.status;
     args_init(&a);
     if (key)

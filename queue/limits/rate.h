@@ -40,7 +40,4 @@ void rate_part(const char *text, char limit[RATE_LIMIT_SIZE], const char **key);
  */
 WEIR_CHECKED int rate_log_read(struct weir *w, struct json_t **changes);
 
-/* Where the namespace has partitions: a type or limit goes to live on that one, with all types and limits that it shares limits with. */
-WEIR_CHECKED int rate_move(struct weir *w, const char *name, int to);
-
 #endif

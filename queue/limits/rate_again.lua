@@ -5,9 +5,9 @@
 -- KEYS[1] prefix
 -- ARGV: now, by (for the log), cursor, revision (the place where the last call ended: '0' and '' at first), record of rate_known, ...
 -- role: worker
--- reply: [ cursor, revision, "limit <name>", "type <name>" or "home <name>" that was written, ... ]; a cursor other than '0': only some types
---        were checked and nothing was written: to be called again with this place
--- uses: check gate key_pauses partition rates revisions rules types
+-- reply: [ cursor, revision, "limit <name>" or "type <name>" that was written, ... ]; a cursor other than '0': only some types were checked and
+--        nothing was written: to be called again with this place
+-- uses: check gate key_pauses rates revisions rules types
 
 local NAMES_MOST = 50 -- in the line of the log
 
@@ -32,9 +32,6 @@ local function record_read(text)
     if not is_name(name) or not is_whole(r.revision, 1) or not r.weights then return nil end
     if kind == 'type' then
         r.type = types.parse(name, words)
-    elseif kind == 'home' then
-        r.home = tonumber(words)
-        if not is_whole(r.home) or r.home >= partition.MOST then return nil end
     elseif kind ~= 'limit' or not rules.read(words) then
         return nil
     end
@@ -113,8 +110,6 @@ function write.type(r)
     types.write(t)
 end
 
-function write.home(r) call('HSET', P .. 'homes', r.name, us(r.home)) end
-
 function write.limit(r)
     local before, set = call('HGET', P .. 'limits', r.name) or '', rules.read(r.words)
     if rates.split(before).weighted then rates.forget_weights(r.name) end
@@ -132,7 +127,7 @@ local function line(names)
 end
 
 local function rate_again(ARGV)
-    local wrong = rates.wrong_keys() or check.wrong_kind('homes', 'hash')
+    local wrong = rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
     local records = #ARGV >= 4 and find(ARGV[3], '^%d+$') and newer(ARGV)
     if not records then return refuse('rate_again: wants now, by, cursor, revision, records of rate_known') end

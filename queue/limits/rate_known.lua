@@ -3,18 +3,17 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, the newest revision that it knows ('': none), the birth of the data that it knows (past; '': none), how many more records it keeps,
---       bytes of them, place among the homes ('0 0' until an answer says another one), how many types come behind these, type, ...
+--       bytes of them, how many types come behind these, type, ...
 -- role: worker viewer
 -- reply: [ the revision that it knows ] when there is nothing to learn: it is the newest, or Redis has lost data since
---        [ newest revision, how many limits and types do not fit, how many of these types are done, place among the homes, record, ... ]
---   place: '' when that was all. Else it is asked again, for the types behind those that are done, as long as there are any, and then for none. It
---          knows the revision of the first page then: what has changed since that is newer, and the next question learns it
+--        [ newest revision, how many limits and types do not fit, how many of these types are done, more, record, ... ]
+--   more: 0 when that was all. Else it is asked again, for the types behind those that are done. It knows the revision of the first page then: what
+--         has changed since that is newer, and the next question learns it
 --   record: "limit <name> <revision> <rules and marks>[\n<key> <weight>...][\n<key> <pause of key_pauses>...]"
 --           "type <name> <revision> <its further limits and its cost>"
---           "home <name> <revision> <partition>", of each type or limit whose home is noted
 -- writes: nothing
 -- format: any
--- uses: budget check key_pauses partition rates revisions rules types
+-- uses: budget check key_pauses rates revisions rules types
 
 local WEIGHTS_MOST = 1000 -- of all limits
 
@@ -26,7 +25,7 @@ local HEAD = 4 -- elements of the reply before the records
 
 local function begin_reply(newest, ARGV)
     at_next_call(forget)
-    reply, bytes, seen = {us(newest), 0, 0, ''}, 0, {}
+    reply, bytes, seen = {us(newest), 0, 0, 0}, 0, {}
     records_most, bytes_most = tonumber(ARGV[4]), tonumber(ARGV[5])
 end
 
@@ -76,12 +75,7 @@ local function add_type(t, changed)
     if changed then add(format('type %s %s %s', t.name, changed, attributes)) end
 end
 
-local function add_home(name, home, changed)
-    home = tonumber(home or nil)
-    if is_whole(home) then add(format('home %s %s %s', name, revision(changed) or '1', us(home))) end
-end
-
-local FIRST = 8        -- of the arguments that are types
+local FIRST = 7        -- of the arguments that are types
 local TYPES_MOST = 1000 -- in one call
 local PAGE = 100       -- types in one question
 
@@ -93,23 +87,19 @@ local function read_page(ARGV, first, last)
         for i, name in ipairs(names) do fields[i] = kind .. name end
         return call('HMGET', P .. 'revisions', unpack(fields))
     end
-    local page = {types = call('HMGET', P .. 'types', unpack(names)), limits = call('HMGET', P .. 'limits', unpack(names)),
-                  types_changed = changed('type/'), limits_changed = changed('limit/'), homes = {}, homes_changed = {}}
-    if partition.count() > 1 then page.homes, page.homes_changed = call('HMGET', P .. 'homes', unpack(names)), changed('home/') end
-    return page
+    return {types = call('HMGET', P .. 'types', unpack(names)), limits = call('HMGET', P .. 'limits', unpack(names)),
+            types_changed = changed('type/'), limits_changed = changed('limit/')}
 end
 
 -- A limit that holds a type besides that of its own name.
 local function add_used(limit)
     budget.spend(1)
-    if partition.count() > 1 then add_home(limit, call('HGET', P .. 'homes', limit), call('HGET', P .. 'revisions', 'home/' .. limit)) end
     add_limit(limit, call('HGET', P .. 'limits', limit), call('HGET', P .. 'revisions', 'limit/' .. limit))
 end
 
 -- A type, the k-th of a page, with all limits that hold it and are not seen yet in this call.
 local function add_all_of(name, page, k)
     local t = types.parse(name, page.types[k] or '')
-    add_home(name, page.homes[k], page.homes_changed[k])
     add_type(t, page.types_changed[k])
     if not seen[name] then add_limit(name, page.limits[k], page.limits_changed[k]) end
     seen[name] = true
@@ -145,58 +135,34 @@ local function add_types(ARGV)
     end
 end
 
-local HOMES = 300 -- looked at in one call, about
-
--- Names that no type here tells of: what is asked first for a name knows where it lives. A page of them. Some were told in other calls.
--- Returns the place of the next one.
-local function add_homes(place)
-    local cursor, looked_at = match(place, '^(%d+) (%d+)$')
-    looked_at = tonumber(looked_at)
-    if partition.count() == 1 then return '' end
-    if not is_full() then
-        local page, names, fields = call('HSCAN', P .. 'homes', cursor, 'COUNT', us(HOMES)), {}, {}
-        for i = 1, #page[2], 2 do names[#names + 1], fields[#fields + 1] = page[2][i], 'home/' .. page[2][i] end
-        for first = 1, #names, HOMES do
-            local last = min(first + HOMES - 1, #names)
-            local changed = call('HMGET', P .. 'revisions', unpack(fields, first, last))
-            for i = first, last do
-                if not seen[names[i]] then add_home(names[i], page[2][2 * i], changed[i - first + 1]) end
-            end
-        end
-        cursor, looked_at = page[1], looked_at + #names
-        if cursor == '0' then return '' end
-    end
-    if not is_full() then return cursor .. ' ' .. us(looked_at) end
-    leave_out(max(0, call('HLEN', P .. 'homes') - looked_at))
-    return ''
-end
-
 -- What is there now is not what that worker is to remember.
 local function was_lost(birth) return birth ~= '' and call('HGET', P .. 'about', 'birth') ~= birth end
 
 local function wrong_arguments(ARGV)
-    return #ARGV < FIRST - 1 or not (is_whole(tonumber(ARGV[4])) and is_whole(tonumber(ARGV[5])) and is_whole(tonumber(ARGV[7])))
-        or not find(ARGV[6], '^%d+ %d+$') or #ARGV - FIRST + 1 > TYPES_MOST
+    return #ARGV < FIRST - 1 or not (is_whole(tonumber(ARGV[4])) and is_whole(tonumber(ARGV[5])) and is_whole(tonumber(ARGV[6])))
+        or #ARGV - FIRST + 1 > TYPES_MOST
 end
 
 local function wrong_keys()
     return check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('weights', 'hash') or key_pauses.wrong()
-        or check.wrong_kind('revisions', 'hash') or check.wrong_kind('about', 'hash') or check.wrong_kind('homes', 'hash')
+        or check.wrong_kind('revisions', 'hash') or check.wrong_kind('about', 'hash')
 end
 
 local function rate_known(ARGV)
-    if wrong_arguments(ARGV) then return refuse('rate_known: wants now, revision, birth, records, bytes, place, how many types come, types') end
+    if wrong_arguments(ARGV) then return refuse('rate_known: wants now, revision, birth, records, bytes, how many types come, types') end
     local wrong = wrong_keys()
     if wrong then return check.refuse_key(wrong) end
-    local newest, behind = revisions.newest(), tonumber(ARGV[7])
+    local newest, behind = revisions.newest(), tonumber(ARGV[6])
     if newest <= (tonumber(ARGV[2]) or -1) or was_lost(ARGV[3]) then return {ARGV[2]} end
     budget.begin()
     begin_reply(newest, ARGV)
     add_types(ARGV)
     local rest = FIRST + reply[3]
-    if is_full() then leave_out(count_rest(ARGV, rest, behind)) end
-    local is_next = rest <= #ARGV or behind > 0 or partition.count() > 1 and budget.is_spent()
-    reply[4] = is_next and not is_full() and ARGV[6] or add_homes(ARGV[6])
+    if is_full() then
+        leave_out(count_rest(ARGV, rest, behind))
+    elseif rest <= #ARGV or behind > 0 then
+        reply[4] = 1
+    end
     return reply
 end
 

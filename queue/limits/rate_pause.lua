@@ -2,7 +2,7 @@
 -- again.
 --
 -- KEYS[1] prefix
--- ARGV: now, limit, for_us (0: resume), what, by (for the log)
+-- ARGV: now, limit, for_us (0: resume; '': not given, which only a key's pause may leave out), what, by (for the log)
 -- role: operator
 -- reply: JSON: {"was": was it paused, "asleep", "rest": as rate_wake has them}
 --        {"missing": limit}
@@ -38,15 +38,16 @@ local function resume_waiting(name, set)
 end
 
 local function rate_pause(ARGV)
-    local name, for_us = ARGV[2], tonumber(ARGV[3])
+    local name, for_us = ARGV[2], ARGV[3] ~= '' and tonumber(ARGV[3])
     if #ARGV ~= 5 or not is_name(name) then return refuse('rate_pause: wants now, limit, for_us, what, by') end
-    if not is_whole(for_us) or for_us > LONGEST then return refuse('pause: must be at most ten years (3650d)') end
+    if ARGV[3] ~= '' and not is_whole(for_us) or for_us and for_us > LONGEST then return refuse('pause: must be at most ten years (3650d)') end
     local refusal = partition.refusal(name)
     if refusal then return refusal end
     local wrong = rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
     local text = call('HGET', P .. 'limits', name)
     if not text then return answer{missing = name} end
+    if not for_us then return refuse('pause %s: for how long? give a time such as 10m; without one only a key is paused: %s/KEY', name, name) end
     local set = rules.read(text)
     if not set then return refuse('limit %s: its rules cannot be read; set it again with weir rate set', name) end
 

@@ -99,14 +99,22 @@ void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, con
     add_by(a);
 }
 
+static void add_time(struct args *a, int64_t for_us)
+{
+    if (for_us == RATE_ENDLESS)
+        args_add(a, "");
+    else
+        args_add_int(a, for_us);
+}
+
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit, int64_t for_us)
 {
     char what[WHAT_SIZE], span[32] = "";
 
     script_begin(a, "rate_pause", prefix, now_us);
     args_add(a, limit);
-    args_add_int(a, for_us);
-    if (for_us)
+    add_time(a, for_us);
+    if (for_us > 0)
         duration_format(for_us, span);
     snprintf(what, sizeof what, "%s %s%s%s", for_us ? "pause" : "resume", limit, for_us ? " " : "", span);
     args_add(a, what);
@@ -136,10 +144,7 @@ void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, 
     args_add(a, limit);
     args_add(a, made);
     args_add(a, strcmp(made, key) != 0 && is_kept(key) ? key : "");
-    if (for_us == RATE_ENDLESS)
-        args_add(a, "");
-    else
-        args_add_int(a, for_us);
+    add_time(a, for_us);
     if (for_us > 0)
         duration_format(for_us, span);
     snprintf(what, sizeof what, "%s %s/%.200s%s%s", for_us ? "pause" : "resume", limit,
@@ -158,16 +163,4 @@ void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, cons
     args_add_int(a, resume);
     if (limit)
         args_add(a, limit);
-}
-
-void rate_move_request(struct args *a, const char *prefix, const char *name, int to)
-{
-    char what[WHAT_SIZE];
-
-    script_begin(a, "rate_move", prefix, -1);
-    args_add(a, name);
-    args_add_int(a, to);
-    snprintf(what, sizeof what, "move %s to partition %d", name, to);
-    args_add(a, what);
-    add_by(a);
 }

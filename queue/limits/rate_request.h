@@ -24,7 +24,7 @@ void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const 
                       const char *const *limits, size_t count, int64_t cost);
 void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                          const char *key, int64_t weight);
-/* for_us: or RATE_RESUME. */
+/* for_us: or RATE_RESUME; RATE_ENDLESS: none is given, which is refused. */
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         int64_t for_us);
 /* One key of it, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
@@ -34,7 +34,5 @@ void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, 
  * all limits are meant. */
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,
                         const char *cursor, const char *type, const char *limit, bool resume);
-/* A type or limit, to partition `to`. Redis's time. */
-void rate_move_request(struct args *a, const char *prefix, const char *name, int to);
 
 #endif

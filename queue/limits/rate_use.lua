@@ -45,8 +45,8 @@ local function rate_use(ARGV)
     local refusal = partition.refusal(name)
     if refusal then return refusal end
     for i = 7, verb == 'use' and #ARGV or 0 do
-        refusal = partition.refusal(ARGV[i])
-        if refusal then return refusal end
+        wrong = partition.apart(name, ARGV[i])
+        if wrong then return refuse('%s', wrong) end
     end
     wrong = rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end

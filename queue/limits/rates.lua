@@ -232,12 +232,6 @@ end
 -- The same for the types that wait at gates of these limits, or for the end of a pause.
 function rates.wake(limits) rates.wake_at(gates_of(limits)) end
 
--- The same, all of it by rate_wake, for a call that has done much: returns the words for it.
-function rates.wake_next(limits)
-    for _, name in ipairs(gates_of(limits)) do lane.opened_everywhere(name) end
-    return {'0', '0', ''}
-end
-
 function rates.forget_weights(limit)
     for _, field in ipairs(call('HKEYS', P .. 'weights')) do
         if sub(field, 1, #limit + 1) == limit .. '/' then call('HDEL', P .. 'weights', field) end
@@ -276,25 +270,19 @@ local function has_attributes(name)
     return #t.use > 0 or t.cost ~= 1
 end
 
--- Of a "limit", a "type" or a "home"; 1: it is there, from before revisions were kept; 0: it was never changed.
+-- Of a "limit" or a "type"; 1: it is there, from before revisions were kept; 0: it was never changed.
 function rates.revision(kind, name)
     local at = tonumber(call('HGET', P .. 'revisions', kind .. '/' .. name) or nil)
     if at then return at end
     local there = kind == 'type' and has_attributes(name) or kind == 'limit' and call('HEXISTS', P .. 'limits', name) == 1
-        or kind == 'home' and call('HEXISTS', P .. 'homes', name) == 1
     return there and 1 or 0
 end
 
--- Remembers what was done, and by whom.
-function rates.log(what, by)
+-- Remembers what was done, by whom, and of which "limit" or "type"; kind nil: their revisions are not new.
+function rates.record(what, by, kind, name)
     local at = format('%d.%06d', floor(now / 1000000), now % 1000000)
     call('LPUSH', P .. 'changes', format('{"at":%s,"by":%s,"what":%s}', at, json_write(by), json_write(what)))
     call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
-end
-
--- Remembers a change, and of which "limit" or "type"; kind nil: their revisions are not new.
-function rates.record(what, by, kind, name)
-    rates.log(what, by)
     revisions.renew(kind, name)
 end
 

@@ -1,6 +1,6 @@
 -- arrival: what enqueue and append share: new jobs in a queue, counted, their type, queue and batch registered. The checks
 -- come first, all of them, and name the key that is wrong; what follows cannot fail.
--- uses: check ends lease types
+-- uses: check ends types
 
 local arrival = {}
 
@@ -44,30 +44,19 @@ end
 local TYPES_MOST = 8 -- that a batch counts apart
 local OTHERS = '*'
 
--- "mail 300 news 20 * 5", how many jobs of which type a batch was given, with {name =, count =} more; *: of all others. And the types
--- that may not have been in it before.
+-- "mail 300 news 20 * 5", how many jobs of which type a batch was given, with {name =, count =} more; *: of all others.
 local function add_types(text, types)
-    local names, counts, came = {}, {}, {}
+    local names, counts = {}, {}
     local function add(name, n)
         if not counts[name] and #names == TYPES_MOST then name = OTHERS end
         if not counts[name] and name ~= OTHERS then names[#names + 1] = name end
         counts[name] = (counts[name] or 0) + n
     end
     for name, n in text:gmatch('(%S+) (%d+)') do add(name, tonumber(n)) end
-    for _, t in ipairs(types) do
-        if not counts[t.name] then came[#came + 1] = t.name end
-        add(t.name, t.count)
-    end
+    for _, t in ipairs(types) do add(t.name, t.count) end
     if counts[OTHERS] then names[#names + 1] = OTHERS end
     for i, name in ipairs(names) do names[i] = name .. ' ' .. us(counts[name]) end
-    return concat(names, ' '), came
-end
-
--- The batch has jobs of these types now: rate_move notices it.
-local function join_types(batch, known, types)
-    local text, came = add_types(known, types)
-    call('HSET', batch, 'types', text)
-    for _, name in ipairs(came) do lease.count(name, 'batched', 1) end
+    return concat(names, ' ')
 end
 
 -- These {name =, count =} of types, n in all, are more jobs of a batch, which the first ones begin. It is remembered for delay_us
@@ -78,7 +67,7 @@ function arrival.join(name, types, n, delay_us)
     local begun = total == n and call('HSETNX', batch, 'created', us(now)) == 1
     local known = call('HGET', batch, 'types')
     -- One that was begun by a version that did not count them stays without.
-    if n > 0 and (known or total == n) then join_types(batch, known or '', types) end
+    if n > 0 and (known or total == n) then call('HSET', batch, 'types', add_types(known or '', types)) end
     if begun then call('ZADD', P .. 'batches', us(now), name) end
     ends.keep(name, keep_ms, begun)
 end

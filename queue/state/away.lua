@@ -3,7 +3,6 @@
 -- from here.
 --
 --   away:<p>  list of "<number> <queue> <type>\n<entry>", for partition p, in the order of their numbers
---             or "<number> ! <partition>\n<lines>": types and limits that have left partition <partition>, this one: moves.lua
 --   about     hash: away -> the last number. Numbers are times where they can be: so they grow, though Redis may have lost the last one
 --   arrived   hash: partition -> the number of the last record that came from there
 --
@@ -22,12 +21,6 @@ local function take_numbers(n)
     local number = max(lease.counted(call('HGET', P .. 'about', 'away')), now - 1)
     call('HSET', P .. 'about', 'away', us(number + n))
     return number
-end
-
--- Lines of moves.lua, for partition to.
-function away.send_moves(to, lines)
-    local head = us(take_numbers(1) + 1) .. ' ! ' .. us(partition.own()) .. '\n'
-    call('RPUSH', P .. 'away:' .. us(to), head .. concat(lines, '\n'))
 end
 
 -- These jobs have left their places here; their types, which may be known by nothing else, are counted here. A batch counts what leaves it as cancelled, so that it can end: its jobs have one partition.
@@ -64,7 +57,7 @@ function away.waiting()
     return found
 end
 
--- How many jobs there are, about: lines of moves count as one.
+-- How many jobs there are.
 function away.count()
     local jobs = 0
     for p = 0, partition.count() - 1 do
@@ -74,10 +67,8 @@ function away.count()
 end
 
 -- The number, queue and type of a record, and where its entry begins; nil: it is none. queue: MOVES: lines begin there.
-away.MOVES = '!'
-
 function away.read(record)
-    local number, queue, name, at = match(record, '^(%d+) ([%w_.!-]+) ([%w_.-]+)\n()')
+    local number, queue, name, at = match(record, '^(%d+) ([%w_.-]+) ([%w_.-]+)\n()')
     return tonumber(number), queue, name, at
 end
 

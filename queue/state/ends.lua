@@ -159,13 +159,12 @@ function ends.jobs(entries, what) count_batches(entries, what, true) end
 function ends.failed(entries) count_batches(entries, 'failed', false) end
 
 -- A dead job of a type runs again: its batch has not ended, and its lock is taken unless another job holds it now.
-function ends.revive(entry, name)
+function ends.revive(entry)
     local _, _, _, text, attrs = lease.entry_read(entry)
     local batch, key = lease.attr(attrs, 'b'), lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
     if batch and read_batch(batch) then
         call_safe('HINCRBY', P .. 'batch:' .. batch, 'dead', -1)
         call_safe('HDEL', P .. 'batch:' .. batch, 'ended')
-        if is_name(name) then lease.count(name, 'batched', 1) end
     end
     if key then call_safe('SET', P .. 'unique:' .. key, body.id(text) or '', 'NX') end
 end

@@ -95,19 +95,13 @@ end
 -- Ends the pause of one key.
 function key_pauses.forget(limit, key) call('HDEL', P .. 'key_pauses', limit .. '/' .. key) end
 
--- Ends those of all keys of these limits. sets: limit -> its rules, false where they cannot be read.
-function key_pauses.forget_all_of(sets)
-    for _, pause in ipairs(all_of('')) do
-        local set = sets[pause.limit]
-        if set ~= nil then
-            resume(pause.limit, set, pause.key)
-            call('HDEL', P .. 'key_pauses', pause.field)
-        end
+-- Ends those of all keys of a limit, whose rules are set; nil: they cannot be read.
+function key_pauses.forget_all(limit, set)
+    for _, pause in ipairs(all_of(limit)) do
+        resume(limit, set, pause.key)
+        call('HDEL', P .. 'key_pauses', pause.field)
     end
 end
-
--- Ends those of all keys of a limit, whose rules are set.
-function key_pauses.forget_all(limit, set) key_pauses.forget_all_of{[limit] = set or false} end
 
 -- A limit gets other rules: its paused keys stay so where the rules go by the same path.
 function key_pauses.move(limit, old, new)

@@ -6,7 +6,7 @@
 -- reply: the number of the last record that is here; those up to it are done with
 -- full: refused
 -- format: any
--- uses: arrival away bell body check large lease moves sign
+-- uses: arrival away bell body check large lease sign
 
 -- {number =, queue =, type =, entry =} each; nil: one is none.
 local function read_records(ARGV)
@@ -21,12 +21,8 @@ end
 
 local function wrong_keys(jobs)
     local wrong = check.wrong_kind('arrived', 'hash') or arrival.wrong_registries() or sign.wrong()
-        or check.wrong_kind('limits', 'hash') or check.wrong_kind('weights', 'hash') or check.wrong_kind('homes', 'hash')
-        or check.wrong_kind('revisions', 'hash')
     for _, job in ipairs(jobs) do
-        if job.queue ~= away.MOVES then
-            wrong = wrong or check.wrong_kind('queue:' .. job.queue, 'list') or arrival.wrong_counter(job.type, 'enqueued')
-        end
+        wrong = wrong or check.wrong_kind('queue:' .. job.queue, 'list') or arrival.wrong_counter(job.type, 'enqueued')
     end
     return wrong
 end
@@ -42,7 +38,6 @@ local function entry_here(entry)
 end
 
 local function put(job, seed)
-    if job.queue == away.MOVES then return moves.arrive(job.entry) end
     if call('RPUSH', P .. 'queue:' .. job.queue, sign.write(entry_here(job.entry), seed)) == 1 then bell.arrived(job.queue) end
     call('SADD', P .. 'queues', job.queue)
     large.note(job.queue, job.entry)

@@ -16,10 +16,10 @@ local function away_done(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local key, left = P .. 'away:' .. to, {}
     for _ = 1, MOST do
-        local number, queue, name = away.read(call('LINDEX', key, '0') or '')
+        local number, _, name = away.read(call('LINDEX', key, '0') or '')
         if not number or number > last then break end
         call('LPOP', key)
-        if queue ~= away.MOVES then left[name] = (left[name] or 0) + 1 end
+        left[name] = (left[name] or 0) + 1
     end
     for name, n in pairs(left) do lease.count(name, 'set_aside', -n) end
     return call('LLEN', key)

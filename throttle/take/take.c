@@ -136,17 +136,16 @@ int take_answer(const struct redisReply *r, size_t i, struct weir_take *out, con
     return 0;
 }
 
-bool take_is_elsewhere(const struct redisReply *r, size_t i, const char *name, size_t len,
-                       struct partitions *known)
+bool take_is_elsewhere(const struct redisReply *r, size_t i, int *count)
 {
     struct redisReply *const *field = r->element + i * FIELDS;
-    char text[LIMIT_NAME_SIZE];
+    int64_t partitions = reply_int(field[BURST], 0);
 
     if (field[STATUS]->type != REDIS_REPLY_STRING || strcmp(field[STATUS]->str, "elsewhere") != 0)
         return false;
-    snprintf(text, sizeof text, "%.*s", (int)len, name);
-    return partitions_note(known, text, (int)reply_int(field[BURST], -1),
-                           (int)reply_int(field[REMAINING], 0));
+    if (partitions >= 1 && partitions <= PARTITIONS_MOST)
+        *count = (int)partitions;
+    return true;
 }
 
 void take_assume(bool allowed, struct weir_take *out)
@@ -157,8 +156,8 @@ void take_assume(bool allowed, struct weir_take *out)
 
 /* ---- The library */
 
-#define WAITS 1       /* status of an item that has no answer yet */
-#define ROUNDS_MOST 4 /* a limit may move while it is asked for */
+#define WAITS 1  /* status of an item that has no answer yet */
+#define ROUNDS 2 /* the first may tell how many partitions there are */
 
 /* The questions of one call to Redis, gathered until there are TAKE_MOST. */
 struct chunk {
@@ -226,7 +225,7 @@ static void read_answers(struct chunk *c, const struct redisReply *reply, int64_
     for (size_t i = 0; i < c->count; i++) {
         struct weir_take_item *item = c->item[i];
 
-        if (take_is_elsewhere(reply, i, item->target, name_len(item), &c->w->known)) {
+        if (take_is_elsewhere(reply, i, &c->w->count)) {
             item->status = WAITS;
             continue;
         }
@@ -296,7 +295,7 @@ static int ask_at(struct chunk *c, int p, struct weir_take_item *items, size_t c
     c->failed = 0;
     for (size_t i = 0; i < count; i++) {
         if (items[i].status != WAITS ||
-            partitions_home(&c->w->known, items[i].target, name_len(&items[i])) != p)
+            partition_home(items[i].target, name_len(&items[i]), c->w->count) != p)
             continue;
         if (!there)
             c->failed = client_at(c->w, p);
@@ -320,7 +319,7 @@ static int ask_all(struct chunk *c, struct weir_take_item *items, size_t count)
 {
     int failed = 0;
 
-    for (int round = 0; round < ROUNDS_MOST && some_wait(items, count); round++)
+    for (int round = 0; round < ROUNDS && some_wait(items, count); round++)
         for (int p = 0; p < client_count(c->w); p++) {
             int status = ask_at(c, p, items, count);
 
@@ -329,7 +328,7 @@ static int ask_all(struct chunk *c, struct weir_take_item *items, size_t count)
     for (size_t i = 0; i < count; i++)
         if (items[i].status == WAITS) {
             items[i].status = WEIR_ENOTNOW;
-            items[i].why = "the limit moves to another partition; try again";
+            items[i].why = TAKE_NOWHERE;
         }
     return failed;
 }

@@ -39,9 +39,9 @@ WEIR_CHECKED int take_reply(const struct redisReply *r, size_t count, struct err
  * *why is a static text. */
 WEIR_CHECKED int take_answer(const struct redisReply *r, size_t i, struct weir_take *out, const char **why);
 
-/* Does the limit of the i-th question, of that name, live on another partition? Then it is known from now on, and nothing is answered. */
-bool take_is_elsewhere(const struct redisReply *r, size_t i, const char *name, size_t len,
-                       struct partitions *known);
+/* Does the limit of the i-th question live on another partition? Then nothing is answered, and *count is how many partitions there are. */
+#define TAKE_NOWHERE "its partition does not know that it is; start a worker, and try again"
+bool take_is_elsewhere(const struct redisReply *r, size_t i, int *count);
 
 /* A caller who waits for its slot, and stands in line for it: take_wait.lua's. */
 struct take_wait {

@@ -10,8 +10,7 @@
 --                              the limit has by=), keyless (a rule has by=, and no key), differs (rules were given and
 --                              the limit has others), unreadable (the limit's rules), concurrency (a rule that takes
 --                              have nothing to give back to), foreign (the key of a gate holds something else),
---                              elsewhere (the limit lives on another partition; then two numbers, which one and of how
---                              many, and two zeros)
+--                              elsewhere (the limit lives on another partition; the first zero is how many there are)
 --        limit                 the burst of the gate that has the smallest
 --        remaining             slots that are left, the least of the gates; after the take
 --        retry_after_us        denied: from now (Redis TIME of the call); -1: allowed, or never
@@ -59,7 +58,7 @@ end
 local function item(limit, key, cost)
     if limit ~= open_limit or key ~= open_key then
         local wrong = open_gates(limit, key)
-        if wrong then return wrong, limit.home or 0, limit.home and partition.count() or 0, 0, 0 end
+        if wrong then return wrong, limit.partitions or 0, 0, 0, 0 end
     end
     local set = limit.set
     local paused = set.pause_until and max(now, rules.paused(set)) or now
@@ -103,10 +102,9 @@ local function wrong_arguments(ARGV, given)
     end
 end
 
--- The limit of that name; of one that lives elsewhere where that is.
+-- The limit of that name.
 local function find_limit(name, given)
-    local home = partition.home(name)
-    return home == partition.own() and limit_of(name, given) or {wrong = 'elsewhere', home = home}
+    return partition.elsewhere(name) and {wrong = 'elsewhere', partitions = partition.count()} or limit_of(name, given)
 end
 
 local function take(ARGV)
