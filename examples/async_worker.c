@@ -35,7 +35,7 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
     ended++;
 }
 
-/* Called on the loop; must not block. The job goes on after it has returned, until weir_job_end. */
+/* Starts a job. It runs on the loop and must not block. The job goes on after it has returned, until weir_job_end. */
 static void on_job(struct weir_job *job, void *arg)
 {
     struct wait *wait = malloc(sizeof *wait);

@@ -308,7 +308,7 @@ static bool make_all(const struct options *o)
 
 /* ---- Options */
 
-/* "2026-W47" to its Monday: week 1 is the one with January 4th in it. */
+/* Turns "2026-W47" into its Monday: week 1 is the one with January 4th in it. */
 static bool parse_week(const char *text, time_t *monday)
 {
     int year, week, end = 0;

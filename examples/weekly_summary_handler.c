@@ -74,7 +74,7 @@ static const char *money(int64_t cents, char out[MONEY_SIZE])
 
 /* ---- Reading */
 
-/* It becomes part of a file's name. */
+/* Checks the id, which becomes part of a file's name. */
 static bool is_business_id(const char *id)
 {
     size_t len = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
@@ -82,7 +82,7 @@ static bool is_business_id(const char *id)
     return len > 0 && len <= 32 && !id[len];
 }
 
-/* The strings stay args's. */
+/* Reads the args. The strings stay args's. */
 static bool read_args(json_t *args, struct summary *s)
 {
     json_int_t spent, refunded;

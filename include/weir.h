@@ -66,7 +66,7 @@ struct weir;
  * malformed url or namespace is reported by the first call. Returns NULL only when out of memory. */
 WEIR_API struct weir *weir_new(const char *url, const char *ns);
 WEIR_API void weir_free(struct weir *w);
-/* The last failure of w in one line. Never NULL. */
+/* Returns the last failure of w in one line, never NULL. */
 WEIR_API const char *weir_message(const struct weir *w);
 
 /* One job. A member that is NULL or 0 takes its default, which is named first. */
@@ -120,7 +120,7 @@ WEIR_API WEIR_CHECKED int weir_bulk_skip_line(struct weir_bulk *b, const char *l
 
 struct weir_bulk_counts {
     uint64_t lines;    /* input lines given so far, skipped ones included */
-    uint64_t resumed;  /* those of them that an earlier run had sent */
+    uint64_t resumed;  /* lines that an earlier run had sent */
     uint64_t accepted; /* jobs of this run that Redis has acknowledged */
 };
 WEIR_API void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts);
@@ -143,7 +143,7 @@ WEIR_API WEIR_CHECKED int weir_cancel(struct weir *w, const char *id);
 
 /* ---- Schedules ---------------------------------------------------------------------------------------- */
 
-/* What becomes of occurrences that passed while no worker ran. */
+/* Says what becomes of occurrences that passed while no worker ran. */
 enum weir_missed {
     WEIR_MISSED_ONCE = 0, /* one job for all of them */
     WEIR_MISSED_SKIP = 1, /* none */
@@ -232,20 +232,20 @@ WEIR_API const char *weir_job_id(const struct weir_job *job);
 WEIR_API const char *weir_job_type(const struct weir_job *job);
 /* The key, or NULL. */
 WEIR_API const char *weir_job_key(const struct weir_job *job);
-/* The args as JSON text, byte for byte as enqueued, NUL-terminated; "null" when there are none. */
+/* Returns the args as JSON text, byte for byte as enqueued, NUL-terminated; "null" when there are none. */
 WEIR_API const char *weir_job_args(const struct weir_job *job);
-/* The whole job as JSON text, NUL-terminated. len, its length without the NUL, may be NULL. */
+/* Returns the whole job as JSON text, NUL-terminated. len, its length without the NUL, may be NULL. */
 WEIR_API const char *weir_job_body(const struct weir_job *job, size_t *len);
 /* 1 at the first attempt. */
 WEIR_API int weir_job_attempt(const struct weir_job *job);
-/* When it was enqueued, in seconds since 1970, by its producer's clock: not when it was due, or when it was retried.
- * 0: unknown, as another Redis client pushed it. */
+/* Returns when the job was enqueued, in seconds since 1970, by its producer's clock: not when it was due, or when it was retried. 0:
+ * unknown, as another Redis client pushed it. */
 WEIR_API double weir_job_enqueued_at(const struct weir_job *job);
 /* The batch, or NULL. */
 WEIR_API const char *weir_job_batch(const struct weir_job *job);
-/* The W3C trace context, or NULL. */
+/* Returns the W3C trace context, or NULL. */
 WEIR_API const char *weir_job_traceparent(const struct weir_job *job);
-/* Should the handler end? 1 when the job was cancelled, is over its time, or was given to another worker. */
+/* Says whether the handler should end: 1 when the job was cancelled, is over its time, or was given to another worker. */
 WEIR_API int weir_job_is_cancelled(const struct weir_job *job);
 /* Writes one line to the worker's log, with the job's type and id. From any thread. */
 WEIR_API void weir_log(const struct weir_job *job, const char *fmt, ...) WEIR_PRINTF(2, 3);
@@ -318,7 +318,7 @@ struct weir_type_options {
  * weir_worker_run. */
 WEIR_API struct weir_worker *weir_worker_new(const struct weir_worker_options *options);
 WEIR_API void weir_worker_free(struct weir_worker *worker);
-/* The last failure of worker in one line. Never NULL. */
+/* Returns the last failure of the worker in one line, never NULL. */
 WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
 
 /* A worker runs the types that it has a handler for. All handlers are set before weir_worker_run, one a type. */
@@ -331,7 +331,7 @@ WEIR_API WEIR_CHECKED int weir_worker_handle(struct weir_worker *worker, const c
  * others retry, also an end that is not known: a program that runs commands must neither ignore SIGCHLD nor
  * wait for any child. */
 WEIR_API WEIR_CHECKED int weir_worker_exec(struct weir_worker *worker, const char *type, const char *command);
-/* Starts command, as above, as a child that stays and takes jobs line by line, in_flight (0: 1) at a time;
+/* Starts command, which is split as by weir_worker_exec, as a child that stays and takes jobs line by line, in_flight (0: 1) at a time;
  * more children when those are full. One job a line in, as JSON; one answer a line out:
  * {"id":...,"status":"done|retry|dead|throttled","after":seconds,"reason":...,"cost":n}. */
 WEIR_API WEIR_CHECKED int weir_worker_pipe(struct weir_worker *worker, const char *type, const char *command,

@@ -40,7 +40,7 @@ function kind(i,    s) {
 
 BEGIN {
     split("is are was were has have had does do did can cannot may must will would should comes goes went came said stood gave took knew found " \
-          "becomes begins begin ends follows means needs stands waits says lives lies holds grows matters depends happens remains sees", w, " ")
+          "becomes begins begin ends follows means needs stands waits says lives lies holds grows matters depends happens remains sees repeats belongs fetches true", w, " ")
     for (i in w) { verb[w[i]] = 1; if (w[i] ~ /[^aiw]s$/) verb[substr(w[i], 1, length(w[i]) - 1)] = 1 }
     split(only, w, " ")
     for (i in w) wanted[w[i]] = 1

@@ -13,7 +13,7 @@ struct named {
     struct watch *watch;
 };
 
-/* The value behind that name in [ name, value, ... ]; "" when there is none. */
+/* Finds the value behind that name in [ name, value, ... ]; "" when there is none. */
 static const char *value_of(const struct redisReply *reply, const char *name)
 {
     for (size_t i = 0; reply->type == REDIS_REPLY_ARRAY && i + 1 < reply->elements; i += 2)

@@ -362,7 +362,7 @@ static int drop_aside(struct weir *w, const char *name, int64_t *dropped)
     return status;
 }
 
-/* Those that claims do not come to at once: so their unique keys are free. */
+/* Ends jobs that claims do not come to at once, so that their unique keys are free. */
 static int end_unmet(struct weir *w, const char *name, bool unmet)
 {
     static const struct job_bounds all = {.looked_at = INT64_MAX, .jobs = JOB_BOUND_MOST};
@@ -426,7 +426,7 @@ int batch_resume(struct weir *w, const char *name, struct batch_change *change)
     return status;
 }
 
-/* Was the batch not found, and is there another partition to ask? A reply that is no document does not say how many there are. */
+/* True when the batch was not found and there is another partition to ask. A reply that is no document does not say how many there are. */
 static bool is_elsewhere(struct weir *w, int *status)
 {
     struct error not_found = w->error;

@@ -52,8 +52,7 @@ struct batch {
         *waits_for; /* what the type of it waits for that starts last (queue/status/waits.h); NULL: nothing */
 };
 
-/* One of them, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows.
- */
+/* Reads one batch, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows. */
 WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out);
 /* Gives all to take, the oldest first, without what runs. Anything but 0 of take ends that and is returned. */
 WEIR_CHECKED int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), void *arg);
@@ -67,7 +66,7 @@ void batch_free(struct batch *b);
 struct batch_change {
     enum batch_phase was; /* BATCH_RUNNING: open or sealed */
     int64_t left;         /* had not ended */
-    int64_t aside;        /* of them; resume: that have returned, cancel: that were dropped */
+    int64_t aside;        /* jobs set aside; resume: that have returned, cancel: that were dropped */
 };
 /* dry: only asks. Nothing is changed of one that was BATCH_CANCELLED or BATCH_ENDED. */
 /* One that is not there is begun; WEIR_ENOTFOUND where there are several partitions. */
@@ -91,8 +90,7 @@ WEIR_CHECKED int batch_seal(struct weir *w, const char *name, const char *queue,
 /* Fills out from what batch.row() answers, at that time. */
 void batch_row(const json_t *row, int64_t now_us, struct batch *out);
 
-/* Where the namespace has partitions: that of a batch, which is p from now on unless it has another; p < 0: only looks. *place < 0: it has
- * none. */
+/* Finds the partition of a batch, which is p from now on unless it has another; p < 0: only looks. place < 0: it has none. */
 WEIR_CHECKED int batch_place(struct weir *w, const char *name, int p, int *place);
 
 #endif

@@ -10,7 +10,7 @@ local batch = {}
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
                 'mark_us', 'mark', 'last_us', 'last', 'types'}
 
--- "paused", "cancelled" or ''.
+-- Returns "paused", "cancelled" or ''.
 function batch.halted(name)
     local halted = call_safe('HGET', P .. 'halted', 'b/' .. name)
     return type(halted) == 'string' and halted:match('^%a+') or ''
@@ -32,7 +32,7 @@ function batch.wrong(name)
         or check.wrong_kind('aside:' .. name, 'list')
 end
 
--- {total =, left = (not ended), sealed =, cancelled =}; nil: there is no such batch.
+-- Returns {total =, left = (not ended), sealed =, cancelled =}; nil: there is no such batch.
 function batch.read(name)
     local f = call('HMGET', P .. 'batch:' .. name, 'total', 'done', 'dead', 'cancelled', 'sealed', 'cancel')
     if not f[1] then return nil end
@@ -51,7 +51,7 @@ local NAMES_MOST = 50 -- queues and types of one page, about: 5 us each, 15 on a
 local READ_US = 700   -- when no more are read: what is done with them takes twice as long
 local AT_ONCE = 25    -- records between two looks at that
 
--- Up to most of the jobs aside, fewer where they are of many queues and types, the last one first, {queue =, type =, entry =} each, and the
+-- Reads up to `most` of the jobs aside, fewer where they are of many queues and types, the last one first, {queue =, type =, entry =} each, and the
 -- records of them that cannot be read.
 function batch.aside(name, most)
     local jobs, unread, known, count, load, passed, all = {}, {}, {}, 0, slices.load(), 0, false
@@ -75,10 +75,10 @@ function batch.aside(name, most)
     return jobs, unread
 end
 
--- They leave.
+-- Takes these jobs off the list.
 function batch.trim(name, jobs, unread) call('LTRIM', P .. 'aside:' .. name, '0', us(-#jobs - #unread - 1)) end
 
--- May jobs of one of its types differ in what they cost?
+-- True when jobs of one of its types may differ in what they cost.
 local function costs_differ(name)
     local f = call_safe('HMGET', P .. 'batch:' .. name, 'total', 'types')
     if f.err or f[1] == '0' then return false end -- it was begun by a pause

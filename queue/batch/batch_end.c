@@ -14,7 +14,7 @@ static int64_t least_left(const struct batch *b, const struct batch_type *t)
     return positive(t->jobs - (b->total - b->left) - positive(b->running));
 }
 
-/* Is it known how many of which type are left? */
+/* True when it is known how many jobs of which type are left. */
 static bool is_exact(const struct batch *b)
 {
     int64_t known = 0;
@@ -37,7 +37,7 @@ static void look_at_waits(const struct limits *limits, const struct limit_type *
     *latest_us = last_us;
 }
 
-/* Its jobs of a type start one after the other, at best before those of others. */
+/* Looks at the jobs of one type, which start one after the other, at best before those of others. */
 static int look_at_type(struct limits *limits, struct batch *b, const struct batch_type *t,
                         int64_t *latest_us, struct error *e)
 {

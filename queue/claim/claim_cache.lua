@@ -8,12 +8,12 @@ local claim = claim_call
 
 local ON = true
 
--- What all gates of a type for all keys say at this moment: of which type, to jobs of which cost; how many slots are left, and were used. Where
--- none is free: when the next job may start, and the gate that opens last. The lanes of a type start one job each in turn, so these gates are asked
--- once, and what was used is taken once.
+-- The cache keeps what the gates of one type for all keys say to jobs of one cost: how many slots are left, and were used. Where none is free, it
+-- keeps when the next job may start, and the gate that opens last. The lanes of a type start one job each in turn, so these gates are asked once,
+-- and what was used is taken once.
 local slots_of, slots_cost, slots_left, slots_used, slots_at, slots_closed
 
--- What a token says of the last slot.
+-- These keep what a token says of the last slot.
 local slot_at, slot_cost, slot_text
 
 function claim_cache.begin()
@@ -60,7 +60,7 @@ function claim_cache.slots(s, most, cost, ticket)
     return slots_left < most and slots_left or most, slots_at, slots_closed
 end
 
--- So many do.
+-- Counts n slots as used.
 function claim_cache.use_slots(n)
     slots_left, slots_used = slots_left - n, slots_used + n
     if not ON then claim_cache.take_used() end
@@ -77,8 +77,8 @@ function claim_cache.slot_text(at, cost)
     return slot_text
 end
 
--- Does an entry hold a lock until its job starts? What begins with claim_cache.plain does not: the head, or first byte, of the last one
--- that was asked for.
+-- True when an entry holds a lock until its job starts. An entry that begins with claim_cache.plain does not: that is the head, or first byte, of
+-- the last entry that was asked for.
 function claim_cache.has_lock(entry)
     local head = match(entry, '^@[^;]*;') or sub(entry, 1, 1)
     if find(head, ',w', 1, true) then return true end
@@ -109,7 +109,7 @@ function claim_cache.sleepers()
     return claim.sleepers, claim.crowded
 end
 
--- n more of them sleep at that gate.
+-- Counts n more lanes that sleep at that gate.
 function claim_cache.count_sleepers(queue, name, n)
     local sleepers = claim.sleepers
     if sleepers and not claim.crowded[queue] then sleepers[name] = (sleepers[name] or 0) + n end

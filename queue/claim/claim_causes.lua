@@ -43,10 +43,10 @@ local function cause_at(s, name)
     return find(name, '#pause', 1, true) and 'P' or 'E'
 end
 
--- Or it is of s, which has its turn at the gate that is visited.
+-- Notes that the jobs come from type s, which has its turn at the gate that is visited.
 function claim_causes.from_gate(s) at_gate = cause_at(s, claim.visit.gate) end
 
--- And of this lane.
+-- Notes that the jobs come from this lane.
 function claim_causes.from_lane(l) cause = woken and woken[l] and 'K' or at_gate end
 
 function claim_causes.wake(l)
@@ -68,7 +68,7 @@ function claim_causes.lease(n)
     count = count + n
 end
 
--- The first job of s, which has limits, is about to be leased as that one.
+-- Notes the first job of s, which has limits, as it is about to be leased.
 function claim_causes.first(s, lease)
     s.first, s.cause, s.came_from = lease, cause, cause ~= 'Q' and claim.visit.gate or nil
 end
@@ -83,8 +83,8 @@ end
 
 local function limit_of(gate_name) return match(gate_name, '^[^#]+') end
 
--- Why were slots of a limit lost before s took some? q: jobs came from the queue, w: they waited at its gate; h: something else held them;
--- l: jobs in flight did.
+-- Says why slots of a limit were lost before s took some. q: jobs came from the queue, w: they waited at its gate; h: something else held them; l:
+-- jobs in flight did.
 local function why(s, limit)
     if held and held[s.name] then return 'h' end
     if s.cause == 'Q' then return 'q' end

@@ -14,7 +14,7 @@ local function next_period()
     since, seen, count = now, {}, 0
 end
 
--- How many there are; a worker that claims jobs in advance is one of them.
+-- Counts the workers that claim jobs in advance, this one among them if it does.
 function claim_crowd.count(worker, prefetch)
     if now < since or now >= since + PERIOD_US then next_period() end
     if prefetch > 0 and not seen[worker] then seen[worker], count = true, count + 1 end

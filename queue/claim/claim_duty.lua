@@ -8,10 +8,10 @@ local claim, held = claim_call, claim_held
 
 local LATE_US = 10000 -- the second claims so long after the end of the duty
 
--- Does a worker have the duty that was given it until then?
+-- True when a worker has the duty that was given to it until then.
 function claim_duty.is_held(until_us) return until_us > now and until_us <= now + duty.US end
 
--- The same, and is it not to be renewed yet?
+-- True while a worker has the duty and more than half of its time is left.
 function claim_duty.stays(until_us) return until_us - now >= duty.US / 2 and claim_duty.is_held(until_us) end
 
 local function follow_clock()
@@ -72,7 +72,7 @@ local function leave_second()
     if duty.holder(second, duty.SECOND_US) == claim.worker then call_safe('HDEL', P .. 'duty', second) end
 end
 
--- The names and patterns that a worker serves, where this claim names only some of them.
+-- Returns the names and patterns that a worker serves, where this claim names only some.
 local function words()
     local text = call_safe('HGET', P .. 'duty', claim.group)
     local holder, written = match(type(text) == 'string' and text or '', '^(%S+) %d+ ,(%S+)$')

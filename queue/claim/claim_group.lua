@@ -22,7 +22,7 @@ function claim_group.fit(jobs, first, most)
     return n
 end
 
--- So many have.
+-- Counts n jobs as members of the group.
 function claim_group.join(jobs, first, n)
     local group = claim.together
     for i = first, first + n - 1 do group.most = min(group.most, lease.together(jobs[i]) or 1) end

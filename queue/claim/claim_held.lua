@@ -23,7 +23,7 @@ local function take_back(queue, name, ticket)
     call('ZREM', P .. 'held:' .. queue, name)
 end
 
--- The same for the type of a job that has come.
+-- Takes back the type of a job that has come, if it was held.
 function claim_held.take_back(s)
     local ticket = ring.members(s) > 0 and call('ZSCORE', P .. 'held:' .. s.queue, s.name)
     if ticket then take_back(s.queue, s.name, tonumber(ticket)) end
@@ -67,10 +67,11 @@ local function find_mine(queue, most)
     return found, names.all
 end
 
--- Is there one?
+-- True when a held type is one that this worker runs.
 function claim_held.is_any_mine(queue) return #find_mine(queue, 1) > 0 end
 
--- Takes all of them back; returns whether there was one. What is too much for one claim is left to the next one with option h.
+-- Takes back all held types that this worker runs; returns whether there was one. What is too much for one claim is left to the next one with
+-- option h.
 function claim_held.take_back_all(queue)
     local mine, all = find_mine(queue, TAKEN_MOST - claim.held_taken)
     for _, held in ipairs(mine) do take_back(queue, held.name, held.ticket) end

@@ -64,7 +64,7 @@ function claim_meet.state(queue, name)
     return s
 end
 
--- One lane of it.
+-- Meets one lane of the type.
 function claim_meet.lane(s, key)
     local l = s.lanes[key]
     if l then return l end
@@ -86,7 +86,7 @@ function claim_meet.lane(s, key)
     return l
 end
 
--- The next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked. nil too where the claim has its
+-- Returns the next job of a lane, or nil: first what Redis has, `ahead` at a time, then what this claim parked. nil too where the claim has its
 -- load: see is_over.
 function claim_meet.head(l, ahead)
     local entry = l.read[l.read_at]
@@ -100,7 +100,7 @@ function claim_meet.head(l, ahead)
     return got[1] or l.whole and l.parked[l.parked_next] or nil
 end
 
--- Has a lane no job left?
+-- True when a lane has no job left.
 function claim_meet.is_over(l)
     if l.read[l.read_at] or l.parked[l.parked_next] then return false end
     return l.whole or call('LLEN', P .. 'lane:' .. l.name) <= l.fetched
@@ -111,7 +111,7 @@ function claim_meet.drop(l, n)
     if l.read[l.read_at] then l.read_at = l.read_at + n else l.parked_next = l.parked_next + n end
 end
 
--- The cost of a job: its own, which is noted, else its type's.
+-- Returns the cost of a job: its own, which is noted, else its type's.
 function claim_meet.cost(s, entry)
     local cost = body.cost(entry)
     if not cost then return s.type.cost end

@@ -5,7 +5,7 @@ local claim_park = {}
 
 local claim, meet, ring, wait = claim_call, claim_meet, claim_ring, claim_wait
 
--- The key of a job of type s.
+-- Returns the key of a job of type s.
 function claim_park.key_of(s, entry)
     return s.keyed and body.key(entry, s.type.path) or ''
 end
@@ -16,7 +16,8 @@ function claim_park.count_key(l)
     if l.key == '-' and s.keyed then claim.count(s, 'keyless') end
 end
 
--- Is the first job of a lane in that of its key? Not when it came before its type had keys, or when they were found by another path.
+-- True when the first job of a lane stands in the lane of its key. It does not when it came before its type had keys, or when they were found by
+-- another path.
 function claim_park.is_sorted(s, l, ahead)
     if not s.keyed then return true end
     if l.key ~= '' and not s.resorts then return true end
@@ -24,7 +25,7 @@ function claim_park.is_sorted(s, l, ahead)
     return not entry or body.key(entry, s.type.path) == l.key
 end
 
--- Is nothing in the lane but what this claim has leased?
+-- True when this claim has leased all that is in the lane.
 function claim_park.is_empty(l)
     if l.empty == nil then
         l.empty = call('LLEN', P .. 'lane:' .. l.name) == 0

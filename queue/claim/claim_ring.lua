@@ -100,7 +100,7 @@ local function credit(s, key)
     return type(had) == 'string' and tonumber(had) or 0
 end
 
--- How many starts a key has in a round among others, and how many of them it has had.
+-- Returns how many starts a key has in a round among others, and how many it has had.
 function claim_ring.share(s, key)
     local most, weighted = 1, s.type.weighted
     for i = 1, #weighted do

@@ -26,8 +26,7 @@ local later                                     -- when the first job of `later`
 local free                                      -- types of which jobs need no gate, as far as they were asked for: a set
 local words, words_changes, looked_us           -- what that one said, if it stood, how much had changed then, and when that was; nil: it did not stand
 
--- Do the arguments ask for nothing that matters only here and there? See claim.lua for them. What is wrong with them fails, or is looked at
--- by the long way.
+-- True when the arguments ask for nothing special. See claim.lua for them. Wrong ones fail, or take the long way.
 local function asks_little()
     return args[13] == '1' and is_name(queue) and not find(args[11], '[^abdem]')
         and tonumber(args[5]) > FEW and prefetch <= PREFETCH_MOST and tonumber(args[7]) > FEW
@@ -42,8 +41,8 @@ local function list_keys()
             P .. 'later'}
 end
 
--- Is the worker registered, and is nothing to run alone, paused, cancelled, of a newer format, and does no type of the queue wait at a gate or
--- is held? Then no lane has jobs. A key that is named n times counts n times: from eight on the worker is there, and nine may be `later` too.
+-- True when the worker is registered, nothing is to run alone, paused, cancelled or of a newer format, and no type of the queue waits at a gate or
+-- is held: then no lane has jobs. A key that is named n times counts n times: from eight on the worker is there, and nine may be `later` too.
 local function is_quiet()
     if keys_of ~= P or keys_queue ~= queue then list_keys() end
     local active = P .. 'active:' .. worker
@@ -59,18 +58,18 @@ local function look(ARGV)
     return asks_little() and is_quiet()
 end
 
--- Does this claim say the same as the one that has looked last, just now, and has nothing changed since?
+-- True when this claim says what the last one said that has looked just now, and nothing has changed since.
 local function is_known(said) return said == words and changes == words_changes and is_recent(looked_us) end
 
 -- ---- What it starts
 
--- May so many jobs start with nothing else to be done? The worker is on duty and marks no rates; or none starts, and the duty is others'.
+-- True when so many jobs may start with nothing else to be done: the worker is on duty and marks no rates; or none starts, and the duty is others'.
 local function may_start(count)
     if count > 0 then return duty_until > 0 and not find(args[11], 'm', 1, true) end
     return duty_until > 0 or duty.is_of_others(args[3], worker)
 end
 
--- Is it one of this worker, of this partition, and without limits?
+-- True when a type is one of this worker, of this partition, and without limits.
 local function is_free(name)
     if not free[name] then
         free[name] = claim_call.names(args, 15, name) and not types.is_limited(name) and not partition.elsewhere(name)
@@ -121,7 +120,7 @@ local function arguments(turn, said)
     return ARGV
 end
 
--- The same of one that stands: see stand.lua. It leaves the duty to turns, as it may be older than the one that has renewed it.
+-- Serves a claim that stands: see stand.lua. It leaves the duty to turns, as it may be older than the one that has renewed it.
 function claim_short.stand(turn, said)
     if not is_known(said) then
         if not look(arguments(turn, said)) then return nil end

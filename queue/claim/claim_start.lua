@@ -18,7 +18,7 @@ local leases, leased -- of this claim, and how many there are
 
 function claim_start.begin() leases, leased, high, low = claim.leases, 0, 0, 64 end
 
--- The head of the n-th token of a turn, one of the first 64.
+-- Makes the head of the n-th token of a turn, one of the first 64.
 function claim_start.token(turn, n) return turn .. '.' .. DIGITS[1] .. DIGITS[n] end
 
 -- Leases n jobs of a list, whose slots are taken. slot, tail: of their tokens, behind the index.
@@ -41,7 +41,7 @@ local function lease(jobs, first, n, slot, tail)
     causes.lease(n)
 end
 
--- The same of jobs that start at that time.
+-- Leases jobs that start at that time.
 local function lease_at(jobs, first, n, l, at, cost)
     lease(jobs, first, n, cache.slot_text(at, cost), l.tail)
     claim.free = claim.free - n
@@ -50,7 +50,7 @@ end
 
 -- ---- How many
 
--- How many jobs of this type could be leased, whatever its gates say.
+-- Returns how many jobs of this type could be leased, whatever its gates say.
 function claim_start.room(s)
     if s.limited then return claim.free end
     return claim.reserved and claim.prefetch or claim.free + claim.prefetch
@@ -72,7 +72,7 @@ function claim_start.likely(s, most)
     return n
 end
 
--- How many jobs of a lane are equal to the one at `first`, and with it, at most `most`.
+-- Counts the jobs of a lane from `first` on that are equal to it, at most `most`.
 function claim_start.count_equal(s, jobs, first, most)
     if claim.halts then return 1 end -- each of them may have been cancelled
     most = min(most, #jobs - first + 1)
@@ -123,8 +123,8 @@ local function take_slots(s, l, most, cost, ticket, lane_ticket)
     return n, now
 end
 
--- The same for one job behind others that have just started, where one gate says all: it is asked and taken from in one step. nil: all of
--- take_slots is needed.
+-- Takes slots for one job behind others that have just started, where one gate says all: it is asked and taken from in one step. nil: take_slots is
+-- needed.
 local function take_following(s, l, cost)
     local e = s.gates[1]
     if #s.gates ~= 1 or e.fixed or #l.gates > 0 then return nil end

@@ -7,7 +7,7 @@
 #include "core/script/script.h"
 
 #define PAGE_MOST 200 /* records that are looked at in a call */
-#define RETRIES 80    /* of them where each may go to another queue, in some 25 us */
+#define RETRIES 80    /* dead jobs where each may go to another queue, in some 25 us */
 
 /* ---- Walks */
 

@@ -8,7 +8,7 @@
 
 struct weir;
 
-/* Which of them; NULL and 0: any. */
+/* A filter says which dead jobs; NULL and 0: any. */
 struct dead_filter {
     const char *type, *queue, *batch;
     const char *reason;         /* text that stands in it */
@@ -30,7 +30,7 @@ struct dead_walk {
     void *arg;
 };
 
-/* Goes through all of them. Fills w->error on failure: what was moved before stays so; after
+/* Goes through all dead jobs that the filter lets through. Fills w->error on failure: what was moved before stays so; after
  * WEIR_EUNREACHABLE the page that was asked for may have been too. */
 WEIR_CHECKED int dead_walk(const struct dead_walk *walk);
 
@@ -44,7 +44,7 @@ struct dead_bounds {
  * wanted: those that are not 0 instead of the present ones, which write replaces. Fills w->error on failure. */
 WEIR_CHECKED int dead_keep(struct weir *w, int64_t now_us, const struct dead_bounds *wanted, bool write,
                            json_t **kept);
-/* How many of the oldest are beyond these bounds, by bytes as well: goes through as many of them. */
+/* Counts the oldest dead jobs that are beyond these bounds, by bytes as well. */
 WEIR_CHECKED int dead_count_beyond(struct weir *w, int64_t now_us, const json_t *kept, int64_t *jobs);
 
 #endif

@@ -38,7 +38,7 @@ local function is_wanted(job, asked)
         and (not asked.ids or asked.ids[job.id] ~= nil)
 end
 
--- Those of a page that are wanted.
+-- Chooses the records of a page that are wanted.
 local function choose(records, scores, asked)
     local jobs = {}
     for i, record in ipairs(records) do
@@ -53,7 +53,7 @@ end
 
 local verbs = {}
 
--- Those that may run again, how many may not as their batch was cancelled, and one of those batches.
+-- Returns the jobs that may run again, how many may not as their batch was cancelled, and one of those batches.
 local function apart(jobs)
     local able, batch = {}, nil
     for _, job in ipairs(jobs) do
@@ -102,7 +102,7 @@ function verbs.list(jobs, asked)
     return {found = found}, bodies
 end
 
--- What became of those on this page.
+-- Says what became of the jobs on this page.
 local function moved(jobs, left, asked) return {jobs = #jobs, without_queue = left, cancelled = 0, ids = ids_of(jobs, asked)} end
 
 function verbs.remove(jobs, asked)
@@ -135,7 +135,7 @@ local function read_rest(ARGV, asked)
     if asked.till and not (tonumber(asked.till) and tonumber(asked.score)) then return 'its place is none' end
 end
 
--- What was asked for; nil and what is wrong with it.
+-- Reads what was asked for; nil and what is wrong with it.
 local function read_arguments(ARGV)
     local asked = {}
     if #ARGV < 1 + #NAMES then return nil, 'wants ' .. #NAMES + 1 .. ' arguments' end

@@ -53,7 +53,7 @@ WEIR_CHECKED int doctor_setup(struct weir *w, int64_t now_us, bool repair, struc
 /* The settings, by what INFO says and min_replicas_to_write, which it does not. Returns whether the structures can
  * be looked at. */
 bool doctor_settings(struct doctor *d, const char *info);
-/* What the namespace has in it. */
+/* Checks what the namespace has in it. */
 WEIR_CHECKED int doctor_structures(struct weir *w, int64_t now_us, bool repair, struct doctor *d);
 
 #endif

@@ -38,7 +38,7 @@ local function is_kept_from(command, key, count)
     return find(why, 'keys mentioned', 1, true) or find(why, 'permissions to access', 1, true)
 end
 
--- The same of keys.
+-- Returns the right to read or write these keys that the user lacks; nil: none.
 local function kept_from(mode, keys)
     local key = P .. keys:gsub('%*$', 'doctor')
     local reads = find(mode, 'R', 1, true) and is_kept_from('GET', key, 1) and 'R' or ''
@@ -46,7 +46,7 @@ local function kept_from(mode, keys)
     return reads .. writes ~= '' and reads .. writes .. '~' .. keys or nil
 end
 
--- The same of commands on keys.
+-- Returns the right to call commands on some keys that the user lacks; nil: none.
 local function kept_from_some(right)
     local commands, keys = match(right, '^%((.*),%a+~(.*)%)$')
     local key = P .. keys:gsub('%*$', 'doctor')

@@ -71,7 +71,7 @@ end
 
 -- ---- Workers
 
--- It may be alive: it is given the time of a lease to speak up, then reap takes its jobs back.
+-- Registers a worker again. It may be alive: it is given the time of a lease to speak up, then reap takes its jobs back.
 function doctor_repair.worker_unlisted(id)
     local info = call('HGET', P .. 'active:' .. id, '@')
     local lease_s = tonumber(match(info or '', '"lease":([%d.]+)') or nil)
@@ -93,7 +93,7 @@ end
 
 -- ---- The rest
 
--- A queue, or a type.
+-- Registers a queue, or a type.
 function doctor_repair.register(name, _, _, list)
     if list == 'types' then
         call('HSETNX', P .. 'types', name, '')
@@ -104,7 +104,7 @@ function doctor_repair.register(name, _, _, list)
     return REGISTERED
 end
 
--- It is sealed already.
+-- Seals a batch that is sealed already, which ends it.
 function doctor_repair.batch_open(name)
     ends.seal(name)
     return 'it has ended'

@@ -135,7 +135,7 @@ static int check_reach(struct setup *s)
 
 /* ---- What INFO says */
 
-/* What a setting is; unknown where that cannot be seen. */
+/* Reads a setting; `unknown` where that cannot be seen. */
 static void read_setting(struct setup *s, const char *name, const char *unknown, char value[64])
 {
     struct redisReply *reply = ask(s, "CONFIG", "GET", name, NULL);
@@ -305,7 +305,7 @@ static void add_all_rights(struct setup *s, char rule[ACCESS_RULE_SIZE])
     args_free(&a);
 }
 
-/* Are there other partitions, which a rule should name too? */
+/* True when there are other partitions, which a rule should name too. */
 static bool name_all(struct setup *s)
 {
     struct error before = s->w->error;
@@ -317,7 +317,7 @@ static bool name_all(struct setup *s)
     return strchr(s->prefix, '*') != NULL;
 }
 
-/* Which rights of a role the user lacks; not 0: it may not even ask. */
+/* Finds the rights of a role that the user lacks; not 0: it may not even ask. */
 static int try_role(struct setup *s, const char *role, struct access *found)
 {
     struct redisReply *reply = NULL;
@@ -362,7 +362,7 @@ static void judge_role(struct setup *s, const char *role, bool *usable)
                *usable ? "" : ", who may not look at the structures");
 }
 
-/* What an operator lacks; status: that of the question. */
+/* Judges what an operator lacks; `status` is that of the question. */
 static void judge_lacks(struct setup *s, int status, struct access *found)
 {
     char *rule = found->rule, right[RIGHTS_WORD_SIZE], todo[RIGHTS_TODO_SIZE];

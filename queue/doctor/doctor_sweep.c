@@ -66,7 +66,7 @@ static enum doctor_state state_of(const json_t *finding)
     return *answer_text(finding, "done") ? DOCTOR_REPAIRED : state;
 }
 
-/* How many there are of its fault, with this one. */
+/* Counts the findings of its fault, with this one. */
 static int64_t count_fault(struct sweep *s, const struct told *told, json_t *finding)
 {
     const char *fault = answer_text(finding, "fault");

@@ -24,8 +24,8 @@ bool settings_hold(const char *info, const char *terms);
 #define REDIS_EVICTS "maxmemory_policy!noeviction maxmemory>0" /* when it is full */
 #define REDIS_HAS_NO_AOF "aof_enabled=0" /* what it has acknowledged does not outlive a restart */
 
-/* How a setting is changed there: "redis-cli CONFIG SET maxmemory-policy noeviction, ..."; where users cannot, as
- * by its name or weir_config, which the doctor adds (refused, missing), in the service's own console. */
+/* Says how a setting is changed there: "redis-cli CONFIG SET maxmemory-policy noeviction, ..."; where users cannot, as by its name or
+ * weir_config, which the doctor adds (refused, missing), in the service's own console. */
 void settings_todo(const char *info, const char *parameter, char *out, size_t size);
 
 /* What a worker asks before it begins, and the answer. */

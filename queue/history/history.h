@@ -24,8 +24,8 @@ WEIR_CHECKED int history_ask(struct weir *w, int64_t now_us, const struct histor
                              json_t **history);
 
 #define HISTORY_AT_ONCE 32
-/* The same of several, HISTORY_AT_ONCE at most, in one round trip of each partition that has some. histories[i] is the caller's; NULL: that one
- * cannot be read. Not 0: Redis is not reachable, and all are NULL. */
+/* Reads the history of several, HISTORY_AT_ONCE at most, in one round trip of each partition that has some. histories[i] is the caller's;
+ * NULL: that one cannot be read. Not 0: Redis is not reachable, and all are NULL. */
 WEIR_CHECKED int history_ask_each(struct weir *w, int64_t now_us, const struct history_call *calls,
                                   size_t count, json_t **histories);
 
@@ -35,7 +35,7 @@ WEIR_CHECKED int history_ask_each(struct weir *w, int64_t now_us, const struct h
 WEIR_CHECKED int history_totals(struct weir *w, bool of_limits, const char *const *names, size_t count,
                                 json_t **rows);
 
-/* What the slots say in all: of a limit. back: slots that were given back, by why. */
+/* Sums say what the slots of a limit say in all. back: slots that were given back, by why. */
 struct history_sum {
     int64_t granted, no_job, no_executor, held, late, throttled, back[BACKS];
 };

@@ -48,7 +48,7 @@ struct reading {
 
 /* ---- Words */
 
-/* The next word, without the blanks before it; empty: that was all. */
+/* Takes the next word, without the blanks before it; empty: that was all. */
 static struct span next_word(struct span *left)
 {
     struct span word;

@@ -53,7 +53,7 @@ local function gate_rows(t, queue, key, cost)
     return rows
 end
 
--- Does a worker that is alive take jobs of that type from that queue? And how many would, had they not been told to take no more?
+-- Says whether a worker that is alive takes jobs of that type from that queue, and how many would had they not been told to take no more.
 local function served(queue, name)
     local resting = 0
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do

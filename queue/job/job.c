@@ -266,8 +266,8 @@ int text_add(struct text *t, const char *bytes, size_t len, struct error *e)
 /* The longest front: what stands around id, type, key and cost, three names and a number. */
 #define FRONT_MOST (sizeof "{\"id\":\"\",\"type\":\"\",\"key\":\"\",\"cost\":1000000000" + 3 * 128)
 
-/* {"id":"...","type":"...","key":"...","cost":n into reserved room; view's id, type and key are where they
- * come from, and then where they are. An id that is missing is made. */
+/* Puts {"id":"...","type":"...","key":"...","cost":n into reserved room; view's id, type and key are where they come from, and then where
+ * they are. An id that is missing is made. */
 static void put_front(struct text *out, struct job_view *view)
 {
     char made[17];

@@ -25,7 +25,7 @@ struct json {
 
 void json_begin(struct json *j, const char *text, size_t len);
 const char *json_space(const struct json *j, const char *at);
-/* One value of at most depth levels. */
+/* Reads one value of at most depth levels. */
 const char *json_value(struct json *j, const char *at, int depth);
 /* White space up to the end, and nothing else. */
 const char *json_end(struct json *j, const char *at);
@@ -51,7 +51,7 @@ struct json_members {
  * twice, unless j is lax. */
 const char *json_members(struct json *j, const char *at, struct json_members *m);
 void json_members_free(struct json_members *m);
-/* The value of the last one of that name; at NULL: there is none. */
+/* Returns the value of the last member of that name; at NULL: there is none. */
 struct span json_member(const struct json_members *m, const char *name);
 /* The value, as it stands, of the member of that name of text, an object that was checked; at NULL: it has
  * none. */

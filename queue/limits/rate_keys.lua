@@ -103,7 +103,7 @@ local function more_types(place, limit)
     return place.cursor == '-' and first and asked <= USERS_MOST
 end
 
--- Its queues, those whose lanes are to run alone too; are these all?
+-- Returns the queues of the type, those whose lanes are to run alone too, and whether these are all.
 local function queues_of()
     local page = call('SSCAN', P .. 'queues', '0', 'COUNT', us(SCAN))
     return page[2], page[1] == '0'
@@ -170,7 +170,7 @@ local function look_everywhere(found, kinds, queues)
     end
 end
 
--- All lanes of a key.
+-- Looks at all lanes of a key.
 local function look_at_key(found, key, kinds, queues)
     for _, kind in ipairs(kinds) do
         if left < 1 then
@@ -197,7 +197,7 @@ local function next_start(t, key, cost)
     return at
 end
 
--- The same of a key without jobs, by the rules of the limit.
+-- Computes the next start of a key without jobs, by the rules of the limit.
 local function next_start_of_limit(limit, set, key)
     local at = max(now, rules.paused(set))
     for _, rule in ipairs(set) do
@@ -219,7 +219,7 @@ local function add_gates(row, limit, set, key)
     row.by_hand = key_pauses.till(limit, key) and true or nil
 end
 
--- What its first job says: since when it waits, and the key as it has it; and when that may start.
+-- Adds what the first job of a key says: since when it waits, the key as it has it, and when it may start.
 local function add_first(row, k, limit, set, load)
     local entry = k.lane and slices.read('LRANGE', P .. 'lane:' .. k.lane, 0, 1, load)[1]
     local t = entry and types.load(match(k.lane, '/([^/]+)/'))

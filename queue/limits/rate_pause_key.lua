@@ -10,7 +10,7 @@
 
 local LONGEST = 3650 * 86400 * 1000000
 
--- The gates of a key, and the names of all. nil: the first of their keys that is of a wrong kind.
+-- Returns the gates of a key, and their names. nil: the first of their keys that is of a wrong kind.
 local function gates_of(name, set, key)
     local gates, names = {}, {}
     for i, rule in ipairs(set.keyed) do

@@ -43,7 +43,7 @@ static int refuse(struct weir *w, const struct found *found)
                      "namespace %s: is in use with one partition; use another namespace", name);
 }
 
-/* The last one first: while partition 0 does not know, nothing goes to the others. */
+/* Writes the number to the last partition first: while partition 0 does not know, nothing goes to the others. */
 static int write_all(struct weir *w, int count)
 {
     struct found found = {0};

@@ -22,7 +22,7 @@ function take.workers(reply, found)
     end
 end
 
--- Those that are paused may be there before their first job. What is not a valid name is no queue, whoever wrote it there.
+-- Takes queues that are paused, perhaps before their first job. A name that is not valid is no queue.
 function take.halted(reply, found)
     for i = 1, #found, 2 do
         local queue = match(found[i], '^q/(.+)$')

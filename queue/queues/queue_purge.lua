@@ -24,7 +24,7 @@ local function scan(command, key, most, from)
     return page[1] ~= '0' and page[1] or '', page[2]
 end
 
--- So many jobs of a type have ended, by what they were counted as where they stood.
+-- Counts n jobs of a type as ended, by what they were counted as where they stood.
 local function count_ended(name, n, counters)
     for _, what in ipairs(counters) do lease.count(name, what, n) end
     lease.count(name, 'cancelled', n)
@@ -48,7 +48,7 @@ local function remove_some(key, counts)
     return call('EXISTS', key) == 1
 end
 
--- May this page take no more?
+-- True when this page may take no more.
 local function is_over() return left < 1 or slices.is_full(load) or budget.is_late(LATE_US) end
 
 local function remove_from_queue(key)
@@ -151,7 +151,7 @@ end
 local function of_sleep(from)
     local rest, gates = scan('ZSCAN', 'sleep:' .. queue, ceil(left / SHARE), from)
     for i = 1, #gates, 2 do
-        -- The same page again: those that are gone are not in it any more.
+        -- The next call looks at the same page: the jobs that are gone are not in it any more.
         if not of_gate(gates[i]) and removes then return from == '' and '0' or from end
     end
     return rest

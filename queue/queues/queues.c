@@ -159,7 +159,7 @@ int queue_count(struct weir *w, int64_t now_us, const char *queue, const char *t
     return queue_purge(w, now_us, queue, type, -1, jobs);
 }
 
-/* Those of a type, which stand in the queue among others. */
+/* Purges the jobs of a type, which stand in the queue among others. */
 static int purge_among_others(struct walk *walk)
 {
     const struct job_bounds most = {.looked_at = INT64_MAX, .jobs = rest(walk)};
@@ -351,7 +351,7 @@ static int read_here(struct weir *w, json_t **rows)
     return status;
 }
 
-/* What another partition has of a queue. A worker that serves it does so in each, and is one. */
+/* Adds what another partition has of a queue. A worker that serves it does so in each, and is one. */
 static void add_counts(json_t *row, const json_t *more)
 {
     static const char *const sums[] = {"waiting", "parked"};

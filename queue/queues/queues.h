@@ -8,9 +8,8 @@
 #include "core/client/answer.h"
 #include "throttle/limit.h"
 
-/* All queues by name, an array of {"name", "waiting", "parked", "worker_count", "paused_since": us, as
- * paused.since tells it}; *rows is the caller's, NULL after a failure. Fills w->error on failure, as the others
- * do. */
+/* Reads all queues by name, an array of {"name", "waiting", "parked", "worker_count", "paused_since": us, as paused.since tells it}; rows
+ * is the caller's, NULL after a failure. Fills w->error on failure, as the others do. */
 WEIR_CHECKED int queues_read(struct weir *w, json_t **rows);
 
 /* Pauses it, also before its first job, or resumes. *before: "paused_since", as above, and "known": it had a job

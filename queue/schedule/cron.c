@@ -58,7 +58,7 @@ static bool read_value(const struct field *field, const char **at, int *value)
     return false;
 }
 
-/* "*", "4", "1-5", each of the ranges also with "/2"; NULL, or what is wrong. */
+/* Reads "*", "4", "1-5", a range also with "/2". Returns NULL, or what is wrong. */
 static const char *read_range(const struct field *field, const char **at, uint64_t *set)
 {
     int from = field->low, to = field->high;
@@ -186,7 +186,7 @@ static bool has_day(const struct cron *cron, int64_t day)
     return cron->any_day || cron->any_weekday ? of_month && of_week : of_month || of_week;
 }
 
-/* The first time of a day from that minute on, in seconds; -1: none is left. */
+/* Finds the first time of a day from that minute on, in seconds; -1: none is left. */
 static int time_of_day(const struct cron *cron, int minute)
 {
     for (int hour = minute / 60, from = minute % 60; hour < 24; hour++, from = 0) {
@@ -229,7 +229,7 @@ static int64_t first_moment(const struct zone *zone, int64_t wall_s)
     }
 }
 
-/* Times on the wall, each at its first moment. */
+/* Finds the next time on the wall, at its first moment. */
 static int64_t next_fixed(const struct cron *cron, const struct zone *zone, int64_t after_s)
 {
     int64_t wall_s, at_s;

@@ -20,12 +20,10 @@ struct cron {
 WEIR_CHECKED int cron_parse(const char *text, struct cron *cron, struct error *e);
 
 #define CRON_NEVER INT64_MAX
-/* The first occurrence after that time; CRON_NEVER: none before the year 2100.
- *
- * Day and weekday: when neither begins with a star, either one is enough. Where the clock is set forward,
- * what falls into the gap is due once at its end; where it is set back, what stands in the repeated hour is
- * due in the first one only. With a star in the field of the hour each real hour counts instead: both
- * repeated ones, none in a gap. */
+/* Finds the first occurrence after that time; CRON_NEVER: none before the year 2100. * Day and weekday: when neither begins with a star,
+ * either one is enough. Where the clock is set forward, what falls into the gap is due once at its end; where it is set back, what stands
+ * in the repeated hour is due in the first one only. With a star in the field of the hour each real hour counts instead: both repeated
+ * ones, none in a gap. */
 int64_t cron_next(const struct cron *cron, const struct zone *zone, int64_t after_s);
 
 #endif

@@ -156,7 +156,7 @@ void schedule_make_plan(const struct schedule *s, int64_t due_us, int64_t now_us
     plan->next_s = at_s;
 }
 
-/* Its body with another id; the caller's to free. NULL: out of memory. */
+/* Makes the body of a schedule's job with that id; the caller frees it. NULL: out of memory. */
 static char *make_body(const struct schedule *s, const char *id, size_t *len)
 {
     const char *rest = s->view.id.at + s->view.id.len;
@@ -279,7 +279,7 @@ static int no_schedule(const char *name, struct error *e)
                      name);
 }
 
-/* It is kept. */
+/* Takes a row, which is kept. */
 static int take_one(struct schedule_row *row, void *arg)
 {
     struct schedule_row *one = arg;

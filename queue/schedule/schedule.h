@@ -44,7 +44,7 @@ WEIR_CHECKED int schedule_make(const char *name, const char *when, const char *z
  * zone. Freed by schedule_free, whatever happens. */
 WEIR_CHECKED int schedule_read(struct span name, struct span definition, struct schedule *s, struct error *e);
 void schedule_free(struct schedule *s);
-/* Its next occurrence, in whole seconds; CRON_NEVER: there is none. */
+/* Finds the next occurrence, in whole seconds; CRON_NEVER: there is none. */
 int64_t schedule_next(const struct schedule *s, int64_t after_us);
 
 /* ---- Firing */
@@ -74,8 +74,8 @@ struct schedule_row {
     int64_t due_us; /* its next occurrence; -1: none */
     int64_t now_us; /* by Redis's clock */
 };
-/* That one; WEIR_ENOTFOUND when there is none, and of the row only now_us is set. row->s is the caller's to free, whatever
- * happens. */
+/* Finds the schedule of that name; WEIR_ENOTFOUND when there is none, and of the row only now_us is set. row->s is the caller's to free,
+ * whatever happens. */
 WEIR_CHECKED int schedule_find(struct weir *w, const char *name, struct schedule_row *row);
 /* Gives each to take, in no order; one may come twice. Anything but 0 of take ends that and is returned. */
 WEIR_CHECKED int schedule_each(struct weir *w, int (*take)(struct schedule_row *row, void *arg), void *arg);

@@ -25,7 +25,7 @@ local function wrong_arguments(ARGV, due, next_us)
     end
 end
 
--- What keeps its jobs from their queue.
+-- Says what keeps the jobs of a schedule from their queue.
 local function wrong_keys(queue, name)
     return check.wrong_kind('queue:' .. queue, 'list') or arrival.wrong_registries() or arrival.wrong_counter(name, 'enqueued')
 end
@@ -38,7 +38,7 @@ local function put(queue, name, bodies)
     arrival.count(name, 'enqueued', #bodies)
 end
 
--- It goes on, and who looks at the dead jobs sees why nothing came.
+-- Buries the jobs. The schedule goes on, and who looks at the dead jobs sees why nothing came.
 local function bury(schedule, queue, name, bodies, wrong)
     for i, body in ipairs(bodies) do
         ends.bury_new(format('schedule:%s:%s.%d', schedule, us(now), i), queue, name, 'schedule_fire: ' .. wrong, body)

@@ -13,10 +13,9 @@ struct zone;
 /* name: such as "Europe/Berlin"; "UTC" needs no database. WEIR_EINPUT: there is no such zone here. */
 WEIR_CHECKED int zone_open(const char *name, struct zone **zone, struct error *e);
 void zone_free(struct zone *zone);
-/* What is added to UTC at that time (seconds since 1970) for local time, in seconds; returns until when, at
- * least, that is so. */
+/* Finds what is added to UTC at that time (seconds since 1970) for local time, in seconds. Returns until when, at least, that is so. */
 int64_t zone_period(const struct zone *zone, int64_t at_s, int *offset_s);
-/* RFC 3339 in that zone: "2026-11-23T09:00:00+01:00". */
+/* Writes a time by RFC 3339 in that zone: "2026-11-23T09:00:00+01:00". */
 void zone_format(const struct zone *zone, int64_t at_s, char out[40]);
 
 #endif

@@ -124,7 +124,7 @@ end
 
 -- ---- What is said of them
 
--- What the jobs of a lane cost: all of them, by those at its head.
+-- Estimates what all jobs of a lane cost, by those at its head.
 local function price(found, lane, most)
     local t, usual = found.type, found.type.cost
     local entries = t.own_costs and slices.read('LRANGE', P .. 'lane:' .. lane.name, 0, most, load) or {}
@@ -149,7 +149,7 @@ local function judge(found, lane)
     lane.stopped = lane.opens >= key_pauses.ENDLESS and lane.opens < huge
 end
 
--- Which of two lanes has its turn first? One of a queue that is not paused.
+-- Says which of two lanes has its turn first: one of a queue that is not paused.
 local function before(a, b)
     if not b or a.queue.paused ~= b.queue.paused then return not b or not a.queue.paused end
     return a.opens < b.opens
@@ -206,7 +206,7 @@ local function row_of(found)
     return row
 end
 
--- Has it only one place, or too many, where there is nothing to be seen but the place? noted: of the type, as it stands in `types`.
+-- True when a type has only one place, or so many, that there is nothing to be seen but the place. noted: its text in `types`.
 local function is_plain(noted, any_paused)
     if any_paused or find(noted, 'lanes=', 1, true) or find(noted, 'costs=', 1, true) then return false end
     return #queues > FEW or #queues == 1 and all_queues

@@ -20,7 +20,7 @@ static size_t add_types(struct args *a, const struct limits *limits, const char 
     return added;
 }
 
-/* Its gates for all keys, which the starts before a job have taken from. */
+/* A walk has the gates of a type for all keys, from which the starts before a job have taken. */
 struct walk {
     struct gate gates[RULES_MAX];
     size_t count;
@@ -48,7 +48,7 @@ static int walk_begin(struct walk *walk, const struct limit *limit)
     return 0;
 }
 
-/* When a job of that cost starts after those before it; GATE_NEVER: when something ends. */
+/* Computes when a job of that cost starts after the jobs before it; GATE_NEVER: when something ends. */
 static int walk_on(struct walk *walk, int64_t cost, int64_t *start_us)
 {
     int64_t taken;

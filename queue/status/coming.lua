@@ -40,7 +40,7 @@ end
 
 -- ---- Whose turn it is
 
--- When a type was served last: at the gate where it waits.
+-- Returns when a type was served last at the gate where it waits.
 local function ticket_of(queue, t)
     local ticket = call('ZSCORE', P .. 'wait:' .. queue .. '/-', t.name)
     budget.spend(1 + #t.global + #t.paused)
@@ -92,7 +92,7 @@ local function first_lane(line, most)
     end
 end
 
--- The next job of a line; nil: it has no more. A lane goes behind the others when it has had its share.
+-- Takes the next job of a line; nil: it has no more. A lane goes behind the others when it has had its share.
 local function take(line, most)
     local lane = first_lane(line, most)
     if not lane then return nil end
@@ -122,7 +122,7 @@ end
 
 -- ---- Whose turn comes later
 
--- Lanes of these types at closed gates of their keys.
+-- Adds the lanes of these types that wait at closed gates of their keys.
 local function add_asleep(asleep, queue, wanted, most)
     local room_left = min(2 * most, budget.left() - GATES_LEAVE)
     if room_left <= 0 then return end
@@ -155,7 +155,7 @@ end
 
 -- ---- All of it
 
--- The lines and lanes of a queue.
+-- Looks at the lines and lanes of a queue.
 local function look(queue, names, wanted, lines, asleep, most)
     local rings = {}
     for i, name in ipairs(names) do rings[i] = P .. 'ring:' .. queue .. '/' .. name end

@@ -43,7 +43,7 @@ WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit 
 /* When the next job of a type starts at the earliest, by its limits, and by its keys as far as they are known. GATE_NEVER: when something ends, or
  * somebody resumes its queue. */
 int64_t type_next_start(const struct limits *limits, const struct limit_type *type);
-/* The same of the jobs that a limit holds: of those that wait; when none does, of any type. */
+/* Returns when the next job starts that a limit holds: of jobs that wait; when none does, of any type. */
 int64_t limits_next_start(const struct limits *limits, const struct limit *limit);
 /* The turn of a dearer type at a limit that both share, and the gate that it waits for. */
 struct type_turn {
@@ -51,10 +51,10 @@ struct type_turn {
     size_t rule;
     int64_t until_us;
 };
-/* Must a type wait for such a turn? It must when the gates are open to its jobs and executors are free, and yet these stand in lanes. Where several
- * types may have the turn, it is the one that ends first. */
+/* Says whether a type must wait for another's turn. It must when the gates are open to its jobs and executors are free, and yet these stand
+ * in lanes. Where several types may have the turn, it is the one that ends first. */
 bool type_awaits_turn(const struct limits *limits, const struct limit_type *type, struct type_turn *out);
-/* Do all jobs of a type that wait have keys that are paused until somebody resumes them? */
+/* True when all jobs of a type that wait have keys that are paused until somebody resumes them. */
 bool type_is_stopped(const struct limit_type *type);
 /* What the one costs that comes next, as far as is known; slots that a job of it takes, on average. */
 int64_t type_next_cost(const struct limit_type *type);
@@ -65,7 +65,7 @@ double limits_cost(const struct limit_type *type);
 const struct rule *limits_rule(const struct limits *limits, const struct limit_type *type);
 /* Starts a second that it lets through now. 0: there is none. */
 double limits_rate(const struct limits *limits, const struct limit_type *type);
-/* The same of the rule that is in the way of n jobs for the longest. */
+/* Returns the pace of the rule that is in the way of n jobs for the longest. */
 double limits_pace(const struct limits *limits, const struct limit_type *type, int64_t n);
 
 #endif

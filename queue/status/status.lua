@@ -95,7 +95,7 @@ local function name_held(reply, queue, rank, place)
     return names
 end
 
--- What waits in lanes of a queue.
+-- Notes what waits in lanes of a queue.
 local function note_lanes(reply, queue, place)
     local asleep = call('ZCARD', P .. 'sleep:' .. queue)
     budget.spend(20)

@@ -18,7 +18,7 @@ struct status_answer {
  * is in w->error. */
 WEIR_CHECKED int status_ask(struct weir *w, int64_t now_us, const struct pages *beside,
                             struct status_answer *answer);
-/* The same for workers alone, and for what is on each page. */
+/* Asks for workers alone, and for what is on each page. */
 WEIR_CHECKED int status_ask_workers(struct weir *w, struct status_answer *answer);
 void status_answer_free(struct status_answer *answer);
 

@@ -21,7 +21,7 @@ static void add_costs(struct sample *s, int64_t least, int64_t most)
     s->most = most > s->most ? most : s->most;
 }
 
-/* Of the first jobs of queues; those that name no cost have the usual one. */
+/* Samples the first jobs of queues; those that name no cost have the usual one. */
 static struct sample sample_queues(const json_t *seen, int64_t usual)
 {
     struct sample s = {0};
@@ -50,7 +50,7 @@ static struct sample sample_lanes(const json_t *lanes)
                            count(lanes, "most"), count(lanes, "head")};
 }
 
-/* What so many jobs cost, of which that is a sample; other: of the others, where it says nothing. */
+/* Estimates what so many jobs cost by a sample; `other` is that of other jobs, for where s says nothing. */
 static int64_t price(int64_t jobs, const struct sample *s, const struct sample *other)
 {
     const struct sample *by = s->jobs > 0 ? s : other;

@@ -69,7 +69,7 @@ static void add_queue(void *row, void *other)
     q->paused_us = paused_earlier(q->paused_us, more->paused_us);
 }
 
-/* It has its limits where it lives; elsewhere strays of it may wait. */
+/* Adds a type, which has its limits where it lives; elsewhere strays of it may wait. */
 static void add_type(void *row, void *other)
 {
     struct type_status *t = row, *more = other;
@@ -133,13 +133,13 @@ static void add_process(void *row, void *other)
     json_decref(more->queues);
 }
 
-/* Of two times, 0: never. */
+/* Returns the earlier of two times, 0: never. */
 static int64_t earlier(int64_t a_us, int64_t b_us)
 {
     return !a_us || (b_us && b_us < a_us) ? b_us : a_us;
 }
 
-/* The paused keys of both. */
+/* Adds the paused keys of another partition. */
 static bool add_paused_keys(struct status *all, const struct status *more)
 {
     all->paused_key_count += more->paused_key_count;

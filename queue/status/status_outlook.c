@@ -14,7 +14,7 @@ static int no_memory(struct error *e)
     return error_set(e, WEIR_EINTERNAL, "status: out of memory");
 }
 
-/* Those of its limits that exist, the one of its own name (own: it exists) first; use: as in struct type_status. */
+/* Reads the limits of a type that exist, the one of its own name (own: it exists) first; use: as in struct type_status. */
 static int read_uses(struct limit_type *type, bool own, const char *use, const struct limits *limits,
                      struct error *e)
 {
@@ -68,7 +68,7 @@ static bool limit_type_of(const struct type_status *t, const json_t *root, struc
     return type->keyless;
 }
 
-/* Is there a limit of that name? *at: no one before it has it, as names are asked for in their order. */
+/* True when there is a limit of that name. No limit before *at has it, as names are asked for in their order. */
 static bool is_limit(const struct limits *limits, size_t *at, const char *name)
 {
     int order = 1;

@@ -13,7 +13,7 @@ static void copy(char *out, size_t size, const char *text)
     out[size - 1] = '\0';
 }
 
-/* Where jobs of it are among the first of a queue, does one name its cost? */
+/* True when one of the first jobs of a queue is of the type and names its cost. */
 static bool names_cost(const json_t *seen)
 {
     const char *queue;
@@ -42,7 +42,7 @@ static struct sights sights_of(const json_t *root)
                            .unread = json_object_size(json_object_get(root, "unread")) > 0};
 }
 
-/* May a job of it stand in a queue that is paused? */
+/* True when a job of the type may stand in a queue that is paused. */
 static bool is_in_pause(const struct sights *s, const json_t *seen)
 {
     const char *queue;

@@ -58,7 +58,7 @@ bool status_is_served(const json_t *words, const char *queue)
     return false;
 }
 
-/* Does a worker take that type from that queue? */
+/* True when a worker takes that type from that queue. */
 static bool is_taken(const struct taker *takers, size_t count, size_t type, const char *queue)
 {
     for (size_t i = 0; i < count; i++)
@@ -67,7 +67,7 @@ static bool is_taken(const struct taker *takers, size_t count, size_t type, cons
     return false;
 }
 
-/* Is a type taken from each of these queues? */
+/* True when a type is taken from each of these queues. */
 static bool are_taken(const struct taker *takers, size_t count, size_t type, const json_t *queues)
 {
     const char *queue;
@@ -98,7 +98,7 @@ static void look_at_queues(struct status *s, const json_t *root, const struct ta
     }
 }
 
-/* Its executors that run nothing in any partition. */
+/* Counts its executors that run nothing in any partition. */
 static int64_t idle_of(const json_t *worker, const struct status *processes)
 {
     const json_t *info = json_object_get(worker, "info");

@@ -10,7 +10,7 @@
 WEIR_CHECKED int status_read_serving(struct status *status, const json_t *root,
                                      const struct status *processes, struct error *e);
 
-/* Is a queue one of these names and patterns, "queues" of a worker? */
+/* True when a queue is one of these names and patterns, "queues" of a worker. */
 bool status_is_served(const json_t *words, const char *queue);
 
 #endif

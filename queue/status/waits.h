@@ -20,16 +20,16 @@
 
 /* Fills such a document from a row of why.lua's gates. Returns its rule, which limits owns, or NULL. */
 const struct rule *waits_gate(json_t *row, const struct limits *limits, const char *key, int64_t now_us);
-/* Of gates, an array of them, the closed one that opens last; -1: all are open. */
+/* Finds the closed gate of an array that opens last; -1: all are open. */
 int waits_last(const json_t *gates);
-/* What stands as "waits_for": that gate, with "until" (us, GATE_NEVER: not there) in place of what it is now. */
+/* Makes what stands as "waits_for": that gate, with "until" (us, GATE_NEVER: not there) in place of what it is now. */
 json_t *waits_until(const json_t *gate, int64_t until_us);
 /* A worker; queue: NULL: of a type. */
 json_t *waits_worker(const char *type, const char *queue, int64_t resting);
 /* An executor, when the workers that take a type have none to spare; else NULL. */
 json_t *waits_executor(const struct limit_type *type);
-/* What the next job of a type waits for; NULL: none waits, or nothing holds it. Where it is not known how the gates of keys are, it is these when jobs are in
- * lanes, executors are free and no other gate is closed. */
+/* Says what the next job of a type waits for; NULL: none waits, or nothing holds it. Where it is not known how the gates of keys are, it is
+ * these when jobs are in lanes, executors are free and no other gate is closed. */
 json_t *waits_of_type(const struct limits *limits, const struct limit_type *type);
 
 #endif

@@ -7,7 +7,7 @@
 
 struct redisReply; /* hiredis */
 
-/* The first of the jobs for partition `to`. The answer, as it came, is what away_arrive_request sends on. */
+/* Asks for the first of the jobs for partition `to`. The answer, as it came, is what away_arrive_request sends on. */
 void away_read_request(struct args *a, const char *prefix, int64_t now_us, int to);
 /* *count: how many; 0: there is nothing to carry. */
 WEIR_CHECKED int away_read_reply(const struct redisReply *reply, size_t *count, struct error *e);
@@ -18,7 +18,7 @@ void away_arrive_request(struct args *a, const char *prefix, int64_t now_us, int
 /* *number: that of the last record that is there. */
 WEIR_CHECKED int away_arrive_reply(const struct redisReply *reply, int64_t *number, struct error *e);
 
-/* Those up to that number are there. */
+/* Says that the records up to that number have arrived. */
 void away_done_request(struct args *a, const char *prefix, int64_t now_us, int to, int64_t number);
 /* *left: how many are still to be carried there. */
 WEIR_CHECKED int away_done_reply(const struct redisReply *reply, int64_t *left, struct error *e);

@@ -9,7 +9,7 @@ local dones = {}
 
 local function counts_in_flight(ARGV, first, last) return find(concat(ARGV, '', first, last), '~', 1, true) ~= nil end
 
--- So many of them had a lease; returns how many were stale.
+-- Counts the ends of a type that had a lease; returns how many were stale.
 local function count(name, all, ended)
     if ended > 0 then lease.count(name, 'done', ended) end
     if ended < all then lease.count(name, 'stale', all - ended) end
@@ -21,7 +21,7 @@ function dones.plain(ARGV, worker, name, first, last)
     return count(name, last - first + 1, call('HDEL', P .. 'active:' .. worker, unpack(ARGV, first, last)))
 end
 
--- Some of them are counted in flight.
+-- Ends jobs of which some are counted in flight.
 local function end_counted(ARGV, worker, name, first, last)
     local ended = 0
     for i = first, last do

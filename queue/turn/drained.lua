@@ -25,7 +25,8 @@ local function count_stopped(stopped, queue, name)
     end
 end
 
--- Does a lane sleep in a queue at another gate than those of paused keys? pauses: {count =, gates = {name = true}}; stopped: what the others have.
+-- True when a lane sleeps in a queue at another gate than those of paused keys. pauses: {count =, gates = {name = true}}; stopped: what the others
+-- have.
 local function sleeps(queue, pauses, stopped)
     local sleep = P .. 'sleep:' .. queue
     local n, any = call('ZCARD', sleep), false
@@ -40,7 +41,7 @@ local function sleeps(queue, pauses, stopped)
     return any
 end
 
--- Those of the queues, and of their lanes that are to run alone, where a lane waits; and does one sleep there?
+-- Returns the queues, and their lanes that are to run alone, in which a lane waits, and whether one sleeps there.
 local function with_lanes(queues, pauses, stopped)
     local found, asleep = {}, false
     for _, queue in ipairs(queues) do
@@ -64,7 +65,7 @@ local function parked_in(queues, asleep, name, counted)
     return asleep and counted or 0
 end
 
--- Its queues that are served, and those that are paused.
+-- Splits its queues into those that are served, and those that are paused.
 local function split_queues(ARGV, n)
     local served, halted = {}, {}
     for i = 3, 2 + n do

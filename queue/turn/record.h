@@ -53,10 +53,8 @@ void record_spent(struct args *a, char code, int64_t *us);
 /* Jobs that were throttled for that reason, at a limit; "?" stands for what is no printable UTF-8. */
 void record_reason(struct args *a, const char *reason, int64_t count);
 
-/* By a letter of claim_causes.lua. */
 enum record_cause record_cause_of(char letter);
 
-/* The bucket of a time. */
 int record_bucket_of(int64_t us);
 
 /* wrong: what is wrong with the first key that was passed over; empty: none was. It points into the reply. */

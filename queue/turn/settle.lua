@@ -148,7 +148,7 @@ local function write_ends()
     lane.give_all_back(went.back)
 end
 
--- The job cost that much in truth.
+-- Notes that the job cost that much in truth.
 function verbs.cost(job)
     local difference, gates = job.delay_us - lease.cost_of(job.token), types.gates(job.type, job.key)
     if difference < 0 then unspent.give(job, gates, -difference) end
@@ -217,7 +217,7 @@ end
 -- Jobs that ended otherwise than by these come back at once: a claim ends those of a cancelled batch.
 local WAITS_LONG = {retry = true, throttled = true}
 
--- Has this job, or the batch it is of, been cancelled?
+-- True when this job, or the batch it is of, has been cancelled.
 local function was_cancelled(job, batches)
     if cancelled.is_marked(job.entry) then return true end
     if not WAITS_LONG[job.verb] then return false end
@@ -228,7 +228,7 @@ local function was_cancelled(job, batches)
     return batches[batch]
 end
 
--- Those of leaving whose lease is there, with its entry, and their tokens. What was cancelled and is not done has ended as cancelled.
+-- Reads the leases of leaving jobs that are there, with entry and token. What was cancelled and is not done has ended as cancelled.
 local function read_leases(active, leaving)
     local found, tokens, asked, known, batches = {}, {}, {}, {}, {}
     for i, job in ipairs(leaving) do asked[i] = job.token end

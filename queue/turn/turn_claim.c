@@ -18,7 +18,7 @@ static void add_done(struct args *a, const struct claim_call *call)
     args_add_int(a, call->done_count);
 }
 
-/* All but the time. */
+/* Adds all of a call but the time. */
 static void add_call(struct args *a, const struct claim_call *call, int64_t turn)
 {
     char options[13] = "", counts[32];
@@ -209,7 +209,7 @@ int64_t entry_enqueued_us(struct span entry)
 
 enum { WHOLE = 19, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
 
-/* n of them: token, entry, token, entry ... */
+/* Reads n leases: token, entry, token, entry ... */
 static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
 {
     if (n > claim->lease_capacity) {

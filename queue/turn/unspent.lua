@@ -20,8 +20,8 @@ end
 
 local function later_slot_first(a, b) return a.unstarted > b.unstarted end
 
--- Those of leased jobs that have not started (unstarted: their slot) give back what they took, the last one first: what nobody took
--- after it comes back whole. Where a key holds something else than a gate, the slots of its job stay used.
+-- Gives back what leased jobs took that have not started (unstarted: their slot), the last one first: what nobody took after it comes back whole.
+-- Where a key holds something else than a gate, the slots of its job stay used.
 function unspent.give_all(jobs)
     local unstarted = {}
     for _, job in ipairs(jobs) do

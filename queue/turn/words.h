@@ -11,7 +11,7 @@ static inline void add_names(struct args *a, struct names names)
         args_add(a, names.at[i]);
 }
 
-/* Its text; empty when it is none. */
+/* Returns the text of a reply; empty when it is none. */
 static inline struct span span_of(const struct redisReply *reply)
 {
     return reply->type == REDIS_REPLY_STRING ? (struct span){reply->str, reply->len} : (struct span){"", 0};
