@@ -150,7 +150,7 @@ at() { sed -n "$((($(wc -l <<<"$waits") - 1) * $1 / 100 + 1))p" <<<"$waits"; }
 p50=$(at 50) p99=$(at 99)
 
 printf '\n%-40s %20s   %s\n' '' found wanted
-check_count 'summaries started' "$(cat trace-*.ndjson | grep -c '"type":"weekly_summary"')" "$businesses"
+check_count 'summaries started' "$(cat trace-*.ndjson | grep -c '"start":.*"type":"weekly_summary"')" "$businesses"
 check_count 'files with the right totals' "$(comm -12 sums mails | wc -l)" "$businesses"
 check_count 'receipts done' "$(wc -l <receipts.ndjson)" "$receipt_count"
 check 'denials per summary' "$(ratio "$denials" "$businesses")" 'at most 1.00' "$(is_most "$denials" "$businesses")"
