@@ -362,18 +362,35 @@ static void test_a_limit_that_is_another_one_and_set_back(void **state)
     }
 }
 
-/* A rule of two that goes, and comes back behind the other one. */
+/* A rule of two that goes, and comes back before or behind the other one; of one key as of all. */
 static void test_a_rule_that_goes_and_comes_back(void **state)
 {
-    (void)state;
-    rate_set(BEGIN_US, "gcra:20/3600000000/20 fixed-window:50/86400000000/0");
-    assert_true(take(BEGIN_US, "", 20));
-    rate_set(BEGIN_US, "fixed-window:50/86400000000/0");
-    assert_true(take(BEGIN_US, "", 10));
-    rate_set(BEGIN_US, "gcra:20/3600000000/20 fixed-window:50/86400000000/0");
-    assert_false(take(BEGIN_US, "", 1));
-    assert_true(take(BEGIN_US + HOUR_US, "", 20));
-    assert_false(take(BEGIN_US + 2 * HOUR_US, "", 1)); /* of the day */
+    static const struct {
+        const char *key, *both, *other, *swapped;
+    } cases[] = {
+        {"", "gcra:20/3600000000/20 fixed-window:50/86400000000/0", "fixed-window:50/86400000000/0",
+         "fixed-window:50/86400000000/0 gcra:20/3600000000/20"},
+        {"k", "gcra:20/3600000000/20 fixed-window:50/86400000000/0,by=key",
+         "fixed-window:50/86400000000/0,by=key",
+         "fixed-window:50/86400000000/0,by=key gcra:20/3600000000/20"},
+        {"k", "gcra:20/3600000000/20,by=key fixed-window:50/86400000000/0,by=key",
+         "fixed-window:50/86400000000/0,by=key",
+         "fixed-window:50/86400000000/0,by=key gcra:20/3600000000/20,by=key"},
+    };
+
+    for (size_t i = 0; i < 2 * COUNT(cases); i++) {
+        const char *key = cases[i / 2].key;
+
+        client_flush(state);
+        rate_set(BEGIN_US, cases[i / 2].both);
+        assert_int_equal(ask(BEGIN_US, "", key, 20, false), 0);
+        rate_set(BEGIN_US, cases[i / 2].other);
+        assert_int_equal(ask(BEGIN_US, "", key, 10, false), 0);
+        rate_set(BEGIN_US, i % 2 ? cases[i / 2].swapped : cases[i / 2].both);
+        assert_int_not_equal(ask(BEGIN_US, "", key, 1, false), 0);
+        assert_int_equal(ask(BEGIN_US + HOUR_US, "", key, 20, false), 0);
+        assert_int_not_equal(ask(BEGIN_US + 2 * HOUR_US, "", key, 1, false), 0); /* of the day */
+    }
 }
 
 /* Programs of two versions: neither is given what the other one has taken, nor by asking. */

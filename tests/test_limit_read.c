@@ -148,7 +148,7 @@ static struct forecast forecast_of(const char *type, const char *limit, const ch
 
     list_at(BEGIN_US, "", &limits);
     if (rules) {
-        struct rate_kept kept;
+        struct rule_set kept;
 
         assert_int_equal(rate_set(w, limit, rules, true, &kept), 0);
         assert_int_equal(limit_change(limits_find(&limits, limit), limit, &kept, BEGIN_US, &after, &e), 0);
@@ -243,7 +243,7 @@ static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
         struct limit after = {0};
 
         if (*cases[i].rules) {
-            struct rate_kept kept = {.rules = client_rules(cases[i].rules)};
+            struct rule_set kept = client_rules(cases[i].rules);
 
             assert_int_equal(limit_change(NULL, "mail", &kept, BEGIN_US, &after, &e), 0);
         }

@@ -381,6 +381,28 @@ static void test_rule_sets_in_both_forms(void **state)
     assert_false(read.weighted);
 }
 
+/* A rule keeps its place when others before it go. */
+static void test_rule_sets_have_places(void **state)
+{
+    static const char stored[] = "- gcra:10/1000000/1 - concurrency:3";
+    struct rule_set set;
+    char text[RULE_SET_TEXT_SIZE];
+
+    (void)state;
+    assert_int_equal(rule_set_read(stored, &set, &error), 0);
+    assert_int_equal(set.count, 2);
+    assert_null(rule_set_at(&set, 0));
+    assert_ptr_equal(rule_set_at(&set, 1), &set.at[0]);
+    assert_ptr_equal(rule_set_at(&set, 3), &set.at[1]);
+    rule_set_write(&set, text);
+    assert_string_equal(text, stored);
+    rule_set_format(&set, text);
+    assert_string_equal(text, "10/1s,burst=1 concurrency=3");
+    assert_int_equal(rule_set_read("- - - - - - - concurrency:3", &set, &error), 0);
+    assert_int_equal(rule_set_read("- - - - - - - - concurrency:3", &set, &error), WEIR_EINPUT);
+    assert_int_equal(rule_set_read("- -", &set, &error), WEIR_EINPUT);
+}
+
 static void test_the_longest_rules_fit(void **state)
 {
     const char *texts[RULES_MAX];
@@ -558,6 +580,7 @@ int main(void)
         cmocka_unit_test(test_the_stored_form_is_one_text_for_one_rule),
         cmocka_unit_test(test_random_rules_survive_both_forms),
         cmocka_unit_test(test_rule_sets_in_both_forms),
+        cmocka_unit_test(test_rule_sets_have_places),
         cmocka_unit_test(test_the_longest_rules_fit),
         cmocka_unit_test(test_rules_that_do_not_go_together),
         cmocka_unit_test(test_wrong_stored_sets),

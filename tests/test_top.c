@@ -49,13 +49,13 @@ static struct limits *one_limit(void)
 {
     static const char *const rules[] = {"5/s"};
     struct limits *limits = calloc(1, sizeof *limits);
-    struct rate_kept kept = {.from = {0}};
+    struct rule_set kept;
     struct error e;
 
     limits->at = calloc(1, sizeof *limits->at);
     limits->count = 1;
     limits->now_us = NOW;
-    assert_int_equal(rule_set_parse(rules, 1, &kept.rules, &e), 0);
+    assert_int_equal(rule_set_parse(rules, 1, &kept, &e), 0);
     assert_int_equal(limit_change(NULL, "mail", &kept, NOW, limits->at, &e), 0);
     limits->at->pause_until_us = NOW + 600 * SECOND;
     return limits;

@@ -32,7 +32,8 @@
  *   sliding-window:COUNT/PERIOD_US
  *   concurrency:N
  *
- * A blank joins the rules of a limit; marks may follow them: pause:UNTIL_US/SET_AT_US and weights:1. */
+ * A blank joins the rules of a limit. A rule keeps its place, and so its gates, when others go: "-" stands for one that is gone before
+ * it. Marks may follow: pause:UNTIL_US/SET_AT_US and weights:1. */
 #ifndef THROTTLE_RULE_H
 #define THROTTLE_RULE_H
 
@@ -72,6 +73,8 @@ void rule_set_format(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
 /* The stored form with its marks. rule_set_read: WEIR_EINPUT when it is not one. */
 void rule_set_write(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
 WEIR_CHECKED int rule_set_read(const char *stored, struct rule_set *set, struct error *e);
+/* The rule at that place; NULL: there is none. */
+const struct rule *rule_set_at(const struct rule_set *set, int64_t place);
 /* The path of its keyed rules; "": none is keyed. */
 const char *rule_set_path(const struct rule_set *set);
 

@@ -32,9 +32,11 @@ int rule_set_parse(const char *const *texts, size_t n, struct rule_set *set, str
         return error_set(e, WEIR_EINPUT,
                          "%zu rules: a limit has at most %d; put the others into a limit of their own", n,
                          RULES_MAX);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         if (rule_parse(texts[i], &set->at[set->count++], e) < 0)
             return e->status;
+        set->at[i].place = (int)i;
+    }
     return check_paths(set, e);
 }
 
@@ -46,28 +48,41 @@ const char *rule_set_path(const struct rule_set *set)
     return "";
 }
 
-static void join(const struct rule_set *set, void (*format)(const struct rule *, char *), char *out)
+const struct rule *rule_set_at(const struct rule_set *set, int64_t place)
 {
-    *out = '\0';
-    for (size_t i = 0; i < set->count; i++) {
-        char *end = out + strlen(out);
+    for (size_t i = 0; i < set->count; i++)
+        if (set->at[i].place == place)
+            return &set->at[i];
+    return NULL;
+}
 
-        if (i)
-            *end++ = ' ';
+/* gaps: with the places of rules that are gone. */
+static void join(const struct rule_set *set, void (*format)(const struct rule *, char *), bool gaps,
+                 char *out)
+{
+    char *end = out;
+
+    *end = '\0';
+    for (size_t i = 0, place = 0; i < set->count; i++, place++) {
+        for (; gaps && place < (size_t)set->at[i].place; place++)
+            end = stpcpy(end, "- ");
         format(&set->at[i], end);
+        end += strlen(end);
+        if (i + 1 < set->count)
+            end = stpcpy(end, " ");
     }
 }
 
 void rule_set_format(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE])
 {
-    join(set, rule_format, out);
+    join(set, rule_format, false, out);
 }
 
 void rule_set_write(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE])
 {
     char *end;
 
-    join(set, rule_write, out);
+    join(set, rule_write, true, out);
     end = out + strlen(out);
     if (set->pause_until_us)
         end += sprintf(end, " pause:%" PRId64 "/%" PRId64, set->pause_until_us, set->paused_at_us);
@@ -91,23 +106,33 @@ static bool read_mark(const char *word, struct rule_set *set)
     return strncmp(word, pause, strlen(pause)) == 0 && read_pause(word + strlen(pause), set);
 }
 
-/* One word: a rule, or behind the last rule a mark. */
-static int read_word(const char *word, bool *marks, struct rule_set *set, struct error *e)
+/* One word: a rule, or one that is gone, or behind the last rule a mark. *place: of the next rule. */
+static int read_word(const char *word, int *place, bool *marks, struct rule_set *set, struct error *e)
 {
+    struct rule *rule = &set->at[set->count];
+
     if (set->count && read_mark(word, set)) {
         *marks = true;
         return 0;
     }
-    if (*marks || set->count == RULES_MAX)
+    if (*marks || *place == RULES_MAX)
         return error_set(e, WEIR_EINPUT,
                          "stored rules: '%.80s' is too much; set the limit again with weir rate set", word);
-    return rule_read(word, &set->at[set->count++], e);
+    if (strcmp(word, "-") != 0) {
+        if (rule_read(word, rule, e) < 0)
+            return e->status;
+        rule->place = *place;
+        set->count++;
+    }
+    ++*place;
+    return 0;
 }
 
 int rule_set_read(const char *stored, struct rule_set *set, struct error *e)
 {
     char copy[RULE_SET_TEXT_SIZE], *rest = copy, *word;
     bool marks = false;
+    int place = 0;
 
     *set = (struct rule_set){0};
     if (strlen(stored) >= sizeof copy)
@@ -115,7 +140,7 @@ int rule_set_read(const char *stored, struct rule_set *set, struct error *e)
                          "stored rules '%.80s': too long; set the limit again with weir rate set", stored);
     strcpy(copy, stored);
     while ((word = strsep(&rest, " ")))
-        if (*word && read_word(word, &marks, set, e) < 0)
+        if (*word && read_word(word, &place, &marks, set, e) < 0)
             return e->status;
     if (set->count == 0)
         return error_set(e, WEIR_EINPUT,

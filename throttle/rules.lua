@@ -1,8 +1,9 @@
 -- rules: a limit's rules in their stored form (throttle/rule.h), and the algorithms behind them.
 --
---   local set = rules.read(text)          {rule, ..., text =, path =, keyed = {rule, ...}, global = {rule, ...},
+--   local set = rules.read(text)          {rule, ..., text =, places =, path =, keyed = {rule, ...}, global = {rule, ...},
 --                                         weighted =, in_flight =}; nil when text is none. Kept from call to call:
 --                                         not to be changed
+--   local rule = rules.at(set, index)     the rule at that place of the limit; nil: there is none
 --   local us = rules.paused(set)          until when the limit as a whole is paused; 0: it is not
 --   local rule = rules.one(text)          one rule without by= and adapt=, as states of gates name it; nil
 --   local rule = rules.scaled(rule, f)    the rule at so many thousandths of its rate
@@ -48,6 +49,7 @@ local algorithms = {
     ['concurrency'] = concurrency,
 }
 
+rules.NONE = '-' -- in the place of a rule that was removed, before one that keeps its own
 local MOST_RULES = 8
 local MOST_KEPT = 1000
 
@@ -111,8 +113,8 @@ local function mark_read(set, word)
     return true
 end
 
-local function add(set, rule)
-    rule.index = #set
+local function add(set, rule, index)
+    rule.index = index
     set[#set + 1] = rule
     set.in_flight = set.in_flight or rule.in_flight
     if not rule.by then
@@ -125,21 +127,29 @@ local function add(set, rule)
 end
 
 rules.read = kept(function(text)
-    local set, words, marks = {keyed = {}, global = {}, weighted = false}, {}, false
+    local set, words, places, marks = {keyed = {}, global = {}, weighted = false}, {}, {}, false
     for word in text:gmatch('[^ ]+') do
         local rule, options = rule_read(word)
         if rule and not marks then
-            if not options_read(rule, options) or not add(set, rule) then return nil end
-            words[#words + 1] = word
+            if not options_read(rule, options) or not add(set, rule, #places) then return nil end
+            words[#words + 1], places[#places + 1] = word, word
+        elseif word == rules.NONE and not marks then
+            places[#places + 1] = word
         else
             marks = true
             if rule or not mark_read(set, word) then return nil end
         end
     end
-    if #set == 0 or #set > MOST_RULES then return nil end
-    set.text = concat(words, ' ')
+    if #set == 0 or #places > MOST_RULES then return nil end
+    set.text, set.places = concat(words, ' '), concat(places, ' ')
     return set
 end)
+
+function rules.at(set, index)
+    for _, rule in ipairs(set) do
+        if rule.index == index then return rule end
+    end
+end
 
 -- A pause that was set at a time which has not come yet moves back with the clock.
 function rules.paused(set)

@@ -48,7 +48,7 @@ int rate_dry_document(const struct limits *limits, const struct limit *after, js
     return status;
 }
 
-int rate_dry_look(struct weir *w, const char *name, const struct rate_kept *kept, struct limits *limits,
+int rate_dry_look(struct weir *w, const char *name, const struct rule_set *kept, struct limits *limits,
                   struct limit *after)
 {
     int status = status_limits(w, -1, limits);
@@ -60,7 +60,7 @@ int rate_dry_look(struct weir *w, const char *name, const struct rate_kept *kept
 
 int view_rate_dry(struct weir *w, const char *name, const char *rules, json_t **doc)
 {
-    struct rate_kept kept;
+    struct rule_set kept;
     struct limits limits = {0};
     struct limit after = {0};
     int status = rate_set(w, name, rules, true, &kept);

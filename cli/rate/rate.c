@@ -36,7 +36,7 @@ static void print_rules(const json_t *doc)
 static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
     char *rules = rate_join(argv + 2);
-    struct rate_kept kept;
+    struct rule_set kept;
     json_t *doc;
     int status;
 
@@ -48,7 +48,7 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
         return cli_failed(cli, w);
     if (flags->dry_run)
         return rate_print_dry(cli, w, argv[1], &kept);
-    doc = rate_set_document(argv[1], &kept.rules);
+    doc = rate_set_document(argv[1], &kept);
     if (cli->json)
         return json_print(cli, doc);
     print_rules(doc);

@@ -39,6 +39,6 @@ int rate_run_remove(struct cli *cli, struct weir *w, const struct rate_flags *fl
 int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 
 /* cli/rate/rate_dry.c: what rate set would do to what waits. kept: the rules as they would be kept. */
-int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rate_kept *kept);
+int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept);
 
 #endif

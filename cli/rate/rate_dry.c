@@ -57,7 +57,7 @@ static int print_changes(struct cli *cli, const struct limits *limits, const str
     return status;
 }
 
-int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rate_kept *kept)
+int rate_print_dry(struct cli *cli, struct weir *w, const char *name, const struct rule_set *kept)
 {
     struct limits limits;
     struct limit after;

@@ -37,7 +37,7 @@ end
 local function rule_of(name)
     local limit, index = match(name, '^([^#]+)#(%d)')
     local set = limit and rules.read(call('HGET', P .. 'limits', limit) or '')
-    return set and set[tonumber(index) + 1]
+    return set and rules.at(set, tonumber(index))
 end
 
 function doctor_slots.says(name)

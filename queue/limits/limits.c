@@ -486,21 +486,17 @@ int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n)
 
 /* ---- Other rules */
 
-/* The gate that rule i goes on with; NULL: one that was never used. */
-static const struct gate *origin_of(const struct limit *before, const struct rate_kept *kept, size_t i)
+/* The gate that a rule goes on with: that of its place. NULL: one that was never used. */
+static const struct gate *origin_of(const struct limit *before, const struct rule *rule)
 {
-    size_t place = (size_t)kept->from[i];
+    const struct rule *was = before && before->readable ? rule_set_at(&before->set, rule->place) : NULL;
 
-    if (!before || !before->readable || place < 1 || place > before->set.count || *kept->rules.at[i].by ||
-        *before->set.at[place - 1].by)
-        return NULL;
-    return &before->gates[place - 1];
+    return was && !*was->by && !*rule->by ? &before->gates[was - before->set.at] : NULL;
 }
 
-int limit_change(const struct limit *before, const char *name, const struct rate_kept *kept, int64_t now_us,
+int limit_change(const struct limit *before, const char *name, const struct rule_set *rules, int64_t now_us,
                  struct limit *after, struct error *e)
 {
-    const struct rule_set *rules = &kept->rules;
     int status = 0;
 
     *after = (struct limit){.readable = true, .set = *rules, .now_us = now_us};
@@ -509,7 +505,7 @@ int limit_change(const struct limit *before, const char *name, const struct rate
     if (!make_gates(after))
         status = WEIR_EINTERNAL;
     for (size_t i = 0; status == 0 && i < rules->count; i++) {
-        const struct gate *from = origin_of(before, kept, i);
+        const struct gate *from = origin_of(before, &rules->at[i]);
 
         if (!from)
             continue;

@@ -25,11 +25,6 @@ struct limit {
 };
 
 /* Rules as rate_set keeps them. */
-struct rate_kept {
-    struct rule_set rules;
-    int from[RULES_MAX]; /* the place, from 1, of the rule before whose gate it goes on with; 0: none */
-};
-
 /* Jobs of a type that have nothing at the path by which a limit tells them apart, of so many. They share one gate. */
 struct keyless {
     int64_t jobs, of;
@@ -130,7 +125,7 @@ int64_t limit_slots(const struct limit *limit, size_t rule);
 int64_t limit_nth_start(const struct limit *limit, size_t rule, int64_t n);
 /* The limit as it would be with other rules, as rate_set leaves it. WEIR_EINTERNAL: out of memory. Freed with
  * limit_free. before NULL: there is none of that name. */
-WEIR_CHECKED int limit_change(const struct limit *before, const char *name, const struct rate_kept *kept,
+WEIR_CHECKED int limit_change(const struct limit *before, const char *name, const struct rule_set *rules,
                               int64_t now_us, struct limit *after, struct error *e);
 void limit_free(struct limit *limit);
 

@@ -143,16 +143,6 @@ static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
     return status;
 }
 
-/* What rate_set answers of the rules. */
-static int read_kept(const json_t *answer, struct rate_kept *kept, struct error *e)
-{
-    const json_t *from = json_object_get(answer, "from");
-
-    for (size_t i = 0; i < RULES_MAX; i++)
-        kept->from[i] = (int)json_integer_value(json_array_get(from, i));
-    return rule_set_read(answer_text(answer, "kept"), &kept->rules, e);
-}
-
 /* Is another call to be made, of so many? *answer: of the last one; NULL before the first. */
 static bool goes_on(const json_t *answer, int calls)
 {
@@ -216,7 +206,7 @@ static int change_rules(struct weir *w, const char *name, const struct rule_set 
     return status == 0 ? recount(w, name, *answer) : status;
 }
 
-int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rate_kept *kept)
+int rate_set(struct weir *w, const char *name, const char *rules, bool dry, struct rule_set *kept)
 {
     struct rule_set set;
     json_t *answer;
@@ -227,7 +217,7 @@ int rate_set(struct weir *w, const char *name, const char *rules, bool dry, stru
         return w->error.status;
     status = change_rules(w, name, &set, dry, &answer);
     if (status == 0 && kept)
-        status = read_kept(answer, kept, &w->error);
+        status = rule_set_read(answer_text(answer, "kept"), kept, &w->error);
     json_decref(answer);
     return status;
 }

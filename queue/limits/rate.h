@@ -25,7 +25,7 @@ WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
  * too; what weir.h has are these. dry: nothing is changed; kept (may be NULL) is how the rules would stand.
  */
 WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, bool dry,
-                          struct rate_kept *kept);
+                          struct rule_set *kept);
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* cost 0: as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);

@@ -111,7 +111,7 @@ local function looked_at(name, sets, queue, kind, resume)
     local astray = sort_waiting(queue, name, kind)
     -- A pause that was asked for at the key of another path ends when its lanes have left.
     local left = sorted > before and call('EXISTS', P .. 'wait:' .. queue .. '/' .. name) == 0
-    local opens = opening(name, set, set[tonumber(index) + 1], resume or left)
+    local opens = opening(name, set, rules.at(set, tonumber(index)), resume or left)
     return astray and now or opens
 end
 

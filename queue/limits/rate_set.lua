@@ -1,11 +1,10 @@
 -- rate_set: sets or removes a limit and has all that waits at its gates looked at again. What a gate has counted stays
--- counted: a rule keeps its place, and so its gates, whatever place it is given in.
+-- counted: a rule keeps its place, and so its gates, whatever place it is given in and whichever other rules go.
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log) [, the place where the last call ended: cursor, revision]
 -- role: operator
--- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "from": [for each of these the place of the rule
---        whose gate it goes on with, or 0, ...], "asleep", "rest": as rate_wake has them,
+-- reply: JSON: {"was": was there a limit of that name, "kept": its rules as they are kept, "asleep", "rest": as rate_wake has them,
 --        "recount": the text of the limit before, where it told jobs apart by another path: its types are for rate_recount}
 --        {"next": [cursor, revision]}: only some of its types were checked, and nothing was changed: to be called again with this place. When a limit or
 --        a type was changed meanwhile, the check begins anew
@@ -31,71 +30,25 @@ local function origins(new, old)
     return from
 end
 
--- place -> new rule: where it was, if there are so many places, else at the first free one.
-local function places(new, from)
-    local at, free = {}, 1
-    for i in pairs(from) do
-        if from[i] <= #new then at[from[i]] = i end
-    end
+-- The words of the new rules, each in its place: that of the old rule that it goes on with, else the first free one. What stands there has
+-- the gates of that place.
+local function arrange(words, new, old)
+    local from, placed, free, last = origins(new, old), {}, 1, 0
+    for i in pairs(from) do placed[old[from[i]].index + 1] = words[i] end
     for i = 1, #new do
-        if not from[i] or from[i] > #new then
-            while at[free] do free = free + 1 end
-            at[free] = i
+        if not from[i] then
+            while placed[free] do free = free + 1 end
+            placed[free] = words[i]
         end
     end
-    return at
+    for place in pairs(placed) do last = max(last, place) end
+    for place = 1, last do placed[place] = placed[place] or rules.NONE end
+    return placed
 end
 
--- How many jobs in flight a gate's state counts (throttle/gate.lua).
-local function in_flight(state)
-    return tonumber(state:match(' concurrency:%d+ (%d+)') or state:match(' ~(%d+)$') or 0)
-end
-
--- What moves of a state: not its jobs in flight, as their leases name the place.
-local function movable(state)
-    return state and not find(state, ' concurrency:', 1, true) and state:gsub(' ~%d+$', '') or nil
-end
-
-local function put(key, state, lives_ms, flight)
-    if not state then
-        if flight == 0 then call('DEL', key) end
-        return
-    end
-    call('SET', key, flight > 0 and state .. ' ~' .. flight or state)
-    if flight == 0 and lives_ms > 0 then call('PEXPIRE', key, lives_ms) end
-end
-
--- The state of a gate goes where its rule went, and what was there takes its place: that rule may come back behind the others. Keyed
--- gates are too many for this.
-local function swap_gates(name, from, to)
-    local a, b = P .. 'gate:' .. name .. '#' .. from - 1, P .. 'gate:' .. name .. '#' .. to - 1
-    local at_a, at_b, lives_a, lives_b = call('GET', a), call('GET', b), call('PTTL', a), call('PTTL', b)
-    put(b, movable(at_a), lives_a, in_flight(at_b or ''))
-    put(a, movable(at_b), lives_b, in_flight(at_a or ''))
-end
-
--- The new rules in their places: their words, and for each place where its rule was before.
-local function arrange(old, parts, new)
-    local from, words, was_at = origins(new, old), {}, {}
-    for place, i in ipairs(places(new, from)) do words[place], was_at[place] = parts.rules[i], from[i] end
-    return words, was_at
-end
-
--- For each new place the old one whose gate it goes on with, 0: none. A rule that is like none before goes on with the gate of its place,
--- which does not move: only a rule moves whose place is no longer there.
-local function heirs(words, was_at, old)
-    local from = {}
-    for place in ipairs(words) do from[place] = was_at[place] or old[place] and place or 0 end
-    return from
-end
-
-local function set(name, before, words, was_at)
+local function set(name, before, words)
     local new = rules.read(concat(words, ' '))
     key_pauses.move(name, rules.read(before or ''), new)
-    for place, rule in ipairs(new) do
-        local was = was_at[place]
-        if was and was ~= place and not rule.by and not rule.in_flight then swap_gates(name, was, place) end
-    end
     local marks = rates.split(before or '')
     marks.rules = words
     rates.write(name, marks)
@@ -162,7 +115,7 @@ local function rate_set(ARGV)
     local wrong = wrong_arguments(ARGV)
     if wrong then return refuse('rate_set: %s', wrong) end
     local parts, new = rates.split(text), rules.read(text)
-    if text ~= '' and (not new or parts.pause or parts.weighted) then return refuse('rate_set: wrong rules of limit %s', name) end
+    if text ~= '' and (not new or new.text ~= text) then return refuse('rate_set: wrong rules of limit %s', name) end
     local refusal = partition.refusal(name)
     if refusal then return refusal end
     wrong = rates.wrong_tables()
@@ -177,15 +130,15 @@ local function rate_set(ARGV)
     if text == '' and not before then return answer{was = false} end
 
     local old = rules.read(before or '') or {}
-    local words, was_at = arrange(old, parts, new or {})
+    local words = arrange(parts.rules, new or {}, old)
     local asleep, rest = {}, nil
     if dry == '0' then
-        if text == '' then remove(name, before) else set(name, before, words, was_at) end
+        if text == '' then remove(name, before) else set(name, before, words) end
         rates.record(what, by, 'limit', name)
         rates.wake({name})
         asleep, rest = rates.look_on('0', text == '' and name or '', {})
     end
-    return answer{was = before and true or false, kept = concat(words, ' '), from = heirs(words, was_at, old), asleep = asleep, rest = rest,
+    return answer{was = before and true or false, kept = concat(words, ' '), asleep = asleep, rest = rest,
                   recount = dry == '0' and old.path ~= (new or {}).path and (before or '') or nil}
 end
 

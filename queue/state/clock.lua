@@ -90,7 +90,7 @@ local function rule_of(name)
     local limit, index = match(name, '^([%w_.-]+)#(%d)/')
     local text = limit and call_safe('HGET', P .. 'limits', limit)
     local set = type(text) == 'string' and rules.read(text)
-    return set and set[index + 1], set
+    return set and rules.at(set, tonumber(index)), set
 end
 
 -- When the gate of a key opens now, which was to open then. It is loaded, so that it counts from now on too.

@@ -4,7 +4,7 @@
 --
 -- What holds the jobs is a pause of the key's gate, of the first keyed rule of the limit, as where a provider asks for one (stop.lua). So a claim
 -- asks for nothing more, and keys that are not paused cost nothing. This hash says which of these pauses somebody has set: they stay when the
--- limit is resumed, go along when its rules take other places, and come back after Redis has lost them.
+-- limit is resumed, go along when another keyed rule is the first, and come back after Redis has lost them.
 --
 -- uses: check gate rules
 local key_pauses = {}

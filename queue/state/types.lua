@@ -106,7 +106,7 @@ local function add_limit(t, name, text)
     t.limited = true
     add(t, 'limits', name)
     t.text = t.text .. between .. name .. '=' .. text
-    t.digest = t.digest .. between .. name .. '=' .. (set and set.text or text)
+    t.digest = t.digest .. between .. name .. '=' .. (set and set.places or text)
     if not set then
         add(t, 'broken', name)
         return add(t, 'global', {name = name .. '#0', fixed = huge})

@@ -403,12 +403,11 @@ int forecast_jobs(const struct limits *limits, const struct limit_type *type, in
 
 /* The keyed rule of a lane's gate, as it stands in a row of backlog.lua; NULL: it says nothing of time. */
 static const struct rule *key_rule(const struct limits *limits, const struct limit *instead, const char *name,
-                                   size_t index, int64_t *from_us)
+                                   int64_t place, int64_t *from_us)
 {
     const struct limit *limit =
         instead && strcmp(name, instead->name) == 0 ? instead : limits_find(limits, name);
-    const struct rule *rule =
-        limit && limit->readable && index < limit->set.count ? &limit->set.at[index] : NULL;
+    const struct rule *rule = limit && limit->readable ? rule_set_at(&limit->set, place) : NULL;
 
     if (!rule || !*rule->by || rule->algorithm == ALGORITHM_CONCURRENCY)
         return NULL;
@@ -429,7 +428,7 @@ static int64_t key_last(const struct limits *limits, const struct limit *instead
 {
     int64_t from_us, last_us;
     const struct rule *rule =
-        key_rule(limits, instead, text_at(words, at), (size_t)answer_int_at(words, at + 1), &from_us);
+        key_rule(limits, instead, text_at(words, at), answer_int_at(words, at + 1), &from_us);
     struct error ignored;
     struct gate g;
 

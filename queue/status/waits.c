@@ -7,10 +7,8 @@
 static const struct rule *rule_of(const json_t *row, const struct limits *limits)
 {
     const struct limit *limit = limits_find(limits, answer_text(row, "limit_name"));
-    int64_t index = answer_int_or(row, "index", -1);
 
-    return limit && limit->readable && index >= 0 && index < (int64_t)limit->set.count ? &limit->set.at[index]
-                                                                                       : NULL;
+    return limit && limit->readable ? rule_set_at(&limit->set, answer_int_or(row, "index", -1)) : NULL;
 }
 
 /* key: that of a keyed rule; NULL: all of them. */
@@ -118,7 +116,7 @@ static json_t *closed_gate(const struct closed *c, int64_t cost)
     const struct rule *rule = c->index < 0 ? NULL : &c->limit->set.at[c->index];
 
     if (rule) {
-        json_object_set_new(gate, "index", json_integer(c->index));
+        json_object_set_new(gate, "index", json_integer(rule->place));
         json_object_set_new(gate, "paused_until", json_integer(c->limit->gates[c->index].pause_until_us));
         json_object_set_new(gate, "held_until", json_integer(c->held_us));
         if (c->opens_us == GATE_NEVER && is_too_small(rule, cost))
@@ -198,7 +196,8 @@ static json_t *waits_keys(const struct limits *limits, const struct limit_type *
                 continue;
             found = &limit->set.at[k];
             json_decref(row);
-            row = json_pack("{s:s, s:i, s:s}", "limit_name", limit->name, "index", (int)k, "by", found->by);
+            row = json_pack("{s:s, s:i, s:s}", "limit_name", limit->name, "index", found->place, "by",
+                            found->by);
         }
     }
     if (row)

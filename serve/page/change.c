@@ -54,7 +54,7 @@ static int64_t last_start(struct page *p, const struct limits *limits, const str
 static bool read_asked(struct page *p, const struct limit *limit, char rules[RULE_SET_TEXT_SIZE],
                        struct limit *after)
 {
-    struct rate_kept kept;
+    struct rule_set kept;
 
     if (!query_value(p->r->query, "rules", rules, RULE_SET_TEXT_SIZE) || !*rules)
         return false;
@@ -89,18 +89,16 @@ static void scale(struct rule *rule, int share)
 static bool write_stop(struct page *p, const struct limits *limits, const struct limit *limit,
                        const struct held *held, int share, int64_t *last_count)
 {
-    struct rate_kept kept = {.rules = limit->set};
-    struct rule *rule = &kept.rules.at[moved_rule(limit)];
+    struct rule_set kept = limit->set;
+    struct rule *rule = &kept.at[moved_rule(limit)];
     char text[RULE_SET_TEXT_SIZE];
     struct limit after;
 
     scale(rule, share);
-    for (size_t i = 0; i < limit->set.count; i++)
-        kept.from[i] = (int)i + 1;
     if (rule->count == *last_count ||
         limit_change(limit, limit->name, &kept, limit->now_us, &after, p->e) < 0)
         return false;
-    rule_set_format(&kept.rules, text);
+    rule_set_format(&kept, text);
     html(p->h, "%r{&quot;rules&quot;:&quot;%s&quot;,&quot;ends&quot;:[", *last_count ? "," : "", text);
     for (size_t i = 0; i < held->count; i++)
         html(p->h, "%r%i", i ? "," : "", last_start(p, limits, held->at[i], &after) / 1000);

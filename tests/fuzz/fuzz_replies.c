@@ -408,7 +408,7 @@ static void ask_schedules(void)
 
 static void ask_changes(void)
 {
-    struct rate_kept kept;
+    struct rule_set kept;
     json_t *changes;
     bool was;
 

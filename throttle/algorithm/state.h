@@ -28,6 +28,7 @@ struct rule {
     int64_t burst;     /* the most that can start at once: burst= of gcra and token-bucket; else the count */
     int64_t offset_us; /* fixed-window: 0 to below the period; else 0 */
     enum algorithm algorithm;
+    int place;                 /* in its limit, from 0: the index in the keys of its gates */
     int adapt_low, adapt_high; /* thousandths of the count; 0: the rate is what it is */
     char by[RULE_PATH_SIZE];   /* "": one gate for all */
 };

@@ -212,7 +212,7 @@ static int read_limit(struct verify_input *input, char *text, struct input_limit
         struct input_rule *rule = &limits->at[limits->count++];
 
         rule->rule = set.at[i];
-        if (find_line(input, limit, (uint32_t)i, &rule->line, e) < 0 ||
+        if (find_line(input, limit, (uint32_t)set.at[i].place, &rule->line, e) < 0 ||
             find_rule(input, &set.at[i], &rule->same, e) < 0)
             return e->status;
     }
