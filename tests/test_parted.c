@@ -165,12 +165,12 @@ static void must(const struct side *s, const char *line)
 static bool is_its_own(const char *at)
 {
     static const char *const members[] = {
-        "\"place\":",           "\"of\":",     "\"reset_after\":", "\"retry_after\":3",
+        "\"place\":",           "\"of\":",     "\"reset_after\":", "\"retry_after\":",
         "\"at_the_earliest\":", "\"because\":"};
 
     for (int i = 0; i < COUNT(members); i++)
         if (strncmp(at, members[i], strlen(members[i])) == 0)
-            return true;
+            return at[strlen(members[i])] != '-'; /* retry_after -1 is never, or not at all */
     return false;
 }
 
