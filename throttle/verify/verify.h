@@ -29,7 +29,7 @@
  * say how far was granted up to GATE_AHEAD_US ahead.
  * - Where T is no whole number of microseconds, a start may be one of them too early.
  * - A start that spent less counts as what it spent. One that spent more counts as its cost; the rest is
- * taken when it ended, and held against others from one to two VERIFY_SETTLE_US later: until then Redis may
+ * taken when it ended, and held against starts that were granted VERIFY_SETTLE_US later: until then Redis may
  * not have known.
  * - adapt= only lowers a rate: starts are judged by the rate that was set.
  * - In flight is a job from its slot for as long as its handler ran by one clock: never longer than in truth,

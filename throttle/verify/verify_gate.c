@@ -8,32 +8,26 @@
 #include "throttle/gate.h"
 #include "throttle/verify/verify_input.h"
 
-#define MODELS 3
-
 static const int64_t fixed_window_us[VERIFY_WINDOWS - 1] = {1000000, 100000};
 
 struct charge {
     int64_t at_us, slots;
 };
 
-/* The gate while it is replayed.
- *
- * A charge (what a job spent above its cost) reached Redis some time after the job's end. So it is taken from
- * the next model first, at the job's end: models[0] judges, models[i] has what models[i - 1] lacks, and takes
- * its place when all that came into it is VERIFY_SETTLE_US old. */
+/* The gate while it is replayed. What a job spent above its cost, a charge, is taken when it ended. Redis heard of it by VERIFY_SETTLE_US
+ * later: a start that was granted before that is judged as if the charge were not there. */
 struct replay {
     const struct verify_input *input;
     struct verify_use *use;
     struct broken_list *broken;
     struct error *error;
-    struct gate models[MODELS];
-    int64_t since_us[MODELS]; /* when the first charge came into it */
-    int model_count;
+    struct gate gate;
+    bool has_gate;
     bool in_order;          /* all starts say when they were granted */
     int64_t last_us;        /* the last start */
     int64_t granted_us;     /* when the last start of a stretch was; its rule held until then */
-    struct charge *charges; /* that are still to come, by time; those before first_charge are done */
-    size_t first_charge, charge_count, charge_capacity;
+    struct charge *charges; /* by time; those before next_charge are taken */
+    size_t next_charge, charge_count, charge_capacity;
     int64_t *ends; /* of what is in flight, ascending */
     size_t end_count, end_capacity;
     double beyond, earned; /* slots taken beyond the first bursts; slots that came open after those */
@@ -107,10 +101,11 @@ static int add_broken(struct replay *r, const struct event *event, bool started,
     return 0;
 }
 
-static void free_models(struct replay *r)
+static void drop_gate(struct replay *r)
 {
-    while (r->model_count > 0)
-        gate_free(&r->models[--r->model_count]);
+    if (r->has_gate)
+        gate_free(&r->gate);
+    r->has_gate = false;
 }
 
 /* A start that was rounded up counts as the exact time, which the gate that granted it knew. That of the
@@ -130,14 +125,12 @@ static int change_rule(struct replay *r, const struct rule *rule, const struct s
 {
     int64_t from_us = most(r->granted_us, 0), to_us = most(r->last_us, granted_until_us(s));
 
-    for (int i = 0; i < r->model_count; i++)
-        if (gate_change_between(&r->models[i], rule, from_us, to_us + rounding_us(&r->models[i].rule),
-                                r->in_order) < 0)
-            return verify_out_of_memory(r->error);
-    if (r->model_count == 0) {
-        gate_init(&r->models[0], rule);
-        r->model_count = 1;
-    }
+    if (!r->has_gate)
+        gate_init(&r->gate, rule);
+    else if (gate_change_between(&r->gate, rule, from_us, to_us + rounding_us(&r->gate.rule), r->in_order) <
+             0)
+        return verify_out_of_memory(r->error);
+    r->has_gate = true;
     return 0;
 }
 
@@ -148,11 +141,9 @@ static int add_charge(struct replay *r, const struct start *s)
 {
     size_t i;
 
-    if (r->first_charge == r->charge_count)
-        r->first_charge = r->charge_count = 0;
     if (input_grow(&r->charges, r->charge_count, &r->charge_capacity, sizeof *r->charges, r->error) < 0)
         return r->error->status;
-    for (i = r->charge_count++; i > r->first_charge; i--) {
+    for (i = r->charge_count++; i > r->next_charge; i--) {
         if (r->charges[i - 1].at_us <= s->at_us + s->end_us - s->start_us)
             break;
         r->charges[i] = r->charges[i - 1];
@@ -161,74 +152,64 @@ static int add_charge(struct replay *r, const struct start *s)
     return 0;
 }
 
-static int charge_models(struct replay *r, const struct charge *charge)
+static int take_charges(struct replay *r, int64_t now_us)
 {
-    int last = r->model_count - 1;
+    for (; r->next_charge < r->charge_count && r->charges[r->next_charge].at_us <= now_us; r->next_charge++) {
+        const struct charge *charge = &r->charges[r->next_charge];
 
-    if (last == 0 || (last + 1 < MODELS && charge->at_us - r->since_us[last] >= VERIFY_SETTLE_US)) {
-        if (gate_copy(&r->models[last + 1], &r->models[last]) < 0)
+        if (gate_charge(&r->gate, charge->at_us, charge->slots) < 0)
             return verify_out_of_memory(r->error);
-        r->since_us[++last] = charge->at_us;
-        r->model_count++;
     }
-    if (gate_charge(&r->models[last], charge->at_us, charge->slots) < 0)
-        return verify_out_of_memory(r->error);
     return 0;
 }
 
-/* All that a model lacks is settled: the next one judges. */
-static void settle_models(struct replay *r, int64_t now_us)
+/* The slots of charges that may not have been known when a start was granted. */
+static int64_t slots_unheard(const struct replay *r, const struct start *s)
 {
-    while (r->model_count > 1 && now_us - r->since_us[1] >= 2 * VERIFY_SETTLE_US) {
-        gate_free(&r->models[0]);
-        r->model_count--;
-        for (int i = 0; i < r->model_count; i++) {
-            r->models[i] = r->models[i + 1];
-            r->since_us[i] = r->since_us[i + 1];
-        }
-    }
-}
+    int64_t slots = 0;
 
-static int settle_charges(struct replay *r, int64_t now_us)
-{
-    for (; r->first_charge < r->charge_count && r->charges[r->first_charge].at_us <= now_us;
-         r->first_charge++) {
-        settle_models(r, r->charges[r->first_charge].at_us);
-        if (charge_models(r, &r->charges[r->first_charge]) < 0)
-            return r->error->status;
-    }
-    settle_models(r, now_us);
-    return 0;
+    for (size_t i = r->next_charge; i > 0 && r->charges[i - 1].at_us > granted_from_us(s) - VERIFY_SETTLE_US;
+         i--)
+        slots += r->charges[i - 1].slots;
+    return slots;
 }
 
 /* ---- Rates */
 
-/* The models that have more charges may be full where the first is not. */
-static int take_slots(struct replay *r, int64_t at_us, int64_t slots)
+/* When the gate opens for a start, without those charges; its time or before: it is not too early. */
+static int64_t opens_at(const struct replay *r, const struct start *s, int64_t slots)
 {
-    for (int i = 0; i < r->model_count; i++) {
-        struct gate *g = &r->models[i];
-        int status = gate_start(g, at_us, slots) > at_us ? gate_charge(g, at_us, slots)
-                                                         : gate_take(g, at_us, 1, slots);
+    const struct rule *rule = &r->gate.rule;
+    int64_t until_us = s->at_us + rounding_us(rule), opens_us = gate_start(&r->gate, s->at_us, slots), used;
 
-        if (status < 0)
-            return verify_out_of_memory(r->error);
-    }
-    return 0;
+    if (opens_us <= until_us)
+        return opens_us;
+    used = algorithm_of(rule->algorithm)->used(&r->gate, until_us) - slots_unheard(r, s);
+    return most(used, 0) + slots <= rule->burst ? s->at_us : opens_us;
 }
 
-/* A start that comes too early takes nothing in the models (I.371: a cell that does not conform): one too
+/* The gate may be full, of what Redis did not know. */
+static int take_slots(struct replay *r, int64_t at_us, int64_t slots)
+{
+    struct gate *g = &r->gate;
+    int status =
+        gate_start(g, at_us, slots) > at_us ? gate_charge(g, at_us, slots) : gate_take(g, at_us, 1, slots);
+
+    return status < 0 ? verify_out_of_memory(r->error) : 0;
+}
+
+/* A start that comes too early takes nothing (I.371: a cell that does not conform): one too
  * many is one violation and does not make all that follow it wrong. */
 static int replay_rate(struct replay *r, struct event *event)
 {
     const struct start *s = event_start(r, event);
     int64_t slots = slots_taken(s), opens_us = s->at_us;
 
-    if (settle_charges(r, s->at_us) < 0)
+    if (take_charges(r, s->at_us) < 0)
         return r->error->status;
     if (slots > 0)
-        opens_us = gate_start(&r->models[0], s->at_us, slots);
-    event->failed = opens_us > s->at_us + rounding_us(&r->models[0].rule);
+        opens_us = opens_at(r, s, slots);
+    event->failed = opens_us > s->at_us + rounding_us(&r->gate.rule);
     if (event->failed)
         return add_broken(r, event, false, opens_us == GATE_NEVER ? VERIFY_NEVER : opens_us - s->at_us);
     if (slots > 0 && take_slots(r, s->at_us, slots) < 0)
@@ -446,7 +427,7 @@ static int replay_stretch(struct replay *r, struct event *events, size_t n)
 
     if (in_flight) {
         qsort(events, n, sizeof *events, by_slot);
-        free_models(r);
+        drop_gate(r);
     } else {
         r->end_count = 0;
         status = change_rule(r, rule, event_start(r, &events[0]));
@@ -476,7 +457,7 @@ int gate_replay(const struct verify_input *input, struct event *events, size_t n
     }
     if (r.earned > 0)
         use->kept = r.beyond / r.earned;
-    free_models(&r);
+    drop_gate(&r);
     free(r.charges);
     free(r.ends);
     return status;
