@@ -4,7 +4,7 @@
 # taken away until nothing changes; what is left are circles, and what lies between two of them.
 set -eu
 build=${1:-build}
-find "$build"/core "$build"/throttle "$build"/queue "$build"/producer "$build"/worker "$build"/serve "$build"/cli -name '*.o' 2>/dev/null |
+find "$build"/core "$build"/throttle "$build"/queue "$build"/producer "$build"/worker "$build"/view "$build"/serve "$build"/cli -name '*.o' 2>/dev/null |
     while read -r object; do
         source=${object#"$build"/}
         [ ! -e "${source%.o}.c" ] || echo "$object" # of a source that was moved an old object may be left

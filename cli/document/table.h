@@ -37,8 +37,8 @@ enum show {
 
 struct column {
     const char *heading;
-    const char
-        *path; /* of the member: "name", "kept_dead.bytes"; "": the name of the row in an object of rows */
+    /* of the member: "name", "kept_dead.bytes"; "": the name of the row in an object of rows */
+    const char *path;
     enum show show;
     int drop;       /* the largest is left out first; 0: never. In a sheet: not 0: left out when it is "-" */
     bool rest;      /* the last column: cut to what the line has left */

@@ -34,8 +34,7 @@ struct pages {
 };
 
 WEIR_CHECKED int pages_walk(const struct pages *p);
-#define PAGES_TOGETHER                                                                                       \
-    3 /* walks: of each a call is under way, and Redis may serve nobody else between them */
+#define PAGES_TOGETHER 3 /* walks: each has a call under way, and Redis may serve nobody else between them */
 /* Walks several scripts of the partition that calls go to, and asks them all ahead. The first that fails ends all. */
 WEIR_CHECKED int pages_walk_together(const struct pages *walks, size_t count);
 

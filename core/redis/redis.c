@@ -20,8 +20,8 @@
 
 #define CONNECT_S 5 /* for each address of the host */
 #define REQUEST_S 5 /* without a byte of progress */
-#define UNANSWERED_US                                                                                        \
-    30000000          /* so long no Sentinel is asked again where none answers: the caller waits for that */
+/* No Sentinel is asked again for so long where none answers: the caller waits for that. */
+#define UNANSWERED_US 30000000
 #define ELSEWHERE_S 5 /* so long a command is sent again to who holds the keys */
 #define ELSEWHERE_EVERY_US 50000
 

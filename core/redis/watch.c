@@ -17,9 +17,9 @@
 static const char channel[] = "+switch-master";
 
 struct watch {
-    char
-        name[sizeof((struct redis_address *)0)->master + 1]; /* with the blank that follows it in a message */
-    int seeds;                                               /* that there are */
+    /* the master's name, with the blank that follows it in a message */
+    char name[sizeof((struct redis_address *)0)->master + 1];
+    int seeds; /* that there are */
     int fd;
     int count;
     bool news;

@@ -48,8 +48,7 @@ struct batch {
     int64_t finish_us; /* when its last job starts, or ends at that rate; -1: that cannot be told */
     unsigned because;  /* what may make it later: enum forecast_because */
     bool at_rate;      /* it is the rate that tells */
-    json_t
-        *waits_for; /* what the type of it waits for that starts last (queue/status/waits.h); NULL: nothing */
+    json_t *waits_for; /* what the type waits for that starts last (queue/status/waits.h); NULL: nothing */
 };
 
 /* Reads one batch, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows. */

@@ -21,9 +21,7 @@ enum doctor_state { DOCTOR_OK, DOCTOR_REPAIRED, DOCTOR_WARNING, DOCTOR_WRONG };
 extern const char *const doctor_states[]; /* "ok", "repaired", "warning", "wrong" */
 
 struct doctor {
-    json_t
-        *checks; /* [{"name", "state", "text", "do"}]: do: null when there is nothing to do; all are printable
-                       ASCII */
+    json_t *checks; /* [{"name", "state", "text", "do": null or what to do}], all printable ASCII */
     const struct weir
         *looks_at;   /* the partition of which findings are, named where there are several; NULL: of Redis */
     bool only_wrong; /* what is as it should be is not added */

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/script/args.h"
 
-#define JOB_BODY_MAX (1024 * 1024) /* bytes; claim.lua has the same bound */
+#define JOB_BODY_MAX (1024 * 1024) /* bytes; claim_queue.lua has the same bound */
 #define JOB_MAX_ATTEMPTS 25
 #define JOB_COST_MOST 1000000000
 
@@ -75,7 +75,7 @@ void job_add_seed(struct args *a);
 /* Appends these bytes. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int text_add(struct text *t, const char *bytes, size_t len, struct error *e);
 
-/* Appends the body of a job to out in Weir's own order: id, type, key, cost first, so that claim.lua reads
+/* Appends the body of a job to out in Weir's own order: id, type, key, cost first, so that body.lua reads
  * them by pattern. job_write: from a spec, args and meta checked. job_wrap: of that type, with the line as
  * its args. job_rewrite: from a job object as a person wrote it, with those four first (an id is made when it
  * has none) and every other member as it stands, but those refused that only weir enqueue and weir_job_spec

@@ -18,8 +18,7 @@ WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, json
 
 struct queue_jobs {
     int64_t waiting, parked;
-    int64_t
-        marked; /* waiting ones of one type in the middle of very many: they end when a worker comes to them */
+    int64_t marked; /* waiting ones in the middle of very many: they end when a worker comes to them */
 };
 
 /* Counts what waits and what is parked in a queue, of a type or all (NULL). WEIR_ENOTFOUND as above. now_us <

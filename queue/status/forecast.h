@@ -24,8 +24,7 @@ enum forecast_because {
 const char *forecast_reason(unsigned because);
 
 struct forecast {
-    int64_t
-        last_us; /* of the last start; GATE_NEVER: it cannot be said, all depends on keys or on what ends */
+    int64_t last_us; /* of the last start; GATE_NEVER: all depends on keys or on what ends */
     unsigned because;
 };
 

@@ -16,8 +16,8 @@ struct page {
     char title[160]; /* UTF-8 or not */
     struct page_cache *cache;
     bool away, gone; /* Redis does not answer; there is no such thing */
-    struct page_reading
-        reading; /* of the cache, which stays as it is until the page is written; status NULL: none yet */
+    /* of the cache, which stays as it is until the page is written; status NULL: none yet */
+    struct page_reading reading;
 };
 
 /* Each writes the inside of <main> and returns 200; or a status with p->e. name: what stands behind the page's path. */

@@ -13,9 +13,8 @@
 #include "worker/mind/gates.h"
 #include "worker/mind/wide.h"
 
-#define WIDE_SHARE                                                                                           \
-    (WIDE_CLAIM - 8) /* of a claim, for queues where something is due: the rest is for the others */
-#define WIDE_NOW 1   /* due: long ago */
+#define WIDE_SHARE (WIDE_CLAIM - 8) /* of a claim, for queues where something is due */
+#define WIDE_NOW 1                  /* due: long ago */
 #define WIDE_NEVER INT64_MAX
 #define WAITS_MOST 4 /* gates of a queue, as in claim_dues.lua */
 

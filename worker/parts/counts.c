@@ -9,8 +9,8 @@
 #define REASONS_MOST 8   /* of throttled jobs, kept for a limit */
 #define TENTHS 128       /* of a second: longer than the time between two writes */
 #define SECONDS 64       /* longer than the time of which claims say what was lost */
-#define BYTES_MOST                                                                                           \
-    16000 /* in one call, and a limit or type more: 3 ms of Redis. Limits take half of them at most */
+/* One call sends so many bytes, and a limit or type more: 3 ms of Redis. Limits take half of them at most. */
+#define BYTES_MOST 16000
 #define WORD_BYTES 16 /* a word takes as long as so many bytes more */
 #define TENTH_US INT64_C(100000)
 #define SECOND_US INT64_C(1000000)

@@ -99,7 +99,7 @@ static bool is_refused(struct wait *w, const struct redisReply *reply)
     bool refused = reply && reply->type == REDIS_REPLY_ERROR;
 
     if (refused && !w->refused)
-        log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by polling once a second", w->key,
+        log_line(LOG_LEVEL_WARN, "waiting for %s: %s; jobs are found by polling, some seconds late", w->key,
                  reply->str);
     w->refused = refused;
     return refused;

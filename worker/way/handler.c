@@ -184,7 +184,7 @@ bool lease_is_over(const struct conditions *conditions)
     return clock_boot_us() >= atomic_load(&conditions->lease_end_us);
 }
 
-/* The worker and claim.lua may read JSON differently: a job whose id or type they do not agree on is not run.
+/* The worker and body.lua may read JSON differently: a job whose id or type they do not agree on is not run.
  * The key is not compared: that of the lease may be a value in args, or a hash, depending on the limits of
  * that time. */
 static bool is_readable(struct task *task)
