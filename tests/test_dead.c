@@ -156,7 +156,7 @@ static void set_bound(const char *name, int64_t bound)
 /* A heartbeat of a worker that was started with these bounds. */
 static struct reaped beat(int64_t most, int64_t age_us)
 {
-    struct reap_call call = {"w", LEASE_US, 3, most, age_us, "g"};
+    struct reap_call call = {"w", LEASE_US, 3, most, age_us, "g", false};
     struct reaped reaped;
     struct args a;
 

@@ -189,7 +189,7 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
 
 int turns_reap(const char *worker, int64_t *taken, int64_t *workers)
 {
-    struct reap_call call = {worker, LEASE_US, 3, 100000, 180 * 86400 * INT64_C(1000000), "g"};
+    struct reap_call call = {worker, LEASE_US, 3, 100000, 180 * 86400 * INT64_C(1000000), "g", false};
     struct reaped reaped;
     struct args a;
     int rc;

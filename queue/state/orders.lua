@@ -23,8 +23,9 @@ function orders.is_heard(instance)
     return ttl == -1 or type(ttl) == 'number' and ttl > KEPT_MS
 end
 
--- Reads the order of a worker that hears it now.
-function orders.of(instance)
+-- Reads the order of a worker that hears it now. A worker that a signal has made quiet has that for its order.
+function orders.of(instance, is_quiet)
+    if is_quiet and is_name(instance) then orders.give(instance, 'quiet') end
     local order = orders.read(instance)
     if order ~= '' and not VIRTUAL then call_safe('PEXPIRE', P .. 'order:' .. instance, us(HEARD_MS)) end
     return order

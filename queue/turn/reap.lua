@@ -5,7 +5,8 @@
 -- that nobody needs. What is done for all is left out where another heartbeat has just done it.
 --
 -- KEYS[1] prefix
--- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none), group
+-- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none), group,
+--       'quiet' if it takes no more jobs and stays, whoever told it so; else ''
 -- role: worker
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
 --          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
@@ -183,7 +184,7 @@ local function reap(ARGV)
     end
     reply[8] = past.back()
     reply[9] = away.waiting()
-    reply[10] = orders.of(registry.instance(info))
+    reply[10] = orders.of(registry.instance(info), ARGV[8] == 'quiet')
     reply[11] = call('ZCARD', P .. 'workers')
     reply[12] = revisions.newest_safe()
     reply[13] = duty.is_of_others(ARGV[7] or '', worker) and 1 or 0

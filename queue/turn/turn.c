@@ -203,6 +203,7 @@ void reap_request(struct args *a, const char *prefix, int64_t now_us, const stru
     args_add_int(a, call->dead_most);
     args_add_int(a, call->dead_age_us);
     args_add(a, call->group);
+    args_add(a, call->quiet ? "quiet" : "");
 }
 
 static enum worker_order order_of(const struct redisReply *reply)

@@ -213,6 +213,7 @@ struct reap_call {
     int interrupted_most;
     int64_t dead_most, dead_age_us; /* with which it was started; 0: with none */
     const char *group;              /* as adopt was told */
+    bool quiet;                     /* takes no more jobs, and stays */
 };
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
 enum { REAPED_WRONG_MOST = 9 };

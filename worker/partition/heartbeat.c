@@ -143,7 +143,8 @@ void partition_beat(struct partition *p, struct args *a, int64_t now)
                              .interrupted_most = INTERRUPTED_MOST,
                              .dead_most = p->worker->options.dead_most,
                              .dead_age_us = p->worker->options.dead_age_us,
-                             .group = p->adoption.group};
+                             .group = p->adoption.group,
+                             .quiet = atomic_load(&p->worker->ending.quiet)};
 
     partition_is_renewing(p);
     reap_request(a, p->prefix, -1, &call);
