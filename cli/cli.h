@@ -71,13 +71,13 @@ int cli_common_words(const char *word);
 #define CLI_LOG_HELP "how standard error looks: logfmt or json; default logfmt"
 #define CLI_LOG_LEVEL_HELP "error, warn, info or debug; default info"
 WEIR_CHECKED int cli_log(struct cli *cli, const char *format, const char *level);
-/* True when that flag was given. */
+/* Was that flag given? */
 bool cli_gave(const struct cli *cli, const char *flag);
 /* "ls" is "list" wherever an action stands. */
 const char *cli_action(const char *word);
-/* Finds the row of a table of actions that word names, NULL: none was given. Each row, size bytes long, begins with two texts: its name,
- * and its flags with blanks between them. WEIR_EUSAGE and cli->error when there is none: which one is likely, or all of them; also when a
- * flag was given that is not the action's. */
+/* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with two texts: its
+ * name, and its flags with blanks between them. WEIR_EUSAGE and cli->error when there is none: which one is likely, or all of
+ * them; also when a flag was given that is not the action's. */
 int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count);
 /* WEIR_EUSAGE: word is not one of names (ended by NULL), the actions of the command. */
 int cli_unknown(struct cli *cli, const char *word, const char *const *names);

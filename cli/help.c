@@ -256,7 +256,7 @@ static void print_forms(const struct command *c, const char *text, const char *w
     }
 }
 
-/* Prints a whole text but for the example that it begins with. */
+/* But for the example that it begins with. */
 static void print_whole(const struct command *c, const char *text)
 {
     bool in_form = false;

@@ -11,7 +11,7 @@ struct ev_loop;
 struct page_cache;
 struct weir;
 
-/* A desk works with these tools. */
+/* What it works with. */
 struct tools {
     struct weir *w;
     struct page_cache *pages;

@@ -103,33 +103,6 @@ static void test_early_jobs_hold_no_executor(void **state)
     pool_free(pool);
 }
 
-/* Executors are reserved for jobs with a limit where others take them. Where all have limits none are: a worker with reserved
- * executors claims for itself, beside the one on duty. */
-static void test_nothing_is_reserved_among_limited_jobs(void **state)
-{
-    struct worker w = {.options.executors = EXECUTORS, .pool = pool_with(0, 0), .partition_count = 1};
-    struct partition p = {.worker = &w};
-    struct task_list back;
-
-    (void)state;
-    w.partitions[0] = &p;
-    task_list_init(&back);
-    add(w.pool, 1, 100 * MS);
-    for (int i = 0; i < 5; i++)
-        partition_adapt_reserve(&p, true, 10000 * MS + i);
-    assert_int_equal(p.capacity.reserve, 0);
-    add(w.pool, 2, 0);
-    partition_adapt_reserve(&p, true, 10001 * MS);
-    assert_int_equal(p.capacity.reserve, 1);
-    pool_withdraw_all(w.pool, NULL, &back);
-    partition_adapt_reserve(&p, true, 10500 * MS); /* they come and go */
-    assert_int_equal(p.capacity.reserve, 2);
-    partition_adapt_reserve(&p, true, 12000 * MS);
-    assert_int_equal(p.capacity.reserve, 0);
-    task_list_free(&back);
-    pool_free(w.pool);
-}
-
 static void test_early_jobs_are_recalled(void **state)
 {
     struct pool *pool = pool_with(4, 100 * MS);
@@ -263,7 +236,6 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_early_jobs_hold_no_executor),
-        cmocka_unit_test(test_nothing_is_reserved_among_limited_jobs),
         cmocka_unit_test(test_early_jobs_are_recalled),
         cmocka_unit_test(test_with_idle_executors_slots_are_granted_far_ahead),
         cmocka_unit_test(test_ends_wait_for_a_claim),

@@ -45,15 +45,15 @@ static void what_is_usual_follows_slowly(void **state)
         int64_t trip_us = i > 20 && i <= 40 ? 5000 : 1000;
 
         distance_hear(&d, i * 10000, i * 10000 + trip_us / 2, i * 10000 + trip_us);
-        assert_true(i != 1 || distance_usual(&d) == 1000);
-        assert_true(i != 21 || distance_usual(&d) == 2000);
-        assert_true(i != 40 || distance_usual(&d) > 4900);
+        assert_true(i != 1 || distance_at_present(&d) == 1000);
+        assert_true(i != 21 || distance_at_present(&d) == 2000);
+        assert_true(i != 40 || distance_at_present(&d) > 4900);
     }
-    assert_in_range(distance_usual(&d), 1000, 1020);
-    assert_int_equal(distance_nearest(&d), 1000);
+    assert_in_range(distance_at_present(&d), 1000, 1020);
+    assert_int_equal(distance_far(&d), 1000);
     distance_begin(&d); /* another connection */
     distance_hear(&d, 1000000, 1000000, 1003000);
-    assert_int_equal(distance_usual(&d), 3000);
+    assert_int_equal(distance_at_present(&d), 3000);
 }
 
 static void a_clock_set_back_is_no_late_answer(void **state)

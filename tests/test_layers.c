@@ -122,6 +122,13 @@ static const struct reserved {
      {"core/script/base.lua", "queue/limits/rates.lua"}}, /* never a job; replies are written by answer() */
 };
 
+/* The worker's mind is pure: it sees no clock, loop, socket or thread. Beginnings of what its files include; and what they draw by has a
+ * state. */
+static const char *const mind_sees[] = {"core/number.h",   "core/random.h",   "core/client/partition.h",
+                                        "throttle/gate.h", "queue/job/job.h", "queue/turn/turn.h",
+                                        "worker/mind/"};
+static const char *const mind_lacks[] = {"random_fraction(", "random_seed(", "time.h>", "pthread.h>"};
+
 /* Keys and writing commands that no C file of the layers may name. */
 static const char *const lua_only[] = {
     "%squeue:",    "%slane:",   "%swake:",  "%sheld:",  "%sgate:",   "%sactive:", "%sbell:",
@@ -216,6 +223,16 @@ static void check_arrow(struct look *look, const char *path, int line, const cha
         complain(look, path, line, "an arrow that does not point down", target);
 }
 
+static void check_mind(struct look *look, const char *path, int line, const char *target)
+{
+    bool sees = strncmp(path, "worker/mind/", strlen("worker/mind/")) != 0;
+
+    for (size_t i = 0; i < sizeof mind_sees / sizeof *mind_sees; i++)
+        sees |= strncmp(target, mind_sees[i], strlen(mind_sees[i])) == 0;
+    if (!sees)
+        complain(look, path, line, "not for the worker's mind", target);
+}
+
 static void check_include(struct look *look, const char *path, int line, const char *text)
 {
     static const char begin[] = "#include \"";
@@ -225,6 +242,7 @@ static void check_include(struct look *look, const char *path, int line, const c
         return;
     snprintf(target, sizeof target, "%.*s", (int)strcspn(text + strlen(begin), "\""), text + strlen(begin));
     check_arrow(look, path, line, target);
+    check_mind(look, path, line, target);
 }
 
 static void check_reserved(struct look *look, const char *path, int line, const char *text)
@@ -237,6 +255,9 @@ static void check_reserved(struct look *look, const char *path, int line, const 
         if (!here && strstr(text, reserved[i].text))
             complain(look, path, line, "not here", reserved[i].text);
     }
+    for (size_t i = 0; i < sizeof mind_lacks / sizeof *mind_lacks; i++)
+        if (strncmp(path, "worker/mind/", strlen("worker/mind/")) == 0 && strstr(text, mind_lacks[i]))
+            complain(look, path, line, "not for the worker's mind", mind_lacks[i]);
     for (size_t i = 0; !ends_with(path, ".lua") && i < sizeof lua_only / sizeof *lua_only; i++)
         if (strstr(text, lua_only[i]))
             complain(look, path, line, "only Lua names keys and changes them", lua_only[i]);
@@ -602,6 +623,9 @@ static void test_the_checker_finds_what_is_wrong(void **state)
         {"queue/limits/a.c", "#include \"queue/schedule/there.h\"\n", 1},
         {"worker/a.c", "#include \"worker/way/there.h\"\n", 0},
         {"worker/way/a.c", "#include \"worker/there.h\"\n#include \"producer/there.h\"\n", 2},
+        {"worker/mind/a.c",
+         "#include \"core/there.h\"\n#include \"worker/mind/there.h\"\n#include <time.h>\n", 2},
+        {"worker/mind/a.c", "#include <ev.h>\ndouble x = random_fraction();\n", 2},
         {"examples/a.c", "#include \"weir.h\"\n#include <jansson.h>\n", 0},
         {"examples/a.c", "#include \"core/there.h\"\n", 1},
         {"other/a.c", "int x;\n", 1},

@@ -2,7 +2,7 @@
 #include "tests/program.h"
 #include "tests/scene.h"
 #include "worker/mind/interval.h"
-#include "worker/partition/partition.h"
+#include "worker/mind/mind.h"
 
 static void simulate(struct outcome *o, const char *world)
 {
@@ -80,48 +80,6 @@ static void test_intervals_grow_with_workers(void **state)
     }
 }
 
-/* What a worker does by them: each wait is drawn anew, and what is due is asked for a little after an idle worker's poll. */
-static void test_a_worker_waits_by_these(void **state)
-{
-    static struct worker w = {.options = {.lease_us = 30000 * MS}};
-    static struct partition p = {.worker = &w, .due = {.heard_us = 1000 * MS}};
-    int64_t before_us = 0, least_us = INT64_MAX, most_us = 0;
-
-    (void)state;
-    partition_hear_workers(&p, 32);
-    for (int i = 0; i < 1000; i++) {
-        int64_t wait_us;
-
-        partition_polls(&p);
-        wait_us = partition_poll_wait(&p);
-        assert_in_range(wait_us, 4800 * MS, 6400 * MS);
-        assert_int_not_equal(wait_us, before_us);
-        assert_in_range(partition_promote_time(&p) - 1000 * MS - wait_us, 1, 300 * MS);
-        assert_in_range(partition_beat_wait(&p), 6562 * MS, 7500 * MS);
-        least_us = wait_us < least_us ? wait_us : least_us;
-        most_us = wait_us > most_us ? wait_us : most_us;
-        before_us = wait_us;
-    }
-    assert_true(most_us - least_us > 700 * MS);
-}
-
-/* Of many workers all polls do. On duty, and as the second, each goes when it is due. */
-static void test_who_is_off_duty_polls_with_its_heartbeat(void **state)
-{
-    static struct worker w = {.options = {.lease_us = 30000 * MS}};
-    static struct partition p = {.worker = &w};
-
-    (void)state;
-    assert_int_equal(partition_along_time(&p), 3000 * MS);
-    assert_true(interval_of_polls(1000, 0) - interval_of_beats(30000 * MS, 1) <= 3000 * MS);
-    assert_true(interval_of_beats(30000 * MS, 0) - interval_of_polls(1000, 1) <= 3000 * MS);
-    p.claims.second_us = 1;
-    assert_int_equal(partition_along_time(&p), 0);
-    p.claims.second_us = 0;
-    p.claims.duty_until_us = 1;
-    assert_int_equal(partition_along_time(&p), 0);
-}
-
 static void test_heartbeats_are_in_time_and_not_in_step(void **state)
 {
     (void)state;
@@ -149,8 +107,6 @@ int main(void)
         cmocka_unit_test(test_jobs_that_come_one_by_one),
         cmocka_unit_test(test_idle_workers_poll_seldom),
         cmocka_unit_test(test_intervals_grow_with_workers),
-        cmocka_unit_test(test_a_worker_waits_by_these),
-        cmocka_unit_test(test_who_is_off_duty_polls_with_its_heartbeat),
         cmocka_unit_test(test_heartbeats_are_in_time_and_not_in_step),
     };
 

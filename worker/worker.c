@@ -297,6 +297,7 @@ static int add_partition(struct worker *w, struct error *e)
     if (!p)
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     w->partitions[w->partition_count] = p;
+    w->minds.at[w->minds.count++] = &p->mind;
     w->partition_count++; /* the guard looks at it from now on */
     return partition_open(p, e);
 }
@@ -332,6 +333,20 @@ static void on_check(struct ev_loop *loop, struct ev_watcher *watcher, int event
     worker_check_stop(w);
 }
 
+static void open_minds(struct worker *w)
+{
+    const struct options *o = &w->options;
+
+    w->minds = (struct minds){.executors = o->executors,
+                              .queue_count = o->queue_count,
+                              .type_count = w->handlers.count,
+                              .lease_us = o->lease_us,
+                              .wide = o->wide,
+                              .weights = o->weighted ? o->weights : NULL,
+                              .drain = o->drain,
+                              .unknown_dead = o->unknown_dead};
+}
+
 static int prepare(struct weir_worker *w)
 {
     if (w->setup.status != 0) {
@@ -341,6 +356,7 @@ static int prepare(struct weir_worker *w)
     if (w->common.handlers.count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
+    open_minds(&w->common);
     if (options_spread(&w->common.options, &w->common.handlers, &w->error) != 0 ||
         add_partition(&w->common, &w->error) != 0)
         return w->error.status;

@@ -20,7 +20,7 @@ const struct command command_job = {.name = "job", .run = run_job};
 #define MOST_DEFAULT 100000 /* jobs, once one is found */
 #define MOST_UNSAID (-1)
 
-/* A call has what was asked for. */
+/* What was asked for. */
 struct call {
     struct job_flags flags;
     struct job_search search;

@@ -25,7 +25,7 @@ static const struct action {
 };
 #define ACTION_COUNT (sizeof actions / sizeof *actions)
 
-/* Checks that it is clear which jobs are meant. */
+/* Is it clear which jobs are meant? */
 static int check_choice(struct cli *cli, const struct action *action, const struct dead_flags *f, int ids)
 {
     const struct dead_filter *only = &f->filter;

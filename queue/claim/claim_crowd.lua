@@ -1,5 +1,5 @@
 -- claim_crowd: how many workers claim jobs in advance from this Redis, of all namespaces. Redis is shared among them, and each takes only
--- its part of what is in hand in all (worker/partition/room.c).
+-- its part of what is in hand in all (worker/mind/room.c).
 --
 -- It is known from the claims of the last moment, and kept between calls: nothing is written, and after a restart it is known again in a
 -- moment.

@@ -3,6 +3,7 @@
 #include "core/number.h"
 
 #define KEPT_US 2000000 /* for longer the two clocks could drift apart, and the way become another */
+#define NEAR_US 500     /* Redis is as good as here: slots are granted ahead as usual */
 #define SLACK_US 1000   /* no clock was set back that has only drifted */
 
 void distance_begin(struct distance *d)
@@ -44,12 +45,28 @@ int64_t distance_trip(const struct distance *d)
     return least(d->trip_us, d->trip_before_us);
 }
 
-int64_t distance_nearest(const struct distance *d)
+int64_t distance_local(const struct distance *d, int64_t redis_us)
 {
-    return d->nearest_us;
+    return redis_us <= 0 ? 0 : redis_us + distance_offset(d);
 }
 
-int64_t distance_usual(const struct distance *d)
+static int64_t unless_near(int64_t trip_us)
 {
-    return d->usual_us;
+    return trip_us > NEAR_US ? trip_us : 0;
+}
+
+/* The offset has the way back already. */
+int64_t distance_lead(const struct distance *d)
+{
+    return unless_near(distance_trip(d));
+}
+
+int64_t distance_far(const struct distance *d)
+{
+    return unless_near(d->nearest_us);
+}
+
+int64_t distance_at_present(const struct distance *d)
+{
+    return unless_near(d->usual_us);
 }

@@ -25,11 +25,16 @@ void distance_begin(struct distance *d);
 bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us);
 /* What to add to a time of Redis's clock for our monotonic one. */
 int64_t distance_offset(const struct distance *d);
+/* A time of Redis's clock on our monotonic one; 0: never. */
+int64_t distance_local(const struct distance *d, int64_t redis_us);
 /* How long a request and its answer take. */
 int64_t distance_trip(const struct distance *d);
-/* The same on this connection when Redis was idle: while it is busy, each answer of some seconds may have waited there. */
-int64_t distance_nearest(const struct distance *d);
-/* The same as a rule at present, with what Redis is busy with. */
-int64_t distance_usual(const struct distance *d);
+
+/* The same of a Redis that is not near, else 0: how long before a time of Redis a request must leave to be there; */
+int64_t distance_lead(const struct distance *d);
+/* how long an answer took on this connection when Redis was idle: while it is busy, each answer of some seconds may have waited there; */
+int64_t distance_far(const struct distance *d);
+/* how long one takes as a rule at present, with what Redis is busy with. */
+int64_t distance_at_present(const struct distance *d);
 
 #endif

@@ -17,7 +17,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/script/args.h"
 #include "queue/turn/turn.h"
 
 #define WIDE_CLAIM 64     /* queues that one claim serves, */

@@ -126,7 +126,7 @@ static void trace_lost(struct partition *p)
     trace_lapsed(p->conditions.trace, end_us < now_us ? end_us : now_us);
 }
 
-static void adopt_rest(struct partition *p);
+static void adopt_rest(struct partition *p, int64_t now);
 
 /* worker.c sees to the others. */
 static void hear_partitions(struct worker *w, int count)
@@ -153,7 +153,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
             return;
         partition_refused(p, &e);
     } else {
-        partition_hear_clock(p, adopt.now_us);
+        hear_clock(&p->mind, adopt.now_us, now);
         pool_each(p->worker->pool, mark_lost, &lost);
         partition_connection_is_back(p);
         log_lost(p, &lost);
@@ -163,22 +163,20 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         }
         if (adopt.left > 0) {
             adopt_free(&adopt);
-            adopt_rest(p);
+            adopt_rest(p, now);
             return;
         }
         partition_registered(p, p->adoption.next_id, adopt.types_digest, now);
         partition_tell_settings(p);
         hear_partitions(p->worker, adopt.partitions);
-        partition_hear_workers(p, adopt.workers);
         if (adopt.partitions > 1)
-            partition_beat_at(p, now); /* it says what must be carried elsewhere */
+            plan_beat_at(&p->mind, now); /* it says what must be carried elsewhere */
         p->adoption.next_id[0] = '\0';
         waking_name(p->waking, &adopt);
         partition_limits_are_old(p);
-        partition_lose_duty(p);
         partition_match_soon(p);
-        partition_resume(p);
-        partition_claim_soon(p, true);
+        hear_adopt(&p->mind, adopt.workers);
+        partition_wake(p);
     }
     adopt_free(&adopt);
 }
@@ -197,7 +195,7 @@ static void add_token(struct task *task, void *arg)
 }
 
 /* The request, without the jobs that run. */
-static void ask_adopt(struct partition *p, struct args *a)
+static void ask_adopt(struct partition *p, struct args *a, int64_t now)
 {
     struct adopt_call call = {.worker = p->adoption.next_id,
                               .old_worker = p->session.id,
@@ -210,23 +208,23 @@ static void ask_adopt(struct partition *p, struct args *a)
                               .queues = {p->worker->options.queues, p->worker->options.queue_count}};
 
     args_init(a);
-    partition_begin_requests(p, clock_mono_us());
+    plan_sends(&p->mind, now);
     partition_is_renewing(p);
     adopt_request(a, p->prefix, -1, &call);
 }
 
-static void adopt_rest(struct partition *p)
+static void adopt_rest(struct partition *p, int64_t now)
 {
     struct args a;
 
-    ask_adopt(p, &a);
+    ask_adopt(p, &a, now);
     partition_send(p, &a, on_adopted);
     args_free(&a);
 }
 
 /* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
  * knows which of the two ids holds the leases. */
-void partition_adopt(struct partition *p)
+void partition_adopt(struct partition *p, int64_t now)
 {
     struct args a;
     struct running running = {&p->conditions, &a};
@@ -238,7 +236,7 @@ void partition_adopt(struct partition *p)
         snprintf(p->adoption.next_id, sizeof p->adoption.next_id, "w%s", random);
     }
     partition_is_registering(p);
-    ask_adopt(p, &a);
+    ask_adopt(p, &a, now);
     pool_each(p->worker->pool, add_token, &running);
     for (struct task *task = p->settling.finished.head; task; task = task->next)
         add_token(task, &running);
@@ -251,7 +249,7 @@ static void on_up(void *arg)
 {
     struct partition *p = arg;
 
-    distance_begin(&p->requests.distance);
+    distance_begin(&p->mind.distance);
     partition_check_rights(p);
     partition_wake(p);
 }

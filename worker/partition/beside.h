@@ -3,17 +3,15 @@
 #define WORKER_PARTITION_BESIDE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 struct args;
+struct claim_call;
 struct partition;
 struct redisReply;
 
-#define BESIDE_MOST 8 /* claims that go beside a turn */
-
 /* Another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster
- * than one claim after the other brings them. Returns when to ask for the next one, NEVER: there is no room for it. */
-int64_t partition_claim_beside(struct partition *p, int64_t now);
+ * than one claim after the other brings them. */
+void partition_claim_beside(struct partition *p, struct claim_call *call);
 /* Makes the claim that stands behind the peek at the queue, where jobs come one by one; false: none is to. */
 bool partition_stand(struct partition *p, struct args *a);
 /* Its answer; NULL: it was lost. */

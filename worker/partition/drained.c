@@ -10,38 +10,7 @@
 #include "core/number.h"
 #include "worker/partition/partition.h"
 
-#define DRAINED_US (50 * MS)     /* between questions whether anything is left, */
-#define DRAINED_PAGE_US (2 * MS) /* and for each page of it */
-#define DRAINING_US (5000 * MS)  /* between lines that say what is left */
-
-#define PAIRS 6400 /* of a queue and a type in one page */
-#define TYPES_LEAST 100
-#define TYPES_MOST 400
-
-static int parts(int n, int of)
-{
-    return n > of ? (n + of - 1) / of : 1;
-}
-
-/* In how many parts it asks for its queues: it may serve more than it can name at once. */
-static int queue_pages(const struct partition *p)
-{
-    return p->worker->options.wide ? 1 + wide_count(p->wide) / WIDE_CLAIM : 1;
-}
-
-/* The types of one page. */
-static int page_types(const struct partition *p)
-{
-    int queues = p->worker->options.wide ? WIDE_CLAIM : p->worker->options.queue_count,
-        types = PAIRS / queues;
-
-    return types < TYPES_LEAST ? TYPES_LEAST : types > TYPES_MOST ? TYPES_MOST : types;
-}
-
-static int pages(const struct partition *p)
-{
-    return queue_pages(p) * parts(p->worker->handlers.count, page_types(p));
-}
+#define DRAINING_US (5000 * MS) /* between lines that say what is left */
 
 static void add_left(const struct worker *w, struct drained *left)
 {
@@ -130,8 +99,8 @@ static bool add_page(struct draining *draining, const struct drained *d)
 static void judge(struct partition *p, const struct drained *d)
 {
     if (d->waiting + d->parked + d->running + d->due == 0) {
-        if (!p->settling.finished.head && !p->claims.more &&
-            (!p->worker->options.wide || wide_is_complete(p->wide)))
+        if (!p->settling.finished.head && !p->mind.claims.more &&
+            (!p->worker->options.wide || wide_is_complete(p->mind.wide)))
             note_empty(p);
         return;
     }
@@ -161,7 +130,7 @@ static void on_drained(void *arg, const struct redisReply *reply)
 static void ask_types(struct partition *p, struct args *a, struct names queues)
 {
     struct names all = handlers_types(&p->worker->handlers);
-    int most = page_types(p);
+    int most = when_drained_types(&p->mind);
 
     for (int i = 0; i < p->draining.of_types; i++) {
         int left = all.count - i * most;
@@ -180,19 +149,12 @@ void partition_ask_drained(struct partition *p, struct args *a)
 
     p->draining.sum = (struct drained){0};
     p->draining.came = 0;
-    p->draining.pages = pages(p);
-    p->draining.of_types = p->draining.pages / queue_pages(p);
-    for (int left = queue_pages(p); left > 0; left--) {
+    p->draining.pages = when_drained_pages(&p->mind);
+    p->draining.of_types = p->draining.pages / when_drained_queue_pages(&p->mind);
+    for (int left = when_drained_queue_pages(&p->mind); left > 0; left--) {
         if (p->worker->options.wide)
-            queues = (struct names){page, wide_page(p->wide, first, page, WIDE_CLAIM)};
+            queues = (struct names){page, wide_page(p->mind.wide, first, page, WIDE_CLAIM)};
         first += queues.count;
         ask_types(p, a, queues);
     }
-}
-
-int64_t partition_drained_time(struct partition *p)
-{
-    return p->worker->options.drain && partition_takes_jobs(p) && !p->claims.more && partition_is_idle(p)
-               ? p->claims.sent_us + DRAINED_US + (pages(p) - 1) * DRAINED_PAGE_US
-               : NEVER;
 }

@@ -17,8 +17,6 @@ struct draining {
     int64_t logged_us;   /* when a line last said what is left */
 };
 
-/* When to ask; NEVER: it does not drain, or has something to do. */
-int64_t partition_drained_time(struct partition *p);
 /* Asks. If nothing is left, the worker leaves. */
 void partition_ask_drained(struct partition *p, struct args *a);
 

@@ -13,28 +13,6 @@
 #include "worker/partition/partition.h"
 
 #define PROMOTE_MOST 200
-#define DUE_US                                                                                               \
-    (100 *                                                                                                   \
-     MS) /* who promotes asks again so long after the time of a poll, as it has not heard what is due, */
-#define DUE_OTHERS_US (300 * MS) /* the others after that: they take over. Idle workers claim before */
-#define LEFT_US (1000 * MS)      /* a schedule that this worker must leave to others is tried again so late */
-
-void partition_hear_due(struct partition *p, int64_t redis_us, int64_t due_us)
-{
-    struct due *d = &p->due;
-
-    partition_hear_clock(p, redis_us);
-    d->at_us = partition_local_time(p, due_us);
-    if (d->at_us && d->left_us && d->at_us < d->left_us)
-        d->at_us = d->left_us;
-    d->heard_us = clock_mono_us();
-}
-
-/* Is something due, as far as is known? */
-static bool is_due(const struct partition *p, int64_t now)
-{
-    return p->due.at_us && p->due.at_us <= now;
-}
 
 /* ---- Schedules */
 
@@ -48,8 +26,7 @@ static void on_fired(void *arg, const struct redisReply *reply)
     if (reply && schedule_fire_reply(reply, &fired, &e) != 0) {
         partition_refused(p, &e);
     } else if (reply) {
-        p->due.at_us = p->due.heard_us = 0;
-        partition_claim_soon(p, false);
+        hear_fired(&p->mind);
     }
     partition_answered(p);
 }
@@ -76,7 +53,7 @@ static void fire(struct partition *p, struct args *a, const struct due_schedule 
                               status == 0 ? s : NULL, &plan);
         partition_send(p, a, on_fired);
     } else {
-        p->due.left_us = clock_mono_us() + LEFT_US;
+        hear_left(&p->mind, clock_mono_us());
     }
 }
 
@@ -85,7 +62,7 @@ static void fire_all(struct partition *p, const struct promoted *promoted)
     struct schedule *schedules;
     struct args a;
 
-    if (promoted->due_count == 0 || !partition_takes_jobs(p) ||
+    if (promoted->due_count == 0 || !mind_takes_jobs(&p->mind) ||
         !(schedules = calloc(promoted->due_count, sizeof *schedules)))
         return;
     args_init(&a);
@@ -102,36 +79,24 @@ static void fire_all(struct partition *p, const struct promoted *promoted)
 static void on_promoted(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
+    int64_t now = clock_mono_us();
     struct promoted promoted;
     struct error e;
 
     if (reply && promote_reply(reply, &promoted, &e) != 0) {
         partition_refused(p, &e);
     } else if (reply) {
-        bool found = promoted.moved > 0 || promoted.due_count > 0;
-
-        if (found || is_due(p, clock_mono_us()))
-            p->due.promotes = found;
+        hear_promoted(&p->mind, promoted.moved > 0 || promoted.due_count > 0, now);
+        partition_look(p);
         fire_all(p, &promoted);
-        partition_hear_due(p, promoted.now_us, promoted.later_us);
+        hear_due(&p->mind, promoted.now_us, promoted.later_us, now);
         promoted_free(&promoted);
     }
     partition_answered(p);
 }
 
-int64_t partition_promote_time(const struct partition *p)
+void partition_promote(struct partition *p, struct args *a)
 {
-    const struct due *d = &p->due;
-    int64_t at = d->heard_us + partition_poll_wait(p) + (d->promotes ? DUE_US : DUE_OTHERS_US);
-
-    return d->promotes && d->at_us && d->at_us < at ? d->at_us : at;
-}
-
-void partition_promote(struct partition *p, struct args *a, int64_t now)
-{
-    if (!partition_takes_jobs(p) || (!is_due(p, now) && partition_promote_time(p) > now))
-        return;
-    partition_polls(p);
     promote_request(a, p->prefix, -1, PROMOTE_MOST);
     partition_send(p, a, on_promoted);
 }

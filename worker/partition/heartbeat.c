@@ -7,14 +7,12 @@
 #include "core/log/log.h"
 #include "worker/partition/partition.h"
 
-#define REAP_AGAIN_US (10 * MS)   /* to the next heartbeat while one did not do all */
 #define FORGOTTEN_US (60000 * MS) /* between lines that say how many dead jobs were forgotten */
 
 /* Logged once a minute. */
-static void log_forgotten(struct partition *p, int64_t forgotten)
+static void log_forgotten(struct partition *p, int64_t forgotten, int64_t now)
 {
     struct heartbeat *h = &p->heartbeat;
-    int64_t now = clock_mono_us();
 
     h->forgotten += forgotten;
     if (h->forgotten == 0 || (h->forgotten_us != 0 && now - h->forgotten_us <= FORGOTTEN_US))
@@ -97,28 +95,22 @@ static void hear_order(struct partition *p, enum worker_order order)
     }
 }
 
-static void hear_reaped(struct partition *p, const struct reaped *r)
+static void hear_reaped(struct partition *p, const struct reaped *r, int64_t now)
 {
-    int64_t again_us = clock_mono_us() + REAP_AGAIN_US;
-
     partition_renewed(p);
     partition_seen(p, r->now_us);
-    partition_hear_workers(p, r->registered);
+    hear_beat(&p->mind, r, now);
     if (partition_hear_back(p, &r->back))
         partition_limits_are_old(p);
     partition_hear_revision(p, r->newest);
-    if (r->of_others)
-        partition_leave_to_others(p, r->now_us);
     partition_carry(p, r->away);
     log_taken_back(p, r);
-    log_forgotten(p, r->forgotten);
+    log_forgotten(p, r->forgotten, now);
     log_bound(p, "most", p->worker->options.dead_most, r->kept.most, 1, " dead jobs");
     log_bound(p, "age", p->worker->options.dead_age_us, r->kept.age_us, 1000000, " s");
     log_late(p);
     log_wrong_keys(p, r);
     hear_order(p, r->order);
-    if (r->left > 0 && p->session.next_beat_us > again_us)
-        partition_beat_at(p, again_us);
 }
 
 static void on_reaped(void *arg, const struct redisReply *reply)
@@ -131,12 +123,12 @@ static void on_reaped(void *arg, const struct redisReply *reply)
         partition_refused(p, &e);
     } else if (reply) {
         log_jobs(reply);
-        hear_reaped(p, &r);
+        hear_reaped(p, &r, clock_mono_us());
     }
     partition_answered(p);
 }
 
-void partition_beat(struct partition *p, struct args *a, int64_t now)
+void partition_beat(struct partition *p, struct args *a)
 {
     struct reap_call call = {.worker = p->session.id,
                              .lease_us = p->worker->options.lease_us,
@@ -149,5 +141,4 @@ void partition_beat(struct partition *p, struct args *a, int64_t now)
     partition_is_renewing(p);
     reap_request(a, p->prefix, -1, &call);
     partition_send(p, a, on_reaped);
-    partition_beat_at(p, now + partition_beat_wait(p));
 }

@@ -117,9 +117,9 @@ void partition_learn_limits(struct partition *p, struct args *a)
     ask(p, a);
 }
 
-int64_t partition_learn_time(const struct partition *p)
+bool partition_must_learn(const struct partition *p)
 {
-    return p->limits.newer || known_limits_asks_more(&p->limits.known) ? 0 : NEVER;
+    return p->limits.newer || known_limits_asks_more(&p->limits.known);
 }
 
 void partition_restore_limits(struct partition *p)

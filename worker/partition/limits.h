@@ -19,8 +19,8 @@ void partition_limits_are_old(struct partition *p);
 void partition_restore_limits(struct partition *p);
 /* Redis has that revision of them, as a heartbeat says. */
 void partition_hear_revision(struct partition *p, struct span newest);
-/* What has changed, by a turn for each page: when is it due? */
+/* Have they changed? Then a turn asks for each page of what has. */
+bool partition_must_learn(const struct partition *p);
 void partition_learn_limits(struct partition *p, struct args *a);
-int64_t partition_learn_time(const struct partition *p);
 
 #endif

@@ -17,19 +17,19 @@ static void log_full(struct partition *p)
 
 static void hear_page(struct partition *p, const struct matched *page)
 {
-    int known = wide_count(p->wide);
+    int known = wide_count(p->mind.wide);
     bool all = true;
 
     for (size_t i = 0; i < page->count; i++)
-        all &= wide_learn(p->wide, page->queues[i]);
-    if (wide_count(p->wide) > known)
+        all &= wide_learn(p->mind.wide, page->queues[i]);
+    if (wide_count(p->mind.wide) > known)
         partition_claim_soon(p, false);
     if (!all)
         log_full(p);
     p->matching.cursor = page->next;
     if (page->next == 0)
-        wide_forget_others(p->wide);
-    p->matching.at_us = page->next ? 0 : clock_mono_us() + partition_poll_wait(p) * 2 / 3;
+        wide_forget_others(p->mind.wide);
+    p->matching.at_us = page->next ? 0 : clock_mono_us() + p->mind.polls.wait_us * 2 / 3;
 }
 
 static void on_matched(void *arg, const struct redisReply *reply)
@@ -47,16 +47,9 @@ static void on_matched(void *arg, const struct redisReply *reply)
     partition_answered(p);
 }
 
-/* And all of those that it knows are claimed from again. */
 void partition_match_soon(struct partition *p)
 {
-    wide_claim_all(p->wide);
     p->matching.at_us = 0;
-}
-
-int64_t partition_match_time(struct partition *p)
-{
-    return p->worker->options.wide && partition_takes_jobs(p) ? p->matching.at_us : NEVER;
 }
 
 void partition_match(struct partition *p, struct args *a)

@@ -15,8 +15,7 @@ struct matching {
 
 /* On a new connection. */
 void partition_match_soon(struct partition *p);
-/* When to ask; a page of the answer. */
-int64_t partition_match_time(struct partition *p);
+/* Asks for a page. */
 void partition_match(struct partition *p, struct args *a);
 
 #endif

@@ -2,19 +2,22 @@
 
 #include <stdlib.h>
 
+#include "core/clock.h"
 #include "core/random.h"
 
 static bool on_wake(void *arg, enum wake why, struct span what)
 {
     struct partition *p = arg;
+    struct wide *wide = p->mind.wide;
 
-    if (p->wide && why == WAKE_QUEUE)
-        wide_push(p->wide, what);
-    else if (p->wide)
-        wide_ring(p->wide, what);
-    if (!partition_has_room(p) || (why == WAKE_BELL && !p->claims.duty_until_us))
+    if (wide && why == WAKE_QUEUE)
+        wide_push(wide, what);
+    else if (wide)
+        wide_ring(wide, what);
+    partition_look(p);
+    if (!plan_is_woken(&p->mind, why == WAKE_BELL, clock_mono_us()))
         return false;
-    partition_claim_soon(p, !p->wide && why != WAKE_QUEUE);
+    partition_claim_soon(p, !wide && why != WAKE_QUEUE);
     return true;
 }
 
@@ -50,7 +53,8 @@ struct partition *partition_new(struct worker *w, int number)
         return NULL;
     p->worker = w;
     p->number = number;
-    p->random = random_seed();
+    p->mind.all = &w->minds;
+    p->mind.random = random_seed();
     partition_prefix(w->options.prefix, number, p->prefix);
     p->conditions.partition = p;
     partition_open_settling(p);
@@ -62,7 +66,7 @@ int partition_open(struct partition *p, struct error *e)
 {
     const struct options *o = &p->worker->options;
 
-    if ((o->wide || o->queue_count > 1) && !(p->wide = wide_new(o->queues, o->queue_count)))
+    if ((o->wide || o->queue_count > 1) && !(p->mind.wide = wide_new(o->queues, o->queue_count)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     partition_open_recording(p);
     if (partition_describe(p, e) != 0)
@@ -76,7 +80,7 @@ int partition_open(struct partition *p, struct error *e)
 static int count_peeks(const struct partition *p)
 {
     const struct options *o = &p->worker->options;
-    int names = o->wide ? wide_names(p->wide) : o->queue_count;
+    int names = o->wide ? wide_names(p->mind.wide) : o->queue_count;
 
     return o->wide && names > WIDE_PEEKS ? WIDE_PEEKS : names;
 }
@@ -120,7 +124,7 @@ void partition_free(struct partition *p)
     partition_free_claims(p);
     partition_free_recording(p);
     known_limits_free(&p->limits.known);
-    wide_free(p->wide);
+    wide_free(p->mind.wide);
     partition_free_adoption(p);
     free(p);
 }

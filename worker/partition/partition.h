@@ -1,12 +1,12 @@
 /* What a worker is and does in one partition of the namespace: it talks to Redis in turns, under an id and a lease
- * of its own. The executors, the handlers and the loop are those of the process (parts/shared.h).
+ * of its own. What it decides stands in worker/mind/: it has the facts there, hears the answers, and does what the plan says. The executors, the handlers and the loop are those of the process (parts/shared.h).
  *
  * Each file below owns the member of struct partition that stands beside it: it alone writes it, the others
  * read it and call its functions. A file calls those that stand below it, so calls go down only; what goes up
  * is a reason that wakes the scheduler.
  *
  *   partition.c   link, waking    makes and frees a partition
- *   turn.c        timer           the scheduler: what a turn does, and when the next one is
+ *   turn.c        timer           the scheduler: asks the mind what to do, and when again
  *   drained.c     draining        is anything left, of a worker that drains?
  *   leave.c       leaving         leaving Redis
  *   adopt.c       adoption        joining, under a new id after each connect
@@ -18,8 +18,7 @@
  *   carry.c       carrying        jobs on the wrong partition are carried to theirs
  *   limits.c      limits          what it knows of the limits of its types
  *   precheck.c    precheck        is this a Redis to run on, and does it let us?
- *   room.c        capacity        how many jobs a claim may bring
- *   alone.c       alone           jobs that run alone
+ *   executors.c                   facts for the mind; jobs that go back for want of an executor
  *   watch.c                       time limits, cancelled jobs, a lease that is over
  *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
  *   polls.c       polls         how long to wait where nothing calls
@@ -33,25 +32,23 @@
 #define WORKER_PARTITION_PARTITION_H
 
 #include "core/redis/link.h"
-#include "worker/mind/wide.h"
+#include "worker/mind/mind.h"
 #include "worker/partition/adopt.h"
-#include "worker/partition/alone.h"
 #include "worker/partition/begin.h"
 #include "worker/partition/beside.h"
 #include "worker/partition/carry.h"
 #include "worker/partition/claim.h"
 #include "worker/partition/drained.h"
 #include "worker/partition/due.h"
+#include "worker/partition/executors.h"
 #include "worker/partition/heartbeat.h"
 #include "worker/partition/leave.h"
 #include "worker/partition/limits.h"
 #include "worker/partition/match.h"
-#include "worker/partition/polls.h"
 #include "worker/partition/precheck.h"
 #include "worker/partition/reasons.h"
 #include "worker/partition/record.h"
 #include "worker/partition/request.h"
-#include "worker/partition/room.h"
 #include "worker/partition/session.h"
 #include "worker/partition/settle.h"
 #include "worker/partition/watch.h"
@@ -70,23 +67,19 @@ struct partition {
     struct conditions conditions; /* what its tasks run under */
     struct link *link;            /* to Redis */
     struct waking *waking;
-    struct wide *wide; /* the queues that it serves, where they are several or patterns; else NULL */
-    uint64_t random;   /* state of random_draw */
 
     /* Each is written by its owner alone; see above. */
     struct reasons reasons;
     struct session session;
-    struct requests requests;
-    struct polls polls;
+    struct mind mind;    /* what it decides: worker/mind/mind.h */
+    struct claim answer; /* to the last claim: of claim.c, beside.c */
+    int awaited;         /* answers under way: no other turn begins before the last has come */
+    char last_error[sizeof((struct error *)0)->text]; /* that was logged; "": none since an answer was good */
     struct settling settling;
-    struct alone alone;
-    struct capacity capacity;
     struct precheck precheck;
     struct limits_here limits;
     struct heartbeat heartbeat;
-    struct due due;
     struct carrying carrying;
-    struct claims claims;
     struct matching matching;
     struct recording recording;
     struct adoption adoption;

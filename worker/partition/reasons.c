@@ -32,22 +32,8 @@ void worker_wake(struct worker *w)
 
 void partition_claim_soon(struct partition *p, bool held)
 {
-    p->reasons.claim = true;
-    p->reasons.held |= held;
+    ask_soon(&p->mind, held);
     partition_wake(p);
-}
-
-void partition_check_held(struct partition *p)
-{
-    p->reasons.held = true;
-}
-
-bool partition_take_claim_reasons(struct partition *p)
-{
-    bool held = p->reasons.held;
-
-    p->reasons.claim = p->reasons.held = false;
-    return held;
 }
 
 void partition_recall_soon(struct partition *p)

@@ -12,8 +12,6 @@ struct worker;
 struct reasons {
     struct ev_watcher event;               /* fed by partition_wake */
     void (*schedule)(struct partition *p); /* the scheduler */
-    bool claim;                            /* claim now: there may be jobs for this worker */
-    bool held;                             /* the next claim checks types that a gate holds, too */
     bool recall;                           /* what was granted far ahead may not hold any more */
 };
 
@@ -25,10 +23,6 @@ void partition_wake(struct partition *p);
 void worker_wake(struct worker *w);
 /* Wakes it to claim; held: types that a gate holds are checked, too. */
 void partition_claim_soon(struct partition *p, bool held);
-/* The next claim, whenever that is, checks types that a gate holds. */
-void partition_check_held(struct partition *p);
-/* A claim is sent: both reasons for one are gone. Returns whether it checks types that a gate holds. */
-bool partition_take_claim_reasons(struct partition *p);
 /* Wakes it to give back what was granted far ahead, by claims that are under way too. */
 void partition_recall_soon(struct partition *p);
 /* Was that asked for? Then it is no longer. */

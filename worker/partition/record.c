@@ -37,7 +37,7 @@ static double waited_part(const struct partition *p, const struct claim *claim, 
     int64_t since_us = claim->leases[loss->lease].since_us, lost_us = claim->now_us - loss->since_us;
 
     if (!since_us)
-        return loss->why != 'q' || p->claims.lacked;
+        return loss->why != 'q' || p->mind.claims.lacked;
     if (since_us <= loss->since_us || lost_us <= 0)
         return 1;
     return since_us < claim->now_us ? (double)(claim->now_us - since_us) / (double)lost_us : 0;
@@ -83,7 +83,7 @@ void task_count_start(struct task *task)
     if (!begun_us || task->counted)
         return;
     task->counted = true;
-    at_us = begun_us - distance_offset(&p->requests.distance);
+    at_us = begun_us - distance_offset(&p->mind.distance);
     counts_start(
         &p->recording.counts, type_of(p, task->handler),
         &(struct count_start){at_us, task->slot_us ? task->cost : 0, wait_time(task, at_us), task->cause});

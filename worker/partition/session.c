@@ -139,7 +139,7 @@ void partition_registered(struct partition *p, const char *id, struct span types
     p->session.registered = !p->session.lapsed;
     p->session.dropped &= p->session.lapsed;
     partition_renewed(p);
-    partition_beat_at(p, now + partition_beat_wait(p));
+    plan_beat_at(&p->mind, now + plan_beat_wait(&p->mind));
     if (first && p->number == 0)
         log_start(p);
 }
@@ -155,11 +155,6 @@ int64_t partition_lapse(struct partition *p)
     p->session.registered = false;
     p->session.lapsed = p->session.dropped = true;
     return atomic_exchange(&p->conditions.lease_end_us, 0);
-}
-
-void partition_beat_at(struct partition *p, int64_t at_us)
-{
-    p->session.next_beat_us = at_us;
 }
 
 /* ---- Redis's data */

@@ -19,7 +19,6 @@ struct session {
     bool lapsed;             /* the lease has ended since the request to register was sent */
     bool dropped;            /* it has, so that jobs were given up that Redis may still have under our id */
     int64_t beat_us;         /* when the last request was sent that renews the lease, by clock_boot_us() */
-    int64_t next_beat_us;    /* when the next heartbeat is due */
     char types_digest[48];   /* of the types that were named under id: claims name it instead of them */
     char birth[128];         /* of Redis's data; "": not known yet */
     int64_t seen_us;         /* the last mark that it answered */
@@ -47,8 +46,6 @@ void partition_registered(struct partition *p, const char *id, struct span types
 void partition_renewed(struct partition *p);
 /* The lease has ended; returns when, by clock_boot_us(). */
 int64_t partition_lapse(struct partition *p);
-/* When the next heartbeat is due. */
-void partition_beat_at(struct partition *p, int64_t at_us);
 /* Redis has answered a mark. */
 void partition_seen(struct partition *p, int64_t mark_us);
 /* Logs once that Redis went back. True: what it has of limits may be older now. */

@@ -13,13 +13,9 @@
 
 #define DELAY_MOST_S (3650 * 86400.0) /* ten years: what Redis is given stays below 2^53 us */
 #define LEFT_OUT (-1)                 /* a time that the handler did not give */
-#define SETTLE_DELAY_US (10 * MS)     /* an end that nobody waits for: until a turn that is due anyway; */
-#define SETTLE_CLAIM_US (60 * MS)     /* of a job that is simply done: until a claim, or some more ends */
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 250               /* units; units_of() */
 #define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
-#define SETTLE_SOON 500               /* so many do not wait; */
-#define SETTLE_STANDING 64            /* so many, of jobs that are simply done, where a claim stands */
 
 /* ---- When to try again */
 
@@ -489,8 +485,8 @@ static bool begin_settling(struct partition *p)
             task_free(task);
         } else {
             task_list_push(&p->settling.sent, task);
-            if (p->wide && goes_back(task))
-                wide_give_back(p->wide, task->token);
+            if (p->mind.wide && goes_back(task))
+                wide_give_back(p->mind.wide, task->token);
             costly += units_of(task);
             bytes += moved;
         }
@@ -557,21 +553,6 @@ void partition_settle_along(struct partition *p, struct claim_call *call, struct
     call->done = tokens;
 }
 
-int64_t partition_settle_time(const struct partition *p, int64_t claim_us)
-{
-    const struct settling *s = &p->settling;
-
-    if (!s->finished.head)
-        return NEVER;
-    if (s->finished.count >= SETTLE_SOON || s->urgent || p->worker->stop.since_us)
-        return 0;
-    if (!s->soon && claim_us <= s->finished.head->finished_us + SETTLE_CLAIM_US)
-        return claim_us;
-    if (!s->soon && p->claims.stands && s->finished.count < SETTLE_STANDING)
-        return s->finished.head->finished_us + SETTLE_CLAIM_US;
-    return s->finished.head->finished_us + SETTLE_DELAY_US;
-}
-
 void tasks_give_back(struct task_list *tasks)
 {
     struct task *task;
@@ -586,7 +567,7 @@ void tasks_give_back(struct task_list *tasks)
 bool partition_is_idle(const struct partition *p)
 {
     return p->settling.here == 0 && !p->settling.finished.head && !p->settling.sent.head &&
-           p->claims.beside == 0 && !p->carrying.under_way;
+           p->mind.claims.beside == 0 && !p->carrying.under_way;
 }
 
 bool worker_is_idle(const struct worker *w)

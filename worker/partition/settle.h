@@ -38,8 +38,6 @@ void tasks_give_back(struct task_list *tasks);
 void task_lost(struct task *task);
 /* Their leases are over: frees them. */
 void tasks_drop(struct task_list *tasks);
-/* When to settle what has ended, NEVER: nothing has. claim_us: when the next claim is due, with which it may go. */
-int64_t partition_settle_time(const struct partition *p, int64_t claim_us);
 /* Has nothing ended but a few jobs of one type, of which there is no more to say than that they are done? A claim takes those along:
  * partition_settle_along() has it do so, and its answer to that goes to partition_hear_settled(). */
 bool partition_may_settle_along(const struct partition *p);

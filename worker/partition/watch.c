@@ -242,7 +242,7 @@ bool worker_must_watch(const struct worker *w)
     for (int i = 0; !must && i < w->partition_count; i++) {
         const struct partition *p = w->partitions[i];
 
-        must = p->settling.finished.head || p->carrying.wanted || p->capacity.hungry;
+        must = p->settling.finished.head || p->carrying.wanted || p->mind.capacity.hungry;
     }
     return must;
 }

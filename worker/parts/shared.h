@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "core/client/partition.h"
+#include "worker/mind/mind.h"
 #include "worker/parts/ending.h"
 #include "worker/parts/log_once.h"
 #include "worker/parts/options.h"
@@ -15,8 +16,6 @@
 #include "worker/way/handler.h"
 
 #define REQUEST_TIMEOUT_S 5.0
-#define MS INT64_C(1000)
-#define NEVER INT64_MAX
 
 struct partition;
 
@@ -33,15 +32,6 @@ struct stop {
     int64_t forced_us; /* since when it does not wait any more for what runs; 0: it does */
 };
 
-/* How fast jobs end here, and whether they wait too long: partition/room.c alone writes it. */
-struct pace {
-    double rate;        /* jobs that end here in a second: for prefetching */
-    int64_t rate_us;    /* when it was measured last */
-    uint64_t ended;     /* the worker's then */
-    int64_t stuck_us;   /* when prefetched jobs were given back last */
-    int64_t crowded_us; /* when an early job found no executor last */
-};
-
 struct worker {
     char instance[17]; /* the process's name, in all partitions and as long as it lives */
     struct options options;
@@ -54,7 +44,8 @@ struct worker {
     struct begin begin;
     struct ending ending;
     struct stop stop;
-    struct pace pace;
+    struct minds minds; /* what those of the partitions share */
+    int reserved; /* executors that the pool keeps for jobs with a limit: partition/executors.c alone writes it */
     uint64_t ended; /* tasks that the pool has handed over so far */
     int64_t started_us;
     struct partition *partitions[PARTITIONS_MOST];
