@@ -111,8 +111,7 @@ struct weir *cli_client(struct cli *cli)
     struct weir *w = weir_new(cli_redis_url(cli), cli->ns);
 
     if (!w) {
-        error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
-                  cli->command->name);
+        error_no_memory(&cli->error, cli->command->name);
         return NULL;
     }
     if (w->setup.status) {

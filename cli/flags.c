@@ -294,8 +294,7 @@ static int hide_login(struct cli *cli)
     free(copy); /* of the command before */
     copy = strdup(url);
     if (!copy)
-        return error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
-                         cli->command->name);
+        return error_no_memory(&cli->error, cli->command->name);
     cli->redis_url = copy;
     has_password = sentinel || memchr(login, ':', len);
     if (login)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #undef error_set
+#undef error_no_memory
 
 int error_set(struct error *e, int status, const char *fmt, ...)
 {
@@ -15,4 +16,9 @@ int error_set(struct error *e, int status, const char *fmt, ...)
     va_end(args);
     e->status = status;
     return status;
+}
+
+int error_no_memory(struct error *e, const char *what)
+{
+    return error_set(e, WEIR_EINTERNAL, "%s: out of memory; free some and try again", what);
 }

@@ -68,7 +68,7 @@ static int out_of_memory(struct weir_bulk *b)
 {
     struct error e;
 
-    error_set(&e, WEIR_EINTERNAL, "bulk: out of memory");
+    error_no_memory(&e, "bulk");
     return fail(b, &e);
 }
 
@@ -101,7 +101,7 @@ static int stream_to(struct weir_bulk *b, int p, struct stream **s)
     *s = b->streams[p];
     if (*s)
         return 0;
-    error_set(&e, WEIR_EINTERNAL, "bulk: out of memory");
+    error_no_memory(&e, "bulk");
     fail(b, &e);
     return WEIR_EINTERNAL;
 }
@@ -378,7 +378,7 @@ static int open_named(struct weir_bulk *b, const char *batch)
     b->placed = p >= 0;
     b->named = b->streams[0] = stream_new(w, b->placed ? p : 0, batch, &b->types, &b->queues);
     if (!b->named)
-        return error_set(&w->error, WEIR_EINTERNAL, "bulk: out of memory");
+        return error_no_memory(&w->error, "bulk");
     status = b->placed ? stream_read(b->named, &b->resume) : 0;
     if (status)
         w->error = b->named->error;
@@ -414,7 +414,7 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
     }
     b = calloc(1, sizeof *b);
     if (!b)
-        return error_set(&w->error, WEIR_EINTERNAL, "bulk: out of memory");
+        return error_no_memory(&w->error, "bulk");
     b->w = w;
     b->forks = forks_count();
     tally_init(&b->types);

@@ -112,7 +112,7 @@ int access_new(const struct access_options *options, struct access **access, str
     int status;
 
     if (!a)
-        return error_set(e, WEIR_EINTERNAL, "serve: out of memory");
+        return error_no_memory(e, "serve");
     a->options = *options;
     if (!options->token_file)
         return 0;

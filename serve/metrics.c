@@ -363,7 +363,7 @@ static void write_all(struct metrics *m, struct weir *w, struct page_cache *cach
         write_queues(m, &shown);
     } else {
         m->failed = true;
-        error_set(m->e, WEIR_EINTERNAL, "metrics: out of memory");
+        error_no_memory(m->e, "metrics");
     }
     shown_free(&shown);
     write_workers(m, s);
@@ -378,7 +378,7 @@ int metrics_write(struct weir *w, struct page_cache *cache, struct text *out)
     struct page_reading reading;
     int64_t ping_us;
     int rc = used ? client_ping(w, &ping_us) /* first: behind a call that had to wait, Redis is free */
-                  : error_set(&w->error, WEIR_EINTERNAL, "metrics: out of memory");
+                  : error_no_memory(&w->error, "metrics");
 
     if (rc == 0)
         rc = page_cache_read(w, used, &reading);

@@ -140,7 +140,7 @@ void metrics_limits(struct metrics *m, struct weir *w, const struct all_limits *
 
     if (!limits) {
         m->failed = true;
-        error_set(m->e, WEIR_EINTERNAL, "metrics: out of memory");
+        error_no_memory(m->e, "metrics");
         return;
     }
     for (size_t i = 0; i < shown(count); i++)

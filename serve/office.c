@@ -27,7 +27,7 @@ int office_new(struct ev_loop *loop, const struct serve_options *options, bool b
                                           .host_count = options->host_count};
 
     if (!o)
-        return error_set(e, WEIR_EINTERNAL, "serve: out of memory");
+        return error_no_memory(e, "serve");
     *o = (struct office){.events = events, .arg = arg, .options = *options};
     if (access_new(&access, &o->access, e) < 0)
         return e->status;

@@ -239,7 +239,7 @@ static bool send_call(struct outlet *o, struct list *l, bool peek)
     struct args a;
 
     if (!c) {
-        error_set(&o->failure, WEIR_EINTERNAL, "serve: out of memory");
+        error_no_memory(&o->failure, "serve");
         return false;
     }
     *c = (struct call){.outlet = o, .asked_us = clock_mono_us()};

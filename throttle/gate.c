@@ -624,7 +624,7 @@ int gate_read(struct gate *g, const char *text, int64_t now_us, struct error *e)
         return 0;
     copy = strdup(text);
     if (!copy)
-        return error_set(e, WEIR_EINTERNAL, "gate: out of memory; free some and try again");
+        return error_no_memory(e, "gate");
     if (read_state(copy, &state))
         status = apply(g, &state, now_us);
     free(copy);
@@ -633,6 +633,6 @@ int gate_read(struct gate *g, const char *text, int64_t now_us, struct error *e)
     gate_free(g);
     gate_init(g, &base);
     if (status == WEIR_EINTERNAL || close_gate(g, text, now_us) < 0)
-        return error_set(e, WEIR_EINTERNAL, "gate: out of memory; free some and try again");
+        return error_no_memory(e, "gate");
     return error_set(e, status, "gate: its state '%.80s' cannot be read; it is closed for a period", text);
 }

@@ -30,7 +30,7 @@ static int several_in_turn(struct gate *gates, size_t count, int64_t s_us, struc
         if (s_us > TIME_END)
             return never(&points[i], e);
         if (gates_take(gates, count, s_us, points[n - 1].job - started, 1, &taken) < 0)
-            return error_set(e, WEIR_EINTERNAL, "plan: out of memory; free some and try again");
+            return error_no_memory(e, "plan");
         started += taken;
         for (; i < n && points[i].job <= started; i++)
             points[i].start_us = s_us;

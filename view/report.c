@@ -148,7 +148,7 @@ static int read_rows(struct report *r)
 {
     r->rows = calloc(r->status->type_count + r->status->queue_count + 1, sizeof *r->rows);
     if (!r->rows)
-        return error_set(&r->w->error, WEIR_EINTERNAL, "report: out of memory");
+        return error_no_memory(&r->w->error, "report");
     add_types(r);
     add_queues(r);
     qsort(r->rows, r->row_count, sizeof *r->rows, by_weight);
@@ -349,7 +349,7 @@ static int judge_types(struct report *r)
     int status = 0;
 
     if (!types)
-        return error_set(&r->w->error, WEIR_EINTERNAL, "report: out of memory");
+        return error_no_memory(&r->w->error, "report");
     for (size_t i = 0; i < r->status->type_count; i++)
         if (r->status->types[i].retried + r->status->types[i].dead > 0)
             types[count++] = &r->status->types[i];

@@ -186,7 +186,7 @@ static int start_worker(struct dev *d, int argc, char **flags)
     int failed;
 
     if (!arguments)
-        return error_set(&d->cli->error, WEIR_EINTERNAL, "dev: out of memory; free some and try again");
+        return error_no_memory(&d->cli->error, "dev");
     memcpy(arguments, (char *[]){"weir", "worker", "--redis", d->url}, 4 * sizeof *arguments);
     for (int i = 0, n = 4; i < argc; i++)
         if (strcmp(flags[i], "--json") != 0)
@@ -380,7 +380,7 @@ static int run_dev(struct cli *cli, int argc, char **argv)
     int operands, status;
 
     if (!given)
-        return error_set(&cli->error, WEIR_EINTERNAL, "dev: out of memory; free some and try again");
+        return error_no_memory(&cli->error, "dev");
     memcpy(given, argv, (size_t)argc * sizeof *given);
     worker_flags_init(&f);
     status = cli_parse(cli, f.table, argc, argv, &operands);

@@ -115,7 +115,7 @@ static int read_input(struct cli *cli, char **args)
 
     *args = malloc(JOB_BODY_MAX + 2);
     if (!*args)
-        return error_set(&cli->error, WEIR_EINTERNAL, "enqueue: out of memory; free some and try again");
+        return error_no_memory(&cli->error, "enqueue");
     len = fread(*args, 1, JOB_BODY_MAX + 1, stdin);
     (*args)[len] = '\0';
     if (ferror(stdin))

@@ -332,7 +332,7 @@ static int run_worker(struct cli *cli, int argc, char **argv)
         return cli->error.status;
     worker = make_worker(cli, &f);
     if (!worker)
-        return error_set(&cli->error, WEIR_EINTERNAL, "worker: out of memory; free some and try again");
+        return error_no_memory(&cli->error, "worker");
     signals_begin(worker);
     status = add_handlers(worker, &f);
     if (status == 0)

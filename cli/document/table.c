@@ -314,12 +314,6 @@ static void put_lines(FILE *to, const struct table *t)
 
 /* ---- Tables */
 
-static int no_memory(struct cli *cli)
-{
-    return error_set(&cli->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
-                     cli->command->name);
-}
-
 static int column_count(const struct column *columns)
 {
     int count = 0;
@@ -407,7 +401,7 @@ int table_print_part(struct cli *cli, FILE *to, const struct column *columns, co
         choose_shape(&t, shape, cli_line_width(to));
         put_lines(to, &t);
     } else {
-        status = no_memory(cli);
+        status = error_no_memory(&cli->error, cli->command->name);
     }
     free_cells(&t);
     return status;
@@ -420,7 +414,7 @@ int table_print(struct cli *cli, FILE *to, const struct column *columns, const j
 
 int table_list(struct cli *cli, const struct column *columns, json_t *rows, int64_t now_us, const char *none)
 {
-    int status = rows ? 0 : no_memory(cli);
+    int status = rows ? 0 : error_no_memory(&cli->error, cli->command->name);
 
     for (size_t i = 0; cli->json && status == 0 && i < json_array_size(rows); i++)
         status = json_print(cli, json_incref(json_array_get(rows, i)));
@@ -455,7 +449,8 @@ int sheet_print(struct cli *cli, FILE *to, const struct column *lines, const jso
 {
     struct table t = {.columns = lines, .count = column_count(lines)};
     json_t *itself = json_pack("[O]", doc);
-    int width = 0, status = make_cells(&t, itself, now_us) ? 0 : no_memory(cli);
+    int width = 0,
+        status = make_cells(&t, itself, now_us) ? 0 : error_no_memory(&cli->error, cli->command->name);
 
     for (int i = 0; i < t.count && status == 0; i++) {
         t.shown[i] = lines[i].drop == 0 || strcmp(cell_at(&t, 0, i), ABSENT) != 0;

@@ -41,7 +41,7 @@ static int run_set(struct cli *cli, struct weir *w, const struct rate_flags *fla
     int status;
 
     if (!rules)
-        return rate_no_memory(cli);
+        return error_no_memory(&cli->error, "rate");
     status = rate_set(w, argv[1], rules, flags->dry_run, &kept);
     free(rules);
     if (status < 0)
@@ -73,7 +73,7 @@ static int run_use(struct cli *cli, struct weir *w, const struct rate_flags *fla
     int status;
 
     if (!limits)
-        return rate_no_memory(cli);
+        return error_no_memory(&cli->error, "rate");
     status = rate_use(w, argv[1], true, limits, flags->cost);
     status = status < 0 ? cli_failed(cli, w) : print_use(cli, argv, limits, flags->cost);
     free(limits);

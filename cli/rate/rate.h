@@ -15,8 +15,6 @@ struct rate_flags {
 
 /* cli/rate/rate_words.c. The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
 char *rate_join(char **argv);
-/* WEIR_EINTERNAL, and says so. */
-int rate_no_memory(struct cli *cli);
 /* What rate use and unuse say; argv: the action, the type, the limits, NULL. */
 json_t *rate_use_json(char **argv);
 

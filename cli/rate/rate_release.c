@@ -145,7 +145,7 @@ int rate_run_unuse(struct cli *cli, struct weir *w, const struct rate_flags *fla
         return cli->error.status;
     limits = rate_join(argv + 2);
     if (!limits)
-        return rate_no_memory(cli);
+        return error_no_memory(&cli->error, "rate");
     status = rate_use(w, argv[1], false, limits, 0);
     status = status < 0 ? cli_failed(cli, w) : print_unuse(cli, argv, limits);
     free(limits);

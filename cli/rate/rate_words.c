@@ -21,11 +21,6 @@ char *rate_join(char **argv)
     return text;
 }
 
-int rate_no_memory(struct cli *cli)
-{
-    return error_set(&cli->error, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
-}
-
 json_t *rate_use_json(char **argv)
 {
     json_t *limits = json_array();

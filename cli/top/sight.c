@@ -109,7 +109,7 @@ struct sight *sight_read(struct weir *w)
     if (s)
         s->report = json_incref(report);
     else
-        rc = error_set(&w->error, WEIR_EINTERNAL, "top: out of memory");
+        rc = error_no_memory(&w->error, "top");
     json_decref(report);
     return rc == 0 ? s : NULL;
 }

@@ -192,7 +192,7 @@ static int show(struct top *t)
     while (there && !t->state.quit && !screen_ended()) {
         take_news(t);
         if (!draw(t))
-            return error_set(&t->cli->error, WEIR_EINTERNAL, "top: out of memory; free some and try again");
+            return error_no_memory(&t->cli->error, "top");
         key = screen_key();
         if (key == KEY_IS_NONE)
             there = await(t);
@@ -240,7 +240,7 @@ static int run_with(struct top *t, struct weir *w)
     t->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     t->reader = reader_start(w, t->interval_us, t->wake);
     if (!t->reader)
-        return error_set(&t->cli->error, WEIR_EINTERNAL, "top: out of memory; free some and try again");
+        return error_no_memory(&t->cli->error, "top");
     status = run_screen(t, color_is_on(stdout));
     ended = screen_ended();
     if (reader_end(t->reader))

@@ -222,9 +222,7 @@ static int take_row(const struct pages *p, struct strand *s)
     json_t *raw = json_array_get(json_object_get(s->page, "raw"), s->next);
     json_t *page = json_pack("{s:O*, s:[O], s:[O*]}", "now", json_object_get(s->page, "now"), p->rows,
                              row_of(p, s), "raw", raw);
-    int status = page ? p->take(page, p->arg)
-                      : error_set(&p->w->error, WEIR_EINTERNAL, "%s: out of memory; free some and try again",
-                                  p->script);
+    int status = page ? p->take(page, p->arg) : error_no_memory(&p->w->error, p->script);
 
     s->next++;
     json_decref(page);

@@ -92,7 +92,7 @@ static int keep_here(struct weir *w, void *arg)
     args_add_int(&a, k->write);
     status = client_ask(w, "dead_keep", &a, &kept);
     if (status == 0 && json_array_append(k->each, kept) < 0)
-        status = error_set(&w->error, WEIR_EINTERNAL, "dead keep: out of memory; free some and try again");
+        status = error_no_memory(&w->error, "dead keep");
     json_decref(kept);
     return status;
 }

@@ -51,7 +51,7 @@ int doctor_run(struct weir *w, int64_t now_us, bool repair, struct doctor *out)
             status = look_here(w, now_us, repair, out);
     } while (client_at_next(w, &status));
     if (status == 0 && out->no_memory)
-        status = error_set(&w->error, WEIR_EINTERNAL, "doctor: out of memory; free some and try again");
+        status = error_no_memory(&w->error, "doctor");
     return status;
 }
 

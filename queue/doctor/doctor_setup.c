@@ -518,7 +518,7 @@ int doctor_setup(struct weir *w, int64_t now_us, bool repair, struct doctor *d, 
     strcpy(s.prefix, w->prefix);
     s.redis = redis_new_plain(w->redis);
     if (!s.redis)
-        return error_set(&w->error, WEIR_EINTERNAL, "doctor: out of memory; free some and try again");
+        return error_no_memory(&w->error, "doctor");
     status = look_at_redis(&s, usable);
     if (status != 0 && s.error.status == status)
         w->error = s.error;

@@ -50,11 +50,6 @@ struct sweep {
     int64_t calls, longest_us; /* of the run */
 };
 
-static int no_memory(struct sweep *s)
-{
-    return error_set(&s->w->error, WEIR_EINTERNAL, "doctor: out of memory; free some and try again");
-}
-
 /* ---- Findings */
 
 static enum doctor_state state_of(const json_t *finding)
@@ -259,7 +254,7 @@ static int take_page(const json_t *page, void *arg)
     tell_all(s, json_object_get(page, "found"));
     if (s->repair)
         add_sums(s, json_object_get(page, "sums"));
-    return s->no_memory ? no_memory(s) : 0;
+    return s->no_memory ? error_no_memory(&s->w->error, "doctor") : 0;
 }
 
 static int look_at(struct sweep *s, const char *place)
@@ -362,7 +357,7 @@ static int run_passes(struct sweep *s)
     report(s, &s->found);
     if (status == 0)
         conclude(s, (double)(clock_mono_us() - begin_us) / 1e6);
-    return status == 0 && s->no_memory ? no_memory(s) : status;
+    return status == 0 && s->no_memory ? error_no_memory(&s->w->error, "doctor") : status;
 }
 
 int doctor_structures(struct weir *w, int64_t now_us, bool repair, struct doctor *d)
@@ -392,7 +387,7 @@ int doctor_structures(struct weir *w, int64_t now_us, bool repair, struct doctor
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         s.no_memory |= !all[i];
-    status = s.no_memory ? no_memory(&s) : run_passes(&s);
+    status = s.no_memory ? error_no_memory(&s.w->error, "doctor") : run_passes(&s);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         json_decref(all[i]);
     return status;

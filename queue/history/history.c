@@ -193,7 +193,7 @@ int history_totals(struct weir *w, bool of_limits, const char *const *names, siz
         json_array_append_new(t.rows, json_object());
     status = client_look_at_all(w, totals_here, &t);
     if (status == 0 && json_array_size(t.rows) < count)
-        status = error_set(&w->error, WEIR_EINTERNAL, "totals: out of memory");
+        status = error_no_memory(&w->error, "totals");
     *rows = t.rows;
     if (status != 0) {
         json_decref(t.rows);

@@ -200,7 +200,7 @@ int job_list_page(struct weir *w, int64_t now_us, const struct job_search *s, co
                                    (json_int_t)looked_at, "of", (json_int_t)(of > looked_at ? of : looked_at),
                                    "next", l.next);
     if (status == 0 && !*page)
-        status = error_set(&w->error, WEIR_EINTERNAL, "job list: out of memory; free some and try again");
+        status = error_no_memory(&w->error, "job list");
     end(&l);
     return status;
 }
@@ -216,7 +216,7 @@ int job_list_count(struct weir *w, int64_t now_us, const struct job_search *s, c
                 : json_pack("{s:I, s:I, s:O*, s:O*}", "jobs", (json_int_t)l.matched, "looked_at",
                             (json_int_t)l.looked_before + l.looked_at, "next", l.next, "batch", l.batch);
     if (status == 0 && !*page)
-        status = error_set(&w->error, WEIR_EINTERNAL, "job list: out of memory; free some and try again");
+        status = error_no_memory(&w->error, "job list");
     end(&l);
     return status;
 }

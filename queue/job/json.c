@@ -23,7 +23,7 @@ static const char *fault(struct json *j, const char *at, const char *what)
 int json_error(const struct json *j, const char *what, struct error *e)
 {
     if (j->status == WEIR_EINTERNAL)
-        return error_set(e, WEIR_EINTERNAL, "%s: out of memory", what);
+        return error_no_memory(e, what);
     return error_set(e, j->status, "%s: %s at byte %td", what, j->fault, j->fault_at - j->begin + 1);
 }
 

@@ -119,7 +119,7 @@ static int add_page(const struct redisReply *reply, struct known_pages *pages, s
         if (!is_told(&pages->records, before, reply->element[i]))
             args_add_bytes(&pages->records, reply->element[i]->str, reply->element[i]->len);
     if (pages->records.failed)
-        return error_set(e, WEIR_EINTERNAL, "rate_known: out of memory");
+        return error_no_memory(e, "rate_known");
     pages->left_out += reply_int(reply->element[KNOWN_LEFT_OUT], 0);
     pages->types += (size_t)reply_int(reply->element[KNOWN_DONE], 0);
     if (!*pages->newest)

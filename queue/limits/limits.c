@@ -114,11 +114,6 @@ static int64_t read_count(const json_t *row, const char *member, int64_t least)
     return n > least ? n : least;
 }
 
-static int no_memory(struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "rate_list: out of memory; free some and try again");
-}
-
 /* false: out of memory. */
 static bool read_keyless(const json_t *row, struct limit_type *type)
 {
@@ -147,12 +142,12 @@ static int read_type(const json_t *row, struct limit_type *type, struct error *e
     type->parked = read_count(row, "parked", 0);
     type->own_costs = json_is_true(json_object_get(row, "own_costs"));
     if (!read_keyless(row, type))
-        return no_memory(e);
+        return error_no_memory(e, "rate_list");
     if (json_array_size(limits) == 0)
         return 0;
     type->limits = calloc(json_array_size(limits), sizeof *type->limits);
     if (!type->limits)
-        return no_memory(e);
+        return error_no_memory(e, "rate_list");
     for (size_t i = 0; i < json_array_size(limits); i++) {
         const char *name = json_string_value(json_array_get(limits, i));
 
@@ -177,16 +172,16 @@ static int take_limits(struct limits_asking *walk, const json_t *page)
     int status = 0;
 
     if (!at)
-        return no_memory(&walk->w->error);
+        return error_no_memory(&walk->w->error, "rate_list");
     out->at = at;
     for (size_t i = 0; status == 0 && i < more && i < json_array_size(raw); i++) {
         char *row = strdup(json_string_value(json_array_get(raw, i)));
 
         if (!row)
-            return no_memory(&walk->w->error);
+            return error_no_memory(&walk->w->error, "rate_list");
         at[out->count] = (struct limit){0};
         if (!read_limit(row, out->now_us, &at[out->count++]))
-            status = no_memory(&walk->w->error);
+            status = error_no_memory(&walk->w->error, "rate_list");
         free(row);
     }
     return status;
@@ -198,7 +193,7 @@ static int take_types(struct limits_asking *walk, const json_t *rows)
     struct limit_type *at = reallocarray(out->types, out->type_count + json_array_size(rows) + 1, sizeof *at);
 
     if (!at)
-        return no_memory(&walk->w->error);
+        return error_no_memory(&walk->w->error, "rate_list");
     out->types = at;
     for (size_t i = 0; i < json_array_size(rows); i++) {
         at[out->type_count] = (struct limit_type){.partition = walk->w->at};
@@ -224,7 +219,7 @@ static int take_page(const json_t *page, void *arg)
     walk->out->asleep += answer_int(page, "asleep");
     for (size_t i = 0; i < json_array_size(held); i++)
         if (json_array_append(walk->held, json_array_get(held, i)) < 0)
-            return no_memory(&walk->w->error);
+            return error_no_memory(&walk->w->error, "rate_list");
     if (take_limits(walk, page) < 0)
         return walk->w->error.status;
     return take_types(walk, json_object_get(page, "types"));
@@ -310,7 +305,7 @@ int limits_note_holds(struct limits *limits, struct error *e)
     uses = malloc((most + 1) * sizeof *uses);
     if (!limits->holds || !uses) {
         free(uses);
-        return no_memory(e);
+        return error_no_memory(e, "rate_list");
     }
     used = find_uses(limits, uses);
     for (size_t i = 0; i < limits->type_count; i++) {
@@ -357,7 +352,7 @@ int limits_begin(struct weir *w, int64_t now_us, const char *name, struct limits
                             .here = true,
                             .ahead = true};
     *out = (struct limits){0};
-    return asking->held ? 0 : no_memory(&w->error);
+    return asking->held ? 0 : error_no_memory(&w->error, "rate_list");
 }
 
 int limits_end(struct limits_asking *asking, int status)
@@ -516,7 +511,7 @@ int limit_change(const struct limit *before, const char *name, const struct rule
     if (status == 0)
         return 0;
     limit_free(after);
-    return error_set(e, WEIR_EINTERNAL, "rate set: out of memory; free some and try again");
+    return error_no_memory(e, "rate set");
 }
 
 struct limit_type *limits_type(const struct limits *limits, const char *name)

@@ -125,11 +125,6 @@ static size_t split(char *text, const char **words, size_t most)
     return count;
 }
 
-static int no_memory(struct weir *w)
-{
-    return error_set(&w->error, WEIR_EINTERNAL, "rate: out of memory; free some and try again");
-}
-
 static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
 {
     const char *words[RULES_MAX + 1];
@@ -137,7 +132,7 @@ static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
     int status;
 
     if (!copy)
-        return no_memory(w);
+        return error_no_memory(&w->error, "rate");
     status = rule_set_parse(words, split(copy, words, RULES_MAX), set, &w->error);
     free(copy);
     return status;
@@ -300,7 +295,7 @@ int rate_use(struct weir *w, const char *type, bool use, const char *limits, int
     int status;
 
     if (!copy)
-        return no_memory(w);
+        return error_no_memory(&w->error, "rate");
     count = split(copy, words, RATE_USES_MOST);
     status = check_uses(w, type, words, count);
     if (status == 0 && cost < 0)
@@ -460,7 +455,7 @@ static int read_log(struct weir *w, void *arg)
     status = client_ask(w, "rate_log", &a, &answer);
     *changes = NULL;
     if (status == 0 && !(*changes = merge(before, json_object_get(answer, "changes"))))
-        status = no_memory(w);
+        status = error_no_memory(&w->error, "rate");
     json_decref(before);
     json_decref(answer);
     return status;

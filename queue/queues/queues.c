@@ -336,7 +336,7 @@ static int list_queues(struct weir *w, json_t **rows)
     json_decref(all.queues);
     json_decref(all.workers);
     if (w->error.status == 0 && !*rows)
-        status = error_set(&w->error, WEIR_EINTERNAL, "queue list: out of memory; free some and try again");
+        status = error_no_memory(&w->error, "queue list");
     return status;
 }
 

@@ -84,11 +84,6 @@ static int check_spec(const char *name, const struct weir_job_spec *job, struct 
     return 0;
 }
 
-static int no_memory(struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "schedule: out of memory; free some and try again");
-}
-
 static int make_document(const char *name, const char *when, const char *zone, enum weir_missed missed,
                          const struct weir_job_spec *job, struct schedule *s, struct error *e)
 {
@@ -107,7 +102,7 @@ static int make_document(const char *name, const char *when, const char *zone, e
             json_pack("{s:s, s:s, s:s, s:s, s:s%}", "when", when, "zone", zone, "missed", missed_name(missed),
                       "queue", job->queue ? job->queue : "default", "job", body.at, body.len);
     text_free(&body);
-    return status == 0 && !s->document ? no_memory(e) : status;
+    return status == 0 && !s->document ? error_no_memory(e, "schedule") : status;
 }
 
 int schedule_make(const char *name, const char *when, const char *zone, enum weir_missed missed,
@@ -127,7 +122,7 @@ int schedule_make(const char *name, const char *when, const char *zone, enum wei
     if (!find_texts(s))
         return error_set(e, WEIR_EINPUT, "schedule %s: its texts must be UTF-8", name);
     *text = json_dumps(s->document, JSON_COMPACT);
-    return *text ? 0 : no_memory(e);
+    return *text ? 0 : error_no_memory(e, "schedule");
 }
 
 int64_t schedule_next(const struct schedule *s, int64_t after_us)
@@ -408,7 +403,7 @@ int schedule_enqueue(struct weir *w, const struct schedule *s, char id[WEIR_ID_S
 
     job_make_id(id);
     if (!(body = make_body(s, id, &job.body.len)))
-        return no_memory(&w->error);
+        return error_no_memory(&w->error, "schedule");
     job.body.at = body;
     status = send_job(w, &job);
     free(body);

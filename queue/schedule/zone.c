@@ -43,7 +43,7 @@ int zone_open(const char *name, struct zone **zone, struct error *e)
             name);
     if (!(*zone = malloc(sizeof **zone))) {
         g_time_zone_unref(tz);
-        return error_set(e, WEIR_EINTERNAL, "time zone: out of memory; free some and try again");
+        return error_no_memory(e, "time zone");
     }
     (*zone)->tz = tz;
     return 0;

@@ -129,5 +129,5 @@ int coming_ask(struct weir *w, int64_t now_us, const struct limits *limits, cons
         return 0;
     json_decref(*jobs);
     *jobs = NULL;
-    return error_set(&w->error, WEIR_EINTERNAL, "coming: out of memory; free some and try again");
+    return error_no_memory(&w->error, "coming");
 }

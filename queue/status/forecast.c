@@ -136,11 +136,6 @@ static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forec
     return 0;
 }
 
-static int no_memory(struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "forecast: out of memory; free some and try again");
-}
-
 /* ---- What jobs cost */
 
 /* So many of one cost. */
@@ -398,7 +393,7 @@ static int foretell(const struct limits *limits, const struct limit_type *type, 
 int forecast_jobs(const struct limits *limits, const struct limit_type *type, int64_t n, struct forecast *out,
                   struct error *e)
 {
-    return foretell(limits, type, n, NULL, out) < 0 ? no_memory(e) : 0;
+    return foretell(limits, type, n, NULL, out) < 0 ? error_no_memory(e, "forecast") : 0;
 }
 
 /* The keyed rule of a lane's gate, as it stands in a row of backlog.lua; NULL: it says nothing of time. */
@@ -469,7 +464,7 @@ int forecast_type(const struct limits *limits, const struct limit_type *type, co
     int64_t stopped = type->backlog && !halted ? type->backlog->stopped : 0, keys_us;
 
     if (foretell(limits, type, type->waiting + type->parked - stopped, instead, out) < 0)
-        return no_memory(e);
+        return error_no_memory(e, "forecast");
     keys_us = halted || (out->because & LATER_LIMIT) ? 0 : keys_last(limits, type, instead);
     if (keys_us > 0 && (out->last_us == GATE_NEVER || keys_us > out->last_us))
         out->last_us = keys_us;
@@ -521,7 +516,7 @@ int forecast_limit(const struct limits *limits, const struct limit *limit, struc
     out->because |= line.count > 0 ? costs : 0u;
     line_free(&line);
     if (status < 0)
-        return no_memory(e);
+        return error_no_memory(e, "forecast");
     for (size_t i = 0; i < count; i++) {
         const struct limit_type *t = holds[i].type;
 

@@ -18,7 +18,7 @@ static int read_workers(struct weir *w, void *arg)
     if (rc == 0)
         rc = status_rows_read(w->at == 0 ? all : &more, &answer, &w->error);
     if (rc == 0 && more.workers && !status_merge(all, &more))
-        rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
+        rc = error_no_memory(&w->error, "status");
     status_free(&more);
     status_answer_free(&answer);
     return rc;
@@ -84,14 +84,14 @@ static int read_and_merge(struct weir *w, void *arg)
     int rc;
 
     if (!at)
-        return error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
+        return error_no_memory(&w->error, "status");
     r->limits->at = at;
     at[r->limits->count++] = (struct limits){0};
     rc = read_all(w, -1, &r->processes, here, &at[w->at]);
     for (size_t i = 0; i < here->type_count; i++)
         here->types[i].partition = w->at;
     if (rc == 0 && w->at > 0 && !status_merge(r->all, &more))
-        rc = error_set(&w->error, WEIR_EINTERNAL, "status: out of memory");
+        rc = error_no_memory(&w->error, "status");
     status_free(&more);
     return rc;
 }

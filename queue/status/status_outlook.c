@@ -9,11 +9,6 @@
 #include "queue/status/status_backlog.h"
 #include "queue/status/waits.h"
 
-static int no_memory(struct error *e)
-{
-    return error_set(e, WEIR_EINTERNAL, "status: out of memory");
-}
-
 /* Reads the limits of a type that exist, the one of its own name (own: it exists) first; use: as in struct type_status. */
 static int read_uses(struct limit_type *type, bool own, const char *use, const struct limits *limits,
                      struct error *e)
@@ -27,7 +22,7 @@ static int read_uses(struct limit_type *type, bool own, const char *use, const s
         most++;
     type->limits = calloc(most, sizeof *type->limits);
     if (!type->limits)
-        return no_memory(e);
+        return error_no_memory(e, "status");
     if (own)
         strcpy(type->limits[type->limit_count++], type->name);
     for (size_t len; use && *use; use += len + (use[len] == ',')) {
@@ -88,12 +83,12 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
     free(limits->types);
     limits->types = malloc((s->type_count + 1) * sizeof *limits->types);
     if (!limits->types)
-        return no_memory(e);
+        return error_no_memory(e, "status");
     for (size_t i = 0; rc == 0 && i < s->type_count; i++) {
         struct limit_type *type = &limits->types[limits->type_count++];
 
         if (!limit_type_of(&s->types[i], root, type))
-            return no_memory(e);
+            return error_no_memory(e, "status");
         rc = read_uses(type, is_limit(limits, &at, type->name), s->types[i].use, limits, e);
         s->types[i].limited = type->limit_count > 0;
         s->types[i].place = i;

@@ -127,7 +127,7 @@ int status_rows_read(struct status *s, struct status_answer *answer, struct erro
     s->queues = calloc(json_object_size(queues) + 1, sizeof *s->queues);
     s->workers = calloc(json_object_size(workers) + 1, sizeof *s->workers);
     if (!s->queues || !s->workers)
-        return error_set(e, WEIR_EINTERNAL, "status: out of memory");
+        return error_no_memory(e, "status");
     s->now_us = answer_int(root, "now");
     s->dead = answer_int(root, "dead");
     s->later = answer_int(root, "later");

@@ -137,5 +137,5 @@ int status_read_serving(struct status *s, const json_t *root, const struct statu
         if (takers[i].owner)
             free(takers[i].takes);
     free(takers);
-    return done ? 0 : error_set(e, WEIR_EINTERNAL, "status: out of memory");
+    return done ? 0 : error_no_memory(e, "status");
 }

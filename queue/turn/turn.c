@@ -121,7 +121,7 @@ int promote_reply(const struct redisReply *reply, struct promoted *promoted, str
     promoted->later_us = reply_int(reply->element[3], -1);
     promoted->due_count = reply->element[2]->elements / 3;
     if (!(promoted->due = calloc(promoted->due_count + 1, sizeof *promoted->due)))
-        return error_set(e, WEIR_EINTERNAL, "promote: out of memory");
+        return error_no_memory(e, "promote");
     for (size_t i = 0; i < promoted->due_count; i++, at += 3)
         promoted->due[i] = (struct due_schedule){span_of(at[0]), span_of(at[1]), reply_int(at[2], 0)};
     return 0;
@@ -172,7 +172,7 @@ int adopt_reply(const struct redisReply *reply, int queue_count, struct adopt *a
     adopt->now_us = reply_int(reply->element[0], 0);
     adopt->left = reply_int(reply->element[1], 0);
     if (!(adopt->words = calloc(reply->elements, sizeof *adopt->words)))
-        return error_set(e, WEIR_EINTERNAL, "adopt: out of memory");
+        return error_no_memory(e, "adopt");
     adopt->birth = span_of(reply->element[2]);
     adopt->back = back_of(reply->element[3]);
     adopt->partitions = (int)reply_int(reply->element[4], 1);
@@ -322,7 +322,7 @@ int match_reply(const struct redisReply *reply, struct matched *page, struct err
     if (sscanf(cursor.at, "%20" SCNu64, &page->next) != 1)
         return error_set(e, WEIR_EINTERNAL, "queue_match: its answer has no cursor");
     if (!(page->queues = calloc(reply->elements, sizeof *page->queues)))
-        return error_set(e, WEIR_EINTERNAL, "queue_match: out of memory");
+        return error_no_memory(e, "queue_match");
     page->count = reply->elements - 1;
     for (size_t i = 0; i < page->count; i++)
         page->queues[i] = span_of(reply->element[i + 1]);

@@ -216,7 +216,7 @@ static int read_leases(struct redisReply *const *at, size_t n, struct claim *cla
         struct lease *leases = realloc(claim->leases, n * sizeof *leases);
 
         if (!leases)
-            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+            return error_no_memory(e, "claim");
         claim->leases = leases;
         claim->lease_capacity = n;
     }
@@ -325,7 +325,7 @@ static int read_whole(const struct redisReply *reply, struct claim *claim, struc
     n += at[18]->elements;
     if (n > claim->word_capacity) {
         if (!(words = realloc(claim->words, n * sizeof *words)))
-            return error_set(e, WEIR_EINTERNAL, "claim: out of memory");
+            return error_no_memory(e, "claim");
         claim->words = words;
         claim->word_capacity = n;
     }

@@ -202,7 +202,7 @@ int page_refuse(unsigned status, const char *why, struct text *out, struct error
     html(&h, "</main>");
     write_foot(&h);
     if (h.failed || text_add(out, h.out.at, h.out.len, e) < 0)
-        error_set(e, WEIR_EINTERNAL, "page: out of memory");
+        error_no_memory(e, "page");
     html_free(&h);
     return e->status;
 }
