@@ -18,6 +18,7 @@ int client_start_server(void **state)
 {
     (void)state;
     server_start(&server, false);
+    server_hold_clock(&server);
     return 0;
 }
 

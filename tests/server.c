@@ -24,6 +24,7 @@
 #include <cmocka.h>
 
 #include "core/clock.h"
+#include "core/script/script.h"
 #include "tests/clock_shift.h"
 #include "tests/proxy.h"
 
@@ -390,4 +391,22 @@ struct proxy *proxy_start_to(const struct server *s, int port)
 struct proxy *proxy_start(const struct server *s)
 {
     return proxy_start_to(s, 0);
+}
+
+void server_hold_clock(struct server *s)
+{
+    static const char before[] = "if VIRTUAL then return 0 end\n";
+    const char *at = strstr(script_library, before);
+    size_t head = at ? (size_t)(at - script_library) : 0;
+    char *text = malloc(strlen(script_library) + 1), *answer;
+
+    assert_non_null(text);
+    assert_non_null(at);
+    assert_null(strstr(at + 1, before));
+    sprintf(text, "%.*sif true then return 0 end\n%s", (int)head, script_library, at + strlen(before));
+    answer = server_ask(s, "FUNCTION", "LOAD", "REPLACE", text, NULL);
+    if (strncmp(answer, "(error)", 7) == 0)
+        fail_msg("%s", answer);
+    free(answer);
+    free(text);
 }

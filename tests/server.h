@@ -31,6 +31,9 @@ void server_shift_clock(struct server *s, int64_t shift_us);
 void server_kill(struct server *s);
 void server_restart(struct server *s);
 void server_stop(struct server *s);
+/* Loads Weir's functions, for which time stands still while one runs, as it does from Redis 7.2 on. A call may end early because it took long, and on a
+ * busy machine any call takes long: what is compared with a text must not depend on that. Such a call still ends by what it has looked at. */
+void server_hold_clock(struct server *s);
 
 /* A port of this machine that is free now, and that nobody else takes: neither the kernel for a connection, nor another test. */
 int server_free_port(void);

@@ -141,7 +141,7 @@ static void begin_forged(struct forged *f, enum chaos_type type)
 {
     struct plan *p = &f->run.plan;
 
-    *f = (struct forged){.wall_us = clock_wall_us() - clock_mono_us()};
+    *f = (struct forged){.wall_us = run_wall_ahead()};
     folder_make(f->run.server.folder);
     p->jobs = calloc(FORGED_JOBS, sizeof *p->jobs);
     p->steps = calloc(FORGED_JOBS, sizeof *p->steps);

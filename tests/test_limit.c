@@ -817,7 +817,7 @@ static void test_wrong_numbers_change_nothing(void **state)
 {
     static const char *const costs[] = {"0", "-1", "1.5", "x", "nan", "inf", "1000000001"},
                              *const weights[] = {"0", "-1", "1.5", "x", "", "nan", "1001"},
-                             *const times[] = {"-1", "1.5", "x", "", "nan", "inf", "315360000000001"};
+                             *const times[] = {"-1", "1.5", "x", "1s", "nan", "inf", "315360000000001"};
     static const struct {
         const char *script, *first, *second; /* second NULL: the number is the second word */
         const char *const *numbers;

@@ -386,6 +386,7 @@ static void run_session(struct transcript *t, int from, int to)
     if (from == to)
         return;
     server_start(&server, false);
+    server_hold_clock(&server);
     prepare_folder(server.folder);
     set_environment(server.url);
     write_script(t, from, to, server.folder);

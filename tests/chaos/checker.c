@@ -982,7 +982,7 @@ static void check_lives(struct judge *j)
 
 void check_history(struct run *run, struct verdict *v)
 {
-    struct judge j = {.run = run, .v = v, .wall_us = clock_wall_us() - clock_mono_us()};
+    struct judge j = {.run = run, .v = v, .wall_us = run_wall_ahead()};
     int event_count;
     struct event *events = read_history(&j, &event_count);
 

@@ -76,6 +76,9 @@ int run_end_workers(struct run *run);
 /* keep: the folder stays. */
 void run_close(struct run *run, bool keep);
 
+/* How far the machine's clock is before the monotonic one now: read many times, for a process may have to wait between two reads. */
+int64_t run_wall_ahead(void);
+
 /* Room for one element behind count of them; the new array. */
 void *run_more(void *array, int count, size_t size);
 
