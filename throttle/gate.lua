@@ -67,12 +67,11 @@ local GROWTH = 10 -- thousandths
 local KEPT_MOST = 64 -- tables of gates, from call to call
 local FORMER_MOST = 4
 
--- Of this call: gates by name, and now as text. A member is set to nil only where it is not: Lua makes room for it, and a table
--- that is full grows twice as large.
+-- This call's gates by name, and now as text. A member is set to nil only where it is not nil already: Lua makes room for it, and a full table
+-- doubles.
 local gates, stamp, will_forget = {}, nil, false
 
--- Loaded gates, in order. Behind them stand tables of gates of before, which load uses again; false: of one that had more in it than load
--- sets anew.
+-- Loaded gates, in order. Behind them stand tables of earlier calls, which load uses again; false: that table had more in it than load sets anew.
 local all, loaded = {}, 0
 
 local function unload()
@@ -121,7 +120,7 @@ local function load_words(g, algorithm, words)
     return first and first < WHOLE and algorithm.load(g, first, rest)
 end
 
--- nil: it cannot be read.
+-- Reads a former state; nil: it cannot be read.
 local function former_read(text)
     local name, till, words = match(text, '^(%S+) (%d+) (.*)$')
     local rule = name and rules.one(name)
@@ -130,7 +129,7 @@ local function former_read(text)
     return f.till < WHOLE and load_words(f, rule.algorithm, words) and f or nil
 end
 
--- "|<former>|...|"; nil: they cannot be read.
+-- Reads "|<former>|...|"; nil: it cannot be read.
 local function formers_read(text)
     local formers = {}
     for one in sub(text, 2):gmatch('([^|]*)|') do
@@ -177,7 +176,7 @@ local function former_of(g)
     return f
 end
 
--- Takes the one that is drained first out of a list.
+-- Takes the former state that is drained first out of a list.
 local function first_drained(formers)
     local first, least = nil, huge
     for i, f in ipairs(formers) do
@@ -189,8 +188,8 @@ local function first_drained(formers)
     return f, least
 end
 
--- The rule of a state that has at least as much in use as those under a and b, whatever starts: the slower and the larger of both. nil:
--- there is none.
+-- Finds a rule under which a state has at least as much in use as under a and b, whatever starts: the slower and the larger of both. nil: there is
+-- none.
 local function merged_rule(a, b)
     if a.tau_us and b.tau_us then
         local slow = a
@@ -201,7 +200,7 @@ local function merged_rule(a, b)
     return a.count > b.count and a or b
 end
 
--- The two that are drained first become one. Where no rule says what both have in use it is a window until neither is needed.
+-- Makes one of the two that are drained first. Where no rule says what both have in use it is a window that lasts until neither is needed.
 local function merge_formers(formers)
     local a, b, drained = first_drained(formers), nil, nil
     b, drained = first_drained(formers)
@@ -222,7 +221,7 @@ local function note(g, s, slots)
     for _, f in ipairs(g.former) do f.rule.algorithm.note(f, s, slots) end
 end
 
--- Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
+-- Changes the rule of a gate. Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early.
 local function change(g, whole)
     local n, at = g.algorithm.used(g)
     local formers, same = {}, nil
@@ -256,7 +255,7 @@ end
 
 -- ---- Loading
 
--- "<words>[ |<former>|...|][ ~<n>]"
+-- Reads "<words>[ |<former>|...|][ ~<n>]".
 local function words_read(g, text)
     local words, flight, formers = text, nil, nil
     if find(words, '~', 1, true) then
@@ -334,7 +333,7 @@ local function unused(g, whole)
     g.algorithm.fresh(g)
 end
 
--- Twelve fields make room for sixteen: Lua need not do so field by field.
+-- Makes a gate. Twelve fields make room for sixteen at once: Lua need not grow the table field by field.
 local function new(name, key, whole)
     return {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false, pause = false,
             hold_ticket = false, factor = false, flight = false, former = false, kept = false}
@@ -402,7 +401,7 @@ function gate.fits(g, cost)
     return whole.in_flight or cost <= (whole.adapt_low and rules.scaled(whole, whole.adapt_high) or whole).burst
 end
 
--- When a rate that was halved has grown again.
+-- Returns when a rate that was halved has grown again.
 local function grown(g)
     local step = growth_us(g.base)
     return now + step - (now - g.since) % step
@@ -425,7 +424,7 @@ function gate.count(g, s, most, cost)
     return g.pause and s < g.pause and 0 or g.algorithm.count(g, s, most, cost)
 end
 
--- A gate whose state could not be read is written from now on: what is granted is saved.
+-- Takes k slots from s on. A gate whose state could not be read is written from now on, so that what is granted is saved.
 function gate.take(g, s, k, cost)
     g.algorithm.take(g, s, k, cost)
     if g.former then note(g, s, k * cost) end
@@ -490,7 +489,7 @@ end
 
 -- ---- Stopping
 
--- The later of two pauses holds.
+-- Pauses a gate; the later of two pauses holds.
 function gate.pause(g, until_us)
     if until_us > (g.pause or now) then g.pause = until_us end
     g.changed = true
@@ -511,8 +510,8 @@ function gate.throttled(g)
     g.changed = true
 end
 
--- ticket: whole. Returns whether it is held now: not against an older hold. One node may wait in several queues: it holds as the
--- oldest of them.
+-- Holds a gate for a node that waits since ticket, a whole number. False: an older hold stands. A node that waits in several queues holds as the
+-- oldest.
 function gate.hold(g, node, ticket, until_us)
     if gate.held_until(g, node, ticket) > 0 then return false end
     if node == g.holder and g.hold_ticket and g.hold_until > now then ticket = min(ticket, g.hold_ticket) end
@@ -536,14 +535,14 @@ function gate.figures(g, at)
     return most, free, resets
 end
 
--- When a gate that this call has seen lets a job of the least cost start; nil: it has not.
+-- Returns when a gate lets a job of the least cost start; nil: this call has not seen the gate.
 function gate.opens(name)
     local g = gates[name]
     return g and gate.start(g, 1)
 end
 
--- Early, half of what is granted ahead, and half is left for being late: no slot is lost, and a job starts at its very time. Where
--- slots come so fast that a later look serves more of them at once: only as early as the burst does not make up for being late.
+-- A look comes early by half of what is granted ahead; half is left for being late. So no slot is lost, and a job starts at its very time. Where a
+-- later look serves more slots at once, it comes only as early as the burst does not make up for being late.
 local LEAD_US = gate.AHEAD / 2
 
 function gate.check_time(name, opens)
@@ -554,7 +553,7 @@ end
 
 -- ---- Saving
 
--- What stands before the algorithm's words of a gate that is paused, held or slowed, and when that is over.
+-- Returns what stands before the algorithm's words of a gate that is paused, held or slowed, and when that is over.
 local function head(g)
     local hold, adapted, at = '-', '-', gate.resets(g)
     if g.hold_ticket and g.hold_until > now then
@@ -570,7 +569,7 @@ local function head(g)
     return format(' %d %s %s %s ', g.pause or 0, hold, adapted, g.rule.text), at
 end
 
--- The key outlives what it says: rounded up, and 1 ms more.
+-- Writes a state. The key outlives what it says: rounded up, and 1 ms more.
 local function put(key, head_text, words, at)
     if not stamp then stamp = us(now) end
     local state = stamp .. head_text .. words

@@ -23,7 +23,7 @@ end
 
 -- ---- Slots of this moment
 
--- Takes from the gates what was used. Whoever asks these gates calls it before.
+-- Takes from the gates what was used. Whoever asks these gates calls this first.
 function claim_cache.take_used()
     if slots_used > 0 then
         local gates = slots_of.gates
@@ -34,7 +34,7 @@ function claim_cache.take_used()
     slots_of, slots_left, slots_used = nil, 0, 0
 end
 
--- How many slots they have now, at most the executors; when one is open at all of them, and the one that opens last.
+-- Asks how many slots all gates have now, at most the executors; when a slot is open at all of them, and which gate opens last.
 local function ask(gates, cost, node, ticket)
     local n, at, last = claim.free, now, nil
     for i = 1, #gates do
@@ -49,8 +49,8 @@ local function ask(gates, cost, node, ticket)
     return n, at, last
 end
 
--- How many of most jobs of s may start at this moment, by these gates; it waits there since ticket. Where that is 0: when the next one may, and
--- the gate that opens last.
+-- Returns how many of `most` jobs of s may start at this moment by these gates, where s waits since ticket. Where that is 0: when the next one may,
+-- and the gate that opens last.
 function claim_cache.slots(s, most, cost, ticket)
     if slots_of ~= s or slots_cost ~= cost or slots_left < 1 and slots_used > 0 or not ON then
         claim_cache.take_used()
@@ -68,7 +68,7 @@ end
 
 -- ---- Texts
 
--- "@slot*cost", as a token says it.
+-- Writes "@slot*cost", as a token says it.
 function claim_cache.slot_text(at, cost)
     if at ~= slot_at or cost ~= slot_cost or not ON then
         slot_at, slot_cost = at, cost
@@ -100,7 +100,7 @@ local function read_sleepers(queue)
     end
 end
 
--- How many queues of this worker have lanes that sleep at a gate, by its name; and the queues that have too many of them for that.
+-- Counts the queues of this worker in which lanes sleep at a gate, by the gate's name; and lists the queues that have too many such lanes to count.
 function claim_cache.sleepers()
     if not claim.sleepers then
         claim.sleepers, claim.crowded = {}, {}

@@ -24,7 +24,7 @@ function claim_causes.begin()
     cause, run, count, runs, woken, held = 'Q', 'Q', 0, '', nil, nil
 end
 
--- What starts from now on comes from the queue.
+-- Notes that the jobs come from the queue.
 function claim_causes.from_queue() cause = 'Q' end
 
 local function gate_of(s, name)
@@ -59,7 +59,7 @@ function claim_causes.take_back(name)
     held[name] = true
 end
 
--- n jobs were leased.
+-- Notes that n jobs were leased.
 function claim_causes.lease(n)
     if cause ~= run then
         if count > 0 then runs = runs .. run .. digits(count) end
@@ -73,7 +73,7 @@ function claim_causes.first(s, lease)
     s.first, s.cause, s.came_from = lease, cause, cause ~= 'Q' and claim.visit.gate or nil
 end
 
--- For each run of leases its cause and how many: 'Q3A10K2'. '': all came from the queue.
+-- Returns the cause of each run of leases and how many they are: 'Q3A10K2'. '': all came from the queue.
 function claim_causes.text()
     if runs == '' and (run == 'Q' or count == 0) then return '' end
     return runs .. run .. digits(count)
@@ -96,7 +96,7 @@ end
 
 local list, seen -- of lost(): what it returns, and a set of the limits in it
 
--- Another type may have said it of the same limit.
+-- Adds slots that a limit has lost, unless another type has said so.
 local function add(s, limit, lost, since)
     if not seen then list, seen = {}, {} end
     if lost == 0 or seen[limit] then return end
@@ -104,7 +104,7 @@ local function add(s, limit, lost, since)
     list[#list + 1] = format('%s %d %d %s %d', limit, lost, since, why(s, limit), s.first)
 end
 
--- A slot is lost at a limit only where all of its gates for all keys lose one.
+-- Adds what the limits of s have lost. A limit loses a slot only where all of its gates for all keys lose one.
 local function add_least(s)
     local least, since = {}, {}
     for i = 1, #s.gates do
@@ -126,7 +126,8 @@ local function add_lost(s)
     if lost > 0 then add(s, limits[1], lost, since) end
 end
 
--- 'limit thousandths since why lease' each: of slots, since when, why, which lease the first job was that took one.
+-- Lists what was lost, 'limit thousandths since why lease' each: how many thousandths of slots, since when, why, and the lease of the first job
+-- that took a slot again.
 function claim_causes.lost()
     list, seen = claim.NONE, nil
     for i = 1, #claim.order do

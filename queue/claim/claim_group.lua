@@ -7,10 +7,10 @@ local claim_group = {}
 
 local claim = claim_call
 
--- From now on all that this claim leases is of one group.
+-- Begins a group: all that this claim leases from now on belongs to it.
 function claim_group.begin() claim.together = {size = 0, most = huge} end
 
--- How many of most jobs of a list, from the one at `first` on, may join. Where the first one may not, the group is complete.
+-- Returns how many of `most` jobs of a list may join, from `first` on. Where the first one may not, the group is complete.
 function claim_group.fit(jobs, first, most)
     local group, n, limit = claim.together, 0, claim.together.most
     while n < most do
@@ -29,8 +29,8 @@ function claim_group.join(jobs, first, n)
     group.size = group.size + n
 end
 
--- Ends it; returns how many jobs it has. Where they need not be alone, their tokens name their usual lanes: so a death of their worker counts against
--- none of them.
+-- Ends the group; returns how many jobs it has. Where they need not be alone, their tokens name their usual lanes, so a death of their worker
+-- counts against none.
 function claim_group.finish()
     local group, leases = claim.together, claim.leases
     claim.together = false

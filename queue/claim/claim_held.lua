@@ -7,7 +7,7 @@ local claim_held = {}
 
 local claim, ring = claim_call, claim_ring
 
--- s waits for a worker that can run it.
+-- Lets s wait for a worker that can run it.
 function claim_held.add(s, ticket)
     s.gone = false
     claim.held[#claim.held + 1] = s.name
@@ -35,8 +35,8 @@ local ASKED_MOST = 10000 -- names that one claim asks for: 3 ms
 local TAKEN_MOST = 500   -- types that it takes back: 2 ms
 local PAGE = 1000        -- names in one question
 
--- Names among which all types of a queue are that are held and this worker's: {list =, first =, count =, all =}: `count` of the list,
--- from `first` on and then from its beginning; all: these are all. Where they are too many, others at each time.
+-- Returns names among which are all types that are held in a queue and that this worker runs: {list =, first =, count =, all =}. They are `count`
+-- of the list, from `first` on and then from its beginning. all: these are all; where they are too many, each call returns others.
 local function names_to_ask(key)
     local most, count = floor(ASKED_MOST / #claim.all_queues), call('ZCARD', key)
     local names = claim.types
@@ -50,7 +50,7 @@ local function names_to_ask(key)
     return {list = names, first = 0, count = #names, all = true}
 end
 
--- The types of a queue that are held and this worker's, {name =, ticket =} each, at most `most`; and whether these are all.
+-- Finds types that are held in a queue and that this worker runs, {name =, ticket =} each, at most `most`; and whether these are all.
 local function find_mine(queue, most)
     local key, found = P .. 'held:' .. queue, {}
     local names = names_to_ask(key)

@@ -10,7 +10,7 @@ function claim_park.key_of(s, entry)
     return s.keyed and body.key(entry, s.type.path) or ''
 end
 
--- A job has come to its lane, or starts as one of it: is it there as it has no key?
+-- Counts a job that has come to its lane, or starts from it, if it has no key.
 function claim_park.count_key(l)
     local s = l.s
     if l.key == '-' and s.keyed then claim.count(s, 'keyless') end
@@ -48,7 +48,7 @@ function claim_park.park(l, entry)
     l.parked[#l.parked + 1] = entry
 end
 
--- Finds their places for the lanes that were empty, in the order in which their first jobs came.
+-- Finds places for the lanes that were empty, in the order in which their first jobs came.
 function claim_park.place()
     local lanes = waiting
     waiting = {}
@@ -59,7 +59,7 @@ function claim_park.place()
     end
 end
 
--- A lane that is not sorted has its turn: its jobs go to the lanes of their keys, a few at a time.
+-- Moves jobs of a lane that is not sorted, whose turn it is, to the lanes of their keys, a few at a time.
 function claim_park.sort_again(s, l)
     for _ = 1, 100 do
         if claim_park.is_sorted(s, l, 100) then break end

@@ -21,7 +21,7 @@ function claim_start.begin() leases, leased, high, low = claim.leases, 0, 0, 64 
 -- Makes the head of the n-th token of a turn, one of the first 64.
 function claim_start.token(turn, n) return turn .. '.' .. DIGITS[1] .. DIGITS[n] end
 
--- Leases n jobs of a list, whose slots are taken. slot, tail: of their tokens, behind the index.
+-- Leases n jobs of a list whose slots are taken. slot and tail stand in their tokens behind the index.
 local function lease(jobs, first, n, slot, tail)
     local plain = cache.plain
     for i = first, first + n - 1 do
@@ -56,8 +56,8 @@ function claim_start.room(s)
     return claim.reserved and claim.prefetch or claim.free + claim.prefetch
 end
 
--- About how many slots of e, at most n, may be granted: those that are free at the end of what is granted ahead, or, at a small
--- burst, those that come one after the other until then.
+-- Estimates how many slots of e, at most n, may be granted: those that are free at the end of what is granted ahead, or, at a small burst, those
+-- that come one by one until then.
 local function slots_ahead(e, n, till)
     local base = e.base
     local free = gate.count(e, till, n, 1)
@@ -65,7 +65,7 @@ local function slots_ahead(e, n, till)
     return max(free, floor((till - gate.start(e, 1)) * base.count / base.period) + 1)
 end
 
--- About how many of most jobs of s will start.
+-- Estimates how many of `most` jobs of s will start.
 function claim_start.likely(s, most)
     local n, gates = min(most, claim_start.room(s)), s.gates
     for i = 1, #gates do n = gates[i].fixed and 0 or min(n, slots_ahead(gates[i], n, claim.till(s))) end
@@ -90,13 +90,13 @@ local function take(gates, at, n, cost)
     end
 end
 
--- The gates of a lane are open: how many of most jobs may start at this moment.
+-- Counts how many of `most` jobs may start at this moment at the open gates of a lane.
 local function count_of_lane(gates, most, cost)
     for i = 1, #gates do most = gate.count(gates[i], now, most, cost) end
     return max(1, most)
 end
 
--- A gate is not open yet, or there is no executor: takes the slots of one job from when the gates open; the rest as take_slots.
+-- Takes the slots of one job from when the gates open, as a gate is not open yet or there is no executor. All else is as in take_slots.
 local function take_later(s, l, most, cost, at, closed, lane_at, lane_closed)
     local till = claim.till(s)
     if lane_at > till then return claim.stop(cost, lane_closed, lane_at, true) end
@@ -109,9 +109,8 @@ local function take_later(s, l, most, cost, at, closed, lane_at, lane_closed)
     return 1, at
 end
 
--- Takes the slots of up to most jobs that may start at one time, at all gates: those of the type, where it waits since ticket, and those of
--- the lane, where that waits since lane_ticket. Returns how many, and when. nil: nothing is taken; claim.stopped is the gate that opens last,
--- if that is later than may be granted.
+-- Takes slots for up to `most` jobs that can start at the same time, from every gate of the type (which waits since ticket) and of the lane (since
+-- lane_ticket). Returns how many and when. nil: none, and claim.stopped is the gate that opens last, if that is later than may be granted.
 local function take_slots(s, l, most, cost, ticket, lane_ticket)
     local n, at, closed = cache.slots(s, most, cost, ticket)
     local gates, lane_at, lane_closed = l.gates, now, nil
@@ -141,9 +140,9 @@ local function start_free(s, l, jobs, first, most)
     return most
 end
 
--- Leases up to most equal jobs of a list, from the one at `first` on, each when all gates let it start: those that may at this moment, then
--- one after the other as the gates open. Returns how many; less than most: claim.stopped says why. most is not more than room(); where that is 0,
--- the gates are only asked. l nil: of a type without limits.
+-- Leases up to `most` equal jobs of a list from `first` on, each when all gates let it start: first the jobs that may start at this moment, then
+-- one after the other as the gates open. Returns how many; if less than `most`, claim.stopped says why. `most` is at most room(); where that is 0,
+-- the gates are only asked. l nil: the type has no limits.
 function claim_start.jobs(s, l, jobs, first, most, cost, ticket, lane_ticket)
     if not s.limited then return start_free(s, l, jobs, first, most) end
     local started, at = take_slots(s, l, most, cost, ticket, lane_ticket)

@@ -14,7 +14,7 @@ function arrival.wrong_counter(name, what)
     return check.wrong_kind('stats:' .. name, 'hash') or wrong_number('stats:' .. name, what, call('HGET', P .. 'stats:' .. name, what))
 end
 
--- What a job of that cost can never fit; nil: nothing. A type's own cost was looked at when it was set.
+-- Returns what a job of that cost can never fit; nil: nothing. A type's own cost was looked at when it was set.
 function arrival.never_fits(name, cost)
     if not cost or cost == 1 then return nil end
     local t = types.read(name)
@@ -34,7 +34,7 @@ function arrival.wrong_batch(name)
         or check.wrong_kind('batches', 'zset')
 end
 
--- Why a batch takes no more jobs; nil: it does.
+-- Says why a batch takes no more jobs; nil: it does.
 function arrival.closed(name)
     local b = call('HMGET', P .. 'batch:' .. name, 'sealed', 'cancel')
     if b[2] then return 'batch ' .. name .. ' was cancelled: it takes no more jobs; use another name' end
@@ -44,7 +44,7 @@ end
 local TYPES_MOST = 8 -- that a batch counts apart
 local OTHERS = '*'
 
--- "mail 300 news 20 * 5", how many jobs of which type a batch was given, with {name =, count =} more; *: of all others.
+-- Adds {name =, count =} to a text that says how many jobs of which type a batch was given, "mail 300 news 20 * 5"; *: of all others.
 local function add_types(text, types)
     local names, counts = {}, {}
     local function add(name, n)
@@ -59,14 +59,13 @@ local function add_types(text, types)
     return concat(names, ' ')
 end
 
--- These {name =, count =} of types, n in all, are more jobs of a batch, which the first ones begin. It is remembered for delay_us
--- more.
+-- Counts more jobs of a batch, {name =, count =} of each type, n in all; the first ones begin the batch. It is remembered for delay_us more.
 function arrival.join(name, types, n, delay_us)
     local batch, keep_ms = P .. 'batch:' .. name, ends.KEPT_MS + ceil(delay_us / 1000)
     local total = call('HINCRBY', batch, 'total', n)
     local begun = total == n and call('HSETNX', batch, 'created', us(now)) == 1
     local known = call('HGET', batch, 'types')
-    -- One that was begun by a version that did not count them stays without.
+    -- A batch that was begun by a version that did not count types stays without.
     if n > 0 and (known or total == n) then call('HSET', batch, 'types', add_types(known or '', types)) end
     if begun then call('ZADD', P .. 'batches', us(now), name) end
     ends.keep(name, keep_ms, begun)

@@ -26,13 +26,13 @@ local function read_batch(name)
     return b
 end
 
--- The id of the job that follows a batch: that of a long name has a hash in place of its end, so that no two are one.
+-- Makes the id of the job that follows a batch: that of a long name has a hash in place of its end, so that no two are one.
 local function follower_id(name)
     if #name > ID_MOST - 5 then name = sub(name, 1, ID_MOST - 46) .. '.' .. sha1(name) end
     return name .. '.then'
 end
 
--- One job of the type that was to follow, with what the batch counted as its args. without_queue: what becomes of it where its queue is none.
+-- Enqueues the job that follows, with what the batch counted as its args. without_queue is called where its queue is none.
 local function enqueue_next(b, without_queue)
     local queue, name = b['then']:match('^(%S+) (%S+)$')
     if not (is_name(queue) and is_name(name)) then return false end
@@ -49,7 +49,7 @@ local function enqueue_next(b, without_queue)
     return true
 end
 
--- once: this begins the time for which it is remembered; else it does not shorten it, nor ends what has no end.
+-- Keeps a batch for a while. once: this begins the time for which it is remembered; else it does not shorten it, nor ends what has no end.
 function ends.keep(name, keep_ms, once)
     if VIRTUAL then return end
     if once then
@@ -67,8 +67,8 @@ end
 
 local LOOKS = 4
 
--- Names of batches that are no longer remembered leave the list when others end, found by chance: they are never many more than
--- a quarter of it.
+-- Takes some names of batches that are no longer remembered off the list, found by chance as another batch ends: they are never many more than a
+-- quarter of it.
 local function forget_names()
     for _, name in ipairs(call_safe('ZRANDMEMBER', P .. 'batches', LOOKS)) do
         if call('EXISTS', P .. 'batch:' .. name) == 0 then call('ZREM', P .. 'batches', name) end
@@ -77,14 +77,14 @@ end
 
 local function is_over(b) return b.sealed and b.done + b.dead + b.cancelled >= b.total end
 
--- It is dead where its queue is none.
+-- Buries the job that follows, where its queue is none.
 local function bury_next(b, queue, name, wrong, text)
     if check.wrong_kind('dead', 'zset') then return false end
     ends.bury_new('then:' .. b.name .. ':' .. us(now), queue, name, 'the end of its batch: ' .. wrong, text)
     return true
 end
 
--- Ends it when it is sealed and all of its jobs have ended.
+-- Ends a batch when it is sealed and all of its jobs have ended.
 local function look_for_end(b)
     if not is_over(b) then return end
     call_safe('HDEL', P .. 'halted', 'b/' .. b.name)
@@ -98,7 +98,7 @@ local function mark(b, ended)
     ends.keep(b.name, ends.KEPT_MS)
 end
 
--- n more jobs of a batch are done, dead or cancelled, or have failed once more.
+-- Counts n more jobs of a batch as done, dead or cancelled, or as failed once more.
 function ends.batch(name, what, n)
     local b = read_batch(name)
     if not b then return end
@@ -109,32 +109,32 @@ function ends.batch(name, what, n)
     look_for_end(b)
 end
 
--- No more jobs will come into a batch, which exists.
+-- Seals a batch, which exists: no more jobs come in.
 function ends.seal(name)
     call_safe('HSETNX', P .. 'batch:' .. name, 'sealed', us(now))
     look_for_end(read_batch(name))
 end
 
--- The same as a producer does it, who ends no pause: one that is paused ends when it is resumed. The queue of the job that follows was looked at.
+-- Seals a batch as a producer does, who ends no pause: a paused batch ends when it is resumed. The queue of the job that follows was looked at.
 function ends.seal_new(name)
     call_safe('HSETNX', P .. 'batch:' .. name, 'sealed', us(now))
     local b = read_batch(name)
     if is_over(b) and call_safe('HEXISTS', P .. 'halted', 'b/' .. name) == 0 then end_batch(b) end
 end
 
--- A batch is paused no more.
+-- Looks whether a batch that is paused no more has ended.
 function ends.look(name)
     local b = read_batch(name)
     if b then look_for_end(b) end
 end
 
--- at: where the body begins in the entry.
+-- Frees a lock. at: where the body begins in the entry.
 local function unlock(key, entry, at)
     local holder = call_safe('GET', P .. 'unique:' .. key)
     if type(holder) == 'string' and holder == body.id(entry, at) then call_safe('DEL', P .. 'unique:' .. key) end
 end
 
--- A job starts that is locked so long.
+-- Frees the lock of a job that starts, if it holds it that long.
 function ends.started(entry)
     local attrs, at = lease.head_read(entry)
     unlock(lease.attr(attrs, 'w'), entry, at)
@@ -152,13 +152,13 @@ local function count_batches(entries, what, unlocks)
     for name, n in pairs(batches) do ends.batch(name, what, n) end
 end
 
--- Jobs have ended: as done, dead or cancelled.
+-- Counts jobs that have ended as done, dead or cancelled.
 function ends.jobs(entries, what) count_batches(entries, what, true) end
 
--- Attempts have failed.
+-- Counts attempts that have failed.
 function ends.failed(entries) count_batches(entries, 'failed', false) end
 
--- A dead job of a type runs again: its batch has not ended, and its lock is taken unless another job holds it now.
+-- Lets a dead job run again: its batch has not ended, and its lock is taken unless another job holds it now.
 function ends.revive(entry)
     local _, _, _, text, attrs = lease.entry_read(entry)
     local batch, key = lease.attr(attrs, 'b'), lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
@@ -169,8 +169,8 @@ function ends.revive(entry)
     if key then call_safe('SET', P .. 'unique:' .. key, body.id(text) or '', 'NX') end
 end
 
--- Keeps what will not run again without a person, {tag =, lane =, type =, reason =, entry =} each, with the reason in one line: the only
--- way into the dead jobs. Their types, batches and locks know of it. lane: "<queue>//" or "//", and no type, where that is not known.
+-- Buries jobs, {tag =, lane =, type =, reason =, entry =} each, with the reason in one line. This is the only way into the dead jobs: types,
+-- batches and locks know of it. lane: "<queue>//" or "//", and no type, where that is not known.
 function ends.bury_all(jobs)
     if #jobs == 0 then return end
     local added, records, entries, at = {}, {}, {}, us(now)
@@ -190,18 +190,18 @@ function ends.bury(tag, lane, reason, entry)
     ends.bury_all({{tag = tag, lane = lane, type = name, reason = reason, entry = entry}})
 end
 
--- The same for one that could not come into its queue. Its type counts it as if it had, and been taken from it then.
+-- Buries a job that could not come into its queue. Its type counts it as if it had come and been taken from there.
 function ends.bury_new(tag, queue, name, reason, entry)
     lease.count(name, 'enqueued', 1)
     lease.count(name, 'pulled', 1)
     ends.bury(tag, queue .. '/' .. name .. '/', reason, entry)
 end
 
--- How often a job was interrupted after the death of its worker. Any of those that ran beside it may have killed that: the first time it
--- is only suspected, and from then on only deaths count at which it was alone.
+-- Returns how often a job counts as interrupted after the death of its worker. Any job that ran beside it may have killed the worker: the first
+-- time it is only suspected, and from then on only deaths count at which it was alone.
 local function count_death(interrupted, job) return job.alone and interrupted + 1 or max(interrupted, 1) end
 
--- Would the death of its worker be the last one of a job?
+-- True when the death of its worker is the last one of a job.
 function ends.is_last(job, most)
     local _, interrupted = lease.entry_read(job.entry)
     return count_death(interrupted, job) >= most
@@ -213,9 +213,9 @@ local function is_over(job, interrupted, most, who, reason)
     return true
 end
 
--- The handler of a leased job {lane =, type =, entry =, ...} died while it ran, which is counted in its entry. true: it goes back to
--- job.lane; false: that was once too often, and it is to be buried, for job.reason. The handler has seen to it that the job was alone there, but for
--- the first time. reason: its last words, or ''.
+-- Counts in a job's entry that its handler died while it ran; job: {lane =, type =, entry =, ...}. true: the job goes back to job.lane; false: that
+-- was once too often, and the job is to be buried, for job.reason. The worker has seen to it that the job was alone in its child, but for the first
+-- time. reason: the last words, or ''.
 function ends.handler_died(job, most, reason)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     if reason ~= '' then attrs = lease.failed(attrs, reason) end
@@ -223,7 +223,7 @@ function ends.handler_died(job, most, reason)
     return not is_over(job, interrupted + 1, most, 'handler', reason)
 end
 
--- The same of one whose handler ran in its worker, which died with so many jobs: it is a suspect. job.alone: it ran so.
+-- Counts that the worker died in which the handler of a job ran, with so many jobs: it is a suspect. job.alone: it ran alone.
 function ends.worker_died(job, most, count)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     interrupted = count_death(interrupted, job)

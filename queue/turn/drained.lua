@@ -55,8 +55,7 @@ local function with_lanes(queues, pauses, stopped)
     return found, asleep
 end
 
--- Jobs of a type in lanes, as they were counted, when one of these queues has any of it: a lane in its ring, or maybe one of those that
--- sleep.
+-- Returns the counted jobs of a type in lanes, when one of these queues has any of the type: a lane in its ring, or maybe one that sleeps.
 local function parked_in(queues, asleep, name, counted)
     if #queues == 0 then return 0 end
     local rings = {}

@@ -24,7 +24,7 @@ end
 
 local function is_row(what, name, counts) return is_name(name) and counts and are_counts(what, counts) end
 
--- Returns what is wrong with its key; nil: nothing.
+-- Writes the counts of a type or limit; returns what is wrong with its key, nil: nothing.
 local function write(what, name, counts)
     if what == 's' then
         return not minutes.add_seconds(name, counts) and check.wrong_kind('ribbon:' .. name, 'hash') or nil

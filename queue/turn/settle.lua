@@ -33,8 +33,9 @@ end
 
 local paused -- the reply, where it says of pauses
 
--- What the verbs of this call have decided: lists of jobs, which are written at once, as one by one they take Redis twice as long. finish, cancelled,
--- dead: they have ended so. scheduled, back: they go to `later`, to the heads of their lanes. retry, failed, returned: they are counted so.
+-- Lists of jobs for which the verbs of this call have decided. They are written together: one by one they take Redis twice as long. finish,
+-- cancelled, dead: they have ended so. scheduled, back: they go to `later`, to the heads of their lanes. retry, failed, returned: they are counted
+-- so.
 local went
 
 local function goes(where, job)
@@ -62,7 +63,7 @@ local function put_later(jobs)
     lease.count_all(jobs, 'scheduled')
 end
 
--- finished:<id>: "done <us> <worker> <attempts> <lane>\n<body>", for who asks what became of it.
+-- Keeps a done job for who asks what became of it: finished:<id> is "done <us> <worker> <attempts> <lane>\n<body>".
 local function remember(job, keep_ms)
     local attempts, _, _, text = lease.entry_read(job.entry)
     local id = body.id(text)
@@ -155,11 +156,11 @@ function verbs.cost(job)
     for _, e in ipairs(difference > 0 and gates or {}) do gate.charge(e, difference) end
 end
 
--- Who ends otherwise does so by the word of its handler, and did not kill its worker.
+-- A suspect that ends so stays one. One that ends otherwise does so by the word of its handler, and did not kill its worker.
 local STAYS = {back = true, interrupted = true}
 local MAY_BE_UNSTARTED = {back = true, dead = true, cancelled = true}
 
--- Of this call: lanes that were read, {queue, type, key}: jobs that end together are mostly of few.
+-- Lanes that this call has read, {queue, type, key}: jobs that end together are mostly of few.
 local lane_parts = {}
 
 local function read_lane(name)
@@ -187,7 +188,7 @@ local function read_end(ARGV, i, leaving, costs)
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
 
--- Fills done with the places of groups of done jobs (first, last, first, ...), costs and leaving with all others.
+-- Fills `done` with the places of groups of done jobs (first, last, first, ...), and costs and leaving with all others.
 local function read_arguments(ARGV, done, leaving, costs)
     local i = 3
     while i <= #ARGV do
@@ -205,7 +206,7 @@ local function read_arguments(ARGV, done, leaving, costs)
     end
 end
 
--- A suspect stays one, whatever its token says, or is none any more.
+-- Decides whether a suspect stays one, whatever its token says.
 local function follow_suspect(job)
     if not STAYS[job.verb] then
         job.entry = lease.cleared(job.entry)
@@ -214,7 +215,7 @@ local function follow_suspect(job)
     end
 end
 
--- Jobs that ended otherwise than by these come back at once: a claim ends those of a cancelled batch.
+-- After these ends a job waits for long. Others come back at once, and a claim ends those of a cancelled batch.
 local WAITS_LONG = {retry = true, throttled = true}
 
 -- True when this job, or the batch it is of, has been cancelled.
@@ -266,7 +267,7 @@ local function wrong_keys(leaving)
     return wrong
 end
 
--- Ends what is no "done"; returns how many leases were stale, or nil and what is wrong: then nothing was changed.
+-- Settles ends that are no "done"; returns how many leases were stale, or nil and what is wrong: then nothing was changed.
 local function settle_ends(worker, leaving)
     local active = P .. 'active:' .. worker
     local wrong = check.wrong_kind('active:' .. worker, 'hash')
@@ -286,7 +287,7 @@ local function settle_ends(worker, leaving)
     return #leaving - #found
 end
 
--- Others are to know that jobs of these types say what they cost in truth.
+-- Notes in `types` that jobs of these types say what they cost in truth.
 local function note_spends(jobs)
     local noted = {}
     for _, job in ipairs(jobs) do
@@ -295,7 +296,7 @@ local function note_spends(jobs)
     end
 end
 
--- True costs, of leases that are there; returns what is wrong: then nothing was changed.
+-- Settles the true costs of leases that are there; returns what is wrong: then nothing was changed.
 local function settle_costs(worker, costs)
     local wrong, found = check.wrong_kind('active:' .. worker, 'hash'), {}
     for _, job in ipairs(wrong and {} or costs) do
@@ -309,8 +310,7 @@ local function settle_costs(worker, costs)
     note_spends(found)
 end
 
--- Most settle says only that jobs of one type are done, which took nothing of a gate and count in no batch: then there is nothing else
--- to write. nil: it says more.
+-- Settles what most calls say: jobs of one type are done, took nothing of a gate and count in no batch. nil: this call says more.
 local function settle_plain(ARGV)
     if ARGV[3] ~= 'done' or ARGV[5] ~= '' or done_end(ARGV, 3) ~= #ARGV then return nil end
     local stale = dones.plain(ARGV, ARGV[2], ARGV[4], 7, #ARGV)

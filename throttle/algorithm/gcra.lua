@@ -16,7 +16,7 @@ local times, slots = exact.times, exact.slots
 
 local gcra = {}
 
--- How far ahead debt can put TAT, us. All that a rule can grant is half of it at most.
+-- Debt can put TAT so far ahead, us. All that a rule can grant is half of it at most.
 local FAR = 2 * exact.TEN_YEARS
 
 local function derive(rule)
@@ -30,7 +30,7 @@ function gcra.read(rule, numbers)
     return rule.burst and exact.rate(rule, count, period) and derive(rule)
 end
 
--- T grows, count stays: TAT remains what it is.
+-- Slows a rule: T grows and count stays, so TAT remains what it is.
 function gcra.scale(rule, thousandths)
     local period = rule.period
     local whole = floor(period / thousandths)
@@ -63,7 +63,7 @@ local function lows_text(lows)
     return concat(texts)
 end
 
--- nil: it is none.
+-- Reads what starts found in use; nil: it cannot be read.
 local function lows_read(text, count)
     local lows, n = {}, 0
     for s, us, rem in text:gmatch('(%d+),(%d+),(%d+);') do
@@ -80,7 +80,7 @@ local function lows_drop(lows, i)
     for k = i, #lows do lows[k] = lows[k + 3] end
 end
 
--- Two entries next to each other that differ least become one: as late as the later, as low as the lower.
+-- Makes one of the two neighbours that differ least: as late as the later, as low as the lower.
 local function lows_merge(lows)
     local best, least = nil, huge
     for i = 1, #lows - 3, 3 do
@@ -91,7 +91,7 @@ local function lows_merge(lows)
     lows_drop(lows, best + 3)
 end
 
--- A start at s found so much in use.
+-- Notes that a start at s found so much in use.
 local function lows_add(lows, s, us, rem)
     local n = #lows
     if n > 0 and s <= lows[n - 2] then return end -- it found more than that one
@@ -110,7 +110,7 @@ local function lows_find(lows, s)
     return i
 end
 
--- All starts behind s find less in use by q + r / count.
+-- Lets all starts behind s find less in use, by q + r / count.
 local function lows_subtract(lows, first, q, r, count)
     for i = first, #lows, 3 do
         local us, rem = minus(lows[i + 1], lows[i + 2], q, r, count)
@@ -123,7 +123,7 @@ local function lows_subtract(lows, first, q, r, count)
     end
 end
 
--- From now on all starts are remembered; of those before nobody knows what they found.
+-- Begins to remember what starts find; nobody knows what earlier ones found.
 function gcra.remember(g)
     if g.lows then return end
     g.lows = {}
@@ -202,7 +202,7 @@ local function advance(g, n)
     g.tat_us, g.tat_rem = q, r
 end
 
--- A start at TAT rounded up counts as a start at TAT itself, so that rounding loses nothing.
+-- Takes k slots from s on. A start at TAT rounded up counts as a start at TAT itself, so that rounding loses nothing.
 function gcra.take(g, s, k, cost)
     if s > g.tat_us + (g.tat_rem > 0 and 1 or 0) then g.tat_us, g.tat_rem = s, 0 end
     if g.lows then
@@ -259,7 +259,7 @@ function gcra.fill(g, n, at)
     advance(g, n)
 end
 
--- As many slots, each of which now takes longer to come back.
+-- Fills the gate with as many slots, each of which now takes longer to come back.
 function gcra.slowed(g, n, at)
     gcra.fill(g, n, at)
     cut(g)
@@ -267,14 +267,14 @@ end
 
 function gcra.full(g) return g.tat_us end
 
--- free_at: TAT as it was loaded, 0 where that is not known. From then on the bucket was full.
+-- Counts the slots that were lost: from free_at on the bucket was full. That is TAT as it was loaded, 0 where that is not known.
 function gcra.lost(g)
     if g.free_at == 0 or g.free_at >= now then return 0, now end
     local since = max(g.free_at, now - exact.LOST_US)
     return floor((now - since) * 1000 * g.rule.count / g.rule.period), since
 end
 
--- At TAT itself its remainder still counts.
+-- Returns when all slots are back. At TAT itself its remainder still counts.
 function gcra.resets(g) return g.tat_rem > 0 and g.tat_us + 1 or g.tat_us end
 
 return gcra
