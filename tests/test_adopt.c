@@ -186,8 +186,9 @@ static void test_who_leaves_hands_all_back_and_the_duty_on(void **state)
     turns_check();
 }
 
-/* What a key of a wrong kind keeps stays with the old id; the rest goes, and the worker begins. */
-static void test_adopt_leaves_what_cannot_go_back(void **state)
+/* What a key of another kind keeps from its lane waits in `later`; where that is not ours either, all stays with the
+ * old id, and the worker begins. */
+static void test_adopt_puts_off_what_cannot_go_back(void **state)
 {
     size_t lost;
 
@@ -197,18 +198,24 @@ static void test_adopt_leaves_what_cannot_go_back(void **state)
     enqueue("default", "slow", "c");
     assert_int_equal(claim("w", 3, 0), 3);
     keep_tokens();
-    free(redis_text("SET", LANE("t"), "foreign"));
+    free(redis_text("MSET", LANE("t"), "foreign", PREFIX "later", "foreign"));
     must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
     assert_int_equal(lost, 0);
     assert_int_equal(turns.left, 0);
+    assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 2); /* "@" and a */
+    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 3);
+    free(redis_text("DEL", PREFIX "later"));
+    must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
     expect_list(LANE("slow"), "c");
-    assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 2);
-    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 2); /* "@" and b */
-    free(redis_text("RENAME", LANE("t"), ALONE("t")));
-    assert_int_equal(pass("w2", LEASE_US), 0);
-    free(redis_text("DEL", ALONE("t")));
-    assert_int_equal(pass("w2", 0), 1);
-    expect_list(ALONE("t"), "b");
+    assert_int_equal(redis_number("ZCARD", PREFIX "later"), 1);
+    turns.now_us += 11 * SECOND_US;
+    promote(1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "later"), 1);
+    assert_non_null(strstr(turns.reply->element[4]->str, LANE("t") " is a string, not a list"));
+    free(redis_text("DEL", LANE("t")));
+    turns.now_us += 11 * SECOND_US;
+    promote(1);
+    expect_list(LANE("t"), "b");
     expect_text("w2", "ZRANGE", PREFIX "workers", "0", "-1");
     turns_check();
 }
@@ -258,7 +265,7 @@ int main(void)
         TEST(adopt_after_being_reaped_has_lost_all),
         TEST(adopt_after_all_data_are_lost_says_so),
         TEST(who_leaves_hands_all_back_and_the_duty_on),
-        TEST(adopt_leaves_what_cannot_go_back),
+        TEST(adopt_puts_off_what_cannot_go_back),
         TEST(a_lease_that_cannot_be_read_is_dead),
         TEST(adopt_keeps_a_lease_that_cannot_be_buried),
     };

@@ -507,7 +507,7 @@ static void test_large_jobs_of_a_worker_that_is_gone_return_in_their_order(void 
 /* Some that a key of another kind keeps from their lane keep no others from theirs. */
 static void test_large_jobs_that_cannot_return_keep_no_others(void **state)
 {
-    int64_t taken, workers;
+    int64_t taken = 1, workers;
 
     (void)state;
     turns_flush(NULL);
@@ -520,9 +520,10 @@ static void test_large_jobs_that_cannot_return_keep_no_others(void **state)
     free(redis_text("SET", ALONE("slow"), "x"));
     assert_int_equal(pass("v", LEASE_US - 1), 0);
     turns.now_us += 2;
-    must(turns_reap("v", &taken, &workers));
-    assert_int_equal(taken, 1);
+    for (int i = 0; i < 9 && taken > 0; i++)
+        must(turns_reap("v", &taken, &workers));
     assert_int_equal(redis_number("LLEN", ALONE("t")), 1);
+    assert_int_equal(redis_number("ZCARD", PREFIX "later"), 2);
 }
 
 /* ---- Dead jobs */

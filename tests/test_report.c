@@ -467,6 +467,27 @@ static void test_lanes_of_a_paused_queue(void **state)
     expect_verdict("stuck limit 1, queue 1");
 }
 
+static void test_a_queue_that_a_key_stops(void **state)
+{
+    const json_t *check;
+    json_t *why = NULL;
+
+    (void)state;
+    begin_worker("w", 5, 60);
+    must(turns_rate("slow", "1/1000000/1"));
+    enqueue("default", "slow", "a");
+    free(redis_text("SET", PREFIX "lane:default/slow/", "x"));
+    assert_int_equal(claim("w", 1, 0), 0);
+    expect_verdict("wrong nothing 1");
+    check = json_array_get(json_object_get(report, "checks"), 0);
+    assert_string_equal(answer_text(check, "name"), "queue default");
+    assert_non_null(strstr(answer_text(check, "text"), PREFIX "lane:default/slow/ is a string, not a list"));
+    assert_int_equal(view_why(w, "a", NULL, &why), WEIR_ECONFIG);
+    assert_non_null(strstr(weir_message(w), PREFIX "lane:default/slow/ is a string, not a list"));
+    free(redis_text("DEL", PREFIX "lane:default/slow/"));
+    expect_verdict("flowing nothing 1");
+}
+
 static void test_nobody_is_heard(void **state)
 {
     (void)state;
@@ -624,6 +645,7 @@ int main(void)
         TEST(concurrency_opens_when_jobs_end),
         TEST(paused_queues),
         TEST(lanes_of_a_paused_queue),
+        TEST(a_queue_that_a_key_stops),
         TEST(nobody_is_heard),
         TEST(redis_is_away),
         TEST(failures),

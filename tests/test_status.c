@@ -359,7 +359,8 @@ static struct status small_status(const char *host)
                        .types = calloc(1, sizeof *s.types),
                        .worker_count = 1,
                        .type_count = 1,
-                       .paused_keys = json_object()};
+                       .paused_keys = json_object(),
+                       .stopped = json_object()};
 
     snprintf(s.workers->host, sizeof s.workers->host, "%s", host);
     s.workers->queues = json_array();

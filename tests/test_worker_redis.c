@@ -261,8 +261,8 @@ static void redis_stands_still(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
-/* A dead worker whose jobs a foreign key keeps: others say so and live. */
-static void dead_worker_that_cannot_be_reaped(void **state)
+/* A dead worker whose job a foreign key keeps from its lane: others say so and live. */
+static void dead_worker_whose_job_has_no_lane(void **state)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -273,7 +273,7 @@ static void dead_worker_that_cannot_be_reaped(void **state)
     free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1", "gone", NULL));
     worker = stage_actor(s, "worker", "lease=1", NULL);
     await_text(s->server.folder, "worker.err",
-               "cannot be taken back: weir:{0}:lane:default!/mark/ is a string, not a list");
+               "weir:{0}:lane:default!/mark/ is a string, not a list: what needs it stands still");
     stage_await_heartbeats(s, 5); /* more than a lease */
     free(server_ask(&s->server, "DEL", stage_key(s, "lane:default!/mark/"), NULL));
     assert_int_equal(stage_await_done(s, 1).twice, 0);
@@ -339,7 +339,7 @@ int main(int argc, char **argv)
         STAGE_TEST(replica_for_a_while),
         STAGE_TEST(writable_replica_for_a_while),
         STAGE_TEST(redis_stands_still),
-        STAGE_TEST(dead_worker_that_cannot_be_reaped),
+        STAGE_TEST(dead_worker_whose_job_has_no_lane),
         STAGE_TEST(permission_lost_and_found),
         STAGE_TEST(right_of_scripts_lost_and_found),
     };

@@ -199,6 +199,22 @@ static void judge_stalls(struct report *r)
     }
 }
 
+/* Queues that a key of another kind stops. */
+static void judge_stopped(struct report *r)
+{
+    const char *queue;
+    json_t *wrong;
+
+    json_object_foreach(r->status->stopped, queue, wrong)
+    {
+        char name[160];
+
+        snprintf(name, sizeof name, "queue %.128s", queue);
+        doctor_add(&r->found, name, DOCTOR_WRONG, "weir doctor --repair, or rename or delete that key",
+                   "nothing of it starts: %s", json_string_value(wrong));
+    }
+}
+
 static void judge_batches(struct report *r)
 {
     char jobs[PHRASE_SIZE];
@@ -366,6 +382,7 @@ static int judge(struct report *r)
 
     judge_workers(r);
     judge_stalls(r);
+    judge_stopped(r);
     judge_batches(r);
     judge_paused_keys(r);
     status = judge_types(r);

@@ -57,6 +57,21 @@ local function at_next_call(forget)
     forgets[forgets_count] = forget
 end
 
+local noted -- the key of the last command, while keys are noted
+
+-- Until the next call begins, noted_key() is the key that the last command named: Redis does not say at which one a command failed.
+local function note_keys()
+    local plain = call
+    call = function(...)
+        local _, key = ...
+        noted = key
+        return plain(...)
+    end
+    at_next_call(function() call = plain end)
+end
+
+local function noted_key() return noted end
+
 local WHOLE_MOST = 2 ^ 53 -- beyond it a number is no longer exact
 
 local said_time -- the first argument of a script, '' for Redis TIME

@@ -136,18 +136,6 @@ local function serve_queues()
     return wrong
 end
 
--- Queues with a fault count as paused: they are neither served nor waited for.
-local function leave_out_queues()
-    if not claim_faults.any then return end
-    local served = {}
-    for _, queue in ipairs(c.open) do
-        local list = claim_faults.of_queue(queue) and c.paused or served
-        list[#list + 1] = queue
-        c.open_queue(queue)
-    end
-    c.queues, c.open = served, served
-end
-
 -- Begins, or begins anew; returns the reply when that is refused.
 local function begin(ARGV)
     local wrong = claim_call.begin(ARGV)
@@ -155,7 +143,6 @@ local function begin(ARGV)
     wrong = claim_halt.begin()
     if wrong then return wrong end
     claim_faults.begin()
-    leave_out_queues()
     claim_duty.begin()
     claim_cache.begin()
     claim_causes.begin()
@@ -164,31 +151,19 @@ local function begin(ARGV)
     claim_alone.begin()
 end
 
-local ATTEMPTS = 4 -- each without what the last one found at fault
-
--- A claim has failed with that error. Returns the reply, or nil: it begins anew without what is at fault.
-local function refused_for(failure)
-    if not find(failure, '^WRONGTYPE ') then return refuse('claim: %s', failure) end -- Redis's pcall makes text of errors
-    local wrong = claim_faults.of_all()
-    if wrong then return check.refuse_key(wrong) end
-    if not claim_faults.find() then return c.faults[1] and check.refuse_key(c.faults[1]) or error_reply(failure) end
-    gate.undo()
-end
-
 -- Decides all; returns nil, or the reply when the claim is refused.
 local function decide(ARGV)
-    local ok, wrong
-    for _ = 1, ATTEMPTS do
-        local refused = begin(ARGV)
+    local refused
+    repeat
+        refused = begin(ARGV)
         if refused then return refused end
-        ok, wrong = pcall(serve_queues)
+        local ok, wrong = pcall(serve_queues)
         if ok and not wrong then return nil end
+        if ok then refused = check.refuse_key(wrong) else refused = claim_faults.refused(wrong) end
         claim_wait.restore()
-        if ok then return check.refuse_key(wrong) end
-        refused = refused_for(wrong)
-        if refused then return refused end
-    end
-    return c.faults[1] and check.refuse_key(c.faults[1]) or error_reply(wrong)
+        gate.undo()
+    until refused
+    return refused
 end
 
 local function or_never(time) return time < huge and time or -1 end

@@ -9,10 +9,10 @@
 -- has in flight, in other partitions too (option b), has ended. Then it gets the suspects whose gates let them start; where none does, these are held for them. At most a quarter of the workers,
 -- but at least one, have a seat. A worker that has nothing in flight and finds nothing else to do may also run suspects: half of them, but at least two.
 --
--- uses: check claim_call claim_faults claim_group claim_meet claim_held claim_lanes
+-- uses: check claim_call claim_group claim_meet claim_held claim_lanes
 local claim_alone = {}
 
-local claim, faults, group, meet, held, lanes = claim_call, claim_faults, claim_group, claim_meet, claim_held, claim_lanes
+local claim, group, meet, held, lanes = claim_call, claim_group, claim_meet, claim_held, claim_lanes
 
 local SHARE = 4          -- one worker of so many, at least one,
 local IDLE_SHARE = 2     -- and of those that find nothing else one of so many, at least two: one may be dead, and not yet known to be
@@ -31,7 +31,7 @@ function claim_alone.begin()
     if scores.err then return claim.note_fault(check.wrong_kind('alone', 'zset')) end
     has_seat = scores[1] and true
     for i, queue in ipairs(claim.open) do
-        if scores[i + 1] and not faults.stops_queue(names[i + 1]) then
+        if scores[i + 1] then
             waiting = waiting or {}
             waiting[queue] = names[i + 1]
         end
@@ -40,12 +40,12 @@ end
 
 -- ---- Is there any to run?
 
--- When the first gate opens at which a type or lane waits; nil: none does.
-local function first_opening(name) return tonumber(call('ZRANGE', P .. 'wake:' .. name, '0', '0', 'WITHSCORES')[2] or nil) end
+-- When the first gate opens at which a type or lane waits; nil: none does. ask: call, or call_safe where the leases are written already.
+local function first_opening(name, ask) return tonumber(ask('ZRANGE', P .. 'wake:' .. name, '0', '0', 'WITHSCORES')[2] or nil) end
 
 -- at == huge: only the end of a job opens that gate, at any time.
 local function is_due(name)
-    local at = first_opening(name)
+    local at = first_opening(name, call)
     if at and (at <= now + SOON_US or has_seat and at == huge) or held.is_any_mine(name) then return true end
     if not at and call('EXISTS', P .. 'held:' .. name) == 0 then call('ZREM', P .. 'alone', name) end
     return false
@@ -139,7 +139,7 @@ end
 -- Is one due again at once, after this claim?
 function claim_alone.is_more()
     for _, name in pairs(waiting or {}) do
-        if #claim.leases == 0 and (first_opening(name) or huge) <= now + claim.ahead then return true end
+        if #claim.leases == 0 and (first_opening(name, call_safe) or huge) <= now + claim.ahead then return true end
     end
     return false
 end
@@ -148,7 +148,7 @@ end
 function claim_alone.next_time()
     local next_at = huge
     for _, name in pairs(waiting or {}) do
-        local at = first_opening(name)
+        local at = first_opening(name, call_safe)
         if at and at > now + claim.ahead_at_first then next_at = min(next_at, at) end
     end
     return next_at

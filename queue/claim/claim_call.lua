@@ -140,7 +140,6 @@ local function begin_known(c)
     c.named = 0       -- jobs that were given an id
     c.soonest = huge  -- when the first gate opens at which it has parked something
     c.wakes = {}      -- queue -> gate -> opening time, as far as they were read or written
-    c.woken = {}      -- queue -> set of gates of keys that were due
     c.crowds = {}     -- set of gates at which something was found to wait
     c.unread = {}     -- set of queues that hold jobs which it did not read,
     c.missed = {}     -- and of those to which it did not come
@@ -158,7 +157,6 @@ local function begin_decided(c)
     c.dead = {}       -- {lane =, reason =, entry =} each
     c.halted = {}     -- jobs that are not to run: {entry =, lane =, batch = (nil: cancelled)} each
     c.away = {}       -- jobs of types that live on another partition: {to =, queue =, type =, entry =} each
-    c.put_off = {}    -- jobs for `later`: {queue =, type =, entry =} each
     c.used = {}       -- queue -> how many jobs leave it
     c.emptied = {}    -- those of them that are listed in `large` and have no job left
     c.more = false    -- a queue has more than could be taken
@@ -194,6 +192,19 @@ function claim_call.may_go_on()
     c.looks = c.looks + 1
     if c.looks % LOOKS == 0 and passed_us() > LATE_US then c.budget, c.is_late = 0, true end
     return c.budget > 0
+end
+
+-- The queues of that set count as paused: they are neither served nor waited for.
+function claim_call.leave_out(set)
+    local c, open, served = claim_call, {}, {}
+    for _, queue in ipairs(c.open) do
+        local list = set[queue] and c.paused or open
+        list[#list + 1] = queue
+    end
+    for _, queue in ipairs(c.queues) do
+        if not set[queue] then served[#served + 1] = queue end
+    end
+    c.queues, c.open = served, open
 end
 
 -- One more queue is served.
@@ -244,8 +255,6 @@ function claim_call.new_type(queue, of, gates)
         -- direct                   its jobs in the queue ask no gate: claim_queue
         -- unknown                  no worker runs it: claim_halt
         -- away                     it lives on that other partition: claim_halt
-        -- has_faults               one of its lanes was passed over, as a key is of a wrong kind,
-        -- passed_over              and so many jobs could start as it was passed over itself
         has_keys = false,        -- a lane of a key was met
         -- first                    the first lease of its jobs that have a limit,
         -- cause                    what let it start,

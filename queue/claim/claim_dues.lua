@@ -10,7 +10,7 @@
 -- Many queues may wait at one gate. It is enough that one of them is served when it opens. A gate of concurrency opens at no time: whoever makes
 -- room there rings for queues by their names, and a queue that is due there already, as the claim had no time left for it, is so by itself.
 --
--- uses: claim_call claim_faults gate
+-- uses: claim_call gate
 local claim_dues = {}
 
 local claim = claim_call
@@ -37,10 +37,9 @@ local function of_queue(queue)
     return queue .. ' ' .. text(due) .. gates
 end
 
--- The list begins with an empty text. There is none while jobs are to run alone, or a key is at fault: then what the answer says of all queues
--- holds for each.
+-- The list begins with an empty text. There is none while jobs are to run alone: then what the answer says of all queues holds for each.
 function claim_dues.list()
-    if not claim.has_option('t') or claim.suspects or claim_faults.any then return claim.NONE end
+    if not claim.has_option('t') or claim.suspects then return claim.NONE end
     local list = {''}
     for i, queue in ipairs(claim.queues) do list[i + 1] = of_queue(queue) end
     return list

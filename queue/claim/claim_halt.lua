@@ -23,20 +23,11 @@ local batches  -- name -> 'paused', 'cancelled' or false, of those that were met
 local any_jobs -- is any job cancelled by its id?
 
 local function pause_queues()
-    local fields, open, is_paused, served = {}, {}, {}, {}
-    if #claim.all_queues == 0 then return end
-    for i, queue in ipairs(claim.all_queues) do fields[i] = 'q/' .. queue end
-    local since = call('HMGET', P .. 'halted', unpack(fields))
-    for i, queue in ipairs(claim.all_queues) do
-        local list = since[i] and claim.paused or open
-        list[#list + 1] = queue
-        is_paused[queue] = since[i]
-    end
-    if #claim.paused == 0 then return end
-    for _, queue in ipairs(claim.queues) do
-        if not is_paused[queue] then served[#served + 1] = queue end
-    end
-    claim.queues, claim.open = served, open
+    local fields, is_paused = {}, {}
+    if #claim.open == 0 then return end
+    for i, queue in ipairs(claim.open) do fields[i] = 'q/' .. queue end
+    for i, since in ipairs(call('HMGET', P .. 'halted', unpack(fields))) do is_paused[claim.open[i]] = since end
+    claim.leave_out(is_paused)
 end
 
 -- Reads what is paused; returns the error of a key that holds something else, or of data that this version does not read.

@@ -1,9 +1,9 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_cache claim_call claim_causes claim_faults claim_group claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
+-- uses: claim_cache claim_call claim_causes claim_group claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
 local claim_lanes = {}
 
-local cache, claim, faults, halt, meet, park = claim_cache, claim_call, claim_faults, claim_halt, claim_meet, claim_park
+local cache, claim, halt, meet, park = claim_cache, claim_call, claim_halt, claim_meet, claim_park
 local causes, group, ring, start, wait = claim_causes, claim_group, claim_ring, claim_start, claim_wait
 
 local DUE_MOST = 64            -- gates visited in one pass
@@ -87,9 +87,7 @@ local function serve_round(s, most)
             return started, false
         end
         claim.budget = claim.budget - 1
-        if faults.any and faults.of_lane(l) then
-            wait.put_off_lane(s, l)
-        elseif (s.resorts or l.key == '') and not park.is_sorted(s, l, 2) then
+        if (s.resorts or l.key == '') and not park.is_sorted(s, l, 2) then
             park.sort_again(s, l)
         else
             local n, has_left = serve_turn(s, l, others, alone and not s.resorts and most - started or 1)
@@ -139,9 +137,7 @@ local function serve_type(s, most, left_before)
     local gone = run_type(s, most)
     local could_more = not gone and not claim.stopped.gate
     if wait.end_visit(s, gone) then return true, could_more end
-    local stuck = claim.visit.started == 0 and could_more
-    if stuck and not s.has_faults then return true, claim.left_lanes > left_before end
-    if stuck and not wait.pass_over(s) then return true, false end
+    if claim.visit.started == 0 and could_more then return true, claim.left_lanes > left_before end
     return false, false
 end
 
@@ -151,10 +147,6 @@ local function can_serve() return claim.free + claim.prefetch > 0 and claim.may_
 -- gates.
 local function serve_gate(queue, name, share, is_last)
     local started, left_before = 0, claim.left_lanes
-    if faults.any and faults.of_wait(queue, name) then
-        wait.put_off_gate(queue, name)
-        return false
-    end
     if wait.is_closed(queue, name) then return false end
     while started < share and can_serve() do
         local s = first_at(queue, name)
@@ -162,9 +154,7 @@ local function serve_gate(queue, name, share, is_last)
             wait.forget_gate(queue, name)
             return false
         end
-        if faults.any and faults.of_type(s) then
-            if not wait.pass_over(s) then return false end
-        elseif not s.mine and not halt.is_unknown(s) then
+        if not s.mine and not halt.is_unknown(s) then
             wait.hold_type(s)
             if claim.visit.alone then return false end
         else
@@ -184,16 +174,9 @@ end
 -- The lanes whose key gates are due go back to their rings, as many as may in one claim.
 local function wake_lanes(queue)
     if claim.waking < 1 then return end
-    local woken = {}
-    claim.woken[queue] = woken
     for _, name in ipairs(wait.due_keys(queue, min(claim.waking, 1000))) do
         if claim.waking < 1 or claim.budget < claim.TO_SERVE or not claim.may_go_on() then break end
-        woken[name] = true
-        if faults.any and faults.of_wait(queue, name) then
-            wait.put_off_gate(queue, name)
-        else
-            claim.waking = claim.waking - wait.wake_waiters(queue, name)
-        end
+        claim.waking = claim.waking - wait.wake_waiters(queue, name)
     end
     wait.sleep_on(queue)
 end

@@ -1,9 +1,9 @@
 -- claim_queue: what becomes of the jobs of a queue: they start, are parked, or are dead.
 --
--- uses: body claim_cache claim_call claim_causes claim_faults claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text large sign slices
+-- uses: body claim_cache claim_call claim_causes claim_halt claim_held claim_meet claim_park claim_ring claim_start job_text large sign slices
 local claim_queue = {}
 
-local cache, claim, faults, halt, held = claim_cache, claim_call, claim_faults, claim_halt, claim_held
+local cache, claim, halt, held = claim_cache, claim_call, claim_halt, claim_held
 local meet, park, ring, start = claim_meet, claim_park, claim_ring, claim_start
 
 local TYPE = body.TYPE
@@ -124,14 +124,6 @@ local function start_with_equal(s, l, jobs, i, cost)
     return n
 end
 
--- A fault keeps it from its lane: it comes again later.
-local function put_off(s, entry)
-    claim.put_off[#claim.put_off + 1] = {queue = s.queue, type = s.name, entry = entry}
-    claim.count(s, 'dropped')
-    claim.count(s, 'scheduled')
-    return 1
-end
-
 -- Do the jobs of s need no lane: has it neither a limit nor lanes that wait?
 local function is_direct(s)
     if s.mine then held.take_back(s) end
@@ -152,17 +144,15 @@ local function start_or_bury(s, l, jobs, i)
     return n
 end
 
--- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were handled: started, parked, buried or
--- put off; 0: it stays there until an executor is free for it.
+-- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were handled: started, parked or buried;
+-- 0: it stays there until an executor is free for it.
 local function handle_jobs(s, jobs, i)
     local entry = jobs[i]
     if (claim.halts or s.away) and halt.from_queue(s, entry) then return 1 end
-    if faults.any and faults.of_type(s) then return put_off(s, entry) end
     if s.direct == nil then s.direct = is_direct(s) end
     if s.direct then return start_with_equal(s, nil, jobs, i, 1) end
     if not s.mine and halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
     local l = s.keyed and meet.lane(s, park.key_of(s, entry)) or s.lanes[''] or meet.lane(s, '')
-    if faults.any and faults.of_lane(l) then return put_off(s, entry) end
     if s.mine and s.limited and lane_is_clear(s, l) then
         local handled = start_or_bury(s, l, jobs, i)
         if handled then return handled end

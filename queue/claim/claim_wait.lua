@@ -2,10 +2,10 @@
 -- the old one. So a script that fails on the way leaves a waiter at two places, never at none. restore() puts back lanes and types that such
 -- a script had emptied.
 --
--- uses: check claim_cache claim_call claim_causes claim_faults claim_meet claim_held claim_ring gate lane
+-- uses: check claim_cache claim_call claim_causes claim_meet claim_held claim_ring gate lane
 local claim_wait = {}
 
-local cache, claim, faults, meet, held, ring = claim_cache, claim_call, claim_faults, claim_meet, claim_held, claim_ring
+local cache, claim, meet, held, ring = claim_cache, claim_call, claim_meet, claim_held, claim_ring
 
 local function score(at) return at == huge and '+inf' or us(at) end
 
@@ -224,20 +224,6 @@ function claim_wait.restore()
     for _, s in ipairs(claim.order) do pcall(restore_type, s) end
 end
 
--- A fault keeps a lane of a ring from being served: it sleeps for a while, if it can, so that the other lanes of its type need not.
-function claim_wait.put_off_lane(s, l)
-    for _, e in ipairs(l.gates) do
-        if not faults.of_wait(s.queue, e.name) then
-            call('ZADD', wait_key(s.queue, e.name), us(claim.next_ticket()), l.node)
-            cache.count_sleepers(s.queue, e.name, call('ZADD', P .. 'sleep:' .. s.queue, 'LT', us(now + claim.AGAIN_US), e.name))
-            set_sooner(s.queue, '*', now + claim.AGAIN_US)
-            return ring.leave(s, l)
-        end
-    end
-    ring.go_behind(s, l)
-    s.has_faults = true
-end
-
 -- Has this claim found the gate closed for any job until some time, in another queue? What waits there in this one need not be looked at.
 function claim_wait.is_closed(queue, name)
     local opens = #claim.open > 1 and not claim.keeps and gate.opens(name) or huge
@@ -248,25 +234,6 @@ end
 
 -- No type waits at that gate any more.
 claim_wait.forget_gate = drop_wake
-
--- A fault keeps the waiters of a gate from being served: the gate is due again after a while.
-function claim_wait.put_off_gate(queue, name)
-    if not find(name, '/', 1, true) then return set_wake(queue, name, now + claim.AGAIN_US) end
-    call('ZADD', P .. 'sleep:' .. queue, us(now + claim.AGAIN_US), name)
-end
-
--- The first of the types that wait at a gate cannot be served, and lets the others pass. False: none of them has started a job since the
--- last time.
-function claim_wait.pass_over(s)
-    local room, name = claim.free + claim.prefetch, claim.visit.gate
-    if claim.visit.alone or s.passed_over == room then
-        claim_wait.put_off_gate(s.queue, name)
-        return false
-    end
-    s.passed_over = room
-    call('ZADD', wait_key(s.queue, name), us(claim.next_ticket()), s.name)
-    return true
-end
 
 -- ---- Lanes at a gate
 
@@ -293,10 +260,6 @@ local function wake_lane(queue, name, node, ticket, closed)
     local s = meet.state(queue, type_name)
     local l = meet.lane(s, key)
     if closed and not s.resorts and has_gate(l.gates, name) then return false, true end
-    if faults.any and (faults.of_type(s) or faults.of_lane(l)) then
-        claim_wait.put_off_gate(queue, name)
-        return false, closed
-    end
     local at, last = now, nil
     -- 1: its job may cost more, and is checked in its turn
     if not s.resorts then at, last = meet.opens(l.gates, 1, l.node, ticket, now) end

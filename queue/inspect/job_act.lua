@@ -118,7 +118,7 @@ local function to_queue(job)
 end
 
 local function to_lane(job)
-    local name = match(job.header, '^l %S+ ([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
+    local name = match(job.header, '^l %S+ ([%w_.-]+!?/[%w_.-]+/[%w_.-]*)$')
     if not name or is_over(job) or not is_first_time(job.item) then return false end
     refuse_wrong(lane.wrong(name))
     job.lane = name

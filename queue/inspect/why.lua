@@ -11,7 +11,7 @@
 --        all; "by_hand": true: somebody has paused the key}, ...]}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: body gate key_pauses lease orders pattern registry rules types
+-- uses: blocked_queues body check gate key_pauses lease orders pattern registry rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -87,6 +87,8 @@ local function why(ARGV)
     end
     local t, queue, _, key = types.load(name), lease.lane_parts(path)
     if kind == 'queue' then queue, key = path, '' end
+    local wrong = blocked_queues.by(lease.usual_queue(queue))
+    if wrong then return check.refuse_key(wrong) end
     local cost, of_lane = body.cost(text) or t.cost, kind == 'lane' and place
     if key == '' and t.path then key = body.key(text, t.path) end
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key

@@ -16,7 +16,7 @@
 --
 -- These functions move jobs without asking gates; claim decides what waits where.
 --
--- uses: bell body check gate lease line longest registry slices types
+-- uses: bell body check gate later_records lease line longest registry slices types
 local lane = {}
 
 -- What is wrong with the keys that give_back writes; nil: nothing.
@@ -372,12 +372,35 @@ function lane.release(token)
     end
 end
 
+-- What is wrong with the keys that leased jobs need to go back; nil: nothing. A job that a key of another kind keeps from its lane can
+-- wait in `later`.
+function lane.wrong_back(jobs)
+    local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
+    for _, job in ipairs(jobs) do wrong = wrong or lane.wrong(job.lane) and check.wrong_kind('later', 'zset') or nil end
+    return wrong
+end
+
+-- Jobs that a key keeps from their lane go to `later`: promote names that key, and moves them when it is gone. Returns the others.
+local function put_off(jobs)
+    local able, off = {}, {}
+    for _, job in ipairs(jobs) do
+        local list = lane.wrong(job.lane) and off or able
+        list[#list + 1] = job
+    end
+    for _, job in ipairs(off) do
+        local tag = format('back:%d.%d', now, call('ZCARD', P .. 'later'))
+        later_records.put('l ' .. tag .. ' ' .. job.lane .. '\n' .. lease.fresh(job.entry), now)
+    end
+    lease.count_all(off, 'scheduled')
+    return able
+end
+
 -- Leased jobs, {token =, lane =, entry =} each, of any lanes, go back to the heads of their lanes, in the order in which they were
 -- granted. What they took of gates was released before. Adds the queues whose groups are to be woken to a set.
 function lane.put_all_back(jobs, queues)
     local entries, order = {}, {}
     lane.sort_by_grant(jobs)
-    for _, job in ipairs(jobs) do
+    for _, job in ipairs(put_off(jobs)) do
         if not entries[job.lane] then
             entries[job.lane] = {}
             order[#order + 1] = job.lane
@@ -394,12 +417,13 @@ end
 -- The same of those that go to the tails of their lanes.
 function lane.put_all_behind(jobs, queues)
     lane.sort_by_grant(jobs)
-    for _, job in ipairs(jobs) do
+    local able = put_off(jobs)
+    for _, job in ipairs(able) do
         local queue, kind, key = lease.lane_parts(job.lane)
         lane.append(queue, kind, key, lease.came_back(job.entry, job.token))
         queues[queue] = true
     end
-    lease.count_all(jobs, 'returned')
+    lease.count_all(able, 'returned')
 end
 
 -- Puts all of them back, and the groups are woken.

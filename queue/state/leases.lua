@@ -34,27 +34,20 @@ end
 
 -- The tokens of about most leases, of those that were granted last, so that all go back in the order of their grants. Of a worker that has very many
 -- they come by chance, as HSCAN from its beginning finds nothing where much has been taken already.
-local function tokens_of(active, count, most, by_chance)
+local function tokens_of(active, count, most)
     if count <= most + 1 then return call('HKEYS', active) end -- "@"
-    if by_chance or count > SORTED_MOST + 1 then return call('HRANDFIELD', active, us(most)) end
+    if count > SORTED_MOST + 1 then return call('HRANDFIELD', active, us(most)) end
     return leases.youngest(call('HKEYS', active), most)
 end
 
--- {token =} each, in the order in which they go back: the last ones granted are put before the others. Those that a key keeps from
--- their lane, or from that where they run alone, come behind them all.
+-- {token =} each, in the order in which they go back: the last ones granted are put before the others.
 local function youngest_first(tokens)
-    local fields, order, kept = {}, {}, {}
+    local fields, order = {}, {}
     for i, token in ipairs(tokens) do fields[2 * i - 1], fields[2 * i] = token, '' end
     local jobs, unread = lease.list(fields)
     lane.sort_by_grant(jobs)
-    for i = #jobs, 1, -1 do
-        local name = jobs[i].lane
-        local list = (lane.wrong(name) or lane.wrong(lease.alone(name))) and kept or order
-        list[#list + 1] = jobs[i]
-    end
-    for _, list in ipairs({kept, unread}) do
-        for _, job in ipairs(list) do order[#order + 1] = job end
-    end
+    for i = #jobs, 1, -1 do order[#order + 1] = jobs[i] end
+    for _, job in ipairs(unread) do order[#order + 1] = job end
     return order
 end
 
@@ -76,12 +69,11 @@ local function fitting(active, tokens, load)
     return fit
 end
 
--- About most of what active:<id> holds, as lease.list, as far as the load goes (nil: all of them), and how many more there are. by_chance: not
--- those that were granted last, as a key keeps all of these.
-function leases.read(id, most, load, by_chance)
+-- About most of what active:<id> holds, as lease.list, as far as the load goes (nil: all of them), and how many more there are.
+function leases.read(id, most, load)
     local active = P .. 'active:' .. id
     local count, fields = call('HLEN', active), {}
-    local tokens = tokens_of(active, count, most, by_chance)
+    local tokens = tokens_of(active, count, most)
     if load then tokens = fitting(active, tokens, load) end
     for first = 1, #tokens, 4000 do
         local last = min(first + 3999, #tokens)

@@ -70,6 +70,7 @@ struct status {
     struct json_t
         *paused_keys; /* of limits, the first of them, as queue/state/key_pauses.lua has their rows; NULL */
     int64_t paused_key_count; /* all */
+    struct json_t *stopped;   /* queue -> what is wrong with the key that stops its claims */
 };
 
 /* These are the limits of each partition. */

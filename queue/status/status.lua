@@ -5,7 +5,7 @@
 --       found that were not taken, these, ... [, queue, rank: of held types, ...]]
 -- role: viewer
 -- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see past); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n, "moving": n (about, to other partitions),
---        "queues": {queue: length}, "paused": {queue: "us", as paused.since tells it},
+--        "queues": {queue: length}, "stopped": {queue that a key of another kind stops: what is wrong with that}, "paused": {queue: "us", as paused.since tells it},
 --        "unread": {queue that is paused: true, as jobs stand there that were not looked at},
 --        "asleep": {queue: gates at which lanes sleep}, "held": {type: true, ...},
 --        "oldest": {queue: when its first job was enqueued, in 10 ms}, "first": {type: the same of its jobs that were looked at},
@@ -22,7 +22,7 @@
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: away backlog body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
+-- uses: away backlog blocked_queues body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
 
 local LOOKED_AT = 100    -- jobs of each queue,
 local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
@@ -108,7 +108,7 @@ local function queue_row(reply, queue, load, place)
     local before = load.n
     local more = look(reply, queue, length, load)
     budget.spend(4 + load.n - before)
-    reply.queues[queue] = length
+    reply.queues[queue], reply.stopped[queue] = length, blocked_queues.by(queue)
     if since ~= '' then reply.paused[queue], reply.unread[queue] = since, more or nil end
     if call('EXISTS', P .. 'sleep:' .. queue, P .. 'held:' .. queue, P .. 'wake:' .. queue) > 0 then note_lanes(reply, queue, place) end
 end
@@ -237,7 +237,7 @@ local after = {halted = 'queues', queues = 'workers'} -- types are walked for th
 
 local function new_reply()
     return {now = us(now), claimed = past.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
-            later = call('ZCARD', P .. 'later'), moving = away.count(), queues = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
+            later = call('ZCARD', P .. 'later'), moving = away.count(), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
             workers = {}, rows = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
 end
 

@@ -8,8 +8,8 @@
 #include "queue/status/status_type.h"
 
 /* The members that have something by names, which come in parts. */
-static const char *const lists[] = {"queues", "oldest",  "paused",      "unread", "asleep",
-                                    "held",   "workers", "paused_keys", "lanes"};
+static const char *const lists[] = {"queues", "stopped", "oldest",  "paused",      "unread",
+                                    "asleep", "held",    "workers", "paused_keys", "lanes"};
 
 static int add_seen(json_t *root, const json_t *page)
 {

@@ -139,11 +139,12 @@ static int64_t earlier(int64_t a_us, int64_t b_us)
     return !a_us || (b_us && b_us < a_us) ? b_us : a_us;
 }
 
-/* Adds the paused keys of another partition. */
-static bool add_paused_keys(struct status *all, const struct status *more)
+/* Adds the paused keys and the stopped queues of another partition. */
+static bool add_named(struct status *all, const struct status *more)
 {
     all->paused_key_count += more->paused_key_count;
-    return json_object_update(all->paused_keys, more->paused_keys) == 0;
+    return json_object_update(all->paused_keys, more->paused_keys) == 0 &&
+           json_object_update(all->stopped, more->stopped) == 0;
 }
 
 bool status_merge(struct status *all, struct status *more)
@@ -155,7 +156,7 @@ bool status_merge(struct status *all, struct status *more)
 
     status_sort_processes(all);
     status_sort_processes(more);
-    merged = add_paused_keys(all, more) && merge_rows(&queues, more->queues, &more->queue_count) &&
+    merged = add_named(all, more) && merge_rows(&queues, more->queues, &more->queue_count) &&
              merge_rows(&workers, more->workers, &more->worker_count) &&
              merge_rows(&types, more->types, &more->type_count);
     *all = (struct status){
@@ -172,7 +173,8 @@ bool status_merge(struct status *all, struct status *more)
         .type_count = types.count,
         .worker_count = workers.count,
         .paused_keys = all->paused_keys,
-        .paused_key_count = all->paused_key_count};
+        .paused_key_count = all->paused_key_count,
+        .stopped = all->stopped};
     /* merge_rows() has put the new rows into `workers`: nothing freed is read. NOLINTNEXTLINE(clang-analyzer-unix.Malloc) */
     qsort(all->workers, all->worker_count, sizeof *all->workers, by_name);
     return merged;

@@ -135,6 +135,7 @@ int status_rows_read(struct status *s, struct status_answer *answer, struct erro
     s->dead_bytes = answer_int(root, "dead_bytes");
     s->paused_keys = json_incref(json_object_get(root, "paused_keys"));
     s->paused_key_count = answer_int(root, "paused_key_count");
+    s->stopped = json_incref(json_object_get(root, "stopped"));
     s->claimed_us = answer_int(root, "claimed");
     json_object_foreach(queues, name, row)
     {
@@ -160,6 +161,7 @@ void status_free(struct status *status)
     for (size_t i = 0; i < status->worker_count; i++)
         json_decref(status->workers[i].queues);
     json_decref(status->paused_keys);
+    json_decref(status->stopped);
     free(status->queues);
     free(status->types);
     free(status->workers);

@@ -1,7 +1,7 @@
 -- adopt: a worker begins under a new id, after each connect, and takes over what it had under its old one: it keeps the jobs
 -- that it still runs, the rest goes back to the head of its lanes. Without a new id it leaves: all goes back. About 40 jobs
--- go back in one call, and 500 of its types are read; as long as more are left it is called again with the same ids and without tokens. What a key of a wrong kind
--- keeps from its lane stays under the old id, which is reaped when its time is over. Who begins is heard of, as by
+-- go back in one call, and 500 of its types are read; as long as more are left it is called again with the same ids and without tokens. Where a key of another
+-- kind keeps all of them, they stay under the old id, which is reaped when its time is over. Who begins is heard of, as by
 -- a heartbeat: a clock that is set back before the first of these is noticed.
 --
 -- KEYS[1] prefix
@@ -20,19 +20,10 @@ local BACK_US = 1700  -- when no more go back
 
 local UNHEARD = '-'
 
-local function are_stuck(jobs)
-    for _, job in ipairs(jobs) do
-        if not lane.wrong(job.lane) then return false end
-    end
-    return true
-end
-
 -- All leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
     if keeps then return leases.read(old, huge) end
-    local jobs, unread, left = leases.read(old, MOST, slices.load())
-    if left == 0 or #unread > 0 or not are_stuck(jobs) then return jobs, unread, left end
-    return leases.read(old, MOST, slices.load(), true)
+    return leases.read(old, MOST, slices.load())
 end
 
 -- Of more jobs than one call gives back, those that were granted last; and how many others there are.
@@ -45,7 +36,7 @@ local function first_back(jobs)
     return back, #jobs - #back
 end
 
--- Of the leases of the old id: kept, back (those that go now), later (how many go by the next call), stuck (some stay), unread. Those
+-- Of the leases of the old id: kept, back (those that go now), later (how many go by the next call), stay (all but the kept ones do), unread. Those
 -- found leave running.
 local function sort_out(jobs, unread, left, running)
     local found, able, later = {kept = {}, unread = unread}, {}, 0
@@ -53,16 +44,15 @@ local function sort_out(jobs, unread, left, running)
         if running[job.token] then
             found.kept[#found.kept + 1] = job
             running[job.token] = nil
-        elseif lane.wrong(job.lane) then
-            found.stuck = true
         else
             able[#able + 1] = job
         end
     end
     found.back, later = first_back(able)
     found.later = left + later
-    if #unread > 0 and check.wrong_kind('dead', 'zset') then found.unread, found.stuck = {}, true end
-    if found.stuck and #found.back == 0 then found.later = 0 end
+    if lane.wrong_back(found.back) or #unread > 0 and check.wrong_kind('dead', 'zset') then
+        found.back, found.unread, found.later, found.stay = {}, {}, 0, true
+    end
     return found
 end
 
@@ -104,7 +94,7 @@ local function take_over(new, old, found, unheard)
     ends.bury_unread(old, found.unread)
     local gone = give_back(found.back, unheard)
     found.later = found.later + #found.back - #gone
-    leases.drop(old, found.stuck and 1 or found.later, found.kept, gone, found.unread)
+    leases.drop(old, found.stay and 1 or found.later, found.kept, gone, found.unread)
 end
 
 local function pass_duty(group, old)

@@ -5,7 +5,8 @@
 -- ARGV: now, most, seed (random: see sign)
 -- role: worker
 -- reply: [ how many were moved or put off, fewer than most where they are large, now, [schedule, definition, due, ...],
---          when the first record that is left is due; -1: there is none ]
+--          when the first record that is left is due; -1: there is none, what is wrong with a key that keeps retried jobs from
+--          their lane; '': nothing ]
 -- uses: bell check ends lane large later_records lease registry sign slices
 
 local NAMED_MOST = 200 -- schedules in one answer, and slices.BYTES of their definitions
@@ -24,12 +25,13 @@ local function schedule_of(record) return record:match('^s ([%w_.-]+)\n$') end
 local function plan(record, moves)
     local header, entry = header_of(record)
     local queue, name = (header or ''):match('^q %S+ ([%w_.-]+) ([%w_.-]+)$')
-    local into = (header or ''):match('^l %S+ ([%w_.-]+/[%w_.-]+/[%w_.-]*)$')
+    local into = (header or ''):match('^l %S+ ([%w_.-]+!?/[%w_.-]+/[%w_.-]*)$')
     local wrong = queue and check.wrong_kind('queue:' .. queue, 'list') or into and lane.wrong(into)
     if not queue and not into then
         moves.dead[#moves.dead + 1] = {lane = '//', reason = 'this record of `later` cannot be read', entry = record}
     elseif into and wrong then
         moves.put_off[#moves.put_off + 1] = record
+        moves.wrong = wrong
         return
     elseif wrong then
         moves.dead[#moves.dead + 1] = {queue = queue, type = name, reason = wrong, entry = entry}
@@ -124,7 +126,7 @@ local function promote(ARGV)
     if not is_name(seed) then return refuse('promote: its seed is not a valid name') end
 
     local jobs, schedules = read_due(most)
-    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, records = {}, put_off = {}} -- entries: of each of the lanes
+    local moves = {to_queue = {}, lanes = {}, entries = {}, dead = {}, records = {}, put_off = {}, wrong = ''} -- entries: of each of the lanes
     for _, record in ipairs(jobs) do plan(record, moves) end
     local wrong = #moves.dead > 0 and check.wrong_kind('dead', 'zset') or #moves.to_queue > 0 and sign.wrong()
     if wrong then return check.refuse_key(wrong) end
@@ -133,7 +135,7 @@ local function promote(ARGV)
     put_off(moves.put_off)
     local named = name_schedules(schedules)
     local first = later_records.first()
-    return {#jobs, us(now), named, first and us(max(first, 1)) or '-1'}
+    return {#jobs, us(now), named, first and us(max(first, 1)) or '-1', moves.wrong}
 end
 
 return promote

@@ -16,7 +16,7 @@
 --          how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
 --          1 where two others of the group look after its queues (duty), else 0,
 --          [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
---        The heartbeat counts whatever else fails: leases that a key of a wrong kind keeps from their lanes stay where they are.
+--        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
 -- uses: away bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
 
@@ -51,22 +51,11 @@ local function suspect(id, jobs)
     end
 end
 
--- What is wrong with the keys that a job needs which goes back.
-local function wrong_keys(job, interrupted_most)
-    local wrong = lane.wrong(job.lane)
-    if wrong or not job.suspect or not ends.is_last(job, interrupted_most) then return wrong end
-    return check.wrong_kind('dead', 'zset')
-end
-
--- Those of jobs that can be taken back, and what is wrong with the keys of the others; nil: there are none.
-local function sort_out(id, jobs, interrupted_most)
-    local able, first_wrong = {}, nil
-    suspect(id, jobs)
-    for _, job in ipairs(jobs) do
-        local wrong = wrong_keys(job, interrupted_most)
-        if wrong then first_wrong = first_wrong or wrong else able[#able + 1] = job end
-    end
-    return able, first_wrong
+-- What is wrong with the keys that these need which are to be taken back; nil: nothing.
+local function wrong_keys(jobs, unread, interrupted_most)
+    local buries = #unread > 0
+    for _, job in ipairs(jobs) do buries = buries or job.suspect and ends.is_last(job, interrupted_most) end
+    return lane.wrong_back(jobs) or buries and check.wrong_kind('dead', 'zset') or nil
 end
 
 -- For the log of who took it back.
@@ -101,26 +90,21 @@ local function take_back(id, jobs, unread, interrupted_most, count, noted)
     bell.ring_all(queues)
 end
 
--- Takes back about most of a worker's leases, as far as their keys let it and their bodies fit. Returns how many, how many are left to
--- the next call, and what is wrong with the keys that keep others.
+-- Takes back about most of a worker's leases, as far as their bodies fit. Returns how many, and how many are left to the next call; or what is
+-- wrong with a key that keeps them.
 local function reap_one(id, most, load, interrupted_most, noted)
     local wrong = check.wrong_kind('active:' .. id, 'hash')
     if wrong then return 0, 0, wrong end
     local jobs, unread, left = leases.read(id, most, load)
-    local count = #jobs + #unread + left
-    jobs, wrong = sort_out(id, jobs, interrupted_most)
-    if wrong and left > 0 and #jobs + #unread == 0 then
-        jobs, unread, left = leases.read(id, most, load, true)
-        jobs, wrong = sort_out(id, jobs, interrupted_most)
-    end
-    if #unread > 0 and check.wrong_kind('dead', 'zset') then unread, wrong = {}, wrong or check.wrong_kind('dead', 'zset') end
-    take_back(id, jobs, unread, interrupted_most, count, noted)
-    leases.drop(id, wrong and 1 or left, jobs, unread)
-    local taken = #jobs + #unread
-    return taken, (taken > 0 or not wrong) and left or 0, wrong
+    suspect(id, jobs)
+    wrong = wrong_keys(jobs, unread, interrupted_most)
+    if wrong then return 0, 0, wrong end
+    take_back(id, jobs, unread, interrupted_most, #jobs + #unread + left, noted)
+    leases.drop(id, left, jobs, unread)
+    return #jobs + #unread, left
 end
 
--- Who keeps some goes behind all others that are late: however many such there are, they keep nobody waiting for long.
+-- Whose leases are kept goes behind all others that are late: however many such there are, they keep nobody waiting for long.
 local function reap_late(interrupted_most, reply)
     local load = slices.load()
     for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST)) do

@@ -107,7 +107,7 @@ void promote_request(struct args *a, const char *prefix, int64_t now_us, int mos
 
 int promote_reply(const struct redisReply *reply, struct promoted *promoted, struct error *e)
 {
-    int rc = reply_array(reply, 4, "promote", e);
+    int rc = reply_array(reply, 5, "promote", e);
     struct redisReply **at;
 
     *promoted = (struct promoted){0};
@@ -119,6 +119,7 @@ int promote_reply(const struct redisReply *reply, struct promoted *promoted, str
     promoted->moved = reply_int(reply->element[0], 0);
     promoted->now_us = reply_int(reply->element[1], 0);
     promoted->later_us = reply_int(reply->element[3], -1);
+    promoted->wrong = span_of(reply->element[4]);
     promoted->due_count = reply->element[2]->elements / 3;
     if (!(promoted->due = calloc(promoted->due_count + 1, sizeof *promoted->due)))
         return error_no_memory(e, "promote");

@@ -162,6 +162,7 @@ struct due_schedule {
 struct promoted {
     int64_t moved, now_us;
     int64_t later_us;         /* as a claim's */
+    struct span wrong;        /* with a key that keeps retried jobs from their lane; empty: nothing */
     struct due_schedule *due; /* freed by promoted_free */
     size_t due_count;
 };

@@ -103,9 +103,7 @@ static void log_waiting(struct partition *p)
                  "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set",
                  (int)p->answer.broken[i].len, p->answer.broken[i].at);
     for (size_t i = 0; i < p->answer.fault_count; i++)
-        log_once(&p->worker->logged, LOG_LEVEL_WARN,
-                 "%.*s: what needs it stands still; run weir doctor --repair", (int)p->answer.faults[i].len,
-                 p->answer.faults[i].at);
+        partition_log_fault(p, p->answer.faults[i]);
 }
 
 /* The answer came so late that others have got the executors: that many stay, of those with a slot, or of all. */

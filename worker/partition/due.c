@@ -86,6 +86,8 @@ static void on_promoted(void *arg, const struct redisReply *reply)
     if (reply && promote_reply(reply, &promoted, &e) != 0) {
         partition_refused(p, &e);
     } else if (reply) {
+        if (promoted.wrong.len > 0)
+            partition_log_fault(p, promoted.wrong);
         hear_promoted(&p->mind, promoted.moved > 0 || promoted.due_count > 0, now);
         partition_look(p);
         fire_all(p, &promoted);

@@ -48,6 +48,12 @@ void partition_refused(struct partition *p, const struct error *e)
     hear_refusal(&p->mind, clock_mono_us());
 }
 
+void partition_log_fault(struct partition *p, struct span wrong)
+{
+    log_once(&p->worker->logged, LOG_LEVEL_WARN, "%.*s: what needs it stands still; run weir doctor --repair",
+             (int)wrong.len, wrong.at);
+}
+
 void partition_accepted(struct partition *p)
 {
     p->last_error[0] = '\0';

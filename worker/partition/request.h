@@ -6,6 +6,7 @@
 #include "core/redis/link.h"
 
 struct partition;
+struct span;
 
 /* Sends a request; its callback ends with partition_answered. It gets w, or arg. */
 void partition_send(struct partition *p, struct args *a, link_reply *on_reply);
@@ -16,6 +17,8 @@ void partition_send_beside(struct partition *p, struct args *a, link_reply *on_r
 void partition_answered(struct partition *p);
 /* The answer is an error: logged once, and a pause. */
 void partition_refused(struct partition *p, const struct error *e);
+/* A key of another kind keeps jobs from running: logged once. wrong: what is wrong with it. */
+void partition_log_fault(struct partition *p, struct span wrong);
 /* It is good: the next error is logged even if it is the same. */
 void partition_accepted(struct partition *p);
 
