@@ -31,9 +31,9 @@ struct row {
     const char *name, *flags;
 };
 
-static const struct row *row_at(const void *rows, size_t size, size_t i)
+static const struct row *row_at(const struct actions *actions, size_t i)
 {
-    return (const struct row *)((const char *)rows + i * size);
+    return (const struct row *)((const char *)actions->rows + i * actions->size);
 }
 
 static bool has_word(const char *words, const char *word)
@@ -46,19 +46,34 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
-static int wrong_flag(struct cli *cli, const char *action, const char *flag, const void *rows, size_t size,
-                      size_t count)
+bool actions_have(const struct actions *actions, const char *name, const char *flag)
 {
-    const char *names[ACTIONS_MOST + 1] = {NULL}, *what = cli->command->name;
-    char who[256] = "";
-    int found = 0;
+    for (size_t i = 0; i < actions->count; i++)
+        if (strcmp(row_at(actions, i)->name, name) == 0)
+            return has_word(row_at(actions, i)->flags, flag);
+    return false;
+}
 
-    for (size_t i = 0; i < count; i++)
-        if (has_word(row_at(rows, size, i)->flags, flag))
-            names[found++] = row_at(rows, size, i)->name;
+/* The names of the actions that have a flag; NULL: of all. */
+static void find_names(const struct actions *actions, const char *flag, const char *names[ACTIONS_MOST + 1])
+{
+    size_t found = 0;
+
+    for (size_t i = 0; i < actions->count && found < ACTIONS_MOST; i++)
+        if (!flag || has_word(row_at(actions, i)->flags, flag))
+            names[found++] = row_at(actions, i)->name;
+    names[found] = NULL;
+}
+
+static int wrong_flag(struct cli *cli, const char *action, const char *flag)
+{
+    const char *names[ACTIONS_MOST + 1], *what = cli->command->name;
+    char who[256] = "";
+
+    find_names(cli->command->actions, flag, names);
     list_names(names, who, sizeof who);
     return error_set(&cli->error, WEIR_EUSAGE, "%s %s --%s: only %s %s %s it; leave it out", what, action,
-                     flag, what, who, found == 1 ? "has" : "have");
+                     flag, what, who, names[1] ? "have" : "has");
 }
 
 const char *cli_action(const char *word)
@@ -66,44 +81,36 @@ const char *cli_action(const char *word)
     return strcmp(word, "ls") == 0 ? "list" : word;
 }
 
-int cli_unknown(struct cli *cli, const char *word, const char *const *names)
+int cli_unknown(struct cli *cli, const char *word)
 {
-    const char *what = cli->command->name, *likely = likely_word(word, names);
+    const char *names[ACTIONS_MOST + 1], *what = cli->command->name, *likely;
     char all[256] = "";
 
+    find_names(cli->command->actions, NULL, names);
+    likely = word ? likely_word(word, names) : NULL;
     if (likely)
         return error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; did you mean %s %s?", what, word, what,
                          likely);
     list_names(names, all, sizeof all);
+    if (!word)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s: what to do is missing; there are %s", what, all);
     return error_set(&cli->error, WEIR_EUSAGE, "%s %.60s: unknown; there are %s", what, word, all);
 }
 
-static int missing_action(struct cli *cli, const char *const *names)
+int cli_choose(struct cli *cli, const char *word)
 {
-    char all[256] = "";
-
-    list_names(names, all, sizeof all);
-    return error_set(&cli->error, WEIR_EUSAGE, "%s: what to do is missing; there are %s", cli->command->name,
-                     all);
-}
-
-int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count)
-{
-    const char *names[ACTIONS_MOST + 1] = {NULL};
-    int chosen = -1;
+    const struct actions *actions = cli->command->actions;
+    size_t chosen = 0;
 
     word = word ? cli_action(word) : NULL;
-    for (size_t i = 0; i < count; i++) {
-        names[i] = row_at(rows, size, i)->name;
-        if (word && strcmp(names[i], word) == 0)
-            chosen = (int)i;
-    }
-    if (chosen < 0)
-        return word ? cli_unknown(cli, word, names) : missing_action(cli, names);
+    while (chosen < actions->count && !(word && strcmp(row_at(actions, chosen)->name, word) == 0))
+        chosen++;
+    if (chosen == actions->count)
+        return cli_unknown(cli, word);
     for (int i = 0; i < cli->given_count; i++)
-        if (!has_word(row_at(rows, size, (size_t)chosen)->flags, cli->given[i]))
-            return wrong_flag(cli, word, cli->given[i], rows, size, count);
-    return chosen;
+        if (!has_word(row_at(actions, chosen)->flags, cli->given[i]))
+            return wrong_flag(cli, word, cli->given[i]);
+    return (int)chosen;
 }
 
 struct weir *cli_client(struct cli *cli)

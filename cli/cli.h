@@ -53,9 +53,23 @@ struct cli {
     struct error error; /* a command that fails fills it and returns its status */
 };
 
+/* The rows of a table of actions. Each begins with two texts: its name, and its flags with blanks between them. */
+struct actions {
+    const void *rows;
+    size_t size, count;
+};
+#define ACTIONS(rows)                                                                                        \
+    (const struct actions)                                                                                   \
+    {                                                                                                        \
+        rows, sizeof *(rows), sizeof(rows) / sizeof *(rows)                                                  \
+    }
+/* Has the action of that name the flag? */
+bool actions_have(const struct actions *actions, const char *name, const char *flag);
+
 struct command {
-    const char *name; /* its help is cli/help/NAME.txt */
-    bool logs;        /* it prints no document, so it refuses --json */
+    const char *name;              /* its help is cli/help/NAME.txt */
+    const struct actions *actions; /* NULL: it has none */
+    bool logs;                     /* it prints no document, so it refuses --json */
     /* argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
     int (*run)(struct cli *cli, int argc, char **argv);
 };
@@ -75,12 +89,11 @@ WEIR_CHECKED int cli_log(struct cli *cli, const char *format, const char *level)
 bool cli_gave(const struct cli *cli, const char *flag);
 /* "ls" is "list" wherever an action stands. */
 const char *cli_action(const char *word);
-/* Which row of a table of actions word names, NULL: none was given. Each row, size bytes long, begins with two texts: its
- * name, and its flags with blanks between them. WEIR_EUSAGE and cli->error when there is none: which one is likely, or all of
- * them; also when a flag was given that is not the action's. */
-int cli_choose(struct cli *cli, const char *word, const void *rows, size_t size, size_t count);
-/* WEIR_EUSAGE: word is not one of names (ended by NULL), the actions of the command. */
-int cli_unknown(struct cli *cli, const char *word, const char *const *names);
+/* Which row of the command's actions word names; NULL: none was given. WEIR_EUSAGE and cli->error when there is none: which one is
+ * likely, or all of them; also when a flag was given that is not the action's. */
+int cli_choose(struct cli *cli, const char *word);
+/* WEIR_EUSAGE: word is none of the command's actions. */
+int cli_unknown(struct cli *cli, const char *word);
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
  * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
 struct weir *cli_client(struct cli *cli);

@@ -5,8 +5,6 @@
 
 #define HELP_COLUMN 28
 #define LINE_MOST 80
-#define FORM_WORDS_MOST 16 /* of one command */
-#define FORM_WORD_SIZE 16
 #define WHAT_IT_IS "weir: a job queue on Redis; workers hold each type of task to its rate, exactly"
 #define EXIT_CODES                                                                                           \
     "Exit codes: 0 done; 1 report: something is wrong; 64 wrong usage; 65 wrong\n"                           \
@@ -68,7 +66,7 @@ static struct line summary_of(const char *command)
     return line;
 }
 
-/* ---- Forms and flags */
+/* ---- Forms */
 
 static bool begins_with_word(const struct line *form, const char *word)
 {
@@ -76,16 +74,6 @@ static bool begins_with_word(const struct line *form, const char *word)
 
     return len > 0 && form->len >= len && strncmp(form->at, word, (size_t)len) == 0 &&
            (form->len == len || form->at[len] == ' ');
-}
-
-static bool names_flag(const struct line *form, const char *flag)
-{
-    size_t len = strlen(flag);
-
-    for (const char *at = form->at; at + len <= form->at + form->len; at++)
-        if (strncmp(at, "--", 2) == 0 && strncmp(at + 2, flag, len) == 0 && strchr(" ]=[\n", at[2 + len]))
-            return true;
-    return false;
 }
 
 /* Where the form that begins with word is; NULL: there is none. */
@@ -100,68 +88,11 @@ static const char *find_form(const char *text, const char *word)
     return NULL;
 }
 
-/* The words that forms of a command begin with, each once: "set", "use". */
-struct form_words {
-    char text[FORM_WORDS_MOST][FORM_WORD_SIZE];
-    const char *names[FORM_WORDS_MOST + 1]; /* into text; ends with NULL */
-    int count;
-};
-
-static void add_form_word(struct form_words *words, const struct line *form)
-{
-    int len = form->len > 0 ? (int)strspn(form->at, "abcdefghijklmnopqrstuvwxyz") : 0;
-    char *word;
-
-    if (len == 0)
-        return;
-    if (words->count == FORM_WORDS_MOST || len >= FORM_WORD_SIZE)
-        abort();
-    word = words->text[words->count];
-    snprintf(word, FORM_WORD_SIZE, "%.*s", len, form->at);
-    for (int i = 0; i < words->count; i++)
-        if (strcmp(words->names[i], word) == 0)
-            return;
-    words->names[words->count++] = word;
-}
-
-static void find_form_words(const char *text, struct form_words *words)
-{
-    for (struct line line; next_line(&text, &line);) {
-        struct line form = form_of(&line);
-
-        if (is_form(&line))
-            add_form_word(words, &form);
-    }
-}
-
-static bool takes_the_rest(const struct line *form)
-{
-    return memmem(form->at, (size_t)form->len, "FLAGS", 5) ||
-           memmem(form->at, (size_t)form->len, "FILTER", 6);
-}
-
-/* Has one of the forms that begin with word (NULL: all) the flag? */
-static bool form_has_flag(const char *text, const char *word, const char *flag)
-{
-    bool named = false, rest = false;
-
-    for (struct line line; next_line(&text, &line);) {
-        struct line form = form_of(&line);
-        bool names = is_form(&line) && names_flag(&form, flag), asked = begins_with_word(&form, word);
-
-        if (names && asked)
-            return true;
-        named |= names;
-        rest |= is_form(&line) && asked && takes_the_rest(&form);
-    }
-    return !named && rest;
-}
-
-static bool is_shown(const struct command *c, const char *word, const struct flag *f, bool own)
+static bool is_shown(const struct command *c, const char *action, const struct flag *f, bool own)
 {
     if (c->logs && strcmp(f->name, "json") == 0)
         return false;
-    return !own || !word || form_has_flag(text_of_command(c->name), word, f->name);
+    return !own || !action || actions_have(c->actions, action, f->name);
 }
 
 /* ---- As text */
@@ -273,19 +204,17 @@ int help_print(struct cli *cli, const char *word, const struct help_flags *flags
 {
     const struct command *c = cli->command;
     const char *text = text_of_command(c->name), *form;
-    struct form_words words = {.count = 0};
 
-    word = word ? cli_action(word) : NULL;
+    word = word && c->actions ? cli_action(word) : NULL;
     form = word ? find_form(text, word) : NULL;
-    find_form_words(text, &words);
-    if (word && !form && words.count > 0)
-        return cli_unknown(cli, word, words.names);
+    if (word && !form)
+        return cli_unknown(cli, word);
     print_first_example(form ? form : text);
     if (form)
         print_forms(c, form, word);
     else
         print_whole(c, text);
-    print_flags(c, form ? word : NULL, flags);
+    print_flags(c, word, flags);
     return 0;
 }
 

@@ -10,7 +10,7 @@
  *
  *   $ weir rate set mail 100/1m,burst=20   its examples
  *
- * A flag that no form names belongs to the forms with the word FLAGS or FILTER. The summary has at most 67
+ * Behind them stand the flags: of an action those that its row names. The summary has at most 67
  * characters, so that weir help fits 80 columns; other lines have 78. */
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
@@ -30,8 +30,7 @@ struct help_flags {
     int own, count;
 };
 
-/* All of it, or when word begins forms ("set") those alone. WEIR_EUSAGE and cli->error when it begins none,
- * of a command whose forms have such words. */
+/* All of it, or of a command that has actions the forms of one, and its flags. WEIR_EUSAGE and cli->error when there is none of that name. */
 WEIR_CHECKED int help_print(struct cli *cli, const char *word, const struct help_flags *flags);
 /* All commands, a line each. */
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count);

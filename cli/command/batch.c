@@ -19,10 +19,6 @@
 
 #define LOOK_EVERY_US 500000
 
-static int run_batch(struct cli *cli, int argc, char **argv);
-
-const struct command command_batch = {.name = "batch", .run = run_batch};
-
 struct batch_flags {
     bool watch, dry_run, yes;
     const char *then, *queue;
@@ -324,7 +320,6 @@ static const struct action {
     {"list", "", 0, run_list},   {"show", "watch", 1, run_show}, {"cancel", "dry-run yes", 1, run_cancel},
     {"pause", "", 1, run_pause}, {"resume", "", 1, run_resume},  {"seal", "then queue", 1, run_seal},
 };
-#define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 static int check_call(struct cli *cli, const struct action *action, const struct batch_flags *f, int operands)
 {
@@ -354,7 +349,7 @@ static int run_batch(struct cli *cli, int argc, char **argv)
 
     if (status)
         return status;
-    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    chosen = cli_choose(cli, operands ? argv[0] : NULL);
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
@@ -368,3 +363,5 @@ static int run_batch(struct cli *cli, int argc, char **argv)
     weir_free(w);
     return status;
 }
+
+const struct command command_batch = {.name = "batch", .run = run_batch, .actions = &ACTIONS(actions)};

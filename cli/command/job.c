@@ -12,10 +12,6 @@
 
 #define ARGS_SHOWN 2000 /* bytes of args that are printed for a person; --json has all */
 
-static int run_job(struct cli *cli, int argc, char **argv);
-
-const struct command command_job = {.name = "job", .run = run_job};
-
 #define LIMIT_DEFAULT 50
 #define MOST_DEFAULT 100000 /* jobs, once one is found */
 #define MOST_UNSAID (-1)
@@ -149,7 +145,6 @@ static const struct action {
                {"cancel", TERMS " unique dry-run yes", run_cancel, run_on_all},
                {"retry", TERMS " dry-run", NULL, run_on_all},
                {"remove", TERMS " dry-run yes", NULL, run_on_all}};
-#define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 static bool gave_terms(const struct job_flags *f)
 {
@@ -188,7 +183,7 @@ static int read_call(struct cli *cli, const struct action *action, char **words,
 static int run_action(struct cli *cli, int argc, char **argv, struct call *call)
 {
     const struct action *action;
-    int status, chosen = cli_choose(cli, argc ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    int status, chosen = cli_choose(cli, argc ? argv[0] : NULL);
     struct weir *w;
 
     if (chosen < 0 || read_call(cli, &actions[chosen], argv + 1, argc - 1, call) < 0)
@@ -222,3 +217,5 @@ static int run_job(struct cli *cli, int argc, char **argv)
     status = cli_parse(cli, flags, argc, argv, &operands);
     return status != 0 ? status : run_action(cli, operands, argv, &call);
 }
+
+const struct command command_job = {.name = "job", .run = run_job, .actions = &ACTIONS(actions)};

@@ -6,10 +6,6 @@
 #include "core/clock.h"
 #include "view/queues.h"
 
-static int run_queue(struct cli *cli, int argc, char **argv);
-
-const struct command command_queue = {.name = "queue", .run = run_queue};
-
 struct queue_flags {
     bool dry_run, yes;
     const char *type;
@@ -144,7 +140,6 @@ static const struct action {
     {"resume", "", 1, run_resume},
     {"purge", "type dry-run yes", 1, run_purge},
 };
-#define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 static int run_queue(struct cli *cli, int argc, char **argv)
 {
@@ -163,7 +158,7 @@ static int run_queue(struct cli *cli, int argc, char **argv)
 
     if (status != 0)
         return status;
-    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    chosen = cli_choose(cli, operands ? argv[0] : NULL);
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
@@ -176,3 +171,5 @@ static int run_queue(struct cli *cli, int argc, char **argv)
     weir_free(w);
     return status;
 }
+
+const struct command command_queue = {.name = "queue", .run = run_queue, .actions = &ACTIONS(actions)};

@@ -11,10 +11,6 @@
 #define ATTEMPTS_MOST 1000000
 #define WAITS_US 2000000 /* so long after an occurrence a worker that is there has seen it */
 
-static int run_schedule(struct cli *cli, int argc, char **argv);
-
-const struct command command_schedule = {.name = "schedule", .run = run_schedule};
-
 struct schedule_flags {
     const char *tz, *missed, *queue, *key; /* of add, to timeout */
     long long cost, max_attempts;
@@ -243,7 +239,6 @@ static const struct action {
     {"remove", "yes", "NAME", 1, 1, run_remove},
     {"run", "", "NAME", 1, 1, run_run},
 };
-#define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 static int check_values(struct cli *cli, const struct schedule_flags *f)
 {
@@ -264,7 +259,7 @@ static int run_action(struct cli *cli, const struct schedule_flags *f, int opera
     struct weir *w;
     int chosen, status;
 
-    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    chosen = cli_choose(cli, operands ? argv[0] : NULL);
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
@@ -299,3 +294,6 @@ static int run_schedule(struct cli *cli, int argc, char **argv)
         return cli->error.status;
     return run_action(cli, &f, operands, argv);
 }
+
+const struct command command_schedule = {
+    .name = "schedule", .run = run_schedule, .actions = &ACTIONS(actions)};

@@ -22,7 +22,7 @@
 
 static int run_worker(struct cli *cli, int argc, char **argv);
 
-const struct command command_worker = {.name = "worker", .run = run_worker};
+const struct command command_worker = {.name = "worker", .run = run_worker, .actions = &workers_actions};
 
 void worker_flags_init(struct worker_flags *f)
 {

@@ -88,6 +88,8 @@ static const struct action {
     {"stop", "", 1, run_stop},
 };
 
+const struct actions workers_actions = ACTIONS(actions);
+
 static bool is_action(const char *word)
 {
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
@@ -127,7 +129,7 @@ int workers_run(struct cli *cli, int argc, char **argv)
             "worker %.60s: types are named with their handlers, as --exec %.60s=./handler; or there are "
             "worker list, quiet and stop",
             argv[0], argv[0]);
-    chosen = cli_choose(cli, argv[0], actions, sizeof *actions, sizeof actions / sizeof *actions);
+    chosen = cli_choose(cli, argv[0]);
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];

@@ -7,4 +7,6 @@
 /* argv[0] is what to do. */
 WEIR_CHECKED int workers_run(struct cli *cli, int argc, char **argv);
 
+extern const struct actions workers_actions;
+
 #endif

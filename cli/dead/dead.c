@@ -8,10 +8,6 @@
 #define LIMIT_DEFAULT 50
 #define FILTERS "type queue batch reason older newer"
 
-static int run_dead(struct cli *cli, int argc, char **argv);
-
-const struct command command_dead = {.name = "dead", .run = run_dead};
-
 static const struct action {
     const char *name, *flags;
     int least, most; /* ids */
@@ -23,7 +19,6 @@ static const struct action {
     {"remove", FILTERS " all dry-run yes", 0, IDS_MOST, dead_run_remove},
     {"keep", "most bytes age dry-run yes", 0, 0, dead_run_keep},
 };
-#define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 /* Is it clear which jobs are meant? */
 static int check_choice(struct cli *cli, const struct action *action, const struct dead_flags *f, int ids)
@@ -73,7 +68,7 @@ static int check_values(struct cli *cli, const struct dead_flags *f)
 static int run_action(struct cli *cli, struct dead_flags *f, int argc, char **argv)
 {
     const struct action *action;
-    int chosen = cli_choose(cli, argc ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    int chosen = cli_choose(cli, argc ? argv[0] : NULL);
     struct weir *w;
     int status;
 
@@ -120,3 +115,5 @@ static int run_dead(struct cli *cli, int argc, char **argv)
         return cli->error.status;
     return run_action(cli, &f, operands, argv);
 }
+
+const struct command command_dead = {.name = "dead", .run = run_dead, .actions = &ACTIONS(actions)};

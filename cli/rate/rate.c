@@ -15,10 +15,6 @@
 
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
 
-static int run_rate(struct cli *cli, int argc, char **argv);
-
-const struct command command_rate = {.name = "rate", .run = run_rate};
-
 /* ---- The actions that change something: argv[0] is the action's name, argv ends with NULL */
 
 static void print_rules(const json_t *doc)
@@ -174,7 +170,6 @@ static const struct action {
     {"remove", "dry-run yes", "NAME", 1, 1, rate_run_remove},
     {"log", "", "nothing more", 0, 0, rate_run_log},
 };
-#define ACTION_COUNT (sizeof actions / sizeof *actions)
 
 /* Are there as many operands as the action takes? A cost alone is enough to use. */
 static int check_operands(struct cli *cli, const struct action *action, int operands)
@@ -240,7 +235,7 @@ static int run_rate(struct cli *cli, int argc, char **argv)
     if (cli_gave(cli, "cost") && given.cost < 1)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "rate use --cost %lld: below 1; give the slots a job takes", given.cost);
-    chosen = cli_choose(cli, operands ? argv[0] : NULL, actions, sizeof *actions, ACTION_COUNT);
+    chosen = cli_choose(cli, operands ? argv[0] : NULL);
     if (chosen < 0)
         return cli->error.status;
     action = &actions[chosen];
@@ -253,3 +248,5 @@ static int run_rate(struct cli *cli, int argc, char **argv)
     weir_free(w);
     return status;
 }
+
+const struct command command_rate = {.name = "rate", .run = run_rate, .actions = &ACTIONS(actions)};
