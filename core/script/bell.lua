@@ -57,7 +57,7 @@ end
 
 local function is_gone(there) return there.until_us < now - DAY_US end
 
--- Groups without workers leave. It is no part of a ring: a producer rings, and may take away nothing.
+-- Forgets groups without workers. A ring does not do so: a producer rings, and may take away nothing.
 function bell.forget()
     local duty = call_safe('HGETALL', P .. 'duty')
     for i = 1, #duty, 2 do
@@ -65,7 +65,7 @@ function bell.forget()
     end
 end
 
--- The queues of a set by the names that words have for them: without "!".
+-- Returns the queues of a set by the names that words have for them: without "!".
 local function usual_names(wanted)
     local names = {}
     for queue in pairs(wanted) do names[byte(queue, #queue) == ALONE and sub(queue, 1, -2) or queue] = true end
@@ -83,7 +83,7 @@ local function serves(there, wanted)
     end
 end
 
--- Rings for the groups that serve one of the queues, a set, "<queue>!" among them; nil: for all. token: that names the queues.
+-- Rings for the groups that serve one of the queues, a set with "<queue>!" among them; nil: for all groups. token names the queues.
 local function ring(wanted, token, but, wide_only)
     local duty = call_safe('HGETALL', P .. 'duty')
     wanted = wanted and usual_names(wanted)
@@ -96,7 +96,7 @@ local function ring(wanted, token, but, wide_only)
     end
 end
 
--- Once for several queues, a set, as each ring goes through all groups. but: not for this group.
+-- Rings once for a set of queues, as each ring goes through all groups. but: a group that does not hear it.
 function bell.ring_all(wanted, but)
     local token, size = {}, 0
     for queue in pairs(wanted) do
@@ -128,7 +128,7 @@ local function is_any_wide()
     return wide_until_us > now - SECOND_US
 end
 
--- A job has come into this queue, which was empty: wide groups are told, the others see it by themselves.
+-- Tells wide groups that a job has come into this queue, which was empty. Others see it by themselves.
 function bell.arrived(queue)
     if is_any_wide() then ring({[queue] = true}, queue, nil, true) end
 end
@@ -142,7 +142,7 @@ function bell.arrived_all(queues)
     ring(wanted, ALL, nil, true)
 end
 
--- What a group with the pacing duty writes into it; wide: of its words.
+-- Writes that a group has the pacing duty; wide: its words are many, or patterns.
 function bell.write_duty(group, worker, until_us, words, wide)
     if wide then
         call_safe('HSET', P .. 'duty', ALL, '- ' .. us(until_us))

@@ -19,14 +19,15 @@ local function follow_clock()
     return ok and is_back
 end
 
--- A duty that ends later than any that is taken now was taken before the clock was set back. Nothing here may make a claim fail.
+-- Reads who has the duty. A duty that ends later than any that is taken now was taken before the clock was set back. Nothing here may make a claim
+-- fail.
 function claim_duty.begin()
     if claim.duty_until > now + duty.US then follow_clock() end
 end
 
--- What follows this claim: {at =, later =, is_due =, is_news =}. at: when the next claim is due for what is parked; later: when the
--- first job of `later` is due; is_due: something is due already; is_news: what this claim parked opens before anything that the worker on duty
--- knows of, or that one chooses the queues that it serves by what it knows of each.
+-- Says what follows this claim: {at =, later =, is_due =, is_news =}. at: when the next claim is due for what is parked; later: when the first job
+-- of `later` is due; is_due: something is due already; is_news: what this claim parked opens before anything that the worker on duty knows of, or
+-- that one chooses the queues that it serves by what it knows of each.
 function claim_duty.next_times()
     local first, at, is_due = huge, huge, false
     for _, queue in ipairs(claim.queues) do
@@ -50,13 +51,13 @@ local function pass_on(mine_still, more)
     claim.duty_until = 0
 end
 
--- The leases are written by now: keys of a wrong kind are passed over.
+-- Takes held types back. The leases are written by now, so keys of a wrong kind are passed over.
 local function take_back_held(queue)
     local ok, found = pcall(held.take_back_all, queue)
     return ok and found
 end
 
--- Another worker has the duty until then: this one becomes the second, unless there is one.
+-- Makes this worker the second, unless there is one, as another worker has the duty until then.
 local function stand_by(duty_till)
     local second = duty.second(claim.group)
     local who, till = duty.holder(second, duty.SECOND_US)
@@ -79,8 +80,7 @@ local function words()
     return holder == claim.worker and written or concat(registry.words(claim.worker), ',')
 end
 
--- Returns whether there is more to do: the clock was set back, or a held type was taken back. Nobody rang when it became held while this
--- worker had no duty.
+-- Takes the duty if it is free. Returns whether there is more to do: the clock was set back, or a held type was taken back, for which nobody rang.
 local function take_if_free(mine_still)
     local holder, till = duty_holder()
     if holder and holder ~= claim.worker then
@@ -98,8 +98,8 @@ local function take_if_free(mine_still)
     return found
 end
 
--- The pacing duty: one worker of the group that has a free executor keeps the timer and watches the queues. A worker without a free executor
--- passes the duty on, and calls another one as long as nobody has it. A worker that is far away calls another one when no more of its
+-- Decides about the pacing duty: one worker of the group that has a free executor keeps the timer and watches the queues. A worker without a free
+-- executor passes the duty on, and calls another one as long as nobody has it. A worker that is far away calls another one when no more of its
 -- executors may wait long for a slot. Returns whether there is more to do.
 function claim_duty.decide(more, news)
     if claim.free < 1 then

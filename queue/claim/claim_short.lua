@@ -77,14 +77,14 @@ local function is_free(name)
     return free[name]
 end
 
--- The type of a job that needs no gate; nil: its head says more than when it was enqueued, it was not written by Weir's producers, is too large,
--- or its type may not start here and now.
+-- Returns the type of a job that needs no gate; nil: its head says more than when it was enqueued, it was not written by Weir's producers, is too
+-- large, or its type may not start here and now.
 local function free_type(entry)
     local name = #entry <= BODY_MOST and (match(entry, STAMPED_TYPE) or match(entry, TYPE))
     return name and is_free(name) and name or nil
 end
 
--- The reply; nil: nothing was changed, and the long way is needed.
+-- Starts jobs and returns the reply; nil: nothing was changed, and the long way is needed.
 local function start(turn)
     local jobs = call('LRANGE', P .. 'queue:' .. queue, '0', digits(FEW))
     if #jobs > FEW or not may_start(#jobs) or find(turn, '%D') then return nil end
@@ -108,7 +108,7 @@ end
 
 -- ----
 
--- The reply of a claim; nil: nothing was changed, and the long way is needed. It fails before it has changed anything.
+-- Returns the reply of a claim; nil: nothing was changed, and the long way is needed. It fails before it has changed anything.
 function claim_short.reply(ARGV)
     return look(ARGV) and (duty_until == 0 or claim_duty.stays(duty_until)) and start(ARGV[4]) or nil
 end

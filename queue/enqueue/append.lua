@@ -58,7 +58,7 @@ local function wrong_keys(c)
     return wrong
 end
 
--- The batch counts each of these bodies: they get the head that says so.
+-- Gives each body the head which says that the batch counts it.
 local function add_heads(ARGV, c)
     local head = sign.write('@0,0,0,b' .. c.batch .. (c.stamp ~= '' and ',t' .. c.stamp or '') .. ';', c.seed)
     for i = c.bodies, #ARGV do ARGV[i] = head .. ARGV[i] end

@@ -36,7 +36,7 @@ local DIGITS_MOST = 12 -- of keep_ms: 31 years
 local LOCK_MOST_MS = 315360000000 -- ten years
 local ATTR = {['end'] = ',u', start = ',w'}
 
--- What is wrong with the arguments that most jobs leave empty.
+-- Says what is wrong with the arguments that most jobs leave empty.
 local function wrong_extras(delay_us, at_us, cost, batch, unique, lock)
     if delay_us ~= '' and at_us ~= '' then return 'either a delay or a time' end
     if cost ~= '' and not is_whole(tonumber(cost), 1) then return 'its cost must be a whole number' end
@@ -81,7 +81,7 @@ local function wrong_keys(queue, name, id, due, cost, batch, unique)
         or arrival.wrong_counter(name, due == 0 and 'enqueued' or 'scheduled')
 end
 
--- The entry with what is to be done when it ends, and when it is due.
+-- Makes the entry, which says what is to be done when the job ends, and when it is due.
 local function make_entry(batch, unique, lock, entry, due)
     local attrs = batch ~= '' and ',b' .. batch or ''
     if ATTR[lock] then attrs = attrs .. ATTR[lock] .. unique end
@@ -132,14 +132,14 @@ end
 
 -- ---- The short way: most jobs ask for nothing but to be in a queue, and nothing stands in the way
 
--- Takes back what was written before a step that failed: n: what the count has answered. A producer may add, and nothing else, so what would have
+-- Takes back what was written before a step that failed; n: what the count has answered. A producer may add, and nothing else, so what would have
 -- to be taken out again comes last.
 local function take_back(name, id, n)
     if type(n) == 'number' then call('HINCRBY', P .. 'stats:' .. name, 'enqueued', '-1') end
     call('DEL', P .. 'id:' .. id)
 end
 
--- Puts such a job into its queue, which is known, without a look before: each step says by itself when its key cannot be used. nil: one has, and
+-- Puts a plain job into its queue, which is known, without a look before: each step says by itself when its key cannot be used. nil: one has, and
 -- nothing is changed; the long way answers why.
 local function put_at_once(queue, name, id, keep_ms, tag, entry)
     if partition.elsewhere(name) or call_safe('SISMEMBER', P .. 'queues', queue) ~= 1 or not remember(id, tag, keep_ms) then return nil end
@@ -157,7 +157,7 @@ end
 
 -- ----
 
--- A plain job with the arguments of all others, which are empty.
+-- Fills in the arguments that a plain job leaves out: they are empty.
 local function fill(ARGV)
     ARGV[ALL] = ARGV[PLAIN]
     for i = PLAIN, ALL - 1 do ARGV[i] = '' end

@@ -68,7 +68,8 @@ end
 -- True when that text is the key of jobs without one, or looks like a hash. (throttle/key.c)
 local function looks_made(text) return text == '-' or #text == 42 and find(text, '^h%.[0-9a-f]+$') ~= nil end
 
--- A whole number of 64 bits is its digits, 0 has no sign. Another one has as few digits as tell it from all others: 1.5, 1e20.
+-- Writes a number. A whole number of 64 bits is its digits, and 0 has no sign. Another number has as few digits as tell it from all others: 1.5,
+-- 1e20.
 local function number_text(value)
     if value % 1 == 0 and value < 2 ^ 63 and value >= -2 ^ 63 then return value == 0 and '0' or format('%.0f', value) end
     if value ~= value or value == huge or value == -huge then return nil end
@@ -80,7 +81,7 @@ local function number_text(value)
     return (text:gsub('e%+?(%-?)0*', 'e%1'))
 end
 
--- `<` asks the server's locale.
+-- Compares texts by bytes: `<` asks the server's locale.
 local function by_bytes(a, b)
     for i = 1, min(#a, #b) do
         local x, y = byte(a, i), byte(b, i)
@@ -98,7 +99,7 @@ local function member_names(value)
     return names
 end
 
--- Members in the order of their names. An empty array is written as an empty object: decoded, they are the same.
+-- Writes members in the order of their names. An empty array is written as an empty object: decoded, they are the same.
 local function table_text(value)
     local parts = {}
     if #value > 0 then

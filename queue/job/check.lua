@@ -7,7 +7,7 @@ local kinds -- of keys, in this call
 
 local function forget() kinds = nil end
 
--- What is wrong when key holds something else than kind; nil when it is right or not there.
+-- Says what is wrong when key holds something else than kind; nil: it is right, or not there.
 function check.wrong_kind(key, kind)
     if not kinds then
         kinds = {}

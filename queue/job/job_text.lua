@@ -17,7 +17,7 @@ local RUN_MOST = 100      -- backslashes before a quote
 
 local UNSURE = {}
 
--- The quote that ends the string which begins at that place; nil: not sure.
+-- Finds the quote that ends the string which begins at that place; nil: not sure.
 local function string_end(text, at)
     for _ = 1, ESCAPED_MOST do
         at = find(text, '"', at + 1, true)
@@ -30,14 +30,14 @@ end
 
 local BALANCED = {[123] = '^%b{}', [91] = '^%b[]'}
 
--- Without strings, whose brackets count for nothing; nil: where they end is not sure.
+-- Takes out strings, whose brackets count for nothing; nil: where they end is not sure.
 local function without_strings(part)
     if find(part, '\\"', 1, true) then part = part:gsub('\\.', '') end
     part = part:gsub('%b"":?', '')
     return not find(part, '"', 1, true) and part or nil
 end
 
--- Where values of the text end that was looked at last, in this call: one asks for several of its members.
+-- The text that this call looked at last, and where its values end: one asks for several of its members.
 local passed_text, passed
 
 local function forget() passed_text, passed = nil, nil end
@@ -60,7 +60,7 @@ local function nested_end(text, at)
     return passed[at] or nil
 end
 
--- The last byte of the value that begins at that place; nil: not sure.
+-- Finds the last byte of the value that begins at that place; nil: not sure.
 local function value_end(text, at)
     local first = byte(text, at)
     if first == 34 then return string_end(text, at) end
@@ -84,7 +84,7 @@ local function is_nowhere(text, quoted, from)
     return not find(text, quoted, from, true) and not find(text, '\\u00', from, true)
 end
 
--- Where the value of a member of the object at that place begins, the last one of that name, from member to member; nil: it has none.
+-- Walks from member to member of the object at that place to the last one of that name; returns where its value begins, nil: it has none.
 local function walk_to(text, at, name, quoted)
     local found
     at = match(text, '^%s*()', at + 1)
@@ -113,14 +113,14 @@ local function has_member(text, at, place)
     return bare and last == #bare + 1
 end
 
--- Where the value of a member of the object at that place begins, if it is the last thing in the text that could be one of that name.
+-- Searches for a member from the end of the text; returns where its value begins, if it is the last thing that could be one of that name.
 local function search_for(text, at, name, quoted)
     local place = match(text, '^.*()' .. quoted:gsub('%-', '%%-') .. '%s*:', at)
     if not place or byte(text, place - 1) == 92 or not has_member(text, at, place) then return UNSURE end
     return match(text, '^%s*:%s*()', place + #quoted)
 end
 
--- Where the value of a member of the object at that place begins, the last one of that name; nil: it has none.
+-- Finds the last member of that name of the object at that place; returns where its value begins, nil: it has none.
 local function find_member(text, at, name)
     local quoted = '"' .. name .. '"'
     if is_nowhere(text, quoted, at) then return nil end
@@ -140,7 +140,7 @@ local function token_value(token)
     return list[1]
 end
 
--- at: where the body begins.
+-- Looks for the value at a path; `at` is where the body begins.
 local function look_for(text, at, path)
     at = match(text, '^%s*()', at)
     for name in path:gmatch('[^.]+') do
@@ -164,7 +164,7 @@ local function decoded(text, path)
     return value
 end
 
--- The digits in the text that were rounded to that number; where several were, the number.
+-- Returns the digits in the text that were rounded to that number; where several were, the number.
 local function digits_of(text, value)
     local found
     for token in text:gmatch('%-?%d+') do

@@ -25,7 +25,7 @@ function lease.entry_read(entry)
     return tonumber(attempts), tonumber(interrupted), tonumber(throttled), sub(entry, at), attrs
 end
 
--- The attrs of an entry, and where its body begins: no copy of it, which may be large.
+-- Returns the attrs of an entry, and where its body begins: a body may be large, and is not copied.
 function lease.head_read(entry)
     local attrs, at = match(entry, '^@%d+,%d+,%d+([^;]*);()')
     return attrs or '', at or 1
@@ -49,7 +49,7 @@ end
 
 local last_reason, last_escaped -- jobs that end together mostly have the same one
 
--- attrs with that failure, of this moment, as the last one, cut in its middle; '': nothing is known of it.
+-- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it.
 function lease.failed(attrs, reason)
     if find(attrs, ',e', 1, true) then attrs = attrs:gsub(',e[^,]*', '') end
     if reason == '' then return attrs end
@@ -66,7 +66,7 @@ function lease.failure(attrs)
     return tonumber(at), (reason:gsub('%%(%x%x)', function(hex) return char(tonumber(hex, 16)) end))
 end
 
--- The pattern takes the whole token at its first try: one that must try again takes ten times as long.
+-- Returns the lane of a token. The pattern takes the whole token at its first try: one that must try again takes ten times as long.
 function lease.lane_of(token)
     local lane, gates = match(token, '^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)(.*)$')
     return lane and (gates == '' or find(gates, '^~[%w_.#/,-]+$')) and lane or nil
@@ -76,7 +76,7 @@ function lease.slot_of(token) return tonumber(token:match('^[^/]-@(%d+)')) or 0 
 function lease.rules_of(token) return token:match('^[^/]-(%+%x+)') or '' end
 function lease.cost_of(token) return tonumber(token:match('^[^/]-%*(%d+)')) or 1 end
 
--- The entry of a job that comes back to its lane, which says when it was taken from there. Of a type without a limit nothing says that.
+-- Returns the entry of a job that comes back to its lane; it says when the job was taken from there. Without a limit nothing says that.
 function lease.came_back(entry, token)
     local index, slot = match(token, '^%d+%.([%w_-]+)@(%d+)')
     if not slot then return entry end
@@ -85,7 +85,7 @@ function lease.came_back(entry, token)
     return lease.entry_write(attempts, interrupted, throttled, body, attrs .. ',g' .. slot .. '.' .. index)
 end
 
--- The entry of one that leaves its lanes: it will be taken anew.
+-- Returns the entry of a job that leaves its lanes: it will be taken anew.
 function lease.fresh(entry)
     local head = match(entry, '^@%d+,%d+,%d+[^;]*,g%d')
     if not head then return entry end
@@ -93,21 +93,21 @@ function lease.fresh(entry)
     return sub(entry, 1, at - 1):gsub(',g[^,]*', '') .. sub(entry, at)
 end
 
--- When the job was taken, which came back: a slot, and which lease of a turn that was; nil: it did not. Of one lane who was taken first has
--- the earlier slot, and of one slot the smaller lease.
+-- Returns when a job that came back was taken: its slot, and which lease of a turn it was; nil: it did not come back. The job of a lane that was
+-- taken first has the earlier slot, and of one slot the smaller lease.
 function lease.taken(entry)
     local slot, index = match(entry, '^@%d+,%d+,%d+[^;]*,g(%d+)%.([%w_-]+)')
     return tonumber(slot), index and lease.index_number(index)
 end
 
--- `<` on strings asks the server's locale.
+-- Turns an index into a number: `<` on strings asks the server's locale.
 function lease.index_number(index)
     local number = 0
     for i = 1, #index do number = number * 128 + byte(index, i) end
     return number
 end
 
--- An iterator over the names of the concurrency gates that it took.
+-- Iterates over the names of the concurrency gates that a token took.
 function lease.gates_of(token) return (token:match('~(.*)$') or ''):gmatch('[^,]+') end
 
 -- Returns the queue, type and key of a lane.
@@ -130,7 +130,7 @@ function lease.suspected(attrs, count)
     return attrs:gsub(',h%d+', '') .. ',h' .. us(ceil(most / 2))
 end
 
--- The entry of one that is none any more.
+-- Returns the entry of a job that is a suspect no more.
 function lease.cleared(entry)
     if not lease.together(entry) then return entry end
     return (entry:gsub('^(@[^;]*),h%d+', '%1'))
@@ -143,8 +143,8 @@ function lease.usual_queue(name) return match(name, '^[^!]*') end
 -- Returns what stands before the lane in a token.
 function lease.token_head(token) return token:match('^[^/]+') end
 
--- What active:<worker> holds: {token =, entry =, alone = (it ran so), lane = (to which it goes back), queue =, type =} each, and the
--- {token =, entry =} pairs whose token cannot be read.
+-- Lists what active:<worker> holds: {token =, entry =, alone = (it ran so), lane = (to which it goes back), queue =, type =} each, and the {token
+-- =, entry =} pairs whose token cannot be read.
 function lease.list(fields)
     local jobs, unread = {}, {}
     for i = 1, #fields, 2 do
@@ -161,7 +161,7 @@ function lease.list(fields)
     return jobs, unread
 end
 
--- Counting must not fail a script that moves jobs: where the counters are something else, nothing is counted.
+-- Counts. It must not fail a script that moves jobs: where the counters are something else, nothing is counted.
 function lease.count(name, what, n) return call_safe('HINCRBY', P .. 'stats:' .. name, what, n == 1 and '1' or digits(n)) end
 
 -- Counts each of a list of {type =}, where it has one.
@@ -173,7 +173,7 @@ function lease.count_all(jobs, what)
     for name, n in pairs(counts) do lease.count(name, what, n) end
 end
 
--- A counter as it was read, or what one adds to; 0 where that is no whole number.
+-- Returns a counter as a number; 0 where it is no whole number.
 function lease.counted(text)
     local n = text and find(text, '^-?[1-9]%d*$') and tonumber(text)
     return n and n > -2 ^ 53 and n < 2 ^ 53 and n or 0

@@ -36,7 +36,7 @@ end
 -- Says what is wrong with the key of the secret; nil: nothing. A script that signs asks before it writes.
 function sign.wrong() return check.wrong_kind('about', 'hash') end
 
--- An entry as it is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.
+-- Signs an entry that is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.
 function sign.write(entry, seed)
     if byte(entry) ~= AT or find(entry, ALONE) then return entry end
     entry = lease.fresh(entry)
@@ -51,8 +51,8 @@ function sign.write(entry, seed)
     return counts .. ',s' .. secret .. sub(entry, (last or at - 1) + 1)
 end
 
--- The entry that stands for what was found in a queue, and where its body begins. What is no job behind its head either stays as it
--- was pushed, behind a head that says nothing, so that no part of it is ever taken for one.
+-- Returns the entry for what was found in a queue, and where its body begins. What is no job behind its head stays as it was pushed, behind a head
+-- that says nothing, so that no part of it is ever taken for a head.
 function sign.read(item)
     if byte(item) ~= AT then return item, 1 end
     if known and sub(item, 1, #known) == known then return item, known_at end

@@ -41,7 +41,7 @@ function slices.fits(load, size)
     return true
 end
 
--- As many as are likely to fit.
+-- Returns as many as are likely to fit.
 local function next_step(load, at_once)
     return max(1, min(at_once, floor(load.left * load.n / (load.all - load.left + 1))))
 end

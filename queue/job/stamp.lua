@@ -32,7 +32,7 @@ end
 
 function stamp.is(text) return #text == COUNT and not find(text, '[^%w_-]') end
 
--- What lies before 2020 is unknown.
+-- Writes a stamp; what lies before 2020 is unknown.
 local function write(at)
     local units, text = min(MOST, max(0, floor(at / UNIT_US) - BEGIN)), ''
     for _ = 1, COUNT do

@@ -7,7 +7,7 @@
 -- uses: body ends lease
 local cancelled = {}
 
--- The counters of their types are the caller's.
+-- Ends cancelled jobs; their types are counted by the caller.
 function cancelled.finish(entries)
     local ids = {}
     ends.jobs(entries, 'cancelled')
@@ -18,7 +18,7 @@ function cancelled.finish(entries)
     for i = 1, #ids, 4000 do call_safe('HDEL', P .. 'cancelled', unpack(ids, i, min(i + 3999, #ids))) end
 end
 
--- The mark of a job that waits, in the hash.
+-- Makes the mark of a job that waits.
 function cancelled.waiting(since, queue, kind, batch) return 'waiting ' .. since .. ' ' .. queue .. '/' .. kind .. ' ' .. batch end
 
 local ASKED_US = 86400 * 1000000 -- whoever marked it has died by then, and did not say whether it waits
@@ -34,7 +34,7 @@ function cancelled.is_stale(mark)
     return not since or now - since > ASKED_US
 end
 
--- The batch of a job with these attributes, if that was cancelled and has not ended; nil: it was not. A claim ends the job.
+-- Returns the batch of a job with these attributes, if it was cancelled and has not ended: then a claim ends the job. nil: it was not.
 function cancelled.batch_of(attrs)
     local batch = lease.attr(attrs, 'b')
     local state = batch and call_safe('HGET', P .. 'halted', 'b/' .. batch)
@@ -57,7 +57,7 @@ function cancelled.by(entry)
     return is_name(id) and call_safe('HEXISTS', P .. 'cancelled', id) == 1 and '' or nil
 end
 
--- The entry of a lease as that of a job that was cancelled, now or before.
+-- Marks the entry of a lease as that of a job that was cancelled, now or before.
 function cancelled.mark(entry)
     local attempts, interrupted, throttled, body, attrs = lease.entry_read(entry)
     if lease.attr(attrs, 'c') then return entry end
@@ -69,7 +69,7 @@ function cancelled.is_marked(entry)
     return head and lease.attr(head, 'c') ~= nil
 end
 
--- Jobs that ran have ended so.
+-- Ends jobs that ran as cancelled.
 function cancelled.end_leases(jobs)
     local entries = {}
     for i, job in ipairs(jobs) do entries[i] = job.entry end
@@ -78,7 +78,7 @@ function cancelled.end_leases(jobs)
     lease.count_all(jobs, 'cancelled')
 end
 
--- Jobs that come back from their leases: those that were cancelled have ended, the others are returned.
+-- Ends the cancelled jobs among those that come back from their leases, and returns the others.
 function cancelled.end_among(jobs)
     local ended, others = {}, {}
     for _, job in ipairs(jobs) do

@@ -26,19 +26,19 @@ function dead_bounds.write(bounds)
     end
 end
 
--- What a worker was started with counts only where nothing is set and it keeps more than usual: by that nothing is forgotten.
+-- Widens a bound to what a worker was started with, where nothing is set and that keeps more than usual: so nothing is forgotten by it.
 local function widen(i, wanted)
     if wanted > USUAL[i] then call('HSETNX', P .. 'settings', FIELDS[i], us(wanted)) end
 end
 
--- Counts what was there before; returns whether that goes on. Where it is more than usual and nothing is set, it is kept.
+-- Counts records that nobody has counted; returns whether that goes on. Where they are more than usual and no bound is set, they are kept.
 local function count()
     local more, bytes = dead_bytes.count()
     if bytes then widen(BYTES, bytes) end
     return more
 end
 
--- How many of the oldest are beyond the bounds by number or age.
+-- Returns how many of the oldest are beyond the bounds by number or age.
 function dead_bounds.excess(bounds)
     return max(0, call('ZCARD', P .. 'dead') - bounds[1], call('ZCOUNT', P .. 'dead', '-inf', '(' .. us(now - bounds[2])))
 end
@@ -68,8 +68,8 @@ local function trim(bounds)
     return #records, max(excess - #records, over > 0 and 1 or 0)
 end
 
--- A heartbeat of a worker that was started with these bounds, 0: none. Returns how many dead jobs were forgotten, what is left to the next
--- heartbeats, at least, and the bounds; none where their key is of a wrong kind: then nothing is forgotten.
+-- Follows a heartbeat of a worker that was started with these bounds, 0: none. Returns how many dead jobs were forgotten, how many at least are
+-- left to the next heartbeats, and the bounds. No bounds: their key is of a wrong kind, and nothing is forgotten.
 function dead_bounds.follow(most, age_us)
     if check.wrong_kind('dead', 'zset') or check.wrong_kind('settings', 'hash') then return 0, 0, {} end
     widen(1, most)

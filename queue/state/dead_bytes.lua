@@ -11,7 +11,7 @@ local dead_bytes = {}
 local PAGE = 500               -- records counted by one heartbeat
 local ANEW_US = 600 * 1000000 -- not begun anew sooner: all are read for that
 
--- In this call: {wrong = (the key), bytes =, jobs =, since =, place =, score =, record =}; bytes nil: nobody counts; place: score as text.
+-- What this call knows: {wrong = (the key), bytes =, jobs =, since =, place =, score =, record =}; bytes nil: nobody counts; place: score as text.
 local state
 
 local function forget() state = nil end
@@ -27,7 +27,7 @@ local function load()
     state.place, state.score, state.record = f[4], f[4] and tonumber(f[4]), f[5] or ''
 end
 
--- Begins at 0. before: records were there before, and are to be counted.
+-- Begins to count at 0. before: records were there before, and are to be counted.
 local function begin(before)
     state = {bytes = 0, jobs = 0, since = now}
     call('DEL', P .. 'dead_bytes')
@@ -88,7 +88,7 @@ local function is_off()
     return state.jobs ~= call('ZCARD', P .. 'dead') and (now < state.since or now - state.since >= ANEW_US)
 end
 
--- Counts some of those that were there before. Returns true as long as there are more, and how many bytes they are when that has ended.
+-- Counts some records that were there before. Returns true as long as there are more, and how many bytes they are when that has ended.
 function dead_bytes.count()
     load()
     if state.wrong or call('EXISTS', P .. 'dead') == 0 or dead_bytes.read() and not is_off() then return false end

@@ -30,7 +30,7 @@ function dead_records.time(score)
     return at > 0 and at < WHOLE_MOST and us(at) or nil
 end
 
--- Bytewise, as Redis sorts: `<` on strings asks the server's locale.
+-- Compares bytewise, as Redis sorts: `<` on strings asks the server's locale.
 function dead_records.precedes(a, b)
     local at = 1
     while at <= #a and sub(a, at, at + 63) == sub(b, at, at + 63) do at = at + 64 end
@@ -57,8 +57,8 @@ function dead_records.rank_behind(score, record)
     return low
 end
 
--- Up to most records from a rank on, fewer where they are large or time is up, and their scores. till: the last score that counts.
--- true: there are no more of them.
+-- Reads up to `most` records from a rank on, fewer where they are large or time is up, and their scores. till: the last score that counts. true:
+-- there are no more.
 function dead_records.page(rank, most, till)
     local records, scores, bytes, slice, next_look = {}, {}, 0, 1, AT_ONCE
     while #records < most and bytes < BYTES_MOST do
@@ -80,7 +80,7 @@ function dead_records.page(rank, most, till)
     return records, scores, false
 end
 
--- Counts those that left `dead`, each for its type. names: a type each, '' where it is not known.
+-- Counts records that left `dead`, each for its type. names: a type each, '' where it is not known.
 function dead_records.count(names, what)
     local counts = {}
     for _, name in ipairs(names) do counts[name] = (counts[name] or 0) + 1 end

@@ -5,10 +5,10 @@ local duty = {}
 duty.US = 800000         -- it passes to another when its holder is silent for that long
 duty.SECOND_US = 2000000 -- so does the part of the second
 
--- The field of the second.
+-- Returns the field of the second worker.
 function duty.second(group) return group .. '/second' end
 
--- Which worker has that field, for at most so long, and until when; nil: none. A key of a wrong kind counts as none.
+-- Returns which worker has that field, for at most so long, and until when; nil: none. A key of a wrong kind counts as none.
 function duty.holder(field, most_us)
     local text = call_safe('HGET', P .. 'duty', field)
     local holder, till = match(type(text) == 'string' and text or '', '^(%S+) (%d+)')

@@ -38,7 +38,7 @@ local function read_on(list, text, most)
     return found
 end
 
--- Where there are too many, all others are forgotten, but those that are being read: they would never be read to their end.
+-- Forgets other lists where there are too many, but for those that are being read: they would never be read to their end.
 local function bound(digest, list)
     if count <= MOST then return end
     local before = kept

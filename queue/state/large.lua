@@ -16,7 +16,7 @@ local FEW = 3      -- of an unknown size
 -- A chunk of append with more jobs is below 128 KiB in all (producer/stream.h), so MANY entries of such chunks are below 1 MiB.
 local CHUNK_FEW = 16
 
--- The list only keeps calls short, so a key of another kind in its place fails no script.
+-- Notes a large entry. The list only keeps calls short, so a key of another kind in its place fails no script.
 function large.note(queue, entry)
     if #entry > SMALL then call_safe('HSET', P .. 'large', queue, '') end
 end

@@ -11,7 +11,7 @@ local EACH_US = 100 -- later by so much for each record: a million of them must 
 
 local LARGE = 4096 -- from that size on a first record is not read again as long as it is the first
 
--- When the large one is due that was the first when it was read last, and in which namespace. Redis is asked whether it still is.
+-- When the large record is due that came first when it was read last, and in which namespace. Redis is asked whether it is still the first.
 local known_at, known_in
 
 function later_records.put_all(records, at)

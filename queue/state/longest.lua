@@ -32,7 +32,7 @@ local function keep(name, count, least)
     return k
 end
 
--- The name of a lane, of a member of the set of its type.
+-- Returns the name of a lane, of a member of the set of its type.
 function longest.lane_of(kind, member)
     local queue, key = match(member, '^([^/]+)/(.+)$')
     return queue and queue .. '/' .. kind .. '/' .. key, queue, key
@@ -54,13 +54,13 @@ local function count_again(name, kind)
     if #short > 0 then call('ZREM', name, unpack(short)) end
 end
 
--- The length of the shortest of so many where the set is full, else 0.
+-- Returns the length of the shortest of so many where the set is full, else 0.
 local function least_of(name, count)
     if count < longest.MOST then return 0 end
     return tonumber(call('ZRANGE', name, '0', '0', 'WITHSCORES')[2] or 0)
 end
 
--- The lane is longer than the shortest, or there is room. A set of a wrong kind stops nothing.
+-- Enters a lane that is longer than the shortest, or for which there is room. A set of a wrong kind stops nothing.
 local function enter(name, k, member, n)
     local added = call_safe('ZADD', name, us(n), member)
     if type(added) ~= 'number' then return end
@@ -74,7 +74,7 @@ local function enter(name, k, member, n)
     k.least = least_of(name, k.count)
 end
 
--- What is known of the set, counted again where that was too long ago; nil: it is of a wrong kind.
+-- Returns what is known of the set, counted again where that was too long ago; nil: it is of a wrong kind.
 local function look(name, kind)
     local k = known[name]
     if k and k.at <= now and now - k.at < AGAIN_US then return k end
@@ -84,7 +84,7 @@ local function look(name, kind)
     return keep(name, count, least_of(name, count))
 end
 
--- A lane has n jobs, LEAST at least, of which so many have just come.
+-- Notes a lane that has n jobs, LEAST at least, of which so many have just come.
 function longest.note(queue, kind, key, n, came)
     local mark = longest.LEAST
     while 2 * mark <= n do mark = 2 * mark end

@@ -26,13 +26,13 @@ local OTHER = ':other='
 local REASON = 58 -- ":", with which the code of a reason begins
 local PLAIN_COUNT, REASON_COUNT = ' (%a[%a+]?)(%d+)', ' (:[^=]*=)(%d+)' -- a code and its count
 
--- What a slot of that number says behind it; '': it is of another one, or there is none.
+-- Returns what a slot says behind its number; '': it has another number, or there is none.
 local function counts_of(text, number)
     local head = us(number) .. ' '
     return text and sub(text, 1, #head) == head and sub(text, #head) or ''
 end
 
--- What is added, as it was read last: as text, the codes, the counts by code; and how many of these the slot had to which it is added.
+-- The counts that are added, as they were read last: the text, the codes, the counts by code; and how many of these the slot already had.
 local added_text, added_codes, added_counts, added_met
 
 local function note_count(code, count)
@@ -56,7 +56,7 @@ end
 
 local add
 
--- Counts with those that are added of codes which they do not have. Of reasons that are too many: as "other".
+-- Appends the counts of codes that the slot does not have. Reasons that are too many count as "other".
 local function add_new(text)
     local _, reasons = text:gsub(':', ':')
     local new, others = {text}, 0
@@ -85,10 +85,10 @@ function add(text, added)
     return added_met < #added_codes and add_new(text) or text
 end
 
--- The slot of that number, as it was, with more counts.
+-- Returns the slot of that number with more counts.
 local function grown(text, number, added) return us(number) .. add(counts_of(text, number), added) end
 
--- The number of a slot, and its field.
+-- Returns the number of a slot, and its field.
 local function slot(at, step, count, letter)
     local number = floor(at / step)
     return number, letter .. digits(number % count)
@@ -114,7 +114,7 @@ local function second_of(why, number)
     return number * minutes.TENTH_US, char(97 + number % 10)
 end
 
--- Counts by seconds: their fields, numbers and counts, as a slot has them. what: counts as record has them; those of the last minute count.
+-- Sorts counts by seconds: their fields, numbers and counts, as a slot has them. what: counts as record has them; those of the last minute count.
 local function by_second(what)
     local fields, numbers, added, places = {}, {}, {}, {}
     for why, number, count in what:gmatch(SECOND_COUNT) do
@@ -145,7 +145,7 @@ function minutes.add_seconds(limit, what)
     return true
 end
 
--- Counts of a ribbon: a list of their codes, and the counts by code.
+-- Reads the counts of a ribbon: a list of their codes, and the counts by code.
 local function read(text)
     local codes, counts = {}, {}
     for code, count in text:gmatch(PLAIN_COUNT) do
@@ -157,7 +157,7 @@ local function read(text)
     return codes, counts
 end
 
--- The slots that are there, oldest first: {at =, codes =, counts =} each. nil: the key is of a wrong kind.
+-- Reads the slots that are there, oldest first: {at =, codes =, counts =} each. nil: the key is of a wrong kind.
 local function read_slots(texts, first, step)
     if texts.err then return nil end
     local slots = {}
@@ -174,8 +174,8 @@ local function fields_of(head, last, most, count)
     return fields
 end
 
--- The slots of a ring as they stand there, oldest first, '' for one that is not there, and the number of the first; nil: the key is of a wrong
--- kind. by_hours: the last hours, else the last minutes; this one is the last.
+-- Returns the slots of a ring, oldest first, '' for one that is not there, and the number of the first; nil: the key is of a wrong kind. by_hours:
+-- the last hours, else the last minutes; this one is the last.
 function minutes.texts(ring, by_hours, most)
     local step, count = by_hours and minutes.HOUR_US or minutes.MINUTE_US, by_hours and minutes.HOURS or minutes.MINUTES
     local last = floor(now / step)
@@ -186,7 +186,7 @@ function minutes.texts(ring, by_hours, most)
     return texts, last - most + 1
 end
 
--- The slot with all that was counted of a ring; '': there is none, or the key is of a wrong kind.
+-- Sums all slots of a ring into one; '': there is none, or the key is of a wrong kind.
 function minutes.text_of_all(ring)
     local text = call_safe('HGET', P .. 'minutes:' .. ring, 'all')
     return type(text) == 'string' and text or ''

@@ -11,7 +11,7 @@ local orders = {}
 local KEPT_MS = 86400000  -- a day: more than there is between two heartbeats
 local HEARD_MS = 172800000 -- from the last heartbeat that has heard it
 
--- The order of an instance, '' where there is none; what is no name has none.
+-- Returns the order of an instance, '' where there is none; what is no name has none.
 function orders.read(instance)
     local order = is_name(instance) and call_safe('GET', P .. 'order:' .. instance)
     return (order == 'quiet' or order == 'stop') and order or ''
@@ -31,7 +31,7 @@ function orders.of(instance, is_quiet)
     return order
 end
 
--- A worker that stops is not told to be quiet. Returns what is wrong with the key.
+-- Gives an order; a worker that stops is not told to be quiet. Returns what is wrong with the key.
 function orders.give(instance, order)
     local key = 'order:' .. instance
     local wrong = check.wrong_kind(key, 'string')

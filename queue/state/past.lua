@@ -30,7 +30,7 @@ end
 
 local WORKERS_MOST = 1000
 
--- The oldest format that a worker writes.
+-- Returns the oldest format that a worker writes.
 local function oldest_written()
     local oldest = FORMAT_WRITTEN
     for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, WORKERS_MOST - 1)) do
@@ -40,7 +40,7 @@ local function oldest_written()
     return oldest
 end
 
--- A worker begins: what it writes is said, to those who read only older formats too.
+-- Says which format a worker that begins writes, also to those who read only older ones.
 local function note_format()
     local f = call('HMGET', P .. 'about', 'format', 'oldest')
     local newest, oldest = tonumber(f[1] or 0), tonumber(f[2] or nil)
@@ -51,7 +51,7 @@ end
 
 local marked_us, marked_of -- the mark that was written last, and the prefix
 
--- A step of a worker that is about to be answered `now`; claims: by a claim. Nothing may fail here: leases are written by then.
+-- Marks a step of a worker that is about to be answered `now`; claims: a claim made it. Nothing may fail here: leases are written by then.
 function past.mark(claims)
     local mark = marked_of == P and is_recent(marked_us) and marked_us or tonumber(call_safe('HGET', P .. 'about', 'mark')) or 0
     if now > mark then
@@ -85,7 +85,7 @@ local function gaps_write(gaps)
     if #texts > 0 then call('HSET', P .. 'about', 'gaps', concat(texts, ' ')) end
 end
 
--- The gap that a worker begins behind; it has been answered `seen`.
+-- Finds the gap that a worker begins behind; it has been answered `seen`.
 local function gap_before(mark, seen)
     local to = max(now, seen + 1, mark)
     marked_of = nil -- it may be ahead of the clock
@@ -93,7 +93,7 @@ local function gap_before(mark, seen)
     return to > mark and {from = mark, to = to} or nil
 end
 
--- What a worker that was answered `seen` finds; others may have found the same, and known less.
+-- Judges what a worker finds that was answered `seen`; others may have found the same, and known less.
 local function judge(gaps, seen, back)
     for _, gap in ipairs(gaps) do
         if gap.from < seen and seen < gap.to then
@@ -107,7 +107,7 @@ local function judge(gaps, seen, back)
     return back
 end
 
--- A worker begins that knows that birth ('': none) and was answered the mark `seen` last. lives: Redis knows it. Returns the birth, and
+-- Begins a worker that knows that birth ('': none) and was answered the mark `seen` last. lives: Redis knows the worker. Returns the birth, and
 -- back or ''.
 function past.begin(worker, known, seen, lives)
     local f = call('HMGET', P .. 'about', 'birth', 'mark', 'gaps', 'back')
@@ -133,7 +133,7 @@ end
 -- Says that Redis went back; '': it did not.
 function past.back() return text_of('back') end
 
--- When a claim last leased something or took the duty; '': never.
+-- Returns when a claim last leased something or took the duty; '': never.
 function past.claimed() return text_of('claimed') end
 
 return past

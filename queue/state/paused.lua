@@ -2,14 +2,14 @@
 
 local paused = {}
 
--- us, as text; '': it is not; '-1': it is, and what stands there is no time.
+-- Returns since when a queue is paused, us, as text; '': it is not; '-1': it is, and what stands there is no time.
 function paused.since(queue)
     local since = call('HGET', P .. 'halted', 'q/' .. queue)
     if not since then return '' end
     return find(since, '^%d+$') and is_whole(tonumber(since), 1) and since or '-1'
 end
 
--- Is there such a queue: did it have a job or a worker, or is it paused?
+-- True when there is such a queue: it had a job or a worker, or is paused.
 function paused.is_known(queue)
     return call('SISMEMBER', P .. 'queues', queue) == 1 or call('EXISTS', P .. 'queue:' .. queue) == 1
         or call('HEXISTS', P .. 'halted', 'q/' .. queue) == 1
@@ -20,7 +20,7 @@ local function add(names, known, name)
     names[#names + 1], known[name] = name, true
 end
 
--- The queues, with those that are paused before their first job. What is not a valid name is no queue, whoever wrote it there.
+-- Lists the queues, with those that are paused before their first job. What is not a valid name is no queue, whoever wrote it there.
 function paused.queues()
     local names, known = {}, {}
     for _, name in ipairs(call('SMEMBERS', P .. 'queues')) do add(names, known, name) end

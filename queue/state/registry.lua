@@ -31,7 +31,7 @@ function registry.info(worker)
     return type(info) == 'string' and info or ''
 end
 
--- The names and patterns of the queues that it serves, a JSON array; nil: it does not say.
+-- Returns the names and patterns of the queues that a worker serves, a JSON array; nil: it does not say.
 local function words_text(info) return match(info, '"queues":%s*(%b[])') end
 
 -- Returns the words of `queues` as a list.
@@ -48,7 +48,7 @@ function registry.words_text(worker) return words_text(registry.info(worker)) en
 
 function registry.words(worker) return registry.words_in(registry.info(worker)) end
 
--- The types that it runs, a JSON array.
+-- Returns the types that a worker runs, a JSON array.
 function registry.types_text(info) return match(info, '"types":%s*(%b[])') or '[]' end
 
 -- Returns the types, as JSON, whose handlers run in the worker's own process and so can end it; nil: it does not say, and any may.
@@ -64,7 +64,7 @@ local function is_empty(queue)
         and call_safe('HEXISTS', P .. 'halted', 'q/' .. queue) == 0
 end
 
--- Takes those that the word stands for out of a set of queues. A pattern is noted.
+-- Takes the queues that a word stands for out of a set. A pattern is noted.
 local function keep(queues, word, patterns)
     if queues[word] then queues[word] = nil end
     if type(word) == 'string' and pattern.is(word) then patterns[word] = true end
@@ -113,7 +113,7 @@ local function is_any(set)
     return false
 end
 
--- Takes out what somebody serves: this worker, a group, any worker, a pattern. Each is read only where those before it leave some.
+-- Takes out of a set what somebody serves: this worker, a group, any worker, a pattern. Each is read only where those before it leave some.
 local function keep_served(queues, words)
     local patterns = {}
     keep_all(queues, words, patterns)
@@ -135,7 +135,7 @@ local function forget_some(words)
     end
 end
 
--- A worker is heard of that serves these words: its queues are there, and where `forgets` some that nobody needs leave.
+-- Registers the queues of a worker that is heard of and serves these words. With `forgets`, some queues that nobody needs leave.
 function registry.follow(words, forgets)
     if forgets then forget_some(words) end
     for _, queue in ipairs(words) do

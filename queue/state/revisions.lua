@@ -6,14 +6,14 @@ local revisions = {}
 
 function revisions.newest() return tonumber(call('HGET', P .. 'revisions', '*') or nil) or 0 end
 
--- The same as text, by a call that must not fail; '': the key is of a wrong kind.
+-- Returns the newest revision as text, by a call that must not fail; '': the key is of a wrong kind.
 function revisions.newest_safe()
     local newest = call_safe('HGET', P .. 'revisions', '*')
     if type(newest) == 'table' then return '' end
     return us(tonumber(newest or nil) or 0)
 end
 
--- What is stored of a "limit" or a "type" is new, and workers learn it; kind nil: none of these is.
+-- Gives a "limit" or a "type" a new revision, so that workers learn it; kind nil: something else has changed.
 function revisions.renew(kind, name)
     local at = us(max(now, revisions.newest() + 1))
     call('HSET', P .. 'revisions', '*', at)

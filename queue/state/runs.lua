@@ -25,11 +25,11 @@ local function add(names, first, last, score)
     for i = 1, #members, 4000 do call('ZADD', P .. 'runs', 'GT', unpack(members, i, min(i + 3999, #members))) end
 end
 
--- Until when types count that are named now: one lease. Heartbeats, four in a lease, name very many types a page at a time: then until
--- all pages were named twice.
+-- Returns until when types count that are named now: one lease. Heartbeats, four in a lease, name very many types a page at a time: then until all
+-- pages were named twice.
 local function till(names, lease_us) return now + lease_us * (1 + floor(#names / PAGE / 2)) end
 
--- A worker begins, which runs types of these names. Of very many it names a page; its heartbeats name the others.
+-- Begins with a worker that runs types of these names. Of very many it names a page; its heartbeats name the others.
 function runs.begin(names, lease_us)
     if check.wrong_kind('runs', 'zset') then return end
     local last_us = till(names, lease_us)
@@ -37,7 +37,7 @@ function runs.begin(names, lease_us)
     if #names > PAGE then call('ZADD', P .. 'runs', 'GT', us(last_us), NAMING) end
 end
 
--- A worker is heard of. Which page it names goes by the time. forgets: types that nobody runs any more leave.
+-- Follows a heartbeat of a worker. Which page it names goes by the time. forgets: types that nobody runs any more leave.
 function runs.follow(names, lease_us, forgets)
     if check.wrong_kind('runs', 'zset') then return end
     local first = floor(now * 4 / lease_us) % max(1, ceil(#names / PAGE)) * PAGE

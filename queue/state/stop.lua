@@ -16,20 +16,20 @@ local DAY_US = 86400 * 1000000
 local KEPT_MS = 3600000 -- after the pause
 local ATTEMPTS = 25     -- JOB_MAX_ATTEMPTS of queue/job/job.h
 
--- What is wrong with the keys that this reads and writes; nil: nothing.
+-- Says what is wrong with the keys that this reads and writes; nil: nothing.
 function stop.wrong(name, key)
     return check.wrong_kind('stop:' .. name .. '/' .. key, 'string') or types.wrong(name, key)
 end
 
--- The pause after so many throttled ends in a row; delay_us < 0: no time was given.
+-- Returns the pause after so many throttled ends in a row; delay_us < 0: no time was given.
 local function pause_of(streak, delay_us)
     local doubled = 2 ^ min(streak - 1, 20)
     if delay_us < 0 then return min(MOST_US, FIRST_US * doubled) end
     return max(delay_us, min(FLOOR_MOST_US, FLOOR_US * doubled))
 end
 
--- Of this call: what was read or written last of <type>/<key>, {text =, done =}, and for how long its limits pause, {us =, any =}: jobs that
--- end together nearly all say the same.
+-- What this call read or wrote last of <type>/<key>, {text =, done =}, and for how long its limits pause, {us =, any =}: jobs that end together
+-- nearly all say the same.
 local records, paused
 
 local function forget() records, paused = nil, nil end
@@ -62,8 +62,8 @@ local function write(r, text, till)
     end
 end
 
--- One more throttled end; delay_us < 0: no time was given. Returns how long to pause, whether it counts as an attempt, and when it
--- begins a pause, the how manieth in a row that is.
+-- Records a throttled end; delay_us < 0: no time was given. Returns how long to pause, whether it counts as an attempt, and, when it begins a
+-- pause, how many in a row that makes.
 function stop.record(name, key, delay_us)
     local r = record_of(name, key)
     local streak, since, mark, till = match(r.text, '^(%d+) (%d+) (%d+) (%d+)$')
@@ -81,7 +81,7 @@ function stop.record(name, key, delay_us)
     return pause_us, now - since >= DAY_US, begun
 end
 
--- The gate of a limit that pauses for a key: its first keyed one, else its first.
+-- Returns the gate of a limit that pauses for a key: its first keyed one, else its first.
 local function gate_to_pause(t, limit, key)
     for _, list in ipairs({key ~= '' and t.keyed or {}, t.global}) do
         for _, spec in ipairs(list) do

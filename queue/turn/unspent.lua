@@ -3,9 +3,9 @@
 -- uses: gate lane lease types
 local unspent = {}
 
--- A job gives so many of its slots back to its gates. To rules that did not hold it as it was granted nothing is given back, nor for
--- a slot farther ahead than any is granted: the clock was set back since, and the slot counts no more. What waits at the gate of a key is
--- listed only if jobs of its type are known to give back, and other types may wait at the gates of a limit that they share.
+-- Gives so many slots of a job back to its gates. Nothing goes back to rules that did not hold it when it was granted, nor of a slot farther ahead
+-- than any is granted: the clock was set back since, and the slot counts no more. What waits at the gate of a key is listed only if jobs of its
+-- type are known to give back, and other types may wait at the gates of a limit that they share.
 function unspent.give(job, gates, n)
     local kind, slot = types.load(job.type), lease.slot_of(job.token)
     if lease.rules_of(job.token) ~= kind.digest or slot > now + gate.AHEAD_MOST then return end

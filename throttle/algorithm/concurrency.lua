@@ -12,7 +12,7 @@ function concurrency.read(rule, numbers)
     return rule.count ~= nil
 end
 
--- What is in flight outlives a change of the rule.
+-- Begins with what is in flight, which outlives a change of the rule.
 function concurrency.fresh(g) g.flight = g.flight or 0 end
 
 function concurrency.load(g, first, rest)

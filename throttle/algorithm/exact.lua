@@ -25,7 +25,7 @@ function exact.span(span, count, period)
     return span
 end
 
--- Makes a rule a span; false when the numbers are out of bounds, which are those of throttle/rule.c. Texts may be nil.
+-- Makes a rule a span; false when the numbers are out of the bounds of throttle/rule.c. Texts may be nil.
 function exact.rate(rule, count, period)
     count, period = tonumber(count), tonumber(period)
     if not count or count > MOST or period < count or period > exact.TEN_YEARS then return false end
@@ -38,7 +38,7 @@ function exact.burst(burst)
     return burst and burst <= MOST and burst or nil
 end
 
--- k T: whole microseconds, and the rest in 1/count us.
+-- Returns k T: whole microseconds, and the rest in 1/count us.
 local function times(span, k)
     if k == 1 then return span.step_us, span.step_rem end
     local count, step_rem = span.count, span.step_rem
@@ -53,8 +53,7 @@ end
 
 exact.times = times
 
--- The least n with n T >= left_us + left_rem / count, at most exact.MOST. The estimate is less than 1 off and taken 1
--- too low.
+-- Returns the least n with n T >= left_us + left_rem / count, at most exact.MOST. The estimate is less than 1 off and taken 1 too low.
 function exact.slots(span, left_us, left_rem)
     if left_us < 0 or left_us == 0 and left_rem == 0 then return 0 end
     local step_us = span.step_us

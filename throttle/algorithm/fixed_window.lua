@@ -75,7 +75,7 @@ function fixed_window.resets(g)
     return g.used > 0 and window(g.rule, g.last) + g.rule.period or 0
 end
 
--- Of the windows that have ended, that of the last start as it was loaded and those behind it.
+-- Counts what was lost of the windows that have ended: that of the last start as it was loaded, and those behind it.
 function fixed_window.lost(g)
     if g.loaded_last == 0 then return 0, now end
     local rule = g.rule

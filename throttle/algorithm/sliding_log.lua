@@ -23,7 +23,7 @@ function sliding_log.scale(rule, thousandths)
     rule.burst = rule.count
 end
 
--- log from pos on, then the texts in added; origin: the time before pos.
+-- Makes the log anew from pos on, then the texts in `added`; origin: the time before pos.
 local function set_log(g, origin, log)
     g.origin, g.log, g.pos, g.added = origin, log, 1, {}
 end
@@ -118,7 +118,7 @@ function sliding_log.take(g, s, k, cost)
     g.last, g.used = s, g.used + k * cost
 end
 
--- Only the last count of slots decide when the next may start: older ones make room.
+-- Notes a start. Only the last `count` slots decide when the next may start: older ones make room.
 function sliding_log.note(g, s, slots)
     s = max(s, g.last)
     forget(g, s)
@@ -138,8 +138,8 @@ function sliding_log.note(g, s, slots)
     end
 end
 
--- The debt is at most the count of the rule as it was set, so that the log stays bounded. It is told at the start that is charged: what
--- is over by then may be forgotten already.
+-- Charges slots. The debt is at most the count of the rule as it was set, so that the log stays bounded. It is told at the start that is charged:
+-- what is over by then may be forgotten already.
 function sliding_log.charge(g, cost)
     forget(g, now)
     local at = max(now, g.last)
@@ -147,7 +147,7 @@ function sliding_log.charge(g, cost)
     if cost > 0 then sliding_log.take(g, at, 1, cost) end
 end
 
--- Writes the log anew. An entry without slots stays only at the end, where the next one counts from it.
+-- Gives slots back by writing the log anew. An entry without slots stays only at the end, where the next one counts from it.
 function sliding_log.give(g, s, cost)
     local kept, skipped, pos, time = {}, 0, g.pos, g.origin
     while true do

@@ -32,7 +32,7 @@ function sliding_window.store(g) return format('%d %d %d', g.last, g.current, g.
 
 function sliding_window.back(g, us) g.last = max(0, g.last - us) end
 
--- At a time, not before the last start: when its window begins, the slots used in it, those of the one before.
+-- Returns of a time, not before the last start, when its window begins, the slots used in it, and those of the window before.
 local function buckets(g, at)
     local period = g.rule.period
     local begin = at - at % period
@@ -41,7 +41,7 @@ local function buckets(g, at)
     return begin, 0, passed == period and g.current or 0
 end
 
--- The first time in a window at which the previous one's slots leave room: previous * (period - x) <= room * period.
+-- Returns the first time in a window at which the slots of the previous window leave room: previous * (period - x) <= room * period.
 local function room_at(rule, begin, previous, room)
     if previous <= room then return begin end
     return begin + rule.period - exact.times(exact.span({}, previous, rule.period), room)
