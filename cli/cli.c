@@ -14,7 +14,7 @@
 #define MUCH_BYTES (32 * 1048576) /* of memory: the most that malloc takes */
 #define PIECE_BYTES 65536         /* of output */
 
-/* "a, b and c" */
+/* Lists names as "a, b and c". */
 static void list_names(const char *const *names, char *out, size_t size)
 {
     size_t len = 0;

@@ -85,11 +85,11 @@ int cli_common_words(const char *word);
 #define CLI_LOG_HELP "how standard error looks: logfmt or json; default logfmt"
 #define CLI_LOG_LEVEL_HELP "error, warn, info or debug; default info"
 WEIR_CHECKED int cli_log(struct cli *cli, const char *format, const char *level);
-/* Was that flag given? */
+/* True when that flag was given. */
 bool cli_gave(const struct cli *cli, const char *flag);
 /* "ls" is "list" wherever an action stands. */
 const char *cli_action(const char *word);
-/* Which row of the command's actions word names; NULL: none was given. WEIR_EUSAGE and cli->error when there is none: which one is
+/* Finds the row of the command's actions that word names; NULL: none was given. WEIR_EUSAGE and cli->error when there is none: which one is
  * likely, or all of them; also when a flag was given that is not the action's. */
 int cli_choose(struct cli *cli, const char *word);
 /* WEIR_EUSAGE: word is none of the command's actions. */

@@ -9,7 +9,7 @@
  * answer, and that is WEIR_EUSAGE. action: "queue purge", for the message. */
 WEIR_CHECKED int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed, ...)
     WEIR_PRINTF(4, 5);
-/* The same of one thing that was named, "cancel job" and its name: where nobody can answer, it is done. */
+/* Asks about one thing that was named, "cancel job" and its name: where nobody can answer, it is done. */
 WEIR_CHECKED int cli_confirm_one(struct cli *cli, bool yes, const char *action, const char *deed,
                                  const char *name);
 

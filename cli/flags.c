@@ -256,7 +256,7 @@ static char *find_parameters(char *url)
     return query && query[1 + strspn(query + 1, name)] == '=' ? query : url + strlen(url);
 }
 
-/* What stands between :// and the last @; no login when a path begins there. */
+/* Finds what stands between :// and the last @; there is no login when a path begins there. */
 static char *find_login(char *url, size_t *len)
 {
     char *login = strstr(url, "://"), *at = memrchr(url, '@', (size_t)(find_parameters(url) - url));

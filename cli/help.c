@@ -187,7 +187,7 @@ static void print_forms(const struct command *c, const char *text, const char *w
     }
 }
 
-/* But for the example that it begins with. */
+/* Prints a whole text but for the example that it begins with. */
 static void print_whole(const struct command *c, const char *text)
 {
     bool in_form = false;

@@ -17,7 +17,7 @@ void dev_url_here(char url[DEV_URL_SIZE]);
  * storage. NULL: none of them, so the library's default. */
 const char *cli_redis_url(const struct cli *cli);
 
-/* Was a flag given that stands for a parameter of the address? */
+/* True when a flag was given that stands for a parameter of the address. */
 bool cli_describes_redis(const struct cli *cli);
 
 /* Says in an error about an address where that came from, --redis or $REDIS_URL, its login masked. */

@@ -155,7 +155,7 @@ void access_token(const struct access *a, const char *token, struct visitor *v)
     size_t len = strnlen(token, TOKEN_MOST + 1);
 
     *v = (struct visitor){.name = ""};
-    for (size_t i = 0; i < a->count; i++) /* all of them, whichever it is */
+    for (size_t i = 0; i < a->count; i++) /* the loop goes through all, whichever it is */
         if (is_equal(a->tokens[i].text, token, len))
             *v = (struct visitor){
                 .known = true, .rights = a->tokens[i].rights & allowed(a), .name = a->tokens[i].name};
@@ -178,7 +178,7 @@ void access_visitor(const struct access *a, struct MHD_Connection *connection, s
 
 /* ---- Where a request comes from */
 
-/* "localhost:8379" without the port; false: it is too long. */
+/* Reads "localhost:8379" without the port; false: it is too long. */
 static bool read_host(const char *host, char name[256])
 {
     size_t len = *host == '[' ? strcspn(host, "]") + 1 : strcspn(host, ":");

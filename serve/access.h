@@ -40,12 +40,12 @@ struct visitor {
     const char *name; /* of its token; "" */
 };
 void access_visitor(const struct access *access, struct MHD_Connection *connection, struct visitor *visitor);
-/* The same of a token, as the login form sends it. */
+/* Looks up a token as the login form sends it. */
 void access_token(const struct access *access, const char *token, struct visitor *visitor);
 /* Why a request is not answered at all, by its Host; why one that changes something is not, by its Origin. NULL: it is. */
 const char *access_wrong_host(const struct access *access, struct MHD_Connection *connection);
 const char *access_wrong_origin(struct MHD_Connection *connection);
-/* Both, of a take: a page may ask for it as for a picture. */
+/* Checks a take, for which a page may ask as for a picture. */
 const char *access_wrong_take(const struct access *access, struct MHD_Connection *connection);
 
 #endif

@@ -11,7 +11,7 @@ struct ev_loop;
 struct page_cache;
 struct weir;
 
-/* What it works with. */
+/* A desk works with these tools. */
 struct tools {
     struct weir *w;
     struct page_cache *pages;

@@ -56,7 +56,7 @@ static int read_rate(struct weir *w, const struct ask *ask, json_t **doc)
     return rules ? view_rate_dry(w, ask->names[0], rules, doc) : view_rate(w, ask->names[0], doc);
 }
 
-/* The longest, or with key= one. */
+/* Reads the longest keys, or with key= one. */
 static int read_rate_keys(struct weir *w, const struct ask *ask, json_t **doc)
 {
     int64_t most = field_number(ask->fields, "top", RATE_KEYS_SHOWN);

@@ -17,7 +17,7 @@
 bool url_decode(const char *from, size_t len, bool plus, char *to);
 /* "a=1&b=x+y". NULL: malformed, a name twice, or more than FIELDS_MOST. The caller's. */
 json_t *fields_of_form(const char *text, size_t len);
-/* A JSON object of scalars; null is left out. NULL: it is none. */
+/* Reads a JSON object of scalars; null is left out. NULL: it is none. */
 json_t *fields_of_json(const char *text, size_t len);
 /* NULL: not there, or empty. */
 const char *field_text(const json_t *fields, const char *name);

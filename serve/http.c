@@ -15,7 +15,7 @@
 #include "serve/response.h"
 
 #define CONNECTIONS_MOST 8192u
-#define PEER_SHARE 2       /* one address may have the half of them, for a proxy; a unix socket all */
+#define PEER_SHARE 2       /* one address may have half of the connections, for a proxy; a unix socket all */
 #define SPARE_FILES 64     /* descriptors for all else */
 #define AGAIN_S 0.05       /* a request with too many arguments is given up in one run, closed in the next */
 #define IDLE_TIMEOUT_S 75u /* proxies keep idle connections for 60 s and close them first */

@@ -21,7 +21,7 @@ void http_run_soon(struct http *h);
 void http_answer(struct http *h, struct asked *first);
 /* Takes no more connections. */
 void http_quiesce(struct http *h);
-/* How many takes wait for an answer? */
+/* Counts the takes that wait for an answer. */
 size_t http_waiting(const struct http *h);
 /* None may wait. */
 void http_free(struct http *h);

@@ -20,7 +20,7 @@
 /* A job's members, as texts that end with a NUL. */
 struct given {
     struct weir_job_spec spec;
-    char *texts; /* all of them, one behind the other */
+    char *texts; /* all texts, one behind the other */
     size_t len;
 };
 
@@ -81,7 +81,7 @@ static bool take_seconds(struct given *g, struct span value, void *into)
     return true;
 }
 
-/* That, or "10m". */
+/* Takes a number of seconds, or "10m". */
 static bool take_span(struct given *g, struct span value, void *into)
 {
     const char *text;

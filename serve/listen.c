@@ -44,7 +44,7 @@ static bool is_socket(const char *path)
     return lstat(path, &file) == 0 && S_ISSOCK(file.st_mode);
 }
 
-/* Does a socket lie there that its server has left behind? errno stays. */
+/* True when a socket lies there that its server has left behind. errno stays. */
 static bool is_left_behind(const struct sockaddr_un *address)
 {
     int saved = errno, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

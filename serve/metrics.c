@@ -14,7 +14,7 @@
 
 /* ---- Which have rows of their own */
 
-/* What is shown of a status; the lists are sorted, the first METRICS_ROWS at most. */
+/* This is shown of a status; the lists are sorted, the first METRICS_ROWS at most. */
 struct shown {
     const struct status *all;
     const struct type_status **types;

@@ -95,7 +95,7 @@ static size_t shown(size_t count)
     return count < METRICS_ROWS ? count : METRICS_ROWS;
 }
 
-/* A limit and those of its partition. */
+/* A place is a limit and the limits of its partition. */
 struct place {
     const struct limit *limit;
     const struct limits *of;

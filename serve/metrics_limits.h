@@ -5,7 +5,7 @@
 #include "queue/status/status.h"
 #include "serve/metrics_text.h"
 
-/* Asks Redis for what was recorded of them. */
+/* Asks Redis for what was recorded of limits. */
 void metrics_limits(struct metrics *m, struct weir *w, const struct all_limits *all);
 
 #endif

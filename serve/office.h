@@ -27,9 +27,9 @@ struct office_events {
 WEIR_CHECKED int office_new(struct ev_loop *loop, const struct serve_options *options, bool beyond,
                             bool any_host, const struct office_events *events, void *arg,
                             struct office **office, struct error *e);
-/* Those that wait for a desk are answered. */
+/* Closes the office; requests that wait for a desk are answered. */
 void office_close(struct office *office);
-/* How many requests wait? */
+/* Counts the requests that wait. */
 size_t office_waiting(const struct office *office);
 /* None may wait. false: a desk is stuck, and what it uses stays. */
 bool office_free(struct office *office);

@@ -55,7 +55,7 @@ static int64_t read_cost(const char *text)
     return isdigit((unsigned char)*text) && !*end && !errno && cost > 0 ? cost : -1;
 }
 
-/* The status of a denial; nginx's auth_request passes 403 on and takes 429 for a failure. 0: neither. */
+/* Reads the status of a denial; nginx's auth_request passes 403 on and takes 429 for a failure. 0: neither. */
 static unsigned read_denied(const char *text)
 {
     if (!text || strcmp(text, "429") == 0)

@@ -18,7 +18,7 @@ struct wanted {
 unsigned request_read(struct MHD_Connection *connection, const char *method, const char *path,
                       struct wanted *wanted, const char **why);
 
-/* Is it the address of a take, or of what is answered beside them? Else it is the office's. */
+/* True for the address of a take, or of what is answered beside takes. The office answers all else. */
 bool request_is_take(const char *address);
 /* Without the "http://HOST" that a client may put in front (RFC 9112, 3.2.2). */
 const char *request_path(const char *path);

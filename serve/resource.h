@@ -13,10 +13,10 @@
 #define RESOURCE_NAMES 2
 #define RESOURCE_NAME_SIZE 512
 
-/* Which thread answers (desk.h): what is quick to read does not wait for what is not, and a change for neither. */
+/* The kind says which thread answers (desk.h): what is quick to read does not wait for what is not, and a change for neither. */
 enum desk_kind { DESK_LOOK, DESK_SEARCH, DESK_CHANGE, DESK_COUNT };
 
-/* What came with a request. */
+/* This came with a request. */
 struct ask {
     const char *names[RESOURCE_NAMES]; /* the parts of its path that stand for "*", decoded */
     const json_t *fields;              /* fields.h: of its query, of a POST those of its body */

@@ -14,7 +14,7 @@ enum MHD_Result respond_health(struct MHD_Connection *connection, const struct a
 enum MHD_Result respond_refusal(struct MHD_Connection *connection, unsigned status, const char *why);
 /* The headers of all that a browser may show: it is kept nowhere, and loads nothing from elsewhere. */
 void response_secure(struct MHD_Response *response);
-/* Text of that type, with these headers; copied. NULL: out of memory. */
+/* Makes a response of text of that type, with these headers. It copies the text. NULL: out of memory. */
 struct MHD_Response *response_of(const char *type, const char *text, size_t len);
 
 #endif

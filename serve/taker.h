@@ -37,7 +37,7 @@ void taker_free(struct taker *t);
 
 /* true: *a has its answer. false: on_answers brings it. */
 bool taker_ask(struct taker *t, struct asked *a);
-/* Does Redis answer a take, on each partition? a->q need not be set; status says it. As taker_ask. */
+/* Asks, as taker_ask, whether Redis answers a take on each partition; status says it. a->q need not be set. */
 bool taker_check(struct taker *t, struct asked *a);
 
 #endif

@@ -74,7 +74,7 @@ static void log_in(struct visit *v)
 
 /* ---- The way back of a form */
 
-/* Where a form leads back to: a path of ours; NULL: it was no form. */
+/* Returns where a form leads back to: a path of ours; NULL: it was no form. */
 static const char *way_back(const struct visit *v)
 {
     const char *back = field_text(v->fields, "back");
@@ -185,7 +185,7 @@ static struct inquiry *make_inquiry(struct visit *v, enum desk_kind *desk)
     return t;
 }
 
-/* What those share who ask for the same; NULL: they do not. */
+/* Makes the key that all share who ask for the same; NULL: they share nothing. */
 static char *shared_key(const struct visit *v)
 {
     bool acts = v->visitor.rights & RIGHT_ACT;

@@ -51,20 +51,20 @@ void visit_answer(struct visit *v, unsigned status, struct MHD_Response *respons
 /* {"error": why}; a page to a browser, but of GET below /api/ */
 void visit_refuse(struct visit *v, unsigned status, const char *why);
 void visit_send_elsewhere(struct visit *v, const char *location);
-/* The form for a token; a note stands above it. */
+/* Shows the form for a token; a note stands above it. */
 void visit_show_login(struct visit *v, unsigned status, const char *note);
 
 /* ---- serve/visit_plan.c */
 
 /* What it asks for, and whether it may: its plan, or an answer why not. */
 void visit_plan(struct visit *v);
-/* Does it bring a body of JSON lines? */
+/* True when it brings a body of JSON lines. */
 bool visit_is_lines(const struct visit *v);
 bool visit_brings_body(const struct visit *v);
 
 /* ---- serve/visit_audit.c */
 
-/* One line an action: who did what to what, and what became of it. */
+/* Logs a line for an action: who did what to what, and what became of it. */
 void visit_audit(const struct visit *v, unsigned status, const char *problem);
 
 #endif

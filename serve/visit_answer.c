@@ -31,7 +31,7 @@ void visit_answer(struct visit *v, unsigned status, struct MHD_Response *respons
     v->response = response;
 }
 
-/* Does a person look at it? What /api says to GET is JSON for everybody. */
+/* True when a person looks at the answer. What /api says to GET is JSON for everybody. */
 static bool is_looked_at(const struct visit *v)
 {
     const char *accept = visit_header(v, MHD_HTTP_HEADER_ACCEPT);

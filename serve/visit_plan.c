@@ -18,7 +18,7 @@ static bool begins(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* Is it that path, whatever stands behind a "?"? */
+/* True for that path, whatever stands behind a "?". */
 static bool is_path(const struct visit *v, const char *path)
 {
     size_t len = strlen(path);
@@ -36,7 +36,7 @@ static void send_asset(struct visit *v, const char *name)
         visit_answer(v, MHD_HTTP_OK, response_of(asset->type, asset->text, strlen(asset->text)));
 }
 
-/* Has whoever asks that right? Else it is answered why not. */
+/* True when whoever asks has that right. Else it answers why not. */
 static bool has_right(struct visit *v, unsigned right)
 {
     const struct office *o = v->office;
@@ -99,7 +99,7 @@ bool visit_is_lines(const struct visit *v)
     return type && (strcasestr(type, "ndjson") || strcasestr(type, "jsonl"));
 }
 
-/* Is the body said to be other than it stands there? */
+/* True when the body is said to be other than it stands there. */
 static bool is_encoded(const struct visit *v)
 {
     const char *encoding = visit_header(v, MHD_HTTP_HEADER_CONTENT_ENCODING);

@@ -12,7 +12,7 @@ json_t *batch_change_document(const char *name, const char *action, const struct
 int batch_was_cancelled(const char *name, struct error *e);
 /* One with what runs and its forecast. WEIR_ENOTFOUND: there is none. */
 WEIR_CHECKED int batch_look(struct weir *w, const char *name, struct batch *b);
-/* All of them, the oldest first. */
+/* Lists all batches, the oldest first. */
 WEIR_CHECKED int view_batches(struct weir *w, json_t **doc);
 WEIR_CHECKED int view_batch(struct weir *w, const char *name, json_t **doc);
 

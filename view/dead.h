@@ -7,7 +7,7 @@
 
 /* The i-th job of a page that dead_walk() brings; with its body (view/write.h) as far as that was asked for. */
 json_t *dead_document(const json_t *page, size_t i);
-/* That body; the page's. */
+/* Returns the i-th body; it is the page's. */
 struct span dead_body(const json_t *page, size_t i);
 /* {"jobs", "more"}: the oldest that the filter lets through, at most so many, and fewer where their bodies are large;
  * more: there are others. */

@@ -28,11 +28,11 @@ struct member {
 
 /* The caller's; NULL: out of memory. */
 json_t *document_make(const json_t *answer, const struct member *members);
-/* The same of each in an array. */
+/* Makes the document of each in an array. */
 json_t *document_list(const json_t *answers, const struct member *members);
 
-/* The values of an object, sorted: rows to print. order compares const json_t *const *, as qsort has them. Frees the
- * object; NULL: out of memory. */
+/* Returns the values of an object, sorted: rows to print. order compares const json_t const , as qsort has them. Frees the object; NULL:
+ * out of memory. */
 json_t *document_rows(json_t *by_key, int (*order)(const void *a, const void *b));
 /* Ends a view_...(): made is the document, NULL: out of memory, which w->error then says. */
 WEIR_CHECKED int document_done(struct weir *w, json_t *made, json_t **doc);

@@ -18,7 +18,7 @@ const char *grouped(uint64_t n, char out[32]);
 const char *sized(int64_t bytes, char out[32]);
 /* "12.34/s", "97,070/s"; what is slow "18/h", "3/d" */
 const char *per_second(double rate, char out[40]);
-/* "1 dead job", "1,234 dead jobs", "0 batches"; what: one of them. */
+/* Writes "1 dead job", "1,234 dead jobs", "0 batches"; what: one of them. */
 const char *counted(int64_t n, const char *what, char out[PHRASE_SIZE]);
 /* A name of documents as words: "no_handler" is "no handler". */
 const char *worded(const char *name, char out[PHRASE_SIZE]);
@@ -29,11 +29,11 @@ const char *worded(const char *name, char out[PHRASE_SIZE]);
 void format_in_utc(void);
 /* A span: "250ms", "8m 2s", "1d 18h"; rounded up. */
 const char *format_span(int64_t us, char out[PHRASE_SIZE]);
-/* "in 8m 2s", "3m ago", "now" */
+/* Writes "in 8m 2s", "3m ago", "now". */
 const char *format_relative(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
 /* The time of day "20:14:05" when it is today, else "2026-11-24 09:00". Of FORMAT_ENDLESS_US and later: "it is resumed". */
 const char *format_clock(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
-/* Both: "in 8m 2s (20:14:05)", "now". Of what waits for somebody to resume it: "when it is resumed". */
+/* Writes both: "in 8m 2s (20:14:05)", "now". Of what waits for somebody to resume it: "when it is resumed". */
 const char *format_when(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);
 /* RFC 3339, for logs and columns that are compared: "2026-11-21T09:00:00+01:00" */
 void format_time(int64_t us, char out[40]);

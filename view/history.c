@@ -1,6 +1,6 @@
 #include "view/history.h"
 
-/* Microseconds to seconds, in place. */
+/* Turns microseconds into seconds, in place. */
 static void make_time(json_t *object, const char *member)
 {
     json_object_set_new(object, member, json_seconds(answer_int(object, member)));

@@ -8,7 +8,7 @@ struct find_place;
 
 /* Of what find_job or why_read says. */
 json_t *job_document(const json_t *job);
-/* The same with its body (view/write.h). */
+/* Makes the document of a job with its body (view/write.h). */
 json_t *job_document_whole(const json_t *job);
 /* Of what cancel_job says. */
 json_t *cancel_document(const json_t *job);
@@ -17,7 +17,7 @@ bool job_place(const json_t *doc, const char *state, struct find_place *place);
 /* Looks for as long as a page may, from a cursor on; NULL: from the beginning. WEIR_ENOTFOUND: all was looked at, and there is no such job.
  * Before anybody knows that: "id", "state" (null), "looked_at", "of", "cursor". */
 WEIR_CHECKED int view_job(struct weir *w, const char *id, const char *cursor, json_t **doc);
-/* What it waits for too, without its body. */
+/* Shows a job and what it waits for, without its body. */
 WEIR_CHECKED int view_why(struct weir *w, const char *id, const char *cursor, json_t **doc);
 
 #endif

@@ -15,7 +15,7 @@ WEIR_CHECKED int view_job_actions(struct weir *w, const struct job_search *s, co
                                   const char *cursor, const struct job_bounds *most, json_t **doc);
 /* What it would do, of what job_actions_count_page answers: "batch" where that has one. */
 json_t *job_actions_dry_document(const char *action, const json_t *counts);
-/* The same as far as one call goes: "looked_at" and "cursor" too. */
+/* Does a dry run as far as one call goes: "looked_at" and "cursor" too. */
 WEIR_CHECKED int view_job_actions_dry(struct weir *w, const struct job_search *s, const char *action,
                                       const char *cursor, const struct job_bounds *most, json_t **doc);
 /* What job_run does: as view_why, with "was" and "result". */

@@ -22,7 +22,7 @@ static inline int64_t json_int_of(const json_t *doc, const char *member)
     return json_integer_value(json_object_get(doc, member));
 }
 
-/* Is it there, a number? */
+/* True when the member is there, a number. */
 static inline bool json_has(const json_t *doc, const char *member)
 {
     return json_is_number(json_object_get(doc, member));
@@ -38,7 +38,7 @@ static inline int64_t json_us(const json_t *seconds)
     return llround(json_number_value(seconds) * 1e6);
 }
 
-/* A time in seconds; null when it is none or unknown. */
+/* Makes a time in seconds; null when it is none or unknown. */
 static inline json_t *json_time(int64_t us)
 {
     return us <= 0 || us == GATE_NEVER ? json_null() : json_seconds(us);

@@ -5,14 +5,14 @@
 #include "queue/limits/limits.h"
 #include "view/document.h"
 
-/* What a rule is, without its state. */
+/* Describes a rule, without its state. */
 json_t *rule_document(const struct rule *rule);
 json_t *rules_document(const struct rule_set *set);
 /* Why a forecast is "at the earliest"; null: it is not. */
 json_t *because_document(unsigned because);
 /* A limit with the state of its rules, as a list has it. */
 json_t *limit_document(const struct limits *limits, const struct limit *limit);
-/* The same and when its last job starts, of limits_look(). WEIR_ENOTFOUND. */
+/* Describes a limit and when its last job starts, of limits_look(). WEIR_ENOTFOUND. */
 WEIR_CHECKED int limit_document_whole(const struct limits *limits, const char *name, json_t **doc,
                                       struct error *e);
 
@@ -32,7 +32,7 @@ json_t *rate_resume_document(const char *name, const char *key, bool was);
  * after a failure. */
 WEIR_CHECKED int limits_look(struct weir *w, const char *name, struct limits *limits);
 WEIR_CHECKED int view_rate(struct weir *w, const char *name, json_t **doc);
-/* All by name, an array. now_us (may be NULL): Redis's time. */
+/* Lists all limits by name, an array. now_us (may be NULL): Redis's time. */
 WEIR_CHECKED int view_rates(struct weir *w, json_t **doc, int64_t *now_us);
 /* The changes of limits, the oldest first. *doc is there after a failure too: what could be read. */
 WEIR_CHECKED int view_rate_log(struct weir *w, json_t **doc);

@@ -7,7 +7,7 @@
 
 #include "core/utf8.h"
 
-/* What stands between a '%' and its letter. */
+/* A spec is what stands between a '%' and its letter. */
 struct spec {
     char flags[8];
     int width, precision; /* -1: none */
@@ -90,7 +90,7 @@ static intmax_t next_signed(char length, struct values *v)
     }
 }
 
-/* The same type of the other sign is read as it stands: both have the same bits. */
+/* Reads a value as unsigned: a type of the other sign has the same bits. */
 static uintmax_t next_unsigned(char length, struct values *v)
 {
     uintmax_t value = (uintmax_t)next_signed(length, v);

@@ -57,7 +57,7 @@ static json_t *row_document(const char *limit, const json_t *row, const json_t *
     return doc;
 }
 
-/* The most jobs first, then by name. */
+/* Sorts the most jobs first, then by name. */
 static int by_backlog(const void *a, const void *b)
 {
     const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;

@@ -11,7 +11,7 @@ json_t *rate_keys_document(const char *limit, const json_t *answer, const char *
 /* key NULL: the longest. now_us (may be NULL): Redis's time. */
 WEIR_CHECKED int view_rate_keys(struct weir *w, const char *limit, int most, const char *key, json_t **doc,
                                 int64_t *now_us);
-/* "customer", of the path args.customer. */
+/* Returns "customer" of the path args.customer. */
 const char *rate_keys_word(const char *by);
 /* To a limit's document: its paused keys; nothing where that cannot be read. */
 void limit_add_paused_keys(struct weir *w, const char *name, json_t *doc);

@@ -17,9 +17,9 @@
 
 /* hide_keys: keys that somebody has paused are counted, and not named. */
 WEIR_CHECKED int view_report(struct weir *w, bool hide_keys, json_t **doc);
-/* The same of a status that was just read. */
+/* Makes the report of a status that was just read. */
 WEIR_CHECKED int report_of(struct weir *w, const struct status *status, bool hide_keys, json_t **doc);
-/* What stands behind the verdict: "2 types wait for their limits". */
+/* Puts what stands behind the verdict: "2 types wait for their limits". */
 void report_put_verdict(FILE *to, const json_t *doc);
 
 #endif

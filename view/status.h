@@ -11,14 +11,14 @@ json_t *queue_document(const struct queue_status *queue);
 json_t *status_document(const struct status *status);
 /* *doc is the caller's, NULL after a failure, which w->error says; as all view_...() do. */
 WEIR_CHECKED int view_status(struct weir *w, json_t **doc);
-/* One type, with its name. WEIR_ENOTFOUND: nothing is known of it. */
+/* Shows one type, with its name. WEIR_ENOTFOUND: nothing is known of it. */
 WEIR_CHECKED int view_type(struct weir *w, const char *name, json_t **doc);
 
 /* Starts a second of a type by the rule that is in its way now, else by its strictest; 0: none. */
 double type_rate(const struct type_status *t);
 /* Jobs of it that are to start as soon as they may. */
 int64_t type_backlog(const struct type_status *t);
-/* Does something of it wait that no worker takes? */
+/* True when something of it waits that no worker takes. */
 bool type_is_unserved(const struct type_status *t);
 
 #endif

@@ -5,17 +5,17 @@
 #include "queue/job/job.h"
 #include "view/json.h"
 
-/* What a span of any bytes says, as UTF-8: all that is no printable character is \xNN; bytes that are valid
- * stay. The caller's to free; NULL: out of memory. */
+/* Makes UTF-8 of a span of any bytes: all that is no printable character is \xNN; bytes that are valid stay. The caller's to free; NULL:
+ * out of memory. */
 char *text_of(struct span bytes);
 /* The bytes of a string in an answer; none when it is no string. */
 struct span text_bytes(const json_t *string);
-/* Its beginning and its end, cut in between to about most bytes, of which a reason's end matters more. The
+/* Makes UTF-8 of the beginning and the end of a span, cut in between to about most bytes, of which a reason's end matters more. The
  * caller's to free; NULL: out of memory. */
 char *text_of_ends(struct span bytes, size_t most);
-/* The same as JSON; null when it is empty. */
+/* Makes JSON of a span's text; null when it is empty. */
 json_t *text_json(struct span bytes);
-/* The same of a word that is there, which may be empty. */
+/* Makes JSON of a word that is there, which may be empty. */
 json_t *text_word(const char *word);
 /* What stands around a word that has no quote in it where a shell reads it: "'", or "" where it needs none. */
 const char *text_quote(const char *word);

@@ -7,7 +7,7 @@
 
 /* NULL: out of memory. */
 json_t *type_document(const struct type_status *type);
-/* All types by their names. NULL: out of memory. */
+/* Lists all types by their names. NULL: out of memory. */
 json_t *types_document(const struct status *status);
 
 #endif

@@ -43,7 +43,7 @@ const struct member waits_members[] = {
 };
 // clang-format on
 
-/* "5,000 a day", "10 in 5m", "3 at once" */
+/* Puts "5,000 a day", "10 in 5m", "3 at once". */
 static void put_rate(FILE *to, const json_t *gate)
 {
     static const struct {

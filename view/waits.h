@@ -10,7 +10,7 @@ extern const struct member waits_members[], gate_members[];
 
 /* What stands behind "waits for". */
 void waits_put(FILE *to, const json_t *waits_for, int64_t now_us);
-/* When a gate opens: "in 8m 2s (20:14:05)", "open", ... */
+/* Puts when a gate opens: "in 8m 2s (20:14:05)", "open", ... */
 void gate_put_opening(FILE *to, const json_t *gate, int64_t now_us);
 
 #endif

@@ -9,7 +9,7 @@
 const char *worker_state(const struct worker_status *worker);
 /* One. NULL: out of memory. */
 json_t *worker_document(const struct worker_status *worker);
-/* All of status_workers(), an array. */
+/* Lists all of status_workers(), an array. */
 json_t *workers_document(const struct status *status);
 WEIR_CHECKED int view_workers(struct weir *w, json_t **doc);
 /* Orders "quiet" or "stop" (queue/inspect/order.h) to those that are meant: a name, HOST:PID, or "all". *doc, an array of those

@@ -51,7 +51,7 @@ static void put_body(FILE *to, struct span body, enum view_bodies bodies)
     }
 }
 
-/* Is there a body in it, somewhere? */
+/* True when there is a body in it, somewhere. */
 static bool has_body(const json_t *value)
 {
     const char *name;

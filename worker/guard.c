@@ -50,7 +50,7 @@ static void end_process(const struct weir_worker *w)
     _exit(-WEIR_EINTERNAL);
 }
 
-/* Of one of its partitions. 0: it is given up, or none was ever taken. */
+/* True when the lease of one of its partitions is over. 0: it is given up, or none was ever taken. */
 static bool is_past_lease(const struct weir_worker *w)
 {
     for (int i = 0; i < w->common.partition_count; i++) {

@@ -47,7 +47,7 @@ static void begin_stop(struct worker *w)
             w->handlers.at[i].way->stop(&w->handlers.at[i]);
 }
 
-/* Those that cannot tell Redis, now or ever, and have nothing to report. */
+/* Lets those partitions leave that cannot tell Redis, now or ever, and have nothing to report. */
 static void leave_without_redis(struct worker *w)
 {
     for (int i = 0; i < w->partition_count; i++) {

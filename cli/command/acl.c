@@ -44,7 +44,7 @@ static bool has_word(const json_t *words, const char *word)
     return false;
 }
 
-/* What all of these roles need, each word once. */
+/* Lists what all of these roles need, each word once. */
 static json_t *rights_json(char **roles, int count, const char *prefix)
 {
     json_t *words = json_pack("[s, s, s]", "resetkeys", "clearselectors", "-@all");

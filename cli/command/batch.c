@@ -59,7 +59,7 @@ static void put_failed(FILE *to, const json_t *doc, int64_t now_us)
     output_to(to, "%s", counted(answer_int(doc, "failed"), "attempt", text));
 }
 
-/* "in 8m 2s (20:14:05), at that rate at the earliest (...)" */
+/* Puts "in 8m 2s (20:14:05), at that rate at the earliest (...)". */
 static void put_finish(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *at = json_object_get(doc, "finish_at");
@@ -209,7 +209,7 @@ static int print_change(struct cli *cli, const char *name, const char *what,
     return json_print(cli, batch_change_document(name, what, change));
 }
 
-/* Was it over before, so that nothing was changed? Then that is said. */
+/* Says so when the batch was over before and nothing was changed. */
 static bool say_over(const char *name, const struct batch_change *change)
 {
     if (change->was == BATCH_ENDED)

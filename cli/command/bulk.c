@@ -125,8 +125,7 @@ static int take_line(struct run *r, struct span line)
     return status ? cli_failed(r->cli, r->w) : 0;
 }
 
-/* Were there wrong lines, and no job at all? Then nothing is sent, so that the mended file is no other input
- * of its batch. */
+/* True when there were wrong lines and no job at all. Then nothing is sent, so that the mended file is no other input of its batch. */
 static bool is_all_wrong(struct run *r)
 {
     weir_bulk_count(r->bulk, &r->counts);

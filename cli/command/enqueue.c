@@ -27,7 +27,7 @@ static int read_two_digits(const char *at)
     return strspn(at, "0123456789") >= 2 ? (at[0] - '0') * 10 + at[1] - '0' : -1;
 }
 
-/* Z, +01:00, +0100, +01; us: what is to be added. */
+/* Reads Z, +01:00, +0100 or +01; us: what is to be added. */
 static bool read_zone(const char *at, int64_t *us)
 {
     int sign = *at == '-' ? 1 : -1, hours, minutes = 0;
@@ -59,7 +59,7 @@ static const char *read_fraction(const char *at, int64_t *us)
     return at;
 }
 
-/* RFC 3339, "2026-11-21T09:00:00+01:00", as microseconds since 1970. The seconds may be left out. */
+/* Reads RFC 3339, "2026-11-21T09:00:00+01:00", as microseconds since 1970. The seconds may be left out. */
 static bool read_rfc3339(const char *text, int64_t *us)
 {
     struct tm parts = {0}, made;
@@ -108,7 +108,7 @@ static int read_time(struct cli *cli, const char *text, double *seconds)
 
 /* ---- One job */
 
-/* All of standard input, ended by a NUL. */
+/* Reads all of standard input, ended by a NUL. */
 static int read_input(struct cli *cli, char **args)
 {
     size_t len;

@@ -16,7 +16,7 @@
 #define MOST_DEFAULT 100000 /* jobs, once one is found */
 #define MOST_UNSAID (-1)
 
-/* What was asked for. */
+/* A call has what was asked for. */
 struct call {
     struct job_flags flags;
     struct job_search search;

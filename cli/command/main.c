@@ -203,7 +203,7 @@ static int fill_closed_streams(struct error *e)
     return 0;
 }
 
-/* Also behind the help of a command, which exits at once. */
+/* Checks the output at the exit, also behind the help of a command, which exits at once. */
 static void check_output(int code, void *arg)
 {
     struct error e;

@@ -24,7 +24,7 @@ const struct command command_take = {.name = "take", .run = run_take};
 
 struct take_flags {
     struct flag_values rules;
-    char rule[RULE_SET_TEXT_SIZE]; /* all of them; "": none */
+    char rule[RULE_SET_TEXT_SIZE]; /* all rules; "": none */
     long long cost;
     bool peek;
     const char *wait;    /* NULL: do not wait */
@@ -121,7 +121,7 @@ static json_t *answer_json(const char *target, int64_t cost, const struct weir_t
     return doc;
 }
 
-/* "1 of 2 slots left; retry in 8m 2s" */
+/* Prints "1 of 2 slots left; retry in 8m 2s". */
 static void print_slots(const json_t *doc)
 {
     double retry_s = json_number_value(json_object_get(doc, "retry_after"));

@@ -303,7 +303,7 @@ static int read_traces(struct cli *cli, struct verify *v, char **paths, int coun
     return verify_replay(v, &cli->error);
 }
 
-/* Which of the two failed. */
+/* Says whether slots or starts failed. */
 static int verdict(const struct verify *v, struct error *e)
 {
     char slots[PHRASE_SIZE + 64] = "", starts[PHRASE_SIZE + 64] = "", count[PHRASE_SIZE];

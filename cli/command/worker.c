@@ -139,7 +139,7 @@ static int read_backoff(struct cli *cli, const char *text, struct weir_type_opti
     return read_seconds(cli, "backoff", dots + 2, &o->backoff_most_s);
 }
 
-/* The options of types, one by one: each is known by the type that it names. */
+/* Types collect the options of types: each option is known by the type that it names. */
 struct types {
     char name[3 * FLAG_VALUES_MAX][256];
     struct weir_type_options options[3 * FLAG_VALUES_MAX];

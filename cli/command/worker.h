@@ -17,9 +17,9 @@ struct worker_flags {
 };
 
 void worker_flags_init(struct worker_flags *f);
-/* Are the values in range? WEIR_EUSAGE and cli->error when not. */
+/* Checks that the values are in range. WEIR_EUSAGE and cli->error when not. */
 WEIR_CHECKED int worker_flags_check(struct cli *cli, const struct worker_flags *f);
-/* Was any handler given? */
+/* True when any handler was given. */
 bool worker_flags_have_handlers(const struct worker_flags *f);
 
 #endif

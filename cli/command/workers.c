@@ -51,7 +51,7 @@ static int print_order(struct cli *cli, const json_t *worker)
     return 0;
 }
 
-/* Those that were ordered are printed, whatever happened to others. */
+/* Orders all, and prints those that were ordered, whatever happened to others. */
 static int order_all(struct cli *cli, struct weir *w, const char *which, const char *order)
 {
     json_t *ordered, *worker;

@@ -20,7 +20,7 @@ static const struct action {
     {"keep", "most bytes age dry-run yes", 0, 0, dead_run_keep},
 };
 
-/* Is it clear which jobs are meant? */
+/* Checks that it is clear which jobs are meant. */
 static int check_choice(struct cli *cli, const struct action *action, const struct dead_flags *f, int ids)
 {
     const struct dead_filter *only = &f->filter;

@@ -123,7 +123,7 @@ static void free_walk(struct move *m)
     json_decref(m->missing);
 }
 
-/* Goes through all of them; verb: as struct dead_walk has it. */
+/* Goes through all dead jobs that are meant; verb: as struct dead_walk has it. */
 static int walk(struct move *m, struct weir *w, const char *verb)
 {
     struct dead_walk walk = {.w = w,
@@ -152,7 +152,7 @@ static int walk(struct move *m, struct weir *w, const char *verb)
     return status;
 }
 
-/* "a, b and 3 more" */
+/* Lists "a, b and 3 more". */
 static void list_missing(const json_t *missing, char text[NAMES_SIZE])
 {
     size_t left = json_object_size(missing), len = 0;

@@ -28,7 +28,7 @@ static struct backlog price(const struct limit_type *type, const struct bulk_typ
     return all;
 }
 
-/* The same of those up to the first of these. */
+/* Prices the jobs up to the first ones of this bulk. */
 static struct backlog price_first(const struct backlog *all, int64_t slots, int64_t ours)
 {
     struct backlog first = *all;
@@ -38,7 +38,7 @@ static struct backlog price_first(const struct backlog *all, int64_t slots, int6
     return first;
 }
 
-/* They are the last count of all that wait; those of them that do not wait any more have started. */
+/* Foretells the jobs of this bulk. They are the last of all that wait; those that do not wait any more have started. */
 static int foretell(const struct limits *limits, const struct bulk_type *jobs, struct outlook *o,
                     struct error *e)
 {

@@ -6,7 +6,7 @@
 #include "producer/bulk.h"
 #include "queue/status/forecast.h"
 
-/* Of a type's jobs of this bulk. */
+/* An outlook foretells a type's jobs of this bulk. */
 struct outlook {
     char type[129];
     uint64_t count;
@@ -24,11 +24,11 @@ WEIR_CHECKED int outlook_read(struct weir *w, struct weir_bulk *bulk, struct out
 const char *earliest(unsigned because, char out[EARLIEST_SIZE]);
 json_t *outlook_json(const struct outlook *o);
 void outlook_print(const struct outlook *o);
-/* Limited ones first, of these the types with the most jobs. */
+/* Sorts limited types first, of these the types with the most jobs. */
 void outlook_sort(struct outlook *outlooks, size_t n);
-/* All of them in one line: "980 types more: 2,940 jobs: the first starts in ...". */
+/* Prints the rest in one line: "980 types more: 2,940 jobs: the first starts in ...". */
 void outlook_print_rest(const struct outlook *outlooks, size_t n);
-/* Have most jobs of a type no key, so that its limit is hardly meant so? */
+/* True when most jobs of a type have no key, so that its limit is hardly meant so. */
 bool keyless_most(const struct keyless *k);
 /* "<type>: 498 of 500 jobs have nothing at args.id, ..." */
 void keyless_print(FILE *to, const char *type, const struct keyless *k);

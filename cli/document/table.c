@@ -218,7 +218,7 @@ static int whole_line(const struct table *t)
     return least_line(t) + t->widths[last] - least_width(t, last);
 }
 
-/* "in 8m 2s (20:14:05)": without the clock. */
+/* Cuts "in 8m 2s (20:14:05)" before the clock. */
 static void cut_clock(char *cell)
 {
     char *begin = strstr(cell, " ("), *end = begin ? strchr(begin, ')') : NULL;
@@ -341,7 +341,7 @@ static void find_cells(struct table *t)
     }
 }
 
-/* Of an array of objects, or an object of objects by name. false: out of memory. */
+/* Makes the cells of an array of objects, or of an object of objects by name. False: out of memory. */
 static bool make_cells(struct table *t, const json_t *rows, int64_t now_us)
 {
     FILE *to = view_stream(&t->text);

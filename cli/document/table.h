@@ -57,7 +57,7 @@ struct column {
 /* Prints rows, an array of objects or an object of objects by name. The columns end with a NULL heading. */
 WEIR_CHECKED int table_print(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
                              int64_t now_us);
-/* The same in parts of one table: the first one chooses columns and widths for all. Cells that are wider stand out. */
+/* A shape makes several lists parts of one table: the first list chooses columns and widths for all. Cells that are wider stand out. */
 struct table_shape {
     bool chosen;
     bool shown[COLUMNS_MOST];

@@ -35,7 +35,7 @@ static int64_t left_from(double part)
     return (int64_t)((double)passed_us * (1 - part) / (part - begun.part));
 }
 
-/* "[###.......]  30%  2m 10s left  "; part below 0: nothing. The caller's to free; NULL: out of memory. */
+/* Makes "[###.......] 30% 2m 10s left "; part below 0: nothing. The caller frees it; NULL: out of memory. */
 static char *make_bar(double part, int64_t left_us, int width)
 {
     static const char full[] = "##############################", empty[] = "..............................";

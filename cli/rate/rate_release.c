@@ -12,7 +12,7 @@
 /* Jobs that limits hold which are to hold them no longer. */
 struct release {
     int64_t jobs;  /* waiting and parked */
-    int64_t loose; /* those of them that have no other limit */
+    int64_t loose; /* jobs that have no other limit */
 };
 
 static bool is_among(char **names, const char *name)
@@ -35,7 +35,7 @@ static void add_type(struct release *r, const struct limit_type *type, char **na
     r->loose += going == type->limit_count ? jobs : 0;
 }
 
-/* Was the type told to use all of them? That of its own name is no such limit. */
+/* Checks that the type was told to use all of these limits. The limit of its own name is none of them. */
 static int check_used(struct weir *w, const struct limits *limits, const char *type, char **names)
 {
     const struct limit_type *t = limits_type(limits, type);
@@ -49,7 +49,7 @@ static int check_used(struct weir *w, const struct limits *limits, const char *t
     return 0;
 }
 
-/* What becomes of those that go, in words. */
+/* Describes what becomes of the jobs that go. */
 static void describe(const struct release *r, char out[96])
 {
     char loose[32];

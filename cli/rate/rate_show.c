@@ -43,7 +43,7 @@ void rate_format_when(int64_t now_us, int64_t us, char out[96])
         format_when(now_us, us > now_us ? us : now_us, out);
 }
 
-/* The same of a member; null: GATE_NEVER. */
+/* Tells the time of a member; null: GATE_NEVER. */
 static const char *when_text(const json_t *at, int64_t now_us, char out[PHRASE_SIZE])
 {
     rate_format_when(now_us, json_is_number(at) ? json_us(at) : GATE_NEVER, out);
@@ -74,7 +74,7 @@ void rate_put_most(FILE *to, const json_t *rule)
         output_to(to, " for each %s", by);
 }
 
-/* "every 100ms, burst 2" */
+/* Puts "every 100ms, burst 2". */
 static void put_pace(FILE *to, const json_t *rule)
 {
     const char *by = json_string_value(json_object_get(rule, "by"));
@@ -110,7 +110,7 @@ static void put_state(FILE *to, const json_t *rule, bool paused, int64_t now_us)
         output_to(to, ", at %.3g of its rate", json_number_value(json_object_get(rule, "factor")));
 }
 
-/* The terms of GCRA (doc/design-limits.md). */
+/* Puts the terms of GCRA (doc/design-limits.md). */
 static void put_terms(FILE *to, const json_t *rule, int64_t now_us)
 {
     char t[32], tau[32], tat[PHRASE_SIZE];
@@ -225,7 +225,7 @@ static void put_reasons(FILE *to, const json_t *counts, const char *what)
     }
 }
 
-/* "1,200 granted, 310 wasted: 300 no job, 10 no executor, 2 given back: 2 no handler; 2 jobs throttled" */
+/* Puts "1,200 granted, 310 wasted: 300 no job, 10 no executor, 2 given back: 2 no handler; 2 jobs throttled" */
 static void put_hour(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *hour = json_object_get(doc, "last_hour"), *wasted = json_object_get(hour, "wasted"),

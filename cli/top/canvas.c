@@ -10,7 +10,7 @@
 
 #define GLYPH_CHARS 12 /* "\U000e0001" */
 
-/* The next of a text: a character, or an escape of several. */
+/* A glyph is the next piece of a text: a character, or an escape of several. */
 struct glyph {
     wchar_t at[GLYPH_CHARS];
     int columns; /* 0: it combines with the one before */

@@ -32,7 +32,7 @@ struct cell *canvas_cell(const struct canvas *c, int row, int column);
 /* Puts text from there on, cut to so many columns and to the row; a text that is cut ends with a mark. Returns the columns it
  * takes. What lies outside of the canvas is left out. */
 int canvas_put(struct canvas *c, int row, int column, int width, enum ink ink, const char *text);
-/* The same at the right edge of these columns. */
+/* Puts a text at the right edge of these columns. */
 void canvas_put_right(struct canvas *c, int row, int column, int width, enum ink ink, const char *text);
 /* The columns that a text takes. */
 int canvas_columns(const struct canvas *c, const char *text);

@@ -18,12 +18,12 @@ void cell_put_count(struct cell_text *cell, int64_t n);
 void cell_put_count_in(struct cell_text *cell, int64_t n, enum ink ink);
 /* "5/s", "1/m", "970k/s": in RATE_WIDTH columns. */
 void cell_put_rate(struct cell_text *cell, double rate);
-/* How long until then, or since then: "8m 2s". */
+/* Puts how long it is until then, or since then: "8m 2s". */
 void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind);
-/* The same for a time of Redis; 0 and GATE_NEVER: it is not known. */
+/* Puts how long it is until a time of Redis; 0 and GATE_NEVER: it is not known. */
 void cell_put_until(const struct glance *g, int64_t us, const char *behind, struct cell_text *cell);
 void cell_put_age(const struct glance *g, int64_t since_us, struct cell_text *cell);
-/* Each minute a column, the highest is the most of them. past: NULL is none. */
+/* Puts a column for each minute; the highest stands for the most. past: NULL is none. */
 void cell_put_line(const struct glance *g, const struct past *past, struct cell_text *cell);
 void cell_put_name(const struct glance *g, const void *row, struct cell_text *cell);
 

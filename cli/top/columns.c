@@ -19,7 +19,7 @@ struct sorting {
     bool backwards;
 };
 
-/* Equal ones by name. */
+/* Compares rows by the column; equal ones by name. */
 static int compare(const void *a, const void *b, void *arg)
 {
     const void *x = *(const void *const *)a, *y = *(const void *const *)b;

@@ -7,7 +7,7 @@
 
 enum view { VIEW_TYPES, VIEW_LIMITS, VIEW_WORKERS, VIEW_QUEUES, VIEW_COUNT };
 
-/* What cells are made from. */
+/* A glance has what cells are made from. */
 struct glance {
     const struct sight *now;   /* NULL: nothing was read yet */
     const struct pasts *pasts; /* NULL: likewise */
@@ -35,9 +35,9 @@ struct table {
     const char *name;
     const struct column *columns;
     int sorted; /* by this column at first */
-    /* Its rows: of what was read, size bytes each. */
+    /* Returns the rows of what was read, size bytes each. */
     const void *(*rows)(const struct sight *s, size_t *count, size_t *size);
-    /* More about one of them, for two lines below the table. */
+    /* Tells more about one row, for two lines below the table. */
     void (*tell)(FILE *to, FILE *second, const struct glance *g, const void *row);
 };
 extern const struct table *const tables[VIEW_COUNT];
@@ -50,11 +50,11 @@ struct rows {
     size_t count, all;
 };
 
-/* Those with that in their names, in that order. false: out of memory. rows_free. */
+/* Chooses the rows whose names have the filter in them, in that order. False: out of memory. rows_free. */
 bool rows_choose(struct rows *rows, const struct glance *g, enum view view, const char *filter, int column,
                  bool backwards);
 void rows_free(struct rows *rows);
-/* Its name; each row begins with it. */
+/* Returns the name of a row, which begins with it. */
 const char *row_name(const void *row);
 
 #endif

@@ -110,7 +110,7 @@ static void put_views(struct canvas *c, const struct state *s, const struct glan
     }
 }
 
-/* Where and when, at the right edge: the first that fits. */
+/* Puts where and when, at the right edge: the first form that fits. */
 static void put_where(struct canvas *c, const struct glance *g, const struct health *health)
 {
     char clock[PHRASE_SIZE] = "", span[PHRASE_SIZE], text[400];

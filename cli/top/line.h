@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-/* Adds a character, takes the last one away, or all of them; other keys (keys.h) and what has no room change nothing. */
+/* Adds a character, or takes the last one or all away; other keys (keys.h) and what has no room change nothing. */
 void line_key(char *line, size_t size, int key);
 
 #endif

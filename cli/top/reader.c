@@ -94,7 +94,7 @@ static struct past *find_past(struct reader *r, const char *name, bool of_limit)
     return (struct past *)pasts_find(&r->pasts, name, of_limit);
 }
 
-/* Those that are no longer shown make room. */
+/* Drops histories that are no longer shown. */
 static void drop_others(struct reader *r, const struct wanted *wanted)
 {
     size_t kept = 0;

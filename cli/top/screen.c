@@ -29,9 +29,9 @@ static struct {
 
 /* ---- Signals */
 
-/* These end it as q does, with all that is open closed. */
+/* These signals end it as q does, with all that is open closed. */
 static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-/* These end the process here and now. */
+/* These signals end the process here and now. */
 static const int faults[] = {SIGQUIT, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
 #define ASKS (sizeof asks / sizeof *asks)
 #define FAULTS (sizeof faults / sizeof *faults)
@@ -49,7 +49,7 @@ static void restore_line(void)
     tcsetattr(STDIN_FILENO, TCSANOW, &screen.before);
 }
 
-/* It has not ended: its terminal is stopped (Ctrl-S), or nobody reads it. Nothing here but what a handler may call. */
+/* Ends a process that has not ended: its terminal is stopped (Ctrl-S), or nobody reads it. Nothing here but what a handler may call. */
 static void on_alarm(int number)
 {
     (void)number;

@@ -7,7 +7,7 @@
 #include "queue/status/forecast.h"
 #include "view/report.h"
 
-/* Workers record every 5 s: what is younger is not all there. */
+/* Workers record what happened every 5 s: what is younger is not all there. */
 #define RECORDED_US 6000000
 #define KEPT_US 30000000 /* over which the rate of a limit is told */
 

@@ -183,7 +183,7 @@ static void run_command(struct top *t)
     }
 }
 
-/* One key a round: it means the row that is shown when it is taken. */
+/* Shows, and takes one key a round: it means the row that is shown when it is taken. */
 static int show(struct top *t)
 {
     bool there = true;

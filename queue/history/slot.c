@@ -98,7 +98,7 @@ static int histogram_of(char letter)
     return -1;
 }
 
-/* a to z, A to F; -1: none. */
+/* Returns the bucket of a letter, a to z, A to F; -1: none. */
 static int bucket_of(char letter)
 {
     int bucket = letter >= 'a' && letter <= 'z' ? letter - 'a' : letter >= 'A' ? letter - 'A' + 26 : -1;
@@ -106,7 +106,7 @@ static int bucket_of(char letter)
     return bucket < RECORD_BUCKETS ? bucket : -1;
 }
 
-/* A letter and a bucket, or "+" for the milliseconds of all. */
+/* Puts a count of a letter and a bucket, or "+" for the milliseconds of all. */
 static void put_timed(struct reading *r, const char code[2], int64_t n)
 {
     int histogram = histogram_of(code[0]), bucket = bucket_of(code[1]);
@@ -133,7 +133,7 @@ static int hex(char c)
                                         : -1;
 }
 
-/* ":", the reason, "=": what is no letter and no digit stands as %XX. */
+/* Puts ":", the reason, "=": what is no letter and no digit stands as %XX. */
 static void put_reason(struct reading *r, struct span code, int64_t n)
 {
     char reason[REASON_SIZE];

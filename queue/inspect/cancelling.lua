@@ -16,7 +16,7 @@ end
 -- What a job is counted as that ends where it waits, by the kind of that list.
 local COUNTED = {queue = {'dropped'}, lane = {'served', 'back', 'unstarted'}, aside = {}}
 
--- These entries have left their lists; counts: {"<kind of list> <type>" = how many}.
+-- Ends entries that have left their lists; counts: {"<kind of list> <type>" = how many}.
 function cancelling.end_waiting(entries, counts)
     if #entries == 0 then return end
     for what, n in pairs(counts) do
@@ -28,16 +28,16 @@ function cancelling.end_waiting(entries, counts)
     cancelled.finish(entries)
 end
 
--- It runs: its worker is told, and if it comes back all the same, it ends.
+-- Tells the worker of a job that runs; if the job comes back all the same, it ends.
 function cancelling.tell(worker, token, entry)
     call('HSET', P .. 'active:' .. worker, token, cancelled.mark(entry))
     leases.tell(worker, {token})
 end
 
--- The type of a job in `later`, of its record's header; nil: it cannot be read.
+-- Returns the type of a job in `later`, by its record's header; nil: it cannot be read.
 function cancelling.type_of(header) return match(header, '^q %S+ %S+ (%S+)$') or match(header, '^l %S+ [^/]+/([^/]+)/') end
 
--- It stands in `later`, as a record of these: gone at once. false: it does not, or cannot be read.
+-- Takes a job out of `later`, by its header and entry. False: it is not there, or cannot be read.
 function cancelling.take(header, entry)
     local name = cancelling.type_of(header)
     if not name or call('ZREM', P .. 'later', header .. '\n' .. entry) == 0 then return false end

@@ -12,7 +12,7 @@
  * *job is the caller's, NULL after a failure: what find_job.lua says of it, with "now", "id", "max_attempts", "timeout" (us),
  * "unreadable": why a worker cannot read it, and "waits_for": a pause or a worker (cli/waits.h). Type and key are those of its body where its place says none. */
 WEIR_CHECKED int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job);
-/* The same, looked for in one list of the partition that calls go to, from behind so many entries at its tail on: short for who knows about
+/* Looks for a job in one list of the partition that calls go to, from behind so many entries at its tail on: short for who knows about
  * where it stands. */
 WEIR_CHECKED int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list, int64_t passed,
                              json_t **job);
@@ -21,26 +21,26 @@ struct find_place {
     char at[600];  /* "lane:default/mail/42" */
     char from[48]; /* how far it has gone there by then, as queue/inspect/places.lua has it */
 };
-/* The same, looked for near that place only, which may come from anybody: it costs a call or two. */
+/* Looks for a job near that place only, which may come from anybody: it costs a call or two. */
 WEIR_CHECKED int find_job_near(struct weir *w, int64_t now_us, const char *id, const struct find_place *place,
                                json_t **job);
-/* The same, as far as one call goes: all places are gone through once, by one call after the other. Each ends behind the page in which
- * clock_mono_us() reaches until_us. Those that have finished are looked at by each call; another one that moves between calls may be passed
- * over. cursor: "next" of the call before; NULL: from the beginning. WEIR_EINPUT: it is no cursor. As long as
- * the job was not met and some places are left, *job is {"id", "looked_at", "of", "next"}, as job_list.h has them. */
+/* Looks for a job as far as one call goes: all places are gone through once, by one call after the other. Each ends behind the page in
+ * which clock_mono_us() reaches until_us. Those that have finished are looked at by each call; another one that moves between calls may be
+ * passed over. cursor: "next" of the call before; NULL: from the beginning. WEIR_EINPUT: it is no cursor. As long as the job was not met
+ * and some places are left, job is {"id", "looked_at", "of", "next"}, as job_list.h has them. */
 WEIR_CHECKED int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cursor,
                                int64_t until_us, json_t **job);
-/* Has such a call ended before anybody knows whether the job is there? */
+/* True when such a call has ended before anybody knows whether the job is there. */
 bool found_too_early(const json_t *job);
 /* WEIR_EINPUT: that is no id. */
 WEIR_CHECKED int find_check_id(struct weir *w, const char *id);
 /* WEIR_ENOTFOUND: there is no such job. */
 int find_none(struct weir *w, const char *id);
-/* Its body, as it was enqueued; the document's. */
+/* Returns the body as it was enqueued; it is the document's. */
 struct span found_body(const json_t *job);
 /* "waiting", "parked", "held": it stands in its queue or lane. */
 bool found_in_line(const json_t *job);
-/* It is cancelled, or cannot be read: a worker that comes to it ends it. */
+/* True when a job is cancelled or cannot be read: a worker that comes to it ends it. */
 bool found_ends(const json_t *job);
 
 #endif

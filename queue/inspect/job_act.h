@@ -19,10 +19,10 @@
  *   next        the cursor to go on from; not there: that was all */
 WEIR_CHECKED int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
                              const char *cursor, const struct job_bounds *most, json_t **result);
-/* How many jobs the action would be done to, about; it looks at all. */
+/* Counts about how many jobs the action would be done to; it looks at all. */
 WEIR_CHECKED int job_actions_count(struct weir *w, int64_t now_us, const struct job_search *s,
                                    const char *action, int64_t *jobs);
-/* The same as far as a call goes: what job_list_count answers. */
+/* Counts them as far as a call goes: what job_list_count answers. */
 WEIR_CHECKED int job_actions_count_page(struct weir *w, int64_t now_us, const struct job_search *s,
                                         const char *action, const char *cursor, const struct job_bounds *most,
                                         json_t **page);

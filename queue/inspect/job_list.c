@@ -38,7 +38,7 @@ json_t *job_cursor(const struct weir *w, const json_t *page, int64_t looked_at)
     return cursor;
 }
 
-/* The words behind the first two; an even number of them. */
+/* Reads the words behind the first two; an even number of them. */
 static json_t *read_place(const char *text)
 {
     json_t *place = json_array();
@@ -97,7 +97,7 @@ struct listing {
     int64_t looked_before, looked_at, matched;
 };
 
-/* Does each entry cost more than a look at its first bytes? */
+/* True when each entry costs more than a look at its first bytes. */
 static bool is_slow(const struct job_search *s)
 {
     for (size_t i = 0; i < s->count; i++)

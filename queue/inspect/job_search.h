@@ -33,7 +33,7 @@ struct job_search {
 WEIR_CHECKED int job_search_read(struct job_search *s, const char *text, struct error *e);
 /* Adds one term. */
 WEIR_CHECKED int job_search_add(struct job_search *s, const char *field, const char *value, struct error *e);
-/* Can its jobs be found? WEIR_EINPUT: those that have finished, which no list has, without an id. */
+/* Checks that the jobs can be found. WEIR_EINPUT: jobs that have finished, which no list has, without an id. */
 WEIR_CHECKED int job_search_check(const struct job_search *s, struct error *e);
 /* The value of its first term of that field; NULL: it has none. */
 const char *job_search_value(const struct job_search *s, const char *field);

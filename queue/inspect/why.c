@@ -31,7 +31,7 @@ struct look {
     size_t gate_count;
 };
 
-/* The jobs of its type before it. */
+/* Ahead are the jobs of its type before it. */
 struct ahead {
     int64_t jobs, slots, least, most; /* least, most: slots of the cheapest and the dearest */
 };
@@ -171,7 +171,7 @@ static int count_ahead(struct look *look, const char *list, int64_t n, struct ah
     return status;
 }
 
-/* Those of its lane, and where its type has no keys those of the queue before it. */
+/* Counts the jobs of its lane before it, and where its type has no keys those of the queue. */
 static int count_line(struct look *look, struct ahead *ahead)
 {
     const char *list = answer_text(look->why, "list");
@@ -188,7 +188,7 @@ static int count_line(struct look *look, struct ahead *ahead)
 
 /* ---- When it starts */
 
-/* Its type as Redis has it, shallow; one that no worker has met yet has the limit of its own name at most. */
+/* Returns the job's type as Redis has it, shallow; one that no worker has met yet has the limit of its own name at most. */
 static struct limit_type type_of(const struct look *look)
 {
     const struct limit_type *known = limits_type(look->limits, look->type);
@@ -219,7 +219,7 @@ static bool needs_an_end(const struct look *look, int64_t jobs)
     return false;
 }
 
-/* When the n-th job of that cost starts, by the rates of its key too; not before start_us. */
+/* Computes when the n-th job of that cost starts, by the rates of its key too; not before start_us. */
 static int64_t pass_keys(const struct look *look, int64_t start_us, int64_t n, int64_t cost)
 {
     for (size_t i = 0; i < look->gate_count; i++) {
@@ -233,7 +233,7 @@ static int64_t pass_keys(const struct look *look, int64_t start_us, int64_t n, i
     return start_us;
 }
 
-/* Of n jobs at a gate, itself the last: at a keyed gate n of its key, at another one all. */
+/* Passes a gate as the last of n jobs: at a keyed gate n of its key, at another one all. */
 static int64_t pass_gate(const struct look *look, size_t i, int64_t n, int64_t all, int64_t cost)
 {
     const struct gate *g = &look->gates[i].gate;
@@ -271,8 +271,8 @@ static void set_start(json_t *why, int64_t start_us, unsigned because)
         json_object_set_new(why, "because", json_string(forecast_reason(because)));
 }
 
-/* It is the last of n jobs of its key that each cost so many slots. At the gates for all keys one job at
- * least of each lane before its own comes first too. */
+/* Foretells the last of n jobs of a key that each cost so many slots. At the gates for all keys one job at least of each lane before its
+ * own comes first too. */
 static int foretell(struct look *look, int64_t n, int64_t cost, unsigned because)
 {
     struct limit_type type = type_of(look);
@@ -329,7 +329,7 @@ static void wait_for_executor(struct look *look)
         set_wait(look, waits);
 }
 
-/* It does not start before somebody resumes its queue or batch, or not at all. */
+/* True when the job does not start before somebody resumes its queue or batch, or not at all. */
 static bool is_halted(const json_t *job)
 {
     return found_ends(job) || json_object_get(job, "queue_paused_since") ||

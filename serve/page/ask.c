@@ -128,7 +128,7 @@ static const struct deed *find_deed(const char *name)
     return NULL;
 }
 
-/* Where it leads back to: a path of this server. */
+/* Reads where the question leads back to: a path of this server. */
 static void read_back(struct page *p, char back[ADDRESS_SIZE])
 {
     query_value(p->r->query, "back", back, ADDRESS_SIZE);

@@ -15,7 +15,7 @@ static const char *const outcomes[] = {"done", "retried", "dead", "cancelled", "
 #define OUTCOMES (sizeof outcomes / sizeof *outcomes)
 static const char *const outcome_classes[] = {"done", "scheduled", "dead", "cancelled", "throttled"};
 
-/* The place of a slot, from 0 at the left edge; below 0: it is older. */
+/* Returns the place of a slot, from 0 at the left edge; below 0: it is older. */
 static int place_of(const json_t *history, const json_t *slot, int slots)
 {
     int64_t step_us = answer_int_or(history, "step", 60000000), last = answer_int(history, "now") / step_us;

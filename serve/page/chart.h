@@ -12,7 +12,7 @@ void put_spark(struct page *p, const json_t *history, int slots, double most);
 void put_outcomes(struct page *p, const json_t *history, int most_slots, double most);
 /* A histogram of the lists of [upper ms, n] under that path of all slots: "run", or "wait" with all that held. */
 void put_histogram(struct page *p, const json_t *history, const char *member);
-/* How many jobs waited how long for what: a bar and the medians. */
+/* Puts how many jobs waited how long for what: a bar and the medians. */
 void put_wait_split(struct page *p, const json_t *history);
 
 #endif

@@ -98,7 +98,7 @@ int page_cache_foretell(struct page_cache *cache, const struct type_status *type
     return status_foretell(&cache->status.types[type - cache->status.types], &cache->limits, e);
 }
 
-/* Is most of its time over? Then it is read again before somebody must wait for that. */
+/* True when most of the time of a reading is over. Then it is read again before somebody must wait for that. */
 static bool is_due(const struct page_cache *cache)
 {
     return cache->at_us && cache->used && cache->keep_us > FRESH_US && age_us(cache) > cache->keep_us / 4 * 3;

@@ -66,7 +66,7 @@ static void write_search(struct page *p, const char *type, const char *reason)
          type, reason);
 }
 
-/* What is shown, as a search for jobs: "state:dead type:mail reason:\"no luck\"". */
+/* Makes a search for the jobs that are shown: "state:dead type:mail reason:\"no luck\"". */
 static void make_search(const char *type, const char *reason, char search[JOB_SEARCH_SIZE])
 {
     size_t len = (size_t)snprintf(search, JOB_SEARCH_SIZE, "state:dead%s%s%s", *type ? " type:" : "", type,

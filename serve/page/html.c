@@ -36,7 +36,7 @@ static unsigned point_of(const char *at, size_t len)
     return point;
 }
 
-/* Does it turn, join or hide what stands around it, and show nothing itself? */
+/* True when a character turns, joins or hides what stands around it, and shows nothing itself. */
 static bool is_unseen(unsigned point)
 {
     static const struct {

@@ -306,7 +306,7 @@ static void write_found(struct page *p, const char *id, const json_t *why)
     json_decref(job);
 }
 
-/* Those that other pages use too: to read them takes longest. */
+/* Returns the limits, which other pages use too: to read them takes longest. */
 static const struct limits *limits_of(struct page *p, const char *type)
 {
     const struct limits *limits = data_limits(p, type);

@@ -117,7 +117,7 @@ static bool finds(const struct job_search *search, bool dead)
     return any;
 }
 
-/* To all that match: not to all there are, and where none was found there is nothing to do. */
+/* Writes what can be done to all jobs that match: not to all there are, and nothing where none was found. */
 static void write_deeds(struct page *p, const char *q, const struct job_search *search,
                         const struct found *found)
 {

@@ -18,7 +18,7 @@ struct keys {
     int64_t most;
 };
 
-/* Does the text, as it is shown, name that key? Not where it was cut, or has what cannot be shown. */
+/* True when the text, as it is shown, names that key: it was not cut, and has nothing that cannot be shown. */
 static bool is_exact(const json_t *row)
 {
     const char *gate = strchr(json_text_of(row, "gate"), '/'), *key = json_text_of(row, "key");

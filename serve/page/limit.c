@@ -221,7 +221,7 @@ static void write_rules(struct page *p, const struct limit *limit)
 
 /* ---- What was changed */
 
-/* With --hide-args without a key. */
+/* Writes what a line of the log says; with --hide-args without a key. */
 static void put_what(struct page *p, const char *what)
 {
     size_t len = strlen(what), shown = p->r->hide_args ? view_change_shown(what) : len;

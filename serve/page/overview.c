@@ -82,7 +82,7 @@ static void note_verdict(struct page *p, const json_t *report)
     free(text);
 }
 
-/* What the report says: its verdict where somebody must act, and what is wrong besides. */
+/* Notes what the report says: its verdict where somebody must act, and what is wrong besides. */
 static void note_report(struct page *p)
 {
     const json_t *report = data_report(p), *check;
@@ -140,7 +140,7 @@ static void write_totals(struct page *p, const struct status *s)
 
 /* ---- Types */
 
-/* How telling a type is: what no worker takes, then what waits, what runs, what was. */
+/* Ranks how telling a type is: what no worker takes, then what waits, what runs, what was. */
 static int rank_of(const struct type_status *t)
 {
     return type_is_unserved(t)                 ? 4
@@ -251,7 +251,7 @@ static void write_type(struct page *p, const struct line *line)
     html(p->h, "</tr>");
 }
 
-/* Those whose names have that in them, the most telling first. */
+/* Chooses the types whose names have that in them, the most telling first. */
 static const struct type_status **choose(const struct status *s, const char *like, int64_t *count)
 {
     const struct type_status **rows = calloc(s->type_count + 1, sizeof *rows);

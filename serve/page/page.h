@@ -35,7 +35,7 @@ struct page_request {
 unsigned page_render(struct weir *w, const struct page_request *r, struct text *out, struct error *e);
 /* A page that says why there is none, with the links of all pages; asks nobody. out is not to be sent after a failure. */
 WEIR_CHECKED int page_refuse(unsigned status, const char *why, struct text *out, struct error *e);
-/* Is that the path of a page? */
+/* True for the path of a page. */
 bool page_is(const char *path);
 
 /* The status and the limits that it was made of are used again by others for a second, or for longer in a large namespace: data.c says
@@ -57,7 +57,7 @@ void page_cache_renew(struct weir *w, struct page_cache *cache);
 void page_cache_drop(struct page_cache *cache);
 void page_cache_free(struct page_cache *cache);
 
-/* What stands below /assets/; NULL: there is none of that name. */
+/* An asset stands below /assets/. NULL: there is none of that name. */
 struct page_asset {
     const char *name, *type, *text;
 };

@@ -53,7 +53,7 @@ static int hex_of(char c)
     return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower(c) - 'a' + 10 : -1;
 }
 
-/* Of a value, up to its "&". What is no escape stays as it is; a NUL ends it. */
+/* Decodes a value, up to its "&". What is no escape stays as it is; a NUL ends it. */
 static void decode(const char *from, char *out, size_t size)
 {
     size_t len = 0;
@@ -397,7 +397,7 @@ bool change_names(const char *what, const char *name)
 
 /* ---- Forms */
 
-/* This page's address, without the problem that it tells of. */
+/* Puts this page's address, without the problem that it tells of. */
 static void put_address(struct page *p, bool encoded)
 {
     const char *query = p->r->query ? p->r->query : "", *problem = strstr(query, "problem=");

@@ -5,25 +5,25 @@
 #include "serve/page/pages.h"
 #include "view/waits.h"
 
-/* The HTTP status of a failure of the library. */
+/* Returns the HTTP status of a failure of the library. */
 unsigned page_failed(struct page *p, const struct error *why);
 unsigned page_not_found(struct page *p, const char *what, const char *name);
 
 /* The value of a query's name, decoded, cut at size; false: it is not there. */
 bool query_value(const char *query, const char *name, char *out, size_t size);
 #define CURSOR_SIZE 16384
-/* The same of one where a search goes on; "": there is none. WEIR_EINPUT: it is too long. */
+/* Reads the cursor where a search goes on; "": there is none. WEIR_EINPUT: it is too long. */
 WEIR_CHECKED int query_cursor(struct page *p, const char *name, char cursor[CURSOR_SIZE]);
-/* The same as a number; fallback where it is none, or below 0. */
+/* Reads a parameter as a number; fallback where it is none, or below 0. */
 int64_t query_number(const char *query, const char *name, int64_t fallback);
 
 /* ---- Numbers and times */
 
-/* "in 8m 2s", with the time in UTC behind it; what is not above 0, or GATE_NEVER: none. */
+/* Puts "in 8m 2s", with the time in UTC behind it; what is not above 0, or GATE_NEVER: none. */
 void put_time(struct page *p, int64_t us, const char *none);
-/* The same of a start: that of what is paused until somebody resumes it is then. */
+/* Puts the time of a start; what is paused until somebody resumes it starts then. */
 void put_start(struct page *p, int64_t us, const char *none);
-/* A time of day, for "since ...". */
+/* Puts a time of day, for "since ...". */
 void put_since(struct page *p, int64_t us);
 /* A span: "8m 2s". */
 void put_span(struct page *p, int64_t us);
@@ -49,7 +49,7 @@ void put_doc_time(struct page *p, const char *label, const json_t *doc, const ch
 void put_doc_state(struct page *p, const char *label, const json_t *doc);
 /* A text of a job, or that it is hidden. */
 void put_secret(struct page *p, const char *text);
-/* A line of a sheet, <dl class="sheet">: what is behind its name is written between these. */
+/* Begins a line of a sheet, <dl class="sheet">: what is behind its name is written between the two calls. */
 void put_line(struct page *p, const char *name);
 void put_line_end(struct page *p);
 
@@ -60,7 +60,7 @@ void put_link(struct page *p, const char *page, const char *name);
 
 /* What stands as waits_for in answers: "waits for mailgun#1, 5,000 a day, until 00:00:00"; NULL: nothing. */
 void put_waits(struct page *p, const json_t *waits_for);
-/* The same of a document of view/. */
+/* Puts what a document of view/ waits for. */
 void put_waits_document(struct page *p, const json_t *doc);
 
 /* ---- States */
@@ -73,7 +73,7 @@ struct part {
 };
 /* A stacked bar, and what it shows as text for those who do not see it. */
 void put_bar(struct page *p, const struct part *parts, size_t count);
-/* "12 waiting, 3 parked": those that are not 0, each with its mark. */
+/* Puts "12 waiting, 3 parked": the parts that are not 0, each with its mark. */
 void put_legend(struct page *p, const struct part *parts, size_t count);
 /* A state by its mark and its name. */
 void put_state(struct page *p, const char *state);
@@ -93,7 +93,7 @@ struct way_on {
 };
 void put_way_on(struct page *p, const struct way_on *on);
 
-/* Does a line of the log of changes name that limit? */
+/* True when a line of the log of changes names that limit. */
 bool change_names(const char *what, const char *limit);
 
 /* ---- Forms: only where p->r->actions */
@@ -107,7 +107,7 @@ struct button {
 void put_button(struct page *p, const struct button *button);
 /* A link to the page that asks before it destroys: "purge" of a thing. */
 void put_ask(struct page *p, const char *label, const char *what, const char *name);
-/* Does it destroy anything? Else it is asked about as it concerns many. */
+/* True when an action destroys anything. Others are asked about as they concern many jobs. */
 bool ask_destroys(const char *what);
 /* The hidden field `back`: this page's address. */
 void put_back(struct page *p);

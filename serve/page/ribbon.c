@@ -86,7 +86,7 @@ static bool is_for(const json_t *loss, const struct reason *reason)
     return name && strcmp(name, reason->name) == 0;
 }
 
-/* Slots wasted in the last minute for that reason; *most: in one second, for any. */
+/* Counts slots wasted in the last minute for that reason; most: in one second, for any. */
 static int64_t wasted(const struct ribbon *r, const struct reason *reason, int64_t *most)
 {
     int64_t sum = 0;
@@ -122,7 +122,7 @@ static double set_in_bin(const struct ribbon *r)
     return least;
 }
 
-/* Are its wasted slots counted? Those of gcra and fixed-window are. */
+/* True when its wasted slots are counted, as those of gcra and fixed-window are. */
 static bool counts_wasted(const struct ribbon *r)
 {
     bool any = false;
@@ -227,7 +227,7 @@ static bool is_even(const struct rule *rule)
     return rule->algorithm == ALGORITHM_GCRA || rule->algorithm == ALGORITHM_TOKEN_BUCKET;
 }
 
-/* The slots of a rule: one each T, on the grid of the one that comes next. */
+/* Writes the slots of a rule: one each T, on the grid of the one that comes next. */
 static void write_slots(struct page *p, const struct ribbon *r, size_t i)
 {
     const struct rule *rule = &r->limit->set.at[i];
@@ -250,7 +250,7 @@ static void write_slots(struct page *p, const struct ribbon *r, size_t i)
     end_lane(p, r);
 }
 
-/* When that line of the log changed this limit; 0: it did not. */
+/* Returns when that line of the log changed this limit; 0: it did not. */
 static int64_t change_time(const struct ribbon *r, const json_t *line)
 {
     const char *text = json_string_value(line);
@@ -305,7 +305,7 @@ static void write_used(struct page *p, const struct ribbon *r)
     html(p->h, "</div>");
 }
 
-/* What the picture shows, in words. */
+/* Writes what the picture shows, in words. */
 static void write_words(struct page *p, const struct ribbon *r)
 {
     int64_t most, all = 0, counts[REASONS];

@@ -16,7 +16,7 @@ struct map {
     } * at;
     size_t count, size;
 };
-/* The value at hash: 0 when it is new, and then to be set at once. NULL: out of memory. */
+/* Returns the value at hash: 0 when it is new, and then to be set at once. NULL: out of memory. */
 uint32_t *map_at(struct map *m, uint64_t hash);
 /* Finds an entry and adds nothing: NULL when there is none. */
 uint32_t *map_find(const struct map *m, uint64_t hash);

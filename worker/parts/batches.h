@@ -12,7 +12,7 @@ struct batches {
 
 /* A task that was leased; one of no batch is not counted, nor one for which there is no memory. */
 void batches_enter(struct batches *batches, struct task *task);
-/* It has ended, or goes back. Was it the last one of its batch here? Of no batch: false. */
+/* Takes out a task that has ended or goes back. True: it was the last one of its batch here. */
 bool batches_leave(struct batches *batches, struct task *task);
 void batches_free(struct batches *batches);
 

@@ -31,11 +31,11 @@ void worker_quiet(struct worker *w);
 void worker_call_loop(struct worker *w);
 /* Has on_check called when the callback that runs returns: once, however often this is called. */
 void worker_check_soon(struct worker *w);
-/* What weir_worker_run returns, and weir_worker_message. */
+/* Notes what weir_worker_run returns, and weir_worker_message. */
 void worker_fail(struct worker *w, const struct error *why);
-/* As the first weir_worker_stop; on the loop. */
+/* Does what the first weir_worker_stop does; on the loop. */
 void worker_stop(struct worker *w);
-/* As weir_worker_stop, and a failure. */
+/* Stops as weir_worker_stop does, with a failure. */
 void worker_fail_and_stop(struct worker *w, const struct error *why);
 /* The loop ends. */
 void worker_end_loop(struct worker *w);

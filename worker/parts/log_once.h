@@ -5,7 +5,6 @@
 #include "core/log/log.h"
 
 struct logged_line;
-/* All zero at the beginning. */
 struct log_once {
     struct logged_line *lines;
     int count;

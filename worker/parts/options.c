@@ -62,7 +62,7 @@ static int read_queue(struct options *o, char *word, struct error *e)
     return 0;
 }
 
-/* Are they more than one claim can name? */
+/* Checks that the queues are not more than one claim can name. */
 static int check_wide(struct options *o, struct error *e)
 {
     o->wide = o->queue_count > WIDE_CLAIM;

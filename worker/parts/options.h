@@ -34,7 +34,7 @@ struct options {
     char *queue_names; /* owns what queues points to */
 };
 
-/* All zero before it. On failure, too, options_free() frees what it holds. */
+/* Reads options into a struct that is all zero. On failure, too, options_free() frees what it holds. */
 WEIR_CHECKED int options_read(struct options *o, const struct weir_worker_options *given, struct error *e);
 WEIR_CHECKED int options_add_type(struct options *o, const char *type, const struct weir_type_options *given,
                                   struct error *e);

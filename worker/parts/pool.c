@@ -138,7 +138,7 @@ static struct task *take(struct task_list *list)
     return task;
 }
 
-/* All of them leave. */
+/* Moves all tasks of a list. */
 static void take_all(struct task_list *to, struct task_list *from)
 {
     while (from->head)
@@ -475,7 +475,7 @@ void pool_withdraw(struct pool *p, struct task_list *tasks)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Those of other partitions stay, in their order; by_time: the list is linked both ways. */
+/* Withdraws the tasks of one partition. Others stay, in their order; by_time: the list is linked both ways. */
 static void withdraw_of(struct task_list *from, bool by_time, const struct conditions *of,
                         struct task_list *tasks)
 {

@@ -39,8 +39,8 @@ void pool_recall(struct pool *pool, const struct conditions *of, struct task *on
 struct task *pool_begin(struct pool *pool, int64_t now_us, int64_t *next_us);
 /* A task of the loop has ended. From any thread. */
 void pool_end(struct pool *pool, struct task *task);
-/* So many executors run no prefetched task: they are for jobs with a limit. Where there are fewer than before
- * pool_begin is to be asked again. */
+/* Keeps so many executors from prefetched tasks: they are for jobs with a limit. Where there are fewer than before pool_begin is to be
+ * asked again. */
 void pool_reserve(struct pool *pool, int executors);
 /* Hands over what has finished. */
 void pool_collect(struct pool *pool, struct task_list *finished);
@@ -48,8 +48,8 @@ void pool_collect(struct pool *pool, struct task_list *finished);
  * partition (NULL: of all). */
 void pool_withdraw(struct pool *pool, struct task_list *tasks);
 void pool_withdraw_all(struct pool *pool, const struct conditions *of, struct task_list *tasks);
-/* To be called now and then: a thread that could not be started is tried again, and tasks that have waited
- * for it too long are handed over. */
+/* Tries again to start a thread that could not be started; it is called now and then. Tasks that have waited for it too long are handed
+ * over. */
 void pool_retry(struct pool *pool, int64_t now_us, struct task_list *tasks);
 /* Gives a running task up. False: it has ended meanwhile. */
 bool pool_give_up(struct pool *pool, struct task *task);
@@ -69,7 +69,7 @@ struct pool_load {
     int64_t oldest_us; /* when the first of the prefetched came; 0: there is none */
 };
 struct pool_load pool_load(struct pool *pool);
-/* Of the prefetched those of a partition. */
+/* Counts the prefetched tasks of a partition. */
 int pool_prefetched(struct pool *pool, const struct conditions *of);
 
 #endif

@@ -58,7 +58,7 @@ static void pass_on(struct wait *w, struct span token)
     args_free(&a);
 }
 
-/* There may be more of them. */
+/* Blocks again after a removal: there may be more tokens. */
 static void on_removed(void *arg, const struct redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_INTEGER)
@@ -93,7 +93,7 @@ static struct span what_woke(const struct wait *w, const struct redisReply *repl
     return (struct span){"1", 1};
 }
 
-/* Is the answer an error? Logged once. */
+/* True when the answer is an error, which is logged once. */
 static bool is_refused(struct wait *w, const struct redisReply *reply)
 {
     bool refused = reply && reply->type == REDIS_REPLY_ERROR;

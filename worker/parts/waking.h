@@ -44,12 +44,11 @@ struct waking_events {
     void (*on_claimed)(void *arg, const struct redisReply *reply);
 };
 
-/* Its connections go to where that of the leader is. events is borrowed. NULL: out of memory. */
+/* Makes a waking whose connections go to where that of the leader is. events is borrowed. NULL: out of memory. */
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address,
                           const struct link *leader, int queue_count, const struct waking_events *events,
                           void *arg);
-/* The names of the keys, after each adopt; of the queues that of the first names, patterns are passed over.
- */
+/* Names the keys, after each adopt; of the queues only the first names, as patterns are passed over. */
 void waking_name(struct waking *w, const struct adopt *adopt);
 /* Waits for cancelled jobs, for half a minute at least. */
 void waking_listen(struct waking *w);

@@ -41,7 +41,7 @@ struct command {
 
 /* ---- Starting */
 
-/* The job's variables, each "NAME=value"; those of what it has not are left out. */
+/* The job's variables are "NAME=value" each; what it has not is left out. */
 #define VARIABLES_MOST 8
 #define VARIABLE_SIZE 640
 struct variables {

@@ -77,7 +77,7 @@ static bool is_program(const char *path)
     return is_file(path) && access(path, X_OK) == 0;
 }
 
-/* Is there such a program, by its path or in $PATH? */
+/* True when there is such a program, by its path or in $PATH. */
 static bool can_run(const char *program)
 {
     const char *path = getenv("PATH");
@@ -114,7 +114,7 @@ void command_free(char **argv)
 
 #define BLANKS " \t\n"
 
-/* Would a shell take this character for itself? One & within a word is part of an address. */
+/* True when a shell would take this character for itself. One & within a word is part of an address. */
 static bool is_shells(const char *at, char quote)
 {
     if (quote)
@@ -207,7 +207,7 @@ static bool is_readable(struct task *task)
     return true;
 }
 
-/* Its slot is over? Then it takes another one: this one is past, and others have begun since. */
+/* True when the slot is over. Then the job takes another one: this one is past, and others have begun since. */
 static bool is_late(struct task *task)
 {
     if (!task->late_us || clock_mono_us() <= task->late_us)

@@ -14,7 +14,7 @@ struct worker;
 struct trace;
 struct way;
 
-/* What all tasks of a partition run under. */
+/* All tasks of a partition run under these conditions. */
 struct conditions {
     struct partition *partition;
     struct trace *trace;          /* NULL: none is written */
@@ -25,10 +25,10 @@ struct conditions {
 
 /* Jobs that came too late since the last call. */
 int handler_take_late(struct conditions *conditions);
-/* May a job still be begun, by the clock of this machine? */
+/* True when no job may be begun any more, by the clock of this machine. */
 bool lease_is_over(const struct conditions *conditions);
 
-/* What a way needs of the worker. */
+/* A way needs this of the worker. */
 struct way_host {
     struct ev_loop *loop;
     int executors;

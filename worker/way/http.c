@@ -38,7 +38,7 @@
 #define CONNECT_TIMEOUT_MS 10000L /* a host that does not exist any more does not say so */
 #define ANSWER_MOST (64 * 1024)   /* bytes: more than that of an answer is not read */
 #define BODY_S 1.0                /* for the body of an answer whose status was read */
-#define HEAD_MOST 200             /* of them kept as the reason, with the last ones: a struct tail */
+#define HEAD_MOST 200             /* bytes kept as the reason, with the last ones: a struct tail */
 
 struct request {
     struct request *prev, *next;
@@ -53,7 +53,7 @@ struct request {
     ev_timer rest;                     /* for its body */
 };
 
-/* Where the jobs of a type are sent. */
+/* A push says where the jobs of a type are sent. */
 struct push {
     struct handler *handler;
     char *url;
@@ -231,7 +231,7 @@ static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
     answered(r, r->status);
 }
 
-/* It has ended in time; its body is for the reason, and for the connection to be kept. */
+/* Awaits the body of an answer that came in time: it is for the reason, and for the connection to be kept. */
 static void await_body(struct request *r)
 {
     struct ev_loop *loop = r->task->handler->host.loop;
@@ -550,7 +550,7 @@ static bool is_http(const char *scheme)
     return strcmp(scheme, "http") == 0 || strcmp(scheme, "https") == 0;
 }
 
-/* A URL of http or https? */
+/* Reads a URL of http or https. */
 static bool read_url(const char *text, bool *local)
 {
     CURLU *url = curl.url();

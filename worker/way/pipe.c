@@ -50,7 +50,7 @@ struct flights {
     int count;
 };
 
-/* One of the children. */
+/* A member is one of the children. */
 struct member {
     struct member *next;
     struct pipe *pipe;
@@ -136,7 +136,7 @@ static void blank_newlines(char *line, size_t len)
         *at = ' ';
 }
 
-/* Or ends it, where it is not to begin any more or memory is short. */
+/* Sends a job, or ends it where it is not to begin any more or memory is short. */
 static void send_job(struct member *member, struct flight *flight)
 {
     struct task *task = flight->task;
@@ -212,7 +212,7 @@ static struct member *find_member(struct pipe *p, bool suspect)
     return best;
 }
 
-/* Is there, or will there soon be, a child for those that wait? */
+/* True when there is, or soon will be, a child for those that wait. */
 static bool has_hope(const struct pipe *p)
 {
     const struct member *m = p->members;
@@ -280,7 +280,7 @@ static const struct status *find_status(const struct json_members *answer)
     return NULL;
 }
 
-/* The first of that id, from flight on. */
+/* Finds the first flight of that id, from flight on. */
 static struct flight *find_id(struct flight *flight, struct span id)
 {
     while (flight &&
@@ -454,7 +454,7 @@ static bool was_asked(const struct flight *flight)
     return atomic_load(&flight->task->asked) != ASKED_NOTHING;
 }
 
-/* Those that it had not yet taken, the last ones. One that is over its time has failed: it had that long for being read. */
+/* Takes back the last jobs, which the child had not yet taken. A job that is over its time has failed: it had that long for being read. */
 static void take_back(struct member *member, const char *reason)
 {
     uint64_t taken = child_taken(member->child);
@@ -468,7 +468,7 @@ static void take_back(struct member *member, const char *reason)
     }
 }
 
-/* Those that it had. Returns how many of them were interrupted. */
+/* Interrupts the jobs that the child had. Returns how many were interrupted. */
 static int interrupt(struct member *member, const char *reason)
 {
     int count = 0;
@@ -570,7 +570,7 @@ static void stop(struct handler *handler)
     }
 }
 
-/* Those that have not ended by themselves are ended; the loop does not run any more. */
+/* Ends the children that have not ended by themselves; the loop does not run any more. */
 static void close_pipe(struct handler *handler)
 {
     struct pipe *p = handler->state;

@@ -233,7 +233,7 @@ static uint64_t count_taken(const struct child *c)
     return c->sent - left;
 }
 
-/* Its last words; then its end is reported. */
+/* Hands over its last words; then its end is reported. */
 static void finish(struct child *c)
 {
     char reason[END_REASON_SIZE], whole[END_REASON_SIZE + sizeof c->why + 2];

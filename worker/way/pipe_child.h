@@ -16,8 +16,8 @@ struct child;
 struct child_events {
     /* A line that it wrote, without its newline; at most CHILD_LINE_MOST bytes. */
     void (*on_line)(void *arg, const char *line, size_t len);
-    /* It has ended, and all of its lines were handed over; reason: how, one line or more. child_free() is
-     * allowed, here and not in on_line. */
+    /* Hears that the child has ended, and all of its lines were handed over; reason: how, one line or more. child_free() is allowed, here
+     * and not in on_line. */
     void (*on_end)(void *arg, const char *reason);
 };
 
@@ -42,9 +42,9 @@ uint64_t child_taken(const struct child *c);
 void child_close(struct child *c);
 /* Ends its process group by TERM, and by KILL when that did not help in time, or (force) at once. */
 void child_end(struct child *c, bool force);
-/* The same, and no line of it is handed over any more: why goes before the reason. */
+/* Ends the child, and no line of it is handed over any more: why goes before the reason. */
 void child_distrust(struct child *c, const char *why);
-/* It was closed, is being ended, or has itself closed a side: it is to be sent nothing more. */
+/* True when the child was closed, is being ended, or has itself closed a side: it is to be sent nothing more. */
 bool child_is_ending(const struct child *c);
 
 /* Without the loop, which has ended: waits at most so long for its end. true: it has ended. */

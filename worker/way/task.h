@@ -81,7 +81,7 @@ struct task {
 /* Copies what it needs of the lease. NULL: out of memory. */
 struct task *task_new(const struct lease *lease, struct handler *handler, struct conditions *conditions,
                       struct span limits);
-/* The same lease once more, as if it had not been run. NULL: out of memory. */
+/* Makes a task of the same lease, as if it had not been run. NULL: out of memory. */
 struct task *task_copy(const struct task *task);
 void task_free(struct task *task);
 /* Sets how it ended. The reason is copied, a long one but for its middle; control characters become blanks.
@@ -90,7 +90,7 @@ void task_finish(struct task *task, enum task_end end, double after_s, const cha
 /* One line to the log about a job: with its id, once it was read, its type and attempt. */
 void task_log(enum log_level level, const struct task *task, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
-/* Did its handler report another cost than the gates gave it? */
+/* True when its handler reported another cost than the gates gave it. */
 bool task_settles_up(const struct task *task);
 
 /* A list, first in first out. */

@@ -43,15 +43,15 @@ struct way {
  * From any thread; the task is not to be touched any more. */
 void task_ended(struct task *task);
 
-/* Is the handler to be called now? Then the task has begun. Else it has ended, and goes back as it is: it was asked
- * to end, its lease is over, or its slot. On any thread. */
+/* True when the handler is to be called now: the task has begun. Else it has ended, and goes back as it is: it was asked to end, its lease
+ * is over, or its slot. On any thread. */
 bool task_call(struct task *task);
 /* The handler was not called, or it never met the job: the task goes back as it is. From the thread that runs it. */
 void task_uncall(struct task *task);
-/* The same, as the handler cannot be called now: the type rests. why: for the log. */
+/* Ends a task whose handler cannot be called now: the type rests. why: for the log. */
 void task_unable(struct task *task, const char *why);
 
-/* A handler of each kind for type; errors as handlers_add, and what is wrong with the rest. */
+/* These add a handler of each kind for type. Errors are as of handlers_add, and what is wrong with the rest. */
 WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg,
                               struct error *e);
 WEIR_CHECKED int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg,
