@@ -353,27 +353,6 @@ static bool check_aside(struct check *c, const struct item *item, const char *re
     return true;
 }
 
-/* "<number> <queue> <type>\n<entry>", the numbers rising. */
-static bool check_away(struct check *c, const struct item *item, const char *rest)
-{
-    long long last = 0;
-
-    (void)rest;
-    for (size_t i = 0; i < item->count; i++) {
-        struct span record = span_of(item->at[i]), header, found;
-        long long number = atoll(item->at[i]->str);
-
-        if (!cut(&record, '\n', &header) || number <= last)
-            return broken(c, "%s: a record without a number, or out of order", item->name);
-        last = number;
-        if (header.len > 2 && memmem(header.at, header.len, " ! ", 3))
-            continue;
-        if (!find_job(c, item->name, record, &found))
-            return false;
-    }
-    return true;
-}
-
 static bool check_lane(struct check *c, const struct item *item, const char *rest)
 {
     struct span queue, type, key, found;
@@ -562,13 +541,19 @@ static const struct {
     const char *kind;
     bool (*check)(struct check *c, const struct item *item, const char *rest);
 } families[] = {
-    {"queue:", "list", check_queue},   {"lane:", "list", check_lane},
-    {"aside:", "list", check_aside},   {"away:", "list", check_away},
-    {"later", "zset", check_later},    {"dead", "zset", check_dead},
-    {"active:", "hash", check_active}, {"workers", "zset", check_workers},
-    {"alone", "zset", check_alone},    {"credit:", "hash", check_credit},
-    {"gate:", "string", check_gate},   {"at:", "set", check_at},
-    {"stats:", "hash", check_stats},   {"dead_bytes", "hash", check_dead_bytes},
+    {"queue:", "list", check_queue},
+    {"lane:", "list", check_lane},
+    {"aside:", "list", check_aside},
+    {"later", "zset", check_later},
+    {"dead", "zset", check_dead},
+    {"active:", "hash", check_active},
+    {"workers", "zset", check_workers},
+    {"alone", "zset", check_alone},
+    {"credit:", "hash", check_credit},
+    {"gate:", "string", check_gate},
+    {"at:", "set", check_at},
+    {"stats:", "hash", check_stats},
+    {"dead_bytes", "hash", check_dead_bytes},
 };
 
 static bool check_item(struct check *c, const struct item *item)

@@ -383,9 +383,9 @@ static void write_answer(FILE *out, const struct claim *claim)
 {
     fprintf(out,
             "%" PRId64 " next %" PRId64 " later %" PRId64 " duty %" PRId64 " more %d starved %d look %" PRId64
-            " alone %d crowd %d away %" PRIx64 " ",
+            " alone %d crowd %d ",
             claim->now_us, claim->next_us, claim->later_us, claim->duty_until_us, claim->more, claim->starved,
-            claim->look_us, claim->alone, claim->crowd, claim->away);
+            claim->look_us, claim->alone, claim->crowd);
     for (size_t i = 0; i < claim->lease_count; i++)
         fprintf(out, "%.*s %" PRId64 " %.*s; ", (int)claim->leases[i].token.len, claim->leases[i].token.at,
                 claim->leases[i].enqueued_us, (int)claim->leases[i].body.len, claim->leases[i].body.at);

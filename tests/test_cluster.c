@@ -12,6 +12,7 @@
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "queue/queues/divide.h"
+#include "queue/status/status.h"
 #include "tests/both.h"
 #include "tests/several.h"
 #include "tests/slots.h"
@@ -121,7 +122,19 @@ static void the_node_dies(void **state)
 /* types[p] lives on partition p. The slots of the first four partitions lie on all three masters. */
 static const char *const types[] = {"b", "c", "d", "a"};
 
-/* Each type at its rate, on the master of its partition. Some jobs are pushed to the wrong one. */
+static int64_t count_dead(struct stage *stage)
+{
+    struct status status;
+    int64_t dead;
+
+    if (status_read(stage->client, &status) < 0)
+        fail_msg("%s", weir_message(stage->client));
+    dead = status.dead;
+    status_free(&status);
+    return dead;
+}
+
+/* Each type at its rate, on the master of its partition. Some jobs are pushed to the wrong one, and retried. */
 static void partitions_over_all_masters(void **state)
 {
     struct stage stage;
@@ -143,6 +156,8 @@ static void partitions_over_all_masters(void **state)
     several_follow(&cluster, &stage);
     stage_push(&stage, "d", NULL, 2000 + EACH, 20); /* to partition 0 */
     stage_enqueue(&stage, "c", NULL, 1000 + EACH, 20);
+    await(count_dead(&stage) == 20);
+    run_weir(&stage, "dead retry --all");
     await(history_count(&stage, "effect", -1) >= 4 * EACH + 40);
     for (int i = 0; i < 2; i++)
         assert_int_equal(stage_end(workers[i]), 0);

@@ -342,13 +342,11 @@ static void test_notes(void **state)
     scene();
     plant("SET nonsense:key x");
     plant("RPUSH aside:b x");
-    plant("RPUSH away:2 1794000000000000");
     turns.now_us += LEASE_US + 9 * SECOND_US;
     expect_health("notes");
     assert_true(tells("nonsense:key: not a key of this version; it is another program's"));
     assert_true(tells("worker w is silent, 9 s past its deadline") || tells("worker w is silent"));
     assert_true(tells("batch b is not paused, and has 1 job set aside; weir batch resume"));
-    assert_true(tells("1 record for partition 2: not carried there for"));
     examine(true);
     assert_int_equal(redis_number("EXISTS", PREFIX "nonsense:key"), 1);
 }

@@ -16,7 +16,6 @@
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "queue/queues/queues.h"
-#include "queue/turn/away.h"
 #include "queue/turn/turn.h"
 #include "tests/client.h"
 #include "tests/program.h"
@@ -761,13 +760,11 @@ static void test_what_was_done_is_said(void **state)
     assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 1);
 }
 
-/* On its way to the partition of its type a job is found, and is cancelled where it comes to. */
-static void test_a_job_on_its_way(void **state)
+/* A job that a foreign client has pushed to another partition is found there, and once it is dead a retry moves it. */
+static void test_a_job_on_a_wrong_partition(void **state)
 {
     int home = home_of(&four, "d"), there = (home + 1) % PARTS;
-    struct weir *client = weir_new(server.url, four.ns);
     char key[PREFIX_SIZE + 16];
-    int64_t left;
 
     (void)state;
     snprintf(key, sizeof key, "%squeue:default", prefix_of(&four, there));
@@ -777,17 +774,16 @@ static void test_a_job_on_its_way(void **state)
     now_us = clock_wall_us();
     claim(&four);
     must(&four, "job show stray");
-    assert_non_null(strstr(said.out, "moving"));
-    assert_non_null(strstr(said.out, "1 of 1 on their way to another partition"));
-    assert_int_equal(weir(&four, "job cancel stray"), 75);
+    assert_non_null(strstr(said.out, "dead"));
+    assert_non_null(
+        strstr(said.out, "wrong partition: its type lives on partition 2; weir dead retry moves it there"));
     must(&four, "doctor");
 
-    assert_int_equal(away_carry(client, now_us, there, home, &left), 0);
+    must(&four, "job retry id:stray --json");
+    assert_non_null(strstr(said.out, "\"jobs\":1"));
     must(&four, "job cancel stray");
     assert_non_null(strstr(said.out, "job stray is cancelled: it was waiting and is gone"));
-    snprintf(key, sizeof key, "%scancelled", prefix_of(&four, there));
-    assert_int_equal(server_number(&server, "EXISTS", key, NULL), 0);
-    weir_free(client);
+    must(&four, "doctor");
 }
 
 /* Findings name their partition. */
@@ -980,7 +976,7 @@ int main(void)
         TEST(many_are_taken),
         TEST(bulks),
         TEST(what_was_done_is_said),
-        TEST(a_job_on_its_way),
+        TEST(a_job_on_a_wrong_partition),
         TEST(doctor),
         TEST(rights),
         TEST(rights_to_one_partition),

@@ -88,7 +88,7 @@ static void test_the_last_claim_is_known(void **state)
 static bool is_of_others(const char *worker)
 {
     tick(worker);
-    return turns.reply->element[12]->integer;
+    return turns.reply->element[11]->integer;
 }
 
 /* One has the duty, one is the second, and the others need not look; nor are they needed by another group. */
@@ -115,7 +115,7 @@ static void test_who_is_not_needed_is_told_so(void **state)
 static const char *newest_revision(void)
 {
     tick("w");
-    return turns.reply->element[11]->str;
+    return turns.reply->element[10]->str;
 }
 
 static void test_a_heartbeat_says_when_limits_changed(void **state)

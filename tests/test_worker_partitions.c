@@ -11,7 +11,7 @@
 
 #include "core/client/partition.h"
 #include "core/clock.h"
-#include "queue/status/status.h"
+#include "queue/dead/dead.h"
 #include "tests/several.h"
 #include "tests/stage_group.h"
 
@@ -277,52 +277,34 @@ static void a_lost_number_is_written_again(void **state)
     stage_close(&s);
 }
 
-/* A foreign client does not know where a type lives: the worker that meets its jobs carries them there. */
-static void strays_are_carried(void **state)
+static int count_jobs(const json_t *page, void *arg)
+{
+    *(int64_t *)arg += answer_int(page, "jobs");
+    return 0;
+}
+
+/* A foreign client does not know where a type lives: what it has pushed to a wrong partition is dead, until a retry moves it. */
+static void strays_are_dead_until_they_are_retried(void **state)
 {
     struct stage s;
-    pid_t worker;
+    int64_t jobs = 0;
     char body[80];
 
     (void)state;
     branch("strays", &s);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 320; i++) {
         snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"%s\"}", i, types[i % PARTITIONS]);
         server_number(&s.server, "RPUSH", key_at(&s, i / PARTITIONS % PARTITIONS, "queue:default"), body,
                       NULL);
     }
-    worker = stage_actor(&s, "worker", TYPES, "executors=4", "drain=1", NULL);
-    assert_int_equal(program_end(worker), 0);
-    assert_int_equal(effects(&s), 300);
-    stage_close(&s);
-}
-
-static int64_t moving(struct stage *s)
-{
-    struct status status;
-    int64_t jobs;
-
-    assert_int_equal(status_read(s->client, &status), 0);
-    jobs = status.moving;
-    status_free(&status);
-    return jobs;
-}
-
-/* What another worker has sent away, and not carried any more, is carried when the next one begins. */
-static void what_was_left_on_the_way_is_carried(void **state)
-{
-    struct stage s;
-    pid_t worker;
-
-    (void)state;
-    branch("left", &s);
-    server_number(&s.server, "RPUSH", key_at(&s, 0, "away:3"),
-                  "1700000000000000 default a\n{\"id\":\"j1\",\"type\":\"a\"}", NULL);
-    assert_int_equal(moving(&s), 1);
-    worker = stage_actor(&s, "worker", TYPES, "executors=4", "lease=200", NULL);
-    await(effects(&s) == 1);
-    await(moving(&s) == 0);
-    assert_int_equal(stage_end(worker), 0);
+    assert_int_equal(program_end(stage_actor(&s, "first", TYPES, "executors=4", "drain=1", NULL)), 0);
+    assert_int_equal(effects(&s), 80);
+    if (dead_walk(&(struct dead_walk){
+            .w = s.client, .now_us = -1, .verb = "retry", .take = count_jobs, .arg = &jobs}) < 0)
+        fail_msg("%s", weir_message(s.client));
+    assert_int_equal(jobs, 240);
+    assert_int_equal(program_end(stage_actor(&s, "second", TYPES, "executors=4", "drain=1", NULL)), 0);
+    assert_int_equal(effects(&s), 320);
     stage_close(&s);
 }
 
@@ -390,8 +372,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_stopped_worker_gives_back_everywhere),
         cmocka_unit_test(a_handler_that_exits_gives_back_everywhere),
         cmocka_unit_test(a_lost_number_is_written_again),
-        cmocka_unit_test(strays_are_carried),
-        cmocka_unit_test(what_was_left_on_the_way_is_carried),
+        cmocka_unit_test(strays_are_dead_until_they_are_retried),
         cmocka_unit_test(one_partition_is_away),
     };
     const char *only = getenv("WEIR_TEST");

@@ -30,11 +30,11 @@ json_t *status_document(const struct status *s)
         add_named(queues, s->queues[i].name, queue_document(&s->queues[i]));
     for (size_t i = 0; i < s->worker_count; i++)
         json_array_append_new(workers, worker_document(&s->workers[i]));
-    return json_pack(
-        "{s:o, s:o, s:o, s:I, s:{s:I, s:o}, s:o, s:I}", "queues", queues, "types", types_document(s),
-        "workers", workers, "moving", (json_int_t)s->moving, "kept_dead", "jobs", (json_int_t)s->dead,
-        "bytes", s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes), "paused_keys",
-        paused_keys_document(s->paused_keys), "paused_key_count", (json_int_t)s->paused_key_count);
+    return json_pack("{s:o, s:o, s:o, s:{s:I, s:o}, s:o, s:I}", "queues", queues, "types", types_document(s),
+                     "workers", workers, "kept_dead", "jobs", (json_int_t)s->dead, "bytes",
+                     s->dead_bytes < 0 ? json_null() : json_integer(s->dead_bytes), "paused_keys",
+                     paused_keys_document(s->paused_keys), "paused_key_count",
+                     (json_int_t)s->paused_key_count);
 }
 
 int view_status(struct weir *w, json_t **doc)

@@ -32,7 +32,6 @@ static void put_place(FILE *to, const json_t *doc, int64_t now_us)
               grouped((uint64_t)answer_int(doc, "of"), of),
               strncmp(list, "queue:", 6) == 0  ? "in its queue"
               : strncmp(list, "lane:", 5) == 0 ? "in its lane"
-              : strncmp(list, "away:", 5) == 0 ? "on their way to another partition"
                                                : "set aside");
     if (ahead > 0 && strncmp(list, "queue:", 6) == 0)
         output_to(to, "; %s of its type before it", grouped((uint64_t)ahead, place));

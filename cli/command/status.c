@@ -117,8 +117,6 @@ static void print_ended(const struct status *s)
 
     for (size_t i = 0; i < s->type_count; i++)
         cancelled += s->types[i].cancelled;
-    if (s->moving > 0)
-        output("\n%s on the way to another partition\n", counted(s->moving, "job", jobs));
     if (s->dead > 0)
         output("\n%s, %s\n", counted(s->dead, "dead job", jobs),
                s->dead_bytes < 0 ? "bytes not counted yet" : sized(s->dead_bytes, bytes));

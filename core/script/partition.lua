@@ -81,6 +81,12 @@ function partition.elsewhere(name)
     if home ~= partition.own() then return home end
 end
 
+-- The reason with which a job of that type is dead that has come here; nil: the type lives here.
+function partition.misplaced(name)
+    local home = partition.elsewhere(name)
+    return home and format('wrong partition: its type lives on partition %d; weir dead retry moves it there', home) or nil
+end
+
 -- Why a type that lives here cannot be held by that limit; nil: the limit lives here too.
 function partition.apart(name, limit)
     local home = partition.elsewhere(limit)

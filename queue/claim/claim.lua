@@ -58,7 +58,7 @@
 -- role: worker
 -- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
 --          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
---          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), [partition, ...], causes,
+--          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), causes,
 --          ['limit thousandths since why lease', ...], crowd, ['', 'queue when gate when opens ...', ...] ]
 --        or [ now, later, duty_until, crowd, token, entry, ... ] where that is all: it is short, as each element costs Redis a microsecond, each
 --        list in it several
@@ -67,14 +67,13 @@
 --        more: there was more than could be taken; its limits: "name=rules|name=rules"
 --        starved: a job with a limit could have started, had there been an idle executor
 --        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
---        partition: jobs whose type lives there were met, and must be carried there (away_read)
 --        causes: what let the leases start; then thousandths of slots that nobody had taken: claim_causes
 --        queue when ...: when each queue is due that was served: claim_dues
 --        crowd: how many workers claim jobs in advance, this one among them where it does
 --        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
 --
 -- format: any
--- uses: away check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_dues claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
+-- uses: check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_dues claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
 
 local c = claim_call
 
@@ -184,7 +183,7 @@ local function claim(ARGV)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
     return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, list_of(c.leases), list_of(c.limits), list_of(c.held),
             list_of(c.broken), list_of(c.paused), list_of(c.faults), c.starved and 1 or 0, c.second_at, c.alone and 1 or 0,
-            #c.away > 0 and away.targets(c.away) or '', claim_causes.text(), list_of(claim_causes.lost()), claim_crowd.count(c.worker, tonumber(ARGV[6])),
+            claim_causes.text(), list_of(claim_causes.lost()), claim_crowd.count(c.worker, tonumber(ARGV[6])),
             list_of(claim_dues.list())}
 end
 

@@ -156,7 +156,6 @@ local function begin_decided(c)
     c.started = {}    -- entries whose lock ends as they start
     c.dead = {}       -- {lane =, reason =, entry =} each
     c.halted = {}     -- jobs that are not to run: {entry =, lane =, batch = (nil: cancelled)} each
-    c.away = {}       -- jobs of types that live on another partition: {to =, queue =, type =, entry =} each
     c.used = {}       -- queue -> how many jobs leave it
     c.emptied = {}    -- those of them that are listed in `large` and have no job left
     c.more = false    -- a queue has more than could be taken
@@ -253,8 +252,7 @@ function claim_call.new_type(queue, of, gates)
         gone = false,            -- its ring is empty, and it has left its gate
         -- clear                    nothing waits before its jobs: claim_queue
         -- direct                   its jobs in the queue ask no gate: claim_queue
-        -- unknown                  no worker runs it: claim_halt
-        -- away                     it lives on that other partition: claim_halt
+        -- unknown                  why its jobs are dead, as nobody runs them here; false: they are not: claim_halt
         has_keys = false,        -- a lane of a key was met
         -- first                    the first lease of its jobs that have a limit,
         -- cause                    what let it start,

@@ -1,6 +1,6 @@
 -- claim_commit: writes what was decided about jobs. Every key was read or checked before. What only counts must not fail.
 --
--- uses: away cancelled check claim_call ends gate large lease longest types
+-- uses: cancelled check claim_call ends gate large lease longest types
 local claim_commit = {}
 
 local claim = claim_call
@@ -10,7 +10,6 @@ local MARK_US = 1000000 -- rates are measured over about a second
 -- What is wrong with the keys that write() writes and that nothing has read so far; nil: nothing.
 function claim_commit.wrong_keys()
     local wrong = #claim.dead > 0 and check.wrong_kind('dead', 'zset') or nil
-    wrong = wrong or #claim.away > 0 and away.wrong(claim.away) or nil
     for _, job in ipairs(claim.halted) do
         wrong = wrong or job.batch and check.wrong_kind('aside:' .. job.batch, 'list')
     end
@@ -108,7 +107,6 @@ end
 function claim_commit.write()
     write_dead()
     write_halted()
-    if #claim.away > 0 then away.send(claim.away) end
     for i = 1, #claim.started do ends.started(claim.started[i]) end
     write_lanes()
     gate.save()

@@ -1,6 +1,5 @@
 -- claim_halt: what must not run now: queues that are paused, jobs that were cancelled, jobs of batches that are paused or cancelled;
--- and, with option d, jobs of types that no worker runs. Beside them what must not run here: jobs of types that live on another partition,
--- which are sent away (queue/state/away.lua).
+-- jobs of types that live on another partition; and, with option d, jobs of types that no worker runs. The last two are dead.
 --
 --   halted     hash: "q/<queue>" -> us: paused; "b/<batch>" -> "paused <us>" or "cancelled <us>"
 --   cancelled  hash: id -> "waiting <us>" or "running <us>": the job ends when a claim meets it
@@ -17,7 +16,7 @@ local claim, meet = claim_call, claim_meet
 local TURN_MOST = 100  -- jobs that leave a lane in one turn, so that other lanes have theirs
 local LANES_MOST = 250 -- and that leave all lanes in one claim: half of its budget, so that the queues have the rest
 
-claim_halt.UNKNOWN = 'no handler for its type: no worker has run it for a minute'
+local UNKNOWN = 'no handler for its type: no worker has run it for a minute'
 
 local batches  -- name -> 'paused', 'cancelled' or false, of those that were met
 local any_jobs -- is any job cancelled by its id?
@@ -67,24 +66,18 @@ local function leave(s, entry, name, batch)
     claim.count(s, batch and 'set_aside' or 'cancelled')
 end
 
-local function send_away(s, entry)
-    claim.away[#claim.away + 1] = {to = s.away, queue = s.queue, type = s.name, entry = lease.cleared(entry)}
-    claim.count(s, 'set_aside')
-end
-
--- Are jobs of that type dead, as no worker runs it?
-function claim_halt.is_unknown(s)
+-- Why jobs of that type are dead, as nobody runs them here; false: they are not.
+function claim_halt.why_dead(s)
     if s.mine then return false end
-    if s.unknown == nil then s.unknown = claim.has_option('d') and runs.is_unknown(s.name) end
+    if s.unknown == nil then s.unknown = claim.has_option('d') and runs.is_unknown(s.name) and UNKNOWN end
     return s.unknown
 end
 
--- A job at the head of a queue. True: it must not run, or not here, and leaves.
+-- A job at the head of a queue, where something is halted. True: it must not run, and leaves.
 function claim_halt.from_queue(s, entry)
-    local halted, batch
-    if claim.halts then halted, batch = stops(entry) end
-    if not halted and not s.away then return false end
-    if halted then leave(s, entry, s.lane_head, batch) else send_away(s, entry) end
+    local halted, batch = stops(entry)
+    if not halted then return false end
+    leave(s, entry, s.lane_head, batch)
     claim.count(s, 'dropped')
     return true
 end
@@ -103,11 +96,8 @@ function claim_halt.head(s, l, ahead)
         if halted then
             leave(s, entry, l.name, batch)
             claim.count(s, 'back')
-        elseif s.away then
-            send_away(s, entry)
-            claim.count(s, 'back')
         else
-            claim.dead[#claim.dead + 1] = {lane = l.name, reason = claim_halt.UNKNOWN, entry = entry}
+            claim.dead[#claim.dead + 1] = {lane = l.name, reason = s.unknown, entry = entry}
         end
         meet.drop(l, 1)
         s.served = s.served + 1

@@ -154,7 +154,7 @@ local function serve_gate(queue, name, share, is_last)
             wait.forget_gate(queue, name)
             return false
         end
-        if not s.mine and not halt.is_unknown(s) then
+        if not s.mine and not halt.why_dead(s) then
             wait.hold_type(s)
             if claim.visit.alone then return false end
         else

@@ -56,8 +56,8 @@ function claim_meet.state(queue, name)
     s = claim.new_type(queue, t, t.limited and global_gates(t) or t.global)
     claim.budget = claim.budget - claim.TYPE - claim.GATE * max(0, #s.gates - 1)
     s.counting = t.in_flight and counting(s.gates)
-    local home = partition.elsewhere(name)
-    if home then s.away, s.mine, s.unknown = home, false, true end
+    s.unknown = partition.misplaced(name)
+    if s.unknown then s.mine = false end
     claim.states[queue][name] = s
     claim.order[#claim.order + 1] = s
     for _, limit in ipairs(t.broken) do claim.broken[#claim.broken + 1] = limit end

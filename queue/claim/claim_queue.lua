@@ -148,10 +148,11 @@ end
 -- 0: it stays there until an executor is free for it.
 local function handle_jobs(s, jobs, i)
     local entry = jobs[i]
-    if (claim.halts or s.away) and halt.from_queue(s, entry) then return 1 end
+    if claim.halts and halt.from_queue(s, entry) then return 1 end
     if s.direct == nil then s.direct = is_direct(s) end
     if s.direct then return start_with_equal(s, nil, jobs, i, 1) end
-    if not s.mine and halt.is_unknown(s) then return bury(s, entry, halt.UNKNOWN) end
+    local dead = not s.mine and halt.why_dead(s)
+    if dead then return bury(s, entry, dead) end
     local l = s.keyed and meet.lane(s, park.key_of(s, entry)) or s.lanes[''] or meet.lane(s, '')
     if s.mine and s.limited and lane_is_clear(s, l) then
         local handled = start_or_bury(s, l, jobs, i)

@@ -120,12 +120,11 @@ function claim_ring.use_share(s, l, n, share, had)
     return false
 end
 
--- A lane that has no job left leaves. What its key had of its share is forgotten; of a type that has left this partition too, whose weights have gone with
--- it.
+-- A lane that has no job left leaves. What its key had of its share is forgotten.
 function claim_ring.finish(s, l)
     l.gone = true
     claim_ring.leave(s, l)
-    if #s.type.weighted > 0 or s.away then call_safe('HDEL', P .. 'credit:' .. path_of(s), l.key) end
+    if #s.type.weighted > 0 then call_safe('HDEL', P .. 'credit:' .. path_of(s), l.key) end
 end
 
 return claim_ring

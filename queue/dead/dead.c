@@ -9,6 +9,66 @@
 #define PAGE_MOST 200 /* records that are looked at in a call */
 #define RETRIES 80    /* dead jobs where each may go to another queue, in some 25 us */
 
+/* ---- Jobs whose types live on another partition */
+
+static bool goes_to(const json_t *row, int to)
+{
+    return answer_int(row, "to") == to;
+}
+
+static bool any_goes_to(const json_t *rows, int to)
+{
+    size_t i = 0;
+
+    while (i < json_array_size(rows) && !goes_to(json_array_get(rows, i), to))
+        i++;
+    return i < json_array_size(rows);
+}
+
+/* Has those of a page that go there arrive at that partition, or leave that one. */
+static int ask_at(struct weir *w, int64_t now_us, int at, bool arrive, const json_t *page, int to)
+{
+    const json_t *rows = json_object_get(page, "elsewhere"), *raw = json_object_get(page, "raw");
+    const char *script = arrive ? "dead_arrive" : "dead_leave";
+    int status = client_at(w, at);
+    json_t *answer;
+    struct args a;
+
+    if (status < 0)
+        return status;
+    args_init(&a);
+    script_begin(&a, script, w->prefix, now_us);
+    if (arrive)
+        job_add_seed(&a);
+    for (size_t i = 0; i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i), *record = json_array_get(raw, i);
+
+        if (!goes_to(row, to))
+            continue;
+        if (arrive)
+            args_add(&a, answer_text(row, "queue"));
+        args_add_bytes(&a, json_string_value(record), json_string_length(record));
+    }
+    status = client_ask(w, script, &a, &answer);
+    json_decref(answer);
+    return status;
+}
+
+int dead_send_home(struct weir *w, int64_t now_us, const json_t *page)
+{
+    const json_t *rows = json_object_get(page, "elsewhere");
+    int from = w->at, status = 0;
+
+    for (int to = 0; status == 0 && to < client_count(w); to++) {
+        if (!any_goes_to(rows, to))
+            continue;
+        status = ask_at(w, now_us, to, true, page, to);
+        if (status == 0)
+            status = ask_at(w, now_us, from, false, page, to);
+    }
+    return status;
+}
+
 /* ---- Walks */
 
 static void add_text(struct args *a, const char *text)
@@ -50,8 +110,9 @@ static void ask_page(struct args *a, void *arg)
 static int take_page(const json_t *page, void *arg)
 {
     const struct dead_walk *walk = arg;
+    int status = dead_send_home(walk->w, walk->now_us, page);
 
-    return walk->take(page, walk->arg);
+    return status < 0 ? status : walk->take(page, walk->arg);
 }
 
 int dead_walk(const struct dead_walk *walk)

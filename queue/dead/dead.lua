@@ -18,7 +18,8 @@
 --                       "throttled", "enqueued_at": us, "due_at": us, where it was scheduled or retried, "batch", "unique": its lock, "failed_at": us of its last failure, "failure",
 --                       "bytes": of the body}, ...]; what is not known is absent or ''; beside the JSON, in that order: as much of the bodies as asked for
 --        retry, remove: "jobs": how many, "without_queue": how many more were left as they have none, "cancelled": as their batch was
---                       cancelled and has not ended; "batch": one of those batches
+--                       cancelled and has not ended; "batch": one of those batches; "elsewhere": [{"to": partition, "queue"}, ...] of those of jobs
+--                       that are still to go to the partition of their type, their records beside the JSON
 -- uses: cancelled check dead_moves dead_records lease stamp
 
 local PAGE_MOST = 200
@@ -112,13 +113,14 @@ end
 
 function verbs.retry(jobs, asked)
     local rest, over, batch = apart(jobs)
-    local able, queues = dead_moves.into_queues(rest, asked.argument)
+    local able, queues, elsewhere, records = dead_moves.into_queues(rest, asked.argument)
     local wrong = dead_moves.wrong(queues)
     if wrong then return nil, wrong end
     dead_moves.retry(able, queues, asked.seed)
-    local found = moved(able, #rest - #able, asked)
-    found.cancelled, found.batch = over, batch
-    return found
+    local found = moved(able, #rest - #able - #elsewhere, asked)
+    found.jobs, found.cancelled, found.batch = #able + #elsewhere, over, batch
+    found.elsewhere = #elsewhere > 0 and elsewhere or nil
+    return found, records
 end
 
 local NAMES = {'verb', 'most', 'type', 'queue', 'batch', 'text', 'older', 'newer', 'argument', 'seed', 'count'}

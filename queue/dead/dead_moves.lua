@@ -3,9 +3,10 @@
 -- A job is {record =, score =, type =, queue =, entry =, body =, attrs =}.
 --
 -- A retried job waits since now. It keeps its batch, and takes its lock again unless another job has it. Its counts begin anew, and that it was
--- cancelled before it died counts no more.
+-- cancelled before it died counts no more. A job that died where its type does not live goes to its home, in steps that may be repeated: dead_arrive
+-- there, dead_leave here.
 --
--- uses: arrival bell body check dead_bytes dead_records ends large lease sign stamp
+-- uses: arrival bell body check dead_bytes dead_records ends large lease partition sign stamp
 local dead_moves = {}
 
 local AT = 64 -- "@"
@@ -20,6 +21,8 @@ end
 
 function dead_moves.remove(jobs) take_out(jobs, 'removed') end
 
+function dead_moves.leave(jobs) take_out(jobs, 'revived') end
+
 -- The entry that begins anew. A body that looks like a head keeps one before it, or it would be signed as one.
 local function fresh(job)
     local attrs = stamp.due((job.attrs:gsub(',e[^,]*', '')), now)
@@ -32,21 +35,25 @@ local function signed(entries, seed)
     return entries
 end
 
--- Those that have a queue to go to, into ('': each its own), and the queues: {<queue> = entries}.
+-- Those that have a queue to go to, into ('': each its own), and the queues: {<queue> = entries}. Of those whose types live elsewhere {to = that
+-- partition, queue =} each, and their records.
 function dead_moves.into_queues(jobs, into)
-    local able, queues = {}, {}
+    local able, queues, elsewhere, records = {}, {}, {}, {}
     for _, job in ipairs(jobs) do
         local queue = into ~= '' and into or job.queue
-        if is_name(queue) then
+        local to = is_name(queue) and is_name(job.type) and partition.elsewhere(job.type)
+        if to then
+            elsewhere[#elsewhere + 1], records[#records + 1] = {to = to, queue = queue}, job.record
+        elseif is_name(queue) then
             able[#able + 1] = job
             queues[queue] = queues[queue] or {}
             queues[queue][#queues[queue] + 1] = fresh(job)
         end
     end
-    return able, queues
+    return able, queues, elsewhere, records
 end
 
--- What is wrong with the keys that retry writes; nil: nothing.
+-- What is wrong with the keys that put writes; nil: nothing.
 function dead_moves.wrong(queues)
     local wrong = arrival.wrong_registries() or sign.wrong()
     for queue in pairs(queues) do wrong = wrong or check.wrong_kind('queue:' .. queue, 'list') end
@@ -54,7 +61,7 @@ function dead_moves.wrong(queues)
 end
 
 -- Of what into_queues has returned.
-function dead_moves.retry(able, queues, seed)
+function dead_moves.put(able, queues, seed)
     local were_empty, names, ids = {}, {}, {}
     for queue, entries in pairs(queues) do
         push('RPUSH', P .. 'queue:' .. queue, signed(entries, seed))
@@ -71,7 +78,11 @@ function dead_moves.retry(able, queues, seed)
     end
     if #ids > 0 then call_safe('HDEL', P .. 'cancelled', unpack(ids)) end
     dead_records.count(names, 'enqueued')
-    take_out(able, 'revived')
+end
+
+function dead_moves.retry(able, queues, seed)
+    dead_moves.put(able, queues, seed)
+    dead_moves.leave(able)
 end
 
 return dead_moves

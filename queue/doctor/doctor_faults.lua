@@ -54,7 +54,6 @@ local faults = {
     ['schedule'] = {'schedules', 'wrong', 'schedule %s has no next occurrence: it never runs again', 'add it again: weir schedule add'},
     ['batch'] = {'batches', 'wrong', 'batch %s: %d have ended, of %s', 'its numbers are lost; its jobs are not affected'},
     ['batch-open'] = {'batches', 'wrong', 'batch %s: all of its jobs have ended, and it has not', R.batch_open},
-    ['away'] = {'workers', 'warning', '%s for partition %s: not carried there for %d s', 'start a worker, or see why the running ones do not reach that partition'},
     ['aside'] = {'batches', 'warning', 'batch %s is not paused, and has %s set aside', 'weir batch resume NAME'},
 
     ['in-the-way'] = {'keys', 'wrong', '%s is a %s, not a %s', R.key},

@@ -11,7 +11,6 @@
 --   limit LIMIT, use TYPE          its rules can be read; the limits that it uses are there
 --   slots GATE        it counts the leases that took it
 --   schedule SCHEDULE, occurrence SCHEDULE   it has one occurrence, and that has its schedule
---   away PARTITION                 what has been sent there is carried
 --   batch BATCH, aside BATCH       its numbers agree; jobs stand aside only while it is paused
 --   about FIELD       nothing was lost within a day
 --   queued            queues hold what is counted as waiting
@@ -40,13 +39,13 @@ local families = {
     wake = {'zset', whole(QUEUE)}, sleep = {'zset', whole(QUEUE)}, held = {'zset', whole(QUEUE)}, credit = {'hash', TWO},
     gate = {'string', whole(NAME .. '#%d/?[%w_.-]*')}, stop = {'string', whole(NAME .. '/[%w_.-]*')},
     active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
-    batch = {'hash', ONE}, home = {'string', ONE}, away = {'list', whole('%d+')}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
+    batch = {'hash', ONE}, home = {'string', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
     finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#%d/?[%w_.-]*')},
     longest = {'zset', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
 }
 local singles = {
-    about = 'hash', arrived = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
+    about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash', lines = 'zset', large = 'hash',
 }
@@ -314,14 +313,6 @@ function look.batch(name)
     if ended > total then return 'batch', name, ended, count(total, 'job') end
     local is_open = f[5] and not f[6] and ended == total
     if is_open and call('HEXISTS', P .. 'halted', 'b/' .. name) == 0 then return 'batch-open', name end -- else it ends as it is resumed
-end
-
-local CARRIED_US = 60000000 -- by then a worker has carried it, if it can
-
-function look.away(name)
-    local jobs = call('LLEN', P .. 'away:' .. name)
-    local since = tonumber(match(call('LINDEX', P .. 'away:' .. name, '0') or '', '^%d+') or nil)
-    if since and now - since > CARRIED_US then return 'away', count(jobs, 'record'), name, floor((now - since) / 1000000) end
 end
 
 function look.aside(name)

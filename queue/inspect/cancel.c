@@ -92,8 +92,6 @@ static int cancel_found(struct attempt *at)
         return tell(at);
     if (strcmp(state, "scheduled") == 0 || strcmp(state, "retry") == 0)
         return take(at);
-    if (strcmp(state, "moving") == 0)
-        return 0; /* the next look finds it where it has come */
     if (strcmp(state, "dead") == 0)
         return refuse(at, "is dead already and will not run; weir dead remove takes it away");
     if (strcmp(state, "finished") == 0)

@@ -231,8 +231,7 @@ int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list
 /* Could a job stand there? Anybody may have written it. */
 static bool is_place(const struct find_place *place)
 {
-    static const char *const kinds[] = {
-        "queue:", "lane:", "aside:", "away:", "active:", "later", "dead", "finished"};
+    static const char *const kinds[] = {"queue:", "lane:", "aside:", "active:", "later", "dead", "finished"};
     bool known = false;
 
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)

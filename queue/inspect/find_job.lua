@@ -8,7 +8,7 @@
 --        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
 --        "throttled", "enqueued_at", "due_at": it waits, or waited, since then, where that is later, but for a scheduled one, "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
 --        nobody who can end it has met it; "queue_paused_since" (-1: unknown), "batch_paused_since", "batch_cancelled_at"; and
---        of waiting, parked, held, aside, moving (to another partition): "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
+--        of waiting, parked, held, aside: "place", "of": of so many in "list"; held: waiting or parked, and no worker that looked can
 --        run its type
 --        of running: "worker": {"name", "host", "pid"}, "token", "since": its slot, "lease_until"
 --        of scheduled, retry: "start", "passed": how many that are due at the same time come before it, "header": of its record

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/client/pages.h"
+#include "queue/dead/dead.h"
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
 #include "queue/job/job.h"
@@ -18,6 +19,7 @@
 
 struct acting {
     struct weir *w;
+    int64_t now_us;
     const struct job_search *search;
     const char *action;
     const struct job_bounds *most;
@@ -60,7 +62,10 @@ static void add_states(struct acting *act, json_t *states)
 static int take_page(const json_t *page, void *arg)
 {
     struct acting *act = arg;
+    int status = dead_send_home(act->w, act->now_us, page);
 
+    if (status < 0)
+        return status;
     act->looked_at += answer_int(page, "looked_at");
     add_states(act, json_object_get(page, "states"));
     act->marked += answer_int(page, "marked");
@@ -72,20 +77,20 @@ static int take_page(const json_t *page, void *arg)
     return ENOUGH;
 }
 
-static struct pages pages_of(struct acting *act, int64_t now_us)
+static struct pages pages_of(struct acting *act)
 {
     return (struct pages){.w = act->w,
                           .script = "job_act",
-                          .now_us = now_us,
+                          .now_us = act->now_us,
                           .arg = act,
                           .ask = ask_page,
                           .take = take_page,
                           .rests = true};
 }
 
-static int walk(struct acting *act, int64_t now_us, const char *cursor)
+static int walk(struct acting *act, const char *cursor)
 {
-    struct pages pages = pages_of(act, now_us);
+    struct pages pages = pages_of(act);
     json_t *place;
     int status = job_cursor_read(cursor, &pages.at, &place, &act->looked_before, &act->w->error);
 
@@ -129,8 +134,8 @@ static int narrow(struct weir *w, const char *action, const struct job_search *s
 /* As jobs come to these, so that they are printed alike each time. */
 static json_t *in_order(const json_t *states)
 {
-    static const char *const order[] = {"waiting", "parked",    "held",  "aside", "moving",
-                                        "running", "scheduled", "retry", "dead",  "finished"};
+    static const char *const order[] = {"waiting",   "parked", "held", "aside",   "running",
+                                        "scheduled", "retry",  "dead", "finished"};
     json_t *ordered = json_object();
 
     for (size_t i = 0; i < sizeof order / sizeof *order; i++)
@@ -179,12 +184,16 @@ int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, cons
                 const char *cursor, const struct job_bounds *most, json_t **result)
 {
     struct job_search narrowed;
-    struct acting act = {
-        .w = w, .search = &narrowed, .action = action, .most = most, .states = json_object()};
+    struct acting act = {.w = w,
+                         .now_us = now_us,
+                         .search = &narrowed,
+                         .action = action,
+                         .most = most,
+                         .states = json_object()};
     int status = narrow(w, action, s, &narrowed);
 
     if (status == 0 && most->jobs > 0)
-        status = walk(&act, now_us, cursor);
+        status = walk(&act, cursor);
     *result =
         status < 0
             ? NULL
@@ -220,7 +229,6 @@ static int check_state(const struct run *r)
         {"finished", "has finished already; there is nothing to run"},
         {"dead", "is dead and will not run; weir dead retry puts it back"},
         {"aside", "is set aside, as its batch is paused; weir batch resume puts it back"},
-        {"moving", "is on its way to another partition; try again in a moment"},
     };
     const char *state = answer_text(r->job, "state");
     char what[LIMIT_NAME_SIZE + 8];
@@ -252,8 +260,9 @@ int job_act_there(struct weir *w, int64_t now_us, const char *id, const char *ac
 {
     const struct job_bounds one = {.looked_at = NEAR_MOST, .jobs = 1};
     struct job_search search = {.count = 0};
-    struct acting act = {.w = w, .search = &search, .action = action, .most = &one, .states = json_object()};
-    struct pages pages = pages_of(&act, now_us);
+    struct acting act = {
+        .w = w, .now_us = now_us, .search = &search, .action = action, .most = &one, .states = json_object()};
+    struct pages pages = pages_of(&act);
     json_t *place = place_of(job);
     int status = job_search_add(&search, "id", id, &w->error);
 

@@ -18,7 +18,7 @@
 -- role: operator
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "states": {state: {"jobs": done, "left"}}, "next": [place, from, ...], if there
 --        is more; "first": {"list", "of"}: where the job stands that was put first last, and how many are in that list; "marked": how many
---        of those that are cancelled wait for a claim; "batch": one whose jobs are left, as it was cancelled}
+--        of those that are cancelled wait for a claim; "batch": one whose jobs are left, as it was cancelled; "elsewhere": as dead.lua has it}
 -- uses: bell body cancelled cancelling check dead_moves job_search lane large lease places registry runs sign stamp
 
 local action, seed, most_done -- of one call
@@ -217,11 +217,13 @@ function deed.to_lane(job)
     call('ZREM', P .. 'later', job.item)
 end
 
+-- Returns what is to go to other partitions, as dead.lua has it.
 local function move_dead()
     if #dead == 0 then return end
     if action == 'remove' then return dead_moves.remove(dead) end
-    local able, queues = dead_moves.into_queues(dead, '')
+    local able, queues, elsewhere, records = dead_moves.into_queues(dead, '')
     dead_moves.retry(able, queues, seed)
+    if #elsewhere > 0 then return elsewhere, records end
 end
 
 local function check_dead()
@@ -238,7 +240,6 @@ local function do_all()
     for i = #deeds, 1, -1 do
         if not deeds[i].list then deed[deeds[i].deed](deeds[i]) end
     end
-    move_dead()
     cancelling.end_waiting(ended, ends)
     bell.ring_all(rung)
 end
@@ -279,8 +280,9 @@ local function job_act(ARGV)
     places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, moves = true}, most)
     check_dead()
     do_all()
-    return answer{now = us(now), looked_at = us(places.looked()), states = counts, first = first, marked = us(marked), batch = batch,
-                  next = places.words(stack) or nil}
+    local elsewhere, records = move_dead()
+    return answer({now = us(now), looked_at = us(places.looked()), states = counts, first = first, marked = us(marked), batch = batch,
+                   elsewhere = elsewhere, next = places.words(stack) or nil}, records)
 end
 
 return job_act

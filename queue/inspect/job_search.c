@@ -13,8 +13,8 @@
 #define PATH_MOST 128
 #define TEXT_MOST 1500
 
-static const char *const states[] = {"waiting",   "parked", "held",     "aside", "moving",   "running",
-                                     "scheduled", "retry",  "retrying", "dead",  "finished", NULL};
+static const char *const states[] = {"waiting", "parked",   "held", "aside",    "running", "scheduled",
+                                     "retry",   "retrying", "dead", "finished", NULL};
 
 /* ---- Keeping terms */
 
@@ -109,7 +109,7 @@ static int add_state(struct job_search *s, const char *word, struct error *e)
         return error_set(e, WEIR_EINPUT, "search state:%.40s: no such state; did you mean state:%s?", word,
                          likely);
     return error_set(e, WEIR_EINPUT,
-                     "search state:%.40s: no such state; there are waiting, parked, held, aside, moving, "
+                     "search state:%.40s: no such state; there are waiting, parked, held, aside, "
                      "running, scheduled, retry, dead and finished",
                      word);
 }

@@ -11,7 +11,7 @@
 --          ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more, and asleep:<queue>/<gate>
 --          where many sleep at one), lane:<lane>,
 --          halted (names aside:<batch> of batches that are paused), asides (the same of others), aside:<batch>, workers (names
---          active:<worker>), active:<worker>, later, dead, aways (names away:<p> where jobs go to other partitions), away:<p>,
+--          active:<worker>), active:<worker>, later, dead,
 --          parked (only measured: jobs in lanes, by the counters of their types)
 --   from:  how far it has been read. Of a list: <passed>[+<moved>]: entries at its tail, and those that were moved to its head; of a scan:
 --          <cursor>[+<passed>]; of later and dead: <score>:<passed>: those of that score
@@ -33,7 +33,7 @@
 --   places.bytes()              that it has read
 --   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
 --
--- uses: away body budget large lease sign slices stamp
+-- uses: body budget large lease sign slices stamp
 local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
@@ -152,12 +152,7 @@ function readers.aside(item)
     return entry or item, of_lane or '//'
 end
 
-function readers.away(item)
-    local _, queue, name, at = away.read(item)
-    return sub(item, at or 1), (queue or '') .. '/' .. (name or '') .. '/'
-end
-
-local STATES = {queue = 'waiting', lane = 'parked', aside = 'aside', away = 'moving'}
+local STATES = {queue = 'waiting', lane = 'parked', aside = 'aside'}
 
 -- It has so many entries of a list behind it.
 local function meet_in_list(place, kind, behind, of_lane, entry, item)
@@ -464,11 +459,6 @@ local function name_workers(_, most, from)
     return rest
 end
 
-local function name_aways()
-    for _, p in ipairs(away.waiting()) do name_place('away:' .. p) end
-    return ''
-end
-
 local function may_be(...)
     local states = visitor.only.states
     for i = 1, states and #{...} or 0 do
@@ -506,7 +496,6 @@ local function name_places()
     if may_be('running') then name_place('workers') end
     if may_be('scheduled', 'retry') then name_place('later') end
     if may_be('dead') then name_place('dead') end
-    if may_be('moving') then name_place('aways') end
     return ''
 end
 
@@ -538,8 +527,8 @@ end
 local ways = {[''] = name_places, finished = look_at_finished, queues = name_queues, queue = look_at_list, lane = look_at_list,
               aside = look_at_list, halted = name_asides, asides = name_other_asides, wake = name_gates, wait = name_rings,
               held = name_rings, ring = look_at_ring, sleep = look_at_sleepers, asleep = look_at_sleepers_of_one, workers = name_workers, active = look_at_leases,
-              later = look_at_records, dead = look_at_records, aways = name_aways, away = look_at_list, parked = measure_parked}
-local measuring = {queue = measure_list, lane = measure_list, aside = measure_list, away = measure_list, active = measure_leases,
+              later = look_at_records, dead = look_at_records, parked = measure_parked}
+local measuring = {queue = measure_list, lane = measure_list, aside = measure_list, active = measure_leases,
                    later = measure_records, dead = measure_records}
 
 local function way_of(place)
@@ -577,7 +566,7 @@ function places.words(stack)
     return list[1] and list
 end
 
-local LONE = {[''] = true, finished = true, halted = true, asides = true, workers = true, later = true, dead = true, aways = true, parked = true}
+local LONE = {[''] = true, finished = true, halted = true, asides = true, workers = true, later = true, dead = true, parked = true}
 local OF_QUEUES = {queue = true, wake = true, sleep = true, ring = true, lanes = true}
 local CURSOR_MOST, PASSED_MOST = 19, 15 -- digits
 

@@ -58,8 +58,6 @@ struct worker_status {
 
 struct status {
     int64_t now_us, dead, later;
-    int64_t
-        moving; /* jobs on their way to another partition, about: they are in no queue, and count for no type */
     int64_t dead_bytes; /* -1: not all counted yet */
     int64_t
         claimed_us; /* the last claim that leased something or took the duty, of the partitions the earliest; 0: never */

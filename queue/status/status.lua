@@ -4,7 +4,7 @@
 -- ARGV: now [, what is walked (halted, then queues, then workers; or types), cursor ('0' at first): the place where the last call ended, bytes of jobs that may still be read, how many values a scan has
 --       found that were not taken, these, ... [, queue, rank: of held types, ...]]
 -- role: viewer
--- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see past); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n, "moving": n (about, to other partitions),
+-- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see past); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n,
 --        "queues": {queue: length}, "stopped": {queue that a key of another kind stops: what is wrong with that}, "paused": {queue: "us", as paused.since tells it},
 --        "unread": {queue that is paused: true, as jobs stand there that were not looked at},
 --        "asleep": {queue: gates at which lanes sleep}, "held": {type: true, ...},
@@ -22,7 +22,7 @@
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: away backlog blocked_queues body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
+-- uses: backlog blocked_queues body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
 
 local LOOKED_AT = 100    -- jobs of each queue,
 local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
@@ -237,7 +237,7 @@ local after = {halted = 'queues', queues = 'workers'} -- types are walked for th
 
 local function new_reply()
     return {now = us(now), claimed = past.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
-            later = call('ZCARD', P .. 'later'), moving = away.count(), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
+            later = call('ZCARD', P .. 'later'), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
             workers = {}, rows = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
 end
 

@@ -128,7 +128,6 @@ static int take_page(const json_t *page, void *arg)
     if (json_object_get(page, "paused_key_count"))
         rc |= json_object_set(root, "paused_key_count", json_object_get(page, "paused_key_count"));
     rc |= json_object_set(root, "later", json_object_get(page, "later"));
-    rc |= json_object_set(root, "moving", json_object_get(page, "moving"));
     return rc < 0 || !read_types(a, page) ? WEIR_EINTERNAL : 0;
 }
 

@@ -163,7 +163,6 @@ bool status_merge(struct status *all, struct status *more)
         .now_us = more->now_us,
         .dead = all->dead + more->dead,
         .later = all->later + more->later,
-        .moving = all->moving + more->moving,
         .claimed_us = earlier(all->claimed_us, more->claimed_us),
         .dead_bytes = all->dead_bytes < 0 || more->dead_bytes < 0 ? -1 : all->dead_bytes + more->dead_bytes,
         .queues = queues.at,

@@ -131,7 +131,6 @@ int status_rows_read(struct status *s, struct status_answer *answer, struct erro
     s->now_us = answer_int(root, "now");
     s->dead = answer_int(root, "dead");
     s->later = answer_int(root, "later");
-    s->moving = answer_int(root, "moving");
     s->dead_bytes = answer_int(root, "dead_bytes");
     s->paused_keys = json_incref(json_object_get(root, "paused_keys"));
     s->paused_key_count = answer_int(root, "paused_key_count");

@@ -12,13 +12,13 @@
 --          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
 --          [worker of which none is left, ...], [what is wrong with a key, ...],
 --          [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
---          [partition for which jobs must be carried away (away_read), ...], what an operator orders: "quiet", "stop" or "",
+--          what an operator orders: "quiet", "stop" or "",
 --          how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
 --          1 where two others of the group look after its queues (duty), else 0,
 --          [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
--- uses: away bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
+-- uses: bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -112,7 +112,7 @@ local function reap_late(interrupted_most, reply)
             reply[4] = reply[4] + 1 -- at least
             return
         end
-        local ok, taken, left, wrong = pcall(reap_one, id, leases.MOST - reply[2], load, interrupted_most, reply[14])
+        local ok, taken, left, wrong = pcall(reap_one, id, leases.MOST - reply[2], load, interrupted_most, reply[13])
         if not ok then taken, left, wrong = 0, 0, 'worker ' .. id .. ': ' .. (type(taken) == 'table' and taken.err or taken) end
         reply[2], reply[4] = reply[2] + taken, reply[4] + left
         if wrong then
@@ -153,7 +153,7 @@ local function reap(ARGV)
     local swept = is_swept(lease_us)
     local reaps, wrong = beat(worker, lease_us, swept)
     past.mark()
-    local reply = {us(now), 0, 0, 0, {}, {wrong}, {}, [14] = {}}
+    local reply = {us(now), 0, 0, 0, {}, {wrong}, {}, [13] = {}}
     if reaps and not swept and not newer_format() then
         reap_late(interrupted_most, reply)
         gate.save()
@@ -167,11 +167,10 @@ local function reap(ARGV)
         bound_dead(dead_most, dead_age_us, reply)
     end
     reply[8] = past.back()
-    reply[9] = away.waiting()
-    reply[10] = orders.of(registry.instance(info), ARGV[8] == 'quiet')
-    reply[11] = call('ZCARD', P .. 'workers')
-    reply[12] = revisions.newest_safe()
-    reply[13] = duty.is_of_others(ARGV[7] or '', worker) and 1 or 0
+    reply[9] = orders.of(registry.instance(info), ARGV[8] == 'quiet')
+    reply[10] = call('ZCARD', P .. 'workers')
+    reply[11] = revisions.newest_safe()
+    reply[12] = duty.is_of_others(ARGV[7] or '', worker) and 1 or 0
     return reply
 end
 

@@ -8,7 +8,6 @@
 
 #include "core/client/reply.h"
 #include "core/script/script.h"
-#include "queue/turn/away.h"
 #include "queue/turn/words.h"
 
 bool turn_is_unregistered(const struct error *e)
@@ -216,15 +215,13 @@ static enum worker_order order_of(const struct redisReply *reply)
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)
 {
-    int rc = reply_array(reply, 14, "reap", e);
+    int rc = reply_array(reply, 13, "reap", e);
     const struct redisReply *kept;
 
     for (int i = 4; rc == 0 && i < 7; i++)
         rc = reply_array(reply->element[i], 0, "reap", e);
     if (rc == 0)
-        rc = reply_array(reply->element[8], 0, "reap", e);
-    if (rc == 0)
-        rc = reply_array(reply->element[13], 0, "reap", e);
+        rc = reply_array(reply->element[12], 0, "reap", e);
     if (rc != 0)
         return rc;
     *reaped = (struct reaped){.now_us = reply_int(reply->element[0], 0),
@@ -233,11 +230,10 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
                               .forgotten = reply_int(reply->element[2], 0),
                               .left = reply_int(reply->element[3], 0),
                               .workers = (int64_t)reply->element[4]->elements,
-                              .away = away_list(reply->element[8]),
-                              .order = order_of(reply->element[9]),
-                              .registered = reply_int(reply->element[10], 0),
-                              .newest = span_of(reply->element[11]),
-                              .of_others = reply_int(reply->element[12], 0) == 1};
+                              .order = order_of(reply->element[8]),
+                              .registered = reply_int(reply->element[9], 0),
+                              .newest = span_of(reply->element[10]),
+                              .of_others = reply_int(reply->element[11], 0) == 1};
     for (size_t i = 0; i < reply->element[5]->elements && i < REAPED_WRONG_MOST; i++)
         reaped->wrong[reaped->wrong_count++] = span_of(reply->element[5]->element[i]);
     kept = reply->element[6];
@@ -249,7 +245,7 @@ int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct err
 
 bool reap_job(const struct redisReply *reply, size_t i, struct reaped_job *job)
 {
-    const struct redisReply *list = reply->element[13];
+    const struct redisReply *list = reply->element[12];
 
     if (list->elements < 4 * (i + 1))
         return false;

@@ -85,7 +85,6 @@ struct claim {
     int64_t look_us; /* the second: when to look whether the worker on duty is still there; -1: it is not */
     bool alone; /* it has got a job that is to run alone, or is to get one when nothing else is in flight */
     int crowd;  /* workers that claim jobs in advance from this Redis */
-    uint64_t away; /* bit p: jobs must be carried to partition p (queue/turn/away.h) */
     struct lease *leases;
     size_t lease_count, lease_capacity;
     struct span *words; /* the lists below point here */
@@ -226,7 +225,6 @@ struct reaped {
     int64_t forgotten;       /* dead jobs, the oldest */
     struct dead_bounds kept; /* bounds of the dead jobs in this namespace; 0: not known */
     int64_t left;            /* what the next calls have to do: leases to take back, dead jobs to forget */
-    uint64_t away;           /* as in struct claim */
     enum worker_order order; /* of an operator */
     int64_t registered;      /* so many workers are, this one too */
     struct span newest;      /* revision of the limits, as rate_known tells it; "": nobody can say */

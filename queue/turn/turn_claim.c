@@ -7,7 +7,6 @@
 
 #include "core/client/reply.h"
 #include "core/script/script.h"
-#include "queue/turn/away.h"
 #include "queue/turn/words.h"
 
 static void add_done(struct args *a, const struct claim_call *call)
@@ -207,7 +206,7 @@ int64_t entry_enqueued_us(struct span entry)
     return lease_read_entry(entry, &lease) ? stamp_in(lease.attrs, 't') : 0;
 }
 
-enum { WHOLE = 19, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
+enum { WHOLE = 18, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
 
 /* Reads n leases: token, entry, token, entry ... */
 static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
@@ -312,17 +311,15 @@ static int read_whole(const struct redisReply *reply, struct claim *claim, struc
     for (int i = 5; rc == 0 && i < 11; i++)
         rc = reply_list(reply->element[i], "claim", e);
     if (rc == 0)
-        rc = reply_list(reply->element[14], "claim", e);
+        rc = reply_list(reply->element[15], "claim", e);
     if (rc == 0)
-        rc = reply_list(reply->element[16], "claim", e);
-    if (rc == 0)
-        rc = reply_list(reply->element[18], "claim", e);
+        rc = reply_list(reply->element[17], "claim", e);
     if (rc != 0)
         return rc;
     at = reply->element;
     for (int i = 6; i < 11; i++)
         n += at[i]->elements;
-    n += at[18]->elements;
+    n += at[17]->elements;
     if (n > claim->word_capacity) {
         if (!(words = realloc(claim->words, n * sizeof *words)))
             return error_no_memory(e, "claim");
@@ -338,20 +335,19 @@ static int read_whole(const struct redisReply *reply, struct claim *claim, struc
     claim->starved = reply_int(at[11], 0) != 0;
     claim->look_us = reply_int(at[12], -1);
     claim->alone = reply_int(at[13], 0) != 0;
-    claim->away = away_list(at[14]);
-    claim->crowd = (int)reply_int(at[17], 0);
+    claim->crowd = (int)reply_int(at[16], 0);
     words = claim->words;
     claim->limits = read_words(at[6], &words, &claim->limit_count);
     claim->held = read_words(at[7], &words, &claim->held_count);
     claim->broken = read_words(at[8], &words, &claim->broken_count);
     claim->paused = read_words(at[9], &words, &claim->paused_count);
     claim->faults = read_words(at[10], &words, &claim->fault_count);
-    claim->dues = read_words(at[18], &words, &claim->due_count);
+    claim->dues = read_words(at[17], &words, &claim->due_count);
     claim->told = claim->due_count > 0 && claim->dues[0].len == 0;
-    claim->causes = span_of(at[15]);
+    claim->causes = span_of(at[14]);
     rc = read_leases(at[5]->element, at[5]->elements / 2, claim, e);
     if (rc == 0)
-        read_losses(at[16], claim);
+        read_losses(at[15], claim);
     return rc;
 }
 

@@ -169,8 +169,6 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         partition_registered(p, p->adoption.next_id, adopt.types_digest, now);
         partition_tell_settings(p);
         hear_partitions(p->worker, adopt.partitions);
-        if (adopt.partitions > 1)
-            plan_beat_at(&p->mind, now); /* it says what must be carried elsewhere */
         p->adoption.next_id[0] = '\0';
         waking_name(p->waking, &adopt);
         partition_limits_are_old(p);

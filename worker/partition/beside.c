@@ -12,7 +12,7 @@ static void run_beside(struct partition *p)
     struct task_list tasks;
 
     partition_take_jobs(p, &tasks);
-    partition_hear_others(p);
+    partition_log_waiting(p);
     if (p->answer.lease_count > 0)
         partition_seen(p, p->answer.now_us);
     partition_run_jobs(p, INT_MAX, true, &tasks);

@@ -91,7 +91,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
 }
 
 /* Each name once; not of types of our own, which only rest. */
-static void log_waiting(struct partition *p)
+void partition_log_waiting(struct partition *p)
 {
     for (size_t i = 0; i < p->answer.held_count; i++)
         if (!handlers_find(&p->worker->handlers, p->answer.held[i]))
@@ -145,12 +145,6 @@ void partition_run_jobs(struct partition *p, int executors, bool all, struct tas
         pool_add(p->worker->pool, tasks);
 }
 
-void partition_hear_others(struct partition *p)
-{
-    partition_carry(p, p->answer.away);
-    log_waiting(p);
-}
-
 static void log_alone(const struct claim *claim, struct task *first)
 {
     struct error e;
@@ -171,7 +165,7 @@ static void hear_claim_of_turn(struct partition *p, int executors, int64_t now)
     struct task_list tasks;
 
     partition_take_jobs(p, &tasks);
-    partition_hear_others(p);
+    partition_log_waiting(p);
     partition_accepted(p);
     if (p->mind.alone.runs)
         log_alone(claim, tasks.head);

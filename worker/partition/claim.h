@@ -28,8 +28,8 @@ void partition_serve_again(struct partition *p);
 void partition_name_call(struct partition *p, struct claim_call *call);
 /* The jobs of the last answer. */
 void partition_take_jobs(struct partition *p, struct task_list *tasks);
-/* Logs and does what it says of others. */
-void partition_hear_others(struct partition *p);
+/* Logs what the last answer says of types that wait, of limits, queues and keys. */
+void partition_log_waiting(struct partition *p);
 /* Runs them, and empties the list. With so many executors, the answer may have come so late that others have got them:
  * those beyond go back, of the ones with a slot, or of all. All go back where none may begin. */
 void partition_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks);

@@ -61,7 +61,7 @@ static void note_empty(struct partition *p)
 {
     struct worker *w = p->worker;
 
-    if (!worker_is_idle(w) || p->carrying.wanted) {
+    if (!worker_is_idle(w)) {
         note_left(w);
         return;
     }

@@ -103,7 +103,6 @@ static void hear_reaped(struct partition *p, const struct reaped *r, int64_t now
     if (partition_hear_back(p, &r->back))
         partition_limits_are_old(p);
     partition_hear_revision(p, r->newest);
-    partition_carry(p, r->away);
     log_taken_back(p, r);
     log_forgotten(p, r->forgotten, now);
     log_bound(p, "most", p->worker->options.dead_most, r->kept.most, 1, " dead jobs");

@@ -15,7 +15,6 @@
  *   claim.c       claims          asking for jobs; mind/wide.c: in which of very many queues
  *   due.c         due             what is due: jobs with a time, schedules
  *   heartbeat.c   heartbeat       the lease goes on, silent workers are reaped
- *   carry.c       carrying        jobs on the wrong partition are carried to theirs
  *   limits.c      limits          what it knows of the limits of its types
  *   precheck.c    precheck        is this a Redis to run on, and does it let us?
  *   executors.c                   facts for the mind; jobs that go back for want of an executor
@@ -36,7 +35,6 @@
 #include "worker/partition/adopt.h"
 #include "worker/partition/begin.h"
 #include "worker/partition/beside.h"
-#include "worker/partition/carry.h"
 #include "worker/partition/claim.h"
 #include "worker/partition/drained.h"
 #include "worker/partition/due.h"
@@ -79,7 +77,6 @@ struct partition {
     struct precheck precheck;
     struct limits_here limits;
     struct heartbeat heartbeat;
-    struct carrying carrying;
     struct matching matching;
     struct recording recording;
     struct adoption adoption;

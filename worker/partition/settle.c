@@ -567,7 +567,7 @@ void tasks_give_back(struct task_list *tasks)
 bool partition_is_idle(const struct partition *p)
 {
     return p->settling.here == 0 && !p->settling.finished.head && !p->settling.sent.head &&
-           p->mind.claims.beside == 0 && !p->carrying.under_way;
+           p->mind.claims.beside == 0;
 }
 
 bool worker_is_idle(const struct worker *w)

@@ -222,7 +222,6 @@ void worker_watch(struct worker *w)
     worker_feed(w);
     for (int i = 0; i < w->partition_count; i++) {
         watch_lease(w->partitions[i], now);
-        partition_carry(w->partitions[i], 0);
         trace_flush(w->partitions[i]->conditions.trace);
     }
     n = pool_running(w->pool, w->running);
@@ -242,7 +241,7 @@ bool worker_must_watch(const struct worker *w)
     for (int i = 0; !must && i < w->partition_count; i++) {
         const struct partition *p = w->partitions[i];
 
-        must = p->settling.finished.head || p->carrying.wanted || p->mind.capacity.hungry;
+        must = p->settling.finished.head || p->mind.capacity.hungry;
     }
     return must;
 }
