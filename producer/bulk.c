@@ -72,7 +72,7 @@ static int out_of_memory(struct weir_bulk *b)
     return fail(b, &e);
 }
 
-/* After a fork() its jobs, and the answers under way, are the parent's. */
+/* True in a child after a fork(): the jobs, and the answers under way, are the parent's. */
 static bool is_of_parent(const struct weir_bulk *b)
 {
     return b->forks != forks_count();
@@ -91,7 +91,7 @@ static int check_usable(struct weir_bulk *b)
 
 /* ---- Streams */
 
-/* The stream to a partition. */
+/* Finds or makes the stream to a partition. */
 static int stream_to(struct weir_bulk *b, int p, struct stream **s)
 {
     struct error e;
@@ -106,7 +106,7 @@ static int stream_to(struct weir_bulk *b, int p, struct stream **s)
     return WEIR_EINTERNAL;
 }
 
-/* The partition of the batch is that of its first type, unless it has one. */
+/* Places the batch on the partition of its first type, unless it has one. */
 static int place_named(struct weir_bulk *b, int p)
 {
     if (b->placed)
@@ -119,7 +119,7 @@ static int place_named(struct weir_bulk *b, int p)
     return 0;
 }
 
-/* The stream of a type. */
+/* Finds the stream of a type. */
 static int route(struct weir_bulk *b, struct span type, struct stream **s)
 {
     int p = partition_home(type.at, type.len, b->w->count);
@@ -174,7 +174,7 @@ static uint64_t add_to_sum(uint64_t sum, struct span bytes)
     return sum;
 }
 
-/* The sum behind a line; only named batches are resumed and need one. */
+/* Returns the sum behind a line; only named batches are resumed and need one. */
 static uint64_t sum_line(const struct weir_bulk *b, const char *line, size_t len)
 {
     if (!b->named)
@@ -182,7 +182,7 @@ static uint64_t sum_line(const struct weir_bulk *b, const char *line, size_t len
     return add_to_sum(add_to_sum(b->named->at.sum, (struct span){line, len}), (struct span){"\n", 1});
 }
 
-/* The same for a job that never was a line: all of it but an id that was made. */
+/* Returns the sum behind a job that never was a line: over all of it but an id that was made. */
 static uint64_t sum_job(const struct weir_bulk *b, const struct job_view *view, bool id_given)
 {
     const char *rest = view->type.at;
@@ -213,7 +213,7 @@ static bool is_resuming(const struct weir_bulk *b)
     return b->named && b->named->at.lines < b->resume.lines;
 }
 
-/* Goes behind one line, which is in no stream, or in that of the batch; sum: with it. */
+/* Passes one line, which is in no stream, or in that of the batch; `sum` counts it. */
 static int pass_line(struct weir_bulk *b, uint64_t sum)
 {
     bool resuming = is_resuming(b);
@@ -250,7 +250,7 @@ static int ask_fits(struct stream *s, struct span type, int64_t cost, struct key
     return status;
 }
 
-/* The same once there is an answer. */
+/* Asks whether such jobs fit until there is an answer. */
 static int ask_fits_until_answered(struct stream *s, struct span type, int64_t cost, struct keyed_by *by)
 {
     int status = stream_receive_all(s);
@@ -266,8 +266,8 @@ static int ask_fits_until_answered(struct stream *s, struct span type, int64_t c
     return status;
 }
 
-/* Could a job of that cost ever start? Redis is asked at the first of a type and when the cost is higher than
- * before. WEIR_EINPUT: no; the bulk goes on. */
+/* Checks that a job of that cost could ever start. Redis is asked at the first job of a type and when the cost is higher than before.
+ * WEIR_EINPUT: it could not; the bulk goes on. */
 static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *row, struct span type,
                       int64_t cost)
 {
@@ -333,7 +333,7 @@ static int take_job(struct weir_bulk *b, const struct job_view *job, struct span
     return status;
 }
 
-/* A line that names another batch than it would be counted in. */
+/* Refuses a line that names another batch than it would be counted in. */
 static int check_batch(struct weir_bulk *b, const struct job_view *job)
 {
     const char *batch = b->named ? b->named->batch : "";
@@ -359,13 +359,13 @@ static struct span queue_of(const char *given, struct span own)
 
 /* ---- The interface */
 
-/* Who has the error of a bulk. */
+/* Returns who has the error of a bulk. */
 static struct weir *owner_of(const struct weir_bulk *b)
 {
     return b ? b->w : NULL;
 }
 
-/* The stream of a batch, and how far that is. */
+/* Opens the stream of a batch, and reads how far the batch is. */
 static int open_named(struct weir_bulk *b, const char *batch)
 {
     struct weir *w = b->w;
@@ -385,7 +385,7 @@ static int open_named(struct weir_bulk *b, const char *batch)
     return status;
 }
 
-/* One without a name: does Redis answer? */
+/* Opens a bulk without a name, if Redis answers. */
 static int open_unnamed(struct weir_bulk *b)
 {
     struct batch_state nothing;

@@ -12,9 +12,9 @@ WEIR_CHECKED int bulk_end(struct weir_bulk *b);
 WEIR_CHECKED int bulk_then(struct weir_bulk *b, const char *queue, const char *type);
 /* True when the bulk has failed for good: the last error was not one of a single line. */
 bool bulk_has_failed(const struct weir_bulk *b);
-/* From now on jobs are counted whose limits find no key in them; that asks Redis once for each type. */
+/* Counts from now on the jobs in which limits find no key; that asks Redis once for each type. */
 void bulk_count_keyless(struct weir_bulk *b);
-/* The jobs of a type that this bulk took, those that an earlier run had sent left out. */
+/* A row counts the jobs of a type that this bulk took, without those that an earlier run had sent. */
 struct bulk_type {
     struct span name;
     uint64_t count, costed; /* costed: those that named their cost */
@@ -22,7 +22,7 @@ struct bulk_type {
     uint64_t keyless;       /* of bulk_count_keyless */
     struct keyed_by by;
 };
-/* The index-th type, of which none may have been taken; false: there are no more. */
+/* Reads the row of the index-th type, of which no job may have been taken; false: there are no more. */
 bool bulk_type(const struct weir_bulk *b, size_t index, struct bulk_type *type);
 
 #endif

@@ -31,7 +31,7 @@ static int read_times(const struct weir_job_spec *spec, struct enqueue *job, str
     return 0;
 }
 
-/* "KEY", "KEY:waiting", "KEY:10m" */
+/* Reads "KEY", "KEY:waiting", "KEY:10m". */
 static int read_unique(const char *unique, struct enqueue *job, struct error *e)
 {
     size_t len = strcspn(unique, ":");
@@ -73,8 +73,7 @@ static int read_extras(const struct weir_job_spec *spec, struct enqueue *job, st
     return 0;
 }
 
-/* Sends until there is an answer. Without any doubt that a command could have reached Redis it is sent once.
- */
+/* Sends until there is an answer. A command that has surely not reached Redis is sent once. */
 static int send_until_answered(struct weir *w, const struct args *a, struct span id,
                                struct redisReply **reply)
 {
@@ -97,7 +96,7 @@ static int send_until_answered(struct weir *w, const struct args *a, struct span
     return status;
 }
 
-/* Where the namespace has partitions, a batch has one of them: that of its first type. */
+/* Checks the partition: a batch has one, that of its first type. */
 static int check_place(struct weir *w, const struct enqueue *job)
 {
     int count, place, home, status = client_learn(w, &count);
@@ -117,7 +116,7 @@ static int check_place(struct weir *w, const struct enqueue *job)
         (int)job->type.len, job->type.at, home, batch, place);
 }
 
-/* id (may be NULL): as enqueue_job. */
+/* Sends a job; id (may be NULL) is as of enqueue_job. */
 static int send_job(struct weir *w, const struct enqueue *job, char *id, enum enqueue_result *result)
 {
     struct redisReply *reply = NULL;

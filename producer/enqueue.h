@@ -4,7 +4,7 @@
 
 #include "queue/enqueue/enqueue.h"
 
-/* weir_enqueue that also tells whether the job is new, and else why it is not. */
+/* Does weir_enqueue, and tells whether the job is new, and else why it is not. */
 WEIR_CHECKED int enqueue_job(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE],
                              enum enqueue_result *result);
 

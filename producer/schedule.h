@@ -6,7 +6,7 @@
 
 #include "weir.h"
 
-/* weir_schedule_add that also tells whether there was one of that name, which is gone now. */
+/* Does weir_schedule_add, and tells whether there was a schedule of that name, which is gone now. */
 WEIR_CHECKED int schedule_add(struct weir *w, const char *name, const char *when, const char *zone,
                               enum weir_missed missed, const struct weir_job_spec *job, bool *replaced);
 

@@ -117,7 +117,7 @@ static int next_answer(struct stream *s, struct redisReply **reply, struct error
     return status;
 }
 
-/* Answers to what follows a refused chunk say nothing that the batch's state does not say. */
+/* Drops the answers to what follows a refused chunk: they say nothing that the batch's state does not say. */
 void stream_drain(struct stream *s)
 {
     struct redisReply *reply;
@@ -236,8 +236,7 @@ int stream_receive_all(struct stream *s)
     return status;
 }
 
-/* An unnamed bulk may rest for longer than Redis remembers it: then, with nothing in doubt, it goes on under
- * a new name. */
+/* Goes on under a new name, with nothing in doubt, when an unnamed bulk has rested for longer than Redis remembers it. */
 static int begin_anew_after_rest(struct stream *s)
 {
     int status;

@@ -14,7 +14,7 @@
 #define CHUNK_BYTES (128 * 1024)
 #define WINDOW 3 /* chunks under way: Redis always has the next one while we fill another */
 
-/* A job: where it ends among the bodies, its type and queue in the tallies of the bulk. */
+/* A job says where it ends among the bodies, and its type and queue in the tallies of the bulk. */
 struct stream_job {
     size_t end;
     uint32_t type, queue;
@@ -51,14 +51,14 @@ struct stream {
     int attempts, faults;
 };
 
-/* One to that partition; batch NULL: without a name. NULL: out of memory, or w->error says why. */
+/* Makes a stream to that partition; batch NULL: without a name. NULL: out of memory, or w->error says why. */
 struct stream *stream_new(struct weir *w, int partition, const char *batch, struct tally *types,
                           struct tally *queues);
 void stream_free(struct stream *s);
 
-/* Goes to another partition, before anything was sent. */
+/* Moves a stream to another partition, before anything was sent. */
 WEIR_CHECKED int stream_at(struct stream *s, int partition);
-/* How far Redis has the batch. */
+/* Reads how far Redis has the batch. */
 WEIR_CHECKED int stream_read(struct stream *s, struct batch_state *state);
 /* Adds a job to the chunk being filled, which is sent when it is full. A failure of this one and of those below is in s->error, and the end of
  * the bulk. */
@@ -69,11 +69,11 @@ WEIR_CHECKED int stream_send(struct stream *s);
 WEIR_CHECKED int stream_receive_all(struct stream *s);
 /* Mends what that failure may have broken; then the call that failed is made again. */
 WEIR_CHECKED int stream_recover(struct stream *s, const struct error *why);
-/* Redis answered: whatever trouble there was is over. */
+/* Ends whatever trouble there was, as Redis has answered. */
 void stream_end_trouble(struct stream *s);
 /* Waits for what is under way, and forgets it. */
 void stream_drain(struct stream *s);
-/* Jobs under way. */
+/* Counts the jobs under way. */
 uint64_t stream_doubtful(const struct stream *s);
 
 #endif

@@ -26,7 +26,7 @@ static bool is_name(const struct tally *t, uint32_t index, struct span name)
     return t->names[index].len == name.len && memcmp(t->names[index].text, name.at, name.len) == 0;
 }
 
-/* The slot of a name, or the free one where it would go. */
+/* Finds the slot of a name, or the free one where it would go. */
 static uint32_t *find_slot(const struct tally *t, struct span name)
 {
     uint64_t hash = t->seed;

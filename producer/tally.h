@@ -35,11 +35,11 @@ struct tally {
 
 void tally_init(struct tally *t);
 void tally_free(struct tally *t);
-/* The row of a name, which is new when it was not there, until the next one is added. NULL: out of memory. */
+/* Returns the row of a name, and makes it when it was not there. It is valid until the next one is made. NULL: out of memory. */
 struct tally_name *tally_row(struct tally *t, struct span name);
 /* Counts one more of a name in the chunk being made; index is that of its row, t->last after tally_row. */
 void tally_count(struct tally *t, uint32_t index);
-/* A new chunk begins. */
+/* Begins a new chunk. */
 void tally_next_chunk(struct tally *t);
 
 #endif

@@ -6,8 +6,7 @@
 
 #include "throttle/algorithm/algorithms.h"
 
-/* adapt=: the rate grows by so many thousandths every period, though not faster than every second nor slower
- * than every minute. */
+/* A rate with adapt= grows by so many thousandths every period, though not faster than every second nor slower than every minute. */
 #define GROWTH 10
 #define GROWTH_MIN_US 1000000
 #define GROWTH_MAX_US 60000000
@@ -141,7 +140,7 @@ static int64_t not_paused(const struct gate *g, int64_t now_us)
     return most(now_us, g->pause_until_us);
 }
 
-/* When a job starts that does not fit the present rate. */
+/* Returns when a job starts that does not fit the present rate. */
 static int64_t grown(const struct gate *g, int64_t now_us, int64_t cost)
 {
     int64_t step_us = growth_us(&g->base);
@@ -261,7 +260,7 @@ int gates_take(struct gate *gates, size_t count, int64_t s_us, int64_t k, int64_
 
 /* ---- Changing */
 
-/* As of a gate that was never used. */
+/* Empties a gate, as one that was never used. */
 static void empty(struct gate *g)
 {
     memset(g->word, 0, sizeof g->word);
@@ -270,7 +269,7 @@ static void empty(struct gate *g)
     free_log(g);
 }
 
-/* The words of one state become those of another, which is used up by that. */
+/* Moves the words of one state to another; the first is used up by that. */
 static void move_words(struct gate *to, struct gate *from)
 {
     empty(to);
@@ -342,7 +341,7 @@ static int64_t used_at_last(const struct gate *g, int64_t now_us, int64_t *at_us
     return ops_of(g)->used(g, last_us);
 }
 
-/* The state of g becomes a former one. */
+/* Makes a former state of the state of g. */
 static int leave(struct gate *g, int64_t now_us)
 {
     struct gate *f;
@@ -374,7 +373,7 @@ static bool is_bucket(const struct rule *rule)
     return algorithm_of(rule->algorithm)->bursts;
 }
 
-/* The rule of a state that has at least as much in use as those under a and b, whatever starts: the slower and the larger of both. false:
+/* Finds a rule under which a state has at least as much in use as under a and b, whatever starts: the slower and the larger of both. False:
  * there is none. */
 static bool merged_rule(const struct rule *a, const struct rule *b, struct rule *merged)
 {
@@ -393,7 +392,8 @@ static bool merged_rule(const struct rule *a, const struct rule *b, struct rule 
     return a->algorithm == b->algorithm && a->period_us == b->period_us && a->offset_us == b->offset_us;
 }
 
-/* The two that are drained first become one. Where no rule says what both have in use it is a window until neither is needed. */
+/* Makes one of the two former states that are drained first. Where no rule says what both have in use it is a window that lasts until
+ * neither is needed. */
 static int merge_former(struct gate *g, int64_t now_us)
 {
     struct gate a = take_first_drained(g), b = take_first_drained(g), *f = &g->former[g->former_count];
@@ -416,7 +416,7 @@ static int merge_former(struct gate *g, int64_t now_us)
     return ops_of(f)->fill(f, now_us, least(slots, SLOTS_MOST));
 }
 
-/* The state under a rule that comes back; false: there is none. */
+/* Takes back the state under a rule that comes back; false: there is none. */
 static bool take_back(struct gate *g, const struct rule *rule, struct gate *f)
 {
     for (int i = 0; i < g->former_count; i++)
@@ -427,7 +427,7 @@ static bool take_back(struct gate *g, const struct rule *rule, struct gate *f)
     return false;
 }
 
-/* The rule in force is another one from now on; what was known under it comes back. */
+/* Puts another rule in force; what was known under it comes back. */
 static void begin_rule(struct gate *g, const struct rule *rule, struct gate *state, int64_t now_us)
 {
     g->base = *rule;
@@ -437,8 +437,8 @@ static void begin_rule(struct gate *g, const struct rule *rule, struct gate *sta
     adapt(g, now_us);
 }
 
-/* Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early. What is in use is counted
- * at the rate that the new rule has now: slots of a lower rate take longer to come back. */
+/* Changes the rule. Slots are granted ahead: no slot in use may count as earlier than it starts, or it is forgotten too early. What is in
+ * use is counted at the rate that the new rule has now: slots of a lower rate take longer to come back. */
 int gate_change(struct gate *g, const struct rule *rule, int64_t now_us)
 {
     int64_t at_us = 0, slots;
@@ -486,9 +486,9 @@ int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us
 
 /* ---- The stored state: "WROTE_US PAUSE_UNTIL_US HOLD ADAPT RULE WORDS[ |FORMER|...|][ ~IN_FLIGHT]" */
 
-/* FORMER: "RULE TILL_US WORDS" */
+/* A former state is "RULE TILL_US WORDS". */
 
-/* What was read of it; the texts point into a copy. */
+/* This is what was read of a state; the texts point into a copy. */
 struct state {
     int64_t wrote_us, pause_until_us, since_us, in_flight;
     int64_t factor;
@@ -601,7 +601,7 @@ static int apply(struct gate *g, const struct state *state, int64_t now_us)
 
 #define CLOSED_US INT64_C(60000000) /* a gate of concurrency */
 
-/* As if never used, but closed for a period from when that was written. */
+/* Closes a gate for a period from when its state was written; else it is as if never used. */
 static int close_gate(struct gate *g, const char *text, int64_t now_us)
 {
     int64_t wrote_us, period_us = g->base.algorithm == ALGORITHM_CONCURRENCY ? CLOSED_US : g->base.period_us;

@@ -8,46 +8,44 @@
 
 #include "throttle/rule.h"
 
-/* A gate that was never used. Freed with gate_free. */
+/* Makes a gate that was never used. Freed with gate_free. */
 void gate_init(struct gate *g, const struct rule *rule);
 void gate_free(struct gate *g);
-/* *copy is a gate of its own. WEIR_EINTERNAL: out of memory; then there is nothing to free. */
+/* *Makes a copy, a gate of its own. WEIR_EINTERNAL: out of memory; then there is nothing to free. */
 WEIR_CHECKED int gate_copy(struct gate *copy, const struct gate *g);
 
 /* True when a job of that cost could ever start. */
 bool gate_fits(const struct gate *g, int64_t cost);
-/* The earliest time from now_us on at which a job of that cost may start. GATE_NEVER: the cost is more than
- * the gate can hold, or it counts what is in flight and is full. */
+/* Returns the earliest time from now_us on at which a job of that cost may start. GATE_NEVER: the cost is more than the gate can hold, or
+ * it counts what is in flight and is full. */
 int64_t gate_start(const struct gate *g, int64_t now_us, int64_t cost);
-/* How many jobs of that cost may start at s_us, 0 to most. */
+/* Returns how many jobs of that cost may start at s_us, 0 to most. */
 int64_t gate_count(const struct gate *g, int64_t s_us, int64_t most, int64_t cost);
-/* k jobs of that cost start at s_us, which gate_start and gate_count allowed. WEIR_EINTERNAL: out of memory.
- */
+/* Starts k jobs of that cost at s_us, which gate_start and gate_count allowed. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost);
-/* Before a take: jobs may give back what they take from now on. */
+/* Lets jobs give back what they take from now on. Called before a take. */
 void gate_remember(struct gate *g, int64_t now_us);
-/* A job that was granted at s_us needed cost slots less: they are given back as far as they still count. */
+/* Gives back `cost` slots that a job granted at s_us did not need, as far as they still count. */
 void gate_give(struct gate *g, int64_t now_us, int64_t s_us, int64_t cost);
 /* Charges slots: they are taken now though the gate may be full. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int gate_charge(struct gate *g, int64_t now_us, int64_t cost);
-/* A job that was in flight has ended; only concurrency cares. */
+/* Ends a job that was in flight; only concurrency cares. */
 void gate_release(struct gate *g);
-/* The rule changes: what is in use stays in use, rounded up, at most what the new one can hold, and what it was under
- * the rule until now is remembered (gate.lua). WEIR_EINTERNAL: out of memory, and g is to be freed. */
+/* Changes the rule: what is in use stays in use, rounded up, at most what the new one can hold, and what it was under the rule until now is
+ * remembered (gate.lua). WEIR_EINTERNAL: out of memory, and g is to be freed. */
 WEIR_CHECKED int gate_change(struct gate *g, const struct rule *rule, int64_t now_us);
 /* Changes the rule at a time that nobody knows, from from_us on and by to_us: what is in use is the least that it can be. Under a rule that
  * was in force before that is what is remembered of it, while it surely is and when all starts were taken in the order in which they were
  * granted; else nothing. No former state is forgotten. */
 WEIR_CHECKED int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us,
                                      bool in_order);
-/* The clock has stepped back by us microseconds. */
+/* Moves the gate's times back, as the clock has stepped back by us microseconds. */
 void gate_step_back(struct gate *g, int64_t us);
 /* Returns when the gate is as if never used, not before now_us. Concurrency: GATE_NEVER while jobs are in flight. */
 int64_t gate_resets(const struct gate *g, int64_t now_us);
 
-/* When the n-th (from 1) of a backlog starts when each start is taken as early as allowed from now_us on:
- * exact and by formula, however large n is. GATE_NEVER as for gate_start, and beyond all time. g is not
- * changed. */
+/* Returns when the n-th (from 1) of a backlog starts when each start is taken as early as allowed from now_us on: exact and by formula,
+ * however large n is. GATE_NEVER as for gate_start, and beyond all time. g is not changed. */
 int64_t gate_nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t cost);
 
 /* Several gates at one common start: the earliest time at which all let a job of that cost start; and up to k

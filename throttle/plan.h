@@ -4,8 +4,8 @@
 
 #include "throttle/gate.h"
 
-/* Under one rule any number is a formula. Under several each start hangs on the one before, so they are taken
- * one by one: some millions a second. */
+/* Under one rule any number is a formula. Under several rules each start depends on the one before, so starts are walked: some millions a
+ * second. */
 #define PLAN_SEVERAL_MAX 10000000
 
 struct plan_point {
@@ -13,8 +13,8 @@ struct plan_point {
     int64_t start_us; /* the answer */
 };
 
-/* points: in the order of their jobs. WEIR_EINPUT: a job that never starts, or more than PLAN_SEVERAL_MAX
- * under several rules. WEIR_EINTERNAL: out of memory. */
+/* Computes the starts of `points`, which are in the order of their jobs. WEIR_EINPUT: a job that never starts, or more than
+ * PLAN_SEVERAL_MAX under several rules. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int plan_starts(const struct rule_set *set, int64_t from_us, struct plan_point *points, size_t n,
                              struct error *e);
 

@@ -31,7 +31,7 @@ json_t *document_make(const json_t *answer, const struct member *members);
 /* Makes the document of each in an array. */
 json_t *document_list(const json_t *answers, const struct member *members);
 
-/* Returns the values of an object, sorted: rows to print. order compares const json_t const , as qsort has them. Frees the object; NULL:
+/* Returns the values of an object, sorted: rows to print. order compares const json_t *const *, as qsort has them. Frees the object; NULL:
  * out of memory. */
 json_t *document_rows(json_t *by_key, int (*order)(const void *a, const void *b));
 /* Ends a view_...(): made is the document, NULL: out of memory, which w->error then says. */

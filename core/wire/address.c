@@ -104,7 +104,7 @@ static int read_host(const char *text, size_t len, struct redis_address *a, stru
     return 0;
 }
 
-/* Reads "host:port,host:port", one or more; a host without a port has that of a. */
+/* Reads "host:port,host:port", one or more; a host without a port has that of *a. */
 static int read_seeds(const char *text, size_t len, struct redis_address *a, struct error *e)
 {
     const char *end = text + len;

@@ -89,7 +89,7 @@ WEIR_CHECKED int batch_seal(struct weir *w, const char *name, const char *queue,
 /* Fills out from what batch.row() answers, at that time. */
 void batch_row(const json_t *row, int64_t now_us, struct batch *out);
 
-/* Finds the partition of a batch, which is p from now on unless it has another; p < 0: only looks. place < 0: it has none. */
+/* Finds the partition of a batch, which is p from now on unless it has another; p < 0: only looks. *place < 0: it has none. */
 WEIR_CHECKED int batch_place(struct weir *w, const char *name, int p, int *place);
 
 #endif

@@ -27,7 +27,7 @@ WEIR_CHECKED int find_job_near(struct weir *w, int64_t now_us, const char *id, c
 /* Looks for a job as far as one call goes: all places are gone through once, by one call after the other. Each ends behind the page in
  * which clock_mono_us() reaches until_us. Those that have finished are looked at by each call; another one that moves between calls may be
  * passed over. cursor: "next" of the call before; NULL: from the beginning. WEIR_EINPUT: it is no cursor. As long as the job was not met
- * and some places are left, job is {"id", "looked_at", "of", "next"}, as job_list.h has them. */
+ * and some places are left, *job is {"id", "looked_at", "of", "next"}, as job_list.h has them. */
 WEIR_CHECKED int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cursor,
                                int64_t until_us, json_t **job);
 /* True when such a call has ended before anybody knows whether the job is there. */

@@ -20,7 +20,7 @@ struct limits;
  *   at_the_earliest, because    what may make that later */
 WEIR_CHECKED int why_read(struct weir *w, int64_t now_us, const char *id, json_t **why);
 /* Explains what find_job has just found; calls go to the partition where it is. limits: as status_limits read them there, lately; NULL:
- * they are read. After a failure why is freed, and NULL. */
+ * they are read. After a failure *why is freed, and NULL. */
 WEIR_CHECKED int why_found(struct weir *w, int64_t now_us, const struct limits *limits, json_t **why);
 
 #endif

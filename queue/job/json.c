@@ -332,7 +332,7 @@ static const char *word(struct json *j, const char *at, const char *text, size_t
     return at + len;
 }
 
-/* Reads a name and its colon; returns where the value begins. `name` includes the quotes. */
+/* Reads a name and its colon; returns where the value begins. *name includes the quotes. */
 static const char *member_name(struct json *j, const char *at, struct span *name)
 {
     if (at == j->end || *at != '"')

@@ -79,7 +79,7 @@ struct all_limits {
 
 /* Asks Redis, all partitions. A process that works on several of them is one worker. status_free frees what *status holds, also after a failure. Sorted by name. */
 WEIR_CHECKED int status_read(struct weir *w, struct status *status);
-/* Reads the status with the limits that it was made of, as status_limits has them; all_limits_free frees what limits holds, also after a
+/* Reads the status with the limits that it was made of, as status_limits has them; all_limits_free frees what *limits holds, also after a
  * failure. */
 WEIR_CHECKED int status_read_with_limits(struct weir *w, struct status *status, struct all_limits *limits);
 /* Reads the status where no type is foretold yet, which is a quarter of the work: who shows few of many types foretells these. */
@@ -88,7 +88,7 @@ WEIR_CHECKED int status_read_untold(struct weir *w, struct status *status, struc
 WEIR_CHECKED int status_foretell(struct type_status *type, const struct all_limits *limits, struct error *e);
 void all_limits_free(struct all_limits *limits);
 void status_free(struct status *status);
-/* Reads the workers alone: nothing else of status is filled but now_us. */
+/* Reads the workers alone: nothing else of *status is filled but now_us. */
 WEIR_CHECKED int status_workers(struct weir *w, struct status *status);
 /* All limits of the partition that calls go to, with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
  * now_us < 0: Redis's time. Freed with limits_free, also after a failure. */

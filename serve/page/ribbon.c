@@ -86,7 +86,7 @@ static bool is_for(const json_t *loss, const struct reason *reason)
     return name && strcmp(name, reason->name) == 0;
 }
 
-/* Counts slots wasted in the last minute for that reason; most: in one second, for any. */
+/* Counts slots wasted in the last minute for that reason; *most: in one second, for any. */
 static int64_t wasted(const struct ribbon *r, const struct reason *reason, int64_t *most)
 {
     int64_t sum = 0;

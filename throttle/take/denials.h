@@ -25,7 +25,7 @@ struct denials;
 
 /* One block of memory, ended by free(). NULL: out of memory. */
 struct denials *denials_new(void);
-/* True when this was denied and still is: then `take` is the answer. */
+/* True when this was denied and still is: then *take is the answer. */
 bool denials_find(const struct denials *d, const struct question *q, int64_t now_us, struct weir_take *take);
 /* Remembers an answer that is a denial. asked_us: a time before Redis was asked. */
 void denials_keep(struct denials *d, const struct question *q, int64_t asked_us,

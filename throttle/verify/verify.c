@@ -158,7 +158,7 @@ static const struct member *find_member(const struct line *line, const char *nam
     return NULL;
 }
 
-/* Scans plain text in quotes; `end` is the closing quote. NULL: it is not so plain. */
+/* Scans plain text in quotes; *end is the closing quote. NULL: it is not so plain. */
 static char *scan_text(char *at, char **end)
 {
     if (*at++ != '"')

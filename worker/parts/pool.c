@@ -13,7 +13,7 @@
 #define LACKING_US 200000 /* tasks wait that long for a thread that cannot be started, or for another */
 #define NEAR_US 5000      /* an early task gets its executor so long before its time, or half of that */
 
-/* What waits for one kind of executor. */
+/* A line has what waits for one kind of executor. */
 struct line {
     struct task_list timed; /* of the loop: by start time, linked both ways */
     struct task_list prefetched;
@@ -54,8 +54,7 @@ static int timed(const struct pool *p)
     return p->thread.timed.count + p->loop.timed.count;
 }
 
-/* How many executors are free for prefetched tasks, which leave those alone that were granted to timed ones.
- */
+/* Counts the executors that are free for prefetched tasks; those that were granted to timed tasks are not. */
 static int free_for_prefetched(const struct pool *p)
 {
     int idle = p->executors - busy(p) - timed(p), open = p->executors - p->reserved - p->unlimited;
@@ -70,7 +69,7 @@ static void count_busy(struct pool *p, const struct task *task, int *busy_there,
         p->unlimited += n;
 }
 
-/* The list of this line whose head may begin now: an executor is free for it. NULL: none. */
+/* Returns the list of this line whose head may begin now, as an executor is free for it. NULL: none. */
 static struct task_list *next_of(const struct pool *p, struct line *line)
 {
     if (line->timed.head && busy(p) < p->executors)
@@ -101,7 +100,7 @@ static void link_out(struct task **head, struct task *task)
         task->next->prev = task->prev;
 }
 
-/* Behind those that start no later; nearly always at the end. */
+/* Inserts a task behind those that start no later; nearly always at the end. */
 static void insert_by_time(struct task_list *list, struct task *last, struct task *task)
 {
     struct task *before = last;
@@ -129,7 +128,7 @@ static void count_waiting(const struct task *task, int n)
         task->conditions->prefetched += n;
 }
 
-/* The next task of a line's list leaves it. */
+/* Takes the next task out of a line's list. */
 static struct task *take(struct task_list *list)
 {
     struct task *task = task_list_pop(list);

@@ -19,25 +19,24 @@
 
 struct pool;
 
-/* on_finished(arg) is called on a thread when the list of finished tasks is no longer empty, and when a
- * thread has left its executor while tasks wait for the loop. threads: how many to run at most. NULL: out of
- * memory. */
+/* Makes a pool. on_finished(arg) is called on a thread when the list of finished tasks is no longer empty, and when a thread has left its
+ * executor while tasks wait for the loop. threads: how many to run at most. NULL: out of memory. */
 struct pool *pool_new(int executors, int threads, void (*on_finished)(void *arg), void *arg);
 /* Waits for threads to end their tasks; starts none any more. */
 void pool_stop(struct pool *pool);
-/* After pool_stop. Frees all tasks. */
+/* Frees the pool and all tasks, after pool_stop. */
 void pool_free(struct pool *pool);
 /* Takes all of tasks. */
 void pool_add(struct pool *pool, struct task_list *tasks);
-/* Early tasks whose time has come near hold an executor from now on; those for which none is idle are handed
- * over. Returns when to call it again; INT64_MAX: no task is early. */
+/* Gives executors to early tasks whose time has come near; hands over those for which none is idle. Returns when to call it again;
+ * INT64_MAX: no task is early. */
 int64_t pool_draw_near(struct pool *pool, int64_t now_us, struct task_list *crowded);
-/* Takes back those of a partition that are early: all, or that one. */
+/* Takes back the early tasks of a partition: all, or that one. */
 void pool_recall(struct pool *pool, const struct conditions *of, struct task *only, struct task_list *tasks);
 /* Begins the next task of the loop whose time has come, by taking an executor for it. NULL: there is none;
  * *next_us is then the start time of the next one, INT64_MAX: none waits for its time. */
 struct task *pool_begin(struct pool *pool, int64_t now_us, int64_t *next_us);
-/* A task of the loop has ended. From any thread. */
+/* Ends a task of the loop. Called from any thread. */
 void pool_end(struct pool *pool, struct task *task);
 /* Keeps so many executors from prefetched tasks: they are for jobs with a limit. Where there are fewer than before pool_begin is to be
  * asked again. */
@@ -56,7 +55,7 @@ bool pool_give_up(struct pool *pool, struct task *task);
 bool pool_is_running(struct pool *pool, const struct task *task);
 /* Calls visit for each task that waits, runs or was not yet collected; threads are held meanwhile. */
 void pool_each(struct pool *pool, void (*visit)(struct task *task, void *arg), void *arg);
-/* The tasks that run; room for all executors. They live until the loop collects or gives them up. */
+/* Fills in the tasks that run; `tasks` has room for all executors. They live until the loop collects or gives them up. */
 size_t pool_running(struct pool *pool, struct task **tasks);
 
 struct pool_load {

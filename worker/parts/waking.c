@@ -65,8 +65,8 @@ static void on_removed(void *arg, const struct redisReply *reply)
         block(arg);
 }
 
-/* A token leaves its list when it has come, so a connection that is lost on the way loses none. Nothing for
- * half a minute: the caller waits again if it needs to. */
+/* Hears of a cancelled job. A token leaves its list when it has come, so a connection that is lost on the way loses none. After half a
+ * minute without any the caller waits again if it needs to. */
 static void on_cancelled(struct wait *w, const struct redisReply *reply)
 {
     struct args a;
@@ -80,7 +80,7 @@ static void on_cancelled(struct wait *w, const struct redisReply *reply)
     args_free(&a);
 }
 
-/* The token that a bell had, or the name of the queue: the end of its key. */
+/* Returns the token that a bell had, or the name of the queue, which is the end of its key. */
 static struct span what_woke(const struct wait *w, const struct redisReply *reply)
 {
     const char *colon = strrchr(w->key, ':');
@@ -128,7 +128,7 @@ static void on_answer(void *arg, const struct redisReply *reply)
     }
 }
 
-/* Of the peek: what follows is for the claim to say. */
+/* Hears of a peek: what follows is for the claim to say. */
 static void on_peeked(void *arg, const struct redisReply *reply)
 {
     is_refused(arg, reply);
@@ -208,7 +208,7 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
     return w;
 }
 
-/* The key for cancelled jobs changes with the worker's id: a wait for the old one is dropped. */
+/* Names the key of a wait. That of cancelled jobs changes with the worker's id: a wait for the old one is dropped. */
 static void name(struct wait *w, struct span key)
 {
     if (w->key && strlen(w->key) == key.len && memcmp(w->key, key.at, key.len) == 0)
@@ -246,7 +246,7 @@ void waking_listen(struct waking *w)
     want(&w->waits[WAKE_CANCELLED]);
 }
 
-/* "weir:{0}:queue:<name>" */
+/* True for "weir:{0}:queue:<name>". */
 static bool is_queue(const char *key, struct span name)
 {
     size_t len = strlen(key);

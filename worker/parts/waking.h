@@ -32,15 +32,14 @@ struct waking;
 enum wake { WAKE_BELL, WAKE_SPARE, WAKE_CANCELLED, WAKE_QUEUE };
 
 struct waking_events {
-    /* Claim now. what: the queue, or what stood in the bell (core/script/bell.lua). False: of no use here, for
-     * others. */
+    /* Called to claim now. what: the queue, or what stood in the bell (core/script/bell.lua). False: of no use here, for others. */
     bool (*on_wake)(void *arg, enum wake why, struct span what);
     /* The job of this lease was cancelled; *: see above. Makes *heard, which says that this has come. */
     void (*on_cancelled)(void *arg, struct span token, struct args *heard);
-    /* A peek at a queue is about to be sent. Makes the claim that stands behind it: then its answer comes in place of
-     * on_wake. False: none does. */
+    /* Called when a peek at a queue is about to be sent. Makes the claim that stands behind it: then its answer comes in place of on_wake.
+     * False: none stands. */
     bool (*stand)(void *arg, struct args *claim);
-    /* reply NULL: nobody knows whether it ran. */
+    /* Hears the answer of a claim that stood; reply NULL: nobody knows whether it ran. */
     void (*on_claimed)(void *arg, const struct redisReply *reply);
 };
 
@@ -52,9 +51,9 @@ struct waking *waking_new(struct ev_loop *loop, const struct redis_address *addr
 void waking_name(struct waking *w, const struct adopt *adopt);
 /* Waits for cancelled jobs, for half a minute at least. */
 void waking_listen(struct waking *w);
-/* The queues that are paused now, by their names; no others are. */
+/* Names the queues that are paused now; no others are. */
 void waking_pause(struct waking *w, const struct span *queues, size_t count);
-/* The worker goes idle: waits for what its duty asks. */
+/* Waits for what the worker's duty asks, as it goes idle. */
 void waking_wait(struct waking *w, bool on_duty);
 void waking_free(struct waking *w);
 

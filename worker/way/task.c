@@ -11,7 +11,7 @@
 #define REASON_HEAD 200 /* bytes of a long reason that are kept, */
 #define REASON_TAIL 900 /* and of its end */
 
-/* Copies a text to *at, ended by a NUL; moves at behind it. */
+/* Copies a text to *at, ended by a NUL; moves *at behind it. */
 static struct span copy(struct span text, char **at)
 {
     struct span copied = {*at, text.len};

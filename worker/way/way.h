@@ -19,7 +19,7 @@
 struct way {
     const char *name;
     bool inside; /* its handlers run in the worker's process, and can end it */
-    /* One of these two. start() may end the task before it returns. */
+    /* A way has one of these two. start() may end the task before it returns. */
     void (*run)(struct task *task);
     void (*start)(struct task *task);
     /* Asks a running task to end (TERM), or makes it (KILL), on the loop's thread; task->asked says why. The
@@ -28,9 +28,9 @@ struct way {
     void (*end)(struct task *task, bool force);
     /* Frees task->state, which start() has set. NULL: it has none. */
     void (*release)(struct task *task);
-    /* Once for each type, on the loop's thread: before the loop runs, when handler->host is set and the
-     * address of the handler will not change any more; and after it has run, to stop its watchers and end its
-     * children (with threads of commands still running, if the stop was forced). May be NULL. */
+    /* Called once for each type, on the loop's thread: before the loop runs, when handler->host is set and the address of the handler will
+     * not change any more; and after it has run, to stop its watchers and end its children (with threads of commands still running, if the
+     * stop was forced). May be NULL. */
     int (*open)(struct handler *handler, struct error *e);
     void (*rested)(struct handler *handler); /* a rest is over; may be NULL */
     void (*stop)(struct handler *handler);   /* no more tasks will come; those that run go on */
@@ -39,14 +39,14 @@ struct way {
     void (*free)(struct handler *handler);
 };
 
-/* A task that runs on the loop has ended: it leaves its executor and will be settled as task_finish() said.
- * From any thread; the task is not to be touched any more. */
+/* Ends a task that runs on the loop: it leaves its executor and will be settled as task_finish() said. Called from any thread; the task is
+ * not to be touched any more. */
 void task_ended(struct task *task);
 
 /* True when the handler is to be called now: the task has begun. Else it has ended, and goes back as it is: it was asked to end, its lease
  * is over, or its slot. On any thread. */
 bool task_call(struct task *task);
-/* The handler was not called, or it never met the job: the task goes back as it is. From the thread that runs it. */
+/* Ends a task whose handler was not called, or never met the job: it goes back as it is. Called from the thread that runs it. */
 void task_uncall(struct task *task);
 /* Ends a task whose handler cannot be called now: the type rests. why: for the log. */
 void task_unable(struct task *task, const char *why);
