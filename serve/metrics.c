@@ -74,66 +74,48 @@ static void shown_free(struct shown *shown)
 
 /* ---- Types */
 
-static const struct {
-    const char *name;
-    size_t offset;
-} states[] =
-    {
-        {"waiting", offsetof(struct type_status, waiting)},
-        {"parked", offsetof(struct type_status, parked)},
-        {"held", offsetof(struct type_status, held)},
-        {"aside", offsetof(struct type_status, aside)},
-        {"running", offsetof(struct type_status, running)},
-        {"scheduled", offsetof(struct type_status, scheduled)},
-},
-  outcomes[] = {
-      {"done", offsetof(struct type_status, done)},
-      {"retried", offsetof(struct type_status, retried)},
-      {"dead", offsetof(struct type_status, dead)},
-      {"cancelled", offsetof(struct type_status, cancelled)},
-};
-
-static int64_t count_at(const struct type_status *t, size_t offset)
-{
-    int64_t n;
-
-    memcpy(&n, (const char *)t + offset, sizeof n);
-    return n;
-}
-
 static int64_t sum_at(const struct status *s, size_t offset)
 {
     int64_t sum = 0;
 
     for (size_t i = 0; i < s->type_count; i++)
-        sum += count_at(&s->types[i], offset);
+        sum += type_number(&s->types[i], offset);
     return sum;
+}
+
+/* The counts of one kind: of each type that is shown, and of all types. */
+static void write_by_type(struct metrics *m, const struct shown *s, enum jobs_kind kind, const char *metric,
+                          const char *label)
+{
+    for (size_t i = 0; i < s->type_count; i++)
+        for (const struct jobs_count *c = jobs_counts; c->name; c++)
+            if (c->kind == kind)
+                metrics_row(m, metric, "type", s->types[i]->name, label, c->name,
+                            (double)type_number(s->types[i], c->at));
+}
+
+static void write_of_all(struct metrics *m, const struct shown *s, enum jobs_kind kind, const char *metric,
+                         const char *label)
+{
+    for (const struct jobs_count *c = jobs_counts; c->name; c++)
+        if (c->kind == kind)
+            metrics_row(m, metric, label, c->name, NULL, NULL, (double)sum_at(s->all, c->at));
 }
 
 static void write_jobs(struct metrics *m, const struct shown *s)
 {
     metrics_family(m, "weir_jobs", "gauge", "Jobs by type and where they are.");
-    for (size_t i = 0; i < s->type_count; i++)
-        for (size_t k = 0; k < COUNT(states); k++)
-            metrics_row(m, "weir_jobs", "type", s->types[i]->name, "state", states[k].name,
-                        (double)count_at(s->types[i], states[k].offset));
+    write_by_type(m, s, JOBS_NOW, "weir_jobs", "state");
     metrics_family(m, "weir_jobs_all", "gauge", "Jobs of all types by where they are.");
-    for (size_t k = 0; k < COUNT(states); k++)
-        metrics_row(m, "weir_jobs_all", "state", states[k].name, NULL, NULL,
-                    (double)sum_at(s->all, states[k].offset));
+    write_of_all(m, s, JOBS_NOW, "weir_jobs_all", "state");
 }
 
 static void write_ends(struct metrics *m, const struct shown *s)
 {
     metrics_family(m, "weir_job_ends_total", "counter", "Ends of jobs and of attempts (retried), by type.");
-    for (size_t i = 0; i < s->type_count; i++)
-        for (size_t k = 0; k < COUNT(outcomes); k++)
-            metrics_row(m, "weir_job_ends_total", "type", s->types[i]->name, "outcome", outcomes[k].name,
-                        (double)count_at(s->types[i], outcomes[k].offset));
+    write_by_type(m, s, JOBS_ENDED, "weir_job_ends_total", "outcome");
     metrics_family(m, "weir_job_ends_all_total", "counter", "Ends of jobs and of attempts of all types.");
-    for (size_t k = 0; k < COUNT(outcomes); k++)
-        metrics_row(m, "weir_job_ends_all_total", "outcome", outcomes[k].name, NULL, NULL,
-                    (double)sum_at(s->all, outcomes[k].offset));
+    write_of_all(m, s, JOBS_ENDED, "weir_job_ends_all_total", "outcome");
     metrics_alone(m, "weir_reaped_jobs_total", "counter",
                   "Jobs of all types that were taken back from workers that were silent.",
                   (double)sum_at(s->all, offsetof(struct type_status, reaped)));

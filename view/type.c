@@ -6,7 +6,7 @@
 #include "view/text.h"
 #include "view/waits.h"
 
-enum kind { COUNT, KEYLESS, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
+enum kind { KEYLESS, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
 
 static const struct type_member {
     const char *name;
@@ -14,16 +14,6 @@ static const struct type_member {
     size_t at;
 } members[] = {
 #define AT(member) offsetof(struct type_status, member)
-    {"waiting", COUNT, AT(waiting)},
-    {"parked", COUNT, AT(parked)},
-    {"held", COUNT, AT(held)},
-    {"running", COUNT, AT(running)},
-    {"scheduled", COUNT, AT(scheduled)},
-    {"done", COUNT, AT(done)},
-    {"retried", COUNT, AT(retried)},
-    {"dead", COUNT, AT(dead)},
-    {"cancelled", COUNT, AT(cancelled)},
-    {"aside", COUNT, AT(aside)},
     {"keyless", KEYLESS, AT(keyless)},
     {"oldest_at", TIME, AT(oldest_us)},
     {"rule", RULE, AT(rule)},
@@ -37,16 +27,6 @@ static const struct type_member {
 };
 #define MEMBERS (sizeof members / sizeof *members)
 
-static int64_t count_of(const struct type_status *t, const struct type_member *m)
-{
-    int64_t n;
-
-    if (m->kind == KEYLESS)
-        return t->keyless ? t->keyless->jobs : 0;
-    memcpy(&n, (const char *)t + m->at, sizeof n);
-    return n;
-}
-
 static double rate_of(const struct type_status *t, const struct type_member *m)
 {
     double rate;
@@ -58,11 +38,10 @@ static double rate_of(const struct type_status *t, const struct type_member *m)
 static json_t *value_of(const struct type_status *t, const struct type_member *m)
 {
     switch (m->kind) {
-    case COUNT:
     case KEYLESS:
-        return json_integer(count_of(t, m));
+        return json_integer(t->keyless ? t->keyless->jobs : 0);
     case TIME:
-        return json_time(count_of(t, m));
+        return json_time(type_number(t, m->at));
     case RATE_OR_NULL:
         return rate_of(t, m) > 0 ? json_real(rate_of(t, m)) : json_null();
     case RATE:
@@ -80,6 +59,9 @@ json_t *type_document(const struct type_status *t)
 {
     json_t *doc = json_object();
 
+    for (const struct jobs_count *c = jobs_counts; c->name; c++)
+        if (c->kind != JOBS_LOST)
+            json_object_set_new_nocheck(doc, c->name, json_integer(type_number(t, c->at)));
     for (size_t i = 0; i < MEMBERS; i++)
         json_object_set_new_nocheck(doc, members[i].name, value_of(t, &members[i]));
     return doc;

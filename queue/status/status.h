@@ -3,6 +3,7 @@
 #define QUEUE_STATUS_STATUS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/client/client.h"
@@ -44,6 +45,17 @@ struct type_status {
     struct json_t *waits_for;  /* queue/status/waits.h; NULL: nothing, none waits */
     unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
 };
+
+/* What is counted of a type, for all who show it: its jobs by where they are now, their ends by outcome, and leases that were lost. */
+enum jobs_kind { JOBS_NOW, JOBS_ENDED, JOBS_LOST };
+struct jobs_count {
+    const char *name;
+    enum jobs_kind kind;
+    size_t at; /* in struct type_status */
+};
+extern const struct jobs_count jobs_counts[]; /* in the order of documents; the last has no name */
+/* A number of a type by its place. */
+int64_t type_number(const struct type_status *type, size_t at);
 
 struct worker_status {
     char name[129], host[256], version[32];

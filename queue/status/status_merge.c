@@ -69,6 +69,13 @@ static void add_queue(void *row, void *other)
     q->paused_us = paused_earlier(q->paused_us, more->paused_us);
 }
 
+static void add_jobs(struct type_status *t, const struct type_status *more, size_t at)
+{
+    int64_t sum = type_number(t, at) + type_number(more, at);
+
+    memcpy((char *)t + at, &sum, sizeof sum);
+}
+
 /* Adds a type, which has its limits where it lives; elsewhere strays of it may wait. */
 static void add_type(void *row, void *other)
 {
@@ -77,18 +84,8 @@ static void add_type(void *row, void *other)
 
     if (more->limited && !t->limited)
         *t = *more;
-    t->waiting += strays.waiting;
-    t->parked += strays.parked;
-    t->held += strays.held;
-    t->aside += strays.aside;
-    t->running += strays.running;
-    t->scheduled += strays.scheduled;
-    t->done += strays.done;
-    t->retried += strays.retried;
-    t->dead += strays.dead;
-    t->cancelled += strays.cancelled;
-    t->reaped += strays.reaped;
-    t->stale += strays.stale;
+    for (const struct jobs_count *c = jobs_counts; c->name; c++)
+        add_jobs(t, &strays, c->at);
     t->rate_now += strays.rate_now;
     t->oldest_us = older(t->oldest_us, strays.oldest_us);
     t->own_costs |= strays.own_costs;

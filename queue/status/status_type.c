@@ -7,6 +7,32 @@
 #include "core/number.h"
 #include "queue/job/job.h"
 
+const struct jobs_count jobs_counts[] = {
+#define AT(member) offsetof(struct type_status, member)
+    {"waiting", JOBS_NOW, AT(waiting)},
+    {"parked", JOBS_NOW, AT(parked)},
+    {"held", JOBS_NOW, AT(held)},
+    {"running", JOBS_NOW, AT(running)},
+    {"scheduled", JOBS_NOW, AT(scheduled)},
+    {"done", JOBS_ENDED, AT(done)},
+    {"retried", JOBS_ENDED, AT(retried)},
+    {"dead", JOBS_ENDED, AT(dead)},
+    {"cancelled", JOBS_ENDED, AT(cancelled)},
+    {"aside", JOBS_NOW, AT(aside)},
+    {"reaped", JOBS_LOST, AT(reaped)},
+    {"stale", JOBS_LOST, AT(stale)},
+    {.name = NULL},
+#undef AT
+};
+
+int64_t type_number(const struct type_status *type, size_t at)
+{
+    int64_t n;
+
+    memcpy(&n, (const char *)type + at, sizeof n);
+    return n;
+}
+
 /* Counters of `stats:`, in the order in which they are most often there. */
 enum counter {
     ENQUEUED,

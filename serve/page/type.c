@@ -11,11 +11,6 @@
 
 /* ---- Now */
 
-static void put_number(struct page *p, const char *name, int64_t n)
-{
-    html(p->h, "<div><dt>%r</dt><dd>%n</dd></div>", name, n);
-}
-
 static void write_totals(struct page *p, const struct type_status *t)
 {
     html(p->h, "<dl class=\"totals\"><div><dt>starts</dt><dd>");
@@ -31,10 +26,9 @@ static void write_totals(struct page *p, const struct type_status *t)
     if (t->finish_us > 0 && t->because)
         html(p->h, " <small>at the earliest: %s</small>", forecast_reason(t->because));
     html(p->h, "</dd></div>");
-    put_number(p, "done", t->done);
-    put_number(p, "retried", t->retried);
-    put_number(p, "dead", t->dead);
-    put_number(p, "cancelled", t->cancelled);
+    for (const struct jobs_count *c = jobs_counts; c->name; c++)
+        if (c->kind == JOBS_ENDED)
+            html(p->h, "<div><dt>%r</dt><dd>%n</dd></div>", c->name, type_number(t, c->at));
     html(p->h, "</dl>");
 }
 
