@@ -51,7 +51,7 @@ local FORMAT_WRITTEN = 1
 
 local forgets, forgets_count = {}, 0
 
--- forget() is called when the next call begins, whatever becomes of this one.
+-- Calls forget() when the next call begins, whatever becomes of this one.
 local function at_next_call(forget)
     forgets_count = forgets_count + 1
     forgets[forgets_count] = forget
@@ -76,7 +76,7 @@ local WHOLE_MOST = 2 ^ 53 -- beyond it a number is no longer exact
 
 local said_time -- the first argument of a script, '' for Redis TIME
 
--- Once in a call: Redis TIME moves within a call on Redis 7.0.
+-- Reads the clock, once in a call: Redis TIME moves within a call on Redis 7.0.
 local function read_clock()
     if now then return end
     if VIRTUAL then
@@ -90,15 +90,15 @@ local function read_clock()
     end
 end
 
--- How long this call has taken so far, in microseconds. 0 where nobody can say: in a test's own time, and from Redis 7.2 on, where TIME stands
--- still within a script.
+-- Returns how long this call has taken so far, in microseconds. 0 where nobody can say: in a test's own time, and from Redis 7.2 on, where TIME
+-- stands still within a script.
 local function passed_us()
     if VIRTUAL then return 0 end
     local t = call('TIME')
     return t[1] * 1000000 + t[2] - now
 end
 
--- own_clock: the script calls read_clock itself, when it comes to need the time.
+-- Begins a call. own_clock: the script calls read_clock itself, when it comes to need the time.
 local function begin(prefix, ARGV, own_clock)
     P, now, said_time = prefix, nil, ARGV[1]
     VIRTUAL = said_time ~= ''
@@ -109,7 +109,7 @@ end
 
 local RECENT_US = 100000
 
--- Was that asked of Redis just now, by its own clock? What hardly ever changes is not asked in each call: INFO alone takes an eighth of
+-- True when that was asked of Redis just now, by its own clock. What hardly ever changes is not asked in each call: INFO alone takes an eighth of
 -- what a job that comes alone costs.
 local function is_recent(asked_us)
     if VIRTUAL or not asked_us then return false end
@@ -127,8 +127,8 @@ local INFO = 'INFO' -- not one of the commands that a user needs: who may not as
 
 local master_us -- when it was none last
 
--- Is this a replica that takes writes (replica-read-only no)? They are lost with its next synchronization. It may have become one
--- just now.
+-- True when this is a replica that takes writes (replica-read-only no), which are lost with its next synchronization. It may have become one just
+-- now.
 local function is_replica()
     if is_recent(master_us) then return false end
     local info = has_info and may_call(INFO, 'replication') and call_safe(INFO, 'replication')
@@ -138,8 +138,8 @@ local function is_replica()
     return replica
 end
 
--- The prefix in the key that a call names. ACLs know keys and no functions, so the key says which role calls: "<prefix>role:<role>".
--- nil: it is not that of the script's role. What only reads takes any, and the prefix alone.
+-- Returns the prefix in the key that a call names. ACLs know keys and no functions, so the key says which role calls: "<prefix>role:<role>". nil:
+-- it is not that of the script's role. What only reads takes any, and the prefix alone.
 local function prefix_of(key, role)
     local prefix, named = match(key or '', '^(.*:)role:(%a+)$')
     if role and role ~= 'viewer' then return named == role and prefix or nil end
@@ -151,7 +151,7 @@ local function format_error(there)
                            FORMAT_NEWEST .. '; run the version that wrote them')
 end
 
--- Are there data that this version does not read? The error that says so; nil: none.
+-- Returns the error that there are data which this version does not read; nil: there are none.
 local function newer_format()
     return call('EXISTS', P .. 'format:' .. FORMAT_NEWEST + 1) == 1 and format_error(FORMAT_NEWEST + 1) or nil
 end
@@ -176,7 +176,7 @@ local function script(name, run, full_refused, own_clock, role, any_format)
     }
 end
 
--- tostring() and .. keep 14 digits only; a time in microseconds has 16. %d is exact to 2^53 and four times as fast as %.0f.
+-- Writes a whole number: tostring() and .. keep 14 digits only; a time in microseconds has 16. %d is exact to 2^53 and four times as fast as %.0f.
 local function us(x) return format('%d', x) end
 
 -- A small whole number as text, an index or a count: Redis would print it as a real number, which takes as long as the command.
@@ -192,20 +192,20 @@ end
 
 local function is_name(s) return s and #s <= 128 and find(s, '^[%w_.-]+$') end
 
--- A whole number, at least 0 or `least`? NaN is not.
+-- True for a whole number, at least 0 or `least`. NaN is none.
 local function is_whole(n, least) return n and n >= (least or 0) and n <= WHOLE_MOST and n % 1 == 0 end
 
 local function refuse(...) return error_reply('WEIR ' .. format(...)) end
 
--- call(command, key, values...), in slices: unpack fails near 8,000 values.
+-- Does call(command, key, values...), in slices: unpack fails near 8,000 values.
 local function push(command, key, values)
     for i = 1, #values, 4000 do call(command, key, unpack(values, i, min(i + 3999, #values))) end
 end
 
--- The reply of an administrative script: one JSON text, which core/client/answer.h reads. A number keeps 14 digits, so a time is
--- sent as us(time). A string may hold any bytes. A nil member is left out, and an empty table is {}, list or not.
--- raw: a list of strings that may be large. They stay beside the JSON, which takes Redis 5 ms for each mebibyte.
--- How many partitions the namespace has is said where it has several: the first answer is how a client learns it.
+-- Makes the reply of an administrative script: one JSON text, which core/client/answer.h reads. A number keeps 14 digits, so a time is sent as
+-- us(time). A string may hold any bytes. A nil member is left out, and an empty table is {}, list or not. raw: a list of strings that may be large.
+-- They stay beside the JSON, which takes Redis 5 ms for each mebibyte. How many partitions the namespace has is said where it has several: the
+-- first answer is how a client learns it.
 local function answer(document, raw)
     local partitions = call_safe('HGET', P .. 'about', 'partitions')
     if type(partitions) == 'string' then document.partitions = partitions end

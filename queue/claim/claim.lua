@@ -77,14 +77,14 @@
 
 local c = claim_call
 
--- What the lanes must leave for the queue: executors, and places to prefetch.
+-- Returns what the lanes must leave for the queue: executors, and places to prefetch.
 local function keep_for_queue()
     local kept = c.free == 1 and c.turn % 2 or floor(c.free / 2)
     return c.reserved and 0 or kept, floor(c.prefetch / 2)
 end
 
--- While the queue has jobs, the lanes may check half of what the claim may, and read half. Which of the two may read one body that is larger
--- changes from turn to turn.
+-- Serves lanes. While the queue has jobs, they may check half of what the claim may, and read half. Which of the two may read one body that is
+-- larger changes from turn to turn.
 local function serve_lanes(queue, due, queued)
     if not queued then return claim_lanes.serve(queue, due) end
     local kept, kept_prefetch = keep_for_queue()
@@ -135,7 +135,7 @@ local function serve_queues()
     return wrong
 end
 
--- Begins, or begins anew; returns the reply when that is refused.
+-- Begins a claim, or begins it anew; returns the reply when it is refused.
 local function begin(ARGV)
     local wrong = claim_call.begin(ARGV)
     if wrong then return refuse('%s', wrong) end

@@ -40,10 +40,10 @@ end
 
 -- ---- Is there any to run?
 
--- When the first gate opens at which a type or lane waits; nil: none does. ask: call, or call_safe where the leases are written already.
+-- Returns when the first gate opens at which a type or lane waits; nil: none does. ask: call, or call_safe where the leases are written already.
 local function first_opening(name, ask) return tonumber(ask('ZRANGE', P .. 'wake:' .. name, '0', '0', 'WITHSCORES')[2] or nil) end
 
--- at == huge: only the end of a job opens that gate, at any time.
+-- True when a gate is due. at == huge: only the end of a job opens that gate, at any time.
 local function is_due(name)
     local at = first_opening(name, call)
     if at and (at <= now + SOON_US or has_seat and at == huge) or held.is_any_mine(name) then return true end
@@ -51,7 +51,7 @@ local function is_due(name)
     return false
 end
 
--- In the order of the queues, up to the first that has jobs of its own.
+-- Looks in the order of the queues, up to the first that has jobs of its own.
 local function is_any_due()
     for _, queue in ipairs(waiting and claim.queues or {}) do
         if waiting[queue] and is_due(waiting[queue]) then return true end
@@ -70,7 +70,7 @@ local function count_seats()
     return taken, call('ZCARD', P .. 'workers')
 end
 
--- share: one worker of so many has one; least: or so many.
+-- Takes a seat, if there is one. share: one worker of so many has one; least: or so many have.
 local function take_seat(share, least)
     if has_seat then return true end
     local taken, workers = count_seats()
@@ -88,7 +88,7 @@ end
 
 local function is_idle() return not claim.has_option('b') and call('HLEN', P .. 'active:' .. claim.worker) == 1 end -- "@"
 
--- Gates that only the end of a job opens are made due, so that they stay held.
+-- Makes gates due that only the end of a job opens, so that they stay held.
 local function make_closed_due(name)
     local sleep, wake = P .. 'sleep:' .. name, P .. 'wake:' .. name
     for _, list in ipairs({sleep, wake}) do
@@ -99,7 +99,7 @@ local function make_closed_due(name)
     end
 end
 
--- Leases a group of them, those whose gates let them start; keeps: where there is none, the gates are held for it.
+-- Leases a group of suspects, those whose gates let them start; keeps: where there is none, the gates are held for one.
 local function serve_group(keeps)
     claim.serves_alone = true
     local free, prefetch, reserved = claim.free, claim.prefetch, claim.reserved
@@ -118,10 +118,10 @@ local function serve_group(keeps)
     return group.finish() > 0
 end
 
--- The worker gets nothing else.
+-- Gives the worker nothing else.
 local function be_alone() claim.alone, claim.free, claim.prefetch = true, 0, 0 end
 
--- Before anything else is served.
+-- Serves suspects before anything else.
 function claim_alone.before()
     if not (waiting or has_seat) then return end
     if not (claim.has_option('a') and is_any_due() and take_seat(SHARE, 1)) then return leave_seat() end
@@ -129,14 +129,14 @@ function claim_alone.before()
     be_alone()
 end
 
--- When all else has been served.
+-- Serves suspects when all else has been served.
 function claim_alone.after()
     if not waiting or claim.alone or claim.free < 1 or #claim.leases > 0 then return end
     if not (is_idle() and is_any_due() and take_seat(IDLE_SHARE, 2)) then return end
     if serve_group(false) then be_alone() else leave_seat() end
 end
 
--- Is one due again at once, after this claim?
+-- True when a suspect is due again at once, after this claim.
 function claim_alone.is_more()
     for _, name in pairs(waiting or {}) do
         if #claim.leases == 0 and (first_opening(name, call_safe) or huge) <= now + claim.ahead then return true end
@@ -144,7 +144,7 @@ function claim_alone.is_more()
     return false
 end
 
--- When the first gate opens that is not due yet.
+-- Returns when the first gate opens that is not due yet.
 function claim_alone.next_time()
     local next_at = huge
     for _, name in pairs(waiting or {}) do

@@ -31,7 +31,7 @@ claim_call.NONE = {} -- not to be written: a table of its own for each would cos
 
 -- ---- The arguments
 
--- The types that this worker can run: mine: a set, types: the same as a list, and perhaps some that rest, a set. first: where types are named.
+-- Reads the types this worker can run, as a set (`mine`) and a list (`types`), and the set of those that rest now. ARGV[first] is the first name.
 -- Returns what is wrong.
 local function read_types(ARGV, c, first)
     local names, set, digest = {}, {}, ARGV[12]
@@ -46,7 +46,7 @@ local function read_types(ARGV, c, first)
     c.mine, c.types, c.rests = list.set, list.names, set
 end
 
--- Can the worker run that type now? The same for one, without a table of them; first: where types are named.
+-- True when the worker can run that type now, found without a table of types. ARGV[first] is the first name.
 function claim_call.names(ARGV, first, name)
     local at, list = first, ARGV[12] ~= '' and handled.of(ARGV[2], ARGV[12])
     while ARGV[at] and ARGV[at] ~= name do at = at + 1 end
@@ -54,7 +54,7 @@ function claim_call.names(ARGV, first, name)
     return list and list.set[name] and not ARGV[at]
 end
 
--- Its queues: n to be served, then those that are only asked for. A worker that is wide asks for hundreds: they count if jobs stand in them.
+-- Reads the queues: n to be served, then those that are only asked for. A wide worker asks for hundreds: they count if jobs stand in them.
 local function read_names(ARGV, c, n, asked)
     local known, last = {}, 13 + n
     c.queues, c.all_queues, c.asked = {}, {}, asked > 0 and {unpack(ARGV, last + 1, last + asked)} or claim_call.NONE
@@ -69,7 +69,7 @@ local function read_names(ARGV, c, n, asked)
     return read_types(ARGV, c, 14 + n + asked)
 end
 
--- free, prefetch: how many jobs may still be leased; chunk: how many jobs of a queue to read at first. See claim.lua for all of them.
+-- Reads the numbers, see claim.lua. free, prefetch: how many jobs may still be leased; chunk: how many jobs of a queue to read at first.
 local function read_numbers(ARGV, c)
     c.turn, c.free, c.prefetch, c.chunk = tonumber(ARGV[4]), tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
     c.duty_until, c.ahead, c.far = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
@@ -86,8 +86,8 @@ end
 
 -- ---- The call
 
--- Asks in one command whether the worker is registered, jobs are to run alone, and something is halted or of a newer format: a key that is
--- named four times counts four times.
+-- Asks in one command whether the worker is registered, jobs are to run alone, and something is halted or of a newer format: a key that is named n
+-- times counts n times, so the sum says which are there.
 local function ask_first(c)
     local active, alone = P .. 'active:' .. c.worker, P .. 'alone'
     local found = call('EXISTS', active, active, active, active, active, active, active, active, alone, alone, alone, alone,
@@ -97,8 +97,7 @@ local function ask_first(c)
     return found >= 8
 end
 
--- Queues that are only asked for are served, after the others, where jobs stand in them. While jobs are to run alone all are, but of a worker
--- that is wide.
+-- Adds queues that are only asked for, after the others, where jobs stand in them. While jobs are to run alone it adds all, but for a wide worker.
 local function add_asked(c)
     if #c.asked == 0 then return end
     local keys, is_wide, added = {}, c.has_option('w'), 0
@@ -113,7 +112,7 @@ local function add_asked(c)
     end
 end
 
--- What the claim may still do.
+-- Begins with what the claim may still do.
 local function begin_room(c)
     c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
     c.budget = BUDGET + c.TYPE               -- of jobs and waiters to check; the first type costs nothing
@@ -131,7 +130,7 @@ local function begin_room(c)
     c.near = {}                              -- gates whose slots were not granted farther ahead than for a worker that is near
 end
 
--- What it knows.
+-- Begins with what the claim knows.
 local function begin_known(c)
     c.states = {}     -- [queue][type] -> s, as they were met
     c.order = {}      -- the same as a list
@@ -150,7 +149,7 @@ local function begin_known(c)
     for _, queue in ipairs(c.queues) do c.open_queue(queue) end
 end
 
--- What it has decided, for claim_commit and the reply.
+-- Begins with what the claim has decided, for claim_commit and the reply.
 local function begin_decided(c)
     c.leases = {}     -- token, entry, token, entry ...
     c.started = {}    -- entries whose lock ends as they start
@@ -184,7 +183,7 @@ function claim_call.begin(ARGV)
     begin_decided(c)
 end
 
--- May the claim check one more? It counts what is asked for, and asks the clock now and then.
+-- True when the claim may check one more. It counts what is asked for, and asks the clock now and then.
 function claim_call.may_go_on()
     local c = claim_call
     if c.budget < 1 then return false end
@@ -193,7 +192,7 @@ function claim_call.may_go_on()
     return c.budget > 0
 end
 
--- The queues of that set count as paused: they are neither served nor waited for.
+-- Counts the queues of a set as paused: they are neither served nor waited for.
 function claim_call.leave_out(set)
     local c, open, served = claim_call, {}, {}
     for _, queue in ipairs(c.open) do
@@ -206,23 +205,23 @@ function claim_call.leave_out(set)
     c.queues, c.open = served, open
 end
 
--- One more queue is served.
+-- Serves one more queue.
 function claim_call.open_queue(queue)
     claim_call.states[queue], claim_call.wakes[queue] = claim_call.states[queue] or {}, claim_call.wakes[queue] or {}
 end
 
--- Can this worker run jobs of that type now?
+-- True when this worker can run jobs of that type now.
 function claim_call.can_run(name) return claim_call.mine[name] and not claim_call.rests[name] end
 
 function claim_call.has_option(letter) return find(claim_call.options, letter, 1, true) ~= nil end
 
--- The order of service: each call is later than all before.
+-- Returns the next ticket of service, later than all before.
 function claim_call.next_ticket()
     claim_call.tick = claim_call.tick + 1
     return claim_call.tick
 end
 
--- A key is of a wrong kind: that is answered. nil: it has gone meanwhile.
+-- Notes for the answer that a key is of a wrong kind. nil: it has gone meanwhile.
 function claim_call.note_fault(text)
     if not text or claim_call.is_noted[text] then return end
     claim_call.is_noted[text] = true
@@ -231,8 +230,8 @@ end
 
 -- ---- What it meets
 
--- A type in one queue; of: as types.load has it; gates: those for all keys. What is not set here is nil or false at first, and costs nothing
--- until then. Lua makes room for as many as are set here, rounded up to a power of two, and twice as much when that is full: 17 to 32.
+-- Makes the state of a type in one queue; of: as types.load has it; gates: those for all keys. What is not set here is nil or false at first, and
+-- costs nothing until then. Lua makes room for as many members as are set here, rounded up to a power of two, and doubles it when that is full.
 function claim_call.new_type(queue, of, gates)
     local path = queue .. '/' .. of.name
     return {
@@ -265,13 +264,13 @@ function claim_call.new_type(queue, of, gates)
     }
 end
 
--- One job of s more.
+-- Counts one job of s more.
 function claim_call.count(s, what)
     if s.counts == claim_call.NONE then s.counts = {} end
     s.counts[what] = (s.counts[what] or 0) + 1
 end
 
--- A lane of s; gates: those of its key. At most 16 fields.
+-- Makes the state of a lane of s; gates: those of its key. It has at most 16 fields.
 function claim_call.new_lane(s, key, gates)
     local name = s.lane_head .. key
     return {
@@ -294,23 +293,23 @@ end
 
 -- ---- Whose turn it is
 
--- The turn of a type at a gate, at which it waits since ticket; alone: no other type does.
+-- Begins the turn of a type at a gate, at which it waits since ticket; alone: no other type does.
 function claim_call.begin_visit(gate_name, ticket, alone)
     local visit = claim_call.visit
     visit.gate, visit.ticket, visit.alone, visit.started = gate_name, ticket, alone, 0 -- started: how many of its jobs
 end
 
--- What stops jobs: the cost of the next one; the gate that does not let it start now (nil: none), when that opens; of_lane: it is one of
+-- Notes what stops jobs: the cost of the next one; the gate that does not let it start now (nil: none) and when it opens; of_lane: it is a gate of
 -- the key.
 function claim_call.stop(cost, e, at, of_lane)
     local stopped = claim_call.stopped
     stopped.cost, stopped.gate, stopped.at, stopped.of_lane = cost, e, at, of_lane
 end
 
--- Nothing stops them, or no longer.
+-- Notes that nothing stops jobs, or no longer.
 function claim_call.go_on() claim_call.stop(nil, nil, nil, false) end
 
--- A round over the first lanes of the ring of s, of which so many were asked for.
+-- Begins a round over the first lanes of the ring of s, of which so many were asked for.
 function claim_call.begin_round(s, keys, asked)
     local round = claim_call.round
     round.of, round.keys, round.at = s, keys, 1 -- of these lanes; at: the next one
@@ -320,10 +319,10 @@ end
 
 -- ---- How far ahead
 
--- Until when slots of a type may be granted. A job that waits for its start takes nothing that is counted in flight.
+-- Returns until when slots of a type may be granted. A job that waits for its start takes nothing that is counted in flight.
 function claim_call.till(s) return now + (s.type.in_flight and NEAR or claim_call.ahead) end
 
--- A job starts then: one of the few that may wait long for it?
+-- Counts a job that starts then, if it is one of the few that may wait long for it.
 function claim_call.count_far(start)
     local c = claim_call
     if start <= now + NEAR then return end
@@ -331,16 +330,16 @@ function claim_call.count_far(start)
     if c.far < 1 then c.ahead = NEAR end
 end
 
--- May no further job wait long for its start, of a worker that is far away?
+-- True when no further job may wait long for its start, of a worker that is far away.
 function claim_call.lacks_far() return claim_call.is_far and claim_call.far < 1 and not claim_call.has_option('e') end
 
--- A gate was asked, and opens then.
+-- Notes when a gate opens that was asked.
 function claim_call.note_near(name, opens)
     local c = claim_call
     if opens > now + NEAR and opens <= now + c.ahead_at_first then c.near[name] = true end
 end
 
--- How far ahead slots of that gate are granted.
+-- Returns how far ahead slots of that gate are granted.
 function claim_call.ahead_of(name) return claim_call.near[name] and NEAR or claim_call.ahead_at_first end
 
 return claim_call

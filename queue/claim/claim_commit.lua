@@ -7,7 +7,7 @@ local claim = claim_call
 
 local MARK_US = 1000000 -- rates are measured over about a second
 
--- What is wrong with the keys that write() writes and that nothing has read so far; nil: nothing.
+-- Says what is wrong with the keys that write() writes and that nothing has read so far; nil: nothing.
 function claim_commit.wrong_keys()
     local wrong = #claim.dead > 0 and check.wrong_kind('dead', 'zset') or nil
     for _, job in ipairs(claim.halted) do
@@ -16,7 +16,7 @@ function claim_commit.wrong_keys()
     return wrong
 end
 
--- The first write, to a key that nothing has read. Until it has succeeded, the claim can still fail.
+-- Makes the first write, to a key that nothing has read. Until it has succeeded, the claim can still fail.
 function claim_commit.write_leases(worker, leases) push('HSET', P .. 'active:' .. worker, leases) end
 
 -- Appends the entries of a list, from `first` on, to key; returns how many it has then.
@@ -26,7 +26,7 @@ local function append(key, list, first)
     return length
 end
 
--- ended: the keys of lanes that have no job left.
+-- Writes a lane. ended: the keys of lanes that have no job left.
 local function write_lane(l, ended)
     local lane, more = P .. 'lane:' .. l.name, l.parked[l.parked_next]
     if more then
@@ -57,7 +57,7 @@ local function mark_rate(name)
     end
 end
 
--- Jobs of a type that may be a new one.
+-- Counts jobs of a type that may be a new one.
 function claim_commit.count_new(name, what, n)
     if n > 0 and lease.count(name, what, n) == n then call_safe('HSETNX', P .. 'types', name, '') end
 end
@@ -75,7 +75,7 @@ local function count_moves(s)
     end
 end
 
--- What other scripts must know about a type; written once.
+-- Notes what other scripts must know about a type; it is written once.
 local function note(s)
     local t = s.type
     if s.own_costs and not t.own_costs then types.note(s.name, 'costs', 'own') end
@@ -88,7 +88,7 @@ local function write_dead()
     end
 end
 
--- Jobs that were cancelled have ended; those of paused batches are set aside.
+-- Ends jobs that were cancelled, and sets aside those of paused batches.
 local function write_halted()
     if #claim.halted == 0 then return end
     local aside, ended = {}, {}

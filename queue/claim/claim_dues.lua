@@ -19,7 +19,7 @@ local GATES_MOST = 4 -- of a queue; what waits at further ones is due by itself
 
 local function text(at) return at < huge and us(max(at, 1)) or '-1' end
 
--- When to claim for what opens then.
+-- Returns when to claim for what opens then.
 local function look_time(name, opens) return opens <= now + claim.ahead_of(name) and 1 or gate.check_time(name, opens) end
 
 local function of_queue(queue)
@@ -37,7 +37,8 @@ local function of_queue(queue)
     return queue .. ' ' .. text(due) .. gates
 end
 
--- The list begins with an empty text. There is none while jobs are to run alone: then what the answer says of all queues holds for each.
+-- Returns the list, which begins with an empty text. There is none while jobs are to run alone: then what the answer says of all queues holds for
+-- each.
 function claim_dues.list()
     if not claim.has_option('t') or claim.suspects then return claim.NONE end
     local list = {''}

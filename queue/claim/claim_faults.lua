@@ -18,7 +18,7 @@ local found -- so many in this claim; nil: it has not failed
 
 local function forget() found = nil end
 
--- The claim begins: it leaves out the queues that are stopped.
+-- Begins a claim: it leaves out the queues that are stopped.
 function claim_faults.begin()
     if not blocked_queues.is_any() then return end
     local out, any = {}, false
@@ -30,7 +30,7 @@ function claim_faults.begin()
     if any then claim.leave_out(out) end
 end
 
--- The claim has failed. Returns nil where it is to begin anew, else the reply.
+-- Judges why a claim has failed. Returns nil where it is to begin anew, else the reply.
 function claim_faults.refused(failure)
     if not find(failure, '^WRONGTYPE ') then return refuse('claim: %s', failure) end -- Redis's pcall makes text of errors
     if not found then

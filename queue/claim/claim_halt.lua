@@ -48,7 +48,7 @@ local function batch_state(name)
     return batches[name]
 end
 
--- Must this job not run? Also the batch for which it is set aside; nil: it has ended.
+-- True when this job must not run; and the batch for which it is set aside, nil: it has ended.
 local function stops(entry)
     local attrs, at = lease.head_read(entry)
     local batch = lease.attr(attrs, 'b')
@@ -66,14 +66,14 @@ local function leave(s, entry, name, batch)
     claim.count(s, batch and 'set_aside' or 'cancelled')
 end
 
--- Why jobs of that type are dead, as nobody runs them here; false: they are not.
+-- Says why jobs of that type are dead, as nobody runs them here; false: they are not.
 function claim_halt.why_dead(s)
     if s.mine then return false end
     if s.unknown == nil then s.unknown = claim.has_option('d') and runs.is_unknown(s.name) and UNKNOWN end
     return s.unknown
 end
 
--- A job at the head of a queue, where something is halted. True: it must not run, and leaves.
+-- Looks at a job at the head of a queue, where something is halted. True: it must not run, and leaves.
 function claim_halt.from_queue(s, entry)
     local halted, batch = stops(entry)
     if not halted then return false end
@@ -82,8 +82,8 @@ function claim_halt.from_queue(s, entry)
     return true
 end
 
--- The next job of a lane that may run, as claim_meet.head; the jobs before it leave. nil: there is none, or too many would leave in this
--- turn.
+-- Returns the next job of a lane that may run, as claim_meet.head does; the jobs before it leave. nil: there is none, or too many would leave in
+-- this turn.
 function claim_halt.head(s, l, ahead)
     local entry = meet.head(l, ahead)
     if not claim.halts and s.mine then return entry end

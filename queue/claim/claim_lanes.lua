@@ -8,7 +8,7 @@ local causes, group, ring, start, wait = claim_causes, claim_group, claim_ring, 
 
 local DUE_MOST = 64            -- gates visited in one pass
 
--- A job that its gates can never let start is dead.
+-- Buries a job that its gates can never let start.
 local function bury(s, l, entry, e, cost)
     claim.dead[#claim.dead + 1] = {lane = s.lane_head, entry = entry, reason = meet.unfit_reason(e, cost)}
     claim.count(s, 'unstarted')
@@ -16,7 +16,7 @@ local function bury(s, l, entry, e, cost)
     s.served = s.served + 1
 end
 
--- Starts up to most jobs from the head of a lane. Returns how many; claim.stopped: the gate that stopped it.
+-- Starts up to `most` jobs from the head of a lane. Returns how many; claim.stopped is the gate that stopped it.
 local function serve_lane(s, l, most, lane_ticket)
     local n, ticket = 0, claim.visit.ticket
     local to_read = (most == 1 and 1 or start.likely(s, most)) + 1 -- those for which there are slots, and the one behind
@@ -50,8 +50,8 @@ local function has_hold(gates)
     end
 end
 
--- A lane has its turn in the round. Returns how many of its jobs started, and whether it has left the ring. claim.stopped: the next job's
--- cost, and what closed gate of the type stopped it.
+-- Gives a lane its turn in the round. Returns how many of its jobs started, and whether it has left the ring. claim.stopped has the next job's
+-- cost, and the closed gate of the type that stopped it.
 local function serve_turn(s, l, others, most)
     local stopped, left_before, share, had = claim.stopped, claim.left_lanes, 1, 0
     causes.from_lane(l)
@@ -75,8 +75,8 @@ local function serve_turn(s, l, others, most)
     return n, false
 end
 
--- One round over the lanes of a type, up to most jobs; returns how many started, and whether it was stopped: a gate of the type is closed
--- (claim.stopped), it had its turn among other types, or nothing goes on.
+-- Makes one round over the lanes of a type, up to `most` jobs. Returns how many started, and whether it was stopped: a gate of the type is closed
+-- (claim.stopped), the type had its turn among others, or nothing goes on.
 local function serve_round(s, most)
     local started, alone = 0, claim.visit.alone
     most = min(most, start.room(s))
@@ -98,7 +98,7 @@ local function serve_round(s, most)
     return started, true
 end
 
--- A type has its turn at an open gate, up to most jobs; claim.visit.started: how many of them started. Returns whether its ring is empty.
+-- Runs a type that has its turn at an open gate, up to `most` jobs; claim.visit.started counts them. Returns whether its ring is empty.
 local function run_type(s, most)
     local visit = claim.visit
     claim.go_on()
@@ -113,7 +113,7 @@ local function run_type(s, most)
     end
 end
 
--- Is a gate of s held for another waiter, which may start at once? Then that one comes first.
+-- True when a gate of s is held for another waiter, which may start at once and so comes first.
 local function must_yield(s)
     for _, e in ipairs(s.gates) do
         local till = e.hold_ticket and gate.held_until(e, s.name, claim.visit.ticket) or 0
@@ -121,7 +121,7 @@ local function must_yield(s)
     end
 end
 
--- The first of the types that wait at a due gate; its turn begins. nil: none waits there.
+-- Begins the turn of the first type that waits at a due gate. nil: none waits there.
 local function first_at(queue, name)
     local two = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '1', 'WITHSCORES')
     claim.budget = claim.budget - 1
@@ -131,8 +131,8 @@ local function first_at(queue, name)
     return s
 end
 
--- A type has its turn, up to most jobs; left_before: how many jobs had left lanes as the gate was visited. Returns whether the gate is done
--- with, and whether it could start more.
+-- Serves a type that has its turn, up to `most` jobs; left_before: how many jobs had left lanes as the gate was visited. Returns whether the gate
+-- is done with, and whether it could start more.
 local function serve_type(s, most, left_before)
     local gone = run_type(s, most)
     local could_more = not gone and not claim.stopped.gate
@@ -143,8 +143,7 @@ end
 
 local function can_serve() return claim.free + claim.prefetch > 0 and claim.may_go_on() and not slices.is_full(claim.load) end
 
--- Serves the types that wait at a due gate, up to share jobs. Returns whether more could start; nil: they should come after the other due
--- gates.
+-- Serves the types that wait at a due gate, up to `share` jobs. Returns whether more could start; nil: they should come after the other due gates.
 local function serve_gate(queue, name, share, is_last)
     local started, left_before = 0, claim.left_lanes
     if wait.is_closed(queue, name) then return false end
@@ -171,7 +170,7 @@ local function serve_gate(queue, name, share, is_last)
     return started > 0
 end
 
--- The lanes whose key gates are due go back to their rings, as many as may in one claim.
+-- Puts lanes whose key gates are due back into their rings, as many as may go in one claim.
 local function wake_lanes(queue)
     if claim.waking < 1 then return end
     for _, name in ipairs(wait.due_keys(queue, min(claim.waking, 1000))) do
@@ -181,7 +180,7 @@ local function wake_lanes(queue)
     wait.sleep_on(queue)
 end
 
--- What is due in a queue: the gates at which types wait, soonest first.
+-- Returns what is due in a queue: the gates at which types wait, soonest first.
 function claim_lanes.due(queue)
     local gates, asleep = wait.due_gates(queue, DUE_MOST)
     if asleep and claim.free + claim.prefetch > 0 then
@@ -191,7 +190,7 @@ function claim_lanes.due(queue)
     return gates
 end
 
--- One pass over the gates that are due; returns whether more could start.
+-- Makes one pass over the gates that are due; returns whether more could start.
 local function pass(queue, gates)
     local again, reserved = false, {}
     local share = max(1, ceil((claim.free + claim.prefetch) / max(1, #gates)))

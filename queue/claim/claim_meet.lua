@@ -7,7 +7,7 @@ local cache, claim = claim_cache, claim_call
 
 local NONE = claim.NONE
 
--- A gate whose key is of a wrong kind is closed for a while.
+-- Loads a gate; one whose key is of a wrong kind is closed for a while.
 local function load_gate(t, name, rule)
     local g = gate.load_safe(name, rule)
     if not g then
@@ -19,7 +19,7 @@ local function load_gate(t, name, rule)
     return g
 end
 
--- The gates of a list of a type, loaded; or what opens at a fixed time, {name =, fixed =}.
+-- Loads the gates of a list of a type; what opens at a fixed time is {name =, fixed =}.
 local function load_gates(t, list, key)
     local gates = {}
     for i = 1, #list do
@@ -38,7 +38,7 @@ local function global_gates(t)
     return gates
 end
 
--- ",gate,gate": those of the gates that count what is in flight.
+-- Names the gates that count what is in flight: ",gate,gate".
 local function counting(gates)
     local names = ''
     for i = 1, #gates do
@@ -48,7 +48,7 @@ local function counting(gates)
     return names
 end
 
--- One type in one queue, as this claim sees it.
+-- Meets one type in one queue, as this claim sees it.
 function claim_meet.state(queue, name)
     local s = claim.states[queue][name]
     if s then return s end
@@ -106,7 +106,7 @@ function claim_meet.is_over(l)
     return l.whole or call('LLEN', P .. 'lane:' .. l.name) <= l.fetched
 end
 
--- n jobs have left it, of those that were read or parked; the first of them was its head.
+-- Drops n jobs that have left a lane, of those that were read or parked, from its head on.
 function claim_meet.drop(l, n)
     if l.read[l.read_at] then l.read_at = l.read_at + n else l.parked_next = l.parked_next + n end
 end
@@ -119,8 +119,8 @@ function claim_meet.cost(s, entry)
     return cost
 end
 
--- When a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who
--- asks waits there as node since ticket. claim_cache.take_used() comes first where they are gates of a type.
+-- Returns when a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who asks
+-- waits there as node since ticket. claim_cache.take_used() comes first where they are gates of a type.
 function claim_meet.opens(gates, cost, node, ticket, at)
     local last
     for i = 1, #gates do
@@ -131,7 +131,7 @@ function claim_meet.opens(gates, cost, node, ticket, at)
     return at, last
 end
 
--- A gate at which a job of that cost can never start; nil: there is none.
+-- Finds a gate at which a job of that cost can never start; nil: there is none.
 function claim_meet.unfit(gates, cost)
     for i = 1, #gates do
         if not gates[i].fixed and not gate.fits(gates[i], cost) then return gates[i] end

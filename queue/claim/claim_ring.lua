@@ -14,13 +14,13 @@ local claim, meet = claim_call, claim_meet
 
 local ROUND_MOST = 64 -- lanes read at once
 
--- How many lanes are in the ring of s.
+-- Counts the lanes in the ring of s.
 function claim_ring.members(s)
     s.members = s.members or call('ZCARD', s.ring)
     return s.members
 end
 
--- A lane joins those that are there.
+-- Lets a lane join those that are there.
 function claim_ring.join(s, l, ticket)
     local others = claim_ring.members(s)
     call('ZADD', s.ring, us(ticket), l.key)
@@ -37,7 +37,7 @@ function claim_ring.open(s, most)
     claim.begin_round(s, call('ZRANGE', s.ring, '0', digits(n - 1)), n)
 end
 
--- The next lane of the round, and whether the ring has others; nil: there is none.
+-- Returns the next lane of the round, and whether the ring has others; nil: there is none.
 function claim_ring.next_lane(s)
     local round = claim.round
     local i = round.at
@@ -46,7 +46,7 @@ function claim_ring.next_lane(s)
     return meet.lane(s, round.keys[i]), not round.whole or round.staying > 0 or i < #round.keys
 end
 
--- Since when a lane is there. Few are asked: Redis writes a score with all its digits, which takes as long as reading a job.
+-- Returns since when a lane is there. Few are asked: Redis writes a score with all its digits, which takes as long as reading a job.
 function claim_ring.ticket(s, l) return tonumber(call('ZSCORE', s.ring, l.key)) end
 
 function claim_ring.leave(s, l)
@@ -89,10 +89,10 @@ end
 
 -- ---- Shares
 
--- Of the ring: "<queue>/<type>".
+-- Names the ring, "<queue>/<type>".
 local function path_of(s) return s.lane_head:sub(1, -2) end
 
--- How many starts of its share a key has had in this round.
+-- Returns how many starts of its share a key has had in this round.
 local function credit(s, key)
     local path = path_of(s)
     local had = call_safe('HGET', P .. 'credit:' .. path, key)
@@ -112,15 +112,15 @@ function claim_ring.share(s, key)
     return most, min(credit(s, key), most - 1)
 end
 
--- A lane among others had n starts more. Returns whether its share is left in part: it keeps its place. Where it has had all of it, or nothing
--- can be remembered, it goes behind the others.
+-- Counts n more starts of a lane among others. Returns whether a part of its share is left: then it keeps its place. Where it has had all, or
+-- nothing can be remembered, it goes behind the others.
 function claim_ring.use_share(s, l, n, share, had)
     if had + n < share then return type(call_safe('HINCRBY', P .. 'credit:' .. path_of(s), l.key, n)) == 'number' end
     if had > 0 then call_safe('HDEL', P .. 'credit:' .. path_of(s), l.key) end
     return false
 end
 
--- A lane that has no job left leaves. What its key had of its share is forgotten.
+-- Takes a lane out that has no job left. What its key had of its share is forgotten.
 function claim_ring.finish(s, l)
     l.gone = true
     claim_ring.leave(s, l)

@@ -28,7 +28,7 @@ local function drop_wake(queue, name)
     call('ZREM', P .. 'wake:' .. queue, name)
 end
 
--- The gates of a queue that are due, at most `most`, soonest first; and are lanes that sleep due?
+-- Returns the gates of a queue that are due, at most `most`, soonest first; and whether lanes that sleep are due.
 function claim_wait.due_gates(queue, most)
     local list, wakes, due = call('ZRANGE', P .. 'wake:' .. queue, '0', digits(most - 1), 'WITHSCORES'), {}, {}
     for i = 1, #list, 2 do
@@ -44,15 +44,16 @@ local function wait_key(queue, gate_name) return P .. 'wait:' .. queue .. '/' ..
 
 local KEEP_US = 1500000 -- by then the worker has claimed again
 
--- A worker that has nothing else in flight waits until they open: no waiter that was served later than that job comes before it.
+-- Keeps gates for a job, as an idle worker waits until they open: no waiter that was served later comes before it.
 local function keep(gates, node, ticket)
     for _, e in ipairs(gates) do
         if e.base then gate.hold(e, node .. '!', floor(ticket), now + KEEP_US) end
     end
 end
 
--- A job takes slots of all its gates or of none, and must not starve. So a waiter that finds one of its gates closed holds the open ones
--- against waiters that were served later, as long as that wastes less than one slot of each. A gate that counts what is in flight is not held.
+-- Holds open gates. A job takes slots of all its gates or of none, and must not starve. So a waiter that finds one of its gates closed holds the
+-- open ones against waiters that were served later, as long as that wastes less than one slot of each. A gate that counts what is in flight is not
+-- held.
 local function hold_open(gates, cost, node, ticket, till)
     if claim.keeps and (till == huge or till <= now + KEEP_US) then return keep(gates, node, ticket) end
     for _, e in ipairs(gates) do
@@ -63,11 +64,11 @@ local function hold_open(gates, cost, node, ticket, till)
     end
 end
 
--- When a waiter is due: a job that its gates can never let start is due at once, and buried then.
+-- Returns when a waiter is due: a job that its gates can never let start is due at once, and buried then.
 local function due_time(gates, cost, at) return at == huge and meet.unfit(gates, cost) and now or at end
 
--- Can a wait at the gate e end because a job or a command makes room there? At a gate that opens by time only if jobs of s are known to give
--- back what they did not spend, or if it is not the gate of a key.
+-- True when a wait at the gate e can end because a job or a command makes room there. At a gate that opens by time only if jobs of s are known to
+-- give back what they did not spend, or if it is not the gate of a key.
 local function may_be_woken(s, e, at)
     local rule = e.base
     if not rule then return false end -- fixed
@@ -75,15 +76,14 @@ local function may_be_woken(s, e, at)
     return s.type.spends or not rule.by
 end
 
--- A type or lane of the queue waits at the gate e until then. Whatever makes room there before that wakes it. Returns when it is due
--- otherwise.
+-- Lets a type or lane of the queue wait at the gate e until then. Whatever makes room there before that wakes it. Returns when it is due otherwise.
 local function wait_at(s, e, at)
     if not may_be_woken(s, e, at) or lane.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
     claim.note_fault(check.wrong_kind('at:' .. e.name, 'set'))
     return min(at, now + claim.AGAIN_US)
 end
 
--- s joins the types that wait at its gate e (nil: none is closed), which opens for it at that time.
+-- Lets s join the types that wait at its gate e (nil: none is closed), which opens for it at that time.
 local function wait_type(s, e, at, cost, ticket)
     local name = e and e.name or s.gates[1] and s.gates[1].name or '-'
     call('ZADD', wait_key(s.queue, name), us(ticket), s.name)
@@ -91,7 +91,7 @@ local function wait_type(s, e, at, cost, ticket)
     set_sooner(s.queue, name, e and due_time(s.gates, cost, wait_at(s, e, at)) or now)
 end
 
--- The first lane of s joins its ring: s must wait somewhere.
+-- Places s, as its first lane joins its ring: s must wait somewhere.
 local function place_type(s, l, ticket)
     if not s.mine then return held.add(s, ticket) end
     local entry = meet.head(l, 1)
@@ -103,7 +103,7 @@ local function place_type(s, l, ticket)
     claim.soonest = min(claim.soonest, at)
 end
 
--- The type first: a type that waits without lanes is found, lanes whose type waits nowhere are not.
+-- Places the type first, then the lane: a type that waits without lanes is found, lanes whose type waits nowhere are not.
 local function join_ring(s, l, ticket)
     if ring.members(s) == 0 then place_type(s, l, ticket) end
     ring.join(s, l, ticket)
@@ -122,7 +122,7 @@ local function sleep(s, l, cost, e, at, ticket)
     claim.soonest = min(claim.soonest, at)
 end
 
--- A lane that has a job and no place yet.
+-- Places a lane that has a job and no place yet.
 function claim_wait.place_lane(s, l, ticket)
     l.gone = false
     local cost = meet.cost(s, meet.head(l, 1))
@@ -130,7 +130,7 @@ function claim_wait.place_lane(s, l, ticket)
     if at > now + claim.ahead then sleep(s, l, cost, last, at, ticket) else join_ring(s, l, ticket) end
 end
 
--- A lane of the ring has its turn, and one of its key gates is closed.
+-- Lets a lane of the ring sleep that has its turn, as one of its key gates is closed.
 function claim_wait.lane_sleeps(s, l, ticket)
     local stopped = claim.stopped
     sleep(s, l, stopped.cost, stopped.gate, stopped.at, ticket)
@@ -148,20 +148,20 @@ end
 
 local function first_opening(e) return e.fixed or gate.start(e, 1) end
 
--- The first of the types that wait at a gate goes elsewhere.
+-- Takes the first of the types that wait at a gate elsewhere.
 local function leave(s)
     local visit = claim.visit
     call('ZREM', wait_key(s.queue, visit.gate), s.name)
     if visit.alone then drop_wake(s.queue, visit.gate) end
 end
 
--- A type that this worker cannot run is held, until a worker comes that can.
+-- Holds a type that this worker cannot run, until a worker comes that can.
 function claim_wait.hold_type(s)
     held.add(s, claim.visit.ticket)
     leave(s)
 end
 
--- A type that has started jobs, and could start more but for executors: is a gate closed for the next one?
+-- Looks whether a gate is closed for the next job of a type that has started jobs, and could start more but for executors.
 local function stop_at_gates(s)
     local cost = claim.stopped.cost or 1
     cache.take_used()
@@ -170,7 +170,7 @@ local function stop_at_gates(s)
     if opens > now + claim.ahead then claim.stopped.gate, claim.stopped.at = last, opens end
 end
 
--- A type that stays at its gate, which is closed for it.
+-- Lets a type stay at its gate, which is closed for it.
 local function stay(s)
     local visit, stopped = claim.visit, claim.stopped
     local at = due_time(s.gates, stopped.cost, wait_at(s, stopped.gate, stopped.at))
@@ -178,7 +178,7 @@ local function stay(s)
     set_wake(s.queue, visit.gate, at)
 end
 
--- A type has had its turn at a gate: its ring is empty (gone), or one of its gates is closed (claim.stopped), or it could start more with more
+-- Ends the turn of a type at a gate: its ring is empty (gone), or one of its gates is closed (claim.stopped), or it could start more with more
 -- executors. Returns whether that gate is now done.
 function claim_wait.end_visit(s, gone)
     local visit, stopped = claim.visit, claim.stopped
@@ -219,12 +219,12 @@ local function restore_type(s)
     if restored and s.gone then lane.type_is_due(s.queue, s.name, now) end
 end
 
--- The claim has failed and moves no job: lanes and types that it had emptied are due again.
+-- Makes lanes and types due again that a claim had emptied which has failed and moves no job.
 function claim_wait.restore()
     for _, s in ipairs(claim.order) do pcall(restore_type, s) end
 end
 
--- Has this claim found the gate closed for any job until some time, in another queue? What waits there in this one need not be looked at.
+-- True when this claim has found the gate closed for any job until some time, in another queue: what waits there in this one need not be looked at.
 function claim_wait.is_closed(queue, name)
     local opens = #claim.open > 1 and not claim.keeps and gate.opens(name) or huge
     if opens == huge or opens <= now + claim.ahead or not lane.wait_at(queue, name, true) then return false end
@@ -232,25 +232,25 @@ function claim_wait.is_closed(queue, name)
     return true
 end
 
--- No type waits at that gate any more.
+-- Forgets a gate at which no type waits any more.
 claim_wait.forget_gate = drop_wake
 
 -- ---- Lanes at a gate
 
--- The gates of keys that are due, at most `most`, soonest first.
+-- Returns the gates of keys that are due, at most `most`, soonest first.
 function claim_wait.due_keys(queue, most)
     return call('ZRANGEBYSCORE', P .. 'sleep:' .. queue, '-inf', us(now + claim.ahead), 'LIMIT', 0, us(most))
 end
 
--- All that were due have been checked: sets when the next one is due.
+-- Sets when the next sleeper is due, as all that were due have been checked.
 function claim_wait.sleep_on(queue)
     local first = call('ZRANGE', P .. 'sleep:' .. queue, 0, 0, 'WITHSCORES')
     if first[2] then set_wake(queue, '*', tonumber(first[2])) else drop_wake(queue, '*') end
 end
 
--- A lane that waits at a due gate of a key; closed: the gate was closed for a lane before it. Returns whether it has left, and whether the
--- gate is closed for the lanes behind it. Where jobs may have another key than their lane, the gate says nothing about them: they are sorted
--- in the ring.
+-- Wakes a lane that waits at a due gate of a key; closed: the gate was closed for a lane before it. Returns whether it has left, and whether the
+-- gate is closed for the lanes behind it. Where jobs may have another key than their lane, the gate says nothing about them: they are sorted in the
+-- ring.
 local function wake_lane(queue, name, node, ticket, closed)
     local type_name, key = node:match('^([^/]+)/(.*)$')
     if not type_name then -- not Weir's
@@ -261,7 +261,7 @@ local function wake_lane(queue, name, node, ticket, closed)
     local l = meet.lane(s, key)
     if closed and not s.resorts and has_gate(l.gates, name) then return false, true end
     local at, last = now, nil
-    -- 1: its job may cost more, and is checked in its turn
+    -- at a cost of 1: its job may cost more, and is checked in its turn
     if not s.resorts then at, last = meet.opens(l.gates, 1, l.node, ticket, now) end
     if at > now + claim.ahead and last.name == name then
         call('ZADD', P .. 'sleep:' .. queue, score(wait_at(s, last, at)), name)
@@ -272,7 +272,7 @@ local function wake_lane(queue, name, node, ticket, closed)
     return true, closed
 end
 
--- A gate of a key is due: its first lanes go back to the rings of their types, or wait at the gate that opens last. Returns how many.
+-- Wakes the first lanes at a due gate of a key: they go back to the rings of their types, or wait at the gate that opens last. Returns how many.
 function claim_wait.wake_waiters(queue, name)
     local W = wait_key(queue, name)
     local waiters = call('ZRANGE', W, 0, 15, 'WITHSCORES')

@@ -19,7 +19,7 @@
 -- uses: bell body check gate later_records lease line longest registry slices types
 local lane = {}
 
--- What is wrong with the keys that give_back writes; nil: nothing.
+-- Says what is wrong with the keys that give_back writes; nil: nothing.
 function lane.wrong(name)
     local queue, kind = lease.lane_parts(name)
     return lease.is_alone(name) and check.wrong_kind('alone', 'zset') or check.wrong_kind('lane:' .. name, 'list') or check.wrong_kind('ring:' .. queue .. '/' .. kind, 'zset')
@@ -28,20 +28,20 @@ function lane.wrong(name)
         or check.wrong_kind('held:' .. queue, 'zset')
 end
 
--- How many jobs of a type are in lanes, by these counters.
+-- Returns how many jobs of a type are in lanes, by these counters.
 function lane.parked_by(parked, returned, served)
     return max(0, lease.counted(parked) + lease.counted(returned) - lease.counted(served))
 end
 
 function lane.parked(kind) return lane.parked_by(unpack(call('HMGET', P .. 'stats:' .. kind, 'parked', 'returned', 'served'))) end
 
--- The next claim serves a type, whose ring is not empty.
+-- Lets the next claim serve a type, whose ring is not empty.
 function lane.type_is_due(queue, kind, ticket)
     call('ZADD', P .. 'wait:' .. queue .. '/-', us(ticket), kind)
     call('ZADD', P .. 'wake:' .. queue, us(now), '-')
 end
 
--- The next claim checks a gate at which types or lanes wait: when it opens for the first of them may have changed.
+-- Lets the next claim check a gate at which types or lanes wait: when it opens for the first may have changed.
 function lane.gate_is_due(queue, name)
     local asleep = find(name, '/', 1, true)
     if call('ZADD', P .. (asleep and 'sleep:' or 'wake:') .. queue, 'XX', 'CH', us(now), name) == 1 and asleep then
@@ -49,12 +49,12 @@ function lane.gate_is_due(queue, name)
     end
 end
 
--- Another job is now the first of a lane that waits, or of the lanes of a type (key '').
+-- Makes gates due, as another job is now the first of a lane that waits, or of the lanes of a type (key '').
 function lane.gates_are_due(queue, kind, key)
     for _, spec in ipairs(types.specs(kind, key)) do lane.gate_is_due(queue, spec.name) end
 end
 
--- May the jobs of a type stand in lanes of keys that were found by another path?
+-- True when jobs of a type may stand in lanes of keys that were found by another path.
 local function resorts(kind)
     local t = types.load(kind)
     return t.path and t.lanes and t.lanes ~= t.path
@@ -68,7 +68,7 @@ local function put_in_ring(queue, kind, key, ticket)
     if call('ZCARD', ring) == 1 and not call('ZSCORE', P .. 'held:' .. queue, kind) then lane.type_is_due(queue, kind, now) end
 end
 
--- A job goes to the tail of a lane.
+-- Appends a job to the tail of a lane.
 function lane.append(queue, kind, key, entry)
     local length = call('RPUSH', P .. 'lane:' .. queue .. '/' .. kind .. '/' .. key, entry)
     if length == 1 then put_in_ring(queue, kind, key, now) end
@@ -87,8 +87,8 @@ local read_load -- of this call: how much of the heads of lanes may still be rea
 
 local function forget_load() read_load = nil end
 
--- Jobs that came back before, were taken before the last of these and so go before it: they leave the head of the lane. Those who were taken
--- first come first.
+-- Merges jobs that came back before and were taken before the last of these: they leave the head of the lane, and go in before it. Jobs that were
+-- taken first come first.
 local function merge(key, entries)
     if not read_load then
         read_load = slices.load()
@@ -133,7 +133,7 @@ function lane.give_back(name, entries)
     put_first(name, fresh, false)
 end
 
--- A type whose ring is empty leaves the gate at which it waits. The gate is due for the types behind it.
+-- Takes a type whose ring is empty off the gate at which it waits. The gate is due for the types behind it.
 local function leave_gates(queue, kind)
     if call('ZREM', P .. 'held:' .. queue, kind) == 1 then return end
     for _, name in ipairs(call('ZRANGE', P .. 'wake:' .. queue, '0', '-1')) do
@@ -151,7 +151,7 @@ end
 
 local function forget_share(queue, kind, key) call_safe('HDEL', P .. 'credit:' .. queue .. '/' .. kind, key) end
 
--- A lane that has no job left leaves its ring.
+-- Takes a lane that has no job left out of its ring.
 function lane.leave_ring(queue, kind, key)
     local ring = P .. 'ring:' .. queue .. '/' .. kind
     call('ZREM', ring, key)
@@ -167,14 +167,14 @@ local function stop_waiting(queue, name, node)
     if call('EXISTS', sleep) == 0 then call('ZREM', P .. 'wake:' .. queue, '*') end
 end
 
--- The same for one that waits at the gate of a key; node: <type>/<key>. When others wait there, the gate opens in time for the
--- first of them already.
+-- Takes a lane that has no job left off the gate of a key; node: <type>/<key>. When others wait there, the gate opens in time for the first of them
+-- already.
 function lane.leave_gate(queue, name, node)
     stop_waiting(queue, name, node)
     forget_share(queue, node:match('^([^/]+)/(.*)$'))
 end
 
--- A job of a lane must not run any more: if it is the first, the next claim meets it. A lane that sleeps goes to its ring.
+-- Wakes a lane of which a job must not run any more: if it is the first, the next claim meets it. A lane that sleeps goes to its ring.
 function lane.wake(queue, kind, key)
     local node = kind .. '/' .. key
     for _, spec in ipairs(types.specs(kind, key)) do
@@ -214,8 +214,8 @@ local opened = {} -- gates, in this call, and for each how many queues are enoug
 
 local function forget_opened() opened = {} end
 
--- A type or lane of the queue waits at a gate until something makes room there. by_time: it also opens without that, but later. False: its
--- key is of a wrong kind.
+-- Lists a queue of which a type or lane waits at a gate until something makes room there. by_time: it also opens without that, but later. False:
+-- its key is of a wrong kind.
 function lane.wait_at(queue, name, by_time)
     local at = P .. 'at:' .. name
     if type(call_safe('SADD', at, queue)) ~= 'number' then return false end
@@ -238,14 +238,14 @@ local function few_queues()
     return few
 end
 
--- A job of the queue gives something back at a gate where nobody has listed who waits. Where there are few queues, any of them may.
+-- Lists who may wait at a gate where a job of the queue gives something back, as nobody has listed it: where there are few queues, any may wait.
 function lane.list_at(queue, name)
     local queues = few_queues()
     if #queues > 0 then call_safe('SADD', P .. 'at:' .. name, unpack(queues)) end
     lane.wait_at(queue, name, true)
 end
 
--- The lines of callers that wait at a gate are to be woken too. Returns how many there are.
+-- Lists the lines of callers that wait at a gate, to be woken too. Returns how many there are.
 local function list_lines(name)
     local lines = line.at(name)
     for i = 1, #lines, 4000 do call_safe('SADD', P .. 'at:' .. name, unpack(lines, i, min(i + 3999, #lines))) end
@@ -257,7 +257,7 @@ local with_lines = {} -- gates at which some do
 
 local function forget_lines() has_lines, with_lines = nil, {} end
 
--- A job gives something back at a gate where callers may wait.
+-- Lists the lines at a gate where a job gives something back.
 function lane.list_lines_at(name)
     if has_lines == nil then
         at_next_call(forget_lines)
@@ -272,13 +272,13 @@ local function open(name, spare)
     opened[name] = (opened[name] or spare) + 1
 end
 
--- A gate has room again: lane.wake_opened wakes what waits there.
+-- Notes that a gate has room again: lane.wake_opened wakes what waits there.
 function lane.opened(name) open(name, SPARE) end
 
 local PLACES = 8 -- rules of one limit: gates <limit>#0 to #7
 local ALL = '*'
 
--- Gates of a limit and when they are due, as ZADD takes them, where a name stands for all of them; nil: it does not.
+-- Returns the gates of a limit and when they are due, as ZADD takes them, where a name stands for all gates; nil: it does not.
 local function times_of(name)
     local limit, times = match(name, '^(.+#)%*$'), {}
     for i = 0, limit and PLACES or -1 do times[#times + 1], times[#times + 2] = us(now), limit .. (i < PLACES and i or 'pause') end
@@ -300,7 +300,7 @@ local function wake_at(queue, name, times)
     return woken
 end
 
--- The gate may open now for who waits there in any queue, as somebody has changed a limit: lane.wake_opened is to see to it.
+-- Notes that a gate may open now for waiters of any queue, as somebody has changed a limit: lane.wake_opened sees to it.
 function lane.opened_everywhere(name)
     call_safe('SUNIONSTORE', P .. 'at:' .. name, P .. 'at:' .. name, P .. 'queues')
     list_lines(name)
@@ -317,7 +317,7 @@ local function wake_line(name, member, left)
     return looked_at
 end
 
--- At most `most` queues that wait at a gate, chosen at random; they leave its list.
+-- Takes at most `most` queues that wait at a gate off its list, chosen at random.
 local function take_waiting(name, most)
     local queues = call_safe('SPOP', P .. 'at:' .. name, digits(most))
     return queues.err and {} or queues
@@ -362,7 +362,7 @@ function lane.wake_opened(rest)
     return more
 end
 
--- A lease ends: gives back what its token says it took of concurrency gates. A key of a wrong kind counts nothing.
+-- Gives back what the token of a lease that ends took of concurrency gates. A key of a wrong kind counts nothing.
 function lane.release(token)
     for name in lease.gates_of(token) do
         if not check.wrong_kind('gate:' .. name, 'string') then
@@ -372,15 +372,15 @@ function lane.release(token)
     end
 end
 
--- What is wrong with the keys that leased jobs need to go back; nil: nothing. A job that a key of another kind keeps from its lane can
--- wait in `later`.
+-- Says what is wrong with the keys that leased jobs need to go back; nil: nothing. A job that a key of another kind keeps from its lane can wait in
+-- `later`.
 function lane.wrong_back(jobs)
     local wrong = check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
     for _, job in ipairs(jobs) do wrong = wrong or lane.wrong(job.lane) and check.wrong_kind('later', 'zset') or nil end
     return wrong
 end
 
--- Jobs that a key keeps from their lane go to `later`: promote names that key, and moves them when it is gone. Returns the others.
+-- Puts jobs that a key keeps from their lane into `later`: promote names that key, and moves them when it is gone. Returns the others.
 local function put_off(jobs)
     local able, off = {}, {}
     for _, job in ipairs(jobs) do
@@ -395,8 +395,8 @@ local function put_off(jobs)
     return able
 end
 
--- Leased jobs, {token =, lane =, entry =} each, of any lanes, go back to the heads of their lanes, in the order in which they were
--- granted. What they took of gates was released before. Adds the queues whose groups are to be woken to a set.
+-- Puts leased jobs of any lanes, {token =, lane =, entry =} each, back to the heads of their lanes, in the order in which they were granted. What
+-- they took of gates was released before. Adds the queues whose groups are to be woken to a set.
 function lane.put_all_back(jobs, queues)
     local entries, order = {}, {}
     lane.sort_by_grant(jobs)
@@ -414,7 +414,7 @@ function lane.put_all_back(jobs, queues)
     end
 end
 
--- The same of those that go to the tails of their lanes.
+-- Puts leased jobs to the tails of their lanes.
 function lane.put_all_behind(jobs, queues)
     lane.sort_by_grant(jobs)
     local able = put_off(jobs)
@@ -426,7 +426,7 @@ function lane.put_all_behind(jobs, queues)
     lease.count_all(able, 'returned')
 end
 
--- Puts all of them back, and the groups are woken.
+-- Puts all jobs back, and wakes the groups.
 function lane.give_all_back(jobs)
     local queues = {}
     lane.put_all_back(jobs, queues)

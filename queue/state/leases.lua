@@ -12,7 +12,7 @@ local leases = {}
 leases.MOST = 100      -- of the dead that one heartbeat takes back, about: 5 ms where each has a lane of its own
 local SORTED_MOST = 1000 -- tokens of which one call finds the youngest: 1 ms
 
--- How late a lease was granted, as a number.
+-- Returns how late a lease was granted, as a number.
 local function grant_of(token)
     local turn, index = match(token, '^(%d+)%.([%w_-]+)')
     local at = tonumber(turn or 0)
@@ -20,7 +20,7 @@ local function grant_of(token)
     return at
 end
 
--- The `most` tokens of those that were granted last.
+-- Returns the `most` tokens that were granted last.
 function leases.youngest(tokens, most)
     local grants, order, found = {}, {}, {}
     for i, token in ipairs(tokens) do grants[i] = grant_of(token) end
@@ -32,15 +32,15 @@ function leases.youngest(tokens, most)
     return found
 end
 
--- The tokens of about most leases, of those that were granted last, so that all go back in the order of their grants. Of a worker that has very many
--- they come by chance, as HSCAN from its beginning finds nothing where much has been taken already.
+-- Returns about `most` tokens, those that were granted last, so that all go back in the order of their grants. Of a worker that has very many they
+-- come by chance, as HSCAN from its beginning finds nothing where much has been taken already.
 local function tokens_of(active, count, most)
     if count <= most + 1 then return call('HKEYS', active) end -- "@"
     if count > SORTED_MOST + 1 then return call('HRANDFIELD', active, us(most)) end
     return leases.youngest(call('HKEYS', active), most)
 end
 
--- {token =} each, in the order in which they go back: the last ones granted are put before the others.
+-- Sorts tokens, {token =} each, in the order in which they go back: the last ones granted are put before the others.
 local function youngest_first(tokens)
     local fields, order = {}, {}
     for i, token in ipairs(tokens) do fields[2 * i - 1], fields[2 * i] = token, '' end
@@ -51,7 +51,7 @@ local function youngest_first(tokens)
     return order
 end
 
--- Those of the tokens whose entries fit.
+-- Returns the tokens whose entries fit.
 local function fitting(active, tokens, load)
     local sizes, bytes, fit = {}, 0, {}
     for _, token in ipairs(tokens) do
@@ -69,7 +69,7 @@ local function fitting(active, tokens, load)
     return fit
 end
 
--- About most of what active:<id> holds, as lease.list, as far as the load goes (nil: all of them), and how many more there are.
+-- Reads about `most` of what active:<id> holds, as lease.list does, as far as the load goes (nil: all), and how many more there are.
 function leases.read(id, most, load)
     local active = P .. 'active:' .. id
     local count, fields = call('HLEN', active), {}
@@ -84,7 +84,7 @@ function leases.read(id, most, load)
     return jobs, unread, count - call('HEXISTS', active, '@') - #jobs - #unread
 end
 
--- These leave, lists as lease.list has them; a worker of which none is left is forgotten.
+-- Drops leases, lists as lease.list has them; a worker that has none left is forgotten.
 function leases.drop(id, left, ...)
     local active = P .. 'active:' .. id
     if left == 0 then
@@ -103,7 +103,7 @@ end
 
 local TOLD_MS = 3600000 -- a worker that has not heard of it by then is not there any more
 
--- A worker is told that these jobs of its were cancelled.
+-- Tells a worker that these jobs of its were cancelled.
 function leases.tell(id, tokens)
     if #tokens == 0 or check.wrong_kind('told:' .. id, 'list') then return end
     push('RPUSH', P .. 'told:' .. id, tokens)
@@ -125,9 +125,9 @@ end
 
 local GROUPS_ASKED = '200' -- of a scan: 4 us each
 
--- The workers on duty that run something are told that what they were granted far ahead may not hold any more: they give it back. A page of
--- them, from a cursor that begins at '0'; returns where the next one begins, '': that was the last. Who is not told as somebody died half way
--- has started it when RECALL_MS are over.
+-- Tells the workers on duty that run something that what they were granted far ahead may not hold any more: they give it back. It tells a page,
+-- from a cursor that begins at '0'; returns where the next page begins, '': that was the last. Who is not told as somebody died half way has
+-- started it when RECALL_MS are over.
 function leases.recall(cursor)
     local page = call_safe('HSCAN', P .. 'duty', cursor, 'COUNT', GROUPS_ASKED)
     for i = 2, page.err and 0 or #page[2], 2 do
@@ -152,14 +152,14 @@ end
 
 local WORKERS_MOST = 1000 -- whose leases are looked at, those of the earliest deadlines: 2 ms
 
--- As a worker says of itself; 0: it does not.
+-- Returns the lease that a worker says it has; 0: it says none.
 local function lease_of(id)
     local info = call_safe('HGET', P .. 'active:' .. id, '@')
     local seconds = type(info) == 'string' and tonumber(match(info, '"lease":([%d.]+)')) or 0
     return floor(seconds * 1000000)
 end
 
--- The longest lease of a worker that may be late after such a silence.
+-- Returns the longest lease of a worker that may be late after such a silence.
 local function longest_lease(silence_us, own_us)
     local longest = own_us
     for _, id in ipairs(call('ZRANGE', P .. 'workers', 0, WORKERS_MOST - 1)) do
@@ -169,7 +169,7 @@ local function longest_lease(silence_us, own_us)
     return longest
 end
 
--- A worker is heard of. Returns until when nobody is reaped, and how far the marks were gone through, which leases.heard keeps; and
+-- Notes that a worker is heard of. Returns until when nobody is reaped, and how far the marks were gone through, which leases.heard keeps; and
 -- whether the clock was set back.
 function leases.follow(lease_us)
     local last, till, from = (call('GET', P .. 'reap') or ''):match('^(%d+) (%d+) ?(%d*)$')
@@ -189,8 +189,7 @@ function leases.heard(till, from)
     call('SET', P .. 'reap', us(now) .. ' ' .. us(till) .. (from ~= '' and ' ' .. from or ''))
 end
 
--- The same by a claim that takes or renews the duty: so a clock that is set back by more than that is noticed in time. Returns
--- whether it was.
+-- Notes it by a claim that takes or renews the duty: so a clock that is set back by more than that is noticed in time. Returns whether it was.
 function leases.claimed(worker)
     local lease_us = lease_of(worker)
     if lease_us < 1 then return false end

@@ -20,13 +20,13 @@ local BACK_US = 1700  -- when no more go back
 
 local UNHEARD = '-'
 
--- All leases of the old id where some are kept, else as many as go back now.
+-- Reads all leases of the old id where some are kept, else as many as go back now.
 local function read_leases(old, keeps)
     if keeps then return leases.read(old, huge) end
     return leases.read(old, MOST, slices.load())
 end
 
--- Of more jobs than one call gives back, those that were granted last; and how many others there are.
+-- Chooses the jobs that were granted last, of more than one call gives back; and how many others there are.
 local function first_back(jobs)
     if #jobs <= MOST then return jobs, 0 end
     local tokens, chosen, back = {}, {}, {}
@@ -36,8 +36,8 @@ local function first_back(jobs)
     return back, #jobs - #back
 end
 
--- Of the leases of the old id: kept, back (those that go now), later (how many go by the next call), stay (all but the kept ones do), unread. Those
--- found leave running.
+-- Sorts the leases of the old id: kept, back (those that go now), later (how many go by the next call), stay (all but the kept ones do), unread.
+-- Those found leave running.
 local function sort_out(jobs, unread, left, running)
     local found, able, later = {kept = {}, unread = unread}, {}, 0
     for _, job in ipairs(jobs) do
@@ -56,7 +56,7 @@ local function sort_out(jobs, unread, left, running)
     return found
 end
 
--- The worker may not have heard of them under its old id.
+-- Returns the cancelled jobs, of which the worker may not have heard under its old id.
 local function cancelled_of(jobs)
     local tokens = {}
     for _, job in ipairs(jobs) do
@@ -65,7 +65,7 @@ local function cancelled_of(jobs)
     return tokens
 end
 
--- Those granted last go first, as each goes before the others. unheard: none has begun. Returns those that have gone.
+-- Gives jobs back, those granted last first, as each goes before the others. unheard: none has begun. Returns those that have gone.
 local function give_back(jobs, unheard)
     local gone, queues = {}, {}
     lane.sort_by_grant(jobs)
@@ -104,7 +104,7 @@ local function pass_duty(group, old)
     bell.ring_spare(group)
 end
 
--- names: of its types, when all are read.
+-- Registers the worker. names: of its types, when all are read.
 local function register(new, lease_us, info, names)
     leases.heard(leases.follow(lease_us))
     call('HSET', P .. 'active:' .. new, '@', info)

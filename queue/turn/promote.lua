@@ -17,7 +17,7 @@ local function header_of(record)
     if ends_at then return sub(record, 1, ends_at - 1), sub(record, ends_at + 1) end
 end
 
--- The schedule that a record of `later` is of; nil: it is a job's.
+-- Returns the schedule that a record of `later` is of; nil: it is a job's.
 local function schedule_of(record) return record:match('^s ([%w_.-]+)\n$') end
 
 -- Sorts a record into moves: those for a queue, those for a lane, those that a key keeps from their lane, and what cannot be moved; neither
@@ -48,7 +48,7 @@ local function plan(record, moves)
     moves.records[#moves.records + 1] = record
 end
 
--- It cannot be moved.
+-- Buries a job that cannot be moved.
 local function bury(d, i)
     local tag, reason = 'later:' .. us(now) .. '.' .. i, 'promote: ' .. d.reason
     if not d.queue then return ends.bury(tag, d.lane, reason, d.entry) end
@@ -56,7 +56,7 @@ local function bury(d, i)
     ends.bury_new(tag, d.queue, d.type, reason, d.entry)
 end
 
--- Retried jobs that a key of another kind keeps from their lane come again later.
+-- Puts retried jobs off that a key of another kind keeps from their lane: they come again later.
 local function put_off(records)
     local at = #records > 0 and us(later_records.again())
     for _, record in ipairs(records) do call('ZADD', P .. 'later', at, record) end
@@ -82,7 +82,7 @@ local function move(moves, seed)
     for i, d in ipairs(moves.dead) do bury(d, i) end
 end
 
--- Up to most jobs that are due, and the schedules among and before them: {record =, name =} each.
+-- Reads up to `most` jobs that are due, and the schedules among and before them: {record =, name =} each.
 local function read_due(most)
     local jobs, schedules, at, load = {}, {}, 0, slices.load()
     local due = min(READ_MOST, call('ZCOUNT', P .. 'later', '-inf', us(now)))
@@ -101,7 +101,7 @@ local function read_due(most)
     return jobs, schedules
 end
 
--- Names those that are due; a record whose schedule is gone goes. A key of another kind holds none.
+-- Names the schedules that are due; a record whose schedule is gone goes. A key of another kind holds none.
 local function name_schedules(schedules)
     local named, load, gone = {}, slices.load(), {}
     local there = not check.wrong_kind('schedules', 'hash')

@@ -30,7 +30,7 @@ local function is_swept(lease_us)
     return not VIRTUAL and swept_of == P and swept_us <= now and now - swept_us < min(SWEEP_US, lease_us / 8)
 end
 
--- A page of the marks. Returns where the next page begins, '': anew.
+-- Forgets a page of the marks. Returns where the next page begins, '': anew.
 local function forget_marks(from)
     local page = call_safe('HSCAN', P .. 'cancelled', from ~= '' and from or '0', 'COUNT', digits(MARKS))
     if page.err then return '' end
@@ -42,7 +42,7 @@ local function forget_marks(from)
     return page[1] ~= '0' and page[1] or ''
 end
 
--- Which of its jobs may have ended a worker: they are suspects, and go back as such.
+-- Marks the jobs that may have ended a worker: they are suspects, and go back as such.
 local function suspect(id, jobs)
     local inside = registry.inside_text(registry.info(id))
     for _, job in ipairs(jobs) do
@@ -51,14 +51,14 @@ local function suspect(id, jobs)
     end
 end
 
--- What is wrong with the keys that these need which are to be taken back; nil: nothing.
+-- Says what is wrong with the keys that jobs need which are to be taken back; nil: nothing.
 local function wrong_keys(jobs, unread, interrupted_most)
     local buries = #unread > 0
     for _, job in ipairs(jobs) do buries = buries or job.suspect and ends.is_last(job, interrupted_most) end
     return lane.wrong_back(jobs) or buries and check.wrong_kind('dead', 'zset') or nil
 end
 
--- For the log of who took it back.
+-- Notes for the log who took a job back.
 local function note(noted, job, is_dead)
     local _, at = lease.head_read(job.entry)
     local id, n = body.id(job.entry, at), #noted
@@ -66,7 +66,7 @@ local function note(noted, job, is_dead)
     noted[n + 3], noted[n + 4] = us((match(job.entry, '^@(%d+)') or 0) + 1), is_dead and 'dead' or ''
 end
 
--- count: so many the worker had, these among them.
+-- Takes jobs back. count: so many the worker had, these among them.
 local function take_back(id, jobs, unread, interrupted_most, count, noted)
     local back, behind, dead, queues = {}, {}, {}, {}
     for _, job in ipairs(cancelled.end_among(jobs)) do
@@ -104,7 +104,7 @@ local function reap_one(id, most, load, interrupted_most, noted)
     return #jobs + #unread, left
 end
 
--- Whose leases are kept goes behind all others that are late: however many such there are, they keep nobody waiting for long.
+-- Reaps workers that are late. One whose leases are kept goes behind all others: however many such there are, they keep nobody waiting for long.
 local function reap_late(interrupted_most, reply)
     local load = slices.load()
     for _, id in ipairs(call('ZRANGEBYSCORE', P .. 'workers', '-inf', us(now), 'LIMIT', 0, WORKERS_MOST)) do
@@ -124,7 +124,7 @@ local function reap_late(interrupted_most, reply)
     end
 end
 
--- The heartbeat itself. Returns whether those may be reaped that are late, and what is wrong with the key that says so.
+-- Beats for the worker. Returns whether workers that are late may be reaped, and what is wrong with the key that says so.
 local function beat(worker, lease_us, swept)
     local wrong, till, from = check.wrong_kind('reap', 'string'), nil, nil
     if not wrong then till, from = leases.follow(lease_us) end
@@ -134,7 +134,7 @@ local function beat(worker, lease_us, swept)
     return now >= till
 end
 
--- The last thing that is done for all. It is noted where nothing is left.
+-- Bounds the dead jobs, the last thing that is done for all. It is noted where nothing is left.
 local function bound_dead(dead_most, dead_age_us, reply)
     local forgotten, excess, bounds = dead_bounds.follow(dead_most, dead_age_us)
     reply[3], reply[4], reply[7] = forgotten, reply[4] + excess, bounds
