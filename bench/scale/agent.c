@@ -1,32 +1,17 @@
-/* A worker, as worker/partition/ has it: schedule() of turn.c, the times and the question of claim.c, the room of room.c, the settling of
- * settle.c, the waiting of waking.c. It serves one queue and one type. Its clock is the simulation's.
- * It sends no claim that stands behind a peek: that would start the same job, a round trip earlier. */
-#include <math.h>
+/* A worker: its links, its executors and what happens to them. What it decides is worker/mind/, as in a real one: each function here that
+ * does as a file of worker/partition/ or worker/parts/ does names it. It serves one queue and one type. Its clock is the simulation's. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/scale/scale.h"
-#include "throttle/gate.h"
-#include "worker/mind/interval.h"
+#include "core/number.h"
 
-#define NEVER INT64_MAX
-#define POLL_LEAST_US (100 * MS) /* all of these as in worker/partition and worker/parts */
-#define HUNGRY_US (MS / 2)
-#define MARK_US SECOND
-#define EARLY_US (50 * MS)
-#define EARLY_LEAD_US (5 * MS / 2)
-#define EARLY_LEAST 8
-#define CROWDED_US SECOND
-#define RESERVE_US SECOND
-#define NEAR_LINK_US (MS / 2)
-#define NEAR_TASK_US (5 * MS)
-#define PREFETCH_S 0.008
-#define LEASE_MOST 500
-#define SETTLE_DELAY_US (10 * MS)
-#define SETTLE_CLAIM_US (60 * MS)
-#define SETTLE_SOON 500
-#define LATE_US (50 * MS)
+#define UP_US (3600 * SECOND) /* its machine has been up for so long when a run begins */
+#define NEAR_TASK_US (5 * MS) /* pool.c */
+#define LATE_US (50 * MS)     /* claim.c */
+#define ALONG_MOST 16         /* settle.h */
 #define RECONNECT_US (100 * MS)
 
 struct agent {
@@ -34,25 +19,14 @@ struct agent {
     int life;  /* a number that changes when it is killed, */
     int epoch; /* and when its link is cut */
     bool up, registered, in_flight, waits[WAITS];
-    bool gives_back; /* among the finished are such */
-    int64_t sent_us, beat_us, timer_us, poll_us, workers;
-    struct distance distance;
-
-    int64_t turn, claim_sent_us, others_us, duty_us, duty_redis_us, second_us, next_us, mark_us, early_us,
-        crowded_us, more_us;
-    bool more, starved, reason, held;
-
+    bool gives_back, frees_slots; /* among the finished are such that go back; with slots */
+    int64_t timer_us;
+    struct minds all;
+    struct mind mind;
     int running, unlimited; /* of them without a limit */
-    int reserve, reserve_used;
-    int64_t reserve_us, unlimited_us;
     struct task_row timed, early, prefetched, run, finished, sent;
-    double pace; /* jobs that end here in a second */
-    int64_t pace_us;
-    long long ended, ended_then, starts;
-};
-struct room {
-    int free, prefetch, open, early, early_more;
-    bool worth_it;
+    uint64_t ended;
+    long long starts;
 };
 
 static struct agent *agents;
@@ -60,81 +34,39 @@ static int agent_count, ids;
 
 static void decide(int i);
 
-static int64_t least(int64_t a, int64_t b)
+/* Its own clock. */
+static int64_t clock_us(void)
 {
-    return a < b ? a : b;
+    return now_us + UP_US;
 }
 
-static int64_t lead(const struct agent *a)
+/* As executors.c. */
+static struct mind *look(int i)
 {
-    int64_t trip_us = distance_trip(&a->distance);
+    struct agent *a = &agents[i];
+    const struct task *first = a->finished.head;
+    int here = a->running + a->timed.count + a->early.count + a->prefetched.count;
 
-    return trip_us > NEAR_LINK_US ? trip_us : 0;
-}
-
-static int64_t local(const struct agent *a, int64_t redis_us)
-{
-    return redis_us <= 0 ? 0 : redis_us - BEGIN_US + distance_offset(&a->distance);
-}
-
-/* ---- Room */
-
-static struct room room_of(const struct agent *a)
-{
-    int target = (int)(a->pace * PREFETCH_S), idle = plan.executors - a->running - a->timed.count;
-    int beginning, excess, open;
-    struct room room;
-
-    idle = idle > 0 ? idle : 0;
-    open = (int)least(plan.executors - a->reserve - a->unlimited, idle);
-    open = open > 0 ? open : 0;
-    beginning = (int)least(a->prefetched.count, open);
-    excess = a->prefetched.count - beginning;
-    room = (struct room){.free = idle - beginning,
-                         .open = open - beginning,
-                         .early = a->early.count,
-                         .prefetch = target > excess ? (int)least(target - excess, LEASE_MOST) : 0};
-    if (plan.executors >= EARLY_LEAST && now_us >= a->crowded_us + CROWDED_US &&
-        room.free / 2 > a->early.count)
-        room.early_more = room.free / 2 - a->early.count;
-    room.worth_it =
-        room.open >= (plan.executors - a->reserve + 1) / 2 || (target > 0 && excess <= target / 2);
-    return room;
-}
-
-static void adapt_reserve(struct agent *a)
-{
-    int limited = a->running - a->unlimited + a->timed.count;
-
-    a->reserve_used = limited > a->reserve_used ? limited : a->reserve_used;
-    if (a->unlimited + a->prefetched.count > 0)
-        a->unlimited_us = now_us;
-    if (now_us - a->unlimited_us > RESERVE_US) {
-        a->reserve = 0;
-        return;
-    }
-    if (plan.executors == 1) {
-        a->reserve = a->starved && !a->reserve;
-    } else if (a->starved) {
-        if (a->reserve == 0)
-            a->reserve_us = now_us;
-        a->reserve = (int)least(a->reserve ? 2 * a->reserve : 1, plan.executors / 2);
-    } else if (now_us - a->reserve_us > RESERVE_US) {
-        a->reserve = (int)least(a->reserve, a->reserve_used);
-        a->reserve_used = 0;
-        a->reserve_us = now_us;
-    }
-}
-
-static void measure_pace(struct agent *a)
-{
-    double seconds = (double)(now_us - a->pace_us) / 1e6;
-
-    if (seconds < 0.0002)
-        return;
-    a->pace += seconds / (seconds + PREFETCH_S) * ((double)(a->ended - a->ended_then) / seconds - a->pace);
-    a->pace_us = now_us;
-    a->ended_then = a->ended;
+    a->mind.facts = (struct facts){
+        .running = a->running,
+        .timed = a->timed.count,
+        .prefetched = a->prefetched.count,
+        .early = a->early.count,
+        .unlimited = a->unlimited,
+        .oldest_us = a->prefetched.head ? a->prefetched.head->came_us : 0,
+        .up = a->up,
+        .registered = a->registered,
+        .awaited = a->in_flight,
+        .here = here,
+        .here_prefetched = a->prefetched.count,
+        .idle = here == 0 && !first && !a->sent.head && a->mind.claims.beside == 0,
+        .finished = a->finished.count,
+        .finished_us = first ? first->finished_us : 0,
+        .urgent = a->frees_slots,
+        .soon = a->gives_back,
+        .along = first && !a->gives_back && a->finished.count <= ALONG_MOST && !a->sent.head,
+    };
+    return &a->mind;
 }
 
 /* ---- Tasks */
@@ -152,8 +84,9 @@ static void take_out(struct task_row *row, struct task *task)
 static void finish(struct agent *a, struct task *task, bool back)
 {
     task->back = back;
-    task->finished_us = now_us;
+    task->finished_us = clock_us();
     a->gives_back |= back;
+    a->frees_slots |= back && task->slot_us;
     row_push(&a->finished, task);
     if (is_measured() && back)
         sums.early_back++;
@@ -161,9 +94,8 @@ static void finish(struct agent *a, struct task *task, bool back)
 
 static void note_start(struct agent *a, const struct task *task)
 {
-    int64_t late_us = task->slot_us      ? now_us - task->slot_us
-                      : task->number < 0 ? 0
-                                         : now_us - pushed_us(task->number);
+    int64_t pushed_us = job_starts(task->number),
+            late_us = now_us - (task->slot_us ? task->slot_us : pushed_us);
 
     if (!is_measured())
         return;
@@ -187,7 +119,7 @@ static void run(int i, struct task *task)
     a->unlimited += task->slot_us == 0;
     row_push(&a->run, task);
     note_start(a, task);
-    events_add(now_us + plan.job_us, EVENT_END, i, a->life, task);
+    events_add(now_us + world.job_us, EVENT_END, i, a->life, task);
 }
 
 /* It holds its executor until its time. */
@@ -206,7 +138,7 @@ static void begin(int i, struct task *task)
         free(task);
         return;
     }
-    if (now_us <= task->start_us + LATE_US) {
+    if (now_us <= task->start_us + most(LATE_US, 2 * distance_trip(&a->mind.distance))) {
         run(i, task);
         return;
     }
@@ -216,6 +148,7 @@ static void begin(int i, struct task *task)
     decide(i);
 }
 
+/* As pool_draw_near(). */
 static void draw_near(int i, struct task *task)
 {
     struct agent *a = &agents[i];
@@ -225,20 +158,21 @@ static void draw_near(int i, struct task *task)
         free(task);
         return;
     }
-    if (a->running + a->timed.count < plan.executors) {
+    if (a->running + a->timed.count < world.executors) {
         hold(i, task);
         return;
     }
     finish(a, task, true);
-    a->crowded_us = now_us;
-    a->reason = true;
+    room_was_crowded(&a->all, clock_us());
+    ask_soon(&a->mind, false);
     decide(i);
 }
 
 /* To a job without a limit. */
 static bool is_open(const struct agent *a)
 {
-    return a->running + a->timed.count < plan.executors && a->unlimited < plan.executors - a->reserve;
+    return a->running + a->timed.count < world.executors &&
+           a->unlimited < world.executors - room_reserved(&a->all);
 }
 
 static void add(int i, struct task *task)
@@ -253,6 +187,7 @@ static void add(int i, struct task *task)
     } else if (is_open(a)) {
         run(i, task);
     } else {
+        task->came_us = clock_us();
         row_push(&a->prefetched, task);
     }
 }
@@ -274,122 +209,58 @@ static void end(int i, struct task *task)
     decide(i);
 }
 
-/* ---- When */
+/* ---- Turns */
 
-static bool is_off_duty(const struct agent *a)
-{
-    return !a->duty_us && !a->second_us;
-}
-
-static int64_t poll_time(const struct agent *a)
-{
-    int64_t at = a->duty_us     ? a->claim_sent_us + (a->duty_us - a->claim_sent_us) / 2
-                 : a->second_us ? a->second_us
-                                : NEVER;
-
-    at = at > a->claim_sent_us + POLL_LEAST_US ? at : a->claim_sent_us + POLL_LEAST_US;
-    return least(at, (a->claim_sent_us > a->others_us ? a->claim_sent_us : a->others_us) + a->poll_us);
-}
-
-static int64_t claim_time(const struct agent *a, const struct room *room)
-{
-    int64_t at = poll_time(a);
-
-    if (room->free + room->prefetch < 1)
-        return NEVER;
-    if (a->reason || (a->starved && room->free > 0))
-        return 0;
-    if (a->more && (room->worth_it || room->open > 0))
-        return room->worth_it ? 0 : a->more_us + HUNGRY_US;
-    return (a->duty_us || a->reserve > 0) && a->next_us ? least(at, a->next_us) : at;
-}
-
-static int64_t settle_time(const struct agent *a, int64_t claim_us)
-{
-    if (!a->finished.head)
-        return NEVER;
-    if (a->finished.count >= SETTLE_SOON)
-        return 0;
-    if (!a->gives_back && claim_us <= a->finished.head->finished_us + SETTLE_CLAIM_US)
-        return claim_us;
-    return a->finished.head->finished_us + SETTLE_DELAY_US;
-}
-
-static void wait_for(int i, enum wait wait)
-{
-    struct agent *a = &agents[i];
-
-    if (!a->waits[wait])
-        events_add(now_us + way(), EVENT_WAIT, i, a->epoch, (void *)(intptr_t)wait);
-    a->waits[wait] = true;
-}
-
-static void look_ahead(struct agent *a, const struct room *room, struct claim_call *call)
-{
-    int64_t lead_us = lead(a), ahead_us = least(GATE_AHEAD_US + lead_us, GATE_AHEAD_MOST_US);
-    int kept = plan.executors / 4 > 1 ? plan.executors / 4 : 1;
-
-    call->ahead_us = ahead_us;
-    call->far = room->free - kept - room->early > 0 ? room->free - kept - room->early : 0;
-    call->early = a->duty_us && lead_us <= EARLY_LEAD_US && room->early_more > 0;
-    a->early_us = call->early ? GATE_AHEAD_US + lead_us : NEVER;
-    if (!call->early)
-        return;
-    call->ahead_us = EARLY_US;
-    if (lead_us == 0 || call->far < room->early_more)
-        call->far = room->early_more;
-}
-
-static void put_claim(struct agent *a, const struct room *room, struct turn *turn)
-{
-    int wanted = room->free + room->prefetch;
-
-    turn->claims = true;
-    turn->claim = (struct claim_call){.turn = ++a->turn,
-                                      .free = room->free,
-                                      .prefetch = room->prefetch,
-                                      .chunk = wanted < 16     ? 16
-                                               : wanted < 1000 ? wanted
-                                                               : 1000,
-                                      .duty_until_us = a->duty_redis_us,
-                                      .reserved = room->free > 0 && room->open == 0,
-                                      .held = a->held,
-                                      .mark = now_us - a->mark_us >= MARK_US};
-    look_ahead(a, room, &turn->claim);
-    if (turn->claim.mark)
-        a->mark_us = now_us;
-    if (is_measured() && !a->reason && !a->more && !a->starved && !a->duty_us)
-        sums.polls++;
-    a->claim_sent_us = now_us;
-    a->poll_us = interval_of_polls(a->workers, random_part());
-    a->more = a->starved = a->reason = a->held = false;
-}
-
-/* As partition_along_time(). */
-static int64_t along(const struct agent *a)
-{
-    return is_off_duty(a) ? interval_along(LEASE_US) : 0;
-}
-
-static void send(int i, struct turn *turn)
-{
-    struct agent *a = &agents[i];
-
-    snprintf(turn->worker, sizeof turn->worker, "%s", a->id);
-    a->in_flight = true;
-    a->sent_us = now_us;
-    events_add(now_us + way(), EVENT_ARRIVE, i, a->epoch, turn);
-}
-
-static struct turn *new_turn(void)
+static struct turn *new_turn(const struct agent *a)
 {
     struct turn *turn = calloc(1, sizeof *turn);
 
     if (!turn)
         abort();
+    snprintf(turn->worker, sizeof turn->worker, "%s", a->id);
     row_init(&turn->settles);
     row_init(&turn->held);
     return turn;
+}
+
+static void send(int i, struct turn *turn)
+{
+    agents[i].in_flight |= !turn->beside;
+    events_add(now_us + way(), EVENT_ARRIVE, i, agents[i].epoch, turn);
+}
+
+static void send_claim(int i, enum event_kind kind, const struct claim_call *call)
+{
+    struct turn *turn = new_turn(&agents[i]);
+
+    turn->beside = turn->claims = true;
+    turn->claim = *call;
+    events_add(now_us + way(), kind, i, agents[i].epoch, turn);
+}
+
+/* As block() of waking.c. */
+static void block(int i, enum wait wait)
+{
+    struct agent *a = &agents[i];
+    struct claim_call call;
+
+    if (a->waits[wait])
+        return;
+    a->waits[wait] = true;
+    if (wait == WAIT_QUEUE && plan_standing(look(i), clock_us(), &call))
+        send_claim(i, EVENT_STAND, &call);
+    else
+        events_add(now_us + way(), EVENT_WAIT, i, a->epoch, (void *)(intptr_t)wait);
+}
+
+static void wait_for(int i, enum plan_wait wait)
+{
+    if (wait == PLAN_WAIT_OFF_DUTY)
+        block(i, WAIT_SPARE);
+    if (wait != PLAN_WAIT_ON_DUTY)
+        return;
+    block(i, WAIT_BELL);
+    block(i, WAIT_QUEUE);
 }
 
 /* All that it holds, by its name for it. */
@@ -411,102 +282,144 @@ static void name_held(const struct agent *a, struct task_row *held)
 static void adopt(int i)
 {
     struct agent *a = &agents[i];
-    struct turn *turn = new_turn();
+    struct turn *turn;
 
-    snprintf(turn->old, sizeof turn->old, "%s", a->id);
+    snprintf(a->old, sizeof a->old, "%s", a->id);
     snprintf(a->id, sizeof a->id, "w%d", ids++);
+    turn = new_turn(a);
+    snprintf(turn->old, sizeof turn->old, "%s", a->old);
     turn->adopts = true;
     name_held(a, &turn->held);
+    plan_sends(&a->mind, clock_us());
     send(i, turn);
+}
+
+/* As turn.c. */
+static void begin_turn(int i, const struct plan *p)
+{
+    struct agent *a = &agents[i];
+    struct turn *turn = new_turn(a);
+
+    turn->along = p->claims && !p->settle;
+    a->gives_back = a->frees_slots = false;
+    row_take(&a->sent, &a->finished);
+    turn->settles = a->sent;
+    turn->promotes = p->promote;
+    turn->beats = p->beat;
+    turn->claims = p->claims;
+    turn->claim = p->claim;
+    send(i, turn);
+    wait_for(i, p->wait);
+}
+
+static void set_timer(int i, int64_t at_us)
+{
+    struct agent *a = &agents[i];
+
+    if (at_us == NEVER || (a->timer_us > now_us && at_us - UP_US >= a->timer_us))
+        return;
+    a->timer_us = most(at_us - UP_US, now_us + 1);
+    events_add(a->timer_us, EVENT_DECIDE, i, a->life, NULL);
+}
+
+static void claim_beside(int i)
+{
+    struct claim_call call;
+    int64_t next_us;
+
+    if (plan_beside(look(i), clock_us(), &call, &next_us))
+        send_claim(i, EVENT_ARRIVE, &call);
+    set_timer(i, next_us);
+}
+
+static void give_back_stuck(struct agent *a)
+{
+    while (a->prefetched.head)
+        finish(a, row_pop(&a->prefetched), true);
+    room_was_stuck(&a->all, clock_us());
+}
+
+static void take_turn(int i)
+{
+    const struct claims *c = &agents[i].mind.claims;
+    bool calm = !c->wanted && !c->more && !c->starved && !c->duty_until_us;
+    struct plan p = plan_turn(look(i), clock_us());
+
+    if (is_measured() && p.claims && calm)
+        sums.polls++;
+    if (p.turn) {
+        begin_turn(i, &p);
+        return;
+    }
+    wait_for(i, p.wait);
+    set_timer(i, least(p.next_us, room_stuck_time(&agents[i].all)));
 }
 
 static void decide(int i)
 {
     struct agent *a = &agents[i];
-    struct room room;
-    struct turn *turn;
-    int64_t at;
-    bool claims;
 
-    if (a->in_flight || !a->up)
+    if (!a->up)
         return;
+    if (a->in_flight) {
+        claim_beside(i);
+        return;
+    }
     if (!a->registered) {
-        adopt(i);
+        if (a->mind.claims.beside == 0)
+            adopt(i);
         return;
     }
-    measure_pace(a);
-    room = room_of(a);
-    at = claim_time(a, &room);
-    at = least(least(at, settle_time(a, at)), a->beat_us);
-    if (at > now_us) {
-        if (room.free > 0 && !a->more && !a->reason) {
-            wait_for(i, a->duty_us ? WAIT_BELL : WAIT_SPARE);
-            if (a->duty_us)
-                wait_for(i, WAIT_QUEUE);
-        }
-        if (a->timer_us <= now_us || at < a->timer_us) {
-            a->timer_us = at;
-            events_add(at, EVENT_DECIDE, i, a->life, NULL);
-        }
-        return;
-    }
-    turn = new_turn();
-    a->gives_back = false;
-    a->sent = a->finished;
-    if (!a->sent.head)
-        a->sent.tail = &a->sent.head;
-    row_init(&a->finished);
-    turn->settles = a->sent;
-    turn->beats = a->beat_us <= now_us + along(a);
-    claims = !(turn->beats && is_off_duty(a) && claim_time(a, &room) >= poll_time(a)) &&
-             claim_time(a, &room) <= now_us + lead(a);
-    if (turn->beats) {
-        a->held = true;
-        a->beat_us = now_us + interval_of_beats(LEASE_US, random_part());
-    }
-    if (claims)
-        put_claim(a, &room, turn);
-    send(i, turn);
+    look(i);
+    room_measure(&a->all, a->ended, clock_us());
+    if (clock_us() >= room_stuck_time(&a->all))
+        give_back_stuck(a);
+    take_turn(i);
 }
 
 /* ---- Answers */
 
-static struct task *new_task(struct agent *a, const struct claim *claim, const struct lease *lease)
+static struct task *new_task(const struct agent *a, const struct claim *claim, const struct lease *lease)
 {
     struct task *task = calloc(1, sizeof *task);
 
     if (!task || lease->token.len >= sizeof task->token)
         abort();
     memcpy(task->token, lease->token.at, lease->token.len);
-    task->number = lease->body.len > 9 ? atoi(lease->body.at + strlen("{\"id\":\"j")) : -1;
+    task->number = atoi(lease->body.at + strlen("{\"id\":\"j"));
     if (!lease->slot_us)
         return task;
     task->slot_us = lease->slot_us - BEGIN_US;
-    task->start_us = lease->slot_us > claim->now_us ? local(a, lease->slot_us) : now_us;
-    task->early = lease->slot_us - claim->now_us > a->early_us;
+    task->start_us =
+        lease->slot_us > claim->now_us ? distance_local(&a->mind.distance, lease->slot_us) - UP_US : now_us;
+    task->start_us = most(task->start_us, now_us);
+    task->early = lease->slot_us - claim->now_us > a->mind.claims.early_us;
     return task;
 }
 
-static void take_claim(int i, const struct redisReply *reply)
+/* As many as find executors; the others go back. */
+static void run_jobs(int i, const struct claim *claim, int executors)
 {
-    static struct claim claim;
-    struct agent *a = &agents[i];
+    for (size_t k = 0; k < claim->lease_count; k++) {
+        struct task *task = new_task(&agents[i], claim, &claim->leases[k]);
+
+        if (executors-- > 0)
+            add(i, task);
+        else
+            finish(&agents[i], task, true);
+    }
+}
+
+static struct claim claim; /* the last answer, of any of them */
+
+static void take_claim(int i, const struct turn *turn)
+{
     struct error e;
 
-    must(claim_reply(reply, &claim, &e), &e);
-    distance_hear(&a->distance, a->sent_us, claim.now_us - BEGIN_US, now_us);
-    a->more = claim.more;
-    a->more_us = now_us;
-    a->starved = claim.starved;
-    a->next_us = local(a, claim.next_us);
-    if (a->next_us)
-        a->next_us -= lead(a);
-    a->duty_redis_us = claim.duty_until_us > 0 ? claim.duty_until_us : 0;
-    a->duty_us = local(a, claim.duty_until_us);
-    a->second_us = local(a, claim.look_us);
-    for (size_t k = 0; k < claim.lease_count; k++)
-        add(i, new_task(a, &claim, &claim.leases[k]));
-    adapt_reserve(a);
+    must(claim_reply(turn_claim(turn), &claim, &e), &e);
+    hear_claim(look(i), &claim, clock_us());
+    run_jobs(i, &claim, INT_MAX);
+    room_adapt(look(i), clock_us());
 }
 
 static bool is_lost(const struct adopt *adopt, const struct task *task)
@@ -528,34 +441,40 @@ static void drop_lost(struct agent *a, const struct adopt *adopt)
             task->lost |= is_lost(adopt, task);
 }
 
-static void take_adopt(struct agent *a, const struct redisReply *reply)
+static void take_adopt(int i, const struct redisReply *reply)
 {
+    struct agent *a = &agents[i];
     struct adopt adopt;
     struct error e;
 
     must(adopt_reply(reply, 1, &adopt, &e), &e);
-    distance_hear(&a->distance, a->sent_us, adopt.now_us - BEGIN_US, now_us);
+    hear_clock(&a->mind, adopt.now_us, clock_us());
     drop_lost(a, &adopt);
-    adopt_free(&adopt);
     a->registered = true;
-    a->workers = adopt.workers;
-    a->beat_us = now_us + interval_of_beats(LEASE_US, random_part());
-    a->duty_us = a->duty_redis_us = a->second_us = a->next_us = 0;
-    a->reason = a->held = true;
+    plan_beat_at(&a->mind, clock_us() + plan_beat_wait(&a->mind));
+    hear_adopt(&a->mind, adopt.workers);
+    adopt_free(&adopt);
 }
 
-static void take_beat(struct agent *a, const struct redisReply *reply)
+static void take_beat(int i, const struct redisReply *reply)
 {
     struct reaped reaped;
     struct error e;
 
     must(reap_reply(reply, &reaped, &e), &e);
-    a->workers = reaped.registered;
-    if (!reaped.of_others || !is_off_duty(a))
-        return;
-    distance_hear(&a->distance, a->sent_us, reaped.now_us - BEGIN_US, now_us);
-    a->others_us = now_us;
-    a->poll_us = interval_of_polls(a->workers, random_part());
+    hear_beat(look(i), &reaped, clock_us());
+}
+
+/* Nothing is ever due at a later time. */
+static void take_promoted(int i, const struct redisReply *reply)
+{
+    struct promoted promoted;
+    struct error e;
+
+    must(promote_reply(reply, &promoted, &e), &e);
+    hear_promoted(&agents[i].mind, promoted.moved > 0, clock_us());
+    hear_due(&agents[i].mind, promoted.now_us, promoted.later_us, clock_us());
+    promoted_free(&promoted);
 }
 
 static void answer(int i, struct turn *turn)
@@ -563,28 +482,71 @@ static void answer(int i, struct turn *turn)
     struct agent *a = &agents[i];
 
     a->in_flight = false;
+    if (turn->claims)
+        room_release(look(i), clock_us());
     if (turn->adopted)
-        take_adopt(a, turn->adopted);
+        take_adopt(i, turn->adopted);
     row_free(&a->sent);
     if ((turn->beats && !turn->beaten) || (turn->claims && !turn->claimed))
         a->registered = false;
+    if (turn->promoted)
+        take_promoted(i, turn->promoted);
     if (turn->beaten)
-        take_beat(a, turn->beaten);
+        take_beat(i, turn->beaten);
     if (turn->claimed)
-        take_claim(i, turn->claimed);
+        take_claim(i, turn);
+    else if (turn->claims)
+        hear_no_claim(&a->mind, true);
     turn_free(turn);
     decide(i);
 }
 
+/* As beside.c. */
+static void answer_beside(int i, struct turn *turn)
+{
+    struct error e;
+
+    if (turn->claimed)
+        must(claim_reply(turn->claimed, &claim, &e), &e);
+    hear_beside(look(i), turn->claimed ? &claim : NULL, clock_us());
+    if (turn->claimed)
+        run_jobs(i, &claim, INT_MAX);
+    agents[i].registered &= turn->claimed != NULL;
+    turn_free(turn);
+    decide(i);
+}
+
+static void answer_standing(int i, struct turn *turn)
+{
+    struct mind *m = look(i);
+    struct error e;
+    int executors;
+
+    agents[i].waits[WAIT_QUEUE] = false;
+    if (hear_stood(m) && agents[i].registered) {
+        if (claim_is_declined(turn->claimed)) {
+            hear_declined(m);
+        } else if (!turn->claimed) {
+            hear_lost_standing(m, clock_us());
+            agents[i].registered = false;
+        } else {
+            must(claim_reply(turn->claimed, &claim, &e), &e);
+            executors = hear_standing(m, &claim, clock_us());
+            run_jobs(i, &claim, executors);
+        }
+    }
+    turn_free(turn);
+    decide(i);
+}
+
+/* As partition.c; of a token that it does not need waking.c passes on. */
 static void woken(int i, enum wait wait)
 {
     struct agent *a = &agents[i];
-    struct room room = room_of(a);
 
     a->waits[wait] = false;
-    if (a->registered && room.free > 0 && (wait != WAIT_BELL || a->duty_us)) {
-        a->reason = true;
-        a->held |= wait != WAIT_QUEUE;
+    if (plan_is_woken(look(i), wait == WAIT_BELL, clock_us())) {
+        ask_soon(&a->mind, wait != WAIT_QUEUE);
         decide(i);
     } else if (wait != WAIT_QUEUE) {
         events_add(now_us + way(), EVENT_PASS, i, a->epoch, (void *)(intptr_t)wait);
@@ -596,7 +558,19 @@ static void woken(int i, enum wait wait)
 static void connect(int i)
 {
     agents[i].up = true;
+    distance_begin(&agents[i].mind.distance);
     decide(i);
+}
+
+static void open_mind(struct agent *a)
+{
+    a->all = (struct minds){.executors = world.executors,
+                            .queue_count = 1,
+                            .type_count = 1,
+                            .lease_us = LEASE_US,
+                            .count = 1,
+                            .at = {&a->mind}};
+    a->mind = (struct mind){.all = &a->all, .random = (uint64_t)(random_part() * 9e15)};
 }
 
 void agents_start(int count)
@@ -612,7 +586,7 @@ void agents_start(int count)
 
         for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
             row_init(rows[k]);
-        agents[i].crowded_us = agents[i].mark_us = agents[i].unlimited_us = -10 * SECOND;
+        open_mind(&agents[i]);
         events_add((int64_t)(random_part() * (double)SECOND), EVENT_CONNECT, i, 0, NULL);
     }
 }
@@ -633,10 +607,16 @@ void agents_stop(void)
     agents = NULL;
 }
 
+/* All that was under way is lost. */
 static void lose_link(int i)
 {
     struct agent *a = &agents[i];
 
+    if (a->in_flight)
+        hear_no_claim(&a->mind, true);
+    while (a->mind.claims.beside > 0)
+        hear_beside(&a->mind, NULL, clock_us());
+    hear_stood(&a->mind);
     a->epoch++;
     a->up = a->registered = a->in_flight = false;
     memset(a->waits, 0, sizeof a->waits);
@@ -650,8 +630,10 @@ void agent_kill(int i)
 
     lose_link(i);
     drop_tasks(a);
+    open_mind(a);
     a->life++;
-    a->running = a->unlimited = a->reserve = 0;
+    a->running = a->unlimited = 0;
+    a->ended = 0;
     a->timer_us = 0;
     a->id[0] = '\0';
     events_add(now_us + SECOND, EVENT_CONNECT, i, a->epoch, NULL);
@@ -680,6 +662,14 @@ double agents_share(void)
     return all ? (double)most * agent_count / (double)all : 0;
 }
 
+static void arrive(const struct event *e)
+{
+    struct turn *turn = e->data;
+
+    events_add(store_turn(turn) + way(), turn->beside ? EVENT_BESIDE : EVENT_ANSWER, e->agent, e->epoch,
+               turn);
+}
+
 void agent_event(const struct event *e)
 {
     struct agent *a = &agents[e->agent];
@@ -687,16 +677,24 @@ void agent_event(const struct event *e)
         e->kind == EVENT_DECIDE || e->kind == EVENT_NEAR || e->kind == EVENT_BEGIN || e->kind == EVENT_END;
 
     if (e->epoch != (of_life ? a->life : a->epoch)) {
-        if (e->kind == EVENT_ARRIVE || e->kind == EVENT_ANSWER)
+        if (event_has_turn(e->kind))
             turn_free(e->data);
         return;
     }
     if (e->kind == EVENT_DECIDE)
         decide(e->agent);
     else if (e->kind == EVENT_ARRIVE)
-        events_add(store_turn(e->data) + way(), EVENT_ANSWER, e->agent, e->epoch, e->data);
+        arrive(e);
     else if (e->kind == EVENT_ANSWER)
         answer(e->agent, e->data);
+    else if (e->kind == EVENT_BESIDE)
+        answer_beside(e->agent, e->data);
+    else if (e->kind == EVENT_STAND)
+        store_stand(e->agent, e->epoch, e->data);
+    else if (e->kind == EVENT_TIMEOUT)
+        store_timeout(e->agent);
+    else if (e->kind == EVENT_STOOD)
+        answer_standing(e->agent, e->data);
     else if (e->kind == EVENT_WAIT)
         store_wait(e->agent, e->epoch, (enum wait)(intptr_t)e->data);
     else if (e->kind == EVENT_WAKE)

@@ -51,10 +51,16 @@ bool events_next(struct event *event)
     }
 }
 
+bool event_has_turn(enum event_kind kind)
+{
+    return kind == EVENT_ARRIVE || kind == EVENT_ANSWER || kind == EVENT_BESIDE || kind == EVENT_STAND ||
+           kind == EVENT_STOOD;
+}
+
 void events_clear(void)
 {
     for (size_t i = 0; i < count; i++)
-        if (heap[i].kind == EVENT_ARRIVE || heap[i].kind == EVENT_ANSWER)
+        if (event_has_turn(heap[i].kind))
             turn_free(heap[i].data);
     free(heap);
     heap = NULL;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/scale/scale.h"
+#include "core/number.h"
 #include "core/script/script.h"
 #include "queue/enqueue/enqueue.h"
 
@@ -13,9 +14,12 @@
 #define SETTLE_US 20
 #define SETTLE_EACH_US 2
 #define BEAT_US 60
+#define PROMOTE_US 20
 #define ADOPT_US 80
 #define PUSH_US 45
 #define WAIT_US 5
+#define STAND_US (250 * MS) /* a peek with a claim behind it ends after that: waking.c */
+#define PROMOTE_MOST 200
 
 static struct server server;
 static struct error error;
@@ -23,7 +27,11 @@ static int64_t free_us; /* when it is done with what has come */
 static const char *const queue_name[] = {"default"}, *const type_name[] = {TYPE};
 
 static struct {
-    int *agents, *epochs;
+    struct waiter {
+        int agent, epoch;
+        struct turn *turn; /* with the claim that stands behind it; NULL: none does */
+        int64_t until_us;  /* of a claim that stands */
+    } * at;
     size_t first, count, capacity;
 } waiting[WAITS];
 static const char *const keys[WAITS] = {PREFIX "bell:" GROUP, PREFIX "spare:" GROUP, PREFIX "queue:default"};
@@ -57,6 +65,14 @@ struct task *row_pop(struct task_row *row)
     return task;
 }
 
+void row_take(struct task_row *to, struct task_row *from)
+{
+    *to = *from;
+    if (!to->head)
+        to->tail = &to->head;
+    row_init(from);
+}
+
 void row_free(struct task_row *row)
 {
     for (struct task *task; (task = row_pop(row));)
@@ -67,10 +83,16 @@ void turn_free(struct turn *turn)
 {
     freeReplyObject(turn->adopted);
     freeReplyObject(turn->settled);
+    freeReplyObject(turn->promoted);
     freeReplyObject(turn->beaten);
     freeReplyObject(turn->claimed);
     row_free(&turn->held);
     free(turn);
+}
+
+const struct redisReply *turn_claim(const struct turn *turn)
+{
+    return turn->along ? turn_replies(turn->claimed).claim : turn->claimed;
 }
 
 /* ---- Redis */
@@ -83,10 +105,8 @@ void store_open(struct error *e)
 void store_close(void)
 {
     server_stop(&server);
-    for (int i = 0; i < WAITS; i++) {
-        free(waiting[i].agents);
-        free(waiting[i].epochs);
-    }
+    for (int i = 0; i < WAITS; i++)
+        free(waiting[i].at);
 }
 
 /* A call by itself loads the functions. */
@@ -108,7 +128,7 @@ static void set_limit(void)
     struct args a;
     struct redisReply *reply;
 
-    snprintf(rules, sizeof rules, "gcra:%d/1000000/%d", (int)plan.rate, plan.burst);
+    snprintf(rules, sizeof rules, "gcra:%d/1000000/%d", (int)world.rate, world.burst);
     args_init(&a);
     script_begin(&a, "rate_set", PREFIX, BEGIN_US);
     args_add(&a, TYPE);
@@ -147,70 +167,114 @@ void store_reset(int jobs)
 {
     must(server_ask(&server, NULL, &error, "FLUSHALL", NULL), &error);
     memset(lengths, 0, sizeof lengths);
-    for (int i = 0; i < WAITS; i++)
+    for (int i = 0; i < WAITS; i++) {
+        for (size_t k = 0; k < waiting[i].count; k++)
+            if (waiting[i].at[waiting[i].first + k].turn)
+                turn_free(waiting[i].at[waiting[i].first + k].turn);
         waiting[i].first = waiting[i].count = 0;
+    }
     free_us = 0;
     warm_up();
-    if (plan.burst > 0)
+    if (world.burst > 0)
         set_limit();
     fill(jobs);
 }
 
 /* ---- Who waits */
 
-static void add_waiting(enum wait wait, int agent, int epoch)
+static void add_waiting(enum wait wait, struct waiter waiter)
 {
     size_t end = waiting[wait].first + waiting[wait].count++;
 
     if (end == waiting[wait].capacity) {
         waiting[wait].capacity = end ? 2 * end : 64;
-        waiting[wait].agents = realloc(waiting[wait].agents, waiting[wait].capacity * sizeof(int));
-        waiting[wait].epochs = realloc(waiting[wait].epochs, waiting[wait].capacity * sizeof(int));
-        if (!waiting[wait].agents || !waiting[wait].epochs)
+        waiting[wait].at = realloc(waiting[wait].at, waiting[wait].capacity * sizeof(struct waiter));
+        if (!waiting[wait].at)
             abort();
     }
-    waiting[wait].agents[end] = agent;
-    waiting[wait].epochs[end] = epoch;
+    waiting[wait].at[end] = waiter;
+}
+
+/* Runs the claim that stands there. */
+static void answer_standing(struct waiter waiter)
+{
+    events_add(store_turn(waiter.turn) + way(), EVENT_STOOD, waiter.agent, waiter.epoch, waiter.turn);
 }
 
 /* A token goes to the one that waits longest; who peeks at a queue leaves it as it is. */
 static void wake(enum wait wait)
 {
     while (lengths[wait] > 0 && waiting[wait].count > 0) {
-        size_t first = waiting[wait].first++;
+        struct waiter waiter = waiting[wait].at[waiting[wait].first++];
 
         waiting[wait].count--;
         if (wait != WAIT_QUEUE) {
             must(server_ask(&server, NULL, &error, "LPOP", keys[wait], NULL), &error);
             lengths[wait]--;
         }
-        events_add(free_us + way(), EVENT_WAKE, waiting[wait].agents[first], waiting[wait].epochs[first],
-                   (void *)(intptr_t)wait);
+        if (waiter.turn)
+            answer_standing(waiter);
+        else
+            events_add(free_us + way(), EVENT_WAKE, waiter.agent, waiter.epoch, (void *)(intptr_t)wait);
     }
     if (waiting[wait].count == 0)
         waiting[wait].first = 0;
 }
 
-void store_wait(int agent, int epoch, enum wait wait)
+static void begin_waiting(enum wait wait, struct waiter waiter)
 {
-    free_us = (free_us > now_us ? free_us : now_us) + WAIT_US;
+    free_us = most(free_us, now_us) + WAIT_US;
     if (is_measured())
         sums.busy_us += WAIT_US, sums.calls++;
-    add_waiting(wait, agent, epoch);
+    add_waiting(wait, waiter);
     wake(wait);
+}
+
+void store_wait(int agent, int epoch, enum wait wait)
+{
+    begin_waiting(wait, (struct waiter){agent, epoch, NULL, 0});
+}
+
+void store_stand(int agent, int epoch, struct turn *turn)
+{
+    events_add(now_us + STAND_US, EVENT_TIMEOUT, agent, epoch, NULL);
+    begin_waiting(WAIT_QUEUE, (struct waiter){agent, epoch, turn, now_us + STAND_US});
+}
+
+/* Takes away the waiter of that agent, if it waits. */
+static struct waiter remove_waiting(enum wait wait, int agent)
+{
+    size_t kept = waiting[wait].first, end = kept + waiting[wait].count;
+    struct waiter found = {.turn = NULL};
+
+    for (size_t k = waiting[wait].first; k < end; k++)
+        if (waiting[wait].at[k].agent == agent)
+            found = waiting[wait].at[k];
+        else
+            waiting[wait].at[kept++] = waiting[wait].at[k];
+    waiting[wait].count = kept - waiting[wait].first;
+    return found;
+}
+
+void store_timeout(int agent)
+{
+    for (size_t k = 0; k < waiting[WAIT_QUEUE].count; k++) {
+        struct waiter *w = &waiting[WAIT_QUEUE].at[waiting[WAIT_QUEUE].first + k];
+
+        if (w->agent == agent && w->turn && w->until_us <= now_us) {
+            answer_standing(remove_waiting(WAIT_QUEUE, agent));
+            return;
+        }
+    }
 }
 
 void store_forget(int agent)
 {
     for (int i = 0; i < WAITS; i++) {
-        size_t kept = waiting[i].first;
+        struct waiter waiter = remove_waiting((enum wait)i, agent);
 
-        for (size_t k = waiting[i].first; k < waiting[i].first + waiting[i].count; k++)
-            if (waiting[i].agents[k] != agent) {
-                waiting[i].agents[kept] = waiting[i].agents[k];
-                waiting[i].epochs[kept++] = waiting[i].epochs[k];
-            }
-        waiting[i].count = kept - waiting[i].first;
+        if (waiter.turn)
+            turn_free(waiter.turn);
     }
 }
 
@@ -274,13 +338,18 @@ static void send_adopt(struct args *a, const struct turn *turn, int64_t at_us)
 static void send_all(const struct turn *turn, int64_t at_us)
 {
     struct claim_call claim = turn->claim;
+    struct span done[16];
     struct args a;
 
     args_init(&a);
     if (turn->adopts)
         send_adopt(&a, turn, at_us);
-    if (turn->settles.count > 0)
+    if (turn->settles.count > 0 && !turn->along)
         send_settle(&a, turn, at_us);
+    if (turn->promotes) {
+        promote_request(&a, PREFIX, at_us, PROMOTE_MOST);
+        send(&a);
+    }
     if (turn->beats) {
         reap_request(
             &a, PREFIX, at_us,
@@ -293,6 +362,12 @@ static void send_all(const struct turn *turn, int64_t at_us)
         claim.group = GROUP;
         claim.queues = (struct names){queue_name, 1};
         claim.types = (struct names){type_name, 1};
+        if (turn->along) {
+            claim.done_type = TYPE;
+            claim.done = done;
+            for (const struct task *task = turn->settles.head; task; task = task->next)
+                done[claim.done_count++] = (struct span){task->token, strlen(task->token)};
+        }
         claim_request(&a, PREFIX, at_us, &claim);
         send(&a);
     }
@@ -304,16 +379,25 @@ static void send_all(const struct turn *turn, int64_t at_us)
     args_free(&a);
 }
 
+static int64_t leases_of(const struct turn *turn)
+{
+    static struct claim claim;
+    struct error e;
+
+    if (!turn->claimed || claim_is_declined(turn_claim(turn)))
+        return 0;
+    must(claim_reply(turn_claim(turn), &claim, &e), &e);
+    return (int64_t)claim.lease_count;
+}
+
 static int64_t cost_of(const struct turn *turn)
 {
-    const struct redisReply *leases =
-        turn->claimed && turn->claimed->elements > 5 ? turn->claimed->element[5] : NULL;
-    int64_t cost =
-        (turn->adopts ? ADOPT_US : 0) + (turn->beats ? BEAT_US : 0) + (turn->claims ? CLAIM_US : 0);
+    int64_t cost = (turn->adopts ? ADOPT_US : 0) + (turn->promotes ? PROMOTE_US : 0) +
+                   (turn->beats ? BEAT_US : 0) + (turn->claims ? CLAIM_US : 0);
 
     if (turn->settles.count > 0)
-        cost += SETTLE_US + SETTLE_EACH_US * turn->settles.count;
-    return cost + (leases ? LEASE_EACH_US * (int64_t)(leases->elements / 2) : 0);
+        cost += (turn->along ? 0 : SETTLE_US) + SETTLE_EACH_US * turn->settles.count;
+    return cost + LEASE_EACH_US * leases_of(turn);
 }
 
 static void count_calls(const struct turn *turn, int64_t cost)
@@ -323,7 +407,8 @@ static void count_calls(const struct turn *turn, int64_t cost)
     sums.turns++;
     sums.busy_us += cost;
     sums.claims += turn->claims;
-    sums.calls += turn->adopts + turn->beats + turn->claims + (turn->settles.count > 0);
+    sums.calls += turn->adopts + turn->promotes + turn->beats + turn->claims +
+                  (turn->settles.count > 0 && !turn->along);
 }
 
 int64_t store_turn(struct turn *turn)
@@ -333,8 +418,10 @@ int64_t store_turn(struct turn *turn)
     send_all(turn, BEGIN_US + begin);
     if (turn->adopts)
         turn->adopted = receive();
-    if (turn->settles.count > 0)
+    if (turn->settles.count > 0 && !turn->along)
         turn->settled = receive();
+    if (turn->promotes)
+        turn->promoted = receive();
     if (turn->beats)
         turn->beaten = receive();
     if (turn->claims)

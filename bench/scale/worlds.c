@@ -1,0 +1,99 @@
+/* Random worlds: what a worker promises holds, whatever its executors, its link, its limit and its faults are. A seed gives the same world on
+ * any machine. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "bench/scale/scale.h"
+#include "core/number.h"
+#include "core/random.h"
+
+#define FLOOD_MOST 20000 /* jobs without a limit that wait */
+#define ONE_OF(random, ...)                                                                                  \
+    one_of(random, (const int64_t[]){__VA_ARGS__}, sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
+
+static int64_t one_of(uint64_t *random, const int64_t values[], size_t count)
+{
+    return values[(size_t)(random_draw(random) * (double)count)];
+}
+
+/* Of all executors, in a second: each job holds one for two round trips more, as a rule less. */
+static double capacity(void)
+{
+    double each_us = (double)(world.job_us + 5 * world.way_us + 5 * MS);
+
+    return world.workers * world.executors / each_us * 1e6;
+}
+
+/* A job of a worker that is killed comes back when its lease ends. */
+static void draw(uint64_t seed)
+{
+    uint64_t random = seed;
+    bool waits;
+
+    world = (struct world){.seed = seed, .warm_us = 2 * SECOND, .run_us = 3 * SECOND, .rest_us = 12 * SECOND};
+    world.workers = (int)ONE_OF(&random, 1, 2, 3, 10, 30, 64);
+    world.executors = (int)ONE_OF(&random, 1, 2, 8, 20, 40);
+    world.job_us = ONE_OF(&random, 0, 1 * MS, 5 * MS, 30 * MS);
+    world.way_us = ONE_OF(&random, 50, 100, 500, 3 * MS, 20 * MS);
+    world.rate = (double)ONE_OF(&random, 20, 100, 300, 1000);
+    world.burst = (int)ONE_OF(&random, 0, 1, 10, 100);
+    world.faults = ONE_OF(&random, 0, 0, 1);
+    waits = ONE_OF(&random, 0, 1);
+    if (world.faults) {
+        world.warm_us = 8 * SECOND;
+        world.rest_us = LEASE_US + 10 * SECOND;
+    }
+    if (waits && world.burst > 0)
+        world.jobs = (int)(world.rate * (double)(world.warm_us + world.run_us + SECOND) / 1e6) + world.burst;
+    else if (waits)
+        world.jobs = (int)fmin(10 * capacity(), FLOOD_MOST);
+}
+
+static int complain(const char *what, double is, double bound)
+{
+    printf(
+        "seed %" PRIu64
+        ": %s: %.2f, and may be %.2f: %d workers with %d executors, jobs of %.1f ms, %.2f ms of way, %.0f/s, "
+        "burst %d, %d jobs%s\n",
+        world.seed, what, is, bound, world.workers, world.executors, (double)world.job_us / 1e3,
+        (double)world.way_us / 1e3, world.rate, world.burst, world.jobs, world.faults ? ", faults" : "");
+    return 1;
+}
+
+/* A slot that is used late lies in an earlier window. */
+static int check(void)
+{
+    double seconds = (double)world.run_us / 1e6, starts = (double)sums.starts;
+    double at_most = world.rate * (seconds + 0.05) + world.burst + 1;
+    double asks = 5 * starts + 10 * world.workers + 30;
+    bool is_flood = world.burst == 0 && world.jobs > 0, lasts = world.burst > 0 && world.jobs > 0;
+    bool keeps_up = is_flood || capacity() > 2 * world.rate;
+    int wrong = 0;
+
+    if (sums.before > 0)
+        wrong += complain("starts before their slot", (double)sums.before, 0);
+    if (world.burst > 0 && starts > at_most)
+        wrong += complain("starts", starts, at_most);
+    if (lasts && keeps_up && !world.faults && starts < 0.97 * world.rate * seconds)
+        wrong += complain("starts, least", starts, 0.97 * world.rate * seconds);
+    if (keeps_up && sums.lost > 0)
+        wrong += complain("jobs that have not started", (double)sums.lost, 0);
+    if ((double)sums.claims > asks)
+        wrong += complain("claims", (double)sums.claims, asks);
+    if (is_flood && starts > 50 * world.workers && sums.share > 2)
+        wrong += complain("part of the busiest worker", sums.share, 2);
+    return wrong;
+}
+
+int worlds_run(uint64_t first, long count)
+{
+    int wrong = 0;
+
+    for (uint64_t seed = first; seed < first + (uint64_t)count; seed++) {
+        draw(seed);
+        world_run();
+        wrong += check() > 0;
+    }
+    return wrong;
+}
