@@ -100,11 +100,23 @@ static void test_jobs_that_come_one_by_one(void **state)
     assert_true(column(row(&o, "\n| 10 |") + 1, 2) < 1.5);
 }
 
+/* bench/scale/worlds.c says what holds in each. */
+static void test_random_worlds(void **state)
+{
+    struct outcome o;
+
+    (void)state;
+    run_in(&o, NULL, built("bench/weir-scale"), "--worlds", "30", NULL);
+    if (o.code != 0)
+        fail_msg("weir-scale: exit %d: %s%s", o.code, o.out, o.err);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_rate_is_kept),
         cmocka_unit_test(test_jobs_that_come_one_by_one),
+        cmocka_unit_test(test_random_worlds),
         cmocka_unit_test(test_idle_workers_poll_seldom),
         cmocka_unit_test(test_intervals_grow_with_workers),
         cmocka_unit_test(test_heartbeats_are_in_time_and_not_in_step),

@@ -100,14 +100,15 @@ end
 
 -- Decides about the pacing duty: one worker of the group that has a free executor keeps the timer and watches the queues. A worker without a free
 -- executor passes the duty on, and calls another one as long as nobody has it. A worker that is far away calls another one when no more of its
--- executors may wait long for a slot. Returns whether there is more to do.
+-- executors may wait long for a slot; off duty only if it has got a job, else workers of which none may wait long would call each other in a
+-- circle. Returns whether there is more to do.
 function claim_duty.decide(more, news)
     if claim.free < 1 then
         pass_on(claim_duty.is_held(claim.duty_until), more)
     elseif not claim_duty.stays(claim.duty_until) then
         more = take_if_free(claim_duty.is_held(claim.duty_until)) or more
     end
-    if claim.free > 0 and claim.lacks_far() then bell.ring_spare(claim.group) end
+    if claim.free > 0 and claim.lacks_far() and (claim.duty_until > 0 or #claim.leases > 0) then bell.ring_spare(claim.group) end
     for _, queue in ipairs(news and claim.queues or {}) do
         bell.ring(queue, claim.duty_until > 0 and claim.group or nil) -- its own group needs no bell: this claim has just served it
     end
