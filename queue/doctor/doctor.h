@@ -22,8 +22,8 @@ extern const char *const doctor_states[]; /* "ok", "repaired", "warning", "wrong
 
 struct doctor {
     json_t *checks; /* [{"name", "state", "text", "do": null or what to do}], all printable ASCII */
-    const struct weir
-        *looks_at;   /* the partition of which findings are, named where there are several; NULL: of Redis */
+    /* the partition of which findings are, named where there are several; NULL: of Redis */
+    const struct weir *looks_at;
     bool only_wrong; /* what is as it should be is not added */
     bool no_memory;
     bool misconfigured; /* Redis or its settings are wrong */

@@ -40,10 +40,10 @@ struct backlog {
     bool counted;        /* all were read */
     int64_t stopped;     /* jobs of keys that are paused until somebody resumes them, */
     int64_t stopped_until_us;
-    struct json_t
-        *stop; /* and the gate of one of these: [limit, index of the rule, key]; NULL: there is none */
-    int64_t
-        opens_us; /* when its key lets the first one start; GATE_NEVER: when a job ends; 0: now, or it is not known */
+    /* the gate of one of these keys: [limit, index of the rule, key]; NULL: there is none */
+    struct json_t *stop;
+    /* when its key lets the first one start; GATE_NEVER: when a job ends; 0: now, or it is not known */
+    int64_t opens_us;
     struct json_t *lanes; /* the longest lanes of keys: as backlog.lua has them; NULL */
     char queue
         [LIMIT_NAME_SIZE]; /* they all stand in queues that are paused, this one first; "": they do not */

@@ -12,8 +12,8 @@
 
 #define CURSOR_SIZE 24
 #define LONGEST_PAUSE_S (3650.0 * 86400)
-#define CALLS_MOST                                                                                           \
-    20000 /* of one change: each checks 200 types, and all begin anew when a limit is changed meanwhile */
+/* A change takes so many calls: each checks 200 types, and all begin anew when a limit is changed meanwhile. */
+#define CALLS_MOST 20000
 
 static int no_limit(struct weir *w, const char *name)
 {

@@ -30,8 +30,8 @@ struct type_status {
     size_t place;   /* and its place among the types there */
     bool foretold;  /* rule, rate and what stands from next_start_us on is filled */
     bool own_costs; /* jobs of it name what they cost */
-    bool
-        served; /* a worker that is alive and not ordered to rest takes its jobs, from the queues where some were seen */
+    /* a worker that is alive and not ordered to rest takes its jobs, from the queues where some were seen */
+    bool served;
     bool in_pause;             /* jobs of it may stand in a queue that is paused */
     int64_t free;              /* executors of those workers that could take one now */
     int64_t executors;         /* all of theirs */
@@ -71,14 +71,14 @@ struct worker_status {
 struct status {
     int64_t now_us, dead, later;
     int64_t dead_bytes; /* -1: not all counted yet */
-    int64_t
-        claimed_us; /* the last claim that leased something or took the duty, of the partitions the earliest; 0: never */
+    /* the last claim that leased something or took the duty, of the partitions the earliest; 0: never */
+    int64_t claimed_us;
     struct queue_status *queues;
     struct type_status *types;
     struct worker_status *workers;
     size_t queue_count, type_count, worker_count;
-    struct json_t
-        *paused_keys; /* of limits, the first of them, as queue/state/key_pauses.lua has their rows; NULL */
+    /* of limits, the first of them, as queue/state/key_pauses.lua has their rows; NULL */
+    struct json_t *paused_keys;
     int64_t paused_key_count; /* all */
     struct json_t *stopped;   /* queue -> what is wrong with the key that stops its claims */
 };

@@ -28,9 +28,9 @@ struct claim_call {
     int prefetch;          /* jobs without a limit that may be leased beyond those */
     int chunk;             /* jobs of a queue to read at first, 1 to 1000 */
     int64_t duty_until_us; /* as the last claim answered */
-    int64_t
-        ahead_us; /* how far ahead slots may be granted, at most GATE_AHEAD_MOST_US; 0: as to a near worker */
-    int far;      /* to how many jobs farther than to a near worker */
+    /* how far ahead slots may be granted, at most GATE_AHEAD_MOST_US; 0: as to a near worker */
+    int64_t ahead_us;
+    int far;                    /* to how many jobs farther than to a near worker */
     bool reserved;              /* none of the idle executors is for jobs without a limit */
     bool held;                  /* look at held types */
     bool unknown_dead;          /* types that no worker has run for a minute are dead */
@@ -43,8 +43,8 @@ struct claim_call {
     bool parked;                /* as far as is known, jobs wait at gates */
     bool standing;              /* it waits behind a peek: what is not for claim_short is answered by nil */
     struct names queues, asked; /* those that are asked for are served where jobs stand in them */
-    const char
-        *digest; /* of the types that it named as it began, as adopt answered it; NULL: they are named here */
+    /* of the types that it named as it began, as adopt answered it; NULL: they are named here */
+    const char *digest;
     struct names types; /* that it can run; with a digest those of them that rest */
     const char *done_type;
     const struct span *
@@ -59,8 +59,8 @@ struct lease {
     int64_t slot_us;     /* when it may start, by Redis's clock; 0: at once, it has no gate */
     int64_t cost;        /* slots taken of each rate */
     int64_t enqueued_us; /* by its producer's clock; 0: unknown */
-    int64_t
-        since_us; /* it waits since then: that, or later when it was scheduled, or retried from the dead; 0: unknown */
+    /* it waits since then: that, or later when it was scheduled, or retried from the dead; 0: unknown */
+    int64_t since_us;
     int attempts, interrupted, throttled;
 };
 
@@ -197,8 +197,8 @@ struct adopt {
     int partitions;           /* of the namespace */
     struct span types_digest; /* for claims */
     int64_t workers;          /* that are registered, this one too */
-    const struct span
-        *keys; /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
+    /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
+    const struct span *keys;
     const struct span *lost; /* tokens that are no longer its own */
     size_t lost_count;
     struct span *words; /* owns both */

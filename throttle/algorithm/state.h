@@ -57,8 +57,8 @@ struct gate {
     int64_t since_us;         /* when it fell to that */
     int64_t in_flight;        /* jobs that have not ended: concurrency */
     int64_t word[GATE_WORDS]; /* the algorithm's own: its file names them */
-    struct gate_entry
-        *log; /* sliding-log's starts, oldest first, of which the first log_first are over; owned */
+    /* sliding-log's starts, oldest first, of which the first log_first are over; owned */
+    struct gate_entry *log;
     size_t log_first, log_count, log_capacity;
     bool remembers; /* gcra: what starts find in use, for those that give back */
     int low_count;

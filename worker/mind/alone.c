@@ -52,7 +52,7 @@ bool alone_is_elsewhere(const struct mind *m)
     return false;
 }
 
-/* Another partition is to run some. */
+/* True when another partition is to run suspects. */
 static bool is_anothers(const struct mind *m)
 {
     for (int i = 0; i < m->all->count; i++)

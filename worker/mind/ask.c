@@ -5,8 +5,8 @@
 
 #define MARK_US (1000 * MS) /* how often the rates are marked */
 #define EARLY_US (50 * MS)  /* how far ahead slots are granted to early jobs, */
-#define EARLY_LEAD_US                                                                                        \
-    (5 * MS / 2) /* by a worker that is no farther away: one that goes back finds another in time */
+/* A worker that is farther away has no early jobs: one that goes back would find no other in time. */
+#define EARLY_LEAD_US (5 * MS / 2)
 
 void ask_soon(struct mind *m, bool held)
 {
@@ -38,9 +38,9 @@ struct claim_call ask_jobs(struct mind *m, int free, int prefetch, int64_t now)
                                .ahead_us = GATE_AHEAD_US};
 }
 
-/* How far ahead slots may be granted, and to how many jobs farther than to a near worker; the other executors are
- * for who needs no slot. At least until the claim after this one can be there. A worker on duty, with executors to
- * spare, takes more slots at once, which saves claims: jobs that wait longer than others would are early. */
+/* Chooses how far ahead slots may be granted, and to how many jobs farther than to a near worker; the other executors are for jobs that
+ * need no slot. It looks ahead at least until the claim after this one can be there. A worker on duty, with executors to spare, takes more
+ * slots at once, which saves claims: jobs that wait longer than others would are early. */
 static void look_ahead(struct mind *m, struct room room, struct claim_call *call)
 {
     int64_t lead_us = distance_lead(&m->distance), ahead_us = GATE_AHEAD_US + lead_us;
@@ -57,7 +57,7 @@ static void look_ahead(struct mind *m, struct room room, struct claim_call *call
         call->far = room.early_more;
 }
 
-/* A worker that is to run a job alone stays with the queues in which that was found. */
+/* Picks the queues of a claim. A worker that is to run a job alone stays with the queues in which it was found. */
 static void pick_queues(struct mind *m, struct claim_call *call, int64_t now)
 {
     int64_t stale_us = now - (m->claims.duty_until_us ? when_unwatched(m) * 7 / 8 : m->polls.wait_us / 2);

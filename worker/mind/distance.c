@@ -55,7 +55,7 @@ static int64_t unless_near(int64_t trip_us)
     return trip_us > NEAR_US ? trip_us : 0;
 }
 
-/* The offset has the way back already. */
+/* Returns the lead, which has the way back in the offset already. */
 int64_t distance_lead(const struct distance *d)
 {
     return unless_near(distance_trip(d));

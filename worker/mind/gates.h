@@ -26,26 +26,26 @@ struct gates {
     int count;
 };
 
-/* False: out of memory. */
+/* Opens the gates. False: out of memory. */
 bool gates_open(struct gates *g);
 void gates_free(struct gates *g);
-/* NULL: it is not known. */
+/* Finds a gate by its name. NULL: it is not known. */
 struct gate *gates_find(const struct gates *g, struct span name);
-/* There are as many as can be known: they must be forgotten before one is added. */
+/* True when there are as many as can be known: they must be forgotten before one is added. */
 bool gates_are_full(const struct gates *g);
-/* One that is not known yet. NULL: out of memory. */
+/* Adds a gate that is not known yet. NULL: out of memory. */
 struct gate *gates_add(struct gates *g, struct span name);
 void gates_forget(struct gates *g);
-/* A pick begins: none is asked for yet. */
+/* Begins a pick: no gate is asked for yet. */
 void gates_begin_pick(struct gates *g);
-/* An answer is about to be heard. */
+/* Begins to hear an answer. */
 void gates_begin_answer(struct gates *g);
-/* It was heard, to a claim for which a gate that is open had executors: the next pick asks for twice the queues of such a gate, at most
- * `widest`, and for half of those of a gate that is closed. */
+/* Adapts to an answer that was heard, to a claim for which a gate that is open had executors: the next pick asks for twice the queues of
+ * such a gate, at most `widest`, and for half of those of a gate that is closed. */
 void gates_adapt(struct gates *g, int widest, int64_t now_us);
-/* When the gate is open for it. */
+/* Returns when the gate is open for what waits. */
 int64_t gate_wait_end(const struct wait *wait);
-/* As memcmp of the two, the shorter one first. */
+/* Compares as memcmp, the shorter one first. */
 int name_compare(struct span name, const char *other);
 
 #endif

@@ -45,7 +45,7 @@ void hear_left(struct mind *m, int64_t now)
 
 /* ---- Claims */
 
-/* What every answer to a claim says, which was to ask for so many jobs without a limit. */
+/* Hears what every answer to a claim says; the claim asked for so many jobs without a limit. */
 static void hear_jobs(struct mind *m, const struct claim *claim, int asked, int64_t now)
 {
     struct claims *c = &m->claims;
@@ -62,7 +62,7 @@ static void hear_jobs(struct mind *m, const struct claim *claim, int asked, int6
         c->few_us = claim->brief ? now : 0;
 }
 
-/* And what it says of other jobs. */
+/* Hears what an answer says of jobs that it did not bring. */
 static void hear_others(struct mind *m, const struct claim *claim)
 {
     m->claims.more = claim->more;
@@ -71,8 +71,8 @@ static void hear_others(struct mind *m, const struct claim *claim)
         m->claims.next_us -= distance_lead(&m->distance);
 }
 
-/* What a claim says holds for the queues that it named. Off duty, when something is due is for another; who
- * takes the duty claims from all, if that claim has not done so. */
+/* Hears what a claim says of the queues that it named. Off duty, when something is due is for another; who takes the duty claims from all,
+ * if that claim has not done so. */
 static void hear_wide(struct mind *m, const struct claim *claim, int64_t now)
 {
     struct claims *c = &m->claims;
@@ -90,7 +90,7 @@ static void hear_wide(struct mind *m, const struct claim *claim, int64_t now)
         c->next_us = wide_due(m->wide) < NEVER ? wide_due(m->wide) : 0;
 }
 
-/* One of several partitions has asked for jobs ahead, as the others have all executors, and there are only such as cannot wait
+/* True when one of several partitions has asked for jobs ahead, as the others have all executors, and there are only jobs that cannot wait
  * here. */
 static bool needs_executors(const struct mind *m, const struct claim *claim)
 {
@@ -143,7 +143,7 @@ void hear_beside(struct mind *m, const struct claim *claim, int64_t now)
     c->more_us = c->more ? now : 0;
 }
 
-/* It was sent a while ago: the executors may have got other jobs since, from turns. */
+/* Hears the answer of a claim that was sent a while ago: the executors may have got other jobs since, from turns. */
 int hear_standing(struct mind *m, const struct claim *claim, int64_t now)
 {
     int executors = mind_takes_jobs(m) && !m->alone.on ? room_of(m, now).idle : 0;
@@ -184,7 +184,7 @@ void hear_adopt(struct mind *m, int64_t workers)
     ask_soon(m, true);
 }
 
-/* Others promote what is due, too. */
+/* Hears a heartbeat; others promote what is due, too. */
 void hear_beat(struct mind *m, const struct reaped *r, int64_t now)
 {
     polls_hear(m, r->registered);
@@ -197,7 +197,7 @@ void hear_beat(struct mind *m, const struct reaped *r, int64_t now)
         m->beat_us = least(m->beat_us, now + REAP_AGAIN_US);
 }
 
-/* Heartbeats wait, too. */
+/* Hears that Redis refused something; heartbeats wait, too. */
 void hear_refusal(struct mind *m, int64_t now)
 {
     m->pause_until_us = now + (int64_t)fmin(PAUSE_US, (double)m->all->lease_us / 8);

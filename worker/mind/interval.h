@@ -10,12 +10,11 @@
 
 #define POLL_MOST_US INT64_C(9000000) /* of however many workers */
 
-/* To the next poll of one of so many workers of the namespace. */
+/* Returns how long it is to the next poll of one of so many workers of the namespace. */
 int64_t interval_of_polls(int64_t workers, double draw);
-/* To the next heartbeat: at least four in a lease. */
+/* Returns how long it is to the next heartbeat: at least four go in a lease. */
 int64_t interval_of_beats(int64_t lease_us, double draw);
-/* The heartbeat and the poll of a worker off duty go together, where the other one is due that soon: most of what they cost Redis is to
- * wake up. */
+/* Returns within what time the heartbeat and the poll of a worker off duty go together: most of what they cost Redis is to wake up. */
 int64_t interval_along(int64_t lease_us);
 
 #endif

@@ -33,7 +33,7 @@
 #define CLAIM_FEW 2    /* jobs in a claim that come one by one */
 #define BESIDE_MOST 8  /* claims that go beside a turn */
 
-/* What only the one that acts knows, at this moment. */
+/* Facts are what only the shell knows, at this moment. */
 struct facts {
     /* Of the worker. */
     int running;       /* tasks that run, */
@@ -117,7 +117,7 @@ struct alone {
     int64_t rest_until_us; /* until then no other job is run alone */
 };
 
-/* What is due in Redis: jobs with a time, and schedules. */
+/* This is due in Redis: jobs with a time, and schedules. */
 struct due {
     int64_t at_us;    /* the first of it; 0: nothing, as far as is known */
     int64_t heard_us; /* when Redis said so */
@@ -146,7 +146,7 @@ struct mind {
     int64_t pause_until_us;   /* after an error answer: no turn before that */
 };
 
-/* How fast jobs end in a worker, and whether they wait too long. */
+/* The pace says how fast jobs end in a worker, and whether they wait too long. */
 struct pace {
     double rate;        /* jobs that end in a second: for prefetching */
     int64_t rate_us;    /* when it was measured last */
@@ -155,7 +155,7 @@ struct pace {
     int64_t crowded_us; /* when an early job found no executor last */
 };
 
-/* What the minds of a worker share; most of it as the worker was started. */
+/* The minds of a worker share this; most of it as the worker was started. */
 struct minds {
     int executors, queue_count, type_count;
     int64_t lease_us;
@@ -168,7 +168,7 @@ struct minds {
     int count;
 };
 
-/* May it claim at all? */
+/* True when it may claim at all. */
 static inline bool mind_takes_jobs(const struct mind *m)
 {
     return m->facts.registered && !m->facts.stopping && !m->facts.quiet;
@@ -176,7 +176,7 @@ static inline bool mind_takes_jobs(const struct mind *m)
 
 /* ---- plan.c */
 
-/* What an idle worker waits for in Redis. */
+/* An idle worker waits for this in Redis. */
 enum plan_wait { PLAN_WAIT_NOTHING, PLAN_WAIT_ON_DUTY, PLAN_WAIT_OFF_DUTY };
 
 struct plan {
@@ -185,70 +185,71 @@ struct plan {
     bool settle;     /* what has ended, as far as the claim does not */
     bool promote, beat, learn, match, drained;
     bool claims;
-    struct claim_call
-        claim; /* without the names: of the worker, of queues where they are not wide, of types; and without done */
+    /* without the names: of the worker, of queues where they are not wide, of types; and without done */
+    struct claim_call claim;
     enum plan_wait wait; /* to wait for from now on; with a turn once its claim is sent */
 };
-/* What to do now, while no answer is under way. */
+/* Plans what to do now, while no answer is under way. */
 struct plan plan_turn(struct mind *m, int64_t now);
-/* While some are: is another claim to go beside the turn? *next_us: when to ask again. */
+/* Plans, while answers are under way, whether another claim goes beside the turn. *next_us: when to ask again. */
 bool plan_beside(struct mind *m, int64_t now, struct claim_call *call, int64_t *next_us);
-/* A claim to stand behind the peek at the queue, where jobs come one by one; false: none is to. */
+/* Plans a claim that stands behind the peek at the queue, where jobs come one by one; false: none is to. */
 bool plan_standing(struct mind *m, int64_t now, struct claim_call *call);
-/* A request is about to be sent that is no turn: its answer has a time of Redis. */
+/* Hears that a request is about to be sent that is no turn: its answer has a time of Redis. */
 void plan_sends(struct mind *m, int64_t now);
 void plan_beat_at(struct mind *m, int64_t at_us);
-/* To the next heartbeat. */
+/* Returns how long it is to the next heartbeat. */
 int64_t plan_beat_wait(struct mind *m);
-/* A token has come for who is on duty, or for any. False: of no use here, for others. */
+/* Hears that a token has come for who is on duty, or for any. False: it is of no use here, and goes to others. */
 bool plan_is_woken(struct mind *m, bool on_duty_only, int64_t now);
 
 /* ---- ask.c */
 
-/* There may be jobs; held: of types that a gate holds, too. */
+/* Hears that there may be jobs; held: of held types, too. */
 void ask_soon(struct mind *m, bool held);
-/* The next claim, whenever that is, checks types that a gate holds. */
+/* Lets the next claim, whenever that is, check held types. */
 void ask_held(struct mind *m);
-/* A type rests: the duty is for who can run it, if there is another worker in the group; else it comes back. False: it is not on duty. */
+/* Passes the duty on, as a type rests: it is for who can run the type, if there is another worker in the group; else it comes back. False:
+ * it is not on duty. */
 bool ask_passes(struct mind *m);
 
 /* ---- hear.c */
 
-/* It is registered on a connection: not on duty, and all is to be claimed. */
+/* Hears that it is registered on a connection: not on duty, and all is to be claimed. */
 void hear_adopt(struct mind *m, int64_t workers);
-/* The answer to the claim of a turn. False: its job is to run alone and cannot now, as jobs of other partitions are here. */
+/* Hears the answer to the claim of a turn. False: its job is to run alone and cannot now, as jobs of other partitions are here. */
 bool hear_claim(struct mind *m, const struct claim *claim, int64_t now);
-/* It was an error, or lost. */
+/* Hears that the claim of a turn failed: an error, or lost. */
 void hear_no_claim(struct mind *m, bool lost);
-/* The answer to one of those beside it; NULL: an error, or lost. */
+/* Hears the answer to a claim beside the turn; NULL: an error, or lost. */
 void hear_beside(struct mind *m, const struct claim *claim, int64_t now);
-/* Has a claim stood behind the peek? It is answered, and stands no more. */
+/* True when a claim has stood behind the peek. It is answered, and stands no more. */
 bool hear_stood(struct mind *m);
-/* Its answer. Returns how many executors its jobs find. */
+/* Hears the answer of a claim that stood. Returns how many executors its jobs find. */
 int hear_standing(struct mind *m, const struct claim *claim, int64_t now);
-/* It was declined: a turn claims, and meets the error too. Or it was lost. */
+/* Hears that a claim that stood was declined, or lost: a turn claims, and meets the error too. */
 void hear_declined(struct mind *m);
 void hear_lost_standing(struct mind *m, int64_t now);
-/* An answer has this time of Redis's clock. A clock that was set back is followed by a heartbeat. */
+/* Hears the time of Redis's clock in an answer. A clock that was set back is followed by a heartbeat. */
 void hear_clock(struct mind *m, int64_t redis_us, int64_t now);
-/* At that time by Redis's clock something is due next; -1: nothing. */
+/* Hears when something is due next by Redis's clock; -1: nothing is. */
 void hear_due(struct mind *m, int64_t redis_us, int64_t due_us, int64_t now);
-/* What was due was moved, or a schedule fired by this worker: then what is known of the next is old. */
+/* Hears that what was due was moved, or that this worker fired a schedule: then what is known of the next is old. */
 void hear_promoted(struct mind *m, bool found, int64_t now);
 void hear_fired(struct mind *m);
-/* A schedule that is due is left to others. */
+/* Hears that a schedule that is due is left to others. */
 void hear_left(struct mind *m, int64_t now);
-/* A heartbeat was answered. of_others: two other workers of the group look after its queues. left: the next one has more to do. */
+/* Hears the answer of a heartbeat. of_others: two other workers of the group look after its queues. left: the next one has more to do. */
 void hear_beat(struct mind *m, const struct reaped *r, int64_t now);
-/* Redis has refused something. */
+/* Hears that Redis has refused something. */
 void hear_refusal(struct mind *m, int64_t now);
 
 /* ---- when.c */
 
 bool when_is_due(const struct mind *m, int64_t now);
 int64_t when_promote(const struct mind *m);
-/* Whether anything is left is asked in pages: so many, of each so many types; and in so many parts for its queues, as it may serve more
- * than it can name at once. */
+/* Returns in how many pages to ask whether anything is left, of so many types each; and in how many parts for its queues, as it may serve
+ * more than it can name at once. */
 int when_drained_pages(const struct mind *m);
 int when_drained_types(const struct mind *m);
 int when_drained_queue_pages(const struct mind *m);
@@ -256,25 +257,26 @@ int when_drained_queue_pages(const struct mind *m);
 /* ---- room.c */
 
 struct room room_of(const struct mind *m, int64_t now);
-/* A claim has brought jobs: are executors reserved for those with a limit? */
+/* Adapts how many executors are reserved for jobs with a limit, as a claim has brought jobs. */
 void room_adapt(struct mind *m, int64_t now);
 void room_reserve_none(struct mind *m);
-/* As many as any of the partitions needs. */
+/* Returns how many executors are reserved: as many as any of the partitions needs. */
 int room_reserved(const struct minds *all);
-/* How fast jobs end: so many have, up to now. */
+/* Measures how fast jobs end: so many have ended up to now. */
 void room_measure(struct minds *all, uint64_t ended, int64_t now);
-/* Prefetched jobs must not stay while those before them take long: another worker may have an executor. When must they go back, NEVER: none waits. */
+/* Returns when prefetched jobs must go back, NEVER: none waits. They must not stay while those before them take long: another worker may
+ * have an executor. */
 int64_t room_stuck_time(const struct minds *all);
 void room_was_stuck(struct minds *all, int64_t now);
-/* An early job has found no executor. */
+/* Hears that an early job has found no executor. */
 void room_was_crowded(struct minds *all, int64_t now);
-/* A claim was answered: the other partitions may have what it leaves. Returns how many executors there are for its jobs. */
+/* Releases what a claim that was answered leaves to the other partitions. Returns how many executors there are for its jobs. */
 int room_release(struct mind *m, int64_t now);
 
 /* ---- polls.c */
 
 void polls_hear(struct mind *m, int64_t workers);
-/* Others look after its queues, as far as it knows. */
+/* True when others look after its queues, as far as it knows. */
 bool polls_is_off_duty(const struct mind *m);
 
 #endif

@@ -5,7 +5,7 @@
 #include "worker/mind/inside.h"
 #include "worker/mind/interval.h"
 
-/* Executors of a claim that stands: it starts that many jobs, with one to spare. */
+/* A claim that stands needs so many executors: it starts CLAIM_FEW jobs, with one to spare. */
 #define STAND_LEAST (CLAIM_FEW + 1)
 
 void plan_sends(struct mind *m, int64_t now)
@@ -23,7 +23,7 @@ int64_t plan_beat_wait(struct mind *m)
     return interval_of_beats(m->all->lease_us, random_draw(&m->random));
 }
 
-/* When is the next turn due? */
+/* Returns when the next turn is due. */
 static int64_t next_turn(const struct mind *m, struct room room)
 {
     int64_t claim_us = when_claim(m, room);
@@ -42,8 +42,8 @@ static int64_t next_turn(const struct mind *m, struct room room)
     return most(at, m->pause_until_us);
 }
 
-/* The next turn waits for this one, so what is due by then is asked for now. A worker that would only poll asks by
- * the heartbeat whether it need do so. */
+/* True when this turn has a claim. The next turn waits for this one, so what is due by then is asked for now. A worker that would only poll
+ * asks by the heartbeat whether it need do so. */
 static bool has_claim(const struct mind *m, struct room room, bool beats, int64_t now)
 {
     if (beats && when_only_polls(m, room))
@@ -51,8 +51,8 @@ static bool has_claim(const struct mind *m, struct room room, bool beats, int64_
     return when_claim(m, room) <= now + distance_lead(&m->distance);
 }
 
-/* Will the claim that is sent leave no job behind? Then the next one can be waited for behind it, in the same round trip. Jobs come one by
- * one, as far as the last answer shows. If not, it wakes once for nothing. */
+/* True when the claim that is sent will leave no job behind, as far as the last answer shows: then the next one can be waited for behind
+ * it, in the same round trip. If that is wrong, the worker wakes once for nothing. */
 static bool claims_all(const struct mind *m)
 {
     return m->claims.duty_until_us && !m->claims.lacked && m->claims.leases <= CLAIM_FEW;
@@ -87,7 +87,7 @@ static void begin_turn(struct mind *m, struct plan *plan, struct room room, int6
         plan->wait = PLAN_WAIT_ON_DUTY;
 }
 
-/* The executors are other partitions': it has the next ones that are its share. */
+/* Notes hunger: the executors are other partitions', and it has the next ones that are its share. */
 static void hunger(struct mind *m, struct room room, int64_t now, int64_t *at)
 {
     int64_t want = room.free < 1 ? when_wanted(m, room) : NEVER;

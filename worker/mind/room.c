@@ -4,8 +4,8 @@
 
 #include "worker/mind/inside.h"
 
-#define STUCK_US                                                                                             \
-    (250 * MS) /* prefetched jobs that have waited for that long, and three round trips, are given back */
+/* Prefetched jobs that have waited for that long, and three round trips, are given back. */
+#define STUCK_US (250 * MS)
 #define RESERVE_US (1000 * MS) /* executors that are not used stay reserved for that long */
 /* Jobs without a limit are leased for that long in advance at the rate they end here; where Redis is far away for two
  * round trips more: one is on its way, and with the other one the rate can double in each. */
@@ -13,10 +13,10 @@
 #define PREFETCH_MOST 1000  /* two budgets of a claim: one runs while the next is under way */
 #define CROWD_MOST 4096     /* in hand of all workers together that claim ahead, */
 #define CROWD_RATE 100000.0 /* and in each second of the way to Redis */
-#define WAIT_MOST_US                                                                                         \
-    (100 * MS)          /* on a Redis that lets wait for longer nothing is in hand for all that time */
+/* A Redis that lets wait for longer gets nothing in hand for all that time. */
+#define WAIT_MOST_US (100 * MS)
 #define BESIDE_LEAST 16 /* jobs that a claim of its own is worth */
-/* Early jobs: fewer executors have none, and for so long after one found no executor there are none. */
+/* A worker with fewer executors has no early jobs; and for so long after one found no executor there are none. */
 #define EARLY_LEAST 8
 #define CROWDED_US (1000 * MS)
 
@@ -39,13 +39,13 @@ int room_reserved(const struct minds *all)
     return reserved;
 }
 
-/* Are the idle executors for jobs with a limit, of which it is not known to have any? Its claims for jobs ahead tell. */
+/* True when the idle executors are for jobs with a limit, of which it is not known to have any. Its claims for jobs ahead tell. */
 static bool leaves_reserved(const struct mind *m, const struct room *room)
 {
     return room->open < 1 && room->prefetch > 0 && !m->claims.starved;
 }
 
-/* What all workers of this Redis that claim ahead may have in hand together, divided by them. */
+/* Returns what all workers of this Redis that claim ahead may have in hand together, divided by them. */
 static double part_of_crowd(const struct mind *m)
 {
     double all = CROWD_MOST + CROWD_RATE * (double)distance_far(&m->distance) / 1e6;
@@ -58,7 +58,7 @@ bool room_is_in_crowd(const struct mind *m)
     return part_of_crowd(m) < LEASE_MOST;
 }
 
-/* How long an answer takes. In a crowd it waits for the claims of the others, however far away Redis is: who came while it was busy
+/* Returns how long an answer takes. In a crowd it waits for the claims of the others, however far away Redis is: who came while it was busy
  * has never seen how far. */
 static int64_t wait_time(const struct mind *m)
 {
@@ -67,7 +67,8 @@ static int64_t wait_time(const struct mind *m)
     return room_is_in_crowd(m) ? least(distance_at_present(&m->distance), trip_us + WAIT_MOST_US) : trip_us;
 }
 
-/* In a crowd each wants twice what it runs while it waits, and gets its part: so all come to have the same, however little one had. */
+/* Returns how many jobs to have ahead. In a crowd each wants twice what it runs while it waits, and gets its part: so all come to have the
+ * same, however little one had. */
 static int prefetch_target(const struct mind *m)
 {
     double rate = m->all->pace.rate, waits_s = 2 * (double)wait_time(m) / 1e6;
@@ -147,7 +148,7 @@ void room_adapt(struct mind *m, int64_t now)
 
 /* ---- How fast jobs end */
 
-/* The longest of the round trips to the partitions of a worker; 0: they are near. */
+/* Returns the longest of the round trips to the partitions of a worker; 0: they are near. */
 static int64_t longest(const struct minds *all, int64_t (*time)(const struct mind *m))
 {
     int64_t longest_us = 0;

@@ -6,8 +6,8 @@
 /* With more to take than executors: how long to wait for half of them to be free. */
 #define HUNGRY_US (MS / 2)
 #define POLL_LEAST_US (100 * MS) /* a worker on duty, or its second, does not poll more often */
-#define UNWATCHED                                                                                            \
-    1000 /* of more queues from each less often, so that it costs Redis one to two percent at most */
+/* Of more queues each is looked at less often, so that it costs Redis one to two percent at most. */
+#define UNWATCHED 1000
 #define READ_BYTES (512 * 1024) /* of bodies, in one claim */
 
 #define SETTLE_DELAY_US (10 * MS) /* an end that nobody waits for: until a turn that is due anyway; */
@@ -15,10 +15,9 @@
 #define SETTLE_SOON 500           /* so many do not wait; */
 #define SETTLE_STANDING 64        /* so many, of jobs that are simply done, where a claim stands */
 
-#define DUE_US                                                                                               \
-    (100 *                                                                                                   \
-     MS) /* who promotes asks again so long after the time of a poll, as it has not heard what is due, */
-#define DUE_OTHERS_US (300 * MS) /* the others after that: they take over. Idle workers claim before */
+/* Who promotes asks again so long after the time of a poll, as it has not heard what is due. */
+#define DUE_US (100 * MS)
+#define DUE_OTHERS_US (300 * MS) /* the others ask after that and take over; idle workers claim before */
 
 #define DRAINED_US (50 * MS)     /* between questions whether anything is left, */
 #define DRAINED_PAGE_US (2 * MS) /* and for each page of it, */

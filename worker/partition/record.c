@@ -7,13 +7,12 @@
 #include "core/random.h"
 #include "worker/partition/partition.h"
 
-#define RECORD_US                                                                                            \
-    (5000 *                                                                                                  \
-     MS) /* between two records, and up to a fifth less at random, so that workers do not send together */
+/* Between two records, up to a fifth less at random, so that workers do not send together. */
+#define RECORD_US (5000 * MS)
 #define LOOK_US (500 * MS) /* a worker may run thousands of jobs */
 #define MORE_US (100 * MS) /* the same where one did not send all */
-#define RECORDS_MOST                                                                                         \
-    100 /* sent by a worker that leaves; 3 ms of Redis each, others are served between them */
+/* A worker that leaves sends so many records; each takes Redis 3 ms, and others are served between them. */
+#define RECORDS_MOST 100
 
 void partition_open_recording(struct partition *p)
 {
