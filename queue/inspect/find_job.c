@@ -143,6 +143,17 @@ static int take_page(const json_t *page, void *arg)
     return s->job || s->next || s->pages == 0 ? ENDS : 0;
 }
 
+static struct pages pages_of(struct search *s, int64_t now_us)
+{
+    return (struct pages){.w = s->w,
+                          .script = "find_job",
+                          .now_us = now_us,
+                          .arg = s,
+                          .ask = ask_page,
+                          .take = take_page,
+                          .rests = true};
+}
+
 int find_check_id(struct weir *w, const char *id)
 {
     if (name_is_valid(id, strlen(id)))
@@ -184,14 +195,8 @@ static int find(const struct pages *pages, struct search *s, int looks, json_t *
 
 int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
 {
-    struct search s = {.id = id, .pages = -1};
-    const struct pages pages = {.w = w,
-                                .script = "find_job",
-                                .now_us = now_us,
-                                .arg = &s,
-                                .ask = ask_page,
-                                .take = take_page,
-                                .rests = true};
+    struct search s = {.w = w, .id = id, .pages = -1};
+    const struct pages pages = pages_of(&s, now_us);
 
     return find(&pages, &s, LOOKS, job);
 }
@@ -200,19 +205,14 @@ int find_job(struct weir *w, int64_t now_us, const char *id, json_t **job)
 static int find_behind(struct weir *w, int64_t now_us, const char *id, const char *at, const char *from,
                        int most_pages, json_t **job)
 {
-    struct search s = {.id = id, .pages = most_pages};
+    struct search s = {.w = w, .id = id, .pages = most_pages};
+    struct pages pages = pages_of(&s, now_us);
     json_t *place = json_pack("[s, s]", at, from);
-    const struct pages pages = {.w = w,
-                                .script = "find_job",
-                                .now_us = now_us,
-                                .arg = &s,
-                                .ask = ask_page,
-                                .take = take_page,
-                                .here = true,
-                                .rests = true,
-                                .place = place};
-    int status = find(&pages, &s, 1, job);
+    int status;
 
+    pages.here = true;
+    pages.place = place;
+    status = find(&pages, &s, 1, job);
     json_decref(place);
     return status;
 }
@@ -278,13 +278,7 @@ int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cu
 {
     static const struct find_place ended = {.at = "finished"};
     struct search s = {.w = w, .id = id, .pages = -1, .until_us = until_us};
-    struct pages pages = {.w = w,
-                          .script = "find_job",
-                          .now_us = now_us,
-                          .arg = &s,
-                          .ask = ask_page,
-                          .take = take_page,
-                          .rests = true};
+    struct pages pages = pages_of(&s, now_us);
     json_t *place = NULL;
     int status = find_check_id(w, id);
 
