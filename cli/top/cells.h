@@ -1,6 +1,8 @@
-/* What the tables of weir top have in common: what stands in a cell, and how rows are ordered by one member. */
+/* What the tables of weir top have in common: what stands in a cell, and how rows are ordered. */
 #ifndef CLI_TOP_CELLS_H
 #define CLI_TOP_CELLS_H
+
+#include <stddef.h>
 
 #include "cli/top/columns.h"
 #include "core/number.h"
@@ -27,19 +29,13 @@ void cell_put_age(const struct glance *g, int64_t since_us, struct cell_text *ce
 void cell_put_line(const struct glance *g, const struct past *past, struct cell_text *cell);
 void cell_put_name(const struct glance *g, const void *row, struct cell_text *cell);
 
+/* The number of a column. */
+#define CELL(its_kind, row_type, member) .kind = CELL_##its_kind, .at = offsetof(row_type, member)
+
 /* ---- Orders */
 
 int by_name(const void *a, const void *b);
 /* What is not known comes last where the least is first. */
 int by_time(int64_t a, int64_t b);
-
-/* A function that compares one member of two rows. */
-#define ORDER(its_name, row_type, how, member)                                                               \
-    static int its_name(const void *a, const void *b)                                                        \
-    {                                                                                                        \
-        const row_type *x = a, *y = b;                                                                       \
-                                                                                                             \
-        return how(x->member, y->member);                                                                    \
-    }
 
 #endif

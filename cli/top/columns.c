@@ -12,10 +12,58 @@ const struct table *const tables[VIEW_COUNT] = {
     [VIEW_QUEUES] = &table_queues,
 };
 
+/* ---- Columns */
+
+static int64_t number_at(const struct column *c, const void *row)
+{
+    int64_t n;
+
+    memcpy(&n, (const char *)row + c->at, sizeof n);
+    return n;
+}
+
+static double rate_at(const struct column *c, const void *row)
+{
+    double rate;
+
+    memcpy(&rate, (const char *)row + c->at, sizeof rate);
+    return rate;
+}
+
+void column_put(const struct column *c, const struct glance *g, const void *row, struct cell_text *cell)
+{
+    if (c->put)
+        c->put(g, row, cell);
+    else if (c->kind == CELL_COUNT)
+        cell_put_count(cell, number_at(c, row));
+    else if (c->kind == CELL_RATE)
+        cell_put_rate(cell, rate_at(c, row));
+    else if (c->kind == CELL_UNTIL)
+        cell_put_until(g, number_at(c, row), "", cell);
+    else
+        cell_put_age(g, number_at(c, row), cell);
+}
+
+bool column_is_sorted(const struct column *c)
+{
+    return c->order || c->kind != CELL_NONE;
+}
+
+/* Compares two rows. */
+static int column_order(const struct column *c, const void *a, const void *b)
+{
+    if (c->order || c->kind == CELL_NONE)
+        return c->order ? c->order(a, b) : 0;
+    if (c->kind == CELL_RATE)
+        return (rate_at(c, a) > rate_at(c, b)) - (rate_at(c, a) < rate_at(c, b));
+    return c->kind == CELL_COUNT ? by_number(number_at(c, a), number_at(c, b))
+                                 : by_time(number_at(c, a), number_at(c, b));
+}
+
 /* ---- Rows that are shown */
 
 struct sorting {
-    int (*order)(const void *a, const void *b);
+    const struct column *by;
     bool backwards;
 };
 
@@ -24,7 +72,7 @@ static int compare(const void *a, const void *b, void *arg)
 {
     const void *x = *(const void *const *)a, *y = *(const void *const *)b;
     const struct sorting *s = arg;
-    int order = s->order ? s->order(x, y) : 0;
+    int order = column_order(s->by, x, y);
 
     if (order == 0)
         return by_name(x, y);
@@ -35,7 +83,7 @@ bool rows_choose(struct rows *rows, const struct glance *g, enum view view, cons
                  bool backwards)
 {
     const struct column *by = &tables[view]->columns[column];
-    struct sorting sorting = {by->order, by->least_first == backwards};
+    struct sorting sorting = {by, by->least_first == backwards};
     size_t count = 0, size = 0;
     const char *at = g->now ? tables[view]->rows(g->now, &count, &size) : NULL;
 

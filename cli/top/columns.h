@@ -21,15 +21,26 @@ struct cell_text {
     enum ink ink;
 };
 
+/* A column may be of one number of the row. Then that is shown as all of its kind are, and rows are ordered by it. */
+enum cell_kind { CELL_NONE, CELL_COUNT, CELL_RATE, CELL_UNTIL, CELL_SINCE };
+
 struct column {
     const char *heading; /* NULL ends a list */
     int width;           /* the first column has what is left over */
     bool left;           /* aligned there */
     int drop;            /* the largest is left out first where the screen is narrow; 0: never */
     bool least_first;    /* it is sorted so, until the order is turned */
+    enum cell_kind kind;
+    size_t at; /* in the row: an int64_t, of CELL_RATE a double */
+    /* NULL: that number. */
     void (*put)(const struct glance *g, const void *row, struct cell_text *cell);
-    int (*order)(const void *a, const void *b); /* of rows, the least first; NULL: it is not sorted by that */
+    /* The least first; NULL: by that number, if there is one. */
+    int (*order)(const void *a, const void *b);
 };
+
+/* Puts what stands there in a row. */
+void column_put(const struct column *column, const struct glance *g, const void *row, struct cell_text *cell);
+bool column_is_sorted(const struct column *column);
 
 struct table {
     const char *name;

@@ -21,12 +21,6 @@ static void put_rules(const struct glance *g, const void *row, struct cell_text 
     snprintf(cell->text, sizeof cell->text, "%.*s", CELL_SIZE - 1, text);
 }
 
-static void put_held(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    (void)g;
-    cell_put_count(cell, ((const struct limit_row *)row)->jobs);
-}
-
 static void put_limit_kept(const struct glance *g, const void *row, struct cell_text *cell)
 {
     const struct past *past = pasts_find(g->pasts, row_name(row), true);
@@ -37,11 +31,6 @@ static void put_limit_kept(const struct glance *g, const void *row, struct cell_
 static void put_limit_line(const struct glance *g, const void *row, struct cell_text *cell)
 {
     cell_put_line(g, pasts_find(g->pasts, row_name(row), true), cell);
-}
-
-static void put_limit_next(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    cell_put_until(g, ((const struct limit_row *)row)->next_us, "", cell);
 }
 
 static int64_t wasted_of(const struct history_sum *s)
@@ -78,9 +67,6 @@ static void put_limit_state(const struct glance *g, const void *row, struct cell
     cell->ink = paused || throttled ? INK_WARNING : limit->readable ? INK_GOOD : INK_WRONG;
 }
 
-ORDER(by_held, struct limit_row, by_number, jobs)
-ORDER(by_limit_next, struct limit_row, by_time, next_us)
-
 static int64_t closed_until(const struct limit *limit)
 {
     int64_t provider_us = limit_provider_pause(limit);
@@ -97,10 +83,10 @@ static int by_limit_state(const void *a, const void *b)
 static const struct column limit_columns[] = {
     {"LIMIT", 12, .left = true, .least_first = true, .put = cell_put_name, .order = by_name},
     {"RULES", 15, .left = true, .drop = 3, .put = put_rules},
-    {"WAITING", COUNT_WIDTH, .put = put_held, .order = by_held},
+    {"WAITING", COUNT_WIDTH, CELL(COUNT, struct limit_row, jobs)},
     {"KEPT", RATE_WIDTH, .put = put_limit_kept},
     {"10 MIN", SPARK_MINUTES, .left = true, .drop = 4, .put = put_limit_line},
-    {"NEXT", 7, .drop = 6, .least_first = true, .put = put_limit_next, .order = by_limit_next},
+    {"NEXT", 7, .drop = 6, .least_first = true, CELL(UNTIL, struct limit_row, next_us)},
     {"WASTED", 7, .drop = 2, .put = put_wasted},
     {"429s", 6, .drop = 5, .put = put_throttled},
     {"STATE", 24, .left = true, .drop = 1, .put = put_limit_state, .order = by_limit_state},

@@ -3,12 +3,6 @@
 #include "view/format.h"
 #include "view/output.h"
 
-static void put_queue_waiting(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    (void)g;
-    cell_put_count(cell, ((const struct queue_status *)row)->waiting);
-}
-
 static void put_queue_state(const struct glance *g, const void *row, struct cell_text *cell)
 {
     int64_t since_us = ((const struct queue_status *)row)->paused_us;
@@ -21,14 +15,6 @@ static void put_queue_state(const struct glance *g, const void *row, struct cell
     cell->ink = since_us ? INK_WARNING : INK_GOOD;
 }
 
-static void put_queue_oldest(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    cell_put_age(g, ((const struct queue_status *)row)->oldest_us, cell);
-}
-
-ORDER(by_queue_oldest, struct queue_status, by_time, oldest_us)
-ORDER(by_queue_waiting, struct queue_status, by_number, waiting)
-
 static int by_queue_state(const void *a, const void *b)
 {
     const struct queue_status *x = a, *y = b;
@@ -39,8 +25,8 @@ static int by_queue_state(const void *a, const void *b)
 // clang-format off
 static const struct column queue_columns[] = {
     {"QUEUE", 20, .left = true, .least_first = true, .put = cell_put_name, .order = by_name},
-    {"WAITING", COUNT_WIDTH, .put = put_queue_waiting, .order = by_queue_waiting},
-    {"OLDEST", 8, .least_first = true, .put = put_queue_oldest, .order = by_queue_oldest},
+    {"WAITING", COUNT_WIDTH, CELL(COUNT, struct queue_status, waiting)},
+    {"OLDEST", 8, .least_first = true, CELL(SINCE, struct queue_status, oldest_us)},
     {"STATE", 24, .left = true, .put = put_queue_state, .order = by_queue_state},
     {.heading = NULL},
 };

@@ -12,12 +12,6 @@ static void put_type(const struct glance *g, const void *row, struct cell_text *
     cell->ink = type_is_unserved(row) ? INK_WRONG : INK_STRONG;
 }
 
-static void put_waiting(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    (void)g;
-    cell_put_count(cell, ((const struct type_status *)row)->waiting);
-}
-
 static int64_t parked_of(const struct type_status *t)
 {
     return t->parked + t->held + t->aside;
@@ -29,22 +23,10 @@ static void put_parked(const struct glance *g, const void *row, struct cell_text
     cell_put_count(cell, parked_of(row));
 }
 
-static void put_running(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    (void)g;
-    cell_put_count(cell, ((const struct type_status *)row)->running);
-}
-
 static void put_set(const struct glance *g, const void *row, struct cell_text *cell)
 {
     (void)g;
     cell_put_rate(cell, type_rate(row));
-}
-
-static void put_kept(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    (void)g;
-    cell_put_rate(cell, ((const struct type_status *)row)->rate_now);
 }
 
 static void put_type_line(const struct glance *g, const void *row, struct cell_text *cell)
@@ -57,22 +39,6 @@ static void put_ends(const struct glance *g, const void *row, struct cell_text *
     const struct type_status *t = row;
 
     cell_put_until(g, t->finish_us, t->because ? "+" : "", cell);
-}
-
-static void put_next(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    cell_put_until(g, ((const struct type_status *)row)->next_start_us, "", cell);
-}
-
-static void put_oldest(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    cell_put_age(g, ((const struct type_status *)row)->oldest_us, cell);
-}
-
-static void put_dead(const struct glance *g, const void *row, struct cell_text *cell)
-{
-    (void)g;
-    cell_put_count_in(cell, ((const struct type_status *)row)->dead, INK_PLAIN);
 }
 
 static void put_hour_dead(const struct glance *g, const void *row, struct cell_text *cell)
@@ -88,13 +54,6 @@ static void put_hour_retried(const struct glance *g, const void *row, struct cel
 
     cell_put_count_in(cell, past ? past->retried : 0, INK_WARNING);
 }
-
-ORDER(by_running, struct type_status, by_number, running)
-ORDER(by_ends, struct type_status, by_time, finish_us)
-ORDER(by_next, struct type_status, by_time, next_start_us)
-ORDER(by_oldest, struct type_status, by_time, oldest_us)
-ORDER(by_dead, struct type_status, by_number, dead)
-ORDER(by_retried, struct type_status, by_number, retried)
 
 /* All that wait, parked ones too: what a backlog is. */
 static int by_waiting(const void *a, const void *b)
@@ -116,28 +75,21 @@ static int by_set(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static int by_kept(const void *a, const void *b)
-{
-    double x = ((const struct type_status *)a)->rate_now, y = ((const struct type_status *)b)->rate_now;
-
-    return (x > y) - (x < y);
-}
-
 // clang-format off
 static const struct column type_columns[] = {
     {"TYPE", 12, .left = true, .least_first = true, .put = put_type, .order = by_name},
-    {"WAITING", COUNT_WIDTH, .put = put_waiting, .order = by_waiting},
+    {"WAITING", COUNT_WIDTH, CELL(COUNT, struct type_status, waiting), .order = by_waiting},
     {"PARKED", COUNT_WIDTH, .put = put_parked, .order = by_parked},
-    {"RUNNING", COUNT_WIDTH, .put = put_running, .order = by_running},
+    {"RUNNING", COUNT_WIDTH, CELL(COUNT, struct type_status, running)},
     {"RATE", RATE_WIDTH, .drop = 1, .put = put_set, .order = by_set},
-    {"KEPT", RATE_WIDTH, .put = put_kept, .order = by_kept},
+    {"KEPT", RATE_WIDTH, CELL(RATE, struct type_status, rate_now)},
     {"10 MIN", SPARK_MINUTES, .left = true, .drop = 2, .put = put_type_line},
-    {"NEXT", 7, .drop = 5, .least_first = true, .put = put_next, .order = by_next},
-    {"ENDS", 8, .least_first = true, .put = put_ends, .order = by_ends},
-    {"OLDEST", 8, .drop = 6, .least_first = true, .put = put_oldest, .order = by_oldest},
-    {"DEAD", COUNT_WIDTH, .drop = 7, .put = put_dead, .order = by_dead},
+    {"NEXT", 7, .drop = 5, .least_first = true, CELL(UNTIL, struct type_status, next_start_us)},
+    {"ENDS", 8, .least_first = true, CELL(UNTIL, struct type_status, finish_us), .put = put_ends},
+    {"OLDEST", 8, .drop = 6, .least_first = true, CELL(SINCE, struct type_status, oldest_us)},
+    {"DEAD", COUNT_WIDTH, .drop = 7, CELL(COUNT, struct type_status, dead)},
     {"DEAD 1H", COUNT_WIDTH, .drop = 3, .put = put_hour_dead},
-    {"RETRY 1H", COUNT_WIDTH, .drop = 4, .put = put_hour_retried, .order = by_retried},
+    {"RETRY 1H", COUNT_WIDTH, .drop = 4, CELL(COUNT, struct type_status, retried), .put = put_hour_retried},
     {.heading = NULL},
 };
 // clang-format on

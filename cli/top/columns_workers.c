@@ -52,25 +52,22 @@ static void put_seen(const struct glance *g, const void *row, struct cell_text *
     cell_put_distance(cell, g->now_us - ((const struct worker_status *)row)->seen_us, "");
 }
 
-static int by_busy(const void *a, const void *b)
-{
-    return by_number(((const struct worker_status *)a)->running, ((const struct worker_status *)b)->running);
-}
-
 static int by_worker_state(const void *a, const void *b)
 {
     return strcmp(worker_state(a), worker_state(b));
 }
 
-ORDER(by_host, struct worker_status, strcmp, host)
-ORDER(by_seen, struct worker_status, by_number, seen_us)
+static int by_host(const void *a, const void *b)
+{
+    return strcmp(((const struct worker_status *)a)->host, ((const struct worker_status *)b)->host);
+}
 
 // clang-format off
 static const struct column worker_columns[] = {
     {"WORKER", 16, .left = true, .least_first = true, .put = cell_put_name, .order = by_name},
     {"STATE", 13, .left = true, .least_first = true, .put = put_worker_state, .order = by_worker_state},
-    {"BUSY", 9, .put = put_busy, .order = by_busy},
-    {"SEEN", 7, .put = put_seen, .order = by_seen},
+    {"BUSY", 9, CELL(COUNT, struct worker_status, running), .put = put_busy},
+    {"SEEN", 7, CELL(COUNT, struct worker_status, seen_us), .put = put_seen},
     {"QUEUES", 18, .left = true, .drop = 1, .put = put_queues},
     {"HOST:PID", 22, .left = true, .drop = 2, .least_first = true, .put = put_host, .order = by_host},
     {.heading = NULL},

@@ -175,7 +175,7 @@ static void put_cells(struct canvas *c, int row, const struct state *s, const st
         if (!layout->shown[i])
             continue;
         if (what)
-            columns[i].put(g, what, &cell);
+            column_put(&columns[i], g, what, &cell);
         else
             snprintf(cell.text, sizeof cell.text, "%s", columns[i].heading);
         if (!what)

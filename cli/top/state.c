@@ -89,7 +89,7 @@ static void sort_by_next(struct state *s, int step)
         count++;
     do
         p->sorted = (p->sorted + step + count) % count;
-    while (!columns[p->sorted].order);
+    while (!column_is_sorted(&columns[p->sorted]));
     p->backwards = false;
 }
 
