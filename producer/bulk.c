@@ -51,8 +51,8 @@ static int fail(struct weir_bulk *b, const struct error *why)
     uint64_t doubtful = 0;
     int home, count;
 
-    if (partition_learn(why->text, &home,
-                        &count)) /* it was parted since it was asked: the next bulk goes there */
+    /* The namespace was parted since it was asked, or is another one by now. */
+    if (partition_learn(why->text, &home, &count))
         b->w->count = count;
     for (int p = 0; p < PARTITIONS_MOST; p++)
         doubtful += b->streams[p] ? stream_doubtful(b->streams[p]) : 0;
@@ -385,15 +385,15 @@ static int open_named(struct weir_bulk *b, const char *batch)
     return status;
 }
 
-/* Opens a bulk without a name, if Redis answers. */
+/* Opens a bulk without a name, if Redis answers, and hears whether the namespace was parted since it was asked. */
 static int open_unnamed(struct weir_bulk *b)
 {
-    struct batch_state nothing;
-    struct stream *s = NULL;
-    int count, status = b->w->count ? stream_to(b, 0, &s) : client_learn(b->w, &count);
+    int count, status = client_at(b->w, 0);
 
-    if (!status && s && (status = stream_read(s, &nothing)))
-        b->w->error = s->error;
+    if (!status)
+        status = client_read_count(b->w, &count);
+    if (!status && count > 1)
+        client_counted(b->w, count);
     return status;
 }
 

@@ -305,6 +305,14 @@ static void test_a_bulk_into_what_was_parted_meanwhile(void **state)
     assert_int_equal(waiting(0) + waiting(2), 0);
     bulk_through(w);
     assert_all_there(3);
+
+    free(server_ask(&server, "FLUSHALL", NULL)); /* and into one that is not parted any more */
+    free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+    assert_int_equal(weir_bulk_open(w, NULL, &b), 0);
+    assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "mail"}), 0);
+    assert_int_equal(weir_bulk_close(b, NULL), WEIR_ENOTNOW);
+    bulk_through(w);
+    assert_all_there(1);
 }
 
 static void test_bulk_through_cuts(void **state)
