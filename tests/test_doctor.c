@@ -258,12 +258,12 @@ static void test_a_worker_whose_jobs_a_key_keeps(void **state)
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    free(redis_text("SET", ALONE("t"), "foreign"));
+    free(redis_text("MSET", ALONE("t"), "foreign", PREFIX "later", "foreign"));
     pass("x", LEASE_US);
     turns.now_us += SECOND_US;
     expect_finding("kept", ALONE("t") " is a string, not a list; weir doctor --repair repairs it");
     assert_true(doctor.broken);
-    free(redis_text("DEL", ALONE("t")));
+    free(redis_text("DEL", ALONE("t"), PREFIX "later"));
     expect_finding("silent", "worker w is silent, 1 s past its deadline, with 1 job");
     assert_int_equal(pass("x", 0), 1);
     expect_health("mended");

@@ -33,6 +33,7 @@ end
 -- Judges why a claim has failed. Returns nil where it is to begin anew, else the reply.
 function claim_faults.refused(failure)
     if not find(failure, '^WRONGTYPE ') then return refuse('claim: %s', failure) end -- Redis's pcall makes text of errors
+    if find(failure, 'WRONGTYPE ' .. P, 1, true) then return error_reply(failure) end -- which a check has found, by its name
     if not found then
         found = 0
         at_next_call(forget)
