@@ -789,7 +789,7 @@ static void test_a_wrong_password_ends_it(void **state)
     assert_int_equal(access(socket_path, F_OK), -1);
 }
 
-/* ---- Behind nginx: the configuration that doc/limits.md shows, with paths of our own */
+/* ---- Behind nginx: the configuration of examples/nginx.conf, with paths of our own */
 
 static const char nginx_config[] =
     "daemon off;\nmaster_process off;\npid %1$s/nginx.pid;\nerror_log %1$s/nginx.log;\n"
