@@ -2,7 +2,7 @@
 # Runs test programs side by side and adds up what cmocka says: run.sh PROGRAM ...
 # The last line is "N passed, N failed"; before it stands once more what failed. A crash, an end without a result, a time-out and a
 # skip are failures.
-# JOBS: how many at a time, else one more than there are processors: many of them wait.
+# JOBS: how many at a time, else twice as many as there are processors: most of them wait for much of their time.
 set -u
 LIMIT=900 # seconds for one program
 logs=$(mktemp -d)
@@ -25,7 +25,7 @@ echo "$passed $failed" >"$logs/$name.sum"
 printf "%-24s %4d passed, %d failed\n" "$name" "$passed" "$failed"
 [ "$failed" -eq 0 ] || sed "s/^/    /" "$logs/$name.log"
 '
-printf '%s\n' "$@" | xargs -P "${JOBS:-$(($(nproc) + 1))}" -n 1 sh -c "$run_one"
+printf '%s\n' "$@" | xargs -P "${JOBS:-$((2 * $(nproc)))}" -n 1 sh -c "$run_one"
 
 passed=0 failed=0
 for program in "$@"; do

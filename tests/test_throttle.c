@@ -22,14 +22,12 @@
 #include "core/script/script.h"
 #include "tests/sim_acts.h"
 
-enum {
-    WORKERS = 5,
-    WORLDS = 2000,
-    WORLDS_S = 30,
-    WORLDS_WITHOUT = 50,
-    INTERRUPTED_MOST = 3,
-    ALONG_MOST = 16
-};
+#ifdef __SANITIZE_ADDRESS__ /* what is sanitized is this program, hardly what it tests */
+#define WORLDS 200
+#else
+#define WORLDS 2000
+#endif
+enum { WORKERS = 5, WORLDS_S = 30, WORLDS_WITHOUT = 50, INTERRUPTED_MOST = 3, ALONG_MOST = 16 };
 #define SECOND_US INT64_C(1000000)
 #define DUTY_US 800000 /* as in claim_duty.lua */
 #define USUAL_SEED 20261121
