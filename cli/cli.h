@@ -78,6 +78,8 @@ struct command {
  * operands in argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h.
  * WEIR_EUSAGE with the likely flag for a mistyped one. Call it first thing in run(). */
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
+/* The same for a command without operands. */
+WEIR_CHECKED int cli_parse_alone(struct cli *cli, const struct flag *flags, int argc, char **argv);
 /* How many words a flag takes that every command has, "--json" 1 and "--redis" 2 with its value; 0: word is none. */
 int cli_common_words(const char *word);
 /* How the log of a command that has one looks, and the highest level in it: the values of --log and --log-level, NULL:

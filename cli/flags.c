@@ -406,3 +406,14 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
     argv[*operands] = NULL;
     return 0;
 }
+
+int cli_parse_alone(struct cli *cli, const struct flag *flags, int argc, char **argv)
+{
+    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+
+    if (status == 0 && operands > 0)
+        status =
+            error_set(&cli->error, WEIR_EUSAGE, "%s %.100s: takes no arguments; weir help %s lists the flags",
+                      cli->command->name, argv[0], cli->command->name);
+    return status;
+}

@@ -355,13 +355,10 @@ static int run_both(struct dev *d, bool with_worker, int argc, char **flags)
     return outcome(d);
 }
 
-static int check_usage(struct cli *cli, const struct worker_flags *f, int operands, char **argv)
+static int check_usage(struct cli *cli, const struct worker_flags *f)
 {
     if (worker_flags_check(cli, f) < 0)
         return cli->error.status;
-    if (operands)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "dev %.100s: takes no arguments; weir help dev lists the flags", argv[0]);
     if (cli->redis_url)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "dev --redis: runs a Redis of its own; leave it out, or use weir worker");
@@ -377,15 +374,15 @@ static int run_dev(struct cli *cli, int argc, char **argv)
     struct dev d = {.cli = cli, .lock_fd = -1};
     struct worker_flags f;
     char **given = calloc((size_t)argc + 1, sizeof *given);
-    int operands, status;
+    int status;
 
     if (!given)
         return error_no_memory(&cli->error, "dev");
     memcpy(given, argv, (size_t)argc * sizeof *given);
     worker_flags_init(&f);
-    status = cli_parse(cli, f.table, argc, argv, &operands);
+    status = cli_parse_alone(cli, f.table, argc, argv);
     if (status == 0)
-        status = check_usage(cli, &f, operands, argv);
+        status = check_usage(cli, &f);
     if (status < 0)
         goto out;
     dev_url_here(d.url);

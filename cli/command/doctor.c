@@ -74,13 +74,10 @@ static int run_doctor(struct cli *cli, int argc, char **argv)
                                  {.name = NULL}};
     struct doctor d;
     struct weir *w;
-    int operands, status = cli_parse(cli, flags, argc, argv, &operands);
+    int status = cli_parse_alone(cli, flags, argc, argv);
 
     if (status != 0)
         return status;
-    if (operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "doctor %.100s: takes no arguments; leave it out",
-                         argv[0]);
     w = cli_client(cli);
     if (!w)
         return cli->error.status;

@@ -30,13 +30,10 @@ static int run_init(struct cli *cli, int argc, char **argv)
     };
     struct weir *w;
     bool was;
-    int operands, status;
+    int status;
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
+    if (cli_parse_alone(cli, flags, argc, argv) < 0)
         return cli->error.status;
-    if (operands > 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "init %.60s: takes no arguments; weir help init has examples", argv[0]);
     if (count < 1 || count > PARTITIONS_MOST)
         return error_set(&cli->error, WEIR_EUSAGE, "init: needs --partitions N, from 1 to %d",
                          PARTITIONS_MOST);

@@ -67,13 +67,9 @@ static int unknown_command(struct error *e, const char *word)
 
 static int run_version(struct cli *cli, int argc, char **argv)
 {
-    int operands;
 
-    if (cli_parse(cli, NULL, argc, argv, &operands) < 0)
+    if (cli_parse_alone(cli, NULL, argc, argv) < 0)
         return cli->error.status;
-    if (operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "version %.100s: takes no arguments; leave it out",
-                         argv[0]);
     output(cli->json ? "{\"version\":\"%s\"}\n" : "weir %s\n", WEIR_VERSION);
     return 0;
 }

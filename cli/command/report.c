@@ -103,13 +103,10 @@ static int run_report(struct cli *cli, int argc, char **argv)
 {
     json_t *doc = NULL;
     struct weir *w;
-    int operands, status = cli_parse(cli, NULL, argc, argv, &operands);
+    int status = cli_parse_alone(cli, NULL, argc, argv);
 
     if (status != 0)
         return status;
-    if (operands)
-        return error_set(&cli->error, WEIR_EUSAGE, "report %.100s: takes no arguments; leave it out",
-                         argv[0]);
     w = cli_client(cli);
     if (!w)
         return cli->error.status;

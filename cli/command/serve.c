@@ -66,13 +66,9 @@ static int run_serve(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct serve_options options;
-    int operands;
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
+    if (cli_parse_alone(cli, flags, argc, argv) < 0)
         return cli->error.status;
-    if (operands)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "serve %.100s: takes no arguments; weir help serve lists the flags", argv[0]);
     options = (struct serve_options){.listen = f.listen,
                                      .open_to_all = f.open_to_all,
                                      .allow_actions = f.allow_actions,

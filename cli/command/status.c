@@ -180,13 +180,10 @@ static int run_status(struct cli *cli, int argc, char **argv)
     const struct flag flags[] = {
         {.name = "watch", .kind = FLAG_BOOL, .help = "again every second", .target = &watch}, {.name = NULL}};
     struct weir *w;
-    int operands, rc = cli_parse(cli, flags, argc, argv, &operands);
+    int rc = cli_parse_alone(cli, flags, argc, argv);
 
     if (rc != 0)
         return rc;
-    if (operands > 0)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "status %.100s: takes no arguments; weir help status lists the flags", argv[0]);
     if (!(w = cli_client(cli)))
         return cli->error.status;
     cli_expect_much();

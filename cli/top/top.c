@@ -260,13 +260,9 @@ static int run_top(struct cli *cli, int argc, char **argv)
         {.name = NULL}};
     struct weir *w;
     int64_t took_us;
-    int operands;
 
-    if (cli_parse(cli, flags, argc, argv, &operands) < 0)
+    if (cli_parse_alone(cli, flags, argc, argv) < 0)
         return cli->error.status;
-    if (operands)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "top %.100s: takes no arguments; weir help top lists the flags", argv[0]);
     if (t.interval_us < INTERVAL_LEAST_US)
         return error_set(&cli->error, WEIR_EUSAGE, "top --interval: too short; give 200ms or more");
     if (screen_check(&cli->error) < 0 || !(w = cli_client(cli)))
