@@ -125,7 +125,8 @@ struct weir_bulk_counts {
 };
 WEIR_API void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts);
 /* When the batch of b has ended, one job of this type is enqueued, with what the batch counted as its args.
- * Takes effect at weir_bulk_close; for a bulk with a name only. */
+ * Takes effect at weir_bulk_close; for a bulk with a name only. Where the namespace has partitions, the type must live on that
+ * of the batch: weir_bulk_close answers WEIR_EINPUT. */
 WEIR_API WEIR_CHECKED int weir_bulk_then(struct weir_bulk *b, const char *type);
 /* Sends what is left, waits for Redis, frees b whatever happens. counts may be NULL. A named batch is then
  * sealed: all its jobs are known, and it has ended when they have. */
@@ -168,7 +169,8 @@ WEIR_API WEIR_CHECKED int weir_rate_set(struct weir *w, const char *name, const 
 /* Removes the limit. WEIR_ENOTFOUND when there is none; WEIR_EINPUT while types use it. */
 WEIR_API WEIR_CHECKED int weir_rate_remove(struct weir *w, const char *name);
 /* Holds type by these limits too: their names, joined by blanks. A job of it takes cost slots of each rate (0: as
- * many as before, 1 at first). WEIR_ENOTFOUND when one does not exist; WEIR_EINPUT when they do not go together. */
+ * many as before, 1 at first). WEIR_ENOTFOUND when one does not exist; WEIR_EINPUT when they do not go together, or do not live
+ * on the type's partition: a type and its limits are then named alike up to their first dot. */
 WEIR_API WEIR_CHECKED int weir_rate_use(struct weir *w, const char *type, const char *limits, int64_t cost);
 /* Stops holding type by these limits. WEIR_ENOTFOUND when it does not use one of them. */
 WEIR_API WEIR_CHECKED int weir_rate_unuse(struct weir *w, const char *type, const char *limits);
