@@ -230,76 +230,16 @@ void help_print_overview(FILE *to, const struct command *const *commands, size_t
     fputs("\nweir help COMMAND says more about one of them.\n\n" EXIT_CODES, to);
 }
 
-/* ---- As Markdown */
-
-static void put_escaped(const struct line *line)
-{
-    for (int i = 0; i < line->len; i++)
-        output(strchr("*<>\\|", line->at[i]) ? "\\%c" : "%c", line->at[i]);
-}
-
-/* What was printed last. */
-enum last { BLANK, PROSE, CODE };
-
-/* Examples, and lines that stay as they are, are code blocks. */
-static enum last print_markdown_line(const struct command *c, const struct line *line, enum last last)
-{
-    struct line form = form_of(line), example = {line->at + 2, line->len - 2};
-    bool is_code = is_example(line) || (line->len > 0 && line->at[0] == ' ');
-
-    if (is_code && last != CODE)
-        fputs(last == PROSE ? "\n```text\n" : "```text\n", stdout);
-    else if (last == CODE && !is_code)
-        fputs(line->len > 0 ? "```\n\n" : "```\n", stdout);
-    if (is_form(line))
-        output("### `weir %s%s%.*s`\n\n", c->name, form.len ? " " : "", form.len, form.at);
-    else if (is_example(line))
-        output("%.*s\n", example.len, example.at);
-    else if (is_code)
-        output("%.*s\n", line->len, line->at);
-    else {
-        put_escaped(line);
-        output("\n");
-    }
-    return is_code ? CODE : is_form(line) || line->len == 0 ? BLANK : PROSE;
-}
-
-static void print_markdown_flag(const struct flag *f)
-{
-    struct line help = {f->help, (int)strlen(f->help)};
-
-    output("| `");
-    if (f->letter)
-        output("-%c, ", f->letter);
-    output("--%s", f->name);
-    if (f->value)
-        output(f->kind == FLAG_OPTIONAL_TEXT ? "[=%s]" : " %s", f->value);
-    output("` | ");
-    put_escaped(&help);
-    output(" |\n");
-}
-
-static void print_markdown_flags(const struct help_flags *flags, int from, int to)
-{
-    if (from < to)
-        output("\n| flag | |\n| --- | --- |\n");
-    for (int i = from; i < to; i++)
-        print_markdown_flag(flags->at[i]);
-}
+/* ---- As Markdown: the same, in a block of code for each command */
 
 void help_print_markdown(const struct command *c, const struct help_flags *flags)
 {
-    const char *text = text_of_command(c->name);
-    enum last last = BLANK;
-    struct line line;
+    const struct help_flags own = {flags->at, flags->own, flags->own};
 
-    output("\n## weir %s\n\n", c->name);
-    if (next_line(&text, &line))
-        while (next_line(&text, &line))
-            last = print_markdown_line(c, &line, last);
-    if (last == CODE)
-        output("```\n");
-    print_markdown_flags(flags, 0, flags->own);
+    output("\n## weir %s\n\n```text\n", c->name);
+    print_whole(c, text_of_command(c->name));
+    print_flags(c, NULL, &own);
+    output("```\n");
 }
 
 void help_print_markdown_head(const struct command *const *commands, size_t count,
@@ -307,14 +247,15 @@ void help_print_markdown_head(const struct command *const *commands, size_t coun
 {
     output("# The commands\n\n<!-- Printed by weir help --markdown, from cli/help/ and the tables of flags. "
            "-->\n\n"
-           "`weir help COMMAND` prints the same. " EXIT_CODES "\n| command | |\n| --- | --- |\n");
+           "`weir help COMMAND` prints the same. " EXIT_CODES "\n");
     for (size_t i = 0; i < count; i++) {
         struct line summary = summary_of(commands[i]->name);
 
-        output("| [weir %s](#weir-%s) | ", commands[i]->name, commands[i]->name);
-        put_escaped(&summary);
-        output(" |\n");
+        output("- [weir %s](#weir-%s): %.*s\n", commands[i]->name, commands[i]->name, summary.len,
+               summary.at);
     }
-    output("\n## Flags of every command\n");
-    print_markdown_flags(flags, flags->own, flags->count);
+    output("\n## Flags of every command\n\n```text\n");
+    for (int i = flags->own; i < flags->count; i++)
+        print_flag(flags->at[i]);
+    output("```\n");
 }
