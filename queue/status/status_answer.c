@@ -11,6 +11,9 @@
 static const char *const lists[] = {"queues", "stopped", "oldest",  "paused",      "unread",
                                     "asleep", "held",    "workers", "paused_keys", "lanes"};
 
+/* The members that each page has, of which the last one counts. */
+static const char *const numbers[] = {"now", "dead", "dead_bytes", "claimed", "later"};
+
 static int add_seen(json_t *root, const json_t *page)
 {
     json_t *seen = json_object_get(root, "seen"), *queues;
@@ -75,29 +78,17 @@ static void read_workers(struct status_answer *a, const json_t *page)
 
 /* ---- Types */
 
-static bool make_room(struct status_answer *a, size_t more)
-{
-    size_t room = a->type_room + a->type_room / 2 + more;
-    struct type_status *types;
-
-    if (a->type_count + more < a->type_room)
-        return true;
-    types = reallocarray(a->types, room, sizeof *types);
-    if (!types)
-        return false;
-    a->types = types;
-    a->type_room = room;
-    return true;
-}
-
 static bool read_types(struct status_answer *a, const json_t *page)
 {
     const json_t *raw = json_object_get(page, "raw"), *place = json_object_get(page, "types");
     size_t from = (size_t)answer_int_at(place, 0), count = json_array_size(raw);
+    struct type_status *types =
+        from > count ? NULL : reallocarray(a->types, a->type_count + count - from + 1, sizeof *types);
     int64_t now_us = answer_int(page, "now");
 
-    if (from > count || !make_room(a, count - from + 1))
+    if (!types)
         return false;
+    a->types = types;
     for (size_t i = from; i < count; i++) {
         const json_t *row = json_array_get(raw, i);
         struct type_status *type = &a->types[a->type_count];
@@ -121,13 +112,10 @@ static int take_page(const json_t *page, void *arg)
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         if (json_object_size(json_object_get(page, lists[i])) > 0)
             rc |= json_object_update(json_object_get(root, lists[i]), json_object_get(page, lists[i]));
-    rc |= json_object_set(root, "now", json_object_get(page, "now"));
-    rc |= json_object_set(root, "dead", json_object_get(page, "dead"));
-    rc |= json_object_set(root, "dead_bytes", json_object_get(page, "dead_bytes"));
-    rc |= json_object_set(root, "claimed", json_object_get(page, "claimed"));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        rc |= json_object_set(root, numbers[i], json_object_get(page, numbers[i]));
     if (json_object_get(page, "paused_key_count"))
         rc |= json_object_set(root, "paused_key_count", json_object_get(page, "paused_key_count"));
-    rc |= json_object_set(root, "later", json_object_get(page, "later"));
     return rc < 0 || !read_types(a, page) ? WEIR_EINTERNAL : 0;
 }
 

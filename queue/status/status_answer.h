@@ -9,7 +9,7 @@ struct status_answer {
     json_t *
         root; /* the members of all pages but types; a worker has "info", what it says of itself, and "types": an array or absent */
     struct type_status *types; /* in no order, what stands in its row; some may be there twice */
-    size_t type_count, type_room;
+    size_t type_count;
     json_t *list_text,
         *list; /* the types that a worker said last, as text and read: most workers say the same */
 };
