@@ -142,6 +142,7 @@ static void test_plans(void **state)
     PLAN("jobs ahead: what ends in 8 ms", { m->all->pace.rate = 1000; m->facts.running = m->facts.unlimited = 8; m->claims.more = true; }, .claims = true, .prefetch = 8, .settle = true)
     PLAN("and in two round trips", { m->all->pace.rate = 1000; be_far(m, 10 * MS); m->facts.running = m->facts.unlimited = 8; m->claims.more = true; }, .claims = true, .prefetch = 28, .settle = true)
     PLAN("in a crowd its part", { m->all->pace.rate = 1000; be_far(m, 10 * MS); m->claims.crowd = 1000; m->facts.running = m->facts.unlimited = 8; m->claims.more = true; }, .claims = true, .prefetch = 5, .settle = true)
+    PLAN("but not while all that waits needs an executor", { m->all->pace.rate = 1000; m->facts.running = 8; m->claims.more = m->claims.starved = m->claims.barren = true; }, .next_us = 1500 * MS)
     PLAN("which are here", { m->all->pace.rate = 1000; m->facts.running = m->facts.unlimited = 8; m->facts.prefetched = 8; m->claims.more = true; }, .next_us = 1500 * MS)
     PLAN("another partition has all executors, and here nobody watches", { m->all->count = 2; m->facts.running = 8; m->claims.sent_us = NOW - 300 * MS; }, .next_us = 100 * MS)
 }
@@ -267,6 +268,62 @@ static void test_prefetched_jobs_do_not_stay(void **state)
     assert_int_equal(room_stuck_time(&o.all), NOW + 580 * MS);
 }
 
+/* ---- Answers */
+
+/* How full the answer to a claim for ten jobs ahead was: so many came without a limit. */
+static void test_how_full_an_answer_was(void **state)
+{
+    static const struct {
+        int unlimited, limited;
+        bool more, plenty, barren;
+    } cases[] = {{10, 0, true, true, false},   {5, 0, true, true, false}, {4, 6, true, false, false},
+                 {10, 0, false, false, false}, {0, 3, true, false, true}, {0, 0, true, false, true}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lease leases[10] = {{.slot_us = 0}};
+        struct claim claim = {.now_us = NOW,
+                              .next_us = -1,
+                              .later_us = -1,
+                              .look_us = -1,
+                              .more = cases[i].more,
+                              .leases = leases};
+        struct one o;
+        struct mind *m = one_open(&o);
+
+        claim.lease_count = (size_t)(cases[i].unlimited + cases[i].limited);
+        for (int k = 0; k < cases[i].limited; k++)
+            leases[k].slot_us = NOW;
+        m->claims.coming = 10;
+        assert_true(hear_claim(m, &claim, NOW));
+        assert_int_equal(m->claims.coming, 0);
+        assert_int_equal(m->claims.plenty, cases[i].plenty);
+        assert_int_equal(m->claims.barren, cases[i].barren);
+    }
+}
+
+/* Times of Redis's clock are heard by our own; a claim goes early where Redis is far away. */
+static void test_times_of_an_answer(void **state)
+{
+    const int64_t redis_us = 7 * NOW, trip_us = 10 * MS;
+    struct claim claim = {.now_us = redis_us,
+                          .next_us = redis_us + 100 * MS,
+                          .later_us = redis_us + 200 * MS,
+                          .duty_until_us = redis_us + 800 * MS,
+                          .look_us = -1};
+    struct one o;
+    struct mind *m = one_open(&o);
+
+    (void)state;
+    m->sent_us = NOW - trip_us;
+    assert_true(hear_claim(m, &claim, NOW));
+    assert_int_equal(m->claims.next_us, NOW + 100 * MS - trip_us);
+    assert_int_equal(m->claims.duty_until_us, NOW + 800 * MS);
+    assert_int_equal(m->claims.duty_until_redis_us, claim.duty_until_us);
+    assert_int_equal(m->claims.second_us, 0);
+    assert_int_equal(m->due.at_us, NOW + 200 * MS);
+}
+
 /* ---- Polls */
 
 /* Each wait is drawn anew, and what is due is asked for a little after an idle worker's poll. */
@@ -345,6 +402,8 @@ int main(void)
         cmocka_unit_test(test_a_claim_stands),
         cmocka_unit_test(test_partitions_share),
         cmocka_unit_test(test_prefetched_jobs_do_not_stay),
+        cmocka_unit_test(test_how_full_an_answer_was),
+        cmocka_unit_test(test_times_of_an_answer),
         cmocka_unit_test(test_a_worker_waits_by_intervals),
         cmocka_unit_test(test_who_is_off_duty_polls_with_its_heartbeat),
         cmocka_unit_test(test_nothing_is_reserved_among_limited_jobs),

@@ -57,7 +57,8 @@ static void hear_jobs(struct mind *m, const struct claim *claim, int asked, int6
     }
     c->leases = (int)claim->lease_count;
     c->crowd = claim->crowd;
-    c->plenty = claim->more && unlimited >= asked / 2;
+    c->plenty = claim->more && unlimited > 0 && unlimited >= asked / 2;
+    c->barren = unlimited == 0 && asked > 0;
     if (claim->lease_count > 0)
         c->few_us = claim->brief ? now : 0;
 }

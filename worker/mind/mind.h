@@ -74,6 +74,7 @@ struct claims {
     bool lacked;  /* after the answer before the last there was no executor for what waited, or none left */
     bool starved; /* a job with a limit found no executor idle */
     bool plenty;  /* the last answer was full of jobs without a limit, and there was more */
+    bool barren;  /* it brought none of them, though some were asked for */
     bool passes;  /* the next one passes the duty on */
     bool stands;  /* a claim stands behind the peek, or has just brought jobs */
     int leases;   /* jobs that the last one brought */

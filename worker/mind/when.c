@@ -79,9 +79,10 @@ int64_t when_wanted(const struct mind *m, struct room room)
     return at;
 }
 
+/* Jobs ahead are not asked for while only such wait that need an executor, or, of one of several partitions, its share. */
 int64_t when_claim(const struct mind *m, struct room room)
 {
-    bool waits = m->claims.starved && m->all->count > 1; /* for its share of the executors */
+    bool waits = m->claims.starved && (m->all->count > 1 || m->claims.barren);
 
     return room.free + (waits ? 0 : room.prefetch) < 1 ? NEVER : when_wanted(m, room);
 }
