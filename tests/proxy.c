@@ -24,7 +24,6 @@
 
 #define CONNECTIONS_MAX 64
 #define SIDES 2
-#define TOGETHER_US 250
 
 /* Finds the ends of RESP messages in a stream of bytes. */
 struct framer {
@@ -76,7 +75,7 @@ struct proxy {
     struct orders orders;
     bool stopping;
     int accepted, trips;
-    struct proxy_claims claims;
+    int claims;
 
     int wake;
     int listeners[2];
@@ -224,18 +223,17 @@ static void pass_on(struct proxy *p, struct flow *f, const char *bytes, size_t l
     }
 }
 
-static void count_claims(struct proxy_claims *claims, const char *bytes, size_t len)
+static int count_claims(const char *bytes, size_t len)
 {
     static const char word[] = "_claim\r\n";
     const char *at = bytes, *end = bytes + len;
-    int64_t now_us = clock_mono_us();
+    int claims = 0;
 
     while ((at = memmem(at, (size_t)(end - at), word, sizeof word - 1))) {
         at += sizeof word - 1;
-        claims->all++;
-        claims->together += now_us - claims->last_us < TOGETHER_US;
-        claims->last_us = now_us;
+        claims++;
     }
+    return claims;
 }
 
 static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
@@ -252,7 +250,7 @@ static void flow_read(struct proxy *p, struct connection *c, struct flow *f)
     p->trips += f->side == PROXY_REQUESTS && !c->asked;
     c->asked = f->side == PROXY_REQUESTS;
     if (f->side == PROXY_REQUESTS)
-        count_claims(&p->claims, bytes, (size_t)n);
+        p->claims += count_claims(bytes, (size_t)n);
     pass_on(p, f, bytes, (size_t)n);
     if (f->ending && f->side == PROXY_REQUESTS)
         c->flows[PROXY_REPLIES].ending = true;
@@ -666,9 +664,9 @@ int proxy_trips(struct proxy *p)
     return trips;
 }
 
-struct proxy_claims proxy_claims(struct proxy *p)
+int proxy_claims(struct proxy *p)
 {
-    struct proxy_claims claims;
+    int claims;
 
     begin_orders(p);
     claims = p->claims;

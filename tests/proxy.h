@@ -59,11 +59,7 @@ bool proxy_has_cut(struct proxy *p);
 int proxy_accepted(struct proxy *p);
 /* Round trips since the start: how often something was asked of a Redis that had answered what came before. */
 int proxy_trips(struct proxy *p);
-/* Claims that were asked for, and those of them less than 250 us after the one before. */
-struct proxy_claims {
-    int all, together;
-    int64_t last_us;
-};
-struct proxy_claims proxy_claims(struct proxy *p);
+/* Claims that were asked for. */
+int proxy_claims(struct proxy *p);
 
 #endif

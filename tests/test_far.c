@@ -1,7 +1,5 @@
 /* Rates over links that are long, or stall: workers and Redis with a proxy between them that delays every
  * byte. */
-#include <inttypes.h>
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,8 +12,6 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/witness.h"
-#include "throttle/gate.h"
 #include "worker/mind/distance.h"
 
 /* ---- The distance */
@@ -155,18 +151,6 @@ static int starts(struct stage *s, struct history *h)
     return n;
 }
 
-/* The share of the rate that was kept from the first start to the last, by the handlers' own clock. What a busy machine has
- * taken is set aside, twice: a request and its answer wait for the proxy, too. */
-static double kept(struct stage *s, double rate, int burst, int64_t taken_us)
-{
-    struct history h;
-    int n = starts(s, &h);
-    double seconds = (double)(h.events[n - 1].at_us - h.events[0].at_us) / 1e6;
-
-    history_free(&h);
-    return (n - burst) / rate / fmax(seconds - 2 * (double)taken_us / 1e6, 0.001);
-}
-
 /* The most starts within any window of that length. */
 static int most_within(struct stage *s, int64_t window_us)
 {
@@ -181,72 +165,6 @@ static int most_within(struct stage *s, int64_t window_us)
     }
     history_free(&h);
     return most;
-}
-
-struct pace {
-    int64_t trip_us;
-    const char *rule;
-    double rate;
-    int burst, jobs;
-    const char *executors;
-};
-
-static double kept_over(const struct pace *pace)
-{
-    struct far f;
-    struct witness *witness;
-    double share;
-
-    far_open(&f, pace->trip_us, pace->executors);
-    stage_rate(&f.stage, "mark", pace->rule);
-    witness = witness_start(&f.stage.server, GATE_AHEAD_US);
-    stage_enqueue(&f.stage, "mark", NULL, 0, pace->jobs);
-    assert_int_equal(stage_await_done(&f.stage, pace->jobs).twice, 0);
-    share = kept(&f.stage, pace->rate, pace->burst, witness_end(witness));
-    far_close(&f);
-    return share;
-}
-
-/* With slots granted 5 ms ahead whatever the trip: 0.54, 0.27 and 0.45. On a quiet machine it is 0.99;
- * WEIR_PACES=1 prints that, and more of them. */
-static void try_small_bursts_are_kept(void **state)
-{
-    static const struct pace paces[] = {
-        {10 * MS, "100/s,burst=1", 100, 1, 150, "10"},
-        {10 * MS, "1000/s,burst=10", 1000, 10, 1000, "100"},
-        {50 * MS, "20/s,burst=1", 20, 1, 30, "10"},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof paces / sizeof *paces; i++) {
-        double share = kept_over(&paces[i]);
-
-        if (share < 0.8)
-            stage_late("%s over %" PRId64 " ms: %.2f kept", paces[i].rule, paces[i].trip_us / MS, share);
-    }
-}
-STAGE_TRIALS(small_bursts_are_kept)
-
-static void all_paces(void **state)
-{
-    static const struct pace rules[] = {{50, "100/s,burst=1", 100, 1, 300, "20"},
-                                        {50, "20/s,burst=1", 20, 1, 60, "10"},
-                                        {50, "1000/s,burst=10", 1000, 10, 3000, "100"},
-                                        {10, "5000/s,burst=1", 5000, 1, 10000, "100"}};
-    static const int64_t trips_ms[] = {0, 2, 10, 50};
-
-    (void)state;
-    if (!getenv("WEIR_PACES"))
-        return;
-    for (size_t i = 0; i < 16; i++) {
-        struct pace pace = rules[i / 4];
-        int64_t farthest_ms = pace.trip_us;
-
-        pace.trip_us = trips_ms[i % 4] * MS;
-        if (trips_ms[i % 4] <= farthest_ms)
-            print_message("%-16s over %2" PRId64 " ms: %.3f kept\n", pace.rule, trips_ms[i % 4],
-                          kept_over(&pace));
-    }
 }
 
 /* ---- Jobs without a limit: claims go beside the turn */
@@ -280,41 +198,6 @@ static void try_jobs_come_as_fast_as_they_end(void **state)
     stage_close(&s);
 }
 STAGE_TRIALS(jobs_come_as_fast_as_they_end)
-
-static int succeed(struct weir_job *job, void *arg)
-{
-    (void)job, (void)arg;
-    return WEIR_DONE;
-}
-
-/* Redis answers together what comes to it together, and would rest until more is asked. */
-static void try_claims_go_apart(void **state)
-{
-    enum { JOBS = 60000 };
-    struct proxy_claims claims;
-    struct stage s;
-    struct proxy *proxy;
-    struct weir_worker_options options = {.executors = 10, .drain = 1};
-    struct weir_worker *w;
-
-    (void)state;
-    stage_open(&s, false);
-    proxy = link_of(&s, 10 * MS);
-    options.redis_url = proxy_url(proxy);
-    options.ns = s.ns;
-    stage_enqueue(&s, "mark", NULL, 0, JOBS);
-    w = weir_worker_new(&options);
-    assert_int_equal(weir_worker_handle(w, "mark", succeed, NULL), 0);
-    assert_int_equal(weir_worker_run(w), 0);
-    weir_worker_free(w);
-    claims = proxy_claims(proxy);
-    assert_true(claims.all > JOBS / 550);
-    if (claims.together > claims.all / 4)
-        stage_late("of %d claims %d came with the one before", claims.all, claims.together);
-    proxy_stop(proxy);
-    stage_close(&s);
-}
-STAGE_TRIALS(claims_go_apart)
 
 /* What several claims were granted whose answers are lost is handed back as the worker joins again. */
 static void answers_of_several_claims_are_lost(void **state)
@@ -402,38 +285,6 @@ static void try_a_lone_job_takes_two_round_trips(void **state)
 }
 STAGE_TRIALS(a_lone_job_takes_two_round_trips)
 
-/* The next one is waited for from the claim on, and not a round trip later. */
-static void try_the_next_job_is_waited_for_behind_a_claim(void **state)
-{
-    enum { TIMES = 3 };
-    int64_t best_us = INT64_MAX;
-    struct stage s;
-    struct proxy *proxy;
-    pid_t worker;
-
-    (void)state;
-    stage_open(&s, false);
-    proxy = link_of(&s, FARTHEST_TRIP_US);
-    worker = far_actor(&s, proxy, "far");
-    for (int i = 0; i < TIMES; i++) {
-        int64_t claimed_us;
-
-        stage_await_blocked(&s, 2);
-        stage_enqueue(&s, "mark", NULL, i, 1);
-        await(stage_stat(&s, "mark", "pulled") == i + 1);
-        claimed_us = clock_mono_us();
-        stage_await_blocked(&s, 2);
-        if (clock_mono_us() - claimed_us < best_us)
-            best_us = clock_mono_us() - claimed_us;
-        await(stage_stat(&s, "mark", "done") == i + 1);
-    }
-    stage_in_time(best_us, FARTHEST_TRIP_US / 2);
-    assert_int_equal(stage_end(worker), 0);
-    proxy_stop(proxy);
-    stage_close(&s);
-}
-STAGE_TRIALS(the_next_job_is_waited_for_behind_a_claim)
-
 /* ---- Stalls */
 
 static int64_t first_begin_us(struct stage *s)
@@ -512,14 +363,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_usual_follows_slowly),
         cmocka_unit_test(a_clock_set_back_is_no_late_answer),
         cmocka_unit_test(old_answers_are_forgotten),
-        cmocka_unit_test(small_bursts_are_kept),
-        cmocka_unit_test(all_paces),
         cmocka_unit_test(jobs_come_as_fast_as_they_end),
-        cmocka_unit_test(claims_go_apart),
         cmocka_unit_test(answers_of_several_claims_are_lost),
         cmocka_unit_test(a_stop_waits_for_claims_under_way),
         cmocka_unit_test(a_lone_job_takes_two_round_trips),
-        cmocka_unit_test(the_next_job_is_waited_for_behind_a_claim),
         cmocka_unit_test(a_quota_is_used_whole),
         cmocka_unit_test(a_late_answer_exceeds_nothing),
     };

@@ -179,29 +179,6 @@ static void try_what_was_leased_ahead_waits_for_nobody(void **state)
 }
 STAGE_TRIALS(what_was_leased_ahead_waits_for_nobody)
 
-/* Each look fills all executors of the worker that looks: it is always another's turn. */
-static void try_few_executors_keep_a_high_rate(void **state)
-{
-    enum { JOBS = 2000, BURST = 20 };
-    struct stage *s = *state;
-    struct witness *witness;
-    int64_t taken_us;
-    pid_t one, two;
-
-    stage_rate(s, "mark", "1000/s,burst=20");
-    stage_enqueue(s, "mark", NULL, 0, JOBS);
-    witness = witness_start(&s->server, 2 * MS); /* a claim fills four executors: 4 ms */
-    one = stage_actor(s, "one", "executors=4", "trace=trace", NULL);
-    two = stage_actor(s, "two", "executors=4", "trace=trace", NULL);
-    assert_int_equal(stage_await_done(s, JOBS).twice, 0);
-    taken_us = witness_end(witness);
-    assert_int_equal(stage_end(one), 0);
-    assert_int_equal(stage_end(two), 0);
-    witness_expect_kept(rate_kept(s, "trace", JOBS), 0.8, (JOBS - BURST) * MS,
-                        taken_us); /* a second without a look: 0.67 */
-}
-STAGE_TRIALS(few_executors_keep_a_high_rate)
-
 static void try_parked_jobs_delay_nobody(void **state)
 {
     struct stage *s = *state;
@@ -546,7 +523,6 @@ int main(int argc, char **argv)
         STAGE_TEST(what_follows_a_batch_starts_at_once),
         STAGE_TEST(two_workers_keep_one_rate),
         STAGE_TEST(what_was_leased_ahead_waits_for_nobody),
-        STAGE_TEST(few_executors_keep_a_high_rate),
         STAGE_TEST(parked_jobs_delay_nobody),
         STAGE_TEST(a_flood_leaves_executors_to_limits),
         STAGE_TEST(changed_rate_applies_at_once),
