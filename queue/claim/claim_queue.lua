@@ -8,7 +8,7 @@ local meet, park, ring, start = claim_meet, claim_park, claim_ring, claim_start
 
 local TYPE = body.TYPE
 
-local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
+local BODY_MOST = body.MOST
 local KEPT_MOST = 16 * BODY_MOST -- a larger one costs Redis seconds at each touch: of that the beginning is kept
 local AT = 64                 -- "@"
 

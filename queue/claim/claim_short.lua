@@ -17,7 +17,7 @@ local TYPE, STAMPED_TYPE, NEAR = body.TYPE, body.STAMPED_TYPE, gate.AHEAD
 
 local FEW = 2                 -- jobs; one more is read than are started, no more than a claim reads at first
 local PREFETCH_MOST = 16      -- a worker that prefetches more finds long queues
-local BODY_MOST = 1024 * 1024 -- JOB_BODY_MAX of queue/job/job.h
+local BODY_MOST = body.MOST
 
 -- ---- What a claim finds before it reads the queue; it is kept for those that stand
 

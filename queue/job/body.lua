@@ -1,5 +1,6 @@
 -- body: type, id, cost and key of a job, read from its entry or its body; nothing else knows how a body begins.
 --
+--   body.MOST               bytes of the largest body, JOB_BODY_MAX of queue/job/job.h
 --   body.TYPE               a pattern: captures the type where a body begins, if Weir's producers wrote it
 --   body.STAMPED_TYPE       the same of an entry whose head says only when the job was enqueued
 --   body.id_and_type(entry) of one that Weir's producers wrote, whose head says no more than that; nil: of another
@@ -24,6 +25,7 @@ local ID_TYPE = '{"id":"[^"]*","type":"[^"]*",'
 local KEY, COST = HEAD .. ID_TYPE .. '"key":"([^"\\]*)"', HEAD .. ID_TYPE .. '"cost":(%d+)[,}]'
 local KEY_COST = HEAD .. ID_TYPE .. '"key":"[^"]*","cost":(%d+)[,}]'
 
+body.MOST = 1024 * 1024
 body.TYPE = '^{"id":"[^"\\]*","type":"([%w_.-]+)"'
 body.STAMPED_TYPE = stamp.ALONE .. body.TYPE:sub(3)
 local ENTRY_TYPE = HEAD .. body.TYPE:sub(2)

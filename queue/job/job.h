@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/script/args.h"
 
-#define JOB_BODY_MAX (1024 * 1024) /* bytes; claim_queue.lua has the same bound */
+#define JOB_BODY_MAX (1024 * 1024) /* bytes; body.MOST of body.lua is the same */
 #define JOB_MAX_ATTEMPTS 25
 #define JOB_COST_MOST 1000000000
 
