@@ -484,7 +484,7 @@ int batch_place(struct weir *w, const char *name, int p, int *place)
 {
     struct redisReply *reply = NULL;
     struct args a;
-    int status = client_at(w, (int)(partition_crc16(name, strlen(name)) % (unsigned)client_count(w)));
+    int status = client_at_home(w, name, strlen(name));
 
     if (status)
         return status;
