@@ -274,9 +274,8 @@ static void test_a_loss_from_before_all_times_is_left_out(void **state)
     (void)state;
     args_init(&a);
     args_add(&a, "EVAL");
-    args_add(&a, "return {1, -1, -1, 0, 0, {'1.-0/default/t/', '{\"type\":\"t\"}'}, '', '', '', '', '', 0, "
-                 "-1, 0, '', '', "
-                 "{'mail 1000 -9000000000000000000 e 0', 'mail 1000 1 e 0'}, 1, ''}");
+    args_add(&a, "return {1, {'1.-0/default/t/', '{\"type\":\"t\"}'}, 'o', "
+                 "{'mail 1000 -9000000000000000000 e 0', 'mail 1000 1 e 0'}}");
     args_add(&a, "0");
     must(turns_send(&a));
     must(claim_reply(turns.reply, &turns.claim, &turns.error));

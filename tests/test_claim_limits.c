@@ -26,7 +26,7 @@ static void test_types_take_turns_at_a_shared_limit(void **state)
     enqueue("default", "slow", "b0 b1");
     expect_in_turn("a0 a1 b0 a2 b1 a3 a4");
     assert_int_equal(turns.now_us, BEGIN_US + 600000); /* no slot was left */
-    expect_text("acct=gcra:10/1000000/1", "ECHO", turns.reply->element[6]->element[1]->str);
+    expect_text("acct=gcra:10/1000000/1", "ECHO", turns.claim.limits[1].at);
     /* Who comes new waits behind those that wait. */
     enqueue("default", "t", "a5");
     expect_claim("");
@@ -50,8 +50,7 @@ static void test_a_job_takes_a_slot_of_all_its_limits_or_of_none(void **state)
     use("slow", "acct");
     enqueue("default", "t", "a b");
     expect_claim("a");
-    expect_text("t=gcra:1/1000000/1|acct=gcra:10/1000000/1", "ECHO",
-                turns.reply->element[6]->element[1]->str);
+    expect_text("t=gcra:1/1000000/1|acct=gcra:10/1000000/1", "ECHO", turns.claim.limits[1].at);
     expect_next(SECOND_US - LEAD_US);
     expect_text("t#0", "ZRANGE", WAKE, "0", "-1");
     expect_text("t", "ZRANGE", PREFIX "wait:default/t#0", "0", "-1");
@@ -229,8 +228,7 @@ static void test_a_limit_that_came_holds_what_is_parked(void **state)
     must(turns_settle_done("w", "t", tokens, 1, &stale));
     expect_claim("c");
     expect_token(0, "@1795000000000000/default/slow/~acct#0");
-    expect_text("slow=gcra:1/86400000000/1|acct=concurrency:1", "ECHO",
-                turns.reply->element[6]->element[1]->str);
+    expect_text("slow=gcra:1/86400000000/1|acct=concurrency:1", "ECHO", turns.claim.limits[1].at);
     keep_tokens();
     must(turns_settle_done("w", "slow", tokens, 1, &stale));
     enqueue("default", "slow", "d");

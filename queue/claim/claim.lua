@@ -56,21 +56,18 @@
 --       queue * m      in these only where jobs stand in it, or when a job is to run alone,
 --       type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now
 -- role: worker
--- reply: [ now, next, later, duty_until, more (0/1), [token, entry, ...], [type, its limits, ...],
---          [type that became held, ...], [limit whose rules cannot be read, ...], [queue that is paused, ...],
---          [what is wrong with a key of a wrong kind, ...], starved (0/1), second_at, alone (0/1), causes,
---          ['limit thousandths since why lease', ...], crowd, ['', 'queue when gate when opens ...', ...] ]
---        or [ now, later, duty_until, crowd, token, entry, ... ] where that is all: it is short, as each element costs Redis a microsecond, each
---        list in it several
---        a list without elements is answered as an empty text
---        next: when the next claim is due for what is parked, later: when a scheduled job is due; -1: never
---        more: there was more than could be taken; its limits: "name=rules|name=rules"
---        starved: a job with a limit could have started, had there been an idle executor
---        second_at: this worker is the second, and looks then whether the one on duty is still there; -1: it is not
---        causes: what let the leases start; then thousandths of slots that nobody had taken: claim_causes
---        queue when ...: when each queue is due that was served: claim_dues
---        crowd: how many workers claim jobs in advance, this one among them where it does
---        alone: it has got a job that is to run alone, or is to get one when nothing else is in flight here
+-- reply: [ now, [token, entry, ...], letter, value, letter, value ... ]
+--        an empty list is an empty text, which costs Redis less. What says nothing is left out, and a reader passes over letters that it does not know:
+--        n when the next claim is due for what is parked        l when a scheduled job is due
+--        d until when this worker holds the duty                w this worker is the second: when it looks after the duty
+--        m 1: there was more than could be taken                s 1: a job with a limit could have started, had there been an executor
+--        a 1: it has got a job that is to run alone, or is to get one when nothing else is in flight here
+--        j 1: claim_short has answered
+--        r [type, its limits, ...]: "name=rules|name=rules"     h [type that became held, ...]
+--        b [limit whose rules cannot be read, ...]              p [queue that is paused, ...]
+--        k [what is wrong with a key of another kind, ...]      q ['queue when gate when opens ...', ...]: claim_dues
+--        c what let the leases start: claim_causes              o ['limit thousandths since why lease', ...]: slots that nobody had taken
+--        g how many workers claim jobs in advance, this one among them where it does
 --
 -- format: any
 -- uses: check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_dues claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
@@ -165,10 +162,36 @@ local function decide(ARGV)
     return refused
 end
 
-local function or_never(time) return time < huge and time or -1 end
+local function add(reply, letter, value)
+    local n = #reply
+    reply[n + 1], reply[n + 2] = letter, value
+end
 
--- Redis asks each table that it answers for seven members before it takes it as a list, also in an empty one.
-local function list_of(list) return #list > 0 and list or '' end
+local function add_list(reply, letter, list)
+    if #list > 0 then add(reply, letter, list) end
+end
+
+-- Says of the call what is not as usual.
+local function answer_of(more, follows, causes, dues, crowd)
+    local reply = {now, #c.leases > 0 and c.leases or ''}
+    if follows.at < huge then add(reply, 'n', follows.at) end
+    if follows.later < huge then add(reply, 'l', follows.later) end
+    if c.duty_until > 0 then add(reply, 'd', c.duty_until) end
+    if c.second_at > 0 then add(reply, 'w', c.second_at) end
+    if more then add(reply, 'm', 1) end
+    if c.starved then add(reply, 's', 1) end
+    if c.alone then add(reply, 'a', 1) end
+    add_list(reply, 'r', c.limits)
+    add_list(reply, 'h', c.held)
+    add_list(reply, 'b', c.broken)
+    add_list(reply, 'p', c.paused)
+    add_list(reply, 'k', c.faults)
+    if dues then add(reply, 'q', dues) end
+    if causes ~= '' then add(reply, 'c', causes) end
+    add_list(reply, 'o', claim_causes.lost())
+    if crowd > 0 then add(reply, 'g', crowd) end
+    return reply
+end
 
 local function claim(ARGV)
     local ok, reply = pcall(claim_short.reply, ARGV)
@@ -181,10 +204,7 @@ local function claim(ARGV)
     local follows = claim_duty.next_times()
     local more = claim_duty.decide(c.more or follows.is_due, follows.is_news)
     if c.alone then more = c.serves_alone and claim_alone.is_more() end
-    return {now, or_never(follows.at), or_never(follows.later), c.duty_until, more and 1 or 0, list_of(c.leases), list_of(c.limits), list_of(c.held),
-            list_of(c.broken), list_of(c.paused), list_of(c.faults), c.starved and 1 or 0, c.second_at, c.alone and 1 or 0,
-            claim_causes.text(), list_of(claim_causes.lost()), claim_crowd.count(c.worker, tonumber(ARGV[6])),
-            list_of(claim_dues.list())}
+    return answer_of(more, follows, claim_causes.text(), claim_dues.list(), claim_crowd.count(c.worker, tonumber(ARGV[6])))
 end
 
 return claim

@@ -37,12 +37,11 @@ local function of_queue(queue)
     return queue .. ' ' .. text(due) .. gates
 end
 
--- Returns the list, which begins with an empty text. There is none while jobs are to run alone: then what the answer says of all queues holds for
--- each.
+-- Returns the list; nil while jobs are to run alone: then what the answer says of all queues holds for each.
 function claim_dues.list()
-    if not claim.has_option('t') or claim.suspects then return claim.NONE end
-    local list = {''}
-    for i, queue in ipairs(claim.queues) do list[i + 1] = of_queue(queue) end
+    if not claim.has_option('t') or claim.suspects then return nil end
+    local list = {}
+    for i, queue in ipairs(claim.queues) do list[i] = of_queue(queue) end
     return list
 end
 

@@ -88,13 +88,11 @@ end
 local function start(turn)
     local jobs = call('LRANGE', P .. 'queue:' .. queue, '0', digits(FEW))
     if #jobs > FEW or not may_start(#jobs) or find(turn, '%D') then return nil end
-    local names, leases, reply = {}, {}, {now, later, duty_until, claim_crowd.count(worker, prefetch)}
+    local names, leases, crowd = {}, {}, claim_crowd.count(worker, prefetch)
     for i = 1, #jobs do
         names[i] = free_type(jobs[i])
         if not names[i] then return nil end
-        local token = claim_start.token(turn, i) .. '/' .. queue .. '/' .. names[i] .. '/'
-        leases[2 * i - 1], leases[2 * i] = token, jobs[i]
-        reply[2 * i + 3], reply[2 * i + 4] = token, jobs[i]
+        leases[2 * i - 1], leases[2 * i] = claim_start.token(turn, i) .. '/' .. queue .. '/' .. names[i] .. '/', jobs[i]
     end
     if #jobs > 0 then
         claim_commit.write_leases(worker, leases)
@@ -103,6 +101,9 @@ local function start(turn)
         past.mark(true)
     end
     has_changed_nothing()
+    local reply = {now, #jobs > 0 and leases or '', 'j', 1, 'd', duty_until}
+    if later > 0 then reply[7], reply[8] = 'l', later end
+    if crowd > 0 then reply[#reply + 1], reply[#reply + 2] = 'g', crowd end
     return reply
 end
 

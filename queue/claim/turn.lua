@@ -6,7 +6,7 @@
 --         type, token   jobs that are done, as settle has them: they count in no batch, and no gate counts them in flight
 --         n             how many, at least 1
 -- role: worker
--- reply: that of claim, and behind it that of settle; [ that of settle, the error ] when the claim is refused
+-- reply: that of claim, and behind it e and that of settle; [ that of settle, the error ] when the claim is refused
 --
 -- format: any
 -- uses: claim dones
@@ -25,7 +25,8 @@ local function turn(ARGV)
     for i = last + 1, first - 1, -1 do ARGV[i] = nil end
     local reply = claim(ARGV)
     if reply.err then return {stale, reply} end
-    reply[#reply + 1] = stale
+    local n = #reply
+    reply[n + 1], reply[n + 2] = 'e', stale
     return reply
 end
 

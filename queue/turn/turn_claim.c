@@ -206,8 +206,6 @@ int64_t entry_enqueued_us(struct span entry)
     return lease_read_entry(entry, &lease) ? stamp_in(lease.attrs, 't') : 0;
 }
 
-enum { WHOLE = 18, SHORT_FIRST = 4 }; /* elements of an answer; of a short one before the leases */
-
 /* Reads n leases: token, entry, token, entry ... */
 static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
 {
@@ -241,6 +239,7 @@ static int read_leases(struct redisReply *const *at, size_t n, struct claim *cla
     return 0;
 }
 
+/* Takes the words of a list; none where it is no list. */
 static const struct span *read_words(const struct redisReply *list, struct span **words, size_t *count)
 {
     const struct span *first = *words;
@@ -278,84 +277,123 @@ static void read_losses(const struct redisReply *list, struct claim *claim)
     }
 }
 
-/* Of a claim that had nothing to say but which jobs start. */
-static int read_short(const struct redisReply *reply, struct claim *claim, struct error *e)
+/* Makes room for the words of all lists. */
+static int make_room(const struct redisReply *reply, struct claim *claim, struct error *e)
 {
-    struct claim of_before = *claim;
-    int rc = reply_array(reply, SHORT_FIRST, "claim", e);
-
-    if (rc != 0)
-        return rc;
-    *claim = (struct claim){.now_us = reply_int(reply->element[0], 0),
-                            .next_us = -1,
-                            .brief = true,
-                            .later_us = reply_int(reply->element[1], -1),
-                            .duty_until_us = reply_int(reply->element[2], 0),
-                            .look_us = -1,
-                            .crowd = (int)reply_int(reply->element[3], 0),
-                            .leases = of_before.leases,
-                            .lease_capacity = of_before.lease_capacity,
-                            .words = of_before.words,
-                            .word_capacity = of_before.word_capacity,
-                            .causes = {"", 0}};
-    return read_leases(reply->element + SHORT_FIRST, (reply->elements - SHORT_FIRST) / 2, claim, e);
-}
-
-static int read_whole(const struct redisReply *reply, struct claim *claim, struct error *e)
-{
-    struct redisReply **at;
-    struct span *words;
     size_t n = 0;
-    int rc = reply_array(reply, WHOLE, "claim", e);
 
-    for (int i = 5; rc == 0 && i < 11; i++)
-        rc = reply_list(reply->element[i], "claim", e);
-    if (rc == 0)
-        rc = reply_list(reply->element[15], "claim", e);
-    if (rc == 0)
-        rc = reply_list(reply->element[17], "claim", e);
-    if (rc != 0)
-        return rc;
-    at = reply->element;
-    for (int i = 6; i < 11; i++)
-        n += at[i]->elements;
-    n += at[17]->elements;
+    for (size_t i = 3; i < reply->elements; i += 2)
+        n += reply->element[i]->elements;
     if (n > claim->word_capacity) {
-        if (!(words = realloc(claim->words, n * sizeof *words)))
+        struct span *words = realloc(claim->words, n * sizeof *words);
+
+        if (!words)
             return error_no_memory(e, "claim");
         claim->words = words;
         claim->word_capacity = n;
     }
-    claim->now_us = reply_int(at[0], 0);
-    claim->next_us = reply_int(at[1], -1);
-    claim->later_us = reply_int(at[2], -1);
-    claim->duty_until_us = reply_int(at[3], 0);
-    claim->more = reply_int(at[4], 0) != 0;
-    claim->brief = false;
-    claim->starved = reply_int(at[11], 0) != 0;
-    claim->look_us = reply_int(at[12], -1);
-    claim->alone = reply_int(at[13], 0) != 0;
-    claim->crowd = (int)reply_int(at[16], 0);
-    words = claim->words;
-    claim->limits = read_words(at[6], &words, &claim->limit_count);
-    claim->held = read_words(at[7], &words, &claim->held_count);
-    claim->broken = read_words(at[8], &words, &claim->broken_count);
-    claim->paused = read_words(at[9], &words, &claim->paused_count);
-    claim->faults = read_words(at[10], &words, &claim->fault_count);
-    claim->dues = read_words(at[17], &words, &claim->due_count);
-    claim->told = claim->due_count > 0 && claim->dues[0].len == 0;
-    claim->causes = span_of(at[14]);
-    rc = read_leases(at[5]->element, at[5]->elements / 2, claim, e);
-    if (rc == 0)
-        read_losses(at[15], claim);
-    return rc;
+    return 0;
+}
+
+/* Reads what claim.lua says with a letter; one that is not known says nothing. words: where those of a list go. */
+static void read_pair(struct claim *claim, char letter, const struct redisReply *value, struct span **words)
+{
+    switch (letter) {
+    case 'n':
+        claim->next_us = reply_int(value, -1);
+        break;
+    case 'l':
+        claim->later_us = reply_int(value, -1);
+        break;
+    case 'd':
+        claim->duty_until_us = reply_int(value, 0);
+        break;
+    case 'w':
+        claim->look_us = reply_int(value, -1);
+        break;
+    case 'm':
+        claim->more = true;
+        break;
+    case 's':
+        claim->starved = true;
+        break;
+    case 'a':
+        claim->alone = true;
+        break;
+    case 'j':
+        claim->brief = true;
+        break;
+    case 'r':
+        claim->limits = read_words(value, words, &claim->limit_count);
+        break;
+    case 'h':
+        claim->held = read_words(value, words, &claim->held_count);
+        break;
+    case 'b':
+        claim->broken = read_words(value, words, &claim->broken_count);
+        break;
+    case 'p':
+        claim->paused = read_words(value, words, &claim->paused_count);
+        break;
+    case 'k':
+        claim->faults = read_words(value, words, &claim->fault_count);
+        break;
+    case 'q':
+        claim->dues = read_words(value, words, &claim->due_count);
+        claim->told = true;
+        break;
+    case 'c':
+        claim->causes = span_of(value);
+        break;
+    case 'o':
+        read_losses(value, claim);
+        break;
+    case 'g':
+        claim->crowd = (int)reply_int(value, 0);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Nothing is said; the arrays are kept. */
+static void begin_claim(struct claim *claim)
+{
+    struct lease *leases = claim->leases;
+    struct span *words = claim->words;
+    size_t leases_fit = claim->lease_capacity, words_fit = claim->word_capacity;
+
+    *claim = (struct claim){.next_us = -1,
+                            .later_us = -1,
+                            .look_us = -1,
+                            .leases = leases,
+                            .lease_capacity = leases_fit,
+                            .words = words,
+                            .word_capacity = words_fit,
+                            .causes = {"", 0}};
 }
 
 int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
 {
-    bool is_short = reply && reply->type == REDIS_REPLY_ARRAY && reply->elements < WHOLE;
+    struct span *words;
+    int rc = reply_array(reply, 2, "claim", e);
 
-    return is_short ? read_short(reply, claim, e) : read_whole(reply, claim, e);
+    if (rc == 0)
+        rc = reply_list(reply->element[1], "claim", e);
+    if (rc == 0)
+        rc = make_room(reply, claim, e);
+    if (rc != 0)
+        return rc;
+    begin_claim(claim);
+    claim->now_us = reply_int(reply->element[0], 0);
+    rc = read_leases(reply->element[1]->element, reply->element[1]->elements / 2, claim, e);
+    words = claim->words;
+    for (size_t i = 2; rc == 0 && i + 1 < reply->elements; i += 2) {
+        struct span letter = span_of(reply->element[i]);
+
+        read_pair(claim, letter.len == 1 ? *letter.at : '\0', reply->element[i + 1], &words);
+    }
+    return rc;
 }
 
 bool claim_is_declined(const struct redisReply *reply)

@@ -114,7 +114,7 @@ static void hear_dues(struct wide *w, const struct wide_answer *answer)
     const struct claim *claim = answer->claim;
 
     gates_begin_answer(&w->gates);
-    for (size_t i = 1; i < claim->due_count; i++)
+    for (size_t i = 0; i < claim->due_count; i++)
         hear_due(w, claim->dues[i], answer);
     for (int i = 0; i < w->pick_count; i++)
         if (!w->picked[i]->told && !w->picked[i]->rung) { /* it is paused */
