@@ -17,18 +17,18 @@
 
 /* CRC16 as Redis Cluster computes it (XMODEM). */
 unsigned partition_crc16(const char *bytes, size_t len);
-/* "weir:{p}:", of the namespace of any of its prefixes; to may be prefix. */
+/* Writes the prefix of partition p, "weir:{p}:", of the namespace that any of its prefixes names; to may be prefix. */
 void partition_prefix(const char *prefix, int p, char to[PREFIX_SIZE]);
-/* What matches the prefixes of all partitions, "weir:{*}:"; to may be prefix. */
+/* Writes what matches the prefixes of all partitions, "weir:{*}:"; to may be prefix. */
 void partition_pattern(const char *prefix, char to[PREFIX_SIZE]);
-/* "weir", of any of its prefixes. */
+/* Writes the name of the namespace, "weir", of any of its prefixes. */
 void partition_namespace(const char *prefix, char to[PREFIX_SIZE]);
 /* The slot of a Redis Cluster that has all keys of partition p. */
 int partition_slot(int p);
 
 /* The home of a type or a limit, of so many partitions; count 0 or 1: all live on partition 0. */
 int partition_home(const char *name, size_t len, int count);
-/* Is that text a refusal? Then *p is where the name lives, and *count how many partitions there are. */
+/* True if the text is a refusal: *p is then where the name lives, and *count how many partitions there are. */
 bool partition_learn(const char *text, int *p, int *count);
 
 #endif

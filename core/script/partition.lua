@@ -69,7 +69,7 @@ local function crc16(name)
     return crc
 end
 
--- The home of a name: the hash of what stands before its first dot.
+-- Returns the home of a name: the hash of what stands before its first dot.
 function partition.home(name)
     local n = partition.count()
     return n == 1 and 0 or crc16(match(name, '^[^.]*')) % n
@@ -81,13 +81,13 @@ function partition.elsewhere(name)
     if home ~= partition.own() then return home end
 end
 
--- The reason with which a job of that type is dead that has come here; nil: the type lives here.
+-- Returns the reason with which a job of this type is buried here; nil: the type lives here.
 function partition.misplaced(name)
     local home = partition.elsewhere(name)
     return home and format('wrong partition: its type lives on partition %d; weir dead retry moves it there', home) or nil
 end
 
--- Why a type that lives here cannot be held by that limit; nil: the limit lives here too.
+-- Returns why a type that lives here cannot be held by a limit; nil: the limit lives here too.
 function partition.apart(name, limit)
     local home = partition.elsewhere(limit)
     return home and format('type %s: lives on partition %d and limit %s on %d, and a job can ask only one; use names that are the same up to '

@@ -25,7 +25,7 @@ static bool any_goes_to(const json_t *rows, int to)
     return i < json_array_size(rows);
 }
 
-/* Has those of a page that go there arrive at that partition, or leave that one. */
+/* Asks partition `at` for one step: the jobs of the page that go to partition `to` arrive there, or leave where they died. */
 static int ask_at(struct weir *w, int64_t now_us, int at, bool arrive, const json_t *page, int to)
 {
     const json_t *rows = json_object_get(page, "elsewhere"), *raw = json_object_get(page, "raw");

@@ -35,8 +35,8 @@ local function signed(entries, seed)
     return entries
 end
 
--- Those that have a queue to go to, into ('': each its own), and the queues: {<queue> = entries}. Of those whose types live elsewhere {to = that
--- partition, queue =} each, and their records.
+-- Sorts jobs by where they go. Returns the jobs that go to a queue here, into ('': each job has its own), and the queues: {<queue> = entries}; then
+-- {to = partition, queue =} for each job whose type lives on another partition, and the records of these jobs.
 function dead_moves.into_queues(jobs, into)
     local able, queues, elsewhere, records = {}, {}, {}, {}
     for _, job in ipairs(jobs) do
