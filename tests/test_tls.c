@@ -441,7 +441,7 @@ static void a_hundred_connections(void **state)
     for (int i = 0; i < 100; i++)
         if (both_try_blocking(url, &e) != 0)
             fail_msg("%s", e.text);
-    assert_int_equal(open_files(), before);
+    assert_true(open_files() <= before); /* what a proxy had may close meanwhile */
 }
 
 /* Idle, and the peer goes: the next call opens another connection. */
