@@ -1,15 +1,9 @@
 #include "tests/both.h"
 
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
+#include "tests/test.h"
 
 struct redis *both_redis(const char *to)
 {

@@ -1,14 +1,8 @@
 #include "tests/client.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 struct server server;
 struct weir *w;
@@ -16,7 +10,6 @@ struct redis *redis;
 
 int client_start_server(void **state)
 {
-    (void)state;
     server_start(&server, false);
     server_hold_clock(&server);
     return 0;
@@ -52,7 +45,6 @@ int client_stop(void **state)
 
 int client_flush(void **state)
 {
-    (void)state;
     if (server.pid)
         kill(server.pid, SIGCONT);
     else
@@ -71,7 +63,6 @@ int client_begin(void **state)
 
 int client_end(void **state)
 {
-    (void)state;
     weir_free(w);
     w = NULL;
     return 0;

@@ -3,16 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/program.h"
+#include "tests/test.h"
 
 void clock_shift_set(const char *file, int64_t shift_us)
 {

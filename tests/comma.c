@@ -2,18 +2,11 @@
 
 #include <fcntl.h>
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/program.h"
+#include "tests/test.h"
 
 /* As localedef writes LC_NUMERIC for "de_DE", glibc 2.3 and later. */
 static const unsigned char lc_numeric[] = {

@@ -1,11 +1,5 @@
 /* WEIR_TEST=PATTERN: only the tests of a program whose names match (* and ?). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 __attribute__((constructor)) static void choose_tests(void)
 {

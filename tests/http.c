@@ -3,23 +3,15 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/sockios.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* -1: nobody listens; errno says why. */
 static int dial(const char *where)

@@ -1,13 +1,6 @@
 #include "tests/library.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #define SOURCE_SIZE (128 << 10)
 

@@ -4,23 +4,15 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <pty.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
+#include "tests/test.h"
 
 #define RUN_LIMIT_US 120000000
 #define TEXT_LIMIT_US 60000000 /* a machine that is busy with other tests */

@@ -4,15 +4,7 @@
 #ifndef TESTS_SCENE_H
 #define TESTS_SCENE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include "tests/turns.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -2,20 +2,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "tests/clock_shift.h"
 #include "tests/program.h"
 #include "tests/server.h"
+#include "tests/test.h"
 
 #define OPENSSL "/usr/bin/env", "openssl"
 #define NEW_KEY "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"

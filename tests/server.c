@@ -7,26 +7,18 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "core/script/script.h"
 #include "tests/clock_shift.h"
 #include "tests/proxy.h"
+#include "tests/test.h"
 
 #define START_S 60 /* a machine that is busy with other tests */
 #define WORDS_MAX 64

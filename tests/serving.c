@@ -1,18 +1,11 @@
 #include "tests/serving.h"
 
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "tests/client.h"
 #include "tests/program.h"
+#include "tests/test.h"
 
 #define LISTENING "serve: listening on "
 
@@ -67,14 +60,12 @@ void serving_end(void)
 
 int serving_setup(void **state)
 {
-    (void)state;
     folder_make(serving.folder);
     return client_start(state);
 }
 
 int serving_teardown(void **state)
 {
-    (void)state;
     end_leftover();
     client_stop(state);
     folder_remove(serving.folder);
@@ -83,7 +74,6 @@ int serving_teardown(void **state)
 
 int serving_flush(void **state)
 {
-    (void)state;
     end_leftover();
     return client_flush(state);
 }

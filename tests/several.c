@@ -1,17 +1,10 @@
 #include "tests/several.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "core/redis/cluster.h"
+#include "tests/test.h"
 
 #define SLOTS 16384
 /* How long a Redis may say nothing, in ms. */

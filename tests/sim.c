@@ -2,14 +2,8 @@
 #include "tests/sim_model.h"
 
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 struct sim sim;
 struct sim_job sim_jobs[SIM_JOBS];

@@ -1,13 +1,6 @@
 #include "tests/slots.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 /* False: the line is not of a start. */
 static bool read_start(const char *line, struct slot *slot)

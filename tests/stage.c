@@ -14,20 +14,13 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "queue/job/stamp.h"
+#include "tests/test.h"
 
 #define ACTOR_WORDS 24
 #define TRIALS_MOST 8

@@ -6,21 +6,18 @@ struct stage stage;
 
 int stage_start(void **state)
 {
-    (void)state;
     stage_open(&stage, false);
     return 0;
 }
 
 int stage_stop(void **state)
 {
-    (void)state;
     stage_close(&stage);
     return 0;
 }
 
 int stage_flush(void **state)
 {
-    (void)state;
     free(server_ask(&stage.server, "FLUSHALL", NULL));
     return 0;
 }

@@ -1,19 +1,12 @@
 /* weir acl: each role does all of its work on a real Redis with exactly the rights that it prints, and what it may not do
  * is refused before anything is changed. Redis writes each refusal into its ACL LOG. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "core/script/script.h"
 #include "tests/http.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 enum { JOBS = 73 };
 

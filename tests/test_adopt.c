@@ -27,7 +27,6 @@ static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **st
 {
     int calls;
 
-    (void)state;
     start_big();
     keep_tokens();
     calls = adopt_all("new", "big", 2);
@@ -78,7 +77,6 @@ static void test_adopt_takes_over(void **state)
     char *before, *after;
     size_t lost;
 
-    (void)state;
     start("w1");
     enqueue("default", "t", "a b c d e");
     claim("w1", 5, 0);
@@ -114,7 +112,6 @@ static void test_adopt_after_being_reaped_has_lost_all(void **state)
 {
     size_t lost;
 
-    (void)state;
     start("w");
     start("slow");
     enqueue("default", "t", "a b");
@@ -138,7 +135,6 @@ static void test_adopt_after_all_data_are_lost_says_so(void **state)
     char before[128];
     size_t lost;
 
-    (void)state;
     start("w");
     know_birth();
     start("v");
@@ -168,7 +164,6 @@ static void test_adopt_after_all_data_are_lost_says_so(void **state)
 
 static void test_who_leaves_hands_all_back_and_the_duty_on(void **state)
 {
-    (void)state;
     start("w");
     start("v");
     enqueue("default", "t", "a b");
@@ -192,7 +187,6 @@ static void test_adopt_puts_off_what_cannot_go_back(void **state)
 {
     size_t lost;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a b");
     enqueue("default", "slow", "c");
@@ -224,7 +218,6 @@ static void test_a_lease_that_cannot_be_read_is_dead(void **state)
 {
     char *dead;
 
-    (void)state;
     start("w");
     start("old");
     start("gone");
@@ -246,7 +239,6 @@ static void test_a_lease_that_cannot_be_read_is_dead(void **state)
 
 static void test_adopt_keeps_a_lease_that_cannot_be_buried(void **state)
 {
-    (void)state;
     start("old");
     free(redis_text("HSET", ACTIVE "old", "what is this", "{}"));
     free(redis_text("SET", PREFIX "dead", "foreign"));

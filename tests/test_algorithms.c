@@ -1,16 +1,10 @@
 /* Each algorithm's C code against its definition over the list of all starts (tests/naive.h), under virtual
  * time. Then: the worst case of each is never passed, and is met; stored states. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/naive.h"
 #include "tests/random_rule.h"
+#include "tests/test.h"
 #include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -274,7 +268,6 @@ static void begin_random(void)
 
 static void test_random_sequences_equal_the_definitions(void **state)
 {
-    (void)state;
     begin_random();
     for (int algorithm = 0; algorithm < ALGORITHM_COUNT; algorithm++)
         run_sequences((enum algorithm)algorithm);
@@ -286,7 +279,6 @@ static void test_random_rates_equal_the_definition(void **state)
     static void (*const acts[])(void) = {take_some,  take_some,  take_some,
                                          move_clock, move_clock, check_nth_starts};
 
-    (void)state;
     begin_random();
     for (int i = 0; i < SEQUENCES; i++) {
         struct rule rule = random_rule(&chance);
@@ -394,7 +386,6 @@ static void test_what_no_later_start_has_used_is_given_back(void **state)
 {
     static void (*const acts[])(void) = {start_some, start_some, start_some, give_any, give_any, move_clock};
 
-    (void)state;
     begin_random();
     for (int i = 0; i < 4 * SEQUENCES; i++) {
         struct rule rule = random_rule_of(pick(0, 1) ? ALGORITHM_GCRA : ALGORITHM_TOKEN_BUCKET);
@@ -421,7 +412,6 @@ static void test_a_short_memory_gives_back_nearly_all(void **state)
     struct rule rule = parsed("1000/1s");
     int64_t left;
 
-    (void)state;
     begin_random();
     pair_init(&rule);
     gate_remember(&pair.gate, pair.now_us);
@@ -441,7 +431,6 @@ static void test_a_short_memory_gives_back_no_more_than_later_starts_found(void 
     struct rule rule = parsed("1000/1s");
     int64_t before_us;
 
-    (void)state;
     begin_random();
     pair_init(&rule);
     gate_remember(&pair.gate, pair.now_us);
@@ -460,7 +449,6 @@ static void test_a_short_memory_gives_back_no_more_than_later_starts_found(void 
 /* Far along, by the gate's own start and take, which the sequences above have checked. */
 static void test_the_nth_start_is_exact_however_far(void **state)
 {
-    (void)state;
     begin_random();
     for (int i = 0; i < 300; i++) {
         struct rule rule = random_rule_of((enum algorithm)pick(0, ALGORITHM_SLIDING_WINDOW));
@@ -505,7 +493,6 @@ static void test_a_billion_jobs_are_no_work(void **state)
         "101/1s,algorithm=sliding-window", /* once full it lets count - 1 into each period */
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++)
         assert_in_range(nth_of(rules[i], 1000000000), BEGIN_US + INT64_C(9999998000000),
                         BEGIN_US + INT64_C(10000001000000));
@@ -528,7 +515,6 @@ static void test_an_hour_of_backlog_is_exact(void **state)
         GCRA(999983, 1000003, 1),
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         const struct rule *r = &rules[i];
         int64_t n = (int64_t)((__int128)3600000000 * r->count / r->period_us);
@@ -553,7 +539,6 @@ static void test_no_period_sees_more_than_the_worst_case(void **state)
     enum { STARTS = 400 };
     static int64_t at[STARTS];
 
-    (void)state;
     begin_random();
     for (int i = 0; i < 600; i++) {
         struct rule rule = random_rule_of((enum algorithm)pick(0, ALGORITHM_SLIDING_WINDOW));
@@ -604,7 +589,6 @@ static void test_the_worst_case_is_met(void **state)
         {"100/1s,algorithm=sliding-window", 199},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(worst); i++) {
         struct rule rule = parsed(worst[i].rule);
         int64_t edge_us = BEGIN_US / 1000000 * 1000000 + rule.offset_us;
@@ -619,7 +603,6 @@ static void test_costs(void **state)
     struct rule rule = GCRA(10, 1000000, 5);
     struct gate g;
 
-    (void)state;
     gate_init(&g, &rule);
     assert_int_equal(gate_start(&g, BEGIN_US, 6), INT64_MAX);
     assert_int_equal(gate_nth_start(&g, BEGIN_US, 1, 6), INT64_MAX);
@@ -638,7 +621,6 @@ static void test_a_changed_rule_keeps_what_was_used(void **state)
                       faster = GCRA(7, 1000, 100);
     struct gate g;
 
-    (void)state;
     gate_init(&g, &before);
     assert_int_equal(gate_take(&g, BEGIN_US, 3, 1), 0);
     assert_int_equal(gate_change(&g, &tighter, BEGIN_US + 50000), 0); /* 2.5 slots left: 3, at most 2 */
@@ -659,7 +641,6 @@ static void test_a_pause(void **state)
     struct rule rule = parsed("10/1s,algorithm=fixed-window");
     struct gate g;
 
-    (void)state;
     gate_init(&g, &rule);
     g.pause_until_us = BEGIN_US + 1500000;
     assert_int_equal(gate_count(&g, BEGIN_US, 10, 1), 0);
@@ -691,7 +672,6 @@ static void test_a_rate_that_adapts_grows_again(void **state)
     struct rule rule = parsed("100/10s,algorithm=fixed-window,adapt=0.2..0.9");
     struct gate g;
 
-    (void)state;
     assert_int_equal(slots_free("100/10s,algorithm=fixed-window,adapt=0.2..0.9", NULL, BEGIN_US), 90);
     assert_int_equal(slots_free("100/10s,algorithm=fixed-window,adapt=0.2..0.9", slowed, BEGIN_US), 50);
     assert_int_equal(slots_free("100/10s,algorithm=fixed-window,adapt=0.6..0.9", slowed, BEGIN_US), 60);
@@ -762,7 +742,6 @@ static void test_states_are_read(void **state)
         {"10/1s", "1795000010000000 1795000010500000 - - gcra:10/1000000/10 0 0", 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(known); i++) {
         int64_t free = slots_free(known[i].rule, known[i].state, BEGIN_US + known[i].later_us);
 
@@ -801,7 +780,6 @@ static void test_what_is_no_state_closes_the_gate_for_a_period(void **state)
     struct rule rule = parsed("10/1s");
     struct gate g;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         gate_init(&g, &rule);
         if (gate_read(&g, wrong[i], BEGIN_US, &error) != WEIR_EINPUT)
@@ -819,7 +797,6 @@ static void test_debt_is_bounded(void **state)
     struct rule rule = parsed("1/1s");
     struct gate g;
 
-    (void)state;
     gate_init(&g, &rule);
     assert_int_equal(gate_charge(&g, BEGIN_US, 1000000000), 0);
     assert_int_equal(gate_start(&g, BEGIN_US, 1), BEGIN_US + INT64_C(2) * 3650 * 86400 * 1000000);

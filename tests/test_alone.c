@@ -117,7 +117,6 @@ static void test_the_one_that_kills_is_found_by_halves(void **state)
 
 static void test_two_that_kill(void **state)
 {
-    (void)state;
     assert_in_range(run_suspects(50, "t9", "t40"), 5, 2 * (3 + halvings(50)));
     expect_counters("t", "done 48, dead 2");
 }
@@ -125,7 +124,6 @@ static void test_two_that_kill(void **state)
 /* It comes when nothing else is in flight, and nothing comes beside it. */
 static void test_it_has_its_worker_to_itself(void **state)
 {
-    (void)state;
     die_with("t", "a b", NULL);
     start("w");
     enqueue("default", "slow", "c d e");
@@ -154,7 +152,6 @@ static void test_it_has_its_worker_to_itself(void **state)
 /* Who wants none gets one when there is nothing else. */
 static void test_an_idle_worker_runs_them_one_after_the_other(void **state)
 {
-    (void)state;
     die_with("t", "a b", NULL);
     start("w");
     for (int i = 0; i < 2; i++) {
@@ -171,7 +168,6 @@ static void test_an_idle_worker_runs_them_one_after_the_other(void **state)
 /* All of its executors are for jobs with a limit, or it asks in advance only. */
 static void test_reserved_executors(void **state)
 {
-    (void)state;
     die_with("t", "a b", NULL);
     start("w");
     ask.alone = ask.reserved = true;
@@ -221,7 +217,6 @@ static void test_its_ends(void **state)
 /* With a limit: to its own lane, when its handler was throttled. */
 static void test_throttled_under_a_limit(void **state)
 {
-    (void)state;
     must(turns_rate("slow", "10/1000000/10"));
     die_with("slow", "a", NULL);
     start("w");
@@ -235,7 +230,6 @@ static void test_throttled_under_a_limit(void **state)
 /* However often a job is beside one that kills its worker, it is only suspected. */
 static void test_what_counts(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a b");
     for (int i = 0; i < 5; i++) {
@@ -261,7 +255,6 @@ static void test_what_is_not_to_run(void **state)
     struct queue_jobs jobs;
     json_t *job;
 
-    (void)state;
     die_with("t", "a b c", NULL);
     start("w");
     must(turns_script("queue_pause", (const char *[]){"default", "pause"}, 2));
@@ -296,7 +289,6 @@ static void test_places(void **state)
 {
     char name[16];
 
-    (void)state;
     die_with("t", "a b c d", NULL);
     enqueue_many("slow", 50);
     for (int i = 0; i < 9; i++) {
@@ -336,7 +328,6 @@ static void test_a_type_of_others(void **state)
 {
     static const char *const slow[] = {"slow"}, *const all[] = {"t", "slow"};
 
-    (void)state;
     die_with("t", "a", NULL);
     start("w");
     start("v");
@@ -355,7 +346,6 @@ static void test_a_type_of_others(void **state)
 /* Two that find nothing else run suspects, however few there are: one of them may be dead. */
 static void test_places_of_idle_workers(void **state)
 {
-    (void)state;
     die_with("t", "a b c d e f", NULL);
     for (int i = 0; i < 3; i++) {
         char name[] = {'w', (char)('0' + i), 0};
@@ -369,7 +359,6 @@ static void test_places_of_idle_workers(void **state)
 /* Those that a worker may have died of come behind those that have not run since. */
 static void test_who_has_run_again_comes_behind(void **state)
 {
-    (void)state;
     die_with("t", "a b c d", NULL);
     start("w");
     claim("w", 8, 0);
@@ -392,7 +381,6 @@ static void test_who_has_run_again_comes_behind(void **state)
 /* What a worker says of the types that can end it: jobs of others are not to blame, and wait and run as ever. */
 static void test_jobs_of_other_processes(void **state)
 {
-    (void)state;
     turns.info = "{\"lease\":30.0,\"inside\":[\"slow\"],\"types\":[\"slow\",\"t\"]}";
     start("dead");
     turns.info = NULL;
@@ -420,7 +408,6 @@ static void test_jobs_of_other_processes(void **state)
 /* However often a worker is killed from outside: what does not run in its process never dies of it. */
 static void test_workers_of_commands_that_are_killed(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     for (int i = 0; i < 5; i++) {
@@ -440,7 +427,6 @@ static void test_ends_of_a_group(void **state)
 {
     char *dead;
 
-    (void)state;
     die_with("t", "a b c d e f g h i j", NULL);
     start("w");
     claim("w", 5, 0);
@@ -469,7 +455,6 @@ static void test_ends_of_a_group(void **state)
 /* Suspects of several deaths in one lane: a group is as large as each of them allows. */
 static void test_suspects_of_several_deaths(void **state)
 {
-    (void)state;
     die_with("t", "a b c d e f", NULL);
     die_with("t", "g", NULL);
     die_with("t", "h i", NULL);
@@ -489,7 +474,6 @@ static void test_suspects_of_older_versions(void **state)
 {
     char *text;
 
-    (void)state;
     start("w");
     start("old");
     start("older");
@@ -510,7 +494,6 @@ static void test_queues_before(void **state)
 {
     static const char *const queues[] = {"high", "default"};
 
-    (void)state;
     die_with("t", "a", NULL);
     must(turns_adopt("w", "", NULL, 0, (struct names){queues, 2}, NULL));
     ask.queues = (struct names){queues, 2};
@@ -528,7 +511,6 @@ static void test_queues_before(void **state)
 /* Others that want the next slot of a rate, or the place of one that ends, do not come before it. */
 static void test_its_gates_are_kept(void **state)
 {
-    (void)state;
     must(turns_rate("slow", "1/1000000/1"));
     die_with("slow", "a", NULL);
     start("w");
@@ -554,7 +536,6 @@ static void test_its_gates_are_kept(void **state)
 
 static void test_its_place_among_those_in_flight_is_kept(void **state)
 {
-    (void)state;
     must(turns_rate("slow", "concurrency:1"));
     die_with("slow", "a", NULL);
     start("w");
@@ -582,7 +563,6 @@ static void test_its_place_among_those_in_flight_is_kept(void **state)
 /* A gate that opens late keeps nobody waiting: the worker goes on as usual. */
 static void test_a_gate_that_opens_late(void **state)
 {
-    (void)state;
     must(turns_rate("slow", CLOSED_RULE));
     die_with("slow", "a", NULL);
     start("w");
@@ -601,7 +581,6 @@ static void test_a_gate_that_opens_late_keeps_no_other(void **state)
 {
     static const char *const all[] = {"all"};
 
-    (void)state;
     must(turns_rate("all", "1000/1000000/1000"));
     must(turns_rate("slow", CLOSED_RULE));
     must(turns_use("slow", "use", "", all, 1));
@@ -618,7 +597,6 @@ static void test_a_gate_that_opens_late_keeps_no_other(void **state)
 /* Each has its lane, by its key. */
 static void test_keys(void **state)
 {
-    (void)state;
     must(turns_rate("slow", "1/1000000/1,by=key"));
     start("w");
     start("dead");
@@ -648,7 +626,6 @@ static void test_keys(void **state)
 /* Claims go on; what needs it stays where it is. */
 static void test_a_key_of_the_wrong_kind(void **state)
 {
-    (void)state;
     die_with("t", "a", NULL);
     start("w");
     free(redis_text("RENAME", PLACES, PREFIX "id:kept"));

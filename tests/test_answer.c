@@ -1,17 +1,11 @@
 /* Answers of administrative scripts: what answer() writes in Lua is what core/client/answer.h reads. */
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/answer.h"
 #include "core/script/script.h"
 #include "tests/client.h"
 #include "tests/library.h"
+#include "tests/test.h"
 
 #define PREFIX "weir:{0}:"
 
@@ -61,7 +55,6 @@ static void test_numbers_are_exact(void **state)
 {
     json_t *answer = ask("numbers", "", 0);
 
-    (void)state;
     assert_int_equal(answer_int(answer, "time"), 1795245182374117);
     assert_int_equal(answer_int(answer, "most"), INT64_C(1) << 53);
     assert_int_equal(answer_int(answer, "count"), 7);
@@ -81,7 +74,6 @@ static void test_lists_and_what_is_empty(void **state)
 {
     json_t *answer = ask("shapes", "", 0), *nothing = ask("empty", "", 0);
 
-    (void)state;
     assert_int_equal(json_array_size(json_object_get(answer, "list")), 2);
     assert_int_equal(json_array_size(json_object_get(answer, "nothing")), 0);
     assert_int_equal(json_array_size(json_object_get(answer, "absent")), 0);
@@ -109,7 +101,6 @@ static void test_strings_keep_all_bytes(void **state)
 {
     char bytes[256];
 
-    (void)state;
     for (int i = 0; i < 256; i++)
         bytes[i] = (char)i;
     check_text("", 0);
@@ -125,7 +116,6 @@ static void test_what_is_no_document_is_refused(void **state)
 {
     static const char *const functions_[] = {"array", "word", "list"};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_null(ask(functions_[i], "", 0));
         assert_int_equal(e.status, WEIR_EINTERNAL);
@@ -144,7 +134,6 @@ static void test_a_client_asks(void **state)
     json_t *answer;
     struct args a;
 
-    (void)state;
     args_init(&a);
     script_begin(&a, "status", client->prefix, 1795245182374117);
     assert_int_equal(client_ask(client, "status", &a, &answer), 0);

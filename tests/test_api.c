@@ -1,19 +1,10 @@
 /* weir serve besides takes, from outside: its documents, and what it is asked to do. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/client.h"
 #include "tests/program.h"
 #include "tests/serving.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -63,7 +54,6 @@ static void test_documents_are_those_of_the_commands(void **state)
         {"/api/schedules/nightly", "schedule show nightly --json", false},
     };
 
-    (void)state;
     serving_fill();
     serving_start();
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -86,7 +76,6 @@ static void test_the_doctor(void **state)
     json_t *answered, *shown, *check;
     size_t i;
 
-    (void)state;
     serving_start();
     answered = serving_get("/api/doctor");
     shown = serving_printed("doctor --json", false);
@@ -107,7 +96,6 @@ static void test_a_search_for_jobs(void **state)
 {
     json_t *page, *shown;
 
-    (void)state;
     serving_fill();
     serving_start();
     page = serving_get("/api/jobs?q=type:mail+queue:slow");
@@ -125,7 +113,6 @@ static void test_a_search_for_jobs(void **state)
 
 static void test_a_body_is_answered_as_it_stands(void **state)
 {
-    (void)state;
     serving_fill();
     serving_start();
     json_decref(serving_get("/api/jobs/j1"));
@@ -138,7 +125,6 @@ static void test_dead_jobs(void **state)
 {
     json_t *doc, *jobs;
 
-    (void)state;
     serving_weir("enqueue a {\"x\":1} --id d1 --max-attempts 1");
     serving_weir("enqueue b --id d2 --max-attempts 1");
     serving_weir("enqueue a --id d3 --max-attempts 1");
@@ -211,7 +197,6 @@ static void test_wrong_requests(void **state)
         {"POST", "/api/workers/none/stop", FORM, "", 404, "worker none: there is none that runs"},
     };
 
-    (void)state;
     serving_start();
     for (size_t i = 0; i < COUNT(asks); i++)
         serving_refused(asks[i].method, asks[i].path, asks[i].headers, asks[i].body, asks[i].status,
@@ -265,14 +250,12 @@ static void check_routes(const char *source, const char *method, size_t least)
 
 static void test_the_page_of_routes_has_all_of_them(void **state)
 {
-    (void)state;
     check_routes("serve/documents.c", "GET", 17);
     check_routes("serve/actions.c", "POST", 16);
 }
 
 static void test_names_may_be_anything(void **state)
 {
-    (void)state;
     serving_start();
     serving_refused("GET", "/api/jobs/%22%3E%3Cscript%3E%1b%5b0m%ff", "", NULL, 400,
                     "\\\"><script>\\\\x1b[0m\\\\xff");
@@ -300,7 +283,6 @@ static void test_browsers_get_pages(void **state)
         {"POST", "/api/queues/q/pause", "Sec-Fetch-Site: cross-site\r\n", 403, false},
     };
 
-    (void)state;
     serving_start_at(NULL, "127.0.0.1:0", serving_all_flags);
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *type = cases[i].page ? "text/html; charset=utf-8" : "application/json";
@@ -347,7 +329,6 @@ static void test_actions(void **state)
 {
     json_t *doc;
 
-    (void)state;
     serving_fill();
     serving_start();
     serving_act("/api/queues/default/pause", "");
@@ -438,7 +419,6 @@ static void test_one_job_is_looked_for_a_part_at_a_time(void **state)
 {
     json_t *doc;
 
-    (void)state;
     serving_weir("enqueue mail --id first");
     serving_enqueue_many(400000);
     serving_start();
@@ -503,7 +483,6 @@ static void test_actions_on_many_go_on_at_a_cursor(void **state)
     char cursor[1024] = "";
     int64_t jobs;
 
-    (void)state;
     serving_enqueue_many(101000);
     serving_start();
     jobs = go_on("action=cancel&search=type:many&dry_run=true", cursor);
@@ -529,7 +508,6 @@ static void test_workers_are_ordered(void **state)
     json_t *doc;
     char path[256];
 
-    (void)state;
     serving_start();
     await_text(serving.folder, "worker.err", "worker");
     do {
@@ -562,7 +540,6 @@ static void test_forms_lead_back(void **state)
         {"/api/rates/q", "back=%2Fx%3Fy%3D1&rules=%3Cb%3E", NULL},
     };
 
-    (void)state;
     serving_start();
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(serving_status_of("POST", cases[i].path, FORM, cases[i].form), 303);

@@ -1,19 +1,12 @@
 /* weir serve, from outside: who may ask for what, and what is hidden. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/client.h"
 #include "tests/program.h"
 #include "tests/serving.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define OPERATOR "oooooooooooooooooooooooo"
@@ -26,7 +19,6 @@ static void test_what_is_not_allowed_is_refused(void **state)
 {
     static const char *const no_flags[] = {NULL};
 
-    (void)state;
     serving_start_at(NULL, NULL, no_flags);
     serving_refused("POST", "/api/queues/q/pause", FORM, "", 403, "--allow-actions");
     serving_refused("POST", "/api/jobs", JSON, "{\"type\":\"a\"}", 403, "--allow-enqueue");
@@ -59,7 +51,6 @@ static void test_other_sites_are_refused(void **state)
     static const char *const flags[] = {"--allow-actions", "--host", "weir.internal", NULL};
     char headers[512];
 
-    (void)state;
     serving_start_at(NULL, "127.0.0.1:0", flags);
     for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(headers, sizeof headers, FORM "%s", cases[i].headers);
@@ -75,7 +66,6 @@ static void test_takes_are_refused_to_other_sites(void **state)
 {
     static const char *const no_flags[] = {NULL};
 
-    (void)state;
     serving_weir("rate set mail 1/1h");
     serving_start_at(NULL, "127.0.0.1:0", no_flags);
     while (serving_status_of("GET", "/healthz", "Host: evil.example\r\n", NULL) != 200)
@@ -113,7 +103,6 @@ static void test_bodies_that_are_no_text(void **state)
         {"/api/queues/q/pause", JSON, "\xef\xbb\xbf{}", 400, "byte order mark"},
     };
 
-    (void)state;
     serving_start();
     for (size_t i = 0; i < COUNT(cases); i++)
         serving_refused("POST", cases[i].path, cases[i].headers, cases[i].body, cases[i].status,
@@ -126,7 +115,6 @@ static void test_bodies_that_are_no_text(void **state)
 
 static void test_hanging_up_stops_it(void **state)
 {
-    (void)state;
     serving_start();
     kill(serving.pid, SIGHUP);
     assert_int_equal(program_end(serving.pid), 0);
@@ -178,7 +166,6 @@ static void test_tokens(void **state)
         {"GET", "/assets/style.css", "", 200},
     };
 
-    (void)state;
     serve_with_tokens();
     while (serving_status_of("GET", "/healthz", "", NULL) != 200)
         ;
@@ -193,7 +180,6 @@ static void test_tokens(void **state)
 
 static void test_logging_in(void **state)
 {
-    (void)state;
     serve_with_tokens();
     serving_refused("GET", "/", "", NULL, 401, "<form method=\"post\" action=\"/login\">");
     serving_refused("POST", "/login", FORM, "token=wrong", 401, "not known here");
@@ -229,7 +215,6 @@ static void test_wrong_token_files(void **state)
     char path[128];
     struct outcome o;
 
-    (void)state;
     snprintf(path, sizeof path, "%s/tokens", serving.folder);
     for (size_t i = 0; i < COUNT(cases); i++) {
         write_text(serving.folder, "tokens", cases[i].text);
@@ -248,7 +233,6 @@ static void test_payloads_are_hidden(void **state)
 {
     static const char *const flags[] = {"--hide-args", NULL};
 
-    (void)state;
     serving_weir("enqueue mail {\"secret\":1} --id j1");
     serving_start_at(NULL, NULL, flags);
     json_decref(serving_get("/api/jobs/j1"));
@@ -279,7 +263,6 @@ static void test_what_is_empty_is_hidden_as_json(void **state)
                                         "/api/history?type=mail",
                                         "/api/rates/mail/keys"};
 
-    (void)state;
     serving_weir("rate set mail 1/1h,by=key");
     serving_start_at(NULL, NULL, flags);
     for (size_t i = 0; i < COUNT(paths); i++)
@@ -298,7 +281,6 @@ static void test_keys_are_hidden_as_payloads_are(void **state)
         "/api/dead/j2",          "/limits/mail", "/keys/mail",       "/jobs/j1",     "/"};
     struct outcome o;
 
-    (void)state;
     serving_weir("rate set mail 1/1h,by=key");
     serving_weir("rate weight mail secret 3");
     serving_weir("rate pause mail/secret");
@@ -356,7 +338,6 @@ static void test_cursors_hide_keys(void **state)
     char next[256];
     int jobs = 0;
 
-    (void)state;
     serving_weir("rate set mail 1/1h,by=key");
     serving_enqueue(&(struct weir_job_spec){.type = "mail", .key = "secret"}, 131);
     worker = program_start(serving.folder, "worker", words);

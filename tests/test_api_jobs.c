@@ -1,21 +1,13 @@
 /* weir serve, from outside: jobs that come by POST, and clients that are strange or slow. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/client.h"
 #include "tests/proxy.h"
 #include "tests/serving.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -47,7 +39,6 @@ static void test_one_job(void **state)
         {"{\"type\":\"a\"} {\"type\":\"b\"}", "not JSON"},
     };
 
-    (void)state;
     serving_start();
     for (size_t i = 0; i < COUNT(wrong); i++)
         serving_refused("POST", "/api/jobs", JSON, wrong[i].body, 400, wrong[i].says);
@@ -82,7 +73,6 @@ static void test_lines(void **state)
 {
     static const char wrong[] = "{\"type\":\"a\"}\n{\"type\":\"b c\"}\n\n{\"args\":1}\nx\n{\"type\":\"a\"}";
 
-    (void)state;
     serving_start();
     serving_refused("POST", "/api/jobs", NDJSON, wrong, 400, "3 wrong lines, and nothing was sent");
     assert_non_null(strstr(serving.reply.body, "{\"line\":2,\"error\":\"wrong job:"));
@@ -122,7 +112,6 @@ static void test_a_named_batch_arrives_exactly_once(void **state)
     struct proxy *proxy = proxy_start(&server);
     char *lines = many_lines();
 
-    (void)state;
     for (unsigned cut = 6; cut < 10; cut++) {
         char path[64];
         int fd;
@@ -156,7 +145,6 @@ static void test_a_body_that_is_too_large(void **state)
     char *large = malloc(2 * 1024 * 1024 + 1);
     int fd;
 
-    (void)state;
     memset(large, ' ', 2 * 1024 * 1024);
     large[2 * 1024 * 1024] = '\0';
     serving_start();
@@ -184,7 +172,6 @@ static void test_a_body_of_two_lengths(void **state)
 {
     int fd;
 
-    (void)state;
     serving_start();
     fd = http_open(serving.where);
     dprintf(fd, "POST /api/queues/a/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
@@ -216,7 +203,6 @@ static void test_strange_requests(void **state)
         {"GET /jobs/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 404},
     };
 
-    (void)state;
     serving_start();
     for (size_t i = 0; i < COUNT(cases); i++) {
         int fd = http_open(serving.where);
@@ -240,7 +226,6 @@ static void try_test_slow_clients(void **state)
     static const char head[] = "GET /api/status HTTP/1.1\r\nHost: localhost\r\n";
     int slow[900];
 
-    (void)state;
     serving_weir("rate set api 1000/1h");
     serving_start();
     for (size_t i = 0; i < COUNT(slow); i++)

@@ -1,16 +1,7 @@
 /* weir serve, from outside, while many ask, Redis is away, or it ends. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/client.h"
@@ -18,6 +9,7 @@
 #include "tests/proxy.h"
 #include "tests/serving.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -32,7 +24,6 @@ static void test_many_readers_ask_redis_once(void **state)
     long before, one;
     int64_t began_us;
 
-    (void)state;
     serving_fill();
     serving_start();
     before = calls();
@@ -90,7 +81,6 @@ STAGE_TRIALS(test_takes_wait_for_nothing_else)
 
 static void test_redis_away(void **state)
 {
-    (void)state;
     serving_start();
     json_decref(serving_get("/api/status"));
     server_kill(&server);
@@ -112,7 +102,6 @@ static void test_the_end(void **state)
     struct proxy *proxy = proxy_start(&server);
     int waits[3], asked;
 
-    (void)state;
     serving_start_at(proxy_url(proxy), NULL, serving_all_flags);
     json_decref(serving_get("/api/status"));
     serving_act("/api/queues/q/pause", ""); /* what was read is not fresh any more */

@@ -1,16 +1,7 @@
 /* Each public function with each of its pointers NULL: refused with the argument's name, taken where weir.h says that it may be NULL,
  * or without effect; none of them crashes. Each function of weir.h has a row here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "weir.h"
 
 static char called[4096]; /* the functions that had a row, each with blanks around it */
@@ -186,7 +177,6 @@ static void workers(void **state)
     static const struct weir_type_options options = {.timeout_s = 1};
     struct weir_worker *worker = weir_worker_new(NULL);
 
-    (void)state;
     note("weir_worker_new(");
     ANSWERS(true, strstr(weir_worker_message(NULL), "worker is NULL") != NULL);
     note("weir_worker_message(");
@@ -222,7 +212,6 @@ static void handlers(void **state)
 {
     size_t len = 1;
 
-    (void)state;
     ANSWERS(NULL, weir_job_id(NULL));
     ANSWERS(NULL, weir_job_type(NULL));
     ANSWERS(NULL, weir_job_key(NULL));
@@ -250,7 +239,6 @@ static void none_is_left_out(void **state)
     char line[512], wanted[132];
     int count = 0;
 
-    (void)state;
     assert_non_null(header);
     while (fgets(line, sizeof line, header)) {
         char *end = strchr(line, '(');

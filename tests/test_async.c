@@ -2,20 +2,13 @@
  * on threads, given up and given back. */
 #include <ev.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "tests/witness.h"
 #include "throttle/verify/verify.h"
 

@@ -141,7 +141,6 @@ static void settle_done_of(const struct span *done, size_t count, const char *ba
 
 static void test_counts_each_end(void **state)
 {
-    (void)state;
     start("w");
     join("a b c d");
     expect_text("@0,0,0,stag,bb;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
@@ -170,7 +169,6 @@ static void test_counts_each_end(void **state)
 /* Many done jobs of two batches in one settle. */
 static void test_counts_groups(void **state)
 {
-    (void)state;
     start("w");
     join("a b c d e");
     enqueue("default", "t", "x y");
@@ -190,7 +188,6 @@ static void test_counts_a_job_once(void **state)
     struct span late[2];
     char texts[2][200];
 
-    (void)state;
     start("w");
     join("a b");
     seal("next");
@@ -223,7 +220,6 @@ static void test_followers_of_long_names(void **state)
 {
     char name[129], id[2][160];
 
-    (void)state;
     start("w");
     for (int i = 0; i < 2; i++) {
         const char *seal[] = {name, "1", "default", "next"};
@@ -245,7 +241,6 @@ static void test_followers_of_long_names(void **state)
 /* A batch that is no longer remembered, or something else by that name, does not stop its jobs. */
 static void test_forgotten(void **state)
 {
-    (void)state;
     start("w");
     join("a b c");
     free(redis_text("DEL", BATCH));
@@ -262,7 +257,6 @@ static void test_names_are_forgotten(void **state)
 {
     char name[16], key[64];
 
-    (void)state;
     start("w");
     for (int i = 0; i < 250; i++) {
         snprintf(name, sizeof name, "n%d", i);
@@ -288,7 +282,6 @@ static void test_a_large_job(void **state)
     size_t len = JOB_BODY_MAX;
     char *entry = malloc(len + 20), *body = entry + sprintf(entry, "@0,0,0,bb;");
 
-    (void)state;
     start("w");
     memset(body, ' ', len);
     memcpy(body, "{\"id\":\"a\",\"type\":\"t\"", 20);
@@ -308,7 +301,6 @@ static void test_a_large_job(void **state)
 
 static void test_follows_once(void **state)
 {
-    (void)state;
     start("w");
     join("a b");
     seal("next");
@@ -328,7 +320,6 @@ static void test_follows_once(void **state)
 /* Its queue is somebody else's: it is dead, and can be retried. */
 static void test_a_follower_without_a_queue_is_not_lost(void **state)
 {
-    (void)state;
     start("w");
     join("a");
     seal("next");
@@ -347,7 +338,6 @@ static void test_follows_once_though_revived(void **state)
 {
     static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
-    (void)state;
     start("w");
     join("a b");
     seal("next");
@@ -372,7 +362,6 @@ static void test_follows_once_though_revived(void **state)
 
 static void test_seals_what_has_ended(void **state)
 {
-    (void)state;
     start("w");
     join("a");
     run_one(SETTLE_FINISH);
@@ -382,7 +371,6 @@ static void test_seals_what_has_ended(void **state)
 
 static void test_seals_nothing(void **state)
 {
-    (void)state;
     must(try_seal("0", "default", "next"));
     assert_string_equal(turns.reply->element[0]->str, "none");
     assert_int_equal(redis_number("DBSIZE"), 0);
@@ -399,7 +387,6 @@ static void test_sealed(void **state)
                                         "1", "1",    "q", "1", "{\"id\":\"x\",\"type\":\"t\"}"};
     char *before, *after;
 
-    (void)state;
     join("a");
     seal("next");
     before = turns_digest();
@@ -420,7 +407,6 @@ static void test_sealed(void **state)
 
 static void test_sealed_without_a_follower(void **state)
 {
-    (void)state;
     join("a");
     seal("");
     assert_int_equal(try_seal("1", "default", "next"), WEIR_EINPUT);
@@ -451,7 +437,6 @@ static void test_appends(void **state)
                                           "s1",    "seed", "",  "1", "t",
                                           "1",     "1",    "q", "1", "{\"id\":\"z\",\"type\":\"t\"}"};
 
-    (void)state;
     must(turns_script("append", first, COUNT(first)));
     expect_batch("total 2, next 3");
     must(turns_script("append", first, COUNT(first)));
@@ -478,7 +463,6 @@ static void expect_aside(int n)
  * the size of the pages. */
 static void test_pause(void **state)
 {
-    (void)state;
     start("w");
     join("a b c d e");
     enqueue("default", "t", "x");
@@ -509,7 +493,6 @@ static void test_pause(void **state)
 /* A producer that seals it may end no pause: it ends, and is followed, when it is resumed. */
 static void test_sealed_while_paused(void **state)
 {
-    (void)state;
     start("w");
     join("a");
     run_one(SETTLE_FINISH);
@@ -527,7 +510,6 @@ static void test_sealed_while_paused(void **state)
 /* All that was left runs to its end while it is paused: then it is not paused any more. */
 static void test_ends_while_paused(void **state)
 {
-    (void)state;
     start("w");
     join("a");
     seal("next");
@@ -545,7 +527,6 @@ static void test_ends_while_paused(void **state)
 /* What cannot be read among what is aside is kept with the dead jobs. */
 static void test_resume_buries_the_unreadable(void **state)
 {
-    (void)state;
     join("a");
     free(redis_text("RPUSH", ASIDE, "nonsense", "default/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}"));
     assert_int_equal(pages("batch_resume", "500"), 1);
@@ -557,7 +538,6 @@ static void test_resume_buries_the_unreadable(void **state)
 
 static void test_cancel(void **state)
 {
-    (void)state;
     start("w");
     join("a b c");
     must(try_join("later", "b", "t", 5 * SECOND_US));
@@ -588,7 +568,6 @@ static void test_cancel_ends_what_fails(void **state)
 {
     static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_RETRY};
 
-    (void)state;
     start("w");
     join("a b c");
     seal("next");
@@ -610,7 +589,6 @@ static void test_cancel_closes(void **state)
 {
     static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
-    (void)state;
     start("w");
     join("a b");
     run_one(SETTLE_DEAD);
@@ -633,7 +611,6 @@ static void test_cancel_of_a_paused_batch(void **state)
 {
     static const char *const resume[] = {"b", "500", "seed"};
 
-    (void)state;
     start("w");
     join("a b c d e");
     seal("next");
@@ -696,7 +673,6 @@ static void test_scripts_refuse(void **state)
         {"batch_running", {"b", "w", "0", "1"}, 4},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         if (turns_script(cases[i].script, cases[i].words, cases[i].count) != WEIR_EINPUT)
             fail_msg("%s, case %zu: not refused", cases[i].script, i);
@@ -723,7 +699,6 @@ static void test_foreign_keys(void **state)
         {"batch_list", {NULL}, 0, PREFIX "batches"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *before, *after;
 
@@ -763,7 +738,6 @@ static void test_list(void **state)
     char name[32], key[64];
     int count = 0;
 
-    (void)state;
     assert_int_equal(batch_each(w, note_batch, &count), 0);
     assert_int_equal(count, 0);
     for (int i = 0; i < 250; i++) {
@@ -787,7 +761,6 @@ static void test_rate(void **state)
     struct batch b;
     json_t *ended;
 
-    (void)state;
     start("w");
     join("a b c d e f g h i j");
     for (int i = 0; i < 5; i++) {
@@ -826,7 +799,6 @@ static void test_running(void **state)
     struct batch b;
     char id[16];
 
-    (void)state;
     start("w");
     start("v");
     for (int i = 0; i < 1500; i++) {
@@ -852,7 +824,6 @@ static void test_remembered(void **state)
     struct batch_change change;
     const long long month_s = 30 * 86400;
 
-    (void)state;
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t", .batch = "b"}, NULL), 0);
     assert_in_range(redis_number("TTL", BATCH), month_s - 10, month_s);
     assert_int_equal(

@@ -1,19 +1,12 @@
 /* weir batch from outside, with real workers and producers, which also die. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage_group.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -62,7 +55,6 @@ static void write_jobs(const char *name, int n)
 
 static void test_command(void **state)
 {
-    (void)state;
     succeed("batch", "list");
     assert_string_equal(o.out, "");
     expect_says(o.err, "no batches");
@@ -106,7 +98,6 @@ static void test_command(void **state)
 
 static void test_command_single_jobs(void **state)
 {
-    (void)state;
     for (int i = 0; i < 3; i++)
         succeed("enqueue", "t", "--batch", "b");
     succeed("batch", "show", "b");
@@ -144,7 +135,6 @@ static void test_command_refuses(void **state)
         {{"seal", "a", "--then", "b b"}, 65, "type 'b b' to follow"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *const *c = cases[i].words;
         const char *words[12] = {built("weir"), "batch", "--redis", stage.server.url};
@@ -165,7 +155,6 @@ static void test_command_pause(void **state)
 {
     pid_t worker;
 
-    (void)state;
     write_jobs("jobs", 1200);
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next");
     succeed("batch", "pause", "b");
@@ -193,7 +182,6 @@ static void test_command_cancel(void **state)
 {
     pid_t worker;
 
-    (void)state;
     write_jobs("jobs", 1200);
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next");
     succeed("batch", "cancel", "b", "--dry-run");
@@ -233,7 +221,6 @@ static void test_command_on_a_terminal(void **state)
     char text[8192];
     pid_t worker;
 
-    (void)state;
     write_jobs("jobs", 400);
     succeed("enqueue", "--from", "jobs", "--batch", "b");
     assert_int_equal(on_terminal("n\n", text, sizeof text, "cancel", "b", NULL), 75);
@@ -258,7 +245,6 @@ static void test_command_watch(void **state)
     pid_t worker, opener;
     long drawn;
 
-    (void)state;
     for (int i = 0; i < 4; i++)
         succeed("enqueue", "t", i < 3 ? "null" : args, "--batch", "b");
     succeed("batch", "seal", "b");
@@ -290,7 +276,6 @@ static void test_killed_workers(void **state)
 {
     pid_t steady;
 
-    (void)state;
     write_jobs_with("jobs", "{\"sleep\":0.002}", 2000);
     succeed("enqueue", "--from", "jobs", "--batch", "b", "--then", "next");
     steady = stage_actor(&stage, "steady", "types=t,next", "executors=2", "lease=5", NULL);
@@ -320,7 +305,6 @@ static void test_cut_workers(void **state)
     struct proxy *proxy = proxy_start(&stage.server);
     char url[200];
 
-    (void)state;
     snprintf(url, sizeof url, "url=%s", proxy_url(proxy));
     write_jobs("jobs", 30);
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
@@ -364,7 +348,6 @@ static void test_killed_producer(void **state)
     char path[300];
     FILE *pipe;
 
-    (void)state;
     write_jobs("jobs", 3000);
     snprintf(path, sizeof path, "%s/pipe", stage.server.folder);
     assert_int_equal(mkfifo(path, 0600), 0);

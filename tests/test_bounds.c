@@ -93,7 +93,6 @@ static void test_ends_ask_no_queue_in_which_nobody_waits(void **state)
 {
     struct timing timing = {"settle of 500 jobs in flight, 5,000 queues", 0};
 
-    (void)state;
     start("w");
     must(turns_adopt("w2", "", NULL, 0, many_queues(QUEUES), NULL));
     must(turns_rate("t", "concurrency:1000"));
@@ -130,7 +129,6 @@ static void test_ends_that_are_not_done_are_written_together(void **state)
                  {SETTLE_INTERRUPTED, 3},   {SETTLE_INTERRUPTED, 1},
                  {SETTLE_CANCELLED, 0},     {SETTLE_BACK, 1}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct args a;
         int64_t stale;
@@ -195,7 +193,6 @@ static void test_queues_that_wait_are_woken_bit_by_bit(void **state)
     struct timing timing = {"waking 300 queues", 0};
     int64_t before_us, taken, workers;
 
-    (void)state;
     wait_everywhere();
     before_us = script_us();
     settle("w", SETTLE_FINISH, tokens[0], 0, "");
@@ -217,7 +214,6 @@ static void test_queues_that_nobody_needs_leave(void **state)
 {
     int64_t taken, workers;
 
-    (void)state;
     start("w");
     build("for i = 1, 500 do redis.call('SADD', P .. 'queues', 'old' .. i) end\n"
           "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\",\"mine\"]}')\n"
@@ -242,7 +238,6 @@ static void test_a_heartbeat_reads_no_words_of_others_for_its_own_queue(void **s
     int64_t taken, workers;
     char *calls;
 
-    (void)state;
     start("w");
     build("redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\"]}')\n"
           "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
@@ -260,7 +255,6 @@ static void test_a_pattern_keeps_its_queues_while_they_are_few(void **state)
 {
     int64_t taken, workers;
 
-    (void)state;
     start("w");
     build("for i = 1, 800 do redis.call('SADD', P .. 'queues', 'mail.' .. i) end\n"
           "redis.call('SADD', P .. 'queues', 'news', 'sms.a', 'default')\n"
@@ -284,7 +278,6 @@ static void test_a_wide_group_hears_of_new_jobs(void **state)
     static const char *const queues[] = {"mail.a"};
     char *duty;
 
-    (void)state;
     start("w");
     free(redis_text("HSET", PREFIX "duty", "named", "other 9000000000000000 mail.a", "wide",
                     "other 9000000000000000 ,news,mail.*"));
@@ -323,7 +316,6 @@ static void test_a_wide_group_hears_of_a_bulk(void **state)
                                        "s2",  "seed", "",  "1", "t",
                                        "1",   "1",    "q", "1", "{\"id\":\"y\",\"type\":\"t\"}"};
 
-    (void)state;
     start("w");
     ask.wide = true;
     free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"]}"));
@@ -339,7 +331,6 @@ static void test_a_wide_group_hears_of_a_bulk(void **state)
 /* None is known yet: the duty is taken all the same. */
 static void test_a_claim_without_queues(void **state)
 {
-    (void)state;
     start("w");
     ask.wide = true;
     ask.queues = (struct names){NULL, 0};
@@ -354,7 +345,6 @@ static void test_a_queue_that_has_something_is_registered(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("t", CLOSED_RULE));
     push("default", "{\"id\":\"a\",\"type\":\"t\"}");
@@ -426,7 +416,6 @@ static void test_a_claim_of_many_types(void **state)
                               {"claim of 500 types with a limit", 0},
                               {"claim of 500 types with a limit of four rules", 0}};
 
-    (void)state;
     for (size_t limited = 0; limited < COUNT(rules); limited++) {
         for (int try = 0; try < TRIES; try++) {
             scene_begin(NULL);
@@ -452,7 +441,6 @@ static void test_a_claim_reads_no_more_than_it_handles(void **state)
 {
     size_t handled;
 
-    (void)state;
     start("w");
     ask.types = many_types(TYPES);
     ask.chunk = 1000;
@@ -514,7 +502,6 @@ static void test_a_worker_of_very_many_types(void **state)
     const char *adopt[] = {"w", "", "g", "30000000", info, "", "0", "1", "default"};
     int calls;
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(texts[i], sizeof texts[i], "t%d", i);
         types[i] = texts[i];
@@ -583,7 +570,6 @@ static void test_a_limit_of_very_many_types(void **state)
     static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const recount[] = {"shared", BY_A};
     struct walk w;
 
-    (void)state;
     shared_by_many();
     w = walk("rate_set", by_b, COUNT(by_b));
     must(w.rc);
@@ -614,7 +600,6 @@ static void test_keys_of_a_limit_of_very_many_types(void **state)
     static const char *const longest[] = {"shared", "50", ""}, *const one[] = {"shared", "1", "k"};
     struct walk w;
 
-    (void)state;
     shared_by_many();
     build("for i = 1, 5000 do redis.call('HSET', P .. 'stats:t' .. i, 'parked', 1 + i % 10) end\n"
           "redis.call('HSET', P .. 'stats:t4321', 'parked', 100)\n"
@@ -643,7 +628,6 @@ static void test_keys_of_a_limit_among_very_many_types(void **state)
     static const char *const longest[] = {"alone", "50", ""};
     struct walk w;
 
-    (void)state;
     shared_by_many();
     free(redis_text("HSET", PREFIX "limits", "alone", BY_A));
     w = walk("rate_keys", longest, COUNT(longest));
@@ -661,7 +645,6 @@ static void test_a_type_among_very_many_that_does_not_fit(void **state)
                                                                                            "remove", "me"};
     static const char *const misfits[] = {"t1", "t77", "t4321", "t5000"};
 
-    (void)state;
     shared_by_many();
     for (size_t i = 0; i < COUNT(misfits); i++) {
         char wrong[100];
@@ -722,7 +705,6 @@ static void test_a_type_lets_go_of_a_limit_among_very_many_queues(void **state)
     static const char *const unuse[] = {"t", "unuse", "", "unuse", "me", "a", "b", "c"};
     struct walk w;
 
-    (void)state;
     build("for i = 1, 1000 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
           "redis.call('HSET', P .. 'limits', 'a', 'gcra:5/1000000/5', 'b', 'gcra:5/1000000/5', 'c', "
           "'gcra:5/1000000/5')\n");
@@ -737,7 +719,6 @@ static void test_many_held_types(void **state)
 {
     struct timing timing = {"claim that looks at held types, 50,000 of others", 0};
 
-    (void)state;
     start("w");
     build("for i = 1, 50000 do redis.call('ZADD', P .. 'held:default', i, 'h' .. i) end\n");
     ask.held = true;
@@ -751,7 +732,6 @@ static void test_held_types_come_back_bit_by_bit(void **state)
 {
     struct timing timing = {"claim that takes held types back", 0};
 
-    (void)state;
     start("w");
     name_types("w", "t", "h", 4000);
     claim("w", 0, 0); /* its types are read */
@@ -778,7 +758,6 @@ static void test_many_queues_and_rules(void **state)
 {
     struct timing timing = {"claim from 64 queues, 8 keyed rules", 0};
 
-    (void)state;
     for (int try = 0; try < TRIES; try++) {
         scene_begin(NULL);
         ask.queues = many_queues(64);
@@ -879,7 +858,6 @@ static void test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit(void **
     struct timing timing = {"heartbeat after a step back, 50,000 keys", 0};
     int64_t planted_us = turns.now_us, left;
 
-    (void)state;
     start("w");
     beat_us(&left);
     plant_sleeping("default", KEYS);
@@ -906,7 +884,6 @@ static void test_what_opens_first_after_a_step_back_is_moved_first(void **state)
 {
     int64_t planted_us = turns.now_us, left;
 
-    (void)state;
     start("w");
     beat_us(&left);
     plant_sleeping("default", 5000);
@@ -933,7 +910,6 @@ static void test_many_queues_and_limits_after_a_step_back(void **state)
     char from[24];
     int64_t left;
 
-    (void)state;
     start("w");
     for (int try = 0; try < TRIES; try++) {
         snprintf(from, sizeof from, "%" PRId64, turns.now_us);
@@ -1015,7 +991,6 @@ static void test_leases_go_back_bit_by_bit_in_their_order(void **state)
 {
     int64_t calls, most;
 
-    (void)state;
     start("w");
     pass("w", 61 * SECOND_US); /* behind the amnesty */
     late_worker("800", "0");
@@ -1033,7 +1008,6 @@ static void test_leases_that_a_key_keeps_hold_up_no_others(void **state)
 {
     int64_t calls;
 
-    (void)state;
     start("w");
     pass("w", 61 * SECOND_US); /* behind the amnesty */
     late_worker("800", "500");
@@ -1050,7 +1024,6 @@ static void test_a_worker_that_leaves_gives_back_bit_by_bit(void **state)
     int64_t before, most = 0, left = 1;
     int calls;
 
-    (void)state;
     start("w");
     late_worker("800", "0");
     for (calls = 0; left > 0 && calls < 30; calls++) {
@@ -1113,7 +1086,6 @@ static void test_whatever_there_is_each_look_is_short(void **state)
                               {"rate_set of one in 10,000", 0},
                               {"page of the types of status", 0}};
 
-    (void)state;
     start("w");
     build("for i = 0, 9999 do\n"
           "  redis.call('HSET', P .. 'types', 't' .. i, '')\n"
@@ -1189,7 +1161,6 @@ static void test_what_a_scan_finds_at_once_is_taken_bit_by_bit(void **state)
 {
     struct page all, most;
 
-    (void)state;
     build("local many = {}\n"
           "for i = 1, 40 do many[2 * i - 1], many[2 * i] = 'counter' .. i, '1' end\n"
           "for i = 1, 500 do\n"
@@ -1224,7 +1195,6 @@ static void test_a_page_that_ends_with_its_scan_is_not_the_last(void **state)
     size_t types = 0;
     int rc;
 
-    (void)state;
     build("for i = 1, 250 do redis.call('HSET', P .. 'limits', 'l' .. i, 'gcra:1/1000/1') end\n"
           "for i = 1, 3 do redis.call('HSET', P .. 'types', 't' .. i, '') end\n");
     rc = turns_ask("rate_list", all, COUNT(all));

@@ -1,18 +1,9 @@
 /* Bulks: in order and exactly once whatever is lost or killed, resumed batches, and weir enqueue --from. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/clock.h"
@@ -20,6 +11,7 @@
 #include "tests/client.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
+#include "tests/test.h"
 #include "weir.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -30,7 +22,6 @@ static int set_up_group(void **state)
     static const char *const options[] = {"--appendfsync", "always",
                                           NULL}; /* what is acknowledged survives a kill */
 
-    (void)state;
     server_start_with(&server, true, options);
     w = weir_new(server.url, NULL);
     return w ? 0 : -1;
@@ -111,7 +102,6 @@ static void test_order(void **state)
     char *key;
     long long ttl_ms;
 
-    (void)state;
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 12345; i++)
         check(i % 2 ? add(b, i) : add_line(b, i));
@@ -136,7 +126,6 @@ static void test_nothing(void **state)
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
 
-    (void)state;
     check(weir_bulk_open(w, "empty", &b));
     check(weir_bulk_close(b, &counts));
     assert_int_equal(counts.lines, 0);
@@ -156,7 +145,6 @@ static void test_types_and_queues(void **state)
     char line[100], type[16], queue[40];
     int n = 9000, len;
 
-    (void)state;
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < n; i++) {
         len = sprintf(line, "{\"queue\":\"q%d\",\"args\":%d,\"type\":\"t%d\"}", i % 7, i / 7, i % 300);
@@ -197,7 +185,6 @@ static void test_refuses(void **state)
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
 
-    (void)state;
     assert_int_equal(weir_bulk_open(w, "a b", &b), WEIR_EINPUT);
     assert_null(b);
     check(weir_bulk_open(w, "b", &b));
@@ -230,7 +217,6 @@ static void test_cost(void **state)
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
 
-    (void)state;
     check(weir_rate_set(w, "t", "100/1m,burst=5"));
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 3000; i++) {
@@ -256,7 +242,6 @@ static void test_large_jobs(void **state)
     char *line = malloc(len);
     struct weir_bulk *b;
 
-    (void)state;
     memset(line, 'x', len);
     line[0] = line[len - 1] = '"';
     check(weir_bulk_open(w, NULL, &b));
@@ -273,7 +258,6 @@ static void test_rest(void **state)
     struct weir_bulk *b;
     char *key;
 
-    (void)state;
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 1300; i++)
         check(add(b, i));
@@ -318,7 +302,6 @@ static void resume_until_done(const char *batch, adder *add_one, int n)
 
 static void test_resume(void **state)
 {
-    (void)state;
     resume_until_done("lines", add_line, 20000);
     client_flush(NULL);
     resume_until_done("specs", add, 20000);
@@ -339,7 +322,6 @@ static void test_another_input(void **state)
 {
     struct weir_bulk *b;
 
-    (void)state;
     begin_batch(1000);
     check(weir_bulk_open(w, "b", &b));
     for (int i = 0; i < 999; i++)
@@ -372,7 +354,6 @@ static void test_a_line_of_another_batch(void **state)
     static const char line[] = "{\"type\":\"t\",\"batch\":\"b\"}";
     struct weir_bulk *b;
 
-    (void)state;
     check(weir_bulk_open(w, NULL, &b));
     assert_int_equal(weir_bulk_add_line(b, NULL, NULL, line, sizeof line - 1), WEIR_EINPUT);
     assert_non_null(strstr(weir_message(w),
@@ -394,7 +375,6 @@ static void test_seal_through_cuts(void **state)
     struct proxy *proxy = proxy_start(&server);
     struct weir *through = weir_new(proxy_url(proxy), NULL);
 
-    (void)state;
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
         for (unsigned n = 2; n <= 4; n++) { /* a look, a chunk, the seal */
             struct weir_bulk *b;
@@ -443,7 +423,6 @@ static void test_cut_at_each_message(void **state)
     struct proxy *proxy = proxy_start(&server);
     struct weir *through = weir_new(proxy_url(proxy), NULL);
 
-    (void)state;
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
         for (unsigned n = 1; n <= 10; n++) { /* the first is the look; then come 6 chunks and 2 costs */
             if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
@@ -463,7 +442,6 @@ static void test_cut_at_any_byte(void **state)
     struct weir *through = weir_new(proxy_url(proxy), NULL);
     unsigned seed = (unsigned)time(NULL);
 
-    (void)state;
     printf("seed %u\n", seed);
     for (int round = 0; round < 20; round++) {
         if (weir_enqueue(through, &(struct weir_job_spec){.type = "warm", .queue = "other"}, NULL))
@@ -482,7 +460,6 @@ static void test_functions_flushed(void **state)
 {
     struct weir_bulk *b;
 
-    (void)state;
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 20000; i++) {
         if (i % 3777 == 0)
@@ -497,7 +474,6 @@ static void test_redis_killed(void **state)
 {
     struct weir_bulk *b;
 
-    (void)state;
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 30000; i++) {
         if (i % 9999 == 5000) {
@@ -515,7 +491,6 @@ static void test_redis_full(void **state)
     struct weir_bulk *b;
     int status = 0;
 
-    (void)state;
     check(weir_bulk_open(w, "full", &b));
     for (int i = 0; i < 30000 && !status; i++) {
         if (i == 10000)
@@ -540,7 +515,6 @@ static void test_redis_forgets(void **state)
     struct weir_bulk *b;
     int status = 0;
 
-    (void)state;
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 30000 && !status; i++) {
         if (i == 10000)
@@ -559,7 +533,6 @@ static void test_unreachable(void **state)
                 *wrong = weir_new("http://x", NULL);
     struct weir_bulk *b;
 
-    (void)state;
     assert_int_equal(weir_bulk_open(nowhere, NULL, &b), WEIR_EUNREACHABLE);
     assert_int_equal(weir_bulk_open(wrong, NULL, &b), WEIR_ECONFIG);
     weir_free(nowhere);
@@ -621,7 +594,6 @@ static void test_command(void **state)
     static const char text[] =
         "{\"type\":\"t\",\"args\":0}\r\n\n \t\r\n  {\"args\":1, \"type\":\"t\"}\n{\"type\":\"t\",\"args\":2}";
 
-    (void)state;
     write_bytes("jobs", text, sizeof text - 1);
     weir("jobs");
     assert_int_equal(o.code, 0);
@@ -701,7 +673,6 @@ static void add_worker(void)
 
 static void test_command_forecast(void **state)
 {
-    (void)state;
     check(weir_rate_set(w, "t", "100/s,burst=10"));
     add_worker();
     write_bytes("jobs", "{\"type\":\"t\"}\n{\"type\":\"u\"}\n{\"type\":\"t\"}\n", 39);
@@ -735,7 +706,6 @@ static void test_command_forecast_of_many_types(void **state)
 {
     char *lines = malloc(64 * 1250), *at = lines;
 
-    (void)state;
     assert_non_null(lines);
     for (int i = 0; i < 1250; i++)
         at += sprintf(at, "{\"type\":\"t%d\"}\n", i < 50 ? 1199 : i - 50);
@@ -761,7 +731,6 @@ static void test_command_forecast_of_many_types(void **state)
 /* Several limits, which other types use too; costs; keys. */
 static void test_command_forecast_of_limits(void **state)
 {
-    (void)state;
     check(weir_rate_set(w, "t", "100/s,burst=4 10000/1d"));
     add_worker();
     check(weir_rate_set(w, "account", "20/s,burst=10"));
@@ -813,7 +782,6 @@ static void test_command_wrong_line(void **state)
     };
     char text[300];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         static const char before[] = "{\"type\":\"t\",\"args\":0}\n\n{\"type\":\"t\",\"args\":1}\n";
         static const char after[] = "{\"type\":\"t\",\"args\":2}\n";
@@ -851,7 +819,6 @@ static void test_command_wrong_lines_are_counted(void **state)
     static const char wrong[] = "{\"type\":\"t\",\"in\":\"2h\"}\n";
     char text[25 * sizeof wrong + 40] = "";
 
-    (void)state;
     for (int i = 0; i < 25; i++)
         strcat(text, wrong);
     write_bytes("jobs", text, strlen(text));
@@ -876,7 +843,6 @@ static void test_command_wrong_lines_are_counted(void **state)
 /* After a wrong line was mended the batch goes on there. */
 static void test_command_mended_line(void **state)
 {
-    (void)state;
     write_bytes("jobs", "{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\"\n", 34);
     weir("jobs", "--batch", "b");
     assert_int_equal(o.code, 65);
@@ -893,7 +859,6 @@ static void test_command_long_line(void **state)
 {
     char line[400];
 
-    (void)state;
     snprintf(line, sizeof line,
              "(echo '{\"type\":\"t\",\"args\":0}'; head -c 1048577 /dev/zero | tr '\\0' x; echo; head -c "
              "50000000 /dev/zero | "
@@ -933,7 +898,6 @@ static void test_command_killed(void **state)
 {
     static const long long at[] = {1, 250000, 700000};
 
-    (void)state;
     free(
         server_ask(&server, "CONFIG", "SET", "appendfsync", "no", NULL)); /* here it is not Redis that dies */
     write_jobs("million", 1000000);
@@ -966,7 +930,6 @@ static void test_command_redis_killed(void **state)
 {
     pid_t pid;
 
-    (void)state;
     write_jobs("jobs", 200000);
     pid = start_weir("jobs", NULL);
     for (int kills = 1; kills <= 3; kills++) {
@@ -983,7 +946,6 @@ static void test_command_twice_at_once(void **state)
     pid_t one, other;
     int codes[2];
 
-    (void)state;
     write_jobs("jobs", 200000);
     one = start_weir("jobs", "b");
     other = start_weir("jobs", "b");
@@ -1003,7 +965,6 @@ static void test_command_slow_input(void **state)
     char path[200], text[2000];
     FILE *pipe;
 
-    (void)state;
     snprintf(path, sizeof path, "%s/pipe", server.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     pipe = fopen(path, "r+");

@@ -140,7 +140,6 @@ static void test_what_is_due_is_promoted_a_few_at_a_time_where_it_is_large(void 
 {
     static const char *const fronts[] = {"q a%d default t\n", "l a%d default/t/\n"};
 
-    (void)state;
     for (size_t f = 0; f < COUNT(fronts); f++)
         for (size_t i = 0; i < COUNT(loads); i++) {
             turns_flush(NULL);
@@ -165,7 +164,6 @@ static void test_what_was_set_aside_returns_a_few_at_a_time_where_it_is_large(vo
 {
     static const char *const scripts[] = {"batch_resume", "batch_drop"};
 
-    (void)state;
     for (size_t s = 0; s < COUNT(scripts); s++)
         for (size_t i = 0; i < COUNT(loads); i++) {
             turns_flush(NULL);
@@ -212,7 +210,6 @@ static int call_look(void)
 
 static void test_claims_of_large_bodies(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
         start("w");
@@ -271,7 +268,6 @@ static void test_claims_by_what_stands_behind_much(void **state)
     static fill *const fills[] = {fill_objects, fill_brackets, fill_members};
     static char body[LARGEST];
 
-    (void)state;
     for (size_t f = 0; f < COUNT(fills); f++) {
         turns_flush(NULL);
         start("w");
@@ -293,7 +289,6 @@ static void test_claims_of_foreign_bodies(void **state)
 {
     static char body[LARGEST];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
         start("w");
@@ -311,7 +306,6 @@ static void test_claims_of_foreign_bodies(void **state)
 /* Those that were cancelled leave their queue, or their lane. */
 static void test_claims_of_cancelled_bodies(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(loads); i++)
         for (int parked = 0; parked < 2; parked++) {
             turns_flush(NULL);
@@ -339,7 +333,6 @@ static void test_large_bodies_behind_small_ones(void **state)
     int claims = 0;
     size_t jobs = 0;
 
-    (void)state;
     start("w");
     for (int round = 0; round < 3; round++) {
         enqueue_many("t", 60);
@@ -376,7 +369,6 @@ static void test_a_queue_is_listed_while_large_bodies_are_in_it(void **state)
 {
     long long before;
 
-    (void)state;
     start("w");
     enqueue_many("t", 62);
     assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default"), 0);
@@ -404,7 +396,6 @@ static void test_a_queue_is_listed_while_large_bodies_are_in_it(void **state)
 /* The mark only keeps calls short: a key of another kind in its place stops nothing. */
 static void test_a_list_of_large_queues_that_is_none(void **state)
 {
-    (void)state;
     start("w");
     free(redis_text("SET", PREFIX "large", "x"));
     enqueue_many("t", 60);
@@ -415,7 +406,6 @@ static void test_a_list_of_large_queues_that_is_none(void **state)
 
 static void test_claims_of_large_bodies_from_lanes(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
         start("w");
@@ -430,7 +420,6 @@ static void test_lanes_and_queue_take_turns_with_large_bodies(void **state)
 {
     size_t first = 0;
 
-    (void)state;
     start("w");
     park(4, LARGEST);
     push_bodies("slow", 4, LARGEST);
@@ -485,7 +474,6 @@ static void test_large_jobs_of_a_worker_that_is_gone_return_in_their_order(void 
     static one_call *const calls[] = {call_reap, call_leave};
     char *first;
 
-    (void)state;
     for (size_t c = 0; c < COUNT(calls); c++)
         for (size_t i = 0; i < COUNT(loads); i++) {
             lease_all(loads[i].count, loads[i].bytes);
@@ -509,7 +497,6 @@ static void test_large_jobs_that_cannot_return_keep_no_others(void **state)
 {
     int64_t taken = 1, workers;
 
-    (void)state;
     turns_flush(NULL);
     start("v");
     start("w");
@@ -548,7 +535,6 @@ static int call_heartbeat(void)
 
 static void test_large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time(void **state)
 {
-    (void)state;
     record_front = "w:%02d default/t/ why\n";
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
@@ -578,7 +564,6 @@ static int call_dead_page(void)
 
 static void test_a_place_among_large_records_is_found_in_time(void **state)
 {
-    (void)state;
     record_front = "w:%d default/t/ why\n";
     plant(PREFIX "dead", false, 64, LARGEST);
     measure("a place", call_dead_page, 5, LOAD);
@@ -618,7 +603,6 @@ static void test_jobs_are_looked_for_a_few_at_a_time_where_they_are_large(void *
 {
     static const char *const places[] = {"queue:default", "lane:default/t/", "active:w", "later", "dead"};
 
-    (void)state;
     for (size_t p = 0; p < COUNT(places); p++) {
         turns_flush(NULL);
         start("w");
@@ -669,7 +653,6 @@ static int call_ahead(void)
 
 static void test_queues_are_counted_and_purged_a_few_at_a_time_where_jobs_are_large(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
         start("w");
@@ -705,7 +688,6 @@ static int call_doctor(void)
 
 static void test_status_and_doctor_read_few_where_jobs_are_large(void **state)
 {
-    (void)state;
     start("w");
     record_front = "q a%d default t\n";
     push_bodies("t", 20, LARGEST);

@@ -1,19 +1,12 @@
 /* A slot is spent by a handler that was called, and by nothing else: handlers that cannot be called, for each way to run
  * them, and jobs that are wrong. What such a job waits for is the next worker that can run it. */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
 
@@ -141,7 +134,6 @@ static void break_for_a_while(const struct breakage *b, const char *rule)
 
 static void a_handler_that_cannot_be_called(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof breakages / sizeof *breakages; i++)
         break_for_a_while(&breakages[i], i % 2 ? "5/1d" : "5/1d,algorithm=fixed-window");
 }
@@ -153,7 +145,6 @@ static void a_job_that_is_wrong(void **state)
     char text[200];
     pid_t worker;
 
-    (void)state;
     stage_branch(&stage, "wrong", &s);
     stage_rate(&s, "run", "5/1d,algorithm=fixed-window");
     worker = stage_weir(&s, "worker", "--exec", "run=/bin/true", "--trace", "trace", NULL);
@@ -179,7 +170,6 @@ static void try_who_can_run_it_has_it(void **state)
     struct stage s;
     char path[200];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         pid_t broken, able;
 
@@ -212,14 +202,12 @@ STAGE_TRIALS(who_can_run_it_has_it)
 
 static int open_all(void **state)
 {
-    (void)state;
     stage_open(&stage, false);
     return 0;
 }
 
 static int close_all(void **state)
 {
-    (void)state;
     stage_close(&stage);
     return 0;
 }

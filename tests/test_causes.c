@@ -35,7 +35,6 @@ static void after(int64_t us)
 
 static void test_from_the_queue_and_at_a_rate(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a b");
     expect_causes("a b", "");
@@ -55,7 +54,6 @@ static void test_from_the_queue_and_at_a_rate(void **state)
 /* Nobody claimed when the gate opened. */
 static void test_jobs_that_waited_at_an_open_gate(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a b c");
@@ -70,7 +68,6 @@ static void test_jobs_that_waited_at_an_open_gate(void **state)
 
 static void test_no_job_came(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/3"));
     enqueue("default", "slow", "a");
@@ -88,7 +85,6 @@ static void test_no_job_came(void **state)
 
 static void test_the_gate_of_a_key(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000/1,by=key gcra:10/1000000/1"));
     enqueue_with("slow", "a1 a2", KEY("a"));
@@ -100,7 +96,6 @@ static void test_the_gate_of_a_key(void **state)
 
 static void test_jobs_in_flight(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "concurrency:1 gcra:10/1000000/1"));
     enqueue("default", "slow", "a b");
@@ -115,7 +110,6 @@ static void test_jobs_in_flight(void **state)
 
 static void test_pauses(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a b c");
@@ -139,7 +133,6 @@ static void test_pauses(void **state)
 
 static void test_the_gate_of_another_limit(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("fast", "10/1000000/1"));
     must(turns_rate("slow", "1/1000000/1"));
@@ -154,7 +147,6 @@ static void test_the_gate_of_another_limit(void **state)
 /* A slot of a limit is lost only where all of its rules would have let it. */
 static void test_rules_of_one_limit(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/1 gcra:1/1000000/1"));
     enqueue("default", "slow", "a b");
@@ -171,7 +163,6 @@ static void test_rules_of_one_limit(void **state)
 /* Of types that share a limit the first says why, once. */
 static void test_types_of_one_limit(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("both", "10/1000000/5"));
     use("t", "both");
@@ -189,7 +180,6 @@ static void test_types_that_were_held(void **state)
 {
     static const char *const names[] = {"t"};
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a b");
@@ -208,7 +198,6 @@ static void test_windows(void **state)
 {
     int64_t window_us = turns.now_us / (10 * SECOND_US) * 10 * SECOND_US;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "fixed-window:5/10000000/0"));
     turns.now_us = window_us + SECOND_US;
@@ -235,7 +224,6 @@ static void test_windows(void **state)
 /* Nothing is known of a gate whose rule was changed. */
 static void test_changed_rules_and_clocks(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "slow", "a");
@@ -256,7 +244,6 @@ static void test_changed_rules_and_clocks(void **state)
 /* What an idle gate says is kept for a minute, but for the gates of keys. */
 static void test_gates_are_kept_for_a_minute(void **state)
 {
-    (void)state;
     turns.now_us = -1;
     start("w");
     must(turns_rate("slow", "10/1000000/1 gcra:10/1000000/1,by=key"));
@@ -271,7 +258,6 @@ static void test_a_loss_from_before_all_times_is_left_out(void **state)
 {
     struct args a;
 
-    (void)state;
     args_init(&a);
     args_add(&a, "EVAL");
     args_add(&a, "return {1, {'1.-0/default/t/', '{\"type\":\"t\"}'}, 'o', "

@@ -2,19 +2,13 @@
  * rule opens at its own pace. Through take.lua, by rules of the callers' own and by a limit's; what gates do beside that is test_gate.c's. */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/script/script.h"
 #include "tests/client.h"
 #include "tests/naive.h"
 #include "tests/random.h"
+#include "tests/test.h"
 #include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -299,7 +293,6 @@ static void move_clock(int64_t wait_us)
 
 static void test_no_order_of_changes_gives_anything_back(void **state)
 {
-    (void)state;
     seed = random_seed();
     for (int i = 0; i < 300; i++, seed++) {
         int changes = 3;
@@ -416,7 +409,6 @@ static void test_a_look_under_another_rule(void **state)
 {
     char *before, *after;
 
-    (void)state;
     assert_true(take(BEGIN_US, pairs[0].large, 20));
     before = state_of("d#0");
     assert_int_equal(ask(BEGIN_US, pairs[0].small, "", 1, true), HOUR_US / 2);
@@ -430,7 +422,6 @@ static void test_a_look_under_another_rule(void **state)
 
 static void test_a_smaller_rule_opens_at_its_own_pace(void **state)
 {
-    (void)state;
     assert_true(take(BEGIN_US, "gcra:1000/86400000000/1000", 1000));
     assert_int_equal(ask(BEGIN_US, "gcra:10/86400000000/10", "", 1, false), DAY_US / 10);
     assert_int_equal(ask(BEGIN_US + HOUR_US, "gcra:10/86400000000/10", "", 1, false), DAY_US / 10 - HOUR_US);
@@ -445,7 +436,6 @@ static void test_a_burst_that_is_taken_away_and_given_back(void **state)
 {
     int64_t all = 0;
 
-    (void)state;
     for (int i = 0; i < 9; i++) {
         rate_set(BEGIN_US + i * 700000, i % 2 ? "gcra:1000/86400000000/1" : "gcra:1000/86400000000/1000");
         for (int k = 0; k < 1100; k++)
@@ -460,7 +450,6 @@ static void test_rules_that_take_turns_lose_nothing(void **state)
     static const char *const rules[] = {"gcra:100/1000000/10", "gcra:100/1000000/1"};
     int64_t all = 0, last_us = 0;
 
-    (void)state;
     for (int64_t at_us = 0; at_us < 10000000; at_us += 1000) {
         bool spaced = at_us / 100000 % 2;
 
@@ -523,7 +512,6 @@ static void test_many_rules_in_turns_give_nothing_back(void **state)
 {
     int64_t all = 0;
 
-    (void)state;
     for (int round = 0; round < 5; round++)
         for (int i = 0; i < 30; i++) {
             char rule[RULE_TEXT_SIZE];
@@ -539,7 +527,6 @@ static void test_the_key_lives_as_long_as_what_is_remembered(void **state)
 {
     int64_t ttl_ms;
 
-    (void)state;
     assert_true(take(-1, pairs[0].large, 20));
     take(-1, "gcra:2/1000000/2", 1);
     ttl_ms = server_number(&server, "PTTL", PREFIX "gate:d#0", NULL);
@@ -570,7 +557,6 @@ static void test_a_former_state_that_cannot_be_read_closes_the_gate(void **state
     struct rule read;
     struct gate gate;
 
-    (void)state;
     assert_int_equal(rule_read(rule, &read, &error), 0);
     for (size_t i = 0; i < COUNT(wrong); i++) {
         char text[800];

@@ -10,16 +10,9 @@
  * make chaos SEED=n TIME=s runs one plan, of 100,000 jobs a minute; without a seed this is the short run of
  * make test, always the same plan. */
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "queue/inspect/cancel.h"
@@ -27,6 +20,7 @@
 #include "tests/chaos/checker.h"
 #include "tests/chaos/run.h"
 #include "tests/program.h"
+#include "tests/test.h"
 
 #define SHORT_SEED 1207 /* ten kinds of faults in three seconds */
 #define SHORT_TIME 3
@@ -111,7 +105,6 @@ static void chaos(void **state)
 {
     const char *seed = getenv("SEED"), *seconds = getenv("TIME");
 
-    (void)state;
     run_plan(seed ? strtoull(seed, NULL, 10) : SHORT_SEED, seconds ? atoi(seconds) : SHORT_TIME);
 }
 
@@ -227,7 +220,6 @@ static void the_checker_sees_what_is_lost_or_doubled(void **state)
 {
     struct forged f;
 
-    (void)state;
     begin_forged(&f, TYPE_FREE);
     do_job(&f, 0, 1, 2, 0);
     fprintf(f.answers, "held j1 j0\n"); /* and does not run */
@@ -278,7 +270,6 @@ static void the_checker_knows_the_causes(void **state)
     };
     struct forged f;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         begin_forged(&f, TYPE_FREE);
         strike(&f, cases[i].kind, cases[i].from_ms, cases[i].to_ms);
@@ -307,7 +298,6 @@ static void the_checker_knows_what_began_late(void **state)
 {
     struct forged f;
 
-    (void)state;
     for (int to_ms = 3500; to_ms >= 100; to_ms -= 3400) {
         FILE *trace, *log;
 
@@ -335,7 +325,6 @@ static void the_checker_knows_which_line_a_start_has(void **state)
 {
     struct forged f;
 
-    (void)state;
     for (int second = 0; second <= 1; second++) {
         begin_forged(&f, TYPE_PACED);
         f.run.lives[0].begun_us = f.run.begun_us + 1500000;
@@ -353,7 +342,6 @@ static void the_checker_sees_who_begins_without_a_lease(void **state)
 {
     struct forged f;
 
-    (void)state;
     begin_forged(&f, TYPE_FREE);
     strike(&f, FAULT_PARTITION, 100, 4000);
     do_job(&f, 0, 2000, 2001, 0);
@@ -366,7 +354,6 @@ static void the_checker_sees_limits_that_do_not_hold(void **state)
 {
     struct forged f;
 
-    (void)state;
     for (int most = 4; most <= 5; most++) {
         begin_forged(&f, TYPE_BUSY);
         for (int i = 0; i < most; i++)
@@ -425,7 +412,6 @@ static void await_stopped(pid_t pid, bool stopped)
 /* Two that overlap: what they do lasts as long as the longer one, whichever began first. */
 static void faults_that_overlap_last_until_the_last_one_ends(void **state)
 {
-    (void)state;
     for (int longer = 0; longer <= 1; longer++) {
         struct fault faults[2] = {{.kind = FAULT_STOP_WORKER, .worker = 3, .for_us = 1000000000},
                                   {.kind = FAULT_STOP_WORKER, .worker = 3, .for_us = 1000000000}};

@@ -21,7 +21,6 @@ static void test_claim_leases_what_it_grants(void **state)
     static const char odd[] = " \t\r\n{\"args\" : [1, 2.50], \"type\":\"t\", \"id\":\"d\"} ";
     const struct lease *lease;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "t", "a");
@@ -51,7 +50,6 @@ static void test_claim_leases_what_it_grants(void **state)
 
 static void test_slots_are_granted_five_ms_ahead(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1000/1000000/1"));
     enqueue_many("slow", 20);
@@ -73,7 +71,6 @@ static void test_an_unregistered_worker_leases_nothing(void **state)
 {
     char *before, *after;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     before = turns_digest();
@@ -100,7 +97,6 @@ static void fill_lanes_of_both(void)
 
 static void test_a_claim_that_fails_moves_nothing_and_strands_nothing(void **state)
 {
-    (void)state;
     start("w");
     fill_lanes_of_both();
     free(redis_text("HSET", PREFIX "dead", "not", "ours"));
@@ -120,7 +116,6 @@ static void test_a_claim_that_fails_moves_nothing_and_strands_nothing(void **sta
 
 static void test_prefetch_is_for_jobs_without_a_limit(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1000000/1000000/1000000"));
     enqueue("default", "t", "a b c");
@@ -147,7 +142,6 @@ static void test_prefetch_is_for_jobs_without_a_limit(void **state)
 
 static void test_queues_come_in_strict_order(void **state)
 {
-    (void)state;
     must(turns_adopt("w", "", NULL, 0, (struct names){both_queues, 2}, NULL));
     ask.queues = (struct names){both_queues, 2};
     enqueue("low", "t", "l1 l2 l3");
@@ -197,7 +191,6 @@ static void expect_share(int free, int prefetch, int from_lane, int from_queue)
 
 static void test_lanes_and_queue_share_the_executors(void **state)
 {
-    (void)state;
     start("w");
     fill_lane(80);
     enqueue_many("t", 80);
@@ -226,7 +219,6 @@ static void test_due_types_share_alike(void **state)
 {
     static const char *const types[] = {"slow", "t0", "t1", "t2"};
 
-    (void)state;
     start("w");
     ask.types = (struct names){types, 4};
     for (int k = 1; k < 4; k++) {
@@ -249,7 +241,6 @@ static void test_a_closed_type_costs_the_others_nothing(void **state)
 {
     int claims = 0;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue_many("slow", 4001);
@@ -273,7 +264,6 @@ static void test_bodies_are_bounded_in_one_claim(void **state)
 {
     const size_t size = 1000 * 1000;
     char *body = malloc(size + 1);
-    (void)state;
     start("w");
     memset(body, 'x', size);
     body[size] = '\0';
@@ -294,7 +284,6 @@ static void test_a_turn_of_many_executors_mints_different_tokens(void **state)
     const int jobs = 900;
     long long leases = COUNT(types);
 
-    (void)state;
     start("w");
     ask.chunk = 1000;
     ask.types = (struct names){types, COUNT(types)};
@@ -323,7 +312,6 @@ static void test_a_type_without_handler_is_held_until_one_comes(void **state)
     static const char *const odd[] = {"odd"};
     struct claim_call able = ask;
 
-    (void)state;
     able.types = (struct names){odd, 1};
     able.group = "able";
     start("w");
@@ -357,7 +345,6 @@ static void test_a_type_waits_in_wake_or_in_held(void **state)
     static const char *const odd[] = {"odd"};
     struct claim_call able = ask;
 
-    (void)state;
     able.types = (struct names){odd, 1};
     able.worker = "v";
     able.free = 5;
@@ -430,7 +417,6 @@ static void test_unknown_types_are_dead_where_that_is_asked_for(void **state)
 {
     char *dead;
 
-    (void)state;
     start("w");
     enqueue("default", "odd", "a");
     push("default", "{\"type\":\"odd\"}");
@@ -457,7 +443,6 @@ static void test_unknown_types_are_dead_where_that_is_asked_for(void **state)
 
 static void test_types_of_live_workers_are_left_to_them(void **state)
 {
-    (void)state;
     start("w");
     start_with_types("v", "\"odd\",\"t\"");
     ask.unknown_dead = true;
@@ -489,7 +474,6 @@ static void test_types_of_live_workers_are_left_to_them(void **state)
 /* Jobs of such a type that are cancelled are not dead, and those of a paused batch stand aside. */
 static void test_held_jobs_that_are_not_to_run_are_not_buried(void **state)
 {
-    (void)state;
     use_secret();
     start("w");
     push("default", "@0,0,0,s" SECRET ",bnight;{\"id\":\"a\",\"type\":\"odd\"}");
@@ -521,7 +505,6 @@ static void test_many_types_are_named_by_pages(void **state)
     size_t used = 0;
     int named = 0;
 
-    (void)state;
     for (int i = 0; i < 2500; i++)
         used += (size_t)snprintf(types + used, sizeof types - used, "%s\"%x\"", i ? "," : "", i);
     start_with_types("v", types);
@@ -548,7 +531,6 @@ static void test_types_that_are_being_named_are_not_unknown(void **state)
     static char types[60000];
     size_t used = 0;
 
-    (void)state;
     for (int i = 0; i < 6500; i++)
         used += (size_t)snprintf(types + used, sizeof types - used, "%s\"%x\"", i ? "," : "", i);
     start("w");
@@ -567,7 +549,6 @@ static void test_types_that_are_being_named_are_not_unknown(void **state)
 /* A clock that is set back takes the times along. */
 static void test_types_go_back_with_the_clock(void **state)
 {
-    (void)state;
     start("w");
     start_with_types("v", "\"odd\"");
     turns.now_us -= 3600 * SECOND_US;
@@ -586,7 +567,6 @@ static void test_types_go_back_with_the_clock(void **state)
 
 static void test_a_limit_that_cannot_be_read_closes_its_type(void **state)
 {
-    (void)state;
     start("w");
     free(redis_text("HSET", PREFIX "limits", "slow", "ten a second"));
     enqueue("default", "slow", "a b");
@@ -608,7 +588,6 @@ static void test_a_limit_that_cannot_be_read_closes_its_type(void **state)
 
 static void test_a_changed_limit_takes_effect_at_once(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/3600000000/1"));
     enqueue_many("slow", 20);
@@ -629,7 +608,6 @@ static void test_a_changed_limit_takes_effect_at_once(void **state)
 
 static void test_claim_marks_the_rates_once_a_second(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a b c d e");
     ask.mark = true;
@@ -662,7 +640,6 @@ static void test_one_worker_has_the_duty(void **state)
 {
     int64_t until;
 
-    (void)state;
     start("a");
     start("b");
     until = duty_of("a", 1, 0);
@@ -688,7 +665,6 @@ static void test_one_worker_is_the_second(void **state)
 {
     int64_t until;
 
-    (void)state;
     start("a");
     start("b");
     start("c");
@@ -743,7 +719,6 @@ static void test_who_is_busy_passes_the_duty_on(void **state)
 {
     int64_t until;
 
-    (void)state;
     start("a");
     start("b");
     must(turns_rate("slow", "1/1000000/1"));
@@ -772,7 +747,6 @@ static void test_news_ring_for_the_worker_on_duty(void **state)
 {
     int64_t taken, workers;
 
-    (void)state;
     start("a");
     start("b");
     duty_of("a", 1, 0);
@@ -838,7 +812,6 @@ static void test_types_are_told_once(void **state)
     static const char *const resting[] = {"t"};
     char digest[64], other[64];
 
-    (void)state;
     tell_types("{\"types\":[\"slow\",\"t\"]}", digest);
     ask.digest = digest;
     ask.types = (struct names){NULL, 0};
@@ -882,7 +855,6 @@ static void test_types_that_are_not_all_read(void **state)
 {
     char info[6000] = "{\"types\":[\"slow\"", digest[64];
 
-    (void)state;
     for (int i = 0; i < 600; i++)
         sprintf(info + strlen(info), ",\"n%d\"", i);
     strcat(info, ",\"t\"]}");
@@ -899,7 +871,6 @@ static void test_types_that_are_being_read_are_not_forgotten(void **state)
 {
     char some[6000] = "{\"types\":[\"slow\"", first[64];
 
-    (void)state;
     for (int i = 0; i < 600; i++)
         sprintf(some + strlen(some), ",\"n%d\"", i);
     strcat(some, "]}");
@@ -925,7 +896,6 @@ static int crowd_of(const char *worker, int prefetch)
 
 static void test_a_crowd_is_counted(void **state)
 {
-    (void)state;
     turns.now_us += 3600 * SECOND_US; /* Redis has forgotten who claimed before */
     start("a");
     start("b");

@@ -5,7 +5,6 @@ static void test_the_true_cost_is_taken_or_given_back(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/5"));
     enqueue_with("slow", "a", "\"cost\":5");
@@ -33,7 +32,6 @@ static void test_the_first_true_cost_of_a_type_wakes_its_key(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/5,by=key"));
     enqueue_with("slow", "a", KEY("k") ",\"cost\":5");
@@ -167,7 +165,6 @@ static void test_a_slot_before_a_clock_step_stays_used(void **state)
 {
     char tat[32], *gate;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "100/1000000/3"));
     enqueue("default", "slow", "a");
@@ -185,7 +182,6 @@ static void test_a_slot_before_a_clock_step_stays_used(void **state)
 /* Under other rules nobody knows what they still stand for. */
 static void test_slots_of_other_rules_stay_used(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "100/1000000/1"));
     enqueue("default", "slow", "a b c");
@@ -203,7 +199,6 @@ static void test_slots_of_other_rules_stay_used(void **state)
 /* A job that was cancelled while it waited for its start has ended, and its slot is free. */
 static void test_a_cancelled_job_that_has_not_started_gives_its_slot_back(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "100/1000000/1"));
     enqueue("default", "slow", "a b c");
@@ -287,7 +282,6 @@ static void test_nothing_is_given_back_to_other_rules(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/5"));
     must(turns_rate("acct", "fixed-window:9/60000000/0"));
@@ -461,7 +455,6 @@ static void test_what_was_not_spent_lets_others_start(void **state)
         {"sliding-log:100/1000000", 20000, 180},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         int starts = starts_of_cheap_jobs(cases[i].rule, cases[i].takes_us);
 

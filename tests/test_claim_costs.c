@@ -3,7 +3,6 @@
 
 static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/5"));
     must(turns_use("slow", "use", "2", NULL, 0));
@@ -28,7 +27,6 @@ static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
 /* One that waits for several slots keeps its turn against jobs of other keys, which need less. */
 static void test_a_cheap_job_of_another_key_does_not_pass(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/5 gcra:1000/1000000/1000,by=key"));
     enqueue_with("slow", "a", KEY("a") ",\"cost\":3");
@@ -47,7 +45,6 @@ static void test_a_cheap_job_of_another_key_does_not_pass(void **state)
 /* Several jobs of one lane, which the gate of its key lets start at once: as many as their costs fit there. */
 static void test_alike_jobs_of_a_key_fit_its_gate(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:10/1000000/5,by=key"));
     must(turns_use("slow", "use", "2", NULL, 0));
@@ -62,7 +59,6 @@ static void test_alike_jobs_of_a_key_fit_its_gate(void **state)
 /* What stopped an earlier job in the same claim does not park one that only lacks an executor. */
 static void test_a_job_without_an_executor_stays_in_the_queue(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     must(turns_rate("t", "10/1000000/5"));
@@ -78,7 +74,6 @@ static void test_a_job_without_an_executor_stays_in_the_queue(void **state)
 /* Jobs that are alike are leased without a question for each, as far as nothing else stands between them. */
 static void test_alike_jobs_keep_their_order_among_others(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/10"));
     enqueue("default", "slow", "a b");
@@ -111,7 +106,6 @@ static void test_alike_jobs_keep_their_order_among_others(void **state)
 /* The same where their slots come one after the other. */
 static void test_alike_jobs_start_when_their_slots_come(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1000/1000000/2"));
     enqueue("default", "slow", "1 2 3 4 5 6 7 a b");
@@ -179,7 +173,6 @@ static void test_a_look_is_early_as_far_as_slots_would_be_lost(void **state)
 
 static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "concurrency:2"));
     enqueue_with("slow", "a b c", "\"cost\":100");
@@ -192,7 +185,6 @@ static void test_an_end_that_is_repeated_makes_room_once(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "concurrency:2"));
     enqueue("default", "slow", "a b c d");
@@ -212,7 +204,6 @@ static void test_a_cost_that_never_fits_is_dead(void **state)
         "",        "6",    "",     "",     "",    "{\"id\":\"dear\",\"type\":\"slow\",\"cost\":6}"};
     char *dead;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/1000000/5"));
     assert_int_equal(turns_script("enqueue", dear, COUNT(dear)), WEIR_EINPUT);

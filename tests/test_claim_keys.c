@@ -3,7 +3,6 @@
 
 static void test_keyed_lanes_sleep_until_their_gates_open(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000/1,by=key"));
     enqueue_with("slow", "a1 a2", KEY("a"));
@@ -31,7 +30,6 @@ static void test_keyed_lanes_sleep_until_their_gates_open(void **state)
 
 static void test_keys_take_turns_at_a_limit_for_all(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
     enqueue_with("slow", "a1 a2 a3 a4", KEY("a"));
@@ -47,7 +45,6 @@ static void test_keys_take_turns_at_a_limit_for_all(void **state)
 
 static void test_a_weight_is_a_share(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
     must(turns_weight("slow", "a", 3));
@@ -112,7 +109,6 @@ static void test_keys_come_from_a_path(void **state)
         {"\"who\"", "-"},
     };
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "1000/1000000/1000,by=args.who.id"));
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -135,7 +131,6 @@ static void test_keys_come_from_a_path(void **state)
 /* Looked at as often as it may be, until an executor is free for it. */
 static void test_a_job_without_a_key_counts_once(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "3/1000000/3,by=key"));
     enqueue_many("slow", 5);
@@ -158,7 +153,6 @@ static void test_why_reads_long_numbers(void **state)
     static const char *const words[] = {"queue:default", "slow",
                                         "{\"id\":\"a\",\"type\":\"slow\",\"args\":{\"n\":9007199254740993}}"};
 
-    (void)state;
     must(turns_rate("slow", CLOSED_RULE ",by=args.n"));
     free(redis_text("FUNCTION", "FLUSH"));
     must(turns_ask("why", words, COUNT(words)));
@@ -167,7 +161,6 @@ static void test_why_reads_long_numbers(void **state)
 
 static void test_jobs_are_sorted_when_their_type_gets_keys(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue_with("slow", "a1 a2", KEY("a"));
@@ -194,7 +187,6 @@ static void test_jobs_are_sorted_when_their_type_gets_keys(void **state)
 /* Whatever path their keys were found by when they were put there; a retry comes back to its old lane. */
 static void test_jobs_are_sorted_when_their_path_changes(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE " gcra:9/1000000/9,by=args.n"));
     enqueue_with("slow", "a1 a2 b1", KEY("a") ",\"args\":{\"n\":1}");
@@ -222,7 +214,6 @@ static void test_jobs_are_sorted_when_their_path_changes(void **state)
 /* Lanes that sleep too: they do not wait for the gates of their old keys. */
 static void test_lanes_that_sleep_are_sorted_when_their_path_changes(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=args.a"));
     for (int i = 2; i < 5; i++) {
@@ -291,7 +282,6 @@ static void fill_crowd(void)
  * what comes then. */
 static void test_new_keys_do_not_wait_for_a_crowd_that_sleeps(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=key"));
     fill_crowd();
@@ -307,7 +297,6 @@ static void test_new_keys_start_while_a_crowd_is_sorted(void **state)
 {
     static const char *const page[] = {"default", "0", "", "0", "slow"};
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=key"));
     fill_crowd();
@@ -335,7 +324,6 @@ static void test_large_jobs_that_sleep_are_read_up_to_a_bound(void **state)
     size_t size = 1000000;
     char *body = malloc(size + 1);
 
-    (void)state;
     assert_non_null(body);
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=args.a"));
@@ -361,7 +349,6 @@ static void test_large_jobs_that_sleep_are_read_up_to_a_bound(void **state)
 /* A pause that a provider asked for ends all the same. */
 static void test_a_resume_reaches_lanes_that_are_to_be_sorted(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "9/1000000/9,by=args.a"));
     enqueue_with("slow", "x y", "\"args\":{\"a\":1,\"b\":2}");

@@ -7,7 +7,6 @@
 /* The text was written by somebody: a type is held by the limit of its own name, once. */
 static void test_a_type_that_names_its_own_limit(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", "10/1000000/2"));
     free(redis_text("HSET", PREFIX "types", "t", "use=t"));
@@ -17,7 +16,6 @@ static void test_a_type_that_names_its_own_limit(void **state)
 
 static void test_types_take_turns_at_a_shared_limit(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("acct", "10/1000000/1"));
     use("t", "acct");
@@ -42,7 +40,6 @@ static void test_a_job_takes_a_slot_of_all_its_limits_or_of_none(void **state)
 {
     char *before, *after;
 
-    (void)state;
     start("w");
     must(turns_rate("t", "1/1000000/1"));
     must(turns_rate("acct", "10/1000000/1"));
@@ -70,7 +67,6 @@ static void test_a_job_takes_a_slot_of_all_its_limits_or_of_none(void **state)
 
 static void test_an_older_waiter_holds_what_is_open_for_one_slot(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("fast", "10/1000000/1"));
     must(turns_rate("other", "10/1000000/1"));
@@ -103,7 +99,6 @@ static void test_jobs_in_flight_are_counted_by_their_leases(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "concurrency:2"));
     enqueue("default", "slow", "a b c d e f g h");
@@ -133,7 +128,6 @@ static void test_who_dies_or_leaves_frees_what_it_had_in_flight(void **state)
 {
     size_t lost;
 
-    (void)state;
     start("w");
     start("dead");
     must(turns_rate("slow", "concurrency:3,by=key"));
@@ -165,7 +159,6 @@ static void test_what_is_in_flight_outlives_a_change_of_the_limit(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "concurrency:3"));
     enqueue("default", "slow", "a b c d e f");
@@ -205,7 +198,6 @@ static void test_who_no_longer_uses_a_limit_does_not_wait_for_it(void **state)
                                         CLOSED_RULE ",by=key"};
     const char *limit = "acct";
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         wait_in_line(rules[i]);
         must(turns_use("slow", "unuse", "", &limit, 1));
@@ -219,7 +211,6 @@ static void test_a_limit_that_came_holds_what_is_parked(void **state)
 {
     int64_t stale;
 
-    (void)state;
     wait_in_line("concurrency:1");
     must(turns_rate("slow", CLOSED_RULE));
     must(turns_settle_done("w", "t", tokens, 1, &stale));
@@ -240,7 +231,6 @@ static void test_a_limit_that_came_holds_what_is_parked(void **state)
 
 static void test_a_throttled_job_pauses_its_limits(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "100/1000000/100"));
     must(turns_rate("acct", "100/1000000/100"));
@@ -270,7 +260,6 @@ static void test_a_throttled_job_pauses_its_limits(void **state)
 
 static void test_a_throttled_job_of_a_key_pauses_that_key_only(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:100/1000000/100,by=key"));
     enqueue_with("slow", "a1 a2", KEY("a"));
@@ -292,7 +281,6 @@ static void test_without_a_time_the_pause_doubles(void **state)
     static const int seconds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300};
     int64_t stale;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "100/1000000/100"));
     enqueue("default", "slow", "a b");
@@ -324,7 +312,6 @@ static void test_a_pause_has_a_floor(void **state)
     static const int64_t asked_us[] = {0, 1000};
     struct paused paused;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "100/1000000/100"));
     enqueue("default", "slow", "a b");
@@ -357,7 +344,6 @@ static void test_throttled_for_a_day_counts_as_attempts(void **state)
     int counted = 0;
     char *dead;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "100/1000000/100"));
     enqueue_with("slow", "a", "\"max_attempts\":3");
@@ -381,7 +367,6 @@ static void test_throttled_for_a_day_counts_as_attempts(void **state)
 
 static void test_a_type_without_limits_waits_in_later(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     for (int second = 1; second <= 4; second *= 2) {

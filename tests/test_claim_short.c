@@ -517,7 +517,6 @@ static void test_the_short_way_does_what_the_long_one_does(void **state)
         SCENE(newer_data, false),
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(scenes); i++) {
         bool usual_is_short, other_is_short;
         char *usual = outcome(&scenes[i], USUAL_CHUNK, false, &usual_is_short);
@@ -593,7 +592,6 @@ static void test_what_a_claim_has_found_holds_while_nothing_changes(void **state
 {
     static void (*const unnoticed[])(void) = {paused, cancelled, alone, newer_data};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(unnoticed); i++) {
         assert_true(starts_after(unnoticed[i]));
         enqueue("default", "t", "b");
@@ -609,7 +607,6 @@ static void test_what_a_claim_has_found_ends_with_a_change(void **state)
 {
     static void (*const changes[])(void) = {limited, shared_limit, parked, held};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(changes); i++) {
         begin_known();
         changes[i]();
@@ -622,7 +619,6 @@ static void test_what_a_claim_has_found_ends_with_a_change(void **state)
 /* Another claim has looked meanwhile: what it has found is of its own arguments. */
 static void test_what_another_claim_has_found(void **state)
 {
-    (void)state;
     assert_true(starts_after(another_claim));
     assert_int_equal(redis_number("HLEN", ACTIVE "w"), 2); /* what it says of itself, and the job */
     assert_int_equal(redis_number("HLEN", ACTIVE "x"), 1);

@@ -1,18 +1,10 @@
 /* The weir command from outside: help, exit codes, and one clear line for whatever is wrong. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #define NOWHERE "/nonexistent/redis.sock"
 
@@ -23,7 +15,6 @@ static void assert_misuses(const struct misuse *m)
 
 static void test_wrong_commands(void **state)
 {
-    (void)state;
     assert_misuses((const struct misuse[]){
         {"enqeue", 64, "enqeue: unknown command; did you mean enqueue?"},
         {"wroker", 64, "did you mean worker?"},
@@ -42,7 +33,6 @@ static void test_wrong_commands(void **state)
 
 static void test_wrong_flags(void **state)
 {
-    (void)state;
     assert_misuses((const struct misuse[]){
         {"version --jsn", 64, "version --jsn: unknown flag; did you mean --json?"},
         {"version --js", 64, "version --js: unknown flag; did you mean --json?"},
@@ -87,7 +77,6 @@ static void test_empty_values(void **state)
     struct outcome help, o;
     int flags = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         char *rest = help.out, *line, name[64], word[80];
 
@@ -110,7 +99,6 @@ static void test_empty_values(void **state)
 
 static void test_wrong_worker(void **state)
 {
-    (void)state;
     assert_misuses((const struct misuse[]){
         {"worker", 64,
          "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http TYPE=URL"},
@@ -152,7 +140,6 @@ static void test_wrong_log(void **state)
     const struct misuse format[] = {{"serve", 64, "serve WEIR_LOG_FORMAT xml: unknown word; give logfmt"},
                                     {NULL, 0, NULL}};
 
-    (void)state;
     assert_misuses(flag);
     setenv("WEIR_LOG", "loud", 1);
     assert_misuses(level);
@@ -164,7 +151,6 @@ static void test_wrong_log(void **state)
 
 static void test_wrong_dev(void **state)
 {
-    (void)state;
     assert_misuses((const struct misuse[]){
         {"dev now", 64, "dev now: takes no arguments"},
         {"dev --redis /x", 64, "dev --redis: runs a Redis of its own"},
@@ -179,7 +165,6 @@ static void test_wrong_dev(void **state)
 
 static void test_wrong_use_of_the_others(void **state)
 {
-    (void)state;
     assert_misuses((const struct misuse[]){
         {"enqueue", 64, "enqueue"},
         {"enqueue - --redis " NOWHERE, 64, "enqueue -: the type is missing; write weir enqueue TYPE -"},
@@ -232,7 +217,6 @@ static void assert_all(const char *flags, int code, const char *says)
 
 static void test_no_redis(void **state)
 {
-    (void)state;
     assert_all("--redis " NOWHERE, 69, NOWHERE);
     assert_all("--redis redis://127.0.0.1:1", 69, "127.0.0.1:1");
     assert_all("--redis http://127.0.0.1", 78, "it begins with none of");
@@ -246,7 +230,6 @@ static void test_wrong_password(void **state)
     struct outcome o;
     char flags[256], url[256];
 
-    (void)state;
     server_start_with(&s, false, options);
     snprintf(flags, sizeof flags, "--redis %s", s.socket);
     assert_all(flags, 77, "wants a password (NOAUTH Authentication required.); name --password-file");
@@ -288,7 +271,6 @@ static void test_password_in_the_arguments(void **state)
     size_t len;
     pid_t pid;
 
-    (void)state;
     server_start_with(&s, false, options);
     snprintf(url, sizeof url, "unix://default:secret@%s", s.socket);
     words[5] = url;
@@ -310,7 +292,6 @@ static void test_the_sentinels_password_in_the_arguments(void **state)
     pid_t pid;
     size_t len;
 
-    (void)state;
     folder_make(folder);
     words[5] = "redis+sentinel://127.0.0.1:1/name?sentinel-password=s3cret&db=1";
     pid = program_start(folder, "worker", words);
@@ -331,7 +312,6 @@ static void test_closed_streams(void **state)
     char line[1024];
     pid_t pid;
 
-    (void)state;
     server_start(&s, false);
     setenv("REDIS_URL", s.url, 1);
     snprintf(line, sizeof line, "exec '%s' enqueue mail - <&-", built("weir"));
@@ -370,7 +350,6 @@ static void test_version_and_help(void **state)
     struct outcome o, same;
     char line[64];
 
-    (void)state;
     program_weir(&o, NULL, NULL, NULL, "--version");
     assert_string_equal(o.out, "weir " WEIR_VERSION "\n");
     program_weir(&o, NULL, NULL, NULL, "version --json");
@@ -409,7 +388,6 @@ static void expect_output_fails(const char *line, const char *why)
 
 static void test_full_output(void **state)
 {
-    (void)state;
     expect_output_fails("version >/dev/full", "No space left on device");
     expect_output_fails("help >/dev/full", "No space left on device");
     expect_output_fails("help rate >/dev/full", "No space left on device");
@@ -421,7 +399,6 @@ static void test_files_that_cannot_be_read(void **state)
     struct outcome o;
     char path[3001];
 
-    (void)state;
     assert_misuses((const struct misuse[]){
         {"enqueue --from ./no-such-file a", 65,
          "No such file or directory; name another file, or - for standard input"},
@@ -442,7 +419,6 @@ static void test_redis_url(void **state)
     struct server s;
     struct outcome o;
 
-    (void)state;
     server_start(&s, false);
     setenv("REDIS_URL", s.url, 1);
     program_weir(&o, NULL, NULL, NULL, "rate set a 5/s --json");

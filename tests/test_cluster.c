@@ -1,14 +1,5 @@
 /* A Redis Cluster of three masters with a replica each: all keys of Weir are in one slot. The slot moves under load, and the
  * node that has it dies. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "queue/queues/divide.h"
@@ -16,6 +7,7 @@
 #include "tests/both.h"
 #include "tests/several.h"
 #include "tests/slots.h"
+#include "tests/test.h"
 #include "throttle/gate.h"
 
 #define JOBS 600
@@ -25,14 +17,12 @@ static struct several cluster;
 
 static int start_cluster(void **state)
 {
-    (void)state;
     several_start_cluster(&cluster);
     return 0;
 }
 
 static int stop_cluster(void **state)
 {
-    (void)state;
     several_stop(&cluster);
     return 0;
 }
@@ -78,7 +68,6 @@ static void the_slot_moves(void **state)
     pid_t workers[2];
     int from = several_holder(&cluster), to = (from + 1) % 3;
 
-    (void)state;
     begin_load("moves", &stage, workers);
     several_move_slot(&cluster, from, to);
     end_load(&stage, workers);
@@ -104,7 +93,6 @@ static void the_node_dies(void **state)
     pid_t workers[2];
     int old = several_holder(&cluster);
 
-    (void)state;
     begin_load("dies", &stage, workers);
     await(replica_has_all(old));
     several_kill(&cluster, old);
@@ -141,7 +129,6 @@ static void partitions_over_all_masters(void **state)
     struct slots slots;
     pid_t workers[2];
 
-    (void)state;
     several_stage(&cluster, "parts", &stage);
     run_weir(&stage, "init --partitions 4");
     for (int p = 0; p < 4; p++) {
@@ -212,7 +199,6 @@ static void run_commands(const char *ns)
 
 static void each_command_works(void **state)
 {
-    (void)state;
     run_commands("commands");
 }
 
@@ -222,7 +208,6 @@ static void each_command_works_over_partitions(void **state)
     struct weir *w = weir_new(cluster.url, "parted");
     bool was;
 
-    (void)state;
     assert_non_null(w);
     assert_int_equal(divide(w, 4, &was), 0);
     weir_free(w);
@@ -251,7 +236,6 @@ static bool names_itself(const char *host)
 /* By host names; by host names, which nobody has said, so each is "?"; by what the asked node was reached by. */
 static void nodes_are_named_in_other_ways(void **state)
 {
-    (void)state;
     set_on_all("cluster-preferred-endpoint-type", "hostname", "cluster-announce-hostname", "localhost");
     await(names_itself("localhost"));
     both_work(cluster.url);

@@ -86,7 +86,6 @@ static void expect_places(void)
 
 static void test_types_take_turns(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("shared", "gcra:10/1000000/1"));
     use("t", "shared");
@@ -106,7 +105,6 @@ static void test_types_take_turns(void **state)
 
 static void test_jobs_cost_what_they_name(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", "gcra:100/1000000/10"));
     enqueue_with("t", "a b", "\"cost\":10");
@@ -132,7 +130,6 @@ static void enqueue_key(const char *ids, const char *key)
 
 static void test_keys_take_turns_by_weight(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", "gcra:10/1000000/1 gcra:100/1000000/100,by=key"));
     must(turns_weight("t", "big", 3));
@@ -149,7 +146,6 @@ static void test_keys_take_turns_by_weight(void **state)
 
 static void test_keys_whose_gates_are_closed(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", "gcra:1/10000000/1,by=key"));
     enqueue_key("a b", "one");
@@ -171,7 +167,6 @@ static void test_keys_whose_gates_are_closed(void **state)
 
 static void test_a_paused_limit_and_a_paused_queue(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", "gcra:1/1000000/1"));
     enqueue("default", "t", "a b c");
@@ -188,7 +183,6 @@ static void test_a_paused_limit_and_a_paused_queue(void **state)
 
 static void test_concurrency_says_no_time(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", "concurrency:2"));
     enqueue("default", "t", "a b c d");
@@ -204,7 +198,6 @@ static void test_concurrency_says_no_time(void **state)
 
 static void test_nothing_comes(void **state)
 {
-    (void)state;
     must(turns_rate("t", "gcra:1/1000000/1"));
     look("t", 9);
     assert_int_equal(json_array_size(next), 0);
@@ -219,7 +212,6 @@ static void test_large_bodies(void **state)
     static char body[400000];
     size_t len;
 
-    (void)state;
     start("w");
     must(turns_rate("t", CLOSED_RULE));
     enqueue("default", "t", "first");
@@ -243,7 +235,6 @@ static void test_whatever_waits_a_look_is_short(void **state)
     char types[20][24];
     int64_t before;
 
-    (void)state;
     free(redis_text(
         "EVAL",
         "local P = ARGV[1]\n"
@@ -276,7 +267,6 @@ static void test_wrong_calls_are_refused(void **state)
                                         "coming 5 t/u",
                                         "coming 5 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(lines); i++)
         assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
 }

@@ -100,7 +100,6 @@ STAGE_TRIALS(test_workers_that_reconnect_send_little)
 
 static void test_the_library_is_bare(void **state)
 {
-    (void)state;
     assert_null(strstr(script_library, "\n--"));
     assert_null(strstr(script_library, "\n "));
     assert_null(strstr(script_library, " -- "));
@@ -154,7 +153,6 @@ static void test_places(void **state)
     char text[100];
     int line;
 
-    (void)state;
     for (const struct script_place *p = script_places; p->file; p++) {
         snprintf(text, sizeof text, "ERR user_function:%d: script: weir_%s_x", p->before + 1, script_digest);
         assert_string_equal(script_place(text, &line), p->file);

@@ -1,18 +1,11 @@
 /* core without a network: addresses, arguments, error replies, names, the log. */
 #include <fcntl.h>
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 #include <jansson.h>
 
 #include "core/client/client.h"
@@ -107,7 +100,6 @@ static void good_addresses(void **state)
     struct error e;
     char shown[300];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (redis_address_parse(cases[i].url, &a, &e) != 0)
             fail_msg("%s: %s", cases[i].url, e.text);
@@ -196,7 +188,6 @@ static void bad_addresses(void **state)
     struct redis_address a;
     struct error e;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (redis_address_parse(cases[i].url, &a, &e) != WEIR_ECONFIG)
             fail_msg("%s was taken", cases[i].url);
@@ -214,7 +205,6 @@ static void long_parts(void **state)
     struct redis_address a;
     struct error e;
 
-    (void)state;
     memset(word, 'x', sizeof word);
     snprintf(url, sizeof url, "redis://:%.8191s@h", word);
     assert_int_equal(redis_address_parse(url, &a, &e), 0);
@@ -236,7 +226,6 @@ static void words_are_copied(void **state)
     struct args a;
     char word[] = "one";
 
-    (void)state;
     args_init(&a);
     args_add(&a, word);
     word[0] = 'x';
@@ -265,7 +254,6 @@ static void clearing_keeps_the_memory(void **state)
     struct args a;
     const char *bytes;
 
-    (void)state;
     args_init(&a);
     for (int i = 0; i < 100000; i++)
         args_add(&a, "0123456789");
@@ -284,7 +272,6 @@ static void too_much_is_remembered(void **state)
 {
     struct args a;
 
-    (void)state;
     args_init(&a);
     args_add(&a, "x");
     args_add_bytes(&a, "", SIZE_MAX / 2);
@@ -302,7 +289,6 @@ static void scripts_are_called_by_name(void **state)
     struct args a;
     char expected[256];
 
-    (void)state;
     args_init(&a);
     assert_int_equal(strspn(script_digest, "0123456789abcdef"), 12);
     assert_int_equal(strlen(script_digest), 12);
@@ -385,7 +371,6 @@ static void faults_are_told_apart(void **state)
     };
     struct error e;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (redis_fault(cases[i].text) != cases[i].fault)
             fail_msg("%s: fault %d", cases[i].text, redis_fault(cases[i].text));
@@ -405,7 +390,6 @@ static void namespaces(void **state)
     char prefix[PREFIX_SIZE], longest[129 + 1];
     struct error e;
 
-    (void)state;
     assert_int_equal(client_prefix("mail.2-x_Y", prefix, &e), 0);
     assert_string_equal(prefix, "mail.2-x_Y:{0}:");
     unsetenv("WEIR_NAMESPACE");
@@ -435,7 +419,6 @@ static void addresses_by_default(void **state)
     struct redis_address a;
     struct error e;
 
-    (void)state;
     unsetenv("REDIS_URL");
     assert_int_equal(client_address(NULL, &a, &e), 0);
     assert_string_equal(a.host, "127.0.0.1");
@@ -455,7 +438,6 @@ static void a_wrong_setup_is_told_by_each_call(void **state)
     struct args a;
     bool sent = true;
 
-    (void)state;
     args_init(&a);
     script_begin(&a, "claim", w->prefix, -1);
     assert_string_equal(weir_message(w), "");
@@ -482,7 +464,6 @@ static void numbers_in_another_locale(void **state)
     char folder[64], text[64], *end;
     struct error e;
 
-    (void)state;
     folder_make(folder);
     comma_begin(folder);
     setlocale(LC_ALL, "");
@@ -523,7 +504,6 @@ static void log_lines(void **state)
     char out[8192], text[4096];
     int year, month, day, hour, minute, second, ms, at = 0;
 
-    (void)state;
     capture(out, LOG_LEVEL_INFO, "hello");
     assert_int_equal(sscanf(out, "time=%4d-%2d-%2dT%2d:%2d:%2d.%3dZ %n", &year, &month, &day, &hour, &minute,
                             &second, &ms, &at),
@@ -554,7 +534,6 @@ static void lines_with_fields(void **state)
     json_t *parsed;
     size_t len;
 
-    (void)state;
     len = log_format_line(line, LOG_FORMAT_LOGFMT, 0, LOG_LEVEL_WARN, "late", fields, 3);
     assert_int_equal(
         len,
@@ -648,13 +627,11 @@ static void log_without_a_reader(bool socket)
 
 static void a_pipe_that_nobody_reads(void **state)
 {
-    (void)state;
     log_without_a_reader(false);
 }
 
 static void a_socket_that_nobody_reads(void **state)
 {
-    (void)state;
     log_without_a_reader(true);
 }
 
@@ -664,7 +641,6 @@ static void a_pipe_without_a_reader(void **state)
     int saved = dup(STDERR_FILENO), ends[2];
     char out[8192];
 
-    (void)state;
     assert_int_equal(pipe(ends), 0);
     dup2(ends[1], STDERR_FILENO);
     log_line(LOG_LEVEL_INFO, "one");
@@ -683,7 +659,6 @@ static void times_as_text(void **state)
     char text[CLOCK_TEXT_SIZE], expected[64];
     struct tm tm;
 
-    (void)state;
     for (time_t s = 0; s < 4200000000; s += 86399 * 5) { /* to 2103: 2100 has no leap day, 2000 has */
         gmtime_r(&s, &tm);
         strftime(expected, sizeof expected, "%Y-%m-%dT%H:%M:%S.007Z", &tm);

@@ -2,20 +2,13 @@
  * judge is the history that the handlers wrote: no job is lost, and none has its effect twice but where a
  * lease ended or an answer of Redis was lost with Redis itself. */
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "throttle/verify/verify.h"
 
 /* An actor whose connections go through the proxy. */

@@ -1,18 +1,10 @@
 /* When schedules are due: what can be written; next occurrences against expectations written by hand; both
  * days of a year on which clocks are set, in three zones, against a model that steps minute by minute through
  * the C library's local time. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
 #include "queue/schedule/cron.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -100,7 +92,6 @@ static void test_what_cannot_be_read_is_refused(void **state)
     struct cron cron;
     struct error e;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         e.text[0] = '\0';
         if (cron_parse(cases[i].when, &cron, &e) != WEIR_EINPUT || !strstr(e.text, cases[i].why))
@@ -133,7 +124,6 @@ static void test_two_ways_to_write_the_same(void **state)
         {"  every  1.5h", "every 90m"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct cron a = parse(cases[i][0]), b = parse(cases[i][1]);
 
@@ -153,7 +143,6 @@ static void test_zones_are_those_of_the_database(void **state)
     struct zone *zone;
     struct error e;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(none); i++) {
         if (zone_open(none[i], &zone, &e) != WEIR_EINPUT)
             fail_msg("'%s': taken", none[i]);
@@ -280,7 +269,6 @@ static const struct {
 
 static void test_next_occurrences_by_hand(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(by_hand); i++) {
         struct cron cron = parse(by_hand[i].when);
         struct zone *zone = open_zone(by_hand[i].zone);
@@ -307,7 +295,6 @@ static void test_what_never_occurs(void **state)
                                         "0 0 30 2 */2" /* both */};
     struct zone *berlin = open_zone("Europe/Berlin");
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct cron cron = parse(cases[i]);
 
@@ -327,7 +314,6 @@ static void test_times_are_shown_with_their_offset(void **state)
                                            {"Australia/Lord_Howe", "2026-11-21T19:00:00+11:00"}};
     char text[40];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct zone *zone = open_zone(cases[i][0]);
 
@@ -464,7 +450,6 @@ static void test_days_on_which_clocks_are_set(void **state)
         {"America/Havana", {"2026-03-06T00:00:00Z", "2026-10-30T00:00:00Z"}}, /* at midnight, the other way */
     };
 
-    (void)state;
     for (size_t z = 0; z < COUNT(zones); z++)
         for (size_t d = 0; d < 2; d++)
             for (size_t i = 0; i < COUNT(crons); i++)
@@ -476,7 +461,6 @@ static void test_a_year(void **state)
     static const char *const zones[] = {"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"};
     static const char *const some[] = {"*/30 * * * *", "30 1-3 * * *", "0 2 */3 * 0,3"};
 
-    (void)state;
     for (size_t z = 0; z < COUNT(zones); z++)
         compare(some[z], zones[z], "2026-01-01T00:00:00Z", 366);
 }

@@ -184,7 +184,6 @@ static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
 {
     struct reaped r;
 
-    (void)state;
     start("w");
     bury_many("j", 0, 30);
     turns.now_us++;
@@ -205,7 +204,6 @@ static void test_the_oldest_are_forgotten_beyond_an_age(void **state)
 {
     struct reaped r;
 
-    (void)state;
     start("w");
     bury_job("a", "why");
     turns.now_us++;
@@ -227,7 +225,6 @@ static void test_forgetting_goes_by_steps(void **state)
     struct reaped r;
     int calls = 0;
 
-    (void)state;
     start("w");
     bury_many("j", 0, 1300);
     do {
@@ -246,7 +243,6 @@ static void test_large_ones_are_forgotten_a_few_at_a_time(void **state)
     struct reaped r;
     struct args a;
 
-    (void)state;
     start("w");
     for (int i = 0; i < 12; i++) {
         snprintf(entry, 64, "w:%d default/t/ why\n", i);
@@ -269,7 +265,6 @@ static void test_large_ones_are_forgotten_a_few_at_a_time(void **state)
 
 static void test_a_heartbeat_goes_on_beside_what_is_not_ours(void **state)
 {
-    (void)state;
     start("w");
     free(redis_text("ZADD", DEAD, "5", "junk", "6", "w:1 //", "-inf", "", "7", "w:2 // why\n"));
     assert_int_equal(reap_with(2, FOR_EVER).forgotten, 2);
@@ -292,7 +287,6 @@ static void test_options_of_a_worker_only_widen(void **state)
 {
     struct reaped r;
 
-    (void)state;
     start("w");
     bury_many("j", 0, 30);
     turns.now_us += DAY_US;
@@ -339,7 +333,6 @@ static void test_the_oldest_are_forgotten_beyond_bytes(void **state)
     struct reaped r;
     int64_t one;
 
-    (void)state;
     start("w");
     die(1, 1000);
     one = counted_bytes();
@@ -372,7 +365,6 @@ static void test_bytes_are_counted_while_jobs_move(void **state)
     struct reaped r;
     int beats = 0;
 
-    (void)state;
     start("w");
     bury_many("j", 0, 1300);
     assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
@@ -400,7 +392,6 @@ static void test_bytes_are_counted_while_jobs_move(void **state)
 /* More than usual that was there before there was a bound is kept; a count that is gone begins anew. */
 static void test_what_was_there_before_is_kept(void **state)
 {
-    (void)state;
     start("w");
     bury_many("j", 0, 3);
     free(redis_text("HSET", PREFIX "dead_bytes", "bytes", "300000000", "score", "-inf", "record", ""));
@@ -424,7 +415,6 @@ static void test_bytes_are_counted_anew_when_others_write(void **state)
 {
     int64_t bytes;
 
-    (void)state;
     start("w");
     die(3, 10);
     turns_check();
@@ -468,7 +458,6 @@ static void test_bounds_are_read_and_set(void **state)
     };
     json_t *kept;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++)
         assert_int_equal(turns_script("dead_keep", wrong[i], i < 5 ? 4 : 3), WEIR_EINPUT);
     assert_int_equal(turns_script("dead_sizes", (const char *const[]){"x", ""}, 2), WEIR_EINPUT);
@@ -502,7 +491,6 @@ static void test_marks_of_cancelled_jobs_are_forgotten(void **state)
     char id[32], old[40], young[40];
     const char *waiting = "waiting 1 default/t b";
 
-    (void)state;
     start("w");
     snprintf(old, sizeof old, "asked %lld", (long long)turns.now_us);
     snprintf(young, sizeof young, "asked %lld", (long long)turns.now_us + 1);
@@ -568,7 +556,6 @@ static void test_a_walk_meets_each_once_whatever_others_do(void **state)
     uint64_t seed = dice = random_seed();
     const char *at = seen;
 
-    (void)state;
     memset(gone, 0, sizeof gone);
     start("w");
     for (int i = 0; i < ALL; i += 70) { /* ten times, in which seventy die at once */
@@ -594,7 +581,6 @@ static void bury_more(const struct walked *so_far)
 
 static void test_a_walk_ends_though_jobs_die_again(void **state)
 {
-    (void)state;
     bury_many("j", 0, 450);
     assert_int_equal(walk("retry", ANY, bury_more).jobs, 450);
 }
@@ -604,7 +590,6 @@ static void test_scores_of_any_kind_are_walked_through(void **state)
     static const char *const scores[] = {"-inf", "-5", "0", "0.5", "1795000000000000.5", "1e300", "inf"};
     char record[100];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(scores); i++)
         for (int k = 0; k < 150; k++) {
             snprintf(record, sizeof record,
@@ -623,7 +608,6 @@ static void test_pages_of_large_records_are_short(void **state)
     struct walked walked;
     struct args a;
 
-    (void)state;
     for (int i = 0; i < 9; i++) {
         memset(record, 'x', size);
         memcpy(record, "w:1 default/t/ why\n", 19);
@@ -674,7 +658,6 @@ static void test_filters(void **state)
          "b"},
     };
 
-    (void)state;
     bury("w:1", "default/t/", "exit 1", "{\"id\":\"a\",\"type\":\"t\",\"batch\":\"day\"}");
     turns.now_us += 10 * SECOND_US;
     bury("w:2", "default/t/", "exit 1: (no luck)",
@@ -699,7 +682,6 @@ static void test_all_is_told_of_a_job(void **state)
 {
     json_t *job, *expected;
 
-    (void)state;
     bury("w:1.00@5", "mail/t/k9", "failed 4 times: exit 1",
          "@3,1,2,bnight,wonce,t-JDOAw-,d-JDOAw0,e1794000000000001:a%2C b%0A;{\"id\":\"j\",\"type\":\"t\"}");
     job = only(ANY);
@@ -720,7 +702,6 @@ static void test_all_is_told_of_a_job(void **state)
 
 static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **state)
 {
-    (void)state;
     start("w");
     free(redis_text("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1",
                     "ended", "1"));
@@ -760,7 +741,6 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
 /* It was cancelled, and died all the same: who retries it wants it to run. */
 static void test_a_retried_job_is_cancelled_no_more(void **state)
 {
-    (void)state;
     start("w");
     bury_job("a", "why");
     bury_job("b", "why");
@@ -776,7 +756,6 @@ static void test_a_retried_job_is_cancelled_no_more(void **state)
 /* By way of a queue and a worker, twice: the counters agree with what is there. */
 static void test_a_job_may_die_and_come_back_again_and_again(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     push("default", "{\"type\":\"t\",\"id\":\"foreign\"}");
@@ -807,7 +786,6 @@ static void test_what_has_no_queue_stays_until_one_is_named(void **state)
     const char *id;
     json_t *job;
 
-    (void)state;
     bury("w:1", "//", "its lease cannot be read: x", "@2,0,0;{\"id\":\"a\",\"type\":\"t\"}");
     bury("w:2", "default//", "unreadable: no JSON", "what\n\nis this");
     free(redis_text("ZADD", DEAD, "3", "junk"));
@@ -939,7 +917,6 @@ static void test_every_way_into_the_dead_jobs_is_counted(void **state)
 /* Their lane is in their record. */
 static void test_what_promote_buries_knows_its_queue(void **state)
 {
-    (void)state;
     start("w");
     use_secret();
     must(turns_enqueue("default", "t", "a", 1));
@@ -987,7 +964,6 @@ static void test_wrong_arguments_change_nothing(void **state)
     };
     char *before;
 
-    (void)state;
     bury_job("a", "why");
     before = turns_digest();
     for (size_t i = 0; i < COUNT(calls); i++)

@@ -1,19 +1,11 @@
 /* weir dev from outside: what it starts, who may start it, and what is left when it has ended, however it
  * ended. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/program.h"
+#include "tests/test.h"
 
 #define READY "Redis is ready at unix://"
 
@@ -47,7 +39,6 @@ static void test_one_per_folder(void **state)
     struct outcome o;
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     pid = start_dev(folder, NULL, NULL);
     await_text(folder, "dev.out", "No worker runs: start some in this folder");
@@ -66,7 +57,6 @@ static void test_commands_find_it_and_data_stays(void **state)
     struct outcome o;
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     pid = start_dev(folder, NULL, NULL);
     run_in(&o, folder, built("weir"), "rate", "set", "mail", "5/s", NULL);
@@ -86,7 +76,6 @@ static void test_worker(void **state)
     struct outcome o;
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     pid = start_dev(folder, "--exec", "mark=touch marked");
     run_in(&o, folder, built("weir"), "enqueue", "mark", NULL);
@@ -103,7 +92,6 @@ static void test_json_with_a_worker(void **state)
     struct outcome o;
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     pid = program_start(
         folder, "dev", (const char *[]){built("weir"), "dev", "--json", "--exec", "mark=touch marked", NULL});
@@ -123,7 +111,6 @@ static void test_inherited_signals(void **state)
     struct outcome o;
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);
@@ -145,7 +132,6 @@ static void test_ends_with_its_worker(void **state)
     char folder[64];
     struct outcome o;
 
-    (void)state;
     folder_make(folder);
     run_in(&o, folder, built("weir"), "dev", "--exec", "mark=true", "--drain", NULL);
     assert_int_equal(o.code, 0);
@@ -162,7 +148,6 @@ static void test_killed(void **state)
     char folder[64];
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     pid = start_dev(folder, "--exec", "mark=true");
     kill(pid, SIGKILL);
@@ -177,7 +162,6 @@ static void test_stale_files(void **state)
     char folder[64], path[128];
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     snprintf(path, sizeof path, "%s/.weir", folder);
     mkdir(path, 0700);
@@ -194,7 +178,6 @@ static void test_deep_folder(void **state)
     struct outcome o;
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     snprintf(deep, sizeof deep, "%s/%0100d", folder, 0);
     mkdir(deep, 0700);
@@ -212,7 +195,6 @@ static void test_redis_ends(void **state)
     int redis;
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     pid = program_start(folder, "dev", (const char *[]){built("weir"), "dev", "--json", NULL});
     await_text(folder, "dev.out", "}\n");
@@ -229,7 +211,6 @@ static void test_cannot_start(void **state)
     char folder[64], path[4096];
     struct outcome o;
 
-    (void)state;
     folder_make(folder);
     snprintf(path, sizeof path, "%s", getenv("PATH"));
     setenv("PATH", folder, 1);

@@ -5,7 +5,6 @@
 
 static void test_silent_on_what_workers_leave(void **state)
 {
-    (void)state;
     scene_begin(NULL);
     expect_health("nothing");
     populate();
@@ -46,7 +45,6 @@ static void plant(const char *command)
 /* What was put aside is never lost for another that is. */
 static void test_nothing_that_was_put_aside_is_overwritten(void **state)
 {
-    (void)state;
     scene_begin(NULL);
     for (int i = 0; i < 3; i++) {
         plant(i == 0 ? "RPUSH gate:t#0 0" : i == 1 ? "RPUSH gate:t#0 1" : "RPUSH gate:t#0 2");
@@ -140,7 +138,6 @@ static void plant_and_repair(const struct damage *d, bool beyond)
 
 static void test_damage_that_is_planted(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(damages); i++)
         plant_and_repair(&damages[i], false);
     for (size_t i = 0; i < COUNT(beyond_repair); i++)
@@ -157,7 +154,6 @@ static void test_counters_are_counted_by_repairs(void **state)
         {{"DEL stats:t", NULL}, "type t: there are +"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         scene();
         plant(wrong[i].command[0]);
@@ -172,7 +168,6 @@ static void test_counters_are_counted_by_repairs(void **state)
 /* What is behind a gate that only an end opens starts without the doctor when `queues` is lost. */
 static void test_lost_queues_stop_nobody(void **state)
 {
-    (void)state;
     scene();
     free(redis_text("DEL", PREFIX "queues"));
     run_all("queues");
@@ -194,7 +189,6 @@ static void test_leases_of_nobody_return(void **state)
 {
     struct invariants seen;
 
-    (void)state;
     scene();
     seen = turns_check();
     assert_true(seen.leased > 0);
@@ -213,7 +207,6 @@ static void test_leases_of_nobody_return(void **state)
 
 static void test_a_redis_that_came_back_empty(void **state)
 {
-    (void)state;
     scene_begin(NULL);
     snprintf(turns.birth, sizeof turns.birth, "another");
     start("w");
@@ -232,7 +225,6 @@ static void test_a_redis_that_went_back(void **state)
 {
     char back[80];
 
-    (void)state;
     scene_begin(NULL);
     start("w");
     snprintf(back, sizeof back, "%lld %lld %lld", (long long)turns.now_us - 9000000,
@@ -252,7 +244,6 @@ static void test_a_redis_that_went_back(void **state)
 
 static void test_a_worker_whose_jobs_a_key_keeps(void **state)
 {
-    (void)state;
     scene_begin(NULL);
     must(turns_adopt("x", "", NULL, 0, default_queue, NULL));
     start("w");
@@ -272,7 +263,6 @@ static void test_a_worker_whose_jobs_a_key_keeps(void **state)
 /* Claims look for jobs that are to run alone where `alone` says that there are some. */
 static void test_jobs_that_nobody_would_run_alone(void **state)
 {
-    (void)state;
     scene_begin(NULL);
     must(turns_adopt("x", "", NULL, 0, default_queue, NULL));
     start("w");
@@ -291,7 +281,6 @@ static void test_slots_that_leaked(void **state)
 {
     static const char *const wrong[] = {"0", "1", "7"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         char state_text[200], told[200];
 
@@ -311,7 +300,6 @@ static void test_slots_that_leaked(void **state)
 /* A lane that fell asleep under a rule that its type has no more is not lost. */
 static void test_a_lane_at_a_gate_of_former_rules(void **state)
 {
-    (void)state;
     scene();
     free(redis_text("HSET", PREFIX "limits", "keyed", "gcra:1/20000000/1"));
     expect_health("no rule of keys");
@@ -325,7 +313,6 @@ static void test_a_limit_that_goes_while_the_doctor_looks(void **state)
 {
     static const char *const lanes[] = {"lane low/keyed/key0", "lane low/slow/"};
 
-    (void)state;
     scene();
     free(redis_text("HDEL", PREFIX "limits", "keyed"));
     assert_int_equal(redis_number("ZCARD", PREFIX "wait:low/keyed#0/key0"), 1);
@@ -338,7 +325,6 @@ static void test_a_limit_that_goes_while_the_doctor_looks(void **state)
 
 static void test_notes(void **state)
 {
-    (void)state;
     scene();
     plant("SET nonsense:key x");
     plant("RPUSH aside:b x");
@@ -354,7 +340,6 @@ static void test_notes(void **state)
 /* More of a kind than are told one by one, more than a page: all are mended. */
 static void test_many(void **state)
 {
-    (void)state;
     scene_begin(NULL);
     must(turns_adopt("w", "", NULL, 0, default_queue, NULL));
     free(redis_text("EVAL",
@@ -383,7 +368,6 @@ static void test_wrong_arguments(void **state)
         {"doctor_mend", {"queue default", "nothing x"}},
     };
 
-    (void)state;
     scene();
     for (size_t i = 0; i < COUNT(wrong); i++) {
         char *before = turns_digest(), *after;

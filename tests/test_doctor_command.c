@@ -44,7 +44,6 @@ static void test_cluster(void **state)
 {
     struct stand s;
 
-    (void)state;
     server_start_with(&s.server, false, (const char *const[]){"--cluster-enabled", "yes", NULL});
     free(server_ask(&s.server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL));
     await(is_cluster_up(&s.server)); /* two seconds after its start */
@@ -68,7 +67,6 @@ static void test_a_user_without_rights(void **state)
     char *rule, *end, command[2000] = "";
     const char *url;
 
-    (void)state;
     server_start(&s.server, false);
     free(server_ask(&s.server, "ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping", NULL));
     url = as_user(&s, "poor");
@@ -123,7 +121,6 @@ static void test_a_missing_command(void **state)
     };
     struct outcome o;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *const options[] = {"--rename-command", cases[i].command, "HIDDEN", NULL};
         struct stand s;
@@ -147,7 +144,6 @@ static void test_a_missing_password(void **state)
     struct stand s;
     char url[200];
 
-    (void)state;
     server_start_with(&s.server, false, options);
     for (int wrong = 0; wrong < 2; wrong++) {
         snprintf(url, sizeof url, "unix://%s%s", wrong ? ":guess@" : "", s.server.socket);
@@ -167,7 +163,6 @@ static void test_no_false_alarm_under_load(void **state)
     pid_t workers[2];
     struct stand stand;
 
-    (void)state;
     stage_open(&s, false);
     stand.server = s.server;
     stage_rate(&s, "a", "400/1s,burst=5,by=key");
@@ -221,7 +216,6 @@ static void test_workers_go_on_after_a_repair(void **state)
     struct stand stand;
     pid_t workers[2];
 
-    (void)state;
     stage_open(&s, false);
     stand.server = s.server;
     stage_rate(&s, "b", "50/1s,burst=1");
@@ -266,7 +260,6 @@ static void test_settings(void **state)
         {"maxmemory:0\r\nmaxmemory_policy:volatile-ttl\r\n", REDIS_EVICTS, false},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         if (settings_hold(cases[i].info, cases[i].terms) != cases[i].hold)
             fail_msg("%s", cases[i].terms);

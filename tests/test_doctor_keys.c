@@ -89,7 +89,6 @@ static void test_each_key_lost(void **state)
     char *keys, *rest, *name;
     int count = 0;
 
-    (void)state;
     scene();
     rest = keys = all_keys();
     while ((name = strsep(&rest, "\n"))) {
@@ -172,7 +171,6 @@ static void test_nobody_sleeps_for_good(void **state)
     char *keys, *rest, *name;
     int named = 0;
 
-    (void)state;
     scene_of_rules();
     rest = keys = all_keys();
     while ((name = strsep(&rest, "\n"))) {
@@ -220,7 +218,6 @@ static void test_each_key_of_a_wrong_kind(void **state)
     char *keys, *rest, *name;
     int derived = 0;
 
-    (void)state;
     scene();
     rest = keys = all_keys();
     while ((name = strsep(&rest, "\n"))) {

@@ -362,7 +362,6 @@ static void expect_all_commands_walked(void)
 
 static void test_every_member_is_in_the_table(void **state)
 {
-    (void)state;
     read_table();
     check_limits();
     check_jobs();
@@ -378,7 +377,6 @@ static void test_every_member_is_in_the_table(void **state)
 
 static void test_who_prints_no_document_says_so(void **state)
 {
-    (void)state;
     weir("worker --exec t=true --json", 64);
     assert_string_equal(said.err, "weir: worker --json: it prints no document; leave it out\n");
     weir("serve --json", 64);
@@ -388,7 +386,6 @@ static void test_who_prints_no_document_says_so(void **state)
 
 static void test_the_page_of_commands_is_what_is_printed(void **state)
 {
-    (void)state;
     run_in(&said, NULL, "/bin/sh", "-c", "\"$0\" help --markdown | diff doc/cli.md - | head -20",
            built("weir"), NULL);
     if (*said.out)
@@ -434,7 +431,6 @@ static void test_each_form_has_an_example(void **state)
     static char text[16384];
     glob_t files;
 
-    (void)state;
     assert_int_equal(glob("cli/help/*.txt", 0, NULL, &files), 0);
     for (size_t i = 0; i < files.gl_pathc; i++) {
         assert_true(read_text(".", files.gl_pathv[i], text, sizeof text));

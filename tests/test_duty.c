@@ -1,18 +1,11 @@
 /* The pacing duty, end to end: one worker of a group has it, a second looks after it, the others leave the queues to them. */
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* The process that holds the pacing duty; second: that looks after it. */
 static pid_t on_duty(struct stage *s, bool second)
@@ -126,7 +119,6 @@ static void try_clock_of_redis_goes_back(void **state)
     struct stage all[CASES];
     pid_t workers[CASES];
 
-    (void)state;
     for (int i = 0; i < CASES; i++) {
         struct stage *s = &all[i];
 

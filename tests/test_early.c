@@ -1,16 +1,8 @@
 /* Early jobs: slots are granted up to 50 ms ahead to a worker with idle executors. Their jobs hold no executor
  * until shortly before their time, and go back, with their slots, when anything stands against them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "worker/partition/partition.h"
 #include "worker/parts/pool.h"
 #include "worker/way/way.h"
@@ -81,7 +73,6 @@ static void test_early_jobs_hold_no_executor(void **state)
     struct task *begun[EXECUTORS];
     struct task_list crowded;
 
-    (void)state;
     task_list_init(&crowded);
     for (int i = 0; i < EXECUTORS; i++)
         add(pool, 10 + i, 0);
@@ -109,7 +100,6 @@ static void test_early_jobs_are_recalled(void **state)
     struct task_list back;
     struct task *second;
 
-    (void)state;
     task_list_init(&back);
     pool_recall(pool, &conditions, NULL, &back);
     assert_int_equal(back.count, 4);
@@ -174,7 +164,6 @@ static void test_with_idle_executors_slots_are_granted_far_ahead(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     for (int few = 0; few < 2; few++) {
         worker = open_worker(&s, few ? "executors=4" : "executors=40", "200/1s,burst=1", 100);
         assert_int_equal(stage_await_done(&s, 100).twice, 0);
@@ -196,7 +185,6 @@ static void test_ends_wait_for_a_claim(void **state)
     long long before;
     pid_t worker;
 
-    (void)state;
     worker = open_worker(&s, "executors=40", "100/1s,burst=1", JOBS);
     await(stage_stat(&s, "mark", "done") > 10);
     before = server_calls(&s.server, "fcall");
@@ -214,7 +202,6 @@ static void test_a_pause_takes_back_what_was_granted(void **state)
     pid_t worker;
     int taken = 0;
 
-    (void)state;
     worker = open_worker(&s, "executors=40", "400/1s,burst=1", 3000);
     for (int i = 0; i < PAUSES; i++) {
         long long done = stage_stat(&s, "mark", "done"), back;

@@ -2,15 +2,6 @@
  * Redis. */
 #include <hiredis/hiredis.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/clock.h"
@@ -21,6 +12,7 @@
 #include "tests/client.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define P "weir:{0}:"
@@ -132,7 +124,6 @@ static void test_enqueue_script_refuses(void **state)
         {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "315360000001", BODY, NULL}, "its lock"},
     };
 
-    (void)state;
     assert_refused("enqueue", cases, COUNT(cases));
 }
 
@@ -178,7 +169,6 @@ static void test_append_script_refuses(void **state)
          "do not agree"},
     };
 
-    (void)state;
     assert_refused("append", cases, COUNT(cases));
 }
 
@@ -190,7 +180,6 @@ static void test_fits_script_refuses(void **state)
         {{"t", "x", NULL}, "a type and"},   {{"t", "1", "2", NULL}, "a type and"},
     };
 
-    (void)state;
     assert_refused("fits", cases, COUNT(cases));
 }
 
@@ -217,7 +206,6 @@ static void test_foreign_keys(void **state)
     };
     struct redisReply *reply;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         free(server_ask(&server, "SET", cases[i].key, "foreign", NULL));
         if (call_script(cases[i].script, -1, cases[i].words, &reply) != WEIR_ECONFIG)
@@ -250,7 +238,6 @@ static void test_foreign_keys_of_a_plain_job(void **state)
     static const char *const keys[] = {P "queue:q", P "queues", P "types", P "stats:t"};
     struct redisReply *reply;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(keys); i++) {
         free(server_ask(&server, "SET", keys[i], "foreign", NULL));
         assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
@@ -274,7 +261,6 @@ static void test_foreign_queues_behind_others(void **state)
     static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     struct redisReply *reply;
 
-    (void)state;
     free(server_ask(&server, "HSET", P "stats:t", "enqueued", "7", NULL));
     free(server_ask(&server, "RPUSH", P "queue:q", "first", NULL));
     free(server_ask(&server, "SET", P "queues", "foreign", NULL));
@@ -292,7 +278,6 @@ static void test_a_foreign_queue_that_is_known(void **state)
     static const char *const counts[] = {"0", "7"}; /* of a type that is new, and of another */
     struct redisReply *reply;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(counts); i++) {
         free(server_ask(&server, "FLUSHALL", NULL));
         free(server_ask(&server, "SADD", P "queues", "q", NULL));
@@ -320,7 +305,6 @@ static void test_enqueue_at_once(void **state)
     char id[WEIR_ID_SIZE];
     enum enqueue_result result;
 
-    (void)state;
     assert_int_equal(enqueue_job(w, &spec, id, &result), 0);
     assert_string_equal(id, "mine");
     assert_int_equal(result, ENQUEUE_NEW);
@@ -345,7 +329,6 @@ static void test_enqueue_cost(void **state)
     struct weir_job_spec spec = {.type = "t", .queue = "q", .id = "i", .cost = 5};
     char id[WEIR_ID_SIZE];
 
-    (void)state;
     assert_int_equal(weir_rate_set(w, "t", "100/1m,burst=5"), 0);
     assert_int_equal(weir_enqueue(w, &spec, id), 0);
     assert_answer("{\"id\":\"i\",\"type\":\"t\",\"cost\":5}", "LRANGE", P "queue:q", "0", "-1");
@@ -365,7 +348,6 @@ static void test_enqueue_made_ids(void **state)
     char one[WEIR_ID_SIZE], other[WEIR_ID_SIZE], key[WEIR_ID_SIZE + 32];
     long long ttl_ms;
 
-    (void)state;
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, one), 0);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, other), 0);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
@@ -431,7 +413,6 @@ static void test_entries_say_when(void **state)
     char id[WEIR_ID_SIZE], *text, *rest, *entry;
     int entries = 0;
 
-    (void)state;
     assert_int_equal(weir_enqueue(w, &spec, id), 0);
     spec.unique = "k";
     assert_int_equal(weir_enqueue(w, &spec, id), 0);
@@ -470,7 +451,6 @@ static void test_entries_say_when(void **state)
 
 static void test_enqueue_later(void **state)
 {
-    (void)state;
     enqueue_at(NOW_US, "b", 1500000, -1);
     assert_answer("q b.tag q t\n{\"id\":\"b\",\"type\":\"t\"}\n1795000001500001", "ZRANGE", P "later", "0",
                   "-1", "WITHSCORES");
@@ -491,7 +471,6 @@ static void test_enqueue_later(void **state)
 /* Who keeps the timer hears of a job that is due before all others, and of no other. */
 static void test_enqueue_later_rings(void **state)
 {
-    (void)state;
     free(server_ask(&server, "HSET", P "duty", "g", "worker 1795000002000000 p,q", NULL));
     enqueue_at(NOW_US, "a", 5000000, -1);
     assert_int_equal(length(P "bell:g"), 1);
@@ -507,7 +486,6 @@ static void test_enqueue_delay(void **state)
     long long now_s, score;
     char *score_text;
 
-    (void)state;
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t", .delay_s = 100.5}, NULL), 0);
     score_text = server_ask(&server, "ZRANGE", P "later", "0", "0", "WITHSCORES", NULL);
     score = atoll(strrchr(score_text, '\n') + 1);
@@ -555,7 +533,6 @@ static void test_enqueue_refuses(void **state)
          WEIR_EINPUT},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(weir_enqueue(w, &cases[i].spec, NULL), cases[i].status);
         assert_true(strlen(weir_message(w)) > 10);
@@ -575,7 +552,6 @@ static void test_enqueue_lost_connection(void **state)
     enum enqueue_result result;
     int partitions;
 
-    (void)state;
     assert_int_equal(client_learn(through, &partitions), 0);
     for (int given = 0; given < 2; given++)
         for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++) {
@@ -602,7 +578,6 @@ static void test_enqueue_unreachable(void **state)
     struct weir *nowhere = weir_new("unix:///nonexistent/redis.sock", NULL);
     struct weir *wrong = weir_new("http://x", NULL);
 
-    (void)state;
     assert_int_equal(weir_enqueue(nowhere, &(struct weir_job_spec){.type = "t"}, NULL), WEIR_EUNREACHABLE);
     assert_int_equal(weir_enqueue(wrong, &(struct weir_job_spec){.type = "t"}, NULL), WEIR_ECONFIG);
     weir_free(nowhere);
@@ -611,7 +586,6 @@ static void test_enqueue_unreachable(void **state)
 
 static void test_enqueue_full(void **state)
 {
-    (void)state;
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
     free(server_ask(&server, "CONFIG", "SET", "maxmemory", "1", NULL));
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), WEIR_ENOTNOW);
@@ -629,7 +603,6 @@ static struct outcome o;
 
 static void test_command(void **state)
 {
-    (void)state;
     weir("t", "{\"a\":1}");
     assert_int_equal(o.code, 0);
     assert_int_equal(strlen(o.out), 17);
@@ -663,7 +636,6 @@ static void test_command_input(void **state)
 {
     char line[600];
 
-    (void)state;
     snprintf(line, sizeof line, "printf '{\"a\":\\n[1]}\\n' | %s enqueue t - --queue q --id i --redis %s",
              built("weir"), server.url);
     run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
@@ -694,7 +666,6 @@ static void test_command_times(void **state)
         {"1893456000.5", "1893456000500000"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *score;
 
@@ -765,7 +736,6 @@ static void test_command_refuses(void **state)
         {{"t", "--key", ""}, 64, "its value is empty"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *const *c = cases[i].words;
 

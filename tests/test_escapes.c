@@ -318,7 +318,6 @@ static bool make_all_but(size_t wrong, size_t n)
 
 static void test_each_word(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(things); i++)
         for (size_t n = 0; *looks_at(things[i]) && make_all_but(i, n); n++)
             look_at(things[i], n % 2);
@@ -327,7 +326,6 @@ static void test_each_word(void **state)
 /* Things whose words are all wrong stand beside those that are right. */
 static void test_every_command(void **state)
 {
-    (void)state;
     make_all();
     for (size_t i = 0; i < COUNT(things); i++)
         for (size_t n = 0; make_wrong(things[i], n); n++)
@@ -340,7 +338,6 @@ static void test_every_command(void **state)
 
 static void test_keys_of_another_kind(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(things); i++) {
         const char *key = strchr(things[i], '|') + 1;
         char name[100], *length;
@@ -413,7 +410,6 @@ static void test_words_of_the_caller(void **state)
         "help ^",
     };
 
-    (void)state;
     make_all();
     for (size_t i = 0; i < COUNT(lines); i++) {
         weir(lines[i], "its words");

@@ -1,17 +1,10 @@
 /* The handlers of examples/ in other languages, each under the same four jobs. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* "sms=<the source>/examples/<name>": the path of a program that a worker in another folder starts. */
 static const char *handler(const char *name)

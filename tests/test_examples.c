@@ -1,20 +1,12 @@
 /* The examples from outside. That the whole demo comes out right is checked by the demo itself (make demo):
  * here, that it fails and ends as it should. */
 #include <dirent.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-
-#include <cmocka.h>
 
 #include "tests/program.h"
 #include "tests/server.h"
+#include "tests/test.h"
 
 static void make_week(const char *folder, const char *name, const char *seed)
 {
@@ -29,7 +21,6 @@ static void test_weekly_summary(void **state)
     char folder[64];
     struct outcome o;
 
-    (void)state;
     folder_make(folder);
     make_week(folder, "a", "7");
     make_week(folder, "b", "7");
@@ -77,7 +68,6 @@ static void test_handlers(void **state)
     struct server s;
     struct outcome o;
 
-    (void)state;
     server_start(&s, false);
     folder_make(folder);
     make_week(folder, ".", "1");
@@ -104,7 +94,6 @@ static void test_own_worker(void **state)
     struct server s;
     struct outcome o;
 
-    (void)state;
     server_start(&s, false);
     run_in(&o, NULL, built("examples/own_worker"), s.url, NULL);
     assert_int_equal(o.code, 0);
@@ -133,7 +122,6 @@ static void test_demo_interrupted(void **state)
     char folder[64];
     pid_t pid;
 
-    (void)state;
     folder_make(folder);
     setenv("TMPDIR", folder, 1);
     pid = program_start(folder, "demo", (const char *[]){built("../examples/demo.sh"), "--rate", "10", NULL});
@@ -152,7 +140,6 @@ static void test_demo_fails(void **state)
     char folder[64], program[128], path[4096], *old = getenv("PATH");
     struct outcome o;
 
-    (void)state;
     folder_make(folder);
     write_text(folder, "redis-server", "#!/bin/sh\nexit 1\n");
     snprintf(program, sizeof program, "%s/redis-server", folder);

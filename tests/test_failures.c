@@ -3,23 +3,16 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/clock_shift.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #define S INT64_C(1000000)
 #define HOUR_US (3600 * S)
@@ -152,7 +145,6 @@ static void a_disk_that_fails(void **state)
     char id[WEIR_ID_SIZE], folder[96];
     pid_t worker;
 
-    (void)state;
     stage_open_with(s, false, options);
     free(server_ask(&s->server, "CONFIG", "SET", "save", "3600 1", NULL));
     stage_enqueue(s, "mark", "{\"sleep\":0.02}", 0, JOBS);
@@ -292,7 +284,6 @@ static void clock_steps_under_load(void **state)
     static const int64_t shifts[] = {-HOUR_US, 0, HOUR_US, HOUR_US - S};
     struct clocked c;
 
-    (void)state;
     open_clocked(&c);
     stage_rate(&c.stage, "mark", "200/s,burst=5");
     stage_enqueue(&c.stage, "mark", "{\"sleep\":0.01}", 0, JOBS);
@@ -413,7 +404,6 @@ static void the_last_day_of_whole_numbers(void **state)
     struct outcome o;
     pid_t worker;
 
-    (void)state;
     stage_open_shifted(&s);
     server_shift_clock(&s.server, last_us - day_us - clock_wall_us());
     stage_rate(&s, "mark", "100/s,burst=5");

@@ -1,17 +1,9 @@
 /* Rates over links that are long, or stall: workers and Redis with a proxy between them that delays every
  * byte. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "worker/mind/distance.h"
 
 /* ---- The distance */
@@ -20,7 +12,6 @@ static void the_quickest_answer_counts(void **state)
 {
     struct distance d = {0};
 
-    (void)state;
     distance_hear(&d, 1000, 5000, 1400);
     assert_int_equal(distance_offset(&d), -3600);
     assert_int_equal(distance_trip(&d), 400);
@@ -36,7 +27,6 @@ static void what_is_usual_follows_slowly(void **state)
 {
     struct distance d = {0};
 
-    (void)state;
     for (int i = 1; i <= 61; i++) { /* Redis is idle, busy, and idle again */
         int64_t trip_us = i > 20 && i <= 40 ? 5000 : 1000;
 
@@ -56,7 +46,6 @@ static void a_clock_set_back_is_no_late_answer(void **state)
 {
     struct distance d = {0};
 
-    (void)state;
     distance_hear(&d, 10000000, 90000000, 10000200);
     distance_hear(&d, 10001000, 90000000 - 30000, 10001200); /* by 31 ms */
     assert_int_equal(distance_offset(&d), 10001200 - 89970000);
@@ -68,7 +57,6 @@ static void old_answers_are_forgotten(void **state)
 {
     struct distance d = {0};
 
-    (void)state;
     distance_hear(&d, 0, 100, 200);
     for (int i = 1; i <= 5; i++) /* the link has become longer */
         distance_hear(&d, i * 1000000, i * 1000000 + 5100, i * 1000000 + 10000);
@@ -184,7 +172,6 @@ static void try_jobs_come_as_fast_as_they_end(void **state)
     pid_t worker;
     int most;
 
-    (void)state;
     stage_open(&s, false);
     proxy = link_of(&s, trip_us);
     stage_enqueue(&s, "mark", NULL, 0, JOBS);
@@ -207,7 +194,6 @@ static void answers_of_several_claims_are_lost(void **state)
     struct proxy *proxy;
     pid_t worker;
 
-    (void)state;
     stage_open(&s, false);
     proxy = link_of(&s, FAR_TRIP_US);
     stage_enqueue(&s, "mark", NULL, 0, NO_OPS);
@@ -230,7 +216,6 @@ static void a_stop_waits_for_claims_under_way(void **state)
     pid_t worker;
     struct verdict verdict;
 
-    (void)state;
     stage_open(&s, false);
     proxy = link_of(&s, FAR_TRIP_US);
     stage_enqueue(&s, "mark", NULL, 0, NO_OPS);
@@ -257,7 +242,6 @@ static void try_a_lone_job_takes_two_round_trips(void **state)
     struct weir *client;
     pid_t worker;
 
-    (void)state;
     stage_open(&s, false);
     proxy = link_of(&s, FAR_TRIP_US);
     worker = far_actor(&s, proxy, "far");
@@ -307,7 +291,6 @@ static void try_a_late_answer_exceeds_nothing(void **state)
     struct far f;
     int most;
 
-    (void)state;
     far_open(&f, 0, "50");
     stage_rate(&f.stage, "mark", "50/1s,algorithm=sliding-log");
     stage_enqueue(&f.stage, "mark", NULL, 0, JOBS);
@@ -335,7 +318,6 @@ static void try_a_quota_is_used_whole(void **state)
     struct far f;
     long long back = 0;
 
-    (void)state;
     far_open_types(&f, 0, "10", "types=gcra,fixed,log,window");
     for (int i = 0; i < 2; i++)
         proxy_delay(f.proxy[i], PROXY_REPLIES, 20 * MS);

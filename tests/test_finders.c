@@ -3,17 +3,9 @@
 #include <hiredis/hiredis.h>
 #include <poll.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "core/redis/sentinel.h"
@@ -23,6 +15,7 @@
 #include "tests/secure.h"
 #include "tests/several.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 static struct server redis, sentinel;
 static int port, sealed_port;           /* of the Redis */
@@ -57,7 +50,6 @@ static const char *file(const char *name)
 /* A Redis on both ports whose certificate is for localhost, and a Sentinel that knows it by several names. */
 static int set_up(void **state)
 {
-    (void)state;
     port = server_free_port();
     sentinel_port = server_free_port();
     sentinel_tls = server_free_port();
@@ -124,7 +116,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     server_stop(&sentinel);
     server_stop(&redis);
     return 0;
@@ -134,7 +125,6 @@ static int tear_down(void **state)
 
 static void names_of_masters_and_hosts(void **state)
 {
-    (void)state;
     both_work(url("redis+sentinel://127.0.0.1:%d/weir", sentinel_port));
     both_work(url("redis+sentinel://localhost:%d/weir/0", sentinel_port));
     both_work(url("redis+sentinel://[::1]:%d/weir", sentinel_port));
@@ -148,7 +138,6 @@ static void sentinels_over_tls(void **state)
 {
     const char *trust = url("cacert=%s", file("ca.crt"));
 
-    (void)state;
     both_work(url("rediss+sentinel://localhost:%d/named?%s", sentinel_tls, trust));
     both_work(url("rediss+sentinel://127.0.0.1:%d/named?%s", sentinel_tls, trust));
     both_come_to(url("rediss+sentinel://localhost:%d/sealed?%s", sentinel_tls, trust), WEIR_EUNREACHABLE,
@@ -164,7 +153,6 @@ static void sentinels_over_tls(void **state)
 /* The last one turns off the user without a password. */
 static void logins_at_sentinels(void **state)
 {
-    (void)state;
     free(server_ask(&sentinel, "ACL", "SETUSER", "heard", "on", ">pw", "-@all",
                     "+sentinel|get-master-addr-by-name", "+sentinel|master", "+subscribe", "&+switch-master",
                     NULL));
@@ -197,7 +185,6 @@ static void try_sentinels_far_away(void **state)
         url("redis+sentinel://127.0.0.1:%d,127.0.0.1:%d/weir", proxy_tcp_port(stalled), proxy_tcp_port(far));
     int64_t begin_us;
 
-    (void)state;
     proxy_delay(far, PROXY_REQUESTS, 5000);
     proxy_delay(far, PROXY_REPLIES, 5000);
     both_work(both);
@@ -226,7 +213,6 @@ static void a_cluster_over_tls(void **state)
     const char *trust = url("cacert=%s", file("ca.crt")), *address;
     int node_port;
 
-    (void)state;
     node_port = server_free_port();
     server_start_with(
         &node, false,
@@ -276,7 +262,6 @@ static void sentinels_that_make_no_sense(void **state)
     };
     struct fake *f = fake_start((const struct fake_line[]){{NULL, NULL, 0}});
 
-    (void)state;
     snprintf(long_host, sizeof long_host, "*2\r\n$300\r\n%0300d\r\n$4\r\n6379\r\n", 7);
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         const struct fake_line lines[] = {
@@ -312,7 +297,6 @@ static void a_sentinel_that_cries_wolf(void **state)
     int64_t begin_us = clock_mono_us();
     struct linked l;
 
-    (void)state;
     both_open_link(&l, url("redis+sentinel://127.0.0.1:%d/weir", fake_port(f)));
     BOTH_RUN_UNTIL(&l, fake_heard(f, "SUBSCRIBE") > 4);
     assert_true(clock_mono_us() - begin_us >= 3 * 100000); /* each is asked, ten a second at most */
@@ -334,7 +318,6 @@ static void a_child_holds_the_connection(void **state)
     struct error e;
     pid_t child;
 
-    (void)state;
     assert_int_equal(
         redis_address_parse(url("redis+sentinel://127.0.0.1:%d/weir", fake_port(f)), &address, &e), 0);
     assert_int_equal(sentinel_find(&address, &master, &watch, &e), 0);
@@ -377,7 +360,6 @@ static void nodes_that_refuse_for_a_while(void **state)
     struct redisReply *reply;
     struct error e;
 
-    (void)state;
     for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
         const struct fake_line lines[] = {{"CLUSTER SLOTS", all_slots_at(fake_port(f)), 0},
                                           {"ROLE", "*1\r\n$6\r\nmaster\r\n", 0},
@@ -433,7 +415,6 @@ static void what_fails_late(void **state)
         {.to = url("redis+sentinel://127.0.0.1:%d/weir", fake_port(silent)), .says = "no Sentinel answers"},
     };
 
-    (void)state;
     fake_say(circle, lines);
     for (size_t i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&all[i].thread, NULL, ask_slowly, &all[i]), 0);
@@ -465,7 +446,6 @@ static void nodes_that_make_no_sense(void **state)
     };
     struct fake *f = fake_start((const struct fake_line[]){{NULL, NULL, 0}});
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct fake_line says[] = {{"CLUSTER SLOTS", cases[i].answer, 0}, {NULL, NULL, 0}};
 
@@ -488,7 +468,6 @@ static void a_cluster_in_pieces(void **state)
                                 {"PING", "+PONG\r\n", 0},
                                 {NULL, NULL, 0}};
 
-    (void)state;
     assert_non_null(text);
     at += sprintf(at, "*%d\r\n", SLOTS);
     for (int slot = FIRST; slot < FIRST + SLOTS; slot++)

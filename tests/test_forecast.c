@@ -32,7 +32,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     weir_free(w);
     return 0;
 }
@@ -733,7 +732,6 @@ static void expect_happens(const struct said *said)
 
 static void test_all_say_the_same_and_it_happens(void **state)
 {
-    (void)state;
     for (place = places; place < places + COUNT(places); place++) {
         struct said said;
 
@@ -818,7 +816,6 @@ static void test_any_rules_and_costs(void **state)
 {
     uint64_t seed = random_seed();
 
-    (void)state;
     for (int i = 0; i < 60; i++)
         expect_random(seed + (uint64_t)i);
 }
@@ -833,7 +830,6 @@ static void test_enqueueing_says_the_same(void **state)
     struct forecast last;
     size_t count;
 
-    (void)state;
     set_costs();
     assert_int_equal(weir_bulk_open(w, NULL, &bulk), 0);
     for (int i = 0; i < 20; i++)

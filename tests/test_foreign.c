@@ -78,7 +78,6 @@ static void test_what_is_no_job_is_dead_with_its_bytes(void **state)
     };
     char name[300], deep[8200];
 
-    (void)state;
     start("w");
     for (size_t i = 0; i < COUNT(bodies); i++) {
         struct span body = {bodies[i].text, bodies[i].len};
@@ -107,7 +106,6 @@ static void test_a_body_may_have_a_mebibyte(void **state)
     const size_t most = JOB_BODY_MAX;
     char *body = malloc(most + 1);
 
-    (void)state;
     start("w");
     memset(body, 'x', most + 1);
     memcpy(body, "{\"id\":\"a\",\"type\":\"t\",\"args\":\"", 29);
@@ -133,7 +131,6 @@ static void test_a_body_of_many_mebibytes(void **state)
     const size_t most = 16 * JOB_BODY_MAX;
     char *body = malloc(most + 1);
 
-    (void)state;
     start("w");
     memset(body, 'x', most + 1);
     for (int i = 0; i < 2; i++) {
@@ -168,7 +165,6 @@ static void test_what_lua_need_not_judge_is_passed_on(void **state)
         BODY("{\"type\":\"slow\",\"id\":\"a\",\"type\":\"t\"}"),
     };
 
-    (void)state;
     start("w");
     for (size_t i = 0; i < COUNT(bodies); i++) {
         push_bytes((struct span){bodies[i].text, bodies[i].len});
@@ -181,7 +177,6 @@ static void test_what_lua_need_not_judge_is_passed_on(void **state)
 
 static void test_a_job_without_an_id_gets_one(void **state)
 {
-    (void)state;
     start("w");
     push("default", "{\"type\":\"t\"}");
     push("default", "  {  \"args\":{\"id\":7},\"type\":\"t\"}");
@@ -207,7 +202,6 @@ static void test_a_full_redis_is_drained(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     start("dead");
     must(turns_rate("slow", "1/1000000/1"));
@@ -405,7 +399,6 @@ static void test_what_is_not_ours_is_left_alone(void **state)
                                         "stop:keyed/a", "stop:t/",        "stop:slow/",     "reap"};
     char key[200];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(key, sizeof key, PREFIX "%s", names[i]);
         for (size_t verb = 0; verb < 4; verb++)
@@ -424,7 +417,6 @@ static void test_a_key_that_was_mended_works_again(void **state)
     static const char *const names[] = {"dead", "later", "stats:t", "duty", "types"};
     char key[200];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(key, sizeof key, PREFIX "%s", names[i]);
         run_with_foreign(key, false, i);
@@ -456,7 +448,6 @@ static void test_a_key_that_was_mended_works_again(void **state)
 /* What is written behind the leases may not fail: nobody would run these jobs. */
 static void test_a_claim_that_has_leased_succeeds(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     free(redis_text("SET", PREFIX "held:default", "foreign"));
@@ -470,7 +461,6 @@ static void test_what_is_due_since_before_time_began_is_due(void **state)
 {
     static const char *const scores[] = {"-5", "-inf", "0"};
 
-    (void)state;
     start("w");
     for (size_t i = 0; i < COUNT(scores); i++) {
         free(redis_text("ZADD", PREFIX "later", scores[i], "garbage"));

@@ -4,24 +4,16 @@
 #include <fcntl.h>
 #include <hiredis/hiredis.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/log/log.h"
 #include "tests/client.h"
 #include "tests/program.h"
+#include "tests/test.h"
 
 #define CHILDREN 4
 #define JOBS 1000
@@ -120,7 +112,6 @@ static void test_jobs_of_children_are_there_once(void **state)
     int pipes[CHILDREN][2];
     pid_t children[CHILDREN];
 
-    (void)state;
     free(server_ask(&server, "DEL", "weir:{0}:queue:default", NULL));
     for (int i = 0; i < CHILDREN; i++) {
         assert_int_equal(pipe(pipes[i]), 0);
@@ -172,7 +163,6 @@ static void test_the_parent_keeps_its_connection(void **state)
 {
     long long before = connection_of(w);
 
-    (void)state;
     assert_child(start_child(free_client, NULL));
     assert_child(start_child(use_and_free_client, NULL));
     assert_int_equal(connection_of(w), before);
@@ -200,7 +190,6 @@ static int fork_again(void *arg)
 
 static void test_a_child_that_forks(void **state)
 {
-    (void)state;
     assert_child(start_child(fork_again, NULL));
 }
 
@@ -223,7 +212,6 @@ static void test_slots_of_children_are_counted(void **state)
     pid_t children[CHILDREN];
     struct weir_take take;
 
-    (void)state;
     for (int i = 0; i < CHILDREN; i++)
         children[i] = start_child(take_ten, NULL);
     for (int i = 0; i < CHILDREN; i++)
@@ -274,7 +262,6 @@ static void test_a_bulk_is_the_parents(void **state)
     struct weir_bulk *b;
     long long before = queued();
 
-    (void)state;
     assert_int_equal(weir_bulk_open(w, "import", &b), 0);
     assert_int_equal(add(b, 1010), 0); /* two chunks are under way, ten jobs wait */
     assert_child(start_child(use_the_parents_bulk, b));
@@ -325,7 +312,6 @@ static void test_a_worker_is_the_parents(void **state)
     const struct weir_worker_options options = {.redis_url = server.url, .drain = 1};
     struct weir_worker *worker = weir_worker_new(&options);
 
-    (void)state;
     assert_non_null(worker);
     assert_int_equal(weir_worker_handle(worker, "mail", handle, NULL), 0);
     assert_child(start_child(run_the_parents_worker, worker));
@@ -410,7 +396,6 @@ static void test_threads_use_it_while_another_forks(void **state)
     pthread_t threads[4];
     int before = divert("threads");
 
-    (void)state;
     atomic_store(&over, false);
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, i % 2 ? enqueue_and_log : log_all_the_time, NULL),
@@ -476,7 +461,6 @@ static void drain_forking(bool async)
 
 static void test_a_child_of_a_handler_is_no_worker(void **state)
 {
-    (void)state;
     free(server_ask(&server, "FLUSHALL", NULL));
     drain_forking(false);
     drain_forking(true);

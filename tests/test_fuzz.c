@@ -1,16 +1,9 @@
 /* The kept corpora of the fuzz targets (tests/fuzz/fuzz.h), as plain tests: each file once. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/fuzz/fuzz.h"
+#include "tests/test.h"
 
 #define FILE_MOST (64 * 1024)
 #define CORPUS_MOST (500 * 1024) /* of all targets */
@@ -73,7 +66,6 @@ TARGETS(DEFINE)
 
 static void test_the_corpora_are_small(void **state)
 {
-    (void)state;
     assert_true(total < CORPUS_MOST);
 }
 

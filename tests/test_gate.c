@@ -3,19 +3,13 @@
  * about clocks, pauses, holds, rates that adapt, garbage and lifetimes. */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/redis/redis.h"
 #include "tests/client.h"
 #include "tests/library.h"
 #include "tests/naive.h"
 #include "tests/random_rule.h"
+#include "tests/test.h"
 #include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -598,7 +592,6 @@ static void test_random_sequences_equal_the_gates_in_c(void **state)
 {
     uint64_t random;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     for (int i = 0; i < 2000; i++)
@@ -623,7 +616,6 @@ static void test_an_hour_of_backlog_is_exact(void **state)
     };
     enum { A_CALL = 5000 };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(runs); i++) {
         const struct rule *r = &runs[i].rule;
         int64_t s = BEGIN_US, left = runs[i].starts;
@@ -658,7 +650,6 @@ static void test_a_clock_that_steps_back_delays_nothing(void **state)
     const char *rule = "gcra:10/1000000/1";
     const int64_t back_us = BEGIN_US - INT64_C(3600000000);
 
-    (void)state;
     assert_int_equal(take(BEGIN_US, rule, 1, 1).k, 1);
     /* Denied, and written all the same: the wait counts from the first look after the step. */
     assert_int_equal(take(back_us, rule, 1, 1).start_us, back_us + 100000);
@@ -673,7 +664,6 @@ static void test_a_clock_that_goes_and_comes_back_grants_one_burst(void **state)
                                         "sliding-window:5/1000000"};
     const int64_t far_us = BEGIN_US + INT64_C(3600000000);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         free(server_ask(&server, "DEL", GATE, NULL));
         assert_int_equal(take(BEGIN_US, rules[i], 1, 10).k, 5);
@@ -688,7 +678,6 @@ static void test_a_pause_holds_and_is_no_tat(void **state)
     const char *rule = "gcra:10/1000000/5";
     struct answer a;
 
-    (void)state;
     assert_int_equal(act(PAUSE, BEGIN_US, rule, BEGIN_US + 7000000).start_us, BEGIN_US);
     a = take(BEGIN_US + 1, rule, 1, 10);
     assert_int_equal(a.k, 0);
@@ -736,7 +725,6 @@ static void test_a_hold_is_against_younger_tickets(void **state)
 {
     const int64_t until_us = BEGIN_US + 100000;
 
-    (void)state;
     assert_int_equal(hold_as(1, 50, BEGIN_US, until_us).k, 1);
     assert_int_equal(look_as(1, 50, BEGIN_US).start_us, BEGIN_US);
     assert_int_equal(look_as(2, 51, BEGIN_US).start_us, until_us);
@@ -768,7 +756,6 @@ static void release(const char *name)
 
 static void test_concurrency_counts_jobs(void **state)
 {
-    (void)state;
     assert_int_equal(take(BEGIN_US, "concurrency:3", 100, 2).k, 2);
     assert_int_equal(take(BEGIN_US, "concurrency:3", 100, 2).k, 1);
     assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 2).start_us, GATE_NEVER);
@@ -783,7 +770,6 @@ static void test_concurrency_counts_jobs(void **state)
 /* What is in flight stays so while the rule is another one for a time. */
 static void test_in_flight_outlives_other_rules(void **state)
 {
-    (void)state;
     assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 3).k, 3);
     assert_int_equal(take(BEGIN_US, "concurrency:2", 1, 3).start_us, GATE_NEVER);
     assert_int_equal(take(BEGIN_US, "gcra:10/1000000/5", 1, 9).k, 2);
@@ -802,7 +788,6 @@ static void test_a_gate_is_read_and_written_once_in_a_call(void **state)
     redisReply *reply;
     char *answer;
 
-    (void)state;
     free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
     args_init(&a);
     library_begin(&a, "twice", PREFIX, BEGIN_US);
@@ -822,7 +807,6 @@ static void test_throttled_halves_the_rate_and_it_grows_again(void **state)
 {
     const char *rule = "gcra:100/1000000/10,adapt=300..1000";
 
-    (void)state;
     assert_int_equal(take(BEGIN_US, rule, 1, 10).k, 10);
     assert_int_equal(act(THROTTLED, BEGIN_US, rule, 0).resets_us,
                      BEGIN_US + 200000); /* ten slots, each twice as long */
@@ -847,7 +831,6 @@ static void test_a_window_adapts_by_its_count(void **state)
     const char *rule = "fixed-window:100/3600000000/0,adapt=500..1000";
     const int64_t hour_us = BEGIN_US - BEGIN_US % INT64_C(3600000000);
 
-    (void)state;
     assert_int_equal(take(hour_us, rule, 1, 40).k, 40);
     assert_int_equal(act(THROTTLED, hour_us, rule, 0).burst, 50);
     assert_int_equal(take(hour_us, rule, 1, 100).k, 10);
@@ -864,7 +847,6 @@ static void test_a_rate_below_one_is_where_it_begins(void **state)
 {
     const char *rule = "gcra:100/1000000/10,adapt=100..500";
 
-    (void)state;
     assert_int_equal(take(BEGIN_US, rule, 1, 10).k, 10);
     assert_int_equal(take(BEGIN_US, rule, 1, 1).start_us, BEGIN_US + 20000);
     act(THROTTLED, BEGIN_US, rule, 0);
@@ -876,7 +858,6 @@ static void test_a_rate_below_one_takes_over_what_is_in_use(void **state)
 {
     const char *rule = "gcra:100/1000000/10,adapt=100..500";
 
-    (void)state;
     assert_int_equal(take(BEGIN_US, "gcra:200/1000000/10", 1, 10).k, 10);
     assert_int_equal(take(BEGIN_US, rule, 1, 10).k, 0);
     assert_int_equal(take(BEGIN_US, rule, 1, 10).start_us, BEGIN_US + 20000);
@@ -923,7 +904,6 @@ static void test_what_was_granted_ahead_stays_where_it_starts(void **state)
         {"token-bucket:1000/1000000/1", "sliding-log:10/1000000", 4, 13},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t ahead, all;
 
@@ -949,7 +929,6 @@ static void test_the_naive_model_keeps_what_was_granted_ahead(void **state)
         {"gcra:10/1000000/10", "sliding-log:12/1000000"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         struct naive_rule after;
         struct naive model;
@@ -968,7 +947,6 @@ static void test_the_naive_model_keeps_what_was_granted_ahead(void **state)
 /* What is in use is counted at the last start, and none of it is lost by counting. */
 static void test_a_change_wastes_nothing(void **state)
 {
-    (void)state;
     assert_int_equal(take_all(BEGIN_US - 1000, "gcra:1000/1000000/1"), 5);
     assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:500/1000000/1", 0).start_us, BEGIN_US + 6000);
     assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:2000/1000000/1", 0).start_us, BEGIN_US + 4500);
@@ -996,7 +974,6 @@ static void test_states_are_these_words(void **state)
         {"concurrency:5", "1795000000000000 0 - - concurrency:5 2"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *left;
 
@@ -1014,7 +991,6 @@ static void test_a_bucket_keeps_a_start_that_is_ahead(void **state)
     const char *rule = "gcra:1000/1000000/1";
     char *left;
 
-    (void)state;
     assert_int_equal(take(BEGIN_US, rule, 1, 1).k, 1);
     assert_int_equal(take(BEGIN_US, rule, 1, 1).start_us, BEGIN_US + 1000);
     left = server_ask(&server, "GET", GATE, NULL);
@@ -1034,7 +1010,6 @@ static void test_a_bucket_gives_back_no_more_than_later_starts_found(void **stat
         .rule = "gcra:1000/1000000/1000", .now_us = BEGIN_US, .verb = KEEP, .cost = 1, .a = 1, .ticket = 1};
     int64_t before_us;
 
-    (void)state;
     assert_int_equal(do_step(&s).k, 1);
     s.now_us += 999;
     assert_int_equal(do_step(&s).k, 1);
@@ -1053,7 +1028,6 @@ static void test_a_log_stays_bounded(void **state)
 {
     struct step s = {.rule = "sliding-log:100/1000000", .verb = TAKE, .cost = 1, .a = 1, .ticket = 1};
 
-    (void)state;
     for (int round = 0; round < 5; round++) {
         struct args a;
 
@@ -1074,7 +1048,6 @@ static void test_a_log_is_charged_at_its_last_start(void **state)
 {
     struct step s = {.rule = "sliding-log:10/1000", .now_us = BEGIN_US, .verb = FAR, .a = 1, .ticket = 1};
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         s.cost = i < 2 ? 10 : 1;
         assert_int_equal(do_step(&s).k, 1);
@@ -1124,7 +1097,6 @@ static void test_what_cannot_be_read_is_closed_for_a_period(void **state)
         {"concurrency:5", "1795000000000000 0 - - concurrency:5 1 1"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(garbage); i++) {
         const char *text = garbage[i].state, *rule = garbage[i].rule;
         bool is_dated = strncmp(text, "1795000000000000 ", 17) == 0;
@@ -1150,7 +1122,6 @@ static void test_what_could_not_be_read_counts_as_full(void **state)
 {
     static const char rule[] = "gcra:1/1000000/5";
 
-    (void)state;
     set_state("1795000000000000 v2 - - gcra:1/1000000/5 1795000000000000 0");
     assert_int_equal(take(BEGIN_US + INT64_C(1500000), rule, 1, 10).k, 1);
     assert_int_equal(take(BEGIN_US + INT64_C(1500000), rule, 1, 10).k, 0);
@@ -1163,7 +1134,6 @@ static void test_two_versions_that_take_turns_at_a_gate(void **state)
     char other[200];
     int64_t taken = 0;
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         int64_t at_us = BEGIN_US + i * INT64_C(1000000) / 10;
 
@@ -1180,7 +1150,6 @@ static void test_what_is_granted_ahead_of_a_closed_gate_is_counted(void **state)
     static const char rule[] = "gcra:10/1000000/10";
     int64_t taken = 0;
 
-    (void)state;
     set_state("1795000000000000 v2 - - gcra:10/1000000/10 1795000000000000 0");
     for (int64_t at_us = 700000; at_us <= 1050000; at_us += 1000)
         taken += act(FAR, BEGIN_US + at_us, rule, 10).k;
@@ -1193,7 +1162,6 @@ static void test_a_gate_of_another_kind_is_an_error(void **state)
     struct redisReply *reply;
     struct args a;
 
-    (void)state;
     free(server_ask(&server, "RPUSH", GATE, "x", NULL));
     args_init(&a);
     library_begin(&a, "steps", PREFIX, BEGIN_US);
@@ -1234,7 +1202,6 @@ static void test_the_key_lives_until_it_says_nothing(void **state)
         {"sliding-window:5/60000000", 60000, 120000},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t before_us, ttl_ms, passed_ms;
 
@@ -1256,7 +1223,6 @@ static void test_a_key_that_is_gone_was_open(void **state)
 {
     int64_t end_us, begin_us = clock_mono_us();
 
-    (void)state;
     take_by_redis_time("gcra:1/150000/1");
     end_us = begin_us + 10000000;
     while (server_number(&server, "EXISTS", GATE, NULL) == 1)
@@ -1267,14 +1233,12 @@ static void test_a_key_that_is_gone_was_open(void **state)
 
 static void test_under_virtual_time_nothing_expires(void **state)
 {
-    (void)state;
     assert_int_equal(take(BEGIN_US, "gcra:1/1000/1", 1, 1).k, 1);
     assert_int_equal(server_number(&server, "PTTL", GATE, NULL), -1);
 }
 
 static void test_what_was_only_looked_at_is_not_written(void **state)
 {
-    (void)state;
     assert_int_equal(take(BEGIN_US, "gcra:10/1000000/5", 6, 1).start_us, GATE_NEVER);
     act(LOOK, BEGIN_US, "fixed-window:10/1000000/5", 0);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
@@ -1331,7 +1295,6 @@ static void test_lua_and_c_know_the_same_rules(void **state)
     redisReply *reply;
     struct args a;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     args_init(&a);
@@ -1371,7 +1334,6 @@ static void test_a_set_of_rules(void **state)
          "1 0 1 - gcra:10/1000000/5 1795000008000000 - 0 -"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         redisReply *reply;
         struct args a;

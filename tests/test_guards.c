@@ -22,7 +22,6 @@ static int on_terminal(const char *answer, const char *line)
 
 static void test_purge_needs_yes_where_nobody_can_answer(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "a b c");
@@ -48,7 +47,6 @@ static void test_purge_needs_yes_where_nobody_can_answer(void **state)
 
 static void test_cancelling_a_batch_needs_yes(void **state)
 {
-    (void)state;
     must_end("enqueue t 1 --id a --batch b", 0, "a");
     must_end("batch cancel b", 64,
              "weir: batch cancel: would cancel batch b, with 1 job that has not ended, and nobody");
@@ -70,7 +68,6 @@ static void park_three(void)
 
 static void test_removing_a_limit_with_a_backlog_asks(void **state)
 {
-    (void)state;
     park_three();
     must_end("rate remove slow", 64,
              "weir: rate remove: would let go 4 jobs that slow holds (4 of them have no other limit and "
@@ -95,7 +92,6 @@ static void test_removing_a_limit_with_a_backlog_asks(void **state)
 
 static void test_unuse_with_a_backlog_asks(void **state)
 {
-    (void)state;
     must_end("rate set acct 1/1d", 0, "acct");
     must_end("rate set more 1/1d", 0, "more");
     must_end("rate use slow acct more", 0, "now also held by acct more");
@@ -116,7 +112,6 @@ static void test_unuse_with_a_backlog_asks(void **state)
 
 static void test_a_queue_is_paused_before_its_first_job(void **state)
 {
-    (void)state;
     start("w");
     must_end("queue pause default", 0, "weir queue resume default\n");
     must_end("queue resume default", 0, "default resumed");
@@ -136,7 +131,6 @@ static void test_a_queue_is_paused_before_its_first_job(void **state)
 
 static void test_a_batch_is_paused_before_its_first_job(void **state)
 {
-    (void)state;
     start("w");
     must_end("batch pause b", 0,
              "batch b paused; it has no jobs now: those that come wait for weir batch resume b\n");
@@ -160,7 +154,6 @@ static void test_a_batch_is_paused_before_its_first_job(void **state)
 
 static void test_a_path_that_most_jobs_lack(void **state)
 {
-    (void)state;
     must_end("rate set slow 1/1d,by=args.buisness_id", 0, "slow");
     write_text(turns.server.folder, "jobs",
                "{\"business_id\":1}\n{\"business_id\":2}\n{\"buisness_id\":3}\n");
@@ -205,7 +198,6 @@ static void test_what_only_a_shell_could_read(void **state)
                                         "t=true '$HOME' \"a b\" '*'", "t=sh -c 'cat >/dev/null | true'",
                                         "t=sh -c \"read job; exit 0\""};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong) + COUNT(right); i++) {
         bool refused = i < COUNT(wrong);
         const char *command = refused ? wrong[i] : right[i - COUNT(wrong)];

@@ -56,7 +56,6 @@ static void test_a_paused_queue_is_not_served(void **state)
 {
     static const char *const names[] = {"other", "default"};
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/10000000/1"));
     enqueue("default", "slow", "a b");
@@ -90,7 +89,6 @@ static void test_draining_does_not_wait_for_a_paused_queue(void **state)
     struct drained d;
     struct args a;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "a b");
@@ -116,7 +114,6 @@ static void test_draining_does_not_wait_for_a_paused_queue(void **state)
 
 static void test_a_cancelled_job_ends_at_the_head_of_its_queue(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a b c");
     push("default", " {\"type\":\"t\",\"id\":\"odd\"}");
@@ -131,7 +128,6 @@ static void test_a_cancelled_job_ends_at_the_head_of_its_queue(void **state)
 /* It takes no slot, and what is behind it starts in its place; the last one ends its lane. */
 static void test_a_cancelled_job_ends_at_the_head_of_its_lane(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/10000000/1"));
     enqueue("default", "slow", "a b c d");
@@ -159,7 +155,6 @@ static void test_a_cancelled_job_ends_at_the_head_of_its_lane(void **state)
 
 static void test_cancelled_jobs_of_keys_end_with_their_lanes(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", "gcra:1/10000000/1,by=key"));
     enqueue_with("t", "a1 a2", "\"key\":\"a\"");
@@ -178,7 +173,6 @@ static void test_many_cancelled_jobs_keep_nobody_waiting(void **state)
 {
     char id[32];
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue_many("slow", 1200);
@@ -206,7 +200,6 @@ static void test_many_cancelled_jobs_keep_nobody_waiting(void **state)
 
 static void test_jobs_of_a_cancelled_batch_end(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/10000000/1"));
     make_batch("5");
@@ -228,7 +221,6 @@ static void test_jobs_of_a_cancelled_batch_end(void **state)
 
 static void test_jobs_of_a_paused_batch_stand_aside(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/10000000/1"));
     enqueue_of_batch("slow", "b", "a b c");
@@ -266,7 +258,6 @@ static void cancel_one(const char *id, const char *state, const char *result)
 /* A resume that broke off leaves the rest aside, of a batch that is paused no more. */
 static void test_what_a_resume_left_aside_is_found(void **state)
 {
-    (void)state;
     start("w");
     enqueue_of_batch("t", "b", "a b c");
     free(redis_text("HSET", BATCH, "total", "3"));
@@ -288,7 +279,6 @@ static void test_a_claim_that_fails_sets_nothing_aside(void **state)
 {
     char *before, *after;
 
-    (void)state;
     start("w");
     enqueue_of_batch("t", "b", "a");
     halt("b/b", "paused 1");
@@ -306,7 +296,6 @@ static void test_what_is_not_ours_stops_the_claim(void **state)
 {
     static const char *const names[] = {HALTED, CANCELLED, ACTIVE "w"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         scene_begin(NULL);
         start("w");
@@ -359,7 +348,6 @@ static void test_purging_a_queue_leaves_what_runs(void **state)
 {
     struct queue_jobs jobs;
 
-    (void)state;
     fill_everywhere();
     must(turns_script("queue_purge", (const char *[]){"default", "count", "", "10", "sleep", ""}, 6));
     if (queue_count(w, turns.now_us, "default", NULL, &jobs) < 0)
@@ -381,7 +369,6 @@ static void test_purging_one_type(void **state)
 {
     struct queue_jobs jobs;
 
-    (void)state;
     fill_everywhere();
     push("default", "{\"type\":\"t\"}");
     if (queue_count(w, turns.now_us, "default", "t", &jobs) < 0)
@@ -402,7 +389,6 @@ static void test_purging_long_lanes_page_by_page(void **state)
 {
     struct queue_jobs jobs;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     must(turns_rate("t", "gcra:1/86400000000/1,by=key"));
@@ -431,7 +417,6 @@ static void test_purged_jobs_end_their_batch(void **state)
 {
     struct queue_jobs jobs;
 
-    (void)state;
     start("w");
     make_batch("2");
     enqueue_of_batch("t", "b", "a b");
@@ -492,7 +477,6 @@ static void test_who_waits_behind_a_purged_type_starts(void **state)
 {
     struct queue_jobs jobs;
 
-    (void)state;
     park_behind_a_dear_job("b c");
     purge("slow", &jobs);
     expect_jobs(&jobs, 0, 1, 0);
@@ -501,7 +485,6 @@ static void test_who_waits_behind_a_purged_type_starts(void **state)
 
 static void test_who_waits_behind_a_cancelled_job_starts(void **state)
 {
-    (void)state;
     park_behind_a_dear_job("b c");
     cancel_one("dear", "parked", "removed");
     expect_one_a_second("b c");
@@ -511,7 +494,6 @@ static void test_who_waits_behind_a_cancelled_job_starts(void **state)
 /* Its page was the last one: who purged has died. */
 static void test_who_waits_behind_a_purged_job_starts(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "24/86400000000/24"));
     enqueue_many("slow", 24);
@@ -560,7 +542,6 @@ static void expect_one_an_hour(void)
 
 static void test_a_lane_that_sleeps_is_purged_in_part(void **state)
 {
-    (void)state;
     park_in_lanes_that_sleep();
     must(turns_script("queue_purge", (const char *[]){"default", "remove", "", "1", "sleep", ""}, 6));
     expect_one_an_hour();
@@ -568,7 +549,6 @@ static void test_a_lane_that_sleeps_is_purged_in_part(void **state)
 
 static void test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once(void **state)
 {
-    (void)state;
     park_in_lanes_that_sleep();
     cancel_one("dear", "parked", "removed");
     turns_check();
@@ -583,7 +563,6 @@ static void test_a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps(void
 {
     struct batch_change change;
 
-    (void)state;
     turns.now_us = (int64_t)time(NULL) * SECOND_US; /* that of batch_pause */
     park_in_lanes_that_sleep();
     if (batch_pause(w, "b", &change) < 0)
@@ -668,7 +647,6 @@ static void test_wrong_arguments(void **state)
         {"queue_purge", "default", "count", "", "10", "lane", ""},
     };
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     for (size_t i = 0; i < COUNT(calls); i++) {

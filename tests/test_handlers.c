@@ -3,20 +3,13 @@
  * worker with them are run apart. */
 #include <ev.h>
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* Where a job is to be found, and what was kept with it. */
 enum state { DONE, LATER, DEAD, CANCELLED, LANE, NOT_HERE };
@@ -552,7 +545,6 @@ static void all_ends_of_all_kinds(void **state)
     struct stage root;
     struct branch branches[KINDS];
 
-    (void)state;
     begun_us = clock_wall_us();
     stage_open(&root, false);
     for (size_t i = 0; i < KINDS; i++)
@@ -607,7 +599,6 @@ static void ends_that_take_the_worker_along(void **state)
     struct stage root;
     size_t count = 0;
 
-    (void)state;
     begun_us = clock_wall_us();
     stage_open(&root, false);
     for (size_t i = 0; i < KINDS; i++)

@@ -41,7 +41,6 @@ static const char *const forged_heads[] = {
 
 static void test_a_forged_head_counts_nothing(void **state)
 {
-    (void)state;
     make_victim();
     for (size_t i = 0; i < COUNT(forged_heads); i++) {
         char entry[200];
@@ -71,7 +70,6 @@ static void expect_lease(size_t i, const char *id, int64_t enqueued_us)
 /* In a queue such a head needs no signature. Jobs that begin alike start together; others among them are what they are. */
 static void test_a_head_says_when_a_job_was_enqueued(void **state)
 {
-    (void)state;
     start("w");
     push("default", "@0,0,0,t-JDOAw-;{\"id\":\"a\",\"type\":\"t\"}");
     assert_int_equal(claim("w", 3, 0), 1); /* alone, by the short way */
@@ -102,7 +100,6 @@ static void test_a_job_keeps_when_it_was_enqueued(void **state)
 {
     char *dead;
 
-    (void)state;
     start("w");
     push("default", "@0,0,0,t-JDOAw-;" VICTIM);
     assert_int_equal(claim("w", 1, 0), 1);
@@ -137,7 +134,6 @@ static void test_a_stamp_says_a_time(void **state)
     };
     char digits[STAMP_LEN + 1], head[STAMP_HEAD_LEN + 1];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(times); i++) {
         stamp_write(times[i].at_us, digits);
         stamp_head(times[i].at_us, head);
@@ -156,7 +152,6 @@ static void test_a_forged_head_counts_nothing_elsewhere(void **state)
 {
     static const char *const purge[] = {"default", "remove", "", "1000", "queue", ""};
 
-    (void)state;
     make_victim();
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "first");
@@ -192,7 +187,6 @@ static void test_a_head_behind_a_forged_one_is_none(void **state)
     };
     static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
-    (void)state;
     make_victim();
     for (size_t i = 0; i < COUNT(entries); i++) {
         char *dead;
@@ -225,7 +219,6 @@ static void test_the_secret_is_made_once(void **state)
 {
     char *secret;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "plain");
     assert_int_equal(redis_number("HEXISTS", PREFIX "about", "secret"),
@@ -248,7 +241,6 @@ static void test_a_foreign_key_of_the_secret_is_named(void **state)
 {
     char *before, *after;
 
-    (void)state;
     make_victim();
     free(redis_text("DEL", PREFIX "about"));
     free(redis_text("SET", PREFIX "about", "foreign"));

@@ -22,7 +22,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     json_decref(history);
     history = NULL;
     weir_free(w);
@@ -94,7 +93,6 @@ static void test_counts_add_up_by_minutes_and_hours(void **state)
 {
     int64_t minute_us = turns.now_us / MINUTE_US * MINUTE_US;
 
-    (void)state;
     counts(RECORD_TYPE, "t", 's', 3);
     counts(RECORD_TYPE, "t", 's', 4);
     counts(RECORD_TYPE, "t", 'd', 1);
@@ -120,7 +118,6 @@ static void test_histograms_and_reasons(void **state)
     struct span wrong;
     struct args a;
 
-    (void)state;
     args_init(&a);
     record_request(&a, PREFIX, turns.now_us);
     record_row(&a, RECORD_TYPE, span("t"));
@@ -158,7 +155,6 @@ static void test_few_reasons_are_kept(void **state)
     char reason[24];
     struct args a;
 
-    (void)state;
     for (int i = 0; i < 20; i++) {
         args_init(&a);
         record_request(&a, PREFIX, turns.now_us);
@@ -176,7 +172,6 @@ static void test_few_reasons_are_kept(void **state)
 /* Each slot is used again after its round; what is older is not shown as new, and the key does not grow. */
 static void test_rings_wrap(void **state)
 {
-    (void)state;
     for (int i = 0; i < 200; i++) {
         counts(RECORD_TYPE, "t", 's', i + 1);
         turns.now_us += MINUTE_US;
@@ -200,7 +195,6 @@ static void test_rings_wrap(void **state)
 /* What is later than now is not shown; when its time comes, it counts again. */
 static void test_a_clock_that_is_set_back(void **state)
 {
-    (void)state;
     counts(RECORD_TYPE, "t", 's', 5);
     turns.now_us -= 3 * MINUTE_US;
     look("t", false, false, 10);
@@ -223,7 +217,6 @@ static void test_starts_of_the_last_minute(void **state)
     const json_t *starts;
     struct args a;
 
-    (void)state;
     turns.now_us = turns.now_us / SECOND_US * SECOND_US + 950000;
     for (int pass = 0; pass < 2; pass++) {
         args_init(&a);
@@ -262,7 +255,6 @@ static void test_slots_wasted_in_the_last_minute(void **state)
     char expected[200], *text;
     struct args a;
 
-    (void)state;
     for (int pass = 0; pass < 2; pass++) {
         args_init(&a);
         record_request(&a, PREFIX, turns.now_us);
@@ -292,7 +284,6 @@ static void test_keys_expire(void **state)
     char hour[24];
     struct args a;
 
-    (void)state;
     args_init(&a);
     record_request(&a, PREFIX, -1);
     record_row(&a, RECORD_TYPE, span("t"));
@@ -315,7 +306,6 @@ static void test_keys_expire(void **state)
 
 static void test_foreign_keys_and_slots(void **state)
 {
-    (void)state;
     free(redis_text("SET", OF_T, "mine"));
     free(redis_text("RPUSH", PREFIX "ribbon:t", "mine"));
     assert_string_equal(count(RECORD_TYPE, "t", 's', 1), OF_T " is a string, not a hash");
@@ -351,7 +341,6 @@ static void test_wrong_counts_change_nothing(void **state)
     };
     const char *words[6] = {"t", "t", " s1"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rows); i++) {
         memcpy(words + 3, rows[i], sizeof rows[i]);
         if (turns_script("record", words, COUNT(words)) != WEIR_EINPUT)
@@ -369,7 +358,6 @@ static void test_wrong_arguments_change_nothing(void **state)
         "history t t m x",   "history t t m 1 more",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(lines); i++) {
         if (call_line(lines[i]) != WEIR_EINPUT)
             fail_msg("%s: %s", lines[i], turns.error.text);
@@ -381,7 +369,6 @@ static void test_wrong_arguments_change_nothing(void **state)
 /* Of three partitions "t" lives on 0, and "slow" on 2. */
 static void test_what_lives_elsewhere_is_passed_over(void **state)
 {
-    (void)state;
     free(redis_text("HSET", PREFIX "about", "partitions", "3"));
     free(redis_text("HSET", "weir:{2}:about", "partitions", "3"));
     counts(RECORD_TYPE, "slow", 's', 1);
@@ -404,7 +391,6 @@ static void test_several_in_one_round_trip(void **state)
     int64_t took_us;
     int before;
 
-    (void)state;
     counts(RECORD_TYPE, "t", 's', 3);
     counts(RECORD_LIMIT, "t", 'g', 5);
     for (int i = 0; i < MOST; i++)
@@ -440,7 +426,6 @@ static void test_several_in_one_round_trip(void **state)
 /* The doctor knows the keys. */
 static void test_the_doctor_is_content(void **state)
 {
-    (void)state;
     counts(RECORD_TYPE, "t", 's', 1);
     counts(RECORD_LIMIT, "t", 'g', 1);
     turns_check();

@@ -1,18 +1,11 @@
 /* Jobs as POSTs to a URL (--http): what is sent, what each answer means, and what becomes of those that do
  * not come. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* A server that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body,
  * chunked), "last" (behind these), "sleep" before, "stall" before the body, "drop" (closes without an

@@ -1,18 +1,12 @@
 /* Job JSON: the checker against jansson over tables and random mutations, reading, writing, ids. */
 #include <jansson.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "queue/job/job.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -165,7 +159,6 @@ static void show(struct span text)
 
 static void test_check_tables(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(corpus); i++)
         if (!weir_accepts(corpus[i]) || !jansson_accepts(corpus[i], 0)) {
             show(corpus[i]);
@@ -196,7 +189,6 @@ static void test_check_large_numbers(void **state)
     static const char zeros[] = "00000000000000000000";
     char text[100];
 
-    (void)state;
     for (size_t m = 0; m < COUNT(mantissas); m++)
         for (int n = 0; n < 20; n++)
             for (int power = 307; power <= 309; power++) {
@@ -267,7 +259,6 @@ static void test_check_mutations(void **state)
     const char *given = getenv("WEIR_SEED");
     long rounds = 300000;
 
-    (void)state;
     seed = (given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL) * 2654435761u) | 1;
     printf("WEIR_SEED=%llu\n", (unsigned long long)seed);
     for (long i = 0; i < rounds; i++) {
@@ -291,7 +282,6 @@ static void test_check_depth(void **state)
 {
     char text[2 * 513];
 
-    (void)state;
     memset(text, '[', 513);
     memset(text + 513, ']', 513);
     assert_true(weir_accepts((struct span){text + 1, 2 * 512}));
@@ -301,7 +291,6 @@ static void test_check_depth(void **state)
 
 static void test_check_says_where(void **state)
 {
-    (void)state;
     assert_false(weir_accepts((struct span)BYTES("{\"a\":tru}")));
     assert_string_equal(error.text, "not JSON: no value begins at byte 6");
 }
@@ -323,7 +312,6 @@ static void test_read(void **state)
 {
     struct job_view v;
 
-    (void)state;
     assert_int_equal(
         read_text(" { \"meta\":[1], \"key\":\"k.1\",\"timeout\":1.5 ,\"args\" : {\"a\" : 1} ,\"type\":\"t\", "
                   "\"cost\":7,\"max_attempts\":3,\"queue\":\"mail\",\"id\":\"i-1\"}\r\n",
@@ -404,7 +392,6 @@ static void test_read_refuses(void **state)
     };
     struct job_view v;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (read_text(cases[i][0], &v) != WEIR_EINPUT || !strstr(error.text, cases[i][1]))
             fail_msg("%s: \"%s\" should say \"%s\"", cases[i][0], error.text, cases[i][1]);
@@ -425,7 +412,6 @@ static void test_read_timeouts(void **state)
     struct job_view v;
     char text[100];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(text, sizeof text, "{\"type\":\"t\",\"timeout\":%s}", cases[i].text);
         assert_int_equal(read_text(text, &v), 0);
@@ -441,7 +427,6 @@ static void test_read_many_members(void **state)
     int n = 80000;
     clock_t begin;
 
-    (void)state;
     t.len = (size_t)sprintf(t.at, "{\"type\":\"t\"");
     for (int i = 0; i < n; i++)
         t.len += (size_t)sprintf(t.at + t.len, ",\"m%d\":%d", i, i % 10);
@@ -462,7 +447,6 @@ static void test_read_too_long(void **state)
     char *body = malloc(JOB_BODY_MAX + 1);
     struct job_view v;
 
-    (void)state;
     memset(body, ' ', JOB_BODY_MAX + 1);
     memcpy(body, "{\"type\":\"t\"}", 12);
     assert_int_equal(job_read(body, JOB_BODY_MAX, &v, &error), 0);
@@ -486,7 +470,6 @@ static void test_write(void **state)
                                 .max_attempts = 3,
                                 .timeout_s = 1.25};
 
-    (void)state;
     assert_int_equal(job_write(&t, &all, &v, &error), 0);
     assert_span((struct span){t.at, t.len},
                 "{\"id\":\"i\",\"type\":\"t\",\"key\":\"k\",\"cost\":1000000000,\"args\":{\"a\": [1]},"
@@ -519,7 +502,6 @@ static void test_write_context(void **state)
                                  .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
                                  .meta = " {\"a\": [] }\n"};
 
-    (void)state;
     assert_int_equal(job_write(&t, &spec, &v, &error), 0);
     assert_span(
         (struct span){t.at, t.len},
@@ -559,7 +541,6 @@ static void test_write_refuses(void **state)
     };
     struct text t = {0};
 
-    (void)state;
     assert_int_equal(job_write(&t, &(struct weir_job_spec){.type = "t", .id = "kept"}, NULL, &error), 0);
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(job_write(&t, &cases[i], NULL, &error), WEIR_EINPUT);
@@ -587,7 +568,6 @@ static void test_rewrite(void **state)
     struct text t = {0};
     struct job_view v;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         t.len = 0;
         assert_int_equal(job_rewrite(&t, cases[i][0], strlen(cases[i][0]), &v, &error), 0);
@@ -616,7 +596,6 @@ static void test_rewrite_ignores_nothing(void **state)
     static const char inside[] = "{\"type\":\"t\",\"args\":{\"at\":1}}";
     struct text t = {0};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(refused); i++) {
         char line[100];
         int len = snprintf(line, sizeof line, "{\"type\":\"t\",\"args\":{\"at\":1},%s}", refused[i]);
@@ -636,7 +615,6 @@ static void test_rewrite_too_long(void **state)
     char *line = malloc(len);
     struct text t = {0};
 
-    (void)state;
     memset(line, 'x', len);
     memcpy(line, "{\"type\":\"t\",\"args\":\"", 20);
     memcpy(line + len - 2, "\"}", 2);
@@ -649,7 +627,6 @@ static void test_rewrite_too_long(void **state)
 /* Whatever is accepted stays the same to jansson, but for its order and the id. */
 static void test_rewrite_keeps_all(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(corpus); i++) {
         struct text t = {0};
         json_t *before, *after;
@@ -682,7 +659,6 @@ static void test_ids(void **state)
     int fd[2], end;
     pid_t child;
 
-    (void)state;
     for (size_t i = 0; i < n; i++) {
         job_make_id(ids[i]);
         assert_int_equal(strspn(ids[i], "0123456789abcdefghijklmnopqrstuvwxyz"), 16);
@@ -710,7 +686,6 @@ static void test_names(void **state)
 {
     char longest[129];
 
-    (void)state;
     memset(longest, 'a', sizeof longest);
     assert_true(name_is_valid("a", 1));
     assert_true(name_is_valid("A-Z_0.9", 7));

@@ -83,7 +83,6 @@ static void test_a_job_that_waits(void **state)
 {
     json_t *doc;
 
-    (void)state;
     start("w");
     use_secret();
     push("default",
@@ -112,7 +111,6 @@ static void test_a_long_failure_keeps_its_end(void **state)
 {
     char reason[1000] = "exit 1: Traceback (most recent call last): \xc3\xa9";
 
-    (void)state;
     while (strlen(reason) < 900)
         strcat(reason, " File \"/srv/mail/\xc3\xa9t\xc3\xa9.py\", line 12, in send");
     strcat(reason, " ValueError: no such customer: 42");
@@ -142,7 +140,6 @@ static void test_a_list_goes_on_until_it_finds_one(void **state)
     static const char fill[] =
         "for i = 0, 100500 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end";
 
-    (void)state;
     start("w");
     free(redis_text("EVAL", fill, "1", QUEUE));
     free(redis_text("SADD", PREFIX "queues", "default"));
@@ -158,7 +155,6 @@ static void test_a_list_goes_on_until_it_finds_one(void **state)
 
 static void test_a_job_that_is_parked(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c");
@@ -174,7 +170,6 @@ static void test_a_job_that_is_parked(void **state)
 
 static void test_a_job_that_is_aside(void **state)
 {
-    (void)state;
     start("w");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"a\",\"type\":\"t\"}");
@@ -190,7 +185,6 @@ static void test_a_job_that_is_aside(void **state)
 
 static void test_a_scheduled_job_is_gone_at_once(void **state)
 {
-    (void)state;
     must(turns_enqueue("default", "t", "a", 3600 * SECOND_US));
     must(turns_enqueue("default", "t", "b", 3600 * SECOND_US));
     expect_shown("a", "state: scheduled|starts");
@@ -203,7 +197,6 @@ static void test_a_scheduled_job_is_gone_at_once(void **state)
 
 static void test_a_job_that_is_to_be_retried(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     claim("w", 1, 0);
@@ -216,7 +209,6 @@ static void test_a_job_that_is_to_be_retried(void **state)
 
 static void test_a_job_that_has_ended_is_not_cancelled(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a b");
     assert_int_equal(claim("w", 2, 0), 2);
@@ -234,7 +226,6 @@ static void test_a_running_job_is_told(void **state)
 {
     json_t *doc;
 
-    (void)state;
     start("w");
     must(turns_rate("t", "1/1000000/1"));
     enqueue("default", "t", "a");
@@ -259,7 +250,6 @@ static void test_a_cancelled_job_that_is_done(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
@@ -281,7 +271,6 @@ static void test_a_cancelled_job_that_comes_back_ends(void **state)
                                              SETTLE_DEAD};
     enum { REAPED = COUNT(verbs), ADOPTED, ALL };
 
-    (void)state;
     for (size_t i = 0; i < ALL; i++) {
         scene_begin(NULL);
         must(turns_rate("t", "10/1000000/10"));
@@ -313,7 +302,6 @@ static void test_a_cancelled_job_that_comes_back_ends(void **state)
 /* Under its new id a worker is told of what it has taken along. */
 static void test_a_worker_that_reconnects_is_told(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a b");
     assert_int_equal(claim("w", 2, 0), 2);
@@ -329,7 +317,6 @@ static void test_a_worker_that_reconnects_is_told(void **state)
 
 static void test_a_lock_whose_job_is_nowhere(void **state)
 {
-    (void)state;
     free(redis_text("SET", PREFIX "unique:key", "a"));
     assert_int_equal(job("cancel a"), 66);
     assert_int_equal(job("cancel b --unique key"), 66);
@@ -343,7 +330,6 @@ static void test_long_args_are_cut(void **state)
 {
     char body[6000], xs[5001];
 
-    (void)state;
     start("w");
     memset(xs, 'x', sizeof xs);
     snprintf(body, sizeof body, "{\"id\":\"a\",\"type\":\"t\",\"args\":\"%.*s\"}", 5000, xs);
@@ -358,7 +344,6 @@ static void test_a_body_is_shown_byte_for_byte(void **state)
     static const char args[] = "{\"a\":1.10,\"b\":12345678901234567.123,\"c\":1e2,\"\xc3\xa4\":\"\xc3\xbc\"}";
     char body[200], part[240];
 
-    (void)state;
     start("w");
     snprintf(body, sizeof body, "{\"id\":\"a\",\"type\":\"t\",\"args\":%s}", args);
     push("default", body);
@@ -420,7 +405,6 @@ static void test_with_a_real_worker(void **state)
     struct weir *w = weir_new(turns.server.url, NULL);
     pid_t worker;
 
-    (void)state;
     write_handler("long", "echo begun >> begun; exec sleep 60");
     write_handler("bad", "echo broken >&2; exit 1");
     worker = program_start(turns.server.folder, "worker", words);
@@ -451,7 +435,6 @@ static void test_cancelling_asks_on_a_terminal(void **state)
     const char *words[] = {built("weir"), "job", "cancel", "a", "--redis", turns.server.url, NULL, NULL};
     char text[2048];
 
-    (void)state;
     start("w");
     push("default", "{\"id\":\"a\",\"type\":\"t\"}");
     free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));

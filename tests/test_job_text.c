@@ -190,7 +190,6 @@ static void test_a_key_is_what_decoding_finds(void **state)
     uint64_t seed = random_seed();
     int found = 0, long_ones = 0;
 
-    (void)state;
     text.random = seed;
     for (int i = 0; i < ROUNDS; i++) {
         const char *path = paths[i * COUNT(paths) / ROUNDS];

@@ -63,7 +63,6 @@ static void test_what_a_search_says(void **state)
     };
     char terms[400];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct job_search s = search_of(cases[i][0]);
 
@@ -106,7 +105,6 @@ static void test_what_is_no_search(void **state)
     struct job_search s;
     struct error e;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         s = (struct job_search){.count = 0};
         if (job_search_read(&s, cases[i][0], &e) != WEIR_EINPUT || !strstr(e.text, cases[i][1]))
@@ -228,7 +226,6 @@ static void test_a_job_in_each_state(void **state)
                                          "running", "scheduled", "retry", "dead"};
     char text[100];
 
-    (void)state;
     fill_states();
     expect_found("", "waiting parked held aside running scheduled retry dead");
     for (size_t i = 0; i < COUNT(states); i++) {
@@ -282,7 +279,6 @@ static void test_terms_choose_jobs(void **state)
         {"type:t state:retry reason:no", "retry"},
     };
 
-    (void)state;
     fill_states();
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_found(cases[i][0], cases[i][1]);
@@ -296,7 +292,6 @@ static void test_jobs_by_their_age(void **state)
     static const char *const ids[] = {"old", "new"};
     struct job_search s = search_of("old");
 
-    (void)state;
     start("w");
     for (int i = 0; i < 2; i++) {
         stamp_head(turns.now_us - (i ? 60 : 7200) * SECOND_US, head);
@@ -334,7 +329,6 @@ static void test_values_that_are_written_in_several_ways(void **state)
         {"key:100.0", "e digits point"},
     };
 
-    (void)state;
     for (int parked = 0; parked < 2; parked++) {
         scene_begin(NULL);
         start("w");
@@ -354,7 +348,6 @@ static void test_values_that_are_written_in_several_ways(void **state)
 
 static void test_jobs_of_a_key(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:1/1000000000/1,by=args.to"));
     enqueue_with("slow", "a1 a2 a3", "\"args\":{\"to\":\"a b\"}");
@@ -410,7 +403,6 @@ static void test_pages_have_everything_once(void **state)
 {
     char ids[IDS_SIZE];
 
-    (void)state;
     start("w");
     free(redis_text("ZADD", PREFIX "later", "1795000000000003", "s daily\n"));
     free(redis_text("HSET", PREFIX "schedules", "daily", "{}"));
@@ -429,7 +421,6 @@ static void test_a_page_says_how_far_it_looked(void **state)
                                               {.looked_at = INT64_MAX, .jobs = 10, .until_us = 1}};
     struct job_search s = search_of("type:nothing");
 
-    (void)state;
     start("w");
     enqueue_many("t", 1200);
     for (int i = 0; i < 2; i++) {
@@ -447,7 +438,6 @@ static void test_many_lanes_at_the_gate_of_one_key(void **state)
     const char *words[] = {"count", "100", "1", "1", "state", "parked"};
     struct job_search s = search_of("state:parked");
 
-    (void)state;
     start("w");
     free(redis_text("EVAL",
                     "for i = 1, 3000 do\n"
@@ -478,7 +468,6 @@ static void test_a_search_looks_only_where_its_jobs_may_be(void **state)
                  {"state:running,dead", 0},
                  {"state:parked type:t key:b", 30}};
 
-    (void)state;
     start("w");
     fill_queues(30);
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -504,7 +493,6 @@ static void test_wrong_cursors_are_refused(void **state)
     const struct job_bounds most = {.looked_at = 500, .jobs = 10};
     struct job_search s = search_of("");
 
-    (void)state;
     fill_states();
     for (size_t i = 0; i < COUNT(wrong); i++) {
         json_t *page;
@@ -556,7 +544,6 @@ static void refuse_to_run(const char *id, int status, const char *why)
 
 static void test_a_scheduled_job_runs_now(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     must(turns_enqueue("default", "t", "b", 3600 * SECOND_US));
@@ -580,7 +567,6 @@ static void test_a_scheduled_job_keeps_its_head(void **state)
     const char *words[] = {"default", "t", "a",     "1000", "tag", "3600000000",
                            "",        "",  "night", "lock", "end", "{\"id\":\"a\",\"type\":\"t\"}"};
 
-    (void)state;
     start("w");
     must(turns_script("enqueue", words, COUNT(words)));
     run("a", "scheduled", "moved");
@@ -594,7 +580,6 @@ static void test_a_scheduled_job_keeps_its_head(void **state)
 /* Thousands are due at the same time, before it. */
 static void test_one_of_many_that_are_due_at_once_runs_now(void **state)
 {
-    (void)state;
     start("w");
     free(redis_text(
         "EVAL",
@@ -609,7 +594,6 @@ static void test_one_of_many_that_are_due_at_once_runs_now(void **state)
 
 static void test_a_job_that_retries_runs_now(void **state)
 {
-    (void)state;
     start("w");
     free(redis_text("HSET", ACTIVE_W, "@", "{\"queues\":[\"default\"],\"types\":[\"t\"]}"));
     must(turns_rate("t", "3/1000000000/3"));
@@ -634,7 +618,6 @@ static void test_a_job_that_retries_runs_now(void **state)
 
 static void test_a_parked_job_becomes_the_first_of_its_lane(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c d");
@@ -657,7 +640,6 @@ static void test_a_parked_job_becomes_the_first_of_its_lane(void **state)
 /* A cheaper job comes to the head of a lane that sleeps: its gate opens sooner. */
 static void test_the_gate_opens_for_the_job_that_is_first_now(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "10/10000000/10"));
     enqueue_with("slow", "big", "\"cost\":10");
@@ -691,7 +673,6 @@ static void test_far_from_both_ends_the_last_job_takes_its_place(void **state)
     const struct job_bounds most = {.looked_at = 1000000, .jobs = 2};
     struct job_search two = search_of("type:u");
 
-    (void)state;
     start("w");
     free(redis_text("EVAL", fill, "1", QUEUE));
     must(turns_enqueue("default", "t", "last", 0));
@@ -715,7 +696,6 @@ static void test_far_from_both_ends_the_last_job_takes_its_place(void **state)
 
 static void test_a_waiting_job_becomes_the_first_of_its_queue(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "a b c d e");
     run("d", "waiting", "moved");
@@ -728,7 +708,6 @@ static void test_a_waiting_job_becomes_the_first_of_its_queue(void **state)
 
 static void test_what_cannot_run_says_why(void **state)
 {
-    (void)state;
     fill_states();
     refuse_to_run("dead", WEIR_EINPUT, "job dead: is dead and will not run; weir dead retry puts it back");
     refuse_to_run("running", WEIR_EINPUT, "job running: runs already; there is nothing to do");
@@ -743,7 +722,6 @@ static void test_what_cannot_run_says_why(void **state)
 /* It is promoted, claimed, or both, before or after: it starts once. */
 static void test_a_run_beside_a_promote_and_a_claim(void **state)
 {
-    (void)state;
     for (int order = 0; order < 6; order++) {
         json_t *job = NULL;
         bool ran;
@@ -842,7 +820,6 @@ static void test_what_was_cancelled_is_not_run(void **state)
 {
     char *before;
 
-    (void)state;
     fill_cancelled();
     before = turns_digest();
     refuse_to_run("s", WEIR_EINPUT, "job s: batch b was cancelled: its jobs do not run any more");
@@ -864,7 +841,6 @@ static void test_dead_jobs_of_a_cancelled_batch_stay(void **state)
 {
     static const char *const retry[] = {"retry", "100", "", "", "b", "", "", "", "", "seed", "0"};
 
-    (void)state;
     start("w");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"d\",\"type\":\"t\"}");
@@ -895,7 +871,6 @@ static void test_a_job_that_has_moved_is_left(void **state)
     struct job_acted acted;
     json_t *job;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a b");
     must(find_job(w, turns.now_us, "a", &job));
@@ -917,7 +892,6 @@ static void test_far_from_both_ends_a_claim_ends_it(void **state)
     struct job_acted acted;
     json_t *job;
 
-    (void)state;
     start("w");
     free(redis_text("EVAL", fill, "1", QUEUE));
     free(redis_text("ZADD", PREFIX "runs", "9000000000000000", "t"));
@@ -940,7 +914,6 @@ static void test_far_from_both_ends_a_claim_ends_it(void **state)
 
 static void test_all_that_match_are_cancelled(void **state)
 {
-    (void)state;
     fill_states();
     act("cancel", "state:waiting,parked,held,aside,running,scheduled,retry,dead", 7, 1);
     act("cancel", "queue:default", 0, 1);
@@ -962,7 +935,6 @@ static void test_a_record_that_cannot_be_read_is_left(void **state)
     const struct job_bounds most = {.looked_at = 1000, .jobs = 1000};
     struct job_search s = search_of("state:scheduled,retry");
 
-    (void)state;
     start("w");
     must(turns_enqueue("default", "t", "good", SECOND_US));
     free(redis_text("ZADD", PREFIX "later", "5", record));
@@ -976,7 +948,6 @@ static void test_a_record_that_cannot_be_read_is_left(void **state)
 /* Parked jobs are gone, though their gate is closed, and their lane with the last of them. */
 static void test_cancelled_lanes_are_gone(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     enqueue_with("slow", "a b", "\"args\":{\"n\":1}");
@@ -993,7 +964,6 @@ static void test_cancelled_lanes_are_gone(void **state)
 
 static void test_no_more_than_was_said(void **state)
 {
-    (void)state;
     start("w");
     enqueue_many("t", 30);
     act_at_most("cancel", "type:t", 7, INT64_MAX);
@@ -1004,7 +974,6 @@ static void test_no_more_than_was_said(void **state)
 
 static void test_those_that_run_keep_their_order(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "slow", "a");
     enqueue("default", "t", "b");
@@ -1015,7 +984,6 @@ static void test_those_that_run_keep_their_order(void **state)
 
 static void test_many_scheduled_jobs_run(void **state)
 {
-    (void)state;
     start("w");
     for (int i = 0; i < 600; i++) {
         char id[24];
@@ -1032,7 +1000,6 @@ static void test_many_scheduled_jobs_run(void **state)
 /* Some of a list, again and again: none is lost, none comes twice, and each walk ends. */
 static void test_many_jobs_in_line_are_put_first(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     for (int i = 0; i < 700; i++) {
@@ -1050,7 +1017,6 @@ static void test_many_jobs_in_line_are_put_first(void **state)
 /* The same of a lane, of which a look among others sees a few jobs. */
 static void test_many_jobs_of_a_lane_are_put_first(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     for (int i = 0; i < 40; i++) {
@@ -1069,7 +1035,6 @@ static void test_many_jobs_of_a_lane_are_put_first(void **state)
 
 static void test_dead_jobs_are_retried_and_removed(void **state)
 {
-    (void)state;
     start("w");
     enqueue_many("t", 60);
     for (int i = 0; i < 2; i++) {
@@ -1092,7 +1057,6 @@ static void test_actions_page_by_page(void **state)
 {
     char ids[IDS_SIZE];
 
-    (void)state;
     for (int small = 0; small < 2; small++) {
         scene_begin(NULL);
         start("w");
@@ -1160,7 +1124,6 @@ static void test_jobs_that_have_finished_are_found_by_their_id(void **state)
     const struct job_bounds most = {.looked_at = 10, .jobs = 10};
     json_t *page;
 
-    (void)state;
     fill_states();
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct job_search s = search_of(cases[i]);
@@ -1198,7 +1161,6 @@ static void test_wrong_actions_change_nothing(void **state)
     struct job_search none = {.count = 0}, some = search_of("type:t");
     char *before;
 
-    (void)state;
     fill_states();
     json_decref(last);
     last = NULL;

@@ -1,14 +1,7 @@
 /* JSON that programs of others have written, read laxly: what is found in it, what its strings say. How JSON
  * is checked: tests/test_job.c. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "queue/job/json.h"
+#include "tests/test.h"
 
 /* A copy that ends where its memory ends, so that a sanitizer sees a byte read behind it. */
 static char *exact(const char *text, size_t len)
@@ -44,7 +37,6 @@ static void what_is_kept(void **state)
     struct json_members m;
     struct json j;
 
-    (void)state;
     assert_non_null(read_members(&j, copy, sizeof text - 1, &m));
     assert_int_equal(m.count, 6);
     assert_span(json_member(&m, "id"), "\"\xed\xa0\x80\\x\x01\"");
@@ -61,7 +53,6 @@ static void what_breaks_off(void **state)
 {
     static const char text[] = "{\"id\":\"j1\",\"\\ud83d\":\"\\\"\xe9\\\\\",\"n\":[1.5e3,true]}";
 
-    (void)state;
     for (size_t len = 1; len < sizeof text - 1; len++) {
         char *copy = exact(text, len);
         struct json_members m;
@@ -93,7 +84,6 @@ static void what_a_string_says(void **state)
         CASE("\"\xf0\x9f\x98\"", "???"),
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *copy = exact(cases[i].string.at, cases[i].string.len);
         char text[64];
@@ -111,7 +101,6 @@ static void what_fits(void **state)
     static const char string[] = "\"a\xc3\xa9\\ud83d\\ude00b\"";
     static const size_t fits[] = {0, 0, 1, 1, 3, 3, 3, 3, 7, 8, 8};
 
-    (void)state;
     for (size_t size = 1; size < sizeof fits / sizeof *fits; size++) {
         char *text = malloc(size);
 

@@ -90,7 +90,6 @@ static void test_limits_come_back_once(void **state)
 {
     struct known_limits mail, news;
 
-    (void)state;
     rate("mail", "5/1000000/5");
     rate("shared", "2/1000000/1");
     assert_int_equal(turns_use("news", "use", "3", (const char *const[]){"shared"}, 1),
@@ -120,7 +119,6 @@ static void test_all_of_a_limit_comes_back(void **state)
 {
     struct known_limits known;
 
-    (void)state;
     rate("mail", "gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0");
     assert_int_equal(turns_weight("mail", "big", 4), 0);
     assert_int_equal(turns_weight("mail", "small.one", 2), 0);
@@ -151,7 +149,6 @@ static void test_who_sets_a_limit_anew_wins(void **state)
 {
     struct known_limits known;
 
-    (void)state;
     rate("mail", "5/1000000/5");
     known = learned("mail");
     lose_all();
@@ -167,7 +164,6 @@ static void test_the_newest_revision_wins(void **state)
 {
     struct known_limits older, newer;
 
-    (void)state;
     rate("mail", "5/1000000/5");
     assert_int_equal(turns_weight("mail", "k", 3), -65); /* it has no keys */
     older = learned("mail");
@@ -188,7 +184,6 @@ static void test_what_is_lost_is_not_forgotten(void **state)
 {
     struct known_limits mail, other;
 
-    (void)state;
     free(redis_text("HSET", PREFIX "about", "birth", "first"));
     rate("mail", "5/1000000/5");
     mail = learned("mail");
@@ -214,7 +209,6 @@ static void test_what_is_set_behind_the_loss_is_newer(void **state)
 {
     struct known_limits known;
 
-    (void)state;
     rate("mail", "5/1000000/5");
     known = learned("mail");
     lose_all();
@@ -236,7 +230,6 @@ static void test_an_older_limit_is_replaced(void **state)
     struct known_limits known;
     char *limits, *revisions;
 
-    (void)state;
     rate("mail", "gcra:5/1000000/5,by=key");
     assert_int_equal(turns_weight("mail", "gone", 3), 0);
     limits = redis_text("HGET", PREFIX "limits", "mail");
@@ -262,7 +255,6 @@ static void test_limits_without_a_revision(void **state)
 {
     struct known_limits known;
 
-    (void)state;
     rate("mail", "5/1000000/5");
     assert_int_equal(turns_use("mail", "use", "2", NULL, 0), 0);
     free(redis_text("DEL", PREFIX "revisions"));
@@ -280,7 +272,6 @@ static void test_all_or_nothing(void **state)
     struct known_limits known;
     char written[200], *before, *after;
 
-    (void)state;
     rate("mail", "gcra:5/1000000/5,by=args.a");
     rate("shared", "gcra:5/1000000/5,by=args.a");
     assert_int_equal(turns_use("mail", "use", "", (const char *const[]){"shared"}, 1), 0);
@@ -302,7 +293,6 @@ static void test_all_types_must_fit(void **state)
 {
     static const char *const words[] = {"me", "0", "", "limit shared 7 gcra:5/1000000/5,by=args.a"};
 
-    (void)state;
     free(redis_text("HSET", PREFIX "types", "a", "use=shared", "b", "use=shared", "c", "use=shared"));
     free(redis_text("HSET", PREFIX "limits", "b", "gcra:5/1000000/5"));
     assert_int_equal(turns_script("rate_again", words, COUNT(words)), 0);
@@ -318,7 +308,6 @@ static void test_what_has_not_changed_is_not_sent(void **state)
 {
     struct known_limits known;
 
-    (void)state;
     known = learned("mail");
     assert_string_equal(known.newest, "0");
     rate("mail", "5/1000000/5");
@@ -340,7 +329,6 @@ static void test_what_does_not_fit_is_counted(void **state)
     const char *types[TYPES];
     struct known_limits known = {0};
 
-    (void)state;
     for (int i = 0; i < TYPES; i++) {
         snprintf(names[i], sizeof names[i], "t%d", i);
         types[i] = names[i];
@@ -399,7 +387,6 @@ static void test_very_many_types_are_learned_page_by_page(void **state)
     int64_t before, most = 0;
     int pages = 0;
 
-    (void)state;
     limit_many();
     do {
         before = count_commands();
@@ -434,7 +421,6 @@ static void test_what_is_newer_is_asked_for(void **state)
                  {"1795000000000001", "1795000000000000", false}, /* Redis has lost data */
                  {"1795000000000000", "", true}}; /* its key cannot be read: rate_known says so */
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct known_limits known = {0};
 
@@ -452,7 +438,6 @@ static void test_a_change_between_pages_is_learned_next(void **state)
     struct known_limits known = {0};
     char first[24];
 
-    (void)state;
     limit_many();
     learn_page("", &known, types, MANY);
     strcpy(first, known.pages.newest);
@@ -472,7 +457,6 @@ static void test_a_loss_between_pages_forgets_nothing(void **state)
     static const char *const births[] = {"first", ""};
     const char **types = many_names();
 
-    (void)state;
     for (size_t i = 0; i < COUNT(births); i++) {
         struct known_limits known = {0};
 
@@ -504,7 +488,6 @@ static void test_many_limits_come_back_bit_by_bit(void **state)
     char written[200];
     int calls = 0;
 
-    (void)state;
     for (int i = 0; i < TYPES; i++) {
         snprintf(names[i], sizeof names[i], "t%d", i);
         types[i] = names[i];
@@ -552,7 +535,6 @@ static void test_wrong_arguments_change_nothing(void **state)
     const char *words[] = {"w", "0", "", "limit mail 7 gcra:5/1000000/5", ""};
     char *before = turns_digest(), *after;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(records); i++) {
         words[4] = records[i];
         if (turns_script("rate_again", words, 5) == 0)
@@ -612,7 +594,6 @@ static void test_answers_are_checked(void **state)
     char written[8];
     struct error e;
 
-    (void)state;
     known_limits_ask_anew(&known);
     for (size_t i = 0; i < COUNT(wrong); i++)
         if (rate_known_reply(answer(wrong[i]), &known, &e) == 0)

@@ -337,7 +337,6 @@ static void test_a_backlog_runs_exactly_at_its_rate(void **state)
         {999983, 1000003, 10, 0}, {1000000, 1000000, 1, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(runs); i++) {
         const struct backlog *b = &runs[i];
         int64_t starts = b->seconds ? b->seconds * SECOND_US / b->period_us * b->count : 20000;
@@ -370,7 +369,6 @@ static void set_limits(const char *g, const char *h)
  * T. */
 static void test_who_needs_two_contended_limits_starts(void **state)
 {
-    (void)state;
     set_limits("10/1000000/1", "7/1000000/1");
     push_type("X", 1000);
     push_type("Y", 1000);
@@ -388,7 +386,6 @@ static void test_who_needs_two_contended_limits_starts(void **state)
 
 static void test_a_slow_limit_holds_a_fast_one_for_a_slot_only(void **state)
 {
-    (void)state;
     set_limits("100/1000000/1", "1/2160000/1");
     push_type("X", 6000);
     push_type("Y", 100);
@@ -404,7 +401,6 @@ static void test_a_slow_limit_holds_a_fast_one_for_a_slot_only(void **state)
 
 static void test_who_needs_three_limits_starts(void **state)
 {
-    (void)state;
     set_limits("10/1000000/1", "7/1000000/1");
     must(turns_rate("I", "3/1000000/1"));
     use("T", "I");
@@ -425,7 +421,6 @@ static void test_types_that_need_the_same_limits_cannot_block_each_other(void **
 {
     static const char *const crossed[] = {"T", "U", "X", "Y"};
 
-    (void)state;
     set_limits("10/1000000/1", "7/1000000/1");
     use("U", "H G");
     push_type("X", 1000);
@@ -442,7 +437,6 @@ static void test_types_that_need_the_same_limits_cannot_block_each_other(void **
 
 static void test_a_rate_and_concurrency_go_together(void **state)
 {
-    (void)state;
     set_limits("10/1000000/1", "concurrency:2");
     push_type("X", 1000);
     push_type("Y", 3000);
@@ -471,7 +465,6 @@ static void test_one_customer_does_not_starve_fifty(void **state)
 {
     static const char *const type = "mail";
 
-    (void)state;
     must(turns_rate("mail", "gcra:100/1000000/1 gcra:1000/1000000/1,by=args.customer"));
     push_jobs("default", "\"type\":\"mail\",\"args\":{\"customer\":\"big\"}", 100000);
     few_started = 0;
@@ -509,7 +502,6 @@ static void test_keys_share_by_weight(void **state)
 {
     static const char *const type = "mail";
 
-    (void)state;
     memset(by_key, 0, sizeof by_key);
     must(turns_rate("mail", "gcra:100/1000000/1 gcra:100/1000000/5,by=key"));
     must(turns_weight("mail", "a", 3));
@@ -610,7 +602,6 @@ static void test_keys_share_when_executors_are_few(void **state)
 {
     static const char *const type = "mail";
 
-    (void)state;
     memset(by_key, 0, sizeof by_key);
     must(turns_rate("mail", "gcra:1000/1000000/1000 concurrency:100,by=key"));
     must(turns_pause("mail", SECOND_US));
@@ -630,7 +621,6 @@ static void test_a_closed_key_delays_no_other(void **state)
 {
     static const char *const type = "mail";
 
-    (void)state;
     memset(by_key, 0, sizeof by_key);
     must(turns_rate("mail", "gcra:100/1000000/1 concurrency:1,by=key"));
     push_key("mail", "a", 1);
@@ -654,7 +644,6 @@ static void test_neither_lanes_nor_queue_starve(void **state)
 {
     static const char *const types[] = {"free", "a", "b", "c"};
 
-    (void)state;
     for (int i = 1; i < 4; i++) {
         must(turns_rate(types[i], "1000/1000000/1000"));
         must(turns_pause(types[i], SECOND_US));
@@ -675,7 +664,6 @@ static void test_a_closed_type_delays_nobody(void **state)
 {
     static const char *const types[] = {"closed", "open", "free"};
 
-    (void)state;
     must(turns_rate("closed", CLOSED_RULE));
     must(turns_rate("open", "100/1000000/1"));
     push_type("closed", 20000);
@@ -696,7 +684,6 @@ static void test_queues_come_in_order(void **state)
 {
     static const char *const queues[] = {"high", "low"}, *const types[] = {"t", "u"};
 
-    (void)state;
     must(turns_rate("u", "100/1000000/1"));
     open_shop(4, 10000, types, 2);
     shop.queues = queues;
@@ -844,7 +831,6 @@ static void test_many_queues_share_a_gate_of_concurrency(void **state)
     static const char *const type = "mail", *const pattern = "q*";
     char name[16];
 
-    (void)state;
     must(turns_rate("mail", "concurrency:2"));
     open_shop(10, 2000, &type, 1);
     free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"],\"types\":[\"mail\"]}"));
@@ -872,7 +858,6 @@ static void test_held_types_start_when_somebody_can(void **state)
 {
     static const char *const types[] = {"known", "odd"};
 
-    (void)state;
     must(turns_rate("S", "100/1000000/1"));
     use("known", "S");
     use("odd", "S");
@@ -895,7 +880,6 @@ static void test_a_dear_job_starts_beside_cheap_ones(void **state)
 {
     static const char *const types[] = {"cheap", "dear"};
 
-    (void)state;
     must(turns_rate("S", "100/1000000/10"));
     use("cheap", "S");
     use("dear", "S");

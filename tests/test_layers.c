@@ -8,20 +8,11 @@
  * A layer's folders have an order of their own, by their ranks; queue/ has no file beside its folders.
  * include/weir.h stands beside them: all may see it, examples see nothing else. */
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/program.h"
+#include "tests/test.h"
 
 #define PATH_SIZE 512
 #define LINE_SIZE 4096
@@ -557,7 +548,6 @@ static void test_the_source_keeps_its_layers(void **state)
     char root[PATH_SIZE];
     struct look look = {.root = root};
 
-    (void)state;
     find_source(root);
     check_tree(&look);
     assert_true(look.files > 80); /* it has found them */
@@ -666,7 +656,6 @@ static void test_the_checker_finds_what_is_wrong(void **state)
          "-- claim_call: a part\nc.made = s.unmade + m.other\nreturn claim_call\n", 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int wrong = wrong_in(cases[i].path, cases[i].text);
 
@@ -699,7 +688,6 @@ static void test_no_files_call_each_other_in_a_circle(void **state)
     char root[PATH_SIZE], build[PATH_SIZE];
     ssize_t len = readlink("/proc/self/exe", build, sizeof build - 1);
 
-    (void)state;
     assert_true(len > 0);
     build[len] = '\0';
     for (int up = 0; up < 2; up++) /* BUILD/tests/test_layers */
@@ -712,7 +700,6 @@ static void test_a_circle_is_found(void **state)
 {
     char folder[64], command[256];
 
-    (void)state;
     folder_make(folder);
     write_below(folder, "core/one.c", "void two(void), one(void);\nvoid one(void) { two(); }\n");
     write_below(folder, "core/two.c", "void two(void), one(void);\nvoid two(void) { one(); }\n");

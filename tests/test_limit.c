@@ -1,14 +1,6 @@
 /* Limits in Redis: what changes them, what wakes then, what stays counted. The clock is the test's own. */
 #include <hiredis/hiredis.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/pages.h"
 #include "core/clock.h"
@@ -17,6 +9,7 @@
 #include "queue/status/status.h"
 #include "tests/client.h"
 #include "tests/library.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)
@@ -147,7 +140,6 @@ static void expect_limit(const char *name, const char *text)
 
 static void test_set_and_remove(void **state)
 {
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "mail", "100/1m,burst=20"), 0);
     assert_false(was());
     assert_string_equal(answer_text(change, "kept"), "gcra:100/60000000/20");
@@ -170,7 +162,6 @@ static void test_a_dry_run_changes_nothing(void **state)
     struct rule_set set = client_rules("5/h 7/1m");
     struct args a;
 
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "mail", "7/1m"), 0);
     args_init(&a);
     rate_set_request(&a, PREFIX, BEGIN_US, "mail", &set, true);
@@ -197,7 +188,6 @@ static void test_what_waits_is_looked_at_again(void **state)
 {
     static const char *const rules[] = {"1000/s,burst=1", NULL};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         free(server_ask(&server, "FLUSHALL", NULL));
         add_waiting();
@@ -230,7 +220,6 @@ static void test_a_change_of_many_keys_rests(void **state)
     struct rule_set kept;
     char *text;
 
-    (void)state;
     assert_int_equal(rate_set(w, "mail", "1/1d,by=key", false, &kept), 0);
     free(server_ask(&server, "EVAL", fill, "1", PREFIX, NULL));
     free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
@@ -246,7 +235,6 @@ static void test_a_change_of_many_keys_rests(void **state)
 
 static void test_a_bell_is_rung_once_and_only_where_something_waits(void **state)
 {
-    (void)state;
     add_waiting();
     assert_int_equal(set_at(BEGIN_US, "fax", "1/s"), 0);
     assert_int_equal(number("EXISTS", "bell:a"), 0);
@@ -261,7 +249,6 @@ static void test_a_bell_of_one_queue(void **state)
     struct redisReply *reply;
     struct args a;
 
-    (void)state;
     library_load(&server, files, "script('ring', function(ARGV) bell.ring(ARGV[2]) end)");
     add_waiting();
     args_init(&a);
@@ -276,7 +263,6 @@ static void test_a_bell_of_one_queue(void **state)
 
 static void test_a_duty_of_another_kind_fails_nobody(void **state)
 {
-    (void)state;
     add_waiting();
     free(server_ask(&server, "SET", PREFIX "duty", "x", NULL));
     assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
@@ -307,7 +293,6 @@ static void test_rules_keep_their_places(void **state)
         {"gcra:1/1000000/1 gcra:1/60000000/1", "3/1m 2/s", "gcra:2/1000000/2 gcra:3/60000000/3"},
     };
 
-    (void)state;
     for (size_t i = 1; i < COUNT(cases); i++) {
         client_send("HSET", "limits", "mail", cases[i].before);
         assert_int_equal(set_at(BEGIN_US, "mail", cases[i].rules), 0);
@@ -322,7 +307,6 @@ static void test_a_quota_outlives_the_rules_before_it(void **state)
 {
     struct limits limits;
 
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
     client_send("SET", "gate:mail#1", USED_DAY, NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
@@ -339,7 +323,6 @@ static void test_a_quota_outlives_the_rules_before_it(void **state)
 
 static void test_jobs_in_flight_stay_with_their_place(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "concurrency:5 " DAY);
     client_send("SET", "gate:mail#0", "1794999999000000 0 - - concurrency:5 3", NULL);
     client_send("SET", "gate:mail#1", USED_DAY, NULL);
@@ -356,7 +339,6 @@ static void test_a_gate_changes_over_with_its_rule(void **state)
     struct limits limits;
     char *gate;
 
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
     client_send("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000000500000 0", NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "1/s,burst=10"), 0);
@@ -378,7 +360,6 @@ static void expect_refused(int line, int status, const char *says)
 
 static void test_use_and_unuse(void **state)
 {
-    (void)state;
     assert_int_equal(use("sms", true, "acct", 0), 0);
     assert_string_equal(answer_text(change, "missing"), "acct");
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
@@ -403,7 +384,6 @@ static void test_use_and_unuse(void **state)
 
 static void test_unuse_wakes_what_waits_there(void **state)
 {
-    (void)state;
     add_waiting();
     client_send("HSET", "types", "sms", "use=mail");
     free(server_ask(&server, "ZADD", PREFIX "sleep:high", "5", "x#0/1", NULL));
@@ -417,7 +397,6 @@ static void test_unuse_wakes_what_waits_there(void **state)
 
 static void test_another_cost_wakes_what_waits(void **state)
 {
-    (void)state;
     add_waiting();
     client_send("HSET", "limits", "sms", "gcra:10/1000000/10");
     client_send("HSET", "types", "sms", "cost=5");
@@ -429,7 +408,6 @@ static void test_another_cost_wakes_what_waits(void **state)
 
 static void test_what_does_not_go_together(void **state)
 {
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s,by=args.a"), 0);
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=key 5/s"), 0);
     expect_refused(__LINE__, use("mail", true, "acct", 0),
@@ -455,7 +433,6 @@ static void test_sixteen_rules_at_most(void **state)
 {
     static const char eight[] = "1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s";
 
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "a", eight), 0);
     assert_int_equal(set_at(BEGIN_US, "b", eight), 0);
     assert_int_equal(use("mail", true, "a", 0), 0);
@@ -470,7 +447,6 @@ static void test_sixteen_rules_at_most(void **state)
 /* No command writes that: a type is always held by the limit of its own name, once. */
 static void test_a_type_that_uses_its_own_limit(void **state)
 {
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
     client_send("HSET", "types", "mail", "use=mail,acct");
@@ -483,7 +459,6 @@ static void test_a_type_that_uses_its_own_limit(void **state)
 
 static void test_a_limit_in_use_is_not_removed(void **state)
 {
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
     assert_int_equal(use("sms", true, "acct", 0), 0);
     assert_int_equal(use("fax", true, "acct", 0), 0);
@@ -500,7 +475,6 @@ static void test_a_limit_in_use_is_not_removed(void **state)
 
 static void test_weights(void **state)
 {
-    (void)state;
     assert_int_equal(weigh("mail", "42", 3), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
@@ -536,7 +510,6 @@ static void expect_paused(const char *gate, const char *until)
 
 static void test_a_key_is_paused(void **state)
 {
-    (void)state;
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
@@ -564,7 +537,6 @@ static void test_a_key_is_paused(void **state)
 /* It stays with the key, whatever becomes of the rules by that path, and when the limit is resumed; not longer than these. */
 static void test_a_paused_key_and_its_rules(void **state)
 {
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a concurrency=3,by=args.a"), 0);
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
     assert_int_equal(set_at(BEGIN_US, "mail", "20/s,by=args.a"), 0);
@@ -592,7 +564,6 @@ static void test_so_many_keys_are_paused(void **state)
 {
     char key[24];
 
-    (void)state;
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "over", 1000000), 0);
     for (int i = 1; i < 1000; i++) {
@@ -611,7 +582,6 @@ static void test_pause_and_resume(void **state)
 {
     struct limits limits;
 
-    (void)state;
     assert_int_equal(pause_at(BEGIN_US, "mail", 1000000), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
     add_waiting();
@@ -646,7 +616,6 @@ static void test_resume_ends_what_a_provider_asked_for(void **state)
 {
     struct limits limits;
 
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
     client_send("SET", "gate:mail#0",
                 "1795000000000000 1795000009000000 - - gcra:10/1000000/10 1795000000500000 0", NULL);
@@ -688,7 +657,6 @@ static void expect_sleeping(const char *from, const char *to, int n)
 
 static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(600, "gcra:1/86400000000/1");
     free(server_ask(&server, "ZADD", PREFIX "sleep:default", "7", "other#0/1", NULL));
@@ -713,7 +681,6 @@ static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
 
 static void test_sleeping_lanes_and_pauses(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:1/3600000000/1,by=key");
     add_sleeping(3, "gcra:1/3600000000/1");
     client_send("SET", "gate:mail#0/0",
@@ -731,7 +698,6 @@ static void test_sleeping_lanes_and_pauses(void **state)
 
 static void test_sleeping_lanes_of_a_full_gate(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "concurrency:1,by=key");
     client_send("ZADD", "sleep:default", "+inf", "mail#0/a");
     client_send("ZADD", "sleep:default", "+inf", "mail#0/b");
@@ -745,7 +711,6 @@ static void test_sleeping_lanes_of_a_full_gate(void **state)
 
 static void test_sleeping_lanes_of_a_type(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(3, "gcra:1/86400000000/1");
     client_send("ZADD", "wait:default/mail#0/1", "2", "sms/1");
@@ -796,7 +761,6 @@ static void test_wrong_arguments_change_nothing(void **state)
         {"rate_list", {"", "limits", "0", "more", NULL}},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(calls); i++) {
         struct redisReply *reply;
         struct args a;
@@ -828,7 +792,6 @@ static void test_wrong_numbers_change_nothing(void **state)
         {"rate_pause", "mail", NULL, times, "pause: must be at most ten years (3650d)"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(calls); i++)
         for (size_t k = 0; k < COUNT(costs); k++) {
             struct redisReply *reply;
@@ -854,7 +817,6 @@ static void test_keys_of_another_kind_change_nothing(void **state)
 {
     static const char *const keys[] = {"limits", "queues", "types", "changes", "weights", "key_pauses"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(keys); i++) {
         long long before;
 
@@ -875,7 +837,6 @@ static void test_keys_of_another_kind_change_nothing(void **state)
 
 static void test_gates_of_another_kind(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:1/1000000/1");
     client_send("RPUSH", "gate:mail#3", "x", NULL);
     assert_int_equal(set_at(BEGIN_US, "mail", "2/s"), WEIR_ECONFIG);
@@ -894,7 +855,6 @@ static void test_the_log_is_capped(void **state)
 {
     json_t *log;
 
-    (void)state;
     for (int i = 0; i < 1003; i++)
         assert_int_equal(set_at(BEGIN_US + 1000 * i + 7, "mail", "1/s"), 0);
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
@@ -913,7 +873,6 @@ static void test_weir_rate(void **state)
 {
     struct limits limits;
 
-    (void)state;
     assert_int_equal(weir_rate_set(w, "mail", "100/1m,burst=20  5/s"), 0);
     assert_int_equal(limits_read(w, NULL, &limits), 0);
     assert_int_equal(limits.count, 1);
@@ -937,7 +896,6 @@ static void test_weir_rate(void **state)
 
 static void test_weir_rate_use_and_the_others(void **state)
 {
-    (void)state;
     assert_int_equal(weir_rate_use(w, "mail", "acct", 0), WEIR_ENOTFOUND);
     assert_string_equal(weir_message(w), "limit acct: there is none; set it first: weir rate set acct RULE");
     assert_int_equal(weir_rate_use(w, "mail", "", 0), WEIR_EINPUT);
@@ -972,7 +930,6 @@ static void test_weir_rate_use_and_the_others(void **state)
 /* The calls do the rest of their change themselves. */
 static void test_weir_rate_looks_at_sleeping_lanes(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(300, "gcra:1/86400000000/1");
     free(server_ask(&server, "ZUNIONSTORE", PREFIX "sleep:default", "1", PREFIX "sleep:default", "WEIGHTS",
@@ -987,7 +944,6 @@ static void test_a_new_rule_applies_at_once(void **state)
 {
     struct weir_take t;
 
-    (void)state;
     assert_int_equal(weir_rate_set(w, "mail", "2/1d"), 0);
     assert_int_equal(weir_take(w, "mail", NULL, 2, WEIR_TAKE_ASK, &t), 0);
     assert_int_equal(t.allowed, 1);

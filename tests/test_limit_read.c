@@ -1,17 +1,9 @@
 /* Limits read: what rate_list and status say of them, a page a call, and when what waits starts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/client/pages.h"
 #include "queue/limits/rate.h"
 #include "queue/status/status.h"
 #include "tests/client.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define BEGIN_US INT64_C(1795000000000000)
@@ -42,7 +34,6 @@ static void test_the_list(void **state)
 {
     struct limits limits;
 
-    (void)state;
     free(server_ask(&server, "HSET", PREFIX "limits", "sms", "gcra:7/1000000/1 concurrency:5,by=key", "mail",
                     "gcra:100/60000000/20", "odd", "7/s", NULL));
     client_send("SET", "gate:mail#0", "1795000000000000 0 - - gcra:100/60000000/20 1795000012000000 0", NULL);
@@ -83,7 +74,6 @@ static void test_a_pause_of_a_gate_shows(void **state)
 {
     struct limits limits;
 
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/1,adapt=500..1000");
     client_send(
         "SET", "gate:mail#0",
@@ -102,7 +92,6 @@ static void test_a_hold_of_a_gate_shows(void **state)
 {
     struct limits limits;
 
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/5");
     client_send(
         "SET", "gate:mail#0",
@@ -126,7 +115,6 @@ static void test_the_list_changes_nothing(void **state)
     struct limits limits;
     char *kept;
 
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/1");
     client_send("SET", "gate:mail#0", gate, NULL);
     list_at(BEGIN_US, "", &limits);
@@ -173,7 +161,6 @@ static void expect_forecast(int line, struct forecast f, int64_t after_us, bool 
 
 static void test_forecasts(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/1");
     add_backlog("mail", 1001, 0);
     expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 100 * 1000000, false);
@@ -198,7 +185,6 @@ static void test_forecasts(void **state)
 /* A gate that would let all of them start at once is not gone through start by start; one whose slots are granted ahead counts. */
 static void test_forecasts_leave_out_gates_that_do_not_decide(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/1");
     add_backlog("mail", 2000000, 0);
     expect_forecast(__LINE__, forecast_of("mail", "mail", "10/s,burst=1 5000000/1d"),
@@ -215,7 +201,6 @@ static void test_forecasts_leave_out_gates_that_do_not_decide(void **state)
 
 static void test_forecasts_of_a_type_with_a_cost(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10 pause:1795000060000000/1795000000000000");
     add_backlog("mail", 11, 0);
     client_send("SADD", "queues", "default", NULL);
@@ -236,7 +221,6 @@ static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
     } cases[] = {{"10/s,burst=1", true, 1000000}, {"1000/s 2000/s", true, 0}, {"", false, 0}};
     struct forecast f;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct limit_type type = {.name = "mail", .cost = 1, .parked = 11, .own_costs = true};
         struct limits limits = {.now_us = BEGIN_US};
@@ -256,7 +240,6 @@ static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
 /* What was used stays used in the outlook too. */
 static void test_a_forecast_goes_on_with_the_gate(void **state)
 {
-    (void)state;
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
     client_send("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000001000000 0", NULL);
     add_backlog("mail", 1, 0);
@@ -294,7 +277,6 @@ static void test_many_limits_and_types(void **state)
     struct limits limits;
     char name[24];
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "m%03d", i);
         client_send("HSET", "limits", name, i % 2 ? "gcra:1/1000000/1" : "gcra:2/1000000/1");
@@ -354,7 +336,6 @@ static void test_status_of_many(void **state)
     struct status status;
     char name[24];
 
-    (void)state;
     for (int i = 0; i < TYPES; i++) {
         snprintf(name, sizeof name, "t%04d", i);
         client_send("HSET", "types", name, i == 3 ? "use=t0004 cost=2" : "");
@@ -445,7 +426,6 @@ static void test_pages_asked_ahead(void **state)
                      bare = {.words = {"FUNCTION", "FLUSH"}};
     char name[24];
 
-    (void)state;
     for (int i = 0; i < 3000; i++) {
         snprintf(name, sizeof name, "t%04d", i);
         client_send("HSET", "types", name, "");

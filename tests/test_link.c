@@ -1,15 +1,6 @@
 /* The connection of a worker: every callback once, whatever happens to the connection. */
 #include <ev.h>
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "core/redis/link.h"
@@ -17,6 +8,7 @@
 #include "queue/enqueue/enqueue.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
+#include "tests/test.h"
 
 #define LIMIT_S 60 /* for any condition */
 #define WATCH_EVERY_US 50000

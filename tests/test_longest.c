@@ -46,7 +46,6 @@ static void expect_keys(int most, const char *expected)
 
 static void test_a_lane_is_noted_as_it_grows(void **state)
 {
-    (void)state;
     close_keys();
     park("default", "few", 15);
     assert_int_equal(redis_number("EXISTS", NOTED), 0);
@@ -65,7 +64,6 @@ static void test_a_lane_is_noted_as_it_grows(void **state)
 /* All keys are there while they are few; nobody need be long for that. */
 static void test_few_keys_are_all_found(void **state)
 {
-    (void)state;
     close_keys();
     park("default", "a", 2);
     park("default", "b", 3);
@@ -85,7 +83,6 @@ static void test_the_longest_of_many_keys(void **state)
 {
     char key[24];
 
-    (void)state;
     close_keys();
     for (int i = 0; i < 300; i++) {
         snprintf(key, sizeof key, "k%03d", i);
@@ -103,7 +100,6 @@ static void test_a_sample_of_keys_that_sleep(void **state)
 {
     char key[24];
 
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE ",by=key"));
     for (int i = 0; i < 200; i++) {
@@ -122,7 +118,6 @@ static void test_lanes_that_have_shrunk_leave(void **state)
 {
     char key[40];
 
-    (void)state;
     close_keys();
     park("default", "a", 20);
     for (int i = 0; i < 99; i++) {
@@ -144,7 +139,6 @@ static void test_a_key_in_several_queues(void **state)
 {
     static const char *const both[] = {"default", "other"};
 
-    (void)state;
     close_keys();
     ask.queues = (struct names){both, 2};
     park("default", "a", 20);
@@ -158,7 +152,6 @@ static void test_a_key_in_several_queues(void **state)
 
 static void test_a_key_of_another_kind_stops_nothing(void **state)
 {
-    (void)state;
     close_keys();
     free(redis_text("SET", NOTED, "x"));
     park("default", "a", 40);
@@ -168,7 +161,6 @@ static void test_a_key_of_another_kind_stops_nothing(void **state)
 
 static void test_wrong_arguments(void **state)
 {
-    (void)state;
     assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "101", ""}, 3), WEIR_EINPUT);
     assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1"}, 2), WEIR_EINPUT);
     assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1", "a b"}, 3), WEIR_EINPUT);
@@ -195,7 +187,6 @@ static const json_t *row_of(const char *key)
 
 static void test_a_paused_key_holds_only_its_jobs(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause_key("slow", "a", -1));
@@ -220,7 +211,6 @@ static void test_a_key_of_a_paused_limit_starts_when_that_ends(void **state)
 {
     char end[24];
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause("slow", 60 * SECOND_US));
@@ -233,7 +223,6 @@ static void test_a_pause_goes_back_with_the_clock(void **state)
 {
     char end[24];
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause_key("slow", "a", 9 * SECOND_US));
@@ -248,7 +237,6 @@ static void test_a_pause_goes_back_with_the_clock(void **state)
 /* What was granted far ahead is to come back. */
 static void test_workers_hear_of_a_paused_key(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/1,by=key"));
     enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
@@ -261,7 +249,6 @@ static void test_workers_hear_of_a_paused_key(void **state)
 /* A pause of the limit ends, that of its key does not; a provider's longer pause is kept. */
 static void test_a_pause_of_the_limit_leaves_that_of_its_key(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause_key("slow", "a", 5 * SECOND_US));
@@ -284,7 +271,6 @@ static void test_drained_tells_paused_keys_apart(void **state)
     struct drained d;
     struct args a;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE ",by=key"));
     must(turns_pause_key("slow", "a", -1));

@@ -1,17 +1,9 @@
 /* A Redis that comes back without what it had, or with less: workers as processes, a real Redis. The judges
  * are the history that the handlers wrote, and the lines of the workers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* How often a worker's log says that. */
 static int times_said(struct stage *s, const char *name, const char *what)

@@ -1,12 +1,5 @@
 /* GET /metrics: its format, what it counts, and its bounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 #include <hiredis/hiredis.h>
 
 #include "core/client/client.h"

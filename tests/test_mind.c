@@ -1,14 +1,7 @@
 /* The worker's mind (worker/mind/): what it decides, from facts and a time that are given, without a loop, a Redis or a clock. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include "worker/mind/inside.h"
 #include "worker/mind/interval.h"
 
@@ -98,7 +91,6 @@ static void check(const char *what, struct mind *m, struct expected is)
 /* clang-format off */
 static void test_plans(void **state)
 {
-    (void)state;
     PLAN("an idle worker polls", { (void)m; }, .next_us = 700 * MS, .wait = PLAN_WAIT_OFF_DUTY)
     PLAN("it is called", { m->claims.wanted = true; }, .claims = true, .free = 8, .settle = true)
     PLAN("on duty it renews that in time", { m->claims.duty_until_us = NOW + 700 * MS; }, .next_us = 100 * MS, .wait = PLAN_WAIT_ON_DUTY)
@@ -158,7 +150,6 @@ static void test_early_jobs(void **state)
     struct mind *m = one_open(&o);
     struct plan plan;
 
-    (void)state;
     m->claims.duty_until_us = NOW;
     plan = plan_turn(m, NOW);
     assert_true(plan.claim.early);
@@ -186,7 +177,6 @@ static void test_claims_beside_a_turn(void **state)
     struct mind *m = one_open(&o);
     int64_t next_us;
 
-    (void)state;
     m->facts.awaited = 1;
     m->claims.plenty = true;
     o.all.pace.rate = 10000;
@@ -215,7 +205,6 @@ static void test_a_claim_stands(void **state)
     struct one o;
     struct mind *m = one_open(&o);
 
-    (void)state;
     m->claims.few_us = NOW - 249 * MS;
     assert_false(plan_standing(m, NOW, &call));
     m->claims.duty_until_us = m->claims.duty_until_redis_us = NOW + 500 * MS;
@@ -237,7 +226,6 @@ static void test_partitions_share(void **state)
     struct one o;
     struct mind *m = one_open(&o);
 
-    (void)state;
     o.all.count = 2;
     assert_int_equal(room_of(m, NOW).free, 4);
     m->claims.more = true;
@@ -258,7 +246,6 @@ static void test_prefetched_jobs_do_not_stay(void **state)
     struct one o;
     struct mind *m = one_open(&o);
 
-    (void)state;
     assert_true(room_stuck_time(&o.all) == NEVER);
     m->facts.oldest_us = NOW;
     assert_int_equal(room_stuck_time(&o.all), NOW + 250 * MS);
@@ -279,7 +266,6 @@ static void test_how_full_an_answer_was(void **state)
     } cases[] = {{10, 0, true, true, false},   {5, 0, true, true, false}, {4, 6, true, false, false},
                  {10, 0, false, false, false}, {0, 3, true, false, true}, {0, 0, true, false, true}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct lease leases[10] = {{.slot_us = 0}};
         struct claim claim = {.now_us = NOW,
@@ -314,7 +300,6 @@ static void test_times_of_an_answer(void **state)
     struct one o;
     struct mind *m = one_open(&o);
 
-    (void)state;
     m->sent_us = NOW - trip_us;
     assert_true(hear_claim(m, &claim, NOW));
     assert_int_equal(m->claims.next_us, NOW + 100 * MS - trip_us);
@@ -333,7 +318,6 @@ static void test_a_worker_waits_by_intervals(void **state)
     struct one o;
     struct mind *m = one_open(&o);
 
-    (void)state;
     m->due.heard_us = 1000 * MS;
     polls_hear(m, 32);
     for (int i = 0; i < 1000; i++) {
@@ -355,7 +339,6 @@ static void test_who_is_off_duty_polls_with_its_heartbeat(void **state)
     struct one o;
     struct mind *m = one_open(&o);
 
-    (void)state;
     assert_int_equal(polls_along(m), 3000 * MS);
     assert_true(interval_of_polls(1000, 0) - interval_of_beats(30000 * MS, 1) <= 3000 * MS);
     assert_true(interval_of_beats(30000 * MS, 0) - interval_of_polls(1000, 1) <= 3000 * MS);
@@ -383,7 +366,6 @@ static void test_nothing_is_reserved_among_limited_jobs(void **state)
     struct one o;
     struct mind *m = one_open(&o);
 
-    (void)state;
     m->facts.timed = 1;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         m->facts.prefetched = cases[i].prefetched;

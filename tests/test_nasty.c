@@ -1,17 +1,10 @@
 /* The JSON API and what is nasty: each row of the tables of serve/documents.c and serve/actions.c, with names and fields of every kind. The
  * answer is one clear error with the right status, or the thing shown as it is. */
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 #include <jansson.h>
 
 #include "serve/actions.h"
@@ -139,7 +132,6 @@ static void test_names(void **state)
 {
     char *const long_name = malloc(5001);
 
-    (void)state;
     memset(long_name, 'x', 5000);
     for (int len = 5000; len > 0; len = len == 5000 ? 512 : len == 512 ? 129 : 0) {
         long_name[len] = '\0';
@@ -189,7 +181,6 @@ static void test_fields(void **state)
 {
     char *const large = malloc(MIB + 1);
 
-    (void)state;
     serving_weir("rate set mail 10/s,by=key");
     serving_weir("enqueue mail --id mail");
     for (size_t i = 0; i < COUNT(nasty); i++) {
@@ -233,7 +224,6 @@ static void test_bodies_that_are_no_fields(void **state)
         "</script>",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(bodies); i++)
         for (const struct resource *row = action_resources; row->path; row++) {
             char *path = path_of(row, "mail", "");
@@ -294,7 +284,6 @@ static void test_what_is_said(void **state)
         {"GET", "/api/types/..", "", NULL, 404, "type ..: there is none"},
     };
 
-    (void)state;
     serving_weir("enqueue mail --id kept");
     serving_weir("rate set mail 10/s,by=key");
     for (size_t i = 0; i < COUNT(asks); i++) {
@@ -327,7 +316,6 @@ static void test_what_is_shown_as_it_is(void **state)
     };
     char text[256];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(args); i++) {
         json_t *sent = json_loads(args[i], JSON_DECODE_ANY, NULL), *doc;
         const json_t *shown;
@@ -375,7 +363,6 @@ static void test_jobs_that_are_none(void **state)
     };
     char *large = malloc(MIB + 64);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(jobs); i++)
         for (int lines = 0; lines < 2; lines++) {
             check("POST", "/api/jobs", lines ? NDJSON : JSON, jobs[i]);

@@ -1,19 +1,12 @@
 /* weir worker list, quiet, stop: workers that run are seen, and do what an operator orders. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "queue/inspect/order.h"
 #include "queue/status/status.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "view/workers.h"
 
 /* The row of a process; the caller frees *status. */
@@ -139,7 +132,6 @@ static void the_words_of_an_order(void **state)
         {{.order = "stop", .heard = true, .silent = true}, "silent"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_string_equal(worker_state(&rows[i].row), rows[i].state);
 }

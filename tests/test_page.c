@@ -1,13 +1,6 @@
 /* The pages of weir serve as they are rendered: each with data and without, what they escape, and what they show to whom. How a browser shows
  * them: tests/pages/. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 #include <hiredis/hiredis.h>
 
 #include "core/client/client.h"
@@ -104,7 +97,6 @@ static void check_escaped(const char *bytes, size_t len, const char *expected)
 
 static void html_escapes_what_comes_from_outside(void **state)
 {
-    (void)state;
 #define check(bytes, expected) check_escaped(bytes, sizeof bytes - 1, expected)
     check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");
     check("\" onload=\"x' &amp;", "&quot; onload=&quot;x&#39; &amp;amp;");
@@ -126,7 +118,6 @@ static void html_takes_values(void **state)
 {
     struct html h = {.failed = false};
 
-    (void)state;
     html(&h, "<a href=\"/x/%u\">%s %d %i %n 100%%%r</a>", "a/b?c=\"d\" e", "<b>", -3, (int64_t)-1234567,
          (int64_t)-1234567, "<br>");
     html(&h, "%n", INT64_MIN);
@@ -141,7 +132,6 @@ static void queries_are_decoded(void **state)
 {
     char out[8];
 
-    (void)state;
     assert_true(query_value("a=1&q=x%20y%2Bz&b=", "q", out, sizeof out));
     assert_string_equal(out, "x y+z");
     assert_true(query_value("q=a+b", "q", out, sizeof out));
@@ -166,7 +156,6 @@ static void pages_render_without_data(void **state)
     static const char *const paths[] = {"/",     "/limits",  "/batches", "/schedules",
                                         "/jobs", "/workers", "/dead",    "/redis"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         assert_true(page_is(paths[i]));
         assert_int_equal(render(paths[i], NULL), 200);
@@ -183,7 +172,6 @@ static void names_that_are_nowhere_are_not_found(void **state)
 {
     static const char *const paths[] = {"/types/none", "/limits/none", "/jobs/none", "/batches/none"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         assert_int_equal(render(paths[i], NULL), 404);
         check_shape();
@@ -195,7 +183,6 @@ static void names_that_are_nowhere_are_not_found(void **state)
 
 static void a_limit_shows_its_rules_and_what_others_would_do(void **state)
 {
-    (void)state;
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{}", 1, 300);
     assert_int_equal(render("/limits/mail", NULL), 200);
@@ -250,7 +237,6 @@ static void record_some(void)
 
 static void a_type_shows_what_was_recorded(void **state)
 {
-    (void)state;
     record_some();
     stage_enqueue(&stage, "mail", "{}", 1, 1);
     assert_int_equal(render("/types/mail", NULL), 200);
@@ -265,7 +251,6 @@ static void a_type_shows_what_was_recorded(void **state)
 
 static void a_limit_shows_starts_and_wasted_slots(void **state)
 {
-    (void)state;
     record_some();
     stage_rate(&stage, "mail", "10/s");
     assert_int_equal(render("/limits/mail", NULL), 200);
@@ -283,7 +268,6 @@ static void a_limit_shows_starts_and_wasted_slots(void **state)
 
 static void a_limit_shows_what_starts_next(void **state)
 {
-    (void)state;
     stage_rate(&stage, "mail", "1/1h");
     stage_enqueue(&stage, "mail", "{}", 1, 3);
     assert_int_equal(render("/limits/mail", NULL), 200);
@@ -298,7 +282,6 @@ static void a_limit_shows_what_starts_next(void **state)
 /* A lane's name has the key of its jobs. */
 static void links_to_jobs_hide_keys(void **state)
 {
-    (void)state;
     free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), "default", NULL));
     free(server_ask(&stage.server, "ZADD", stage_key(&stage, "wake:default"), "1", "-", NULL));
     free(server_ask(&stage.server, "ZADD", stage_key(&stage, "wait:default/-"), "1", "mail", NULL));
@@ -321,7 +304,6 @@ static void links_to_jobs_hide_keys(void **state)
 
 static void a_type_without_records_says_so(void **state)
 {
-    (void)state;
     stage_enqueue(&stage, "mail", "{}", 1, 3);
     assert_int_equal(render("/types/mail", NULL), 200);
     check_shape();
@@ -333,7 +315,6 @@ static void a_type_without_records_says_so(void **state)
 
 static void a_job_shows_where_it_is_and_what_it_is(void **state)
 {
-    (void)state;
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{\"to\":\"<b>\\u202e\"}", 1, 2);
     assert_int_equal(render("/jobs/j2", NULL), 200);
@@ -357,7 +338,6 @@ static void what_others_push_is_shown_as_text(void **state)
                                         "/workers", "/dead",   "/types/mail", ("/jobs/" NASTY)};
     char *long_text = malloc(20001);
 
-    (void)state;
     memset(long_text, '<', 20000);
     long_text[20000] = '\0';
     stage_push_text(&stage, "{\"id\":\"j1\",\"type\":\"mail\",\"key\":\"" NASTY "\",\"args\":\"" NASTY "\"}");
@@ -583,7 +563,6 @@ static void nastiness_of_each_kind_is_shown_as_it_is(void **state)
 #undef kind
     };
 
-    (void)state;
     memset(large, '<', sizeof large);
     pusher = redisConnectUnix(stage.server.socket);
     usual.actions = true;
@@ -604,7 +583,6 @@ static void nastiness_of_each_kind_is_shown_as_it_is(void **state)
 
 static void jobs_are_found_by_a_search(void **state)
 {
-    (void)state;
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 60);
     stage_enqueue(&stage, "other", "{\"secret\":\"s3cret\"}", 61, 1);
     assert_int_equal(render("/jobs", "q=type%3Aother"), 200);
@@ -668,7 +646,6 @@ static void a_job_is_looked_for_page_by_page(void **state)
 {
     unsigned status;
 
-    (void)state;
     push_many();
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 1);
     assert_int_equal(render("/jobs/j1", NULL), 200); /* at the tail */
@@ -696,7 +673,6 @@ static void a_cursor_may_come_from_anybody(void **state)
                                         "cursor=0%2C0%2Cactive%3Aw%2C99999999999999999999", "cursor=0%2C99"};
     char lengthy[20000] = "cursor=0,0,";
 
-    (void)state;
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 1);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(render("/jobs/j1", wrong[i]), 400);
@@ -722,7 +698,6 @@ static void a_search_goes_on_among_long_names(void **state)
     char queue[120], query[20000];
     const char *at;
 
-    (void)state;
     for (int i = 0; i < 60; i++) {
         snprintf(queue, sizeof queue, "%0100d", i);
         free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), queue, NULL));
@@ -754,7 +729,6 @@ static void all_that_match_are_acted_on_above_them(void **state)
         {"q=", false, false},
     };
 
-    (void)state;
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 3);
     usual.actions = true;
     for (size_t i = 0; i < sizeof searches / sizeof *searches; i++) {
@@ -784,7 +758,6 @@ static void dead_jobs_show_when_they_were_enqueued(void **state)
 {
     char head[STAMP_HEAD_LEN + 1];
 
-    (void)state;
     bury("foreign", "");
     assert_int_equal(render("/dead", NULL), 200);
     assert_int_equal(count_of("<time data-at="), 1);
@@ -801,7 +774,6 @@ static void all_dead_that_match_are_acted_on(void **state)
 {
     static const char record[] = "quoted default/mail/ say \"no\\\n{\"id\":\"quoted\",\"type\":\"mail\"}";
 
-    (void)state;
     bury("plain", "");
     free(server_ask(&stage.server, "ZADD", stage_key(&stage, "dead"), "1763900100000001", record, NULL));
     usual.actions = true;
@@ -829,7 +801,6 @@ static void all_dead_that_match_are_acted_on(void **state)
 
 static void asking_says_what_and_how_many(void **state)
 {
-    (void)state;
     stage_enqueue(&stage, "mail", "{}", 1, 3);
     assert_int_equal(render("/ask", "do=purge&name=default&back=%2F"), 404); /* not allowed */
     usual.actions = true;
@@ -849,7 +820,6 @@ static void asking_says_what_and_how_many(void **state)
 
 static void what_is_no_page_is_not_found(void **state)
 {
-    (void)state;
     assert_false(page_is("/nothing"));
     assert_int_equal(render("/<script>", NULL), 404);
     check_shape();
@@ -858,7 +828,6 @@ static void what_is_no_page_is_not_found(void **state)
 
 static void the_overview_shows_types_and_queues(void **state)
 {
-    (void)state;
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{}", 1, 12);
     stage_enqueue(&stage, "report", "{}", 13, 1);
@@ -874,7 +843,6 @@ static void the_overview_shows_types_and_queues(void **state)
 
 static void actions_stand_only_where_they_are_allowed(void **state)
 {
-    (void)state;
     stage_enqueue(&stage, "mail", "{}", 1, 1);
     assert_int_equal(render("/", NULL), 200);
     assert_hides("method=\"post\"");
@@ -889,7 +857,6 @@ static void actions_stand_only_where_they_are_allowed(void **state)
 
 static void a_problem_is_shown_as_text(void **state)
 {
-    (void)state;
     assert_int_equal(render("/", "problem=%3Cimg%20src%3Dx%3E"), 200);
     assert_shows("<b>Not done:</b> &lt;img src=x&gt;");
     check_shape();
@@ -902,7 +869,6 @@ static void a_page_without_redis_says_so(void **state)
     struct text out = {0};
     struct error e;
 
-    (void)state;
     assert_int_equal(page_render(w, &r, &out, &e), 503);
     assert_non_null(memmem(out.at, out.len, "Redis does not answer", 21));
     text_free(&out);
@@ -912,7 +878,6 @@ static void a_page_without_redis_says_so(void **state)
 /* Redis answers, and what stands there is not ours: it is not away. */
 static void a_foreign_key_is_told(void **state)
 {
-    (void)state;
     free(server_ask(&stage.server, "SET", stage_key(&stage, "limits"), "x", NULL));
     assert_int_equal(render("/limits", NULL), 502);
     assert_shows("This cannot be shown");
@@ -923,7 +888,6 @@ static void a_foreign_key_is_told(void **state)
 
 static void what_was_read_is_used_again(void **state)
 {
-    (void)state;
     usual.cache = page_cache_new();
     stage_enqueue(&stage, "mail", "{}", 1, 1);
     assert_int_equal(render("/", NULL), 200);
@@ -945,7 +909,6 @@ static void more_types_are_read_more_rarely(void **state)
     struct page_reading reading;
     char type[24];
 
-    (void)state;
     usual.cache = page_cache_new();
     assert_int_equal(render("/", NULL), 200);
     assert_hides("as of");
@@ -981,7 +944,6 @@ static void shown_types_are_foretold(void **state)
     struct page_reading reading;
     char type[24];
 
-    (void)state;
     for (int i = 0; i < 300; i++) {
         snprintf(type, sizeof type, "t%d", i);
         free(server_ask(&stage.server, "HSET", stage_key(&stage, "types"), type, "", NULL));
@@ -1000,7 +962,6 @@ static void shown_types_are_foretold(void **state)
 
 static void assets_are_in_the_binary(void **state)
 {
-    (void)state;
     assert_string_equal(page_asset("style.css")->type, "text/css; charset=utf-8");
     assert_non_null(strstr(page_asset("page.js")->text, "visibilitychange"));
     assert_non_null(strstr(page_asset("icon.svg")->text, "<svg"));

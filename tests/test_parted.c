@@ -2,16 +2,7 @@
  * command says and does the same in both. What must differ stands in tests of its own. */
 #include <ctype.h>
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/clock.h"
@@ -20,6 +11,7 @@
 #include "tests/client.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
+#include "tests/test.h"
 
 #define PARTS 4
 #define TYPES "\"a\",\"b\",\"c\",\"d\",\"e\",\"f\",\"g\",\"h\""
@@ -339,7 +331,6 @@ static void set_scene(struct side *s)
 
 static int set_up(void **state)
 {
-    (void)state;
     scenes++;
     set_scene(&one);
     set_scene(&four);
@@ -352,7 +343,6 @@ static void test_the_scene(void **state)
     bool used[PARTS] = {false};
     int count = 0;
 
-    (void)state;
     for (int i = 0; i < COUNT(types); i++)
         used[home_of(&four, types[i])] = true;
     for (int p = 0; p < PARTS; p++)
@@ -382,7 +372,6 @@ static void test_jobs_are_found(void **state)
                                         "why nobody",
                                         NULL};
 
-    (void)state;
     same_all(lines);
 }
 
@@ -411,7 +400,6 @@ static void test_lists(void **state)
                                         "status --json",
                                         NULL};
 
-    (void)state;
     same_all(lines);
 }
 
@@ -431,7 +419,6 @@ static void test_jobs_end(void **state)
                                         "job show g0",
                                         NULL};
 
-    (void)state;
     same_all(lines);
 }
 
@@ -477,7 +464,6 @@ static void test_jobs_by_a_search(void **state)
                                            "queue:mail", "batch:weekly"};
     static char of_one[IDS_SIZE], of_four[IDS_SIZE];
 
-    (void)state;
     for (int i = 0; i < COUNT(searches); i++)
         for (int limit = 2; limit < 200; limit *= 9) {
             list_jobs(&one, searches[i], 100, of_one);
@@ -500,7 +486,6 @@ static void test_actions_by_a_search(void **state)
                                         "job cancel queue:default --dry-run --json",
                                         NULL};
 
-    (void)state;
     same_all(lines);
 }
 
@@ -508,7 +493,6 @@ static void test_a_lock_is_freed_where_it_is(void **state)
 {
     char key[PREFIX_SIZE + 16];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct side *s = i ? &four : &one;
 
@@ -535,7 +519,6 @@ static void test_queues(void **state)
                                         "job show b1 --json",
                                         NULL};
 
-    (void)state;
     same_all(lines);
 }
 
@@ -544,7 +527,6 @@ static void test_a_pause_is_everywhere(void **state)
 {
     char key[PREFIX_SIZE + 16];
 
-    (void)state;
     must(&four, "queue pause mail");
     for (int p = 0; p < PARTS; p++) {
         snprintf(key, sizeof key, "%shalted", prefix_of(&four, p));
@@ -573,7 +555,6 @@ static void test_dead_jobs(void **state)
         NULL,
     };
 
-    (void)state;
     same_all(lines + 1); /* a bound holds for each partition */
 }
 
@@ -596,14 +577,12 @@ static void test_batches(void **state)
         NULL,
     };
 
-    (void)state;
     same_all(lines);
 }
 
 /* What follows a batch is enqueued where that is: "weekly" has jobs of "e". */
 static void test_what_follows_a_batch(void **state)
 {
-    (void)state;
     assert_int_equal(weir(&four, "batch seal weekly --then d"), 65);
     assert_non_null(strstr(
         said.err,
@@ -616,7 +595,6 @@ static void test_what_follows_a_batch(void **state)
 /* Nobody knows where the first job of a batch will be. */
 static void test_a_batch_is_paused_once_it_is_somewhere(void **state)
 {
-    (void)state;
     assert_int_equal(weir(&four, "batch pause later"), 66);
     assert_non_null(strstr(said.err, "pause it once it has one"));
     assert_int_equal(weir(&four, "batch show later"), 66);
@@ -633,7 +611,6 @@ static void test_schedules(void **state)
     char key[PREFIX_SIZE + 16];
     long long schedules = 0, waiting;
 
-    (void)state;
     same_all(lines);
     for (int p = 0; p < PARTS; p++) {
         snprintf(key, sizeof key, "%sschedules", prefix_of(&four, p));
@@ -667,7 +644,6 @@ static void test_limits(void **state)
         NULL,
     };
 
-    (void)state;
     same_all(lines);
 }
 
@@ -683,7 +659,6 @@ static void test_types_that_share_a_limit(void **state)
                                         "rate list --json",
                                         NULL};
 
-    (void)state;
     same_all(lines);
     must(&one, "rate use d slots");
     assert_int_equal(weir(&four, "rate use d.x mail.provider slots"), 65);
@@ -700,7 +675,6 @@ static void test_many_are_taken(void **state)
     struct outcome outs[2];
     char script[1000];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const struct side *s = i ? &four : &one;
 
@@ -730,7 +704,6 @@ static void test_bulks(void **state)
     static const char *const lines[] = {"enqueue --from %s/bulk --dry-run --json",
                                         "enqueue --from %s/bulk --json", NULL};
 
-    (void)state;
     write_text(server.folder, "bulk",
                "{\"type\":\"a\"}\n{\"type\":\"a\"}\n{\"type\":\"b\"}\n{\"type\":\"c\"}\n"
                "{\"type\":\"d\",\"queue\":\"mail\"}\n{\"type\":\"a\",\"cost\":7}\n{}\n");
@@ -750,7 +723,6 @@ static void test_what_was_done_is_said(void **state)
 {
     char key[PREFIX_SIZE + 16];
 
-    (void)state;
     snprintf(key, sizeof key, "%shalted", prefix_of(&four, 2));
     free(server_ask(&server, "DEL", key, NULL));
     free(server_ask(&server, "SET", key, "somebody's", NULL));
@@ -766,7 +738,6 @@ static void test_a_job_on_a_wrong_partition(void **state)
     int home = home_of(&four, "d"), there = (home + 1) % PARTS;
     char key[PREFIX_SIZE + 16];
 
-    (void)state;
     snprintf(key, sizeof key, "%squeue:default", prefix_of(&four, there));
     free(server_ask(&server, "LPUSH", key, "{\"id\":\"stray\",\"type\":\"d\"}", NULL));
     assert_int_equal(weir(&four, "job show stray --json"), 0);
@@ -791,7 +762,6 @@ static void test_doctor(void **state)
 {
     char key[PREFIX_SIZE + 16];
 
-    (void)state;
     must(&four, "doctor");
     for (int p = 0; p < PARTS; p++) {
         char says[64];
@@ -833,7 +803,6 @@ static void test_rights(void **state)
     static const char *const lines[] = {"dead keep", "queue pause mail", NULL};
     char user[] = "ACL SETUSER anna on >secret", url[200], *rights;
 
-    (void)state;
     send_line(user);
     must(&four, "acl viewer --user anna");
     rights = strstr(said.out, "ACL SETUSER anna resetkeys");
@@ -856,7 +825,6 @@ static void test_rights_to_one_partition(void **state)
 {
     char user[300], url[200];
 
-    (void)state;
     snprintf(user, sizeof user, "ACL SETUSER ben on >secret +@all ~%s*", prefix_of(&four, 0));
     send_line(user);
     snprintf(url, sizeof url, "unix://ben:secret@%s", server.socket);
@@ -888,7 +856,6 @@ static void test_a_worker_is_one(void **state)
     int64_t limit_us = clock_mono_us() + 60000000;
     pid_t workers[2];
 
-    (void)state;
     divide(&fresh);
     must(&fresh, "enqueue a --id first");
     must(&fresh, "enqueue d --id second");
@@ -920,7 +887,6 @@ static void test_executors_that_are_busy_elsewhere(void **state)
     static const char *const lines[] = {"status", "why d0", "report"};
     struct side sides[] = {{"busy1", 1, 0}, {"busy4", PARTS, 0}};
 
-    (void)state;
     assert_int_not_equal(home_of(&sides[1], "a"), home_of(&sides[1], "d"));
     for (int i = 0; i < COUNT(sides); i++) {
         now_us = clock_wall_us();
@@ -943,7 +909,6 @@ static void test_bounds_of_dead_jobs(void **state)
 {
     char key[PREFIX_SIZE + 16];
 
-    (void)state;
     must(&four, "dead keep --most 1 --yes --json");
     for (int p = 0; p < PARTS; p++) {
         snprintf(key, sizeof key, "%ssettings", prefix_of(&four, p));

@@ -1,14 +1,5 @@
 /* Partitions of a namespace: the rule that says where a name lives, in C and in Lua; what a client learns; calls that follow. */
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/answer.h"
 #include "core/redis/cluster.h"
@@ -17,6 +8,7 @@
 #include "queue/queues/divide.h"
 #include "tests/client.h"
 #include "tests/proxy.h"
+#include "tests/test.h"
 
 #define assert_answer(expected, ...)                                                                         \
     do {                                                                                                     \
@@ -34,7 +26,6 @@ static void test_crc16(void **state)
         unsigned crc;
     } known[] = {{"", 0}, {"123456789", 0x31c3}, {"foo", 0xaf96}, {"bar", 0x93c5}, {"\xff\x80", 0x9277}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_int_equal(partition_crc16(known[i].text, strlen(known[i].text)), known[i].crc);
     assert_int_equal(partition_slot(0), CLUSTER_SLOT);
@@ -44,7 +35,6 @@ static void test_prefix(void **state)
 {
     char prefix[PREFIX_SIZE] = "weir:{0}:";
 
-    (void)state;
     partition_prefix(prefix, 63, prefix);
     assert_string_equal(prefix, "weir:{63}:");
     partition_prefix(prefix, 0, prefix);
@@ -59,7 +49,6 @@ static size_t prefix_len(const char *name)
 
 static void test_names_that_begin_alike(void **state)
 {
-    (void)state;
     for (int count = 2; count <= PARTITIONS_MOST; count++) {
         int home = (int)(partition_crc16("mail", 4) % (unsigned)count);
 
@@ -86,7 +75,6 @@ static void test_refusals_are_learned(void **state)
                                         "WEIR enqueue: no"};
     int p, count;
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         assert_false(partition_learn(wrong[i], &p, &count));
     assert_true(partition_learn("WRONG-PARTITION 3 4 mail: lives elsewhere", &p, &count));
@@ -131,7 +119,6 @@ static void test_lua_agrees(void **state)
         "a", "mail", "mail.bulk", "mail.urgent.eu", ".mail", "mail.", "A_b-c.9", "..", "x-1", "0"};
     char name[129];
 
-    (void)state;
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
@@ -154,7 +141,6 @@ static void test_one_partition_is_asked_once(void **state)
 {
     long long before;
 
-    (void)state;
     enqueue("mail");
     before = server_calls(&server, "fcall");
     enqueue("mail");
@@ -167,7 +153,6 @@ static void test_a_call_follows(void **state)
 {
     long long before;
 
-    (void)state;
     set_count("4");
     enqueue("mail");
     assert_int_equal(waiting(3), 1);
@@ -185,7 +170,6 @@ static void test_a_circle_ends(void **state)
 {
     struct weir_job_spec spec = {.type = "mail"};
 
-    (void)state;
     set_count("2");
     free(server_ask(&server, "HDEL", "weir:{1}:about", "partitions", NULL));
     assert_int_equal(weir_enqueue(w, &spec, NULL), WEIR_ENOTNOW);
@@ -199,7 +183,6 @@ static void test_count(void **state)
     struct args a;
     int count;
 
-    (void)state;
     assert_int_equal(client_count(w), 1);
     set_count("5");
     args_init(&a);
@@ -284,7 +267,6 @@ static void assert_all_there(int partitions)
 
 static void test_bulk_over_partitions(void **state)
 {
-    (void)state;
     set_count("4");
     bulk_through(w);
     assert_all_there(4);
@@ -295,7 +277,6 @@ static void test_a_bulk_into_what_was_parted_meanwhile(void **state)
 {
     struct weir_bulk *b;
 
-    (void)state;
     assert_int_equal(weir_bulk_open(w, NULL, &b), 0);
     set_count("3");
     for (int i = 0; i < 10; i++)
@@ -319,7 +300,6 @@ static void test_bulk_through_cuts(void **state)
 {
     struct proxy *proxy = proxy_start(&server);
 
-    (void)state;
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
         for (unsigned n = 3; n < 14; n += 3) {
             struct weir *through = weir_new(proxy_url(proxy), NULL);
@@ -344,7 +324,6 @@ static void test_batch_has_one_partition(void **state)
     struct weir_bulk *b;
     char args[24];
 
-    (void)state;
     set_count("4");
     for (int run = 0; run < 2; run++) { /* the second one resumes what the first one began */
         assert_int_equal(weir_bulk_open(w, "letters", &b), 0);
@@ -372,7 +351,6 @@ static void test_batch_has_one_partition(void **state)
 /* One that is filled job by job. */
 static void test_batch_of_single_jobs(void **state)
 {
-    (void)state;
     set_count("4");
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "mail", .batch = "letters"}, NULL), 0);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "e", .batch = "letters"}, NULL), 0);
@@ -400,7 +378,6 @@ static void test_divided_now(void **state)
     int count;
     bool was;
 
-    (void)state;
     snprintf(function, sizeof function, "weir_%s_fits", script_digest);
     assert_int_equal(client_learn(w, &count), 0); /* loads the library */
     assert_answer("", "FCALL_RO", function, "1", "weir:{0}:", "", "mail", "1");
@@ -414,7 +391,6 @@ static void test_half_divided(void **state)
 {
     bool was;
 
-    (void)state;
     free(server_ask(&server, "HSET", "weir:{3}:about", "partitions", "4", NULL));
     free(server_ask(&server, "HSET", "weir:{2}:about", "partitions", "4", NULL));
     assert_int_equal(divide_by(3, &was), 0); /* with another number at last */
@@ -439,7 +415,6 @@ static void test_the_number_is_restored_at_once(void **state)
     static const char info[] = "{\"partitions\":3}";
     redisContext *c = redisConnectUnix(server.socket);
 
-    (void)state;
     set_count("3");
     enqueue("mail"); /* loads the library */
     freeReplyObject(redisCommand(c, "MULTI"));
@@ -457,7 +432,6 @@ static void test_in_use(void **state)
 {
     bool was;
 
-    (void)state;
     enqueue("mail");
     assert_int_equal(divide_by(2, &was), WEIR_ECONFIG);
     assert_int_equal(divide_by(1, &was), 0);

@@ -2,22 +2,15 @@
  * shown. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/both.h"
 #include "tests/stage_group.h"
+#include "tests/test.h"
 
 #define SECRET "open-sesame-17"
 
@@ -95,7 +88,6 @@ static void from_a_file(void **state)
 {
     char plain[200];
 
-    (void)state;
     both_work(asking("password-file", "password"));
     write_text(folder(), "bare", SECRET);
     both_work(asking("password-file", "bare"));
@@ -109,7 +101,6 @@ static void unusable_files(void **state)
 {
     char lines[9000];
 
-    (void)state;
     write_text(folder(), "empty", "");
     write_text(folder(), "newline", "\n");
     write_text(folder(), "two", SECRET "\n\n");
@@ -133,7 +124,6 @@ static void from_a_command(void **state)
 {
     char url[400];
 
-    (void)state;
     both_work(asking("password-command", "ask"));
     snprintf(url, sizeof url, "unix://app@%s?password-command=cat%%20%s/password", stage.server.socket,
              folder());
@@ -145,7 +135,6 @@ static void no_shell(void **state)
 {
     char url[400];
 
-    (void)state;
     set_password("$HOME;x");
     snprintf(url, sizeof url, "unix://app@%s?password-command=echo%%20$HOME;x", stage.server.socket);
     both_work(url);
@@ -154,7 +143,6 @@ static void no_shell(void **state)
 
 static void failing_commands(void **state)
 {
-    (void)state;
     write_script("silent", "exit 0\n");
     write_script("nul", "printf 'a\\0b'\n");
     write_script("floods",
@@ -191,7 +179,6 @@ static void a_command_that_hangs(void **state)
     struct linked l;
     pthread_t thread;
 
-    (void)state;
     write_script("hangs", "sleep 600 & echo $! >>hung; echo half; wait\n");
     snprintf(attempt.to, sizeof attempt.to, "%s", asking("password-command", "hangs"));
     assert_int_equal(pthread_create(&thread, NULL, try_on_thread, &attempt), 0);
@@ -212,7 +199,6 @@ static void a_command_that_hangs(void **state)
 /* One that leaves a child behind, which keeps its pipes. */
 static void a_command_with_a_child(void **state)
 {
-    (void)state;
     write_script("leaves", "sleep 20 & echo " SECRET "\n");
     both_work(asking("password-command", "leaves"));
 }
@@ -221,7 +207,6 @@ static void no_child_is_left(void **state)
 {
     struct error e;
 
-    (void)state;
     for (int i = 0; i < 20; i++)
         assert_int_equal(both_try_blocking(asking("password-command", i % 2 ? "ask" : "fails"), &e),
                          i % 2 ? 0 : WEIR_EUNREACHABLE);
@@ -238,7 +223,6 @@ static void asked_again(void **state)
     const char *to = asking("password-command", "changes");
     struct error e;
 
-    (void)state;
     write_script("changes", "echo x >>runs\n[ $(wc -l <runs) = 1 ] && echo old || echo " SECRET "\n");
     forget_runs();
     assert_int_equal(both_try_blocking(to, &e), 0);
@@ -253,7 +237,6 @@ static void asked_once_more_only(void **state)
     const char *to = asking("password-command", "wrong");
     struct error e;
 
-    (void)state;
     write_script("wrong", "echo x >>runs\necho " SECRET "-not\n");
     forget_runs();
     assert_int_equal(both_try_blocking(to, &e), WEIR_EREFUSED);
@@ -271,7 +254,6 @@ static void a_worker_goes_on(void **state)
     char url[400];
     pid_t pid;
 
-    (void)state;
     snprintf(url, sizeof url, "url=%s", asking("password-file", "password"));
     pid = stage_actor(&stage, "goes-on", url, "lease=2", NULL);
     stage_await_workers(&stage, 1);
@@ -292,7 +274,6 @@ static void a_worker_with_commands(void **state)
     char url[400];
     struct outcome o;
 
-    (void)state;
     for (int i = 0; i < 3; i++)
         stage_enqueue(&stage, "run", "1", 100 + i, 1);
     snprintf(url, sizeof url, "%s", asking("password-command", "ask"));
@@ -326,7 +307,6 @@ static void nothing_is_shown(void **state)
     char url[400];
     pid_t pid;
 
-    (void)state;
     snprintf(url, sizeof url, "unix://app:" SECRET "@%s", stage.server.socket);
     pid = stage_weir(&stage, "in-url", "--exec", "mark=true", "--redis", url, NULL);
     stage_await_workers(&stage, 1);
@@ -352,7 +332,6 @@ static void the_command_line(void **state)
     char url[400];
     struct outcome o;
 
-    (void)state;
     snprintf(url, sizeof url, "unix://app@%s", stage.server.socket);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         run_in(&o, folder(), built("weir"), commands[i][0], commands[i][1], "--redis", url,

@@ -44,7 +44,6 @@ static void test_marks_grow_with_what_workers_do(void **state)
 {
     int64_t begun_us = turns.now_us, taken, workers;
 
-    (void)state;
     adopt("w", "", 0);
     assert_int_equal(mark(), begun_us);
     after(1000);
@@ -72,7 +71,6 @@ static void test_a_redis_that_went_back(void **state)
 {
     int64_t at_us, found_us, taken, workers;
 
-    (void)state;
     adopt("idle", "", 0);
     adopt("one", "", 0);
     adopt("two", "", 0);
@@ -105,7 +103,6 @@ static void test_it_goes_back_again(void **state)
 {
     int64_t at_us;
 
-    (void)state;
     adopt("w", "", 0);
     for (int i = 0; i < 3; i++) {
         at_us = turns.now_us;
@@ -123,7 +120,6 @@ static void test_a_promoted_replica_with_a_clock_behind(void **state)
 {
     int64_t at_us = turns.now_us;
 
-    (void)state;
     adopt("w", "", 0);
     adopt("v", "", 0);
     turns.now_us -= SECOND_US / 2;
@@ -142,7 +138,6 @@ static void test_nothing_is_found_where_nothing_was_lost(void **state)
     unsigned seed = 7;
     int began = 0;
 
-    (void)state;
     for (int i = 0; i < STEPS; i++) {
         int w = (int)(rand_r(&seed) % WORKERS), what = (int)(rand_r(&seed) % 10);
         int64_t taken, workers;
@@ -170,7 +165,6 @@ static void test_nothing_is_found_where_nothing_was_lost(void **state)
 /* Without `about`, but with the worker: somebody deleted it. */
 static void test_about_alone_is_deleted(void **state)
 {
-    (void)state;
     adopt("w", "", 0);
     snprintf(turns.birth, sizeof turns.birth, "%s", turns.reply->element[2]->str);
     free(redis_text("DEL", PREFIX "about"));
@@ -191,7 +185,6 @@ static void test_about_is_another_key(void **state)
 {
     int64_t taken, workers;
 
-    (void)state;
     adopt("w", "", 0);
     enqueue("default", "t", "a");
     free(redis_text("SET", PREFIX "about", "mine"));

@@ -1,19 +1,12 @@
 /* Children that stay (--pipe): what they get, what their answers mean, how they die and what becomes of the
  * jobs that were in them. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* A child that does with a job what its args say, in this order:
  *   "record"     appends the line to the file lines

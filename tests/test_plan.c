@@ -1,12 +1,5 @@
 /* plan: the starts that it tells against gates that are walked job by job, and the command from outside. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 #include <jansson.h>
 
 #include "tests/naive.h"
@@ -27,7 +20,6 @@ static void test_several_rules_are_kept_together(void **state)
     enum { JOBS = 60 };
     uint64_t seed = random_seed(), random = seed;
 
-    (void)state;
     for (int i = 0; i < 500; i++) {
         struct rule_set set = {.count = (size_t)random_in(&random, 2, 3)};
         struct naive models[3];
@@ -77,7 +69,6 @@ static void test_known_plans(void **state)
     static const char *const same[] = {"100/1s,burst=1", "100/1s,burst=1"};
     const int64_t day_us = INT64_C(86400000000);
 
-    (void)state;
     assert_int_equal(last_start(smooth, 1, 1000000), INT64_C(9999990000));
     assert_int_equal(last_start(smooth, 1, 1000000000), INT64_C(9999999990000));
     assert_int_equal(last_start(same, 2, 100000), INT64_C(999990000));
@@ -91,7 +82,6 @@ static void test_what_cannot_be_reckoned_is_refused(void **state)
     static const char *const two[] = {"1/1s", "2/1s"}, *const slow[] = {"1/3650d"},
                              *const slow_twice[] = {"1/3650d", "1/3650d"};
 
-    (void)state;
     assert_true(last_start(two, 2, 1000) > 0);
     assert_int_equal(last_start(two, 2, PLAN_SEVERAL_MAX + 1), -1);
     assert_int_equal(error.status, WEIR_EINPUT);
@@ -129,7 +119,6 @@ static void test_it_tells_the_points(void **state)
     struct outcome o;
     json_t *doc, *points, *rule;
 
-    (void)state;
     weir_plan(&o, "--json --redis /nonexistent/redis.sock 10/1s,burst=1 --count 1000");
     assert_int_equal(o.code, 0);
     doc = json_loads(o.out, 0, NULL);

@@ -37,7 +37,6 @@ static void test_list_and_pause(void **state)
 {
     json_t *doc;
 
-    (void)state;
     must_say("queue list", "no queues yet");
     start("w");
     free(redis_text("HSET", ACTIVE "w", "@",
@@ -89,7 +88,6 @@ static void test_a_list_of_many_queues_takes_few_calls(void **state)
 {
     int64_t before;
 
-    (void)state;
     fill_queues(1000);
     before = count_calls();
     expect_rows(1000, 3, "q7", 3);
@@ -109,7 +107,6 @@ static void test_paused_since_an_unknown_time(void **state)
 {
     static const char *const times[] = {"garbage", "", "-1", "1e300"};
 
-    (void)state;
     enqueue("default", "t", "a");
     for (size_t i = 0; i < COUNT(times); i++) {
         free(redis_text("HSET", PREFIX "halted", "q/default", times[i]));
@@ -128,7 +125,6 @@ static void test_counters_that_are_no_numbers_count_nothing(void **state)
     static const char *const counters[] = {"1e300", "abc", "9223372036854775807", "99999999999999999999",
                                            "inf"};
 
-    (void)state;
     must(turns_rate("t", CLOSED_RULE));
     enqueue("default", "t", "a");
     for (size_t i = 0; i < COUNT(counters); i++) {
@@ -141,7 +137,6 @@ static void test_counters_that_are_no_numbers_count_nothing(void **state)
 
 static void test_resuming_rings_the_bell_of_those_who_serve_it(void **state)
 {
-    (void)state;
     start("w");
     claim("w", 1, 0); /* has the duty now */
     must_say("queue pause default", "is paused");
@@ -152,7 +147,6 @@ static void test_resuming_rings_the_bell_of_those_who_serve_it(void **state)
 
 static void test_purge(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "a b c");
@@ -181,7 +175,6 @@ static void test_a_worker_leaves_a_paused_queue_alone(void **state)
     int64_t begun;
     pid_t worker;
 
-    (void)state;
     enqueue("default", "t", "a");
     worker = start_worker("worker", more);
     await(done_of("t") == 1);
@@ -204,7 +197,6 @@ static void test_draining_ends_beside_a_paused_queue(void **state)
 {
     const char *const more[] = {"-q", "default,other", "--exec", "t=/bin/true", "--drain", NULL};
 
-    (void)state;
     enqueue("default", "t", "a");
     enqueue("other", "t", "b c");
     must_say("queue pause default", "is paused");
@@ -218,7 +210,6 @@ static void test_strict_order_is_strict(void **state)
 {
     static const char *const names[] = {"high", "low"};
 
-    (void)state;
     start("w");
     ask.queues = (struct names){names, 2};
     for (int i = 0; i < 20; i++) {
@@ -243,7 +234,6 @@ static void test_with_weights_no_queue_starves(void **state)
     pid_t worker;
     int64_t big, small;
 
-    (void)state;
     for (int i = 0; i < 600; i++) {
         char id[40];
 

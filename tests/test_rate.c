@@ -1,18 +1,10 @@
 /* weir rate from outside, on a real Redis: what it prints, its exit codes, and what it leaves behind. */
 #include <jansson.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/client.h"
 #include "tests/program.h"
+#include "tests/test.h"
 
 static int setup(void **state)
 {
@@ -120,7 +112,6 @@ static void put(const char *command, const char *key, const char *a, const char 
 
 static void test_set(void **state)
 {
-    (void)state;
     prints("set mail 100/1m,burst=20", "mail: 100/1m,burst=20; at most 119 in any 1m\n");
     prints("set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window",
            "mailgun: 10/1s,burst=1; at most 10 in any 1s\n"
@@ -137,7 +128,6 @@ static void test_set_as_json(void **state)
 {
     json_t *doc;
 
-    (void)state;
     doc = json_line("set mail 100/1m,burst=20 concurrency=4,by=key --json", 0);
     assert_string_equal(text(doc, "name"), "mail");
     assert_string_equal(text(rule_at(doc, 0), "rule"), "100/1m,burst=20");
@@ -153,7 +143,6 @@ static void test_wrong_rules(void **state)
     static const char *const rules[] = {"0/s",      "-1/s",          "10/0s",        "99999999999999999999/s",
                                         "10/s,x=1", "concurrency=0", "10/s,burst=0", "10/s,algorithm=best"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         char line[128];
 
@@ -167,7 +156,6 @@ static void test_wrong_rules(void **state)
 
 static void test_wrong_use(void **state)
 {
-    (void)state;
     fails("", 64, "rate: what to do is missing; there are set, use");
     fails("sett mail 1/s", 64, "did you mean rate set?");
     fails("frobnicate", 64, "rate frobnicate: unknown; there are set");
@@ -221,7 +209,6 @@ static void test_show(void **state)
 {
     struct outcome *o;
 
-    (void)state;
     assert_int_equal(
         rate("set mail 1/10m,burst=3 1000/1d,algorithm=fixed-window 5/s,by=key concurrency=4")->code, 0);
     assert_int_equal(rate("use sms mail --cost 2")->code, 0);
@@ -257,7 +244,6 @@ static void test_show_as_json(void **state)
 {
     json_t *doc, *type;
 
-    (void)state;
     assert_int_equal(rate("set mail 1/10m,burst=3")->code, 0);
     add_parked("mail", "4");
     put("HSET", "limits", "odd", "7/s");
@@ -285,7 +271,6 @@ static void test_the_next_start_is_by_all_limits_of_a_type(void **state)
     double now = (double)clock_wall_us() / 1e6;
     json_t *doc;
 
-    (void)state;
     assert_int_equal(rate("set keyed 10/s,by=key")->code, 0);
     assert_int_equal(rate("set acct 1/1s,burst=1")->code, 0);
     assert_int_equal(rate("use keyed acct")->code, 0);
@@ -309,7 +294,6 @@ static void test_the_next_start_is_by_all_limits_of_a_type(void **state)
 
 static void test_use(void **state)
 {
-    (void)state;
     fails("use mail acct", 66, "limit acct: there is none; set it first: weir rate set acct RULE");
     assert_int_equal(rate("set acct 10/s")->code, 0);
     assert_int_equal(rate("set more 10/s,by=key")->code, 0);
@@ -328,7 +312,6 @@ static void test_use(void **state)
 
 static void test_weight(void **state)
 {
-    (void)state;
     assert_int_equal(rate("set acct 10/s")->code, 0);
     fails("weight acct 42 3", 65, "limit acct: has no keys to weigh; set a rule with ,by=PATH");
     assert_int_equal(rate("set acct 10/s,by=key")->code, 0);
@@ -345,7 +328,6 @@ static void test_pause_and_resume(void **state)
 {
     json_t *doc;
 
-    (void)state;
     assert_int_equal(rate("set mail 10/s")->code, 0);
     prints("pause mail 1h", "mail: paused for 1h; weir rate resume mail ends that\n");
     says("show mail",
@@ -384,7 +366,6 @@ static void test_log(void **state)
     const int count = sizeof lines / sizeof *lines;
     double before = 0;
 
-    (void)state;
     for (int i = 0; i < count; i++)
         if (rate(lines[i])->code != 0)
             fail_msg("%s: %s", lines[i], rate(lines[i])->err);
@@ -409,7 +390,6 @@ static void test_dry_run(void **state)
 {
     json_t *doc, *type;
 
-    (void)state;
     prints("set mail 1/1m --dry-run",
            "mail: nothing was changed; now: no rules; then: 1/1m\nno job that it holds is waiting\n");
     assert_int_equal(server_number(&server, "EXISTS", "weir:{0}:limits", NULL), 0);
@@ -480,7 +460,6 @@ static void expect_earliest(int line, bool earliest)
 
 static void test_costs_of_their_own_are_at_the_earliest(void **state)
 {
-    (void)state;
     assert_int_equal(rate("set w3 5/s,burst=5")->code, 0);
     add_parked("w3", "20");
     add_worker("w3");
@@ -506,7 +485,6 @@ static void test_a_bulk_behind_costs_is_at_the_earliest(void **state)
     char path[128];
     struct outcome o;
 
-    (void)state;
     assert_int_equal(rate("set w3 5/s,burst=5")->code, 0);
     snprintf(path, sizeof path, "%s/jobs", server.folder);
     write_text(server.folder, "jobs", "1\n2\n");
@@ -527,7 +505,6 @@ static void test_a_gate_that_is_held_says_so(void **state)
     struct outcome o;
     json_t *doc;
 
-    (void)state;
     assert_int_equal(rate("set slog 30/1h")->code, 0);
     assert_null(strstr(rate("show slog")->out, "held"));
     snprintf(gate, sizeof gate, "%lld 0 %lld,%lld,cc - gcra:30/3600000000/30 %lld 0", now_us - 1000,
@@ -570,7 +547,6 @@ static void test_types_and_queues_add_up(void **state)
                                            {"rate", "set", "lim", "9/s"},
                                            {"rate", "use", "type1", "lim"}};
 
-    (void)state;
     assert_int_equal(rate("set lim 10/s")->code, 0);
     for (int i = 0; i < MANY; i++) {
         char type[24], queue[24], held[40];
@@ -641,7 +617,6 @@ static void test_a_change_reaches_what_waits(void **state)
         {"set mail 1000/s,by=args.k\npause mail 1h", 6, "pause mail 100ms"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *const worker[] = {built("weir"), "worker", "--exec", "mail=/bin/true", "--drain", NULL};
         pid_t pid;

@@ -12,7 +12,6 @@ static int64_t tick(const char *worker)
 
 static void test_the_silent_are_reaped_and_the_others_live(void **state)
 {
-    (void)state;
     start("w");
     start("dead");
     enqueue("default", "t", "a b c d");
@@ -48,7 +47,6 @@ static void test_what_is_done_for_all_is_done_once_a_second(void **state)
     int64_t took_us = INT64_MAX, begin_us = 0;
     bool kept = false;
 
-    (void)state;
     turns.now_us = -1;
     start("w");
     start("v");
@@ -70,7 +68,6 @@ static void test_the_last_claim_is_known(void **state)
 {
     int64_t claimed_us;
 
-    (void)state;
     start("w");
     assert_int_equal(redis_number("HEXISTS", PREFIX "about", "claimed"), 0);
     enqueue("default", "t", "a");
@@ -94,7 +91,6 @@ static bool is_of_others(const char *worker)
 /* One has the duty, one is the second, and the others need not look; nor are they needed by another group. */
 static void test_who_is_not_needed_is_told_so(void **state)
 {
-    (void)state;
     start("w");
     start("v");
     start("u");
@@ -122,7 +118,6 @@ static void test_a_heartbeat_says_when_limits_changed(void **state)
 {
     char *changed;
 
-    (void)state;
     start("w");
     assert_string_equal(newest_revision(), "0");
     must(turns_rate("mail", "gcra:1/1000000/1"));
@@ -234,7 +229,6 @@ static void test_who_cannot_be_reaped_stands_behind_the_others(void **state)
 {
     int64_t taken, workers, all = 0;
 
-    (void)state;
     start("w");
     for (int i = 0; i < 12; i++) {
         char name[16];
@@ -267,7 +261,6 @@ static void test_a_job_that_kills_its_workers_is_dead(void **state)
 {
     char *dead;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "poison");
     for (int i = 0; i < 3; i++) {
@@ -290,7 +283,6 @@ static void test_a_job_that_kills_its_workers_is_dead(void **state)
 
 static void test_after_an_outage_nobody_is_reaped_for_a_lease(void **state)
 {
-    (void)state;
     start("w");
     start("v");
     assert_int_equal(tick("w"), 0); /* the first one ever */
@@ -378,7 +370,6 @@ static void test_a_clock_that_was_set_back_strands_nothing(void **state)
 {
     char far[64];
 
-    (void)state;
     start("w");
     start("dead");
     must(turns_rate("slow", "1/1000000/1"));
@@ -420,7 +411,6 @@ static void expect_clock_is_followed(int64_t back_us)
 
 static void test_a_clock_set_back_before_the_first_heartbeat_strands_nothing(void **state)
 {
-    (void)state;
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c");
     start("w");
@@ -446,7 +436,6 @@ static void test_a_clock_that_was_set_back_opens_windows_in_time(void **state)
     static const int64_t waits_s[] = {300, 3900};
     int64_t back_us;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         scene_begin(NULL);
         turns.now_us += 3600 * SECOND_US - turns.now_us % (3600 * SECOND_US);
@@ -474,7 +463,6 @@ static void test_a_clock_that_was_set_back_takes_retries_along(void **state)
     char *later, last[24];
     int ticks = 0;
 
-    (void)state;
     start("w");
     must(turns_enqueue("default", "t", "scheduled", 8 * SECOND_US));
     enqueue("default", "t", "a b");
@@ -518,7 +506,6 @@ static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
 {
     int64_t workers = 0;
 
-    (void)state;
     start("w");
     for (int i = 0; i < 20; i++) {
         char name[16];
@@ -544,7 +531,6 @@ static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
     int64_t taken = 0, workers = 0, all = 0;
     int calls = 0;
 
-    (void)state;
     start("w");
     start_big();
     pass("w", LEASE_US - 1);
@@ -567,7 +553,6 @@ static void test_many_leases_of_some_workers_are_reaped_bit_by_bit(void **state)
 {
     int64_t taken = 0, workers = 0, all = 0, gone = 0;
 
-    (void)state;
     start("w");
     start("d0");
     start("d1");

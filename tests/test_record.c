@@ -1,17 +1,10 @@
 /* What workers record of what they do, from end to end: history says what happened. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "queue/history/history.h"
 #include "tests/stage_group.h"
+#include "tests/test.h"
 #include "worker/parts/counts.h"
 
 /* The last hours: no minute ends in between. The caller's. */
@@ -124,7 +117,6 @@ static void each_end_is_counted(void **state)
 {
     struct stage s;
 
-    (void)state;
     stage_branch(&stage, "ends", &s);
     stage_enqueue(&s, "mark", NULL, 0, 3);
     stage_enqueue(&s, "mark", "{\"fail\":1,\"after\":0}", 3, 1);
@@ -148,7 +140,6 @@ static void slots_and_throttled_jobs_are_counted_at_limits(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     stage_branch(&stage, "limits", &s);
     stage_rate(&s, "mark", "1000/s");
     stage_enqueue(&s, "mark", NULL, 0, 5);
@@ -171,7 +162,6 @@ static void a_start_is_counted_while_the_job_runs(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     stage_branch(&stage, "runs", &s);
     stage_enqueue(&s, "mark", "{\"wait\":\"go\"}", 0, 1);
     worker = stage_actor(&s, "worker", "executors=2", "lease=2", NULL);
@@ -191,7 +181,6 @@ static void a_killed_worker_loses_counts_only(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     stage_branch(&stage, "killed", &s);
     stage_enqueue(&s, "mark", NULL, 0, 20);
     stage_enqueue(&s, "mark", "{\"kill\":\"before\"}", 20, 1);
@@ -210,7 +199,6 @@ static void a_key_of_another_kind_is_logged_once(void **state)
     struct stage s;
     char command[300];
 
-    (void)state;
     stage_branch(&stage, "foreign", &s);
     free(server_ask(&s.server, "SET", stage_key(&s, "minutes:t/mark"), "mine", NULL));
     stage_enqueue(&s, "mark", NULL, 0, 3);
@@ -232,7 +220,6 @@ static void a_worker_that_leaves_records_everything(void **state)
     struct stage s;
     int64_t starts = 0;
 
-    (void)state;
     stage_branch(&stage, "many", &s);
     for (int i = 0; i < TYPES; i++) {
         snprintf(name, sizeof name, "type%d", i);
@@ -260,7 +247,6 @@ static void each_partition_has_its_own(void **state)
 {
     struct stage s;
 
-    (void)state;
     stage_branch(&stage, "parts", &s);
     for (int p = 1; p >= 0; p--) {
         char key[64];
@@ -349,7 +335,6 @@ static void a_wait_is_as_long_as_it_was(void **state)
     struct stage s;
     json_t *history;
 
-    (void)state;
     stage_branch(&stage, "long", &s);
     push_at(&s, 3600 * SECOND, "mark", 0, NULL);
     push_at(&s, 3600 * SECOND, "mark", 1, "{\"fail\":1,\"after\":0}"); /* its second start does not count */
@@ -375,7 +360,6 @@ static void lost_slots_have_a_reason(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     stage_branch(&stage, "lost", &s);
     stage_rate(&s, "late", "concurrency=1 100/s,burst=1");
     stage_rate(&s, "held", "4/s,burst=1,by=key 100/s,burst=1");
@@ -405,7 +389,6 @@ static void slots_are_lost_for_want_of_an_executor(void **state)
     struct outcome o;
     struct stage s;
 
-    (void)state;
     stage_branch(&stage, "want", &s);
     stage_rate(&s, "stamped", "100/s,burst=1");
     stage_rate(&s, "plain", "100/s,burst=1");
@@ -429,7 +412,6 @@ static void slots_given_back_too_late(void **state)
     struct args a;
     char words[400] = "";
 
-    (void)state;
     counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1|other=gcra:1/1000000/1"));
     counts_back(&c, 0, BACK_LATE, 2, false);
@@ -462,7 +444,6 @@ static void slots_given_back_were_not_granted(void **state)
     struct args a;
     char text[400];
 
-    (void)state;
     counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1"));
     args_init(&a);
@@ -488,7 +469,6 @@ static void lost_slots_are_spread_over_their_seconds(void **state)
     char text[4096];
     int seconds = 0;
 
-    (void)state;
     counts_open(&c, 1);
     counts_lost(&c, span_str("mail"), LOST_NO_JOB,
                 &(struct count_loss){6400000, 1000 * SECOND, 1090 * SECOND});
@@ -511,7 +491,6 @@ static void none_is_lost_before_all_times(void **state)
     struct counts c = {0};
     struct args a;
 
-    (void)state;
     counts_open(&c, 1);
     counts_lost(&c, span_str("mail"), LOST_NO_JOB, &(struct count_loss){6400000, -1000 * SECOND, 0});
     args_init(&a);
@@ -542,7 +521,6 @@ static void none_waits_for_ever(void **state)
     struct counts c = {0};
     struct args a;
 
-    (void)state;
     counts_open(&c, MANY);
     for (int i = 0; i < MANY; i++) {
         types[i] = limits[i];

@@ -1,18 +1,9 @@
 /* The blocking connection: what it says when Redis is not as it should be, and what it never repeats. */
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/clock.h"
@@ -20,6 +11,7 @@
 #include "core/wire/wire.h"
 #include "tests/proxy.h"
 #include "tests/server.h"
+#include "tests/test.h"
 
 struct fixture {
     struct server server;

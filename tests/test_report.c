@@ -31,7 +31,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     json_decref(report);
     report = NULL;
     weir_free(w);
@@ -141,7 +140,6 @@ static void fill_slow(void)
 
 static void test_idle(void **state)
 {
-    (void)state;
     expect_verdict("idle");
     begin_worker("w", 5, 60);
     expect_verdict("idle");
@@ -153,7 +151,6 @@ static void test_idle(void **state)
 
 static void test_no_worker(void **state)
 {
-    (void)state;
     enqueue("default", "t", "a b");
     enqueue("default", "slow", "c");
     expect_verdict("stuck worker 2");
@@ -167,7 +164,6 @@ static void test_no_worker(void **state)
 
 static void test_workers_that_were_told_to_rest(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     enqueue("default", "t", "a");
     free(redis_text("SET", PREFIX "order:iw", "quiet"));
@@ -182,7 +178,6 @@ static void test_limits_and_executors(void **state)
 {
     json_t *row;
 
-    (void)state;
     begin_worker("w", 2, 60);
     fill_slow();
     expect_verdict("flowing limit 1");
@@ -207,7 +202,6 @@ static void enqueue_at(const char *type, const char *id, int64_t ago_us)
 
 static void test_a_stall(void **state)
 {
-    (void)state;
     begin_worker("w", 2, 600);
     enqueue_at("t", "a", 50 * SECOND_US);
     expect_verdict("flowing nothing 1");
@@ -231,7 +225,6 @@ static void test_a_stall(void **state)
 /* A worker that did not look holds its type; the others cannot run it. */
 static void test_a_type_that_some_cannot_run(void **state)
 {
-    (void)state;
     begin_worker("w", 1, 60);
     enqueue("default", "t", "a b c");
     assert_int_equal(claim("w", 1, 0), 1);
@@ -329,7 +322,6 @@ static void test_of_closed_gates_the_last_to_open_is_said(void **state)
     struct status status;
     const json_t *waits_for;
 
-    (void)state;
     begin_worker("w", 2, 60);
     must(turns_rate("slow", "gcra:1/60000000/1 gcra:1/3600000000/1 gcra:1/600000000/1"));
     enqueue("default", "slow", "a b");
@@ -349,7 +341,6 @@ static void test_a_gate_that_is_held_for_another_is_said(void **state)
     const json_t *waits_for;
     char gate[200];
 
-    (void)state;
     begin_worker("w", 2, 60);
     must(turns_rate("slow", "gcra:10/1000000/5"));
     snprintf(gate, sizeof gate, "%" PRId64 " 0 %" PRId64 ",%" PRId64 ",fax - gcra:10/1000000/5 %" PRId64 " 0",
@@ -367,7 +358,6 @@ static void test_a_gate_that_is_held_for_another_is_said(void **state)
 
 static void test_busy_executors_are_said_everywhere(void **state)
 {
-    (void)state;
     begin_worker("w", 1, 60);
     enqueue("default", "t", "a b");
     assert_int_equal(claim("w", 1, 0), 1);
@@ -382,7 +372,6 @@ static void test_busy_executors_are_said_everywhere(void **state)
 
 static void test_the_worker_that_is_missing_is_said_everywhere(void **state)
 {
-    (void)state;
     enqueue("default", "t", "a");
     expect_in_status("t", "a worker that takes t: none does; start one");
     expect_in_report("t", "a worker that takes t: none does; start one");
@@ -395,7 +384,6 @@ static void test_gates_of_keys(void **state)
 {
     char expected[200], clock[PHRASE_SIZE];
 
-    (void)state;
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "gcra:1/3600000000/1,by=args.customer gcra:9/1000000/9"));
     for (int i = 0; i < 3; i++) {
@@ -415,7 +403,6 @@ static void test_gates_of_keys(void **state)
 
 static void test_what_no_gate_ever_lets_through(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "1/1000000/9"));
     must(turns_use("slow", "use", "9", (const char *const[]){"slow"}, 0));
@@ -428,7 +415,6 @@ static void test_what_no_gate_ever_lets_through(void **state)
 
 static void test_concurrency_opens_when_jobs_end(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "concurrency:1"));
     enqueue("default", "slow", "a b");
@@ -438,7 +424,6 @@ static void test_concurrency_opens_when_jobs_end(void **state)
 
 static void test_paused_queues(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     pause_queue("far", true);
     expect_verdict("idle");
@@ -450,7 +435,6 @@ static void test_paused_queues(void **state)
 
 static void test_lanes_of_a_paused_queue(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     fill_slow();
     pause_queue("far", true);
@@ -472,7 +456,6 @@ static void test_a_queue_that_a_key_stops(void **state)
     const json_t *check;
     json_t *why = NULL;
 
-    (void)state;
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a");
@@ -490,7 +473,6 @@ static void test_a_queue_that_a_key_stops(void **state)
 
 static void test_nobody_is_heard(void **state)
 {
-    (void)state;
     begin_worker("w", 5, -60);
     expect_verdict("wrong");
     expect_found(0, "wrong", "workers", "1 worker of 1 silent");
@@ -507,7 +489,6 @@ static void test_redis_is_away(void **state)
     struct weir *away = weir_new("unix:///nowhere/s", NULL);
     json_t *doc;
 
-    (void)state;
     assert_int_equal(view_report(away, false, &doc), WEIR_EUNREACHABLE);
     assert_null(doc);
     weir_free(away);
@@ -517,7 +498,6 @@ static void test_redis_is_away(void **state)
 
 static void test_failures(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     free(redis_text("HSET", PREFIX "types", "t", ""));
     free(redis_text("HSET", PREFIX "stats:t", "retried", "4", "dead", "1"));
@@ -536,7 +516,6 @@ static void test_failures(void **state)
 /* What failed and is not dead is to be retried: that state finds it. */
 static void test_failures_that_are_retried(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     free(redis_text("HSET", PREFIX "types", "t", ""));
     free(redis_text("HSET", PREFIX "stats:t", "retried", "5"));
@@ -551,7 +530,6 @@ static void test_an_old_worker_among_all_that_are_ordered(void **state)
 {
     json_t *orders;
 
-    (void)state;
     begin_worker("a", 5, 60);
     begin_worker("b", 5, 60);
     free(redis_text("HSET", ACTIVE "a", "@", "{\"host\":\"a\",\"pid\":7,\"executors\":5,\"lease\":30}"));
@@ -565,7 +543,6 @@ static void test_an_old_worker_among_all_that_are_ordered(void **state)
 
 static void test_jobs_set_aside(void **state)
 {
-    (void)state;
     free(redis_text("HSET", PREFIX "types", "t", ""));
     free(redis_text("HSET", PREFIX "stats:t", "set_aside", "2"));
     expect_verdict("idle");
@@ -574,7 +551,6 @@ static void test_jobs_set_aside(void **state)
 
 static void test_slots_and_throttling(void **state)
 {
-    (void)state;
     begin_worker("w", 5, 60);
     fill_slow();
     record(RECORD_LIMIT, "slow", 'g', 91, NULL);
@@ -590,7 +566,6 @@ static void test_slots_and_throttling(void **state)
 
 static void test_redis_at_a_glance(void **state)
 {
-    (void)state;
     free(redis_text("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru"));
     expect_verdict("wrong");
     expect_found(0, "wrong", "eviction", "maxmemory-policy is allkeys-lru");
@@ -602,7 +577,6 @@ static void test_redis_at_a_glance(void **state)
 
 static void test_a_history_that_cannot_be_read(void **state)
 {
-    (void)state;
     free(redis_text("HSET", PREFIX "types", "t", ""));
     free(redis_text("HSET", PREFIX "stats:t", "retried", "1"));
     free(redis_text("SET", PREFIX "minutes:t/t", "text"));
@@ -614,7 +588,6 @@ static void test_many_types_are_bounded(void **state)
 {
     char type[24];
 
-    (void)state;
     for (int i = 0; i < 25; i++) {
         snprintf(type, sizeof type, "type%d", i);
         enqueue("default", type, i == 20 ? "x y" : type);

@@ -1,19 +1,12 @@
 /* A resolver that does not answer, for names that end with ".test" (tests/preload/resolver.c): nothing else
  * of a worker waits for it. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 struct fixture {
     struct stage stage;

@@ -1,13 +1,6 @@
 /* Rules and durations: what is read, what is refused with which words, what is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "tests/random_rule.h"
+#include "tests/test.h"
 #include "throttle/rule.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -98,7 +91,6 @@ static const struct {
 
 static void test_rules_are_read(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(rules); i++) {
         char text[RULE_TEXT_SIZE], stored[RULE_TEXT_SIZE];
         struct rule r, read;
@@ -224,7 +216,6 @@ static const struct {
 
 static void test_wrong_rules_are_refused(void **state)
 {
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong_rules); i++) {
         struct rule r;
 
@@ -241,7 +232,6 @@ static void test_a_long_wrong_rule_stays_one_short_line(void **state)
     char text[2000];
     struct rule r;
 
-    (void)state;
     memset(text, '1', sizeof text - 1);
     text[sizeof text - 1] = '\0';
     assert_int_equal(rule_parse(text, &r, &error), WEIR_EINPUT);
@@ -299,7 +289,6 @@ static void test_the_stored_form_is_one_text_for_one_rule(void **state)
     };
     struct rule r;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++)
         if (rule_read(wrong[i], &r, &error) != WEIR_EINPUT)
             fail_msg("%s: taken for a rule", wrong[i]);
@@ -332,7 +321,6 @@ static void test_random_rules_survive_both_forms(void **state)
 {
     uint64_t seed = random_seed(), random = seed;
 
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         struct rule r = random_full_rule(&random), parsed, read;
         char text[RULE_TEXT_SIZE], stored[RULE_TEXT_SIZE];
@@ -356,7 +344,6 @@ static void test_rule_sets_in_both_forms(void **state)
     struct rule_set set, read;
     char text[RULE_SET_TEXT_SIZE];
 
-    (void)state;
     assert_int_equal(rule_set_parse(texts, COUNT(texts), &set, &error), 0);
     assert_int_equal(set.count, 4);
     assert_string_equal(rule_set_path(&set), "key");
@@ -388,7 +375,6 @@ static void test_rule_sets_have_places(void **state)
     struct rule_set set;
     char text[RULE_SET_TEXT_SIZE];
 
-    (void)state;
     assert_int_equal(rule_set_read(stored, &set, &error), 0);
     assert_int_equal(set.count, 2);
     assert_null(rule_set_at(&set, 0));
@@ -417,7 +403,6 @@ static void test_the_longest_rules_fit(void **state)
                      .adapt_high = 999,
                      .by = "args."};
 
-    (void)state;
     memset(r.by + 5, 'x', RULE_PATH_SIZE - 6);
     rule_format(&r, one);
     for (size_t i = 0; i < RULES_MAX; i++)
@@ -441,7 +426,6 @@ static void test_rules_that_do_not_go_together(void **state)
     static const char *const wrong[] = {"1/s", "0/s"};
     struct rule_set set;
 
-    (void)state;
     assert_int_equal(rule_set_parse(nine, 8, &set, &error), 0);
     assert_int_equal(rule_set_parse(nine, 9, &set, &error), WEIR_EINPUT);
     assert_non_null(strstr(error.text, "9 rules: a limit has at most 8; "));
@@ -473,7 +457,6 @@ static void test_wrong_stored_sets(void **state)
     char huge[2 * RULE_SET_TEXT_SIZE];
     struct rule_set set;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++)
         if (rule_set_read(wrong[i], &set, &error) != WEIR_EINPUT)
             fail_msg("'%s': taken for rules", wrong[i]);
@@ -521,7 +504,6 @@ static void test_durations(void **state)
 {
     char text[32];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(durations); i++) {
         int64_t us;
 
@@ -548,7 +530,6 @@ static void test_wrong_durations_are_refused(void **state)
     };
     int64_t us;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++) {
         if (duration_parse(wrong[i], &us, &error) != WEIR_EINPUT)
             fail_msg("%s: taken for a duration", wrong[i]);
@@ -560,7 +541,6 @@ static void test_random_durations_survive(void **state)
 {
     uint64_t seed = random_seed(), random = seed;
 
-    (void)state;
     for (int i = 0; i < 20000; i++) {
         int64_t us = random_magnitude(&random, INT64_C(3153000000000000)), read;
         char text[32];

@@ -32,7 +32,6 @@ static void test_a_rate_is_kept(void **state)
 {
     struct outcome first, again;
 
-    (void)state;
     simulate(&first, "slow");
     simulate(&again, "slow");
     assert_string_equal(first.out, again.out);
@@ -50,7 +49,6 @@ static void test_idle_workers_poll_seldom(void **state)
 {
     struct outcome o;
 
-    (void)state;
     run_in(&o, NULL, built("bench/weir-scale"), "--only", "sparse", "--most", "100", "--seconds", "2", NULL);
     assert_int_equal(o.code, 0);
     assert_true(column(row(&o, "\n| 100 |") + 1, 2) < 1.5);
@@ -64,7 +62,6 @@ static void test_intervals_grow_with_workers(void **state)
     } cases[] = {{0, 1500 * MS},  {1, 1500 * MS},  {2, 1500 * MS},    {7, 1500 * MS},        {8, 1600 * MS},
                  {30, 6000 * MS}, {45, 9000 * MS}, {1000, 9000 * MS}, {INT64_MAX, 9000 * MS}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int64_t last_us = INT64_MAX;
 
@@ -82,7 +79,6 @@ static void test_intervals_grow_with_workers(void **state)
 
 static void test_heartbeats_are_in_time_and_not_in_step(void **state)
 {
-    (void)state;
     assert_int_equal(interval_of_beats(30000 * MS, 0), 7500 * MS);
     for (int k = 1; k < 100; k++) {
         assert_in_range(interval_of_beats(30000 * MS, k / 100.0), 7500 * MS * 7 / 8, 7500 * MS);
@@ -95,7 +91,6 @@ static void test_jobs_that_come_one_by_one(void **state)
 {
     struct outcome o;
 
-    (void)state;
     simulate(&o, "sparse");
     assert_true(column(row(&o, "\n| 10 |") + 1, 2) < 1.5);
 }
@@ -105,7 +100,6 @@ static void test_random_worlds(void **state)
 {
     struct outcome o;
 
-    (void)state;
     run_in(&o, NULL, built("bench/weir-scale"), "--worlds", "30", NULL);
     if (o.code != 0)
         fail_msg("weir-scale: exit %d: %s%s", o.code, o.out, o.err);

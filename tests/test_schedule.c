@@ -147,7 +147,6 @@ static void test_promote_names_what_is_due(void **state)
 {
     struct told told;
 
-    (void)state;
     start("w");
     must(turns_enqueue("default", "t", "before", 10 * SECOND_US));
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
@@ -172,7 +171,6 @@ static void test_many_schedules_keep_nobody_waiting(void **state)
 {
     int64_t moved;
 
-    (void)state;
     for (int i = 0; i < 300; i++) {
         char name[32];
 
@@ -201,7 +199,6 @@ static void test_an_answer_of_promote_is_bounded(void **state)
     char *args = malloc(size + 3), *text;
     int64_t moved;
 
-    (void)state;
     memset(args, 'x', size + 2);
     args[0] = args[size + 1] = '"';
     args[size + 2] = '\0';
@@ -220,7 +217,6 @@ static void test_an_answer_of_promote_is_bounded(void **state)
 
 static void test_records_without_a_schedule_go(void **state)
 {
-    (void)state;
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
     free(redis_text("ZADD", LATER, "1", RECORD("gone")));
     promote(0);
@@ -243,7 +239,6 @@ static void test_one_of_two_workers_fires(void **state)
     struct told one, two;
     char *before;
 
-    (void)state;
     start("w");
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
     turns.now_us += MINUTE_US + 500000;
@@ -309,7 +304,6 @@ static void test_what_was_missed_goes_by_policy(void **state)
 /* An hourly one that is skipped whole: nothing runs, and it goes on. */
 static void test_nothing_may_be_left_to_run(void **state)
 {
-    (void)state;
     add("tick", "every 1h", WEIR_MISSED_SKIP, FIRST_US);
     turns.now_us += 10 * MINUTE_US;
     assert_int_equal(fire_all(), 1);
@@ -321,7 +315,6 @@ static void test_many_missed_ones_come_in_parts(void **state)
 {
     char id[64];
 
-    (void)state;
     add("tick", "every 1s", WEIR_MISSED_ALL, FIRST_US + SECOND_US);
     turns.now_us += 2500 * SECOND_US;
     assert_int_equal(fire_all(), 3);
@@ -345,7 +338,6 @@ static void test_a_fire_is_bounded_in_bytes(void **state)
     struct schedule s = {.job = {NULL, 1000 * 1000}, .missed = WEIR_MISSED_ALL, .cron = {.every_s = 1}};
     struct schedule_plan plan;
 
-    (void)state;
     schedule_make_plan(&s, FIRST_US, FIRST_US + 100 * SECOND_US, &plan);
     assert_int_equal(plan.count, 5);
     assert_int_equal(plan.next_s, FIRST_S + 5);
@@ -357,7 +349,6 @@ static void test_what_was_removed_or_changed_while_due_does_not_fire(void **stat
     struct told told;
     char *changed;
 
-    (void)state;
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
     told = told_of(0);
     must(turns_ask("schedule_remove", name, 1));
@@ -384,7 +375,6 @@ static void test_a_clock_that_is_set_back_fires_nothing_twice(void **state)
 {
     struct told told;
 
-    (void)state;
     add("tick", "every 1m", WEIR_MISSED_ALL, FIRST_US + MINUTE_US);
     turns.now_us += MINUTE_US;
     told = told_of(0);
@@ -421,7 +411,6 @@ static void test_one_that_nobody_can_read_is_not_due_any_more(void **state)
     struct schedule readable;
     struct error ignored;
 
-    (void)state;
     assert_int_equal(schedule_read((struct span){"tick", 4}, span_str(good), &readable, &ignored), 0);
     schedule_free(&readable);
     for (size_t i = 0; i < COUNT(garbage); i++) {
@@ -546,7 +535,6 @@ static void test_wrong_arguments_change_nothing(void **state)
         "schedule_fire tick {} 1795000000000000 _ default t {\"type\":\"t\"}",
     };
 
-    (void)state;
     must(turns_rate("t", "10/60000000/10"));
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
     for (size_t i = 0; i < COUNT(calls); i++) {
@@ -561,7 +549,6 @@ static void test_wrong_arguments_change_nothing(void **state)
 /* Who sleeps until something later is woken, and only then. */
 static void test_a_schedule_that_comes_first_rings(void **state)
 {
-    (void)state;
     start("w");
     assert_int_equal(claim("w", 1, 0), 0); /* it takes the duty */
     add("late", "every 1h", WEIR_MISSED_ONCE, FIRST_US + 60 * MINUTE_US);
@@ -588,7 +575,6 @@ static void test_the_list_has_all_of_them(void **state)
 {
     bool met[350] = {false};
 
-    (void)state;
     for (int i = 0; i < 350; i++) {
         char name[16];
 
@@ -632,7 +618,6 @@ static void test_specs_that_are_refused(void **state)
         {"a", {.type = "t", .batch = "b"}, WEIR_EUSAGE, "leave them out"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         int status = weir_schedule_add(w, cases[i].name, "@daily", NULL, WEIR_MISSED_ONCE, &cases[i].job);
 
@@ -651,7 +636,6 @@ static void test_args_are_kept_byte_for_byte(void **state)
     struct weir_job_spec job = {.type = "t", .args = args, .key = "k", .cost = 2, .timeout_s = 1.5};
     char expected[300];
 
-    (void)state;
     assert_int_equal(weir_schedule_add(w, "a", "every 1m", NULL, WEIR_MISSED_ONCE, &job), 0);
     free(redis_text("ZADD", LATER, "1795000000000000", RECORD("a")));
     assert_int_equal(fire_all(), 1);

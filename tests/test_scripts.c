@@ -8,7 +8,6 @@ static void test_settle_ends_jobs_by_their_verbs(void **state)
 {
     int64_t stale;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a b c d e f");
     assert_int_equal(claim("w", 5, 0), 5);
@@ -37,7 +36,6 @@ static void test_settle_counts_interruptions(void **state)
 {
     char *dead;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "poison next");
     for (int i = 0; i < 3; i++) {
@@ -63,7 +61,6 @@ static void test_a_lease_is_settled_once_and_by_its_worker(void **state)
     int64_t stale;
     struct args a;
 
-    (void)state;
     start("w");
     start("other");
     enqueue("default", "t", "a b c");
@@ -96,7 +93,6 @@ static void test_a_lease_is_settled_once_and_by_its_worker(void **state)
 
 static void test_a_lease_is_lost_with_its_worker(void **state)
 {
-    (void)state;
     start("w");
     start("dead");
     enqueue("default", "t", "a b");
@@ -118,7 +114,6 @@ static void test_many_are_handed_back_in_order(void **state)
     static char many[150][200];
     struct args a;
 
-    (void)state;
     start("w");
     enqueue_many("t", 150);
     ask.turn = 8; /* from turn 9 to turn 10 */
@@ -146,7 +141,6 @@ static void test_many_are_handed_back_in_order(void **state)
 
 static void test_a_retry_comes_before_what_was_parked(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c");
@@ -175,7 +169,6 @@ static void test_promote_keeps_the_order_of_due_times(void **state)
 {
     int64_t moved;
 
-    (void)state;
     start("w");
     must(turns_enqueue("default", "t", "late", 3000000));
     must(turns_enqueue("default", "t", "early", 1000000));
@@ -215,7 +208,6 @@ static void test_promote_buries_what_it_cannot_read(void **state)
     };
     char *dead;
 
-    (void)state;
     start("w");
     for (size_t i = 0; i < COUNT(records); i++)
         free(redis_text("ZADD", PREFIX "later", "1", records[i]));
@@ -237,7 +229,6 @@ static void test_promote_moves_no_more_than_it_was_asked(void **state)
 {
     int64_t moved;
 
-    (void)state;
     free(redis_text("ZADD", PREFIX "later", "1", "s night\n"));
     for (int i = 0; i < 3; i++)
         must(turns_enqueue("default", "t", (const char *[]){"a", "b", "c"}[i], SECOND_US));
@@ -251,7 +242,6 @@ static void test_promote_puts_off_what_cannot_come_to_its_lane(void **state)
 {
     char *scores;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
@@ -282,7 +272,6 @@ static int append(const char *lines, const char *first, const char *before, cons
 /* A chunk goes behind what is there of the same input, and only whole. */
 static void test_append_takes_the_next_chunk_only(void **state)
 {
-    (void)state;
     must(append("1", "0", "s0", "s1", "1"));
     must(append("1", "1", "other", "s2", "1"));
     assert_string_equal(turns.reply->element[0]->str, "at");
@@ -301,7 +290,6 @@ static void test_drained_counts_what_a_draining_worker_waits_for(void **state)
     struct args a;
     char *before, *after;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "a b c");
@@ -369,7 +357,6 @@ static void test_status_says_what_there_is(void **state)
     const char *all = "";
     char *before, *after;
 
-    (void)state;
     must(turns_script("status", NULL, 0)); /* of nothing at all */
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
@@ -547,7 +534,6 @@ static void test_wrong_arguments_change_nothing(void **state)
     };
     char *before, *after;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a b c");
     must(turns_enqueue("default", "t", "later", 1));
@@ -576,7 +562,6 @@ static void test_a_replica_is_written_to_by_none(void **state)
     char *before, *after;
     int refused = 0, others = 0, lookers = 0;
 
-    (void)state;
     start("w");
     enqueue("default", "t", "a");
     free(redis_text("CONFIG", "SET", "replica-read-only", "no"));
@@ -609,7 +594,6 @@ static void test_a_replica_is_written_to_by_none(void **state)
 /* Who may not ask whether it is one goes on. */
 static void test_a_user_without_info(void **state)
 {
-    (void)state;
     free(redis_text("ACL", "SETUSER", "default", "-info"));
     start("w");
     enqueue("default", "t", "a");
@@ -621,7 +605,6 @@ static void test_a_user_without_info(void **state)
 /* Libraries share one collector. */
 static void test_the_collector_takes_short_steps(void **state)
 {
-    (void)state;
     start("w");
     free(redis_text("FUNCTION", "LOAD",
                     "#!lua name=probe\nredis.register_function('probe', function() return "
@@ -668,7 +651,6 @@ static void test_answers_are_checked(void **state)
     struct error e;
     int64_t n;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(claims); i++)
         if ((claim_reply(answer(claims[i]), &turns.claim, &e) == 0) != (i == COUNT(claims) - 1))
             fail_msg("%s: taken", claims[i]);

@@ -1,18 +1,11 @@
 /* A master with two replicas under three Sentinels: what a failover does to producers and workers. What the replicas had is
  * never lost; the history of the handlers is the judge. */
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/both.h"
 #include "tests/several.h"
+#include "tests/test.h"
 
 #define JOBS 300
 
@@ -20,14 +13,12 @@ static struct several shared; /* the tests follow each other on it */
 
 static int open_several(void **state)
 {
-    (void)state;
     several_start_sentinels(&shared, NULL);
     return 0;
 }
 
 static int close_several(void **state)
 {
-    (void)state;
     several_stop(&shared);
     return 0;
 }
@@ -93,7 +84,6 @@ static void a_master_dies_and_comes_back(void **state)
     pid_t workers[2];
     int old = several_holder(s), now;
 
-    (void)state;
     begin_load(s, "dies", &stage, workers);
     several_kill(s, old);
     now = several_await_holder_other_than(s, old);
@@ -121,7 +111,6 @@ static void a_person_orders_a_failover(void **state)
     pid_t workers[2];
     int old = several_holder(s);
 
-    (void)state;
     begin_load(s, "ordered", &stage, workers);
     await(begins_failover(s));
     several_await_holder_other_than(s, old);
@@ -146,7 +135,6 @@ static void wrong_addresses(void **state)
     struct outcome o;
     char url[200];
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(url, sizeof url, "%.*s%s", (int)(strrchr(s->url, '/') - s->url), s->url, cases[i].change);
         run_in(&o, NULL, built("weir"), "status", "--redis", url, NULL);
@@ -175,7 +163,6 @@ static void a_master_that_stays(void **state)
     struct error e;
     int64_t named_us;
 
-    (void)state;
     both_open_link(&l, s->url);
     BOTH_RUN_UNTIL(&l, l.heard.up);
     assert_int_equal(both_ping(r, &e), 0);
@@ -202,7 +189,6 @@ static void sentinels_are_gone(void **state)
     struct several *s = &shared;
     struct outcome o;
 
-    (void)state;
     server_kill(&s->sentinels[0]);
     server_kill(&s->sentinels[1]);
     run_in(&o, NULL, built("weir"), "enqueue", "mark", "--redis", s->url, NULL);
@@ -267,7 +253,6 @@ static void all_failovers(void **state)
     static const char *const needs_one[] = {"--min-replicas-to-write", "1", "--min-replicas-max-lag", "2",
                                             NULL};
 
-    (void)state;
     if (!getenv("WEIR_FAILOVERS"))
         return;
     for (int i = 0; i < atoi(getenv("WEIR_FAILOVERS")); i++) {

@@ -1,25 +1,17 @@
 /* weir serve from outside: its answers, what it asks of Redis, its end, and a real nginx in front of it. */
 #include <arpa/inet.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/client/partition.h"
 #include "core/clock.h"
 #include "tests/client.h"
 #include "tests/http.h"
 #include "tests/program.h"
+#include "tests/test.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define LISTENING "serve: listening on "
@@ -89,7 +81,6 @@ static void end_serve(pid_t pid)
 
 static int setup(void **state)
 {
-    (void)state;
     folder_make(folder);
     snprintf(socket_path, sizeof socket_path, "%s/serve.sock", folder);
     return client_start(state);
@@ -97,7 +88,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     end_leftover(&serving);
     end_leftover(&proxying);
     client_stop(state);
@@ -107,7 +97,6 @@ static int teardown(void **state)
 
 static int flush(void **state)
 {
-    (void)state;
     end_leftover(&serving);
     end_leftover(&proxying);
     client_flush(state);
@@ -128,7 +117,6 @@ static void test_allowed_and_denied(void **state)
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     set_limit("mail", "2/1h");
     http_get(socket_path, "/take/mail", &r);
     assert_int_equal(r.status, 200);
@@ -181,7 +169,6 @@ static void test_each_key_has_its_gate(void **state)
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     set_limit("api", "1/1h,by=key");
     for (size_t i = 0; i < COUNT(asks); i++) {
         http_get(socket_path, asks[i].path, &r);
@@ -199,7 +186,6 @@ static void test_partitions(void **state)
     long before;
     pid_t pid;
 
-    (void)state;
     for (int p = 0; p < 4; p++) {
         snprintf(key, sizeof key, "weir:{%d}:about", p);
         free(server_ask(&server, "HSET", key, "partitions", "4", NULL));
@@ -233,7 +219,6 @@ static void test_health_of_all_partitions(void **state)
     char key[32];
     pid_t pid;
 
-    (void)state;
     for (int n = 2; n <= PARTITIONS_MOST; n++)
         assert_int_not_equal(partition_crc16("healthz10", strlen("healthz10")) % (unsigned)n, 0);
     for (int p = 0; p < 3; p++) {
@@ -282,7 +267,6 @@ static void test_wrong_requests(void **state)
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     set_limit("mail", "1/1h");
     for (size_t i = 0; i < COUNT(asks); i++) {
         int fd = http_open(socket_path);
@@ -325,7 +309,6 @@ static void test_whole_addresses(void **state)
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     set_limit("api", "1/1h,by=key");
     for (size_t i = 0; i < COUNT(asks); i++) {
         http_get(socket_path, asks[i].address, &r);
@@ -341,7 +324,6 @@ static void test_head(void **state)
     pid_t pid = serve(NULL, NULL);
     int fd = http_open(socket_path);
 
-    (void)state;
     set_limit("mail", "1/1h");
     for (int i = 0; i < 3; i++) {
         http_ask(fd, "HEAD", "/take/mail");
@@ -367,7 +349,6 @@ static void test_connections_are_kept(void **state)
     pid_t pid = serve(NULL, NULL);
     int fd = http_open(socket_path);
 
-    (void)state;
     set_limit("mail", "1/1h");
     assert_true(http_send(fd, three, strlen(three)));
     for (size_t i = 0; i < COUNT(statuses); i++) {
@@ -415,7 +396,6 @@ static void test_garbage(void **state)
     uint32_t random = 12345;
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     set_limit("mail", "1/1h");
     for (size_t i = 0; i < COUNT(cases); i++)
         send_garbage(cases[i].bytes, strlen(cases[i].bytes), cases[i].answered);
@@ -463,7 +443,6 @@ static void test_exactly_as_many_as_the_limit_grants(void **state)
 {
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     set_limit("mail", "100/10h");
     set_limit("large", "1000/10h");
     assert_int_equal(storm(socket_path, "/take/mail", 1000), 100);
@@ -480,7 +459,6 @@ static void test_a_hot_denied_key_costs_no_round_trip(void **state)
     long before, after;
     int fd = http_open(socket_path), rounds = 0;
 
-    (void)state;
     set_limit("mail", "1/1h");
     do { /* within the second for which a denial is remembered, however busy the machine is */
         before = server_calls(&server, "fcall");
@@ -509,7 +487,6 @@ static void test_what_comes_together_is_asked_together(void **state)
     pid_t pid = serve(NULL, NULL);
     long before;
 
-    (void)state;
     set_limit("mail", "1000/1h");
     for (int i = 0; i < REQUESTS; i++)
         fds[i] = http_open(socket_path);
@@ -542,7 +519,6 @@ static void test_redis_away(void **state)
                     {"--on-error", "error", 503}};
     struct http_reply r;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(policies); i++) {
         pid_t pid = serve(policies[i].flag, policies[i].value);
 
@@ -576,7 +552,6 @@ static void test_redis_hangs(void **state)
     pid_t pid = serve("--on-error", "allow");
     int64_t begun_us;
 
-    (void)state;
     set_limit("mail", "1000/1h");
     kill(server.pid, SIGSTOP);
     begun_us = clock_mono_us();
@@ -594,7 +569,6 @@ static void test_a_library_that_is_gone_is_loaded_again(void **state)
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     set_limit("mail", "1000/1h");
     free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
     http_get(socket_path, "/take/mail", &r);
@@ -610,7 +584,6 @@ static void test_the_end(void **state)
     pid_t pid = serve(NULL, NULL);
     int idle = http_open(socket_path), waiting = http_open(socket_path);
 
-    (void)state;
     set_limit("mail", "1000/1h");
     kill(server.pid, SIGSTOP);
     http_ask(waiting, "GET", "/take/mail");
@@ -635,7 +608,6 @@ static void test_a_socket_that_was_left_behind(void **state)
     struct outcome o;
     char where[128];
 
-    (void)state;
     serve(NULL, NULL);
     snprintf(where, sizeof where, "unix:%s", socket_path);
     run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
@@ -652,7 +624,6 @@ static void test_a_file_is_not_replaced(void **state)
     struct outcome o;
     char text[16];
 
-    (void)state;
     write_text(folder, "precious", "data");
     run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", "./precious", NULL);
     assert_int_equal(o.code, 78);
@@ -665,7 +636,6 @@ static void test_the_sockets_permissions(void **state)
     struct stat s;
     pid_t pid = serve("--socket-mode", "620");
 
-    (void)state;
     assert_int_equal(stat(socket_path, &s), 0);
     assert_int_equal(s.st_mode & 0777, 0620);
     end_serve(pid);
@@ -678,7 +648,6 @@ static void test_on_the_loopback(void **state)
     struct http_reply r;
     pid_t pid = program_start(folder, "tcp", words);
 
-    (void)state;
     await_text(folder, "tcp.err", LISTENING "http://127.0.0.1:");
     assert_true(read_text(folder, "tcp.err", log, sizeof log));
     assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", port), 1);
@@ -716,7 +685,6 @@ static void test_one_address_may_have_half_of_the_connections(void **state)
     struct http_reply r;
     pid_t pid = serving = program_start(folder, "few", words);
 
-    (void)state;
     await_text(folder, "few.err", LISTENING "http://127.0.0.1:");
     assert_true(read_text(folder, "few.err", log, sizeof log));
     assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", port), 1);
@@ -765,7 +733,6 @@ static void test_wrong_flags(void **state)
         {"more", NULL, 64, "takes no arguments"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct outcome o;
 
@@ -780,7 +747,6 @@ static void test_a_wrong_password_ends_it(void **state)
     struct outcome o;
     char where[128];
 
-    (void)state;
     snprintf(where, sizeof where, "unix:%s", socket_path);
     free(server_ask(&server, "CONFIG", "SET", "requirepass", "secret", NULL));
     run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
@@ -875,7 +841,6 @@ static void test_behind_nginx(void **state)
     pid_t pid = serve(NULL, NULL), nginx = start_nginx();
     struct http_reply r;
 
-    (void)state;
     set_limit("mail", "1/1h");
     http_get(nginx_socket, "/mail", &r);
     assert_int_equal(r.status, 200);
@@ -898,7 +863,6 @@ static void test_exactly_as_many_behind_nginx(void **state)
 {
     pid_t pid = serve(NULL, NULL), nginx = start_nginx();
 
-    (void)state;
     set_limit("mail", "123/10h");
     assert_int_equal(storm(nginx_socket, "/mail", 1000), 123);
     end_nginx(nginx);
@@ -913,7 +877,6 @@ static void test_redis_away_behind_nginx(void **state)
     } cases[] = {{"allow", 200}, {"deny", 429}, {"error", 500}};
     struct http_reply r;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         pid_t pid = serve("--on-error", cases[i].policy), nginx = start_nginx();
 
@@ -936,7 +899,6 @@ static void test_more_arguments_than_there_is_room_for(void **state)
     static const int counts[] = {300, 600, 5000};
     pid_t pid = serve(NULL, NULL);
 
-    (void)state;
     for (size_t i = 0; i < COUNT(counts); i++) {
         char *text = malloc(32000), *end = text + sprintf(text, "GET /take/mail?");
         int fd = http_open(socket_path);

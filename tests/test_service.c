@@ -77,7 +77,6 @@ static void test_services_without_functions_are_refused_by_name(void **state)
     };
     struct stand s;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         begin(&s, &cases[i].kind);
         run_in(&s.o, s.server.folder, built("weir"), "enqueue", "t", "--redis", s.service.url, NULL);
@@ -122,7 +121,6 @@ static void test_settings_of_a_service_are_in_its_console(void **state)
     };
     struct stand s;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         begin(&s, &cases[i].kind);
         doctor(&s);
@@ -150,7 +148,6 @@ static void test_rights_are_given_where_the_service_gives_them(void **state)
     struct stand s;
     char url[300];
 
-    (void)state;
     begin(&s, &kind);
     doctor(&s); /* loads the functions */
     free(server_ask(&s.server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "+@all", "-zrandmember", NULL));
@@ -165,7 +162,6 @@ static void test_names(void **state)
 {
     char text[8];
 
-    (void)state;
     assert_true(info_text("a:1\r\nab:two\r\nb:x", "ab", text, sizeof text));
     assert_string_equal(text, "two");
     assert_false(info_text("a:1\r\n", "b", text, sizeof text));

@@ -1,11 +1,5 @@
 /* Answers that requests of weir serve share (serve/shared.c): who gets which, at a desk of the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 #include <ev.h>
 
 #include "serve/shared.h"
@@ -74,7 +68,6 @@ static bool ask(struct client *c, const char *key)
 
 static int begin(void **state)
 {
-    (void)state;
     given_count = 0;
     full = false;
     loop = ev_loop_new(0);
@@ -84,7 +77,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     shared_free(shared);
     ev_loop_destroy(loop);
     return 0;
@@ -94,7 +86,6 @@ static void equal_questions_share_an_answer(void **state)
 {
     struct client a, b, c, other;
 
-    (void)state;
     assert_true(ask(&a, "/"));
     assert_true(ask(&b, "/"));
     assert_true(ask(&other, "/jobs"));
@@ -117,7 +108,6 @@ static void an_action_ends_what_was_begun_before(void **state)
 {
     struct client a, b, c, d;
 
-    (void)state;
     assert_true(ask(&a, "/"));
     finish(0, "before");
     assert_true(ask(&b, "/jobs"));
@@ -140,7 +130,6 @@ static void pages_are_read_again_after_an_action(void **state)
 {
     struct client a, b, c;
 
-    (void)state;
     assert_true(ask(&a, "/a"));
     shared_drop(shared);
     assert_true(ask(&b, "/b"));
@@ -157,7 +146,6 @@ static void what_is_asked_without_a_key_is_for_one(void **state)
 {
     struct client a, b;
 
-    (void)state;
     assert_true(ask(&a, NULL));
     assert_true(ask(&b, NULL));
     assert_int_equal(given_count, 2);
@@ -171,7 +159,6 @@ static void a_desk_that_closes_answers_nobody_else(void **state)
 {
     struct client a, b;
 
-    (void)state;
     assert_true(ask(&a, "/"));
     given[0]->dropped = true;
     given[0]->done(given[0]);
@@ -186,7 +173,6 @@ static void who_comes_too_late_is_refused(void **state)
 {
     struct client a;
 
-    (void)state;
     full = true;
     assert_false(ask(&a, "/jobs"));
     assert_null(a.answer);

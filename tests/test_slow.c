@@ -2,18 +2,11 @@
  * the office; time-outs are short where somebody is to miss one, and for ever where nobody may. */
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 #include <ev.h>
 
 #include "core/clock.h"
@@ -199,7 +192,6 @@ static void test_a_head_that_does_not_end(void **state)
     static const char *const heads[] = {"", "G", "GET / HTTP/1.1\r\nHost: x",
                                         "GET / HTTP/1.1\r\nHost: x\r\nA: "};
 
-    (void)state;
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         begin(SHORT_US, EVER_US, 1);
         send_text(heads[i]);
@@ -213,7 +205,6 @@ static void test_the_head_of_the_next_request(void **state)
 {
     const char *text = "";
 
-    (void)state;
     while (!*text) {
         begin(SHORT_US, EVER_US, 1);
         send_text("GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nA: ");
@@ -229,7 +220,6 @@ static void test_a_body_that_does_not_end(void **state)
     static const char head[] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
     const char *text;
 
-    (void)state;
     begin(EVER_US, SHORT_US, INT64_C(1000000000));
     send_text(head);
     send_text("x");
@@ -248,7 +238,6 @@ static void test_what_has_come_gives_time(void **state)
 {
     char text[200], body[101];
 
-    (void)state;
     memset(body, 'x', sizeof body);
     begin(EVER_US, SHORT_US, 1); /* a byte, a second */
     snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n%.100s", body);
@@ -262,7 +251,6 @@ static void test_what_has_come_gives_time(void **state)
 /* Who waits for an answer is not slow. */
 static void test_who_waits(void **state)
 {
-    (void)state;
     do { /* on a machine that stands still the request may be late */
         if (http)
             end();
@@ -280,7 +268,6 @@ static void test_who_waits(void **state)
 
 static int setup(void **state)
 {
-    (void)state;
     folder_make(folder);
     signal(SIGPIPE, SIG_IGN);
     loop = ev_loop_new(0);
@@ -290,7 +277,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-    (void)state;
     ev_loop_destroy(loop);
     folder_remove(folder);
     return 0;

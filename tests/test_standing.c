@@ -1,18 +1,11 @@
 /* A claim that stands in Redis behind the worker's peek at its queue: what of it may be old by the time it runs, and what becomes of what it
  * leased when nobody hears its answer. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #define LATE_US (1500 * MS)
 #define TRIES 50 /* a claim stands for a quarter of a second, and the machine may be busy */

@@ -1,18 +1,10 @@
 /* weir status reads all that there is: since when the first jobs wait. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/client/pages.h"
 #include "core/script/script.h"
 #include "queue/job/stamp.h"
 #include "queue/status/status_merge.h"
 #include "tests/client.h"
+#include "tests/test.h"
 #include "view/status.h"
 #include "view/write.h"
 
@@ -24,7 +16,6 @@ static struct status status;
 
 static int forget(void **state)
 {
-    (void)state;
     status_free(&status);
     return 0;
 }
@@ -120,7 +111,6 @@ static int of_queue(const char *name)
 
 static void queues_and_types_say_how_old_their_first_jobs_are(void **state)
 {
-    (void)state;
     push_in_queue("mail", "a", 5);
     push_in_queue("mail", "b", 3); /* comes later, whatever its clock says */
     push_in_queue("mail", "a", 1);
@@ -139,7 +129,6 @@ static void queues_and_types_say_how_old_their_first_jobs_are(void **state)
 
 static void lanes_count_too(void **state)
 {
-    (void)state;
     push_in_queue("mail", "a", 5);
     park("mail", "a", "", "a#0", 2);
     park("other", "a", "", "", 1);
@@ -157,7 +146,6 @@ static void of_many_queues_the_first_lanes_count(void **state)
 {
     char queue[24], type[24];
 
-    (void)state;
     for (int i = 0; i < 8; i++) {
         snprintf(queue, sizeof queue, "q%d", i);
         snprintf(type, sizeof type, "t%d", i);
@@ -178,7 +166,6 @@ static void keys_of_another_kind_say_nothing(void **state)
 {
     static const char *const keys[] = {"lane:mail/a/", "ring:mail/a", "wait:mail/a#0"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         free(server_ask(&server, "FLUSHALL", NULL));
         park("mail", "a", "", "a#0", 2);
@@ -229,7 +216,6 @@ static void a_type_as_it_is_written(void **state)
                                      .waits_for = waits_for};
     json_t *types = written(&type, VIEW_ALL), *doc = json_object_get(types, "b");
 
-    (void)state;
     assert_int_equal(answer_int(doc, "waiting"), 1234567890123);
     assert_string_equal(answer_text(doc, "rule"), "5000/1d");
     assert_true(json_real_value(json_object_get(doc, "rate")) == 0.05787037037037037);
@@ -298,7 +284,6 @@ static void walks_at_once_have_everything_once(void **state)
         .w = w, .now_us = -1, .arg = &c, .take = count_page, .here = true, .ahead = true};
     struct pages walks[] = {usual, usual, usual};
 
-    (void)state;
     walks[0].script = walks[1].script = "status";
     walks[1].place = types;
     walks[2].script = "rate_list";
@@ -328,7 +313,6 @@ static void of_many_queues_fewer_jobs_are_looked_at(void **state)
     json_t *answer;
     struct args a;
 
-    (void)state;
     for (int i = 0; i < 100; i++) {
         snprintf(queue, sizeof queue, "q%d", i);
         client_send("SADD", "queues", queue, NULL);
@@ -374,7 +358,6 @@ static void out_of_memory_between_two_kinds_of_rows(void **state)
     struct status all = small_status("a"), more = small_status("b");
     json_t *queues = json_incref(more.workers->queues);
 
-    (void)state;
     more.type_count = SIZE_MAX / sizeof *more.types / 4;
     assert_false(status_merge(&all, &more));
     more.type_count = 1;

@@ -162,7 +162,6 @@ static void test_a_pause_of_a_queue_tells_workers_bit_by_bit(void **state)
     int64_t before;
     int rc = 0;
 
-    (void)state;
     serve_many_queues();
     build("redis.call('HSET', P .. 'duty', 'idle', 'wi 8000000000000000 q1')\n"
           "redis.call('HSET', P .. 'active:wi', '@', '{}')\n");
@@ -185,7 +184,6 @@ static void test_a_batch_of_very_many_queues_resumes_bit_by_bit(void **state)
     int64_t before, rings, after;
     int calls = 0;
 
-    (void)state;
     serve_many_queues();
     build("redis.call('HSET', P .. 'batch:b', 'total', '600', 'types', '* 600')\n"
           "redis.call('HSET', P .. 'halted', 'b/b', 'paused 1')\n"
@@ -214,7 +212,6 @@ static void test_very_many_lanes_ring_once(void **state)
     static const char *const run[] = {"run", "500", "500", "seed", "1", "state", "parked"};
     int64_t rings, moved;
 
-    (void)state;
     serve_many_queues();
     build("for i = 1, 50 do\n"
           "  local name = 'q' .. i .. '/t/'\n"
@@ -243,7 +240,6 @@ static void test_very_many_jobs_are_counted(void **state)
     static const char *const words[] = {"count", "500", "1", "1", "state", "scheduled"};
     int64_t before;
 
-    (void)state;
     build(
         "for i = 1, 1000 do\n"
         "  redis.call('ZADD', P .. 'later', 8000000000000000 + i, 'q ' .. i .. ' q t\\n{\"id\":\"j' .. i .. "
@@ -261,7 +257,6 @@ static void test_a_queue_of_very_many_types_is_purged(void **state)
     static const char *const words[] = {"q", "remove", "", "400"};
     int64_t before;
 
-    (void)state;
     build(
         "redis.call('SADD', P .. 'queues', 'q')\n"
         "for i = 1, 400 do\n"
@@ -294,7 +289,6 @@ static void test_the_clock_ends_a_call(void **state)
     static const char *const words[] = {"q", "remove", "", "1000"};
     int rc;
 
-    (void)state;
     if (!does_time_pass())
         skip();
     build("redis.call('SADD', P .. 'queues', 'q')\n"

@@ -24,7 +24,6 @@ static int begin(void **state)
 
 static int end(void **state)
 {
-    (void)state;
     weir_free(w);
     return 0;
 }
@@ -79,7 +78,6 @@ static int64_t retry(void)
 
 static void test_from_the_queue(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "t", "t1");
     enqueue("default", "slow", "s1 s2");
@@ -106,7 +104,6 @@ static void test_from_the_queue(void **state)
 /* Parked behind a closed gate, retried, and in the lane of those that run alone. */
 static void test_from_lanes(void **state)
 {
-    (void)state;
     start("w");
     enqueue("default", "slow", "s1");
     assert_int_equal(claim("w", 1, 0), 1);
@@ -142,7 +139,6 @@ static void test_without_a_handler(void **state)
 {
     static const char *const types[] = {"t"};
 
-    (void)state;
     start("w");
     enqueue("default", "slow", "s1 s2");
     divide();
@@ -158,7 +154,6 @@ static void test_what_is_kept(void **state)
 {
     char *entry;
 
-    (void)state;
     start("w");
     use_secret();
     push("default", "@3,1,0,s" SECRET ",bnight,ukey;{\"id\":\"s1\",\"type\":\"slow\"}");
@@ -204,7 +199,6 @@ static int64_t step(const char *script, const char *record)
 /* The command dies behind each step; the next one begins anew, and one that was only slow repeats its own. */
 static void test_killed_between_the_steps(void **state)
 {
-    (void)state;
     start("w");
     divide();
     for (int killed = 1; killed <= 3; killed++) {
@@ -230,7 +224,6 @@ static void test_killed_between_the_steps(void **state)
 /* Two that are equal are two. */
 static void test_the_same_pushed_twice(void **state)
 {
-    (void)state;
     start("w");
     divide();
     push("default", "{\"id\":\"s1\",\"type\":\"slow\"}");
@@ -246,7 +239,6 @@ static void test_many(void **state)
     size_t size = 300000;
     char *body = malloc(size + 64);
 
-    (void)state;
     start("w");
     enqueue("default", "t", "t1");
     assert_int_equal(claim("w", 1, 0), 1);
@@ -277,7 +269,6 @@ static void test_by_a_search(void **state)
     struct job_search search = {.count = 0};
     json_t *result;
 
-    (void)state;
     start("w");
     divide();
     push("default", "{\"id\":\"s1\",\"type\":\"slow\"}");
@@ -297,7 +288,6 @@ static void test_into_a_queue(void **state)
 {
     int status;
 
-    (void)state;
     start("w");
     divide();
     push("default", "{\"id\":\"s1\",\"type\":\"slow\"}");
@@ -322,7 +312,6 @@ static void test_wrong_arguments(void **state)
                                         "dead_arrive a/b default w~default/slow/~r\n{}",
                                         "dead_leave"};
 
-    (void)state;
     divide();
     for (size_t i = 0; i < COUNT(lines); i++)
         assert_int_equal(call_line(lines[i]), WEIR_EINPUT);

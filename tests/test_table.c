@@ -1,16 +1,9 @@
 /* How commands print: tables, sheets, numbers, times and colour, from JSON documents. */
 #include "cli/document/table.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include "view/format.h"
 
 #define COUNT(list) (sizeof(list) / sizeof *(list))
@@ -22,7 +15,6 @@ static struct cli cli = {.command = &command};
 
 static int set_zone(void **state)
 {
-    (void)state;
     unsetenv("COLUMNS");
     setenv("TZ", "UTC", 1);
     tzset();
@@ -57,7 +49,6 @@ static void test_a_table_is_as_wide_as_its_cells(void **state)
         {.heading = NULL},
     };
 
-    (void)state;
     expect_printed(
         "queue    waiting      rate  paused\n"
         "mail       1,234     2.5/s  -\n"
@@ -76,7 +67,6 @@ static void test_rows_may_be_an_object_by_name(void **state)
                                             COLUMN("yes", "yes", .show = SHOW_FLAG),
                                             {.heading = NULL}};
 
-    (void)state;
     expect_printed("type  tags  yes\nb     x, y  yes\na     -     -\n", false, columns,
                    "{\"b\":{\"tags\":[\"x\",\"y\"],\"yes\":true},\"a\":{\"tags\":[],\"yes\":false}}");
 }
@@ -104,7 +94,6 @@ static void test_a_narrow_line_loses_columns(void **state)
         {"3", "type  reason\nmail  exit 1: c...\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         setenv("COLUMNS", cases[i].width, 1);
         expect_printed(cases[i].text, false, columns, rows);
@@ -132,7 +121,6 @@ static void test_a_sheet_leaves_out_what_is_absent(void **state)
         {.heading = NULL},
     };
 
-    (void)state;
     expect_printed("name:   a\\x0ab\nqueue:  -\nsize:   1.5 KiB\ntakes:  8m 2s\nnext:   1\n        2\n", true,
                    lines, "{\"name\":\"a\\nb\",\"size\":1536,\"takes\":482,\"next\":[1,2]}");
 }
@@ -143,7 +131,6 @@ static void test_colour_is_for_what_is_there(void **state)
                                             COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
                                             {.heading = NULL}};
 
-    (void)state;
     assert_false(color_set("sometimes"));
     assert_true(color_set("always"));
     expect_printed("type  dead\na        \033[31m1\033[0m\nb        0\nc        -\n", false, columns,
@@ -165,7 +152,6 @@ static void test_counts_have_their_plural(void **state)
     };
     char text[PHRASE_SIZE];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_string_equal(counted(cases[i].n, cases[i].what, text), cases[i].text);
 }
@@ -174,7 +160,6 @@ static void test_bytes_have_a_unit(void **state)
 {
     char text[32];
 
-    (void)state;
     assert_string_equal(sized(0, text), "0 bytes");
     assert_string_equal(sized(1, text), "1 byte");
     assert_string_equal(sized(1023, text), "1023 bytes");
@@ -187,7 +172,6 @@ static void test_a_slow_rate_has_a_longer_unit(void **state)
 {
     char text[40];
 
-    (void)state;
     assert_string_equal(per_second(0.5, text), "0.5/s");
     assert_string_equal(per_second(0.005, text), "18/h");
     assert_string_equal(per_second(3.0 / 86400, text), "3/d");
@@ -213,7 +197,6 @@ static void test_times_are_seen_from_now(void **state)
     };
     char text[PHRASE_SIZE];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         assert_string_equal(format_when(NOW, NOW + cases[i].us, text), cases[i].text);
     setenv("TZ", "CET-1", 1);
@@ -253,7 +236,6 @@ static void test_times_are_read_as_people_write_them(void **state)
     char why[PHRASE_SIZE];
     int64_t us;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         if (format_read_time(cases[i].text, NOW, &us, why) != (cases[i].in_s != 0))
             fail_msg("%s: %s", cases[i].text, cases[i].in_s ? "refused" : "taken");
@@ -290,7 +272,6 @@ static void test_times_that_clocks_leave_out(void **state)
         {"UTC", "11:00", NULL, INT64_C(-3 * 86400) * SECOND}, /* on the last of March */
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char why[PHRASE_SIZE];
         int64_t us;

@@ -1,20 +1,13 @@
 /* Takes by the library and by the command, keys of any text, and denials that are remembered. What take.lua
  * decides is test_gate's matter. */
 #include <hiredis/hiredis.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "core/script/script.h"
 #include "tests/client.h"
 #include "tests/program.h"
+#include "tests/test.h"
 #include "throttle/key.h"
 #include "throttle/take/denials.h"
 #include "throttle/take/take.h"
@@ -66,7 +59,6 @@ static void test_keys_of_any_text(void **state)
         "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"}; /* the last two look like keys that Weir made */
     char key[LIMIT_NAME_SIZE], expected[64], text[300];
 
-    (void)state;
     for (size_t i = 0; i < COUNT(names); i++) {
         key_make(names[i], strlen(names[i]), key);
         assert_string_equal(key, names[i]);
@@ -107,7 +99,6 @@ static void test_a_denial_stands_until_it_can_change(void **state)
     const struct question q = {"mail/alice", "", 1};
     struct weir_take t;
 
-    (void)state;
     assert_non_null(d);
     assert_false(denials_find(d, &q, BEGIN_US, &t));
     denials_keep(d, &q, BEGIN_US, &denied);
@@ -129,7 +120,6 @@ static void test_a_denial_stands_a_second_at_most(void **state)
     struct question q = {"mail", "", 1};
     struct weir_take late = denied, never = {.limit = 20, .never = 1, .retry_after_s = -1}, t;
 
-    (void)state;
     late.retry_after_s = 1e12;
     denials_keep(d, &q, BEGIN_US, &late);
     assert_true(denials_find(d, &q, BEGIN_US + 999999, &t));
@@ -153,7 +143,6 @@ static void test_only_the_same_question_is_denied(void **state)
     struct denials *d = denials_new();
     struct weir_take t;
 
-    (void)state;
     denials_keep(d, &q, BEGIN_US, &denied);
     for (size_t i = 0; i < COUNT(others); i++)
         assert_false(denials_find(d, &others[i], BEGIN_US, &t));
@@ -170,7 +159,6 @@ static void test_denials_are_bounded(void **state)
     struct weir_take t;
     int found = 0;
 
-    (void)state;
     for (int i = 0; i < 5 * DENIALS_MOST; i++) {
         snprintf(key, sizeof key, "mail/%d", i);
         denials_keep(d, &q, BEGIN_US + i, &denied);
@@ -214,7 +202,6 @@ static void test_what_is_asked(void **state)
     struct take_question q;
     const char *why;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         int status = take_read(&q, cases[i].target, cases[i].cost, &why);
 
@@ -237,7 +224,6 @@ static void test_the_rules_of_a_caller(void **state)
 {
     char stored[RULE_SET_TEXT_SIZE], text[3000];
 
-    (void)state;
     assert_int_equal(take_rules(NULL, stored, &error), 0);
     assert_string_equal(stored, "");
     assert_int_equal(take_rules("10/s,burst=2  100/1d,algorithm=fixed-window ", stored, &error), 0);
@@ -261,7 +247,6 @@ static void test_answers_of_another_version_are_refused(void **state)
     struct weir_take t;
     const char *why;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(answers); i++)
         assert_int_equal(take_reply(answers[i], 2, &error), WEIR_EINTERNAL);
     assert_int_equal(take_reply(&strange, 1, &error), 0);
@@ -274,7 +259,6 @@ static void test_weir_take(void **state)
 {
     struct weir_take t;
 
-    (void)state;
     assert_int_equal(weir_take(w, "mail", NULL, 0, 0, &t), WEIR_ENOTFOUND);
     assert_string_equal(weir_message(w),
                         "take mail: there is no such limit; set it with weir rate set, or give a rule");
@@ -309,7 +293,6 @@ static void test_what_cannot_be_taken(void **state)
     };
     struct weir_take t;
 
-    (void)state;
     set_limit("mail", "100/1m,burst=20");
     set_limit("api", "10/s,by=key");
     set_limit("slots", "concurrency=5");
@@ -330,7 +313,6 @@ static void test_a_hot_denied_key_costs_no_round_trip(void **state)
     int64_t begun_us;
     long before, rounds = 0;
 
-    (void)state;
     set_limit("mail", "1/1h");
     assert_int_equal(weir_take(w, "mail", NULL, 1, 0, &t), 0);
     do { /* within the second for which a denial stands, however busy the machine is */
@@ -360,7 +342,6 @@ static void test_many(void **state)
     long before;
     int allowed = 0;
 
-    (void)state;
     set_limit("mail", "1000/10h");
     for (int i = 0; i < MANY; i++) {
         snprintf(targets[i], sizeof targets[i], i % 2 ? "mail" : "key/%d", i);
@@ -392,7 +373,6 @@ static void test_costs_of_many(void **state)
         {.target = "mail", .cost = 11}, {.target = "mail", .cost = -1}, {.target = "mail", .cost = 1},
     };
 
-    (void)state;
     set_limit("mail", "10/10h");
     assert_int_equal(weir_take_many(w, items, COUNT(items), NULL, 0), 0);
     assert_true(items[0].take.allowed && items[0].take.remaining == 4);
@@ -409,7 +389,6 @@ static void test_redis_away(void **state)
     struct weir_take_item items[2] = {{.target = "mail"}, {.target = "a b"}};
     struct weir_take t;
 
-    (void)state;
     assert_non_null(lost);
     assert_int_equal(weir_take(lost, "mail", NULL, 0, WEIR_TAKE_OR_ALLOW, &t),
                      WEIR_ECONFIG); /* to be mended */
@@ -444,7 +423,6 @@ static void test_the_command(void **state)
 {
     struct outcome o;
 
-    (void)state;
     set_limit("mail", "2/1h");
     TAKE("mail", "--peek");
     expect(&o, 0, "mail: allowed, nothing taken; 2 of 2 slots left\n", "");
@@ -480,7 +458,6 @@ static void test_the_command_waits(void **state)
     struct outcome o;
     int64_t begun_us;
 
-    (void)state;
     set_limit("mail", "2/1s,burst=1");
     begun_us = clock_mono_us();
     TAKE("mail");
@@ -500,7 +477,6 @@ static void test_the_command_without_redis(void **state)
 {
     struct outcome o;
 
-    (void)state;
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", NULL);
     expect(&o, 69, "", "weir: redis unix:///nowhere (--redis): no such socket");
     run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "allow", NULL);
@@ -518,7 +494,6 @@ static void test_lines_of_a_file(void **state)
     struct outcome o;
     char folder[64];
 
-    (void)state;
     folder_make(folder);
     set_limit("mail", "5/1h");
     write_text(folder, "lines",
@@ -571,7 +546,6 @@ static void test_long_lines(void **state)
     struct outcome o;
     char folder[64], path[96];
 
-    (void)state;
     folder_make(folder);
     snprintf(path, sizeof path, "%s/answers", folder);
     for (size_t i = 0; i < COUNT(lengths); i++) {
@@ -606,7 +580,6 @@ static void test_lines_with_a_nul_byte(void **state)
                                  "\"$1\" take --redis \"$2\" --rule 1/1h --from - $3";
     struct outcome o;
 
-    (void)state;
     run_in(&o, NULL, "/bin/sh", "-c", script, "sh", built("weir"), server.url, NULL);
     expect(&o, 65,
            "x/a: allowed; 0 of 1 slots left\n"
@@ -629,7 +602,6 @@ static void test_thousands_of_lines(void **state)
     FILE *f;
     int lines = 0, allowed = 0, c;
 
-    (void)state;
     folder_make(folder);
     set_limit("mail", "1234/10h");
     for (int i = 0; i < LINES; i++)
@@ -658,7 +630,6 @@ static void test_a_program_that_asks_line_by_line(void **state)
 {
     struct outcome o;
 
-    (void)state;
     set_limit("mail", "1000/1h");
     run_in(&o, NULL, "/bin/bash", "-c",
            "begin=${EPOCHREALTIME/./}\n"
@@ -684,7 +655,6 @@ static void test_wrong_flags(void **state)
         {{"mail", "--on-error", "ignore"}, "give allow or deny"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         const char *const *a = cases[i].words;
         struct outcome o;

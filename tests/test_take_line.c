@@ -188,7 +188,6 @@ static void test_two_calls_for_a_start_in_the_order_of_coming(void **state)
 {
     uint64_t random;
 
-    (void)state;
     random = seed;
     limit_m("gcra:10/1000000/1");
     for (int i = 0; i < 200; i++)
@@ -216,7 +215,6 @@ static void test_other_rules(void **state)
         {"gcra:1000/1000000/1", 1000000, 1000},
     };
 
-    (void)state;
     for (size_t n = 0; n < COUNT(cases); n++) {
         uint64_t random = seed;
 
@@ -240,7 +238,6 @@ static void test_callers_of_different_costs(void **state)
     uint64_t random = seed;
     int64_t slots = 0;
 
-    (void)state;
     limit_m("gcra:100/1000000/5");
     for (int i = 0; i < 100; i++)
         add_caller("m", random_in(&random, 1, 5), BEGIN_US + i * 1000);
@@ -260,7 +257,6 @@ static void test_no_slot_is_lost_when_some_leave(void **state)
     uint64_t random = seed;
     int left = 0;
 
-    (void)state;
     limit_m("gcra:10/1000000/1");
     for (int i = 0; i < 100; i++) {
         add_caller("m", 1, BEGIN_US + i * 1000);
@@ -283,7 +279,6 @@ static void test_no_slot_is_lost_when_some_leave(void **state)
 /* One that dies wastes its own slot at most. */
 static void test_who_dies_wastes_one_slot(void **state)
 {
-    (void)state;
     limit_m("gcra:10/1000000/1");
     for (int i = 0; i < 60; i++) {
         add_caller("m", 1, BEGIN_US + i * 1000);
@@ -340,7 +335,6 @@ static void test_random_lines_keep_the_rate(void **state)
                                         "gcra:1000/1000000/3"};
     uint64_t random = seed;
 
-    (void)state;
     for (int i = 0; i < 35; i++)
         random_line(rules[i % (int)COUNT(rules)], &random);
 }
@@ -348,7 +342,6 @@ static void test_random_lines_keep_the_rate(void **state)
 /* A clock that is set back keeps nobody waiting behind one who has died. */
 static void test_a_clock_that_goes_back(void **state)
 {
-    (void)state;
     limit_m("gcra:10/1000000/1");
     for (int i = 0; i < 10; i++)
         add_caller("m", 1, BEGIN_US);
@@ -368,7 +361,6 @@ static void test_others_come_behind(void **state)
 {
     struct weir_take take;
 
-    (void)state;
     limit_m("gcra:1/1000000/1");
     for (int i = 0; i < 3; i++)
         add_caller("m", 1, BEGIN_US);
@@ -424,7 +416,6 @@ static void expect_awake(int64_t first_us, int count, int64_t between_us)
 
 static void test_a_limit_that_is_raised_wakes_its_line(void **state)
 {
-    (void)state;
     sleep_for_hours("gcra:1/3600000000/1", 30);
     must(turns_rate("m", "gcra:10/1000000/1"));
     expect_awake(turns.now_us + 100000, 29, 100000); /* the slot of the first stays in use */
@@ -432,7 +423,6 @@ static void test_a_limit_that_is_raised_wakes_its_line(void **state)
 
 static void test_a_limit_that_is_resumed_wakes_its_line(void **state)
 {
-    (void)state;
     sleep_for_hours("gcra:10/1000000/1", 1);
     must(turns_pause("m", 3600 * SECOND_US));
     for (int i = 1; i < 6; i++) {
@@ -448,7 +438,6 @@ static void test_a_limit_that_is_resumed_wakes_its_line(void **state)
 /* A provider has paused a key, for which no job waits: callers alone. */
 static void test_a_limit_that_is_resumed_resumes_keys_with_lines(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/1,by=key"));
     enqueue_with("slow", "j", KEY("a"));
@@ -472,7 +461,6 @@ static void test_a_limit_that_is_resumed_resumes_keys_with_lines(void **state)
 
 static void test_a_key_that_is_resumed_wakes_its_line_alone(void **state)
 {
-    (void)state;
     must(turns_rate("m", "gcra:10/1000000/1,by=k"));
     for (int i = 0; i < 2; i++) {
         add_caller("m", 1, turns.now_us);
@@ -493,7 +481,6 @@ static void test_a_limit_that_is_removed_wakes_its_line(void **state)
 {
     static const char *const rules[] = {"", "gcra:1/1000000/1,by=k"};
 
-    (void)state;
     for (size_t n = 0; n < COUNT(rules); n++) {
         caller_count = 0;
         free(redis_text("FLUSHALL"));
@@ -514,7 +501,6 @@ static void test_a_limit_that_is_removed_wakes_its_line(void **state)
 /* So is one whose cost is now more than the burst. */
 static void test_who_can_never_start_any_more_is_told(void **state)
 {
-    (void)state;
     must(turns_rate("m", "gcra:2/3600000000/2"));
     for (int i = 0; i < 2; i++) {
         add_caller("m", 2, turns.now_us);
@@ -529,7 +515,6 @@ static void test_who_can_never_start_any_more_is_told(void **state)
 /* Several limits are changed at once: all lines are looked at. */
 static void test_every_line_is_woken(void **state)
 {
-    (void)state;
     sleep_for_hours("gcra:1/3600000000/1", 3);
     for (int i = 0; i < 4; i++) {
         char name[16];
@@ -547,7 +532,6 @@ static void test_every_line_is_woken(void **state)
 /* A job that cost less than it took leaves slots to those who wait. */
 static void test_slots_that_a_job_gives_back_wake_the_line(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:10/3600000000/10"));
     enqueue_with("slow", "j", "\"cost\":10");
@@ -569,7 +553,6 @@ static void test_who_stands_behind_a_sleeper_does_not_wait_for_it(void **state)
 {
     int64_t since_us;
 
-    (void)state;
     sleep_for_hours("gcra:1/3600000000/1", 10);
     for (int i = 1; i < 4; i++)
         callers[i].at_us = NEVER;
@@ -652,7 +635,6 @@ static void test_random_changes_keep_nobody(void **state)
 {
     uint64_t random = seed;
 
-    (void)state;
     for (int i = 0; i < 40; i++)
         change_at_random(&random);
 }
@@ -660,7 +642,6 @@ static void test_random_changes_keep_nobody(void **state)
 /* Of very many each is told, some in each call. */
 static void test_a_long_line_is_woken_in_pages(void **state)
 {
-    (void)state;
     must(turns_rate("m", "gcra:1/3600000000/1"));
     free(redis_text(
         "EVAL",
@@ -687,7 +668,6 @@ static void test_a_long_line_is_woken_in_pages(void **state)
 /* Lines whose callers died do not stay among the lines. */
 static void test_dead_lines_are_forgotten(void **state)
 {
-    (void)state;
     must(turns_rate("m", "gcra:1/3600000000/1,by=k"));
     for (int i = 0; i < 100; i++) {
         add_caller("m", 1, turns.now_us);
@@ -716,7 +696,6 @@ static void test_jobs_and_callers_take_turns(void **state)
     int64_t end_us = BEGIN_US + 8 * SECOND_US, look_us = BEGIN_US;
     int jobs = 0, taken = 0;
 
-    (void)state;
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/1"));
     enqueue_many("slow", 100);
@@ -757,7 +736,6 @@ static void test_what_is_wrong(void **state)
     struct weir_take take;
     char *before, *after;
 
-    (void)state;
     limit_m("gcra:1/1000000/1");
     add_caller("m", 2, BEGIN_US);
     add_caller("none", 1, BEGIN_US);
@@ -786,7 +764,6 @@ static void test_a_long_line_is_bounded(void **state)
 {
     int64_t begun_us, took_us, best_us = INT64_MAX;
 
-    (void)state;
     limit_m("gcra:1/1000000/1");
     free(redis_text(
         "EVAL",
@@ -827,7 +804,6 @@ static void test_the_command_leaves_its_place(void **state)
     int64_t before;
     pid_t pids[4];
 
-    (void)state;
     limit_m("gcra:1/1000000/1");
     pids[0] = start_waiter("a");
     assert_int_equal(program_end(pids[0]), 0);
@@ -868,7 +844,6 @@ static void test_all_who_wait_hear_of_a_change(void **state)
     void *allowed;
     pid_t pid;
 
-    (void)state;
     assert_true(w && waiter);
     assert_int_equal(weir_rate_set(w, "m", "1/1h"), 0);
     assert_int_equal(weir_take_wait(w, "m", NULL, 0, 0, 60, &take), 0);

@@ -2,19 +2,13 @@
  * several rules against the gates in C, and what cannot be asked. */
 #include <hiredis/hiredis.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/redis/redis.h"
 #include "core/script/script.h"
 #include "tests/client.h"
 #include "tests/random_rule.h"
+#include "tests/test.h"
 #include "throttle/gate.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -130,7 +124,6 @@ static void test_what_other_libraries_answer(void **state)
         {"gcra:30/60000000/16", 500, 1, false, {NULL, 0, 16, 0, 1500000, 31500000}},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer is = take(BEGIN_US + cases[i].at_ms * 1000, cases[i].peek, cases[i].rule,
                                 cases[i].rule[5] == '1' ? "one" : "thirty", "", cases[i].cost);
@@ -317,7 +310,6 @@ static void test_random_takes_equal_the_gates_in_c(void **state)
     static struct limit l;
     uint64_t random;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     for (int sequence = 0; sequence < 400; sequence++) {
@@ -341,7 +333,6 @@ static void test_all_rules_or_none(void **state)
 {
     struct answer a;
 
-    (void)state;
     set_limit("api", "gcra:10/1000000/10 fixed-window:3/86400000000/0,by=key");
     for (int i = 0; i < 3; i++)
         assert_int_equal(take(BEGIN_US, false, "", "api", "a", 1).status, 1);
@@ -363,7 +354,6 @@ static void test_all_rules_or_none(void **state)
 
 static void test_rules_of_the_caller_have_gates_for_each_key(void **state)
 {
-    (void)state;
     assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 1);
     assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 0);
     assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "bob", 1).status, 1);
@@ -376,7 +366,6 @@ static void test_rules_of_the_caller_have_gates_for_each_key(void **state)
 /* Nothing of a limit that was there in an earlier call is kept. */
 static void test_a_changed_limit_counts_at_once(void **state)
 {
-    (void)state;
     set_limit("mail", "gcra:1/1000000/1");
     assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).status, 1);
     assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).status, 0);
@@ -394,7 +383,6 @@ static void test_a_denial_stands_until_it_says(void **state)
 {
     struct answer a;
 
-    (void)state;
     set_limit("mail", "gcra:3/1000000/2 sliding-log:4/1000000");
     for (int64_t now_us = BEGIN_US, starts = 0; starts < 50;) {
         a = take(now_us, false, "", "mail", "", 1);
@@ -409,7 +397,6 @@ static void test_a_denial_stands_until_it_says(void **state)
 
 static void test_nothing_is_taken_ahead(void **state)
 {
-    (void)state;
     assert_int_equal(take(BEGIN_US, false, "gcra:1000/1000000/1", "x", "", 1).status, 1);
     assert_int_equal(take(BEGIN_US + 999, false, "gcra:1000/1000000/1", "x", "", 1).status, 0);
 }
@@ -433,7 +420,6 @@ static void test_what_is_wrong_with_an_item(void **state)
     redisReply *reply;
     struct args a;
 
-    (void)state;
     set_limit("mail", "gcra:100/60000000/20 weights:1");
     set_limit("keyed", "gcra:100/60000000/20,by=args.x");
     set_limit("broken", "100/1m");
@@ -466,7 +452,6 @@ static void test_what_is_wrong_with_an_item(void **state)
 
 static void test_a_thousand_items_and_no_more(void **state)
 {
-    (void)state;
     for (int n = 1000; n <= 1001; n++) {
         redisReply *reply = NULL;
         struct args a;
@@ -512,7 +497,6 @@ static void test_wrong_arguments_change_nothing(void **state)
         {"0", "gcra:1/1000000/1", "mail", "", "1", "mail", "", "0"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(calls); i++) {
         redisReply *reply = NULL;
         struct args a;
@@ -538,7 +522,6 @@ static void test_a_pause_or_hold_of_a_key_is_its_own(void **state)
         "1795000000000000 0 7,1795000009000000,mail/42 - gcra:1/1000000/1 0 0",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(states); i++) {
         redisReply *reply;
         struct args a;
@@ -561,7 +544,6 @@ static void test_keys_of_another_kind_are_told(void **state)
     static const char *const rules[] = {"gcra:1/1000000/1", "gcra:1/1000000/1 gcra:9/1000000/9",
                                         "gcra:1/1000000/1,adapt=1..2"};
 
-    (void)state;
     free(server_ask(&server, "RPUSH", PREFIX "gate:mail#0/b", "x", NULL));
     for (size_t i = 0; i < COUNT(rules); i++) {
         redisReply *reply;
@@ -595,7 +577,6 @@ static void test_a_key_may_come_twice(void **state)
         "1795000000000000 0 - - gcra:5/1000000/5 1795000000000000 0",
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(states); i++) {
         redisReply *reply;
         struct args a;

@@ -9,18 +9,10 @@
  * World n is made of the seed $WEIR_SEED + n, and a failure names the world's own seed. $WEIR_WORLDS: how
  * many. Without a seed the worlds are always the same, so that a failure of the suite means a change; new
  * ones are explored with WEIR_SEED=$(date +%s)000000. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "core/script/script.h"
 #include "tests/sim_acts.h"
+#include "tests/test.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* what is sanitized is this program, hardly what it tests */
 #define WORLDS 200
@@ -1380,7 +1372,6 @@ static void test_random_worlds(void **state)
     int64_t end_us = clock_mono_us() + WORLDS_S * SECOND_US;
     int worlds = 0, most = given ? atoi(given) : WORLDS;
 
-    (void)state;
     while (worlds < most && (given || clock_mono_us() < end_us))
         run_world(seed + (uint64_t)worlds++);
     sim_end();
@@ -1422,7 +1413,6 @@ static void test_random_worlds_without_caches(void **state)
     char *text = strdup(script_library);
     uint64_t seed = getenv("WEIR_SEED") ? random_seed() : USUAL_SEED;
 
-    (void)state;
     assert_non_null(text);
     assert_non_null(strstr(text, on));
     memcpy(strstr(text, on), off, strlen(off));

@@ -3,23 +3,16 @@
 #include <ev.h>
 #include <hiredis/hiredis.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/both.h"
 #include "tests/proxy.h"
 #include "tests/secure.h"
 #include "tests/stage_group.h"
+#include "tests/test.h"
 
 #define DAY_US INT64_C(86400000000)
 #define HOST "DNS:localhost,IP:127.0.0.1"
@@ -66,7 +59,6 @@ static const char *address_of(const char *host, int to_port, const char *paramet
 
 static void the_certificate_is_checked(void **state)
 {
-    (void)state;
     both_work(url);
     both_work(address_of("rediss://127.0.0.1", port, "%s", trust));
     both_work(address_of("rediss://localhost", port, "insecure=yes"));
@@ -82,7 +74,6 @@ static void system_issuers(void **state)
 {
     char file[160];
 
-    (void)state;
     snprintf(file, sizeof file, "%s/ca.crt", folder());
     setenv("SSL_CERT_FILE", file, 1); /* as if it were the system's */
     both_work(address_of("rediss://localhost", port, "db=0"));
@@ -94,7 +85,6 @@ static void a_folder_of_issuers(void **state)
     char issuers[128], text[4096];
     struct outcome o;
 
-    (void)state;
     snprintf(issuers, sizeof issuers, "%s/issuers", folder());
     assert_int_equal(mkdir(issuers, 0777), 0);
     assert_true(read_text(folder(), "ca.crt", text, sizeof text));
@@ -117,7 +107,6 @@ static void bad_certificates(void **state)
         {"foreign", "other", HOST, 0, "issuer that is not known here"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         certificate_make(folder(), cases[i].name, cases[i].issuer, cases[i].names, cases[i].shift_us);
         server_show(&stage.server, cases[i].name);
@@ -145,7 +134,6 @@ static void a_certificate_of_ours(void **state)
     static const char *const versions[] = {"TLSv1.3", "TLSv1.2"};
     char ours[400];
 
-    (void)state;
     certificate_make(folder(), "client", "ca", "DNS:client", 0);
     certificate_make(folder(), "stranger", "other", "DNS:client", 0);
     snprintf(ours, sizeof ours, "%s&cert=%s/client.crt&key=%s/client.key", trust, folder(), folder());
@@ -165,7 +153,6 @@ static void a_certificate_of_ours(void **state)
 /* As of systemd. */
 static void files_of_credentials(void **state)
 {
-    (void)state;
     setenv("CREDENTIALS_DIRECTORY", folder(), 1);
     both_work(address_of("rediss://localhost", port, "cacert=ca.crt&cert=client.crt&key=client.key"));
     both_come_to(address_of("rediss://localhost", port, "cacert=none"), WEIR_ECONFIG,
@@ -192,7 +179,6 @@ static void unusable_files(void **state)
     struct outcome o;
     char both[8192], key[4096], parameters[400];
 
-    (void)state;
     write_text(folder(), "empty", "");
     run_in(&o, folder(), "/usr/bin/env", "openssl", "pkey", "-in", "good.key", "-aes256", "-passout",
            "pass:x", "-out", "locked.key", NULL);
@@ -231,7 +217,6 @@ static void answered_with(const char *bytes, const char *scheme, const char *par
 
 static void a_plain_answer(void **state)
 {
-    (void)state;
     answered_with("-ERR unknown command\r\n", "rediss://localhost", trust, "speaks no TLS on this port");
 }
 
@@ -251,7 +236,6 @@ static void a_plain_port(void **state)
     struct error blocking, linked;
     pthread_t thread;
 
-    (void)state;
     proxy_blackhole(proxy, true);
     snprintf(blocking.text, sizeof blocking.text, "%s", to);
     assert_int_equal(pthread_create(&thread, NULL, try_on_thread, &blocking), 0);
@@ -264,7 +248,6 @@ static void a_plain_port(void **state)
 
 static void a_tls_port_in_plain(void **state)
 {
-    (void)state;
     both_come_to(address_of("redis://localhost", port, "db=0"), WEIR_EUNREACHABLE,
                  "takes TLS only (rediss://)");
     answered_with("\x15\x03\x03", "redis://localhost", "db=0", "write rediss://");
@@ -275,7 +258,6 @@ static void too_old(void **state)
     static const char *const servers[] = {"-tls1", "-tls1_1"};
     char accept[24], text[512];
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         const char *to;
         pid_t pid;
@@ -338,7 +320,6 @@ static void records(void **state)
     char *word = malloc(8 * MEBIBYTE);
     struct linked l;
 
-    (void)state;
     for (size_t i = 0; i < 8 * MEBIBYTE; i++)
         word[i] = (char)(i * 31 + i / 1000);
     both_open_link(&l, to);
@@ -365,7 +346,6 @@ static void many_small_answers(void **state)
     struct error e;
     struct args a;
 
-    (void)state;
     args_init(&a);
     args_add(&a, "PING");
     for (int i = 0; i < 20000; i++)
@@ -385,7 +365,6 @@ static void cut_anywhere(void **state)
     struct proxy *proxy = proxy_start_to(&stage.server, port);
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
 
-    (void)state;
     for (size_t n = 1; n < 1000; n += 70) {
         enum proxy_side side = n / 70 % 2 ? PROXY_REQUESTS : PROXY_REPLIES;
         size_t after = side == PROXY_REQUESTS ? n / 3 + 1 : n; /* a client says less than it is answered */
@@ -407,7 +386,6 @@ static void killed_in_the_handshake(void **state)
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
     struct linked l;
 
-    (void)state;
     proxy_stall(proxy, PROXY_REPLIES, 200000);
     both_open_link(&l, to);
     while (proxy_accepted(proxy) == 0)
@@ -437,7 +415,6 @@ static void a_hundred_connections(void **state)
     int before = open_files();
     struct error e;
 
-    (void)state;
     for (int i = 0; i < 100; i++)
         if (both_try_blocking(url, &e) != 0)
             fail_msg("%s", e.text);
@@ -450,7 +427,6 @@ static void an_idle_connection_that_ended(void **state)
     struct redis *r = both_redis(url);
     struct error e;
 
-    (void)state;
     assert_int_equal(both_ping(r, &e), 0);
     free(server_ask(&stage.server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
     assert_int_equal(both_ping(r, &e), 0);
@@ -465,7 +441,6 @@ static void a_child(void **state)
     struct error e;
     pid_t pid;
 
-    (void)state;
     assert_int_equal(both_ping(r, &e), 0);
     pid = fork();
     if (pid == 0) {
@@ -497,7 +472,6 @@ static void a_worker_under_load(void **state)
     char option[900];
     pid_t pid;
 
-    (void)state;
     free(server_ask(&stage.server, "FLUSHALL", NULL));
     snprintf(option, sizeof option, "url=%s", to);
     pid = stage_actor(&stage, "far", option, "lease=2", NULL);
@@ -520,7 +494,6 @@ static void exit_gives_back(void **state)
     char option[300];
     pid_t pid;
 
-    (void)state;
     free(server_ask(&stage.server, "FLUSHALL", NULL));
     snprintf(option, sizeof option, "url=%s", url);
     stage_enqueue(&stage, "mark", "{\"exit\":1}", 0, 1);
@@ -537,7 +510,6 @@ static void flags(void **state)
     char ca[160], to[64];
     struct outcome o;
 
-    (void)state;
     snprintf(ca, sizeof ca, "%s/ca.crt", folder());
     snprintf(to, sizeof to, "rediss://localhost:%d", port);
     run_in(&o, folder(), built("weir"), "status", "--redis", to, "--tls-cacert", ca, "--tls-cert",

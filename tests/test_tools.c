@@ -1,12 +1,5 @@
 /* The tools of other tests that misbehave on purpose: slow links, stalled ones, clocks that step. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 #include <hiredis/hiredis.h>
 
 #include "core/clock.h"

@@ -1,19 +1,11 @@
 /* weir top without a terminal: what it shows of what was read, and what keys do. tests/test_top_terminal.c is the same in a real one. */
 #include <locale.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "cli/top/action.h"
 #include "cli/top/face.h"
 #include "cli/top/line.h"
 #include "core/utf8.h"
+#include "tests/test.h"
 #include "view/format.h"
 
 #define NOW (INT64_C(1795000000) * 1000000) /* 2026-11-18 11:06:40 UTC */

@@ -1,21 +1,14 @@
 /* The thread of weir top that talks with Redis: what it reads, and that orders are carried out, once, as they were given. */
 #include <poll.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "cli/top/reader.h"
 #include "core/client/client.h"
 #include "core/clock.h"
 #include "tests/client.h"
+#include "tests/test.h"
 
 #define HOUR_US INT64_C(3600000000)
 #define LIMIT_MS 60000 /* for what must come */
@@ -129,7 +122,6 @@ static void expect_refused(enum order_kind kind, const char *name, const char *s
 
 static void queues(void **state)
 {
-    (void)state;
     fill("q", "mail", 7);
     expect_done(ORDER_PAUSE_QUEUE, "q", "queue q paused");
     ask("1", "HEXISTS", "halted", "q/q", NULL);
@@ -139,7 +131,6 @@ static void queues(void **state)
 
 static void limits(void **state)
 {
-    (void)state;
     ask("1", "HSET", "limits", "mail", "gcra:10/1000000/10");
     expect_done(ORDER_PAUSE_LIMIT, "mail", "limit mail paused for 10m");
     expect_done(ORDER_RESUME_LIMIT, "mail", "limit mail resumed");
@@ -149,7 +140,6 @@ static void limits(void **state)
 
 static void workers(void **state)
 {
-    (void)state;
     expect_refused(ORDER_QUIET_WORKER, "w1", "w1");
 }
 
@@ -158,7 +148,6 @@ static void workers(void **state)
 /* It reads again in an hour, but for an order that has changed something. */
 static void a_change_is_seen_at_once(void **state)
 {
-    (void)state;
     assert_int_equal(next_sight()->status.queue_count, 0);
     fill("q", "mail", 1);
     order(ORDER_PAUSE_QUEUE, "q");
@@ -169,7 +158,6 @@ static void a_change_is_seen_at_once(void **state)
 /* Nothing is carried out twice: a second one would find it resumed. */
 static void an_order_is_carried_out_once(void **state)
 {
-    (void)state;
     next_sight();
     fill("q", "mail", 9);
     order(ORDER_PAUSE_QUEUE, "q");
@@ -199,7 +187,6 @@ static void await_past(const char *name, bool of_limit)
 /* The past of what is shown: all of it, a few a round; of what is no longer shown nothing is kept. */
 static void pasts_of_what_is_shown(void **state)
 {
-    (void)state;
     want(false, "t", PASTS_MOST);
     await_past("t127", false);
     assert_int_equal(news.pasts->count, PASTS_MOST);
@@ -217,7 +204,6 @@ static void a_redis_that_hangs_is_known(void **state)
 {
     int64_t until_us = clock_mono_us() + LIMIT_MS * INT64_C(1000);
 
-    (void)state;
     next_sight();
     kill(server.pid, SIGSTOP);
     want(false, "t", 1);

@@ -2,23 +2,15 @@
  * needs no terminal. */
 #include <poll.h>
 #include <pty.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "core/spawn.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 static struct stage stage;
 static char screen[1 << 16];

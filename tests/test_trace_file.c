@@ -1,19 +1,13 @@
 /* Files of traces: what is no trace, what is torn, and what a full disk or a pipe that nobody reads costs. */
 #include <fcntl.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "core/clock.h"
 #include "tests/program.h"
+#include "tests/test.h"
 #include "tests/traces.h"
 #include "worker/way/trace.h"
 
@@ -60,7 +54,6 @@ static void test_malformed_lines_are_named(void **state)
         {"{\"lost\":0}", "lost must be a number of lines"},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         char text[512], where[128];
         size_t torn_line;
@@ -91,7 +84,6 @@ static void test_a_torn_last_line_is_passed_over(void **state)
         {"", 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t torn_line;
         struct verify v;
@@ -128,7 +120,6 @@ static void test_a_torn_first_line_is_passed_over(void **state)
         {"{\"start\":1}\n" WHOLE, false, 0, 0}, /* a line, and wrong */
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t torn_line;
         struct verify v;
@@ -156,7 +147,6 @@ static void test_many_members(void **state)
 {
     enum { LEAST = 10, MOST = 60 };
 
-    (void)state;
     for (int count = LEAST; count < MOST; count++) {
         char text[4096] = "";
         struct verify v;
@@ -241,7 +231,6 @@ static void test_a_line_that_is_being_written_stays(void **state)
     struct trace *other, *mine;
     int fd;
 
-    (void)state;
     unlink(trace_paths[0]);
     other = trace_open(trace_paths[0], &trace_error);
     assert_non_null(other);
@@ -288,7 +277,6 @@ static void test_a_full_disk_for_a_while_costs_nothing(void **state)
     char log[4096];
     struct verify v;
 
-    (void)state;
     signal(SIGXFSZ, SIG_DFL);
     unlink(trace_paths[0]);
     log_of(fill_the_disk_for_a_while, NULL, log);
@@ -336,7 +324,6 @@ static void test_what_a_full_disk_has_cost_is_counted(void **state)
     char log[4096];
     bool for_good = false;
 
-    (void)state;
     signal(SIGXFSZ, SIG_DFL);
     unlink(trace_paths[0]);
     log_of(fill_the_disk_for_long, &for_good, log);
@@ -353,7 +340,6 @@ static void test_a_file_that_never_grows_again(void **state)
     bool for_good = true;
     struct outcome o;
 
-    (void)state;
     unlink(trace_paths[0]);
     log_of(fill_the_disk_for_long, &for_good, log);
     assert_says(log, says, COUNT(says));
@@ -402,7 +388,6 @@ static void test_a_pipe_that_nobody_reads(void **state)
     char log[4096];
     int reader;
 
-    (void)state;
     unlink(trace_paths[0]);
     unlink(trace_paths[1]);
     assert_int_equal(mkfifo(trace_paths[1], 0600), 0);
@@ -420,7 +405,6 @@ static void test_a_file_that_cannot_be_read(void **state)
     size_t torn_line;
     struct verify v;
 
-    (void)state;
     assert_int_equal(verify_init(&v, &trace_error), 0);
     assert_int_equal(verify_read(&v, "/nowhere/trace", &torn_line, &trace_error), WEIR_EINPUT);
     assert_non_null(strstr(trace_error.text, "/nowhere/trace: cannot be opened: No such file"));

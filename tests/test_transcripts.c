@@ -1,16 +1,8 @@
 /* What weir prints, as transcripts say (tests/transcript.h): tests/transcripts/, README.md and doc/. One test
  * a file: WEIR_TEST='*queues*' runs some. */
 #include <glob.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include <cmocka.h>
-
+#include "tests/test.h"
 #include "tests/transcript.h"
 
 #define FILES_MOST 200
@@ -64,7 +56,6 @@ static void test_what_varies_matches(void **state)
         {"ends 09:00, in 2s; then", "ends 10:00, in 3s at the earliest (keys); then", "*", true},
     };
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++)
         if (transcript_matches(cases[i].expected, cases[i].text, cases[i].varies) != cases[i].same)
             fail_msg("'%s' and '%s': not %s", cases[i].expected, cases[i].text,
@@ -78,7 +69,6 @@ static void test_few_commands_are_not_run(void **state)
     glob_t files;
     int count = 0;
 
-    (void)state;
     assert_int_equal(glob("README.md", 0, NULL, &files), 0);
     assert_int_equal(glob("doc/*.md", GLOB_APPEND, NULL, &files), 0);
     for (size_t i = 0; i < files.gl_pathc; i++) {

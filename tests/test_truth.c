@@ -59,7 +59,6 @@ static bool same(double one, double other)
 /* Jobs that a claim sets aside have not started, and are not lost from sight. */
 static void test_jobs_set_aside_are_counted_as_that(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
     write_text(turns.server.folder, "jobs", "1\n2\n3\n4\n5\n6\n7\n8\n9\n");
@@ -96,7 +95,6 @@ static void test_a_drained_worker_says_what_is_left(void **state)
         {"queue pause other", "queue resume other", NULL},
     };
 
-    (void)state;
     write_text(turns.server.folder, "three", "1\n2\n3\n");
     for (size_t i = 0; i < COUNT(cases); i++) {
         must_run("enqueue --from three t --batch b");
@@ -113,7 +111,6 @@ static void test_a_drained_worker_says_what_is_left(void **state)
 /* Nobody but a person starts the jobs of a paused key again; a pause for a time ends by itself. */
 static void test_a_drained_worker_leaves_paused_keys(void **state)
 {
-    (void)state;
     must_run("rate set t 100/1s,burst=100,by=key");
     write_text(
         turns.server.folder, "three",
@@ -162,7 +159,6 @@ static void drain_many(int n, int rc, const char *message)
 /* It asks for a part of many types at a time: each counts once. */
 static void test_a_worker_of_many_types_drains(void **state)
 {
-    (void)state;
     write_text(turns.server.folder, "three", "1\n2\n3\n");
     must_run("enqueue --from three t890");
     must_run("queue pause default");
@@ -201,7 +197,6 @@ static void test_several_rules_are_forecast_together(void **state)
     const double day_s = 86400;
     double shown, status;
 
-    (void)state;
     begin_worker(100);
     must_run("rate set slow 10/s 3/1d,algorithm=fixed-window");
     enqueue_ten_of_slow();
@@ -246,7 +241,6 @@ static void test_a_batch_ends_when_its_types_do(void **state)
 {
     double status, told;
 
-    (void)state;
     begin_worker(100);
     must_run("rate set slow 10/s 3/1d,algorithm=fixed-window");
     write_jobs(10, 0);
@@ -280,7 +274,6 @@ static void test_a_batch_of_several_types(void **state)
 {
     double status;
 
-    (void)state;
     begin_worker(100);
     must_run("rate set slow 1/1m,burst=1");
     write_jobs(10, 4);
@@ -301,7 +294,6 @@ static void test_a_batch_of_many_types(void **state)
 {
     char text[2000] = "";
 
-    (void)state;
     for (int i = 0; i < 30; i++)
         snprintf(text + strlen(text), sizeof text - strlen(text), "{\"type\":\"type%d\"}\n", i % 10);
     write_text(turns.server.folder, "jobs", text);
@@ -316,7 +308,6 @@ static void test_a_batch_of_many_types(void **state)
 /* A limit that types share ends with the last of them, and so do limits that one type has. */
 static void test_limits_that_are_shared(void **state)
 {
-    (void)state;
     begin_worker(100);
     must_run("rate set account 1/s,burst=1");
     must_run("rate set slow 1/1m,burst=1");
@@ -345,7 +336,6 @@ static void expect_forecast(const char *reason)
 /* Nobody knows when these start: the time is the earliest, and the reason stands behind it. */
 static void test_what_workers_do_is_not_promised(void **state)
 {
-    (void)state;
     must_run("rate set slow 10/s,burst=1");
     enqueue_ten_of_slow();
     expect_said(", at the earliest (no worker takes them)\n");
@@ -378,7 +368,6 @@ static void test_what_workers_do_is_not_promised(void **state)
 /* A worker that takes the type from another queue takes none of these. */
 static void test_a_queue_that_nobody_serves(void **state)
 {
-    (void)state;
     begin_worker(100);
     must_run("rate set slow 10/s,burst=1");
     write_text(turns.server.folder, "ten", "0\n1\n2\n");

@@ -19,7 +19,6 @@ static void run(const char *ids)
 
 static void test_settles_and_claims(void **state)
 {
-    (void)state;
     run("a b");
     enqueue("default", "t", "c");
     along(2);
@@ -32,7 +31,6 @@ static void test_settles_and_claims(void **state)
 /* Behind a digest a claim names the types that rest: what it settles is none of them. */
 static void test_claims_the_type_that_it_settles(void **state)
 {
-    (void)state;
     run("a");
     free(redis_text("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}"));
     ask.digest = "5f1cb89b8ac5976fc8157549a804413a02dedc4d"; /* sha1 of ["slow","t"] */
@@ -45,7 +43,6 @@ static void test_claims_the_type_that_it_settles(void **state)
 
 static void test_says_what_is_stale(void **state)
 {
-    (void)state;
     run("a b");
     along(1);
     claim("w", 10, 0);
@@ -60,7 +57,6 @@ static void test_settles_where_the_claim_is_refused(void **state)
 {
     static const char *const bad[] = {"no name"};
 
-    (void)state;
     run("a");
     along(1);
     ask.queues = (struct names){bad, 1};
@@ -79,7 +75,6 @@ static void test_refuses_what_is_counted_in_flight(void **state)
 {
     char *before;
 
-    (void)state;
     must(turns_rate("t", "concurrency:2"));
     run("a");
     before = turns_digest();
@@ -92,7 +87,6 @@ static void test_refuses_a_foreign_key(void **state)
 {
     char *before;
 
-    (void)state;
     run("a");
     free(redis_text("DEL", ACTIVE "w"));
     free(redis_text("SET", ACTIVE "w", "foreign"));
@@ -115,7 +109,6 @@ static void test_wrong_arguments(void **state)
                                         "turn w g 2 9 0 16 0 5000 0 _ _ 0 ! 0.--/default/t/ 1"};
     char *before;
 
-    (void)state;
     run("a");
     before = turns_digest();
     for (size_t i = 0; i < COUNT(lines); i++)

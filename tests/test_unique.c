@@ -75,7 +75,6 @@ static void expect_free(const char *key)
 
 static void test_held_until_it_ends(void **state)
 {
-    (void)state;
     start("w");
     locked("a", "k", LOCK_UNTIL_END);
     locked("b", "other", LOCK_UNTIL_END);
@@ -102,7 +101,6 @@ static void test_freed_by_each_end(void **state)
 {
     static const enum settle_verb verbs[] = {SETTLE_FINISH, SETTLE_DEAD, SETTLE_CANCELLED};
 
-    (void)state;
     start("w");
     for (size_t i = 0; i < COUNT(verbs); i++) {
         char id[32];
@@ -121,7 +119,6 @@ static void test_freed_by_each_end(void **state)
 /* Its workers die with it, once too often. */
 static void test_freed_by_the_last_interruption(void **state)
 {
-    (void)state;
     locked("a", "k", LOCK_UNTIL_END);
     for (int i = 0; i < 3; i++) {
         char worker[16];
@@ -139,7 +136,6 @@ static void test_freed_by_the_last_interruption(void **state)
 
 static void test_handed_back_it_keeps_its_lock(void **state)
 {
-    (void)state;
     start("w");
     locked("a", "k", LOCK_UNTIL_END);
     assert_int_equal(claim("w", 1, 0), 1);
@@ -155,7 +151,6 @@ static void test_handed_back_it_keeps_its_lock(void **state)
 /* A lock that was freed by hand and taken by another job is not freed by the first one's end. */
 static void test_only_its_own_lock(void **state)
 {
-    (void)state;
     start("w");
     locked("a", "k", LOCK_UNTIL_END);
     assert_int_equal(redis_number("DEL", PREFIX "unique:k"), 1);
@@ -170,7 +165,6 @@ static void test_only_its_own_lock(void **state)
 
 static void test_held_until_it_starts(void **state)
 {
-    (void)state;
     start("w");
     locked("a", "k", LOCK_UNTIL_START);
     expect_text("@0,0,0,stag,wk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
@@ -194,7 +188,6 @@ static void test_held_until_it_starts(void **state)
 /* Parked is not started. */
 static void test_held_while_parked(void **state)
 {
-    (void)state;
     start("w");
     must(turns_rate("t", CLOSED_RULE));
     enqueue("default", "t", "first");
@@ -213,7 +206,6 @@ static void test_held_while_scheduled(void **state)
 {
     enum enqueue_result result;
 
-    (void)state;
     start("w");
     try_enqueue("a", "tag", "k", LOCK_UNTIL_END, 5 * SECOND_US, &result);
     assert_int_equal(result, ENQUEUE_NEW);
@@ -233,7 +225,6 @@ static void test_its_own_lock_does_not_refuse_it(void **state)
 {
     enum enqueue_result result;
 
-    (void)state;
     locked("a", "k", LOCK_UNTIL_END);
     locked("a", "k", LOCK_UNTIL_END);
     assert_int_equal(redis_number("LLEN", QUEUE), 1);
@@ -248,7 +239,6 @@ static void test_its_own_lock_does_not_refuse_it(void **state)
 /* A lock for a time does not care for its job. */
 static void test_held_for_a_time(void **state)
 {
-    (void)state;
     start("w");
     locked("a", "k", 60000);
     expect_text("{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
@@ -270,7 +260,6 @@ static void revive(const char *id)
 /* It takes its lock again, unless another job has it by now. */
 static void test_revived(void **state)
 {
-    (void)state;
     start("w");
     for (int taken = 0; taken < 2; taken++) {
         locked(taken ? "b" : "a", "k", LOCK_UNTIL_END);
@@ -299,7 +288,6 @@ static void test_command(void **state)
 {
     char first[40], expected[200];
 
-    (void)state;
     weir("enqueue", "t", "--unique", "k");
     assert_int_equal(o.code, 0);
     assert_string_equal(o.err, "");
@@ -334,7 +322,6 @@ static void test_lost_job(void **state)
 {
     char id[40];
 
-    (void)state;
     weir("enqueue", "t", "--unique", "lost", "--queue", "gone");
     snprintf(id, sizeof id, "%.*s", (int)strcspn(o.out, "\n"), o.out);
     assert_int_equal(server_number(&stage.server, "DEL", stage_key(&stage, "queue:gone"), NULL), 1);
@@ -353,7 +340,6 @@ static void test_many_at_once(void **state)
 {
     char line[700];
 
-    (void)state;
     snprintf(
         line, sizeof line,
         "for i in 1 2 3 4 5 6 7 8; do %s enqueue once --queue once --unique once --redis %s & done; wait",

@@ -1,17 +1,10 @@
 /* verify: traces that kept their limits and traces that did not, against the definitions of naive.h; what is measured. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/naive.h"
 #include "tests/program.h"
 #include "tests/random_rule.h"
+#include "tests/test.h"
 #include "tests/traces.h"
 
 static uint64_t seed;
@@ -38,7 +31,6 @@ static void test_a_kept_rate(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     traces_open(&t);
@@ -168,7 +160,6 @@ static void test_random_starts_are_judged_like_the_model(void **state)
 {
     uint64_t random;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     for (int i = 0; i < 100; i++)
@@ -180,7 +171,6 @@ static void test_one_start_too_many_is_one_violation(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 1000; i++) {
         traces_add(&t, 0, "mail", BEGIN_US + i * 10000, 0, "gcra:100/1000000/1");
@@ -207,7 +197,6 @@ static void test_many_violations_are_counted(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 1000; i++)
         traces_add(&t, 0, "mail", BEGIN_US, 0, "gcra:1/1000000/1");
@@ -226,7 +215,6 @@ static void test_a_rule_that_changed(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 100; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 1000, 0, "gcra:1000/1000000/1");
@@ -246,7 +234,6 @@ static void test_types_without_a_limit(void **state)
 {
     struct verify v;
 
-    (void)state;
     traces_write("{\"slot\":0,\"start\":1795000000000000,\"type\":\"b\",\"id\":\"1\",\"limits\":\"\"}\n"
                  "{\"start\":1795000002000000,\"type\":\"b\"}\n"
                  "{\"start\":1795000001000000,\"type\":\"a\",\"slot\":0}\n"
@@ -271,7 +258,6 @@ static void test_lateness(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 1000; i++)
         traces_add(&t, i % 3, "mail", BEGIN_US + i, 999 - i, "gcra:1000000/1000000/1");
@@ -293,7 +279,6 @@ static void test_handlers_that_started_after_their_slots(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 40; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 100000, i < 10 ? 3000000 - i * 100000 : 0,
@@ -326,7 +311,6 @@ static void test_starts_are_judged_apart_from_slots(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 400; i++) {
         int64_t slot_us = i < 100 ? 0 : (i - 99) * 10000;
@@ -365,7 +349,6 @@ static void test_both_may_fail(void **state)
     struct outcome o;
     struct traces t;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 40; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 100000, i < 20 ? 3000000 - i * 100000 : 0,
@@ -384,7 +367,6 @@ static void test_late_starts_of_slots_that_are_good(void **state)
 {
     struct verify v;
 
-    (void)state;
     for (int good_us = 50000; good_us <= 700000; good_us += 650000) {
         FILE *f = fopen(trace_paths[0], "w");
 
@@ -409,7 +391,6 @@ static void test_handlers_that_started_before_their_slots(void **state)
     struct traces t;
     struct verify v;
 
-    (void)state;
     traces_open(&t);
     for (int i = 0; i < 20; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 100000, -i * 100000, "gcra:10/1000000/1");
@@ -506,7 +487,6 @@ static void test_every_algorithm_finds_what_was_put_in(void **state)
     };
     uint64_t random;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     for (int round = 0; round < 20; round++)

@@ -1,14 +1,8 @@
 /* verify: traces written by hand, a few lines each; rules that change and true costs, which accuse nobody. */
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "tests/random_rule.h"
+#include "tests/test.h"
 #include "tests/traces.h"
 #include "throttle/gate.h"
 
@@ -196,7 +190,6 @@ static void test_traces_by_hand(void **state)
 {
     bool good = true;
 
-    (void)state;
     for (size_t i = 0; i < COUNT(by_hand); i++) {
         char found[BY_HAND_MAX];
         struct verify v;
@@ -220,7 +213,6 @@ static void test_a_shared_limit_in_any_order_of_files(void **state)
         "{\"slot\":%d000000,\"start\":%d000000,\"type\":\"%s\",\"limits\":\"account=gcra:1/10000000/1\"}\n";
     const int orders[][TRACES] = {{0, 1, 2}, {2, 1, 0}, {1, 0, 2}};
 
-    (void)state;
     for (int i = 0; i < TRACES; i++) {
         FILE *f = fopen(trace_paths[i], "w");
 
@@ -254,7 +246,6 @@ static void test_the_fullest_key(void **state)
 {
     struct verify v;
 
-    (void)state;
     traces_write(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
                      START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
                          START(102, KEY(y), "a=sliding-log:3/10000000,by=key")
@@ -339,7 +330,6 @@ static void test_changes_accuse_nobody(void **state)
 {
     uint64_t random;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     for (int i = 0; i < 300; i++)
@@ -355,7 +345,6 @@ static void test_an_end_long_before_its_start_is_named(void **state)
     size_t torn_line;
     struct verify v;
 
-    (void)state;
     traces_write(set_back);
     v = traces_replay(1);
     verify_free(&v);
@@ -477,7 +466,6 @@ static void test_true_costs_accuse_nobody(void **state)
 {
     uint64_t random;
 
-    (void)state;
     seed = random_seed();
     random = seed;
     for (int i = 0; i < 300; i++)

@@ -1,17 +1,10 @@
 /* Two versions of Weir on one Redis, as while a new one is rolled out. The other version is this program with
  * other scripts (tests/versions): its library has another name, and so have all its functions. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "throttle/verify/verify.h"
 
 enum { TIMED = 300, KEYS = 10, OF_KEY = 20, JOBS = TIMED + KEYS * OF_KEY, WORKERS = 6 };

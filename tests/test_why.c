@@ -139,7 +139,6 @@ static void use_at(const char *type, const char *cost, const char *limit)
 
 static void test_a_job_in_its_queue(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
     enqueue("default", "slow", "a b");
@@ -156,7 +155,6 @@ static void test_a_job_in_its_queue(void **state)
 
 static void test_a_job_in_its_lane(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
     enqueue("default", "slow", "a b c");
@@ -170,7 +168,6 @@ static void test_a_job_in_its_lane(void **state)
 
 static void test_a_job_that_runs(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
     enqueue("default", "slow", "a");
@@ -184,7 +181,6 @@ static void test_a_job_that_runs(void **state)
 
 static void test_a_job_of_later(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_enqueue("default", "t", "s", 5 * SECOND_US));
     enqueue("default", "t", "r");
@@ -198,7 +194,6 @@ static void test_a_job_of_later(void **state)
 
 static void test_a_dead_job(void **state)
 {
-    (void)state;
     start_worker();
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 9, 0), 1);
@@ -212,7 +207,6 @@ static void test_a_dead_job(void **state)
 /* Foreign, of a member that a worker refuses. */
 static void test_a_job_that_cannot_be_read(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
     push_job("default", "slow", "a", ",\"key\":5");
@@ -235,7 +229,6 @@ static void test_a_job_that_cannot_be_read(void **state)
 /* What does not start before somebody resumes it. */
 static void test_what_is_halted(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
     enqueue("default", "slow", "a");
@@ -258,7 +251,6 @@ static void test_what_is_halted(void **state)
 
 static void test_a_job_that_is_nowhere(void **state)
 {
-    (void)state;
     assert_int_equal(try_ask("none"), WEIR_ENOTFOUND);
     start_worker();
     enqueue("default", "t", "a ab");
@@ -276,7 +268,6 @@ static void test_a_job_that_is_nowhere(void **state)
 /* A lane of a type that no worker can run. */
 static void test_a_held_job(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("other", "1/10000000/1"));
     enqueue("default", "other", "a b");
@@ -289,7 +280,6 @@ static void test_a_held_job(void **state)
 
 static void test_lanes_of_keys(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "gcra:100/1000000/100 gcra:1/10000000/1,by=key"));
     for (int i = 0; i < 4; i++) {
@@ -308,7 +298,6 @@ static void test_lanes_of_keys(void **state)
 /* A key that looks like one of Weir's own is told as it was given, and waits at a gate of its own. */
 static void test_a_key_that_looks_like_ours(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "gcra:1/10000000/1,by=key"));
     push_job("default", "t", "none0", "");
@@ -328,7 +317,6 @@ static void test_a_key_that_looks_like_ours(void **state)
 /* The gates are of no key then, or of another one than the job's own. */
 static void test_a_key_that_no_limit_asks_for(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
     must(turns_rate("t", "gcra:1/10000000/1,by=args.customer"));
@@ -346,7 +334,6 @@ static void test_a_key_that_no_limit_asks_for(void **state)
 /* Lanes whose gates are open, one behind the other at the gate of their type. */
 static void test_turns_of_other_keys(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "gcra:1/10000000/1 gcra:100/1000000/100,by=args.customer"));
     push_job("default", "t", "a", ",\"args\":{\"customer\":\"x\"}");
@@ -362,7 +349,6 @@ static void test_turns_of_other_keys(void **state)
 
 static void test_a_full_concurrency_gate(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "concurrency:2 gcra:10/1000000/10"));
     enqueue("default", "t", "a b c d e");
@@ -379,7 +365,6 @@ static void test_a_full_concurrency_gate(void **state)
 
 static void test_a_paused_limit(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "10/1000000/10"));
     must(turns_pause("t", 60 * SECOND_US));
@@ -392,7 +377,6 @@ static void test_a_paused_limit(void **state)
 
 static void test_a_provider_that_says_stop(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "10/1000000/10"));
     enqueue("default", "t", "a");
@@ -406,7 +390,6 @@ static void test_a_provider_that_says_stop(void **state)
 
 static void test_a_shared_limit(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("account", "1/10000000/1"));
     use("t", "account");
@@ -421,7 +404,6 @@ static void test_a_shared_limit(void **state)
 
 static void test_jobs_elsewhere_may_be_first(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "1/10000000/1"));
     enqueue("default", "t", "a");
@@ -432,7 +414,6 @@ static void test_jobs_elsewhere_may_be_first(void **state)
 
 static void test_nobody_to_run_it(void **state)
 {
-    (void)state;
     must(turns_rate("t", "1/10000000/1"));
     enqueue("default", "t", "a");
     ask_why("a", "waiting", "served=false inexact");
@@ -452,7 +433,6 @@ static void test_the_gate_that_counts_for_it(void **state)
         int64_t start_us;
     } cases[] = {{"b", "t#0", BEGIN_US + SECOND_US}, {"f", "t#1", BEGIN_US + 50 * SECOND_US}};
 
-    (void)state;
     start_worker();
     must(turns_rate("t", "gcra:1/1000000/1 sliding-log:5/50000000"));
     enqueue("default", "t", "a b c d e f");
@@ -470,7 +450,6 @@ static void test_the_gate_that_counts_for_it(void **state)
 /* What is before it may cost more or less than itself. */
 static void test_jobs_of_different_costs(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "1/1000000/10"));
     push_job("default", "t", "a", ",\"cost\":10");
@@ -485,7 +464,6 @@ static void test_jobs_of_different_costs(void **state)
 
 static void test_a_job_that_never_fits(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "1/1000000/10"));
     push_job("default", "t", "a", ",\"cost\":11");
@@ -498,7 +476,6 @@ static void test_a_job_that_never_fits(void **state)
 
 static void test_a_limit_that_cannot_be_read(void **state)
 {
-    (void)state;
     start_worker();
     free(redis_text("HSET", PREFIX "limits", "t", "nonsense"));
     enqueue("default", "t", "a");
@@ -558,7 +535,6 @@ static void expect_foretold(const char *rules, const char *cost)
 
 static void test_starts_come_as_they_were_told(void **state)
 {
-    (void)state;
     expect_foretold("gcra:100/60000000/20", "");
     expect_foretold("gcra:10/1000000/4", "3");
     expect_foretold("token-bucket:10/1000000/5", "3");
@@ -577,7 +553,6 @@ static void test_keys_that_share_a_gate_are_waited_for(void **state)
         const char *state;
     } cases[] = {{"a39", "parked"}, {"a0", "parked"}, {"z", "waiting"}};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t told_us, began_us, real_us;
 
@@ -612,7 +587,6 @@ static void test_no_start_is_sooner_than_it_was_told(void **state)
 {
     int64_t told_us, real_us;
 
-    (void)state;
     start_worker();
     must(turns_rate("t", "gcra:5/1000000/2 gcra:1/3000000/2,by=key concurrency:90"));
     must(turns_rate("account", "gcra:4/1000000/2"));
@@ -640,7 +614,6 @@ static void test_long_lanes_and_queues_are_paged(void **state)
 {
     char big[20000], body[21000];
 
-    (void)state;
     start_worker();
     must(turns_rate("t", "1/10000000/1"));
     memset(big, 'x', sizeof big - 1);
@@ -661,7 +634,6 @@ static void test_long_lanes_and_queues_are_paged(void **state)
 
 static void test_many_lanes_are_paged(void **state)
 {
-    (void)state;
     start_worker();
     must(turns_rate("t", "gcra:1/10000000/1 gcra:100/1000000/100,by=key"));
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:1/100000000/1,by=key"));
@@ -686,7 +658,6 @@ static void test_many_queues_take_few_calls(void **state)
 {
     int64_t before;
 
-    (void)state;
     fill_queues(1000);
     before = count_calls();
     assert_int_equal(try_ask("none"), WEIR_ENOTFOUND);
@@ -709,7 +680,6 @@ static void test_a_job_is_looked_for_where_it_was_seen(void **state)
     json_t *job;
     int64_t before;
 
-    (void)state;
     fill_queues(1000);
     for (size_t i = 0; i < COUNT(ids); i++) {
         assert_int_equal(try_ask(ids[i]), 0);
@@ -736,7 +706,6 @@ static void test_it_is_looked_for_near_there_only(void **state)
     int64_t before;
     json_t *job;
 
-    (void)state;
     enqueue_many("t", 20000);
     before = count_calls();
     assert_int_equal(find_job_near(w, turns.now_us, "none", &place, &job), WEIR_ENOTFOUND);
@@ -779,7 +748,6 @@ static void test_a_job_is_looked_for_a_part_at_a_time(void **state)
     json_t *job;
     int parts;
 
-    (void)state;
     fill_queues(1000);
     for (size_t i = 0; i < COUNT(ids); i++) {
         assert_int_equal(look_to_the_end(ids[i], &job, &parts), 0);
@@ -798,7 +766,6 @@ static void test_a_part_says_how_far_it_has_looked(void **state)
     json_t *job;
     int parts;
 
-    (void)state;
     enqueue_many("t", 20000);
     *cursor = '\0';
     assert_int_equal(look_on("none", &job), 0);
@@ -843,7 +810,6 @@ static void test_a_job_that_moves_between_parts(void **state)
 {
     json_t *job;
 
-    (void)state;
     start_worker();
     push_job("default", "t", "a", "");
     push_job("default", "t", "b", "");
@@ -890,7 +856,6 @@ static void test_wrong_cursors_are_refused(void **state)
                                             "5000000000,0,later,-inf:0"};
     json_t *job;
 
-    (void)state;
     push_job("default", "t", "a", "");
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(find_job_part(w, turns.now_us, "a", wrong[i], INT64_MAX, &job), WEIR_EINPUT);
@@ -915,7 +880,6 @@ static void test_wrong_calls_are_refused(void **state)
     };
     const char *nothing[] = {"limits", "t", "{}"};
 
-    (void)state;
     for (size_t i = 0; i < COUNT(wrong); i++)
         if (turns_script(wrong[i][0], wrong[i] + 1, wrong[i][5] ? 5 : 4) != WEIR_EINPUT &&
             strstr(turns.error.text, "wants") == NULL)

@@ -1,20 +1,13 @@
 /* Workers that serve patterns, or more than 64 queues: worker/mind/wide.c by itself, the scripts that know of
  * patterns, and workers end to end. */
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "worker/mind/wide.h"
 
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
@@ -61,7 +54,6 @@ static void words_stand_for_queues(void **state)
     struct wide *w = wide_new(words, 3);
     struct names picked;
 
-    (void)state;
     assert_int_equal(wide_names(w), 2);
     assert_true(wide_learn(w, span_of("mail.a")));
     assert_true(wide_learn(w, span_of("mail."))); /* a pattern stands for its beginning, too */
@@ -86,7 +78,6 @@ static void a_claim_names_64_in_turn(void **state)
     static const char *const words[] = {"*"};
     struct wide *w = wide_new(words, 1);
 
-    (void)state;
     learn_many(w, "q", 300);
     assert_int_equal(look_at_all(w, SECOND, 0), 5);
     assert_true(wide_due(w) == INT64_MAX);
@@ -112,7 +103,6 @@ static void no_queue_passes_one_that_is_due(void **state)
     struct claim taken = {.leases = &lease, .lease_count = 1, .more = true};
     struct wide *w;
 
-    (void)state;
     for (int i = 0; i < NAMES; i++) {
         snprintf(names[i], sizeof names[i], "q%d", i);
         words[i] = names[i];
@@ -136,7 +126,6 @@ static void what_is_due_leaves_room_for_others(void **state)
     struct wide *w = wide_new(words, 1);
     int stale = 0;
 
-    (void)state;
     learn_many(w, "q", 10);
     look_at_all(w, SECOND, 0);
     learn_many(w, "r", 100);
@@ -163,7 +152,6 @@ static void who_got_executors_goes_behind(void **state)
     struct wide *w = wide_new(words, 1);
     const char *first[3];
 
-    (void)state;
     learn_many(w, "q", 3);
     look_at_all(w, SECOND, 0);
     wide_ring(w, span_of("*"));
@@ -187,7 +175,6 @@ static void a_bell_counts_during_a_claim(void **state)
     static const char *const words[] = {"*"};
     struct wide *w = wide_new(words, 1);
 
-    (void)state;
     learn_many(w, "q", 3);
     wide_pick(w, SECOND, 0);
     wide_ring(w, span_of("q0001"));
@@ -203,7 +190,6 @@ static void at_most_ten_thousand(void **state)
     static const char *const words[] = {"*"};
     struct wide *w = wide_new(words, 1);
 
-    (void)state;
     learn_many(w, "q", WIDE_QUEUES);
     assert_false(wide_learn(w, span_of("r")));
     wide_forget_others(w);
@@ -602,7 +588,6 @@ static void wrong_words_are_refused(void **state)
     };
     struct outcome o;
 
-    (void)state;
     for (int i = 0; i < COUNT(wrong); i++) {
         run_in(&o, NULL, built("weir"), "worker", "-q", wrong[i][0], "--exec", "mark=true", NULL);
         if (o.code != 64 || !strstr(o.err, wrong[i][1]) || strchr(o.err, '\n') != o.err + strlen(o.err) - 1)

@@ -6,19 +6,12 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 /* That of all code here: in a worker it fails FAILING_THREADS times before it works. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)
@@ -248,7 +241,6 @@ static void wrong_set_up(void **state)
         {{.redis_url = "http://x"}, "begins with none"},
         {{.trace_file = "/nowhere/x"}, "trace /nowhere/x"},
     };
-    (void)state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct weir_worker *w = weir_worker_new(&cases[i].options);
@@ -267,7 +259,6 @@ static void wrong_handlers(void **state)
 {
     struct weir_worker *w = weir_worker_new(NULL);
 
-    (void)state;
     assert_int_equal(weir_worker_run(w), WEIR_EUSAGE);
     assert_int_equal(weir_worker_handle(w, "mark", never_called, NULL), 0);
     assert_int_equal(weir_worker_handle(w, "mark", never_called, NULL), WEIR_EUSAGE);
@@ -344,7 +335,6 @@ static void wrong_options_with_a_shared_object(void **state)
 {
     struct outcome o;
 
-    (void)state;
     run_in(&o, NULL, built("weir"), "worker", "--load", built("examples/weekly_summary_handler.so"), "-q",
            "a,b,a", NULL);
     assert_int_equal(o.code, 64);

@@ -1,19 +1,12 @@
 /* A worker over a namespace of several partitions: one process, one pool of executors, a connection to each. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/partition.h"
 #include "core/clock.h"
 #include "queue/dead/dead.h"
 #include "tests/several.h"
 #include "tests/stage_group.h"
+#include "tests/test.h"
 
 #define PARTITIONS 4
 
@@ -76,7 +69,6 @@ static void each_type_runs_at_its_rate(void **state)
     struct outcome o;
     pid_t workers[2];
 
-    (void)state;
     branch("rates", &s);
     for (int p = 0; p < PARTITIONS; p++) {
         stage_rate(&s, types[p], "40/s,burst=1");
@@ -100,7 +92,6 @@ static void jobs_of_a_killed_worker_run_alone(void **state)
     pid_t first, second;
     int running = 0;
 
-    (void)state;
     branch("killed", &s);
     for (int p = 0; p < PARTITIONS; p++)
         stage_enqueue(&s, types[p], "{\"wait\":\"go\",\"sleep\":0.05}", 100 * p, 1);
@@ -126,7 +117,6 @@ static void a_drained_worker_has_emptied_all(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     branch("drain", &s);
     for (int p = 0; p < PARTITIONS; p++)
         stage_enqueue(&s, types[p], "{\"sleep\":0.01}", 100 * p, 10 * p + 1);
@@ -157,7 +147,6 @@ static void a_backlog_leaves_others_their_share(void **state)
     pid_t worker;
     int behind = 0, left = 16;
 
-    (void)state;
     branch("share", &s);
     stage_enqueue(&s, "a", "{\"sleep\":0.1}", 0, 200);
     worker = stage_actor(&s, "worker", TYPES, "executors=4", NULL);
@@ -189,7 +178,6 @@ static void short_jobs_leave_others_their_share(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     branch("short", &s);
     stage_rate(&s, "c", "100/s");
     stage_enqueue(&s, "a", "{\"sleep\":0.001}", 0, 10000);
@@ -214,7 +202,6 @@ static void a_stopped_worker_gives_back_everywhere(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     branch("stop", &s);
     for (int p = 0; p < PARTITIONS; p++)
         stage_enqueue(&s, types[p], "{\"wait\":\"go\"}", 100 * p, 2);
@@ -235,7 +222,6 @@ static void a_handler_that_exits_gives_back_everywhere(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     branch("exit", &s);
     for (int p = 0; p < PARTITIONS; p++)
         stage_enqueue(&s, types[p], "{\"wait\":\"go\"}", 100 * p, 1);
@@ -259,7 +245,6 @@ static void a_lost_number_is_written_again(void **state)
     struct stage s;
     pid_t worker;
 
-    (void)state;
     stage_open(&s, false);
     split(&s);
     worker = stage_actor(&s, "worker", TYPES, "executors=2", NULL);
@@ -290,7 +275,6 @@ static void strays_are_dead_until_they_are_retried(void **state)
     int64_t jobs = 0;
     char body[80];
 
-    (void)state;
     branch("strays", &s);
     for (int i = 0; i < 320; i++) {
         snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"%s\"}", i, types[i % PARTITIONS]);
@@ -335,7 +319,6 @@ static void one_partition_is_away(void **state)
     pid_t worker;
     int before;
 
-    (void)state;
     several_start_cluster(&cluster);
     several_stage(&cluster, "away", &s);
     split_cluster(&s);

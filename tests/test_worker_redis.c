@@ -1,16 +1,9 @@
 /* A worker whose Redis is late, locked, full, forgetful or a replica, or has keys of others. */
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 static void wrong_password(void **state)
 {
@@ -18,7 +11,6 @@ static void wrong_password(void **state)
     struct stage s = {.ns = "weir"};
     struct outcome o;
 
-    (void)state;
     server_start_with(&s.server, false, options);
     assert_int_equal(program_end(stage_weir(&s, "worker", "--exec", "mark=/bin/true", NULL)), 77);
     read_text(s.server.folder, "worker.err", o.err, sizeof o.err);

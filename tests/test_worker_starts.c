@@ -1,18 +1,11 @@
 /* When a worker starts jobs: as soon as their rate allows, when they come, when others end, when they are due; and whose turn it is. */
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/slots.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 #include "tests/witness.h"
 #include "throttle/verify/verify.h"
 

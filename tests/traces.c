@@ -1,13 +1,9 @@
 #include "tests/traces.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "tests/test.h"
 
 char trace_folder[] = "/tmp/weir-verify-XXXXXX";
 char trace_paths[TRACES][64];
@@ -15,7 +11,6 @@ struct error trace_error;
 
 int traces_begin(void **state)
 {
-    (void)state;
     if (!mkdtemp(trace_folder))
         return -1;
     for (int i = 0; i < TRACES; i++)
@@ -25,7 +20,6 @@ int traces_begin(void **state)
 
 int traces_end(void **state)
 {
-    (void)state;
     for (int i = 0; i < TRACES; i++)
         unlink(trace_paths[i]);
     return rmdir(trace_folder);

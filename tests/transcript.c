@@ -3,21 +3,13 @@
 
 #include <errno.h>
 #include <regex.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "tests/program.h"
 #include "tests/server.h"
+#include "tests/test.h"
 
 #define STEPS_MOST 400
 #define LINES_MOST 4000

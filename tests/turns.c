@@ -1,16 +1,8 @@
 #include "tests/turns.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "core/script/script.h"
 #include "queue/enqueue/enqueue.h"
+#include "tests/test.h"
 
 #define LIMITS_MOST 16
 #define WORDS_MOST 1200 /* of a call that goes on: what a scan has found and was not taken */
@@ -21,7 +13,6 @@ int turns_start(void **state)
 {
     struct redis_address address;
 
-    (void)state;
     server_start(&turns.server, false);
     assert_int_equal(redis_address_parse(turns.server.url, &address, &turns.error), 0);
     turns.redis = redis_new(&address);
@@ -31,7 +22,6 @@ int turns_start(void **state)
 
 int turns_stop(void **state)
 {
-    (void)state;
     freeReplyObject(turns.reply);
     json_decref(turns.answer);
     claim_free(&turns.claim);
@@ -45,7 +35,6 @@ int turns_flush(void **state)
 {
     struct args a;
 
-    (void)state;
     args_init(&a);
     args_add(&a, "FLUSHALL");
     assert_int_equal(turns_send(&a), 0);

@@ -2,16 +2,11 @@
 
 #include <hiredis/hiredis.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/stage.h"
+#include "tests/test.h"
 
 #define EVERY_US 5000
 

@@ -1,14 +1,7 @@
 #include "tests/chaos/checker.h"
 
 #include <inttypes.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "core/client/client.h"
 #include "core/clock.h"
@@ -16,6 +9,7 @@
 #include "tests/chaos/deed.h"
 #include "tests/invariants.h"
 #include "tests/program.h"
+#include "tests/test.h"
 
 #define MS INT64_C(1000)
 #define SECOND INT64_C(1000000)

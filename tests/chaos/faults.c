@@ -1,20 +1,14 @@
 /* The faults of a chaos run, one function to begin a kind and one to end it, in one table. */
 #include <dirent.h>
 #include <errno.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/chaos/run.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
+#include "tests/test.h"
 
 /* ---- Processes */
 

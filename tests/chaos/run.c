@@ -6,24 +6,18 @@
 #include <limits.h>
 #include <netinet/in.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "core/clock.h"
 #include "tests/chaos/asker.h"
 #include "tests/chaos/run.h"
 #include "tests/program.h"
 #include "tests/proxy.h"
+#include "tests/test.h"
 
 #define LOOK_EVERY_US 5000
 #define RESTART_US 300000
