@@ -257,14 +257,16 @@ static void test_prefetched_jobs_do_not_stay(void **state)
 
 /* ---- Answers */
 
-/* How full the answer to a claim for ten jobs ahead was: so many came without a limit. */
+/* How full the answer to a claim for so many jobs ahead was: so many came without a limit. */
 static void test_how_full_an_answer_was(void **state)
 {
     static const struct {
-        int unlimited, limited;
+        int asked, unlimited, limited;
         bool more, plenty, barren;
-    } cases[] = {{10, 0, true, true, false},   {5, 0, true, true, false}, {4, 6, true, false, false},
-                 {10, 0, false, false, false}, {0, 3, true, false, true}, {0, 0, true, false, true}};
+    } cases[] = {{10, 10, 0, true, true, false}, {10, 5, 0, true, true, false},
+                 {10, 4, 6, true, false, false}, {10, 10, 0, false, false, false},
+                 {10, 0, 3, true, false, true},  {1, 0, 3, true, false, true},
+                 {0, 0, 3, true, false, false}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct lease leases[10] = {{.slot_us = 0}};
@@ -277,10 +279,10 @@ static void test_how_full_an_answer_was(void **state)
         struct one o;
         struct mind *m = one_open(&o);
 
-        claim.lease_count = (size_t)(cases[i].unlimited + cases[i].limited);
+        claim.lease_count = (size_t)cases[i].unlimited + (size_t)cases[i].limited;
         for (int k = 0; k < cases[i].limited; k++)
             leases[k].slot_us = NOW;
-        m->claims.coming = 10;
+        m->claims.coming = cases[i].asked;
         assert_true(hear_claim(m, &claim, NOW));
         assert_int_equal(m->claims.coming, 0);
         assert_int_equal(m->claims.plenty, cases[i].plenty);

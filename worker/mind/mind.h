@@ -50,11 +50,11 @@ struct facts {
     int here, here_prefetched; /* its jobs that have not ended; those of them that are prefetched */
     bool idle;                 /* nothing of it runs, waits, is to be settled or is on its way */
     int finished;              /* jobs that are to be settled */
-    int64_t finished_us;       /* when the first of them ended */
-    bool urgent, soon;         /* somebody may wait for the end of one; one is not simply done */
-    bool along;                /* a claim could settle them all */
-    bool learns;               /* limits have changed */
-    int64_t match_us;          /* when to ask which queues there are */
+    int64_t finished_us;       /* when the first job ended that is to be settled */
+    bool urgent, soon; /* of these jobs: somebody may wait for the end of one; one is not simply done */
+    bool along;        /* a claim could settle them all */
+    bool learns;       /* limits have changed */
+    int64_t match_us;  /* when to ask which queues there are */
 };
 
 struct room {
@@ -74,7 +74,7 @@ struct claims {
     bool lacked;  /* after the answer before the last there was no executor for what waited, or none left */
     bool starved; /* a job with a limit found no executor idle */
     bool plenty;  /* the last answer was full of jobs without a limit, and there was more */
-    bool barren;  /* it brought none of them, though some were asked for */
+    bool barren;  /* the last answer brought no job without a limit, though some were asked for */
     bool passes;  /* the next one passes the duty on */
     bool stands;  /* a claim stands behind the peek, or has just brought jobs */
     int leases;   /* jobs that the last one brought */
@@ -100,28 +100,28 @@ struct claims {
 
 struct capacity {
     int reserve;          /* executors for jobs with a limit alone */
-    int reserve_used;     /* the most of them that were used since */
-    int64_t reserve_us;   /* when they were counted anew */
+    int reserve_used;     /* the most reserved executors that were used since reserve_us */
+    int64_t reserve_us;   /* when reserve_used began to be counted anew */
     int64_t unlimited_us; /* when a job without a limit was here last */
     bool hungry;          /* it would claim, had it room */
     int taken;        /* idle executors that the claim under way may use, and no other partition meanwhile */
-    int64_t taken_us; /* since when */
+    int64_t taken_us; /* when that claim was sent */
 };
 
 struct alone {
-    bool on;               /* a claim said so: nothing else is taken */
-    bool runs;             /* the job is here */
-    bool asked;            /* for it, while nothing else was in flight */
-    int64_t since_us;      /* when it was on */
-    int64_t waited_us;     /* from then until the job came */
-    int64_t wait_most_us;  /* until it is given up; 0: the usual */
-    int64_t rest_until_us; /* until then no other job is run alone */
+    bool on;               /* a claim said that a job is to run alone: nothing else is taken */
+    bool runs;             /* that job is here */
+    bool asked;            /* a claim asked for that job while nothing else was in flight */
+    int64_t since_us;      /* when on became true */
+    int64_t waited_us;     /* from since_us until the job came */
+    int64_t wait_most_us;  /* how long the job is waited for; 0: as usual */
+    int64_t rest_until_us; /* no other job is run alone before that */
 };
 
-/* This is due in Redis: jobs with a time, and schedules. */
+/* What is known of the jobs with a time and of the schedules in Redis. */
 struct due {
-    int64_t at_us;    /* the first of it; 0: nothing, as far as is known */
-    int64_t heard_us; /* when Redis said so */
+    int64_t at_us;    /* when the first is due; 0: none is, as far as is known */
+    int64_t heard_us; /* when Redis said what at_us is */
     int64_t left_us;  /* schedules that are due are left to others: nothing is due before that */
     bool promotes;    /* this worker moved what was due last */
 };
@@ -156,7 +156,7 @@ struct pace {
     int64_t crowded_us; /* when an early job found no executor last */
 };
 
-/* The minds of a worker share this; most of it as the worker was started. */
+/* The minds of one worker share this. All but the pace is as the worker was started. */
 struct minds {
     int executors, queue_count, type_count;
     int64_t lease_us;

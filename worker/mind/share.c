@@ -28,7 +28,7 @@ static int taken_by_others(const struct mind *m, int64_t now)
     return taken;
 }
 
-/* Does it want executors, and could it claim? An answer that does not come keeps none from the others. */
+/* True if this partition wants executors and could claim. An answer that does not come keeps no executor from the others. */
 static bool is_hungry(const struct mind *m, int64_t now)
 {
     return m->capacity.hungry && m->capacity.taken == 0 && m->facts.up && mind_takes_jobs(m) &&
@@ -57,7 +57,7 @@ static void add_sharers(struct sharers *s, const struct mind *m, int free, int64
     }
 }
 
-/* Those that have more than the others can get have enough. */
+/* Partitions that have more executors than the others can get have enough, and leave the row. */
 static void drop_sated(struct sharers *s)
 {
     for (bool dropped = true; dropped;) {
@@ -76,7 +76,7 @@ static bool claimed_before(const struct mind *a, const struct mind *b)
     return a->claims.sent_us != b->claims.sent_us ? a->claims.sent_us < b->claims.sent_us : a < b;
 }
 
-/* This partition's share of the free executors. They go one at a time to the partition with the fewest; ties go to the one that waited
+/* Returns how many of the free executors are for this partition. They go one at a time to the partition with the fewest; ties go to the one that waited
  * longest. */
 static int share_of(const struct mind *m, int free, int64_t now)
 {
@@ -92,7 +92,7 @@ static int share_of(const struct mind *m, int free, int64_t now)
     return s.count == 0 ? 0 : (int)positive((int64_t)(s.sum / s.count + (before < s.sum % s.count)) - has);
 }
 
-/* How many want to share what is prefetched. */
+/* Counts the partitions that share what is prefetched: this one, and those that are hungry. */
 static int count_hungry(const struct mind *m, int64_t now)
 {
     int n = 1;

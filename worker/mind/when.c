@@ -101,7 +101,7 @@ int when_chunk(const struct mind *m, int jobs)
     return (int)least(most(jobs, 16), (int)limit);
 }
 
-/* Of large bodies none: a claim brings as many bytes as it may. */
+/* Where bodies are large no claim goes beside a turn: one claim brings as many bytes as it may. */
 static bool may_claim_beside(const struct mind *m)
 {
     return m->claims.plenty && distance_far(&m->distance) > 0 && !room_is_in_crowd(m) &&

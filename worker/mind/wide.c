@@ -207,7 +207,7 @@ void wide_due_now(struct wide *w, struct queue *q)
     w->times_known = false;
 }
 
-/* The next word of a text; empty: there is none. */
+/* Cuts the next word off a text, and returns it; empty: there is none. */
 struct span wide_next_word(struct span *text)
 {
     const char *end = text->len ? memchr(text->at, ' ', text->len) : NULL;

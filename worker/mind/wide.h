@@ -19,24 +19,24 @@
 
 #include "queue/turn/turn.h"
 
-#define WIDE_CLAIM 64     /* queues that one claim serves, */
-#define WIDE_ASKED 500    /* and in which it asks for jobs */
-#define WIDE_PEEKS 8      /* of those that have a name: watched, each by a connection */
-#define WIDE_QUEUES 10000 /* that one worker serves */
+#define WIDE_CLAIM 64     /* queues that one claim serves */
+#define WIDE_ASKED 500    /* queues in which one claim asks for jobs */
+#define WIDE_PEEKS 8      /* queues with a name that are watched, each by a connection */
+#define WIDE_QUEUES 10000 /* queues that one worker serves */
 
 struct wide;
 
 /* words: borrowed, names and patterns, each once. NULL: out of memory, as is false of others. */
 struct wide *wide_new(const char *const *words, int count);
 void wide_free(struct wide *w);
-/* How many of the words are names. */
+/* Returns how many of the words are names. */
 int wide_names(const struct wide *w);
 
 /* Redis knows this queue: served from now on, if a word stands for it. False: it would be one too many. */
 bool wide_learn(struct wide *w, struct span queue);
 /* All that Redis knows were learnt since the last call: the others are forgotten. */
 void wide_forget_others(struct wide *w);
-/* Was that called? Before, queues may be missing. */
+/* True once wide_forget_others() was called: before, queues may be missing. */
 bool wide_is_complete(const struct wide *w);
 /* A bell has named these queues, with blanks between them; "*": any. */
 void wide_ring(struct wide *w, struct span queues);
@@ -50,13 +50,14 @@ void wide_hold_all(struct wide *w);
 
 /* The next claim serves the words in an order that is drawn: each comes first as often as its weight says. */
 void wide_draw(struct wide *w, const int *weights, uint64_t *random);
-/* Those for the next claim: where something is due by now, and some that no claim has served for long. The names live until the next pick. */
+/* Picks the queues for the next claim: those where something is due by now, and some that no claim has served for long. The names live until
+ * the next pick. */
 struct names wide_pick(struct wide *w, int64_t now_us, int64_t stale_us);
-/* The last pick; and with it, queues in which that claim only asks for jobs: those that were last named before stale_us; of a worker that is not
- * wide all others. */
+/* Return the last pick, and the queues in which its claim only asks for jobs: those that were last named before stale_us; of a worker that is
+ * not wide all others. */
 struct names wide_picked(const struct wide *w);
 struct names wide_asked(const struct wide *w);
-/* Must held types be checked in one of them? Asked once. */
+/* True if held types must be checked in a queue of the last pick. It is told once. */
 bool wide_take_held(struct wide *w);
 
 struct wide_answer {
@@ -70,11 +71,11 @@ struct wide_answer {
 /* What the claim of the last pick has answered. */
 void wide_hear(struct wide *w, const struct wide_answer *answer);
 
-/* When the first of them is due, INT64_MAX: never; and when the one was last named that has waited longest,
- * INT64_MAX: there is none. */
+/* Return when the first queue is due, INT64_MAX: never; and when the queue was last named that has waited longest for that, INT64_MAX: there
+ * is none. */
 int64_t wide_due(struct wide *w);
 int64_t wide_oldest(struct wide *w);
-/* All of them, count at most from the first-th on, in no order that means anything. */
+/* Return how many queues there are, and the names of some: `most` at most from the first-th on, in no order that means anything. */
 int wide_count(const struct wide *w);
 int wide_page(const struct wide *w, int first, const char *names[], int most);
 

@@ -55,15 +55,15 @@ struct wide {
     int64_t due_us, oldest_us;
 };
 
-/* One of them by its name; NULL: it is not known. */
+/* Finds a queue by its name; NULL: it is not known. */
 struct queue *wide_find(const struct wide *w, struct span name);
-/* The queue in the token of a lease; empty: none. */
+/* Returns the queue in the token of a lease; empty: it names none. */
 struct span wide_queue_of(struct span token);
-/* Something is due in it. */
+/* Notes that something is due in that queue now. */
 void wide_due_now(struct wide *w, struct queue *q);
-/* When that is, also for the gates that its jobs wait for. */
+/* Returns when something is due in that queue, also for the gates that its jobs wait for. */
 int64_t wide_due_time(const struct queue *q);
-/* The next word of a text, which loses it; empty: there is none. */
+/* Cuts the next word off a text, and returns it; empty: there is none. */
 struct span wide_next_word(struct span *text);
 
 #endif

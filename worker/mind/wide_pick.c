@@ -26,7 +26,7 @@ void wide_draw(struct wide *w, const int *weights, uint64_t *random)
     }
 }
 
-/* Must a claim serve it, of whose gates as many queues are marked? */
+/* True if the claim must serve this queue: something is due there by itself, or at a gate for which fewer queues are marked than it is wide. */
 static bool is_due(const struct wide *w, const struct queue *q)
 {
     if (q->due_us <= w->till_us)
@@ -53,7 +53,7 @@ static bool may_ask(const struct wide *w, const struct queue *q)
     return w->names_all || (is_stale(w, q) && q->due_us > w->till_us);
 }
 
-/* It is marked as due: it is one of those for which its gates open. */
+/* Counts a queue that is marked as due at each of its gates that opens. */
 static void use_gates(const struct wide *w, struct queue *q)
 {
     for (int i = 0; i < q->wait_count; i++) {
@@ -87,7 +87,7 @@ static int mark(struct wide *w, int words, bool (*wants)(const struct wide *, co
     return n;
 }
 
-/* How many words, up to the first with a due queue that is not marked: queues of later words wait for that one. */
+/* Counts the words up to the first with a due queue that is not marked: queues of later words wait for that one. */
 static int words_till_due(const struct wide *w)
 {
     const struct queue *q;

@@ -14,7 +14,7 @@ struct redisReply;
 void partition_claim_beside(struct partition *p, struct claim_call *call);
 /* Makes the claim that stands behind the peek at the queue, where jobs come one by one; false: none is to. */
 bool partition_stand(struct partition *p, struct args *a);
-/* Its answer; NULL: it was lost. */
+/* Hears the answer to the claim that stood; NULL: it was lost. */
 void partition_hear_standing(struct partition *p, const struct redisReply *reply);
 
 #endif

@@ -16,7 +16,7 @@ static bool same(struct span a, struct span b)
     return a.len == b.len && memcmp(a.at, b.at, a.len) == 0;
 }
 
-/* The limits of a type, for the trace. */
+/* Returns the limits of a type as the answer says them, for the trace. */
 static struct span limits_of(const struct claim *claim, struct span type)
 {
     for (size_t i = 0; i + 1 < claim->limit_count; i += 2)

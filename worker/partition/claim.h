@@ -19,7 +19,7 @@ struct names partition_queues(const struct partition *p);
 void partition_claim(struct partition *p, struct args *a, struct plan *plan);
 /* A type rests: the duty is for who can run it, if there is another worker in the group; else it comes back. */
 void partition_pass_duty(struct partition *p);
-/* It rests no more. */
+/* A type rests no more: this worker claims again. */
 void partition_serve_again(struct partition *p);
 
 /* ---- What all claims have in common */

@@ -54,7 +54,7 @@ static void claim_beside(struct partition *p, int64_t now)
         set_timer(p, next_us, now);
 }
 
-/* It joins Redis, or restores there what it has lost. True: there is no turn before that is done. */
+/* Joins Redis, or restores there what Redis has lost. True: there is no turn before that is done. */
 static bool is_joining(struct partition *p, int64_t now)
 {
     if (!p->session.registered) {
@@ -71,7 +71,7 @@ static bool is_joining(struct partition *p, int64_t now)
     return false;
 }
 
-/* Does the next turn wait for what went beside the last one? Its answers are of an id, or a state, that ends. */
+/* True if the next turn waits for the answers to claims that went beside the last one: they are of an id, or a state, that ends. */
 static bool must_be_alone(const struct partition *p)
 {
     return !p->session.registered || p->limits.old || p->worker->stop.since_us;
