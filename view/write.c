@@ -58,6 +58,8 @@ static bool has_body(const json_t *value)
     json_t *inner;
     size_t i;
 
+    if (!json_is_object(value) && !json_is_array(value))
+        return false;
     if (json_is_string(json_object_get(value, VIEW_BODY)))
         return true;
     json_object_foreach((json_t *)value, name, inner)
