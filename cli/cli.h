@@ -63,7 +63,7 @@ struct actions {
     {                                                                                                        \
         rows, sizeof *(rows), sizeof(rows) / sizeof *(rows)                                                  \
     }
-/* Has the action of that name the flag? */
+/* True when the action of that name has the flag. */
 bool actions_have(const struct actions *actions, const char *name, const char *flag);
 
 struct command {
@@ -78,7 +78,7 @@ struct command {
  * operands in argv[0 .. *operands - 1] (without the command's name). Prints help and exits 0 on --help / -h.
  * WEIR_EUSAGE with the likely flag for a mistyped one. Call it first thing in run(). */
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
-/* The same for a command without operands. */
+/* Parses the flags of a command without operands. */
 WEIR_CHECKED int cli_parse_alone(struct cli *cli, const struct flag *flags, int argc, char **argv);
 /* How many words a flag takes that every command has, "--json" 1 and "--redis" 2 with its value; 0: word is none. */
 int cli_common_words(const char *word);

@@ -97,7 +97,7 @@ static bool is_shown(const struct command *c, const char *action, const struct f
 
 /* ---- As text */
 
-/* From HELP_COLUMN on, each line below the other. */
+/* Prints from HELP_COLUMN on, each line below the other. */
 static void print_wrapped(const char *text)
 {
     int column = 0;

@@ -12,7 +12,7 @@ struct error {
 /* Fills *e and returns status, so that a function can end with "return error_set(...)". */
 int error_set(struct error *e, int status, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
-/* The same of what has no memory left to do: "status: out of memory; free some and try again", WEIR_EINTERNAL. */
+/* Sets the error of what has no memory left to do: "status: out of memory; free some and try again", WEIR_EINTERNAL. */
 int error_no_memory(struct error *e, const char *what);
 
 /* Tells the analyzer of make lint which status is returned. */

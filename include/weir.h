@@ -232,18 +232,18 @@ struct weir_job;
 
 WEIR_API const char *weir_job_id(const struct weir_job *job);
 WEIR_API const char *weir_job_type(const struct weir_job *job);
-/* The key, or NULL. */
+/* Returns the key, or NULL. */
 WEIR_API const char *weir_job_key(const struct weir_job *job);
 /* Returns the args as JSON text, byte for byte as enqueued, NUL-terminated; "null" when there are none. */
 WEIR_API const char *weir_job_args(const struct weir_job *job);
 /* Returns the whole job as JSON text, NUL-terminated. len, its length without the NUL, may be NULL. */
 WEIR_API const char *weir_job_body(const struct weir_job *job, size_t *len);
-/* 1 at the first attempt. */
+/* Returns 1 at the first attempt. */
 WEIR_API int weir_job_attempt(const struct weir_job *job);
 /* Returns when the job was enqueued, in seconds since 1970, by its producer's clock: not when it was due, or when it was retried. 0:
  * unknown, as another Redis client pushed it. */
 WEIR_API double weir_job_enqueued_at(const struct weir_job *job);
-/* The batch, or NULL. */
+/* Returns the batch, or NULL. */
 WEIR_API const char *weir_job_batch(const struct weir_job *job);
 /* Returns the W3C trace context, or NULL. */
 WEIR_API const char *weir_job_traceparent(const struct weir_job *job);

@@ -24,7 +24,7 @@ struct given {
     size_t len;
 };
 
-/* A copy of it behind the others. */
+/* Keeps a copy of a text behind the others. */
 static char *keep(struct given *g, struct span text)
 {
     char *at = g->texts + g->len;

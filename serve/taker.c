@@ -191,7 +191,7 @@ static bool read_answer(const struct call *c, const struct redisReply *reply, si
     return true;
 }
 
-/* Those that have their answers, as a list. */
+/* Returns the questions that have their answers, as a list. */
 static struct asked *read_answers(struct call *c, const struct redisReply *reply)
 {
     struct list answered;

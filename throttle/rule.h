@@ -46,7 +46,7 @@
 
 /* Reads what a person wrote. WEIR_EINPUT: what is wrong and what would be right. */
 WEIR_CHECKED int rule_parse(const char *text, struct rule *rule, struct error *e);
-/* The person's form, shortest: "100/1m,burst=20". */
+/* Writes the person's form, shortest: "100/1m,burst=20". */
 void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE]);
 /* The stored form. rule_read: WEIR_EINPUT when it is not one. */
 void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE]);
@@ -68,14 +68,14 @@ struct rule_set {
 
 /* Reads 1 to RULES_MAX rules that a person wrote. WEIR_EINPUT also when they do not go together. */
 WEIR_CHECKED int rule_set_parse(const char *const *texts, size_t n, struct rule_set *set, struct error *e);
-/* The rules in the person's form, joined by a blank. */
+/* Writes the rules in the person's form, joined by a blank. */
 void rule_set_format(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
 /* The stored form with its marks. rule_set_read: WEIR_EINPUT when it is not one. */
 void rule_set_write(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
 WEIR_CHECKED int rule_set_read(const char *stored, struct rule_set *set, struct error *e);
 /* The rule at that place; NULL: there is none. */
 const struct rule *rule_set_at(const struct rule_set *set, int64_t place);
-/* The path of its keyed rules; "": none is keyed. */
+/* Returns the path of its keyed rules; "": none is keyed. */
 const char *rule_set_path(const struct rule_set *set);
 
 #endif

@@ -14,7 +14,7 @@ static json_t *change_json(const struct limit_type *type, const struct forecast 
                      because_document(then->because));
 }
 
-/* Both forecasts of each type that the limit holds and that has jobs waiting, added to types. */
+/* Adds both forecasts of each type that the limit holds and that has jobs waiting, added to types. */
 static int forecast_both(const struct limits *limits, const struct limit *after, json_t *types,
                          struct error *e)
 {

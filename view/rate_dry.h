@@ -5,10 +5,10 @@
 #include "queue/limits/limits.h"
 #include "view/document.h"
 
-/* Of limits as they are, and one of them as it would be. */
+/* Makes the document of limits as they are, and of one as it would be. */
 WEIR_CHECKED int rate_dry_document(const struct limits *limits, const struct limit *after, json_t **doc,
                                    struct error *e);
-/* Both; kept: how the rules would stand. Freed with limits_free and limit_free, also after a failure. */
+/* Looks at both; kept: how the rules would stand. Freed with limits_free and limit_free, also after a failure. */
 WEIR_CHECKED int rate_dry_look(struct weir *w, const char *name, const struct rule_set *kept,
                                struct limits *limits, struct limit *after);
 WEIR_CHECKED int view_rate_dry(struct weir *w, const char *name, const char *rules, json_t **doc);

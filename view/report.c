@@ -131,7 +131,7 @@ static const char *name_of(const struct row *row)
     return row->type ? row->type->name : row->queue->name;
 }
 
-/* What is stuck first, then by jobs. */
+/* Sorts what is stuck first, then by jobs. */
 static int by_weight(const void *a, const void *b)
 {
     const struct row *x = a, *y = b;
@@ -296,7 +296,7 @@ static int judge_type(struct report *r, const struct type_status *t)
     return status;
 }
 
-/* Slots that a limit granted, and no handler began in. */
+/* Judges slots that a limit granted, and no handler began in. */
 static void judge_slots(struct report *r, const char *name, const struct history_sum *sum)
 {
     int64_t lost = sum->no_executor + sum->late, all = sum->granted + lost;
@@ -328,7 +328,7 @@ static int judge_limit(struct report *r, const char *limit)
     return status;
 }
 
-/* Those in the way, each once. */
+/* Judges the limits in the way, each once. */
 static int judge_limits(struct report *r)
 {
     const char *judged[SHOWN];

@@ -25,7 +25,7 @@ static void *end_soon(void *arg)
     _exit(-WEIR_EINTERNAL);
 }
 
-/* With its process group; children that stay end with the worker, alone. */
+/* Kills a command with its process group; children that stay end with the worker, alone. */
 static void kill_command(struct task *task, void *arg)
 {
     const struct way *way = task->handler->way;

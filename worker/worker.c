@@ -40,7 +40,7 @@ static void tick_every(struct weir_worker *w, double s)
     ev_timer_again(w->common.loop, &w->tick);
 }
 
-/* From idle to busy at once; back only after a tick, so jobs that come and go keep none from coming. */
+/* Turns from idle to busy at once; back only after a tick, so jobs that come and go keep none from coming. */
 static void on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     struct weir_worker *w = prepare->data;

@@ -35,7 +35,7 @@ static const struct command *find_command(const char *name)
     return NULL;
 }
 
-/* Words of other tools. */
+/* Finds words of other tools. */
 static const char *synonym_of(const char *word)
 {
     static const char *const synonyms[][2] = {

@@ -66,7 +66,7 @@ static const struct column worker_columns[] = {
     {.heading = NULL},
 };
 
-/* What does not flow: it waits for somebody, or for longer than a moment. */
+/* Prints what does not flow: it waits for somebody, or for longer than a moment. */
 static void print_waits(const json_t *types, int64_t now_us)
 {
     const char *name;
@@ -92,7 +92,7 @@ static void print_keyless(const struct status *s)
             keyless_print(stdout, s->types[i].name, s->types[i].keyless);
 }
 
-/* The first of them. */
+/* Prints the first of the paused keys. */
 static void print_paused_keys(const json_t *doc, int64_t now_us)
 {
     const json_t *rows = json_object_get(doc, "paused_keys");

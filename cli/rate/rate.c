@@ -171,7 +171,7 @@ static const struct action {
     {"log", "", "nothing more", 0, 0, rate_run_log},
 };
 
-/* Are there as many operands as the action takes? A cost alone is enough to use. */
+/* Checks that there are as many operands as the action takes. A cost alone is enough for use. */
 static int check_operands(struct cli *cli, const struct action *action, int operands)
 {
     if (operands >= action->least - cli_gave(cli, "cost") && operands <= action->most)

@@ -15,7 +15,7 @@ struct rate_flags {
 
 /* cli/rate/rate_words.c. The words from argv on, joined by blanks; the caller's to free. NULL: out of memory. */
 char *rate_join(char **argv);
-/* What rate use and unuse say; argv: the action, the type, the limits, NULL. */
+/* Makes what rate use and unuse say; argv: the action, the type, the limits, NULL. */
 json_t *rate_use_json(char **argv);
 
 /* cli/rate/rate_show.c: argv[0] is the action's name. */

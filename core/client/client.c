@@ -215,7 +215,7 @@ static bool has_prefix(const struct args *a, const char *prefix)
     return a->failed || (len >= strlen(prefix) && memcmp(key, prefix, strlen(prefix)) == 0);
 }
 
-/* The same call to the partition of that prefix. */
+/* Makes the same call to the partition of that prefix. */
 static void redirect(const struct args *a, const char *prefix, struct args *to)
 {
     size_t len;
@@ -235,7 +235,7 @@ static void redirect(const struct args *a, const char *prefix, struct args *to)
     }
 }
 
-/* Was the call refused because its name lives elsewhere? Then calls go there now, and the count is known. */
+/* True when the call was refused because its name lives elsewhere. Then calls go there now, and the count is known. */
 static bool follow(struct weir *w)
 {
     int p, count;

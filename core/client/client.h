@@ -26,16 +26,16 @@ struct weir {
     struct denials *denials;                    /* of weir_take; throttle/take/denials.h */
 };
 
-/* "weir:{0}:" of a namespace; NULL: $WEIR_NAMESPACE, else "weir". WEIR_ECONFIG when it is no valid name. */
+/* Makes "weir:{0}:" of a namespace; NULL: $WEIR_NAMESPACE, else "weir". WEIR_ECONFIG when it is no valid name. */
 WEIR_CHECKED int client_prefix(const char *ns, char prefix[PREFIX_SIZE], struct error *e);
 #define REDIS_USUAL "redis://127.0.0.1:6379"
-/* The address of a url; NULL: $REDIS_URL, else REDIS_USUAL. */
+/* Reads the address of a url; NULL: $REDIS_URL, else REDIS_USUAL. */
 WEIR_CHECKED int client_address(const char *url, struct redis_address *address, struct error *e);
 /* Calls from now on go to partition p. */
 WEIR_CHECKED int client_at(struct weir *w, int p);
-/* The same to the home of a type or limit. Where the count is not known, partition 0 is asked, and client_call follows its refusal. */
+/* Sends calls to the home of a type or limit. Where the count is not known, partition 0 is asked, and client_call follows its refusal. */
 WEIR_CHECKED int client_at_home(struct weir *w, const char *name, size_t len);
-/* The same to the one behind, unless *status is not 0; false: it is not now, or there is none. */
+/* Sends calls to the next partition, unless *status is not 0; false: it is not now, or there is none. */
 bool client_at_next(struct weir *w, int *status);
 /* Calls look at each partition, until one does not return 0, which is returned. */
 WEIR_CHECKED int client_look_at_all(struct weir *w, int (*look)(struct weir *w, void *arg), void *arg);
@@ -44,7 +44,7 @@ WEIR_CHECKED int client_look_at_all(struct weir *w, int (*look)(struct weir *w, 
 WEIR_CHECKED int client_change_all(struct weir *w, int (*change)(struct weir *w, void *arg), void *arg);
 /* How many partitions there are, as far as is known: 1 before anything was answered. */
 int client_count(const struct weir *w);
-/* The same, asked where it is not known. For what must know it before its first call. */
+/* Learns how many partitions there are, and asks where that is not known: for what must know it before its first call. */
 WEIR_CHECKED int client_learn(struct weir *w, int *count);
 /* What the partition that calls go to says itself. */
 WEIR_CHECKED int client_read_count(struct weir *w, int *count);

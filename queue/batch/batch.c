@@ -14,7 +14,7 @@
 #include "queue/inspect/job_act.h"
 #include "queue/limits/rate.h"
 
-#define PAGE 500          /* jobs aside that one script looks at */
+#define PAGE 500          /* jobs set aside that one script looks at */
 #define LIVELY_US 2000000 /* a batch whose counts move is marked every second */
 #define MARKS_MOST_US 10000000
 

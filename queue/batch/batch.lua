@@ -52,7 +52,7 @@ local READ_US = 700   -- when no more are read: what is done with them takes twi
 local AT_ONCE = 25    -- records between two looks at that
 
 -- Reads up to `most` of the jobs aside, fewer where they are of many queues and types, the last one first, {queue =, type =, entry =} each, and the
--- records of them that cannot be read.
+-- records that cannot be read.
 function batch.aside(name, most)
     local jobs, unread, known, count, load, passed, all = {}, {}, {}, 0, slices.load(), 0, false
     local function meet(word)

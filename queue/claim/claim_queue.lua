@@ -47,7 +47,7 @@ local function bury(s, entry, reason)
     return 1
 end
 
--- Does nothing wait at these gates, in any of the queues? Where something does, that stays so for this claim.
+-- True when nothing waits at these gates, in any of the queues. Where something does, that stays so for this claim.
 local function nothing_waits(gates, queues)
     for i = 1, #gates do
         local name, keys = gates[i].name, {}
@@ -62,7 +62,7 @@ local function nothing_waits(gates, queues)
     return true
 end
 
--- The same for gates of a key and all queues of this worker.
+-- True when nothing sleeps at these gates of a key, in all queues of this worker.
 local function nothing_sleeps(gates)
     if #gates == 0 then return true end
     local sleepers, crowded = cache.sleepers()
@@ -78,7 +78,7 @@ local function is_clear(s)
     return s.clear and (not s.keyed or ring.members(s) == 0)
 end
 
--- The same for a lane of it; nothing of the lane is parked.
+-- True when nothing waits before the jobs of a lane; nothing of the lane is parked.
 local function lane_is_clear(s, l)
     if l.clear == nil then l.clear = park.is_empty(l) and nothing_sleeps(l.gates) end
     return l.clear and (not s.keyed and s.clear or is_clear(s))

@@ -31,7 +31,7 @@ end
 local function suspect(thing) keep_once('suspects', thing) end
 local function keep_gate(name) keep_once('gates', 'slots ' .. name) end
 
--- Does that thing seem wrong?
+-- Looks whether that thing seems wrong.
 local function look_at(family, name)
     if not doctor_judge.look(family, name) then return false end
     suspect(family .. ' ' .. name)
@@ -143,7 +143,7 @@ local as = {
     wait = {'gate'}, active = {'active'}, batch = {'batch'}, aside = {'aside'}, types = {'queued'},
 }
 
--- And what else there is to see.
+-- This is what else there is to see.
 local also = {}
 
 function also.lane(name)

@@ -62,7 +62,7 @@ function doctor_judge.key_parts(key)
     if known and find(rest, known[2]) then return family, rest, known[1] end
 end
 
--- "1 job", "2 jobs"
+-- Counts in words: "1 job", "2 jobs".
 function doctor_judge.count(n, word) return us(n) .. ' ' .. word .. (n == 1 and '' or 's') end
 local count = doctor_judge.count
 
@@ -342,7 +342,7 @@ local function read_counters(name)
     return n
 end
 
--- All of a type, joined by commas.
+-- Returns all counters of a type, joined by commas.
 function doctor_judge.counters(name)
     local n, texts = read_counters(name), {}
     for i = 1, #COUNTERS do texts[i] = us(n[COUNTERS[i]]) end

@@ -104,7 +104,7 @@ static bool lives_here(const struct weir *w, const char *name)
     return partition_home(name, strlen(name), w->count) == w->at;
 }
 
-/* Those that live in the partition that calls go to; WEIR_EUNREACHABLE: it does not answer. */
+/* Asks for those that live in the partition that calls go to; WEIR_EUNREACHABLE: it does not answer. */
 static int ask_here(struct weir *w, int64_t now_us, const struct history_call *calls, size_t count,
                     json_t **histories)
 {

@@ -228,7 +228,7 @@ int find_job_at(struct weir *w, int64_t now_us, const char *id, const char *list
 
 /* ---- Where it was seen */
 
-/* Could a job stand there? Anybody may have written it. */
+/* True when a job could stand there: anybody may have written the place. */
 static bool is_place(const struct find_place *place)
 {
     static const char *const kinds[] = {"queue:", "lane:", "aside:", "active:", "later", "dead", "finished"};

@@ -276,7 +276,7 @@ int job_act_there(struct weir *w, int64_t now_us, const char *id, const char *ac
     return status < 0 ? status : 0;
 }
 
-/* It was moved there, or a worker has taken it since. */
+/* Finds a job again that was moved, or that a worker has taken since. */
 static int find_again(struct run *r, const json_t *first)
 {
     json_t *job;

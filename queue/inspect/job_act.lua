@@ -72,7 +72,7 @@ local function mark(job, id)
     return add('mark', job)
 end
 
--- Waiting, in a lane or aside.
+-- Lets a job leave that waits, in a lane or aside.
 local function leave(job)
     local attrs, at = lease.head_read(job.entry)
     refuse_wrong(check.wrong_kind('cancelled', 'hash'))
@@ -94,7 +94,7 @@ local function take(job) return cancelling.type_of(job.header) and is_first_time
 
 decide.cancel = {waiting = leave, parked = leave, held = leave, aside = leave, running = tell, scheduled = take, retry = take}
 
--- Was it cancelled, alone or with its batch?
+-- True when it was cancelled, alone or with its batch.
 local function is_over(job)
     local over = cancelled.by(job.entry)
     if over and over ~= '' then batch = over end
@@ -178,7 +178,7 @@ function deed.leave(job)
     if queue then rung[queue] = true end
 end
 
--- It goes and comes in one script, and its list has others: nobody sees it nowhere.
+-- Puts a job first. It goes and comes in one script, and its list has others: nobody sees it nowhere.
 function deed.put_first(job)
     local name = match(job.list, '^lane:(.*)$')
     if not leave_list(job) then return end
@@ -232,7 +232,7 @@ local function check_dead()
     refuse_wrong(dead_moves.wrong(queues))
 end
 
--- Those of a list were met from its tail, those of later from the one that is due first: each has the earlier ones before it then.
+-- Does all. Jobs of a list were met from its tail, those of later from the one that is due first: so each has the earlier ones before it.
 local function do_all()
     for _, job in ipairs(deeds) do
         if job.list then deed[job.deed](job) end

@@ -127,7 +127,7 @@ static int add_states(struct job_search *s, const char *field, const char *value
     return status;
 }
 
-/* ">1h", "<1h", "1h" as ">1h"; >= and <= as > and <. */
+/* Reads ">1h", "<1h", and "1h" as ">1h"; >= and <= as > and <. */
 static int add_age(struct job_search *s, const char *field, const char *value, struct error *e)
 {
     bool newer = *value == '<';

@@ -60,7 +60,7 @@ local function number(x) return us(max(0, min(x or 0, WHOLE_MOST))) end
 
 local function some(text) return text ~= '' and text or nil end
 
--- Has the walk come to its end by the clock? Asked for each thing of a look, behind so many others, `step` of them at once.
+-- True when the walk has come to its end by the clock. It is asked for each thing of a look, behind so many others, `step` at once.
 local function is_late(seen, step)
     if seen > 0 and seen % step == 0 then over = over or budget.is_late(late_us) end
     return over
@@ -73,7 +73,7 @@ local function text_of(key, field)
     return type(text) == 'string' and text or ''
 end
 
--- When it was cancelled: of a running job its entry says so, of others a mark.
+-- Returns when a job was cancelled: of a running job its entry says so, of others a mark.
 local function cancelled_at(state, attrs, id)
     if state == 'running' then return match(lease.attr(attrs, 'c') or '', '^%d+') end
     local mark = is_name(id) and text_of('cancelled', id) or ''
@@ -154,7 +154,7 @@ end
 
 local STATES = {queue = 'waiting', lane = 'parked', aside = 'aside'}
 
--- It has so many entries of a list behind it.
+-- Meets an entry that has so many of a list behind it.
 local function meet_in_list(place, kind, behind, of_lane, entry, item)
     local state = STATES[kind]
     if kind == 'queue' or kind == 'lane' then state = state_in_line(state, of_lane, entry) end
@@ -176,7 +176,7 @@ local function most_read(place, most, passed)
     return most * QUICK
 end
 
--- Has none of these the text that is looked for?
+-- True when none of these has the text that is looked for.
 local function have_none(items)
     local text = visitor.text
     for i = 1, text and #items or 0 do
@@ -272,7 +272,7 @@ local function look_at_ring(place, most, from)
     return look_at_found(keys, start, passed, rest, look_at_keyed_lane, path)
 end
 
--- May a lane that waits at the gate of a key be one of those?
+-- True when a lane that waits at the gate of a key may be wanted.
 local function is_lane_wanted(node)
     local name, key = match(node, '^([^/]*)/(.*)$')
     local keys, wanted = visitor.only.keys, not visitor.only.type or name == visitor.only.type
@@ -299,7 +299,7 @@ local function look_at_sleepers_of(gate_name, _, queue)
     end
 end
 
--- Many types share the gate of a key.
+-- Looks at the sleepers of one gate of a key, which many types may share.
 local function look_at_sleepers_of_one(place, most, from)
     local path, start, passed = match(place, '^asleep:(.*)$'), read_from(from)
     local rest, nodes = scan('ZSCAN', 'wait:' .. path, ceil(most / SHARE), start)
@@ -417,7 +417,7 @@ local function name_asides(_, most, from)
     return rest
 end
 
--- The others, from which a resume that broke off left some aside.
+-- Names other batches, of which a resume that broke off left some jobs aside.
 local function name_other_asides(_, most, from)
     local rest, names = scan('ZSCAN', 'batches', most, from)
     left = left - #names
@@ -577,7 +577,7 @@ local function is_from(place, from)
     return score and score == score and #passed <= PASSED_MOST
 end
 
--- Could a walk have come to there? Both may come from anybody.
+-- True when a walk could have come to there. Both may come from anybody.
 local function is_place(place, from)
     local kind, name = match(place, '^(%a*):?(.*)$')
     if not ways[kind] or (LONE[kind] and place ~= kind) or (not LONE[kind] and name == '') then return false end

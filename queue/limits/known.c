@@ -101,7 +101,7 @@ static int check_page(const struct redisReply *reply, const struct known_pages *
     return check_texts(reply, KNOWN_RECORDS, "rate_known", e);
 }
 
-/* Was it on one of the pages before? A limit is told on each page that has a type of it. */
+/* True when it was on one of the pages before. A limit is told on each page that has a type of it. */
 static bool is_told(const struct args *records, size_t before, const struct redisReply *record)
 {
     for (size_t i = 0, begin = 0; i < before; begin = records->ends[i++])
@@ -127,7 +127,8 @@ static int add_page(const struct redisReply *reply, struct known_pages *pages, s
     return 0;
 }
 
-/* That was the last page. What was changed meanwhile has a newer revision than the first page: the next question learns it. */
+/* Takes the pages, as that was the last one. What was changed meanwhile has a newer revision than the first page: the next question learns
+ * it. */
 static void take_pages(struct known_limits *known)
 {
     struct known_pages *pages = &known->pages;

@@ -41,7 +41,7 @@ WEIR_CHECKED int rate_known_reply(const struct redisReply *reply, struct known_l
                                   struct error *e);
 /* Redis has that revision: is it newer than what is known? "": it may be. Redis may have lost data and have an older one: then there is nothing to learn. */
 bool known_limits_are_older(const struct known_limits *known, struct span newest);
-/* Is there another page? */
+/* True when there is another page. */
 bool known_limits_asks_more(const struct known_limits *known);
 /* The pages so far are forgotten. */
 void known_limits_ask_anew(struct known_limits *known);

@@ -51,7 +51,7 @@ static int64_t pause_end(const struct rule_set *set, int64_t now_us)
     return set->pause_until_us - back_us;
 }
 
-/* How much of its rate a gate grants now, in thousandths; 0: its rule does not adapt. */
+/* Returns how much of its rate a gate grants now, in thousandths; 0: its rule does not adapt. */
 static int64_t factor_of(const struct gate *g)
 {
     double full = (double)g->base.count / (double)g->base.period_us;

@@ -69,7 +69,7 @@ struct limit_type {
     int64_t free, executors; /* of these workers: those that could take one now, and all */
 };
 
-/* That limit holds that type. */
+/* A hold says that a limit holds a type. */
 struct hold {
     const char *limit;
     struct limit_type *type;
@@ -89,11 +89,10 @@ struct limits {
 /* Asks Redis. name NULL: all, and all types; else that limit and the types that it holds, WEIR_ENOTFOUND when
  * it is not there. limits_free also after a failure. */
 WEIR_CHECKED int limits_read(struct weir *w, const char *name, struct limits *out);
-/* The same at a time of the caller's (now_us < 0: Redis's), with name "" for all; one that is not there gives no
- * limits. */
+/* Reads limits at a time of the caller's (now_us < 0: Redis's), with name "" for all; one that is not there gives no limits. */
 WEIR_CHECKED int limits_ask(struct weir *w, int64_t now_us, const char *name, struct limits *out);
-/* The same in parts, for who asks for more at the same time (pages_walk_together): limits_begin, the walk, and limits_end behind it, also
- * after a failure. out and *asking stay where they are. */
+/* An asking reads limits in parts, for who asks for more at the same time (pages_walk_together): limits_begin, the walk, and limits_end
+ * behind it, also after a failure. out and *asking stay where they are. */
 struct limits_asking {
     struct weir *w;
     const char *name;
@@ -107,16 +106,16 @@ WEIR_CHECKED int limits_end(struct limits_asking *asking, int status);
 /* Notes which limit holds which type, once types, in order, and their limits are there. */
 WEIR_CHECKED int limits_note_holds(struct limits *limits, struct error *e);
 void limits_free(struct limits *limits);
-/* The limit of that name, or NULL. */
+/* Finds the limit of that name, or NULL. */
 const struct limit *limits_find(const struct limits *limits, const char *name);
 bool limit_holds(const struct limit_type *type, const char *limit);
 /* The holds of a limit: *count from the one that is returned on. */
 const struct hold *limits_holds(const struct limits *limits, const char *limit, size_t *count);
-/* Jobs of its types in their lanes; with those in queues. */
+/* Counts the jobs of its types in their lanes; with those in queues. */
 int64_t limits_parked(const struct limits *limits, const char *limit);
 int64_t limits_backlog(const struct limits *limits, const char *limit);
 
-/* When its gates are looked at again: now, or when its pause ends. */
+/* Returns when its gates are looked at again: now, or when its pause ends. */
 int64_t limit_looked_at(const struct limit *limit);
 /* Of one rule that is not keyed: the slots that are left, whether it is paused or not; when the n-th job
  * starts at the earliest as far as this rule alone goes. GATE_NEVER: when something ends. A gate that is held

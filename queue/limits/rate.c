@@ -347,7 +347,7 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
     return status;
 }
 
-/* What cannot be paused. */
+/* Refuses what cannot be paused. */
 static int check_pause(struct weir *w, const char *limit, const char *key)
 {
     if (limit_name_check("limit", limit, &w->error) < 0)

@@ -38,7 +38,7 @@ local function record_read(text)
     return r
 end
 
--- Those of which Redis has an older revision; nil: one cannot be read.
+-- Returns the records of which Redis has an older revision; nil: one cannot be read.
 local function newer(ARGV)
     local found = {}
     for i = 5, #ARGV do
@@ -49,7 +49,7 @@ local function newer(ARGV)
     return found
 end
 
--- Is a type of that text held by one of these limits, besides that of its own name?
+-- True when a type of that text is held by one of these limits, besides that of its own name.
 local function is_held_by(text, limits)
     for _, limit in ipairs(find(text, 'use=', 1, true) and types.parse('', text).use or {}) do
         if limits[limit] then return true end
@@ -59,7 +59,7 @@ end
 
 local PAGE = 1000 -- types in one scan, and so in one call: 1 ms
 
--- What is to be written: limit -> its text, type -> what is to hold it; and whether there is a limit among them.
+-- Sorts out what is to be written: limit -> its text, type -> what is to hold it; and whether there is a limit among them.
 local function sort_out(records)
     local limits, kinds, any = {}, {}, false
     for _, r in ipairs(records) do

@@ -17,7 +17,7 @@ local SORTED = 50 -- jobs that go to other lanes in one call, some 10 us each
 
 local function read_set(limit) return rules.read(call('HGET', P .. 'limits', limit) or '') or {} end
 
--- Those of the limits that are named; nil: all are meant.
+-- Reads the sets of the limits that are named; nil: all are meant.
 local function read_sets(ARGV)
     if #ARGV == 5 then return nil end
     local sets = {}
@@ -87,7 +87,7 @@ local function end_pause(g, name, set, rule)
     if rule == set.keyed[1] then key_pauses.again(limit, set, key) end
 end
 
--- When a sleeping gate opens under the rules of now, at least now.
+-- Returns when a sleeping gate opens under the rules of now, at least now.
 local function opening(name, set, rule, resume)
     if not rule or not rule.by or check.wrong_kind('gate:' .. name, 'string') then return now end
     local g = gate.load(name, rule)
@@ -95,8 +95,8 @@ local function opening(name, set, rule, resume)
     return max(gate.start(g, 1), rules.paused(set))
 end
 
--- When a sleeping gate is to be looked at; nil when it is not concerned. Too soon does no harm: who waits there may be there no
--- more by a change before.
+-- Returns when a sleeping gate is to be looked at; nil when it is not concerned. Too soon does no harm: who waits there may be there no more by a
+-- change before.
 local function looked_at(name, sets, queue, kind, resume)
     local limit, index, key = name:match('^([%w_.-]+)#(%d)/(.+)$')
     if kind ~= '' then

@@ -24,7 +24,7 @@ end
 
 local LINES_MOST = 1000
 
--- The same of keys for which callers wait, where rate_apply finds no lane; a pause that somebody has set by hand stays.
+-- Resumes keys for which callers wait, where rate_apply finds no lane; a pause that somebody has set by hand stays.
 local function resume_waiting(name, set)
     for i, member in ipairs(line.at(name .. '#*')) do
         local key = i <= LINES_MOST and match(member, '/(.+)$')

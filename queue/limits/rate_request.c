@@ -123,7 +123,7 @@ void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, cons
 
 #define KEY_TEXT_MOST 100 /* of a key that is kept beside its hash: TEXT_MOST of queue/state/key_pauses.lua */
 
-/* May a key that is hashed be kept as it is? */
+/* True when a key that is hashed may be kept as it is. */
 static bool is_kept(const char *key)
 {
     size_t len = strlen(key);

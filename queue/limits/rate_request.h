@@ -17,7 +17,7 @@
 /* rules NULL: removes the limit. dry: only says whether it could be done. */
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
                       const struct rule_set *rules, bool dry);
-/* Jobs without a key of the types of a limit; before: "recount" of rate_set's answer. Redis's time. */
+/* Recounts jobs without a key of the types of a limit; before: "recount" of rate_set's answer. Redis's time. */
 void rate_recount_request(struct args *a, const char *prefix, const char *name, const char *before);
 /* use: by these limits too; else: no longer. At most RATE_USES_MOST. cost 0: as it is. */
 void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const char *type, bool use,
@@ -27,7 +27,7 @@ void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, con
 /* for_us: or RATE_RESUME; RATE_ENDLESS: none is given, which is refused. */
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         int64_t for_us);
-/* One key of it, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
+/* Pauses one key of a limit, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
 void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                             const char *key, int64_t for_us);
 /* One page of a queue; cursor begins as "0" and ends as "". Either type or limit is NULL: what changed; both:

@@ -64,7 +64,7 @@ local function remove(name, before)
     call('HDEL', P .. 'limits', name)
 end
 
--- What keeps the limit from being removed: types that were told to use it. kinds: of rates.users_from, here and below.
+-- Returns what keeps the limit from being removed: types that were told to use it. kinds: of rates.users_from, here and below.
 local function still_used(name, kinds)
     local names = {}
     for _, kind in ipairs(kinds) do

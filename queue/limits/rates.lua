@@ -50,7 +50,7 @@ end
 
 function rates.gate_name(limit, rule) return limit .. '#' .. rule.index end
 
--- Is word in list?
+-- True when word is in list.
 function rates.has(list, word)
     for _, other in ipairs(list) do
         if other == word then return true end
@@ -63,8 +63,8 @@ end
 local ASKED = '100'      -- of a scan
 local LOOKS_MOST = 1000 -- types that one call looks at: 1 ms
 
--- Those among found (names and texts in turn) that use the limit, or have its name, and their texts. uses: text -> the type that it says, false
--- where the limit is not among its limits; very many types have few texts.
+-- Returns the types among `found` (names and texts in turn) that use the limit, or have its name, and their texts. uses: text -> the type that it
+-- says, false where the limit is not among its limits; very many types have few texts.
 local function users_among(found, limit, uses)
     local names, texts = {}, {}
     for i = 1, #found, 2 do
@@ -98,9 +98,9 @@ local function sort_in(kinds, known, limit, names, texts)
     end
 end
 
--- A page of the types that a limit holds, about `most` of them: {one = {name = the first of the names, use =, cost =}, names = {...}} for all that
--- use the same limits at the same cost, and whose own limits have the same text. The type of the limit's name is one of these, alone. And the
--- cursor of the next page, '0': that was all. A type may be on two pages.
+-- Returns a page of the types that a limit holds, about `most` of them: {one = {name = the first of the names, use =, cost =}, names = {...}} for
+-- all that use the same limits at the same cost, and whose own limits have the same text. The type of the limit's name is one of these, alone. And
+-- the cursor of the next page, '0': that was all. A type may be on two pages.
 function rates.users_from(limit, cursor, most)
     local kinds, known, uses, found, looked_at = {}, {}, {}, 0, 0
     repeat
@@ -145,8 +145,7 @@ function rates.count_keys_anew(name)
     if all > 0 then call_safe('HSET', P .. 'stats:' .. name, 'keyless', '0', 'keyed_from', us(all)) end
 end
 
--- {jobs =, of =, path =, limit =}: so many jobs had nothing at the path, of those that claims have met since it is that one.
--- nil: none.
+-- Returns {jobs =, of =, path =, limit =}: so many jobs had nothing at the path, of those that claims have met since it is that one. nil: none.
 function rates.keyless(name)
     local all, jobs, from = met(name)
     if jobs <= 0 then return nil end
@@ -229,7 +228,7 @@ local function gates_of(limits)
     return gates
 end
 
--- The same for the types that wait at gates of these limits, or for the end of a pause.
+-- Wakes the types that wait at gates of these limits, or for the end of a pause.
 function rates.wake(limits) rates.wake_at(gates_of(limits)) end
 
 function rates.forget_weights(limit)
@@ -270,7 +269,7 @@ local function has_attributes(name)
     return #t.use > 0 or t.cost ~= 1
 end
 
--- Of a "limit" or a "type"; 1: it is there, from before revisions were kept; 0: it was never changed.
+-- Returns the revision of a "limit" or a "type"; 1: it is there, from before revisions were kept; 0: it was never changed.
 function rates.revision(kind, name)
     local at = tonumber(call('HGET', P .. 'revisions', kind .. '/' .. name) or nil)
     if at then return at end

@@ -85,7 +85,7 @@ local function move(e, key, n, time_of)
     return changes, #changes == 2 * n and place_of(key, rank + n, page[2 * n]) or nil
 end
 
--- The rule of a gate and its limit; nil: it is gone.
+-- Finds the rule of a gate and its limit; nil: it is gone.
 local function rule_of(name)
     local limit, index = match(name, '^([%w_.-]+)#(%d)/')
     local text = limit and call_safe('HGET', P .. 'limits', limit)
@@ -110,7 +110,7 @@ function through.sleep(e, most)
     return GATE * #changes / 2, place
 end
 
--- Those that are named meanwhile may move too: they are known at least until now, and are named again.
+-- Returns until when a worker's type is known. Those that are named meanwhile may move too: they are known at least until now, and are named again.
 local function known_until(e, _, at) return max(e.since, at - e.back) end
 
 -- Types that workers run.
@@ -160,7 +160,7 @@ function clock.follow()
     end
 end
 
--- Is something left?
+-- True when something is left.
 function clock.is_behind()
     local n = call_safe('LLEN', P .. 'clock')
     return type(n) == 'number' and n > 0

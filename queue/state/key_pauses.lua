@@ -81,7 +81,7 @@ function key_pauses.again(limit, set, key)
     if g then gate.pause(g, till) end
 end
 
--- Is there room for one more? Those that are over leave when there is none.
+-- True when there is room for one more. Pauses that are over leave when there is none.
 function key_pauses.has_room()
     if call('HLEN', P .. 'key_pauses') < key_pauses.MOST then return true end
     local over = {}
@@ -131,7 +131,7 @@ local function read_lines()
     end
 end
 
--- "<key> <text>" of each paused key of a limit.
+-- Returns "<key> <text>" of each paused key of a limit.
 function key_pauses.lines(limit)
     if not lines then read_lines() end
     return lines[limit] or {}
@@ -143,8 +143,8 @@ function key_pauses.line_read(line)
     return key, text
 end
 
--- The paused keys of a limit ('': of all), at most so many: {<limit>/<key> = {limit_name, key, by, paused_until, paused_since}}, and how many there
--- are.
+-- Returns the paused keys of a limit ('': of all), at most so many: {<limit>/<key> = {limit_name, key, by, paused_until, paused_since}}, and how
+-- many there are.
 function key_pauses.rows(limit, most)
     local rows, count = {}, 0
     for _, pause in ipairs(all_of(limit)) do

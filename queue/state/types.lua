@@ -177,7 +177,7 @@ function types.load(name)
     return t
 end
 
--- Does a limit hold it? Most have no attributes, and then that of their own name says it.
+-- True when a limit holds the type. Most have no attributes, and then the limit of their own name says it.
 function types.is_limited(name)
     local text = call('HGET', P .. 'types', name)
     if text and text ~= '' then return types.load(name).limited end
@@ -210,7 +210,7 @@ function types.gates(name, key)
     return gates
 end
 
--- What is wrong with a rule of a limit for the jobs of a type.
+-- Says what is wrong with a rule of a limit for the jobs of a type.
 local function wrong_cost(t, limit, rule)
     local most = (rule.adapt_high and rules.scaled(rule, rule.adapt_high) or rule).burst
     if rule.in_flight or t.cost <= most then return nil end
@@ -218,7 +218,7 @@ local function wrong_cost(t, limit, rule)
                   t.name, t.cost, limit, most)
 end
 
--- What keeps a type from being held by its limits; nil: nothing. instead: limit -> rules that it is about to have.
+-- Says what keeps a type from being held by its limits; nil: nothing. instead: limit -> rules that it is about to have.
 function types.misfit(t, instead)
     local count, path, path_of = 0, nil, nil
     for i = 0, #t.use do

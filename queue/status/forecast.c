@@ -81,7 +81,7 @@ static int line_add(struct line *line, const struct limit *limit, struct forecas
     return 0;
 }
 
-/* Would it let all of the jobs start now? Then it delays none of them, however late the others let them start. */
+/* True when a gate would let all of the jobs start now. Then it delays none of them, however late the others let them start. */
 static bool lets_all(const struct gate *g, int64_t from_us, int64_t jobs, int64_t cost)
 {
     return gate_start(g, from_us, cost) <= from_us && gate_count(g, from_us, jobs, cost) >= jobs;
@@ -138,12 +138,12 @@ static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forec
 
 /* ---- What jobs cost */
 
-/* So many of one cost. */
+/* A price is so many jobs of one cost. */
 struct price {
     int64_t jobs, cost;
 };
 
-/* Does each job of it cost the same, as far as is known? */
+/* True when each job of the type costs the same, as far as is known. */
 static bool is_even(const struct limit_type *type)
 {
     const struct backlog *b = type->backlog;
@@ -189,7 +189,7 @@ int64_t type_next_cost(const struct limit_type *type)
 
 /* ---- Whose turn it is */
 
-/* Gates of limits, shallow: only looked at. */
+/* A view has gates of limits, shallow: they are only looked at. */
 struct view {
     struct gate gates[GATES_MAX];
     size_t count;
@@ -220,7 +220,7 @@ static int64_t view_start(const struct view *view, int64_t cost)
     return view->count > 0 ? gates_start(view->gates, view->count, view->from_us, cost) : view->from_us;
 }
 
-/* They all stand in queues that are paused. */
+/* True when all jobs of a type stand in queues that are paused. */
 static bool is_in_pause(const struct limit_type *type)
 {
     return type->backlog && *type->backlog->queue;
@@ -315,7 +315,7 @@ bool type_awaits_turn(const struct limits *limits, const struct limit_type *type
 
 /* ---- A type */
 
-/* Do jobs of another type wait for that limit too? */
+/* True when jobs of another type wait for that limit too. */
 static bool is_shared(const struct limits *limits, const struct limit_type *type, const char *limit)
 {
     size_t count;
@@ -436,7 +436,7 @@ static int64_t key_last(const struct limits *limits, const struct limit *instead
     return last_us < GATE_NEVER ? last_us : 0;
 }
 
-/* The same of the longest lanes, by all gates of their keys. */
+/* Returns when the longest lanes have started, by all gates of their keys. */
 static int64_t keys_last(const struct limits *limits, const struct limit_type *type,
                          const struct limit *instead)
 {
@@ -538,7 +538,7 @@ int64_t type_next_start(const struct limits *limits, const struct limit_type *ty
     return type_awaits_turn(limits, type, &turn) && turn.until_us > own_us ? turn.until_us : own_us;
 }
 
-/* Where it holds no type yet. */
+/* Returns the next start of a limit that holds no type yet. */
 static int64_t limit_next_start(const struct limit *limit)
 {
     struct view view;
@@ -569,7 +569,7 @@ int64_t limits_next_start(const struct limits *limits, const struct limit *limit
 
 /* ---- Its rate */
 
-/* That rule and its limit. */
+/* Finds the strictest rule of a type, and its limit. */
 static const struct rule *strictest(const struct limits *limits, const struct limit_type *type,
                                     const struct limit **of, size_t *index)
 {

@@ -69,7 +69,7 @@ json_t *waits_until(const json_t *gate, int64_t until_us)
     return waits;
 }
 
-/* Will a gate that time does not open never hold so much? One of concurrency opens when jobs end. */
+/* True when a gate that time does not open will never hold so much. One of concurrency opens when jobs end. */
 static bool is_too_small(const struct rule *rule, int64_t cost)
 {
     return rule->algorithm != ALGORITHM_CONCURRENCY || cost > rule->count;
@@ -171,7 +171,7 @@ json_t *waits_executor(const struct limit_type *type)
     return busy ? json_pack("{s:I}", "executors", (json_int_t)type->executors) : NULL;
 }
 
-/* Is a keyed rule stricter than another one? Those of concurrency say nothing of time. */
+/* True when a keyed rule is stricter than another one. Rules of concurrency say nothing of time. */
 static bool is_slower(const struct rule *rule, const struct rule *than)
 {
     bool counts = rule->algorithm == ALGORITHM_CONCURRENCY;
@@ -182,7 +182,7 @@ static bool is_slower(const struct rule *rule, const struct rule *than)
            (double)rule->count * (double)than->period_us < (double)than->count * (double)rule->period_us;
 }
 
-/* The strictest of its keyed rules, or NULL. */
+/* Returns the strictest of the keyed rules of a type, or NULL. */
 static json_t *waits_keys(const struct limits *limits, const struct limit_type *type)
 {
     const struct rule *found = NULL;
@@ -205,7 +205,7 @@ static json_t *waits_keys(const struct limits *limits, const struct limit_type *
     return row;
 }
 
-/* The gate of a key that somebody has paused, as all of them are that wait. */
+/* Returns the gate of a key that somebody has paused, as all are for which jobs wait. */
 static json_t *waits_stopped(const struct limits *limits, const struct backlog *b)
 {
     const json_t *stop = b->stop;
@@ -220,7 +220,7 @@ static json_t *waits_stopped(const struct limits *limits, const struct backlog *
     return row;
 }
 
-/* A gate for all keys, or the gates of keys: the one that opens later. */
+/* Returns a gate for all keys, or the gates of keys: the one that opens later. */
 static json_t *waits_limits(const struct limits *limits, const struct limit_type *type)
 {
     int64_t opens_us = 0, keys_us = type->backlog ? type->backlog->opens_us : 0;

@@ -106,7 +106,7 @@ struct claim {
 bool lease_read_entry(struct span entry, struct lease *lease);
 /* One of a lease's attrs by its letter; at NULL: it is not there. */
 struct span lease_attr(struct span attrs, char letter);
-/* When a job was enqueued, by its producer's clock; 0: unknown. */
+/* Returns when a job was enqueued, by its producer's clock; 0: unknown. */
 int64_t entry_enqueued_us(struct span entry);
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
@@ -149,7 +149,7 @@ struct paused {
     struct span token;
     int64_t pause_us, times;
 };
-/* The i-th of those; false: there are no more. After settle_reply, as long as the reply lives. */
+/* Reads the i-th pause of the answer; false: there are no more. Called after settle_reply, as long as the reply lives. */
 bool settle_paused(const struct redisReply *reply, size_t i, struct paused *paused);
 
 void promote_request(struct args *a, const char *prefix, int64_t now_us, int most);
@@ -179,8 +179,8 @@ struct adopt_call {
     struct names queues;
     bool unheard; /* see below */
 };
-/* Then settle_token for each job that still runs; for what is left after an answer, the same call without. unheard: the
- * handler of no other job of the old id was called. */
+/* Begins an adopt. Then comes settle_token for each job that still runs; for what is left after an answer, the same call without. unheard:
+ * the handler of no other job of the old id was called. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
 /* Redis went back: what was written between these two times, at least, is lost, which was found at that one.
  * 0: it did not. */
@@ -233,7 +233,7 @@ struct reaped {
     size_t wrong_count;
 };
 WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
-/* A job whose worker died while it ran. */
+/* The worker of this job died while it ran. */
 struct reaped_job {
     struct span id, type, attempt; /* id: empty where it cannot be read; attempt: digits */
     bool dead;                     /* it was so too often */

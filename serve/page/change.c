@@ -108,7 +108,7 @@ static bool write_stop(struct page *p, const struct limits *limits, const struct
     return true;
 }
 
-/* How many shares may be forecast, where several gates decide start by start? */
+/* Returns how many shares may be forecast, where several gates decide start by start. */
 static int64_t steps_of(const struct held *held)
 {
     int64_t jobs = 0;

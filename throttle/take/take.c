@@ -170,7 +170,7 @@ struct chunk {
     struct weir_take_item *item[TAKE_MOST];
 };
 
-/* Is that a failure of Redis, not of the question? */
+/* True for a failure of Redis, not of the question. */
 static bool is_away(int status)
 {
     return status == WEIR_EUNREACHABLE || status == WEIR_ENOTNOW || status == WEIR_EREFUSED ||

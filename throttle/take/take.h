@@ -24,16 +24,15 @@ struct take_question {
  * (0: 1). WEIR_EINPUT, and *why is a static text. */
 WEIR_CHECKED int take_make(struct take_question *q, const char *name, size_t name_len, const char *key,
                            int64_t cost, const char **why);
-/* The same of NAME or NAME/KEY. */
+/* Reads a question of NAME or NAME/KEY. */
 WEIR_CHECKED int take_read(struct take_question *q, const char *target, int64_t cost, const char **why);
-/* The rules that a person wrote, joined by blanks, in the stored form; NULL: "", the limit's own.
- * WEIR_EINPUT. */
+/* Turns the rules that a person wrote, joined by blanks, into the stored form; NULL: "", the limit's own. WEIR_EINPUT. */
 WEIR_CHECKED int take_rules(const char *text, char stored[RULE_SET_TEXT_SIZE], struct error *e);
 
 /* Begins a call; then 1 to TAKE_MOST questions. */
 void take_request(struct args *a, const char *prefix, int64_t now_us, const char *rules, bool peek);
 void take_add(struct args *a, const struct take_question *q);
-/* Is this the answer to that many? */
+/* Checks that this is the answer to that many. */
 WEIR_CHECKED int take_reply(const struct redisReply *r, size_t count, struct error *e);
 /* The i-th of its answers. WEIR_ENOTFOUND: no such limit; WEIR_EINPUT, WEIR_ECONFIG: it cannot be asked so;
  * *why is a static text. */

@@ -54,7 +54,7 @@ local function open_gates(limit, key)
     open_limit, open_key = limit, key
 end
 
--- The five elements of the reply.
+-- Makes the five elements of the reply.
 local function item(limit, key, cost)
     if limit ~= open_limit or key ~= open_key then
         local wrong = open_gates(limit, key)
@@ -102,7 +102,7 @@ local function wrong_arguments(ARGV, given)
     end
 end
 
--- The limit of that name.
+-- Finds the limit of that name.
 local function find_limit(name, given)
     return partition.elsewhere(name) and {wrong = 'elsewhere', partitions = partition.count()} or limit_of(name, given)
 end

@@ -19,7 +19,7 @@ int input_grow(void *array, size_t count, size_t *capacity, size_t size, struct 
 
 /* ---- Maps: open addressing, at most half full */
 
-/* FNV-1a, its bits then mixed as in splitmix64. */
+/* Hashes by FNV-1a, and mixes the bits as in splitmix64. */
 uint64_t text_hash(uint64_t seed, const char *text)
 {
     uint64_t z = UINT64_C(0xcbf29ce484222325) ^ seed;

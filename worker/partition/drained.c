@@ -126,7 +126,7 @@ static void on_drained(void *arg, const struct redisReply *reply)
     partition_answered(p);
 }
 
-/* All types, for some queues. */
+/* Asks about all types, for some queues. */
 static void ask_types(struct partition *p, struct args *a, struct names queues)
 {
     struct names all = handlers_types(&p->worker->handlers);

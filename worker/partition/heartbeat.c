@@ -9,7 +9,7 @@
 
 #define FORGOTTEN_US (60000 * MS) /* between lines that say how many dead jobs were forgotten */
 
-/* Logged once a minute. */
+/* Logs once a minute how many dead jobs were forgotten. */
 static void log_forgotten(struct partition *p, int64_t forgotten, int64_t now)
 {
     struct heartbeat *h = &p->heartbeat;

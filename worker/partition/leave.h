@@ -10,7 +10,7 @@ struct partition;
 
 /* Everything has ended or was given back: leaves Redis. The last one to leave ends the loop. */
 void partition_leave(struct partition *p);
-/* The same, if the worker stops and that is so. */
+/* Leaves, if the worker stops and nothing is left. */
 bool partition_leave_if_done(struct partition *p);
 /* The request by which it leaves: all that is leased to it goes back. */
 void partition_write_leave(struct partition *p, struct args *a);

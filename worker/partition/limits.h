@@ -15,11 +15,11 @@ struct limits_here {
 
 /* Redis may have lost them, or have older ones. */
 void partition_limits_are_old(struct partition *p);
-/* Then, before anything else: writes again what Redis has lost, and learns what there is. */
+/* Restores limits before anything else: writes again what Redis has lost, and learns what there is. */
 void partition_restore_limits(struct partition *p);
-/* Redis has that revision of them, as a heartbeat says. */
+/* Hears that Redis has that revision of the limits, as a heartbeat says. */
 void partition_hear_revision(struct partition *p, struct span newest);
-/* Have they changed? Then a turn asks for each page of what has. */
+/* True when limits have changed. Then a turn asks for each page of what has. */
 bool partition_must_learn(const struct partition *p);
 void partition_learn_limits(struct partition *p, struct args *a);
 

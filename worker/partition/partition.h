@@ -94,7 +94,7 @@ WEIR_CHECKED int partition_connect(struct partition *p, struct error *e);
 void partition_disconnect(struct partition *p);
 /* The Redis that has its keys. */
 struct redis_address partition_address(const struct partition *p);
-/* When the pool holds no task of it any more. */
+/* Frees a partition, when the pool holds no task of it any more. */
 void partition_free(struct partition *p);
 
 /* turn.c: the scheduler's watchers, before and after the loop runs. */

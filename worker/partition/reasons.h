@@ -15,17 +15,17 @@ struct reasons {
     bool recall;                           /* what was granted far ahead may not hold any more */
 };
 
-/* Before any of the others. */
+/* Called before any of the others. */
 void partition_open_reasons(struct partition *p, void (*schedule)(struct partition *p));
 /* The scheduler runs when the callback that calls this returns: once, however often this is called. */
 void partition_wake(struct partition *p);
-/* The same for all partitions. */
+/* Wakes all partitions. */
 void worker_wake(struct worker *w);
 /* Wakes it to claim; held: types that a gate holds are checked, too. */
 void partition_claim_soon(struct partition *p, bool held);
 /* Wakes it to give back what was granted far ahead, by claims that are under way too. */
 void partition_recall_soon(struct partition *p);
-/* Was that asked for? Then it is no longer. */
+/* True when a recall was asked for; then it is no longer. */
 bool partition_take_recall_reason(struct partition *p);
 
 #endif

@@ -29,8 +29,8 @@ static int type_of(const struct partition *p, const struct handler *handler)
     return (int)(handler - p->worker->handlers.at);
 }
 
-/* How much of the time in which slots were lost had the job waited that took one then? Where nobody knows since when it waits: all, if it waited in
- * a lane, or if this worker had no executor for it before. */
+/* Returns for how much of the time in which slots were lost the job had waited that took one then. Where nobody knows since when it waits:
+ * all, if it waited in a lane, or if this worker had no executor for it before. */
 static double waited_part(const struct partition *p, const struct claim *claim, const struct loss *loss)
 {
     int64_t since_us = claim->leases[loss->lease].since_us, lost_us = claim->now_us - loss->since_us;
@@ -88,7 +88,7 @@ void task_count_start(struct task *task)
         &(struct count_start){at_us, task->slot_us ? task->cost : 0, wait_time(task, at_us), task->cause});
 }
 
-/* It ends without a handler that was called. */
+/* Counts that a task gives its slots back, as no handler was called. */
 static void count_back(const struct task *task)
 {
     struct partition *p = task->conditions->partition;

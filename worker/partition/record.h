@@ -20,7 +20,7 @@ void partition_free_recording(struct partition *p);
 void partition_count_claim(struct partition *p, const struct claim *claim);
 /* A task has left the pool, decided, and will be settled. */
 void task_count_end(struct task *task);
-/* It began, if it did: counted once. */
+/* Counts once that a task began, if it did. */
 void task_count_start(struct task *task);
 /* Sends what was counted when it is time for it; at_once: all of it. */
 void partition_record(struct partition *p, struct args *a, int64_t now, bool at_once);

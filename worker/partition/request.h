@@ -19,7 +19,7 @@ void partition_answered(struct partition *p);
 void partition_refused(struct partition *p, const struct error *e);
 /* A key of another kind keeps jobs from running: logged once. wrong: what is wrong with it. */
 void partition_log_fault(struct partition *p, struct span wrong);
-/* It is good: the next error is logged even if it is the same. */
+/* Notes that it is good: the next error is logged even if it is the same. */
 void partition_accepted(struct partition *p);
 
 #endif

@@ -92,7 +92,7 @@ void partition_is_renewing(struct partition *p)
     p->session.beat_us = clock_boot_us();
 }
 
-/* As much of them as fits. */
+/* Joins as many types as fit. */
 static size_t join_types(const struct handlers *handlers, char *text, size_t size)
 {
     size_t len = 0;

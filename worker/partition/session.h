@@ -31,7 +31,7 @@ struct session {
 /* The connection was lost, or cannot be had again; or is back. Each is logged once, and a reason that is another. */
 void partition_connection_lost(struct partition *p, const struct error *why);
 void partition_connection_is_back(struct partition *p);
-/* The rights of the user: to be checked, found complete, refused by Redis. A script may have leased jobs
+/* These say of the rights of the user that they are to be checked, are complete, or were refused by Redis. A script may have leased jobs
  * before it was refused: once all rights are there, the worker registers again, which hands these back. */
 void partition_check_rights(struct partition *p);
 void partition_has_rights(struct partition *p);
@@ -41,7 +41,7 @@ void partition_unregister(struct partition *p);
 /* A request that registers the worker, or renews its lease, is about to be sent. */
 void partition_is_registering(struct partition *p);
 void partition_is_renewing(struct partition *p);
-/* It was answered: the lease goes on from when it was sent. */
+/* Hears that the worker is registered: the lease goes on from when that was sent. */
 void partition_registered(struct partition *p, const char *id, struct span types_digest, int64_t now);
 void partition_renewed(struct partition *p);
 /* The lease has ended; returns when, by clock_boot_us(). */

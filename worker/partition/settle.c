@@ -19,8 +19,8 @@
 
 /* ---- When to try again */
 
-/* After the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed
- * together does not come back together. 25 attempts take about 17 days. */
+/* Returns the wait after the n-th failed attempt: 15 s + (n - 1)^4 s and up to 10 n s more at random, so that what failed together does not
+ * come back together. 25 attempts take about 17 days. */
 static double retry_delay_s(int n)
 {
     return 15 + pow(n - 1, 4) + random_fraction() * 10 * n;
@@ -135,13 +135,13 @@ static void decide(struct task *task)
     }
 }
 
-/* Is it done, and settled with the others of its type and batch? */
+/* True when a task is done, and settled with the others of its type and batch. */
 static bool is_plain(const struct task *task)
 {
     return task->end == END_DONE && !task->unique && task->handler->keep_us == 0;
 }
 
-/* Else it gives its slots back. */
+/* True when the handler of a task was called; else it gives its slots back. */
 static bool was_called(const struct task *task)
 {
     return atomic_load(&task->begun_us) != 0;
@@ -177,7 +177,7 @@ static void settle_one(struct args *a, const struct task *task)
     }
 }
 
-/* The done ones of the type and batch of first, the first of them. */
+/* Settles the done tasks of the type and batch of `first`, which is the first. */
 static void settle_done_like(struct args *a, struct task *first)
 {
     struct span batch = first->batch;
@@ -279,7 +279,7 @@ void task_leased(struct task *task)
     batches_enter(&settling_of(task)->batches, task);
 }
 
-/* Was it the last one of its batch here? */
+/* True when the task was the last one of its batch here. */
 static bool leave(struct task *task)
 {
     settling_of(task)->here--;
@@ -455,7 +455,7 @@ static void on_settled(void *arg, const struct redisReply *reply)
     partition_answered(arg);
 }
 
-/* Does it wait in its queue again, once it is settled? */
+/* True when the task waits in its queue again, once it is settled. */
 static bool goes_back(const struct task *task)
 {
     return task->end == END_BACK || task->end == END_INTERRUPTED || task->end == END_THROTTLED;
@@ -525,7 +525,7 @@ void partition_settle(struct partition *p, struct args *a)
         partition_send(p, a, on_settled);
 }
 
-/* Is there no more to say of it than that it is done? */
+/* True when there is no more to say of the task than that it is done. */
 static bool goes_along(const struct task *task, const struct handler *handler)
 {
     return is_plain(task) && task->handler == handler && task->batch.len == 0 && !task_settles_up(task) &&

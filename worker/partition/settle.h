@@ -17,11 +17,11 @@ struct settling {
     struct task_list sent;     /* in the settle that is under way */
     struct batches batches;    /* of the jobs that have not ended */
     bool urgent;               /* somebody may wait for the end of one of the finished */
-    bool soon;                 /* one of them is not simply done */
+    bool soon;                 /* a task is not simply done */
     int here;                  /* jobs that were leased and have not ended */
 };
 
-/* Before any of the others, and after all. */
+/* Opens settling before any of the others is called; closes it after all. */
 void partition_open_settling(struct partition *p);
 void partition_free_settling(struct partition *p);
 /* A task is about to go to the pool. */
@@ -30,23 +30,23 @@ void task_leased(struct task *task);
 void tasks_collect(struct worker *w);
 /* A task has left the pool and will be settled. */
 void task_finished(struct task *task);
-/* So has a task that its handler holds on: copy is settled in its place, by what the task was asked to end for. */
+/* Ends a task that its handler holds on: `copy` is settled in its place, by what the task was asked to end for. */
 void task_finished_without(struct task *task, struct task *copy);
-/* They go back to the head of their lanes at the next turn, with no attempt used. Empties the list. */
+/* Gives tasks back to the head of their lanes at the next turn, with no attempt used. Empties the list. */
 void tasks_give_back(struct task_list *tasks);
 /* A task that its handler holds on is lost: nothing is settled. */
 void task_lost(struct task *task);
-/* Their leases are over: frees them. */
+/* Frees tasks whose leases are over. */
 void tasks_drop(struct task_list *tasks);
-/* Has nothing ended but a few jobs of one type, of which there is no more to say than that they are done? A claim takes those along:
- * partition_settle_along() has it do so, and its answer to that goes to partition_hear_settled(). */
+/* True when nothing has ended but a few jobs of one type, of which there is no more to say than that they are done. A claim takes those
+ * along: partition_settle_along() has it do so, and its answer to that goes to partition_hear_settled(). */
 bool partition_may_settle_along(const struct partition *p);
 void partition_settle_along(struct partition *p, struct claim_call *call, struct span tokens[ALONG_MOST]);
 void partition_hear_settled(struct partition *p, const struct redisReply *reply);
 /* Sends what has ended, if anything has. */
 void partition_settle(struct partition *p, struct args *a);
-/* The same as a request alone. false: nothing has ended. When it is answered, or when nobody knows whether it
- * arrived: then it is settled once more, with the same tokens, as a token settles once. */
+/* Writes a settle as a request alone. False: nothing has ended. When it is answered, or when nobody knows whether it arrived: then it is
+ * settled once more, with the same tokens, as a token settles once. */
 bool partition_write_settle(struct partition *p, struct args *a);
 void partition_settled(struct partition *p);
 void partition_settle_again(struct partition *p);

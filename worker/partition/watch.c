@@ -46,7 +46,7 @@ static bool is_function(const struct task *task)
 
 /* ---- Over its time */
 
-/* Its handler holds the task on; the job goes on without it. */
+/* Gives a task up that its handler holds on; the job goes on without it. */
 static void give_up(struct task *task, int64_t now)
 {
     bool cancelled = atomic_load(&task->asked) == ASKED_CANCELLED, stop = is_function(task);
@@ -90,7 +90,7 @@ static void over_time(struct task *task, int64_t now)
     ask(task, ASKED_OVER_TIME, now);
 }
 
-/* It was not asked to end, or it was, and nothing else can be done. */
+/* True when a task was not asked to end, or was and nothing else can be done. */
 static bool is_timed(const struct task *task)
 {
     int asked = atomic_load(&task->asked);
@@ -150,7 +150,7 @@ static bool lose(struct task *task, int64_t now)
     return false;
 }
 
-/* Those of a partition that run; room for all in w->running. */
+/* Lists the tasks of a partition that run; there is room for all in w->running. */
 static size_t running_of(const struct partition *p, struct task **tasks)
 {
     size_t all = pool_running(p->worker->pool, tasks), n = 0;
@@ -272,7 +272,7 @@ static void compare(struct task *task, void *arg)
         s->found = task;
 }
 
-/* It ends as cancelled then, and its slots are free. */
+/* Gives an early task back: it ends as cancelled then, and its slots are free. */
 static void give_back_early(struct partition *p, struct task *task)
 {
     struct task_list early;

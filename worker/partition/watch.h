@@ -13,7 +13,7 @@ struct worker;
 /* Every WATCH_S, as long as it must watch: ends what runs over its time, what was asked to end and has not, and, when the lease of its
  * partition is over, all. */
 void worker_watch(struct worker *w);
-/* Is there anything for it to do, now or soon? Else it may be called more seldom. */
+/* True when there is anything to watch, now or soon. Else it may be called more seldom. */
 bool worker_must_watch(const struct worker *w);
 /* The job of this lease was cancelled. */
 void partition_cancel(struct partition *p, struct span token);
