@@ -123,7 +123,7 @@ local changes = 0
 
 local function has_changed_nothing() changes = changes - 1 end
 
-local INFO = 'INFO' -- not one of the commands that a user needs: who may not ask, or cannot, goes on
+local INFO = 'INFO' -- optional: without the right to it the check is skipped
 
 local master_us -- when it was none last
 

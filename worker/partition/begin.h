@@ -15,7 +15,7 @@ void begin_close(struct worker *w);
 void begin_near(struct worker *w, int64_t near_us);
 /* Begins the tasks of the loop whose time has come, and sets the timer to the next one. */
 void begin_tasks(struct worker *w);
-/* A task of the loop has ended; on any thread. */
+/* Hears that a task of the loop has ended; on any thread. */
 void begin_task_ended(struct task *task);
 
 #endif

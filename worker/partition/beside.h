@@ -9,8 +9,8 @@ struct claim_call;
 struct partition;
 struct redisReply;
 
-/* Another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster
- * than one claim after the other brings them. */
+/* Sends another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster than one claim
+ * after the other brings them. */
 void partition_claim_beside(struct partition *p, struct claim_call *call);
 /* Makes the claim that stands behind the peek at the queue, where jobs come one by one; false: none is to. */
 bool partition_stand(struct partition *p, struct args *a);

@@ -11,27 +11,27 @@ struct partition;
 struct plan;
 struct task_list;
 
-/* After the loop has run. */
+/* Frees the claims, after the loop has run. */
 void partition_free_claims(struct partition *p);
-/* All that it serves; of a worker that is not wide. */
+/* Returns all queues that it serves; of a worker that is not wide. */
 struct names partition_queues(const struct partition *p);
-/* The claim of a turn, with what has ended where the turn does not settle by itself. */
+/* Writes the claim of a turn, with what has ended where the turn does not settle by itself. */
 void partition_claim(struct partition *p, struct args *a, struct plan *plan);
-/* A type rests: the duty is for who can run it, if there is another worker in the group; else it comes back. */
+/* Passes the duty on, as a type rests: it is for who can run the type, if there is another worker in the group; else it comes back. */
 void partition_pass_duty(struct partition *p);
-/* A type rests no more: this worker claims again. */
+/* Claims again, as a type rests no more. */
 void partition_serve_again(struct partition *p);
 
 /* ---- What all claims have in common */
 
 /* Gives the call the names that the mind does not know. */
 void partition_name_call(struct partition *p, struct claim_call *call);
-/* The jobs of the last answer. */
+/* Takes the jobs of the last answer. */
 void partition_take_jobs(struct partition *p, struct task_list *tasks);
 /* Logs what the last answer says of types that wait, of limits, queues and keys. */
 void partition_log_waiting(struct partition *p);
-/* Runs them, and empties the list. With so many executors, the answer may have come so late that others have got them:
- * those beyond go back, of the ones with a slot, or of all. All go back where none may begin. */
+/* Runs jobs, and empties the list. With so many executors, the answer may have come so late that others have got them: those beyond go
+ * back, of the ones with a slot, or of all. All go back where none may begin. */
 void partition_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks);
 
 #endif

@@ -17,7 +17,7 @@ struct draining {
     int64_t logged_us;   /* when a line last said what is left */
 };
 
-/* Asks. If nothing is left, the worker leaves. */
+/* Asks whether anything is left. If not, the worker leaves. */
 void partition_ask_drained(struct partition *p, struct args *a);
 
 #endif

@@ -10,16 +10,15 @@ struct worker;
 /* Tells the minds of all partitions the facts of this moment: before a mind is asked, or hears an answer. What a claim could settle is told
  * of this one alone. */
 void partition_look(struct partition *p);
-/* As many executors as minds say are kept from now on for jobs with a limit. */
+/* Keeps as many executors as minds say for jobs with a limit, from now on. */
 void worker_reserve(struct worker *w);
-/* Partitions that would claim, had they room, look again. */
+/* Lets partitions look again that would claim, had they room. */
 void worker_feed(struct worker *w);
-/* Early jobs whose time has come near hold executors from now on. Those that find none go back: another worker
- * may have one. */
+/* Gives executors to early jobs whose time has come near. Those that find none go back: another worker may have one. */
 void worker_draw_near(struct worker *w, int64_t now);
-/* All early jobs of this partition go back. */
+/* Gives all early jobs of this partition back. */
 void partition_recall(struct partition *p);
-/* Prefetched jobs that have waited for too long go back. */
+/* Gives prefetched jobs back that have waited for too long. */
 void worker_give_back_stuck(struct worker *w, int64_t now);
 
 #endif

@@ -8,11 +8,11 @@
 
 struct partition;
 
-/* Everything has ended or was given back: leaves Redis. The last one to leave ends the loop. */
+/* Leaves Redis, as everything has ended or was given back. The last partition to leave ends the loop. */
 void partition_leave(struct partition *p);
 /* Leaves, if the worker stops and nothing is left. */
 bool partition_leave_if_done(struct partition *p);
-/* The request by which it leaves: all that is leased to it goes back. */
+/* Writes the request by which it leaves: all that is leased to it goes back. */
 void partition_write_leave(struct partition *p, struct args *a);
 
 #endif

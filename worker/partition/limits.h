@@ -13,7 +13,7 @@ struct limits_here {
     bool newer;                /* it may have newer ones */
 };
 
-/* Redis may have lost them, or have older ones. */
+/* Notes that Redis may have lost limits, or have older ones. */
 void partition_limits_are_old(struct partition *p);
 /* Restores limits before anything else: writes again what Redis has lost, and learns what there is. */
 void partition_restore_limits(struct partition *p);

@@ -13,7 +13,7 @@ struct matching {
     int64_t at_us;   /* and when */
 };
 
-/* On a new connection. */
+/* Asks anew, on a new connection. */
 void partition_match_soon(struct partition *p);
 /* Asks for a page. */
 void partition_match(struct partition *p, struct args *a);

@@ -85,14 +85,14 @@ struct partition {
     ev_timer timer; /* of turn.c: the scheduler's next decision */
 };
 
-/* Without connections. NULL: out of memory. */
+/* Makes a partition without connections. NULL: out of memory. */
 struct partition *partition_new(struct worker *w, int number);
 /* Makes what it needs before the loop runs; opens its trace, if one is written. */
 WEIR_CHECKED int partition_open(struct partition *p, struct error *e);
 /* Begins to connect; and ends that, when the loop does not run. */
 WEIR_CHECKED int partition_connect(struct partition *p, struct error *e);
 void partition_disconnect(struct partition *p);
-/* The Redis that has its keys. */
+/* Returns the Redis that has its keys. */
 struct redis_address partition_address(const struct partition *p);
 /* Frees a partition, when the pool holds no task of it any more. */
 void partition_free(struct partition *p);

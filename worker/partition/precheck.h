@@ -17,9 +17,9 @@ struct precheck {
 
 /* Asks, as far as that is not known; false: the answer wakes the scheduler. */
 bool partition_precheck(struct partition *p);
-/* The worker has begun: logs what the settings gave occasion to, once. */
+/* Logs once what the settings gave occasion to, as the worker has begun. */
 void partition_tell_settings(struct partition *p);
-/* Once a minute (once a lease, where that is shorter) a request that asks whether that has become wrong. */
+/* Asks once a minute (once a lease, where that is shorter) whether the settings have become wrong. */
 void partition_recheck(struct partition *p, struct args *a, int64_t now);
 
 #endif

@@ -17,7 +17,7 @@ struct reasons {
 
 /* Called before any of the others. */
 void partition_open_reasons(struct partition *p, void (*schedule)(struct partition *p));
-/* The scheduler runs when the callback that calls this returns: once, however often this is called. */
+/* Runs the scheduler when the callback that calls this returns: once, however often this is called. */
 void partition_wake(struct partition *p);
 /* Wakes all partitions. */
 void worker_wake(struct worker *w);

@@ -16,9 +16,9 @@ struct recording {
 
 void partition_open_recording(struct partition *p);
 void partition_free_recording(struct partition *p);
-/* A claim has answered: which limits hold the types. */
+/* Hears from a claim which limits hold the types. */
 void partition_count_claim(struct partition *p, const struct claim *claim);
-/* A task has left the pool, decided, and will be settled. */
+/* Counts a task that has left the pool, decided, and will be settled. */
 void task_count_end(struct task *task);
 /* Counts once that a task began, if it did. */
 void task_count_start(struct task *task);

@@ -11,13 +11,13 @@ struct span;
 /* Sends a request; its callback ends with partition_answered. It gets w, or arg. */
 void partition_send(struct partition *p, struct args *a, link_reply *on_reply);
 void partition_send_with(struct partition *p, struct args *a, link_reply *on_reply, void *arg);
-/* Sends one that is not the turn's: the next turn does not wait for its answer. */
+/* Sends a request that is not the turn's: the next turn does not wait for its answer. */
 void partition_send_beside(struct partition *p, struct args *a, link_reply *on_reply);
-/* One answer less is under way; the last one wakes the scheduler. */
+/* Counts one answer less under way; the last one wakes the scheduler. */
 void partition_answered(struct partition *p);
-/* The answer is an error: logged once, and a pause. */
+/* Hears that the answer is an error: it is logged once, and a pause follows. */
 void partition_refused(struct partition *p, const struct error *e);
-/* A key of another kind keeps jobs from running: logged once. wrong: what is wrong with it. */
+/* Logs once that a key of another kind keeps jobs from running. wrong: what is wrong with it. */
 void partition_log_fault(struct partition *p, struct span wrong);
 /* Notes that it is good: the next error is logged even if it is the same. */
 void partition_accepted(struct partition *p);

@@ -28,7 +28,7 @@ struct session {
     char down_why[sizeof((struct error *)0)->text];
 };
 
-/* The connection was lost, or cannot be had again; or is back. Each is logged once, and a reason that is another. */
+/* Hears that the connection was lost, or cannot be had again; or is back. Each is logged once, and so is another reason. */
 void partition_connection_lost(struct partition *p, const struct error *why);
 void partition_connection_is_back(struct partition *p);
 /* These say of the rights of the user that they are to be checked, are complete, or were refused by Redis. A script may have leased jobs
@@ -36,24 +36,24 @@ void partition_connection_is_back(struct partition *p);
 void partition_check_rights(struct partition *p);
 void partition_has_rights(struct partition *p);
 void partition_lose_rights(struct partition *p);
-/* The id holds no longer: begin anew under another one. */
+/* Begins anew under another id, as the old one holds no longer. */
 void partition_unregister(struct partition *p);
-/* A request that registers the worker, or renews its lease, is about to be sent. */
+/* Notes that a request is about to be sent that registers the worker, or renews its lease. */
 void partition_is_registering(struct partition *p);
 void partition_is_renewing(struct partition *p);
 /* Hears that the worker is registered: the lease goes on from when that was sent. */
 void partition_registered(struct partition *p, const char *id, struct span types_digest, int64_t now);
 void partition_renewed(struct partition *p);
-/* The lease has ended; returns when, by clock_boot_us(). */
+/* Ends the lease; returns when it ended, by clock_boot_us(). */
 int64_t partition_lapse(struct partition *p);
-/* Redis has answered a mark. */
+/* Notes the mark that Redis has answered. */
 void partition_seen(struct partition *p, int64_t mark_us);
 /* Logs once that Redis went back. True: what it has of limits may be older now. */
 bool partition_hear_back(struct partition *p, const struct went_back *back);
-/* What the answer to a registration says of the data. True: all that was there before is lost. */
+/* Hears what the answer to a registration says of the data. True: all that was there before is lost. */
 bool partition_hear_data(struct partition *p, const struct adopt *adopt);
-/* A login, permission or setting that is refused before anything has worked is not an outage but a mistake,
- * and so are data that this version cannot read: ends the worker. */
+/* Ends the worker when a login, permission or setting is refused before anything has worked: that is not an outage but a mistake, and so
+ * are data that this version cannot read. */
 bool partition_is_hopeless(struct partition *p, const struct error *why);
 
 #endif

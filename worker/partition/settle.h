@@ -24,17 +24,17 @@ struct settling {
 /* Opens settling before any of the others is called; closes it after all. */
 void partition_open_settling(struct partition *p);
 void partition_free_settling(struct partition *p);
-/* A task is about to go to the pool. */
+/* Notes a task that is about to go to the pool. */
 void task_leased(struct task *task);
 /* Takes what has ended from the pool. */
 void tasks_collect(struct worker *w);
-/* A task has left the pool and will be settled. */
+/* Notes a task that has left the pool and will be settled. */
 void task_finished(struct task *task);
 /* Ends a task that its handler holds on: `copy` is settled in its place, by what the task was asked to end for. */
 void task_finished_without(struct task *task, struct task *copy);
 /* Gives tasks back to the head of their lanes at the next turn, with no attempt used. Empties the list. */
 void tasks_give_back(struct task_list *tasks);
-/* A task that its handler holds on is lost: nothing is settled. */
+/* Forgets a task that its handler holds on and that is lost: nothing is settled. */
 void task_lost(struct task *task);
 /* Frees tasks whose leases are over. */
 void tasks_drop(struct task_list *tasks);
@@ -50,7 +50,7 @@ void partition_settle(struct partition *p, struct args *a);
 bool partition_write_settle(struct partition *p, struct args *a);
 void partition_settled(struct partition *p);
 void partition_settle_again(struct partition *p);
-/* Nothing of it runs, waits, is to be settled here or is on its way beside a turn; the same of all partitions. */
+/* True when nothing of it runs, waits, is to be settled here or is on its way beside a turn; and the same of all partitions. */
 bool partition_is_idle(const struct partition *p);
 bool worker_is_idle(const struct worker *w);
 

@@ -10,7 +10,7 @@ struct batches {
     struct batch_here *head;
 };
 
-/* A task that was leased; one of no batch is not counted, nor one for which there is no memory. */
+/* Enters a task that was leased; one of no batch is not counted, nor one for which there is no memory. */
 void batches_enter(struct batches *batches, struct task *task);
 /* Takes out a task that has ended or goes back. True: it was the last one of its batch here. */
 bool batches_leave(struct batches *batches, struct task *task);

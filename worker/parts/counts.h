@@ -27,7 +27,7 @@ struct counts {
 /* All zero is empty; numbers of types are below type_count. */
 void counts_open(struct counts *c, int type_count);
 void counts_free(struct counts *c);
-/* From now on these limits hold a type: "limit=rules|limit=rules", as a claim answers it. */
+/* Notes which limits hold a type from now on: "limit=rules|limit=rules", as a claim answers it. */
 void counts_hold(struct counts *c, int type, struct span limits);
 struct count_start {
     int64_t at_us;   /* by Redis's clock */
@@ -36,14 +36,15 @@ struct count_start {
     enum record_cause cause;
 };
 void counts_start(struct counts *c, int type, const struct count_start *start);
-/* One has ended; run_us < 0: it had not started. reason: of a throttled one; NULL: none. */
+/* Counts an end; run_us < 0: the job had not started. reason: of a throttled one; NULL: none. */
 void counts_end(struct counts *c, int type, enum count_end end, int64_t run_us, const char *reason);
 struct count_loss {
     int64_t thousandths;      /* of slots that nobody took */
     int64_t from_us, till_us; /* they were lost between these times, by Redis's clock */
 };
 void counts_lost(struct counts *c, struct span name, enum count_lost why, const struct count_loss *loss);
-/* A job gives its slots back; counted: its start was. What its limits lose next was lost by that, where it came too late. */
+/* Counts a job that gives its slots back; counted: its start was counted. What its limits lose next was lost by that, where it came too
+ * late. */
 void counts_back(struct counts *c, int type, enum record_back why, int64_t slots, bool counted);
 /* Adds rows for record_request, some hundred counts at most, and forgets them. names: of the types. Afterwards `some` says whether
  * there are more. */

@@ -21,11 +21,11 @@ struct ending {
     struct error error;      /* why it ends, with the result of weir_worker_run; status 0: all is well */
 };
 
-/* async calls on_call with data, check calls on_check with w; both on the loop. */
+/* Opens the watchers: async calls on_call with data, check calls on_check with w; both on the loop. */
 void worker_open_ending(struct worker *w, void *data,
                         void (*on_call)(struct ev_loop *loop, ev_async *async, int events),
                         void (*on_check)(struct ev_loop *loop, struct ev_watcher *watcher, int events));
-/* From any thread: no more jobs are claimed. */
+/* Claims no more jobs; from any thread. */
 void worker_quiet(struct worker *w);
 /* Calls the loop, from any thread. */
 void worker_call_loop(struct worker *w);
@@ -37,9 +37,9 @@ void worker_fail(struct worker *w, const struct error *why);
 void worker_stop(struct worker *w);
 /* Stops as weir_worker_stop does, with a failure. */
 void worker_fail_and_stop(struct worker *w, const struct error *why);
-/* The loop ends. */
+/* Ends the loop. */
 void worker_end_loop(struct worker *w);
-/* The loop ends with a failure, and the process must end at once. */
+/* Ends the loop with a failure; the process must end at once. */
 void worker_end_now(struct worker *w, const struct error *why);
 
 #endif
