@@ -108,352 +108,146 @@ static void enqueue_keyed(const char *key, int count)
     }
 }
 
-static void set_rate(void)
+static void run_step(const char *step)
 {
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:6/60000000/2"));
-    enqueue_many("slow", 30);
-    drain();
+    char name[80];
+    int n, least, most;
+
+    if (sscanf(step, "worker %d", &n) == 1)
+        begin_worker(n);
+    else if (strncmp(step, "rate ", 5) == 0)
+        must(turns_rate("slow", step + 5));
+    else if (sscanf(step, "costs %79s %d %d %d", name, &n, &least, &most) == 4)
+        enqueue_costs(name, n, least, most);
+    else if (sscanf(step, "cost %79s", name) == 1)
+        must(turns_use("slow", "use", name, NULL, 0));
+    else if (strcmp(step, "share") == 0)
+        use("t", "slow");
+    else if (sscanf(step, "many %79s %d", name, &n) == 2)
+        enqueue_many(name, n);
+    else if (sscanf(step, "keyed %79s %d", name, &n) == 2)
+        enqueue_keyed(name, n);
+    else if (sscanf(step, "keys %d", &n) == 1)
+        for (int i = 0; i < n; i++) {
+            snprintf(name, sizeof name, "k%d-", i);
+            enqueue_keyed(name, 2);
+        }
+    else if (sscanf(step, "pause-key %79s %d", name, &n) == 2)
+        must(turns_pause_key("slow", name, n < 0 ? -1 : n * SECOND_US));
+    else if (sscanf(step, "pause %d", &n) == 1)
+        must(turns_pause("slow", n * SECOND_US));
+    else if (strcmp(step, "pause-queue") == 0)
+        pause_queue(true);
+    else if (strcmp(step, "drain") == 0)
+        drain();
+    else if (sscanf(step, "claim %d %d", &n, &most) == 2)
+        assert_int_equal(claim("w", (size_t)n, 0), most);
+    else if (strcmp(step, "end") == 0)
+        end_jobs();
+    else if (sscanf(step, "later %d", &n) == 1)
+        turns.now_us += n * SECOND_US;
+    else if (strcmp(step, "quiet") == 0)
+        free(redis_text("SET", PREFIX "order:iw", "quiet"));
+    else if (strcmp(step, "another") == 0)
+        begin_another("x", "far", 60);
+    else if (strcmp(step, "nobody") == 0)
+        free(redis_text("DEL", PREFIX "workers"));
+    else
+        fail_msg("no step: %s", step);
 }
 
-static void set_costs(void)
+static void set_scene(const char *steps)
 {
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:6000/60000000/1000"));
-    enqueue_costs("slow", 50, 1000, 1000);
-    drain();
+    char text[300], *rest = text;
+
+    snprintf(text, sizeof text, "%s", steps);
+    for (char *step; (step = strsep(&rest, ";"));)
+        run_step(step + strspn(step, " "));
 }
 
-static void set_costs_that_differ(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:60/600000000/20"));
-    enqueue_costs("slow", 60, 3, 17);
-    drain();
-}
-
-static void set_costs_of_the_type(void)
-{
-    begin_worker(60);
-    must(turns_use("slow", "use", "5", NULL, 0));
-    must(turns_rate("slow", "fixed-window:10/60000000/0"));
-    enqueue_many("slow", 20);
-    drain();
-}
-
-static void set_a_key_that_is_paused(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:6/60000000/2,by=key"));
-    must(turns_pause_key("slow", "anna", -1));
-    enqueue_keyed("anna", 3);
-    drain();
-}
-
-static void set_a_paused_key_among_others(void)
-{
-    set_a_key_that_is_paused();
-    enqueue_keyed("bob", 60);
-    drain();
-}
-
-static void set_a_paused_key_among_many(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:60/3600000000/130 gcra:1/3600000000/1,by=key"));
-    must(turns_pause_key("slow", "zoe", -1));
-    enqueue_keyed("zoe", 3);
-    for (int i = 0; i < 120; i++) {
-        char key[16];
-
-        snprintf(key, sizeof key, "k%d-", i);
-        enqueue_keyed(key, 2);
-    }
-    drain();
-}
-
-static void set_keys_that_may_start(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:60/60000000/60,by=key"));
-    must(turns_pause("slow", 600 * SECOND_US));
-    enqueue_keyed("a", 2);
-    drain();
-    must(turns_pause("slow", 0));
-}
-
-static void set_a_key_that_is_paused_for_a_time(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:6/60000000/1,by=key"));
-    must(turns_pause_key("slow", "anna", 100 * SECOND_US));
-    enqueue_keyed("anna", 30);
-    drain();
-}
-
-static void set_one_large_key(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:60/60000000/1 gcra:6/60000000/1,by=key"));
-    enqueue_keyed("large", 40);
-    enqueue_keyed("a", 5);
-    enqueue_keyed("b", 5);
-    drain();
-}
-
-static void set_a_key_behind_a_gate_for_all(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:1/60000000/1 gcra:60/60000000/60,by=key"));
-    enqueue_keyed("a", 4);
-    drain();
-}
-
-static void set_keys_of_concurrency(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "concurrency:1,by=key"));
-    enqueue_keyed("a", 3);
-    assert_int_equal(claim("w", 60, 0), 1);
-}
-
-static void set_quiet_worker(void)
-{
-    set_rate();
-    free(redis_text("SET", PREFIX "order:iw", "quiet"));
-}
-
-static void set_worker_of_another_queue(void)
-{
-    set_rate();
-    begin_another("x", "far", 60);
-    free(redis_text("SET", PREFIX "order:iw", "quiet"));
-}
-
-static void set_no_worker(void)
-{
-    set_rate();
-    free(redis_text("DEL", PREFIX "workers"));
-}
-
-static void set_queue_that_is_paused(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:6/60000000/2"));
-    enqueue_many("slow", 30);
-    pause_queue(true);
-}
-
-static void set_lanes_of_a_paused_queue(void)
-{
-    set_rate();
-    pause_queue(true);
-}
-
-static void set_limit_that_is_paused(void)
-{
-    set_rate();
-    must(turns_pause("slow", 600 * SECOND_US));
-}
-
-static void set_limit_of_keys_that_is_paused(void)
-{
-    set_a_key_behind_a_gate_for_all();
-    must(turns_pause("slow", 600 * SECOND_US));
-}
-
-static void set_several_gates(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:6/60000000/5 sliding-window:20/600000000"));
-    enqueue_many("slow", 50);
-    drain();
-}
-
-static void set_a_shared_limit(void)
-{
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:6/60000000/4"));
-    must(turns_use("slow", "use", "4", NULL, 0));
-    use("t", "slow");
-    enqueue_many("slow", 20);
-    enqueue_many("t", 20);
-    drain();
-}
-
-static void set_a_turn_of_a_dearer_type(void)
-{
-    turns.now_us -= 80 * SECOND_US;
-    begin_worker(60);
-    must(turns_rate("slow", "gcra:60/60000000/300"));
-    use("t", "slow");
-    enqueue_costs("t", 3, 300, 300);
-    assert_int_equal(claim("w", 60, 0), 1);
-    end_jobs();
-    turns.now_us += SECOND_US;
-    enqueue_many("slow", 20);
-    drain();
-    turns.now_us += 79 * SECOND_US;
-}
-
-static void set_executors_that_are_busy(void)
-{
-    begin_worker(2);
-    must(turns_rate("slow", "gcra:1000/1000000/1000"));
-    enqueue_many("slow", 5);
-    assert_int_equal(claim("w", 2, 0), 2);
-}
-
+/* Scenes in steps (run_step). Of the type "slow", but for the "t" that shares its limit. */
 static const struct place {
-    const char *name;
-    void (*set)(void);
+    const char *name, *scene;
     const char *first, *last; /* jobs: that of the type which starts first, and last; NULL: not looked at */
-    const char *type, *job;   /* how what it waits for begins, of the type and of that job */
-    const char *verdict;      /* NULL: "flowing" */
+    const char *type;         /* how what it waits for begins, of the type */
+    const char *job;          /* and of the first job; NULL: the same */
+    bool stuck;               /* the verdict is not "flowing" */
     bool halted;              /* it does not start as long as nobody acts */
     bool shared;              /* its limit holds another type too */
     int64_t later_us;         /* than it was said the last one may be, where it is said to be the earliest */
-    bool
-        others; /* they may come before the first, too; and what is now differs, as faces are read one after the other */
+    /* They may come before the first, too; and what is now differs, as faces are read one after the other. */
+    bool others;
 } places[] = {
-    {.name = "a rate",
-     .set = set_rate,
-     .first = "slow2",
-     .last = "slow29",
-     .type = "slow#0, 6 a minute, until",
-     .job = "slow#0, 6 a minute, until"},
-    {.name = "costs",
-     .set = set_costs,
-     .first = "slow1",
-     .last = "slow49",
-     .type = "slow#0, 6,000 a minute, until",
-     .job = "slow#0, 6,000 a minute, until"},
-    {.name = "costs that differ",
-     .set = set_costs_that_differ,
-     .first = "slow4",
-     .last = "slow59",
-     .type = "slow#0, 60 in 10m, until",
-     .job = "slow#0, 60 in 10m, until"},
-    {.name = "costs of the type",
-     .set = set_costs_of_the_type,
-     .first = "slow2",
-     .last = "slow19",
-     .type = "slow#0, 10 a minute, until",
-     .job = "slow#0, 10 a minute, until"},
-    {.name = "a key that is paused",
-     .set = set_a_key_that_is_paused,
-     .first = "anna0",
-     .type = "slow#0/anna, 6 a minute, paused by hand, until it is resumed",
-     .job = "slow#0/anna, 6 a minute, paused by hand, until it is resumed",
-     .verdict = "stuck",
-     .halted = true},
-    {.name = "a paused key among others",
-     .set = set_a_paused_key_among_others,
-     .first = "bob2",
-     .type = "slow#0, 6 a minute for each key, until",
+    {"a rate", "worker 60; rate gcra:6/60000000/2; many slow 30; drain", .first = "slow2", .last = "slow29",
+     .type = "slow#0, 6 a minute, until"},
+    {"costs", "worker 60; rate gcra:6000/60000000/1000; costs slow 50 1000 1000; drain", .first = "slow1",
+     .last = "slow49", .type = "slow#0, 6,000 a minute, until"},
+    {"costs that differ", "worker 60; rate gcra:60/600000000/20; costs slow 60 3 17; drain", .first = "slow4",
+     .last = "slow59", .type = "slow#0, 60 in 10m, until"},
+    {"costs of the type", "worker 60; cost 5; rate fixed-window:10/60000000/0; many slow 20; drain",
+     .first = "slow2", .last = "slow19", .type = "slow#0, 10 a minute, until"},
+    {"a key that is paused",
+     "worker 60; rate gcra:6/60000000/2,by=key; pause-key anna -1; keyed anna 3; drain", .first = "anna0",
+     .type = "slow#0/anna, 6 a minute, paused by hand, until it is resumed", .halted = true, .stuck = true},
+    {"a paused key among others",
+     "worker 60; rate gcra:6/60000000/2,by=key; pause-key anna -1; keyed anna 3; drain; keyed bob 60; drain",
+     .first = "bob2", .type = "slow#0, 6 a minute for each key, until",
      .job = "slow#0/bob, 6 a minute, until"},
-    {.name = "a paused key among many",
-     .set = set_a_paused_key_among_many,
-     .first = "k0-1",
-     .type = "slow#1, 1 an hour for each key, until",
-     .job = "slow#1/k0-, 1 an hour, until"},
-    {.name = "keys that may start",
-     .set = set_keys_that_may_start,
-     .later_us = 60 * SECOND_US,
-     .others = true},
-    {.name = "a key that is paused for a time",
-     .set = set_a_key_that_is_paused_for_a_time,
-     .first = "anna0",
-     .last = "anna29",
-     .type = "slow#0, 6 a minute for each key, until",
+    {"a paused key among many",
+     "worker 60; rate gcra:60/3600000000/130 gcra:1/3600000000/1,by=key; pause-key zoe -1; keyed zoe 3; keys "
+     "120; drain",
+     .first = "k0-1", .type = "slow#1, 1 an hour for each key, until", .job = "slow#1/k0-, 1 an hour, until"},
+    {"keys that may start",
+     "worker 60; rate gcra:60/60000000/60,by=key; pause 600; keyed a 2; drain; pause 0",
+     .later_us = 60 * SECOND_US, .others = true},
+    {"a key that is paused for a time",
+     "worker 60; rate gcra:6/60000000/1,by=key; pause-key anna 100; keyed anna 30; drain", .first = "anna0",
+     .last = "anna29", .type = "slow#0, 6 a minute for each key, until",
      .job = "slow#0/anna, 6 a minute, paused by hand, until"},
-    {.name = "one large key",
-     .set = set_one_large_key,
-     .last = "large39",
-     .type = "slow#0, 60 a minute, until"},
-    {.name = "a key behind a gate for all",
-     .set = set_a_key_behind_a_gate_for_all,
-     .first = "a1",
-     .last = "a3",
-     .type = "slow#0, 1 a minute, until",
-     .job = "slow#0, 1 a minute, until"},
-    {.name = "keys of concurrency",
-     .set = set_keys_of_concurrency,
-     .first = "a1",
-     .type = "slow#0, 1 at once for each key",
-     .job = "slow#0/a, 1 at once, until a job ends",
+    {"one large key",
+     "worker 60; rate gcra:60/60000000/1 gcra:6/60000000/1,by=key; keyed large 40; keyed a 5; keyed b 5; "
+     "drain",
+     .last = "large39", .type = "slow#0, 60 a minute, until"},
+    {"a key behind a gate for all",
+     "worker 60; rate gcra:1/60000000/1 gcra:60/60000000/60,by=key; keyed a 4; drain", .first = "a1",
+     .last = "a3", .type = "slow#0, 1 a minute, until"},
+    {"keys of concurrency", "worker 60; rate concurrency:1,by=key; keyed a 3; claim 60 1", .first = "a1",
+     .type = "slow#0, 1 at once for each key", .job = "slow#0/a, 1 at once, until a job ends",
      .halted = true},
-    {.name = "a quiet worker",
-     .set = set_quiet_worker,
-     .first = "slow2",
+    {"a quiet worker", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; quiet", .first = "slow2",
      .last = "slow29",
      .type = "a worker that takes slow: the only one was told to take no more jobs; start one",
      .job =
          "a worker that takes slow from queue default: the only one was told to take no more jobs; start one",
-     .verdict = "stuck"},
-    {.name = "a worker of another queue",
-     .set = set_worker_of_another_queue,
-     .first = "slow2",
-     .last = "slow29",
+     .stuck = true},
+    {"a worker of another queue", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; another; quiet",
+     .first = "slow2", .last = "slow29",
      .type = "a worker that takes slow: the only one was told to take no more jobs; start one",
      .job =
          "a worker that takes slow from queue default: the only one was told to take no more jobs; start one",
-     .verdict = "stuck"},
-    {.name = "no worker",
-     .set = set_no_worker,
-     .first = "slow2",
-     .last = "slow29",
-     .type = "a worker that takes slow: none does; start one",
-     .job = "a worker that takes slow from queue default: none does; start one",
-     .verdict = "stuck"},
-    {.name = "a queue that is paused",
-     .set = set_queue_that_is_paused,
-     .first = "slow0",
-     .type = "queue default, paused since",
-     .job = "queue default, paused since",
-     .verdict = "stuck",
-     .halted = true},
-    {.name = "lanes of a paused queue",
-     .set = set_lanes_of_a_paused_queue,
-     .first = "slow2",
-     .type = "queue default, paused since",
-     .job = "queue default, paused since",
-     .verdict = "stuck",
-     .halted = true},
-    {.name = "a limit that is paused",
-     .set = set_limit_that_is_paused,
-     .first = "slow2",
-     .last = "slow29",
-     .type = "slow, paused by hand, until",
-     .job = "slow, paused by hand, until"},
-    {.name = "a limit of keys that is paused",
-     .set = set_limit_of_keys_that_is_paused,
-     .first = "a1",
-     .last = "a3",
-     .type = "slow, paused by hand, until",
-     .job = "slow, paused by hand, until"},
-    {.name = "several gates",
-     .set = set_several_gates,
-     .first = "slow5",
-     .last = "slow49",
-     .type = "slow#0, 6 a minute, until",
-     .job = "slow#0, 6 a minute, until"},
-    {.name = "a shared limit",
-     .set = set_a_shared_limit,
-     .type = "slow#0, 6 a minute, until",
-     .others = true,
-     .shared = true},
-    {.name = "a turn of a dearer type",
-     .set = set_a_turn_of_a_dearer_type,
-     .type = "slow#0, 60 a minute, until",
-     .shared = true},
-    {.name = "executors that are busy",
-     .set = set_executors_that_are_busy,
-     .first = "slow2",
-     .type = "a free executor: all 2 are busy",
-     .job = "a free executor: all 2 are busy",
-     .later_us = 60 * SECOND_US,
-     .others = true},
+     .stuck = true},
+    {"no worker", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; nobody", .first = "slow2",
+     .last = "slow29", .type = "a worker that takes slow: none does; start one",
+     .job = "a worker that takes slow from queue default: none does; start one", .stuck = true},
+    {"a queue that is paused", "worker 60; rate gcra:6/60000000/2; many slow 30; pause-queue",
+     .first = "slow0", .type = "queue default, paused since", .halted = true, .stuck = true},
+    {"lanes of a paused queue", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; pause-queue",
+     .first = "slow2", .type = "queue default, paused since", .halted = true, .stuck = true},
+    {"a limit that is paused", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; pause 600",
+     .first = "slow2", .last = "slow29", .type = "slow, paused by hand, until"},
+    {"a limit of keys that is paused",
+     "worker 60; rate gcra:1/60000000/1 gcra:60/60000000/60,by=key; keyed a 4; drain; pause 600",
+     .first = "a1", .last = "a3", .type = "slow, paused by hand, until"},
+    {"several gates", "worker 60; rate gcra:6/60000000/5 sliding-window:20/600000000; many slow 50; drain",
+     .first = "slow5", .last = "slow49", .type = "slow#0, 6 a minute, until"},
+    {"a shared limit", "worker 60; rate gcra:6/60000000/4; cost 4; share; many slow 20; many t 20; drain",
+     .type = "slow#0, 6 a minute, until", .others = true, .shared = true},
+    {"a turn of a dearer type",
+     "later -80; worker 60; rate gcra:60/60000000/300; share; costs t 3 300 300; claim 60 1; end; later 1; "
+     "many slow 20; drain; later 79",
+     .type = "slow#0, 60 a minute, until", .shared = true},
+    {"executors that are busy", "worker 2; rate gcra:1000/1000000/1000; many slow 5; claim 2 2",
+     .first = "slow2", .type = "a free executor: all 2 are busy", .later_us = 60 * SECOND_US, .others = true},
 };
 
 /* ---- What is said */
@@ -524,7 +318,7 @@ static void look_at_status(struct said *said)
 
 static void look_at_report(struct said *said)
 {
-    const char *verdict = place->verdict ? place->verdict : "flowing";
+    const char *verdict = place->stuck ? "stuck" : "flowing";
     json_t *doc, *row;
     bool found = false;
     size_t i;
@@ -598,12 +392,12 @@ static void look_at_text(const char *path, const char *expected)
 /* The overview judges as the report does. */
 static void look_at_notes(void)
 {
-    bool stuck = place->verdict;
+    bool stuck = place->stuck;
 
     if (is_on_page("/", "<li class=\"wrong\"><b>stuck</b>: jobs of ") != stuck)
-        wrong("/", stuck ? "nothing" : "stuck", place->verdict);
+        wrong("/", stuck ? "nothing" : "stuck", stuck ? "stuck" : NULL);
     if (stuck && is_on_page("/", "Nothing is wrong"))
-        wrong("/", "nothing is wrong", place->verdict);
+        wrong("/", "nothing is wrong", "stuck");
 }
 
 static void look_at_page(const char *path, const char *waits)
@@ -682,7 +476,7 @@ static void look_everywhere(struct said *said)
     if (place->first)
         look_at_key(said);
     if (place->first)
-        look_at_job(place->first, said->next_us, said, place->job);
+        look_at_job(place->first, said->next_us, said, place->job ? place->job : place->type);
     if (place->last)
         look_at_job(place->last, said->last_us, said, "");
 }
@@ -738,7 +532,7 @@ static void test_all_say_the_same_and_it_happens(void **state)
         turns_flush(NULL);
         scene_begin(NULL);
         turns.now_us = clock_wall_us();
-        place->set();
+        set_scene(place->scene);
         look_everywhere(&said);
         free(redis_text("DEL", PREFIX "order:iw"));
         expect_happens(&said);
@@ -830,7 +624,7 @@ static void test_enqueueing_says_the_same(void **state)
     struct forecast last;
     size_t count;
 
-    set_costs();
+    set_scene("worker 60; rate gcra:6000/60000000/1000; costs slow 50 1000 1000; drain");
     assert_int_equal(weir_bulk_open(w, NULL, &bulk), 0);
     for (int i = 0; i < 20; i++)
         assert_int_equal(weir_bulk_add(bulk, &spec), 0);
