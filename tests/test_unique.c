@@ -185,6 +185,24 @@ static void test_held_until_it_starts(void **state)
     turns_check();
 }
 
+/* Claims look at the heads of few jobs where many are equal. */
+static void test_freed_among_equal_jobs(void **state)
+{
+    (void)state;
+    start("w");
+    for (int i = 0; i < 12; i++) {
+        char entry[100];
+
+        snprintf(entry, sizeof entry, "@0,0,0,t0000000;{\"id\":\"p%02d\",\"type\":\"t\"}", i);
+        push("default", entry);
+        if (i == 5 || i == 8)
+            locked(i == 5 ? "a" : "b", i == 5 ? "k" : "l", LOCK_UNTIL_START);
+    }
+    assert_int_equal(claim("w", 14, 0), 14);
+    expect_free("k");
+    expect_free("l");
+}
+
 /* Parked is not started. */
 static void test_held_while_parked(void **state)
 {
@@ -360,6 +378,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(test_handed_back_it_keeps_its_lock, scene_begin),
         cmocka_unit_test_setup(test_only_its_own_lock, scene_begin),
         cmocka_unit_test_setup(test_held_until_it_starts, scene_begin),
+        cmocka_unit_test_setup(test_freed_among_equal_jobs, scene_begin),
         cmocka_unit_test_setup(test_held_while_parked, scene_begin),
         cmocka_unit_test_setup(test_held_while_scheduled, scene_begin),
         cmocka_unit_test_setup(test_its_own_lock_does_not_refuse_it, scene_begin),

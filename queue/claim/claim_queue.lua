@@ -89,18 +89,20 @@ local WRITTEN = '^@[^;{]*;{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
 
 -- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
 -- Most of a bulk have the same head, an id of the same length and the same type: comparing these takes half as long as reading them, from the
--- third one on. Of types that take turns there is no second one.
+-- third one on. Of types that take turns there is no second one. jobs.same, jobs.same_last: the places of those that have the head of jobs[i].
 local function count_equal_behind(s, jobs, i, most)
     most = min(most, claim.budget, #jobs - i + 1)
     if s.limited then most = body.names_cost(jobs[i]) and 1 or min(most, start.likely(s, most)) end
-    local n, id, id_end, type_end, front, kind = 1, nil, nil, nil, nil, nil
+    local n, same_last, id, id_end, type_end, front, kind = 1, 0, nil, nil, nil, nil, nil
     while n < most do
         if n == 2 then
             id, id_end, type_end = match(jobs[i], WRITTEN)
             front, kind = id and sub(jobs[i], 1, id - 1), id and sub(jobs[i], id_end, type_end - 1)
+            if id then same_last = huge end
         end
         local entry, at = jobs[i + n], 1
-        if not id or sub(entry, 1, id - 1) ~= front or sub(entry, id_end, type_end - 1) ~= kind then
+        if not id or find(entry, front, 1, true) ~= 1 or sub(entry, id_end, type_end - 1) ~= kind then
+            same_last = min(same_last, i + n - 1)
             if byte(entry) == AT then entry, at = sign.read(entry) end
             if match(entry, TYPE, at) ~= s.name then break end
             jobs[i + n] = entry
@@ -108,6 +110,7 @@ local function count_equal_behind(s, jobs, i, most)
         if #entry > BODY_MOST or s.limited and body.names_cost(entry) then break end
         n = n + 1
     end
+    jobs.same, jobs.same_last = i + 2, min(same_last, i + n - 1)
     return n
 end
 

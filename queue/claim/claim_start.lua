@@ -23,7 +23,8 @@ function claim_start.token(turn, n) return turn .. '.' .. DIGITS[1] .. DIGITS[n]
 
 -- Leases n jobs of a list whose slots are taken. slot and tail stand in their tokens behind the index.
 local function lease(jobs, first, n, slot, tail)
-    local plain = cache.plain
+    local plain, same, same_last = cache.plain, jobs.same or 0, jobs.same_last or 0 -- those hold no other lock: see claim_queue
+    local behind = slot .. tail
     for i = first, first + n - 1 do
         if low == 64 then
             high, low = high + 1, 0
@@ -31,9 +32,9 @@ local function lease(jobs, first, n, slot, tail)
         end
         low = low + 1
         local entry = jobs[i]
-        leases[leased + 1], leases[leased + 2] = token_head .. DIGITS[low] .. slot .. tail, entry
+        leases[leased + 1], leases[leased + 2] = token_head .. DIGITS[low] .. behind, entry
         leased = leased + 2
-        if sub(entry, 1, #plain) ~= plain then
+        if (i < same or i > same_last) and sub(entry, 1, #plain) ~= plain then
             if cache.has_lock(entry) then claim.started[#claim.started + 1] = entry end
             plain = cache.plain
         end

@@ -51,20 +51,18 @@ local function get(command, key, first, last, backwards)
     return call(command, key, digits(first), digits(last))
 end
 
--- Appends got[i] to the n of `entries` as far as they fit; returns how many there are then. It is called for each job there is.
-local function take(got, entries, n, load, backwards)
-    local left, alone, count = load.left, load.alone, #got
-    for i = 1, count do
-        local entry = got[backwards and count + 1 - i or i]
-        local size = #entry
+-- Returns how many of what was got fit. It is called for each job there is.
+local function count_fitting(got, load, backwards)
+    local left, alone, count, n = load.left, load.alone, #got, 0
+    while n < count do
+        local size = #got[backwards and count - n or n + 1]
         if size > left and not alone then
             left = 0
             break
         end
         left, alone, n = left - size, false, n + 1
-        entries[n] = entry
     end
-    load.left, load.alone = left, alone
+    load.left, load.alone, load.n = left, alone, load.n + n
     return n
 end
 
@@ -74,9 +72,14 @@ local function read(command, key, first, most, load, backwards, at_once)
     while n < most and not slices.is_full(load) do
         local step = min(size, most - n)
         local got = get(command, key, first + n, first + n + step - 1, backwards)
-        local count = take(got, entries, n, load, backwards) - n
-        n, load.n = n + count, load.n + count
-        if #got < step or count < #got then return entries, count == #got end
+        local count, all = count_fitting(got, load, backwards), #got
+        if n == 0 and count == all and not backwards then
+            entries = got
+        else
+            for i = 1, count do entries[n + i] = got[backwards and all + 1 - i or i] end
+        end
+        n = n + count
+        if all < step or count < all then return entries, count == all end
         size = next_step(load, at_once)
         load.step = min(size, load.at_once)
     end
