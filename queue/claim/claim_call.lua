@@ -9,20 +9,21 @@ local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters checked in one claim: 2 ms, well within the 5 ms that slots are granted ahead
 
-local LATE_US = 4000            -- and in no claim more than are checked in that time: as much again may go into writing what was decided.
-local LOOKS = 16                -- The clock is asked once for so many
+local LATE_US = 4000            -- a claim checks nothing after that time: as much again may go into writing what was decided
+local LOOKS = 16                -- checks from one look at the clock to the next
 
-claim_call.TYPE = 8             -- of it, for a type that is met: its limits are read, and its counters are written
-claim_call.GATE = 2             -- and for each of its gates behind the first
-claim_call.LANE = 6             -- the same for a lane of a key: its list,
-claim_call.KEY_GATE = 2         -- and each of its gates
-claim_call.KEYS = 8             -- the same for so many keys that are asked for, a few in one command
-local ASKED_MOST = 1000         -- queues in which it only asks for jobs;
-local ADDED_MOST = 64           -- of these are served
+-- What takes how much of the budget.
+claim_call.TYPE = 8             -- a type that is met: its limits are read, and its counters are written
+claim_call.GATE = 2             -- each gate of a type behind its first
+claim_call.LANE = 6             -- the list of a lane of a key
+claim_call.KEY_GATE = 2         -- each gate of such a lane
+claim_call.KEYS = 8             -- so many keys that one command asks for take 1
+local ASKED_MOST = 1000         -- queues in which a claim only asks for jobs
+local ADDED_MOST = 64           -- queues that it serves, as it found jobs by asking
 local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
-claim_call.TO_SERVE = 200       -- of it, kept from lanes that wake for those that start
+claim_call.TO_SERVE = 200       -- of the budget: lanes wake only while so much is left for those that start
 local NEAR = gate.AHEAD         -- how far ahead slots are granted to a worker that is near
 
 claim_call.AGAIN_US = gate.AHEAD_MOST + 1000000 -- what a fault closes is checked again after that; no slot is granted so far ahead

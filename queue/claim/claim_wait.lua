@@ -1,6 +1,11 @@
--- claim_wait: where types and lanes wait: at the gate that opens last. These functions write at once, to the new place before they remove
--- the old one. So a script that fails on the way leaves a waiter at two places, never at none. restore() puts back lanes and types that such
--- a script had emptied.
+-- claim_wait: where types and lanes wait: at the gate that opens last.
+--
+-- Who wakes them: the next claim that comes when their gate is due. The worker on duty sends it by its timer (claim_duty.next_times). Who makes
+-- room or changes a limit before that makes the gate due and rings for a worker (lane.wake_opened; of
+-- keys also rate_apply).
+--
+-- These functions write at once, to the new place before they remove the old one. So a script that fails on the way leaves a waiter at two
+-- places, never at none. restore() puts back lanes and types that such a script had emptied.
 --
 -- uses: check claim_cache claim_call claim_causes claim_meet claim_held claim_ring gate lane
 local claim_wait = {}
@@ -76,7 +81,8 @@ local function may_be_woken(s, e, at)
     return s.type.spends or not rule.by
 end
 
--- Lets a type or lane of the queue wait at the gate e until then. Whatever makes room there before that wakes it. Returns when it is due otherwise.
+-- Lets a type or lane of the queue wait at the gate e until then. Whatever makes room there before that wakes it (lane.wake_opened). Returns when
+-- it is due otherwise.
 local function wait_at(s, e, at)
     if not may_be_woken(s, e, at) or lane.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
     claim.note_fault(check.wrong_kind('at:' .. e.name, 'set'))
@@ -148,7 +154,7 @@ end
 
 local function first_opening(e) return e.fixed or gate.start(e, 1) end
 
--- Takes the first of the types that wait at a gate elsewhere.
+-- Takes s off the gate at which it has its turn: it waits elsewhere by now, or its ring is empty.
 local function leave(s)
     local visit = claim.visit
     call('ZREM', wait_key(s.queue, visit.gate), s.name)

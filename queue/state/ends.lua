@@ -1,4 +1,5 @@
--- ends: what is counted and released when a job ends for good: its batch has one more that has ended, its unique lock is free.
+-- ends: what is counted and released when a job ends for good: its batch has one more that has ended, its unique lock is free;
+-- and how often it counts as interrupted when its handler died (settle), or its worker (reap), and when that makes it dead.
 -- Jobs are moved in the same call, so nothing here may fail except burying: a key of a wrong kind counts nothing.
 --
 --   batch:<name>   hash: total (jobs it was given), done, dead, cancelled (those that have ended), failed (attempts), created, sealed

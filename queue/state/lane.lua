@@ -1,12 +1,13 @@
--- lane: the jobs of one (queue, type, key) that were denied, first in first out; and where they wait.
+-- lane: the jobs of one (queue, type, key) that were read and could not start, first in first out; and where they wait.
 --
 --   ring:<queue>/<type>   the type's lanes whose key gates are open: key -> ticket
 --   wait:<queue>/<gate>   what waits at a gate: types, by name, at one for all keys; lanes, as <type>/<key>, at one of a key
 --   sleep:<queue>         when the gates open at which lanes wait
 --   wake:<queue>          when the gates open at which types wait; and `*`, as long as a lane sleeps: not later than the first of sleep
 --   held:<queue>          due types that no worker which looked can run
---   at:<gate>             queues that have a type or lane waiting at a gate, to be woken when something makes room there: always if only
---                         that opens it; and lines of callers (line.lua), from when there is room. Who is woken leaves
+--   at:<gate>             queues that have a type or lane waiting at a gate, to be woken when something makes room there: every one where
+--                         only that opens the gate; where time does, too, see may_be_woken in claim_wait. Lines of callers (line.lua)
+--                         join as there is room. Who is woken leaves
 --   opened                gates that have room while not all of their queues are woken yet. In these two <limit>#* stands for all gates that a
 --                         limit can have for all keys, as somebody has changed it, and * for all of all limits
 --
@@ -174,7 +175,7 @@ function lane.leave_gate(queue, name, node)
     forget_share(queue, node:match('^([^/]+)/(.*)$'))
 end
 
--- Wakes a lane of which a job must not run any more: if it is the first, the next claim meets it. A lane that sleeps goes to its ring.
+-- Wakes a lane of which a job was cancelled: if it is the first, the next claim meets it. A lane that sleeps goes to its ring.
 function lane.wake(queue, kind, key)
     local node = kind .. '/' .. key
     for _, spec in ipairs(types.specs(kind, key)) do

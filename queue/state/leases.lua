@@ -1,7 +1,7 @@
 -- leases: what a worker holds, a part at a time: it may be 65,536 jobs, and Redis serves nobody else meanwhile; and until when
 -- nobody loses it.
 --
--- `reap` keeps when a worker was last heard of and until when nobody is reaped. If the last time is more than half a lease ago, or
+-- The key `reap` keeps when a worker was last heard of and until when nobody is reaped. If the last time is more than half a lease ago, or
 -- in the future, there was an outage or the clock was set: every deadline is then late through no fault of its worker, so nobody is
 -- reaped for the longest lease of those workers who may have lost theirs by it. With a clock that was set back deadlines move back; see
 -- clock for what waits. Behind these two times stands how far reap went through the marks, when that takes more than one call.

@@ -1,21 +1,22 @@
--- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline go back
--- to the head of their lanes. Those whose handlers ran in that worker may have killed it: they are counted as interrupted and run in groups from now on
--- (claim_alone), those that have before behind those that have not; a job that was interrupted too often is dead. Of the dead jobs
--- some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
+-- reap: the heartbeat of a worker, and what every heartbeat does for all: the leases of workers past their deadline (their score in `workers`;
+-- leases.lua has the amnesty) go back to the head of their lanes. A job whose handler ran in that worker may have killed it: it is a suspect, whose
+-- interruptions ends.worker_died counts until it is dead. It goes to a lane of suspects (claim_alone), to the tail if it was one before. Of the dead
+-- jobs some of the oldest are forgotten where they are too many or too old. So are marks of cancelled jobs that are nowhere, and queues
 -- that nobody needs. What is done for all is left out where another heartbeat has just done it.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, lease_us, interrupted_most, dead_most, dead_age_us (with which the worker was started; 0: with none), group,
 --       'quiet' if it takes no more jobs and stays, whoever told it so; else ''
 -- role: worker
--- reply: [ now, number of leases taken back, dead jobs that were forgotten, what is left to the next calls: dead jobs to be
---          forgotten, leases, queues to be woken at gates that have opened, what follows a clock that was set back,
---          [worker of which none is left, ...], [what is wrong with a key, ...],
---          [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
---          what an operator orders: "quiet", "stop" or "",
---          how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
---          1 where two others of the group look after its queues (duty), else 0,
---          [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
+-- reply: [ now, number of leases taken back, dead jobs that were forgotten,
+--          one number of what is left to the next calls (dead jobs to be forgotten, leases, queues to be woken at gates that have
+--          opened, what follows a clock that was set back),
+--     5    [worker of which none is left, ...], [what is wrong with a key, ...],
+--     7    [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
+--     9    what an operator orders: "quiet", "stop" or "",
+--    10    how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
+--    12    1 where two others of the group look after its queues (duty), else 0,
+--    13    [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
 -- uses: bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices

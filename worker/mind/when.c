@@ -1,4 +1,4 @@
-/* When each thing is due. */
+/* When each thing is due. plan.c takes the soonest, to which schedule() in worker/partition/turn.c sets its timer. */
 #include <math.h>
 
 #include "worker/mind/inside.h"

@@ -1,5 +1,5 @@
-/* The heartbeat: four times a lease a request renews it, takes back what workers that are silent held, and
- * forgets dead jobs beyond what is kept. */
+/* The heartbeat: at least four times a lease a request renews it, takes back what workers that are silent
+ * held, and forgets dead jobs beyond what is kept (queue/turn/reap.lua). */
 #include <inttypes.h>
 #include <stdio.h>
 

@@ -56,7 +56,7 @@
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
 
-#define INTERRUPTED_MOST 3
+#define INTERRUPTED_MOST 3 /* a job is dead then; queue/state/ends.lua says what counts */
 
 struct partition {
     struct worker *worker;

@@ -1,4 +1,5 @@
-/* Watching what runs: jobs over their time, jobs that were cancelled, and the lease itself.
+/* Watching what runs: jobs over their time, jobs that were cancelled, and the lease itself. The queues are
+ * watched in worker/parts/waking.c.
  *
  * Commands and children get TERM, and KILL when they have not ended some seconds later. A C handler can only
  * be asked to end. One on the loop that is over its time is given up: its job failed, whatever it returns
