@@ -159,7 +159,6 @@ static int most_within(struct stage *s, int64_t window_us)
 
 enum { NO_OPS = 10000 };
 #define FAR_TRIP_US (40 * MS)
-#define FARTHEST_TRIP_US (200 * MS)
 
 /* A claim brings 500 jobs without a limit at most, and those for its executors: so many would start in each round trip
  * if one claim waited for the other. More of them come with each round trip, as far as the machine keeps up. */
@@ -229,45 +228,6 @@ static void a_stop_waits_for_claims_under_way(void **state)
     proxy_stop(proxy);
     stage_close(&s);
 }
-
-/* ---- A lone job */
-
-/* A worker that waits gets it in two round trips: it is woken by half of one, after half of the call, and claims. */
-static void try_a_lone_job_takes_two_round_trips(void **state)
-{
-    enum { TIMES = 7 };
-    int64_t best_us = INT64_MAX;
-    struct stage s;
-    struct proxy *proxy;
-    struct weir *client;
-    pid_t worker;
-
-    stage_open(&s, false);
-    proxy = link_of(&s, FAR_TRIP_US);
-    worker = far_actor(&s, proxy, "far");
-    assert_non_null(client = weir_new(proxy_url(proxy), s.ns));
-    for (int i = 0; i < TIMES; i++) {
-        int64_t sent_us;
-        struct history h;
-        char id[24];
-
-        stage_await_blocked(&s, 2);
-        snprintf(id, sizeof id, "j%d", i);
-        sent_us = clock_mono_us();
-        assert_int_equal(weir_enqueue(client, &(struct weir_job_spec){.type = "mark", .id = id}, NULL), 0);
-        await(stage_stat(&s, "mark", "done") == i + 1);
-        h = history_read(&s);
-        if (h.events[h.count - 1].at_us - sent_us < best_us)
-            best_us = h.events[h.count - 1].at_us - sent_us;
-        history_free(&h);
-    }
-    stage_in_time(best_us, 5 * FAR_TRIP_US / 2);
-    assert_int_equal(stage_end(worker), 0);
-    weir_free(client);
-    proxy_stop(proxy);
-    stage_close(&s);
-}
-STAGE_TRIALS(a_lone_job_takes_two_round_trips)
 
 /* ---- Stalls */
 
@@ -348,7 +308,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(jobs_come_as_fast_as_they_end),
         cmocka_unit_test(answers_of_several_claims_are_lost),
         cmocka_unit_test(a_stop_waits_for_claims_under_way),
-        cmocka_unit_test(a_lone_job_takes_two_round_trips),
         cmocka_unit_test(a_quota_is_used_whole),
         cmocka_unit_test(a_late_answer_exceeds_nothing),
     };

@@ -134,7 +134,7 @@ static void test_plans(void **state)
     PLAN("jobs ahead: what ends in 8 ms", { m->all->pace.rate = 1000; m->facts.running = m->facts.unlimited = 8; m->claims.more = true; }, .claims = true, .prefetch = 8, .settle = true)
     PLAN("and in two round trips", { m->all->pace.rate = 1000; be_far(m, 10 * MS); m->facts.running = m->facts.unlimited = 8; m->claims.more = true; }, .claims = true, .prefetch = 28, .settle = true)
     PLAN("in a crowd its part", { m->all->pace.rate = 1000; be_far(m, 10 * MS); m->claims.crowd = 1000; m->facts.running = m->facts.unlimited = 8; m->claims.more = true; }, .claims = true, .prefetch = 5, .settle = true)
-    PLAN("but not while all that waits needs an executor", { m->all->pace.rate = 1000; m->facts.running = 8; m->claims.more = m->claims.starved = m->claims.barren = true; }, .next_us = 1500 * MS)
+    PLAN("but not while all that waits needs an executor", { m->all->pace.rate = 1000; m->facts.running = 8; m->claims.more = m->claims.barren = true; }, .next_us = 1500 * MS)
     PLAN("which are here", { m->all->pace.rate = 1000; m->facts.running = m->facts.unlimited = 8; m->facts.prefetched = 8; m->claims.more = true; }, .next_us = 1500 * MS)
     PLAN("another partition has all executors, and here nobody watches", { m->all->count = 2; m->facts.running = 8; m->claims.sent_us = NOW - 300 * MS; }, .next_us = 100 * MS)
 }

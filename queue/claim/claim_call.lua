@@ -126,6 +126,7 @@ local function begin_room(c)
     c.kept = 0                               -- executors that are not in free now, but left for the queue
     c.keeps = false                          -- closed gates are held for the job that waits there: claim_alone
     c.is_far = c.ahead > NEAR                -- the worker
+    c.ahead_asked = c.ahead                  -- how far ahead it would have slots
     c.ahead = c.far > 0 and max(c.ahead, NEAR) or NEAR -- how far ahead slots are granted now,
     c.ahead_at_first = c.ahead               -- and as it began
     c.near = {}                              -- gates whose slots were not granted farther ahead than for a worker that is near

@@ -8,6 +8,8 @@ local claim, held = claim_call, claim_held
 
 local LATE_US = 10000 -- the second claims so long after the end of the duty
 
+local opens_at -- when the first gate opens at which something waits, by next_times()
+
 -- True when a worker has the duty that was given to it until then.
 function claim_duty.is_held(until_us) return until_us > now and until_us <= now + duty.US end
 
@@ -37,6 +39,7 @@ function claim_duty.next_times()
             is_due = is_due or opens <= now + claim.ahead_of(name)
         end
     end
+    opens_at = at
     at = max(claim.alone and claim_alone.next_time() or min(at, claim_alone.next_time()), 1)
     local later = max(later_records.first() or huge, 1) -- a negative number says never, here too
     local is_news = claim.soonest <= min(first, later) or claim.duty_until == 0 and claim.has_option('t')
@@ -100,15 +103,17 @@ end
 
 -- Decides about the pacing duty: one worker of the group that has a free executor keeps the timer and watches the queues. A worker without a free
 -- executor passes the duty on, and calls another one as long as nobody has it. A worker that is far away calls another one when no more of its
--- executors may wait long for a slot; off duty only if it has got a job, else workers of which none may wait long would call each other in a
--- circle. Returns whether there is more to do.
+-- executors may wait long for a slot; off duty only if it has got a job or a gate opens soon, else workers of which none may wait long would call
+-- each other in a circle. Returns whether there is more to do.
 function claim_duty.decide(more, news)
     if claim.free < 1 then
         pass_on(claim_duty.is_held(claim.duty_until), more)
     elseif not claim_duty.stays(claim.duty_until) then
         more = take_if_free(claim_duty.is_held(claim.duty_until)) or more
     end
-    if claim.free > 0 and claim.lacks_far() and (claim.duty_until > 0 or #claim.leases > 0) then bell.ring_spare(claim.group) end
+    if claim.free > 0 and claim.lacks_far() and (claim.duty_until > 0 or #claim.leases > 0 or opens_at <= now + claim.ahead_asked) then
+        bell.ring_spare(claim.group)
+    end
     for _, queue in ipairs(news and claim.queues or {}) do
         bell.ring(queue, claim.duty_until > 0 and claim.group or nil) -- its own group needs no bell: this claim has just served it
     end

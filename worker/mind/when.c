@@ -79,10 +79,12 @@ int64_t when_wanted(const struct mind *m, struct room room)
     return at;
 }
 
-/* Jobs ahead are not asked for while only such wait that need an executor, or, of one of several partitions, its share. */
+/* No jobs ahead are asked for while the last answer brought none and says that more wait, as those need an executor; nor, of one of several
+ * partitions, while one needs its share. */
 int64_t when_claim(const struct mind *m, struct room room)
 {
-    bool waits = m->claims.starved && (m->all->count > 1 || m->claims.barren);
+    const struct claims *c = &m->claims;
+    bool waits = (c->more && c->barren) || (c->starved && m->all->count > 1);
 
     return room.free + (waits ? 0 : room.prefetch) < 1 ? NEVER : when_wanted(m, room);
 }
