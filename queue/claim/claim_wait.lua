@@ -7,7 +7,7 @@
 -- These functions write at once, to the new place before they remove the old one. So a script that fails on the way leaves a waiter at two
 -- places, never at none. restore() puts back lanes and types that such a script had emptied.
 --
--- uses: check claim_cache claim_call claim_causes claim_meet claim_held claim_ring gate lane
+-- uses: check claim_cache claim_call claim_causes claim_held claim_meet claim_ring gate lane wake
 local claim_wait = {}
 
 local cache, claim, meet, held, ring = claim_cache, claim_call, claim_meet, claim_held, claim_ring
@@ -84,7 +84,7 @@ end
 -- Lets a type or lane of the queue wait at the gate e until then. Whatever makes room there before that wakes it (lane.wake_opened). Returns when
 -- it is due otherwise.
 local function wait_at(s, e, at)
-    if not may_be_woken(s, e, at) or lane.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
+    if not may_be_woken(s, e, at) or wake.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
     claim.note_fault(check.wrong_kind('at:' .. e.name, 'set'))
     return min(at, now + claim.AGAIN_US)
 end
@@ -233,7 +233,7 @@ end
 -- True when this claim has found the gate closed for any job until some time, in another queue: what waits there in this one need not be looked at.
 function claim_wait.is_closed(queue, name)
     local opens = #claim.open > 1 and not claim.keeps and gate.opens(name) or huge
-    if opens == huge or opens <= now + claim.ahead or not lane.wait_at(queue, name, true) then return false end
+    if opens == huge or opens <= now + claim.ahead or not wake.wait_at(queue, name, true) then return false end
     claim.wakes[queue][name] = opens
     return true
 end

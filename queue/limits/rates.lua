@@ -2,7 +2,7 @@
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
--- uses: bell check key_pauses lane lease leases revisions rules types
+-- uses: bell check key_pauses lane lease leases revisions rules types wake
 
 local rates = {}
 
@@ -217,8 +217,8 @@ local AT_ONCE = 200    -- queues that are woken in the call that changes somethi
 -- Has who waits at these gates, named as in lane, looked at again: in this call where there are few queues, else as rates.rest says, or by heartbeats
 -- if nobody does that. And what was granted far ahead is given back.
 function rates.wake_at(gates)
-    for _, name in ipairs(gates) do lane.opened_everywhere(name) end
-    if call('SCARD', P .. 'queues') <= AT_ONCE then lane.wake_opened(true) end
+    for _, name in ipairs(gates) do wake.opened_everywhere(name) end
+    if call('SCARD', P .. 'queues') <= AT_ONCE then wake.all(true) end
     rates.recall('0')
 end
 

@@ -12,7 +12,7 @@
 -- reply: [ now, how many are left (types that are left count one), birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern runs slices unspent
+-- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern runs slices unspent wake
 
 local MOST = 40       -- given back in one call, about: 2 ms where each has a lane of its own
 local AT_ONCE = 8     -- of these, and then the clock is asked
@@ -77,7 +77,7 @@ local function give_back(jobs, unheard)
             some[#some + 1], gone[#gone + 1] = jobs[i], jobs[i]
         end
         unspent.give_all(some)
-        for _, job in ipairs(some) do lane.release(job.token) end
+        for _, job in ipairs(some) do wake.release(job.token) end
         local back = cancelled.end_among(some)
         lane.put_all_back(back, queues)
         lease.count_all(back, 'back')
@@ -149,7 +149,7 @@ local function adopt(ARGV)
         register(new, lease_us, info, names)
     end
     gate.save()
-    lane.wake_opened()
+    wake.all()
     local reply = {us(now), found.later, birth, back, partition.count(), types_digest, call('ZCARD', P .. 'workers'), P .. 'bell:' .. group, P .. 'spare:' .. group, P .. 'told:' .. new}
     for i = 10, 9 + n do
         if new ~= '' and not pattern.is(ARGV[i]) then call('SADD', P .. 'queues', ARGV[i]) end

@@ -4,7 +4,7 @@
 --                                                          flight, and nothing was changed
 --   dones.settle(ARGV, worker, name, batch, first, last)   of any, or none (''): how many were stale
 --
--- uses: ends lane lease
+-- uses: ends lease wake
 local dones = {}
 
 local function counts_in_flight(ARGV, first, last) return find(concat(ARGV, '', first, last), '~', 1, true) ~= nil end
@@ -26,7 +26,7 @@ local function end_counted(ARGV, worker, name, first, last)
     local ended = 0
     for i = first, last do
         if call('HDEL', P .. 'active:' .. worker, ARGV[i]) == 1 then
-            lane.release(ARGV[i])
+            wake.release(ARGV[i])
             ended = ended + 1
         end
     end

@@ -19,7 +19,7 @@
 --    13    [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
--- uses: bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices
+-- uses: bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices wake
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -80,7 +80,7 @@ local function take_back(id, jobs, unread, interrupted_most, count, noted)
         list[#list + 1] = job
         note(noted, job, list == dead)
     end
-    for _, job in ipairs(jobs) do lane.release(job.token) end
+    for _, job in ipairs(jobs) do wake.release(job.token) end
     lease.count_all(jobs, 'reaped')
     lease.count_all(back, 'back')
     lease.count_all(behind, 'back')
@@ -162,7 +162,7 @@ local function reap(ARGV)
     local info = registry.info(worker)
     registry.follow(registry.words_in(info), not swept)
     runs.follow(handled.all(info), lease_us, not swept)
-    reply[4] = reply[4] + (lane.wake_opened(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
+    reply[4] = reply[4] + (wake.all(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then
         bell.forget()
         bound_dead(dead_most, dead_age_us, reply)

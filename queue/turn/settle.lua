@@ -22,7 +22,7 @@
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check dones ends gate lane later_records lease leases stop types unspent
+-- uses: bell body cancelled check dones ends gate lane later_records lease leases stop types unspent wake
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
@@ -278,7 +278,7 @@ local function settle_ends(worker, leaving)
     unspent.give_all(found)
     went = {finish = {}, cancelled = {}, retry = {}, failed = {}, scheduled = {}, returned = {}, back = {}, dead = {}}
     for _, job in ipairs(found) do verbs[job.verb](job) end
-    for _, job in ipairs(found) do lane.release(job.token) end
+    for _, job in ipairs(found) do wake.release(job.token) end
     for _, job in ipairs(leaving) do
         if not job.entry then lease.count(job.type, 'stale', 1) end
     end
@@ -338,7 +338,7 @@ local function settle_all(ARGV)
         stale = stale + dones.settle(ARGV, worker, ARGV[first - 3], ARGV[first - 2], first, last)
     end
     gate.save()
-    lane.wake_opened()
+    wake.all()
     if #paused == 1 then return stale end
     paused[1] = us(stale)
     return paused

@@ -1,6 +1,6 @@
 -- unspent: slots that a leased job has taken and that nobody has spent go back to its gates.
 --
--- uses: gate lane lease types
+-- uses: gate lease types wake
 local unspent = {}
 
 -- Gives so many slots of a job back to its gates. Nothing goes back to rules that did not hold it when it was granted, nor of a slot farther ahead
@@ -12,9 +12,9 @@ function unspent.give(job, gates, n)
     for _, e in ipairs(gates) do
         gate.give(e, slot, n)
         local listed = not e.base.by or kind.spends and find(e.name, job.type .. '#', 1, true) == 1
-        if not listed then lane.list_at(job.queue, e.name) end
-        lane.list_lines_at(e.name)
-        lane.opened(e.name)
+        if not listed then wake.list_at(job.queue, e.name) end
+        wake.list_lines_at(e.name)
+        wake.opened(e.name)
     end
 end
 
