@@ -7,7 +7,6 @@
 #include "tests/test.h"
 #include "tests/turns.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define SECOND_US INT64_C(1000000)
 #define DAY_US (86400 * SECOND_US)
 #define ACTIVE PREFIX "active:"

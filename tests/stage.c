@@ -555,6 +555,18 @@ void stage_died(struct stage *s, int number, const char *why)
         fail_msg("job %d died for '%s', not for '%s'", number, stage_death(s, number), why);
 }
 
+int stage_says(struct stage *s, const char *name, const char *what)
+{
+    char log[16384], file[64];
+    int n = 0;
+
+    snprintf(file, sizeof file, "%s.err", name);
+    assert_true(read_text(s->server.folder, file, log, sizeof log));
+    for (const char *at = log; (at = strstr(at, what)); at++)
+        n++;
+    return n;
+}
+
 long long stage_peeks(struct stage *s)
 {
     return server_calls(&s->server, "blmove");

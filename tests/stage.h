@@ -117,6 +117,8 @@ void stage_died(struct stage *s, int number, const char *why);
 /* How many lines folder/name has; 0: there is no such file. */
 int stage_lines(struct stage *s, const char *name);
 
+/* How often the log of a worker (folder/NAME.err) says that. */
+int stage_says(struct stage *s, const char *name, const char *what);
 /* How often anybody has peeked at a queue. */
 long long stage_peeks(struct stage *s);
 

@@ -7,8 +7,6 @@
 #include "tests/test.h"
 #include "throttle/gate.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
 #define SEQUENCES 1500 /* of each algorithm */
 #define STEPS 40
 #define AHEAD_US GATE_AHEAD_MOST_US /* slots are granted up to that long ahead */

@@ -7,8 +7,6 @@
 #include "tests/library.h"
 #include "tests/test.h"
 
-#define PREFIX "weir:{0}:"
-
 static const char functions[] =
     "script('empty', function() return answer{} end)\n"
     "script('numbers', function() return answer{time = us(1795245182374117), most = us(2 ^ 53), beyond = "

@@ -6,8 +6,6 @@
 #include "tests/stage.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- Documents */
 
 /* Members whose values go on with time are compared by their names alone. */
@@ -572,6 +570,5 @@ int main(void)
         cmocka_unit_test_setup(test_forms_lead_back, serving_flush),
     };
 
-    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
 }

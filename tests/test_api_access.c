@@ -8,7 +8,6 @@
 #include "tests/serving.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define OPERATOR "oooooooooooooooooooooooo"
 #define VIEWER "vvvvvvvvvvvvvvvvvvvvvvvv"
 #define PRODUCER "pppppppppppppppppppppppp"
@@ -389,6 +388,5 @@ int main(void)
         cmocka_unit_test_setup(test_cursors_hide_keys, serving_flush),
     };
 
-    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
 }

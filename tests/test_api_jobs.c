@@ -9,8 +9,6 @@
 #include "tests/stage.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- Jobs */
 
 static long long waiting(const char *queue)
@@ -257,6 +255,5 @@ int main(void)
         cmocka_unit_test_setup(test_slow_clients, serving_flush),
     };
 
-    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
 }

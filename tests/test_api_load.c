@@ -11,8 +11,6 @@
 #include "tests/stage.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static long long calls(void)
 {
     return server_calls(&server, "fcall_ro") + server_calls(&server, "fcall");
@@ -139,6 +137,5 @@ int main(void)
         cmocka_unit_test_setup(test_the_end, serving_flush),
     };
 
-    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
 }

@@ -8,8 +8,6 @@
 #include "tests/stage_group.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct outcome o;
 
 #define weir(...)                                                                                            \

@@ -14,7 +14,6 @@
 #include "tests/test.h"
 #include "weir.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define P "weir:{0}:"
 
 static int set_up_group(void **state)

@@ -11,11 +11,8 @@
 #include "tests/test.h"
 #include "throttle/gate.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
 #define HOUR_US INT64_C(3600000000)
 #define DAY_US (24 * HOUR_US)
-#define PREFIX "weir:{0}:"
 
 static struct error error;
 static uint64_t seed, chance;

@@ -16,8 +16,6 @@
 #include "tests/comma.h"
 #include "tests/program.h"
 
-#define COUNT(table) (sizeof(table) / sizeof *(table))
-
 /* ---- Addresses */
 
 static void good_addresses(void **state)

@@ -272,18 +272,6 @@ static void redis_killed_under_load(void **state)
     }
 }
 
-/* What a worker's log says, and how often. */
-static int times_said(struct stage *s, const char *file, const char *what)
-{
-    char log[16384];
-    int n = 0;
-
-    assert_true(read_text(s->server.folder, file, log, sizeof log));
-    for (const char *at = log; (at = strstr(at, what)); at++)
-        n++;
-    return n;
-}
-
 /* Each worker that comes back says it, once; one that begins later does not. */
 static void redis_forgets_all(void **state)
 {
@@ -300,16 +288,16 @@ static void redis_forgets_all(void **state)
         s->server.folder, "busy.err",
         "Redis has lost all of Weir's data: jobs (1 of them run here), schedules, batches and unique locks");
     await_text(s->server.folder, "other.err", "Redis has lost all of Weir's data: jobs (0 of them run here)");
-    assert_int_equal(times_said(s, "busy.err", "given to others"), 0);
+    assert_int_equal(stage_says(s, "busy", "given to others"), 0);
     idle = stage_actor(s, "idle", "types=mark", "executors=1", NULL);
     stage_push(s, "mark", NULL, 1, 1);
     await(history_count(s, "effect", 1) == 1);
     assert_int_equal(stage_end(idle), 0);
     assert_int_equal(stage_end(busy), 0);
     assert_int_equal(stage_end(other), 0);
-    assert_int_equal(times_said(s, "other.err", "lost all of Weir's data"), 1);
-    assert_int_equal(times_said(s, "idle.err", "lost all of Weir's data"), 0);
-    assert_int_equal(times_said(s, "busy.err", "lost all of Weir's data"), 1);
+    assert_int_equal(stage_says(s, "other", "lost all of Weir's data"), 1);
+    assert_int_equal(stage_says(s, "idle", "lost all of Weir's data"), 0);
+    assert_int_equal(stage_says(s, "busy", "lost all of Weir's data"), 1);
 }
 
 /* Down until a call succeeds, though each connect does. */
@@ -326,8 +314,8 @@ static void redis_full_without_its_functions(void **state)
     await_text(s->server.folder, "worker.err", "Redis is back after");
     stage_push(s, "mark", NULL, 0, 1);
     await(history_count(s, "effect", 0) == 1);
-    assert_int_equal(times_said(s, "worker.err", "without the functions"), 1);
-    assert_int_equal(times_said(s, "worker.err", "Redis is back after"), 1);
+    assert_int_equal(stage_says(s, "worker", "without the functions"), 1);
+    assert_int_equal(stage_says(s, "worker", "Redis is back after"), 1);
     assert_int_equal(stage_end(worker), 0);
 }
 

@@ -6,8 +6,6 @@
 #include "queue/schedule/cron.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct zone *open_zone(const char *name)
 {
     struct zone *zone;

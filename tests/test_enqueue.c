@@ -14,7 +14,6 @@
 #include "tests/proxy.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define P "weir:{0}:"
 #define NOW_US INT64_C(1795000000000001)
 

@@ -479,6 +479,5 @@ int main(void)
         cmocka_unit_test(test_a_child_of_a_handler_is_no_worker),
     };
 
-    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests(tests, set_up, client_stop);
 }

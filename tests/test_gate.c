@@ -12,10 +12,7 @@
 #include "tests/test.h"
 #include "throttle/gate.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
 #define AHEAD_US 5000
-#define PREFIX "weir:{0}:"
 #define GATE PREFIX "gate:g#0"
 
 static struct error error;

@@ -8,8 +8,6 @@
 #include "queue/job/job.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct error error;
 
 /* A text that may hold NUL bytes. */

@@ -11,10 +11,6 @@
 #include "tests/library.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
-#define PREFIX "weir:{0}:"
-
 static struct error error;
 
 #define expect(expected, ...) assert_answer(__LINE__, expected, server_ask(&server, __VA_ARGS__, NULL))

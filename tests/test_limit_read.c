@@ -5,10 +5,6 @@
 #include "tests/client.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
-#define PREFIX "weir:{0}:"
-
 static struct error e;
 
 static void list_at(int64_t now_us, const char *name, struct limits *limits)

@@ -5,19 +5,6 @@
 #include "tests/stage.h"
 #include "tests/test.h"
 
-/* How often a worker's log says that. */
-static int times_said(struct stage *s, const char *name, const char *what)
-{
-    char log[16384], file[64];
-    int n = 0;
-
-    snprintf(file, sizeof file, "%s.err", name);
-    assert_true(read_text(s->server.folder, file, log, sizeof log));
-    for (const char *at = log; (at = strstr(at, what)); at++)
-        n++;
-    return n;
-}
-
 /* The most effects in any second. */
 static int most_in_a_second(struct stage *s)
 {
@@ -59,12 +46,12 @@ static void try_rates_outlive_their_redis(void **state)
         most_in_a_second(s) > 22) /* of each life 20, and what two clocks differ */
         stage_late("%d in a second", most_in_a_second(s));
     for (int i = 0; i < WORKERS; i++) {
-        await(times_said(s, names[i], "lost all of Weir's data") == 1);
+        await(stage_says(s, names[i], "lost all of Weir's data") == 1);
         assert_int_equal(stage_end(workers[i]), 0);
     }
-    assert_int_equal(times_said(s, "three", "had lost are written again: ") +
-                         times_said(s, "one", "had lost are written again: ") +
-                         times_said(s, "two", "had lost are written again: "),
+    assert_int_equal(stage_says(s, "three", "had lost are written again: ") +
+                         stage_says(s, "one", "had lost are written again: ") +
+                         stage_says(s, "two", "had lost are written again: "),
                      server_number(&s->server, "LLEN", stage_key(s, "changes"), NULL));
     log = server_ask(&s->server, "LRANGE", stage_key(s, "changes"), "0", "-1", NULL);
     assert_non_null(strstr(log, "written again, after Redis lost them: "));
@@ -92,8 +79,8 @@ static void expect_went_back(struct stage *s, const char *name)
 
     snprintf(file, sizeof file, "%s.err", name);
     await_text(s->server.folder, file, "Redis went back: what it wrote from 20");
-    assert_int_equal(times_said(s, name, "Redis went back"), 1);
-    assert_int_equal(times_said(s, name, "lost all of"), 0);
+    assert_int_equal(stage_says(s, name, "Redis went back"), 1);
+    assert_int_equal(stage_says(s, name, "lost all of"), 0);
 }
 
 /* What must be said when both workers have come back, and that work goes on. */
@@ -104,8 +91,8 @@ static void expect_all_said(struct stage *s, pid_t workers[2])
     expect_went_back(s, "busy");
     expect_went_back(s, "idle");
     await(server_number(&s->server, "HEXISTS", stage_key(s, "about"), "back", NULL) == 1);
-    await(times_said(s, "busy", "had lost are written again: limit timed") +
-              times_said(s, "idle", "had lost are written again: limit timed") ==
+    await(stage_says(s, "busy", "had lost are written again: limit timed") +
+              stage_says(s, "idle", "had lost are written again: limit timed") ==
           1);
     limit = server_ask(&s->server, "HGET", stage_key(s, "limits"), "timed", NULL);
     assert_string_equal(limit, "gcra:500/1000000/1");

@@ -13,7 +13,6 @@
 #include "tests/http.h"
 #include "tests/serving.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define MIB (1024 * 1024)
 
 /* As they stand in an address or a form. */

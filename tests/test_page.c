@@ -1010,6 +1010,5 @@ int main(int argc, char **argv)
 
     if (actor >= 0)
         return actor;
-    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests(tests, stage_start, stage_stop);
 }

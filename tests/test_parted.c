@@ -19,7 +19,6 @@
 
 static const char *const types[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
 static const char *const queues[] = {"default", "mail"};
-#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
 static int64_t now_us;
 
@@ -159,7 +158,7 @@ static bool is_its_own(const char *at)
         "\"place\":",           "\"of\":",     "\"reset_after\":", "\"retry_after\":",
         "\"at_the_earliest\":", "\"because\":"};
 
-    for (int i = 0; i < COUNT(members); i++)
+    for (size_t i = 0; i < COUNT(members); i++)
         if (strncmp(at, members[i], strlen(members[i])) == 0)
             return at[strlen(members[i])] != '-'; /* retry_after -1 is never, or not at all */
     return false;
@@ -343,7 +342,7 @@ static void test_the_scene(void **state)
     bool used[PARTS] = {false};
     int count = 0;
 
-    for (int i = 0; i < COUNT(types); i++)
+    for (size_t i = 0; i < COUNT(types); i++)
         used[home_of(&four, types[i])] = true;
     for (int p = 0; p < PARTS; p++)
         count += used[p];
@@ -464,7 +463,7 @@ static void test_jobs_by_a_search(void **state)
                                            "queue:mail", "batch:weekly"};
     static char of_one[IDS_SIZE], of_four[IDS_SIZE];
 
-    for (int i = 0; i < COUNT(searches); i++)
+    for (size_t i = 0; i < COUNT(searches); i++)
         for (int limit = 2; limit < 200; limit *= 9) {
             list_jobs(&one, searches[i], 100, of_one);
             list_jobs(&four, searches[i], limit, of_four);
@@ -888,7 +887,7 @@ static void test_executors_that_are_busy_elsewhere(void **state)
     struct side sides[] = {{"busy1", 1, 0}, {"busy4", PARTS, 0}};
 
     assert_int_not_equal(home_of(&sides[1], "a"), home_of(&sides[1], "d"));
-    for (int i = 0; i < COUNT(sides); i++) {
+    for (size_t i = 0; i < COUNT(sides); i++) {
         now_us = clock_wall_us();
         divide(&sides[i]);
         adopt(&sides[i], 2);
@@ -896,7 +895,7 @@ static void test_executors_that_are_busy_elsewhere(void **state)
         must(&sides[i], "enqueue a --id a1");
         claim(&sides[i]);
         must(&sides[i], "enqueue d --id d0");
-        for (int k = 0; k < COUNT(lines); k++) {
+        for (size_t k = 0; k < COUNT(lines); k++) {
             weir(&sides[i], lines[k]);
             if (!strstr(said.out, "a free executor: all 2 are busy"))
                 fail_msg("%s: weir %s: %s%s", sides[i].ns, lines[k], said.out, said.err);

@@ -7,9 +7,6 @@
 #include "tests/random_rule.h"
 #include "throttle/plan.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
-
 static struct error error;
 
 /* ---- What is reckoned */

@@ -13,8 +13,6 @@
 #include "tests/stage.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 /* ---- A worker in C: this program, started again */
 
 static struct weir_worker *worker;

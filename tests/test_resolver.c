@@ -185,6 +185,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(posts_beside_it_go_on, open_fixture, close_fixture),
     };
 
-    cmocka_set_test_filter(getenv("WEIR_TEST"));
     return cmocka_run_group_tests_name("resolver", tests, NULL, NULL);
 }

@@ -3,8 +3,6 @@
 #include "tests/test.h"
 #include "throttle/rule.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-
 static struct error error;
 
 static const struct {

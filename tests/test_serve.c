@@ -13,7 +13,6 @@
 #include "tests/program.h"
 #include "tests/test.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
 #define LISTENING "serve: listening on "
 
 static char folder[64];

@@ -8,8 +8,6 @@
 #include "view/status.h"
 #include "view/write.h"
 
-#define PREFIX "weir:{0}:"
-#define BEGIN_US INT64_C(1795000000000000)
 #define MINUTE_US INT64_C(60000000)
 
 static struct status status;

@@ -6,7 +6,6 @@
 #include "tests/test.h"
 #include "view/format.h"
 
-#define COUNT(list) (sizeof(list) / sizeof *(list))
 #define SECOND INT64_C(1000000)
 #define NOW (INT64_C(1795000000) * SECOND) /* 2026-11-18 11:06:40 UTC */
 

@@ -12,10 +12,6 @@
 #include "throttle/take/denials.h"
 #include "throttle/take/take.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
-#define PREFIX "weir:{0}:"
-
 static struct error error;
 
 static int flush(void **state)

@@ -11,9 +11,6 @@
 #include "tests/test.h"
 #include "throttle/gate.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
-#define PREFIX "weir:{0}:"
 #define FIELDS 5
 
 static struct error error;

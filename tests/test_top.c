@@ -10,7 +10,6 @@
 
 #define NOW (INT64_C(1795000000) * 1000000) /* 2026-11-18 11:06:40 UTC */
 #define SECOND INT64_C(1000000)
-#define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static struct state state;
 static struct sight *now;

@@ -12,7 +12,6 @@
 
 #define HOUR_US INT64_C(3600000000)
 #define LIMIT_MS 60000 /* for what must come */
-#define PREFIX "weir:{0}:"
 
 static struct reader *reader;
 static int wake = -1;

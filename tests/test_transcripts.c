@@ -7,7 +7,6 @@
 
 #define FILES_MOST 200
 #define NOT_RUN_MOST 13
-#define COUNT(list) (sizeof(list) / sizeof *(list))
 
 static void test_a_file(void **state)
 {

@@ -10,8 +10,6 @@
 #include "tests/test.h"
 #include "worker/mind/wide.h"
 
-#define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
-
 /* ---- Which queues a claim names */
 
 static struct span span_of(const char *text)
@@ -588,7 +586,7 @@ static void wrong_words_are_refused(void **state)
     };
     struct outcome o;
 
-    for (int i = 0; i < COUNT(wrong); i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         run_in(&o, NULL, built("weir"), "worker", "-q", wrong[i][0], "--exec", "mark=true", NULL);
         if (o.code != 64 || !strstr(o.err, wrong[i][1]) || strchr(o.err, '\n') != o.err + strlen(o.err) - 1)
             fail_msg("%s: %d %s", wrong[i][0], o.code, o.err);

@@ -5,10 +5,9 @@
 #include <stdio.h>
 
 #include "core/error.h"
+#include "tests/test.h"
 #include "throttle/verify/verify.h"
 
-#define COUNT(array) (sizeof(array) / sizeof *(array))
-#define BEGIN_US INT64_C(1795000000000000)
 #define TRACES 3
 
 extern char trace_folder[], trace_paths[TRACES][64];

@@ -10,11 +10,10 @@
 #include "queue/turn/turn.h"
 #include "tests/invariants.h"
 #include "tests/server.h"
+#include "tests/test.h"
 #include "throttle/gate.h"
 
-#define PREFIX "weir:{0}:"
 #define LEASE_US INT64_C(30000000)
-#define BEGIN_US INT64_C(1795000000000000)
 #define LEAD_US (GATE_AHEAD_US / 2) /* how early a claim wants the next one, where late ones lose slots */
 
 struct turns {
