@@ -14,13 +14,13 @@ local AT = 64                 -- "@"
 
 local LARGE = 64 * 1024 -- from there on decoding takes longer than to look for what is needed
 
--- The type of a large job, if it has an id; nil: not sure.
+-- Returns the type of a large job, if it has an id; nil: not sure.
 local function large_type(text)
     local name = #text >= LARGE and job_text.value(text, 'type')
     return type(name) == 'string' and is_name(name) and job_text.value(text, 'id') ~= nil and name or nil
 end
 
--- The type of a job, whose body begins at `at`, and its entry, with an id if it had none; or nil and what is wrong with it.
+-- Reads a job whose body begins at `at`: returns its type and its entry, with an id if it had none; or nil and what is wrong with it.
 local function read_job(entry, at)
     if #entry - at >= BODY_MOST then return nil, format('larger than %d bytes', BODY_MOST) end
     local name = match(entry, TYPE, at)
@@ -72,7 +72,7 @@ local function nothing_sleeps(gates)
     return #crowded == 0 or nothing_waits(gates, crowded)
 end
 
--- May jobs of s start without waiting their turn: has it no lanes that wait, and does no other type wait at its gates?
+-- True when jobs of s may start without waiting their turn: it has no lanes that wait, and no other type waits at its gates.
 local function is_clear(s)
     if s.clear == nil then s.clear = ring.members(s) == 0 and nothing_waits(s.gates, claim.open) end
     return s.clear and (not s.keyed or ring.members(s) == 0)
@@ -84,12 +84,12 @@ local function lane_is_clear(s, l)
     return l.clear and (not s.keyed and s.clear or is_clear(s))
 end
 
--- An entry with a head that counts: Weir's producers wrote its body. Where its id begins and ends, and where what says its type ends.
+-- Matches an entry with a head that counts, whose body Weir's producers wrote: where its id begins and ends, and where its type ends.
 local WRITTEN = '^@[^;{]*;{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
 
--- Jobs of a queue from jobs[i] on, which is of type s: how many of them, at most `most`, are equal to it. What they stand for replaces them.
--- Most of a bulk have the same head, an id of the same length and the same type: comparing these takes half as long as reading them, from the
--- third one on. Of types that take turns there is no second one. jobs.same, jobs.same_last: the places of those that have the head of jobs[i].
+-- Counts the jobs from jobs[i] on that have its type and cost, at most `most`. Replaces each by its entry. Most jobs of a bulk have the same head,
+-- an id of the same length and the same type: comparing these takes half as long as reading them, from the third one on. Of types that take turns
+-- there is no second one. jobs.same, jobs.same_last: the places of those that have the head of jobs[i].
 local function count_equal_behind(s, jobs, i, most)
     most = min(most, claim.budget, #jobs - i + 1)
     if s.limited then most = body.names_cost(jobs[i]) and 1 or min(most, start.likely(s, most)) end
@@ -114,7 +114,8 @@ local function count_equal_behind(s, jobs, i, most)
     return n
 end
 
--- Starts jobs[i] and those behind it that are equal; l nil: of a type without limits. Returns how many; claim.stopped: the gate that stopped it.
+-- Starts jobs[i] and the jobs behind it that are equal; l nil: the type has no limits. Returns how many; claim.stopped is the gate that stopped
+-- them.
 local function start_with_equal(s, l, jobs, i, cost)
     local most = start.room(s)
     if claim.halts or s.keyed then -- each of them may have been cancelled, or have a lane of its own
@@ -127,13 +128,13 @@ local function start_with_equal(s, l, jobs, i, cost)
     return n
 end
 
--- Do the jobs of s need no lane: has it neither a limit nor lanes that wait?
+-- True when the jobs of s need no lane: it has neither a limit nor lanes that wait.
 local function is_direct(s)
     if s.mine then held.take_back(s) end
     return s.mine and not s.limited and ring.members(s) == 0 or false
 end
 
--- A job that is alone in its lane, and nothing waits before it: it starts, or is dead if its gates can never let it. Returns how many jobs were
+-- Starts a job that is alone in its lane and has nothing before it, or buries it if its gates can never let it start. Returns how many jobs were
 -- handled; 0: it stays in the queue until an executor is free; nil: it must wait in its lane.
 local function start_or_bury(s, l, jobs, i)
     local cost = meet.cost(s, jobs[i])
@@ -147,8 +148,8 @@ local function start_or_bury(s, l, jobs, i)
     return n
 end
 
--- What becomes of jobs[i], of type s, and of those behind it that start with it. Returns how many were handled: started, parked or buried;
--- 0: it stays there until an executor is free for it.
+-- Handles jobs[i], of type s, and the jobs behind it that start with it. Returns how many were handled: started, parked or buried; 0: it stays
+-- there until an executor is free for it.
 local function handle_jobs(s, jobs, i)
     local entry = jobs[i]
     if claim.halts and halt.from_queue(s, entry) then return 1 end
@@ -168,19 +169,19 @@ local function handle_jobs(s, jobs, i)
     return 1
 end
 
--- What cannot be read as a job, of which only a part may be kept.
+-- Buries what cannot be read as a job, of which only a part may be kept.
 local function bury_unreadable(queue, entry, why)
     claim.dead[#claim.dead + 1] = {lane = queue .. '//', reason = 'unreadable: ' .. why, entry = entry}
     return 1
 end
 
--- As much as half a gibibyte, which any client may push; it is not even copied once more.
+-- Buries as much as half a gibibyte, which any client may push; it is not even copied once more.
 local function bury_huge(queue, item)
     return bury_unreadable(queue, sub(item, 1, BODY_MOST),
                            format('larger than %d bytes; of its %d the first %d are kept', BODY_MOST, #item, BODY_MOST))
 end
 
--- What becomes of jobs[i], as it stands in the queue; returns as handle_jobs.
+-- Handles jobs[i] as it stands in the queue; returns as handle_jobs.
 local function handle(queue, jobs, i)
     local item = jobs[i]
     if #item > KEPT_MOST then return bury_huge(queue, item) end

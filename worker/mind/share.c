@@ -6,7 +6,7 @@
 /* For so long, and two round trips, a claim without an answer keeps executors from other partitions. */
 #define TAKEN_US (100 * MS)
 
-/* The executors that run jobs of a partition, or wait for their start time. */
+/* Counts the executors that run jobs of a partition, or wait for their start time. */
 static int executors_of(const struct mind *m)
 {
     return m->facts.here - m->facts.here_prefetched;
@@ -17,7 +17,7 @@ bool share_is_taken(const struct mind *m, int64_t now)
     return m->capacity.taken > 0 && now - m->capacity.taken_us < TAKEN_US + 2 * distance_trip(&m->distance);
 }
 
-/* Idle executors that claims of other partitions may fill. */
+/* Counts the idle executors that claims of other partitions may fill. */
 static int taken_by_others(const struct mind *m, int64_t now)
 {
     int taken = 0;
@@ -35,7 +35,7 @@ static bool is_hungry(const struct mind *m, int64_t now)
            now >= m->pause_until_us && (m->facts.awaited == 0 || now - m->sent_us < TAKEN_US);
 }
 
-/* Who shares free executors; sum: these, and what they have. */
+/* The sharers of free executors; sum: these, and what they have. */
 struct sharers {
     struct sharer {
         const struct mind *m;
@@ -57,7 +57,7 @@ static void add_sharers(struct sharers *s, const struct mind *m, int free, int64
     }
 }
 
-/* Partitions that have more executors than the others can get have enough, and leave the row. */
+/* Drops partitions that have more executors than the others can get: they have enough. */
 static void drop_sated(struct sharers *s)
 {
     for (bool dropped = true; dropped;) {
@@ -107,7 +107,8 @@ int share_coming(const struct mind *m)
     return m->claims.coming + m->claims.coming_beside;
 }
 
-/* Half of its share where nobody knows that it needs more, so that another one that wakes need not wait for the answer. */
+/* Gives a partition its room: half of its share where nobody knows that it needs more, so that another one that wakes need not wait for the
+ * answer. */
 void share_room(const struct mind *m, int64_t now, struct room *room, int *target, int *excess)
 {
     int share = share_of(m, (int)positive(room->free - taken_by_others(m, now)), now);

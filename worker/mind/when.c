@@ -3,7 +3,7 @@
 
 #include "worker/mind/inside.h"
 
-/* With more to take than executors: how long to wait for half of them to be free. */
+/* With more to take than executors it waits so long for half of them to be free. */
 #define HUNGRY_US (MS / 2)
 #define POLL_LEAST_US (100 * MS) /* a worker on duty, or its second, does not poll more often */
 /* Of more queues each is looked at less often, so that it costs Redis one to two percent at most. */
@@ -30,7 +30,7 @@
 #define APART_US 500
 /* A claim stands for so long after jobs that came one by one: a worker that hangs then keeps CLAIM_FEW more. */
 #define STAND_US (250 * MS)
-/* None stands for so long after an answer was lost, which cost the worker's id. */
+/* No claim stands for so long after an answer was lost, which cost the worker's id. */
 #define LOST_US (60000 * MS)
 
 /* ---- A claim */
@@ -42,7 +42,7 @@ int64_t when_unwatched(const struct mind *m)
     return queues > UNWATCHED ? UNWATCHED_US * queues / UNWATCHED : UNWATCHED_US;
 }
 
-/* Without a reason: on duty, to renew it in time. */
+/* Returns when to claim without a reason: on duty, to renew it in time. */
 static int64_t poll_time(const struct mind *m)
 {
     const struct claims *c = &m->claims;
@@ -79,8 +79,8 @@ int64_t when_wanted(const struct mind *m, struct room room)
     return at;
 }
 
-/* No jobs ahead are asked for while the last answer brought none and says that more wait, as those need an executor; nor, of one of several
- * partitions, while one needs its share. */
+/* Returns when to claim. No jobs ahead are asked for while the last answer brought none and says that more wait, as those need an executor;
+ * nor, of one of several partitions, while one needs its share. */
 int64_t when_claim(const struct mind *m, struct room room)
 {
     const struct claims *c = &m->claims;
@@ -103,7 +103,7 @@ int when_chunk(const struct mind *m, int jobs)
     return (int)least(most(jobs, 16), (int)limit);
 }
 
-/* Where bodies are large no claim goes beside a turn: one claim brings as many bytes as it may. */
+/* True when a claim may go beside a turn. Where bodies are large none does: one claim brings as many bytes as it may. */
 static bool may_claim_beside(const struct mind *m)
 {
     return m->claims.plenty && distance_far(&m->distance) > 0 && !room_is_in_crowd(m) &&
@@ -126,7 +126,7 @@ int64_t when_beside(const struct mind *m, int64_t now, int *prefetch)
     return m->claims.went_us + when_apart(m);
 }
 
-/* Only where the next job is most likely to be one that comes alone, too: all else is for turns. */
+/* True when a claim stands: only where the next job is most likely to come alone, too. All else is for turns. */
 bool when_stands(const struct mind *m, int64_t now)
 {
     const struct claims *c = &m->claims;

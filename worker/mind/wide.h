@@ -26,29 +26,29 @@
 
 struct wide;
 
-/* words: borrowed, names and patterns, each once. NULL: out of memory, as is false of others. */
+/* Makes it of words, which are borrowed: names and patterns, each once. NULL: out of memory, as is false of others. */
 struct wide *wide_new(const char *const *words, int count);
 void wide_free(struct wide *w);
 /* Returns how many of the words are names. */
 int wide_names(const struct wide *w);
 
-/* Redis knows this queue: served from now on, if a word stands for it. False: it would be one too many. */
+/* Learns a queue that Redis knows: it is served from now on, if a word stands for it. False: it would be one too many. */
 bool wide_learn(struct wide *w, struct span queue);
-/* All that Redis knows were learnt since the last call: the others are forgotten. */
+/* Forgets the queues that were not learnt since the last call, as all that Redis knows were. */
 void wide_forget_others(struct wide *w);
 /* True once wide_forget_others() was called: before, queues may be missing. */
 bool wide_is_complete(const struct wide *w);
-/* A bell has named these queues, with blanks between them; "*": any. */
+/* Hears that a bell has named these queues, with blanks between them; "*": any. */
 void wide_ring(struct wide *w, struct span queues);
-/* A job was pushed into it. */
+/* Hears that a job was pushed into a queue. */
 void wide_push(struct wide *w, struct span queue);
-/* A leased job of this token goes back to its queue: that is due. */
+/* Hears that a leased job of this token goes back to its queue, which is due. */
 void wide_give_back(struct wide *w, struct span token);
-/* All must be claimed from; with the held types of all. NULL: nothing is done. */
+/* Lets all queues be claimed from, with the held types of all. NULL: nothing is done. */
 void wide_claim_all(struct wide *w);
 void wide_hold_all(struct wide *w);
 
-/* The next claim serves the words in an order that is drawn: each comes first as often as its weight says. */
+/* Draws the order in which the next claim serves the words: each comes first as often as its weight says. */
 void wide_draw(struct wide *w, const int *weights, uint64_t *random);
 /* Picks the queues for the next claim: those where something is due by now, and some that no claim has served for long. The names live until
  * the next pick. */
@@ -68,7 +68,7 @@ struct wide_answer {
     int64_t offset_us; /* from Redis's clock to when a claim must go for that time */
     int64_t now_us;
 };
-/* What the claim of the last pick has answered. */
+/* Hears what the claim of the last pick has answered. */
 void wide_hear(struct wide *w, const struct wide_answer *answer);
 
 /* Return when the first queue is due, INT64_MAX: never; and when the queue was last named that has waited longest for that, INT64_MAX: there

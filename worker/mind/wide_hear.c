@@ -5,7 +5,7 @@
 
 /* ---- What it answers */
 
-/* How many of the picks the leases reach: the last of them that has one, and those before it. */
+/* Returns how many of the picks the leases reach: the last pick that has one, and those before it. */
 static int last_leased(const struct wide *w, const struct claim *claim)
 {
     int reached = 0;
@@ -31,7 +31,7 @@ static bool lacks_executors(const struct wide_answer *answer)
     return claim->more || claim->starved || claim->lease_count >= (size_t)answer->free;
 }
 
-/* How many of the picks, from the first on, had executors to take. */
+/* Returns how many of the picks, from the first on, had executors to take. */
 static int reached_by(const struct wide *w, const struct wide_answer *answer)
 {
     const struct claim *claim = answer->claim;
@@ -44,7 +44,7 @@ static int reached_by(const struct wide *w, const struct wide_answer *answer)
 
 /* ---- When each is due */
 
-/* What is due at their gates is due by itself. */
+/* Forgets the gates: what is due at them is due by itself. */
 static void forget_gates(struct wide *w)
 {
     for (int i = 0; i < w->queue_count; i++) {
@@ -54,7 +54,7 @@ static void forget_gates(struct wide *w)
     gates_forget(&w->gates);
 }
 
-/* NULL: out of memory. */
+/* Finds or adds a gate. NULL: out of memory. */
 static struct gate *gate_of(struct wide *w, struct span name)
 {
     struct gate *gate = gates_find(&w->gates, name);
@@ -66,7 +66,7 @@ static struct gate *gate_of(struct wide *w, struct span name)
     return gates_add(&w->gates, name);
 }
 
-/* A time of Redis's clock by ours; WIDE_NOW, or 0 where it is not known. */
+/* Reads a time of Redis's clock and turns it into ours; WIDE_NOW, or 0 where it is not known. */
 static int64_t next_time(struct span *text, int64_t offset_us)
 {
     struct span word = wide_next_word(text);
@@ -75,7 +75,7 @@ static int64_t next_time(struct span *text, int64_t offset_us)
     return at < 0 ? WIDE_NEVER : at > WIDE_NOW ? at + offset_us : at;
 }
 
-/* "<queue> <when> [<gate> <when> <opens>]..." */
+/* Hears "<queue> <when> [<gate> <when> <opens>]...". */
 static void hear_due(struct wide *w, struct span text, const struct wide_answer *answer)
 {
     struct queue *q = wide_find(w, wide_next_word(&text));
@@ -137,7 +137,7 @@ static void hear_next(struct queue *q, const struct wide_answer *answer)
                                                          : WIDE_NEVER;
 }
 
-/* What an answer says of all queues holds for each. */
+/* Hears what an answer says of all queues, which holds for each. */
 static void hear_for_all(struct wide *w, const struct wide_answer *answer, int reached)
 {
     for (int i = 0; i < (w->names_all ? w->queue_count : reached); i++)

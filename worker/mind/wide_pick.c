@@ -47,7 +47,7 @@ static bool is_forgotten(const struct wide *w, const struct queue *q)
     return q->served_us < w->forgotten_us || (q->held && is_stale(w, q));
 }
 
-/* What is due is served soon. */
+/* True when a queue may be asked; what is due is served soon. */
 static bool may_ask(const struct wide *w, const struct queue *q)
 {
     return w->names_all || (is_stale(w, q) && q->due_us > w->till_us);
@@ -101,7 +101,7 @@ static int words_till_due(const struct wide *w)
     return w->count;
 }
 
-/* A queue that is served for another reason takes no slot before the one whose turn it is: that is marked, too. */
+/* Marks the queue whose turn it is, too: a queue that is served for another reason takes no slot before it. */
 static int mark_first(struct wide *w, int n)
 {
     int64_t soon_us = w->till_us + GRANTED_US;
@@ -147,8 +147,8 @@ static void unmark(struct wide *w)
     w->pick_count = w->ask_count = 0;
 }
 
-/* Which are due, which no claim has named for a while, and which none has served: a bell may have been lost. Where nothing is known of each, the
- * latter two are the same. */
+/* Sets which queues are due, which no claim has named for a while, and which none has served: a bell may have been lost. Where nothing is
+ * known of each, the latter two are the same. */
 static void set_times(struct wide *w, int64_t now_us, int64_t stale_us)
 {
     int64_t often_us = w->queue_count > SERVED ? SERVED_US * w->queue_count / SERVED : SERVED_US;
