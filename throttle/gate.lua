@@ -71,16 +71,11 @@ local FORMER_MOST = 4
 -- doubles.
 local gates, stamp, will_forget = {}, nil, false
 
--- Loaded gates, in order. Behind them stand tables of earlier calls, which load uses again; false: that table had more in it than load sets anew.
+-- Loaded gates, in order. Behind them stand tables of earlier calls, which new() uses again.
 local all, loaded = {}, 0
 
 local function unload()
-    for i = 1, loaded do
-        local g = all[i]
-        if i > KEPT_MOST or g.pause or g.hold_ticket or g.factor or g.flight or g.former or g.stays or g.was_paused then
-            all[i] = false
-        end
-    end
+    for i = KEPT_MOST + 1, loaded do all[i] = nil end
     gates, loaded = {}, 0
 end
 
@@ -333,10 +328,18 @@ local function unused(g, whole)
     g.algorithm.fresh(g)
 end
 
--- Makes a gate. Twelve fields make room for sixteen at once: Lua need not grow the table field by field.
-local function new(name, key, whole)
-    return {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false, pause = false,
-            hold_ticket = false, factor = false, flight = false, former = false, kept = false}
+-- Makes a gate of which nothing is known; g: the table of an earlier call, or nil. Twelve fields make room for sixteen at once: Lua need not grow the
+-- table field by field.
+local function new(g, name, key, whole)
+    if not g then
+        return {name = name, key = key, base = whole, rule = whole, algorithm = whole.algorithm, changed = false, pause = false,
+                hold_ticket = false, factor = false, flight = false, former = false, kept = false}
+    end
+    g.name, g.key, g.base, g.rule, g.algorithm, g.changed = name, key, whole, whole, whole.algorithm, false
+    g.pause, g.hold_ticket, g.factor, g.flight, g.former, g.kept = false, false, false, false, false, false
+    if g.stays then g.stays = false end
+    if g.was_paused then g.was_paused = false end
+    return g
 end
 
 local MINUTE_US = 60000000
@@ -355,14 +358,8 @@ end
 
 local function make(name, key, whole, state)
     loaded = loaded + 1
-    local g = all[loaded]
-    if g then
-        g.name, g.key, g.base, g.rule, g.algorithm, g.changed, g.kept = name, key, whole, whole, whole.algorithm, false, false
-    else
-        g = new(name, key, whole)
-        all[loaded] = g
-    end
-    gates[name] = g
+    local g = new(all[loaded], name, key, whole)
+    all[loaded], gates[name] = g, g
     if not will_forget then
         will_forget = true
         at_next_call(forget)

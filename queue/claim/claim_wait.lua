@@ -1,7 +1,7 @@
 -- claim_wait: where types and lanes wait: at the gate that opens last.
 --
 -- Who wakes them: the next claim that comes when their gate is due. The worker on duty sends it by its timer (claim_duty.next_times). Who makes
--- room or changes a limit before that makes the gate due and rings for a worker (lane.wake_opened; of
+-- room or changes a limit before that makes the gate due and rings for a worker (wake.all; of
 -- keys also rate_apply).
 --
 -- These functions write at once, to the new place before they remove the old one. So a script that fails on the way leaves a waiter at two
@@ -81,7 +81,7 @@ local function may_be_woken(s, e, at)
     return s.type.spends or not rule.by
 end
 
--- Lets a type or lane of the queue wait at the gate e until then. Whatever makes room there before that wakes it (lane.wake_opened). Returns when
+-- Lets a type or lane of the queue wait at the gate e until then. Whatever makes room there before that wakes it (wake.all). Returns when
 -- it is due otherwise.
 local function wait_at(s, e, at)
     if not may_be_woken(s, e, at) or wake.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
