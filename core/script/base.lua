@@ -156,10 +156,14 @@ local function newer_format()
     return call('EXISTS', P .. 'format:' .. FORMAT_NEWEST + 1) == 1 and format_error(FORMAT_NEWEST + 1) or nil
 end
 
--- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: only what fills it is refused then.
--- Its role calls it; viewer: Redis refuses each write of it; nil, in a library of a test: any. any_format: it may run among data of
--- newer formats.
-local function script(name, run, full_refused, own_clock, role, any_format)
+-- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: a script is refused then only where it fills it. is:
+--   role          who calls it; viewer: Redis refuses each write of it; nil, in a library of a test: any
+--   full_refused  it fills a Redis
+--   own_clock     it calls read_clock itself
+--   any_format    it may run among data of newer formats
+local function script(name, run, is)
+    is = is or {}
+    local role, own_clock, any_format = is.role, is.own_clock, is.any_format
     local key, prefix, read_only = nil, nil, role == 'viewer' -- key: of the last call
     redis.register_function{
         function_name = 'weir_DIGEST_' .. name,
@@ -172,7 +176,7 @@ local function script(name, run, full_refused, own_clock, role, any_format)
             if not read_only and is_replica() then return error_reply('READONLY a replica, which loses what is written there') end
             return not any_format and role and newer_format() or run(ARGV)
         end,
-        flags = read_only and {'no-writes'} or full_refused and {} or {'allow-oom'},
+        flags = read_only and {'no-writes'} or is.full_refused and {} or {'allow-oom'},
     }
 end
 

@@ -37,7 +37,7 @@ library() { # FILE...
     awk -f core/script/strip.awk "$base"
     echo "local scripts, role_rights = {}, {$(roles "$@" | sed 's/^ *{"\(.*\)", \("[^"]*"\)},$/\1 = \2,/' | tr '\n' ' ')}"
     awk -v wraps=1 -v scripts=" $(scripts | cut -f 1 | tr '\n' ' ')" -f core/script/strip.awk $(ordered | cut -f 1)
-    scripts | awk -F'\t' -v q="'" '{ print "script(" q $2 q ", scripts." $2 ", " $5 ", " $6 ", " q $4 q ", " $7 ")" }'
+    scripts | awk -F'\t' -v q="'" '{ printf "script(%s%s%s, scripts.%s, {full_refused = %s, own_clock = %s, role = %s%s%s, any_format = %s})\n", q, $2, q, $2, $5, $6, q, $4, q, $7 }'
 }
 
 # The line of the library that stands before a file's first one, for an error that names a line.
