@@ -7,7 +7,12 @@
 -- uses: ends lease wake
 local dones = {}
 
-local function counts_in_flight(ARGV, first, last) return find(concat(ARGV, '', first, last), '~', 1, true) ~= nil end
+local function counts_in_flight(ARGV, first, last)
+    for i = first, last do
+        if find(ARGV[i], '~', 1, true) then return true end
+    end
+    return false
+end
 
 -- Counts the ends of a type that had a lease; returns how many were stale.
 local function count(name, all, ended)
