@@ -337,8 +337,7 @@ local function new(g, name, key, whole)
     end
     g.name, g.key, g.base, g.rule, g.algorithm, g.changed = name, key, whole, whole, whole.algorithm, false
     g.pause, g.hold_ticket, g.factor, g.flight, g.former, g.kept = false, false, false, false, false, false
-    if g.stays then g.stays = false end
-    if g.was_paused then g.was_paused = false end
+    if g.stays or g.was_paused then g.stays, g.was_paused = false, false end
     return g
 end
 
