@@ -4,12 +4,12 @@
 
 #include <stdint.h>
 
-static inline int64_t least(int64_t a, int64_t b)
+static inline int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static inline int64_t most(int64_t a, int64_t b)
+static inline int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -17,7 +17,7 @@ static inline int64_t most(int64_t a, int64_t b)
 /* 0 where it is below. */
 static inline int64_t positive(int64_t n)
 {
-    return most(n, 0);
+    return max_i64(n, 0);
 }
 
 /* As strcmp: below 0, 0 or above it. */

@@ -328,8 +328,8 @@ static void test_a_worker_waits_by_intervals(void **state)
         assert_int_not_equal(m->polls.wait_us, before_us);
         assert_in_range(when_promote(m) - 1000 * MS - m->polls.wait_us, 1, 300 * MS);
         assert_in_range(plan_beat_wait(m), 6562 * MS, 7500 * MS);
-        least_us = least(m->polls.wait_us, least_us);
-        most_us = most(m->polls.wait_us, most_us);
+        least_us = min_i64(m->polls.wait_us, least_us);
+        most_us = max_i64(m->polls.wait_us, most_us);
         before_us = m->polls.wait_us;
     }
     assert_true(most_us - least_us > 700 * MS);

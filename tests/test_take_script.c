@@ -202,12 +202,12 @@ static struct gate *gate_of(struct limit *l, size_t i, int key)
     return &l->gate[i][keyed ? key : 0];
 }
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min_i64(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-static int64_t most(int64_t a, int64_t b)
+static int64_t max_i64(int64_t a, int64_t b)
 {
     return a > b ? a : b;
 }
@@ -215,14 +215,14 @@ static int64_t most(int64_t a, int64_t b)
 static struct answer foresee(struct limit *l, int64_t now_us, int key, int64_t cost, bool peek)
 {
     struct answer f = {.limit = INT64_MAX, .remaining = INT64_MAX};
-    int64_t start_us = most(now_us, l->paused_us), resets_us = start_us;
+    int64_t start_us = max_i64(now_us, l->paused_us), resets_us = start_us;
 
     if (l->keyed && key == 0)
         return (struct answer){.word = "keyless"};
     if (l->own && !l->keyed && key)
         return (struct answer){.word = "unkeyed"};
     for (size_t i = 0; i < l->count; i++)
-        start_us = most(start_us, gate_start(gate_of(l, i, key), now_us, cost));
+        start_us = max_i64(start_us, gate_start(gate_of(l, i, key), now_us, cost));
     f.status = start_us == now_us ? 1 : start_us == GATE_NEVER ? 2 : 0;
     f.retry_after_us = f.status ? -1 : start_us - now_us;
     for (size_t i = 0; i < l->count; i++) {
@@ -230,10 +230,10 @@ static struct answer foresee(struct limit *l, int64_t now_us, int key, int64_t c
 
         if (f.status == 1 && !peek)
             assert_int_equal(gate_take(g, now_us, 1, cost), 0);
-        f.limit = least(f.limit, g->rule.burst);
-        f.remaining = least(f.remaining,
-                            gate_start(g, now_us, 1) > now_us ? 0 : gate_count(g, now_us, g->rule.burst, 1));
-        resets_us = most(resets_us, gate_resets(g, now_us));
+        f.limit = min_i64(f.limit, g->rule.burst);
+        f.remaining = min_i64(
+            f.remaining, gate_start(g, now_us, 1) > now_us ? 0 : gate_count(g, now_us, g->rule.burst, 1));
+        resets_us = max_i64(resets_us, gate_resets(g, now_us));
     }
     if (l->paused_us > now_us)
         f.remaining = 0;
@@ -318,7 +318,7 @@ static void test_random_takes_equal_the_gates_in_c(void **state)
             set_limit("mail", l.stored);
         for (int call = 0; call < 12; call++) {
             run_call(&l, now_us, sequence, &random);
-            now_us = least(BEGIN_US * 2, move_clock(&l, now_us, &random));
+            now_us = min_i64(BEGIN_US * 2, move_clock(&l, now_us, &random));
         }
         free_limit(&l);
     }

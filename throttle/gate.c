@@ -36,7 +36,7 @@ static struct rule scaled(const struct rule *base, int thousandths)
 
 static int64_t growth_us(const struct rule *base)
 {
-    return most(GROWTH_MIN_US, least(GROWTH_MAX_US, base->period_us));
+    return max_i64(GROWTH_MIN_US, min_i64(GROWTH_MAX_US, base->period_us));
 }
 
 /* Brings the rule to its rate at a time. */
@@ -50,8 +50,8 @@ static void adapt(struct gate *g, int64_t now_us)
         return;
     }
     if (g->factor)
-        rate = most(g->base.adapt_low,
-                    g->factor + GROWTH * (most(0, now_us - g->since_us) / growth_us(&g->base)));
+        rate = max_i64(g->base.adapt_low,
+                       g->factor + GROWTH * (max_i64(0, now_us - g->since_us) / growth_us(&g->base)));
     if (rate >= g->base.adapt_high) {
         rate = g->base.adapt_high;
         g->factor = 0;
@@ -137,7 +137,7 @@ bool gate_fits(const struct gate *g, int64_t cost)
 
 static int64_t not_paused(const struct gate *g, int64_t now_us)
 {
-    return most(now_us, g->pause_until_us);
+    return max_i64(now_us, g->pause_until_us);
 }
 
 /* Returns when a job starts that does not fit the present rate. */
@@ -175,7 +175,7 @@ int64_t gate_count(const struct gate *g, int64_t s_us, int64_t most_jobs, int64_
     if (s_us < g->pause_until_us)
         return 0;
     jobs = (g->rule.burst - ops_of(g)->used(g, s_us)) / slots_of(g, cost);
-    return most(0, least(jobs, most_jobs));
+    return max_i64(0, min_i64(jobs, most_jobs));
 }
 
 static int note(struct gate *g, int64_t s_us, int64_t slots)
@@ -192,7 +192,7 @@ int gate_take(struct gate *g, int64_t s_us, int64_t k, int64_t cost)
         return 0;
     if (ops_of(g)->take(g, s_us, k * slots_of(g, cost)) < 0)
         return WEIR_EINTERNAL;
-    return note(g, s_us, k * least(cost, SLOTS_MOST));
+    return note(g, s_us, k * min_i64(cost, SLOTS_MOST));
 }
 
 void gate_remember(struct gate *g, int64_t now_us)
@@ -219,13 +219,13 @@ void gate_release(struct gate *g)
 
 int64_t gate_resets(const struct gate *g, int64_t now_us)
 {
-    return most(not_paused(g, now_us), ops_of(g)->resets(g));
+    return max_i64(not_paused(g, now_us), ops_of(g)->resets(g));
 }
 
 void gate_step_back(struct gate *g, int64_t us)
 {
     ops_of(g)->step_back(g, us);
-    g->pause_until_us = most(0, g->pause_until_us - us);
+    g->pause_until_us = max_i64(0, g->pause_until_us - us);
     g->since_us -= us;
     for (int i = 0; i < g->former_count; i++) {
         ops_of(&g->former[i])->step_back(&g->former[i], us);
@@ -335,9 +335,9 @@ static void forget_former(struct gate *g, int64_t now_us)
 
 static int64_t used_at_last(const struct gate *g, int64_t now_us, int64_t *at_us)
 {
-    int64_t last_us = most(now_us, ops_of(g)->last(g));
+    int64_t last_us = max_i64(now_us, ops_of(g)->last(g));
 
-    *at_us = most(*at_us, last_us);
+    *at_us = max_i64(*at_us, last_us);
     return ops_of(g)->used(g, last_us);
 }
 
@@ -353,7 +353,7 @@ static int leave(struct gate *g, int64_t now_us)
     f = &g->former[g->former_count++];
     gate_init(f, &(struct rule){0});
     f->base = f->rule = bare(&g->base);
-    f->till_us = most(drained_us(g), now_us + g->base.period_us);
+    f->till_us = max_i64(drained_us(g), now_us + g->base.period_us);
     move_words(f, g);
     return 0;
 }
@@ -384,7 +384,7 @@ static bool merged_rule(const struct rule *a, const struct rule *b, struct rule 
     if (is_bucket(a) && is_bucket(b)) {
         *merged = slower ? *b : *a;
         merged->algorithm = ALGORITHM_GCRA;
-        merged->burst = most(a->burst, b->burst);
+        merged->burst = max_i64(a->burst, b->burst);
         rule_write(merged, stored);
         return rule_read(stored, merged, &ignored) == 0;
     }
@@ -397,14 +397,14 @@ static bool merged_rule(const struct rule *a, const struct rule *b, struct rule 
 static int merge_former(struct gate *g, int64_t now_us)
 {
     struct gate a = take_first_drained(g), b = take_first_drained(g), *f = &g->former[g->former_count];
-    int64_t ignored = 0, till_us = most(a.till_us, b.till_us), end_us = most(till_us, drained_us(&b));
-    int64_t slots = most(used_at_last(&a, now_us, &ignored), used_at_last(&b, now_us, &ignored));
+    int64_t ignored = 0, till_us = max_i64(a.till_us, b.till_us), end_us = max_i64(till_us, drained_us(&b));
+    int64_t slots = max_i64(used_at_last(&a, now_us, &ignored), used_at_last(&b, now_us, &ignored));
     struct rule rule;
 
     if (!merged_rule(&a.rule, &b.rule, &rule)) {
         rule = (struct rule){.algorithm = ALGORITHM_FIXED_WINDOW};
-        rule.count = rule.burst = most(least(slots, SLOTS_MOST), most(a.rule.burst, b.rule.burst));
-        rule.period_us = most(rule.count, least(TEN_YEARS_US, end_us - now_us));
+        rule.count = rule.burst = max_i64(min_i64(slots, SLOTS_MOST), max_i64(a.rule.burst, b.rule.burst));
+        rule.period_us = max_i64(rule.count, min_i64(TEN_YEARS_US, end_us - now_us));
         rule.offset_us = now_us % rule.period_us;
         till_us = now_us + rule.period_us;
     }
@@ -413,7 +413,7 @@ static int merge_former(struct gate *g, int64_t now_us)
     gate_init(f, &rule);
     f->till_us = till_us;
     g->former_count++;
-    return ops_of(f)->fill(f, now_us, least(slots, SLOTS_MOST));
+    return ops_of(f)->fill(f, now_us, min_i64(slots, SLOTS_MOST));
 }
 
 /* Takes back the state under a rule that comes back; false: there is none. */
@@ -462,14 +462,14 @@ int gate_change(struct gate *g, const struct rule *rule, int64_t now_us)
     if (is_back)
         return 0;
     for (int i = 0; i < g->former_count; i++)
-        slots = most(slots, used_at_last(&g->former[i], now_us, &at_us));
-    return ops_of(g)->fill(g, at_us, least(slots, rule->burst));
+        slots = max_i64(slots, used_at_last(&g->former[i], now_us, &at_us));
+    return ops_of(g)->fill(g, at_us, min_i64(slots, rule->burst));
 }
 
 int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us, int64_t to_us,
                         bool in_order)
 {
-    int64_t slots = ops_of(g)->used(g, most(to_us, ops_of(g)->last(g)));
+    int64_t slots = ops_of(g)->used(g, max_i64(to_us, ops_of(g)->last(g)));
     struct gate same = {0};
     bool was_known = take_back(g, rule, &same), is_back = was_known && in_order && to_us < same.till_us;
 
@@ -481,7 +481,7 @@ int gate_change_between(struct gate *g, const struct rule *rule, int64_t from_us
         g->former[g->former_count - 1].till_us = 0;
     begin_rule(g, rule, is_back ? &same : NULL, to_us);
     free_log(&same);
-    return was_known ? 0 : ops_of(g)->fill(g, from_us, least(slots, rule->burst));
+    return was_known ? 0 : ops_of(g)->fill(g, from_us, min_i64(slots, rule->burst));
 }
 
 /* ---- The stored state: "WROTE_US PAUSE_UNTIL_US HOLD ADAPT RULE WORDS[ |FORMER|...|][ ~IN_FLIGHT]" */

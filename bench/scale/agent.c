@@ -138,7 +138,7 @@ static void begin(int i, struct task *task)
         free(task);
         return;
     }
-    if (now_us <= task->start_us + most(LATE_US, 2 * distance_trip(&a->mind.distance))) {
+    if (now_us <= task->start_us + max_i64(LATE_US, 2 * distance_trip(&a->mind.distance))) {
         run(i, task);
         return;
     }
@@ -318,7 +318,7 @@ static void set_timer(int i, int64_t at_us)
 
     if (at_us == NEVER || (a->timer_us > now_us && at_us - UP_US >= a->timer_us))
         return;
-    a->timer_us = most(at_us - UP_US, now_us + 1);
+    a->timer_us = max_i64(at_us - UP_US, now_us + 1);
     events_add(a->timer_us, EVENT_DECIDE, i, a->life, NULL);
 }
 
@@ -352,7 +352,7 @@ static void take_turn(int i)
         return;
     }
     wait_for(i, p.wait);
-    set_timer(i, least(p.next_us, room_stuck_time(&agents[i].all)));
+    set_timer(i, min_i64(p.next_us, room_stuck_time(&agents[i].all)));
 }
 
 static void decide(int i)
@@ -392,7 +392,7 @@ static struct task *new_task(const struct agent *a, const struct claim *claim, c
     task->slot_us = lease->slot_us - BEGIN_US;
     task->start_us =
         lease->slot_us > claim->now_us ? distance_local(&a->mind.distance, lease->slot_us) - UP_US : now_us;
-    task->start_us = most(task->start_us, now_us);
+    task->start_us = max_i64(task->start_us, now_us);
     task->early = lease->slot_us - claim->now_us > a->mind.claims.early_us;
     return task;
 }

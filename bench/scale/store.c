@@ -223,7 +223,7 @@ static void wake(enum wait wait)
 
 static void begin_waiting(enum wait wait, struct waiter waiter)
 {
-    free_us = most(free_us, now_us) + WAIT_US;
+    free_us = max_i64(free_us, now_us) + WAIT_US;
     if (is_measured())
         sums.busy_us += WAIT_US, sums.calls++;
     add_waiting(wait, waiter);

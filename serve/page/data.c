@@ -50,11 +50,11 @@ void page_cache_free(struct page_cache *cache)
 static int64_t keep_us(const struct page_cache *cache)
 {
     size_t rows = cache->status.type_count + cache->status.queue_count;
-    int64_t share_us = least(cache->took_us * SHARE, SHARE_MOST_US);
+    int64_t share_us = min_i64(cache->took_us * SHARE, SHARE_MOST_US);
 
     for (int i = 0; i < cache->limits.count; i++)
         rows += cache->limits.at[i].count;
-    return most(FRESH_US, most(share_us, least((int64_t)rows * ROW_US, MOST_US)));
+    return max_i64(FRESH_US, max_i64(share_us, min_i64((int64_t)rows * ROW_US, MOST_US)));
 }
 
 static int64_t age_us(const struct page_cache *cache)

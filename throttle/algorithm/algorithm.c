@@ -15,7 +15,7 @@ bool words_read(const char *words, int n, int64_t *number)
 
 void scale_count(struct rule *rule, int thousandths)
 {
-    rule->count = most(1, rule->count * thousandths / 1000);
+    rule->count = max_i64(1, rule->count * thousandths / 1000);
     rule->burst = rule->count;
 }
 

@@ -33,37 +33,37 @@ static int64_t used(const struct gate *g, int64_t at_us)
 
 static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
 {
-    int64_t s_us = most(now_us, g->word[LAST_US]);
+    int64_t s_us = max_i64(now_us, g->word[LAST_US]);
 
     return used(g, s_us) + slots <= g->rule.count ? s_us : window_of(&g->rule, s_us) + g->rule.period_us;
 }
 
 static int take(struct gate *g, int64_t s_us, int64_t slots)
 {
-    g->word[USED] = least(SLOTS_MOST, used(g, s_us) + slots);
+    g->word[USED] = min_i64(SLOTS_MOST, used(g, s_us) + slots);
     g->word[LAST_US] = s_us;
     return 0;
 }
 
 static int note(struct gate *g, int64_t s_us, int64_t slots)
 {
-    int64_t at_us = most(s_us, g->word[LAST_US]), in_use = used(g, at_us);
+    int64_t at_us = max_i64(s_us, g->word[LAST_US]), in_use = used(g, at_us);
 
-    g->word[USED] = most(in_use, least(g->rule.count, in_use + slots));
+    g->word[USED] = max_i64(in_use, min_i64(g->rule.count, in_use + slots));
     g->word[LAST_US] = at_us;
     return 0;
 }
 
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
-    return take(g, most(now_us, g->word[LAST_US]), slots);
+    return take(g, max_i64(now_us, g->word[LAST_US]), slots);
 }
 
 static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     (void)now_us;
     if (window_of(&g->rule, s_us) == window_of(&g->rule, g->word[LAST_US]))
-        g->word[USED] = most(0, g->word[USED] - slots);
+        g->word[USED] = max_i64(0, g->word[USED] - slots);
 }
 
 static int64_t last(const struct gate *g)
@@ -80,7 +80,7 @@ static int fill(struct gate *g, int64_t at_us, int64_t slots)
 
 static void step_back(struct gate *g, int64_t us)
 {
-    g->word[LAST_US] = most(0, g->word[LAST_US] - us);
+    g->word[LAST_US] = max_i64(0, g->word[LAST_US] - us);
 }
 
 static int64_t resets(const struct gate *g)
@@ -91,8 +91,8 @@ static int64_t resets(const struct gate *g)
 /* Counts what is left of this window, then whole windows. */
 static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {
-    int64_t s_us = most(now_us, g->word[LAST_US]);
-    int64_t here = most(0, g->rule.count - used(g, s_us)) / slots, each = g->rule.count / slots;
+    int64_t s_us = max_i64(now_us, g->word[LAST_US]);
+    int64_t here = max_i64(0, g->rule.count - used(g, s_us)) / slots, each = g->rule.count / slots;
     int64_t windows = (n - here + each - 1) / each;
 
     if (n <= here)

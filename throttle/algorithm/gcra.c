@@ -33,8 +33,8 @@ static int64_t most_in_period(const struct rule *rule)
 /* T grows, the count stays: TAT remains what it is. */
 static void scale(struct rule *rule, int thousandths)
 {
-    rule->period_us = least(TEN_YEARS_US, (rule->period_us * 1000 + thousandths - 1) / thousandths);
-    rule->burst = least(rule->burst, (int64_t)((wide)TEN_YEARS_US * rule->count / rule->period_us) + 1);
+    rule->period_us = min_i64(TEN_YEARS_US, (rule->period_us * 1000 + thousandths - 1) / thousandths);
+    rule->burst = min_i64(rule->burst, (int64_t)((wide)TEN_YEARS_US * rule->count / rule->period_us) + 1);
 }
 
 static int64_t tat_rounded_up(const struct gate *g)
@@ -140,7 +140,7 @@ static void remember(struct gate *g, int64_t now_us)
     g->remembers = true;
     g->low_count = 0;
     if (g->word[TAT_US] >= now_us)
-        add_low(g, (struct gate_low){.start_us = most(now_us, g->word[LAST_US])});
+        add_low(g, (struct gate_low){.start_us = max_i64(now_us, g->word[LAST_US])});
 }
 
 /* Reads "S,US,REM;" one or more times. */
@@ -190,7 +190,7 @@ static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
 {
     wide opens = tat_parts(g) - (wide)(g->rule.burst - slots) * g->rule.period_us;
 
-    return most(now_us, (int64_t)rounded_up(opens, g->rule.count));
+    return max_i64(now_us, (int64_t)rounded_up(opens, g->rule.count));
 }
 
 /* Returns (TAT - at) / T; T is period parts of 1/count us. */
@@ -210,7 +210,7 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
         add_low(g, (struct gate_low){s_us, (int64_t)(left > 0 ? left / g->rule.count : 0),
                                      (int64_t)(left > 0 ? left % g->rule.count : 0)});
     set_tat(g, tat + (wide)slots * g->rule.period_us);
-    g->word[LAST_US] = most(g->word[LAST_US], s_us);
+    g->word[LAST_US] = max_i64(g->word[LAST_US], s_us);
     return 0;
 }
 
@@ -218,7 +218,7 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
 {
     wide was = tat_parts(g), full = (wide)s_us * g->rule.count + (wide)g->rule.burst * g->rule.period_us;
     int status =
-        take(g, s_us, least(slots, g->rule.burst + 1)); /* one that was rounded up leaves a little room */
+        take(g, s_us, min_i64(slots, g->rule.burst + 1)); /* one that was rounded up leaves a little room */
 
     if (tat_parts(g) > full)
         set_tat(g, was > full ? was : full);
@@ -246,7 +246,7 @@ static int64_t latest_start(const struct gate *g)
 static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     wide all = (wide)slots * g->rule.period_us, count = g->rule.count;
-    wide given = all - (wide)most(0, most(now_us, g->word[LAST_US]) - s_us) * count, tat;
+    wide given = all - (wide)max_i64(0, max_i64(now_us, g->word[LAST_US]) - s_us) * count, tat;
     int first = find_low(g, s_us);
 
     given = given > 0 ? given : 0;
@@ -257,7 +257,7 @@ static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
     given = given < all ? given : all;
     tat = tat_parts(g) - given;
     set_tat(g, tat > 0 ? tat : 0);
-    g->word[LAST_US] = least(g->word[LAST_US], latest_start(g));
+    g->word[LAST_US] = min_i64(g->word[LAST_US], latest_start(g));
     subtract_lows(g, first,
                   &(struct gate_low){.us = (int64_t)(given / count), .rem = (int64_t)(given % count)});
 }
@@ -277,10 +277,10 @@ static int fill(struct gate *g, int64_t at_us, int64_t slots)
 
 static void step_back(struct gate *g, int64_t us)
 {
-    g->word[TAT_US] = most(0, g->word[TAT_US] - us);
-    g->word[LAST_US] = most(0, g->word[LAST_US] - us);
+    g->word[TAT_US] = max_i64(0, g->word[TAT_US] - us);
+    g->word[LAST_US] = max_i64(0, g->word[LAST_US] - us);
     for (int i = 0; i < g->low_count; i++)
-        g->lows[i].start_us = most(0, g->lows[i].start_us - us);
+        g->lows[i].start_us = max_i64(0, g->lows[i].start_us - us);
 }
 
 /* At TAT itself its remainder still counts. */
@@ -296,7 +296,7 @@ static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_
     wide tat = now_us > tat_rounded_up(g) ? (wide)now_us * g->rule.count : tat_parts(g);
     wide opens = tat + ((wide)n * slots - g->rule.burst) * g->rule.period_us;
 
-    return most(now_us, time_or_never(rounded_up(opens, g->rule.count)));
+    return max_i64(now_us, time_or_never(rounded_up(opens, g->rule.count)));
 }
 
 #define GCRA_OPS                                                                                             \

@@ -106,12 +106,12 @@ static int64_t used(const struct gate *g, int64_t at_us)
 
 static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
 {
-    int64_t excess = g->word[USED] + slots - g->rule.count, s_us = most(now_us, g->word[LAST_US]);
+    int64_t excess = g->word[USED] + slots - g->rule.count, s_us = max_i64(now_us, g->word[LAST_US]);
 
     for (size_t i = g->log_first; excess > 0 && i < g->log_count; i++) {
         excess -= g->log[i].slots;
         if (excess <= 0)
-            s_us = most(s_us, g->log[i].at_us + g->rule.period_us);
+            s_us = max_i64(s_us, g->log[i].at_us + g->rule.period_us);
     }
     return s_us;
 }
@@ -130,11 +130,12 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
 /* Only the last count of slots decide when the next may start: older ones make room. */
 static int note(struct gate *g, int64_t s_us, int64_t slots)
 {
-    int64_t at_us = most(s_us, g->word[LAST_US]), most_slots = most(g->rule.count, used(g, at_us)), excess;
-    int status = take(g, at_us, least(slots, g->rule.count));
+    int64_t at_us = max_i64(s_us, g->word[LAST_US]), most_slots = max_i64(g->rule.count, used(g, at_us)),
+            excess;
+    int status = take(g, at_us, min_i64(slots, g->rule.count));
 
     for (size_t i = g->log_first; (excess = used(g, at_us) - most_slots) > 0; i++) {
-        int64_t dropped = least(excess, g->log[i].slots);
+        int64_t dropped = min_i64(excess, g->log[i].slots);
 
         g->log[i].slots -= dropped;
         g->word[USED] -= dropped;
@@ -146,8 +147,8 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
  * forgotten already. */
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
-    int64_t at_us = most(now_us, g->word[LAST_US]);
-    int64_t taken = least(slots, 2 * g->base.count - used(g, at_us));
+    int64_t at_us = max_i64(now_us, g->word[LAST_US]);
+    int64_t taken = min_i64(slots, 2 * g->base.count - used(g, at_us));
 
     return taken > 0 ? take(g, at_us, taken) : 0;
 }
@@ -157,7 +158,7 @@ static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     (void)now_us;
     for (size_t i = g->log_first; i < g->log_count; i++) {
-        int64_t back = g->log[i].at_us == s_us ? least(slots, g->log[i].slots) : 0;
+        int64_t back = g->log[i].at_us == s_us ? min_i64(slots, g->log[i].slots) : 0;
 
         g->log[i].slots -= back;
         g->word[USED] -= back;
@@ -178,9 +179,9 @@ static int fill(struct gate *g, int64_t at_us, int64_t slots)
 
 static void step_back(struct gate *g, int64_t us)
 {
-    g->word[LAST_US] = most(0, g->word[LAST_US] - us);
+    g->word[LAST_US] = max_i64(0, g->word[LAST_US] - us);
     for (size_t i = g->log_first; i < g->log_count; i++)
-        g->log[i].at_us = most(0, g->log[i].at_us - us);
+        g->log[i].at_us = max_i64(0, g->log[i].at_us - us);
 }
 
 static int64_t resets(const struct gate *g)

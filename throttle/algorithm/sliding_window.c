@@ -32,7 +32,7 @@ static int64_t most_in_period(const struct rule *rule)
 static int load(struct gate *g, const char *words, int64_t now_us)
 {
     (void)now_us;
-    if (!words_read(words, 3, g->word) || most(g->word[CURRENT], g->word[PREVIOUS]) > SLOTS_MOST)
+    if (!words_read(words, 3, g->word) || max_i64(g->word[CURRENT], g->word[PREVIOUS]) > SLOTS_MOST)
         return WEIR_EINPUT;
     return 0;
 }
@@ -68,23 +68,23 @@ static struct buckets next_window(const struct rule *rule, const struct buckets 
 
 static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
 {
-    int64_t s_us = most(now_us, g->word[LAST_US]);
+    int64_t s_us = max_i64(now_us, g->word[LAST_US]);
     struct buckets b = buckets_at(g, s_us);
 
     if (b.current + slots > g->rule.count)
         b = next_window(&g->rule, &b);
-    return most(s_us, room_at(&g->rule, &b, g->rule.count - b.current - slots));
+    return max_i64(s_us, room_at(&g->rule, &b, g->rule.count - b.current - slots));
 }
 
 static int64_t used(const struct gate *g, int64_t at_us)
 {
-    int64_t looked_us = most(at_us, g->word[LAST_US]);
+    int64_t looked_us = max_i64(at_us, g->word[LAST_US]);
     struct buckets b = buckets_at(g, looked_us);
     __int128 left = (__int128)b.previous * (g->rule.period_us - (looked_us - b.begin_us));
 
     if (left <= 0)
         return b.current;
-    return least(SLOTS_MOST, b.current + (int64_t)((left + g->rule.period_us - 1) / g->rule.period_us));
+    return min_i64(SLOTS_MOST, b.current + (int64_t)((left + g->rule.period_us - 1) / g->rule.period_us));
 }
 
 static int take(struct gate *g, int64_t s_us, int64_t slots)
@@ -92,25 +92,25 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
     struct buckets b = buckets_at(g, s_us);
 
     g->word[LAST_US] = s_us;
-    g->word[CURRENT] = least(SLOTS_MOST, b.current + slots);
+    g->word[CURRENT] = min_i64(SLOTS_MOST, b.current + slots);
     g->word[PREVIOUS] = b.previous;
     return 0;
 }
 
 static int note(struct gate *g, int64_t s_us, int64_t slots)
 {
-    int64_t at_us = most(s_us, g->word[LAST_US]);
+    int64_t at_us = max_i64(s_us, g->word[LAST_US]);
     struct buckets b = buckets_at(g, at_us);
 
     g->word[LAST_US] = at_us;
-    g->word[CURRENT] = most(b.current, least(g->rule.count, b.current + slots));
+    g->word[CURRENT] = max_i64(b.current, min_i64(g->rule.count, b.current + slots));
     g->word[PREVIOUS] = b.previous;
     return 0;
 }
 
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
-    return take(g, most(now_us, g->word[LAST_US]), slots);
+    return take(g, max_i64(now_us, g->word[LAST_US]), slots);
 }
 
 static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
@@ -119,9 +119,9 @@ static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 
     (void)now_us;
     if (passed == 0)
-        g->word[CURRENT] = most(0, g->word[CURRENT] - slots);
+        g->word[CURRENT] = max_i64(0, g->word[CURRENT] - slots);
     else if (passed == g->rule.period_us)
-        g->word[PREVIOUS] = most(0, g->word[PREVIOUS] - slots);
+        g->word[PREVIOUS] = max_i64(0, g->word[PREVIOUS] - slots);
 }
 
 static int64_t last(const struct gate *g)
@@ -139,7 +139,7 @@ static int fill(struct gate *g, int64_t at_us, int64_t slots)
 
 static void step_back(struct gate *g, int64_t us)
 {
-    g->word[LAST_US] = most(0, g->word[LAST_US] - us);
+    g->word[LAST_US] = max_i64(0, g->word[LAST_US] - us);
 }
 
 static int64_t resets(const struct gate *g)
@@ -156,7 +156,7 @@ static int64_t jobs_within(const struct rule *rule, const struct buckets *b, int
 {
     int64_t kept = b->previous ? (b->previous - 1) / rule->period_us + 1 : 0;
 
-    return most(0, rule->count - b->current - kept) / slots;
+    return max_i64(0, rule->count - b->current - kept) / slots;
 }
 
 /* Goes from window to window and counts the jobs that start in two. Once two windows begin as the two before did, all later ones do: whole
@@ -164,7 +164,7 @@ static int64_t jobs_within(const struct rule *rule, const struct buckets *b, int
 static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {
     const struct rule *rule = &g->rule;
-    int64_t s_us = most(now_us, g->word[LAST_US]), begun_with[2] = {-1, -1}, started[2] = {0, 0};
+    int64_t s_us = max_i64(now_us, g->word[LAST_US]), begun_with[2] = {-1, -1}, started[2] = {0, 0};
     struct buckets b = buckets_at(g, s_us);
 
     for (int i = 0;; i = !i) {
@@ -178,7 +178,7 @@ static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_
             b.begin_us += pairs * 2 * rule->period_us;
         }
         if (n <= jobs)
-            return most(s_us, room_at(rule, &b, rule->count - b.current - n * slots));
+            return max_i64(s_us, room_at(rule, &b, rule->count - b.current - n * slots));
         n -= jobs;
         begun_with[i] = b.current ? -1 : b.previous;
         started[i] = jobs;

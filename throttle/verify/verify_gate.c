@@ -57,7 +57,7 @@ static int64_t granted_from_us(const struct start *s)
 
 static int64_t granted_until_us(const struct start *s)
 {
-    return s->at_us - most(s->ahead_us, 0);
+    return s->at_us - max_i64(s->ahead_us, 0);
 }
 
 /* ---- Order */
@@ -123,7 +123,7 @@ static int64_t rounding_us(const struct rule *rule)
  * under the new rule may lie before the last one under the old rule, at which what is in use was counted. */
 static int change_rule(struct replay *r, const struct rule *rule, const struct start *s)
 {
-    int64_t from_us = most(r->granted_us, 0), to_us = most(r->last_us, granted_until_us(s));
+    int64_t from_us = max_i64(r->granted_us, 0), to_us = max_i64(r->last_us, granted_until_us(s));
 
     if (!r->has_gate)
         gate_init(&r->gate, rule);
@@ -185,7 +185,7 @@ static int64_t opens_at(const struct replay *r, const struct start *s, int64_t s
     if (opens_us <= until_us)
         return opens_us;
     used = algorithm_of(rule->algorithm)->used(&r->gate, until_us) - slots_unheard(r, s);
-    return most(used, 0) + slots <= rule->burst ? s->at_us : opens_us;
+    return max_i64(used, 0) + slots <= rule->burst ? s->at_us : opens_us;
 }
 
 /* The gate may be full, of what Redis did not know. */
@@ -294,7 +294,7 @@ static void measure_window(const struct replay *r, struct verify_window w,
         for (; time_of(s) - time_of(event_start(r, &events[first])) >= w.window_us; first++)
             slots -= slots_taken(event_start(r, &events[first]));
         slots += slots_taken(s);
-        w.most = most(w.most, slots);
+        w.most = max_i64(w.most, slots);
     }
     if (worst->allowed == 0 || w.most - w.allowed > worst->most - worst->allowed)
         *worst = w;
@@ -353,8 +353,8 @@ static struct verify_window start_window(const struct replay *r, const struct ru
     int64_t apart_us = 0, periods;
 
     for (size_t i = 0; i < n; i++)
-        apart_us = most(apart_us, 2 * (int64_t)event_start(r, &events[i])->good_us);
-    periods = most(1, (4 * apart_us + rule->period_us - 1) / rule->period_us);
+        apart_us = max_i64(apart_us, 2 * (int64_t)event_start(r, &events[i])->good_us);
+    periods = max_i64(1, (4 * apart_us + rule->period_us - 1) / rule->period_us);
     return (struct verify_window){periods * rule->period_us - apart_us, 0,
                                   most_allowed(rule, periods * rule->period_us)};
 }
@@ -410,7 +410,7 @@ static size_t stretch_end(const struct replay *r, struct event *events, size_t n
         if (granted_from_us(s) > next_us)
             break;
         if (event_rule(r->input, &event)->same != same) {
-            next_us = least(next_us, granted_until_us(s));
+            next_us = min_i64(next_us, granted_until_us(s));
             continue;
         }
         memmove(&events[end + 1], &events[end], (i - end) * sizeof *events);

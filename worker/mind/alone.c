@@ -30,7 +30,7 @@ bool alone_check(struct mind *m, int64_t now)
     } else {
         return false;
     }
-    a->wait_most_us = most(a->wait_most_us, WAIT_FIRST_US);
+    a->wait_most_us = max_i64(a->wait_most_us, WAIT_FIRST_US);
     return true;
 }
 
@@ -79,7 +79,7 @@ int64_t alone_claim_time(const struct mind *m)
         return NEVER;
     if (!m->alone.asked || m->claims.more || m->claims.wanted)
         return 0;
-    return m->claims.next_us ? least(m->claims.next_us, at) : at;
+    return m->claims.next_us ? min_i64(m->claims.next_us, at) : at;
 }
 
 bool alone_hear(struct mind *m, const struct claim *claim, int64_t now)

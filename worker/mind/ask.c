@@ -44,9 +44,9 @@ struct claim_call ask_jobs(struct mind *m, int free, int prefetch, int64_t now)
 static void look_ahead(struct mind *m, struct room room, struct claim_call *call)
 {
     int64_t lead_us = distance_lead(&m->distance), ahead_us = GATE_AHEAD_US + lead_us;
-    int kept = (int)most(m->all->executors / 4, 1) + m->facts.early;
+    int kept = (int)max_i64(m->all->executors / 4, 1) + m->facts.early;
 
-    call->ahead_us = least(ahead_us, GATE_AHEAD_MOST_US);
+    call->ahead_us = min_i64(ahead_us, GATE_AHEAD_MOST_US);
     call->far = (int)positive(room.free - kept);
     call->early = m->claims.duty_until_us && lead_us <= EARLY_LEAD_US && room.early_more > 0;
     m->claims.early_us = call->early ? ahead_us : INT64_MAX;

@@ -14,7 +14,7 @@ void distance_begin(struct distance *d)
 bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_t now_us)
 {
     int64_t offset_us = now_us - redis_us, trip_us = now_us - sent_us;
-    int64_t nearest_us = d->nearest_us ? least(d->nearest_us, trip_us) : trip_us;
+    int64_t nearest_us = d->nearest_us ? min_i64(d->nearest_us, trip_us) : trip_us;
     bool is_back = d->since_us && sent_us - redis_us > distance_offset(d) + SLACK_US;
 
     d->nearest_us = nearest_us;
@@ -30,19 +30,19 @@ bool distance_hear(struct distance *d, int64_t sent_us, int64_t redis_us, int64_
         d->trip_us = trip_us;
         d->since_us = now_us;
     }
-    d->offset_us = least(d->offset_us, offset_us);
-    d->trip_us = least(d->trip_us, trip_us);
+    d->offset_us = min_i64(d->offset_us, offset_us);
+    d->trip_us = min_i64(d->trip_us, trip_us);
     return false;
 }
 
 int64_t distance_offset(const struct distance *d)
 {
-    return least(d->offset_us, d->offset_before_us);
+    return min_i64(d->offset_us, d->offset_before_us);
 }
 
 int64_t distance_trip(const struct distance *d)
 {
-    return least(d->trip_us, d->trip_before_us);
+    return min_i64(d->trip_us, d->trip_before_us);
 }
 
 int64_t distance_local(const struct distance *d, int64_t redis_us)

@@ -105,5 +105,5 @@ void gates_adapt(struct gates *g, int widest, int64_t now_us)
 
 int64_t gate_wait_end(const struct wait *wait)
 {
-    return most(wait->at_us, wait->gate->opens_us);
+    return max_i64(wait->at_us, wait->gate->opens_us);
 }

@@ -22,7 +22,7 @@ void hear_due(struct mind *m, int64_t redis_us, int64_t due_us, int64_t now)
     hear_clock(m, redis_us, now);
     d->at_us = distance_local(&m->distance, due_us);
     if (d->at_us && d->left_us)
-        d->at_us = most(d->at_us, d->left_us);
+        d->at_us = max_i64(d->at_us, d->left_us);
     d->heard_us = now;
 }
 
@@ -195,7 +195,7 @@ void hear_beat(struct mind *m, const struct reaped *r, int64_t now)
         hear_due(m, r->now_us, -1, now);
     }
     if (r->left > 0)
-        m->beat_us = least(m->beat_us, now + REAP_AGAIN_US);
+        m->beat_us = min_i64(m->beat_us, now + REAP_AGAIN_US);
 }
 
 /* Hears that Redis refused something; heartbeats wait, too. */

@@ -38,8 +38,8 @@ static int64_t next_turn(const struct mind *m, struct room room)
     int64_t at = NEVER;
 
     for (size_t i = 0; i < sizeof times / sizeof *times; i++)
-        at = least(at, times[i]);
-    return most(at, m->pause_until_us);
+        at = min_i64(at, times[i]);
+    return max_i64(at, m->pause_until_us);
 }
 
 /* True when this turn has a claim. The next turn waits for this one, so what is due by then is asked for now. A worker that would only poll
@@ -95,7 +95,7 @@ static void hunger(struct mind *m, struct room room, int64_t now, int64_t *at)
 
     share_hunger(m, wants_more || want <= now);
     if (want > now)
-        *at = least(*at, want);
+        *at = min_i64(*at, want);
 }
 
 struct plan plan_turn(struct mind *m, int64_t now)

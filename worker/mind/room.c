@@ -64,7 +64,7 @@ static int64_t wait_time(const struct mind *m)
 {
     int64_t trip_us = distance_far(&m->distance);
 
-    return room_is_in_crowd(m) ? least(distance_at_present(&m->distance), trip_us + WAIT_MOST_US) : trip_us;
+    return room_is_in_crowd(m) ? min_i64(distance_at_present(&m->distance), trip_us + WAIT_MOST_US) : trip_us;
 }
 
 /* Returns how many jobs to have ahead. In a crowd each wants twice what it runs while it waits, and gets its part: so all come to have the
@@ -154,7 +154,7 @@ static int64_t longest(const struct minds *all, int64_t (*time)(const struct min
     int64_t longest_us = 0;
 
     for (int i = 0; i < all->count; i++)
-        longest_us = most(time(all->at[i]), longest_us);
+        longest_us = max_i64(time(all->at[i]), longest_us);
     return longest_us;
 }
 
@@ -180,7 +180,8 @@ int64_t room_stuck_time(const struct minds *all)
 {
     int64_t oldest_us = all->at[0]->facts.oldest_us;
 
-    return oldest_us ? most(oldest_us, all->pace.stuck_us) + STUCK_US + 3 * longest(all, trip_time) : NEVER;
+    return oldest_us ? max_i64(oldest_us, all->pace.stuck_us) + STUCK_US + 3 * longest(all, trip_time)
+                     : NEVER;
 }
 
 void room_was_stuck(struct minds *all, int64_t now)

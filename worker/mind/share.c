@@ -114,7 +114,7 @@ void share_room(const struct mind *m, int64_t now, struct room *room, int *targe
     int share = share_of(m, (int)positive(room->free - taken_by_others(m, now)), now);
 
     room->free = m->claims.more || m->claims.starved ? share : (share + 1) / 2;
-    room->open = (int)least(room->open, room->free);
+    room->open = (int)min_i64(room->open, room->free);
     *target /= count_hungry(m, now);
     *excess = (int)positive(m->facts.here_prefetched + share_coming(m) - room->free);
 }

@@ -46,12 +46,12 @@ int64_t when_unwatched(const struct mind *m)
 static int64_t poll_time(const struct mind *m)
 {
     const struct claims *c = &m->claims;
-    int64_t latest_us = most(c->sent_us, c->others_us) + m->polls.wait_us;
+    int64_t latest_us = max_i64(c->sent_us, c->others_us) + m->polls.wait_us;
     int64_t at = c->duty_until_us ? c->sent_us + (c->duty_until_us - c->sent_us) / 2
                  : c->second_us   ? c->second_us
                                   : NEVER;
 
-    return least(most(at, c->sent_us + POLL_LEAST_US), latest_us);
+    return min_i64(max_i64(at, c->sent_us + POLL_LEAST_US), latest_us);
 }
 
 int64_t when_wanted(const struct mind *m, struct room room)
@@ -69,11 +69,11 @@ int64_t when_wanted(const struct mind *m, struct room room)
     if (c->more && (room.worth_it || room.open > 0))
         return room.worth_it ? 0 : c->more_us + HUNGRY_US;
     if ((on_duty || m->capacity.reserve > 0) && c->next_us)
-        at = least(at, c->next_us);
+        at = min_i64(at, c->next_us);
     if (on_duty && m->due.at_us)
-        at = least(at, m->due.at_us);
+        at = min_i64(at, m->due.at_us);
     if (m->all->count > 1 && room.idle < 1) /* other partitions have all executors, and here nobody watches */
-        at = least(at, c->sent_us + UNWATCHED_US);
+        at = min_i64(at, c->sent_us + UNWATCHED_US);
     if (on_duty && m->all->wide && wide_oldest(m->wide) < at - when_unwatched(m))
         at = wide_oldest(m->wide) + when_unwatched(m);
     return at;
@@ -100,7 +100,7 @@ int when_chunk(const struct mind *m, int jobs)
 {
     double limit = fmax(1, fmin(1000, READ_BYTES / fmax(64, m->claims.body_bytes)));
 
-    return (int)least(most(jobs, 16), (int)limit);
+    return (int)min_i64(max_i64(jobs, 16), (int)limit);
 }
 
 /* True when a claim may go beside a turn. Where bodies are large none does: one claim brings as many bytes as it may. */
@@ -113,7 +113,7 @@ static bool may_claim_beside(const struct mind *m)
 
 int64_t when_apart(const struct mind *m)
 {
-    return least(distance_far(&m->distance) / 4, APART_US);
+    return min_i64(distance_far(&m->distance) / 4, APART_US);
 }
 
 int64_t when_beside(const struct mind *m, int64_t now, int *prefetch)
@@ -163,7 +163,7 @@ int64_t when_promote(const struct mind *m)
     const struct due *d = &m->due;
     int64_t at = d->heard_us + m->polls.wait_us + (d->promotes ? DUE_US : DUE_OTHERS_US);
 
-    return d->promotes && d->at_us ? least(d->at_us, at) : at;
+    return d->promotes && d->at_us ? min_i64(d->at_us, at) : at;
 }
 
 int when_drained_queue_pages(const struct mind *m)
@@ -173,15 +173,15 @@ int when_drained_queue_pages(const struct mind *m)
 
 int when_drained_types(const struct mind *m)
 {
-    return (int)least(most(PAIRS / (m->all->wide ? WIDE_CLAIM : m->all->queue_count), TYPES_LEAST),
-                      TYPES_MOST);
+    return (int)min_i64(max_i64(PAIRS / (m->all->wide ? WIDE_CLAIM : m->all->queue_count), TYPES_LEAST),
+                        TYPES_MOST);
 }
 
 int when_drained_pages(const struct mind *m)
 {
     int types = when_drained_types(m);
 
-    return when_drained_queue_pages(m) * (int)most((m->all->type_count + types - 1) / types, 1);
+    return when_drained_queue_pages(m) * (int)max_i64((m->all->type_count + types - 1) / types, 1);
 }
 
 int64_t when_drained(const struct mind *m)

@@ -28,7 +28,7 @@ static struct span limits_of(const struct claim *claim, struct span type)
 /* A job that begins later than that after its slot would begin among those of later slots. */
 static int64_t slot_life(const struct partition *p)
 {
-    return most(2 * distance_trip(&p->mind.distance), LATE_US);
+    return max_i64(2 * distance_trip(&p->mind.distance), LATE_US);
 }
 
 struct cause_run {

@@ -89,10 +89,10 @@ static bool add_page(struct draining *draining, const struct drained *d)
     part->parked += d->parked;
     part->running += d->running;
     part->aside += d->aside;
-    sum->due = most(sum->due, d->due);
-    sum->parked = most(sum->parked, part->parked);
-    sum->running = most(sum->running, part->running);
-    sum->aside = most(sum->aside, part->aside);
+    sum->due = max_i64(sum->due, d->due);
+    sum->parked = max_i64(sum->parked, part->parked);
+    sum->running = max_i64(sum->running, part->running);
+    sum->aside = max_i64(sum->aside, part->aside);
     return ++draining->came == draining->pages;
 }
 

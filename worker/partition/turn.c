@@ -87,7 +87,7 @@ static void take_turn(struct partition *p, int64_t now)
     }
     if (plan.wait != PLAN_WAIT_NOTHING)
         waking_wait(p->waking, plan.wait == PLAN_WAIT_ON_DUTY);
-    set_timer(p, least(plan.next_us, room_stuck_time(&p->worker->minds)), now);
+    set_timer(p, min_i64(plan.next_us, room_stuck_time(&p->worker->minds)), now);
 }
 
 static void schedule(struct partition *p)
