@@ -1,4 +1,4 @@
-/* A Redis that went back in time is noticed: queue/state/past.lua, at a time of the test's own. To go back is to
+/* A Redis that went back in time is noticed: queue/state/data_loss.lua, at a time of the test's own. To go back is to
  * put `about` back to what it was; nothing else counts here. */
 #include "tests/scene.h"
 

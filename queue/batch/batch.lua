@@ -4,7 +4,7 @@
 --   halted         hash: "b/<batch>" -> "paused <us>" or "cancelled <us>": claim sets its jobs aside, or drops them
 --   aside:<batch>  list of "<lane>\n<entry>": what claim met while it was paused, in that order
 --
--- uses: budget check ends lease rates slices types
+-- uses: check ends lease rates slices time_budget types
 local batch = {}
 
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
@@ -62,7 +62,7 @@ function batch.aside(name, most)
         local records
         records, all = slices.last(P .. 'aside:' .. name, min(most - passed, AT_ONCE), load, passed)
         passed = passed + #records
-        all = all or budget.is_late(READ_US)
+        all = all or time_budget.is_late(READ_US)
         for _, record in ipairs(records) do
             local job = read_record(record)
             if job then jobs[#jobs + 1] = job else unread[#unread + 1] = record end

@@ -70,7 +70,7 @@
 --        g how many workers claim jobs in advance, this one among them where it does
 --
 -- format: any
--- uses: check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_dues claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait gate past slices
+-- uses: check claim_alone claim_cache claim_call claim_causes claim_commit claim_crowd claim_dues claim_duty claim_faults claim_halt claim_held claim_lanes claim_park claim_queue claim_short claim_start claim_wait data_loss gate slices
 
 local c = claim_call
 
@@ -199,7 +199,7 @@ local function claim(ARGV)
     local refused = decide(ARGV)
     if refused then return refused end
     claim_commit.write()
-    if #c.leases > 0 then past.mark(true) end
+    if #c.leases > 0 then data_loss.mark(true) end
     collect_behind(#c.leases / 2)
     local follows = claim_duty.next_times()
     local more = claim_duty.decide(c.more or follows.is_due, follows.is_news)

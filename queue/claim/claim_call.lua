@@ -4,7 +4,7 @@
 -- In these files `claim` is this call, `s` a type in one queue as this claim sees it, `l` a lane of it, `e` a gate (see gate.lua), or what
 -- opens at a fixed time: {name =, fixed =}.
 --
--- uses: gate handled slices
+-- uses: gate slices type_lists
 local claim_call = {}
 
 local BUDGET = 500              -- jobs and waiters checked in one claim: 2 ms, well within the 5 ms that slots are granted ahead
@@ -42,14 +42,14 @@ local function read_types(ARGV, c, first)
     end
     c.mine, c.types, c.rests = set, names, claim_call.NONE
     if digest == '' then return nil end
-    local list = handled.of(c.worker, digest)
+    local list = type_lists.of(c.worker, digest)
     if not list then return 'unregistered: worker ' .. c.worker .. ' has not named such types' end
     c.mine, c.types, c.rests = list.set, list.names, set
 end
 
 -- True when the worker can run that type now, found without a table of types. ARGV[first] is the first name.
 function claim_call.names(ARGV, first, name)
-    local at, list = first, ARGV[12] ~= '' and handled.of(ARGV[2], ARGV[12])
+    local at, list = first, ARGV[12] ~= '' and type_lists.of(ARGV[2], ARGV[12])
     while ARGV[at] and ARGV[at] ~= name do at = at + 1 end
     if ARGV[12] == '' then return ARGV[at] ~= nil end
     return list and list.set[name] and not ARGV[at]

@@ -1,7 +1,7 @@
 -- claim_duty: when the next claim is due, and which worker makes it: the one with the pacing duty, or the second, when the duty ends. So a worker
 -- that hangs is missed within a second, and the others need not claim often.
 --
--- uses: bell claim_alone claim_call claim_held duty gate later_records leases past registry
+-- uses: bell claim_alone claim_call claim_held data_loss duty gate later_records leases registry
 local claim_duty = {}
 
 local claim, held = claim_call, claim_held
@@ -94,7 +94,7 @@ local function take_if_free(mine_still)
     local found = follow_clock()
     if not mine_still then leave_second() end
     for _, queue in ipairs(mine_still and {} or claim.queues) do found = take_back_held(queue) or found end
-    past.mark(true)
+    data_loss.mark(true)
     claim.duty_until = now + duty.US
     local wide = claim.has_option('w')
     bell.write_duty(claim.group, claim.worker, claim.duty_until, wide and words() or concat(claim.all_queues, ','), wide)

@@ -10,7 +10,7 @@
 --
 -- It is no second set of rules: it only knows when nothing else can matter. What it does not know for sure, the long way looks at.
 --
--- uses: body claim_call claim_commit claim_crowd claim_duty claim_start duty gate later_records partition past types
+-- uses: body claim_call claim_commit claim_crowd claim_duty claim_start data_loss duty gate later_records partition types
 local claim_short = {}
 
 local TYPE, STAMPED_TYPE, NEAR = body.TYPE, body.STAMPED_TYPE, gate.AHEAD
@@ -98,7 +98,7 @@ local function start(turn)
         claim_commit.write_leases(worker, leases)
         call('LTRIM', P .. 'queue:' .. queue, digits(#jobs), '-1')
         for i = 1, #jobs do claim_commit.count_new(names[i], 'pulled', 1) end
-        past.mark(true)
+        data_loss.mark(true)
     end
     has_changed_nothing()
     local reply = {now, #jobs > 0 and leases or '', 'j', 1, 'd', duty_until}

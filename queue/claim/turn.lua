@@ -9,7 +9,7 @@
 -- reply: that of claim, and behind it e and that of settle; [ that of settle, the error ] when the claim is refused
 --
 -- format: any
--- uses: claim dones
+-- uses: claim settle_done
 
 local claim = scripts.claim
 
@@ -20,7 +20,7 @@ local function turn(ARGV)
     local n = tonumber(ARGV[last + 1])
     local first = is_whole(n, 1) and last - n + 1 or 0
     if first < CLAIM_LEAST + 2 or not is_name(ARGV[first - 1]) then return refuse('turn: wants a type, tokens, and how many') end
-    local stale = dones.plain(ARGV, ARGV[2], ARGV[first - 1], first, last)
+    local stale = settle_done.plain(ARGV, ARGV[2], ARGV[first - 1], first, last)
     if not stale then return refuse('turn: a gate counts them in flight') end
     for i = last + 1, first - 1, -1 do ARGV[i] = nil end
     local reply = claim(ARGV)

@@ -33,7 +33,7 @@
 --   places.bytes()              that it has read
 --   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
 --
--- uses: body budget large lease sign slices stamp
+-- uses: body large lease sign slices stamp time_budget
 local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
@@ -62,7 +62,7 @@ local function some(text) return text ~= '' and text or nil end
 
 -- True when the walk has come to its end by the clock. It is asked for each thing of a look, behind so many others, `step` at once.
 local function is_late(seen, step)
-    if seen > 0 and seen % step == 0 then over = over or budget.is_late(late_us) end
+    if seen > 0 and seen % step == 0 then over = over or time_budget.is_late(late_us) end
     return over
 end
 

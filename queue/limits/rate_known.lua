@@ -13,7 +13,7 @@
 --           "type <name> <revision> <its further limits and its cost>"
 -- writes: nothing
 -- format: any
--- uses: budget check key_pauses rates revisions rules types
+-- uses: check key_pauses rates revisions rules time_budget types
 
 local WEIGHTS_MOST = 1000 -- of all limits
 
@@ -61,7 +61,7 @@ end
 local function add_limit(name, text, changed)
     local set = text and rules.read(text)
     if not set then return end
-    budget.spend(1)
+    time_budget.spend(1)
     local record = format('limit %s %s %s', name, revision(changed) or '1', text)
     if set.path then record = record .. pauses_of(name) end
     if not set.weighted then return add(record) end
@@ -93,7 +93,7 @@ end
 
 -- A limit that holds a type besides that of its own name.
 local function add_used(limit)
-    budget.spend(1)
+    time_budget.spend(1)
     add_limit(limit, call('HGET', P .. 'limits', limit), call('HGET', P .. 'revisions', 'limit/' .. limit))
 end
 
@@ -126,10 +126,10 @@ end
 local function add_types(ARGV)
     local page
     for i = FIRST, #ARGV do
-        if is_full() or budget.is_spent() then return end
+        if is_full() or time_budget.is_spent() then return end
         local k = (i - FIRST) % PAGE + 1
         if k == 1 then page = read_page(ARGV, i, min(i + PAGE - 1, #ARGV)) end
-        budget.spend(1)
+        time_budget.spend(1)
         add_all_of(ARGV[i], page, k)
         reply[3] = reply[3] + 1
     end
@@ -154,7 +154,7 @@ local function rate_known(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local newest, behind = revisions.newest(), tonumber(ARGV[6])
     if newest <= (tonumber(ARGV[2]) or -1) or was_lost(ARGV[3]) then return {ARGV[2]} end
-    budget.begin()
+    time_budget.begin()
     begin_reply(newest, ARGV)
     add_types(ARGV)
     local rest = FIRST + reply[3]

@@ -14,7 +14,7 @@
 --        '?' where it is no line. Who reads it would need three times as long for JSON
 --        A row may come twice; asleep is a part of the sum.
 -- writes: nothing
--- uses: budget lane lease rates rules types
+-- uses: lane lease rates rules time_budget types
 
 local COUNT = '100'   -- asked of a scan, which may find some more
 local VALUES = {limits = 2, types = 2, queues = 1} -- of a scan that are one thing
@@ -24,7 +24,7 @@ local function line(text) return find(text, '%c') and '?' or text end
 local function limit_row(name, text)
     local lines = {line(name), line(text)}
     for i, rule in ipairs(rules.read(text) or {}) do
-        budget.spend(1)
+        time_budget.spend(1)
         lines[i + 2] = not rule.by and line(call('GET', P .. 'gate:' .. rates.gate_name(name, rule)) or '') or ''
     end
     return concat(lines, '\n')
@@ -45,14 +45,14 @@ local ALONE = '*'
 local take, after = {}, {limits = 'types', types = 'queues'}
 
 function take.limits(name, text, reply)
-    budget.spend(1)
+    time_budget.spend(1)
     reply.raw[#reply.raw + 1] = limit_row(name, text)
 end
 
 function take.types(name, text, reply, only)
-    budget.spend(1)
+    time_budget.spend(1)
     if only == '' or only == name or rates.has(types.parse(name, text).use, only) then
-        budget.spend(4)
+        time_budget.spend(4)
         reply.types[#reply.types + 1] = type_row(name, text)
     end
 end
@@ -61,7 +61,7 @@ function take.queues(queue, _, reply)
     local before = #reply.held
     for name in pairs(rates.held{queue}) do reply.held[#reply.held + 1] = name end
     reply.asleep = reply.asleep + call('ZCARD', P .. 'sleep:' .. queue)
-    budget.spend(2 + (#reply.held - before) / 10)
+    time_budget.spend(2 + (#reply.held - before) / 10)
 end
 
 -- The next cursor, "0" at the end, and what was found.
@@ -80,19 +80,19 @@ local function say(reply, next_place)
 end
 
 local function rate_list(ARGV)
-    local only, what, cursor, found = ARGV[2], ARGV[3] or 'limits', ARGV[4] or '0', budget.rest({}, ARGV, 5)
+    local only, what, cursor, found = ARGV[2], ARGV[3] or 'limits', ARGV[4] or '0', time_budget.rest({}, ARGV, 5)
     if not only or #ARGV == 3 or not take[what] or not find(cursor, '^%d+$') or #found % VALUES[what] ~= 0 then
         return refuse('rate_list: wants now, name, perhaps what, cursor, what was found')
     end
     local reply = {now = us(now), asleep = 0, raw = {}, types = {}, held = {}}
-    budget.begin()
+    time_budget.begin()
     repeat
         if #found == 0 then cursor, found = scan(what, cursor, only) end
-        local left = budget.take(found, VALUES[what], take[what], reply, only)
-        if left then return say(reply, budget.rest({what, cursor}, found, left)) end
+        local left = time_budget.take(found, VALUES[what], take[what], reply, only)
+        if left then return say(reply, time_budget.rest({what, cursor}, found, left)) end
         found = {}
         if cursor == '0' then what = only ~= ALONE and after[what] end
-    until not what or budget.is_spent()
+    until not what or time_budget.is_spent()
     return say(reply, what and {what, cursor} or nil)
 end
 

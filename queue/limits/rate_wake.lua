@@ -7,7 +7,7 @@
 --       ('': none), limit, ...
 -- role: operator
 -- reply: JSON: {"asleep": [queue with sleeping lanes, ...], for rate_apply, "rest": [the arguments of the next call], unless this was the last one}
--- uses: budget check rates wake
+-- uses: check rates time_budget wake
 
 local function rate_wake(ARGV)
     local cursor, told, name, limits = ARGV[2], ARGV[3], ARGV[4], {}
@@ -16,7 +16,7 @@ local function rate_wake(ARGV)
     if not good then return refuse('rate_wake: wants now, two cursors, type, limits') end
     local wrong = check.wrong_kind('queues', 'set')
     if wrong then return check.refuse_key(wrong) end
-    if wake.all(true) and budget.is_late() then return answer{asleep = {}, rest = {unpack(ARGV, 2)}} end
+    if wake.all(true) and time_budget.is_late() then return answer{asleep = {}, rest = {unpack(ARGV, 2)}} end
     rates.recall(told)
     local asleep, rest = rates.look_on(cursor, name, limits)
     return answer{asleep = asleep, rest = rest}

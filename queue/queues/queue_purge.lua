@@ -10,7 +10,7 @@
 -- role: operator
 -- reply: JSON: {"next": [place, from, ...], "waiting", "parked": jobs that were counted or removed}
 --        {"missing": true} when there is no such queue
--- uses: bell body budget cancelled check lane lease paused sign slices
+-- uses: bell body cancelled check lane lease paused sign slices time_budget
 
 local SHARE = 8    -- a lane takes Redis as long as so many of its jobs
 local AT_ONCE = 50 -- jobs that end, and then the clock is asked
@@ -49,7 +49,7 @@ local function remove_some(key, counts)
 end
 
 -- True when this page may take no more.
-local function is_over() return left < 1 or slices.is_full(load) or budget.is_late(LATE_US) end
+local function is_over() return left < 1 or slices.is_full(load) or time_budget.is_late(LATE_US) end
 
 local function remove_from_queue(key)
     local counts, more = {}, nil

@@ -1,6 +1,6 @@
 -- dead_records: the records of `dead`, oldest first; whoever has put them there, each can be read as something.
 --
--- uses: body budget lease
+-- uses: body lease time_budget
 local dead_records = {}
 
 local BYTES_MOST = 512 * 1024 -- of a page or a search, about
@@ -63,7 +63,7 @@ function dead_records.page(rank, most, till)
     local records, scores, bytes, slice, next_look = {}, {}, 0, 1, AT_ONCE
     while #records < most and bytes < BYTES_MOST do
         if #records >= next_look then
-            if budget.is_late(READ_US) then return records, scores, false end
+            if time_budget.is_late(READ_US) then return records, scores, false end
             next_look = #records + AT_ONCE
         end
         local from = rank + #records

@@ -11,7 +11,7 @@
 --          "lanes": [{"jobs", "slots", "gates": [limit, index, state, ...]}, ...] the longest with a key;
 --          "queues": {queue: it is paused, ...} those where they stand}. Numbers are text
 --
--- uses: body budget gate key_pauses lease longest paused slices types
+-- uses: body gate key_pauses lease longest paused slices time_budget types
 local backlog = {}
 
 local QUEUES_MOST = 16 -- looked at for a type,
@@ -49,7 +49,7 @@ local function sleepers_of(queue)
     if not found then
         found = call_safe('ZRANGE', P .. 'sleep:' .. queue, '0', us(SLEEPERS - 1))
         sleepers[queue] = found
-        budget.spend(#found / 4)
+        time_budget.spend(#found / 4)
     end
     return found
 end
@@ -134,7 +134,7 @@ local function price(found, lane, most)
         if i == 1 then lane.head = cost end
         lane.slots, lane.least, lane.most = lane.slots + cost, min(lane.least, cost), max(lane.most, cost)
     end
-    budget.spend(#entries / 4)
+    time_budget.spend(#entries / 4)
     if #entries < lane.jobs then lane.slots = #entries > 0 and floor(lane.jobs * lane.slots / #entries) or lane.jobs * usual end
     if not t.own_costs then lane.read, lane.least, lane.most = lane.jobs, usual, usual end
 end
@@ -218,7 +218,7 @@ function backlog.of(name, noted, any_paused)
     local t = types.load(name)
     if not stops then read_stops() end
     local found = find_lanes(t)
-    budget.spend(2 * #queues + 2 * (LANES_MOST - found.left))
+    time_budget.spend(2 * #queues + 2 * (LANES_MOST - found.left))
     local row = #found.lanes > 0 and row_of(found) or nil
     gate.undo()
     return row

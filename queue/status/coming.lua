@@ -9,7 +9,7 @@
 --        and of many lanes and jobs of other types before these, some are not looked at.
 --
 -- writes: nothing
--- uses: body budget job_text lease paused slices types
+-- uses: body job_text lease paused slices time_budget types
 
 local QUEUES_MOST = 100
 local TYPES_MOST = 20
@@ -43,7 +43,7 @@ end
 -- Returns when a type was served last at the gate where it waits.
 local function ticket_of(queue, t)
     local ticket = call('ZSCORE', P .. 'wait:' .. queue .. '/-', t.name)
-    budget.spend(1 + #t.global + #t.paused)
+    time_budget.spend(1 + #t.global + #t.paused)
     for _, list in ipairs{t.global, t.paused} do
         for _, spec in ipairs(list) do
             ticket = ticket or call('ZSCORE', P .. 'wait:' .. queue .. '/' .. spec.name, t.name)
@@ -62,7 +62,7 @@ end
 -- The lanes of a type in a queue, those that have their turn first; nil: none has one.
 local function line_of(queue, name, most)
     local keys = call('ZRANGE', P .. 'ring:' .. queue .. '/' .. name, '0', us(most - 1))
-    budget.spend(1 + #keys / 4)
+    time_budget.spend(1 + #keys / 4)
     if #keys == 0 then return nil end
     local line = {name = name, queue = queue, ticket = ticket_of(queue, types.load(name)), lanes = {}, first = 1}
     for i, key in ipairs(keys) do line.lanes[i] = {key = key, at = 1} end
@@ -124,10 +124,10 @@ end
 
 -- Adds the lanes of these types that wait at closed gates of their keys.
 local function add_asleep(asleep, queue, wanted, most)
-    local room_left = min(2 * most, budget.left() - GATES_LEAVE)
+    local room_left = min(2 * most, time_budget.left() - GATES_LEAVE)
     if room_left <= 0 then return end
     local gates = call('ZRANGE', P .. 'sleep:' .. queue, '0', us(floor(room_left)), 'WITHSCORES')
-    budget.spend(1 + #gates / 2)
+    time_budget.spend(1 + #gates / 2)
     for i = 1, #gates, 2 do
         local node = call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gates[i], '0', '0')[1] or ''
         local name, key = match(node, '^([^/]+)/(.*)$')
@@ -146,7 +146,7 @@ local function take_asleep(asleep, jobs, most)
 end
 
 local function take_queue(queue, wanted, jobs, most, entries)
-    budget.spend(1 + entries)
+    time_budget.spend(1 + entries)
     for i, entry in ipairs(slices.read('LRANGE', P .. 'queue:' .. queue, 0, entries, room)) do
         local name = #jobs < most and body.type(entry)
         if wanted[name] then jobs[#jobs + 1] = row_of(entry, name, queue, nil, i) end
@@ -159,8 +159,8 @@ end
 local function look(queue, names, wanted, lines, asleep, most)
     local rings = {}
     for i, name in ipairs(names) do rings[i] = P .. 'ring:' .. queue .. '/' .. name end
-    budget.spend(1 + #rings / 4)
-    if budget.left() > LINES_LEAVE and call('EXISTS', unpack(rings)) > 0 then
+    time_budget.spend(1 + #rings / 4)
+    if time_budget.left() > LINES_LEAVE and call('EXISTS', unpack(rings)) > 0 then
         for _, name in ipairs(names) do lines[#lines + 1] = line_of(queue, name, most) end
     end
     add_asleep(asleep, queue, wanted, most)
@@ -176,7 +176,7 @@ local function coming(ARGV)
         return refuse('coming: wants now, most from 1 to 50, 1 to 20 types')
     end
     room = slices.load()
-    budget.begin()
+    time_budget.begin()
     local queues = call('SSCAN', P .. 'queues', '0', 'COUNT', us(QUEUES_MOST))[2]
     local jobs, lines, asleep, open = {}, {}, {}, {}
     sort(queues)
@@ -187,7 +187,7 @@ local function coming(ARGV)
     take_turns(lines, jobs, most)
     take_asleep(asleep, jobs, most)
     for i, queue in ipairs(open) do -- the same share of what is left for each
-        local entries = min(most, floor(budget.left() / (#open + 1 - i)))
+        local entries = min(most, floor(time_budget.left() / (#open + 1 - i)))
         if #jobs < most and entries > 0 then take_queue(queue, wanted, jobs, most, entries) end
     end
     return answer{now = us(now), jobs = jobs}

@@ -4,7 +4,7 @@
 -- ARGV: now [, what is walked (halted, then queues, then workers; or types), cursor ('0' at first): the place where the last call ended, bytes of jobs that may still be read, how many values a scan has
 --       found that were not taken, these, ... [, queue, rank: of held types, ...]]
 -- role: viewer
--- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see past); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n,
+-- reply: JSON: {"now": "us", "claimed": "us, when a claim last leased something or took the duty (see data_loss); '': never", "dead": n, "dead_bytes": text (-1: not all counted yet), "later": n,
 --        "queues": {queue: length}, "stopped": {queue that a key of another kind stops: what is wrong with that}, "paused": {queue: "us", as paused.since tells it},
 --        "unread": {queue that is paused: true, as jobs stand there that were not looked at},
 --        "asleep": {queue: gates at which lanes sleep}, "held": {type: true, ...},
@@ -22,7 +22,7 @@
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: backlog blocked_queues body budget dead_bytes key_pauses lane oldest orders past paused rates registry sign slices types
+-- uses: backlog blocked_queues body data_loss dead_bytes key_pauses lane oldest orders paused rates registry sign slices time_budget types
 
 local LOOKED_AT = 100    -- jobs of each queue,
 local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
@@ -90,7 +90,7 @@ local function name_held(reply, queue, rank, place)
     local names = call('ZRANGE', P .. 'held:' .. queue, us(rank), us(rank + most))
     for i = 1, min(#names, most) do reply.held[names[i]] = true end
     reply.named = reply.named + #names
-    budget.spend(#names / 10)
+    time_budget.spend(#names / 10)
     if #names > most then place[#place + 1], place[#place + 2] = queue, us(rank + most) end
     return names
 end
@@ -98,7 +98,7 @@ end
 -- Notes what waits in lanes of a queue.
 local function note_lanes(reply, queue, place)
     local asleep = call('ZCARD', P .. 'sleep:' .. queue)
-    budget.spend(20)
+    time_budget.spend(20)
     if asleep > 0 then reply.asleep[queue] = asleep end
     oldest.note_queue(reply.first, queue, name_held(reply, queue, 0, place), asleep)
 end
@@ -107,7 +107,7 @@ local function queue_row(reply, queue, load, place)
     local length, since = call('LLEN', P .. 'queue:' .. queue), reply.any_paused and paused.since(queue) or ''
     local before = load.n
     local more = look(reply, queue, length, load)
-    budget.spend(4 + load.n - before)
+    time_budget.spend(4 + load.n - before)
     reply.queues[queue], reply.stopped[queue] = length, blocked_queues.by(queue)
     if since ~= '' then reply.paused[queue], reply.unread[queue] = since, more or nil end
     if call('EXISTS', P .. 'sleep:' .. queue, P .. 'held:' .. queue, P .. 'wake:' .. queue) > 0 then note_lanes(reply, queue, place) end
@@ -132,7 +132,7 @@ local function in_pause(name)
     if queues == true or #queues == 0 then return queues == true end
     local rings = {}
     for i, queue in ipairs(queues) do rings[i] = P .. 'ring:' .. queue .. '/' .. name end
-    budget.spend(1 + #rings / 4)
+    time_budget.spend(1 + #rings / 4)
     return call('EXISTS', unpack(rings)) > 0
 end
 
@@ -165,15 +165,15 @@ local function type_row(reply, name, text)
     list[n + 1], list[n + 2] = '\n', name
     local row = concat(list, ' ')
     local keyless = find(row, 'keyless ', 1, true)
-    budget.spend(1 + n / 20)
+    time_budget.spend(1 + n / 20)
     if parked > 0 then
-        budget.spend(oldest.note_type(reply.first, name))
+        time_budget.spend(oldest.note_type(reply.first, name))
         reply.lanes[name] = backlog.of(name, text, reply.any_paused)
     end
     if parked == 0 and not keyless and text == '' then return row end
     local t = text ~= '' and types.parse(name, text) or nil
     local flags = (t and t.own_costs and 'o' or '') .. (parked > 0 and in_pause(name) and 'p' or '')
-    budget.spend(keyless and 4 or 1)
+    time_budget.spend(keyless and 4 or 1)
     return concat({row, flags ~= '' and flags or '-', t and us(t.cost) or '1', t and t.use[1] and concat(t.use, ',') or '-',
                    keyless and keyless_words(name) or nil}, ' ')
 end
@@ -199,7 +199,7 @@ end
 -- Where what a worker says of itself stands in raw. Its types, which may be thousands, stand apart: many workers say the same ones.
 local function split_said(reply, said)
     local raw, at = reply.raw, find(said, ',"types":[', 1, true)
-    budget.spend(3 + #said / 1024)
+    time_budget.spend(3 + #said / 1024)
     if not at or sub(said, -2) ~= ']}' then
         raw[#raw + 1] = said
         return #raw - 1
@@ -226,7 +226,7 @@ end
 
 -- No more than this call can take: what it leaves goes to the client and back.
 local function scan(what, cursor)
-    local count = us(max(1, min(COUNTS[what], ceil(budget.left() / LOOKS[what]))))
+    local count = us(max(1, min(COUNTS[what], ceil(time_budget.left() / LOOKS[what]))))
     if what == 'halted' then return unpack(call('HSCAN', P .. 'halted', cursor, 'MATCH', 'q/*', 'COUNT', count)) end
     if what == 'queues' then return unpack(call('SSCAN', P .. 'queues', cursor, 'COUNT', count)) end
     if what == 'types' then return unpack(call('HSCAN', P .. 'types', cursor, 'COUNT', count)) end
@@ -236,7 +236,7 @@ end
 local after = {halted = 'queues', queues = 'workers'} -- types are walked for themselves
 
 local function new_reply()
-    return {now = us(now), claimed = past.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
+    return {now = us(now), claimed = data_loss.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
             later = call('ZCARD', P .. 'later'), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
             workers = {}, rows = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
 end
@@ -250,11 +250,11 @@ end
 local function take_page(reply, what, cursor, found, load, more_held)
     repeat
         if #found == 0 then cursor, found = scan(what, cursor) end
-        local left = budget.take(found, VALUES[what], take[what], reply, load, more_held)
-        if left then return what, cursor, budget.rest({}, found, left) end
+        local left = time_budget.take(found, VALUES[what], take[what], reply, load, more_held)
+        if left then return what, cursor, time_budget.rest({}, found, left) end
         found = {}
         if cursor == '0' then what = after[what] end
-    until not what or budget.is_spent() or reply.named >= HELD_MOST
+    until not what or time_budget.is_spent() or reply.named >= HELD_MOST
     return what, cursor, found
 end
 
@@ -268,7 +268,7 @@ local function status(ARGV)
     local load, found = slices.load(min(bytes, PAGE_BYTES), bytes > 0), {}
     for i = 1, count do found[i] = ARGV[5 + i] end
     halted, each = nil, nil
-    budget.begin()
+    time_budget.begin()
     oldest.begin()
     backlog.begin()
     reply.looks_at_lanes = reply.any_paused or oldest.has_few_queues()
@@ -276,8 +276,8 @@ local function status(ARGV)
     if not ARGV[2] then reply.paused_keys, reply.paused_key_count = key_pauses.rows('', PAUSED_KEYS) end
     if #ARGV < 6 + count then what, cursor, found = take_page(reply, what, cursor, found, load, more_held) end
     if what then
-        reply.next = budget.rest({what, cursor, us(max(0, bytes - (load.all - load.left))), us(#found)}, found, 1)
-        budget.rest(reply.next, more_held, 1)
+        reply.next = time_budget.rest({what, cursor, us(max(0, bytes - (load.all - load.left))), us(#found)}, found, 1)
+        time_budget.rest(reply.next, more_held, 1)
     end
     local raw, rows = reply.raw, reply.rows
     reply.types = {#raw, #rows}

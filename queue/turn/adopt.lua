@@ -10,9 +10,9 @@
 --       where it has called no handler for what it does not name: the answers to its claims were lost. That gives its slots back
 -- role: worker
 -- reply: [ now, how many are left (types that are left count one), birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
---        birth and back: what Redis has lost, see past. A number of partitions that it has lost is written again: info has it
+--        birth and back: what Redis has lost, see data_loss. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell budget cancelled check ends gate handled lane lease leases partition past pattern runs slices unspent wake
+-- uses: bell cancelled check data_loss ends gate lane lease leases partition pattern runs slices time_budget type_lists unspent wake
 
 local MOST = 40       -- given back in one call, about: 2 ms where each has a lane of its own
 local AT_ONCE = 8     -- of these, and then the clock is asked
@@ -81,7 +81,7 @@ local function give_back(jobs, unheard)
         local back = cancelled.end_among(some)
         lane.put_all_back(back, queues)
         lease.count_all(back, 'back')
-    until #gone == #jobs or budget.is_late(BACK_US)
+    until #gone == #jobs or time_budget.is_late(BACK_US)
     bell.ring_all(queues)
     return gone
 end
@@ -127,19 +127,19 @@ local function adopt(ARGV)
     local wrong = check.wrong_kind('active:' .. old, 'hash') or check.wrong_kind('active:' .. new, 'hash')
         or check.wrong_kind('workers', 'zset') or check.wrong_kind('queues', 'set') or new ~= '' and (check.wrong_kind('reap', 'string') or check.wrong_kind('about', 'hash'))
     if wrong then return check.refuse_key(wrong) end
-    wrong = new ~= '' and past.wrong()
+    wrong = new ~= '' and data_loss.wrong()
     if wrong then return wrong end
     local jobs, unread, left = {}, {}, 0
     if old ~= '' then jobs, unread, left = read_leases(old, #ARGV > 9 + n + (unheard and 1 or 0)) end
     local found = sort_out(jobs, unread, left, new ~= '' and running or {})
     local types_digest, names = '', nil
     if new ~= '' then
-        types_digest, names = handled.read(info)
+        types_digest, names = type_lists.read(info)
         found.later = found.later + (names and 0 or 1)
     end
 
     local birth, back = '', ''
-    if new ~= '' then birth, back = past.begin(new, known, seen, old ~= '' and call('EXISTS', P .. 'active:' .. old) == 1) end
+    if new ~= '' then birth, back = data_loss.begin(new, known, seen, old ~= '' and call('EXISTS', P .. 'active:' .. old) == 1) end
     if old ~= '' then
         take_over(new, old, found, unheard)
         pass_duty(group, old)

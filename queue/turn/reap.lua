@@ -12,14 +12,14 @@
 --          one number of what is left to the next calls (dead jobs to be forgotten, leases, queues to be woken at gates that have
 --          opened, what follows a clock that was set back),
 --     5    [worker of which none is left, ...], [what is wrong with a key, ...],
---     7    [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see past) or '',
+--     7    [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see data_loss) or '',
 --     9    what an operator orders: "quiet", "stop" or "",
 --    10    how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
 --    12    1 where two others of the group look after its queues (duty), else 0,
 --    13    [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
--- uses: bell body cancelled check clock dead_bounds duty ends gate handled lane lease leases orders past registry revisions runs slices wake
+-- uses: bell body cancelled check clock data_loss dead_bounds duty ends gate lane lease leases orders registry revisions runs slices type_lists wake
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -153,7 +153,7 @@ local function reap(ARGV)
 
     local swept = is_swept(lease_us)
     local reaps, wrong = beat(worker, lease_us, swept)
-    past.mark()
+    data_loss.mark()
     local reply = {us(now), 0, 0, 0, {}, {wrong}, {}, [13] = {}}
     if reaps and not swept and not newer_format() then
         reap_late(interrupted_most, reply)
@@ -161,13 +161,13 @@ local function reap(ARGV)
     end
     local info = registry.info(worker)
     registry.follow(registry.words_in(info), not swept)
-    runs.follow(handled.all(info), lease_us, not swept)
+    runs.follow(type_lists.all(info), lease_us, not swept)
     reply[4] = reply[4] + (wake.all(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then
         bell.forget()
         bound_dead(dead_most, dead_age_us, reply)
     end
-    reply[8] = past.back()
+    reply[8] = data_loss.back()
     reply[9] = orders.of(registry.instance(info), ARGV[8] == 'quiet')
     reply[10] = call('ZCARD', P .. 'workers')
     reply[11] = revisions.newest_safe()

@@ -22,7 +22,7 @@
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check dones ends gate lane later_records lease leases stop types unspent wake
+-- uses: bell body cancelled check ends gate lane later_records lease leases settle_done stop types unspent wake
 
 -- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
 local function done_end(ARGV, i)
@@ -313,7 +313,7 @@ end
 -- Settles what most calls say: jobs of one type are done, took nothing of a gate and count in no batch. nil: this call says more.
 local function settle_plain(ARGV)
     if ARGV[3] ~= 'done' or ARGV[5] ~= '' or done_end(ARGV, 3) ~= #ARGV then return nil end
-    local stale = dones.plain(ARGV, ARGV[2], ARGV[4], 7, #ARGV)
+    local stale = settle_done.plain(ARGV, ARGV[2], ARGV[4], 7, #ARGV)
     if stale then has_changed_nothing() end
     return stale
 end
@@ -335,7 +335,7 @@ local function settle_all(ARGV)
     end
     for i = 1, #done, 2 do
         local first, last = done[i], done[i + 1]
-        stale = stale + dones.settle(ARGV, worker, ARGV[first - 3], ARGV[first - 2], first, last)
+        stale = stale + settle_done.settle(ARGV, worker, ARGV[first - 3], ARGV[first - 2], first, last)
     end
     gate.save()
     wake.all()

@@ -187,7 +187,7 @@ void adopt_request(struct args *a, const char *prefix, int64_t now_us, const str
 struct went_back {
     int64_t from_us, to_us, at_us;
 };
-/* now_us of an answer is a mark (queue/state/past.lua): of an adopt, of a heartbeat, of a claim that leases
+/* now_us of an answer is a mark (queue/state/data_loss.lua): of an adopt, of a heartbeat, of a claim that leases
  * something or takes the duty. */
 struct adopt {
     int64_t now_us;

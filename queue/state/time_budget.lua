@@ -1,21 +1,21 @@
--- budget: how much a call may do that looks at whatever there is, counted and timed. A look is a command, or a name, an entry or a kilobyte that is
+-- time_budget: how much a call may do that looks at whatever there is, counted and timed. A look is a command, or a name, an entry or a kilobyte that is
 -- gone through: some 3 us. Where a machine is slow, or what is looked at is large, the clock ends the call before its looks are spent; where the clock
 -- says nothing (passed_us of base), looks do.
 --
---   budget.begin()       a call begins
---   budget.spend(n)      n looks are done
---   budget.is_spent()    the call should end
---   budget.left()        looks that are left
---   budget.spent()       looks that are done
---   budget.is_late(us)   has the call taken so long? nil: as long as it should go on looking. It asks the clock, some 2 us: for a call that counts in its
+--   time_budget.begin()       a call begins
+--   time_budget.spend(n)      n looks are done
+--   time_budget.is_spent()    the call should end
+--   time_budget.left()        looks that are left
+--   time_budget.spent()       looks that are done
+--   time_budget.is_late(us)   has the call taken so long? nil: as long as it should go on looking. It asks the clock, some 2 us: for a call that counts in its
 --                        own way, once for every 20 looks or so, and behind the first thing that it does
---   budget.take(found, step, take, a, b, c)
+--   time_budget.take(found, step, take, a, b, c)
 --                        take(found[i], found[i + 1], a, b, c) for what a scan has found, each step values of it one thing, as far as the budget
 --                        goes; returns the place of the first that was not taken, nil: all were. A scan may find more than it was asked for: all
 --                        of a hash that is small enough to be packed, up to 512 fields and more
---   budget.rest(list, found, from)
+--   time_budget.rest(list, found, from)
 --                        adds what stands in found from a place on to a list; returns it
-local budget = {}
+local time_budget = {}
 
 local LOOKS = 500     -- of a call: some 1.5 ms
 local TIME_US = 2000  -- of a call
@@ -23,33 +23,33 @@ local AT_ONCE = 50    -- looks between two at the clock
 
 local left, next_look -- next_look: as many looks are left when the clock is asked again
 
-function budget.is_late(us) return passed_us() >= (us or TIME_US) end
+function time_budget.is_late(us) return passed_us() >= (us or TIME_US) end
 
-function budget.begin() left, next_look = LOOKS, LOOKS - AT_ONCE end
+function time_budget.begin() left, next_look = LOOKS, LOOKS - AT_ONCE end
 
-function budget.spend(n)
+function time_budget.spend(n)
     left = left - n
     if left > next_look then return end
     next_look = left - AT_ONCE
-    if left > 0 and budget.is_late() then left = 0 end
+    if left > 0 and time_budget.is_late() then left = 0 end
 end
 
-function budget.is_spent() return left <= 0 end
+function time_budget.is_spent() return left <= 0 end
 
-function budget.left() return left end
+function time_budget.left() return left end
 
-function budget.spent() return LOOKS - left end
+function time_budget.spent() return LOOKS - left end
 
-function budget.take(found, step, take, a, b, c)
+function time_budget.take(found, step, take, a, b, c)
     for i = 1, #found, step do
         if left <= 0 then return i end
         take(found[i], found[i + 1], a, b, c)
     end
 end
 
-function budget.rest(list, found, from)
+function time_budget.rest(list, found, from)
     for i = from, #found do list[#list + 1] = found[i] end
     return list
 end
 
-return budget
+return time_budget

@@ -1,11 +1,11 @@
--- dones: jobs that are simply done leave the leases of their worker: those of one type whose tokens are ARGV[first] to ARGV[last].
+-- settle_done: jobs that are simply done leave the leases of their worker: those of one type whose tokens are ARGV[first] to ARGV[last].
 --
---   dones.plain(ARGV, worker, name, first, last)           of no batch: how many were stale; nil: a gate counts some of them in
+--   settle_done.plain(ARGV, worker, name, first, last)           of no batch: how many were stale; nil: a gate counts some of them in
 --                                                          flight, and nothing was changed
---   dones.settle(ARGV, worker, name, batch, first, last)   of any, or none (''): how many were stale
+--   settle_done.settle(ARGV, worker, name, batch, first, last)   of any, or none (''): how many were stale
 --
 -- uses: ends lease wake
-local dones = {}
+local settle_done = {}
 
 local function counts_in_flight(ARGV, first, last)
     for i = first, last do
@@ -21,7 +21,7 @@ local function count(name, all, ended)
     return all - ended
 end
 
-function dones.plain(ARGV, worker, name, first, last)
+function settle_done.plain(ARGV, worker, name, first, last)
     if counts_in_flight(ARGV, first, last) then return nil end
     return count(name, last - first + 1, call('HDEL', P .. 'active:' .. worker, unpack(ARGV, first, last)))
 end
@@ -38,12 +38,12 @@ local function end_counted(ARGV, worker, name, first, last)
     return count(name, last - first + 1, ended)
 end
 
-function dones.settle(ARGV, worker, name, batch, first, last)
+function settle_done.settle(ARGV, worker, name, batch, first, last)
     read_clock()
-    local stale = dones.plain(ARGV, worker, name, first, last) or end_counted(ARGV, worker, name, first, last)
+    local stale = settle_done.plain(ARGV, worker, name, first, last) or end_counted(ARGV, worker, name, first, last)
     local ended = last - first + 1 - stale
     if ended > 0 and batch ~= '' then ends.batch(batch, 'done', ended) end
     return stale
 end
 
-return dones
+return settle_done

@@ -1,16 +1,16 @@
--- handled: the types that a worker runs. It names them once, as it begins, in what it says of itself; its claims name their digest only.
+-- type_lists: the types that a worker runs. It names them once, as it begins, in what it says of itself; its claims name their digest only.
 --
 -- The names are kept between calls by their digest, so workers with the same types have one list. A worker that begins has very many
 -- types read a page at a time. A list that is not kept (there are too many, or Redis has forgotten its functions) is read again, all of it,
 -- from what the worker said.
 --
---   handled.read(info)          -> the digest of the types in what a worker says of itself (registry.info), and their names; in place of
+--   type_lists.read(info)          -> the digest of the types in what a worker says of itself (registry.info), and their names; in place of
 --                                  the names nil: this call has read enough, call it again
---   handled.all(info)           -> their names, all of them
---   handled.of(worker, digest)  -> {names = {name, ...}, set = {[name] = true}}; not to be changed; nil: the worker did not name them
+--   type_lists.all(info)           -> their names, all of them
+--   type_lists.of(worker, digest)  -> {names = {name, ...}, set = {[name] = true}}; not to be changed; nil: the worker did not name them
 --
 -- uses: registry
-local handled = {}
+local type_lists = {}
 
 local PAGE = 500    -- names that a call of read reads: 1 ms,
 local ENOUGH = 250  -- and with so many no more is to be done with them in that call
@@ -58,23 +58,23 @@ local function read(text, digest, most)
     return list, found
 end
 
-function handled.read(info)
+function type_lists.read(info)
     local text = registry.types_text(info)
     local digest = sha1(text)
     local list, found = read(text, digest, PAGE)
     return digest, not list.at and found < ENOUGH and list.names or nil
 end
 
-function handled.all(info)
+function type_lists.all(info)
     local text = registry.types_text(info)
     return (read(text, sha1(text), huge)).names
 end
 
-function handled.of(worker, digest)
+function type_lists.of(worker, digest)
     local list = kept[digest]
     if list and not list.at then return list end
     local text = registry.types_text(registry.info(worker))
     return sha1(text) == digest and (read(text, digest, huge)) or nil
 end
 
-return handled
+return type_lists

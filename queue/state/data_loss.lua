@@ -1,4 +1,4 @@
--- past: what shows that Redis has lost data: their birth, and a mark that only grows. All of it is in `about`:
+-- data_loss: what shows that Redis has lost data: their birth, and a mark that only grows. All of it is in `about`:
 --
 --   format the newest that is written here, and oldest, that a worker still writes: a version that does not read both must not begin
 --   birth  made by the first worker that begins; another one than a worker knows: Redis began empty, or was flushed
@@ -10,14 +10,14 @@
 --          a mark from between them knows what Redis does not: Redis went back
 --   back   "<from> <to> <at>": that was found at that time; what was written from one mark to the other is lost, at least
 --
-local past = {}
+local data_loss = {}
 
 local GAPS_MOST = 32 -- the longest of a day
 local DAY_US = 86400 * 1000000
 local CLOCK_US = 1000000 -- a mark that is so far ahead is of a clock that was set back
 
 -- Returns the error that keeps a worker from beginning; nil: nothing does.
-function past.wrong()
+function data_loss.wrong()
     local f = call('HMGET', P .. 'about', 'format', 'oldest')
     local newest, oldest = tonumber(f[1] or 0), tonumber(f[2] or f[1] or FORMAT_OLDEST)
     if not newest or newest > FORMAT_NEWEST then return format_error(f[1]) end
@@ -52,7 +52,7 @@ end
 local marked_us, marked_of -- the mark that was written last, and the prefix
 
 -- Marks a step of a worker that is about to be answered `now`; claims: a claim made it. Nothing may fail here: leases are written by then.
-function past.mark(claims)
+function data_loss.mark(claims)
     local mark = marked_of == P and is_recent(marked_us) and marked_us or tonumber(call_safe('HGET', P .. 'about', 'mark')) or 0
     if now > mark then
         local at = us(now)
@@ -109,7 +109,7 @@ end
 
 -- Begins a worker that knows that birth ('': none) and was answered the mark `seen` last. lives: Redis knows the worker. Returns the birth, and
 -- back or ''.
-function past.begin(worker, known, seen, lives)
+function data_loss.begin(worker, known, seen, lives)
     local f = call('HMGET', P .. 'about', 'birth', 'mark', 'gaps', 'back')
     local birth, mark = f[1] or lives and known ~= '' and known or us(now) .. '.' .. worker, tonumber(f[2] or nil)
     if not f[1] then call('HSET', P .. 'about', 'birth', birth) end
@@ -121,7 +121,7 @@ function past.begin(worker, known, seen, lives)
     local gaps = gaps_read(f[3] or '')
     gaps[#gaps + 1] = mark and gap_before(mark, seen) or nil
     gaps_write(gaps)
-    past.mark()
+    data_loss.mark()
     return birth, judge(gaps, seen, f[4] or '')
 end
 
@@ -131,9 +131,9 @@ local function text_of(field)
 end
 
 -- Says that Redis went back; '': it did not.
-function past.back() return text_of('back') end
+function data_loss.back() return text_of('back') end
 
 -- Returns when a claim last leased something or took the duty; '': never.
-function past.claimed() return text_of('claimed') end
+function data_loss.claimed() return text_of('claimed') end
 
-return past
+return data_loss
