@@ -311,7 +311,7 @@ static void test_a_worker_that_reconnects_is_told(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "told:w"), 0);
     expect_text(token_texts[0], "LRANGE", PREFIX "told:w2", "0", "-1");
     expect_shown("a", "state: running|cancelled|its worker was asked to stop it");
-    must(turns_script("heard", (const char *[]){"w2", token_texts[0]}, 2));
+    must(turns_script("cancel_heard", (const char *[]){"w2", token_texts[0]}, 2));
     assert_int_equal(redis_number("EXISTS", PREFIX "told:w2"), 0);
 }
 

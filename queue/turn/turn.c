@@ -260,7 +260,7 @@ bool reap_job(const struct redisReply *reply, size_t i, struct reaped_job *job)
 
 void heard_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, struct span token)
 {
-    script_begin(a, "heard", prefix, now_us);
+    script_begin(a, "cancel_heard", prefix, now_us);
     args_add(a, worker);
     settle_token(a, token);
 }

@@ -1,4 +1,4 @@
--- heard: a worker has heard that a job of its was cancelled; what tells it so, goes.
+-- cancel_heard: a worker has heard that a job of its was cancelled; what tells it so, goes.
 --
 -- KEYS[1] prefix
 -- ARGV: now, worker, token
@@ -7,12 +7,12 @@
 -- format: any
 -- uses: check
 
-local function heard(ARGV)
+local function cancel_heard(ARGV)
     local worker, token = ARGV[2], ARGV[3]
-    if #ARGV ~= 3 then return refuse('heard: wants now, worker, token') end
+    if #ARGV ~= 3 then return refuse('cancel_heard: wants now, worker, token') end
     local wrong = check.wrong_kind('told:' .. worker, 'list')
     if wrong then return check.refuse_key(wrong) end
     return call('LREM', P .. 'told:' .. worker, 1, token)
 end
 
-return heard
+return cancel_heard
