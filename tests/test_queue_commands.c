@@ -126,12 +126,12 @@ static void test_counters_that_are_no_numbers_count_nothing(void **state)
                                            "inf"};
 
     must(turns_rate("t", CLOSED_RULE));
-    enqueue("default", "t", "a");
+    enqueue("default", "t", "a"); /* is seen in its queue */
     for (size_t i = 0; i < COUNT(counters); i++) {
         free(redis_text("HSET", PREFIX "stats:t", "enqueued", counters[i], "returned", counters[i], "pulled",
                         counters[i]));
-        must_say("status --json", "\"t\":{\"waiting\":0,\"parked\":0,\"held\":0,\"running\":0,");
-        must_say("rate list --json", "\"waiting\":0,\"parked\":0,");
+        must_say("status --json", "\"t\":{\"waiting\":1,\"parked\":0,\"held\":0,\"running\":0,");
+        must_say("rate list --json", "\"waiting\":1,\"parked\":0,");
     }
 }
 

@@ -162,6 +162,21 @@ static void test_no_worker(void **state)
                         "odd");
 }
 
+/* No counter knows jobs that others than Weir pushed: nor when a worker has taken some, so that others are in debt to these. */
+static void test_jobs_that_other_programs_pushed(void **state)
+{
+    begin_worker("w", 5, 60);
+    push("default", "{\"type\":\"t\",\"id\":\"a\"}");
+    assert_int_equal(claim("w", 5, 0), 1);
+    enqueue("default", "t", "b");
+    expect_verdict("flowing nothing 1");
+    push("default", "{\"type\":\"new\",\"id\":\"c\",\"cost\":2}");
+    push("default", "{\"type\":\"new\",\"id\":\"d\"}");
+    expect_verdict("stuck nothing 1, worker 1");
+    assert_int_equal(answer_int(json_array_get(json_object_get(report, "constraints"), 0), "jobs"), 2);
+    assert_int_equal(answer_int(report, "waiting"), 3);
+}
+
 static void test_workers_that_were_told_to_rest(void **state)
 {
     begin_worker("w", 5, 60);
@@ -605,6 +620,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(idle),
         TEST(no_worker),
+        TEST(jobs_that_other_programs_pushed),
         TEST(workers_that_were_told_to_rest),
         TEST(limits_and_executors),
         TEST(a_stall),

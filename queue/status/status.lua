@@ -10,7 +10,7 @@
 --        "asleep": {queue: gates at which lanes sleep}, "held": {type: true, ...},
 --        "oldest": {queue: when its first job was enqueued, in 10 ms}, "first": {type: the same of its jobs that were looked at},
 --        "seen": {type: {queue where jobs of it are among the first: {"jobs", "named", "slots", "least", "most": of these, of those that name their
---        cost, and what these cost; "head": of the first, if it names it}; false where none does}},
+--        cost, and what these cost; "head": of the first, if it names it}; how many where none does}},
 --        "lanes": {type that has jobs in lanes: as backlog has its row},
 --        "types": [from, n]: the rows of n types stand in raw from there on,
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
@@ -79,7 +79,7 @@ local function look(reply, queue, length, load)
     end
     for name, place in pairs(places) do
         reply.seen[name] = reply.seen[name] or {}
-        reply.seen[name][queue] = place.named > 0 and place
+        reply.seen[name][queue] = place.named > 0 and place or place.jobs
     end
     return #entries < length
 end

@@ -58,7 +58,21 @@ static bool is_in_pause(const struct sights *s, const json_t *seen)
     return false;
 }
 
-/* Adds to the row of a type what is known of its queues. */
+/* Counts the jobs of a type among the first of queues. */
+static int64_t jobs_seen(const json_t *seen)
+{
+    const char *queue;
+    json_t *place;
+    int64_t jobs = 0;
+
+    json_object_foreach((json_t *)seen, queue, place)
+    {
+        jobs += json_is_object(place) ? answer_int(place, "jobs") : json_integer_value(place);
+    }
+    return jobs;
+}
+
+/* Adds to the row of a type what is known of its queues. What other programs pushed no counter knows, so no fewer jobs wait than were seen. */
 static void complete_type(struct type_status *t, const struct sights *s)
 {
     const json_t *seen = json_object_get(s->seen, t->name);
@@ -66,6 +80,7 @@ static void complete_type(struct type_status *t, const struct sights *s)
     t->own_costs = t->own_costs || names_cost(seen);
     t->in_pause = t->in_pause || is_in_pause(s, seen);
     t->oldest_us = UNIT_US * answer_int(s->first, t->name);
+    t->waiting = jobs_seen(seen) > t->waiting ? jobs_seen(seen) : t->waiting;
     if (json_object_get(s->held, t->name)) {
         t->held = t->parked;
         t->parked = 0;
@@ -97,8 +112,33 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b); /* each row begins with its name */
 }
 
-/* Takes the rows of types, each once. */
-static void take_types(struct status *s, struct status_answer *answer)
+/* Adds a row for each type whose jobs other programs pushed, and no worker has read one yet. false: out of memory. */
+static bool add_pushed(struct status *s, const json_t *seen)
+{
+    size_t known = s->type_count;
+    struct type_status *types = reallocarray(s->types, known + json_object_size(seen) + 1, sizeof *types);
+    const char *name;
+    json_t *queues;
+
+    if (!types)
+        return false;
+    s->types = types;
+    json_object_foreach((json_t *)seen, name, queues)
+    {
+        struct type_status *t = &types[s->type_count];
+
+        if (strlen(name) >= sizeof t->name || bsearch(name, types, known, sizeof *types, by_name))
+            continue;
+        *t = (struct type_status){.cost = 1, .next_start_us = -1, .finish_us = -1};
+        copy(t->name, sizeof t->name, name);
+        s->type_count++;
+    }
+    qsort(types, s->type_count, sizeof *types, by_name);
+    return true;
+}
+
+/* Takes the rows of types, each once. false: out of memory. */
+static bool take_types(struct status *s, struct status_answer *answer)
 {
     const struct sights sights = sights_of(answer->root);
     size_t count = 0;
@@ -114,8 +154,11 @@ static void take_types(struct status *s, struct status_answer *answer)
     s->type_count = count;
     answer->types = NULL;
     answer->type_count = 0;
+    if (!add_pushed(s, sights.seen))
+        return false;
     for (size_t i = 0; i < s->type_count; i++)
         complete_type(&s->types[i], &sights);
+    return true;
 }
 
 int status_rows_read(struct status *s, struct status_answer *answer, struct error *e)
@@ -149,8 +192,7 @@ int status_rows_read(struct status *s, struct status_answer *answer, struct erro
     }
     qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
     qsort(s->workers, s->worker_count, sizeof *s->workers, by_name);
-    take_types(s, answer);
-    return 0;
+    return take_types(s, answer) ? 0 : error_no_memory(e, "status");
 }
 
 void status_free(struct status *status)
