@@ -645,7 +645,7 @@ static struct {
 
 static void ask_forecast(const char *jobs)
 {
-    double asked_s = (double)clock_wall_us() / 1e6, first_s, last_s;
+    double asked_s = (double)clock_wall_us() / 1e6, first_s = 0, last_s = 0;
     const char *at;
 
     weir(jobs, "--json");

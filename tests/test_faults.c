@@ -153,7 +153,7 @@ static void test_what_waits_in_it_holds_up_no_other_queue(void **state)
 static void test_there_may_be_many(void **state)
 {
     enum { MANY = 20 };
-    static char names[MANY][8];
+    static char names[MANY][16];
     const char *all[MANY + 1];
 
     begin(state);
