@@ -277,6 +277,10 @@ static void a_limit_shows_what_starts_next(void **state)
     assert_shows("href=\"/jobs/j1?at=queue%3Adefault&amp;from=2\"");
     assert_shows("href=\"/jobs/j3?at=queue%3Adefault&amp;from=0\"");
     assert_hides("No job that it holds waits");
+    stage_rate(&stage, "sms", "1/1h,by=args.to");
+    stage_enqueue(&stage, "sms", "{}", 4, 1);
+    assert_int_equal(render("/limits/sms", NULL), 200);
+    assert_shows("not known</span> <small>no worker takes them<");
 }
 
 /* A lane's name has the key of its jobs. */

@@ -417,6 +417,10 @@ static void test_dry_run(void **state)
     assert_int_equal(json_array_size(json_object_get(doc, "rules")), 2);
     json_decref(doc);
     says("set mail 1/1s,by=key --dry-run", ")  not known (each key has a gate of its own)\n");
+    assert_int_equal(rate("set mail 1/1m,by=key")->code, 0);
+    says("set mail 1/1s,by=key --dry-run",
+         " 61  not known (each key has a gate of its own)  not known (each key has a gate of its own)\n");
+    assert_int_equal(rate("set mail 1/1m")->code, 0);
     fails("set mail 0/s --dry-run", 65, "0/s");
     assert_int_equal(rate("use mail --cost 1")->code, 0);
     says("show mail", "1/1m: every 1m, burst 1, 1 free now\n");

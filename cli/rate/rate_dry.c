@@ -5,13 +5,14 @@
 #include "cli/document/table.h"
 #include "cli/rate/rate.h"
 
-/* A reason that both have stands behind the second. */
+/* A reason that both times have stands behind the second. */
 static void put_now(FILE *to, const json_t *row, int64_t now_us)
 {
-    const json_t *because = json_object_get(row, "because");
+    const json_t *at = json_object_get(row, "finish_at"), *because = json_object_get(row, "because");
 
-    rate_put_end(to, json_object_get(row, "finish_at"),
-                 json_equal(because, json_object_get(row, "new_because")) ? NULL : because, now_us);
+    if (json_is_number(at) && json_equal(because, json_object_get(row, "new_because")))
+        because = NULL;
+    rate_put_end(to, at, because, now_us);
 }
 
 static void put_then(FILE *to, const json_t *row, int64_t now_us)

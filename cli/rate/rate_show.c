@@ -231,7 +231,7 @@ static void put_hour(FILE *to, const json_t *doc, int64_t now_us)
     const json_t *hour = json_object_get(doc, "last_hour"), *wasted = json_object_get(hour, "wasted"),
                  *back = json_object_get(hour, "given_back");
     json_int_t throttled = json_integer_value(json_object_get(hour, "throttled"));
-    char count[32];
+    char count[32], jobs[PHRASE_SIZE];
 
     (void)now_us;
     if (sum_of(wasted) + sum_of(back) + throttled + json_integer_value(json_object_get(hour, "granted")) == 0)
@@ -241,7 +241,7 @@ static void put_hour(FILE *to, const json_t *doc, int64_t now_us)
     if (sum_of(back) > 0)
         put_reasons(to, back, "given back");
     if (throttled > 0)
-        output_to(to, "; %s jobs throttled", grouped((uint64_t)throttled, count));
+        output_to(to, "; %s throttled", counted(throttled, "job", jobs));
 }
 
 static void put_types(FILE *to, const json_t *doc, int64_t now_us)

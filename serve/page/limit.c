@@ -304,7 +304,8 @@ static void write_summary(struct page *p, const struct limits *limits, const str
     html(p->h, "</dd></div><div><dt>last start</dt><dd>");
     put_start(p, last.last_us, backlog ? "not known" : "nothing waits");
     if (last.last_us > 0 && last.because)
-        html(p->h, " <small>at the earliest: %s</small>", forecast_reason(last.because));
+        html(p->h, " <small>%r%s</small>",
+             last.last_us == GATE_NEVER ? "" : "at the earliest: ", forecast_reason(last.because));
     html(p->h, "</dd></div><div><dt>state</dt><dd><small>");
     write_limit_state(p, limit);
     html(p->h, "</small></dd></div></dl>");
