@@ -486,6 +486,30 @@ static void test_a_queue_that_a_key_stops(void **state)
     expect_verdict("flowing nothing 1");
 }
 
+/* No claim has met it yet. A list of queues fails, and names it too. */
+static void test_a_queue_that_cannot_be_read(void **state)
+{
+    static const char *const keys[] = {PREFIX "queue:other", PREFIX "sleep:other", PREFIX "held:other"};
+
+    begin_worker("w", 5, 60);
+    enqueue("default", "t", "a");
+    enqueue("other", "t", "b");
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        const json_t *check;
+        json_t *rows;
+
+        free(redis_text("DEL", PREFIX "queue:other"));
+        free(redis_text("SET", keys[i], "x"));
+        expect_verdict("wrong nothing 1");
+        check = json_array_get(json_object_get(report, "checks"), 0);
+        assert_string_equal(answer_text(check, "name"), "queue other");
+        assert_non_null(strstr(answer_text(check, "text"), keys[i]));
+        assert_int_equal(queues_read(w, &rows), WEIR_ECONFIG);
+        assert_non_null(strstr(weir_message(w), keys[i]));
+        free(redis_text("DEL", keys[i]));
+    }
+}
+
 static void test_nobody_is_heard(void **state)
 {
     begin_worker("w", 5, -60);
@@ -635,6 +659,7 @@ int main(void)
         TEST(paused_queues),
         TEST(lanes_of_a_paused_queue),
         TEST(a_queue_that_a_key_stops),
+        TEST(a_queue_that_cannot_be_read),
         TEST(nobody_is_heard),
         TEST(redis_is_away),
         TEST(failures),

@@ -156,6 +156,18 @@ local function newer_format()
     return call('EXISTS', P .. 'format:' .. FORMAT_NEWEST + 1) == 1 and format_error(FORMAT_NEWEST + 1) or nil
 end
 
+-- Replies for a script that only reads. Where it fails at a key of another kind, it runs once more to learn which key that is; any other failure is told
+-- as if nobody had caught it.
+local function read_only_reply(run, ARGV, own_clock)
+    local ok, reply = pcall(run, ARGV)
+    if ok then return reply end
+    begin(P, ARGV, own_clock)
+    if not find(reply, '^WRONGTYPE Operation') then return run(ARGV) end
+    note_keys()
+    ok, reply = pcall(run, ARGV)
+    return ok and reply or error_reply(format('WRONGTYPE %s is a %s, another kind of key than Weir keeps there', noted, call('TYPE', noted).ok))
+end
+
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: a script is refused then only where it fills it. is:
 --   role          who calls it; viewer: Redis refuses each write of it; nil, in a library of a test: any
 --   full_refused  it fills a Redis
@@ -174,7 +186,9 @@ local function script(name, run, is)
             begin(prefix, ARGV, own_clock)
             if not read_only then changes = changes + 1 end
             if not read_only and is_replica() then return error_reply('READONLY a replica, which loses what is written there') end
-            return not any_format and role and newer_format() or run(ARGV)
+            local newer = not any_format and role and newer_format()
+            if newer then return newer end
+            return read_only and read_only_reply(run, ARGV, own_clock) or run(ARGV)
         end,
         flags = read_only and {'no-writes'} or is.full_refused and {} or {'allow-oom'},
     }

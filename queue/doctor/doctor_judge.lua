@@ -50,8 +50,9 @@ local singles = {
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash', lines = 'zset', large = 'hash',
 }
 
--- What says only where jobs wait, when gates open and what has happened: it is made again from the rest, or by the next jobs.
-local DERIVED = {gate = true, lane = true, ring = true, wait = true, wake = true, sleep = true, held = true, credit = true, stop = true,
+-- What says only where jobs wait, when gates open and what has happened: it is made again from the rest, or by the next jobs. So is a list of jobs in
+-- whose place stands what is none.
+local DERIVED = {queue = true, gate = true, lane = true, ring = true, wait = true, wake = true, sleep = true, held = true, credit = true, stop = true,
                  at = true, line = true, lines = true, due = true, turn = true, minutes = true, ribbon = true, longest = true, large = true}
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.

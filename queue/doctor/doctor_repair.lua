@@ -58,8 +58,8 @@ end
 
 -- ---- Keys of others
 
--- A derived key of another kind is kept under another name. What belongs there is mended by further passes or by the next jobs. A lane
--- of another kind has no jobs of ours.
+-- A derived key of another kind is kept under another name. What belongs there is mended by further passes or by the next jobs. A queue
+-- or a lane of another kind has no jobs of ours.
 function doctor_repair.key(name)
     local other = 'foreign:' .. name
     if call('RENAMENX', P .. name, P .. other) == 0 then

@@ -2,6 +2,7 @@
 --
 --   blocked_queues.note(queue, key)  claims of the queue fail at that key
 --   blocked_queues.by(queue)         what is wrong with the key that stops the queue; nil: none does
+--   blocked_queues.wrong(queue)      what is wrong with the first of its keys that are not of a type or gate; nil: nothing is
 --   blocked_queues.is_any()          whether any queue may be stopped
 --
 -- uses: check
@@ -24,6 +25,13 @@ function blocked_queues.by(queue)
     local wrong = key and check.wrong_kind(key, blocked_queues.KINDS[match(key, '^%l+')]) or nil
     if key and not wrong then known[P .. queue], known_count = nil, known_count - 1 end
     return wrong
+end
+
+function blocked_queues.wrong(queue)
+    for _, family in ipairs{'queue', 'wake', 'sleep', 'held'} do
+        local wrong = check.wrong_kind(family .. ':' .. queue, blocked_queues.KINDS[family])
+        if wrong then return wrong end
+    end
 end
 
 function blocked_queues.is_any() return known_count > 0 end

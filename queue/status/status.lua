@@ -103,7 +103,7 @@ local function note_lanes(reply, queue, place)
     oldest.note_queue(reply.first, queue, name_held(reply, queue, 0, place), asleep)
 end
 
-local function queue_row(reply, queue, load, place)
+local function read_queue(reply, queue, load, place)
     local length, since = call('LLEN', P .. 'queue:' .. queue), reply.any_paused and paused.since(queue) or ''
     local before = load.n
     local more = look(reply, queue, length, load)
@@ -111,6 +111,14 @@ local function queue_row(reply, queue, load, place)
     reply.queues[queue], reply.stopped[queue] = length, blocked_queues.by(queue)
     if since ~= '' then reply.paused[queue], reply.unread[queue] = since, more or nil end
     if call('EXISTS', P .. 'sleep:' .. queue, P .. 'held:' .. queue, P .. 'wake:' .. queue) > 0 then note_lanes(reply, queue, place) end
+end
+
+-- A queue that cannot be read, as a key of another kind stands there, keeps nobody from what else there is.
+local function queue_row(reply, queue, load, place)
+    local ok, failure = pcall(read_queue, reply, queue, load, place)
+    if ok then return end
+    local wrong = blocked_queues.wrong(queue) or error(failure)
+    reply.queues[queue], reply.stopped[queue] = reply.queues[queue] or 0, wrong
 end
 
 -- ---- Types
