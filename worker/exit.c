@@ -55,11 +55,11 @@ static int settle_all(struct partition *p, struct redis *redis, struct args *a, 
     struct redisReply *reply;
     int rc = 0;
 
-    partition_settle_again(p); /* what is on its way, too */
-    while (rc == 0 && partition_write_settle(p, a)) {
+    settling_again(p); /* what is on its way, too */
+    while (rc == 0 && settling_write(p, a)) {
         if ((rc = redis_call(redis, a, &reply, NULL, e)) == 0)
             freeReplyObject(reply);
-        partition_settled(p);
+        settling_done(p);
     }
     return rc;
 }
@@ -71,7 +71,7 @@ static int leave(struct partition *p, struct redis *redis, struct args *a, struc
     int rc;
 
     do {
-        partition_write_leave(p, a);
+        leaving_write(p, a);
         if ((rc = redis_call(redis, a, &reply, NULL, e)) != 0)
             break;
         rc = adopt_reply(reply, p->worker->options.queue_count, &adopt, e);

@@ -26,7 +26,7 @@ static void force(struct worker *w, int64_t now)
         struct partition *p = w->partitions[i];
 
         if (!p->session.registered || !link_is_up(p->link) || now - w->stop.forced_us >= SETTLE_WITHIN_US)
-            partition_leave(p);
+            leaving_begin(p);
     }
 }
 
@@ -53,8 +53,8 @@ static void leave_without_redis(struct worker *w)
     for (int i = 0; i < w->partition_count; i++) {
         struct partition *p = w->partitions[i];
 
-        if (!(link_is_up(p->link) && p->session.permitted) && partition_is_idle(p))
-            partition_leave(p);
+        if (!(link_is_up(p->link) && p->session.permitted) && settling_is_idle(p))
+            leaving_begin(p);
     }
 }
 

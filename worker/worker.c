@@ -261,9 +261,9 @@ static void on_rest(struct worker *w, bool begins)
     w->resting += begins ? 1 : -1;
     for (int i = 0; i < w->partition_count; i++)
         if (begins)
-            partition_pass_duty(w->partitions[i]);
+            claiming_pass_duty(w->partitions[i]);
         else
-            partition_serve_again(w->partitions[i]);
+            claiming_serve_again(w->partitions[i]);
 }
 
 static int open_handlers(struct weir_worker *w)
@@ -310,7 +310,7 @@ static int spread(struct worker *w, struct error *e)
     while (rc == 0 && w->partition_count < w->partitions_found)
         rc = add_partition(w, e);
     for (int i = 0; rc == 0 && i < w->partition_count; i++) {
-        rc = partition_describe(w->partitions[i], e); /* how many there are */
+        rc = adoption_describe(w->partitions[i], e); /* how many there are */
         if (rc == 0 && i >= first)
             rc = partition_connect(w->partitions[i], e);
     }

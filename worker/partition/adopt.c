@@ -72,12 +72,12 @@ static int make_info(struct partition *p, struct error *e)
     return text ? 0 : error_set(e, WEIR_EINTERNAL, "worker: out of memory");
 }
 
-void partition_free_adoption(struct partition *p)
+void adoption_free(struct partition *p)
 {
     free(p->adoption.info);
 }
 
-int partition_describe(struct partition *p, struct error *e)
+int adoption_describe(struct partition *p, struct error *e)
 {
     make_group(p);
     return make_info(p, e);
@@ -105,7 +105,7 @@ static void mark_lost(struct task *task, void *arg)
 
 static void log_lost(struct partition *p, const struct lost *lost)
 {
-    if (partition_hear_data(p, lost->adopt))
+    if (session_hear_data(p, lost->adopt))
         log_line(LOG_LEVEL_WARN,
                  "Redis has lost all of Weir's data: jobs (%d of them run here), schedules, batches and "
                  "unique locks; enqueue and schedule again what is missing. This worker knows %zu limits and "
@@ -145,34 +145,34 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     struct lost lost = {&p->conditions, &adopt, 0};
     struct error e;
 
-    partition_answered(p);
+    request_answered(p);
     if (!reply)
         return;
     if (adopt_reply(reply, p->worker->options.queue_count, &adopt, &e) != 0) {
-        if (partition_is_hopeless(p, &e))
+        if (session_is_hopeless(p, &e))
             return;
-        partition_refused(p, &e);
+        request_refused(p, &e);
     } else {
         hear_clock(&p->mind, adopt.now_us, now);
         pool_each(p->worker->pool, mark_lost, &lost);
-        partition_connection_is_back(p);
+        session_is_back(p);
         log_lost(p, &lost);
         if (lost.count > 0) {
             trace_lost(p);
-            partition_end_lost(p);
+            watch_end_lost(p);
         }
         if (adopt.left > 0) {
             adopt_free(&adopt);
             adopt_rest(p, now);
             return;
         }
-        partition_registered(p, p->adoption.next_id, adopt.types_digest, now);
-        partition_tell_settings(p);
+        session_registered(p, p->adoption.next_id, adopt.types_digest, now);
+        precheck_tell_settings(p);
         hear_partitions(p->worker, adopt.partitions);
         p->adoption.next_id[0] = '\0';
         waking_name(p->waking, &adopt);
-        partition_limits_are_old(p);
-        partition_match_soon(p);
+        limits_are_old(p);
+        match_soon(p);
         hear_adopt(&p->mind, adopt.workers);
         partition_wake(p);
     }
@@ -207,7 +207,7 @@ static void ask_adopt(struct partition *p, struct args *a, int64_t now)
 
     args_init(a);
     plan_sends(&p->mind, now);
-    partition_is_renewing(p);
+    session_is_renewing(p);
     adopt_request(a, p->prefix, -1, &call);
 }
 
@@ -216,13 +216,13 @@ static void adopt_rest(struct partition *p, int64_t now)
     struct args a;
 
     ask_adopt(p, &a, now);
-    partition_send(p, &a, on_adopted);
+    request_send(p, &a, on_adopted);
     args_free(&a);
 }
 
 /* What has ended comes along and is settled under the new id: an answer to adopt may be lost, and then nobody
  * knows which of the two ids holds the leases. */
-void partition_adopt(struct partition *p, int64_t now)
+void adoption_ask(struct partition *p, int64_t now)
 {
     struct args a;
     struct running running = {&p->conditions, &a};
@@ -233,12 +233,12 @@ void partition_adopt(struct partition *p, int64_t now)
         job_make_id(random);
         snprintf(p->adoption.next_id, sizeof p->adoption.next_id, "w%s", random);
     }
-    partition_is_registering(p);
+    session_is_registering(p);
     ask_adopt(p, &a, now);
     pool_each(p->worker->pool, add_token, &running);
     for (struct task *task = p->settling.finished.head; task; task = task->next)
         add_token(task, &running);
-    partition_send(p, &a, on_adopted);
+    request_send(p, &a, on_adopted);
     args_free(&a);
 }
 
@@ -248,7 +248,7 @@ static void on_up(void *arg)
     struct partition *p = arg;
 
     distance_begin(&p->mind.distance);
-    partition_check_rights(p);
+    session_check_rights(p);
     partition_wake(p);
 }
 
@@ -256,9 +256,9 @@ static void on_down(void *arg, const struct error *why)
 {
     struct partition *p = arg;
 
-    partition_unregister(p);
-    if (!partition_is_hopeless(p, why))
-        partition_connection_lost(p, why);
+    session_unregister(p);
+    if (!session_is_hopeless(p, why))
+        session_lost(p, why);
 }
 
 const struct link_events partition_link_events = {.on_up = on_up, .on_down = on_down};

@@ -14,9 +14,9 @@ struct adoption {
 };
 
 /* Writes group and info, when queues and types are known. */
-WEIR_CHECKED int partition_describe(struct partition *p, struct error *e);
-void partition_free_adoption(struct partition *p);
-void partition_adopt(struct partition *p, int64_t now);
+WEIR_CHECKED int adoption_describe(struct partition *p, struct error *e);
+void adoption_free(struct partition *p);
+void adoption_ask(struct partition *p, int64_t now);
 extern const struct link_events partition_link_events;
 
 #endif

@@ -11,10 +11,10 @@ struct redisReply;
 
 /* Sends another claim beside the turn that is under way, for jobs without a limit: as Redis is far away, and they end faster than one claim
  * after the other brings them. */
-void partition_claim_beside(struct partition *p, struct claim_call *call);
+void beside_claim(struct partition *p, struct claim_call *call);
 /* Makes the claim that stands behind the peek at the queue, where jobs come one by one; false: none is to. */
-bool partition_stand(struct partition *p, struct args *a);
+bool beside_stand(struct partition *p, struct args *a);
 /* Hears the answer to the claim that stood; NULL: it was lost. */
-void partition_hear_standing(struct partition *p, const struct redisReply *reply);
+void beside_hear_standing(struct partition *p, const struct redisReply *reply);
 
 #endif

@@ -91,7 +91,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
 }
 
 /* Each name once; not of types of our own, which only rest. */
-void partition_log_waiting(struct partition *p)
+void claiming_log_waiting(struct partition *p)
 {
     for (size_t i = 0; i < p->answer.held_count; i++)
         if (!handlers_find(&p->worker->handlers, p->answer.held[i]))
@@ -103,7 +103,7 @@ void partition_log_waiting(struct partition *p)
                  "limit %.*s has a rule that cannot be read: its jobs wait; set it with weir rate set",
                  (int)p->answer.broken[i].len, p->answer.broken[i].at);
     for (size_t i = 0; i < p->answer.fault_count; i++)
-        partition_log_fault(p, p->answer.faults[i]);
+        request_log_fault(p, p->answer.faults[i]);
 }
 
 /* The answer came so late that others have got the executors: that many stay, of those with a slot, or of all. */
@@ -120,10 +120,10 @@ static void give_back_beyond(int executors, bool all, struct task_list *tasks)
     tasks_give_back(&back);
 }
 
-void partition_take_jobs(struct partition *p, struct task_list *tasks)
+void claiming_take_jobs(struct partition *p, struct task_list *tasks)
 {
     task_list_init(tasks);
-    partition_count_claim(p, &p->answer);
+    recording_count_claim(p, &p->answer);
     if (make_tasks(p, &p->answer, tasks) != 0)
         link_drop(p->link, "out of memory"); /* the next adopt hands back what did not fit */
 }
@@ -135,7 +135,7 @@ static bool may_begin(const struct partition *p)
            !lease_is_over(&p->conditions);
 }
 
-void partition_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks)
+void claiming_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks)
 {
     if (may_begin(p))
         give_back_beyond(executors, all, tasks);
@@ -164,18 +164,18 @@ static void hear_claim_of_turn(struct partition *p, int executors, int64_t now)
     bool fits = hear_claim(&p->mind, claim, now);
     struct task_list tasks;
 
-    partition_take_jobs(p, &tasks);
-    partition_log_waiting(p);
-    partition_accepted(p);
+    claiming_take_jobs(p, &tasks);
+    claiming_log_waiting(p);
+    request_accepted(p);
     if (p->mind.alone.runs)
         log_alone(claim, tasks.head);
     if (marked)
-        partition_seen(p, claim->now_us);
+        session_seen(p, claim->now_us);
     waking_pause(p->waking, claim->paused, claim->paused_count);
     if (!fits)
         tasks_give_back(&tasks);
-    partition_run_jobs(p, executors, false, &tasks);
-    partition_look(p);
+    claiming_run_jobs(p, executors, false, &tasks);
+    executors_look(p);
     room_adapt(&p->mind, now);
     worker_reserve(p->worker);
     partition_wake(p); /* tasks of the loop can begin */
@@ -189,7 +189,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     struct error e;
     int executors;
 
-    partition_look(p);
+    executors_look(p);
     executors = room_release(&p->mind, now);
     worker_feed(p->worker);
     if (reply && claim_reply(reply, &p->answer, &e) == 0) {
@@ -198,9 +198,9 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         hear_no_claim(&p->mind, !reply);
         worker_reserve(p->worker);
         if (reply)
-            partition_refused(p, &e);
+            request_refused(p, &e);
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
 /* The answer to a claim that settles. */
@@ -208,18 +208,18 @@ static void on_turned(void *arg, const struct redisReply *reply)
 {
     struct turn_replies replies = turn_replies(reply);
 
-    partition_hear_settled(arg, replies.settle);
+    settling_hear(arg, replies.settle);
     on_claimed(arg, replies.claim);
 }
 
 /* ---- The question */
 
-void partition_free_claims(struct partition *p)
+void claiming_free(struct partition *p)
 {
     claim_free(&p->answer);
 }
 
-struct names partition_queues(const struct partition *p)
+struct names claiming_queues(const struct partition *p)
 {
     const struct options *o = &p->worker->options;
 
@@ -237,37 +237,37 @@ static struct names resting_types(struct partition *p)
     return types;
 }
 
-void partition_pass_duty(struct partition *p)
+void claiming_pass_duty(struct partition *p)
 {
     if (ask_passes(&p->mind))
         partition_wake(p);
 }
 
-void partition_serve_again(struct partition *p)
+void claiming_serve_again(struct partition *p)
 {
     wide_claim_all(p->mind.wide);
     partition_claim_soon(p, true);
 }
 
-void partition_name_call(struct partition *p, struct claim_call *call)
+void claiming_name_call(struct partition *p, struct claim_call *call)
 {
     call->worker = p->session.id;
     call->group = p->adoption.group;
     if (!p->mind.wide)
-        call->queues = partition_queues(p);
+        call->queues = claiming_queues(p);
     call->digest = p->session.types_digest;
     call->types = resting_types(p);
 }
 
-void partition_claim(struct partition *p, struct args *a, struct plan *plan)
+void claiming_ask(struct partition *p, struct args *a, struct plan *plan)
 {
     struct claim_call *call = &plan->claim;
     struct span done[ALONG_MOST];
 
-    partition_name_call(p, call);
+    claiming_name_call(p, call);
     call->unknown_dead = p->worker->options.unknown_dead && call->types.count == 0;
     if (!plan->settle)
-        partition_settle_along(p, call, done);
+        settling_go_along(p, call, done);
     claim_request(a, p->prefix, -1, call);
-    partition_send(p, a, call->done_count > 0 ? on_turned : on_claimed);
+    request_send(p, a, call->done_count > 0 ? on_turned : on_claimed);
 }

@@ -12,26 +12,26 @@ struct plan;
 struct task_list;
 
 /* Frees the claims, after the loop has run. */
-void partition_free_claims(struct partition *p);
+void claiming_free(struct partition *p);
 /* Returns all queues that it serves; of a worker that is not wide. */
-struct names partition_queues(const struct partition *p);
+struct names claiming_queues(const struct partition *p);
 /* Writes the claim of a turn, with what has ended where the turn does not settle by itself. */
-void partition_claim(struct partition *p, struct args *a, struct plan *plan);
+void claiming_ask(struct partition *p, struct args *a, struct plan *plan);
 /* Passes the duty on, as a type rests: it is for who can run the type, if there is another worker in the group; else it comes back. */
-void partition_pass_duty(struct partition *p);
+void claiming_pass_duty(struct partition *p);
 /* Claims again, as a type rests no more. */
-void partition_serve_again(struct partition *p);
+void claiming_serve_again(struct partition *p);
 
 /* ---- What all claims have in common */
 
 /* Gives the call the names that the mind does not know. */
-void partition_name_call(struct partition *p, struct claim_call *call);
+void claiming_name_call(struct partition *p, struct claim_call *call);
 /* Takes the jobs of the last answer. */
-void partition_take_jobs(struct partition *p, struct task_list *tasks);
+void claiming_take_jobs(struct partition *p, struct task_list *tasks);
 /* Logs what the last answer says of types that wait, of limits, queues and keys. */
-void partition_log_waiting(struct partition *p);
+void claiming_log_waiting(struct partition *p);
 /* Runs jobs, and empties the list. With so many executors, the answer may have come so late that others have got them: those beyond go
  * back, of the ones with a slot, or of all. All go back where none may begin. */
-void partition_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks);
+void claiming_run_jobs(struct partition *p, int executors, bool all, struct task_list *tasks);
 
 #endif

@@ -46,7 +46,7 @@ static void end_drained(struct worker *w)
         worker_fail(w, &e);
     }
     for (int i = 0; i < w->partition_count; i++)
-        partition_leave(w->partitions[i]);
+        leaving_begin(w->partitions[i]);
 }
 
 static void note_left(struct worker *w)
@@ -120,10 +120,10 @@ static void on_drained(void *arg, const struct redisReply *reply)
     struct error e;
 
     if (reply && drained_reply(reply, &d, &e) != 0)
-        partition_refused(p, &e);
+        request_refused(p, &e);
     else if (reply && add_page(&p->draining, &d))
         judge(p, &p->draining.sum);
-    partition_answered(p);
+    request_answered(p);
 }
 
 /* Asks about all types, for some queues. */
@@ -137,14 +137,14 @@ static void ask_types(struct partition *p, struct args *a, struct names queues)
         struct names types = {all.at + (size_t)i * (size_t)most, left < most ? left : most};
 
         drained_request(a, p->prefix, -1, queues, types);
-        partition_send(p, a, on_drained);
+        request_send(p, a, on_drained);
     }
 }
 
-void partition_ask_drained(struct partition *p, struct args *a)
+void drained_ask(struct partition *p, struct args *a)
 {
     const char *page[WIDE_CLAIM];
-    struct names queues = partition_queues(p);
+    struct names queues = claiming_queues(p);
     int first = 0;
 
     p->draining.sum = (struct drained){0};

@@ -18,6 +18,6 @@ struct draining {
 };
 
 /* Asks whether anything is left. If not, the worker leaves. */
-void partition_ask_drained(struct partition *p, struct args *a);
+void drained_ask(struct partition *p, struct args *a);
 
 #endif

@@ -24,11 +24,11 @@ static void on_fired(void *arg, const struct redisReply *reply)
     bool fired;
 
     if (reply && schedule_fire_reply(reply, &fired, &e) != 0) {
-        partition_refused(p, &e);
+        request_refused(p, &e);
     } else if (reply) {
         hear_fired(&p->mind);
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
 static void log_left(struct partition *p, int status, const char *why)
@@ -51,7 +51,7 @@ static void fire(struct partition *p, struct args *a, const struct due_schedule 
     if (status == 0 || status == WEIR_ECONFIG) {
         schedule_fire_request(a, p->prefix, -1, due->name, due->definition, due->due_us,
                               status == 0 ? s : NULL, &plan);
-        partition_send(p, a, on_fired);
+        request_send(p, a, on_fired);
     } else {
         hear_left(&p->mind, clock_mono_us());
     }
@@ -84,21 +84,21 @@ static void on_promoted(void *arg, const struct redisReply *reply)
     struct error e;
 
     if (reply && promote_reply(reply, &promoted, &e) != 0) {
-        partition_refused(p, &e);
+        request_refused(p, &e);
     } else if (reply) {
         if (promoted.wrong.len > 0)
-            partition_log_fault(p, promoted.wrong);
+            request_log_fault(p, promoted.wrong);
         hear_promoted(&p->mind, promoted.moved > 0 || promoted.due_count > 0, now);
-        partition_look(p);
+        executors_look(p);
         fire_all(p, &promoted);
         hear_due(&p->mind, promoted.now_us, promoted.later_us, now);
         promoted_free(&promoted);
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
-void partition_promote(struct partition *p, struct args *a)
+void due_promote(struct partition *p, struct args *a)
 {
     promote_request(a, p->prefix, -1, PROMOTE_MOST);
-    partition_send(p, a, on_promoted);
+    request_send(p, a, on_promoted);
 }

@@ -6,6 +6,6 @@
 
 struct partition;
 
-void partition_promote(struct partition *p, struct args *a);
+void due_promote(struct partition *p, struct args *a);
 
 #endif

@@ -27,24 +27,24 @@ static void look(struct partition *p, const struct pool_load *load)
         .awaited = p->awaited,
         .here = s->here,
         .here_prefetched = pool_prefetched(w->pool, &p->conditions),
-        .idle = partition_is_idle(p),
+        .idle = settling_is_idle(p),
         .finished = s->finished.count,
         .finished_us = s->finished.head ? s->finished.head->finished_us : 0,
         .urgent = s->urgent,
         .soon = s->soon,
-        .learns = partition_must_learn(p),
+        .learns = limits_must_learn(p),
         .match_us = p->matching.at_us,
     };
 }
 
-void partition_look(struct partition *p)
+void executors_look(struct partition *p)
 {
     struct worker *w = p->worker;
     struct pool_load load = pool_load(w->pool);
 
     for (int i = 0; i < w->partition_count; i++)
         look(w->partitions[i], &load);
-    p->mind.facts.along = partition_may_settle_along(p);
+    p->mind.facts.along = settling_may_go_along(p);
 }
 
 void worker_reserve(struct worker *w)
@@ -78,7 +78,7 @@ void worker_draw_near(struct worker *w, int64_t now)
     tasks_give_back(&crowded);
 }
 
-void partition_recall(struct partition *p)
+void executors_recall(struct partition *p)
 {
     struct task_list early;
 

@@ -97,12 +97,12 @@ static void hear_order(struct partition *p, enum worker_order order)
 
 static void hear_reaped(struct partition *p, const struct reaped *r, int64_t now)
 {
-    partition_renewed(p);
-    partition_seen(p, r->now_us);
+    session_renewed(p);
+    session_seen(p, r->now_us);
     hear_beat(&p->mind, r, now);
-    if (partition_hear_back(p, &r->back))
-        partition_limits_are_old(p);
-    partition_hear_revision(p, r->newest);
+    if (session_hear_back(p, &r->back))
+        limits_are_old(p);
+    limits_hear_revision(p, r->newest);
     log_taken_back(p, r);
     log_forgotten(p, r->forgotten, now);
     log_bound(p, "most", p->worker->options.dead_most, r->kept.most, 1, " dead jobs");
@@ -119,15 +119,15 @@ static void on_reaped(void *arg, const struct redisReply *reply)
     struct error e;
 
     if (reply && reap_reply(reply, &r, &e) != 0) {
-        partition_refused(p, &e);
+        request_refused(p, &e);
     } else if (reply) {
         log_jobs(reply);
         hear_reaped(p, &r, clock_mono_us());
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
-void partition_beat(struct partition *p, struct args *a)
+void heartbeat_send(struct partition *p, struct args *a)
 {
     struct reap_call call = {.worker = p->session.id,
                              .lease_us = p->worker->options.lease_us,
@@ -137,7 +137,7 @@ void partition_beat(struct partition *p, struct args *a)
                              .group = p->adoption.group,
                              .quiet = atomic_load(&p->worker->ending.quiet)};
 
-    partition_is_renewing(p);
+    session_is_renewing(p);
     reap_request(a, p->prefix, -1, &call);
-    partition_send(p, a, on_reaped);
+    request_send(p, a, on_reaped);
 }

@@ -13,6 +13,6 @@ struct heartbeat {
     int64_t forgotten, forgotten_us; /* dead jobs, since the last line about them, and when that was */
 };
 
-void partition_beat(struct partition *p, struct args *a);
+void heartbeat_send(struct partition *p, struct args *a);
 
 #endif

@@ -42,11 +42,11 @@ static void on_left(void *arg, const struct redisReply *reply)
 
 static void on_leave_answered(void *arg, const struct redisReply *reply)
 {
-    partition_answered(arg);
+    request_answered(arg);
     on_left(arg, reply);
 }
 
-void partition_write_leave(struct partition *p, struct args *a)
+void leaving_write(struct partition *p, struct args *a)
 {
     const struct options *options = &p->worker->options;
     struct adopt_call call = {.worker = "",
@@ -64,13 +64,13 @@ static void ask_to_leave(struct partition *p)
     struct args a;
 
     args_init(&a);
-    partition_record(p, &a, clock_mono_us(), true);
-    partition_write_leave(p, &a);
-    partition_send(p, &a, on_leave_answered);
+    recording_send(p, &a, clock_mono_us(), true);
+    leaving_write(p, &a);
+    request_send(p, &a, on_leave_answered);
     args_free(&a);
 }
 
-void partition_leave(struct partition *p)
+void leaving_begin(struct partition *p)
 {
     if (p->leaving)
         return;
@@ -81,12 +81,12 @@ void partition_leave(struct partition *p)
         on_left(p, NULL);
 }
 
-bool partition_leave_if_done(struct partition *p)
+bool leaving_if_done(struct partition *p)
 {
     const struct stop *stop = &p->worker->stop;
-    bool done = stop->forced_us ? !p->settling.finished.head : stop->since_us && partition_is_idle(p);
+    bool done = stop->forced_us ? !p->settling.finished.head : stop->since_us && settling_is_idle(p);
 
     if (done)
-        partition_leave(p);
+        leaving_begin(p);
     return done;
 }

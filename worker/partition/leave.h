@@ -9,10 +9,10 @@
 struct partition;
 
 /* Leaves Redis, as everything has ended or was given back. The last partition to leave ends the loop. */
-void partition_leave(struct partition *p);
+void leaving_begin(struct partition *p);
 /* Leaves, if the worker stops and nothing is left. */
-bool partition_leave_if_done(struct partition *p);
+bool leaving_if_done(struct partition *p);
 /* Writes the request by which it leaves: all that is leased to it goes back. */
-void partition_write_leave(struct partition *p, struct args *a);
+void leaving_write(struct partition *p, struct args *a);
 
 #endif

@@ -28,7 +28,7 @@ static void on_known(void *arg, const struct redisReply *reply)
     int rc = reply ? rate_known_reply(reply, known, &e) : 0;
 
     if (rc != 0)
-        partition_refused(p, &e);
+        request_refused(p, &e);
     if (!reply) {
         known_limits_ask_anew(known);
     } else if (known_limits_asks_more(known)) {
@@ -42,7 +42,7 @@ static void on_known(void *arg, const struct redisReply *reply)
                      "them again",
                      known->left_out);
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
 static void ask(struct partition *p, struct args *a)
@@ -50,7 +50,7 @@ static void ask(struct partition *p, struct args *a)
     p->limits.newer = false;
     rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
                        handlers_types(&p->worker->handlers));
-    partition_send(p, a, on_known);
+    request_send(p, a, on_known);
 }
 
 static void learn(struct partition *p)
@@ -89,7 +89,7 @@ static void on_again(void *arg, const struct redisReply *reply)
             known_limits_are_written(&p->limits.known);
         learn(p);
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
 static void write_again(struct partition *p)
@@ -98,31 +98,31 @@ static void write_again(struct partition *p)
 
     args_init(&a);
     add_again(p, &a);
-    partition_send(p, &a, on_again);
+    request_send(p, &a, on_again);
     args_free(&a);
 }
 
-void partition_limits_are_old(struct partition *p)
+void limits_are_old(struct partition *p)
 {
     p->limits.old = true;
 }
 
-void partition_hear_revision(struct partition *p, struct span newest)
+void limits_hear_revision(struct partition *p, struct span newest)
 {
     p->limits.newer = known_limits_are_older(&p->limits.known, newest);
 }
 
-void partition_learn_limits(struct partition *p, struct args *a)
+void limits_learn(struct partition *p, struct args *a)
 {
     ask(p, a);
 }
 
-bool partition_must_learn(const struct partition *p)
+bool limits_must_learn(const struct partition *p)
 {
     return p->limits.newer || known_limits_asks_more(&p->limits.known);
 }
 
-void partition_restore_limits(struct partition *p)
+void limits_restore(struct partition *p)
 {
     known_limits_begin_again(&p->limits.known);
     if (known_limits_has_more(&p->limits.known)) {

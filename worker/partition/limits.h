@@ -14,13 +14,13 @@ struct limits_here {
 };
 
 /* Notes that Redis may have lost limits, or have older ones. */
-void partition_limits_are_old(struct partition *p);
+void limits_are_old(struct partition *p);
 /* Restores limits before anything else: writes again what Redis has lost, and learns what there is. */
-void partition_restore_limits(struct partition *p);
+void limits_restore(struct partition *p);
 /* Hears that Redis has that revision of the limits, as a heartbeat says. */
-void partition_hear_revision(struct partition *p, struct span newest);
+void limits_hear_revision(struct partition *p, struct span newest);
 /* True when limits have changed. Then a turn asks for each page of what has. */
-bool partition_must_learn(const struct partition *p);
-void partition_learn_limits(struct partition *p, struct args *a);
+bool limits_must_learn(const struct partition *p);
+void limits_learn(struct partition *p, struct args *a);
 
 #endif

@@ -39,23 +39,23 @@ static void on_matched(void *arg, const struct redisReply *reply)
     struct error e;
 
     if (reply && match_reply(reply, &page, &e) != 0) {
-        partition_refused(p, &e);
+        request_refused(p, &e);
     } else if (reply) {
         hear_page(p, &page);
         matched_free(&page);
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
-void partition_match_soon(struct partition *p)
+void match_soon(struct partition *p)
 {
     p->matching.at_us = 0;
 }
 
-void partition_match(struct partition *p, struct args *a)
+void match_ask(struct partition *p, struct args *a)
 {
     struct names words = {p->worker->options.queues, p->worker->options.queue_count};
 
     match_request(a, p->prefix, -1, p->matching.cursor, PAGE_MOST, words);
-    partition_send(p, a, on_matched);
+    request_send(p, a, on_matched);
 }

@@ -14,8 +14,8 @@ struct matching {
 };
 
 /* Asks anew, on a new connection. */
-void partition_match_soon(struct partition *p);
+void match_soon(struct partition *p);
 /* Asks for a page. */
-void partition_match(struct partition *p, struct args *a);
+void match_ask(struct partition *p, struct args *a);
 
 #endif

@@ -14,7 +14,7 @@ static bool on_wake(void *arg, enum wake why, struct span what)
         wide_push(wide, what);
     else if (wide)
         wide_ring(wide, what);
-    partition_look(p);
+    executors_look(p);
     if (!plan_is_woken(&p->mind, why == WAKE_BELL, clock_mono_us()))
         return false;
     partition_claim_soon(p, !wide && why != WAKE_QUEUE);
@@ -29,17 +29,17 @@ static void on_cancelled(void *arg, struct span token, struct args *heard)
     if (token.len == 1 && *token.at == '*')
         partition_recall_soon(p);
     else
-        partition_cancel(p, token);
+        watch_cancel(p, token);
 }
 
 static bool stand(void *arg, struct args *claim)
 {
-    return partition_stand(arg, claim);
+    return beside_stand(arg, claim);
 }
 
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
-    partition_hear_standing(arg, reply);
+    beside_hear_standing(arg, reply);
 }
 
 static const struct waking_events waking_events = {
@@ -57,8 +57,8 @@ struct partition *partition_new(struct worker *w, int number)
     p->mind.random = random_seed();
     partition_prefix(w->options.prefix, number, p->prefix);
     p->conditions.partition = p;
-    partition_open_settling(p);
-    partition_open_turns(p);
+    settling_open(p);
+    turn_open(p);
     return p;
 }
 
@@ -68,8 +68,8 @@ int partition_open(struct partition *p, struct error *e)
 
     if ((o->wide || o->queue_count > 1) && !(p->mind.wide = wide_new(o->queues, o->queue_count)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
-    partition_open_recording(p);
-    if (partition_describe(p, e) != 0)
+    recording_open(p);
+    if (adoption_describe(p, e) != 0)
         return e->status;
     if (o->trace_file && !(p->conditions.trace = trace_open(o->trace_file, e)))
         return e->status;
@@ -120,11 +120,11 @@ void partition_disconnect(struct partition *p)
 void partition_free(struct partition *p)
 {
     trace_close(p->conditions.trace);
-    partition_free_settling(p);
-    partition_free_claims(p);
-    partition_free_recording(p);
+    settling_free(p);
+    claiming_free(p);
+    recording_free(p);
     known_limits_free(&p->limits.known);
     wide_free(p->mind.wide);
-    partition_free_adoption(p);
+    adoption_free(p);
     free(p);
 }

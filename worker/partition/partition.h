@@ -98,7 +98,7 @@ struct redis_address partition_address(const struct partition *p);
 void partition_free(struct partition *p);
 
 /* turn.c: the scheduler's watchers, before and after the loop runs. */
-void partition_open_turns(struct partition *p);
-void partition_close_turns(struct partition *p);
+void turn_open(struct partition *p);
+void turn_close(struct partition *p);
 
 #endif

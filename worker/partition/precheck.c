@@ -19,7 +19,7 @@ static const char *hint_of(const struct settings *settings)
                : "Redis keeps no AOF: jobs are lost when it restarts; weir doctor says what to do";
 }
 
-void partition_tell_settings(struct partition *p)
+void precheck_tell_settings(struct partition *p)
 {
     if (p->precheck.hint)
         log_once(&p->worker->logged, LOG_LEVEL_WARN, "%s", p->precheck.hint);
@@ -46,11 +46,11 @@ static void on_settings(void *arg, const struct redisReply *reply)
     struct error e;
     int status;
 
-    partition_answered(p);
+    request_answered(p);
     if (!reply)
         return;
     status = read_settings(p, reply, &settings, &e);
-    if (status == WEIR_ECONFIG && partition_is_hopeless(p, &e))
+    if (status == WEIR_ECONFIG && session_is_hopeless(p, &e))
         return;
     if (status == 0)
         p->precheck.hint = hint_of(&settings);
@@ -66,17 +66,17 @@ static void on_rechecked(void *arg, const struct redisReply *reply)
 
     if (reply && read_settings(p, reply, &settings, &e) == WEIR_ECONFIG)
         log_line(LOG_LEVEL_ERROR, "%s", e.text);
-    partition_answered(p);
+    request_answered(p);
 }
 
-void partition_recheck(struct partition *p, struct args *a, int64_t now)
+void precheck_again(struct partition *p, struct args *a, int64_t now)
 {
     if (now < p->precheck.again_us)
         return;
     p->precheck.again_us =
         now + (p->worker->options.lease_us < RECHECK_US ? p->worker->options.lease_us : RECHECK_US);
     settings_request(a);
-    partition_send(p, a, on_rechecked);
+    request_send(p, a, on_rechecked);
 }
 
 static void on_access(void *arg, const struct redisReply *reply)
@@ -85,17 +85,17 @@ static void on_access(void *arg, const struct redisReply *reply)
     struct error e;
     int status;
 
-    partition_answered(p);
+    request_answered(p);
     if (!reply)
         return;
     status = access_check(reply, p->prefix, p->worker->options.address.user, &e);
     if (status == 0)
-        partition_has_rights(p);
-    else if (!partition_is_hopeless(p, &e))
-        partition_refused(p, &e);
+        session_has_rights(p);
+    else if (!session_is_hopeless(p, &e))
+        request_refused(p, &e);
 }
 
-bool partition_precheck(struct partition *p)
+bool precheck_passes(struct partition *p)
 {
     bool done = p->precheck.checked && p->session.permitted;
     struct args a;
@@ -103,11 +103,11 @@ bool partition_precheck(struct partition *p)
     args_init(&a);
     if (!p->precheck.checked) {
         settings_request(&a);
-        partition_send(p, &a, on_settings);
+        request_send(p, &a, on_settings);
     }
     if (!p->session.permitted) {
         access_request(&a, "worker", p->prefix, -1);
-        partition_send(p, &a, on_access);
+        request_send(p, &a, on_access);
     }
     args_free(&a);
     return done;

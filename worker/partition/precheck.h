@@ -16,10 +16,10 @@ struct precheck {
 };
 
 /* Asks, as far as that is not known; false: the answer wakes the scheduler. */
-bool partition_precheck(struct partition *p);
+bool precheck_passes(struct partition *p);
 /* Logs once what the settings gave occasion to, as the worker has begun. */
-void partition_tell_settings(struct partition *p);
+void precheck_tell_settings(struct partition *p);
 /* Asks once a minute (once a lease, where that is shorter) whether the settings have become wrong. */
-void partition_recheck(struct partition *p, struct args *a, int64_t now);
+void precheck_again(struct partition *p, struct args *a, int64_t now);
 
 #endif

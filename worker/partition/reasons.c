@@ -10,7 +10,7 @@ static void on_wake(struct ev_loop *loop, struct ev_watcher *watcher, int events
     p->reasons.schedule(p);
 }
 
-void partition_open_reasons(struct partition *p, void (*schedule)(struct partition *p))
+void reasons_open(struct partition *p, void (*schedule)(struct partition *p))
 {
     p->reasons.schedule = schedule;
     ev_init(&p->reasons.event, on_wake);
@@ -42,7 +42,7 @@ void partition_recall_soon(struct partition *p)
     partition_wake(p);
 }
 
-bool partition_take_recall_reason(struct partition *p)
+bool reasons_take_recall(struct partition *p)
 {
     bool recall = p->reasons.recall;
 

@@ -16,7 +16,7 @@ struct reasons {
 };
 
 /* Called before any of the others. */
-void partition_open_reasons(struct partition *p, void (*schedule)(struct partition *p));
+void reasons_open(struct partition *p, void (*schedule)(struct partition *p));
 /* Runs the scheduler when the callback that calls this returns: once, however often this is called. */
 void partition_wake(struct partition *p);
 /* Wakes all partitions. */
@@ -26,6 +26,6 @@ void partition_claim_soon(struct partition *p, bool held);
 /* Wakes it to give back what was granted far ahead, by claims that are under way too. */
 void partition_recall_soon(struct partition *p);
 /* True when a recall was asked for; then it is no longer. */
-bool partition_take_recall_reason(struct partition *p);
+bool reasons_take_recall(struct partition *p);
 
 #endif

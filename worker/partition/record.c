@@ -14,12 +14,12 @@
 /* A worker that leaves sends so many records; each takes Redis 3 ms, and others are served between them. */
 #define RECORDS_MOST 100
 
-void partition_open_recording(struct partition *p)
+void recording_open(struct partition *p)
 {
     counts_open(&p->recording.counts, p->worker->handlers.count);
 }
 
-void partition_free_recording(struct partition *p)
+void recording_free(struct partition *p)
 {
     counts_free(&p->recording.counts);
 }
@@ -54,7 +54,7 @@ static void count_loss(struct partition *p, const struct claim *claim, const str
                 &(struct count_loss){loss->thousandths - waited, loss->since_us, came_us});
 }
 
-void partition_count_claim(struct partition *p, const struct claim *claim)
+void recording_count_claim(struct partition *p, const struct claim *claim)
 {
     for (size_t i = 0; i < claim->loss_count; i++)
         count_loss(p, claim, &claim->losses[i]);
@@ -140,10 +140,10 @@ static void on_recorded(void *arg, const struct redisReply *reply)
         log_once(&p->worker->logged, LOG_LEVEL_WARN,
                  "what happens here is not recorded: %.*s; run weir doctor --repair", (int)wrong.len,
                  wrong.at);
-    partition_answered(p);
+    request_answered(p);
 }
 
-void partition_record(struct partition *p, struct args *a, int64_t now, bool at_once)
+void recording_send(struct partition *p, struct args *a, int64_t now, bool at_once)
 {
     struct recording *r = &p->recording;
 
@@ -159,7 +159,7 @@ void partition_record(struct partition *p, struct args *a, int64_t now, bool at_
     for (int sent = 0; r->counts.some && sent < (at_once ? RECORDS_MOST : 1); sent++) {
         record_request(a, p->prefix, -1);
         counts_write(&r->counts, p->worker->handlers.types, a);
-        partition_send(p, a, on_recorded);
+        request_send(p, a, on_recorded);
     }
     if (r->counts.some)
         r->next_us = now + MORE_US;

@@ -14,15 +14,15 @@ struct recording {
     int64_t look_us; /* or looked for among the jobs that run */
 };
 
-void partition_open_recording(struct partition *p);
-void partition_free_recording(struct partition *p);
+void recording_open(struct partition *p);
+void recording_free(struct partition *p);
 /* Hears from a claim which limits hold the types. */
-void partition_count_claim(struct partition *p, const struct claim *claim);
+void recording_count_claim(struct partition *p, const struct claim *claim);
 /* Counts a task that has left the pool, decided, and will be settled. */
 void task_count_end(struct task *task);
 /* Counts once that a task began, if it did. */
 void task_count_start(struct task *task);
 /* Sends what was counted when it is time for it; at_once: all of it. */
-void partition_record(struct partition *p, struct args *a, int64_t now, bool at_once);
+void recording_send(struct partition *p, struct args *a, int64_t now, bool at_once);
 
 #endif

@@ -6,32 +6,32 @@
 #include "core/log/log.h"
 #include "worker/partition/partition.h"
 
-void partition_send_with(struct partition *p, struct args *a, link_reply *on_reply, void *arg)
+void request_send_with(struct partition *p, struct args *a, link_reply *on_reply, void *arg)
 {
     p->awaited++;
     link_send(p->link, a, REQUEST_TIMEOUT_S, on_reply, arg);
 }
 
-void partition_send(struct partition *p, struct args *a, link_reply *on_reply)
+void request_send(struct partition *p, struct args *a, link_reply *on_reply)
 {
-    partition_send_with(p, a, on_reply, p);
+    request_send_with(p, a, on_reply, p);
 }
 
-void partition_send_beside(struct partition *p, struct args *a, link_reply *on_reply)
+void request_send_beside(struct partition *p, struct args *a, link_reply *on_reply)
 {
     link_send(p->link, a, REQUEST_TIMEOUT_S, on_reply, p);
 }
 
-void partition_answered(struct partition *p)
+void request_answered(struct partition *p)
 {
     if (--p->awaited == 0)
         partition_wake(p);
 }
 
-void partition_refused(struct partition *p, const struct error *e)
+void request_refused(struct partition *p, const struct error *e)
 {
     if (turn_is_unregistered(e)) {
-        partition_unregister(p);
+        session_unregister(p);
         return;
     }
     if (turn_is_of_another_format(e) && !p->worker->ending.wanted) {
@@ -40,7 +40,7 @@ void partition_refused(struct partition *p, const struct error *e)
         return;
     }
     if (e->status == WEIR_EREFUSED)
-        partition_lose_rights(p);
+        session_lose_rights(p);
     if (strcmp(p->last_error, e->text) != 0) {
         strcpy(p->last_error, e->text);
         log_line(LOG_LEVEL_ERROR, "%s; trying again every second", e->text);
@@ -48,13 +48,13 @@ void partition_refused(struct partition *p, const struct error *e)
     hear_refusal(&p->mind, clock_mono_us());
 }
 
-void partition_log_fault(struct partition *p, struct span wrong)
+void request_log_fault(struct partition *p, struct span wrong)
 {
     log_once(&p->worker->logged, LOG_LEVEL_WARN, "%.*s: what needs it stands still; run weir doctor --repair",
              (int)wrong.len, wrong.at);
 }
 
-void partition_accepted(struct partition *p)
+void request_accepted(struct partition *p)
 {
     p->last_error[0] = '\0';
 }

@@ -8,18 +8,18 @@
 struct partition;
 struct span;
 
-/* Sends a request; its callback ends with partition_answered. It gets w, or arg. */
-void partition_send(struct partition *p, struct args *a, link_reply *on_reply);
-void partition_send_with(struct partition *p, struct args *a, link_reply *on_reply, void *arg);
+/* Sends a request; its callback ends with request_answered. It gets w, or arg. */
+void request_send(struct partition *p, struct args *a, link_reply *on_reply);
+void request_send_with(struct partition *p, struct args *a, link_reply *on_reply, void *arg);
 /* Sends a request that is not the turn's: the next turn does not wait for its answer. */
-void partition_send_beside(struct partition *p, struct args *a, link_reply *on_reply);
+void request_send_beside(struct partition *p, struct args *a, link_reply *on_reply);
 /* Counts one answer less under way; the last one wakes the scheduler. */
-void partition_answered(struct partition *p);
+void request_answered(struct partition *p);
 /* Hears that the answer is an error: it is logged once, and a pause follows. */
-void partition_refused(struct partition *p, const struct error *e);
+void request_refused(struct partition *p, const struct error *e);
 /* Logs once that a key of another kind keeps jobs from running. wrong: what is wrong with it. */
-void partition_log_fault(struct partition *p, struct span wrong);
+void request_log_fault(struct partition *p, struct span wrong);
 /* Notes that it is good: the next error is logged even if it is the same. */
-void partition_accepted(struct partition *p);
+void request_accepted(struct partition *p);
 
 #endif

@@ -38,7 +38,7 @@ static bool is_other_down(const struct partition *p, const char *why)
     return false;
 }
 
-void partition_connection_lost(struct partition *p, const struct error *why)
+void session_lost(struct partition *p, const struct error *why)
 {
     struct session *s = &p->session;
 
@@ -52,7 +52,7 @@ void partition_connection_lost(struct partition *p, const struct error *why)
     strcpy(s->down_why, why->text);
 }
 
-void partition_connection_is_back(struct partition *p)
+void session_is_back(struct partition *p)
 {
     if (p->session.down_since_us && !is_other_down(p, NULL))
         log_line(LOG_LEVEL_INFO, "Redis is back after %.1f s",
@@ -60,34 +60,34 @@ void partition_connection_is_back(struct partition *p)
     p->session.down_since_us = 0;
 }
 
-void partition_check_rights(struct partition *p)
+void session_check_rights(struct partition *p)
 {
     p->session.permitted = false;
 }
 
-void partition_has_rights(struct partition *p)
+void session_has_rights(struct partition *p)
 {
     p->session.permitted = true;
 }
 
-void partition_lose_rights(struct partition *p)
+void session_lose_rights(struct partition *p)
 {
     p->session.permitted = p->session.registered = false;
 }
 
 /* ---- The lease */
 
-void partition_unregister(struct partition *p)
+void session_unregister(struct partition *p)
 {
     p->session.registered = false;
 }
 
-void partition_is_registering(struct partition *p)
+void session_is_registering(struct partition *p)
 {
     p->session.lapsed = false;
 }
 
-void partition_is_renewing(struct partition *p)
+void session_is_renewing(struct partition *p)
 {
     p->session.beat_us = clock_boot_us();
 }
@@ -129,7 +129,7 @@ static void log_start(const struct partition *p)
                6, "started");
 }
 
-void partition_registered(struct partition *p, const char *id, struct span types_digest, int64_t now)
+void session_registered(struct partition *p, const char *id, struct span types_digest, int64_t now)
 {
     bool first = !*p->session.id;
 
@@ -138,19 +138,19 @@ void partition_registered(struct partition *p, const char *id, struct span types
              types_digest.at);
     p->session.registered = !p->session.lapsed;
     p->session.dropped &= p->session.lapsed;
-    partition_renewed(p);
+    session_renewed(p);
     plan_beat_at(&p->mind, now + plan_beat_wait(&p->mind));
     if (first && p->number == 0)
         log_start(p);
 }
 
-void partition_renewed(struct partition *p)
+void session_renewed(struct partition *p)
 {
     if (p->session.registered)
         atomic_store(&p->conditions.lease_end_us, p->session.beat_us + p->worker->options.lease_us);
 }
 
-int64_t partition_lapse(struct partition *p)
+int64_t session_lapse(struct partition *p)
 {
     p->session.registered = false;
     p->session.lapsed = p->session.dropped = true;
@@ -159,7 +159,7 @@ int64_t partition_lapse(struct partition *p)
 
 /* ---- Redis's data */
 
-void partition_seen(struct partition *p, int64_t mark_us)
+void session_seen(struct partition *p, int64_t mark_us)
 {
     if (mark_us > p->session.seen_us)
         p->session.seen_us = mark_us;
@@ -177,7 +177,7 @@ static const char *time_of(int64_t us, char text[40])
     return text;
 }
 
-bool partition_hear_back(struct partition *p, const struct went_back *back)
+bool session_hear_back(struct partition *p, const struct went_back *back)
 {
     char from[40], to[40];
 
@@ -200,7 +200,7 @@ static bool is_other_birth(const struct session *s, struct span birth)
 }
 
 /* What was lost before the first answer was others': nothing is logged of it. */
-bool partition_hear_data(struct partition *p, const struct adopt *adopt)
+bool session_hear_data(struct partition *p, const struct adopt *adopt)
 {
     struct session *s = &p->session;
     bool lost = is_other_birth(s, adopt->birth);
@@ -210,12 +210,12 @@ bool partition_hear_data(struct partition *p, const struct adopt *adopt)
         s->back_us = adopt->back.at_us;
         s->seen_us = adopt->now_us;
     }
-    partition_seen(p, adopt->now_us);
-    partition_hear_back(p, &adopt->back);
+    session_seen(p, adopt->now_us);
+    session_hear_back(p, &adopt->back);
     return lost;
 }
 
-bool partition_is_hopeless(struct partition *p, const struct error *why)
+bool session_is_hopeless(struct partition *p, const struct error *why)
 {
     struct error e = *why;
 

@@ -29,31 +29,31 @@ struct session {
 };
 
 /* Hears that the connection was lost, or cannot be had again; or is back. Each is logged once, and so is another reason. */
-void partition_connection_lost(struct partition *p, const struct error *why);
-void partition_connection_is_back(struct partition *p);
+void session_lost(struct partition *p, const struct error *why);
+void session_is_back(struct partition *p);
 /* These say of the rights of the user that they are to be checked, are complete, or were refused by Redis. A script may have leased jobs
  * before it was refused: once all rights are there, the worker registers again, which hands these back. */
-void partition_check_rights(struct partition *p);
-void partition_has_rights(struct partition *p);
-void partition_lose_rights(struct partition *p);
+void session_check_rights(struct partition *p);
+void session_has_rights(struct partition *p);
+void session_lose_rights(struct partition *p);
 /* Begins anew under another id, as the old one holds no longer. */
-void partition_unregister(struct partition *p);
+void session_unregister(struct partition *p);
 /* Notes that a request is about to be sent that registers the worker, or renews its lease. */
-void partition_is_registering(struct partition *p);
-void partition_is_renewing(struct partition *p);
+void session_is_registering(struct partition *p);
+void session_is_renewing(struct partition *p);
 /* Hears that the worker is registered: the lease goes on from when that was sent. */
-void partition_registered(struct partition *p, const char *id, struct span types_digest, int64_t now);
-void partition_renewed(struct partition *p);
+void session_registered(struct partition *p, const char *id, struct span types_digest, int64_t now);
+void session_renewed(struct partition *p);
 /* Ends the lease; returns when it ended, by clock_boot_us(). */
-int64_t partition_lapse(struct partition *p);
+int64_t session_lapse(struct partition *p);
 /* Notes the mark that Redis has answered. */
-void partition_seen(struct partition *p, int64_t mark_us);
+void session_seen(struct partition *p, int64_t mark_us);
 /* Logs once that Redis went back. True: what it has of limits may be older now. */
-bool partition_hear_back(struct partition *p, const struct went_back *back);
+bool session_hear_back(struct partition *p, const struct went_back *back);
 /* Hears what the answer to a registration says of the data. True: all that was there before is lost. */
-bool partition_hear_data(struct partition *p, const struct adopt *adopt);
+bool session_hear_data(struct partition *p, const struct adopt *adopt);
 /* Ends the worker when a login, permission or setting is refused before anything has worked: that is not an outage but a mistake, and so
  * are data that this version cannot read. */
-bool partition_is_hopeless(struct partition *p, const struct error *why);
+bool session_is_hopeless(struct partition *p, const struct error *why);
 
 #endif

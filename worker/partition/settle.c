@@ -260,13 +260,13 @@ static bool makes_room(const struct task *task)
            (task_settles_up(task) && task->spent < task->cost);
 }
 
-void partition_open_settling(struct partition *p)
+void settling_open(struct partition *p)
 {
     task_list_init(&p->settling.finished);
     task_list_init(&p->settling.sent);
 }
 
-void partition_free_settling(struct partition *p)
+void settling_free(struct partition *p)
 {
     task_list_free(&p->settling.finished);
     task_list_free(&p->settling.sent);
@@ -362,13 +362,13 @@ static void log_pauses(const struct partition *p, const struct redisReply *reply
     }
 }
 
-void partition_settle_again(struct partition *p)
+void settling_again(struct partition *p)
 {
     task_list_append(&p->settling.sent, &p->settling.finished);
     task_list_append(&p->settling.finished, &p->settling.sent);
 }
 
-void partition_settled(struct partition *p)
+void settling_done(struct partition *p)
 {
     task_list_free(&p->settling.sent);
 }
@@ -398,10 +398,10 @@ static void on_settled_alone(void *arg, const struct redisReply *reply)
         task_free(task);
     } else {
         if (reply)
-            partition_refused(p, &e);
+            request_refused(p, &e);
         task_list_push(&p->settling.finished, task);
     }
-    partition_answered(p);
+    request_answered(p);
 }
 
 static void settle_alone(struct partition *p, struct task *task)
@@ -417,7 +417,7 @@ static void settle_alone(struct partition *p, struct task *task)
         settle_token(&a, task->token);
     }
     settle_one(&a, task);
-    partition_send_with(p, &a, on_settled_alone, task);
+    request_send_with(p, &a, on_settled_alone, task);
     args_free(&a);
 }
 
@@ -425,34 +425,34 @@ static void settle_alone(struct partition *p, struct task *task)
 static void on_settle_refused(struct partition *p, const struct error *e)
 {
     if (p->settling.sent.count == 1 || e->status == WEIR_EREFUSED || turn_is_unregistered(e)) {
-        partition_refused(p, e);
-        partition_settle_again(p);
+        request_refused(p, e);
+        settling_again(p);
         return;
     }
     for (struct task *task = p->settling.sent.head; task; task = task->next)
         settle_alone(p, task);
 }
 
-void partition_hear_settled(struct partition *p, const struct redisReply *reply)
+void settling_hear(struct partition *p, const struct redisReply *reply)
 {
     struct error e;
     int64_t stale;
 
     if (!reply) {
-        partition_settle_again(p); /* nobody knows whether it was settled */
+        settling_again(p); /* nobody knows whether it was settled */
     } else if (settle_reply(reply, &stale, &e) != 0) {
         on_settle_refused(p, &e);
     } else {
         log_stale(stale);
         log_pauses(p, reply);
-        partition_settled(p);
+        settling_done(p);
     }
 }
 
 static void on_settled(void *arg, const struct redisReply *reply)
 {
-    partition_hear_settled(arg, reply);
-    partition_answered(arg);
+    settling_hear(arg, reply);
+    request_answered(arg);
 }
 
 /* True when the task waits in its queue again, once it is settled. */
@@ -511,7 +511,7 @@ static void write_settle(struct partition *p, struct args *a)
         settle_one(a, task);
 }
 
-bool partition_write_settle(struct partition *p, struct args *a)
+bool settling_write(struct partition *p, struct args *a)
 {
     if (!begin_settling(p))
         return false;
@@ -519,10 +519,10 @@ bool partition_write_settle(struct partition *p, struct args *a)
     return true;
 }
 
-void partition_settle(struct partition *p, struct args *a)
+void settling_send(struct partition *p, struct args *a)
 {
-    if (partition_write_settle(p, a))
-        partition_send(p, a, on_settled);
+    if (settling_write(p, a))
+        request_send(p, a, on_settled);
 }
 
 /* True when there is no more to say of the task than that it is done. */
@@ -532,7 +532,7 @@ static bool goes_along(const struct task *task, const struct handler *handler)
            !makes_room(task) && atomic_load(&task->asked) != ASKED_LOST;
 }
 
-bool partition_may_settle_along(const struct partition *p)
+bool settling_may_go_along(const struct partition *p)
 {
     const struct task_list *finished = &p->settling.finished;
 
@@ -544,7 +544,7 @@ bool partition_may_settle_along(const struct partition *p)
     return true;
 }
 
-void partition_settle_along(struct partition *p, struct claim_call *call, struct span tokens[ALONG_MOST])
+void settling_go_along(struct partition *p, struct claim_call *call, struct span tokens[ALONG_MOST])
 {
     begin_settling(p);
     call->done_type = p->settling.sent.head->handler->type;
@@ -564,7 +564,7 @@ void tasks_give_back(struct task_list *tasks)
     }
 }
 
-bool partition_is_idle(const struct partition *p)
+bool settling_is_idle(const struct partition *p)
 {
     return p->settling.here == 0 && !p->settling.finished.head && !p->settling.sent.head &&
            p->mind.claims.beside == 0;
@@ -573,7 +573,7 @@ bool partition_is_idle(const struct partition *p)
 bool worker_is_idle(const struct worker *w)
 {
     for (int i = 0; i < w->partition_count; i++)
-        if (!partition_is_idle(w->partitions[i]))
+        if (!settling_is_idle(w->partitions[i]))
             return false;
     return true;
 }

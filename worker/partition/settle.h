@@ -22,8 +22,8 @@ struct settling {
 };
 
 /* Opens settling before any of the others is called; closes it after all. */
-void partition_open_settling(struct partition *p);
-void partition_free_settling(struct partition *p);
+void settling_open(struct partition *p);
+void settling_free(struct partition *p);
 /* Notes a task that is about to go to the pool. */
 void task_leased(struct task *task);
 /* Takes what has ended from the pool. */
@@ -39,19 +39,19 @@ void task_lost(struct task *task);
 /* Frees tasks whose leases are over. */
 void tasks_drop(struct task_list *tasks);
 /* True when nothing has ended but a few jobs of one type, of which there is no more to say than that they are done. A claim takes those
- * along: partition_settle_along() has it do so, and its answer to that goes to partition_hear_settled(). */
-bool partition_may_settle_along(const struct partition *p);
-void partition_settle_along(struct partition *p, struct claim_call *call, struct span tokens[ALONG_MOST]);
-void partition_hear_settled(struct partition *p, const struct redisReply *reply);
+ * along: settling_go_along() has it do so, and its answer to that goes to settling_hear(). */
+bool settling_may_go_along(const struct partition *p);
+void settling_go_along(struct partition *p, struct claim_call *call, struct span tokens[ALONG_MOST]);
+void settling_hear(struct partition *p, const struct redisReply *reply);
 /* Sends what has ended, if anything has. */
-void partition_settle(struct partition *p, struct args *a);
+void settling_send(struct partition *p, struct args *a);
 /* Writes a settle as a request alone. False: nothing has ended. When it is answered, or when nobody knows whether it arrived: then it is
  * settled once more, with the same tokens, as a token settles once. */
-bool partition_write_settle(struct partition *p, struct args *a);
-void partition_settled(struct partition *p);
-void partition_settle_again(struct partition *p);
+bool settling_write(struct partition *p, struct args *a);
+void settling_done(struct partition *p);
+void settling_again(struct partition *p);
 /* True when nothing of it runs, waits, is to be settled here or is on its way beside a turn; and the same of all partitions. */
-bool partition_is_idle(const struct partition *p);
+bool settling_is_idle(const struct partition *p);
 bool worker_is_idle(const struct worker *w);
 
 #endif

@@ -12,24 +12,24 @@ static void begin_turn(struct partition *p, struct plan *plan, int64_t now)
 
     args_init(&a);
     if (plan->settle)
-        partition_settle(p, &a);
+        settling_send(p, &a);
     if (plan->promote)
-        partition_promote(p, &a);
+        due_promote(p, &a);
     if (plan->beat) {
-        partition_beat(p, &a);
-        partition_recheck(p, &a, now);
+        heartbeat_send(p, &a);
+        precheck_again(p, &a, now);
     }
     if (plan->learn)
-        partition_learn_limits(p, &a);
+        limits_learn(p, &a);
     if (plan->match)
-        partition_match(p, &a);
+        match_ask(p, &a);
     if (plan->claims)
-        partition_claim(p, &a, plan);
+        claiming_ask(p, &a, plan);
     if (plan->drained)
-        partition_ask_drained(p, &a);
+        drained_ask(p, &a);
     if (plan->wait != PLAN_WAIT_NOTHING)
         waking_wait(p->waking, plan->wait == PLAN_WAIT_ON_DUTY);
-    partition_record(p, &a, now, false);
+    recording_send(p, &a, now, false);
     args_free(&a);
     if (p->awaited == 0)
         partition_wake(p); /* all that had ended was lost with its lease: nothing was sent */
@@ -49,7 +49,7 @@ static void claim_beside(struct partition *p, int64_t now)
     int64_t next_us;
 
     if (plan_beside(&p->mind, now, &call, &next_us))
-        partition_claim_beside(p, &call);
+        beside_claim(p, &call);
     if (next_us < NEVER)
         set_timer(p, next_us, now);
 }
@@ -60,12 +60,12 @@ static bool is_joining(struct partition *p, int64_t now)
     if (!p->session.registered) {
         if (now < p->mind.pause_until_us)
             set_timer(p, p->mind.pause_until_us, now);
-        else if (partition_precheck(p))
-            partition_adopt(p, now);
+        else if (precheck_passes(p))
+            adoption_ask(p, now);
         return true;
     }
     if (p->limits.old) {
-        partition_restore_limits(p);
+        limits_restore(p);
         return true;
     }
     return false;
@@ -102,21 +102,21 @@ static void schedule(struct partition *p)
     if (!link_is_up(p->link) || p->leaving || w->ending.ended)
         return;
     now = clock_mono_us();
-    partition_look(p);
+    executors_look(p);
     if (p->awaited > 0) {
         claim_beside(p, now);
         return;
     }
     if ((p->mind.claims.beside > 0 && must_be_alone(p)) || is_joining(p, now))
         return;
-    if (partition_take_recall_reason(p))
-        partition_recall(p);
+    if (reasons_take_recall(p))
+        executors_recall(p);
     room_measure(&w->minds, w->ended, now);
     if (now >= room_stuck_time(&w->minds))
         worker_give_back_stuck(w, now);
-    if (partition_leave_if_done(p))
+    if (leaving_if_done(p))
         return;
-    partition_look(p);
+    executors_look(p);
     take_turn(p, now);
 }
 
@@ -126,14 +126,14 @@ static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
     partition_wake(timer->data);
 }
 
-void partition_open_turns(struct partition *p)
+void turn_open(struct partition *p)
 {
-    partition_open_reasons(p, schedule);
+    reasons_open(p, schedule);
     ev_init(&p->timer, on_timer);
     p->timer.data = p;
 }
 
-void partition_close_turns(struct partition *p)
+void turn_close(struct partition *p)
 {
     ev_timer_stop(p->worker->loop, &p->timer);
 }

@@ -162,7 +162,7 @@ static size_t running_of(const struct partition *p, struct task **tasks)
     return n;
 }
 
-void partition_end_lost(struct partition *p)
+void watch_end_lost(struct partition *p)
 {
     struct task **tasks = p->worker->running;
     size_t n = running_of(p, tasks);
@@ -179,7 +179,7 @@ static void cut_off(struct partition *p, int64_t now)
     struct task_list waiting;
     size_t n;
 
-    trace_lapsed(p->conditions.trace, partition_lapse(p));
+    trace_lapsed(p->conditions.trace, session_lapse(p));
     task_list_init(&waiting);
     pool_withdraw_all(p->worker->pool, &p->conditions, &waiting);
     tasks_drop(&waiting); /* what adopt does not name goes back to its lane */
@@ -284,7 +284,7 @@ static void give_back_early(struct partition *p, struct task *task)
     partition_wake(p);
 }
 
-void partition_cancel(struct partition *p, struct span token)
+void watch_cancel(struct partition *p, struct span token)
 {
     struct search s = {&p->conditions, token, NULL};
 

@@ -16,9 +16,9 @@ void worker_watch(struct worker *w);
 /* True when there is anything to watch, now or soon. Else it may be called more seldom. */
 bool worker_must_watch(const struct worker *w);
 /* Cancels the job of this lease. */
-void partition_cancel(struct partition *p, struct span token);
+void watch_cancel(struct partition *p, struct span token);
 /* Ends what runs and was asked to end because its lease is lost; C functions on threads run on. */
-void partition_end_lost(struct partition *p);
+void watch_end_lost(struct partition *p);
 /* Asks all that runs to end. */
 void worker_ask_all(struct worker *w, enum task_asked why);
 /* Ends, after the loop, what still runs when a stop was forced: commands by TERM, already sent, and KILL. A C function cannot be stopped:
