@@ -756,6 +756,22 @@ static void test_a_job_on_a_wrong_partition(void **state)
     must(&four, "doctor");
 }
 
+/* A type that an earlier partition knows too, by a stray that was moved, waits where it lives. */
+static void test_a_type_waits_where_it_lives(void **state)
+{
+    char key[PREFIX_SIZE + 16];
+
+    assert_int_not_equal(home_of(&four, "alone"), 0);
+    snprintf(key, sizeof key, "%squeue:default", prefix_of(&four, 0));
+    free(server_ask(&server, "LPUSH", key, "{\"id\":\"moved\",\"type\":\"alone\"}", NULL));
+    now_us = clock_wall_us();
+    claim(&four);
+    must(&four, "job retry id:moved");
+    if (weir(&four, "report") != 1 ||
+        !strstr(said.out, "alone: waits for a worker that takes alone: none does"))
+        fail_msg("%s", said.out);
+}
+
 /* Findings name their partition. */
 static void test_doctor(void **state)
 {
@@ -941,6 +957,7 @@ int main(void)
         TEST(bulks),
         TEST(what_was_done_is_said),
         TEST(a_job_on_a_wrong_partition),
+        TEST(a_type_waits_where_it_lives),
         TEST(doctor),
         TEST(rights),
         TEST(rights_to_one_partition),

@@ -76,13 +76,22 @@ static void add_jobs(struct type_status *t, const struct type_status *more, size
     memcpy((char *)t + at, &sum, sizeof sum);
 }
 
-/* Adds a type, which has its limits where it lives; elsewhere strays of it may wait. */
+/* True when b and not a can be foretold: where a type lives it has its limits, or where jobs of it wait. */
+static bool is_better(const struct type_status *a, const struct type_status *b)
+{
+    if (a->limited != b->limited)
+        return b->limited;
+    return a->waiting + a->parked + a->held == 0 && b->waiting + b->parked + b->held > 0;
+}
+
+/* Adds a type; where it does not live, strays of it may wait. */
 static void add_type(void *row, void *other)
 {
     struct type_status *t = row, *more = other;
-    struct type_status strays = more->limited && !t->limited ? *t : *more;
+    bool better = is_better(t, more);
+    struct type_status strays = better ? *t : *more;
 
-    if (more->limited && !t->limited)
+    if (better)
         *t = *more;
     for (const struct jobs_count *c = jobs_counts; c->name; c++)
         add_jobs(t, &strays, c->at);
