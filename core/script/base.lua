@@ -188,7 +188,8 @@ local function script(name, run, is)
             if not read_only and is_replica() then return error_reply('READONLY a replica, which loses what is written there') end
             local newer = not any_format and role and newer_format()
             if newer then return newer end
-            return read_only and read_only_reply(run, ARGV, own_clock) or run(ARGV)
+            if read_only then return read_only_reply(run, ARGV, own_clock) end
+            return run(ARGV)
         end,
         flags = read_only and {'no-writes'} or is.full_refused and {} or {'allow-oom'},
     }

@@ -117,7 +117,7 @@ end
 local function queue_row(reply, queue, load, place)
     local ok, failure = pcall(read_queue, reply, queue, load, place)
     if ok then return end
-    local wrong = blocked_queues.wrong(queue) or error(failure)
+    local wrong = blocked_queues.wrong(queue) or error(failure, 0) -- as Redis said it
     reply.queues[queue], reply.stopped[queue] = reply.queues[queue] or 0, wrong
 end
 
