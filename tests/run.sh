@@ -32,7 +32,7 @@ for program in "$@"; do
     name=$(basename "$program")
     if read -r p f <"$logs/$name.sum"; then
         passed=$((passed + p)) failed=$((failed + f))
-        [ "$f" -eq 0 ] || { echo "$name:" && grep -E '^\[ +(ERROR|LINE|FAILED) |^ERROR:|exit code' "$logs/$name.log" | head -n 40; }
+        [ "$f" -eq 0 ] || { echo "$name:" && grep -E '^\[ +(ERROR|LINE|FAILED) |^ERROR:|^WRONG|exit code' "$logs/$name.log" | head -n 40; }
     else
         failed=$((failed + 1))
         echo "$name: no result"
