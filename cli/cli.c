@@ -67,7 +67,7 @@ static void find_names(const struct actions *actions, const char *flag, const ch
 
 static int wrong_flag(struct cli *cli, const char *action, const char *flag)
 {
-    const char *names[ACTIONS_MOST + 1], *what = cli->command->name;
+    const char *names[ACTIONS_MOST + 1] = {NULL}, *what = cli->command->name;
     char who[256] = "";
 
     find_names(cli->command->actions, flag, names);
