@@ -80,37 +80,43 @@ static void add_row(struct report *r, struct row row)
     r->rows[r->row_count++] = row;
 }
 
-/* Jobs in lanes of types that wait for that queue. */
-static int64_t parked_at(const struct status *s, const char *queue)
+/* Adds the jobs in lanes to the queue that their type waits for. */
+static void add_parked(const struct status *s, int64_t *jobs)
 {
-    int64_t jobs = 0;
+    for (size_t i = 0; i < s->type_count; i++) {
+        const struct type_status *t = &s->types[i];
+        const struct queue_status *q =
+            hold_of(t) == HOLD_QUEUE ? status_queue(s, answer_text(t->waits_for, "queue")) : NULL;
 
-    for (size_t i = 0; i < s->type_count; i++)
-        if (hold_of(&s->types[i]) == HOLD_QUEUE &&
-            strcmp(answer_text(s->types[i].waits_for, "queue"), queue) == 0)
-            jobs += s->types[i].parked + s->types[i].held;
-    return jobs;
+        if (q)
+            jobs[q - s->queues] += t->parked + t->held;
+    }
 }
 
-/* Jobs of a paused queue stand in it, or in lanes. Of a type that has some in lanes elsewhere too nobody knows in which of the paused ones. */
-static void add_queues(struct report *r)
+/* Jobs of a paused queue stand in it, or in lanes. Of a type that has some in lanes elsewhere too nobody knows in which of the paused ones. false: out of memory. */
+static bool add_queues(struct report *r)
 {
     const struct status *s = r->status;
+    int64_t standing = 0, *jobs = calloc(s->queue_count + 1, sizeof *jobs);
     bool in_lanes = false;
-    int64_t standing = 0;
 
+    if (!jobs)
+        return false;
     for (size_t i = 0; i < s->queue_count; i++)
         standing += s->queues[i].paused_us ? s->queues[i].waiting : 0;
     for (size_t i = 0; i < s->type_count; i++)
         in_lanes |= s->types[i].in_pause && s->types[i].parked + s->types[i].held > 0 &&
                     hold_of(&s->types[i]) != HOLD_QUEUE;
+    add_parked(s, jobs);
     for (size_t i = 0; i < s->queue_count; i++) {
         const struct queue_status *q = &s->queues[i];
-        int64_t jobs = q->waiting + parked_at(s, q->name);
 
-        if (q->paused_us && (jobs > 0 || (standing == 0 && in_lanes)))
-            add_row(r, (struct row){.queue = q, .jobs = jobs, .hold = HOLD_QUEUE});
+        jobs[i] += q->waiting;
+        if (q->paused_us && (jobs[i] > 0 || (standing == 0 && in_lanes)))
+            add_row(r, (struct row){.queue = q, .jobs = jobs[i], .hold = HOLD_QUEUE});
     }
+    free(jobs);
+    return true;
 }
 
 static void add_types(struct report *r)
@@ -150,7 +156,8 @@ static int read_rows(struct report *r)
     if (!r->rows)
         return error_no_memory(&r->w->error, "report");
     add_types(r);
-    add_queues(r);
+    if (!add_queues(r))
+        return error_no_memory(&r->w->error, "report");
     qsort(r->rows, r->row_count, sizeof *r->rows, by_weight);
     return 0;
 }

@@ -105,7 +105,8 @@ WEIR_CHECKED int status_workers(struct weir *w, struct status *status);
 /* All limits of the partition that calls go to, with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
  * now_us < 0: Redis's time. Freed with limits_free, also after a failure. */
 WEIR_CHECKED int status_limits(struct weir *w, int64_t now_us, struct limits *limits);
-/* The row of a type, or NULL. */
+/* The row of a type or of a queue, or NULL. */
 const struct type_status *status_type(const struct status *status, const char *name);
+const struct queue_status *status_queue(const struct status *status, const char *name);
 
 #endif

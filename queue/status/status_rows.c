@@ -215,3 +215,10 @@ const struct type_status *status_type(const struct status *status, const char *n
                ? bsearch(name, status->types, status->type_count, sizeof *status->types, by_name)
                : NULL;
 }
+
+const struct queue_status *status_queue(const struct status *status, const char *name)
+{
+    return status->queue_count
+               ? bsearch(name, status->queues, status->queue_count, sizeof *status->queues, by_name)
+               : NULL;
+}
