@@ -123,7 +123,7 @@ $(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 
 # Slow senders, with an office of the test's own.
 $(BUILD)/tests/test_slow: override LIBS += $(SERVE_LIBS)
-$(BUILD)/tests/test_slow: $(patsubst %,$(BUILD)/serve/%.o,callers http listen request response)
+$(BUILD)/tests/test_slow: $(patsubst %,$(BUILD)/serve/%.o,callers http listen response take_url)
 
 # What is said of a worker.
 $(BUILD)/tests/test_orders: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))

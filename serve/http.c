@@ -11,8 +11,8 @@
 #include <sys/resource.h>
 
 #include "serve/office.h"
-#include "serve/request.h"
 #include "serve/response.h"
+#include "serve/take_url.h"
 
 #define CONNECTIONS_MOST 8192u
 #define PEER_SHARE 2       /* one address may have half of the connections, for a proxy; a unix socket all */
@@ -68,7 +68,7 @@ static void ask(struct http *h, struct request *q)
 static enum MHD_Result go_on(struct http *h, struct request *q, const char *method, const char *path)
 {
     if (!q->status) {
-        q->status = request_read(q->connection, method, path, &q->wanted, &q->why);
+        q->status = take_url_read(q->connection, method, path, &q->wanted, &q->why);
         if (q->status == MHD_HTTP_OK && q->wanted.wish == WISH_TAKE && h->office &&
             (q->why = office_wrong_take(h->office, q->connection)))
             q->status = MHD_HTTP_FORBIDDEN;
@@ -144,7 +144,7 @@ static void *on_address(void *arg, const char *address, struct MHD_Connection *c
     (void)arg;
     if (caller) {
         free(caller->address);
-        caller->address = request_is_take(address) ? NULL : strdup(address);
+        caller->address = take_url_is(address) ? NULL : strdup(address);
     }
     return NULL;
 }
@@ -257,7 +257,7 @@ struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_
                          MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_CONNECTION_LIMIT,
                          connections, MHD_OPTION_PER_IP_CONNECTION_LIMIT, connections / PEER_SHARE,
                          MHD_OPTION_CONNECTION_TIMEOUT, IDLE_TIMEOUT_S, MHD_OPTION_UNESCAPE_CALLBACK,
-                         request_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_address, h, MHD_OPTION_END);
+                         url_unescape, NULL, MHD_OPTION_URI_LOG_CALLBACK, on_address, h, MHD_OPTION_END);
     if (!h->daemon) {
         callers_end(&h->callers);
         free(h);

@@ -14,7 +14,7 @@
  *   listen.c    the socket
  *   http.c      libmicrohttpd on the loop: a request waits until it is answered
  *   callers.c   connections, and how long one may take to send a request
- *   request.c   what a request asks
+ *   take_url.c  what a take asks
  *   response.c  what it is answered
  *   taker.c     one connection to Redis: what came together is asked together
  *   office.c    all that is no take

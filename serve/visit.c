@@ -7,7 +7,7 @@
 
 #include "serve/access.h"
 #include "serve/fields.h"
-#include "serve/request.h"
+#include "serve/take_url.h"
 
 #define FORM "application/x-www-form-urlencoded"
 #define BODIES_MOST (64 * 1024 * 1024) /* bytes of all requests that come in at a time */
@@ -224,10 +224,8 @@ struct visit *visit_new(struct office *office, struct MHD_Connection *connection
 
     if (!v)
         return NULL;
-    *v = (struct visit){.office = office,
-                        .connection = connection,
-                        .method = method,
-                        .address = strdup(request_path(address))};
+    *v = (struct visit){
+        .office = office, .connection = connection, .method = method, .address = strdup(url_path(address))};
     if (v->address)
         return v;
     free(v);

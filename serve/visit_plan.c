@@ -6,8 +6,8 @@
 #include "serve/documents.h"
 #include "serve/fields.h"
 #include "serve/page/page.h"
-#include "serve/request.h"
 #include "serve/response.h"
+#include "serve/take_url.h"
 #include "serve/visit.h"
 
 #define ONE_JOB_MOST (JOB_BODY_MAX + 4096)

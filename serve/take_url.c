@@ -1,4 +1,4 @@
-#include "serve/request.h"
+#include "serve/take_url.h"
 
 #include <assert.h>
 #include <ctype.h>
@@ -84,7 +84,7 @@ static unsigned read_take(struct MHD_Connection *connection, const char *what, s
     return MHD_HTTP_OK;
 }
 
-const char *request_path(const char *path)
+const char *url_path(const char *path)
 {
     const char *host = path + strlen(SCHEME);
 
@@ -93,25 +93,25 @@ const char *request_path(const char *path)
     return host + strcspn(host, "/");
 }
 
-bool request_is_take(const char *address)
+bool take_url_is(const char *address)
 {
     size_t len;
 
     if (strncmp(address, TAKE, strlen(TAKE)) == 0)
         return true;
-    address = request_path(address);
+    address = url_path(address);
     len = strcspn(address, "?");
     return strncmp(address, TAKE, strlen(TAKE)) == 0 ||
            (len == strlen(HEALTH) && strncmp(address, HEALTH, len) == 0);
 }
 
-unsigned request_read(struct MHD_Connection *connection, const char *method, const char *path,
-                      struct wanted *wanted, const char **why)
+unsigned take_url_read(struct MHD_Connection *connection, const char *method, const char *path,
+                       struct wanted *wanted, const char **why)
 {
     *why = "only GET and HEAD are answered";
     if (strcmp(method, MHD_HTTP_METHOD_GET) != 0 && strcmp(method, MHD_HTTP_METHOD_HEAD) != 0)
         return MHD_HTTP_METHOD_NOT_ALLOWED;
-    path = request_path(path);
+    path = url_path(path);
     wanted->wish = WISH_HEALTH;
     if (strcmp(path, HEALTH) == 0)
         return MHD_HTTP_OK;
@@ -130,7 +130,7 @@ static int digit_value(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-size_t request_unescape(void *arg, struct MHD_Connection *connection, char *text)
+size_t url_unescape(void *arg, struct MHD_Connection *connection, char *text)
 {
     char *out = text;
 

@@ -1,6 +1,6 @@
-/* What a request asks: a pure reading of its method, path and arguments. */
-#ifndef SERVE_REQUEST_H
-#define SERVE_REQUEST_H
+/* What the address of a take asks: a pure reading of its method, path and arguments. */
+#ifndef SERVE_TAKE_URL_H
+#define SERVE_TAKE_URL_H
 
 #include <microhttpd.h>
 
@@ -15,16 +15,16 @@ struct wanted {
 };
 
 /* 200 and *wanted; else the status of a request that asks nothing, and *why is a static text. */
-unsigned request_read(struct MHD_Connection *connection, const char *method, const char *path,
-                      struct wanted *wanted, const char **why);
+unsigned take_url_read(struct MHD_Connection *connection, const char *method, const char *path,
+                       struct wanted *wanted, const char **why);
 
 /* True for the address of a take, or of what is answered beside takes. The office answers all else. */
-bool request_is_take(const char *address);
+bool take_url_is(const char *address);
 /* Without the "http://HOST" that a client may put in front (RFC 9112, 3.2.2). */
-const char *request_path(const char *path);
+const char *url_path(const char *path);
 
 /* For MHD_OPTION_UNESCAPE_CALLBACK: decodes %XX in place; what stands for a NUL or is malformed stays as it
  * is. */
-size_t request_unescape(void *arg, struct MHD_Connection *connection, char *text);
+size_t url_unescape(void *arg, struct MHD_Connection *connection, char *text);
 
 #endif
