@@ -33,7 +33,7 @@ struct http {
     struct callers callers;
 };
 
-struct request {
+struct exchange {
     struct MHD_Connection *connection;
     unsigned status; /* 0: not read yet; 200: asked */
     struct wanted wanted;
@@ -41,10 +41,10 @@ struct request {
     bool answered;
     struct asked asked;
 
-    struct visit *visit; /* what the office answers; NULL: it is a take */
+    struct http_request *request; /* what the office answers; NULL: it is a take */
 };
 
-static enum MHD_Result respond(const struct http *h, const struct request *q)
+static enum MHD_Result respond(const struct http *h, const struct exchange *q)
 {
     if (q->status != MHD_HTTP_OK)
         return respond_refusal(q->connection, q->status, q->why);
@@ -53,7 +53,7 @@ static enum MHD_Result respond(const struct http *h, const struct request *q)
     return respond_take(q->connection, &q->asked, h->on_error, q->wanted.denied);
 }
 
-static void ask(struct http *h, struct request *q)
+static void ask(struct http *h, struct exchange *q)
 {
     q->asked.q = q->wanted.q;
     q->answered =
@@ -65,7 +65,7 @@ static void ask(struct http *h, struct request *q)
 }
 
 /* The whole of a take or a look at health is there, or it was resumed. */
-static enum MHD_Result go_on(struct http *h, struct request *q, const char *method, const char *path)
+static enum MHD_Result go_on(struct http *h, struct exchange *q, const char *method, const char *path)
 {
     if (!q->status) {
         q->status = take_url_read(q->connection, method, path, &q->wanted, &q->why);
@@ -88,7 +88,7 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *connection, 
                              void **own)
 {
     struct caller *caller = caller_of(connection);
-    struct request *q = caller ? calloc(1, sizeof *q) : NULL;
+    struct exchange *q = caller ? calloc(1, sizeof *q) : NULL;
 
     *own = q;
     if (!q)
@@ -97,8 +97,8 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *connection, 
     q->connection = connection;
     if (!caller->address || !h->office)
         return MHD_YES;
-    q->visit = visit_new(h->office, connection, method, caller->address);
-    return q->visit ? visit_begin(q->visit) : MHD_NO;
+    q->request = http_request_new(h->office, connection, method, caller->address);
+    return q->request ? http_request_begin(q->request) : MHD_NO;
 }
 
 /* libmicrohttpd calls it when the head of a request is there, for each piece of its body, at its end, and
@@ -108,7 +108,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
                                   size_t *body_size, void **own)
 {
     struct http *h = arg;
-    struct request *q = *own;
+    struct exchange *q = *own;
     size_t size = *body_size;
 
     (void)version;
@@ -117,10 +117,10 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
     *body_size = 0;
     if (size > 0) {
         caller_sent_body(caller_of(connection), size);
-        return q->visit ? visit_body(q->visit, body, size) : MHD_YES;
+        return q->request ? http_request_body(q->request, body, size) : MHD_YES;
     }
     caller_sent_all(caller_of(connection));
-    return q->visit ? visit_go_on(q->visit) : go_on(h, q, method, path);
+    return q->request ? http_request_go_on(q->request) : go_on(h, q, method, path);
 }
 
 static void on_connection(void *arg, struct MHD_Connection *connection, void **socket_context,
@@ -152,13 +152,13 @@ static void *on_address(void *arg, const char *address, struct MHD_Connection *c
 static void on_completed(void *arg, struct MHD_Connection *connection, void **own,
                          enum MHD_RequestTerminationCode code)
 {
-    struct request *q = *own;
+    struct exchange *q = *own;
 
     (void)arg, (void)code;
     if (!q)
         return;
     caller_answered(caller_of(connection));
-    visit_free(q->visit);
+    http_request_free(q->request);
     free(q);
     *own = NULL;
 }
@@ -195,15 +195,15 @@ static void on_timer(struct ev_loop *loop, struct ev_timer *timer, int revents)
     run(timer->data, !((struct http *)timer->data)->again);
 }
 
-static struct request *request_of(struct asked *a)
+static struct exchange *exchange_of(struct asked *a)
 {
-    return (struct request *)((char *)a - offsetof(struct request, asked));
+    return (struct exchange *)((char *)a - offsetof(struct exchange, asked));
 }
 
 void http_answer(struct http *h, struct asked *first)
 {
     for (struct asked *a = first, *next; a; a = next) {
-        struct request *q = request_of(a);
+        struct exchange *q = exchange_of(a);
 
         next = a->next;
         q->answered = true;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "serve/access.h"
-#include "serve/visit.h"
+#include "serve/http_request.h"
 
 static bool open_desks(struct office *o, struct ev_loop *loop)
 {

@@ -1,11 +1,13 @@
-/* All that weir serve answers besides takes: documents, actions, jobs, pages. A request is a visit: it comes with
- * its head, brings its body, and waits, suspended, until a desk has its answer. The loop never waits.
+/* All that weir serve answers besides takes: documents, actions, jobs, pages. A request comes with its
+ * head, brings its body, and waits, suspended, until a desk has its answer. The loop never waits.
  *
- *   visit.c       a visit, from its head to its answer    visit_plan.c    what it asks for, and whether it may
- *   visit_answer.c   responses                            visit_audit.c   the log line of an action
- *   access.c      who may ask for what                    inquiry.c       one request as an errand of a desk
- *   resource.c    which row of a table it is              desk.c          a thread with a connection of its own
- *   shared.c      answers that several share              documents.c, actions.c, intake.c   what is asked */
+ *   http_request.c   one, from its head to its answer: _plan.c what it asks for, and whether it may;
+ *                    _answer.c responses; _audit.c the log line of an action
+ *   access.c         who may ask for what
+ *   inquiry.c        one request as an errand of a desk
+ *   desk.c           a thread with a connection of its own
+ *   shared.c         answers that several share
+ *   resource.c       which row of a table it is; documents.c, actions.c, intake.c: what is asked */
 #ifndef SERVE_OFFICE_H
 #define SERVE_OFFICE_H
 
@@ -16,7 +18,7 @@
 
 struct ev_loop;
 struct office;
-struct visit;
+struct http_request;
 
 struct office_events {
     /* Connections were resumed: run the daemon. */
@@ -38,13 +40,13 @@ bool office_free(struct office *office);
 const char *office_wrong_take(const struct office *office, struct MHD_Connection *connection);
 
 /* A request with this method and address, as it came ("/api/jobs?q=x"). NULL: out of memory. */
-struct visit *visit_new(struct office *office, struct MHD_Connection *connection, const char *method,
-                        const char *address);
+struct http_request *http_request_new(struct office *office, struct MHD_Connection *connection,
+                                      const char *method, const char *address);
 /* Each as libmicrohttpd calls for its handler: at the head, for each piece of the body, at its end and when it was
  * resumed. MHD_NO closes the connection. */
-enum MHD_Result visit_begin(struct visit *visit);
-enum MHD_Result visit_body(struct visit *visit, const char *bytes, size_t len);
-enum MHD_Result visit_go_on(struct visit *visit);
-void visit_free(struct visit *visit);
+enum MHD_Result http_request_begin(struct http_request *request);
+enum MHD_Result http_request_body(struct http_request *request, const char *bytes, size_t len);
+enum MHD_Result http_request_go_on(struct http_request *request);
+void http_request_free(struct http_request *request);
 
 #endif

@@ -23,13 +23,13 @@
 
 /* ---- An office that answers each request with the size of its body, as soon as it may */
 
-struct visit {
+struct http_request {
     struct MHD_Connection *connection;
     size_t size;
 };
 
 static bool may_answer;
-static struct visit *waiting;
+static struct http_request *waiting;
 
 const char *office_wrong_take(const struct office *office, struct MHD_Connection *connection)
 {
@@ -37,10 +37,10 @@ const char *office_wrong_take(const struct office *office, struct MHD_Connection
     return NULL;
 }
 
-struct visit *visit_new(struct office *office, struct MHD_Connection *connection, const char *method,
-                        const char *address)
+struct http_request *http_request_new(struct office *office, struct MHD_Connection *connection,
+                                      const char *method, const char *address)
 {
-    struct visit *v = calloc(1, sizeof *v);
+    struct http_request *v = calloc(1, sizeof *v);
 
     (void)office, (void)method, (void)address;
     if (v)
@@ -48,20 +48,20 @@ struct visit *visit_new(struct office *office, struct MHD_Connection *connection
     return v;
 }
 
-enum MHD_Result visit_begin(struct visit *v)
+enum MHD_Result http_request_begin(struct http_request *v)
 {
     (void)v;
     return MHD_YES;
 }
 
-enum MHD_Result visit_body(struct visit *v, const char *bytes, size_t len)
+enum MHD_Result http_request_body(struct http_request *v, const char *bytes, size_t len)
 {
     (void)bytes;
     v->size += len;
     return MHD_YES;
 }
 
-enum MHD_Result visit_go_on(struct visit *v)
+enum MHD_Result http_request_go_on(struct http_request *v)
 {
     char text[32];
     struct MHD_Response *r;
@@ -78,7 +78,7 @@ enum MHD_Result visit_go_on(struct visit *v)
     return queued;
 }
 
-void visit_free(struct visit *v)
+void http_request_free(struct http_request *v)
 {
     free(v);
 }

@@ -4,15 +4,15 @@
 #include <string.h>
 
 #include "core/log/log.h"
-#include "serve/visit.h"
+#include "serve/http_request.h"
 
 #define AUDITED 400 /* bytes of what came with an action */
 
 /* "127.0.0.1"; "unix" of a unix socket. */
-static void format_client(const struct visit *v, char out[64])
+static void format_client(const struct http_request *r, char out[64])
 {
     const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(v->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        MHD_get_connection_info(r->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     const struct sockaddr *address = info ? info->client_addr : NULL;
     const void *at = NULL;
 
@@ -24,24 +24,24 @@ static void format_client(const struct visit *v, char out[64])
         strcpy(out, "unix");
 }
 
-void visit_audit(const struct visit *v, unsigned status, const char *problem)
+void http_request_audit(const struct http_request *r, unsigned status, const char *problem)
 {
-    char *given = json_dumps(v->fields, JSON_COMPACT), client[64], code[24];
+    char *given = json_dumps(r->fields, JSON_COMPACT), client[64], code[24];
     size_t given_len = given ? strnlen(given, AUDITED) : 0;
     struct log_field fields[] = {
-        {"event", v->plan == PLAN_JOBS ? "enqueue" : "action", v->plan == PLAN_JOBS ? 7 : 6, false},
-        {"path", v->address, strcspn(v->address, "?"), false},
+        {"event", r->plan == PLAN_JOBS ? "enqueue" : "action", r->plan == PLAN_JOBS ? 7 : 6, false},
+        {"path", r->address, strcspn(r->address, "?"), false},
         {"fields", given ? given : "", given_len, false},
-        {"by", v->visitor.name, strlen(v->visitor.name), false},
+        {"by", r->visitor.name, strlen(r->visitor.name), false},
         {"from", client, 0, false},
         {"status", code, 0, true},
         {"problem", problem, strlen(problem), false},
     };
 
-    format_client(v, client);
+    format_client(r, client);
     fields[4].len = strlen(client);
     fields[5].len = (size_t)snprintf(code, sizeof code, "%u", status);
-    log_fields(v->plan == PLAN_JOBS ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, fields,
+    log_fields(r->plan == PLAN_JOBS ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, fields,
                sizeof fields / sizeof *fields - (*problem == '\0'), "serve: %s",
                status < 400 ? "done" : "not done");
     free(given);

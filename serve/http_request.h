@@ -1,6 +1,6 @@
-/* A visit: one request, from its head to its answer. What its files share; office.h says what others call. */
-#ifndef SERVE_VISIT_H
-#define SERVE_VISIT_H
+/* A request, from its head to its answer. What its files share; office.h says what others call. */
+#ifndef SERVE_HTTP_REQUEST_H
+#define SERVE_HTTP_REQUEST_H
 
 #include "queue/job/job.h"
 #include "serve/office.h"
@@ -21,7 +21,7 @@ struct office {
 
 enum plan { PLAN_ANSWERED, PLAN_DOCUMENT, PLAN_METRICS, PLAN_PAGE, PLAN_LOGIN, PLAN_ACTION, PLAN_JOBS };
 
-struct visit {
+struct http_request {
     struct waiter waiter; /* the first member */
     struct office *office;
     struct MHD_Connection *connection;
@@ -41,30 +41,30 @@ struct visit {
     struct answer *answer;         /* one that others may have too */
 };
 
-/* ---- serve/visit_answer.c: what it is answered */
+/* ---- serve/http_request_answer.c: what it is answered */
 
 /* Of its head; NULL: it is not there. */
-const char *visit_header(const struct visit *v, const char *name);
-enum MHD_Result visit_send(struct visit *v);
+const char *http_request_header(const struct http_request *r, const char *name);
+enum MHD_Result http_request_send(struct http_request *r);
 /* The answer is there. */
-void visit_answer(struct visit *v, unsigned status, struct MHD_Response *response);
+void http_request_answer(struct http_request *r, unsigned status, struct MHD_Response *response);
 /* {"error": why}; a page to a browser, but of GET below /api/ */
-void visit_refuse(struct visit *v, unsigned status, const char *why);
-void visit_send_elsewhere(struct visit *v, const char *location);
+void http_request_refuse(struct http_request *r, unsigned status, const char *why);
+void http_request_send_elsewhere(struct http_request *r, const char *location);
 /* Shows the form for a token; a note stands above it. */
-void visit_show_login(struct visit *v, unsigned status, const char *note);
+void http_request_show_login(struct http_request *r, unsigned status, const char *note);
 
-/* ---- serve/visit_plan.c */
+/* ---- serve/http_request_plan.c */
 
 /* What it asks for, and whether it may: its plan, or an answer why not. */
-void visit_plan(struct visit *v);
+void http_request_plan(struct http_request *r);
 /* True when it brings a body of JSON lines. */
-bool visit_is_lines(const struct visit *v);
-bool visit_brings_body(const struct visit *v);
+bool http_request_is_lines(const struct http_request *r);
+bool http_request_brings_body(const struct http_request *r);
 
-/* ---- serve/visit_audit.c */
+/* ---- serve/http_request_audit.c */
 
 /* Logs a line for an action: who did what to what, and what became of it. */
-void visit_audit(const struct visit *v, unsigned status, const char *problem);
+void http_request_audit(const struct http_request *r, unsigned status, const char *problem);
 
 #endif

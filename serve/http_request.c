@@ -1,0 +1,317 @@
+#include "serve/http_request.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/access.h"
+#include "serve/fields.h"
+#include "serve/take_url.h"
+
+#define FORM "application/x-www-form-urlencoded"
+#define BODIES_MOST (64 * 1024 * 1024) /* bytes of all requests that come in at a time */
+
+/* ---- Bodies */
+
+static bool is_form(const struct http_request *r)
+{
+    const char *type = http_request_header(r, MHD_HTTP_HEADER_CONTENT_TYPE);
+
+    return type && strncmp(type, FORM, strlen(FORM)) == 0;
+}
+
+/* The fields of the body; of /api/jobs and what has none those of the query. */
+static bool read_fields(struct http_request *r)
+{
+    const char *query = strchr(r->address, '?');
+
+    if (r->plan == PLAN_ACTION && r->body.len > 0 && query && query[1]) {
+        http_request_refuse(r, MHD_HTTP_BAD_REQUEST,
+                            "fields in the address and in the body; write all in one of them");
+        return false;
+    }
+    if (r->body.len == 0 || r->plan == PLAN_JOBS)
+        r->fields = fields_of_form(query ? query + 1 : "", query ? strlen(query + 1) : 0);
+    else if (is_form(r))
+        r->fields = fields_of_form(r->body.at, r->body.len);
+    else
+        r->fields = fields_of_json(r->body.at, r->body.len);
+    if (!r->fields)
+        http_request_refuse(
+            r, MHD_HTTP_BAD_REQUEST,
+            "malformed: write name=value&..., each name once and no %00, or a JSON object of texts "
+            "and whole numbers");
+    return r->fields != NULL;
+}
+
+/* ---- Logging in */
+
+static bool is_secure(struct http_request *r)
+{
+    const char *scheme = http_request_header(r, "X-Forwarded-Proto");
+
+    return scheme && strcasecmp(scheme, "https") == 0;
+}
+
+static void log_in(struct http_request *r)
+{
+    const char *token = field_text(r->fields, "token");
+    char cookie[TOKEN_MOST + 100];
+    struct visitor visitor = {.known = false};
+
+    if (token)
+        access_token(r->office->access, token, &visitor);
+    if (!visitor.known) {
+        http_request_show_login(r, MHD_HTTP_UNAUTHORIZED, "That token is not known here.");
+        return;
+    }
+    snprintf(cookie, sizeof cookie, TOKEN_COOKIE "=%.*s; Path=/; HttpOnly; SameSite=Strict%s", TOKEN_MOST,
+             token, is_secure(r) ? "; Secure" : "");
+    http_request_send_elsewhere(r, "/");
+    if (r->response)
+        MHD_add_response_header(r->response, MHD_HTTP_HEADER_SET_COOKIE, cookie);
+}
+
+/* ---- The way back of a form */
+
+/* Returns where a form leads back to: a path of ours; NULL: it was no form. */
+static const char *way_back(const struct http_request *r)
+{
+    const char *back = field_text(r->fields, "back");
+
+    if (!back || !is_form(r))
+        return NULL;
+    for (const char *at = back; *at; at++)
+        if (*at <= ' ' || *at >= 0x7f || *at == '\\')
+            return "/";
+    return back[0] == '/' && back[1] != '/' ? back : "/";
+}
+
+/* "/types/mail?problem=..." */
+static void send_back(struct http_request *r, const char *back, const char *problem)
+{
+    size_t size = strlen(back) + 3 * strlen(problem) + sizeof "?problem=";
+    char *location = malloc(size);
+    size_t len;
+
+    if (!location)
+        return;
+    len = (size_t)sprintf(location, "%s", back);
+    if (*problem)
+        len += (size_t)sprintf(location + len, "%cproblem=", strchr(back, '?') ? '&' : '?');
+    for (const char *at = problem; *at; at++)
+        len += (size_t)sprintf(location + len, isalnum((unsigned char)*at) ? "%c" : "%%%02X",
+                               (unsigned char)*at);
+    http_request_send_elsewhere(r, location);
+    free(location);
+}
+
+/* ---- Answers of desks */
+
+static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
+{
+    struct http_request *r = (struct http_request *)waiter;
+    bool changes = r->plan == PLAN_ACTION || r->plan == PLAN_JOBS;
+    const char *back = changes ? way_back(r) : NULL, *problem = inquiry ? inquiry->error.text : "";
+
+    if (inquiry && changes) {
+        http_request_audit(r, inquiry->status, problem);
+        shared_drop(r->office->shared);
+    }
+    if (!inquiry) {
+        http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "weir serve ends; ask again");
+    } else if (back) {
+        send_back(r, back, problem);
+    } else {
+        http_request_answer(r, inquiry->status, NULL);
+        r->answer = answer_hold(answer);
+    }
+    if (!r->suspended)
+        return;
+    r->suspended = false;
+    r->office->waiting--;
+    MHD_resume_connection(r->connection);
+    r->office->events->on_resumed(r->office->arg);
+}
+
+/* Of a whole job or of Redis it takes a while. */
+static bool is_slow(const char *path)
+{
+    return strncmp(path, "/jobs", strlen("/jobs")) == 0 || strncmp(path, "/dead", strlen("/dead")) == 0 ||
+           strcmp(path, "/ask") == 0 || strcmp(path, "/redis") == 0;
+}
+
+static struct inquiry *page_inquiry(const struct http_request *r, enum desk_kind *desk)
+{
+    struct inquiry *t = inquiry_new(INQUIRY_PAGE);
+    size_t len = strcspn(r->address, "?");
+
+    if (!t)
+        return NULL;
+    t->actions = r->visitor.rights & RIGHT_ACT;
+    t->hide_args = r->office->options.hide_args;
+    t->path = malloc(len + 1);
+    t->query = strdup(r->address[len] ? r->address + len + 1 : "");
+    if (!t->path || !t->query || !url_decode(r->address, len, false, t->path)) {
+        inquiry_free(t);
+        return NULL;
+    }
+    *desk = is_slow(t->path) ? DESK_SEARCH : DESK_LOOK;
+    return t;
+}
+
+static struct inquiry *make_inquiry(struct http_request *r, enum desk_kind *desk)
+{
+    static const enum inquiry_kind kinds[] = {[PLAN_DOCUMENT] = INQUIRY_DOCUMENT,
+                                              [PLAN_METRICS] = INQUIRY_METRICS,
+                                              [PLAN_ACTION] = INQUIRY_ACTION,
+                                              [PLAN_JOBS] = INQUIRY_JOBS};
+    const struct office *o = r->office;
+    struct inquiry *t;
+
+    if (r->plan == PLAN_PAGE)
+        return page_inquiry(r, desk);
+    t = inquiry_new(kinds[r->plan]);
+    if (!t)
+        return NULL;
+    *desk = r->plan == PLAN_METRICS ? DESK_LOOK : r->resource ? r->resource->desk : DESK_CHANGE;
+    t->resource = r->resource;
+    memcpy(t->names, r->names, sizeof t->names);
+    t->fields = json_deep_copy(r->fields); /* its thread counts its users */
+    t->hide_args = o->options.hide_args;
+    t->lines = http_request_is_lines(r);
+    t->body = r->body;
+    r->body = (struct text){0};
+    return t;
+}
+
+/* Makes the key that all share who ask for the same; NULL: they share nothing. */
+static char *shared_key(const struct http_request *r)
+{
+    bool acts = r->visitor.rights & RIGHT_ACT;
+    char *key;
+
+    if (r->plan != PLAN_DOCUMENT && r->plan != PLAN_METRICS && r->plan != PLAN_PAGE)
+        return NULL;
+    return asprintf(&key, "%d %s", r->plan == PLAN_PAGE && acts, r->address) < 0 ? NULL : key;
+}
+
+static void ask(struct http_request *r)
+{
+    enum desk_kind desk;
+    struct inquiry *inquiry;
+    char *key;
+
+    r->asked = true;
+    if (r->plan != PLAN_PAGE && !read_fields(r))
+        return;
+    key = shared_key(r);
+    inquiry = make_inquiry(r, &desk);
+    r->waiter.on_answer = on_answer;
+    if (!inquiry)
+        http_request_refuse(r, MHD_HTTP_BAD_REQUEST, "malformed address, or out of memory");
+    else if (!shared_ask(r->office->shared, desk, key, inquiry, &r->waiter))
+        http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "too much to do; ask again");
+    free(key);
+}
+
+/* ---- A request */
+
+struct http_request *http_request_new(struct office *office, struct MHD_Connection *connection,
+                                      const char *method, const char *address)
+{
+    struct http_request *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return NULL;
+    *r = (struct http_request){
+        .office = office, .connection = connection, .method = method, .address = strdup(url_path(address))};
+    if (r->address)
+        return r;
+    free(r);
+    return NULL;
+}
+
+void http_request_free(struct http_request *r)
+{
+    if (!r)
+        return;
+    if (r->response)
+        MHD_destroy_response(r->response);
+    answer_release(r->answer);
+    r->office->body_bytes -= r->body_len;
+    json_decref(r->fields);
+    text_free(&r->body);
+    free(r->address);
+    free(r);
+}
+
+enum MHD_Result http_request_begin(struct http_request *r)
+{
+    http_request_plan(r); /* an answer before a body that nobody reads ends the connection */
+    return r->plan == PLAN_ANSWERED && http_request_brings_body(r) ? http_request_send(r) : MHD_YES;
+}
+
+enum MHD_Result http_request_body(struct http_request *r, const char *bytes, size_t len)
+{
+    struct error e;
+
+    r->body_len += len;
+    r->office->body_bytes += len;
+    if (r->body_len > 2 * r->body_most + FORM_MOST)
+        return MHD_NO;
+    r->too_many |= r->office->body_bytes > BODIES_MOST;
+    if (r->body_len > r->body_most || r->too_many)
+        return MHD_YES; /* read, not kept: it is answered at its end */
+    return text_add(&r->body, bytes, len, &e) == 0 ? MHD_YES : MHD_NO;
+}
+
+/* What a body begins with that is no text; NULL: it may be one. */
+static const char *wrong_body(const struct http_request *r)
+{
+    static const struct {
+        const char *begins, *why;
+    } marks[] = {
+        {"\xef\xbb\xbf", "the body begins with a byte order mark (EF BB BF); send UTF-8 without one"},
+        {"\xff\xfe", "the body is UTF-16; send UTF-8"},
+        {"\xfe\xff", "the body is UTF-16; send UTF-8"},
+        {"\x1f\x8b", "the body is compressed by gzip; send it uncompressed"},
+    };
+
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (r->body.len >= strlen(marks[i].begins) &&
+            memcmp(r->body.at, marks[i].begins, strlen(marks[i].begins)) == 0)
+            return marks[i].why;
+    return NULL;
+}
+
+/* The body is there: what is asked now, or was answered before. */
+static void take_up(struct http_request *r)
+{
+    const char *wrong = wrong_body(r);
+
+    if (r->body_len > r->body_most)
+        http_request_refuse(r, MHD_HTTP_CONTENT_TOO_LARGE, "the body is too large");
+    else if (r->too_many)
+        http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "too many bodies at a time; ask again");
+    else if (wrong)
+        http_request_refuse(r, MHD_HTTP_BAD_REQUEST, wrong);
+    else if (r->plan != PLAN_LOGIN)
+        ask(r);
+    else if (read_fields(r))
+        log_in(r);
+}
+
+enum MHD_Result http_request_go_on(struct http_request *r)
+{
+    if (r->plan != PLAN_ANSWERED && !r->asked)
+        take_up(r);
+    r->asked = true;
+    if (r->plan == PLAN_ANSWERED)
+        return http_request_send(r);
+    r->suspended = true;
+    r->office->waiting++;
+    MHD_suspend_connection(r->connection);
+    return MHD_YES;
+}
