@@ -121,7 +121,7 @@ $(BUILD)/tests/test_forecast: $(BUILD)/cli/top/sight.o $(BUILD)/cli/document/out
 $(BUILD)/tests/test_shared: override LIBS += $(SERVE_LIBS)
 $(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 
-# Slow senders, with an office of the test's own.
+# Slow senders, with routes of the test's own.
 $(BUILD)/tests/test_slow: override LIBS += $(SERVE_LIBS)
 $(BUILD)/tests/test_slow: $(patsubst %,$(BUILD)/serve/%.o,callers http listen response take_url)
 

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "serve/office.h"
+#include "serve/http_routes.h"
 #include "serve/response.h"
 #include "serve/take_url.h"
 
@@ -24,7 +24,7 @@ struct http {
     struct ev_loop *loop;
     struct MHD_Daemon *daemon;
     struct taker *taker;
-    struct office *office;
+    struct http_routes *routes;
     enum serve_policy on_error;
     size_t waiting;
     struct ev_io io;
@@ -41,7 +41,7 @@ struct exchange {
     bool answered;
     struct asked asked;
 
-    struct http_request *request; /* what the office answers; NULL: it is a take */
+    struct http_request *request; /* NULL: it is a take */
 };
 
 static enum MHD_Result respond(const struct http *h, const struct exchange *q)
@@ -69,8 +69,8 @@ static enum MHD_Result go_on(struct http *h, struct exchange *q, const char *met
 {
     if (!q->status) {
         q->status = take_url_read(q->connection, method, path, &q->wanted, &q->why);
-        if (q->status == MHD_HTTP_OK && q->wanted.wish == WISH_TAKE && h->office &&
-            (q->why = office_wrong_take(h->office, q->connection)))
+        if (q->status == MHD_HTTP_OK && q->wanted.wish == WISH_TAKE && h->routes &&
+            (q->why = http_routes_wrong_take(h->routes, q->connection)))
             q->status = MHD_HTTP_FORBIDDEN;
         q->answered = q->status != MHD_HTTP_OK;
         if (!q->answered)
@@ -95,9 +95,9 @@ static enum MHD_Result begin(struct http *h, struct MHD_Connection *connection, 
         return MHD_NO;
     caller_sent_head(caller);
     q->connection = connection;
-    if (!caller->address || !h->office)
+    if (!caller->address || !h->routes)
         return MHD_YES;
-    q->request = http_request_new(h->office, connection, method, caller->address);
+    q->request = http_request_new(h->routes, connection, method, caller->address);
     return q->request ? http_request_begin(q->request) : MHD_NO;
 }
 
@@ -267,10 +267,10 @@ struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_
     return h;
 }
 
-void http_use(struct http *h, struct taker *taker, struct office *office)
+void http_use(struct http *h, struct taker *taker, struct http_routes *routes)
 {
     h->taker = taker;
-    h->office = office;
+    h->routes = routes;
 }
 
 void http_run_soon(struct http *h)

@@ -8,13 +8,13 @@
 #include "serve/taker.h"
 
 struct http;
-struct office;
+struct http_routes;
 
 /* Takes connections of listen_fd, which stays the caller's. NULL: out of memory or descriptors. */
 struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error,
                       const struct callers_patience *patience);
-/* What http's requests are asked of, before the loop runs: takes of the taker, all else of the office, which may be NULL. */
-void http_use(struct http *h, struct taker *taker, struct office *office);
+/* What http's requests are asked of, before the loop runs: takes of the taker, all else of routes, which may be NULL. */
+void http_use(struct http *h, struct taker *taker, struct http_routes *routes);
 /* Connections were resumed. */
 void http_run_soon(struct http *h);
 /* Answers of the taker. */

@@ -61,7 +61,7 @@ static void log_in(struct http_request *r)
     struct visitor visitor = {.known = false};
 
     if (token)
-        access_token(r->office->access, token, &visitor);
+        access_token(r->routes->access, token, &visitor);
     if (!visitor.known) {
         http_request_show_login(r, MHD_HTTP_UNAUTHORIZED, "That token is not known here.");
         return;
@@ -117,7 +117,7 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
 
     if (inquiry && changes) {
         http_request_audit(r, inquiry->status, problem);
-        shared_drop(r->office->shared);
+        shared_drop(r->routes->shared);
     }
     if (!inquiry) {
         http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "weir serve ends; ask again");
@@ -130,9 +130,9 @@ static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, stru
     if (!r->suspended)
         return;
     r->suspended = false;
-    r->office->waiting--;
+    r->routes->waiting--;
     MHD_resume_connection(r->connection);
-    r->office->events->on_resumed(r->office->arg);
+    r->routes->events->on_resumed(r->routes->arg);
 }
 
 /* Of a whole job or of Redis it takes a while. */
@@ -150,7 +150,7 @@ static struct inquiry *page_inquiry(const struct http_request *r, enum desk_kind
     if (!t)
         return NULL;
     t->actions = r->visitor.rights & RIGHT_ACT;
-    t->hide_args = r->office->options.hide_args;
+    t->hide_args = r->routes->options.hide_args;
     t->path = malloc(len + 1);
     t->query = strdup(r->address[len] ? r->address + len + 1 : "");
     if (!t->path || !t->query || !url_decode(r->address, len, false, t->path)) {
@@ -167,7 +167,7 @@ static struct inquiry *make_inquiry(struct http_request *r, enum desk_kind *desk
                                               [PLAN_METRICS] = INQUIRY_METRICS,
                                               [PLAN_ACTION] = INQUIRY_ACTION,
                                               [PLAN_JOBS] = INQUIRY_JOBS};
-    const struct office *o = r->office;
+    const struct http_routes *o = r->routes;
     struct inquiry *t;
 
     if (r->plan == PLAN_PAGE)
@@ -211,14 +211,14 @@ static void ask(struct http_request *r)
     r->waiter.on_answer = on_answer;
     if (!inquiry)
         http_request_refuse(r, MHD_HTTP_BAD_REQUEST, "malformed address, or out of memory");
-    else if (!shared_ask(r->office->shared, desk, key, inquiry, &r->waiter))
+    else if (!shared_ask(r->routes->shared, desk, key, inquiry, &r->waiter))
         http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "too much to do; ask again");
     free(key);
 }
 
 /* ---- A request */
 
-struct http_request *http_request_new(struct office *office, struct MHD_Connection *connection,
+struct http_request *http_request_new(struct http_routes *routes, struct MHD_Connection *connection,
                                       const char *method, const char *address)
 {
     struct http_request *r = calloc(1, sizeof *r);
@@ -226,7 +226,7 @@ struct http_request *http_request_new(struct office *office, struct MHD_Connecti
     if (!r)
         return NULL;
     *r = (struct http_request){
-        .office = office, .connection = connection, .method = method, .address = strdup(url_path(address))};
+        .routes = routes, .connection = connection, .method = method, .address = strdup(url_path(address))};
     if (r->address)
         return r;
     free(r);
@@ -240,7 +240,7 @@ void http_request_free(struct http_request *r)
     if (r->response)
         MHD_destroy_response(r->response);
     answer_release(r->answer);
-    r->office->body_bytes -= r->body_len;
+    r->routes->body_bytes -= r->body_len;
     json_decref(r->fields);
     text_free(&r->body);
     free(r->address);
@@ -258,10 +258,10 @@ enum MHD_Result http_request_body(struct http_request *r, const char *bytes, siz
     struct error e;
 
     r->body_len += len;
-    r->office->body_bytes += len;
+    r->routes->body_bytes += len;
     if (r->body_len > 2 * r->body_most + FORM_MOST)
         return MHD_NO;
-    r->too_many |= r->office->body_bytes > BODIES_MOST;
+    r->too_many |= r->routes->body_bytes > BODIES_MOST;
     if (r->body_len > r->body_most || r->too_many)
         return MHD_YES; /* read, not kept: it is answered at its end */
     return text_add(&r->body, bytes, len, &e) == 0 ? MHD_YES : MHD_NO;
@@ -311,7 +311,7 @@ enum MHD_Result http_request_go_on(struct http_request *r)
     if (r->plan == PLAN_ANSWERED)
         return http_request_send(r);
     r->suspended = true;
-    r->office->waiting++;
+    r->routes->waiting++;
     MHD_suspend_connection(r->connection);
     return MHD_YES;
 }

@@ -1,16 +1,16 @@
-/* A request, from its head to its answer. What its files share; office.h says what others call. */
+/* A request, from its head to its answer. What its files share; http_routes.h says what others call. */
 #ifndef SERVE_HTTP_REQUEST_H
 #define SERVE_HTTP_REQUEST_H
 
 #include "queue/job/job.h"
-#include "serve/office.h"
+#include "serve/http_routes.h"
 #include "serve/resource.h"
 #include "serve/shared.h"
 
 #define FORM_MOST 65536
 
-struct office {
-    const struct office_events *events;
+struct http_routes {
+    const struct http_routes_events *events;
     void *arg;
     struct serve_options options;
     struct access *access;
@@ -23,7 +23,7 @@ enum plan { PLAN_ANSWERED, PLAN_DOCUMENT, PLAN_METRICS, PLAN_PAGE, PLAN_LOGIN, P
 
 struct http_request {
     struct waiter waiter; /* the first member */
-    struct office *office;
+    struct http_routes *routes;
     struct MHD_Connection *connection;
     const char *method;
     char *address; /* from its first "/" on */

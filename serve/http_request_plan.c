@@ -39,7 +39,7 @@ static void send_asset(struct http_request *r, const char *name)
 /* True when whoever asks has that right. Else it answers why not. */
 static bool has_right(struct http_request *r, unsigned right)
 {
-    const struct office *o = r->office;
+    const struct http_routes *o = r->routes;
 
     if (r->visitor.rights & right)
         return true;
@@ -74,7 +74,7 @@ static void read_get(struct http_request *r)
 {
     bool page = is_page(r);
 
-    if (page && !r->visitor.known && r->office->options.token_file) {
+    if (page && !r->visitor.known && r->routes->options.token_file) {
         http_request_show_login(r, MHD_HTTP_UNAUTHORIZED, "It shows itself to those with a token.");
     } else if (page) {
         if (has_right(r, RIGHT_LOOK))
@@ -155,9 +155,9 @@ bool http_request_brings_body(const struct http_request *r)
 void http_request_plan(struct http_request *r)
 {
     bool get = strcmp(r->method, MHD_HTTP_METHOD_GET) == 0 || strcmp(r->method, MHD_HTTP_METHOD_HEAD) == 0;
-    const char *wrong = access_wrong_host(r->office->access, r->connection);
+    const char *wrong = access_wrong_host(r->routes->access, r->connection);
 
-    access_visitor(r->office->access, r->connection, &r->visitor);
+    access_visitor(r->routes->access, r->connection, &r->visitor);
     if (wrong)
         http_request_refuse(r, MHD_HTTP_FORBIDDEN, wrong);
     else if (http_request_header(r, MHD_HTTP_HEADER_TRANSFER_ENCODING) && body_size(r) > 0)

@@ -8,8 +8,8 @@
 #include "core/client/client.h"
 #include "core/log/log.h"
 #include "serve/http.h"
+#include "serve/http_routes.h"
 #include "serve/listen.h"
-#include "serve/office.h"
 #include "serve/taker.h"
 #include "view/format.h"
 
@@ -25,7 +25,7 @@ struct serve {
     struct listener listener;
     struct http *http;
     struct taker *taker;
-    struct office *office;
+    struct http_routes *routes;
     struct ev_signal signals[STOP_SIGNALS];
     bool stopping;
     struct error error; /* why it cannot go on */
@@ -34,7 +34,7 @@ struct serve {
 /* Breaks the loop as soon as nobody waits for an answer. */
 static void stop_when_answered(struct serve *s)
 {
-    if (s->stopping && http_waiting(s->http) + office_waiting(s->office) == 0)
+    if (s->stopping && http_waiting(s->http) + http_routes_waiting(s->routes) == 0)
         ev_break(s->loop, EVBREAK_ALL);
 }
 
@@ -43,7 +43,7 @@ static void stop(struct serve *s)
     if (!s->stopping) {
         http_quiesce(s->http);
         listen_close(&s->listener);
-        office_close(s->office);
+        http_routes_close(s->routes);
     }
     s->stopping = true;
     stop_when_answered(s);
@@ -81,7 +81,7 @@ static void on_resumed(void *arg)
     stop_when_answered(s);
 }
 
-static const struct office_events office_events = {.on_resumed = on_resumed};
+static const struct http_routes_events http_routes_events = {.on_resumed = on_resumed};
 
 /* One that is ignored stays so: that of a terminal that is gone, under nohup. */
 static void watch_signals(struct serve *s)
@@ -112,9 +112,10 @@ static int begin(struct serve *s, const struct serve_options *o, struct error *e
     if (!s->taker)
         return error_set(e, WEIR_EINTERNAL, "serve: cannot begin: %s; free memory and descriptors",
                          strerror(errno));
-    if (office_new(s->loop, o, s->listener.beyond, *s->listener.path, &office_events, s, &s->office, e) < 0)
+    if (http_routes_new(s->loop, o, s->listener.beyond, *s->listener.path, &http_routes_events, s, &s->routes,
+                        e) < 0)
         return e->status;
-    http_use(s->http, s->taker, s->office);
+    http_use(s->http, s->taker, s->routes);
     watch_signals(s);
     return 0;
 }
@@ -135,7 +136,7 @@ int serve_run(const struct serve_options *options, struct error *e)
     }
     taker_free(s.taker);
     http_free(s.http);
-    if (!office_free(s.office))
+    if (!http_routes_free(s.routes))
         log_line(LOG_LEVEL_WARN, "serve: a call to Redis goes on; it is left");
     listen_close(&s.listener);
     return status;

@@ -5,7 +5,7 @@
  *       ...denied=403              the status of a denial: nginx's auth_request knows only this one
  *   GET /healthz                   200 when Redis answers a take, else 503
  *   GET /metrics                   for Prometheus: metrics.h
- *   /api/..., /, ...               doc/api.md, doc/pages.md: office.h
+ *   /api/..., /, ...               doc/api.md, doc/pages.md: http_routes.h
  *
  * HEAD is answered as GET, without the body. Allowed and denied carry RateLimit-Limit, RateLimit-Remaining
  * and RateLimit-Reset, denied Retry-After, in whole seconds rounded up; the body is that of weir take --json.
@@ -17,7 +17,7 @@
  *   take_url.c  what a take asks
  *   response.c  what it is answered
  *   taker.c     one connection to Redis: what came together is asked together
- *   office.c    all that is no take
+ *   http_routes.c    all that is no take
  *
  * The loop is one thread, and answers takes. What takes longer runs on threads of its own: desk.h. */
 #ifndef SERVE_SERVE_H

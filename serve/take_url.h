@@ -18,7 +18,7 @@ struct wanted {
 unsigned take_url_read(struct MHD_Connection *connection, const char *method, const char *path,
                        struct wanted *wanted, const char **why);
 
-/* True for the address of a take, or of what is answered beside takes. The office answers all else. */
+/* True for the address of a take, or of what is answered beside takes. http_routes.h has all else. */
 bool take_url_is(const char *address);
 /* Without the "http://HOST" that a client may put in front (RFC 9112, 3.2.2). */
 const char *url_path(const char *path);

@@ -1,5 +1,5 @@
 /* Who sends slowly to weir serve (serve/callers.c): each connection has a time for its head and for its body. The loop is the test's own, and so is
- * the office; time-outs are short where somebody is to miss one, and for ever where nobody may. */
+ * the routes; time-outs are short where somebody is to miss one, and for ever where nobody may. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -11,8 +11,8 @@
 
 #include "core/clock.h"
 #include "serve/http.h"
+#include "serve/http_routes.h"
 #include "serve/listen.h"
-#include "serve/office.h"
 #include "serve/response.h"
 #include "tests/http.h"
 #include "tests/program.h"
@@ -21,7 +21,7 @@
 #define SHORT_US 200000
 #define TEST_US 30000000
 
-/* ---- An office that answers each request with the size of its body, as soon as it may */
+/* ---- Routes that answer each request with the size of its body, as soon as it may */
 
 struct http_request {
     struct MHD_Connection *connection;
@@ -31,18 +31,18 @@ struct http_request {
 static bool may_answer;
 static struct http_request *waiting;
 
-const char *office_wrong_take(const struct office *office, struct MHD_Connection *connection)
+const char *http_routes_wrong_take(const struct http_routes *routes, struct MHD_Connection *connection)
 {
-    (void)office, (void)connection;
+    (void)routes, (void)connection;
     return NULL;
 }
 
-struct http_request *http_request_new(struct office *office, struct MHD_Connection *connection,
+struct http_request *http_request_new(struct http_routes *routes, struct MHD_Connection *connection,
                                       const char *method, const char *address)
 {
     struct http_request *v = calloc(1, sizeof *v);
 
-    (void)office, (void)method, (void)address;
+    (void)routes, (void)method, (void)address;
     if (v)
         v->connection = connection;
     return v;
@@ -131,7 +131,7 @@ static void begin(int64_t head_us, int64_t body_us, int64_t bytes_per_s)
     assert_int_equal(listen_open(&listener, where, false, -1, &e), 0);
     http = http_new(loop, listener.fd, SERVE_ERROR, &patience);
     assert_non_null(http);
-    http_use(http, NULL, (struct office *)folder); /* not looked into */
+    http_use(http, NULL, (struct http_routes *)folder); /* not looked into */
     client = http_open(where + strlen("unix:"));
     fcntl(client, F_SETFL, O_NONBLOCK);
 }

@@ -8,8 +8,8 @@
  *   desk.c           a thread with a connection of its own
  *   shared.c         answers that several share
  *   resource.c       which row of a table it is; documents.c, actions.c, intake.c: what is asked */
-#ifndef SERVE_OFFICE_H
-#define SERVE_OFFICE_H
+#ifndef SERVE_HTTP_ROUTES_H
+#define SERVE_HTTP_ROUTES_H
 
 #include <microhttpd.h>
 
@@ -17,30 +17,30 @@
 #include "serve/serve.h"
 
 struct ev_loop;
-struct office;
+struct http_routes;
 struct http_request;
 
-struct office_events {
+struct http_routes_events {
     /* Connections were resumed: run the daemon. */
     void (*on_resumed)(void *arg);
 };
 
 /* beyond, any_host: of struct access_options. events is borrowed. */
-WEIR_CHECKED int office_new(struct ev_loop *loop, const struct serve_options *options, bool beyond,
-                            bool any_host, const struct office_events *events, void *arg,
-                            struct office **office, struct error *e);
-/* Closes the office; requests that wait for a desk are answered. */
-void office_close(struct office *office);
+WEIR_CHECKED int http_routes_new(struct ev_loop *loop, const struct serve_options *options, bool beyond,
+                                 bool any_host, const struct http_routes_events *events, void *arg,
+                                 struct http_routes **routes, struct error *e);
+/* Closes them; requests that wait for a desk are answered. */
+void http_routes_close(struct http_routes *routes);
 /* Counts the requests that wait. */
-size_t office_waiting(const struct office *office);
+size_t http_routes_waiting(const struct http_routes *routes);
 /* None may wait. false: a desk is stuck, and what it uses stays. */
-bool office_free(struct office *office);
+bool http_routes_free(struct http_routes *routes);
 
 /* Why a take is not for who asks for it; NULL: it is. */
-const char *office_wrong_take(const struct office *office, struct MHD_Connection *connection);
+const char *http_routes_wrong_take(const struct http_routes *routes, struct MHD_Connection *connection);
 
 /* A request with this method and address, as it came ("/api/jobs?q=x"). NULL: out of memory. */
-struct http_request *http_request_new(struct office *office, struct MHD_Connection *connection,
+struct http_request *http_request_new(struct http_routes *routes, struct MHD_Connection *connection,
                                       const char *method, const char *address);
 /* Each as libmicrohttpd calls for its handler: at the head, for each piece of the body, at its end and when it was
  * resumed. MHD_NO closes the connection. */
