@@ -117,7 +117,7 @@ $(BUILD)/tests/test_page $(BUILD)/tests/test_report $(BUILD)/tests/test_forecast
 # What weir top and enqueue read, too.
 $(BUILD)/tests/test_forecast: $(BUILD)/cli/top/sight.o $(BUILD)/cli/document/outlook.o
 
-# Answers that are shared, with a desk of the test's own.
+# Answers that are shared, with a thread of the test's own.
 $(BUILD)/tests/test_shared: override LIBS += $(SERVE_LIBS)
 $(BUILD)/tests/test_shared: $(patsubst %,$(BUILD)/serve/%.o,shared response)
 

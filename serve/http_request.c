@@ -107,7 +107,7 @@ static void send_back(struct http_request *r, const char *back, const char *prob
     free(location);
 }
 
-/* ---- Answers of desks */
+/* ---- Answers of Redis threads */
 
 static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
 {
@@ -142,7 +142,7 @@ static bool is_slow(const char *path)
            strcmp(path, "/ask") == 0 || strcmp(path, "/redis") == 0;
 }
 
-static struct inquiry *page_inquiry(const struct http_request *r, enum desk_kind *desk)
+static struct inquiry *page_inquiry(const struct http_request *r, enum redis_thread_kind *thread)
 {
     struct inquiry *t = inquiry_new(INQUIRY_PAGE);
     size_t len = strcspn(r->address, "?");
@@ -157,11 +157,11 @@ static struct inquiry *page_inquiry(const struct http_request *r, enum desk_kind
         inquiry_free(t);
         return NULL;
     }
-    *desk = is_slow(t->path) ? DESK_SEARCH : DESK_LOOK;
+    *thread = is_slow(t->path) ? THREAD_SEARCH : THREAD_LOOK;
     return t;
 }
 
-static struct inquiry *make_inquiry(struct http_request *r, enum desk_kind *desk)
+static struct inquiry *make_inquiry(struct http_request *r, enum redis_thread_kind *thread)
 {
     static const enum inquiry_kind kinds[] = {[PLAN_DOCUMENT] = INQUIRY_DOCUMENT,
                                               [PLAN_METRICS] = INQUIRY_METRICS,
@@ -171,11 +171,11 @@ static struct inquiry *make_inquiry(struct http_request *r, enum desk_kind *desk
     struct inquiry *t;
 
     if (r->plan == PLAN_PAGE)
-        return page_inquiry(r, desk);
+        return page_inquiry(r, thread);
     t = inquiry_new(kinds[r->plan]);
     if (!t)
         return NULL;
-    *desk = r->plan == PLAN_METRICS ? DESK_LOOK : r->resource ? r->resource->desk : DESK_CHANGE;
+    *thread = r->plan == PLAN_METRICS ? THREAD_LOOK : r->resource ? r->resource->thread : THREAD_CHANGE;
     t->resource = r->resource;
     memcpy(t->names, r->names, sizeof t->names);
     t->fields = json_deep_copy(r->fields); /* its thread counts its users */
@@ -199,7 +199,7 @@ static char *shared_key(const struct http_request *r)
 
 static void ask(struct http_request *r)
 {
-    enum desk_kind desk;
+    enum redis_thread_kind thread;
     struct inquiry *inquiry;
     char *key;
 
@@ -207,11 +207,11 @@ static void ask(struct http_request *r)
     if (r->plan != PLAN_PAGE && !read_fields(r))
         return;
     key = shared_key(r);
-    inquiry = make_inquiry(r, &desk);
+    inquiry = make_inquiry(r, &thread);
     r->waiter.on_answer = on_answer;
     if (!inquiry)
         http_request_refuse(r, MHD_HTTP_BAD_REQUEST, "malformed address, or out of memory");
-    else if (!shared_ask(r->routes->shared, desk, key, inquiry, &r->waiter))
+    else if (!shared_ask(r->routes->shared, thread, key, inquiry, &r->waiter))
         http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "too much to do; ask again");
     free(key);
 }

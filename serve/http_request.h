@@ -14,7 +14,7 @@ struct http_routes {
     void *arg;
     struct serve_options options;
     struct access *access;
-    struct desk *desks[DESK_COUNT];
+    struct redis_thread *threads[THREAD_COUNT];
     struct shared *shared;
     size_t waiting, body_bytes;
 };

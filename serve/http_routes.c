@@ -5,12 +5,12 @@
 #include "serve/access.h"
 #include "serve/http_request.h"
 
-static bool open_desks(struct http_routes *routes, struct ev_loop *loop)
+static bool open_threads(struct http_routes *routes, struct ev_loop *loop)
 {
-    for (int i = 0; i < DESK_COUNT; i++)
-        if (!(routes->desks[i] = desk_new(loop, routes->options.redis_url, routes->options.ns)))
+    for (int i = 0; i < THREAD_COUNT; i++)
+        if (!(routes->threads[i] = redis_thread_new(loop, routes->options.redis_url, routes->options.ns)))
             return false;
-    routes->shared = shared_new(loop, routes->desks);
+    routes->shared = shared_new(loop, routes->threads);
     return routes->shared != NULL;
 }
 
@@ -32,7 +32,7 @@ int http_routes_new(struct ev_loop *loop, const struct serve_options *options, b
     *routes = (struct http_routes){.events = events, .arg = arg, .options = *options};
     if (access_new(&access, &routes->access, e) < 0)
         return e->status;
-    if (!open_desks(routes, loop))
+    if (!open_threads(routes, loop))
         return error_set(e, WEIR_EINTERNAL, "serve: cannot begin; free memory and threads");
     return 0;
 }
@@ -44,8 +44,8 @@ const char *http_routes_wrong_take(const struct http_routes *routes, struct MHD_
 
 void http_routes_close(struct http_routes *routes)
 {
-    for (int i = 0; i < DESK_COUNT; i++)
-        desk_close(routes->desks[i]);
+    for (int i = 0; i < THREAD_COUNT; i++)
+        redis_thread_close(routes->threads[i]);
 }
 
 size_t http_routes_waiting(const struct http_routes *routes)
@@ -59,8 +59,8 @@ bool http_routes_free(struct http_routes *routes)
 
     if (!routes)
         return true;
-    for (int i = 0; i < DESK_COUNT; i++)
-        idle = desk_free(routes->desks[i]) && idle;
+    for (int i = 0; i < THREAD_COUNT; i++)
+        idle = redis_thread_free(routes->threads[i]) && idle;
     if (!idle)
         return false;
     shared_free(routes->shared);

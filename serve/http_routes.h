@@ -1,11 +1,11 @@
 /* All that weir serve answers besides takes: documents, actions, jobs, pages. A request comes with its
- * head, brings its body, and waits, suspended, until a desk has its answer. The loop never waits.
+ * head, brings its body, and waits, suspended, until a thread has its answer. The loop never waits.
  *
  *   http_request.c   one, from its head to its answer: _plan.c what it asks for, and whether it may;
  *                    _answer.c responses; _audit.c the log line of an action
  *   access.c         who may ask for what
- *   inquiry.c        one request as an errand of a desk
- *   desk.c           a thread with a connection of its own
+ *   inquiry.c        one request as an errand of a Redis thread
+ *   redis_thread.c   a thread with a connection of its own
  *   shared.c         answers that several share
  *   resource.c       which row of a table it is; documents.c, actions.c, intake.c: what is asked */
 #ifndef SERVE_HTTP_ROUTES_H
@@ -29,11 +29,11 @@ struct http_routes_events {
 WEIR_CHECKED int http_routes_new(struct ev_loop *loop, const struct serve_options *options, bool beyond,
                                  bool any_host, const struct http_routes_events *events, void *arg,
                                  struct http_routes **routes, struct error *e);
-/* Closes them; requests that wait for a desk are answered. */
+/* Closes them; requests that wait for a thread are answered. */
 void http_routes_close(struct http_routes *routes);
 /* Counts the requests that wait. */
 size_t http_routes_waiting(const struct http_routes *routes);
-/* None may wait. false: a desk is stuck, and what it uses stays. */
+/* None may wait. false: a thread is stuck, and what it uses stays. */
 bool http_routes_free(struct http_routes *routes);
 
 /* Why a take is not for who asks for it; NULL: it is. */

@@ -85,7 +85,7 @@ void inquiry_fail(struct inquiry *t, unsigned status, const struct error *why)
     put_document(t, json_pack("{s:o}", "error", text_word(why->text)));
 }
 
-/* ---- On the desk's thread */
+/* ---- On its thread */
 
 /* The cursor that the word of an earlier answer stands for. */
 static int find_cursor(struct inquiry *t, struct error *e)

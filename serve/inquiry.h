@@ -1,9 +1,9 @@
-/* One request as an errand of a desk: what is asked, and the text that answers it. Knows no connection. */
+/* One request as an errand of a Redis thread: what is asked, and the text that answers it. Knows no connection. */
 #ifndef SERVE_INQUIRY_H
 #define SERVE_INQUIRY_H
 
 #include "queue/job/job.h"
-#include "serve/desk.h"
+#include "serve/redis_thread.h"
 #include "serve/resource.h"
 
 enum inquiry_kind {

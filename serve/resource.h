@@ -13,8 +13,8 @@
 #define RESOURCE_NAMES 2
 #define RESOURCE_NAME_SIZE 512
 
-/* The kind says which thread answers (desk.h): what is quick to read does not wait for what is not, and a change for neither. */
-enum desk_kind { DESK_LOOK, DESK_SEARCH, DESK_CHANGE, DESK_COUNT };
+/* The kind says which thread answers (redis_thread.h): what is quick to read does not wait for what is not, and a change for neither. */
+enum redis_thread_kind { THREAD_LOOK, THREAD_SEARCH, THREAD_CHANGE, THREAD_COUNT };
 
 /* This came with a request. */
 struct ask {
@@ -26,9 +26,9 @@ struct ask {
 /* A row; a table ends with a NULL path. */
 struct resource {
     const char *path; /* "/api/rates/" and "*" for a name */
-    enum desk_kind desk;
+    enum redis_thread_kind thread;
     const char *fields; /* the names of those that it takes, with a blank between */
-    /* On the desk's thread. *doc is the caller's, NULL after a failure, which w->error says. */
+    /* On its thread. *doc is the caller's, NULL after a failure, which w->error says. */
     int (*answer)(struct weir *w, const struct ask *ask, json_t **doc);
 };
 

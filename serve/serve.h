@@ -19,7 +19,7 @@
  *   taker.c     one connection to Redis: what came together is asked together
  *   http_routes.c    all that is no take
  *
- * The loop is one thread, and answers takes. What takes longer runs on threads of its own: desk.h. */
+ * The loop is one thread, and answers takes. What takes longer runs on threads of its own: redis_thread.h. */
 #ifndef SERVE_SERVE_H
 #define SERVE_SERVE_H
 

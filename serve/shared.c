@@ -28,11 +28,11 @@ struct answer {
 struct shared {
     struct ev_loop *loop;
     struct ev_timer sweep;
-    struct desk *const *desks;
+    struct redis_thread *const *threads;
     struct answer *answers;
     size_t count;
     unsigned long round;
-    unsigned long seen[DESK_COUNT]; /* the last round in which a desk read pages */
+    unsigned long seen[THREAD_COUNT]; /* the last round in which a thread read pages */
 };
 
 void answer_release(struct answer *a)
@@ -160,7 +160,7 @@ static struct answer *answer_new(struct shared *s, const char *key, struct inqui
     return a;
 }
 
-bool shared_ask(struct shared *s, enum desk_kind desk, const char *key, struct inquiry *inquiry,
+bool shared_ask(struct shared *s, enum redis_thread_kind thread, const char *key, struct inquiry *inquiry,
                 struct waiter *w)
 {
     struct answer *a = find(s, key);
@@ -172,15 +172,15 @@ bool shared_ask(struct shared *s, enum desk_kind desk, const char *key, struct i
     }
     sweep(s);
     a = s->count < KEPT_MOST ? answer_new(s, key, inquiry) : NULL;
-    inquiry->drop_pages = s->seen[desk] != s->round;
-    if (!a || !desk_give(s->desks[desk], &inquiry->errand)) {
+    inquiry->drop_pages = s->seen[thread] != s->round;
+    if (!a || !redis_thread_give(s->threads[thread], &inquiry->errand)) {
         if (a)
             answer_release(a);
         else
             inquiry_free(inquiry);
         return false;
     }
-    s->seen[desk] = s->round;
+    s->seen[thread] = s->round;
     a->next = s->answers;
     s->answers = a;
     s->count++;
@@ -193,13 +193,13 @@ void shared_drop(struct shared *s)
     s->round++;
 }
 
-struct shared *shared_new(struct ev_loop *loop, struct desk *const *desks)
+struct shared *shared_new(struct ev_loop *loop, struct redis_thread *const *threads)
 {
     struct shared *s = calloc(1, sizeof *s);
 
     if (!s)
         return NULL;
-    *s = (struct shared){.loop = loop, .desks = desks};
+    *s = (struct shared){.loop = loop, .threads = threads};
     ev_timer_init(&s->sweep, on_sweep, 0, SWEEP_S);
     s->sweep.data = s;
     return s;

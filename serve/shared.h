@@ -12,18 +12,18 @@ struct shared;
 
 /* Who waits for an answer; part of what waits. */
 struct waiter {
-    /* On the loop. inquiry and answer belong to shared. inquiry NULL: the desk closes, and there is no answer. */
+    /* On the loop. inquiry and answer belong to shared. inquiry NULL: the thread closes, and there is no answer. */
     void (*on_answer)(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer);
     struct waiter *next;
 };
 
-/* desks: DESK_COUNT of them, borrowed. */
-struct shared *shared_new(struct ev_loop *loop, struct desk *const *desks);
+/* threads: THREAD_COUNT of them, borrowed. */
+struct shared *shared_new(struct ev_loop *loop, struct redis_thread *const *threads);
 void shared_free(struct shared *shared);
-/* Asks inquiry of that desk; takes it, whatever happens. key: inquiries of the same key have the same answer; NULL: it has an answer of its
- * own. False: the desk has too much to do, or there is no memory. on_answer may be called before it returns. */
-bool shared_ask(struct shared *shared, enum desk_kind desk, const char *key, struct inquiry *inquiry,
-                struct waiter *waiter);
+/* Asks inquiry of that thread; takes it, whatever happens. key: inquiries of the same key have the same answer; NULL: it has an answer of its
+ * own. False: the thread has too much to do, or there is no memory. on_answer may be called before it returns. */
+bool shared_ask(struct shared *shared, enum redis_thread_kind thread, const char *key,
+                struct inquiry *inquiry, struct waiter *waiter);
 /* The response of an answer, NULL: no memory. It stays for whoever holds it. */
 struct MHD_Response *answer_response(const struct answer *answer);
 struct answer *answer_hold(struct answer *answer);

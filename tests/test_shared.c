@@ -1,18 +1,18 @@
-/* Answers that requests of weir serve share (serve/shared.c): who gets which, at a desk of the test's own. */
+/* Answers that requests of weir serve share (serve/shared.c): who gets which, from a thread of the test's own. */
 #include "tests/test.h"
 #include <ev.h>
 
 #include "serve/shared.h"
 
-/* ---- A desk that does what it is given when the test says so */
+/* ---- A thread that does what it is given when the test says so */
 
 static struct errand *given[16];
 static size_t given_count;
 static bool full;
 
-bool desk_give(struct desk *desk, struct errand *errand)
+bool redis_thread_give(struct redis_thread *thread, struct errand *errand)
 {
-    (void)desk;
+    (void)thread;
     if (!full)
         given[given_count++] = errand;
     return !full;
@@ -47,7 +47,7 @@ struct client {
 
 static struct ev_loop *loop;
 static struct shared *shared;
-static struct desk *desks[DESK_COUNT];
+static struct redis_thread *threads[THREAD_COUNT];
 
 static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
 {
@@ -63,7 +63,7 @@ static bool ask(struct client *c, const char *key)
 
     *c = (struct client){.waiter.on_answer = on_answer};
     t->kind = INQUIRY_PAGE;
-    return shared_ask(shared, DESK_LOOK, key, t, &c->waiter);
+    return shared_ask(shared, THREAD_LOOK, key, t, &c->waiter);
 }
 
 static int begin(void **state)
@@ -71,7 +71,7 @@ static int begin(void **state)
     given_count = 0;
     full = false;
     loop = ev_loop_new(0);
-    shared = shared_new(loop, desks);
+    shared = shared_new(loop, threads);
     return shared ? 0 : -1;
 }
 
@@ -125,7 +125,7 @@ static void an_action_ends_what_was_begun_before(void **state)
     answer_release(a.answer), answer_release(b.answer), answer_release(c.answer), answer_release(d.answer);
 }
 
-/* A desk is told once after each action that its pages are old. */
+/* A thread is told once after each action that its pages are old. */
 static void pages_are_read_again_after_an_action(void **state)
 {
     struct client a, b, c;
@@ -155,7 +155,7 @@ static void what_is_asked_without_a_key_is_for_one(void **state)
     answer_release(a.answer), answer_release(b.answer);
 }
 
-static void a_desk_that_closes_answers_nobody_else(void **state)
+static void a_thread_that_closes_answers_nobody_else(void **state)
 {
     struct client a, b;
 
@@ -185,7 +185,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(an_action_ends_what_was_begun_before, begin, end),
         cmocka_unit_test_setup_teardown(pages_are_read_again_after_an_action, begin, end),
         cmocka_unit_test_setup_teardown(what_is_asked_without_a_key_is_for_one, begin, end),
-        cmocka_unit_test_setup_teardown(a_desk_that_closes_answers_nobody_else, begin, end),
+        cmocka_unit_test_setup_teardown(a_thread_that_closes_answers_nobody_else, begin, end),
         cmocka_unit_test_setup_teardown(who_comes_too_late_is_refused, begin, end),
     };
 

@@ -7,7 +7,7 @@
  *   overview.c, limit.c, type.c, ...   one page each (pages.h)
  *   style.css, page.js, icon.svg       embedded by assets.sh
  *
- * All of it is called on the desk's thread, and asks Redis through the client that it is given. */
+ * All of it is called on a Redis thread, and asks Redis through the client that it is given. */
 #ifndef SERVE_PAGE_PAGE_H
 #define SERVE_PAGE_PAGE_H
 

@@ -1,17 +1,17 @@
 /* A thread with a connection of its own, for all that is no take: it may wait for Redis while the loop goes on. What it
  * is given it does in turn; more than it can hold it refuses. */
-#ifndef SERVE_DESK_H
-#define SERVE_DESK_H
+#ifndef SERVE_REDIS_THREAD_H
+#define SERVE_REDIS_THREAD_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct desk;
+struct redis_thread;
 struct ev_loop;
 struct page_cache;
 struct weir;
 
-/* A desk works with these tools. */
+/* A thread works with these tools. */
 struct tools {
     struct weir *w;
     struct page_cache *pages;
@@ -21,17 +21,17 @@ struct errand {
     void (*run)(struct errand *errand, const struct tools *tools); /* on its thread */
     void (*done)(struct errand *errand);                           /* on the loop, later */
     bool again;   /* run has set it: it runs once more, behind those that wait */
-    bool dropped; /* it was not run: the desk closes */
+    bool dropped; /* it was not run: the thread closes */
     struct errand *next;
 };
 
 /* url, ns: as weir_new; borrowed. NULL: out of memory. */
-struct desk *desk_new(struct ev_loop *loop, const char *url, const char *ns);
+struct redis_thread *redis_thread_new(struct ev_loop *loop, const char *url, const char *ns);
 /* false: too many are waiting, or there is no thread; it stays the caller's. */
-bool desk_give(struct desk *desk, struct errand *errand);
+bool redis_thread_give(struct redis_thread *thread, struct errand *errand);
 /* What waits is dropped; what runs is finished. */
-void desk_close(struct desk *desk);
+void redis_thread_close(struct redis_thread *thread);
 /* Waits for what runs, at most two seconds: then its thread is left alone, and false. */
-bool desk_free(struct desk *desk);
+bool redis_thread_free(struct redis_thread *thread);
 
 #endif

@@ -1,0 +1,208 @@
+#include "serve/redis_thread.h"
+
+#include <ev.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/client/client.h"
+#include "serve/page/page.h"
+
+#define WAITING_MOST 128
+#define END_S 2
+
+struct list {
+    struct errand *first, **end;
+    size_t count;
+};
+
+struct redis_thread {
+    struct ev_loop *loop;
+    struct ev_async ready;
+    pthread_t thread;
+    bool started; /* at its first errand: a process of one thread is faster, and most only take */
+    struct tools tools;
+
+    pthread_mutex_t mutex; /* of what follows */
+    pthread_cond_t given;
+    struct list waiting, done;
+    bool closed;
+};
+
+static void list_clear(struct list *l)
+{
+    *l = (struct list){.end = &l->first};
+}
+
+static void list_add(struct list *l, struct errand *e)
+{
+    e->next = NULL;
+    *l->end = e;
+    l->end = &e->next;
+    l->count++;
+}
+
+static struct errand *list_take(struct list *l)
+{
+    struct errand *e = l->first;
+
+    if (!e)
+        return NULL;
+    l->first = e->next;
+    if (!l->first)
+        l->end = &l->first;
+    l->count--;
+    return e;
+}
+
+/* ---- Its thread */
+
+/* The next one; NULL: it closes. */
+static struct errand *await_errand(struct redis_thread *t)
+{
+    struct errand *e;
+
+    pthread_mutex_lock(&t->mutex);
+    while (!(e = list_take(&t->waiting)) && !t->closed)
+        pthread_cond_wait(&t->given, &t->mutex);
+    pthread_mutex_unlock(&t->mutex);
+    return e;
+}
+
+/* To the loop, or to the end of those that wait. Is nothing else to do? */
+static bool hand_back(struct redis_thread *t, struct errand *e)
+{
+    bool idle;
+
+    pthread_mutex_lock(&t->mutex);
+    list_add(e->again && !t->closed ? &t->waiting : &t->done, e);
+    idle = !t->waiting.first && !t->closed;
+    pthread_mutex_unlock(&t->mutex);
+    ev_async_send(t->loop, &t->ready);
+    return idle;
+}
+
+static void *work(void *arg)
+{
+    struct redis_thread *t = arg;
+
+    for (struct errand *e; (e = await_errand(t));) {
+        e->again = false;
+        e->run(e, &t->tools);
+        if (hand_back(t, e))
+            page_cache_renew(t->tools.w, t->tools.pages);
+    }
+    return NULL;
+}
+
+/* ---- The loop */
+
+static void on_ready(struct ev_loop *loop, struct ev_async *ready, int revents)
+{
+    struct redis_thread *t = ready->data;
+    struct list done;
+    struct errand *e;
+
+    (void)loop, (void)revents;
+    pthread_mutex_lock(&t->mutex);
+    done = t->done;
+    if (!done.first)
+        done.end = &done.first;
+    list_clear(&t->done);
+    pthread_mutex_unlock(&t->mutex);
+    while ((e = list_take(&done)))
+        e->done(e);
+}
+
+/* Signals are the loop's. */
+static bool start(struct redis_thread *t)
+{
+    sigset_t all, before;
+
+    if (t->started)
+        return true;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    t->started = pthread_create(&t->thread, NULL, work, t) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return t->started;
+}
+
+bool redis_thread_give(struct redis_thread *t, struct errand *e)
+{
+    bool taken;
+
+    if (!start(t))
+        return false;
+    pthread_mutex_lock(&t->mutex);
+    taken = !t->closed && t->waiting.count < WAITING_MOST;
+    if (taken) {
+        e->dropped = false;
+        list_add(&t->waiting, e);
+        pthread_cond_signal(&t->given);
+    }
+    pthread_mutex_unlock(&t->mutex);
+    return taken;
+}
+
+static void free_tools(struct tools *tools)
+{
+    weir_free(tools->w);
+    page_cache_free(tools->pages);
+}
+
+struct redis_thread *redis_thread_new(struct ev_loop *loop, const char *url, const char *ns)
+{
+    struct redis_thread *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return NULL;
+    *t = (struct redis_thread){.loop = loop, .tools = {.w = weir_new(url, ns), .pages = page_cache_new()}};
+    pthread_mutex_init(&t->mutex, NULL);
+    pthread_cond_init(&t->given, NULL);
+    list_clear(&t->waiting);
+    list_clear(&t->done);
+    ev_async_init(&t->ready, on_ready);
+    t->ready.data = t;
+    if (!t->tools.w || !t->tools.pages) {
+        free_tools(&t->tools);
+        free(t);
+        return NULL;
+    }
+    ev_async_start(loop, &t->ready);
+    return t;
+}
+
+void redis_thread_close(struct redis_thread *t)
+{
+    struct errand *e;
+
+    pthread_mutex_lock(&t->mutex);
+    t->closed = true;
+    while ((e = list_take(&t->waiting))) {
+        e->dropped = true;
+        list_add(&t->done, e);
+    }
+    pthread_cond_signal(&t->given);
+    pthread_mutex_unlock(&t->mutex);
+    ev_async_send(t->loop, &t->ready);
+}
+
+bool redis_thread_free(struct redis_thread *t)
+{
+    struct timespec until;
+
+    if (!t)
+        return true;
+    redis_thread_close(t);
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += END_S;
+    if (t->started && pthread_timedjoin_np(t->thread, NULL, &until) != 0)
+        return false;
+    on_ready(t->loop, &t->ready, 0);
+    ev_async_stop(t->loop, &t->ready);
+    free_tools(&t->tools);
+    free(t);
+    return true;
+}
