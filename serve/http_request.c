@@ -109,22 +109,22 @@ static void send_back(struct http_request *r, const char *back, const char *prob
 
 /* ---- Answers of Redis threads */
 
-static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
+static void on_answer(struct waiter *waiter, const struct work_item *item, struct answer *answer)
 {
     struct http_request *r = (struct http_request *)waiter;
     bool changes = r->plan == PLAN_ACTION || r->plan == PLAN_JOBS;
-    const char *back = changes ? way_back(r) : NULL, *problem = inquiry ? inquiry->error.text : "";
+    const char *back = changes ? way_back(r) : NULL, *problem = item ? item->error.text : "";
 
-    if (inquiry && changes) {
-        http_request_audit(r, inquiry->status, problem);
+    if (item && changes) {
+        http_request_audit(r, item->status, problem);
         shared_drop(r->routes->shared);
     }
-    if (!inquiry) {
+    if (!item) {
         http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "weir serve ends; ask again");
     } else if (back) {
         send_back(r, back, problem);
     } else {
-        http_request_answer(r, inquiry->status, NULL);
+        http_request_answer(r, item->status, NULL);
         r->answer = answer_hold(answer);
     }
     if (!r->suspended)
@@ -142,48 +142,48 @@ static bool is_slow(const char *path)
            strcmp(path, "/ask") == 0 || strcmp(path, "/redis") == 0;
 }
 
-static struct inquiry *page_inquiry(const struct http_request *r, enum redis_thread_kind *thread)
+static struct work_item *page_item(const struct http_request *r, enum redis_thread_kind *thread)
 {
-    struct inquiry *t = inquiry_new(INQUIRY_PAGE);
+    struct work_item *item = work_item_new(WORK_PAGE);
     size_t len = strcspn(r->address, "?");
 
-    if (!t)
+    if (!item)
         return NULL;
-    t->actions = r->visitor.rights & RIGHT_ACT;
-    t->hide_args = r->routes->options.hide_args;
-    t->path = malloc(len + 1);
-    t->query = strdup(r->address[len] ? r->address + len + 1 : "");
-    if (!t->path || !t->query || !url_decode(r->address, len, false, t->path)) {
-        inquiry_free(t);
+    item->actions = r->visitor.rights & RIGHT_ACT;
+    item->hide_args = r->routes->options.hide_args;
+    item->path = malloc(len + 1);
+    item->query = strdup(r->address[len] ? r->address + len + 1 : "");
+    if (!item->path || !item->query || !url_decode(r->address, len, false, item->path)) {
+        work_item_free(item);
         return NULL;
     }
-    *thread = is_slow(t->path) ? THREAD_SEARCH : THREAD_LOOK;
-    return t;
+    *thread = is_slow(item->path) ? THREAD_SEARCH : THREAD_LOOK;
+    return item;
 }
 
-static struct inquiry *make_inquiry(struct http_request *r, enum redis_thread_kind *thread)
+static struct work_item *make_item(struct http_request *r, enum redis_thread_kind *thread)
 {
-    static const enum inquiry_kind kinds[] = {[PLAN_DOCUMENT] = INQUIRY_DOCUMENT,
-                                              [PLAN_METRICS] = INQUIRY_METRICS,
-                                              [PLAN_ACTION] = INQUIRY_ACTION,
-                                              [PLAN_JOBS] = INQUIRY_JOBS};
+    static const enum work_item_kind kinds[] = {[PLAN_DOCUMENT] = WORK_DOCUMENT,
+                                                [PLAN_METRICS] = WORK_METRICS,
+                                                [PLAN_ACTION] = WORK_ACTION,
+                                                [PLAN_JOBS] = WORK_JOBS};
     const struct http_routes *o = r->routes;
-    struct inquiry *t;
+    struct work_item *item;
 
     if (r->plan == PLAN_PAGE)
-        return page_inquiry(r, thread);
-    t = inquiry_new(kinds[r->plan]);
-    if (!t)
+        return page_item(r, thread);
+    item = work_item_new(kinds[r->plan]);
+    if (!item)
         return NULL;
     *thread = r->plan == PLAN_METRICS ? THREAD_LOOK : r->resource ? r->resource->thread : THREAD_CHANGE;
-    t->resource = r->resource;
-    memcpy(t->names, r->names, sizeof t->names);
-    t->fields = json_deep_copy(r->fields); /* its thread counts its users */
-    t->hide_args = o->options.hide_args;
-    t->lines = http_request_is_lines(r);
-    t->body = r->body;
+    item->resource = r->resource;
+    memcpy(item->names, r->names, sizeof item->names);
+    item->fields = json_deep_copy(r->fields); /* its thread counts its users */
+    item->hide_args = o->options.hide_args;
+    item->lines = http_request_is_lines(r);
+    item->body = r->body;
     r->body = (struct text){0};
-    return t;
+    return item;
 }
 
 /* Makes the key that all share who ask for the same; NULL: they share nothing. */
@@ -200,18 +200,18 @@ static char *shared_key(const struct http_request *r)
 static void ask(struct http_request *r)
 {
     enum redis_thread_kind thread;
-    struct inquiry *inquiry;
+    struct work_item *item;
     char *key;
 
     r->asked = true;
     if (r->plan != PLAN_PAGE && !read_fields(r))
         return;
     key = shared_key(r);
-    inquiry = make_inquiry(r, &thread);
+    item = make_item(r, &thread);
     r->waiter.on_answer = on_answer;
-    if (!inquiry)
+    if (!item)
         http_request_refuse(r, MHD_HTTP_BAD_REQUEST, "malformed address, or out of memory");
-    else if (!shared_ask(r->routes->shared, thread, key, inquiry, &r->waiter))
+    else if (!shared_ask(r->routes->shared, thread, key, item, &r->waiter))
         http_request_refuse(r, MHD_HTTP_SERVICE_UNAVAILABLE, "too much to do; ask again");
     free(key);
 }

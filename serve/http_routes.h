@@ -4,7 +4,7 @@
  *   http_request.c   one, from its head to its answer: _plan.c what it asks for, and whether it may;
  *                    _answer.c responses; _audit.c the log line of an action
  *   access.c         who may ask for what
- *   inquiry.c        one request as an errand of a Redis thread
+ *   work_item.c      one request as work of a Redis thread
  *   redis_thread.c   a thread with a connection of its own
  *   shared.c         answers that several share
  *   resource.c       which row of a table it is; documents.c, actions.c, intake.c: what is asked */

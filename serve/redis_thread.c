@@ -13,7 +13,7 @@
 #define END_S 2
 
 struct list {
-    struct errand *first, **end;
+    struct work *first, **end;
     size_t count;
 };
 
@@ -21,7 +21,7 @@ struct redis_thread {
     struct ev_loop *loop;
     struct ev_async ready;
     pthread_t thread;
-    bool started; /* at its first errand: a process of one thread is faster, and most only take */
+    bool started; /* at its first item: a process of one thread is faster, and most only take */
     struct tools tools;
 
     pthread_mutex_t mutex; /* of what follows */
@@ -35,7 +35,7 @@ static void list_clear(struct list *l)
     *l = (struct list){.end = &l->first};
 }
 
-static void list_add(struct list *l, struct errand *e)
+static void list_add(struct list *l, struct work *e)
 {
     e->next = NULL;
     *l->end = e;
@@ -43,9 +43,9 @@ static void list_add(struct list *l, struct errand *e)
     l->count++;
 }
 
-static struct errand *list_take(struct list *l)
+static struct work *list_take(struct list *l)
 {
-    struct errand *e = l->first;
+    struct work *e = l->first;
 
     if (!e)
         return NULL;
@@ -59,9 +59,9 @@ static struct errand *list_take(struct list *l)
 /* ---- Its thread */
 
 /* The next one; NULL: it closes. */
-static struct errand *await_errand(struct redis_thread *t)
+static struct work *await_work(struct redis_thread *t)
 {
-    struct errand *e;
+    struct work *e;
 
     pthread_mutex_lock(&t->mutex);
     while (!(e = list_take(&t->waiting)) && !t->closed)
@@ -71,7 +71,7 @@ static struct errand *await_errand(struct redis_thread *t)
 }
 
 /* To the loop, or to the end of those that wait. Is nothing else to do? */
-static bool hand_back(struct redis_thread *t, struct errand *e)
+static bool hand_back(struct redis_thread *t, struct work *e)
 {
     bool idle;
 
@@ -87,7 +87,7 @@ static void *work(void *arg)
 {
     struct redis_thread *t = arg;
 
-    for (struct errand *e; (e = await_errand(t));) {
+    for (struct work *e; (e = await_work(t));) {
         e->again = false;
         e->run(e, &t->tools);
         if (hand_back(t, e))
@@ -102,7 +102,7 @@ static void on_ready(struct ev_loop *loop, struct ev_async *ready, int revents)
 {
     struct redis_thread *t = ready->data;
     struct list done;
-    struct errand *e;
+    struct work *e;
 
     (void)loop, (void)revents;
     pthread_mutex_lock(&t->mutex);
@@ -129,7 +129,7 @@ static bool start(struct redis_thread *t)
     return t->started;
 }
 
-bool redis_thread_give(struct redis_thread *t, struct errand *e)
+bool redis_thread_give(struct redis_thread *t, struct work *e)
 {
     bool taken;
 
@@ -176,7 +176,7 @@ struct redis_thread *redis_thread_new(struct ev_loop *loop, const char *url, con
 
 void redis_thread_close(struct redis_thread *t)
 {
-    struct errand *e;
+    struct work *e;
 
     pthread_mutex_lock(&t->mutex);
     t->closed = true;

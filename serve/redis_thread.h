@@ -17,18 +17,18 @@ struct tools {
     struct page_cache *pages;
 };
 
-struct errand {
-    void (*run)(struct errand *errand, const struct tools *tools); /* on its thread */
-    void (*done)(struct errand *errand);                           /* on the loop, later */
+struct work {
+    void (*run)(struct work *work, const struct tools *tools); /* on its thread */
+    void (*done)(struct work *work);                           /* on the loop, later */
     bool again;   /* run has set it: it runs once more, behind those that wait */
     bool dropped; /* it was not run: the thread closes */
-    struct errand *next;
+    struct work *next;
 };
 
 /* url, ns: as weir_new; borrowed. NULL: out of memory. */
 struct redis_thread *redis_thread_new(struct ev_loop *loop, const char *url, const char *ns);
 /* false: too many are waiting, or there is no thread; it stays the caller's. */
-bool redis_thread_give(struct redis_thread *thread, struct errand *errand);
+bool redis_thread_give(struct redis_thread *thread, struct work *work);
 /* What waits is dropped; what runs is finished. */
 void redis_thread_close(struct redis_thread *thread);
 /* Waits for what runs, at most two seconds: then its thread is left alone, and false. */

@@ -14,7 +14,7 @@
 
 /* One answer, asked or there. */
 struct answer {
-    struct inquiry *inquiry; /* gone when it is there and nobody waits */
+    struct work_item *item; /* gone when it is there and nobody waits */
     struct shared *shared;
     char *key;           /* NULL: shared with nobody */
     unsigned long round; /* of shared_drop() */
@@ -41,7 +41,7 @@ void answer_release(struct answer *a)
         return;
     if (a->response)
         MHD_destroy_response(a->response);
-    inquiry_free(a->inquiry);
+    work_item_free(a->item);
     free(a->key);
     free(a);
 }
@@ -87,34 +87,35 @@ static void on_sweep(struct ev_loop *loop, struct ev_timer *timer, int revents)
 
 static void make_response(struct answer *a)
 {
-    struct inquiry *t = a->inquiry;
-    bool any = t->text.at != NULL;
+    struct work_item *item = a->item;
+    bool any = item->text.at != NULL;
 
-    a->response = MHD_create_response_from_buffer(t->text.len, any ? t->text.at : (void *)(uintptr_t) "",
-                                                  any ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    a->response =
+        MHD_create_response_from_buffer(item->text.len, any ? item->text.at : (void *)(uintptr_t) "",
+                                        any ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
     if (!a->response)
         return;
-    t->text = (struct text){0};
-    MHD_add_response_header(a->response, MHD_HTTP_HEADER_CONTENT_TYPE, t->type);
+    item->text = (struct text){0};
+    MHD_add_response_header(a->response, MHD_HTTP_HEADER_CONTENT_TYPE, item->type);
     response_secure(a->response);
 }
 
-static void on_done(struct errand *errand)
+static void on_done(struct work *work)
 {
-    struct inquiry *t = (struct inquiry *)errand;
-    struct answer *a = t->answer;
+    struct work_item *item = (struct work_item *)work;
+    struct answer *a = item->answer;
     struct waiter *w = a->waiting;
 
     a->made_us = clock_mono_us();
-    if (!errand->dropped)
+    if (!work->dropped)
         make_response(a);
-    if (errand->dropped || t->status == MHD_HTTP_NOT_FOUND)
+    if (work->dropped || item->status == MHD_HTTP_NOT_FOUND)
         a->round--; /* for nobody else: it may be there in a moment */
     a->waiting = NULL;
     while (w) {
         struct waiter *next = w->next;
 
-        w->on_answer(w, errand->dropped ? NULL : t, a);
+        w->on_answer(w, work->dropped ? NULL : item, a);
         w = next;
     }
     sweep(a->shared);
@@ -136,23 +137,23 @@ static struct answer *find(const struct shared *s, const char *key)
 static void join(struct answer *a, struct waiter *w)
 {
     if (a->made_us) {
-        w->on_answer(w, a->inquiry, a);
+        w->on_answer(w, a->item, a);
         return;
     }
     w->next = a->waiting;
     a->waiting = w;
 }
 
-static struct answer *answer_new(struct shared *s, const char *key, struct inquiry *inquiry)
+static struct answer *answer_new(struct shared *s, const char *key, struct work_item *item)
 {
     struct answer *a = calloc(1, sizeof *a);
 
     if (!a)
         return NULL;
     *a = (struct answer){
-        .inquiry = inquiry, .shared = s, .key = key ? strdup(key) : NULL, .round = s->round, .users = 1};
-    inquiry->answer = a;
-    inquiry->errand.done = on_done;
+        .item = item, .shared = s, .key = key ? strdup(key) : NULL, .round = s->round, .users = 1};
+    item->answer = a;
+    item->work.done = on_done;
     if (key && !a->key) {
         free(a);
         return NULL;
@@ -160,24 +161,24 @@ static struct answer *answer_new(struct shared *s, const char *key, struct inqui
     return a;
 }
 
-bool shared_ask(struct shared *s, enum redis_thread_kind thread, const char *key, struct inquiry *inquiry,
+bool shared_ask(struct shared *s, enum redis_thread_kind thread, const char *key, struct work_item *item,
                 struct waiter *w)
 {
     struct answer *a = find(s, key);
 
     if (a) {
-        inquiry_free(inquiry);
+        work_item_free(item);
         join(a, w);
         return true;
     }
     sweep(s);
-    a = s->count < KEPT_MOST ? answer_new(s, key, inquiry) : NULL;
-    inquiry->drop_pages = s->seen[thread] != s->round;
-    if (!a || !redis_thread_give(s->threads[thread], &inquiry->errand)) {
+    a = s->count < KEPT_MOST ? answer_new(s, key, item) : NULL;
+    item->drop_pages = s->seen[thread] != s->round;
+    if (!a || !redis_thread_give(s->threads[thread], &item->work)) {
         if (a)
             answer_release(a);
         else
-            inquiry_free(inquiry);
+            work_item_free(item);
         return false;
     }
     s->seen[thread] = s->round;

@@ -6,34 +6,34 @@
 
 /* ---- A thread that does what it is given when the test says so */
 
-static struct errand *given[16];
+static struct work *given[16];
 static size_t given_count;
 static bool full;
 
-bool redis_thread_give(struct redis_thread *thread, struct errand *errand)
+bool redis_thread_give(struct redis_thread *thread, struct work *work)
 {
     (void)thread;
     if (!full)
-        given[given_count++] = errand;
+        given[given_count++] = work;
     return !full;
 }
 
-void inquiry_free(struct inquiry *t)
+void work_item_free(struct work_item *item)
 {
-    if (t)
-        text_free(&t->text);
-    free(t);
+    if (item)
+        text_free(&item->text);
+    free(item);
 }
 
-/* The i-th errand is done: it says what there is now. */
+/* The i-th work is done: it says what there is now. */
 static void finish(size_t i, const char *text)
 {
-    struct inquiry *t = (struct inquiry *)given[i];
+    struct work_item *item = (struct work_item *)given[i];
     struct error e;
 
-    t->status = 200;
-    t->type = "text/plain";
-    assert_int_equal(text_add(&t->text, text, strlen(text), &e), 0);
+    item->status = 200;
+    item->type = "text/plain";
+    assert_int_equal(text_add(&item->text, text, strlen(text), &e), 0);
     given[i]->done(given[i]);
 }
 
@@ -49,21 +49,21 @@ static struct ev_loop *loop;
 static struct shared *shared;
 static struct redis_thread *threads[THREAD_COUNT];
 
-static void on_answer(struct waiter *waiter, const struct inquiry *inquiry, struct answer *answer)
+static void on_answer(struct waiter *waiter, const struct work_item *item, struct answer *answer)
 {
     struct client *c = (struct client *)waiter;
 
-    c->dropped = !inquiry;
-    c->answer = inquiry ? answer_hold(answer) : NULL;
+    c->dropped = !item;
+    c->answer = item ? answer_hold(answer) : NULL;
 }
 
 static bool ask(struct client *c, const char *key)
 {
-    struct inquiry *t = calloc(1, sizeof *t);
+    struct work_item *item = calloc(1, sizeof *item);
 
     *c = (struct client){.waiter.on_answer = on_answer};
-    t->kind = INQUIRY_PAGE;
-    return shared_ask(shared, THREAD_LOOK, key, t, &c->waiter);
+    item->kind = WORK_PAGE;
+    return shared_ask(shared, THREAD_LOOK, key, item, &c->waiter);
 }
 
 static int begin(void **state)
@@ -134,9 +134,9 @@ static void pages_are_read_again_after_an_action(void **state)
     shared_drop(shared);
     assert_true(ask(&b, "/b"));
     assert_true(ask(&c, "/c"));
-    assert_false(((struct inquiry *)given[0])->drop_pages);
-    assert_true(((struct inquiry *)given[1])->drop_pages);
-    assert_false(((struct inquiry *)given[2])->drop_pages);
+    assert_false(((struct work_item *)given[0])->drop_pages);
+    assert_true(((struct work_item *)given[1])->drop_pages);
+    assert_false(((struct work_item *)given[2])->drop_pages);
     for (size_t i = 0; i < 3; i++)
         finish(i, "");
     answer_release(a.answer), answer_release(b.answer), answer_release(c.answer);

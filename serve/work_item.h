@@ -1,24 +1,24 @@
-/* One request as an errand of a Redis thread: what is asked, and the text that answers it. Knows no connection. */
-#ifndef SERVE_INQUIRY_H
-#define SERVE_INQUIRY_H
+/* One request as work of a Redis thread: what is asked, and the text that answers it. Knows no connection. */
+#ifndef SERVE_WORK_ITEM_H
+#define SERVE_WORK_ITEM_H
 
 #include "queue/job/job.h"
 #include "serve/redis_thread.h"
 #include "serve/resource.h"
 
-enum inquiry_kind {
-    INQUIRY_DOCUMENT, /* GET below /api */
-    INQUIRY_METRICS,
-    INQUIRY_ACTION, /* POST below /api */
-    INQUIRY_JOBS,   /* POST /api/jobs */
-    INQUIRY_PAGE
+enum work_item_kind {
+    WORK_DOCUMENT, /* GET below /api */
+    WORK_METRICS,
+    WORK_ACTION, /* POST below /api */
+    WORK_JOBS,   /* POST /api/jobs */
+    WORK_PAGE
 };
 
 struct answer;
 
-struct inquiry {
-    struct errand errand; /* the first member */
-    enum inquiry_kind kind;
+struct work_item {
+    struct work work; /* the first member */
+    enum work_item_kind kind;
     const struct resource *resource; /* of a document, of an action */
     char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE];
     json_t *fields;     /* of its query; of an action those of its body */
@@ -37,11 +37,11 @@ struct inquiry {
 };
 
 /* NULL: out of memory. */
-struct inquiry *inquiry_new(enum inquiry_kind kind);
-void inquiry_free(struct inquiry *t);
-/* The run of its errand. */
-void inquiry_run(struct errand *errand, const struct tools *tools);
+struct work_item *work_item_new(enum work_item_kind kind);
+void work_item_free(struct work_item *item);
+/* The run of its work. */
+void work_item_run(struct work *work, const struct tools *tools);
 /* {"error": ...}; status 0: that which goes with the error. */
-void inquiry_fail(struct inquiry *t, unsigned status, const struct error *why);
+void work_item_fail(struct work_item *item, unsigned status, const struct error *why);
 
 #endif

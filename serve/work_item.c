@@ -1,0 +1,215 @@
+#include "serve/work_item.h"
+
+#include <microhttpd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/clock.h"
+#include "serve/fields.h"
+#include "serve/intake.h"
+#include "serve/metrics.h"
+#include "serve/page/page.h"
+#include "view/hidden.h"
+#include "view/stream.h"
+#include "view/text.h"
+#include "view/write.h"
+
+struct work_item *work_item_new(enum work_item_kind kind)
+{
+    struct work_item *item = calloc(1, sizeof *item);
+
+    if (item) {
+        item->kind = kind;
+        item->work.run = work_item_run;
+    }
+    return item;
+}
+
+void work_item_free(struct work_item *item)
+{
+    if (!item)
+        return;
+    json_decref(item->fields);
+    free(item->path);
+    free(item->query);
+    text_free(&item->body);
+    text_free(&item->text);
+    free(item);
+}
+
+#define WAIT_S 10 /* for so long a search goes on before it says that it has found nothing so far */
+#define WAIT_MOST_S 60
+
+/* ---- Answers */
+
+static unsigned status_of(int status)
+{
+    switch (status) {
+    case WEIR_ENOTFOUND:
+        return MHD_HTTP_NOT_FOUND;
+    case WEIR_EINPUT:
+    case WEIR_EUSAGE:
+        return MHD_HTTP_BAD_REQUEST;
+    case WEIR_ENOTNOW:
+        return MHD_HTTP_CONFLICT;
+    case WEIR_EUNREACHABLE:
+        return MHD_HTTP_SERVICE_UNAVAILABLE;
+    default:
+        return MHD_HTTP_INTERNAL_SERVER_ERROR;
+    }
+}
+
+/* Frees the document. NULL: there was no memory for it. */
+static void put_document(struct work_item *item, json_t *doc)
+{
+    struct text text = {0};
+    FILE *to = doc ? view_stream(&text) : NULL;
+    bool done =
+        to && view_write(to, doc, item->hide_args ? VIEW_NO_BODIES : VIEW_ALL) && putc('\n', to) != EOF;
+
+    if (to)
+        done = fclose(to) == 0 && done;
+    json_decref(doc);
+    text_free(&item->text);
+    if (done)
+        item->text = text;
+    else
+        text_free(&text);
+    item->type = "application/json";
+}
+
+void work_item_fail(struct work_item *item, unsigned status, const struct error *why)
+{
+    item->error = *why;
+    item->status = status ? status : status_of(why->status);
+    put_document(item, json_pack("{s:o}", "error", text_word(why->text)));
+}
+
+/* ---- On its thread */
+
+/* The cursor that the word of an earlier answer stands for. */
+static int find_cursor(struct work_item *item, struct error *e)
+{
+    const char *word = item->hide_args && !item->until_us ? field_text(item->fields, "cursor") : NULL;
+    char *cursor;
+
+    if (!word)
+        return 0;
+    if (view_find_cursor(word, &cursor, e) < 0)
+        return e->status;
+    json_object_set_new(item->fields, "cursor", json_string(cursor));
+    free(cursor);
+    return 0;
+}
+
+static int read_wait(struct work_item *item, struct error *e)
+{
+    int64_t wait_s = field_number(item->fields, "wait", WAIT_S);
+
+    if (item->until_us)
+        return 0;
+    if (wait_s < 0 || wait_s > WAIT_MOST_S)
+        return error_set(e, WEIR_EINPUT, "wait: must be 0 to %d seconds", WAIT_MOST_S);
+    item->until_us = clock_mono_us() + wait_s * 1000000;
+    return 0;
+}
+
+/* A search that has found nothing goes on, from where it ended, as long as some places are left and there is time. */
+static bool goes_on(struct work_item *item, const json_t *doc)
+{
+    const json_t *jobs = json_object_get(doc, "jobs"), *state = json_object_get(doc, "state");
+    json_t *cursor = json_object_get(doc, "cursor");
+
+    if (item->kind != WORK_DOCUMENT || !json_is_string(cursor) || clock_mono_us() >= item->until_us)
+        return false;
+    if (jobs ? json_array_size(jobs) > 0 : !json_is_null(state))
+        return false;
+    return json_object_set(item->fields, "cursor", cursor) == 0;
+}
+
+static void run_resource(struct work_item *item, struct weir *w)
+{
+    const struct ask ask = {
+        .names = {item->names[0], item->names[1]}, .fields = item->fields, .hide_args = item->hide_args};
+    json_t *doc;
+
+    if (fields_check(item->fields, item->resource->fields, &w->error) < 0 ||
+        find_cursor(item, &w->error) < 0 || read_wait(item, &w->error) < 0 ||
+        item->resource->answer(w, &ask, &doc) < 0) {
+        work_item_fail(item, 0, &w->error);
+        return;
+    }
+    item->status = MHD_HTTP_OK;
+    item->work.again = goes_on(item, doc);
+    put_document(item, doc);
+}
+
+static void run_jobs(struct work_item *item, struct weir *w)
+{
+    json_t *doc;
+    int status;
+
+    if (!item->lines && json_object_size(item->fields) > 0) {
+        error_set(&w->error, WEIR_EINPUT,
+                  "fields in the address are for lines: send them as application/x-ndjson, or write all into "
+                  "the job");
+        work_item_fail(item, 0, &w->error);
+        return;
+    }
+    status = item->lines ? intake_lines(w, item->fields, (struct span){item->body.at, item->body.len}, &doc)
+                         : intake_one(w, (struct span){item->body.at, item->body.len}, &doc);
+
+    if (status == 0) {
+        item->status = MHD_HTTP_OK;
+        put_document(item, doc);
+        return;
+    }
+    if (!doc) {
+        work_item_fail(item, 0, &w->error);
+        return;
+    }
+    item->error = w->error;
+    item->status = status_of(status);
+    json_object_set_new(doc, "error", text_word(w->error.text));
+    put_document(item, doc);
+}
+
+static void run_metrics(struct work_item *item, const struct tools *tools)
+{
+    item->status = MHD_HTTP_OK;
+    item->type = METRICS_TYPE;
+    if (metrics_write(tools->w, tools->pages, &item->text) < 0)
+        work_item_fail(item, 0, &tools->w->error);
+}
+
+static void run_page(struct work_item *item, const struct tools *tools)
+{
+    const struct page_request r = {.path = item->path,
+                                   .query = item->query,
+                                   .actions = item->actions,
+                                   .hide_args = item->hide_args,
+                                   .cache = tools->pages};
+    struct error e = {0};
+
+    item->type = "text/html; charset=utf-8";
+    item->status = page_render(tools->w, &r, &item->text, &e);
+    if (item->status == MHD_HTTP_INTERNAL_SERVER_ERROR)
+        work_item_fail(item, item->status, &e);
+}
+
+void work_item_run(struct work *work, const struct tools *tools)
+{
+    struct work_item *item = (struct work_item *)work;
+
+    if (item->drop_pages)
+        page_cache_drop(tools->pages);
+    if (item->kind == WORK_PAGE)
+        run_page(item, tools);
+    else if (item->kind == WORK_METRICS)
+        run_metrics(item, tools);
+    else if (item->kind == WORK_JOBS)
+        run_jobs(item, tools->w);
+    else
+        run_resource(item, tools->w);
+}
