@@ -23,7 +23,7 @@
 struct http {
     struct ev_loop *loop;
     struct MHD_Daemon *daemon;
-    struct taker *taker;
+    struct take_batcher *batcher;
     struct http_routes *routes;
     enum serve_policy on_error;
     size_t waiting;
@@ -56,8 +56,8 @@ static enum MHD_Result respond(const struct http *h, const struct exchange *q)
 static void ask(struct http *h, struct exchange *q)
 {
     q->asked.q = q->wanted.q;
-    q->answered =
-        q->wanted.wish == WISH_HEALTH ? taker_check(h->taker, &q->asked) : taker_ask(h->taker, &q->asked);
+    q->answered = q->wanted.wish == WISH_HEALTH ? take_batcher_check(h->batcher, &q->asked)
+                                                : take_batcher_ask(h->batcher, &q->asked);
     if (q->answered)
         return;
     h->waiting++;
@@ -267,9 +267,9 @@ struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_
     return h;
 }
 
-void http_use(struct http *h, struct taker *taker, struct http_routes *routes)
+void http_use(struct http *h, struct take_batcher *batcher, struct http_routes *routes)
 {
-    h->taker = taker;
+    h->batcher = batcher;
     h->routes = routes;
 }
 

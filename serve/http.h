@@ -5,7 +5,7 @@
 
 #include "serve/callers.h"
 #include "serve/serve.h"
-#include "serve/taker.h"
+#include "serve/take_batcher.h"
 
 struct http;
 struct http_routes;
@@ -13,11 +13,11 @@ struct http_routes;
 /* Takes connections of listen_fd, which stays the caller's. NULL: out of memory or descriptors. */
 struct http *http_new(struct ev_loop *loop, int listen_fd, enum serve_policy on_error,
                       const struct callers_patience *patience);
-/* What http's requests are asked of, before the loop runs: takes of the taker, all else of routes, which may be NULL. */
-void http_use(struct http *h, struct taker *taker, struct http_routes *routes);
+/* What http's requests are asked of, before the loop runs: takes of the batcher, all else of routes, which may be NULL. */
+void http_use(struct http *h, struct take_batcher *batcher, struct http_routes *routes);
 /* Connections were resumed. */
 void http_run_soon(struct http *h);
-/* Answers of the taker. */
+/* Answers of the batcher. */
 void http_answer(struct http *h, struct asked *first);
 /* Takes no more connections. */
 void http_quiesce(struct http *h);

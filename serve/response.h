@@ -6,7 +6,7 @@
 #include <microhttpd.h>
 
 #include "serve/serve.h"
-#include "serve/taker.h"
+#include "serve/take_batcher.h"
 
 enum MHD_Result respond_take(struct MHD_Connection *connection, const struct asked *a,
                              enum serve_policy on_error, unsigned denied);

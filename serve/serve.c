@@ -10,7 +10,7 @@
 #include "serve/http.h"
 #include "serve/http_routes.h"
 #include "serve/listen.h"
-#include "serve/taker.h"
+#include "serve/take_batcher.h"
 #include "view/format.h"
 
 /* A head: as long as a connection may be idle. 16 MiB of lines: at 64 KiB a second or more. */
@@ -24,7 +24,7 @@ struct serve {
     struct ev_loop *loop;
     struct listener listener;
     struct http *http;
-    struct taker *taker;
+    struct take_batcher *batcher;
     struct http_routes *routes;
     struct ev_signal signals[STOP_SIGNALS];
     bool stopping;
@@ -71,7 +71,8 @@ static void on_refused(void *arg, const struct error *why)
     stop(s);
 }
 
-static const struct taker_events taker_events = {.on_answers = on_answers, .on_refused = on_refused};
+static const struct take_batcher_events take_batcher_events = {.on_answers = on_answers,
+                                                               .on_refused = on_refused};
 
 static void on_resumed(void *arg)
 {
@@ -108,14 +109,14 @@ static int begin(struct serve *s, const struct serve_options *o, struct error *e
         listen_open(&s->listener, o->listen, o->open_to_all, o->socket_mode, e) < 0)
         return e->status;
     s->http = http_new(s->loop, s->listener.fd, o->on_error, &patience);
-    s->taker = s->http ? taker_new(s->loop, &address, prefix, &taker_events, s) : NULL;
-    if (!s->taker)
+    s->batcher = s->http ? take_batcher_new(s->loop, &address, prefix, &take_batcher_events, s) : NULL;
+    if (!s->batcher)
         return error_set(e, WEIR_EINTERNAL, "serve: cannot begin: %s; free memory and descriptors",
                          strerror(errno));
     if (http_routes_new(s->loop, o, s->listener.beyond, *s->listener.path, &http_routes_events, s, &s->routes,
                         e) < 0)
         return e->status;
-    http_use(s->http, s->taker, s->routes);
+    http_use(s->http, s->batcher, s->routes);
     watch_signals(s);
     return 0;
 }
@@ -134,7 +135,7 @@ int serve_run(const struct serve_options *options, struct error *e)
             *e = s.error;
         status = s.error.status;
     }
-    taker_free(s.taker);
+    take_batcher_free(s.batcher);
     http_free(s.http);
     if (!http_routes_free(s.routes))
         log_line(LOG_LEVEL_WARN, "serve: a call to Redis goes on; it is left");

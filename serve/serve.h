@@ -10,13 +10,13 @@
  * HEAD is answered as GET, without the body. Allowed and denied carry RateLimit-Limit, RateLimit-Remaining
  * and RateLimit-Reset, denied Retry-After, in whole seconds rounded up; the body is that of weir take --json.
  *
- *   serve.c     the loop, signals
- *   listen.c    the socket
- *   http.c      libmicrohttpd on the loop: a request waits until it is answered
- *   callers.c   connections, and how long one may take to send a request
- *   take_url.c  what a take asks
- *   response.c  what it is answered
- *   taker.c     one connection to Redis: what came together is asked together
+ *   serve.c          the loop, signals
+ *   listen.c         the socket
+ *   http.c           libmicrohttpd on the loop: a request waits until it is answered
+ *   callers.c        connections, and how long one may take to send a request
+ *   take_url.c       what a take asks
+ *   response.c       what it is answered
+ *   take_batcher.c   one connection to Redis: what came together is asked together
  *   http_routes.c    all that is no take
  *
  * The loop is one thread, and answers takes. What takes longer runs on threads of its own: redis_thread.h. */

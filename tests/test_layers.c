@@ -79,7 +79,7 @@ static const struct reserved {
       "worker/way/pipe_child.h", "worker/way/rest.h", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/stream.c", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c",
-      "worker/parts/waking.c", "serve/taker.c"}},
+      "worker/parts/waking.c", "serve/take_batcher.c"}},
     {"#include \"core/client/reply.h\"",
      {"core/client/answer.c", "core/client/client.c", "throttle/", "queue/"}},
     {"#include <microhttpd.h>", {"serve/"}},

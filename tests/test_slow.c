@@ -84,13 +84,13 @@ void http_request_free(struct http_request *v)
 }
 
 /* Nobody takes here. */
-bool taker_ask(struct taker *t, struct asked *a)
+bool take_batcher_ask(struct take_batcher *t, struct asked *a)
 {
     (void)t, (void)a;
     return true;
 }
 
-bool taker_check(struct taker *t, struct asked *a)
+bool take_batcher_check(struct take_batcher *t, struct asked *a)
 {
     (void)t, (void)a;
     return true;

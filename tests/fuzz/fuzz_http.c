@@ -16,12 +16,12 @@ static const struct callers_patience patience = {
     .head_us = 60000000, .body_us = 60000000, .bytes_per_s = 1000}; /* no input takes so long */
 static uint8_t how;
 
-/* ---- In place of serve/taker.c */
+/* ---- In place of serve/take_batcher.c */
 
-bool __wrap_taker_ask(struct taker *t, struct asked *a);
-bool __wrap_taker_check(struct taker *t, struct asked *a);
+bool __wrap_take_batcher_ask(struct take_batcher *t, struct asked *a);
+bool __wrap_take_batcher_check(struct take_batcher *t, struct asked *a);
 
-bool __wrap_taker_ask(struct taker *t, struct asked *a)
+bool __wrap_take_batcher_ask(struct take_batcher *t, struct asked *a)
 {
     static const int statuses[] = {0, 0, WEIR_EUNREACHABLE, WEIR_ENOTFOUND, WEIR_EINPUT, WEIR_ECONFIG};
 
@@ -35,7 +35,7 @@ bool __wrap_taker_ask(struct taker *t, struct asked *a)
     return true;
 }
 
-bool __wrap_taker_check(struct taker *t, struct asked *a)
+bool __wrap_take_batcher_check(struct take_batcher *t, struct asked *a)
 {
     (void)t;
     a->status = how & 1 ? WEIR_EUNREACHABLE : 0;

@@ -2,14 +2,14 @@
  * and at most two calls are under way, so that the more is asked the less each costs. Partition 0 is asked first; where a limit
  * lives elsewhere its answer says so, and the question goes there. Denials are remembered (throttle/take/denials.h) and answered
  * without Redis. */
-#ifndef SERVE_TAKER_H
-#define SERVE_TAKER_H
+#ifndef SERVE_TAKE_BATCHER_H
+#define SERVE_TAKE_BATCHER_H
 
 #include "core/redis/redis.h"
 #include "throttle/take/take.h"
 
 struct ev_loop;
-struct taker;
+struct take_batcher;
 
 /* A question and, then, its answer. */
 struct asked {
@@ -22,22 +22,23 @@ struct asked {
     struct asked *next;
 };
 
-struct taker_events {
-    /* The answers of one call, a list. From the loop, never inside of taker_ask. */
+struct take_batcher_events {
+    /* The answers of one call, a list. From the loop, never inside of take_batcher_ask. */
     void (*on_answers)(void *arg, struct asked *first);
     /* Redis refuses us, and did from the beginning. */
     void (*on_refused)(void *arg, const struct error *why);
 };
 
 /* Starts to connect. NULL only when out of memory. events is borrowed; prefix: client_prefix. */
-struct taker *taker_new(struct ev_loop *loop, const struct redis_address *address, const char *prefix,
-                        const struct taker_events *events, void *arg);
+struct take_batcher *take_batcher_new(struct ev_loop *loop, const struct redis_address *address,
+                                      const char *prefix, const struct take_batcher_events *events,
+                                      void *arg);
 /* Answers all with WEIR_EUNREACHABLE. */
-void taker_free(struct taker *t);
+void take_batcher_free(struct take_batcher *b);
 
 /* true: *a has its answer. false: on_answers brings it. */
-bool taker_ask(struct taker *t, struct asked *a);
-/* Asks, as taker_ask, whether Redis answers a take on each partition; status says it. a->q need not be set. */
-bool taker_check(struct taker *t, struct asked *a);
+bool take_batcher_ask(struct take_batcher *b, struct asked *a);
+/* Asks, as take_batcher_ask, whether Redis answers a take on each partition; status says it. a->q need not be set. */
+bool take_batcher_check(struct take_batcher *b, struct asked *a);
 
 #endif

@@ -1,4 +1,4 @@
-#include "serve/taker.h"
+#include "serve/take_batcher.h"
 
 #include <ev.h>
 #include <hiredis/hiredis.h>
@@ -23,7 +23,7 @@ struct list {
 
 /* The connection to one partition. */
 struct outlet {
-    struct taker *taker;
+    struct take_batcher *batcher;
     char prefix[PREFIX_SIZE];
     struct link *link;
     struct list gathered, checks;
@@ -33,9 +33,9 @@ struct outlet {
     struct error failure; /* why Redis could not be asked last */
 };
 
-struct taker {
+struct take_batcher {
     struct ev_loop *loop;
-    const struct taker_events *events;
+    const struct take_batcher_events *events;
     void *arg;
     char prefix[PREFIX_SIZE];
     struct redis_address address;
@@ -102,32 +102,32 @@ static void fail_one(const struct outlet *o, struct asked *a)
 
 static void fail_list(struct outlet *o, struct list *l)
 {
-    struct taker *t = o->taker;
+    struct take_batcher *b = o->batcher;
     struct asked *first = l->first;
 
     for (struct asked *a = first; a; a = a->next)
         fail_one(o, a);
     list_clear(l);
     if (first)
-        t->events->on_answers(t->arg, first);
+        b->events->on_answers(b->arg, first);
 }
 
 /* ---- Partitions */
 
-static struct outlet *outlet_new(struct taker *t, int p);
+static struct outlet *outlet_new(struct take_batcher *b, int p);
 
 /* NULL: out of memory. */
-static struct outlet *outlet_at(struct taker *t, int p)
+static struct outlet *outlet_at(struct take_batcher *b, int p)
 {
-    if (!t->outlets[p] && (t->outlets[p] = outlet_new(t, p)))
-        t->outlets[p]->begins = true;
-    return t->outlets[p];
+    if (!b->outlets[p] && (b->outlets[p] = outlet_new(b, p)))
+        b->outlets[p]->begins = true;
+    return b->outlets[p];
 }
 
 /* Where a question goes. */
-static struct outlet *outlet_of(struct taker *t, const struct asked *a)
+static struct outlet *outlet_of(struct take_batcher *b, const struct asked *a)
 {
-    return outlet_at(t, partition_home(a->q.name, strlen(a->q.name), t->partitions));
+    return outlet_at(b, partition_home(a->q.name, strlen(a->q.name), b->partitions));
 }
 
 /* One that is down, and was up or has failed, answers nothing. */
@@ -137,9 +137,9 @@ static bool can_ask(const struct outlet *o)
 }
 
 /* A question whose limit lives elsewhere goes there, now that it is known how many partitions there are; false: it was sent on before. */
-static bool ask_elsewhere(struct taker *t, struct asked *a)
+static bool ask_elsewhere(struct take_batcher *b, struct asked *a)
 {
-    struct outlet *o = a->hops++ == 0 ? outlet_of(t, a) : NULL;
+    struct outlet *o = a->hops++ == 0 ? outlet_of(b, a) : NULL;
 
     if (o)
         list_add(&o->gathered, a);
@@ -154,18 +154,18 @@ static struct question question_of(const struct asked *a)
 }
 
 /* One partition has answered a check: asks the next one, if there is one. false: there is none, or it cannot be asked, which is its answer. */
-static bool check_next(struct taker *t, struct asked *a)
+static bool check_next(struct take_batcher *b, struct asked *a)
 {
     struct outlet *o;
 
     a->status = 0;
-    if (++a->hops >= t->partitions)
+    if (++a->hops >= b->partitions)
         return false;
-    o = outlet_at(t, a->hops);
+    o = outlet_at(b, a->hops);
     if (can_ask(o))
         list_add(&o->checks, a);
     else
-        fail_one(o ? o : t->outlets[0], a);
+        fail_one(o ? o : b->outlets[0], a);
     return can_ask(o);
 }
 
@@ -173,13 +173,13 @@ static bool check_next(struct taker *t, struct asked *a)
 static bool read_answer(const struct call *c, const struct redisReply *reply, size_t i, struct asked *a)
 {
     const struct question q = question_of(a);
-    struct taker *t = c->outlet->taker;
-    bool elsewhere = take_is_elsewhere(reply, i, &t->partitions);
+    struct take_batcher *b = c->outlet->batcher;
+    bool elsewhere = take_is_elsewhere(reply, i, &b->partitions);
 
     if (a->checks)
-        return !check_next(t, a);
+        return !check_next(b, a);
     if (elsewhere) {
-        if (ask_elsewhere(t, a))
+        if (ask_elsewhere(b, a))
             return false;
         a->status = WEIR_ENOTNOW;
         a->why = TAKE_NOWHERE;
@@ -187,7 +187,7 @@ static bool read_answer(const struct call *c, const struct redisReply *reply, si
     }
     a->status = take_answer(reply, i, &a->take, &a->why);
     if (a->status == 0 && !a->take.allowed)
-        denials_keep(t->denials, &q, c->asked_us, &a->take);
+        denials_keep(b->denials, &q, c->asked_us, &a->take);
     return true;
 }
 
@@ -210,7 +210,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
 {
     struct call *c = arg;
     struct outlet *o = c->outlet;
-    struct taker *t = o->taker;
+    struct take_batcher *b = o->batcher;
     struct asked *first;
     struct error e;
 
@@ -225,7 +225,7 @@ static void on_reply(void *arg, const struct redisReply *reply)
         note_success(o);
         first = read_answers(c, reply);
         if (first)
-            t->events->on_answers(t->arg, first);
+            b->events->on_answers(b->arg, first);
     }
     free(c);
 }
@@ -275,15 +275,15 @@ static void send_gathered(struct outlet *o)
 /* Before the loop waits, and before the links' own watchers send. */
 static void on_prepare(struct ev_loop *loop, struct ev_prepare *prepare, int revents)
 {
-    struct taker *t = prepare->data;
+    struct take_batcher *b = prepare->data;
 
     (void)loop, (void)revents;
-    for (int p = 0; p == 0 || p < t->partitions; p++)
-        if (t->outlets[p])
-            send_gathered(t->outlets[p]);
+    for (int p = 0; p == 0 || p < b->partitions; p++)
+        if (b->outlets[p])
+            send_gathered(b->outlets[p]);
 }
 
-bool taker_ask(struct taker *t, struct asked *a)
+bool take_batcher_ask(struct take_batcher *b, struct asked *a)
 {
     const struct question q = question_of(a);
     struct outlet *o;
@@ -291,20 +291,20 @@ bool taker_ask(struct taker *t, struct asked *a)
     a->status = 0;
     a->checks = false;
     a->hops = 0;
-    if (denials_find(t->denials, &q, clock_mono_us(), &a->take))
+    if (denials_find(b->denials, &q, clock_mono_us(), &a->take))
         return true;
-    o = outlet_of(t, a);
+    o = outlet_of(b, a);
     if (!can_ask(o)) {
-        fail_one(o ? o : t->outlets[0], a);
+        fail_one(o ? o : b->outlets[0], a);
         return true;
     }
     list_add(&o->gathered, a);
     return false;
 }
 
-bool taker_check(struct taker *t, struct asked *a)
+bool take_batcher_check(struct take_batcher *b, struct asked *a)
 {
-    struct outlet *o = t->outlets[0];
+    struct outlet *o = b->outlets[0];
 
     a->q = (struct take_question){.name = PROBE, .cost = 1};
     a->status = 0;
@@ -324,7 +324,7 @@ static void on_up(void *arg)
 {
     struct outlet *o = arg;
 
-    o->taker->was_up = true;
+    o->batcher->was_up = true;
     o->begins = false;
     note_success(o);
 }
@@ -332,31 +332,31 @@ static void on_up(void *arg)
 static void on_down(void *arg, const struct error *why)
 {
     struct outlet *o = arg;
-    struct taker *t = o->taker;
+    struct take_batcher *b = o->batcher;
 
     o->begins = false;
     note_failure(o, why);
     fail_list(o, &o->checks);
     fail_list(o, &o->gathered);
-    if (!t->was_up && (why->status == WEIR_EREFUSED || why->status == WEIR_ECONFIG))
-        t->events->on_refused(t->arg, why);
+    if (!b->was_up && (why->status == WEIR_EREFUSED || why->status == WEIR_ECONFIG))
+        b->events->on_refused(b->arg, why);
 }
 
 static const struct link_events link_events = {.on_up = on_up, .on_down = on_down};
 
-static struct outlet *outlet_new(struct taker *t, int p)
+static struct outlet *outlet_new(struct take_batcher *b, int p)
 {
-    struct redis_address address = t->address;
+    struct redis_address address = b->address;
     struct outlet *o = calloc(1, sizeof *o);
 
     if (!o)
         return NULL;
-    o->taker = t;
-    partition_prefix(t->prefix, p, o->prefix);
+    o->batcher = b;
+    partition_prefix(b->prefix, p, o->prefix);
     list_clear(&o->checks);
     list_clear(&o->gathered);
     address.slot = partition_slot(p);
-    o->link = link_new(t->loop, &address, &link_events, o);
+    o->link = link_new(b->loop, &address, &link_events, o);
     if (!o->link) {
         free(o);
         return NULL;
@@ -375,35 +375,35 @@ static void outlet_free(struct outlet *o)
     free(o);
 }
 
-struct taker *taker_new(struct ev_loop *loop, const struct redis_address *address, const char *prefix,
-                        const struct taker_events *events, void *arg)
+struct take_batcher *take_batcher_new(struct ev_loop *loop, const struct redis_address *address,
+                                      const char *prefix, const struct take_batcher_events *events, void *arg)
 {
-    struct taker *t = calloc(1, sizeof *t);
+    struct take_batcher *b = calloc(1, sizeof *b);
 
-    if (!t)
+    if (!b)
         return NULL;
-    *t = (struct taker){.loop = loop, .events = events, .arg = arg, .address = *address};
-    strncpy(t->prefix, prefix, sizeof t->prefix - 1);
-    t->denials = denials_new();
-    t->outlets[0] = t->denials ? outlet_new(t, 0) : NULL;
-    if (!t->outlets[0]) {
-        free(t->denials);
-        free(t);
+    *b = (struct take_batcher){.loop = loop, .events = events, .arg = arg, .address = *address};
+    strncpy(b->prefix, prefix, sizeof b->prefix - 1);
+    b->denials = denials_new();
+    b->outlets[0] = b->denials ? outlet_new(b, 0) : NULL;
+    if (!b->outlets[0]) {
+        free(b->denials);
+        free(b);
         return NULL;
     }
-    ev_prepare_init(&t->prepare, on_prepare);
-    t->prepare.data = t;
-    ev_prepare_start(loop, &t->prepare);
-    return t;
+    ev_prepare_init(&b->prepare, on_prepare);
+    b->prepare.data = b;
+    ev_prepare_start(loop, &b->prepare);
+    return b;
 }
 
-void taker_free(struct taker *t)
+void take_batcher_free(struct take_batcher *b)
 {
-    if (!t)
+    if (!b)
         return;
-    ev_prepare_stop(t->loop, &t->prepare);
+    ev_prepare_stop(b->loop, &b->prepare);
     for (int p = 0; p < PARTITIONS_MOST; p++)
-        outlet_free(t->outlets[p]);
-    free(t->denials);
-    free(t);
+        outlet_free(b->outlets[p]);
+    free(b->denials);
+    free(b);
 }
