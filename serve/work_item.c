@@ -7,9 +7,9 @@
 
 #include "core/clock.h"
 #include "serve/fields.h"
-#include "serve/intake.h"
 #include "serve/metrics.h"
 #include "serve/page/page.h"
+#include "serve/post_jobs.h"
 #include "view/hidden.h"
 #include "view/stream.h"
 #include "view/text.h"
@@ -157,8 +157,9 @@ static void run_jobs(struct work_item *item, struct weir *w)
         work_item_fail(item, 0, &w->error);
         return;
     }
-    status = item->lines ? intake_lines(w, item->fields, (struct span){item->body.at, item->body.len}, &doc)
-                         : intake_one(w, (struct span){item->body.at, item->body.len}, &doc);
+    status = item->lines
+                 ? post_jobs_lines(w, item->fields, (struct span){item->body.at, item->body.len}, &doc)
+                 : post_jobs_one(w, (struct span){item->body.at, item->body.len}, &doc);
 
     if (status == 0) {
         item->status = MHD_HTTP_OK;

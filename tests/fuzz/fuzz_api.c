@@ -3,7 +3,7 @@
 #include "serve/actions.h"
 #include "serve/documents.h"
 #include "serve/fields.h"
-#include "serve/intake.h"
+#include "serve/post_jobs.h"
 #include "tests/fuzz/fake_redis.h"
 #include "tests/fuzz/fuzz.h"
 #include "weir.h"
@@ -63,7 +63,7 @@ static void take_jobs(struct span body, uint8_t how)
         json_object_set_new(fields, "skip_invalid", json_string("true"));
     if (how & 8)
         json_object_set_new(fields, "batch", json_string("b"));
-    status = how & 1 ? intake_lines(w, fields, body, &doc) : intake_one(w, body, &doc);
+    status = how & 1 ? post_jobs_lines(w, fields, body, &doc) : post_jobs_one(w, body, &doc);
     must_hold(status != 0 || doc);
     json_decref(doc);
     json_decref(fields);

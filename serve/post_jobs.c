@@ -1,4 +1,4 @@
-#include "serve/intake.h"
+#include "serve/post_jobs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -161,7 +161,7 @@ static int read_members(struct given *g, struct span body, struct error *e)
     return status;
 }
 
-int intake_one(struct weir *w, struct span body, json_t **doc)
+int post_jobs_one(struct weir *w, struct span body, json_t **doc)
 {
     struct given g = {
         .texts =
@@ -318,7 +318,7 @@ static int check_fields(const json_t *fields, bool *skip, struct error *e)
     return 0;
 }
 
-int intake_lines(struct weir *w, const json_t *fields, struct span body, json_t **doc)
+int post_jobs_lines(struct weir *w, const json_t *fields, struct span body, json_t **doc)
 {
     bool skip = false;
     struct lines l = {.type = field_text(fields, "type"), .queue = field_text(fields, "queue")};
