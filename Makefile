@@ -1,14 +1,20 @@
 # Weir. `make` builds build/weir and the libraries; `make demo` and `make test` also install what is missing.
 
-CC       ?= gcc
-BUILD    ?= build
-PREFIX   ?= /usr/local
-CFLAGS   ?= -O2 -g
-SANITIZE ?=
+CC         ?= gcc
+OBJCOPY    ?= objcopy
+PKG_CONFIG ?= pkg-config
+INSTALL    ?= install
+BUILD      ?= build
+CFLAGS     ?= -O2 -g
+SANITIZE   ?=
+# A warning stops who works on Weir, not who builds it from an archive with a compiler that we do not know.
+WERROR     ?= $(if $(wildcard .git),-Werror)
 
-WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes -Werror
-override CPPFLAGS += -D_GNU_SOURCE -I. -Iinclude
-override CFLAGS   += -std=c11 -fPIC -fvisibility=hidden -pthread $(WARNINGS) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all)
+WARNINGS = -Wall -Wextra -Wshadow -Wstrict-prototypes $(WERROR)
+# Flags of whoever builds it come last, and win. No object says where it was built.
+override CPPFLAGS := -D_GNU_SOURCE -I. -Iinclude $(CPPFLAGS)
+override CFLAGS   := -std=c11 -fPIC -fvisibility=hidden -pthread -ffile-prefix-map=$(CURDIR)=. $(WARNINGS) \
+                     $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all) $(CFLAGS)
 LIBS = -lhiredis -lev -ljansson -lglib-2.0 -ldl -lm
 SERVE_LIBS = -lmicrohttpd
 TOP_LIBS = -lncursesw
@@ -17,11 +23,12 @@ TOP_LIBS = -lncursesw
 step = @$(if $(V),,$(if $(findstring s,$(firstword -$(MAKEFLAGS))),,printf '  %-4s %s\n' '$1' '$(or $2,$@)';))$(if $(V),set -x;)
 
 # The sources of a layer: those of its folder, and of the folders in it.
-sources     = $(foreach layer,$1,$(wildcard $(layer)/*.$2 $(layer)/*/*.$2))
+sources     = $(sort $(foreach layer,$1,$(wildcard $(layer)/*.$2 $(layer)/*/*.$2)))
 LIB_SOURCES = $(call sources,core throttle queue producer worker,c)
 CLI_SOURCES = $(call sources,cli serve view,c)
 LUA         = $(call sources,core throttle queue,lua)
 EMBED       = core/script/embed.sh $(wildcard core/script/*.awk)
+HELP        = $(sort $(wildcard cli/help/*.txt))
 
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/scripts.o
 CLI_OBJECTS = $(CLI_SOURCES:%.c=$(BUILD)/%.o) $(BUILD)/gen/help.o $(BUILD)/gen/assets.o
@@ -33,8 +40,8 @@ $(BUILD)/weir: $(CLI_OBJECTS) $(LIB_OBJECTS)
 
 # One object with only the names of weir.h left visible: a program that links the archive keeps its own names.
 $(BUILD)/libweir.a: $(LIB_OBJECTS)
-	$(call step,AR)ld -r -o $(BUILD)/libweir.o $^ && objcopy --localize-hidden $(BUILD)/libweir.o && \
-	  rm -f $@ && ar rcs $@ $(BUILD)/libweir.o
+	$(call step,AR)$(CC) -nostdlib -r -o $(BUILD)/libweir.o $^ && $(OBJCOPY) --localize-hidden $(BUILD)/libweir.o && \
+	  rm -f $@ && $(AR) rcsD $@ $(BUILD)/libweir.o
 
 $(BUILD)/libweir.so.0: $(LIB_OBJECTS)
 	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $^ $(LIBS)
@@ -46,11 +53,11 @@ $(BUILD)/gen/scripts.c: $(EMBED) $(LUA)
 	@mkdir -p $(@D)
 	$(call step,GEN)core/script/embed.sh $(LUA) > $@
 
-$(BUILD)/gen/help.c: cli/help.sh $(wildcard cli/help/*.txt)
+$(BUILD)/gen/help.c: cli/help.sh $(HELP)
 	@mkdir -p $(@D)
-	$(call step,GEN)cli/help.sh $(wildcard cli/help/*.txt) > $@
+	$(call step,GEN)cli/help.sh $(HELP) > $@
 
-PAGE_ASSETS = $(wildcard serve/page/*.css serve/page/*.js serve/page/*.svg)
+PAGE_ASSETS = $(sort $(wildcard serve/page/*.css serve/page/*.js serve/page/*.svg))
 
 $(BUILD)/gen/assets.c: serve/page/assets.sh $(PAGE_ASSETS)
 	@mkdir -p $(@D)
@@ -60,7 +67,7 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call step,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/queue/schedule/zone.o $(BUILD)/throttle/key.o: override CPPFLAGS += $(shell pkg-config --cflags glib-2.0)
+$(BUILD)/queue/schedule/zone.o $(BUILD)/throttle/key.o: override CPPFLAGS += $(shell $(PKG_CONFIG) --cflags glib-2.0)
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 	$(call step,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<
@@ -269,15 +276,49 @@ demo: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) all
 	@BUILD=$(BUILD) examples/demo.sh
 
-VERSION = $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
+# ---- What is installed: the GNU variables, and DESTDIR before them. PREFIX is prefix.
 
-install: all
-	install -D -t $(DESTDIR)$(PREFIX)/bin $(BUILD)/weir
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include include/weir.h
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(BUILD)/libweir.a $(BUILD)/libweir.so.0
-	ln -sf libweir.so.0 $(DESTDIR)$(PREFIX)/lib/libweir.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' include/weir.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/weir.pc
+prefix      = $(or $(PREFIX),/usr/local)
+exec_prefix = $(prefix)
+bindir      = $(exec_prefix)/bin
+libdir      = $(exec_prefix)/lib
+includedir  = $(prefix)/include
+datarootdir = $(prefix)/share
+datadir     = $(datarootdir)
+mandir      = $(datarootdir)/man
+
+INSTALLED = $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
+VERSION  := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
+
+# Written anew each time, as variables may differ from those of the last time.
+$(BUILD)/weir.pc: include/weir.pc.in FORCE
+	@mkdir -p $(@D)
+	@sed 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@VERSION@|$(VERSION)|' $< > $@
+
+install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig)
+	$(INSTALL) $(BUILD)/weir $(DESTDIR)$(bindir)
+	$(INSTALL) -m 644 include/weir.h $(DESTDIR)$(includedir)
+	$(INSTALL) -m 644 $(BUILD)/libweir.a $(BUILD)/libweir.so.0 $(DESTDIR)$(libdir)
+	ln -sf libweir.so.0 $(DESTDIR)$(libdir)/libweir.so
+	$(INSTALL) -m 644 $(BUILD)/weir.pc $(DESTDIR)$(libdir)/pkgconfig
+
+uninstall:
+	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
+
+# ---- The archive of a release, and its checksum: build/dist/weir-VERSION.tar.gz. What stands in it depends on nothing else.
+
+DIST      = weir-$(VERSION)
+DIST_TIME = $(or $(SOURCE_DATE_EPOCH),$(shell if [ -e .git ]; then git log -1 --format=%ct; else stat -c %Y include/weir.h; fi))
+
+dist:
+	@rm -rf $(BUILD)/dist && mkdir -p $(BUILD)/dist
+	@{ if [ -e .git ]; then git ls-files -z; else find . \( -path './build*' -o -name .weir -o -name demo-out \) -prune -o -type f -printf '%P\0'; fi; } | LC_ALL=C sort -z | \
+	  tar --null -T - --format=ustar --owner=0 --group=0 --numeric-owner --mode=u+w,go-w,a+rX --mtime=@$(DIST_TIME) \
+	    --transform='s,^,$(DIST)/,' -cf - | gzip -9n > $(BUILD)/dist/$(DIST).tar.gz
+	@cd $(BUILD)/dist && sha256sum $(DIST).tar.gz | tee SHA256SUMS
+
+.PHONY: FORCE uninstall dist
 
 # The protocol, in every order of events, by spin (installed by hand: apt-get install spin).
 model:

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What make install leaves is enough for a program outside of this source: the header, as C and C++ by gcc and clang; the examples;
 # own_worker, linked to the shared and to the static library by pkg-config, and run on a private Redis. The libraries export only
-# the names of weir.h. Prints what is wrong, and exits 1. BUILD names the folder of what was built.
+# the names of weir.h. make uninstall leaves nothing. Prints what is wrong, and exits 1. BUILD names the folder of what was built.
 set -eu
 cd "$(dirname "$0")/.."
 source=$PWD
@@ -11,10 +11,11 @@ dev=''
 trap '[ -z "$dev" ] || { kill $dev; wait $dev || true; }; rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
 
-make -s install BUILD="${BUILD:-build}" DESTDIR="$folder/root" PREFIX=/opt/weir >"$folder/log"
+make_it() { make -s "$@" BUILD="${BUILD:-build}" DESTDIR="$folder/root" prefix=/opt/weir libdir=/opt/weir/lib/multiarch >"$folder/log"; }
+make_it install
 weir=$folder/root/opt/weir
 cd "$folder"
-export PKG_CONFIG_PATH=$weir/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$weir/lib PATH=$weir/bin:$PATH
+export PKG_CONFIG_PATH=$weir/lib/multiarch/pkgconfig PKG_CONFIG_SYSROOT_DIR=$folder/root LD_LIBRARY_PATH=$weir/lib/multiarch PATH=$weir/bin:$PATH
 unset REDIS_URL WEIR_NAMESPACE
 
 strict='-pedantic-errors -Wall -Wextra -Wconversion -Werror'
@@ -31,13 +32,13 @@ for std in c++11 c++17 c++20; do clang -x c++ -std=$std $strict $(pkg-config --c
 
 declared=$(grep -o '\bweir_[a-z_]*(' "$weir/include/weir.h" | tr -d '(' | sort -u)
 for library in libweir.so.0 libweir.a; do
-    exported=$(nm -P --defined-only $([ $library = libweir.a ] && echo -g || echo -D) "$weir/lib/$library" | awk 'NF > 2 { print $1 }' | sort -u)
+    exported=$(nm -P --defined-only $([ $library = libweir.a ] && echo -g || echo -D) "$weir/lib/multiarch/$library" | awk 'NF > 2 { print $1 }' | sort -u)
     more=$(comm -13 <(echo "$declared") <(echo "$exported"))
     [ -z "$more" ] || { echo "$library exports what weir.h does not declare:" $more && exit 1; }
 done
 
 gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" $(pkg-config --libs weir) -o shared
-gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" "$weir/lib/libweir.a" $(pkg-config --static --libs-only-l weir | sed 's/-lweir//') -o static
+gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" "$weir/lib/multiarch/libweir.a" $(pkg-config --static --libs-only-l weir | sed 's/-lweir//') -o static
 weir dev >dev.log 2>&1 &
 dev=$!
 for _ in $(seq 600); do grep -qs 'Redis is ready' dev.log && break || sleep 0.05; done
@@ -45,3 +46,8 @@ for program in shared static; do
     said=$(./$program "unix://$folder/.weir/redis.sock" 2>$program.log | tail -n 1)
     [ "$said" = '100 greeted' ] || { echo "$program: $said" && cat $program.log && exit 1; }
 done
+
+cd "$source"
+make_it uninstall
+left=$(find "$folder/root" ! -type d)
+[ -z "$left" ] || { echo "make uninstall leaves:" $left && exit 1; }
