@@ -146,7 +146,7 @@ $(BUILD)/tests/test_metrics: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/metric
 
 # What weir top shows and what keys do, without a terminal and without its thread.
 $(BUILD)/tests/test_top: $(patsubst %,$(BUILD)/cli/top/%.o,action canvas cells columns columns_limits columns_queues \
-  columns_types columns_workers face line order sight state) \
+  columns_types columns_workers layout line order sight state) \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # Its thread alone.

@@ -2,7 +2,7 @@
 #include <locale.h>
 
 #include "cli/top/action.h"
-#include "cli/top/face.h"
+#include "cli/top/layout.h"
 #include "cli/top/line.h"
 #include "core/utf8.h"
 #include "tests/test.h"
@@ -130,9 +130,9 @@ static void look_as(bool ascii)
     rows_free(&rows);
     assert_true(canvas_begin(&canvas, height, width, ascii));
     assert_true(rows_choose(&rows, &glance, state.view, p->filter, p->sorted, p->backwards));
-    state.room = face_room(&canvas);
+    state.room = layout_room(&canvas);
     state_settle(&state, &rows);
-    face_draw(&canvas, &state, &glance, &rows, &health);
+    layout_draw(&canvas, &state, &glance, &rows, &health);
     read_canvas();
 }
 

@@ -7,7 +7,7 @@
  *   state.c      what is shown and chosen, and what keys do; knows no terminal
  *   action.c     those keys that change something, and what they order
  *   order.c      orders, as the reader carries them out
- *   face.c       all of it as a canvas (canvas.c)
+ *   layout.c     all of it as a canvas (canvas.c)
  *   screen.c     ncurses */
 #include <poll.h>
 #include <signal.h>
@@ -19,7 +19,7 @@
 #include "cli/commands.h"
 #include "cli/print/color.h"
 #include "cli/top/action.h"
-#include "cli/top/face.h"
+#include "cli/top/layout.h"
 #include "cli/top/reader.h"
 #include "cli/top/screen.h"
 #include "cli/which_redis.h"
@@ -117,9 +117,9 @@ static bool draw(struct top *t)
     if (!canvas_begin(&t->canvas, rows, columns, screen_is_ascii()) ||
         !rows_choose(&t->rows, &glance, t->state.view, p->filter, p->sorted, p->backwards))
         return false;
-    t->state.room = face_room(&t->canvas);
+    t->state.room = layout_room(&t->canvas);
     state_settle(&t->state, &t->rows);
-    face_draw(&t->canvas, &t->state, &glance, &t->rows, &health);
+    layout_draw(&t->canvas, &t->state, &glance, &t->rows, &health);
     screen_show(&t->canvas);
     want_shown(t);
     return true;

@@ -1,4 +1,4 @@
-#include "cli/top/face.h"
+#include "cli/top/layout.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -13,7 +13,7 @@
 #define HEAD_ROWS 3 /* the verdict, the views, the headings */
 #define FOOT_ROWS 3 /* two lines about a row, the keys */
 
-size_t face_room(const struct canvas *c)
+size_t layout_room(const struct canvas *c)
 {
     return c->rows > HEAD_ROWS + FOOT_ROWS ? (size_t)(c->rows - HEAD_ROWS - FOOT_ROWS) : 0;
 }
@@ -148,7 +148,7 @@ static void choose_columns(const struct column *columns, int width, bool *shown,
 
 #define COLUMNS_MOST 24
 
-struct layout {
+struct shown_columns {
     bool shown[COLUMNS_MOST];
     int first;
 };
@@ -164,15 +164,15 @@ static void put_aligned(struct canvas *c, int row, int at, int width, const stru
 
 /* One row of the table; what: NULL is its headings. */
 static void put_cells(struct canvas *c, int row, const struct state *s, const struct glance *g,
-                      const struct layout *layout, const void *what)
+                      const struct shown_columns *show, const void *what)
 {
     const struct column *columns = tables[s->view]->columns;
 
     for (int i = 0, at = 0; columns[i].heading; i++) {
         struct cell_text cell = {.text = "", .ink = INK_PLAIN};
-        int width = i == 0 ? layout->first : columns[i].width;
+        int width = i == 0 ? show->first : columns[i].width;
 
-        if (!layout->shown[i])
+        if (!show->shown[i])
             continue;
         if (what)
             column_put(&columns[i], g, what, &cell);
@@ -200,14 +200,14 @@ static void put_table(struct canvas *c, const struct state *s, const struct glan
                       const struct rows *rows)
 {
     const struct pane *p = &s->panes[s->view];
-    struct layout layout = {.first = 0};
+    struct shown_columns show = {.first = 0};
 
-    choose_columns(tables[s->view]->columns, c->columns, layout.shown, &layout.first);
-    put_cells(c, HEAD_ROWS - 1, s, g, &layout, NULL);
+    choose_columns(tables[s->view]->columns, c->columns, show.shown, &show.first);
+    put_cells(c, HEAD_ROWS - 1, s, g, &show, NULL);
     for (size_t i = 0; i < s->room && p->top + i < rows->count; i++) {
         int row = HEAD_ROWS + (int)i;
 
-        put_cells(c, row, s, g, &layout, rows->at[p->top + i]);
+        put_cells(c, row, s, g, &show, rows->at[p->top + i]);
         if (p->top + i == p->at)
             canvas_reverse(c, row, 0, c->columns);
     }
@@ -305,16 +305,16 @@ static void put_too_small(struct canvas *c)
 {
     char text[64];
 
-    snprintf(text, sizeof text, "%dx%d is too small: %dx%d at least", c->columns, c->rows, FACE_COLUMNS,
-             FACE_ROWS);
+    snprintf(text, sizeof text, "%dx%d is too small: %dx%d at least", c->columns, c->rows, LAYOUT_COLUMNS,
+             LAYOUT_ROWS);
     canvas_put(c, 0, 0, c->columns, INK_WARNING, text);
     canvas_put(c, 1, 0, c->columns, INK_PALE, "q quits");
 }
 
-void face_draw(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows,
-               const struct health *health)
+void layout_draw(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows,
+                 const struct health *health)
 {
-    if (c->rows < FACE_ROWS || c->columns < FACE_COLUMNS) {
+    if (c->rows < LAYOUT_ROWS || c->columns < LAYOUT_COLUMNS) {
         put_too_small(c);
         return;
     }

@@ -1,11 +1,11 @@
 /* The whole screen, drawn into a canvas: a verdict, the views, a table, more about the row that is chosen, keys. */
-#ifndef CLI_TOP_FACE_H
-#define CLI_TOP_FACE_H
+#ifndef CLI_TOP_LAYOUT_H
+#define CLI_TOP_LAYOUT_H
 
 #include "cli/top/state.h"
 
-#define FACE_ROWS 24 /* a smaller screen says what it needs */
-#define FACE_COLUMNS 80
+#define LAYOUT_ROWS 24 /* a smaller screen says what it needs */
+#define LAYOUT_COLUMNS 80
 
 /* How it stands with Redis. */
 struct health {
@@ -16,8 +16,8 @@ struct health {
 };
 
 /* Rows of a screen that the table has. */
-size_t face_room(const struct canvas *c);
-void face_draw(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows,
-               const struct health *health);
+size_t layout_room(const struct canvas *c);
+void layout_draw(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows,
+                 const struct health *health);
 
 #endif
