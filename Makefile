@@ -122,7 +122,7 @@ $(BUILD)/tests/test_page $(BUILD)/tests/test_report $(BUILD)/tests/test_forecast
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # What weir top and enqueue read, too.
-$(BUILD)/tests/test_forecast: $(BUILD)/cli/top/sight.o $(BUILD)/cli/document/outlook.o
+$(BUILD)/tests/test_forecast: $(BUILD)/cli/top/snapshot.o $(BUILD)/cli/document/outlook.o
 
 # Answers that are shared, with a thread of the test's own.
 $(BUILD)/tests/test_shared: override LIBS += $(SERVE_LIBS)
@@ -146,11 +146,11 @@ $(BUILD)/tests/test_metrics: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/metric
 
 # What weir top shows and what keys do, without a terminal and without its thread.
 $(BUILD)/tests/test_top: $(patsubst %,$(BUILD)/cli/top/%.o,action canvas cells columns columns_limits columns_queues \
-  columns_types columns_workers layout line order sight state) \
+  columns_types columns_workers layout line order snapshot state) \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # Its thread alone.
-$(BUILD)/tests/test_top_reader: $(patsubst %,$(BUILD)/cli/top/%.o,order reader sight) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+$(BUILD)/tests/test_top_reader: $(patsubst %,$(BUILD)/cli/top/%.o,order reader snapshot) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # test_versions once more, as a program of another version of Weir: its library has another name.
 $(BUILD)/tests/versions/scripts.c: $(EMBED) $(LUA) tests/versions/version.lua

@@ -3,7 +3,7 @@
 #include "tests/scene.h"
 
 #include "cli/document/outlook.h"
-#include "cli/top/sight.h"
+#include "cli/top/snapshot.h"
 #include "core/clock.h"
 #include "queue/batch/batch.h"
 #include "queue/inspect/why.h"
@@ -358,16 +358,17 @@ static void look_at_rate(struct said *said)
 
 static void look_at_top(struct said *said)
 {
-    struct sight *sight = sight_read(w);
+    struct top_snapshot *snapshot = top_snapshot_read(w);
     json_t *next;
 
-    if (!sight)
+    if (!snapshot)
         wrong("top", weir_message(w), NULL);
-    next = sight->limit_rows[0].next_us == GATE_NEVER ? json_null()
-                                                      : json_real((double)sight->limit_rows[0].next_us / 1e6);
+    next = snapshot->limit_rows[0].next_us == GATE_NEVER
+               ? json_null()
+               : json_real((double)snapshot->limit_rows[0].next_us / 1e6);
     expect_time("top, limits", next, said->next_us);
     json_decref(next);
-    sight_free(sight);
+    top_snapshot_free(snapshot);
 }
 
 static bool is_on_page(const char *path, const char *expected)

@@ -12,7 +12,7 @@
 #define SECOND INT64_C(1000000)
 
 static struct state state;
-static struct sight *now;
+static struct top_snapshot *now;
 static struct pasts pasts;
 static struct health health;
 static struct canvas canvas;
@@ -81,7 +81,7 @@ static int begin(void **unused)
     s.workers[0].running = 3;
     s.workers[0].seen_us = NOW - 2 * SECOND;
     s.workers[0].queues = json_pack("[s, s]", "default", "bulk*");
-    now = sight_of(&s, one_limit(), 1);
+    now = top_snapshot_of(&s, one_limit(), 1);
     assert_non_null(now);
     now->report = json_pack("{s:s, s:{s:i}, s:[]}", "verdict", "flowing", "holds", "limit", 2, "checks");
     memset(&pasts, 0, sizeof pasts);
@@ -97,7 +97,7 @@ static int end(void **unused)
     (void)unused;
     rows_free(&rows);
     canvas_free(&canvas);
-    sight_free(now);
+    top_snapshot_free(now);
     return 0;
 }
 
@@ -409,7 +409,7 @@ static void test_redis_that_does_not_answer_is_said(void **unused)
     look();
     assert_shows("no answer from Redis for 5 s: connection refused\n");
     assert_shows("mail"); /* what was known stays */
-    sight_free(now);
+    top_snapshot_free(now);
     now = NULL;
     health = (struct health){.interval_us = SECOND};
     look();
@@ -616,7 +616,7 @@ static void test_how_often_it_reads(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        assert_int_equal(sight_pause(cases[i].rows, cases[i].took_us, 2 * SECOND), cases[i].pause_us);
+        assert_int_equal(top_snapshot_pause(cases[i].rows, cases[i].took_us, 2 * SECOND), cases[i].pause_us);
 }
 
 int main(void)

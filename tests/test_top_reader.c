@@ -56,23 +56,23 @@ static struct news news; /* what has come and nobody has looked at */
 
 static void forget(struct news *n)
 {
-    sight_free(n->sight);
+    top_snapshot_free(n->snapshot);
     free(n->pasts);
     free(n->result);
-    *n = (struct news){.sight = NULL};
+    *n = (struct news){.snapshot = NULL};
 }
 
 /* Of each kind the last one stays. */
 static void take(void)
 {
     eventfd_t count;
-    struct news more, old = {.sight = NULL};
+    struct news more, old = {.snapshot = NULL};
 
     assert_int_equal(poll(&(struct pollfd){.fd = wake, .events = POLLIN}, 1, LIMIT_MS), 1);
     eventfd_read(wake, &count);
     more = reader_take(reader);
 #define KEEP(kind) (old.kind = more.kind ? news.kind : NULL, more.kind = more.kind ? more.kind : news.kind)
-    (void)KEEP(sight);
+    (void)KEEP(snapshot);
     (void)KEEP(pasts);
     (void)KEEP(result);
     news = more;
@@ -80,11 +80,11 @@ static void take(void)
 }
 
 /* The first one since it began, or since the last order was given. */
-static const struct sight *next_sight(void)
+static const struct top_snapshot *next_snapshot(void)
 {
-    while (!news.sight)
+    while (!news.snapshot)
         take();
-    return news.sight;
+    return news.snapshot;
 }
 
 /* What became of it. */
@@ -147,22 +147,22 @@ static void workers(void **state)
 /* It reads again in an hour, but for an order that has changed something. */
 static void a_change_is_seen_at_once(void **state)
 {
-    assert_int_equal(next_sight()->status.queue_count, 0);
+    assert_int_equal(next_snapshot()->status.queue_count, 0);
     fill("q", "mail", 1);
     order(ORDER_PAUSE_QUEUE, "q");
-    assert_true(next_sight()->status.queues[0].paused_us > 0);
+    assert_true(next_snapshot()->status.queues[0].paused_us > 0);
     assert_true(news.interval_us >= HOUR_US);
 }
 
 /* Nothing is carried out twice: a second one would find it resumed. */
 static void an_order_is_carried_out_once(void **state)
 {
-    next_sight();
+    next_snapshot();
     fill("q", "mail", 9);
     order(ORDER_PAUSE_QUEUE, "q");
     ask("1", "HDEL", "halted", "q/q", NULL);
     forget(&news);
-    next_sight();
+    next_snapshot();
     ask("0", "HEXISTS", "halted", "q/q", NULL);
 }
 
@@ -203,7 +203,7 @@ static void a_redis_that_hangs_is_known(void **state)
 {
     int64_t until_us = clock_mono_us() + LIMIT_MS * INT64_C(1000);
 
-    next_sight();
+    next_snapshot();
     kill(server.pid, SIGSTOP);
     want(false, "t", 1);
     while (!news.unanswered_us && clock_mono_us() < until_us)

@@ -24,13 +24,13 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static bool is_limit(const struct sight *now, const char *name)
+static bool is_limit(const struct top_snapshot *now, const char *name)
 {
     return bsearch(name, now->limit_rows, now->limit_count, sizeof *now->limit_rows, by_name) != NULL;
 }
 
 /* Of a type the limit that is in its way, else that of its own name. NULL: there is none. */
-static const char *name_meant(struct state *s, const void *row, const struct sight *now)
+static const char *name_meant(struct state *s, const void *row, const struct top_snapshot *now)
 {
     const struct type_status *t = row;
     const char *limit;
@@ -63,7 +63,7 @@ static void order(struct state *s, enum order_kind kind, const char *name)
         give(s);
 }
 
-void action_begin(struct state *s, int key, const void *row, const struct sight *now)
+void action_begin(struct state *s, int key, const void *row, const struct top_snapshot *now)
 {
     const struct action_key *a = action_keys;
     const char *name;

@@ -3,15 +3,15 @@
 #define CLI_TOP_COLUMNS_H
 
 #include "cli/top/canvas.h"
-#include "cli/top/sight.h"
+#include "cli/top/snapshot.h"
 
 enum view { VIEW_TYPES, VIEW_LIMITS, VIEW_WORKERS, VIEW_QUEUES, VIEW_COUNT };
 
 /* A glance has what cells are made from. */
 struct glance {
-    const struct sight *now;   /* NULL: nothing was read yet */
-    const struct pasts *pasts; /* NULL: likewise */
-    int64_t now_us;            /* Redis's time: that of what was read, and what has passed since then */
+    const struct top_snapshot *now; /* NULL: nothing was read yet */
+    const struct pasts *pasts;      /* NULL: likewise */
+    int64_t now_us;                 /* Redis's time: that of what was read, and what has passed since then */
     bool ascii;
 };
 
@@ -47,7 +47,7 @@ struct table {
     const struct column *columns;
     int sorted; /* by this column at first */
     /* Returns the rows of what was read, size bytes each. */
-    const void *(*rows)(const struct sight *s, size_t *count, size_t *size);
+    const void *(*rows)(const struct top_snapshot *s, size_t *count, size_t *size);
     /* Tells more about one row, for two lines below the table. */
     void (*tell)(FILE *to, FILE *second, const struct glance *g, const void *row);
 };

@@ -94,7 +94,7 @@ static const struct column limit_columns[] = {
 };
 // clang-format on
 
-static const void *limit_rows(const struct sight *s, size_t *count, size_t *size)
+static const void *limit_rows(const struct top_snapshot *s, size_t *count, size_t *size)
 {
     *count = s->limit_count;
     *size = sizeof *s->limit_rows;

@@ -32,7 +32,7 @@ static const struct column queue_columns[] = {
 };
 // clang-format on
 
-static const void *queue_rows(const struct sight *s, size_t *count, size_t *size)
+static const void *queue_rows(const struct top_snapshot *s, size_t *count, size_t *size)
 {
     *count = s->status.queue_count;
     *size = sizeof *s->status.queues;

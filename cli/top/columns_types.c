@@ -94,7 +94,7 @@ static const struct column type_columns[] = {
 };
 // clang-format on
 
-static const void *type_rows(const struct sight *s, size_t *count, size_t *size)
+static const void *type_rows(const struct top_snapshot *s, size_t *count, size_t *size)
 {
     *count = s->status.type_count;
     *size = sizeof *s->status.types;

@@ -74,7 +74,7 @@ static const struct column worker_columns[] = {
 };
 // clang-format on
 
-static const void *worker_rows(const struct sight *s, size_t *count, size_t *size)
+static const void *worker_rows(const struct top_snapshot *s, size_t *count, size_t *size)
 {
     *count = s->status.worker_count;
     *size = sizeof *s->status.workers;

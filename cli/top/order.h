@@ -2,7 +2,7 @@
 #ifndef CLI_TOP_ORDER_H
 #define CLI_TOP_ORDER_H
 
-#include "cli/top/sight.h"
+#include "cli/top/snapshot.h"
 
 enum order_kind {
     ORDER_NONE,

@@ -59,17 +59,17 @@ static void note_answer(struct reader *r)
 
 static int64_t pause_of(const struct reader *r)
 {
-    return sight_pause(r->rows, r->took_us, r->interval_us);
+    return top_snapshot_pause(r->rows, r->took_us, r->interval_us);
 }
 
 static void read_now(struct reader *r)
 {
     const struct error none = {.status = 0};
-    struct sight *s, *old;
+    struct top_snapshot *s, *old;
     int64_t began_us = clock_mono_us();
 
     note_asking(r);
-    s = sight_read(r->w);
+    s = top_snapshot_read(r->w);
     r->took_us = clock_mono_us() - began_us;
     if (s || r->w->error.status != WEIR_EUNREACHABLE)
         note_answer(r);
@@ -77,13 +77,13 @@ static void read_now(struct reader *r)
         r->rows = (int64_t)(s->status.type_count + s->status.queue_count + s->limit_count);
     r->due_us = clock_mono_us() + (s ? pause_of(r) : AGAIN_US);
     pthread_mutex_lock(&r->mutex);
-    old = s ? r->news.sight : NULL;
+    old = s ? r->news.snapshot : NULL;
     if (s)
-        r->news.sight = s;
+        r->news.snapshot = s;
     r->news.error = s ? none : r->w->error;
     r->news.interval_us = pause_of(r);
     pthread_mutex_unlock(&r->mutex);
-    sight_free(old);
+    top_snapshot_free(old);
     tell(r);
 }
 
@@ -257,7 +257,7 @@ static bool start_thread(struct reader *r)
 
 static void free_all(struct reader *r)
 {
-    sight_free(r->news.sight);
+    top_snapshot_free(r->news.snapshot);
     free(r->news.pasts);
     free(r->news.result);
     weir_free(r->w);
@@ -311,7 +311,7 @@ struct news reader_take(struct reader *r)
 
     pthread_mutex_lock(&r->mutex);
     news = r->news;
-    r->news.sight = NULL;
+    r->news.snapshot = NULL;
     r->news.pasts = NULL;
     r->news.result = NULL;
     pthread_mutex_unlock(&r->mutex);

@@ -1,7 +1,7 @@
 /* The thread that talks with Redis, on a connection of its own: it reads what is shown, again and again, and carries out orders. The
  * thread of the screen never waits for it. What it has to say it hands over, and makes a descriptor readable.
  *
- * How often it reads: every interval, and not more than a hundredth of the time of Redis is spent on it (sight_pause). */
+ * How often it reads: every interval, and not more than a hundredth of the time of Redis is spent on it (top_snapshot_pause). */
 #ifndef CLI_TOP_READER_H
 #define CLI_TOP_READER_H
 
@@ -26,12 +26,12 @@ void reader_order(struct reader *r, const struct order *order);
 
 /* What is new since the last call; each is the caller's, and NULL when nothing is. */
 struct news {
-    struct sight *sight;   /* sight_free */
-    struct pasts *pasts;   /* free */
-    struct result *result; /* to be freed */
-    struct error error;    /* of the last reading; status 0: it worked */
-    int64_t unanswered_us; /* since when Redis is asked in vain, clock_mono_us; 0: it is not */
-    int64_t interval_us;   /* until it is read again */
+    struct top_snapshot *snapshot; /* top_snapshot_free */
+    struct pasts *pasts;           /* free */
+    struct result *result;         /* to be freed */
+    struct error error;            /* of the last reading; status 0: it worked */
+    int64_t unanswered_us;         /* since when Redis is asked in vain, clock_mono_us; 0: it is not */
+    int64_t interval_us;           /* until it is read again */
 };
 struct news reader_take(struct reader *r);
 

@@ -175,7 +175,7 @@ static bool key_of_views(struct state *s, int key)
     return true;
 }
 
-static void key_of_list(struct state *s, int key, const struct rows *rows, const struct sight *now)
+static void key_of_list(struct state *s, int key, const struct rows *rows, const struct top_snapshot *now)
 {
     if (key_of_rows(s, key, rows) || key_of_views(s, key))
         return;
@@ -193,7 +193,7 @@ static void key_of_list(struct state *s, int key, const struct rows *rows, const
         action_begin(s, key, state_row(s, rows), now);
 }
 
-void state_key(struct state *s, int key, const struct rows *rows, const struct sight *now)
+void state_key(struct state *s, int key, const struct rows *rows, const struct top_snapshot *now)
 {
     *s->said = '\0';
     if (s->mode == MODE_FILTER)

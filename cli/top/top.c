@@ -1,7 +1,7 @@
 /* weir top: what happens now, on a terminal.
  *
  *   reader.c     the thread that asks Redis, and carries out orders
- *   sight.c      what it has read
+ *   snapshot.c   what it has read
  *   columns.c    the tables: which rows are shown, and in which order; columns_<name>.c is one of them: its rows and columns
  *   cells.c      what their columns have in common
  *   state.c      what is shown and chosen, and what keys do; knows no terminal
@@ -41,7 +41,7 @@ struct top {
     struct state state;
     struct canvas canvas;
     struct rows rows;
-    struct sight *now;
+    struct top_snapshot *now;
     struct pasts *pasts;
     struct error error; /* of the last reading */
     int64_t interval_us, unanswered_us;
@@ -55,9 +55,9 @@ static void take_news(struct top *t)
 {
     struct news news = reader_take(t->reader);
 
-    if (news.sight) {
-        sight_free(t->now);
-        t->now = news.sight;
+    if (news.snapshot) {
+        top_snapshot_free(t->now);
+        t->now = news.snapshot;
     }
     if (news.pasts) {
         free(t->pasts);
@@ -211,7 +211,7 @@ static void free_all(struct top *t)
 {
     rows_free(&t->rows);
     canvas_free(&t->canvas);
-    sight_free(t->now);
+    top_snapshot_free(t->now);
     free(t->pasts);
 }
 

@@ -1,4 +1,4 @@
-#include "cli/top/sight.h"
+#include "cli/top/snapshot.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(a, b);
 }
 
-static bool list_limits(struct sight *s)
+static bool list_limits(struct top_snapshot *s)
 {
     size_t count = 0;
 
@@ -39,7 +39,7 @@ static bool list_limits(struct sight *s)
     return true;
 }
 
-static void count_waiting(struct sight *s)
+static void count_waiting(struct top_snapshot *s)
 {
     for (size_t i = 0; i < s->status.type_count; i++) {
         const struct type_status *t = &s->status.types[i];
@@ -54,9 +54,9 @@ static void count_waiting(struct sight *s)
     }
 }
 
-struct sight *sight_of(struct status *status, struct limits *limits, int partitions)
+struct top_snapshot *top_snapshot_of(struct status *status, struct limits *limits, int partitions)
 {
-    struct sight *s = calloc(1, sizeof *s);
+    struct top_snapshot *s = calloc(1, sizeof *s);
 
     if (!s) {
         status_free(status);
@@ -65,17 +65,17 @@ struct sight *sight_of(struct status *status, struct limits *limits, int partiti
         free(limits);
         return NULL;
     }
-    *s = (struct sight){
+    *s = (struct top_snapshot){
         .mono_us = clock_mono_us(), .status = *status, .limits = limits, .partitions = partitions};
     if (!list_limits(s)) {
-        sight_free(s);
+        top_snapshot_free(s);
         return NULL;
     }
     count_waiting(s);
     return s;
 }
 
-void sight_free(struct sight *s)
+void top_snapshot_free(struct top_snapshot *s)
 {
     if (!s)
         return;
@@ -90,12 +90,12 @@ void sight_free(struct sight *s)
 
 /* ---- Reading */
 
-struct sight *sight_read(struct weir *w)
+struct top_snapshot *top_snapshot_read(struct weir *w)
 {
     struct status status;
     struct all_limits limits;
     json_t *report = NULL;
-    struct sight *s;
+    struct top_snapshot *s;
     int rc = status_read_with_limits(w, &status, &limits);
 
     if (rc == 0)
@@ -105,7 +105,7 @@ struct sight *sight_read(struct weir *w)
         all_limits_free(&limits);
         return NULL;
     }
-    s = sight_of(&status, limits.at, limits.count);
+    s = top_snapshot_of(&status, limits.at, limits.count);
     if (s)
         s->report = json_incref(report);
     else
@@ -121,7 +121,7 @@ struct sight *sight_read(struct weir *w)
 #define FIXED_US 2000
 #define SHARE 100 /* of its time, one part at most is ours */
 
-int64_t sight_pause(int64_t rows, int64_t took_us, int64_t interval_us)
+int64_t top_snapshot_pause(int64_t rows, int64_t took_us, int64_t interval_us)
 {
     int64_t most_us = FIXED_US + rows * ROW_US, pause_us = SHARE * (took_us < most_us ? took_us : most_us);
 

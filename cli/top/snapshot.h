@@ -1,6 +1,6 @@
 /* What there is at a moment, as weir top shows it: read whole by one thread, and then only looked at. */
-#ifndef CLI_TOP_SIGHT_H
-#define CLI_TOP_SIGHT_H
+#ifndef CLI_TOP_SNAPSHOT_H
+#define CLI_TOP_SNAPSHOT_H
 
 #include "queue/history/history.h"
 #include "queue/status/status.h"
@@ -16,7 +16,7 @@ struct limit_row {
     int64_t next_us; /* when the next one starts; 0: it cannot be read */
 };
 
-struct sight {
+struct top_snapshot {
     int64_t mono_us; /* when it had been read */
     struct status status;
     json_t *report;
@@ -27,13 +27,13 @@ struct sight {
 };
 
 /* Reads it; NULL: w->error says why. */
-struct sight *sight_read(struct weir *w);
+struct top_snapshot *top_snapshot_read(struct weir *w);
 /* Of a status and the limits of so many partitions, which it takes; of nothing else. NULL: out of memory, and both are freed. */
-struct sight *sight_of(struct status *status, struct limits *limits, int partitions);
-void sight_free(struct sight *s);
+struct top_snapshot *top_snapshot_of(struct status *status, struct limits *limits, int partitions);
+void top_snapshot_free(struct top_snapshot *s);
 /* How long to wait after a reading of so many types, queues and limits that took so long, not less than interval_us: Redis has not worked for
  * longer than that. */
-int64_t sight_pause(int64_t rows, int64_t took_us, int64_t interval_us);
+int64_t top_snapshot_pause(int64_t rows, int64_t took_us, int64_t interval_us);
 
 /* ---- What has happened to one type, or at one limit */
 
