@@ -124,15 +124,15 @@ static void read_canvas(void)
 
 static void look_as(bool ascii)
 {
-    struct glance glance = {.now = now, .pasts = &pasts, .now_us = NOW, .ascii = ascii};
+    struct frame frame = {.now = now, .pasts = &pasts, .now_us = NOW, .ascii = ascii};
     const struct pane *p = state_pane(&state);
 
     rows_free(&rows);
     assert_true(canvas_begin(&canvas, height, width, ascii));
-    assert_true(rows_choose(&rows, &glance, state.view, p->filter, p->sorted, p->backwards));
+    assert_true(rows_choose(&rows, &frame, state.view, p->filter, p->sorted, p->backwards));
     state.room = layout_room(&canvas);
     state_settle(&state, &rows);
-    layout_draw(&canvas, &state, &glance, &rows, &health);
+    layout_draw(&canvas, &state, &frame, &rows, &health);
     read_canvas();
 }
 

@@ -73,7 +73,7 @@ void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind)
         snprintf(cell->text, sizeof cell->text, "%s%s", format_span(us / 1000000 * 1000000, span), behind);
 }
 
-void cell_put_until(const struct glance *g, int64_t us, const char *behind, struct cell_text *cell)
+void cell_put_until(const struct frame *f, int64_t us, const char *behind, struct cell_text *cell)
 {
     if (us <= 0 || us == GATE_NEVER) {
         cell_put_nothing(cell);
@@ -81,11 +81,11 @@ void cell_put_until(const struct glance *g, int64_t us, const char *behind, stru
         snprintf(cell->text, sizeof cell->text, "paused");
         cell->ink = INK_WARNING;
     } else {
-        cell_put_distance(cell, us - g->now_us, behind);
+        cell_put_distance(cell, us - f->now_us, behind);
     }
 }
 
-void cell_put_line(const struct glance *g, const struct past *past, struct cell_text *cell)
+void cell_put_line(const struct frame *f, const struct past *past, struct cell_text *cell)
 {
     static const char *const heights[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
     static const char plain[] = "_.,-~=*#";
@@ -100,7 +100,7 @@ void cell_put_line(const struct glance *g, const struct past *past, struct cell_
 
         if (minutes[i] == 0)
             len += (size_t)snprintf(cell->text + len, sizeof cell->text - len, " ");
-        else if (g->ascii)
+        else if (f->ascii)
             len += (size_t)snprintf(cell->text + len, sizeof cell->text - len, "%c", plain[height]);
         else
             len += (size_t)snprintf(cell->text + len, sizeof cell->text - len, "%s", heights[height]);
@@ -108,17 +108,17 @@ void cell_put_line(const struct glance *g, const struct past *past, struct cell_
     cell->ink = INK_GOOD;
 }
 
-void cell_put_age(const struct glance *g, int64_t since_us, struct cell_text *cell)
+void cell_put_age(const struct frame *f, int64_t since_us, struct cell_text *cell)
 {
     if (since_us > 0)
-        cell_put_distance(cell, g->now_us - since_us, "");
+        cell_put_distance(cell, f->now_us - since_us, "");
     else
         cell_put_nothing(cell);
 }
 
-void cell_put_name(const struct glance *g, const void *row, struct cell_text *cell)
+void cell_put_name(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    (void)g;
+    (void)f;
     snprintf(cell->text, sizeof cell->text, "%s", row_name(row));
     cell->ink = INK_STRONG;
 }

@@ -23,11 +23,11 @@ void cell_put_rate(struct cell_text *cell, double rate);
 /* Puts how long it is until then, or since then: "8m 2s". */
 void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind);
 /* Puts how long it is until a time of Redis; 0 and GATE_NEVER: it is not known. */
-void cell_put_until(const struct glance *g, int64_t us, const char *behind, struct cell_text *cell);
-void cell_put_age(const struct glance *g, int64_t since_us, struct cell_text *cell);
+void cell_put_until(const struct frame *f, int64_t us, const char *behind, struct cell_text *cell);
+void cell_put_age(const struct frame *f, int64_t since_us, struct cell_text *cell);
 /* Puts a column for each minute; the highest stands for the most. past: NULL is none. */
-void cell_put_line(const struct glance *g, const struct past *past, struct cell_text *cell);
-void cell_put_name(const struct glance *g, const void *row, struct cell_text *cell);
+void cell_put_line(const struct frame *f, const struct past *past, struct cell_text *cell);
+void cell_put_name(const struct frame *f, const void *row, struct cell_text *cell);
 
 /* The number of a column. */
 #define CELL(its_kind, row_type, member) .kind = CELL_##its_kind, .at = offsetof(row_type, member)

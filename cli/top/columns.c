@@ -30,18 +30,18 @@ static double rate_at(const struct column *c, const void *row)
     return rate;
 }
 
-void column_put(const struct column *c, const struct glance *g, const void *row, struct cell_text *cell)
+void column_put(const struct column *c, const struct frame *f, const void *row, struct cell_text *cell)
 {
     if (c->put)
-        c->put(g, row, cell);
+        c->put(f, row, cell);
     else if (c->kind == CELL_COUNT)
         cell_put_count(cell, number_at(c, row));
     else if (c->kind == CELL_RATE)
         cell_put_rate(cell, rate_at(c, row));
     else if (c->kind == CELL_UNTIL)
-        cell_put_until(g, number_at(c, row), "", cell);
+        cell_put_until(f, number_at(c, row), "", cell);
     else
-        cell_put_age(g, number_at(c, row), cell);
+        cell_put_age(f, number_at(c, row), cell);
 }
 
 bool column_is_sorted(const struct column *c)
@@ -79,13 +79,13 @@ static int compare(const void *a, const void *b, void *arg)
     return s->backwards ? -order : order;
 }
 
-bool rows_choose(struct rows *rows, const struct glance *g, enum view view, const char *filter, int column,
+bool rows_choose(struct rows *rows, const struct frame *f, enum view view, const char *filter, int column,
                  bool backwards)
 {
     const struct column *by = &tables[view]->columns[column];
     struct sorting sorting = {by, by->least_first == backwards};
     size_t count = 0, size = 0;
-    const char *at = g->now ? tables[view]->rows(g->now, &count, &size) : NULL;
+    const char *at = f->now ? tables[view]->rows(f->now, &count, &size) : NULL;
 
     *rows = (struct rows){.at = calloc(count + 1, sizeof *rows->at), .all = count};
     if (!rows->at)

@@ -7,8 +7,8 @@
 
 enum view { VIEW_TYPES, VIEW_LIMITS, VIEW_WORKERS, VIEW_QUEUES, VIEW_COUNT };
 
-/* A glance has what cells are made from. */
-struct glance {
+/* A frame has what cells are made from. */
+struct frame {
     const struct top_snapshot *now; /* NULL: nothing was read yet */
     const struct pasts *pasts;      /* NULL: likewise */
     int64_t now_us;                 /* Redis's time: that of what was read, and what has passed since then */
@@ -33,13 +33,13 @@ struct column {
     enum cell_kind kind;
     size_t at; /* in the row: an int64_t, of CELL_RATE a double */
     /* NULL: that number. */
-    void (*put)(const struct glance *g, const void *row, struct cell_text *cell);
+    void (*put)(const struct frame *f, const void *row, struct cell_text *cell);
     /* The least first; NULL: by that number, if there is one. */
     int (*order)(const void *a, const void *b);
 };
 
 /* Puts what stands there in a row. */
-void column_put(const struct column *column, const struct glance *g, const void *row, struct cell_text *cell);
+void column_put(const struct column *column, const struct frame *f, const void *row, struct cell_text *cell);
 bool column_is_sorted(const struct column *column);
 
 struct table {
@@ -49,7 +49,7 @@ struct table {
     /* Returns the rows of what was read, size bytes each. */
     const void *(*rows)(const struct top_snapshot *s, size_t *count, size_t *size);
     /* Tells more about one row, for two lines below the table. */
-    void (*tell)(FILE *to, FILE *second, const struct glance *g, const void *row);
+    void (*tell)(FILE *to, FILE *second, const struct frame *f, const void *row);
 };
 extern const struct table *const tables[VIEW_COUNT];
 extern const struct table table_types, table_limits, table_workers, table_queues; /* columns_<name>.c */
@@ -62,7 +62,7 @@ struct rows {
 };
 
 /* Chooses the rows whose names have the filter in them, in that order. False: out of memory. rows_free. */
-bool rows_choose(struct rows *rows, const struct glance *g, enum view view, const char *filter, int column,
+bool rows_choose(struct rows *rows, const struct frame *f, enum view view, const char *filter, int column,
                  bool backwards);
 void rows_free(struct rows *rows);
 /* Returns the name of a row, which begins with it. */

@@ -11,26 +11,26 @@ static const struct limit *limit_of(const void *row)
     return ((const struct limit_row *)row)->limit;
 }
 
-static void put_rules(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_rules(const struct frame *f, const void *row, struct cell_text *cell)
 {
     char text[RULE_SET_TEXT_SIZE] = "cannot be read";
 
-    (void)g;
+    (void)f;
     if (limit_of(row)->readable)
         rule_set_format(&limit_of(row)->set, text);
     snprintf(cell->text, sizeof cell->text, "%.*s", CELL_SIZE - 1, text);
 }
 
-static void put_limit_kept(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_limit_kept(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    const struct past *past = pasts_find(g->pasts, row_name(row), true);
+    const struct past *past = pasts_find(f->pasts, row_name(row), true);
 
     cell_put_rate(cell, past ? past->kept : 0);
 }
 
-static void put_limit_line(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_limit_line(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    cell_put_line(g, pasts_find(g->pasts, row_name(row), true), cell);
+    cell_put_line(f, pasts_find(f->pasts, row_name(row), true), cell);
 }
 
 static int64_t wasted_of(const struct history_sum *s)
@@ -38,30 +38,30 @@ static int64_t wasted_of(const struct history_sum *s)
     return s->no_job + s->no_executor + s->held + s->late;
 }
 
-static void put_wasted(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_wasted(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    const struct past *past = pasts_find(g->pasts, row_name(row), true);
+    const struct past *past = pasts_find(f->pasts, row_name(row), true);
 
     cell_put_count_in(cell, past ? wasted_of(&past->slots) : 0, INK_WARNING);
 }
 
-static void put_throttled(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_throttled(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    const struct past *past = pasts_find(g->pasts, row_name(row), true);
+    const struct past *past = pasts_find(f->pasts, row_name(row), true);
 
     cell_put_count_in(cell, past ? past->slots.throttled : 0, INK_WARNING);
 }
 
-static void put_limit_state(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_limit_state(const struct frame *f, const void *row, struct cell_text *cell)
 {
     const struct limit *limit = limit_of(row);
     int64_t provider_us = limit_provider_pause(limit);
-    bool paused = limit->pause_until_us > g->now_us, throttled = provider_us > g->now_us;
+    bool paused = limit->pause_until_us > f->now_us, throttled = provider_us > f->now_us;
     char when[PHRASE_SIZE];
 
     if (paused || throttled)
         snprintf(cell->text, sizeof cell->text, "%s until %.90s", paused ? "paused" : "throttled",
-                 format_clock(g->now_us, paused ? limit->pause_until_us : provider_us, when));
+                 format_clock(f->now_us, paused ? limit->pause_until_us : provider_us, when));
     else
         snprintf(cell->text, sizeof cell->text, "%s", limit->readable ? "open" : "unreadable");
     cell->ink = paused || throttled ? INK_WARNING : limit->readable ? INK_GOOD : INK_WRONG;
@@ -101,10 +101,10 @@ static const void *limit_rows(const struct top_snapshot *s, size_t *count, size_
     return s->limit_rows;
 }
 
-static void tell_limit(FILE *to, FILE *second, const struct glance *g, const void *row)
+static void tell_limit(FILE *to, FILE *second, const struct frame *f, const void *row)
 {
     const struct limit_row *limit = row;
-    const struct past *past = pasts_find(g->pasts, limit->name, true);
+    const struct past *past = pasts_find(f->pasts, limit->name, true);
     char rules[RULE_SET_TEXT_SIZE] = "cannot be read; set it again", jobs[PHRASE_SIZE], types[PHRASE_SIZE];
 
     if (limit->limit->readable)

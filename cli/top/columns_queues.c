@@ -3,13 +3,13 @@
 #include "view/format.h"
 #include "view/output.h"
 
-static void put_queue_state(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_queue_state(const struct frame *f, const void *row, struct cell_text *cell)
 {
     int64_t since_us = ((const struct queue_status *)row)->paused_us;
     char when[PHRASE_SIZE];
 
     if (since_us > 0)
-        snprintf(cell->text, sizeof cell->text, "paused %s", format_relative(g->now_us, since_us, when));
+        snprintf(cell->text, sizeof cell->text, "paused %s", format_relative(f->now_us, since_us, when));
     else
         snprintf(cell->text, sizeof cell->text, "%s", since_us ? "paused" : "open");
     cell->ink = since_us ? INK_WARNING : INK_GOOD;
@@ -39,7 +39,7 @@ static const void *queue_rows(const struct top_snapshot *s, size_t *count, size_
     return s->status.queues;
 }
 
-static void tell_queue(FILE *to, FILE *second, const struct glance *g, const void *row)
+static void tell_queue(FILE *to, FILE *second, const struct frame *f, const void *row)
 {
     const struct queue_status *q = row;
     char jobs[PHRASE_SIZE], when[PHRASE_SIZE];
@@ -47,7 +47,7 @@ static void tell_queue(FILE *to, FILE *second, const struct glance *g, const voi
     (void)second;
     output_to(to, "%s: %s in it", q->name, counted(q->waiting, "job", jobs));
     if (q->paused_us > 0)
-        output_to(to, "; paused since %s", format_clock(g->now_us, q->paused_us, when));
+        output_to(to, "; paused since %s", format_clock(f->now_us, q->paused_us, when));
 }
 
 const struct table table_queues = {"queues", queue_columns, 1, queue_rows, tell_queue};

@@ -6,9 +6,9 @@
 #include "view/status.h"
 #include "view/waits.h"
 
-static void put_type(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_type(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    cell_put_name(g, row, cell);
+    cell_put_name(f, row, cell);
     cell->ink = type_is_unserved(row) ? INK_WRONG : INK_STRONG;
 }
 
@@ -17,40 +17,40 @@ static int64_t parked_of(const struct type_status *t)
     return t->parked + t->held + t->aside;
 }
 
-static void put_parked(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_parked(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    (void)g;
+    (void)f;
     cell_put_count(cell, parked_of(row));
 }
 
-static void put_set(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_set(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    (void)g;
+    (void)f;
     cell_put_rate(cell, type_rate(row));
 }
 
-static void put_type_line(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_type_line(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    cell_put_line(g, pasts_find(g->pasts, row_name(row), false), cell);
+    cell_put_line(f, pasts_find(f->pasts, row_name(row), false), cell);
 }
 
-static void put_ends(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_ends(const struct frame *f, const void *row, struct cell_text *cell)
 {
     const struct type_status *t = row;
 
-    cell_put_until(g, t->finish_us, t->because ? "+" : "", cell);
+    cell_put_until(f, t->finish_us, t->because ? "+" : "", cell);
 }
 
-static void put_hour_dead(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_hour_dead(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    const struct past *past = pasts_find(g->pasts, row_name(row), false);
+    const struct past *past = pasts_find(f->pasts, row_name(row), false);
 
     cell_put_count_in(cell, past ? past->dead : 0, INK_WRONG);
 }
 
-static void put_hour_retried(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_hour_retried(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    const struct past *past = pasts_find(g->pasts, row_name(row), false);
+    const struct past *past = pasts_find(f->pasts, row_name(row), false);
 
     cell_put_count_in(cell, past ? past->retried : 0, INK_WARNING);
 }
@@ -116,19 +116,19 @@ static void tell_hour(FILE *to, const struct past *past)
     output_to(to, ", %s dead; ", grouped((uint64_t)past->dead, text));
 }
 
-static void tell_starts(FILE *to, const struct glance *g, const struct type_status *t)
+static void tell_starts(FILE *to, const struct frame *f, const struct type_status *t)
 {
     char when[PHRASE_SIZE];
 
     if (t->next_start_us > 0)
-        output_to(to, "next start %s; ", format_soon(g->now_us, t->next_start_us, when));
+        output_to(to, "next start %s; ", format_soon(f->now_us, t->next_start_us, when));
     if (t->finish_us > 0)
-        output_to(to, "last %s%s; ", format_when(g->now_us, t->finish_us, when), t->because ? "+" : "");
+        output_to(to, "last %s%s; ", format_when(f->now_us, t->finish_us, when), t->because ? "+" : "");
     if (t->oldest_us > 0)
-        output_to(to, "oldest %s; ", format_relative(g->now_us, t->oldest_us, when));
+        output_to(to, "oldest %s; ", format_relative(f->now_us, t->oldest_us, when));
 }
 
-static void tell_type(FILE *to, FILE *second, const struct glance *g, const void *row)
+static void tell_type(FILE *to, FILE *second, const struct frame *f, const void *row)
 {
     const struct type_status *t = row;
     json_t *waits = t->waits_for ? document_make(t->waits_for, waits_members) : NULL;
@@ -137,13 +137,13 @@ static void tell_type(FILE *to, FILE *second, const struct glance *g, const void
     output_to(to, "%s: ", t->name);
     if (waits) {
         output_to(to, "waits for ");
-        waits_put(to, waits, g->now_us);
+        waits_put(to, waits, f->now_us);
     } else {
         output_to(to, t->waiting + t->parked > 0 ? "can start" : "nothing waits");
     }
     json_decref(waits);
-    tell_starts(second, g, t);
-    tell_hour(second, pasts_find(g->pasts, t->name, false));
+    tell_starts(second, f, t);
+    tell_hour(second, pasts_find(f->pasts, t->name, false));
     output_to(second, "%s done", grouped((uint64_t)t->done, text));
 }
 

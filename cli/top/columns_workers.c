@@ -7,30 +7,30 @@
 #include "view/output.h"
 #include "view/workers.h"
 
-static void put_worker_state(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_worker_state(const struct frame *f, const void *row, struct cell_text *cell)
 {
     const struct worker_status *w = row;
 
-    (void)g;
+    (void)f;
     snprintf(cell->text, sizeof cell->text, "%s", worker_state(w));
     cell->ink = w->silent ? INK_WRONG : *w->order ? INK_WARNING : INK_GOOD;
 }
 
-static void put_busy(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_busy(const struct frame *f, const void *row, struct cell_text *cell)
 {
     const struct worker_status *w = row;
 
-    (void)g;
+    (void)f;
     snprintf(cell->text, sizeof cell->text, "%" PRId64 "/%" PRId64, w->running, w->executors);
     cell->ink = w->running == 0 ? INK_PALE : INK_PLAIN;
 }
 
-static void put_queues(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_queues(const struct frame *f, const void *row, struct cell_text *cell)
 {
     const json_t *queues = ((const struct worker_status *)row)->queues;
     size_t len = 0;
 
-    (void)g;
+    (void)f;
     for (size_t i = 0; i < json_array_size(queues) && len < sizeof cell->text; i++) {
         const char *queue = json_string_value(json_array_get(queues, i));
 
@@ -39,17 +39,17 @@ static void put_queues(const struct glance *g, const void *row, struct cell_text
     }
 }
 
-static void put_host(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_host(const struct frame *f, const void *row, struct cell_text *cell)
 {
     const struct worker_status *w = row;
 
-    (void)g;
+    (void)f;
     snprintf(cell->text, sizeof cell->text, "%.130s:%" PRId64, w->host, w->pid);
 }
 
-static void put_seen(const struct glance *g, const void *row, struct cell_text *cell)
+static void put_seen(const struct frame *f, const void *row, struct cell_text *cell)
 {
-    cell_put_distance(cell, g->now_us - ((const struct worker_status *)row)->seen_us, "");
+    cell_put_distance(cell, f->now_us - ((const struct worker_status *)row)->seen_us, "");
 }
 
 static int by_worker_state(const void *a, const void *b)
@@ -81,17 +81,17 @@ static const void *worker_rows(const struct top_snapshot *s, size_t *count, size
     return s->status.workers;
 }
 
-static void tell_worker(FILE *to, FILE *second, const struct glance *g, const void *row)
+static void tell_worker(FILE *to, FILE *second, const struct frame *f, const void *row)
 {
     const struct worker_status *w = row;
     char types[PHRASE_SIZE], seen[PHRASE_SIZE];
     struct cell_text queues = {.text = ""};
 
-    put_queues(g, row, &queues);
+    put_queues(f, row, &queues);
     output_to(to, "%s: process %" PRId64 " of %s, version %s", w->name, w->pid, w->host,
               *w->version ? w->version : "unknown");
     output_to(second, "%s from queues %s; seen %s", counted(w->type_count, "type", types), queues.text,
-              format_relative(g->now_us, w->seen_us, seen));
+              format_relative(f->now_us, w->seen_us, seen));
 }
 
 const struct table table_workers = {"workers", worker_columns, 0, worker_rows, tell_worker};

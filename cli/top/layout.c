@@ -77,21 +77,21 @@ static void put_silence(struct canvas *c, const struct health *health)
     canvas_put(c, 0, 0, c->columns, INK_WRONG, text);
 }
 
-static void put_first(struct canvas *c, const struct glance *g, const struct health *health)
+static void put_first(struct canvas *c, const struct frame *f, const struct health *health)
 {
     if (health->silent_us > 0)
         put_silence(c, health);
     else if (*health->why)
         canvas_put(c, 0, 0, c->columns, INK_WRONG, health->why);
-    else if (g->now)
-        put_verdict(c, g->now->report);
+    else if (f->now)
+        put_verdict(c, f->now->report);
     else
         canvas_put(c, 0, 0, c->columns, INK_PALE, "reading...");
 }
 
 /* ---- The views */
 
-static void put_views(struct canvas *c, const struct state *s, const struct glance *g)
+static void put_views(struct canvas *c, const struct state *s, const struct frame *f)
 {
     int at = 0;
     char text[64], number[32];
@@ -100,8 +100,8 @@ static void put_views(struct canvas *c, const struct state *s, const struct glan
         size_t count = 0, size;
         int width;
 
-        if (g->now)
-            tables[i]->rows(g->now, &count, &size);
+        if (f->now)
+            tables[i]->rows(f->now, &count, &size);
         snprintf(text, sizeof text, " %d %s %s ", i + 1, tables[i]->name, grouped(count, number));
         width = canvas_put(c, 1, at, c->columns, INK_PLAIN, text);
         if (i == (int)s->view)
@@ -111,14 +111,14 @@ static void put_views(struct canvas *c, const struct state *s, const struct glan
 }
 
 /* Puts where and when, at the right edge: the first form that fits. */
-static void put_where(struct canvas *c, const struct glance *g, const struct health *health)
+static void put_where(struct canvas *c, const struct frame *f, const struct health *health)
 {
     char clock[PHRASE_SIZE] = "", span[PHRASE_SIZE], text[400];
 
-    if (!g->now)
+    if (!f->now)
         return;
     snprintf(text, sizeof text, "%s, every %s  %s", health->where, format_span(health->interval_us, span),
-             format_clock(g->now_us, g->now_us, clock));
+             format_clock(f->now_us, f->now_us, clock));
     canvas_put_right(c, 1, c->columns - 34, 34, INK_PALE, canvas_columns(c, text) <= 34 ? text : clock);
 }
 
@@ -163,7 +163,7 @@ static void put_aligned(struct canvas *c, int row, int at, int width, const stru
 }
 
 /* One row of the table; what: NULL is its headings. */
-static void put_cells(struct canvas *c, int row, const struct state *s, const struct glance *g,
+static void put_cells(struct canvas *c, int row, const struct state *s, const struct frame *f,
                       const struct shown_columns *show, const void *what)
 {
     const struct column *columns = tables[s->view]->columns;
@@ -175,7 +175,7 @@ static void put_cells(struct canvas *c, int row, const struct state *s, const st
         if (!show->shown[i])
             continue;
         if (what)
-            column_put(&columns[i], g, what, &cell);
+            column_put(&columns[i], f, what, &cell);
         else
             snprintf(cell.text, sizeof cell.text, "%s", columns[i].heading);
         if (!what)
@@ -196,28 +196,27 @@ static void put_empty(struct canvas *c, const struct state *s, const struct rows
     canvas_put(c, HEAD_ROWS, 0, c->columns, INK_PALE, text);
 }
 
-static void put_table(struct canvas *c, const struct state *s, const struct glance *g,
-                      const struct rows *rows)
+static void put_table(struct canvas *c, const struct state *s, const struct frame *f, const struct rows *rows)
 {
     const struct pane *p = &s->panes[s->view];
     struct shown_columns show = {.first = 0};
 
     choose_columns(tables[s->view]->columns, c->columns, show.shown, &show.first);
-    put_cells(c, HEAD_ROWS - 1, s, g, &show, NULL);
+    put_cells(c, HEAD_ROWS - 1, s, f, &show, NULL);
     for (size_t i = 0; i < s->room && p->top + i < rows->count; i++) {
         int row = HEAD_ROWS + (int)i;
 
-        put_cells(c, row, s, g, &show, rows->at[p->top + i]);
+        put_cells(c, row, s, f, &show, rows->at[p->top + i]);
         if (p->top + i == p->at)
             canvas_reverse(c, row, 0, c->columns);
     }
-    if (rows->count == 0 && g->now)
+    if (rows->count == 0 && f->now)
         put_empty(c, s, rows);
 }
 
 /* ---- Below it */
 
-static void put_more(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows)
+static void put_more(struct canvas *c, const struct state *s, const struct frame *f, const struct rows *rows)
 {
     const void *row = state_row(s, rows);
     struct stream first, second;
@@ -227,7 +226,7 @@ static void put_more(struct canvas *c, const struct state *s, const struct glanc
         return;
     opened = stream_open(&second);
     if (opened)
-        tables[s->view]->tell(first.to, second.to, g, row);
+        tables[s->view]->tell(first.to, second.to, f, row);
     stream_put(&first, c, c->rows - 3, 0, INK_PLAIN);
     if (opened)
         stream_put(&second, c, c->rows - 2, 0, INK_PALE);
@@ -311,21 +310,21 @@ static void put_too_small(struct canvas *c)
     canvas_put(c, 1, 0, c->columns, INK_PALE, "q quits");
 }
 
-void layout_draw(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows,
+void layout_draw(struct canvas *c, const struct state *s, const struct frame *f, const struct rows *rows,
                  const struct health *health)
 {
     if (c->rows < LAYOUT_ROWS || c->columns < LAYOUT_COLUMNS) {
         put_too_small(c);
         return;
     }
-    put_first(c, g, health);
+    put_first(c, f, health);
     if (s->mode == MODE_HELP) {
         put_help(c);
         return;
     }
-    put_views(c, s, g);
-    put_where(c, g, health);
-    put_table(c, s, g, rows);
-    put_more(c, s, g, rows);
+    put_views(c, s, f);
+    put_where(c, f, health);
+    put_table(c, s, f, rows);
+    put_more(c, s, f, rows);
     put_last(c, s, rows);
 }

@@ -17,7 +17,7 @@ struct health {
 
 /* Rows of a screen that the table has. */
 size_t layout_room(const struct canvas *c);
-void layout_draw(struct canvas *c, const struct state *s, const struct glance *g, const struct rows *rows,
+void layout_draw(struct canvas *c, const struct state *s, const struct frame *f, const struct rows *rows,
                  const struct health *health);
 
 #endif

@@ -72,12 +72,12 @@ static void take_news(struct top *t)
     t->interval_us = news.interval_us;
 }
 
-static struct glance glance_of(const struct top *t)
+static struct frame frame_of(const struct top *t)
 {
-    return (struct glance){.now = t->now,
-                           .pasts = t->pasts,
-                           .now_us = t->now ? t->now->status.now_us + clock_mono_us() - t->now->mono_us : 0,
-                           .ascii = screen_is_ascii()};
+    return (struct frame){.now = t->now,
+                          .pasts = t->pasts,
+                          .now_us = t->now ? t->now->status.now_us + clock_mono_us() - t->now->mono_us : 0,
+                          .ascii = screen_is_ascii()};
 }
 
 static struct health health_of(const struct top *t)
@@ -107,7 +107,7 @@ static void want_shown(struct top *t)
 
 static bool draw(struct top *t)
 {
-    struct glance glance = glance_of(t);
+    struct frame frame = frame_of(t);
     struct health health = health_of(t);
     const struct pane *p = state_pane(&t->state);
     int rows, columns;
@@ -115,11 +115,11 @@ static bool draw(struct top *t)
     screen_size(&rows, &columns);
     rows_free(&t->rows);
     if (!canvas_begin(&t->canvas, rows, columns, screen_is_ascii()) ||
-        !rows_choose(&t->rows, &glance, t->state.view, p->filter, p->sorted, p->backwards))
+        !rows_choose(&t->rows, &frame, t->state.view, p->filter, p->sorted, p->backwards))
         return false;
     t->state.room = layout_room(&t->canvas);
     state_settle(&t->state, &t->rows);
-    layout_draw(&t->canvas, &t->state, &glance, &t->rows, &health);
+    layout_draw(&t->canvas, &t->state, &frame, &t->rows, &health);
     screen_show(&t->canvas);
     want_shown(t);
     return true;
