@@ -290,10 +290,12 @@ static void test_rules_keep_their_places(void **state)
     };
 
     for (size_t i = 1; i < COUNT(cases); i++) {
+        client_send("DEL", "revisions", NULL, NULL);
         client_send("HSET", "limits", "mail", cases[i].before);
         assert_int_equal(set_at(BEGIN_US, "mail", cases[i].rules), 0);
         expect_limit("mail", cases[i].after);
     }
+    client_send("DEL", "revisions", NULL, NULL);
     client_send("HSET", "limits", "mail", cases[0].before);
     assert_int_equal(set_at(BEGIN_US, "mail", cases[0].rules), 0);
     expect_limit("mail", "gcra:5/1000000/5 gcra:9/1000000/9");
@@ -315,6 +317,52 @@ static void test_a_quota_outlives_the_rules_before_it(void **state)
     assert_int_equal(limits.at[0].set.at[1].algorithm, ALGORITHM_FIXED_WINDOW);
     assert_int_equal(limit_slots(&limits.at[0], 1), 100);
     limits_free(&limits);
+}
+
+/* "remove" is for none. */
+static void test_a_rule_that_comes_back_finds_its_place(void **state)
+{
+#define DAY_RULE "1000/1d,algorithm=fixed-window"
+    static const char eight[] = "1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s", remove[] = "remove";
+    static const struct {
+        const char *steps[5], *kept;
+    } cases[] = {
+        {{"5/s " DAY_RULE, remove, DAY_RULE " 5/s"}, "gcra:5/1000000/5 " DAY},
+        {{"5/s,by=key 7/1m,by=key", remove, "7/1m,by=key 1/s 5/s,by=key"},
+         "gcra:5/1000000/5,by=key gcra:7/60000000/7,by=key gcra:1/1000000/1"},
+        {{"5/s,by=key 1/s", "1/s", "1/s 9/s,by=type", "1/s 5/s,by=key"},
+         "gcra:5/1000000/5,by=key gcra:1/1000000/1"},
+        {{"5/s " DAY_RULE " concurrency=3", "5/s", "5/s concurrency=3 " DAY_RULE},
+         "gcra:5/1000000/5 " DAY " concurrency:3"},
+        {{"5/s " DAY_RULE, "5/s", "5/s concurrency=3", DAY_RULE}, "- " DAY},
+        {{"5/s " DAY_RULE, "5/s", "5/s 2000/1d,algorithm=fixed-window"},
+         "gcra:5/1000000/5 fixed-window:2000/86400000000/0"},
+        {{"5/s 1000/1d", "5/s", "1000/1d"}, "- gcra:1000/86400000000/1000"},
+        {{DAY_RULE, remove, "concurrency=3"}, "concurrency:3"},
+        {{eight, "1/s", "1/s concurrency=3"}, "gcra:1/1000000/1 concurrency:3"},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        client_send("DEL", "revisions", PREFIX "limits", NULL);
+        for (size_t k = 0; k < COUNT(cases[i].steps) && cases[i].steps[k]; k++)
+            assert_int_equal(set_at(BEGIN_US, "mail", cases[i].steps[k] == remove ? NULL : cases[i].steps[k]),
+                             0);
+        expect_limit("mail", cases[i].kept);
+    }
+}
+
+static void test_a_removed_quota_that_is_set_again_is_used(void **state)
+{
+    struct limits limits;
+
+    client_send("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
+    client_send("SET", "gate:mail#1", USED_DAY, NULL);
+    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    assert_int_equal(set_at(BEGIN_US, "mail", DAY_RULE " 10/s"), 0);
+    list_at(BEGIN_US, "mail", &limits);
+    assert_int_equal(limit_slots(&limits.at[0], 1), 100);
+    limits_free(&limits);
+#undef DAY_RULE
 }
 
 static void test_jobs_in_flight_stay_with_their_place(void **state)
@@ -538,20 +586,20 @@ static void test_a_paused_key_and_its_rules(void **state)
     assert_int_equal(set_at(BEGIN_US, "mail", "20/s,by=args.a"), 0);
     expect_paused(PREFIX "gate:mail#0/42", "8000000000000000 ");
     assert_int_equal(set_at(BEGIN_US, "mail", "20/s 7/m,by=args.a,algorithm=sliding-log"), 0);
-    expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
+    expect_paused(PREFIX "gate:mail#2/42", "8000000000000000 ");
     expect_paused(PREFIX "gate:mail#0/42", "");
-    client_send("ZADD", "sleep:default", "9000000000000000", "mail#1/42");
+    client_send("ZADD", "sleep:default", "9000000000000000", "mail#2/42");
     client_send("ZADD", "wake:default", "9000000000000000", "*");
     client_send("SADD", "queues", "default", NULL);
     assert_int_equal(pause_at(BEGIN_US, "mail", RATE_RESUME), 0);
     apply_at(BEGIN_US, "default", NULL, "mail", true);
-    expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
+    expect_paused(PREFIX "gate:mail#2/42", "8000000000000000 ");
     assert_int_equal(set_at(BEGIN_US, "mail", "20/s 7/m,by=args.b"), 0);
-    expect_paused(PREFIX "gate:mail#1/42", "");
+    expect_paused(PREFIX "gate:mail#2/42", "");
     expect("0", "EXISTS", PREFIX "key_pauses", NULL);
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
-    expect_paused(PREFIX "gate:mail#1/42", "");
+    expect_paused(PREFIX "gate:mail#2/42", "");
     expect("0", "EXISTS", PREFIX "key_pauses", NULL);
 }
 
@@ -972,6 +1020,8 @@ int main(void)
         cmocka_unit_test_setup(test_a_duty_of_another_kind_fails_nobody, client_flush),
         cmocka_unit_test_setup(test_rules_keep_their_places, client_flush),
         cmocka_unit_test_setup(test_a_quota_outlives_the_rules_before_it, client_flush),
+        cmocka_unit_test_setup(test_a_rule_that_comes_back_finds_its_place, client_flush),
+        cmocka_unit_test_setup(test_a_removed_quota_that_is_set_again_is_used, client_flush),
         cmocka_unit_test_setup(test_jobs_in_flight_stay_with_their_place, client_flush),
         cmocka_unit_test_setup(test_a_gate_changes_over_with_its_rule, client_flush),
         cmocka_unit_test_setup(test_use_and_unuse, client_flush),

@@ -97,7 +97,7 @@ local function limits_ever()
     at_next_call(forget)
     ever = {}
     for _, key in ipairs{'limits', 'revisions'} do
-        local fields = call('HSCAN', P .. key, '0', 'COUNT', us(LIMITS_MOST))[2]
+        local fields = call('HSCAN', P .. key, '0', 'COUNT', us(2 * LIMITS_MOST))[2]
         for i = 1, #fields, 2 do ever[#ever + 1] = match(fields[i], key == 'limits' and '^(.*)$' or '^limit/(.*)$') end
     end
     return ever

@@ -1,5 +1,5 @@
 -- rate_set: sets or removes a limit and has all that waits at its gates looked at again. What a gate has counted stays
--- counted: a rule keeps its place, and so its gates, whatever place it is given in and whichever other rules go.
+-- counted: a rule keeps its place, and so its gates, whatever place it is given in and whichever other rules go, and finds it when it comes back.
 --
 -- KEYS[1] prefix
 -- ARGV: now, name, rules ('' removes the limit), dry (1: change nothing), what, by (for the log) [, the place where the last call ended: cursor, revision]
@@ -10,40 +10,76 @@
 --        a type was changed meanwhile, the check begins anew
 -- uses: check gate key_pauses partition rates revisions rules types
 
--- Which old rule a new one goes on with: the first of these that any fits.
+-- Which known rule a new one goes on with: the first of these that any fits.
 local alike = {
     function(new, old) return new.text == old.text and new.by == old.by end,
     function(new, old) return new.algorithm == old.algorithm and new.period == old.period and new.by == old.by end,
     function(new, old) return new.algorithm == old.algorithm and new.by == old.by end,
 }
 
--- new rule -> place of the old rule that it goes on with
-local function origins(new, old)
+-- The rules by which the gates of a limit last counted, {word =, rule =, place =, gone =}: those of its text first, then those that left it. What
+-- left takes no new rule's place while others are there; of a limit that was removed any place will do.
+local function known_rules(name, before)
+    local known, there = {}, {}
+    for _, text in ipairs({before or '', call('HGET', P .. 'revisions', 'places/' .. name) or ''}) do
+        for place, word in ipairs(rates.split(text).rules) do
+            local set = not there[place] and rules.read(word)
+            if set then
+                there[place] = true
+                known[#known + 1] = {word = word, rule = set[1], place = place, gone = before and text ~= before}
+            end
+        end
+    end
+    return known
+end
+
+-- new rule -> the known rule that it goes on with
+local function origins(new, known)
     local from, taken = {}, {}
     for _, is_alike in ipairs(alike) do
         for i, rule in ipairs(new) do
-            for j, before in ipairs(old) do
-                if not from[i] and not taken[j] and is_alike(rule, before) then from[i], taken[j] = j, true end
+            for _, one in ipairs(known) do
+                if not from[i] and not taken[one] and is_alike(rule, one.rule) then from[i], taken[one] = one, true end
             end
         end
     end
     return from
 end
 
--- The words of the new rules, each in its place: that of the old rule that it goes on with, else the first free one. What stands there has
--- the gates of that place.
-local function arrange(words, new, old)
-    local from, placed, free, last = origins(new, old), {}, 1, 0
-    for i in pairs(from) do placed[old[from[i]].index + 1] = words[i] end
-    for i = 1, #new do
-        if not from[i] then
-            while placed[free] do free = free + 1 end
-            placed[free] = words[i]
+-- The first place that is free, rather none of a rule that may come back.
+local function free_place(placed, known)
+    local gone, first = {}, nil
+    for _, one in ipairs(known) do gone[one.place] = one.gone end
+    for place = 1, rates.PLACES do
+        if not placed[place] then
+            if not gone[place] then return place end
+            first = first or place
         end
+    end
+    return first
+end
+
+-- The words of the new rules, each in its place: that of the known rule that it goes on with, else a free one. What stands there has the gates of
+-- that place.
+local function arrange(words, new, known)
+    local from, placed, last = origins(new, known), {}, 0
+    for i, one in pairs(from) do placed[one.place] = words[i] end
+    for i = 1, #new do
+        if not from[i] then placed[free_place(placed, known)] = words[i] end
     end
     for place in pairs(placed) do last = max(last, place) end
     for place = 1, last do placed[place] = placed[place] or rules.NONE end
     return placed
+end
+
+-- Remembers by which rule the gates of each place last counted.
+local function remember(name, words, known)
+    local places = {}
+    for place = 1, rates.PLACES do places[place] = words[place] or rules.NONE end
+    for _, one in ipairs(known) do
+        if places[one.place] == rules.NONE then places[one.place] = one.word end
+    end
+    call('HSET', P .. 'revisions', 'places/' .. name, concat(places, ' '))
 end
 
 local function set(name, before, words)
@@ -130,10 +166,12 @@ local function rate_set(ARGV)
     if text == '' and not before then return answer{was = false} end
 
     local old = rules.read(before or '') or {}
-    local words = arrange(parts.rules, new or {}, old)
+    local known = known_rules(name, before)
+    local words = arrange(parts.rules, new or {}, known)
     local asleep, rest = {}, nil
     if dry == '0' then
         if text == '' then remove(name, before) else set(name, before, words) end
+        remember(name, words, known)
         rates.record(what, by, 'limit', name)
         rates.wake({name})
         asleep, rest = rates.look_on('0', text == '' and name or '', {})

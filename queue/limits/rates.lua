@@ -7,7 +7,7 @@
 local rates = {}
 
 local CHANGES_MOST = 1000 -- remembered
-local PLACES = 8          -- rules of one limit: gates <limit>#0 to #7
+rates.PLACES = 8          -- rules of one limit: gates <limit>#0 to #7
 
 function rates.wrong_tables()
     return check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash') or check.wrong_kind('revisions', 'hash')
@@ -21,7 +21,7 @@ end
 -- Of the gates that are not keyed.
 function rates.wrong_gates(limit)
     local wrong
-    for i = 0, PLACES - 1 do wrong = wrong or check.wrong_kind('gate:' .. limit .. '#' .. i, 'string') end
+    for i = 0, rates.PLACES - 1 do wrong = wrong or check.wrong_kind('gate:' .. limit .. '#' .. i, 'string') end
     return wrong
 end
 
@@ -161,8 +161,8 @@ end
 local function leave_gates(queue, name, limits)
     local left = false
     for _, limit in ipairs(limits) do
-        for i = 0, PLACES do
-            local gate_name = limit .. '#' .. (i < PLACES and i or 'pause')
+        for i = 0, rates.PLACES do
+            local gate_name = limit .. '#' .. (i < rates.PLACES and i or 'pause')
             local wait = P .. 'wait:' .. queue .. '/' .. gate_name
             local ticket = call('ZSCORE', wait, name)
             if ticket then

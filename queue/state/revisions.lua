@@ -1,7 +1,8 @@
 -- revisions: when limits and types were changed last. They only grow, and stay when what they are of is removed: a worker that knows of a
 -- later one has seen what Redis has lost.
 --
---   revisions: hash limit/<name>, type/<name> -> when somebody changed it last, us; * -> when anything was
+--   revisions: hash limit/<name>, type/<name> -> when somebody changed it last, us; * -> when anything was;
+--              places/<limit> -> its rules, and those that are gone, by the place of the gates that counted by them last (rate_set)
 local revisions = {}
 
 function revisions.newest() return tonumber(call('HGET', P .. 'revisions', '*') or nil) or 0 end
