@@ -319,9 +319,14 @@ static void add_common_flags(struct parser *p, struct cli *cli, struct given *gi
     struct redis_flags *redis = &cli->redis_flags;
     const struct flag common[] = {
         {"redis", 0, FLAG_TEXT, "URL",
-         "redis[s]://[user:pass@]host:port/db, redis[s]+sentinel://hosts/name, redis[s]+cluster://hosts, "
-         "unix:///path, /path or ./path; else $REDIS_URL, else weir dev's in ./.weir, else 127.0.0.1:6379",
-         &cli->redis_url},
+         "where Redis is, such as redis://host:6379/0; weir help connection says more", &cli->redis_url},
+        {"namespace", 0, FLAG_TEXT, "NAME",
+         "what all keys in Redis begin with; else $WEIR_NAMESPACE, else weir", &cli->ns},
+        {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},
+        {"utc", 0, FLAG_BOOL, NULL, "times are UTC, not local", &given->utc},
+        {"color", 0, FLAG_TEXT, "WHEN", "auto, always or never; auto: on a terminal without $NO_COLOR",
+         &given->color},
+        {"help", 'h', FLAG_BOOL, NULL, "this text", &given->help},
         {"password-file", 0, FLAG_TEXT, "FILE", "a file with the password of Redis", &redis->password_file},
         {"password-command", 0, FLAG_TEXT, "COMMAND",
          "a command that prints the password; run at each connect", &redis->password_command},
@@ -333,13 +338,6 @@ static void add_common_flags(struct parser *p, struct cli *cli, struct given *gi
          &redis->key},
         {"tls-sni", 0, FLAG_TEXT, "NAME", "the name of the server, where it is not the host", &redis->sni},
         {"tls-insecure", 0, FLAG_BOOL, NULL, "takes any certificate, an impostor's too", &redis->insecure},
-        {"namespace", 0, FLAG_TEXT, "NAME",
-         "what all keys in Redis begin with; else $WEIR_NAMESPACE, else weir", &cli->ns},
-        {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},
-        {"utc", 0, FLAG_BOOL, NULL, "times are UTC, not local", &given->utc},
-        {"color", 0, FLAG_TEXT, "WHEN", "auto, always or never; auto: on a terminal without $NO_COLOR",
-         &given->color},
-        {"help", 'h', FLAG_BOOL, NULL, "this text", &given->help},
         {.name = NULL},
     };
 

@@ -130,11 +130,21 @@ static void print_flag(const struct flag *f)
     print_wrapped(f->help);
 }
 
+/* Those that weir help connection lists stand last. */
+static int first_of_connection(const struct help_flags *flags)
+{
+    int i = flags->own;
+
+    while (i < flags->count && strcmp(flags->at[i]->name, "password-file") != 0)
+        i++;
+    return i;
+}
+
 static void print_flags(const struct command *c, const char *word, const struct help_flags *flags)
 {
     const char *heading = "Flags";
 
-    for (int i = 0; i < flags->count; i++) {
+    for (int i = 0; i < first_of_connection(flags); i++) {
         if (i == flags->own)
             heading = "Flags of every command";
         if (!is_shown(c, word, flags->at[i], i < flags->own))
@@ -218,6 +228,17 @@ int help_print(struct cli *cli, const char *word, const struct help_flags *flags
     return 0;
 }
 
+void help_print_connection(const struct command *c, const struct help_flags *flags)
+{
+    const char *text = text_of_command("connection");
+
+    print_first_example(text);
+    print_whole(c, text);
+    output("\nFlags of every command\n");
+    for (int i = first_of_connection(flags); i < flags->count; i++)
+        print_flag(flags->at[i]);
+}
+
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count)
 {
     output_to(to, "Example: weir enqueue mail '{\"to\":\"a@example.com\"}'\n\n" WHAT_IT_IS
@@ -227,7 +248,9 @@ void help_print_overview(FILE *to, const struct command *const *commands, size_t
 
         output_to(to, "  %-10s %.*s\n", commands[i]->name, summary.len, summary.at);
     }
-    fputs("\nweir help COMMAND says more about one of them.\n\n" EXIT_CODES, to);
+    fputs("\nweir help COMMAND says more about one of them, weir help connection where\nRedis "
+          "is.\n\n" EXIT_CODES,
+          to);
 }
 
 /* ---- As Markdown: the same, in a block of code for each command */
@@ -255,7 +278,9 @@ void help_print_markdown_head(const struct command *const *commands, size_t coun
                summary.at);
     }
     output("\n## Flags of every command\n\n```text\n");
-    for (int i = flags->own; i < flags->count; i++)
+    for (int i = flags->own; i < first_of_connection(flags); i++)
         print_flag(flags->at[i]);
+    output("```\n\n## weir help connection\n\n```text\n");
+    help_print_connection(NULL, flags);
     output("```\n");
 }

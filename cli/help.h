@@ -10,7 +10,7 @@
  *
  *   $ weir rate set mail 100/1m,burst=20   its examples
  *
- * Behind them stand the flags: of an action those that its row names. The summary has at most 67
+ * Behind them stand the flags: of an action those that its row names. connection.txt is a page of its own. The summary has at most 67
  * characters, so that weir help fits 80 columns; other lines have 78. */
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
@@ -32,6 +32,8 @@ struct help_flags {
 
 /* All of it, or of a command that has actions the forms of one, and its flags. WEIR_EUSAGE and cli->error when there is none of that name. */
 WEIR_CHECKED int help_print(struct cli *cli, const char *word, const struct help_flags *flags);
+/* Where Redis is: the page behind --redis, with its flags. The text has no form, so c is not looked at. */
+void help_print_connection(const struct command *c, const struct help_flags *flags);
 /* All commands, a line each. */
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count);
 /* doc/cli.md: what it begins with, then a section for each command. */

@@ -129,6 +129,10 @@ static int run_help(struct cli *cli, int argc, char **argv)
         help_print_overview(stdout, commands, COMMAND_COUNT);
         return 0;
     }
+    if (strcmp(argv[0], "connection") == 0) {
+        with_flags(&command_help, help_print_connection);
+        return 0;
+    }
     command = find_command(argv[0]);
     if (!command)
         return unknown_command(&cli->error, argv[0]);
