@@ -43,8 +43,8 @@ $(BUILD)/libweir.a: $(LIB_OBJECTS)
 	$(call step,AR)$(CC) -nostdlib -r -o $(BUILD)/libweir.o $^ && $(OBJCOPY) --localize-hidden $(BUILD)/libweir.o && \
 	  rm -f $@ && $(AR) rcsD $@ $(BUILD)/libweir.o
 
-$(BUILD)/libweir.so.0: $(LIB_OBJECTS)
-	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -o $@ $^ $(LIBS)
+$(BUILD)/libweir.so.0: include/weir.map $(LIB_OBJECTS)
+	$(call step,LINK)$(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(@F) -Wl,-z,defs -Wl,--version-script=$< -o $@ $(LIB_OBJECTS) $(LIBS)
 
 $(BUILD)/libweir.so: $(BUILD)/libweir.so.0
 	@ln -sf $(<F) $@

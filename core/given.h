@@ -8,6 +8,8 @@
 #ifndef CORE_GIVEN_H
 #define CORE_GIVEN_H
 
+#include <stddef.h>
+
 #include "core/error.h"
 
 #define PASSED(pointer) #pointer, ((pointer) ? "" : NULL)
@@ -18,5 +20,14 @@
 /* Pairs: the name of an argument, and NULL where that is NULL; a NULL name ends them. WEIR_EUSAGE, and *e names the
  * first that is NULL; also when e is NULL. */
 WEIR_CHECKED int given(struct error *e, const char *function, ...);
+
+/* The struct that a caller passed, of the size that it was compiled with: the same where that is ours, else *own, filled from it. NULL,
+ * and *e says why: it sets a member that we do not know. */
+#define GIVEN_STRUCT(owner, pointer, size, own)                                                              \
+    given_struct(&(owner)->error, __func__, pointer, size, own, sizeof *(own))
+const void *given_struct(struct error *e, const char *function, const void *theirs, size_t size, void *own,
+                         size_t own_size);
+/* Fills a caller's struct of that size from ours; what only the caller knows is 0. */
+void give_struct(void *theirs, size_t size, const void *own, size_t own_size);
 
 #endif

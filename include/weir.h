@@ -17,6 +17,8 @@
  *   - Strings that are passed in are copied. Strings that are returned belong to the object they came from.
  *   - A struct weir and a struct weir_worker belong to one thread; handlers run on threads of the worker.
  *   - Calls wait for Redis, and signals are left as they are: the library sets no handler, and needs none.
+ *   - A struct may gain members at its end, and functions may come, under the same soname. So make a struct all zero (by = {0}, or by
+ *     naming members), and compile anew to use what is new: "Structs that grow", below, is how old programs go on working.
  *   - Durations are seconds as double; names (types, queues, ids ...) are 1 to 128 of [A-Za-z0-9_.-].
  *
  * After fork()
@@ -40,6 +42,10 @@ extern "C" {
 #define WEIR_API __attribute__((visibility("default")))
 #define WEIR_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define WEIR_CHECKED __attribute__((warn_unused_result))
+#define WEIR_INLINE static inline /* stands at the end of this file */
+
+/* Returns the version of the library that runs; WEIR_VERSION is that of this header. */
+WEIR_API const char *weir_version(void);
 
 enum weir_status {
     WEIR_OK = 0,
@@ -93,8 +99,8 @@ struct weir_job_spec {
 /* Enqueues one job; writes its id to id unless that is NULL. A second enqueue of an id that you gave changes
  * nothing and succeeds. When another job holds the unique key, nothing is enqueued, and id is that job's. After
  * a lost connection the job is sent again, for 15 s, and arrives once; WEIR_ENOTNOW then: it may have arrived. */
-WEIR_API WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spec *job,
-                                       char id[WEIR_ID_SIZE]);
+WEIR_INLINE WEIR_CHECKED int weir_enqueue(struct weir *w, const struct weir_job_spec *job,
+                                          char id[WEIR_ID_SIZE]);
 
 /* A bulk: many jobs in order, each exactly once, in chunks, with constant memory.
  *
@@ -110,7 +116,7 @@ struct weir_bulk;
 WEIR_API WEIR_CHECKED int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk);
 /* Adds one job (delay_s, at_s, unique and batch are not for bulks). May send and wait. WEIR_EINPUT: this job
  * is wrong, nothing was added and the line was not counted. */
-WEIR_API WEIR_CHECKED int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job);
+WEIR_INLINE WEIR_CHECKED int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job);
 /* Adds one line of NDJSON: a job object, or with type not NULL the args of a job of that type. len excludes
  * the newline. queue NULL: the job's own queue, else "default". Errors as weir_bulk_add. */
 WEIR_API WEIR_CHECKED int weir_bulk_add_line(struct weir_bulk *b, const char *type, const char *queue,
@@ -123,14 +129,14 @@ struct weir_bulk_counts {
     uint64_t resumed;  /* lines that an earlier run had sent */
     uint64_t accepted; /* jobs of this run that Redis has acknowledged */
 };
-WEIR_API void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts);
+WEIR_INLINE void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts);
 /* When the batch of b has ended, one job of this type is enqueued, with what the batch counted as its args.
  * Takes effect at weir_bulk_close; for a bulk with a name only. Where the namespace has partitions, the type must live on that
  * of the batch: weir_bulk_close answers WEIR_EINPUT. */
 WEIR_API WEIR_CHECKED int weir_bulk_then(struct weir_bulk *b, const char *type);
 /* Sends what is left, waits for Redis, frees b whatever happens. counts may be NULL. A named batch is then
  * sealed: all its jobs are known, and it has ended when they have. */
-WEIR_API WEIR_CHECKED int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts);
+WEIR_INLINE WEIR_CHECKED int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts);
 /* Frees b and sends nothing more; the batch can be resumed. */
 WEIR_API void weir_bulk_abandon(struct weir_bulk *b);
 
@@ -154,9 +160,9 @@ enum weir_missed {
 /* Adds the schedule name, or replaces it: each occurrence enqueues one such job (id, delay_s, at_s, unique and
  * batch are not for schedules). when: cron with five fields, "@weekly" and the like, or "every 15m". zone: of the
  * tz database, such as "Europe/Berlin"; NULL: UTC. WEIR_EINPUT: when or zone cannot be read. */
-WEIR_API WEIR_CHECKED int weir_schedule_add(struct weir *w, const char *name, const char *when,
-                                            const char *zone, enum weir_missed missed,
-                                            const struct weir_job_spec *job);
+WEIR_INLINE WEIR_CHECKED int weir_schedule_add(struct weir *w, const char *name, const char *when,
+                                               const char *zone, enum weir_missed missed,
+                                               const struct weir_job_spec *job);
 /* Removes it; jobs that it has enqueued stay. WEIR_ENOTFOUND when there is none. */
 WEIR_API WEIR_CHECKED int weir_schedule_remove(struct weir *w, const char *name);
 
@@ -203,27 +209,28 @@ struct weir_take {
  *
  * A denial is remembered in w until it can change, one second at most: asking again meanwhile costs no round
  * trip. */
-WEIR_API WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost,
-                                    int flags, struct weir_take *take);
+WEIR_INLINE WEIR_CHECKED int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost,
+                                       int flags, struct weir_take *take);
 
 /* weir_take for who can wait: in line with others that do, in the order of coming. Returns when its slot has come, which take
  * says then; or denied at once where it comes later than in most_s seconds (below 0: as long as it takes). A limit that is changed
  * meanwhile is heard of. WEIR_EUSAGE: a peek. */
-WEIR_API WEIR_CHECKED int weir_take_wait(struct weir *w, const char *target, const char *rule, int64_t cost,
-                                         int flags, double most_s, struct weir_take *take);
+WEIR_INLINE WEIR_CHECKED int weir_take_wait(struct weir *w, const char *target, const char *rule,
+                                            int64_t cost, int flags, double most_s, struct weir_take *take);
 
 /* One of many takes: what you ask, and the answer. */
 struct weir_take_item {
-    const char *target; /* as in weir_take */
-    int64_t cost;       /* 0: 1 */
-    int status;         /* 0: take is the answer; else what is wrong with this one */
-    const char *why;    /* the same in words; NULL when status is 0. Static */
+    const char *target;      /* as in weir_take */
+    int64_t cost;            /* 0: 1 */
+    int status;              /* 0: take is the answer; else what is wrong with this one */
+    const char *why;         /* the same in words; NULL when status is 0. Static */
+    const void *reserved[2]; /* NULL: what one may ask in a later version */
     struct weir_take take;
 };
 /* As count calls of weir_take, one after the other, with one round trip for each thousand. Returns 0: see each
  * item's status. Else Redis could not be asked: items without an answer have the status that is returned. */
-WEIR_API WEIR_CHECKED int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count,
-                                         const char *rule, int flags);
+WEIR_INLINE WEIR_CHECKED int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count,
+                                            const char *rule, int flags);
 
 /* ---- Handlers ----------------------------------------------------------------------------------------- */
 
@@ -252,6 +259,7 @@ WEIR_API int weir_job_is_cancelled(const struct weir_job *job);
 /* Writes one line to the worker's log, with the job's type and id. From any thread. */
 WEIR_API void weir_log(const struct weir_job *job, const char *fmt, ...) WEIR_PRINTF(2, 3);
 
+/* Values from 4 to 63 are left for outcomes of later versions, each with a call of its own. */
 enum weir_outcome { WEIR_DONE = 0, WEIR_RETRY = 1, WEIR_DEAD = 2, WEIR_THROTTLED = 3 };
 
 /* A handler returns the result of one of these three calls, or WEIR_DONE. Any other value counts as WEIR_RETRY. The
@@ -318,7 +326,7 @@ struct weir_type_options {
 
 /* Makes a worker that is not yet running. Returns NULL only when out of memory; wrong options are reported by
  * weir_worker_run. */
-WEIR_API struct weir_worker *weir_worker_new(const struct weir_worker_options *options);
+WEIR_INLINE struct weir_worker *weir_worker_new(const struct weir_worker_options *options);
 WEIR_API void weir_worker_free(struct weir_worker *worker);
 /* Returns the last failure of the worker in one line, never NULL. */
 WEIR_API const char *weir_worker_message(const struct weir_worker *worker);
@@ -349,8 +357,8 @@ WEIR_API WEIR_CHECKED int weir_worker_handle_async(struct weir_worker *worker, c
 struct ev_loop;
 WEIR_API struct ev_loop *weir_worker_loop(struct weir_worker *worker);
 /* Sets the options of a type, before weir_worker_run. */
-WEIR_API WEIR_CHECKED int weir_worker_type(struct weir_worker *worker, const char *type,
-                                           const struct weir_type_options *options);
+WEIR_INLINE WEIR_CHECKED int weir_worker_type(struct weir_worker *worker, const char *type,
+                                              const struct weir_type_options *options);
 /* Loads a shared object that exports "int weir_register(struct weir_worker *worker)", which calls
  * weir_worker_handle for its types and returns 0. */
 WEIR_API WEIR_CHECKED int weir_worker_load(struct weir_worker *worker, const char *file);
@@ -363,6 +371,87 @@ WEIR_API WEIR_CHECKED int weir_worker_run(struct weir_worker *worker);
 WEIR_API void weir_worker_stop(struct weir_worker *worker);
 /* Takes no more jobs, finishes those it has, and stays. Safe in signal handlers and from any thread. */
 WEIR_API void weir_worker_quiet(struct weir_worker *worker);
+
+/* ---- Structs that grow -------------------------------------------------------------------------------- */
+
+/* A function that takes a struct, or fills one, is told the size that its caller knows. What an older program does not know is
+ * 0 for the library, and left alone in the program. A member that a newer program sets and the library does not know is WEIR_EUSAGE.
+ * Programs in C and C++ call the inline functions; other languages call these, with the size that their struct has. */
+WEIR_API WEIR_CHECKED int weir_enqueue_sized(struct weir *w, const struct weir_job_spec *job, size_t size,
+                                             char id[WEIR_ID_SIZE]);
+WEIR_API WEIR_CHECKED int weir_bulk_add_sized(struct weir_bulk *b, const struct weir_job_spec *job,
+                                              size_t size);
+WEIR_API void weir_bulk_count_sized(const struct weir_bulk *b, struct weir_bulk_counts *counts, size_t size);
+WEIR_API WEIR_CHECKED int weir_bulk_close_sized(struct weir_bulk *b, struct weir_bulk_counts *counts,
+                                                size_t size);
+WEIR_API WEIR_CHECKED int weir_schedule_add_sized(struct weir *w, const char *name, const char *when,
+                                                  const char *zone, enum weir_missed missed,
+                                                  const struct weir_job_spec *job, size_t size);
+WEIR_API WEIR_CHECKED int weir_take_sized(struct weir *w, const char *target, const char *rule, int64_t cost,
+                                          int flags, struct weir_take *take, size_t size);
+WEIR_API WEIR_CHECKED int weir_take_wait_sized(struct weir *w, const char *target, const char *rule,
+                                               int64_t cost, int flags, double most_s, struct weir_take *take,
+                                               size_t size);
+WEIR_API WEIR_CHECKED int weir_take_many_sized(struct weir *w, struct weir_take_item *items, size_t size,
+                                               size_t count, const char *rule, int flags);
+WEIR_API struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *options, size_t size);
+WEIR_API WEIR_CHECKED int weir_worker_type_sized(struct weir_worker *worker, const char *type,
+                                                 const struct weir_type_options *options, size_t size);
+
+WEIR_INLINE int weir_enqueue(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE])
+{
+    return weir_enqueue_sized(w, job, sizeof *job, id);
+}
+
+WEIR_INLINE int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
+{
+    return weir_bulk_add_sized(b, job, sizeof *job);
+}
+
+WEIR_INLINE void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts)
+{
+    weir_bulk_count_sized(b, counts, sizeof *counts);
+}
+
+WEIR_INLINE int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts)
+{
+    return weir_bulk_close_sized(b, counts, sizeof *counts);
+}
+
+WEIR_INLINE int weir_schedule_add(struct weir *w, const char *name, const char *when, const char *zone,
+                                  enum weir_missed missed, const struct weir_job_spec *job)
+{
+    return weir_schedule_add_sized(w, name, when, zone, missed, job, sizeof *job);
+}
+
+WEIR_INLINE int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                          struct weir_take *take)
+{
+    return weir_take_sized(w, target, rule, cost, flags, take, sizeof *take);
+}
+
+WEIR_INLINE int weir_take_wait(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                               double most_s, struct weir_take *take)
+{
+    return weir_take_wait_sized(w, target, rule, cost, flags, most_s, take, sizeof *take);
+}
+
+WEIR_INLINE int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count, const char *rule,
+                               int flags)
+{
+    return weir_take_many_sized(w, items, sizeof *items, count, rule, flags);
+}
+
+WEIR_INLINE struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
+{
+    return weir_worker_new_sized(options, sizeof *options);
+}
+
+WEIR_INLINE int weir_worker_type(struct weir_worker *worker, const char *type,
+                                 const struct weir_type_options *options)
+{
+    return weir_worker_type_sized(worker, type, options, sizeof *options);
+}
 
 #ifdef __cplusplus
 }

@@ -428,13 +428,14 @@ int weir_bulk_open(struct weir *w, const char *batch, struct weir_bulk **bulk)
     return status;
 }
 
-int weir_bulk_add(struct weir_bulk *b, const struct weir_job_spec *job)
+int weir_bulk_add_sized(struct weir_bulk *b, const struct weir_job_spec *job, size_t size)
 {
+    struct weir_job_spec own;
     struct job_view view;
     uint64_t sum;
     int status;
 
-    if (GIVEN(owner_of(b), PASSED(job)) < 0)
+    if (GIVEN(owner_of(b), PASSED(job)) < 0 || !(job = GIVEN_STRUCT(b->w, job, size, &own)))
         return WEIR_EUSAGE;
     status = check_usable(b);
     if (!status && (job->delay_s != 0 || job->at_s != 0))
@@ -492,12 +493,17 @@ int weir_bulk_skip_line(struct weir_bulk *b, const char *line, size_t len)
     return status ? status : pass_line(b, sum_line(b, line ? line : "", len));
 }
 
-void weir_bulk_count(const struct weir_bulk *b, struct weir_bulk_counts *counts)
+void weir_bulk_count_sized(const struct weir_bulk *b, struct weir_bulk_counts *counts, size_t size)
 {
+    struct weir_bulk_counts own = {0};
+
     if (!counts)
         return;
-    *counts = b ? b->counts : (struct weir_bulk_counts){0};
-    counts->accepted = b ? count_accepted(b) : 0;
+    if (b) {
+        own = b->counts;
+        own.accepted = count_accepted(b);
+    }
+    give_struct(counts, size, &own, sizeof own);
 }
 
 bool bulk_has_failed(const struct weir_bulk *b)
@@ -590,15 +596,14 @@ int bulk_end(struct weir_bulk *b)
     return !status && b->named ? seal_batch(b) : status;
 }
 
-int weir_bulk_close(struct weir_bulk *b, struct weir_bulk_counts *counts)
+int weir_bulk_close_sized(struct weir_bulk *b, struct weir_bulk_counts *counts, size_t size)
 {
     int status;
 
     if (!b)
         return WEIR_EUSAGE;
     status = bulk_end(b);
-    if (counts)
-        weir_bulk_count(b, counts);
+    weir_bulk_count_sized(b, counts, size);
     weir_bulk_abandon(b);
     return status;
 }

@@ -191,11 +191,12 @@ int enqueue_keyless(struct weir *w, const struct weir_job_spec *spec, struct key
     return status;
 }
 
-int weir_enqueue(struct weir *w, const struct weir_job_spec *job, char id[WEIR_ID_SIZE])
+int weir_enqueue_sized(struct weir *w, const struct weir_job_spec *job, size_t size, char id[WEIR_ID_SIZE])
 {
     enum enqueue_result result;
+    struct weir_job_spec own;
 
-    if (GIVEN(w, PASSED(job)) < 0)
+    if (GIVEN(w, PASSED(job)) < 0 || !(job = GIVEN_STRUCT(w, job, size, &own)))
         return WEIR_EUSAGE;
     return enqueue_job(w, job, id, &result);
 }

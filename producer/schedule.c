@@ -49,12 +49,13 @@ int schedule_add(struct weir *w, const char *name, const char *when, const char 
     return status;
 }
 
-int weir_schedule_add(struct weir *w, const char *name, const char *when, const char *zone,
-                      enum weir_missed missed, const struct weir_job_spec *job)
+int weir_schedule_add_sized(struct weir *w, const char *name, const char *when, const char *zone,
+                            enum weir_missed missed, const struct weir_job_spec *job, size_t size)
 {
+    struct weir_job_spec own;
     bool replaced;
 
-    if (GIVEN(w, PASSED(name), PASSED(when), PASSED(job)) < 0)
+    if (GIVEN(w, PASSED(name), PASSED(when), PASSED(job)) < 0 || !(job = GIVEN_STRUCT(w, job, size, &own)))
         return WEIR_EUSAGE;
     return schedule_add(w, name, when, zone, missed, job, &replaced);
 }

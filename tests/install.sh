@@ -1,7 +1,7 @@
 #!/bin/bash
 # What make install leaves is enough for a program outside of this source: the header, as C and C++ by gcc and clang; the examples;
 # own_worker, linked to the shared and to the static library by pkg-config, and run on a private Redis. The libraries export only
-# the names of weir.h. make uninstall leaves nothing. Prints what is wrong, and exits 1. BUILD names the folder of what was built.
+# the names of weir.h, and all that tests/abi.txt lists. make uninstall leaves nothing. Prints what is wrong, and exits 1. BUILD names the folder of what was built.
 set -eu
 cd "$(dirname "$0")/.."
 source=$PWD
@@ -31,11 +31,31 @@ done
 for std in c++11 c++17 c++20; do clang -x c++ -std=$std $strict $(pkg-config --cflags weir) -fsyntax-only use.c; done
 
 declared=$(grep -o '\bweir_[a-z_]*(' "$weir/include/weir.h" | tr -d '(' | sort -u)
-for library in libweir.so.0 libweir.a; do
-    exported=$(nm -P --defined-only $([ $library = libweir.a ] && echo -g || echo -D) "$weir/lib/multiarch/$library" | awk 'NF > 2 { print $1 }' | sort -u)
-    more=$(comm -13 <(echo "$declared") <(echo "$exported"))
-    [ -z "$more" ] || { echo "$library exports what weir.h does not declare:" $more && exit 1; }
-done
+exported=$(nm -P --defined-only -g "$weir/lib/multiarch/libweir.a" | awk 'NF > 2 { print $1 }' | sort -u)
+more=$(comm -13 <(echo "$declared") <(echo "$exported"))
+[ -z "$more" ] || { echo "libweir.a exports what weir.h does not declare:" $more && exit 1; }
+
+# What programs that were linked to an earlier libweir.so.0 rely on: symbols with their versions, and of each struct where its members
+# begin and its size. A line of tests/abi.txt never goes or changes; new ones are added with what is new.
+abi() {
+    nm -D --defined-only "$weir/lib/multiarch/libweir.so.0" | awk '{ print $3 }'
+    {
+        echo '#include <stdio.h>'
+        echo '#include <weir.h>'
+        echo 'int main(void) {'
+        awk '/^struct [a-z_]* {/ { name = $2 }
+             /^}/ { if (name) printf "printf(\"%s %%zu\\n\", sizeof(struct %s));\n", name, name; name = "" }
+             name && match($0, /^    [a-z][^;]*;/) {
+                 member = substr($0, 1, RLENGTH - 1); sub(/\[.*/, "", member); sub(/.*[ *]/, "", member)
+                 printf "printf(\"%s.%s %%zu\\n\", offsetof(struct %s, %s));\n", name, member, name, member }' "$weir/include/weir.h"
+        echo '}'
+    } >abi.c
+    gcc $(pkg-config --cflags weir) abi.c -o abi && ./abi
+}
+if [ "$(uname -m)" = x86_64 ]; then
+    abi >abi.txt
+    diff "$source/tests/abi.txt" abi.txt || { echo 'tests/abi.txt: the library that programs were linked to has changed' && exit 1; }
+fi
 
 gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" $(pkg-config --libs weir) -o shared
 gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" "$weir/lib/multiarch/libweir.a" $(pkg-config --static --libs-only-l weir | sed 's/-lweir//') -o static

@@ -115,6 +115,10 @@ static void check_takes(struct weir *w)
     ANSWERS(0, weir_take_many(w, &item, 1, "5/1h", 0));
     assert_int_equal(item.status, WEIR_EUSAGE);
     assert_string_equal(item.why, "the target is NULL; name a limit");
+    item = (struct weir_take_item){.target = "line/1", .reserved = {NULL, &item}};
+    assert_int_equal(weir_take_many(w, &item, 1, "5/1h", 0), 0);
+    assert_int_equal(item.status, WEIR_EUSAGE);
+    assert_non_null(strstr(item.why, "reserved is not NULL"));
 }
 
 static void check_schedules(struct weir *w)
@@ -157,6 +161,117 @@ static void producers(void **state)
     check_rates(w);
     check_takes(w);
     check_schedules(w);
+}
+
+/* Structs of a program that was built with a later weir.h. */
+struct later_job {
+    struct weir_job_spec spec;
+    const char *more;
+};
+struct later_take {
+    struct weir_take take;
+    int64_t more;
+};
+struct later_item {
+    struct weir_take_item item;
+    int64_t more;
+};
+struct later_counts {
+    struct weir_bulk_counts counts;
+    uint64_t more;
+};
+struct later_options {
+    struct weir_worker_options options;
+    int more;
+};
+struct later_type {
+    struct weir_type_options options;
+    double more;
+};
+#define BEFORE(type, member)                                                                                 \
+    offsetof(struct type, member) /* the size of a struct that ended before that member */
+
+static void check_jobs_grow(struct weir *w)
+{
+    struct later_job later = {.spec = {.type = "grown", .cost = 3}};
+    struct weir_job_spec early = {.type = "grown", .args = "7", .queue = "unknown to it", .id = "-"};
+    struct later_counts counts = {.more = 7};
+    struct weir_bulk *b;
+    char id[WEIR_ID_SIZE];
+
+    assert_int_equal(weir_enqueue_sized(w, &later.spec, sizeof later, id), 0);
+    assert_int_equal(weir_enqueue_sized(w, &early, BEFORE(weir_job_spec, queue), id), 0);
+    assert_int_equal(weir_schedule_add_sized(w, "s", "@daily", NULL, WEIR_MISSED_ONCE, &early,
+                                             BEFORE(weir_job_spec, queue)),
+                     0);
+    assert_int_equal(weir_bulk_open(w, NULL, &b), 0);
+    assert_int_equal(weir_bulk_add_sized(b, &early, BEFORE(weir_job_spec, queue)), 0);
+    later.more = "set";
+    assert_int_equal(weir_bulk_add_sized(b, &later.spec, sizeof later), WEIR_EUSAGE);
+    assert_int_equal(weir_enqueue_sized(w, &later.spec, sizeof later, id), WEIR_EUSAGE);
+    assert_string_equal(weir_message(w),
+                        "weir_enqueue: a member is set that version " WEIR_VERSION
+                        " does not know; install the libweir that the program was built with");
+    assert_int_equal(
+        weir_schedule_add_sized(w, "s", "@daily", NULL, WEIR_MISSED_ONCE, &later.spec, sizeof later),
+        WEIR_EUSAGE);
+    weir_bulk_count_sized(b, &counts.counts, BEFORE(weir_bulk_counts, accepted));
+    assert_int_equal(counts.counts.lines, 1);
+    assert_int_equal(counts.more, 7);
+    assert_int_equal(weir_bulk_close_sized(b, &counts.counts, sizeof counts), 0);
+    assert_int_equal(counts.counts.accepted, 1);
+    assert_int_equal(counts.more, 0);
+}
+
+static void check_takes_grow(struct weir *w)
+{
+    struct later_take later = {.more = 7};
+    struct later_item items[2] = {{.item = {.target = "grown/a"}},
+                                  {.item = {.target = "grown/b", .cost = 9}}};
+    struct weir_take early = {.reset_after_s = 7};
+
+    assert_int_equal(weir_take_sized(w, "grown/a", "5/1h", 1, 0, &later.take, sizeof later), 0);
+    assert_int_equal(later.take.allowed, 1);
+    assert_int_equal(later.more, 0);
+    later.more = 7;
+    assert_int_equal(weir_take_wait_sized(w, "grown/a", "5/1h", 1, 0, 1, &later.take, sizeof later), 0);
+    assert_int_equal(later.take.allowed, 1);
+    assert_int_equal(later.more, 0);
+    assert_int_equal(weir_take_sized(w, "grown/a", "5/1h", 1, 0, &early, BEFORE(weir_take, reset_after_s)),
+                     0);
+    assert_int_equal(early.allowed, 1);
+    assert_true(early.reset_after_s == 7);
+    assert_int_equal(weir_take_many_sized(w, &items[0].item, sizeof *items, 2, "5/1h", 0), 0);
+    assert_int_equal(items[0].item.status, 0);
+    assert_int_equal(items[0].item.take.remaining, 1);
+    assert_int_equal(items[1].item.status, 0);
+    assert_int_equal(items[1].item.take.never, 1);
+}
+
+/* A program that was built with an earlier or a later weir.h than the library. */
+static void structs_grow(void **state)
+{
+    struct stage *s = *state;
+    struct later_options options = {.options = {.redis_url = s->server.url, .drain = 1}};
+    struct later_type type = {.options = {.keep_s = 1}};
+    struct weir_worker *worker = weir_worker_new_sized(&options.options, sizeof options);
+
+    check_jobs_grow(s->client);
+    check_takes_grow(s->client);
+    assert_string_equal(weir_worker_message(worker), "");
+    assert_int_equal(weir_worker_type_sized(worker, "a", &type.options, sizeof type), 0);
+    assert_int_equal(weir_worker_type_sized(worker, "a", &type.options, BEFORE(weir_type_options, keep_s)),
+                     0);
+    type.more = 1;
+    assert_int_equal(weir_worker_type_sized(worker, "a", &type.options, sizeof type), WEIR_EUSAGE);
+    weir_worker_free(worker);
+    options.more = 1;
+    worker = weir_worker_new_sized(&options.options, sizeof options);
+    assert_int_equal(weir_worker_run(worker), WEIR_EUSAGE);
+    assert_non_null(strstr(weir_worker_message(worker), "weir_worker_new: a member is set"));
+    weir_worker_free(worker);
+    assert_string_equal(weir_version(), WEIR_VERSION);
+    note("weir_version(");
 }
 
 static int never_called(struct weir_job *job, void *arg)
@@ -246,6 +361,8 @@ static void none_is_left_out(void **state)
         if (strncmp(line, "WEIR_API ", 9) != 0 || !end)
             continue;
         *end = '\0';
+        if (strlen(line) > strlen("_sized") && strcmp(end - strlen("_sized"), "_sized") == 0)
+            end[-(ptrdiff_t)strlen("_sized")] = '\0';
         snprintf(wanted, sizeof wanted, " %.128s ", strrchr(line, ' ') + 1 + (strrchr(line, ' ')[1] == '*'));
         if (!strstr(called, wanted))
             fail_msg("%s: no row", wanted);
@@ -258,10 +375,8 @@ static void none_is_left_out(void **state)
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
-        STAGE_TEST(producers),
-        cmocka_unit_test(workers),
-        cmocka_unit_test(handlers),
-        cmocka_unit_test(none_is_left_out),
+        STAGE_TEST(producers),      STAGE_TEST(structs_grow),           cmocka_unit_test(workers),
+        cmocka_unit_test(handlers), cmocka_unit_test(none_is_left_out),
     };
 
     (void)argc;

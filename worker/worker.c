@@ -85,9 +85,10 @@ static void stop_tick(struct weir_worker *w)
 
 static void on_check(struct ev_loop *loop, struct ev_watcher *watcher, int events);
 
-struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
+struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *options, size_t size)
 {
     static const struct weir_worker_options defaults;
+    struct weir_worker_options own;
     struct weir_worker *w = calloc(1, sizeof *w);
 
     if (!w)
@@ -98,7 +99,8 @@ struct weir_worker *weir_worker_new(const struct weir_worker_options *options)
     }
     w->forks = forks_count();
     job_make_id(w->common.instance);
-    if (options_read(&w->common.options, options ? options : &defaults, &w->setup) != 0)
+    options = options ? given_struct(&w->setup, __func__, options, size, &own, sizeof own) : &defaults;
+    if (!options || options_read(&w->common.options, options, &w->setup) != 0)
         w->error = w->setup;
     worker_open_ending(&w->common, w, on_call, on_check);
     ev_async_init(&w->finished_async, on_finished);
@@ -150,9 +152,12 @@ void weir_worker_quiet(struct weir_worker *w)
 
 /* ---- Handlers */
 
-int weir_worker_type(struct weir_worker *w, const char *type, const struct weir_type_options *options)
+int weir_worker_type_sized(struct weir_worker *w, const char *type, const struct weir_type_options *options,
+                           size_t size)
 {
-    if (GIVEN(w, PASSED(type), PASSED(options)) < 0)
+    struct weir_type_options own;
+
+    if (GIVEN(w, PASSED(type), PASSED(options)) < 0 || !(options = GIVEN_STRUCT(w, options, size, &own)))
         return WEIR_EUSAGE;
     return options_add_type(&w->common.options, type, options, &w->error);
 }

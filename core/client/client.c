@@ -69,6 +69,11 @@ void weir_free(struct weir *w)
     free(w);
 }
 
+const char *weir_version(void)
+{
+    return WEIR_VERSION;
+}
+
 const char *weir_message(const struct weir *w)
 {
     return w ? w->error.text : "weir_message: w is NULL; give what weir_new() has returned";

@@ -335,17 +335,18 @@ static int ask_all(struct chunk *c, struct weir_take_item *items, size_t count)
 
 static void begin_item(struct weir_take_item *item)
 {
-    item->status = item->target ? WAITS : WEIR_EUSAGE;
-    item->why = item->target ? NULL : "the target is NULL; name a limit";
+    item->why = !item->target ? "the target is NULL; name a limit"
+                : item->reserved[0] || item->reserved[1]
+                    ? "reserved is not NULL; make the whole item zero first"
+                    : NULL;
+    item->status = item->why ? WEIR_EUSAGE : WAITS;
 }
 
-int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count, const char *rule, int flags)
+static int take_many(struct weir *w, struct weir_take_item *items, size_t count, const char *rule, int flags)
 {
     struct chunk c;
     int failed;
 
-    if (GIVEN(w, PASSED_MANY(items, count)) < 0)
-        return WEIR_EUSAGE;
     c.w = w;
     c.rule = rule;
     c.flags = flags;
@@ -358,16 +359,42 @@ int weir_take_many(struct weir *w, struct weir_take_item *items, size_t count, c
     return is_away(failed) && (flags & (WEIR_TAKE_OR_ALLOW | WEIR_TAKE_OR_DENY)) ? 0 : failed;
 }
 
-int weir_take(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
-              struct weir_take *take)
+/* Items of a program that knows others than we: they are asked as ours, and their answers given back. */
+static int take_foreign(struct weir *w, char *items, size_t size, size_t count, const char *rule, int flags)
+{
+    struct weir_take_item *own = calloc(count, sizeof *own);
+    int status;
+
+    if (!own)
+        return error_no_memory(&w->error, "weir_take_many");
+    for (size_t i = 0; i < count; i++)
+        give_struct(&own[i], sizeof *own, items + i * size, size);
+    status = take_many(w, own, count, rule, flags);
+    for (size_t i = 0; i < count; i++)
+        give_struct(items + i * size, size, &own[i], sizeof *own);
+    free(own);
+    return status;
+}
+
+int weir_take_many_sized(struct weir *w, struct weir_take_item *items, size_t size, size_t count,
+                         const char *rule, int flags)
+{
+    if (GIVEN(w, PASSED_MANY(items, count)) < 0)
+        return WEIR_EUSAGE;
+    return size == sizeof *items ? take_many(w, items, count, rule, flags)
+                                 : take_foreign(w, (char *)items, size, count, rule, flags);
+}
+
+int weir_take_sized(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                    struct weir_take *take, size_t size)
 {
     struct weir_take_item item = {.target = target, .cost = cost};
     int status;
 
     if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
         return WEIR_EUSAGE;
-    status = weir_take_many(w, &item, 1, rule, flags);
-    *take = item.take;
+    status = take_many(w, &item, 1, rule, flags);
+    give_struct(take, size, &item.take, sizeof item.take);
     if (status < 0 || item.status == 0)
         return status;
     return error_set(&w->error, item.status, "take %.100s: %s", target, item.why);
@@ -597,10 +624,12 @@ int take_in_line(struct weir *w, const char *target, const char *rule, int64_t c
     return status;
 }
 
-int weir_take_wait(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
-                   double most_s, struct weir_take *take)
+int weir_take_wait_sized(struct weir *w, const char *target, const char *rule, int64_t cost, int flags,
+                         double most_s, struct weir_take *take, size_t size)
 {
     static const volatile sig_atomic_t never_stopped;
+    struct weir_take own;
+    int status;
     int64_t most_us = most_s < 0 ? -1 : most_s < LONGEST_S ? us_of(most_s) : -1;
 
     if (GIVEN(w, PASSED(target), PASSED(take)) < 0)
@@ -608,5 +637,7 @@ int weir_take_wait(struct weir *w, const char *target, const char *rule, int64_t
     if (flags & WEIR_TAKE_PEEK)
         return error_set(&w->error, WEIR_EUSAGE,
                          "take %.100s: a peek takes nothing to wait for; leave WEIR_TAKE_PEEK out", target);
-    return take_in_line(w, target, rule, cost, flags, most_us, &never_stopped, take);
+    status = take_in_line(w, target, rule, cost, flags, most_us, &never_stopped, &own);
+    give_struct(take, size, &own, sizeof own);
+    return status;
 }
