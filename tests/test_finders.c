@@ -177,7 +177,7 @@ static void logins_at_sentinels(void **state)
 }
 
 /* 10 ms of round trip to one; the other says nothing for longer than anybody waits. */
-static void try_sentinels_far_away(void **state)
+static void sentinels_far_away(void **state)
 {
     struct proxy *far = proxy_start_to(&sentinel, sentinel_port),
                  *stalled = proxy_start_to(&sentinel, sentinel_port);
@@ -191,11 +191,10 @@ static void try_sentinels_far_away(void **state)
     proxy_blackhole(stalled, true);
     begin_us = clock_mono_us();
     both_work(both);
-    stage_in_time(clock_mono_us() - begin_us, 4900000); /* one is waited for for 5 s */
+    assert_in_range(clock_mono_us() - begin_us, 20000, 4900000); /* one is waited for for 5 s */
     proxy_stop(far);
     proxy_stop(stalled);
 }
-STAGE_TRIALS(sentinels_far_away)
 
 static bool is_whole(struct server *node)
 {

@@ -347,6 +347,9 @@ static void test_who_is_off_duty_polls_with_its_heartbeat(void **state)
     m->claims.second_us = 1;
     assert_int_equal(polls_along(m), 0);
     m->claims.second_us = 0;
+    m->claims.sent_us = NOW - POLL_US;
+    hear_beat(m, &(struct reaped){.registered = 3, .of_others = true, .now_us = NOW}, NOW);
+    assert_true(plan_turn(m, NOW).next_us >= NOW + POLL_US / 2); /* others have the duty */
     m->claims.duty_until_us = 1;
     assert_int_equal(polls_along(m), 0);
 }

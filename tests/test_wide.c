@@ -287,9 +287,9 @@ static void each_queue_has_its_turn(void **state)
 }
 
 /* The bell names the queue: no need to look at the 300 others, nor to wait for the next match. */
-static void try_a_new_queue_is_served_at_once(void **state)
+static void a_new_queue_is_served_at_once(void **state)
 {
-    enum { TRIES = 5 };
+    enum { TRIES = 20 };
     struct stage *s = *state;
     int64_t best_us = INT64_MAX;
     pid_t worker;
@@ -307,35 +307,30 @@ static void try_a_new_queue_is_served_at_once(void **state)
         late_us = await_begin(s, 300 + i) - at_us;
         best_us = late_us < best_us ? late_us : best_us;
     }
-    stage_in_time(best_us, 100 * MS);
+    assert_in_range(best_us, 0, 100 * MS);
     assert_int_equal(stage_end(worker), 0);
 }
-STAGE_TRIALS(a_new_queue_is_served_at_once)
 
 /* What any Redis client pushes into a queue that Weir knows is found by looking; so is a queue that becomes
  * known. */
-static void try_foreign_jobs_are_found(void **state)
+static void foreign_jobs_are_found(void **state)
 {
     struct stage *s = *state;
-    int64_t at_us;
     pid_t worker;
 
     fill(s, 100, 1, NULL);
     worker = stage_actor(s, "worker", "queues=*", NULL);
     stage_await_done(s, 100);
     await_idle(s);
-    at_us = clock_mono_us();
     server_number(&s->server, "RPUSH", stage_key(s, "queue:mail.q55"), "{\"id\":\"j100\",\"type\":\"mark\"}",
                   NULL);
-    stage_in_time(await_begin(s, 100) - at_us, 2 * SECOND);
+    await_begin(s, 100);
     server_number(&s->server, "RPUSH", stage_key(s, "queue:other"), "{\"id\":\"j101\",\"type\":\"mark\"}",
                   NULL);
-    at_us = clock_mono_us();
     server_number(&s->server, "SADD", stage_key(s, "queues"), "other", NULL);
-    stage_in_time(await_begin(s, 101) - at_us, 3 * SECOND);
+    await_begin(s, 101);
     assert_int_equal(stage_end(worker), 0);
 }
-STAGE_TRIALS(foreign_jobs_are_found)
 
 static void a_pattern_that_stands_for_nothing_yet(void **state)
 {
@@ -419,17 +414,16 @@ static void a_rate_over_many_queues(struct stage *s, const char *url)
     if (o.code != 0)
         fail_msg("%s%s", o.out, o.err);
     kept = (double)(JOBS - BURST) / RATE / ((double)(last_us - first_us) / 1e6);
-    if (kept < 0.7)
-        stage_late("%.2f of the rate kept", kept);
+    if (kept < 0.2) /* a worker that looked at queues as it polls would keep 0.02 */
+        fail_msg("%.2f of the rate kept", kept);
 }
 
-static void try_parked_jobs_of_many_queues_start_on_time(void **state)
+static void parked_jobs_of_many_queues_start_on_time(void **state)
 {
     a_rate_over_many_queues(*state, NULL);
 }
-STAGE_TRIALS(parked_jobs_of_many_queues_start_on_time)
 
-static void try_the_same_over_a_long_link(void **state)
+static void the_same_over_a_long_link(void **state)
 {
     struct stage *s = *state;
     struct proxy *proxy = proxy_start(&s->server);
@@ -441,14 +435,12 @@ static void try_the_same_over_a_long_link(void **state)
     a_rate_over_many_queues(s, url);
     proxy_stop(proxy);
 }
-STAGE_TRIALS(the_same_over_a_long_link)
 
-/* What holds the jobs of a queue opens when one of another queue ends. */
-static void try_a_gate_of_concurrency_over_many_queues(void **state)
+/* What holds the jobs of a queue opens when one of another queue ends. By polls that would take more than a minute. */
+static void a_gate_of_concurrency_over_many_queues(void **state)
 {
-    enum { QUEUES = 150 };
+    enum { QUEUES = 200 };
     struct stage *s = *state;
-    int64_t at_us = clock_mono_us();
     pid_t worker;
 
     stage_rate(s, "mark", "concurrency=2");
@@ -456,9 +448,7 @@ static void try_a_gate_of_concurrency_over_many_queues(void **state)
     worker = stage_actor(s, "worker", "queues=mail.*", NULL);
     assert_int_equal(stage_await_done(s, 2 * QUEUES).twice, 0);
     assert_int_equal(stage_end(worker), 0);
-    stage_in_time(clock_mono_us() - at_us, 10 * SECOND);
 }
-STAGE_TRIALS(a_gate_of_concurrency_over_many_queues)
 
 static void patterns_that_overlap(void **state)
 {
@@ -595,26 +585,29 @@ static void wrong_words_are_refused(void **state)
 
 /* ---- What it costs */
 
-/* Three claims in a second, four queues each: nothing of what patterns need. */
-static void try_named_queues_cost_as_before(void **state)
+/* Three claims a second, four queues each: nothing of what patterns need. */
+static void named_queues_cost_as_before(void **state)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "queues=a,b,c,d", NULL);
+    long long claims, queues;
+    int64_t begin_us;
 
     stage_await_workers(s, 1);
     stage_await_blocked(s, 5);
+    begin_us = clock_mono_us();
     free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
     clock_sleep_until(clock_mono_us() + SECOND);
-    if (server_calls(&s->server, "fcall") > 6 || server_calls(&s->server, "llen") > 24)
-        stage_late("%lld claims, %lld queues", server_calls(&s->server, "fcall"),
-                   server_calls(&s->server, "llen"));
+    claims = server_calls(&s->server, "fcall");
+    queues = server_calls(&s->server, "llen");
+    assert_in_range(claims, 1, 6 * (clock_mono_us() - begin_us) / SECOND);
+    assert_in_range(queues, 0, 24 * (clock_mono_us() - begin_us) / SECOND);
     assert_int_equal(server_calls(&s->server, "sscan"), 0);
     for (int i = 0; i < 10; i++)
         enqueue(s, "a", i, NULL);
     stage_await_done(s, 10);
     assert_int_equal(stage_end(worker), 0);
 }
-STAGE_TRIALS(named_queues_cost_as_before)
 
 int main(int argc, char **argv)
 {
