@@ -276,6 +276,18 @@ demo: deps
 	@$(MAKE) -s --no-print-directory $(PARALLEL) all
 	@BUILD=$(BUILD) examples/demo.sh
 
+# ---- Man pages: of commands from doc/cli.md, which is what weir help prints; of the library from weir.h; of the protocol where lowdown is
+
+PAGES      = $(wildcard doc/protocol.md)
+AWK_MAN    = awk -v dir=$(BUILD)/man/$1 -v version=$(VERSION) -v date=$(shell date -u -d @$(DIST_TIME) +%F) -f packaging/roff.awk -f
+
+$(BUILD)/man/made: doc/cli.md include/weir.h $(PAGES) $(wildcard packaging/*.awk)
+	@rm -rf $(@D) && mkdir -p $(addprefix $(@D)/man,1 3 7)
+	$(call step,MAN)$(call AWK_MAN,man1) packaging/man.awk doc/cli.md && $(call AWK_MAN,man3) packaging/man_library.awk include/weir.h
+	@if command -v lowdown >/dev/null; then for page in $(PAGES); do \
+	  lowdown -s -Tman -M title=weir-protocol -M section=7 -M date=$(shell date -u -d @$(DIST_TIME) +%F) -M source='Weir $(VERSION)' $$page > $(@D)/man7/weir-$$(basename $$page .md).7; done; fi
+	@touch $@
+
 # ---- What is installed: the GNU variables, and DESTDIR before them. PREFIX is prefix.
 
 prefix      = $(or $(PREFIX),/usr/local)
@@ -287,7 +299,8 @@ datarootdir = $(prefix)/share
 datadir     = $(datarootdir)
 mandir      = $(datarootdir)/man
 
-INSTALLED = $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
+PAGES_OF   = $(patsubst $(BUILD)/man/%,$(mandir)/%,$(wildcard $(BUILD)/man/man[137]/*.[137])) $(addprefix $(mandir)/man3/,$(file <$(BUILD)/man/man3/links))
+INSTALLED  = $(PAGES_OF) $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
 VERSION  := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
 
 # Written anew each time, as variables may differ from those of the last time.
@@ -295,15 +308,17 @@ $(BUILD)/weir.pc: include/weir.pc.in FORCE
 	@mkdir -p $(@D)
 	@sed 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@VERSION@|$(VERSION)|' $< > $@
 
-install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig)
+install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc $(BUILD)/man/made
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig $(mandir)/man1 $(mandir)/man3 $(mandir)/man7)
 	$(INSTALL) $(BUILD)/weir $(DESTDIR)$(bindir)
 	$(INSTALL) -m 644 include/weir.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(BUILD)/libweir.a $(BUILD)/libweir.so.0 $(DESTDIR)$(libdir)
 	ln -sf libweir.so.0 $(DESTDIR)$(libdir)/libweir.so
 	$(INSTALL) -m 644 $(BUILD)/weir.pc $(DESTDIR)$(libdir)/pkgconfig
+	for page in $(BUILD)/man/man[137]/*.[137]; do $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/$$(basename $$(dirname $$page)); done
+	for page in $$(cat $(BUILD)/man/man3/links); do ln -sf libweir.3 $(DESTDIR)$(mandir)/man3/$$page; done
 
-uninstall:
+uninstall: $(BUILD)/man/made
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))
 
 # ---- The archive of a release, and its checksum: build/dist/weir-VERSION.tar.gz. What stands in it depends on nothing else.

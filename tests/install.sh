@@ -1,7 +1,8 @@
 #!/bin/bash
 # What make install leaves is enough for a program outside of this source: the header, as C and C++ by gcc and clang; the examples;
 # own_worker, linked to the shared and to the static library by pkg-config, and run on a private Redis. The libraries export only
-# the names of weir.h, and all that tests/abi.txt lists. make uninstall leaves nothing. Prints what is wrong, and exits 1. BUILD names the folder of what was built.
+# the names of weir.h, and all that tests/abi.txt lists. Its manual is whole.
+# make uninstall leaves nothing. Prints what is wrong, and exits 1. BUILD names the folder of what was built.
 set -eu
 cd "$(dirname "$0")/.."
 source=$PWD
@@ -56,6 +57,12 @@ if [ "$(uname -m)" = x86_64 ]; then
     abi >abi.txt
     diff "$source/tests/abi.txt" abi.txt || { echo 'tests/abi.txt: the library that programs were linked to has changed' && exit 1; }
 fi
+
+# A page for each command and for each function, which mandoc finds nothing wrong with.
+man=$weir/share/man
+for page in weir $(weir help | sed -n 's/^  \([a-z]*\)  .*/weir-\1/p'); do [ -s "$man/man1/$page.1" ] || { echo "no page $page(1)" && exit 1; }; done
+for page in libweir $declared; do [ -s "$man/man3/$page.3" ] || { echo "no page $page(3)" && exit 1; }; done
+mandoc -Tlint "$man"/man[17]/*.[17] "$man/man3/libweir.3"
 
 gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" $(pkg-config --libs weir) -o shared
 gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" "$weir/lib/multiarch/libweir.a" $(pkg-config --static --libs-only-l weir | sed 's/-lweir//') -o static

@@ -66,6 +66,8 @@ static const struct folder {
     {"tests", OUTSIDE},
     {"bench", OUTSIDE},
     {"examples", OUTSIDE},
+    {"packaging", OUTSIDE},
+    {"debian", OUTSIDE},
 };
 #define FOLDER_COUNT (sizeof folders / sizeof *folders)
 
