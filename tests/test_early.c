@@ -22,7 +22,8 @@ static void start(struct task *task)
 }
 
 static const struct way way = {.name = "test", .start = start};
-static struct handler handler = {.way = &way, .type = "t"};
+static struct runner runner = {.way = &way};
+static struct handler handler = {.runner = &runner, .type = "t"};
 static struct conditions conditions;
 
 /* slot_us 0: a job without a limit. */

@@ -574,7 +574,7 @@ static void nobody_peeks_for_a_type_that_rests(void **state)
     pid_t worker;
 
     stage_push(s, "sms", NULL, 0, 1);
-    worker = stage_weir(s, "worker", "--pipe", "sms=false", "-c", "2", NULL);
+    worker = stage_weir(s, "worker", "--pipe", "sms,tel=false", "-c", "2", NULL);
     for (int deaths = 1; deaths <= 5; deaths++) {
         await(stage_stat(s, "sms", "back") >= deaths);
         stage_push(s, "sms", NULL, deaths, 1); /* it stays in the queue as long as the rest lasts */
@@ -606,6 +606,38 @@ static void a_program_that_goes_missing(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 #endif
+
+/* Types that were named together have the same children, and options of their own. */
+static void types_share_their_children(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_weir(s, "worker", "--pipe", "run,sms,tel=python3 child.py", "-c", "1", "--timeout",
+                              "*=200ms", "--timeout", "sms,tel=1m", "--backoff", "*=1m..1m", "--backoff",
+                              "run,tel=10ms..10ms", NULL);
+
+    stage_push(s, "sms", "{\"sleep\":0.4}", 0, 1);
+    stage_push(s, "tel", "{}", 1, 1);
+    await(stage_stat(s, "sms", "done") == 1 && stage_stat(s, "tel", "done") == 1);
+    assert_int_equal(stage_lines(s, "pids"), 1);
+    stage_run(s, 2, "{\"sleep\":1000}", 1, 0);
+    await(stage_stat(s, "run", "dead") == 1);
+    stage_push(s, "tel", "{\"exit\":1,\"once\":\"fault\"}", 3, 1);
+    await(stage_stat(s, "tel", "done") == 2);
+    assert_int_equal(stage_end(worker), 0);
+}
+
+/* Both rest while their program is not there, and both go on. */
+static void types_rest_together(void **state)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_weir(s, "worker", "--pipe", "run,sms=python3 child.py", "-c", "1", NULL);
+
+    push(s, 0, "{\"exit\":1,\"once\":\"fault\"}");
+    stage_push(s, "sms", "{}", 1, 1);
+    await(stage_stat(s, "run", "done") == 1 && stage_stat(s, "sms", "done") == 1);
+    assert_told(s, "run,sms : child ");
+    assert_int_equal(stage_end(worker), 0);
+}
 
 static void a_child_that_closes_its_output(void **state)
 {
@@ -778,6 +810,11 @@ static void wrong_set_ups(void **state)
     assert_int_equal(program_end(stage_weir(s, "b", "--pipe", "run=", NULL)), 64);
     assert_int_equal(program_end(stage_weir(s, "c", "--pipe", "run=cat", "--in-flight", "10001", NULL)), 64);
     assert_int_equal(program_end(stage_weir(s, "d", "--pipe", "run=cat", "--exec", "run=cat", NULL)), 64);
+    assert_int_equal(program_end(stage_weir(s, "e", "--pipe", "sms,run=cat", "--exec", "run=cat", NULL)), 64);
+    assert_int_equal(program_end(stage_weir(s, "f", "--pipe", "run,run=cat", NULL)), 64);
+    assert_int_equal(program_end(stage_weir(s, "g", "--pipe", "run,=cat", NULL)), 64);
+    assert_int_equal(program_end(stage_weir(s, "h", "--pipe", "run=cat", "--keep", "run,sms=1h", NULL)), 64);
+    assert_int_equal(program_end(stage_weir(s, "i", "--pipe", "run=cat", "--keep", "r*=1h", NULL)), 64);
 }
 
 #define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, stage_teardown)
@@ -809,6 +846,8 @@ int main(void)
 #ifndef __SANITIZE_THREAD__
         ON_STAGE(a_program_that_goes_missing),
 #endif
+        ON_STAGE(types_share_their_children),
+        ON_STAGE(types_rest_together),
         ON_STAGE(a_child_that_closes_its_output),
         ON_STAGE(a_child_that_retires),
         ON_STAGE(its_group_ends_with_it),

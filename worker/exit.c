@@ -32,7 +32,7 @@ static void log_exit(void)
                  "its handler (%s) ended the process by exit() or pthread_exit(): exit 70; %d other jobs are "
                  "given "
                  "back",
-                 culprit->handler->way->name, jobs - 1);
+                 culprit->handler->runner->way->name, jobs - 1);
     else
         log_line(LOG_LEVEL_ERROR, "exit() was called while the worker ran: exit 70; %d jobs are given back",
                  jobs);

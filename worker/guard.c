@@ -28,7 +28,7 @@ static void *end_soon(void *arg)
 /* Kills a command with its process group; children that stay end with the worker, alone. */
 static void kill_command(struct task *task, void *arg)
 {
-    const struct way *way = task->handler->way;
+    const struct way *way = task->handler->runner->way;
 
     (void)arg;
     if (way->run && way->end)

@@ -42,9 +42,9 @@ static void begin_stop(struct worker *w)
     log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
              pool_load(w->pool).running, waiting.count);
     tasks_give_back(&waiting);
-    for (int i = 0; i < w->handlers.count; i++)
-        if (w->handlers.at[i].way->stop)
-            w->handlers.at[i].way->stop(&w->handlers.at[i]);
+    for (struct runner *r = w->handlers.runners; r; r = r->next)
+        if (r->way->stop)
+            r->way->stop(r);
 }
 
 /* Lets those partitions leave that cannot tell Redis, now or ever, and have nothing to report. */

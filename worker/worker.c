@@ -241,7 +241,7 @@ static int count_thread_types(const struct weir_worker *w)
     int n = 0;
 
     for (int i = 0; i < w->common.handlers.count; i++)
-        n += w->common.handlers.at[i].way->run != NULL;
+        n += w->common.handlers.at[i].runner->way->run != NULL;
     return n;
 }
 
@@ -261,11 +261,11 @@ static int make_executors(struct weir_worker *w)
     return begin_open(&w->common, &w->error);
 }
 
-static void on_rest(struct worker *w, bool begins)
+static void on_rest(struct worker *w, int types)
 {
-    w->resting += begins ? 1 : -1;
+    w->resting += types;
     for (int i = 0; i < w->partition_count; i++)
-        if (begins)
+        if (types > 0)
             claiming_pass_duty(w->partitions[i]);
         else
             claiming_serve_again(w->partitions[i]);
@@ -273,25 +273,23 @@ static void on_rest(struct worker *w, bool begins)
 
 static int open_handlers(struct weir_worker *w)
 {
-    for (int i = 0; i < w->common.handlers.count; i++) {
-        const struct way_host host = {w->common.loop,
-                                      w->common.options.executors,
-                                      w->common.options.kill_after_us,
-                                      &w->common,
-                                      begin_task_ended,
-                                      on_rest};
+    const struct way_host host = {w->common.loop,
+                                  w->common.options.executors,
+                                  w->common.options.kill_after_us,
+                                  &w->common,
+                                  begin_task_ended,
+                                  on_rest};
+    int rc = 0;
 
-        if (handler_open(&w->common.handlers.at[i], &host, &w->error) != 0)
-            return w->error.status;
-        w->opened++;
-    }
-    return 0;
+    for (struct runner *r = w->common.handlers.runners; rc == 0 && r; r = r->next)
+        rc = runner_open(r, &host, &w->error);
+    return rc;
 }
 
 static void close_handlers(struct weir_worker *w)
 {
-    for (; w->opened > 0; w->opened--)
-        handler_close(&w->common.handlers.at[w->opened - 1]);
+    for (struct runner *r = w->common.handlers.runners; r; r = r->next)
+        runner_close(r);
 }
 
 /* One more; it still has to connect. */

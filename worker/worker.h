@@ -32,7 +32,6 @@ struct weir_worker {
     struct worker common;
     unsigned forks;            /* of the process, when it was made */
     struct error error, setup; /* of the last call; of wrong options, which run reports */
-    int opened;                /* handlers whose way was opened */
     ev_async finished_async;   /* executors have finished something */
     ev_timer tick;             /* ends what runs too long, ... (worker_watch); and */
     ev_prepare prepare;        /* sees that it is needed more often */

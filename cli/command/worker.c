@@ -19,6 +19,7 @@
 #define EXECUTORS_MAX 65536 /* as weir.h says */
 #define UNSET (-1)
 #define NOT_GIVEN LLONG_MIN
+#define TYPES_SIZE 1024 /* of "mail,sms" before the = */
 
 static int run_worker(struct cli *cli, int argc, char **argv);
 
@@ -33,13 +34,16 @@ void worker_flags_init(struct worker_flags *f)
          &f->queues},
         {"executors", 'c', FLAG_INT, "N", "jobs at a time; default 10", &f->executors},
         {"load", 0, FLAG_REPEATED, "FILE.so", "C handlers; may be given again", &f->load},
-        {"exec", 0, FLAG_REPEATED, "TYPE=COMMAND", "a command as handler; may be given again", &f->exec},
+        {"exec", 0, FLAG_REPEATED, "TYPE=COMMAND",
+         "a command as handler; may be given again; mail,sms=COMMAND: for both types", &f->exec},
         {"pipe", 0, FLAG_REPEATED, "TYPE=COMMAND",
-         "a command that stays and takes jobs as lines; may be given again", &f->pipe},
+         "a command that stays and takes jobs as lines; types with commas share its children; may be given "
+         "again",
+         &f->pipe},
         {"in-flight", 0, FLAG_INT, "N", "jobs at a time in each of those; default 1", &f->in_flight},
         {"http", 0, FLAG_REPEATED, "TYPE=URL", "jobs are sent there; may be given again", &f->http},
-        {"timeout", 0, FLAG_REPEATED, "TYPE=DUR", "time limit of jobs that name none; default: none",
-         &f->timeout},
+        {"timeout", 0, FLAG_REPEATED, "TYPE=DUR",
+         "time limit of jobs that name none; default: none; *=DUR: of all other types", &f->timeout},
         {"kill-after", 0, FLAG_DURATION, "DUR", "from TERM to KILL of a job over its time; default 5s",
          &f->kill_after_us},
         {"backoff", 0, FLAG_REPEATED, "TYPE=FIRST..MOST", "waits before retries, doubling", &f->backoff},
@@ -87,11 +91,11 @@ bool worker_flags_have_handlers(const struct worker_flags *f)
 
 /* ---- TYPE=VALUE */
 
-static void split(const char *text, char type[256], const char **value)
+static void split(const char *text, char types[TYPES_SIZE], const char **value)
 {
     const char *equals = strchr(text, '=');
 
-    snprintf(type, 256, "%.*s", (int)(equals - text), text);
+    snprintf(types, TYPES_SIZE, "%.*s", (int)(equals - text), text);
     *value = equals + 1;
 }
 
@@ -104,6 +108,10 @@ static int check_pairs(struct cli *cli, const struct flag_values *given, const c
         if (!equals || equals == text || !equals[1 + strspn(equals + 1, " ")])
             return error_set(&cli->error, WEIR_EUSAGE, "%s --%s %.100s: not TYPE=%s; write --%s %s",
                              cli->command->name, flag, text, what, flag, example);
+        if (equals - text >= TYPES_SIZE)
+            return error_set(&cli->error, WEIR_EUSAGE,
+                             "%s --%s %.100s...: its types are longer than %d bytes; give it twice",
+                             cli->command->name, flag, text, TYPES_SIZE - 1);
     }
     return 0;
 }
@@ -141,7 +149,7 @@ static int read_backoff(struct cli *cli, const char *text, struct weir_type_opti
 
 /* Types collect the options of types: each option is known by the type that it names. */
 struct types {
-    char name[3 * FLAG_VALUES_MAX][256];
+    char name[3 * FLAG_VALUES_MAX][TYPES_SIZE];
     struct weir_type_options options[3 * FLAG_VALUES_MAX];
     int count;
 };
@@ -159,7 +167,7 @@ static struct weir_type_options *options_of(struct types *t, const char *type)
 static int read_types(struct cli *cli, const struct worker_flags *f, struct types *t)
 {
     const char *value;
-    char type[256];
+    char type[TYPES_SIZE];
     int status = 0;
 
     t->count = 0;
@@ -270,7 +278,7 @@ static struct weir_worker *make_worker(const struct cli *cli, const struct worke
 static int add_handlers(struct weir_worker *worker, const struct worker_flags *f)
 {
     const char *value;
-    char type[256];
+    char type[TYPES_SIZE];
     int status = 0;
 
     for (int i = 0; status == 0 && i < f->load.count; i++)

@@ -38,7 +38,7 @@ bool __wrap_child_is_ending(const struct child *c);
 bool __wrap_child_wait(struct child *c, int64_t until_us);
 int __wrap_child_pid(const struct child *c);
 void __wrap_task_ended(struct task *task);
-void __wrap_handler_rest(struct handler *handler, double most_s);
+void __wrap_runner_rest(struct runner *runner, double most_s);
 
 struct child *__wrap_child_start(struct ev_loop *loop, const char *name, char *const argv[],
                                  int64_t kill_after_us, const struct child_events *events, void *arg, int *rc)
@@ -124,11 +124,11 @@ int __wrap_child_pid(const struct child *c)
     return 1;
 }
 
-void __wrap_handler_rest(struct handler *handler, double most_s)
+void __wrap_runner_rest(struct runner *runner, double most_s)
 {
     (void)most_s;
-    atomic_fetch_add(&handler->rest.failures, 1);
-    atomic_store(&handler->rest.on, true);
+    atomic_fetch_add(&runner->rest.failures, 1);
+    atomic_store(&runner->rest.on, true);
 }
 
 static void free_task(struct task *task)
@@ -164,7 +164,7 @@ static void start_tasks(struct handler *handler)
         tasks[i] = task_new(&lease, handler, &conditions, span_str(""));
         must_hold(tasks[i] && job_read(tasks[i]->body.at, tasks[i]->body.len, &tasks[i]->view, &e) == 0);
         left++;
-        handler->way->start(tasks[i]);
+        handler->runner->way->start(tasks[i]);
     }
 }
 
@@ -192,9 +192,7 @@ static void hear(size_t turn, const char *line, size_t len)
 
 static void finish(struct handlers *handlers)
 {
-    struct handler *handler = handlers->at;
-
-    handler->way->close(handler);
+    handlers->runners->way->close(handlers->runners);
     for (int i = 0; i < TASKS; i++)
         if (tasks[i])
             free_task(tasks[i]);
@@ -213,8 +211,8 @@ int fuzz_pipe(const uint8_t *data, size_t size)
     setenv("WEIR_LOG", "error", 0);
     loop = loop ? loop : ev_loop_new(0);
     must_hold(loop && pipe_add(&handlers, "t", "/bin/true", IN_FLIGHT, &e) == 0);
-    handlers.at->host = (struct way_host){.loop = loop, .executors = TASKS};
-    must_hold(handlers.at->way->open(handlers.at, &e) == 0);
+    handlers.runners->host = (struct way_host){.loop = loop, .executors = TASKS};
+    must_hold(handlers.runners->way->open(handlers.runners, &e) == 0);
     start_tasks(handlers.at);
     for (size_t turn = 0; at < end; turn++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *line_end = newline ? newline : end;

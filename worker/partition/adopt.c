@@ -38,7 +38,7 @@ static json_t *types_inside(const struct handlers *handlers)
     int count = 0;
 
     for (int i = 0; i < handlers->count; i++)
-        if (handlers->at[i].way->inside) {
+        if (handlers->at[i].runner->way->inside) {
             json_array_append_new(types, json_string(handlers->types[i]));
             count++;
         }

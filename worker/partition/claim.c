@@ -232,7 +232,7 @@ static struct names resting_types(struct partition *p)
     struct names types = {p->worker->handlers.resting, 0};
 
     for (int i = 0; p->worker->resting > types.count && i < p->worker->handlers.count; i++)
-        if (handler_rests(&p->worker->handlers.at[i]))
+        if (runner_rests(p->worker->handlers.at[i].runner))
             p->worker->handlers.resting[types.count++] = p->worker->handlers.types[i];
     return types;
 }

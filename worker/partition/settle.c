@@ -65,7 +65,7 @@ static void check_retry_time(struct task *task)
 /* A pause holds all jobs of the limit. */
 static void check_pause_time(struct task *task)
 {
-    double most_s = (double)task->handler->host.worker->options.pause_most_us / 1e6;
+    double most_s = (double)task->handler->runner->host.worker->options.pause_most_us / 1e6;
 
     if (task->after_s <= most_s)
         return;

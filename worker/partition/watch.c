@@ -26,8 +26,8 @@ static struct worker *worker_of(const struct task *task)
 
 static void end(struct task *task, bool force)
 {
-    if (task->handler->way->end && pool_is_running(worker_of(task)->pool, task))
-        task->handler->way->end(task, force);
+    if (task->handler->runner->way->end && pool_is_running(worker_of(task)->pool, task))
+        task->handler->runner->way->end(task, force);
 }
 
 static void ask(struct task *task, enum task_asked why, int64_t now)
@@ -42,7 +42,7 @@ static void ask(struct task *task, enum task_asked why, int64_t now)
 
 static bool is_function(const struct task *task)
 {
-    return task->handler->way->run && !task->handler->way->end;
+    return task->handler->runner->way->run && !task->handler->runner->way->end;
 }
 
 /* ---- Over its time */
@@ -83,7 +83,7 @@ static void give_up(struct task *task, int64_t now)
 
 static void over_time(struct task *task, int64_t now)
 {
-    if (task->handler->way->start && !task->handler->way->end) {
+    if (task->handler->runner->way->start && !task->handler->runner->way->end) {
         give_up(task, now);
         return;
     }
@@ -97,7 +97,7 @@ static bool is_timed(const struct task *task)
     int asked = atomic_load(&task->asked);
 
     return task->timeout_us &&
-           (asked == ASKED_NOTHING || (asked == ASKED_CANCELLED && !task->handler->way->end));
+           (asked == ASKED_NOTHING || (asked == ASKED_CANCELLED && !task->handler->runner->way->end));
 }
 
 static void watch_one(struct task *task, int64_t now)
@@ -146,7 +146,8 @@ static bool lose(struct task *task, int64_t now)
         end_at_once(task);
         return true;
     }
-    if (task->handler->way->start && !task->handler->way->end && pool_give_up(worker_of(task)->pool, task))
+    if (task->handler->runner->way->start && !task->handler->runner->way->end &&
+        pool_give_up(worker_of(task)->pool, task))
         task_lost(task);
     return false;
 }
@@ -309,7 +310,7 @@ static int functions(struct worker *w)
     int count = pool_load(w->pool).given_up;
 
     for (size_t i = 0; i < n; i++)
-        count += w->running[i]->handler->way->run && !w->running[i]->handler->way->end;
+        count += w->running[i]->handler->runner->way->run && !w->running[i]->handler->runner->way->end;
     return count;
 }
 
@@ -318,8 +319,8 @@ static void kill_all(struct worker *w)
     size_t n = pool_running(w->pool, w->running);
 
     for (size_t i = 0; i < n; i++)
-        if (w->running[i]->handler->way->end)
-            w->running[i]->handler->way->end(w->running[i], true);
+        if (w->running[i]->handler->runner->way->end)
+            w->running[i]->handler->runner->way->end(w->running[i], true);
 }
 
 bool worker_end_running(struct worker *w)

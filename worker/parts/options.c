@@ -143,46 +143,76 @@ static bool is_time(double seconds)
     return seconds >= 0 && seconds <= 10 * YEAR_S;
 }
 
-int options_add_type(struct options *o, const char *type, const struct weir_type_options *given,
-                     struct error *e)
+static int check_times(const char *types, const struct weir_type_options *o, struct error *e)
+{
+    if (!is_time(o->timeout_s) || !is_time(o->keep_s) || !is_time(o->backoff_first_s) ||
+        !is_time(o->backoff_most_s))
+        return error_set(e, WEIR_EUSAGE, "worker: type %.200s: a time is not from 0 to ten years", types);
+    if (o->backoff_most_s > 0 && o->backoff_most_s < o->backoff_first_s)
+        return error_set(
+            e, WEIR_EUSAGE,
+            "worker: type %.200s: a backoff of %g s that is %g s at most; give the smaller one first", types,
+            o->backoff_first_s, o->backoff_most_s);
+    return 0;
+}
+
+static int add_row(struct options *o, struct span type, const struct weir_type_options *given,
+                   struct error *e)
 {
     struct type_options *types;
 
-    if (!name_is_valid(type, strlen(type)))
+    if (!name_is_valid(type.at, type.len) && !(type.len == 1 && *type.at == '*'))
         return error_set(
             e, WEIR_EUSAGE,
-            "worker: options of '%.64s', which is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
-    if (!is_time(given->timeout_s) || !is_time(given->keep_s) || !is_time(given->backoff_first_s) ||
-        !is_time(given->backoff_most_s))
-        return error_set(e, WEIR_EUSAGE, "worker: type %s: a time is not from 0 to ten years", type);
-    if (given->backoff_most_s > 0 && given->backoff_most_s < given->backoff_first_s)
-        return error_set(
-            e, WEIR_EUSAGE,
-            "worker: type %s: a backoff of %g s that is %g s at most; give the smaller one first", type,
-            given->backoff_first_s, given->backoff_most_s);
+            "worker: options of '%.*s', which is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -, "
+            "with commas between types, or * for all",
+            (int)(type.len < 64 ? type.len : 64), type.at);
     if (!(types = realloc(o->types, (size_t)(o->type_count + 1) * sizeof *types)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     o->types = types;
     types[o->type_count] = (struct type_options){.options = *given};
-    strcpy(types[o->type_count++].type, type);
+    memcpy(types[o->type_count++].type, type.at, type.len);
     return 0;
+}
+
+int options_add_type(struct options *o, const char *types, const struct weir_type_options *given,
+                     struct error *e)
+{
+    int rc = check_times(types, given, e);
+
+    for (const char *at = types; rc == 0 && at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        rc = add_row(o, (struct span){at, strcspn(at, ",")}, given, e);
+    return rc;
+}
+
+/* What is not given stays. */
+static void apply(const struct weir_type_options *o, struct handler *handler)
+{
+    if (o->timeout_s > 0)
+        handler->timeout_us = (int64_t)(o->timeout_s * 1e6);
+    if (o->keep_s > 0)
+        handler->keep_us = (int64_t)(o->keep_s * 1e6);
+    if (o->backoff_first_s > 0 || o->backoff_most_s > 0) {
+        handler->backoff_first_us = (int64_t)(o->backoff_first_s * 1e6);
+        handler->backoff_most_us = o->backoff_most_s > 0 ? (int64_t)(o->backoff_most_s * 1e6) : INT64_MAX;
+    }
 }
 
 int options_spread(const struct options *o, struct handlers *handlers, struct error *e)
 {
+    for (int i = 0; i < o->type_count; i++)
+        for (int k = 0; strcmp(o->types[i].type, "*") == 0 && k < handlers->count; k++)
+            apply(&o->types[i].options, &handlers->at[k]);
     for (int i = 0; i < o->type_count; i++) {
         const struct type_options *t = &o->types[i];
         struct handler *handler = handlers_find(handlers, span_str(t->type));
 
-        if (!handler)
+        if (handler)
+            apply(&t->options, handler);
+        else if (strcmp(t->type, "*") != 0)
             return error_set(
                 e, WEIR_EUSAGE,
                 "worker: options of type %s, which has no handler here; add one, or leave them out", t->type);
-        handler->timeout_us = (int64_t)(t->options.timeout_s * 1e6);
-        handler->keep_us = (int64_t)(t->options.keep_s * 1e6);
-        handler->backoff_first_us = (int64_t)(t->options.backoff_first_s * 1e6);
-        handler->backoff_most_us =
-            t->options.backoff_most_s > 0 ? (int64_t)(t->options.backoff_most_s * 1e6) : INT64_MAX;
     }
     return 0;
 }

@@ -36,7 +36,8 @@ struct options {
 
 /* Reads options into a struct that is all zero. On failure, too, options_free() frees what it holds. */
 WEIR_CHECKED int options_read(struct options *o, const struct weir_worker_options *given, struct error *e);
-WEIR_CHECKED int options_add_type(struct options *o, const char *type, const struct weir_type_options *given,
+/* types: one, several with commas between, or *. */
+WEIR_CHECKED int options_add_type(struct options *o, const char *types, const struct weir_type_options *given,
                                   struct error *e);
 /* Gives each handler the options of its type. */
 WEIR_CHECKED int options_spread(const struct options *o, struct handlers *handlers, struct error *e);

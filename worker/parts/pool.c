@@ -323,7 +323,7 @@ void pool_free(struct pool *p)
 
 static void add(struct pool *p, struct task *task)
 {
-    struct line *line = task->handler->way->run ? &p->thread : &p->loop;
+    struct line *line = task->handler->runner->way->run ? &p->thread : &p->loop;
 
     count_waiting(task, 1);
     if (task->early)
@@ -528,7 +528,7 @@ bool pool_give_up(struct pool *p, struct task *task)
     runs = !task->ended && !task->stray;
     if (runs) {
         task->stray = true;
-        if (task->handler->way->run) {
+        if (task->handler->runner->way->run) {
             p->given_up++;
         } else {
             link_out(&p->afloat, task);

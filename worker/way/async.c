@@ -14,7 +14,7 @@ struct async {
 static void start(struct task *task)
 {
     const struct handler *handler = task->handler;
-    const struct async *async = handler->state;
+    const struct async *async = handler->runner->state;
     unsigned forks = forks_count();
     struct weir_job *job = malloc(sizeof *job);
 
@@ -39,9 +39,9 @@ static void release(struct task *task)
     free(task->state);
 }
 
-static void free_state(struct handler *handler)
+static void free_state(struct runner *runner)
 {
-    free(handler->state);
+    free(runner->state);
 }
 
 static const struct way async_way = {

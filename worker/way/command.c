@@ -84,7 +84,7 @@ static int start(struct command *c)
     int rc;
 
     make_variables(&variables, c->task);
-    rc = process_start(&c->process, c->task->handler->state, variables.at, variables.count);
+    rc = process_start(&c->process, c->task->handler->runner->state, variables.at, variables.count);
     if (rc != 0)
         return rc;
     atomic_store(&c->task->process, c->process.pid);
@@ -237,11 +237,11 @@ static int await_end(struct command *c)
 static void run(struct task *task)
 {
     struct command c = {.task = task, .process = {.pidfd = -1, .in = -1, .out = -1, .err = -1}};
-    char **argv = task->handler->state;
+    char **argv = task->handler->runner->state;
     char why[END_REASON_SIZE];
     int rc;
 
-    if (handler_rests(task->handler)) {
+    if (runner_rests(task->handler->runner)) {
         task_uncall(task);
         return;
     }
@@ -252,7 +252,7 @@ static void run(struct task *task)
         task_unable(task, why);
         return;
     }
-    handler_works(task->handler);
+    runner_works(task->handler->runner);
     begin_writing(&c);
     converse(&c);
     end(&c, await_end(&c));
@@ -269,9 +269,9 @@ static void end_group(struct task *task, bool force)
     pthread_mutex_unlock(&process_lock);
 }
 
-static void free_state(struct handler *handler)
+static void free_state(struct runner *runner)
 {
-    command_free(handler->state);
+    command_free(runner->state);
 }
 
 static const struct way command_way = {.name = "exec", .run = run, .end = end_group, .free = free_state};

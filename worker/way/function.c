@@ -19,12 +19,12 @@ static void on_thread_exit(void *arg)
 
 static void run(struct task *task)
 {
-    const struct function *f = task->handler->state;
+    const struct function *f = task->handler->runner->state;
     struct weir_job job;
 
     if (!task_call(task))
         return;
-    handler_works(task->handler);
+    runner_works(task->handler->runner);
     weir_job_init(&job, task);
     pthread_cleanup_push(on_thread_exit, NULL);
     weir_job_finish(&job, f->call(&job, f->arg));
@@ -32,9 +32,9 @@ static void run(struct task *task)
     weir_job_clear(&job);
 }
 
-static void free_state(struct handler *handler)
+static void free_state(struct runner *runner)
 {
-    free(handler->state);
+    free(runner->state);
 }
 
 static const struct way function_way = {.name = "function", .inside = true, .run = run, .free = free_state};

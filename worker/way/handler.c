@@ -15,9 +15,14 @@
 
 void handlers_free(struct handlers *h)
 {
-    for (int i = 0; i < h->count; i++)
-        if (h->at[i].way->free)
-            h->at[i].way->free(&h->at[i]);
+    struct runner *runner;
+
+    while ((runner = h->runners)) {
+        h->runners = runner->next;
+        if (runner->way->free)
+            runner->way->free(runner);
+        free(runner);
+    }
     free(h->at);
     free(h->types);
     free(h->resting);
@@ -37,29 +42,69 @@ struct handler *handlers_find(const struct handlers *h, struct span type)
     return NULL;
 }
 
-int handlers_add(struct handlers *h, const char *type, const struct way *way, void *state, struct error *e)
+/* Checks the types of a new runner, and counts them. */
+static int check_types(const struct handlers *h, const char *types, int *count, struct error *e)
 {
-    struct handler *at;
+    for (const char *at = types; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const struct span type = {at, strcspn(at, ",")};
 
-    if (!name_is_valid(type, strlen(type)))
-        return error_set(e, WEIR_EUSAGE,
-                         "handler: '%.64s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -", type);
-    if (handlers_find(h, span_str(type)))
-        return error_set(e, WEIR_EUSAGE, "handler: type %s has a handler already; leave one out", type);
-    at = realloc(h->at, (size_t)(h->count + 1) * sizeof *at);
+        if (!name_is_valid(type.at, type.len))
+            return error_set(e, WEIR_EUSAGE,
+                             "handler: '%.*s' is not a valid type; use 1 to 128 of A-Z a-z 0-9 _ . -, and a "
+                             "comma between types",
+                             (int)(type.len < 64 ? type.len : 64), type.at);
+        for (const char *other = types; other < at; other = strchr(other, ',') + 1)
+            if (strcspn(other, ",") == type.len && memcmp(other, at, type.len) == 0)
+                return error_set(e, WEIR_EUSAGE, "handler: type %.*s stands twice in %.200s", (int)type.len,
+                                 at, types);
+        if (handlers_find(h, type))
+            return error_set(e, WEIR_EUSAGE, "handler: type %.*s has a handler already; leave one out",
+                             (int)type.len, at);
+        ++*count;
+    }
+    return 0;
+}
+
+/* Makes room for more handlers. false: out of memory. */
+static bool make_room(struct handlers *h, int more)
+{
+    size_t count = (size_t)(h->count + more);
+    struct handler *at = realloc(h->at, count * sizeof *at);
+
     if (at)
         h->at = at;
     free(h->types);
     free(h->resting);
-    h->types = at ? calloc((size_t)h->count + 1, sizeof *h->types) : NULL;
-    h->resting = at ? calloc((size_t)h->count + 1, sizeof *h->resting) : NULL;
-    if (!h->types || !h->resting)
+    h->types = calloc(count, sizeof *h->types);
+    h->resting = calloc(count, sizeof *h->resting);
+    for (int i = 0; at && h->types && i < h->count; i++)
+        h->types[i] = at[i].type;
+    return at && h->types && h->resting;
+}
+
+int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state, struct error *e)
+{
+    size_t size = strlen(types) + 1;
+    struct runner *runner;
+    int count = 0;
+
+    if (check_types(h, types, &count, e) != 0)
+        return e->status;
+    if (!make_room(h, count) || !(runner = calloc(1, sizeof *runner + size)))
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
-    at = &h->at[h->count++];
-    *at = (struct handler){.way = way, .state = state};
-    strcpy(at->type, type);
-    for (int i = 0; i < h->count; i++)
-        h->types[i] = h->at[i].type;
+    runner->next = h->runners;
+    runner->way = way;
+    runner->state = state;
+    runner->count = count;
+    memcpy(runner->types, types, size);
+    h->runners = runner;
+    for (const char *at = types; count > 0; count--, at += strcspn(at, ",") + 1) {
+        struct handler *handler = &h->at[h->count++];
+
+        *handler = (struct handler){.runner = runner};
+        memcpy(handler->type, at, strcspn(at, ","));
+        h->types[h->count - 1] = handler->type;
+    }
     return 0;
 }
 
@@ -259,9 +304,9 @@ struct task *handler_current(void)
     return current;
 }
 
-void handler_log(enum log_level level, const struct handler *handler, const char *fmt, ...)
+void runner_log(enum log_level level, const struct runner *runner, const char *fmt, ...)
 {
-    const struct log_field type = {"type", handler->type, strlen(handler->type), false};
+    const struct log_field type = {"type", runner->types, strlen(runner->types), false};
     char text[2048];
     va_list args;
 
@@ -271,18 +316,20 @@ void handler_log(enum log_level level, const struct handler *handler, const char
     log_fields(level, &type, 1, "%s", text);
 }
 
-int handler_open(struct handler *handler, const struct way_host *host, struct error *e)
+int runner_open(struct runner *runner, const struct way_host *host, struct error *e)
 {
-    handler->host = *host;
-    rest_open(handler);
-    return handler->way->open ? handler->way->open(handler, e) : 0;
+    runner->host = *host;
+    rest_open(runner);
+    return runner->way->open ? runner->way->open(runner, e) : 0;
 }
 
-void handler_close(struct handler *handler)
+void runner_close(struct runner *runner)
 {
-    rest_close(handler);
-    if (handler->way->close)
-        handler->way->close(handler);
+    if (!runner->host.loop)
+        return;
+    rest_close(runner);
+    if (runner->way->close)
+        runner->way->close(runner);
 }
 
 void handler_run(struct task *task)
@@ -292,7 +339,7 @@ void handler_run(struct task *task)
     if (task->start_us > 0)
         clock_sleep_until(task->start_us);
     current = task;
-    task->handler->way->run(task);
+    task->handler->runner->way->run(task);
     current = NULL;
     if (task->conditions->trace && atomic_load(&task->begun_us))
         trace_end(task->conditions->trace, task, &task->view);
@@ -305,20 +352,20 @@ void handler_start(struct task *task)
         return;
     }
     current = task;
-    task->handler->way->start(task);
+    task->handler->runner->way->start(task);
     current = NULL;
 }
 
 void task_ended(struct task *task)
 {
-    task->handler->host.on_ended(task);
+    task->handler->runner->host.on_ended(task);
 }
 
 void handler_hear_end(const struct task *task)
 {
-    if (!task->unable || handler_rests(task->handler))
+    if (!task->unable || runner_rests(task->handler->runner))
         return;
     task_log(LOG_LEVEL_ERROR, task, "%s; its jobs are given back",
              task->reason ? task->reason : "out of memory");
-    handler_rest(task->handler, REST_START_MOST_S);
+    runner_rest(task->handler->runner, REST_START_MOST_S);
 }

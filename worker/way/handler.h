@@ -1,4 +1,4 @@
-/* Handlers: which type is run in which way, with which options; and running one task. */
+/* Handlers: which type is run by which runner, with which options; and running one task. */
 #ifndef WORKER_WAY_HANDLER_H
 #define WORKER_WAY_HANDLER_H
 
@@ -34,21 +34,31 @@ struct way_host {
     int executors;
     int64_t kill_after_us; /* from TERM to KILL */
     struct worker *worker;
-    void (*on_ended)(struct task *task);            /* of task_ended; on any thread */
-    void (*on_rest)(struct worker *w, bool begins); /* of a type: see rest.h */
+    void (*on_ended)(struct task *task); /* of task_ended; on any thread */
+    void (*on_rest)(struct worker *w,
+                    int types); /* so many begin to rest, or have rested: then below 0; see rest.h */
+};
+
+/* A runner runs the jobs of one type or of several: a function, a command, the children of a pipe, an endpoint. */
+struct runner {
+    struct runner *next;
+    const struct way *way;
+    void *state; /* the way's own */
+    struct way_host host;
+    struct rest rest;
+    int count;    /* of its types */
+    char types[]; /* "mail,sms", as it was added */
 };
 
 struct handler {
     char type[129];
-    const struct way *way;
-    void *state; /* the way's own, of this type */
-    struct way_host host;
-    struct rest rest;
+    struct runner *runner;
     int64_t timeout_us, keep_us;               /* 0: none */
     int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
 };
 
 struct handlers {
+    struct runner *runners; /* each once, the last one added first */
     struct handler *at;
     int count;
     const char **types;   /* at[i].type, for struct names */
@@ -56,8 +66,9 @@ struct handlers {
 };
 
 void handlers_free(struct handlers *h);
-/* Takes over state when it returns 0. WEIR_EUSAGE: no valid type, a type that has a handler. */
-WEIR_CHECKED int handlers_add(struct handlers *h, const char *type, const struct way *way, void *state,
+/* Adds a runner for a type, or for several with commas between, and takes over its state when it returns 0. WEIR_EUSAGE: no valid type, a
+ * type that has a handler. */
+WEIR_CHECKED int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state,
                               struct error *e);
 struct names handlers_types(const struct handlers *h);
 struct handler *handlers_find(const struct handlers *h, struct span type);
@@ -67,12 +78,12 @@ struct handler *handlers_find(const struct handlers *h, struct span type);
 char **command_split(const char *type, const char *command, struct error *e);
 void command_free(char **argv);
 
-/* One line to the log about a type. */
-void handler_log(enum log_level level, const struct handler *handler, const char *fmt, ...) WEIR_PRINTF(3, 4);
+/* One line to the log about the types of a runner. */
+void runner_log(enum log_level level, const struct runner *runner, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
-/* Makes a handler ready for tasks: the address of it and of what host names will not change any more. */
-WEIR_CHECKED int handler_open(struct handler *handler, const struct way_host *host, struct error *e);
-void handler_close(struct handler *handler);
+/* Makes a runner ready for tasks: what host names will not change any more. */
+WEIR_CHECKED int runner_open(struct runner *runner, const struct way_host *host, struct error *e);
+void runner_close(struct runner *runner);
 
 /* Runs a task on the calling thread until it has ended, by task_finish. */
 void handler_run(struct task *task);

@@ -55,7 +55,7 @@ struct request {
 
 /* A push says where the jobs of a type are sent. */
 struct push {
-    struct handler *handler;
+    struct runner *runner;
     char *url;
     bool local; /* this machine: no proxy */
     CURLM *multi;
@@ -128,7 +128,7 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
 {
     struct task *task = r->task;
 
-    ev_timer_stop(task->handler->host.loop, &r->rest);
+    ev_timer_stop(task->handler->runner->host.loop, &r->rest);
     curl.multi_remove_handle(r->push->multi, r->easy);
     curl.easy_cleanup(r->easy);
     curl.slist_free_all(r->headers);
@@ -234,7 +234,7 @@ static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
 /* Awaits the body of an answer that came in time: it is for the reason, and for the connection to be kept. */
 static void await_body(struct request *r)
 {
-    struct ev_loop *loop = r->task->handler->host.loop;
+    struct ev_loop *loop = r->task->handler->runner->host.loop;
 
     curl.easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &r->status);
     if (r->status < 200)
@@ -277,7 +277,7 @@ static void on_socket(struct ev_loop *loop, ev_io *io, int events)
 static int want_time(CURLM *multi, long timeout_ms, void *arg)
 {
     struct push *p = arg;
-    struct ev_loop *loop = p->handler->host.loop;
+    struct ev_loop *loop = p->runner->host.loop;
 
     (void)multi;
     ev_timer_stop(loop, &p->timer);
@@ -292,7 +292,7 @@ static int want_time(CURLM *multi, long timeout_ms, void *arg)
 static int want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *of_socket)
 {
     struct push *p = arg;
-    struct ev_loop *loop = p->handler->host.loop;
+    struct ev_loop *loop = p->runner->host.loop;
     struct watcher *watcher = of_socket;
 
     (void)easy;
@@ -447,7 +447,7 @@ static void give_up(struct request *r, struct task *task)
 
 static void start(struct task *task)
 {
-    struct push *p = task->handler->state;
+    struct push *p = task->handler->runner->state;
     struct request *r = calloc(1, sizeof *r);
 
     task->state = r;
@@ -492,11 +492,11 @@ static void release(struct task *task)
 
 /* ---- A type */
 
-static int open_push(struct handler *handler, struct error *e)
+static int open_push(struct runner *runner, struct error *e)
 {
-    struct push *p = handler->state;
+    struct push *p = runner->state;
 
-    p->handler = handler;
+    p->runner = runner;
     ev_timer_init(&p->timer, on_timer, 0, 0);
     p->timer.data = p;
     if (!(p->multi = curl.multi_init()))
@@ -508,15 +508,15 @@ static int open_push(struct handler *handler, struct error *e)
     return 0;
 }
 
-static void close_push(struct handler *handler)
+static void close_push(struct runner *runner)
 {
-    struct push *p = handler->state;
+    struct push *p = runner->state;
 
     while (p->requests)
         end_request(p->requests, END_BACK, 0, NULL);
     curl.multi_cleanup(p->multi);
     p->multi = NULL;
-    ev_timer_stop(handler->host.loop, &p->timer);
+    ev_timer_stop(runner->host.loop, &p->timer);
 }
 
 static void free_push(struct push *p)
@@ -525,9 +525,9 @@ static void free_push(struct push *p)
     free(p);
 }
 
-static void free_state(struct handler *handler)
+static void free_state(struct runner *runner)
 {
-    free_push(handler->state);
+    free_push(runner->state);
 }
 
 static const struct way http_way = {

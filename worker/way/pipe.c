@@ -63,7 +63,7 @@ struct member {
 };
 
 struct pipe {
-    struct handler *handler;
+    struct runner *runner;
     char **argv;
     int in_flight, most;
     struct member *members;
@@ -171,18 +171,18 @@ static const struct child_events member_events;
 
 static struct member *new_member(struct pipe *p)
 {
-    const struct way_host *host = &p->handler->host;
+    const struct way_host *host = &p->runner->host;
     struct member *member = calloc(1, sizeof *member);
     int rc = 0;
 
     if (member)
-        member->child = child_start(host->loop, p->handler->type, p->argv, host->kill_after_us,
+        member->child = child_start(host->loop, p->runner->types, p->argv, host->kill_after_us,
                                     &member_events, member, &rc);
     if (!member || !member->child) {
-        handler_log(LOG_LEVEL_ERROR, p->handler, "cannot run %s: %s; its jobs are given back", p->argv[0],
-                    member ? strerror(rc) : "out of memory");
+        runner_log(LOG_LEVEL_ERROR, p->runner, "cannot run %s: %s; its jobs are given back", p->argv[0],
+                   member ? strerror(rc) : "out of memory");
         free(member);
-        handler_rest(p->handler, REST_START_MOST_S);
+        runner_rest(p->runner, REST_START_MOST_S);
         return NULL;
     }
     member->pipe = p;
@@ -194,7 +194,7 @@ static struct member *new_member(struct pipe *p)
 
 static bool can_take(const struct member *member, bool suspect)
 {
-    bool unproven = atomic_load(&member->pipe->handler->rest.failures) > 0 && !member->answered;
+    bool unproven = atomic_load(&member->pipe->runner->rest.failures) > 0 && !member->answered;
     int room = unproven || suspect ? 1 : member->pipe->in_flight;
 
     return !child_is_ending(member->child) && !member->alone && member->flights.count < room;
@@ -207,7 +207,7 @@ static struct member *find_member(struct pipe *p, bool suspect)
     for (struct member *m = p->members; m; m = m->next)
         if (can_take(m, suspect) && (!best || m->flights.count < best->flights.count))
             best = m;
-    if (!best && p->count < p->most && !handler_rests(p->handler))
+    if (!best && p->count < p->most && !runner_rests(p->runner))
         best = new_member(p);
     return best;
 }
@@ -219,7 +219,7 @@ static bool has_hope(const struct pipe *p)
 
     while (m && child_is_ending(m->child))
         m = m->next;
-    return m || !handler_rests(p->handler);
+    return m || !runner_rests(p->runner);
 }
 
 static void hand_out(struct pipe *p)
@@ -325,8 +325,8 @@ static struct flight *find_flight(const struct member *member, const struct json
 
 static void complain(struct member *member, const char *what, const char *line, size_t len)
 {
-    handler_log(LOG_LEVEL_WARN, member->pipe->handler, "child %d: wrong answer: %s: %.*s",
-                child_pid(member->child), what, (int)(len < 200 ? len : 200), line);
+    runner_log(LOG_LEVEL_WARN, member->pipe->runner, "child %d: wrong answer: %s: %.*s",
+               child_pid(member->child), what, (int)(len < 200 ? len : 200), line);
     if (++member->wrong == WRONG_MOST)
         child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
 }
@@ -398,7 +398,7 @@ static void end_answered(struct member *member, struct flight *flight, const str
     } else {
         member->answered = true;
         member->wrong = 0;
-        handler_works(member->pipe->handler);
+        runner_works(member->pipe->runner);
         apply(flight, status, answer, line);
     }
     hand_out(member->pipe);
@@ -493,10 +493,10 @@ static void on_end(void *arg, const char *reason)
     take_back(member, reason);
     begun = interrupt(member, reason);
     if (!member->ordered && (begun > 0 || !member->answered)) {
-        handler_log(LOG_LEVEL_WARN, p->handler, "child %d died with %d jobs: %s", pid, begun, reason);
-        handler_rest(p->handler, REST_CHILD_MOST_S);
+        runner_log(LOG_LEVEL_WARN, p->runner, "child %d died with %d jobs: %s", pid, begun, reason);
+        runner_rest(p->runner, REST_CHILD_MOST_S);
     } else if (begun > 0) {
-        handler_log(LOG_LEVEL_WARN, p->handler, "child %d was ended with %d other jobs", pid, begun);
+        runner_log(LOG_LEVEL_WARN, p->runner, "child %d was ended with %d other jobs", pid, begun);
     }
     child_free(member->child);
     free(member);
@@ -505,16 +505,16 @@ static void on_end(void *arg, const char *reason)
 
 static const struct child_events member_events = {on_line, on_end};
 
-static void rested(struct handler *handler)
+static void rested(struct runner *runner)
 {
-    hand_out(handler->state);
+    hand_out(runner->state);
 }
 
 /* ---- The way */
 
 static void start(struct task *task)
 {
-    struct pipe *p = task->handler->state;
+    struct pipe *p = task->handler->runner->state;
     struct flight *flight = calloc(1, sizeof *flight);
 
     task->state = flight;
@@ -548,20 +548,20 @@ static void release(struct task *task)
     free(task->state);
 }
 
-static int open_pipe(struct handler *handler, struct error *e)
+static int open_pipe(struct runner *runner, struct error *e)
 {
-    struct pipe *p = handler->state;
+    struct pipe *p = runner->state;
 
     (void)e;
-    p->handler = handler;
-    p->most = (handler->host.executors + p->in_flight - 1) / p->in_flight;
+    p->runner = runner;
+    p->most = (runner->host.executors + p->in_flight - 1) / p->in_flight;
     return 0;
 }
 
 /* The worker takes no more jobs: a child that reads the end of its input may end by itself. */
-static void stop(struct handler *handler)
+static void stop(struct runner *runner)
 {
-    struct pipe *p = handler->state;
+    struct pipe *p = runner->state;
 
     give_back_waiting(p);
     for (struct member *m = p->members; m; m = m->next) {
@@ -571,10 +571,10 @@ static void stop(struct handler *handler)
 }
 
 /* Ends the children that have not ended by themselves; the loop does not run any more. */
-static void close_pipe(struct handler *handler)
+static void close_pipe(struct runner *runner)
 {
-    struct pipe *p = handler->state;
-    const struct way_host *host = &handler->host;
+    struct pipe *p = runner->state;
+    const struct way_host *host = &runner->host;
     int64_t until_us = clock_mono_us() + host->kill_after_us;
     struct member *member;
 
@@ -599,9 +599,9 @@ static void close_pipe(struct handler *handler)
         take_out(p->waiting.head);
 }
 
-static void free_state(struct handler *handler)
+static void free_state(struct runner *runner)
 {
-    struct pipe *p = handler->state;
+    struct pipe *p = runner->state;
 
     command_free(p->argv);
     free(p);

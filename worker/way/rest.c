@@ -9,47 +9,47 @@
 
 static void on_rested(struct ev_loop *loop, ev_timer *timer, int events)
 {
-    struct handler *handler = timer->data;
+    struct runner *runner = timer->data;
 
     (void)loop, (void)events;
-    atomic_store(&handler->rest.on, false);
-    if (handler->way->rested)
-        handler->way->rested(handler);
-    handler->host.on_rest(handler->host.worker, false);
+    atomic_store(&runner->rest.on, false);
+    if (runner->way->rested)
+        runner->way->rested(runner);
+    runner->host.on_rest(runner->host.worker, -runner->count);
 }
 
-void rest_open(struct handler *handler)
+void rest_open(struct runner *runner)
 {
-    ev_timer_init(&handler->rest.timer, on_rested, 0, 0);
-    handler->rest.timer.data = handler;
+    ev_timer_init(&runner->rest.timer, on_rested, 0, 0);
+    runner->rest.timer.data = runner;
 }
 
-void rest_close(struct handler *handler)
+void rest_close(struct runner *runner)
 {
-    ev_timer_stop(handler->host.loop, &handler->rest.timer);
+    ev_timer_stop(runner->host.loop, &runner->rest.timer);
 }
 
-void handler_rest(struct handler *handler, double most_s)
+void runner_rest(struct runner *runner, double most_s)
 {
     double rest_s;
 
-    if (handler_rests(handler))
+    if (runner_rests(runner))
         return;
-    rest_s = fmin(REST_FIRST_S * pow(2, atomic_fetch_add(&handler->rest.failures, 1)), most_s);
-    ev_now_update(handler->host.loop);
-    ev_timer_set(&handler->rest.timer, rest_s * (0.5 + random_fraction() / 2), 0);
-    ev_timer_start(handler->host.loop, &handler->rest.timer);
-    atomic_store(&handler->rest.on, true);
-    handler->host.on_rest(handler->host.worker, true);
+    rest_s = fmin(REST_FIRST_S * pow(2, atomic_fetch_add(&runner->rest.failures, 1)), most_s);
+    ev_now_update(runner->host.loop);
+    ev_timer_set(&runner->rest.timer, rest_s * (0.5 + random_fraction() / 2), 0);
+    ev_timer_start(runner->host.loop, &runner->rest.timer);
+    atomic_store(&runner->rest.on, true);
+    runner->host.on_rest(runner->host.worker, runner->count);
 }
 
-bool handler_rests(const struct handler *handler)
+bool runner_rests(const struct runner *runner)
 {
-    return atomic_load(&handler->rest.on);
+    return atomic_load(&runner->rest.on);
 }
 
-void handler_works(struct handler *handler)
+void runner_works(struct runner *runner)
 {
-    if (atomic_load(&handler->rest.failures) > 0)
-        atomic_store(&handler->rest.failures, 0);
+    if (atomic_load(&runner->rest.failures) > 0)
+        atomic_store(&runner->rest.failures, 0);
 }

@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct handler;
+struct runner;
 
 #define REST_START_MOST_S 2.0  /* after a program that could not be started: a try costs little */
 #define REST_CHILD_MOST_S 30.0 /* after a child that died */
@@ -21,14 +21,14 @@ struct rest {
     atomic_int failures; /* rests since the handler worked */
 };
 
-/* handler->host is set from then on. */
-void rest_open(struct handler *handler);
-void rest_close(struct handler *handler);
+/* runner->host is set from then on. */
+void rest_open(struct runner *runner);
+void rest_close(struct runner *runner);
 /* Begins a rest of most_s at most, on the loop; while there is one it goes on. */
-void handler_rest(struct handler *handler, double most_s);
+void runner_rest(struct runner *runner, double most_s);
 /* On any thread. */
-bool handler_rests(const struct handler *handler);
+bool runner_rests(const struct runner *runner);
 /* The handler works: the next rest is a short one. On any thread. */
-void handler_works(struct handler *handler);
+void runner_works(struct runner *runner);
 
 #endif

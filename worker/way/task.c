@@ -90,7 +90,7 @@ struct task *task_copy(const struct task *task)
 void task_free(struct task *task)
 {
     if (task && task->state)
-        task->handler->way->release(task);
+        task->handler->runner->way->release(task);
     if (task)
         free(task->reason);
     free(task);

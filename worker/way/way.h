@@ -28,15 +28,14 @@ struct way {
     void (*end)(struct task *task, bool force);
     /* Frees task->state, which start() has set. NULL: it has none. */
     void (*release)(struct task *task);
-    /* Called once for each type, on the loop's thread: before the loop runs, when handler->host is set and the address of the handler will
-     * not change any more; and after it has run, to stop its watchers and end its children (with threads of commands still running, if the
-     * stop was forced). May be NULL. */
-    int (*open)(struct handler *handler, struct error *e);
-    void (*rested)(struct handler *handler); /* a rest is over; may be NULL */
-    void (*stop)(struct handler *handler);   /* no more tasks will come; those that run go on */
-    void (*close)(struct handler *handler);
-    /* Frees handler->state. NULL: it has none. */
-    void (*free)(struct handler *handler);
+    /* Called once for each runner, on the loop's thread: before the loop runs, when runner->host is set; and after it has run, to stop its
+     * watchers and end its children (with threads of commands still running, if the stop was forced). May be NULL. */
+    int (*open)(struct runner *runner, struct error *e);
+    void (*rested)(struct runner *runner); /* a rest is over; may be NULL */
+    void (*stop)(struct runner *runner);   /* no more tasks will come; those that run go on */
+    void (*close)(struct runner *runner);
+    /* Frees runner->state. NULL: it has none. */
+    void (*free)(struct runner *runner);
 };
 
 /* Ends a task that runs on the loop: it leaves its executor and will be settled as task_finish() said. Called from any thread; the task is
@@ -51,7 +50,7 @@ void task_uncall(struct task *task);
 /* Ends a task whose handler cannot be called now: the type rests. why: for the log. */
 void task_unable(struct task *task, const char *why);
 
-/* These add a handler of each kind for type. Errors are as of handlers_add, and what is wrong with the rest. */
+/* These add a runner of each kind for a type, or for several. Errors are as of handlers_add, and what is wrong with the rest. */
 WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg,
                               struct error *e);
 WEIR_CHECKED int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg,

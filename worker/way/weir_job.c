@@ -35,10 +35,10 @@ void weir_job_check_fork(const struct handler *handler, unsigned forks)
 {
     if (forks == forks_count())
         return;
-    handler_log(LOG_LEVEL_ERROR, handler,
-                "its handler (%s) called fork(), and the child came back from it: the child ends with 70; it "
-                "must run another program, or end by _exit()",
-                handler->way->name);
+    runner_log(LOG_LEVEL_ERROR, handler->runner,
+               "its handler (%s) called fork(), and the child came back from it: the child ends with 70; it "
+               "must run another program, or end by _exit()",
+               handler->runner->way->name);
     _exit(-WEIR_EINTERNAL);
 }
 
