@@ -298,9 +298,12 @@ includedir  = $(prefix)/include
 datarootdir = $(prefix)/share
 datadir     = $(datarootdir)
 mandir      = $(datarootdir)/man
+bashcompdir = $(datadir)/bash-completion/completions
+zshcompdir  = $(datadir)/zsh/site-functions
+fishcompdir = $(datadir)/fish/vendor_completions.d
 
 PAGES_OF   = $(patsubst $(BUILD)/man/%,$(mandir)/%,$(wildcard $(BUILD)/man/man[137]/*.[137])) $(addprefix $(mandir)/man3/,$(file <$(BUILD)/man/man3/links))
-INSTALLED  = $(PAGES_OF) $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
+INSTALLED  = $(PAGES_OF) $(bashcompdir)/weir $(zshcompdir)/_weir $(fishcompdir)/weir.fish $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
 VERSION  := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
 
 # Written anew each time, as variables may differ from those of the last time.
@@ -309,7 +312,8 @@ $(BUILD)/weir.pc: include/weir.pc.in FORCE
 	@sed 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc $(BUILD)/man/made
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig $(mandir)/man1 $(mandir)/man3 $(mandir)/man7)
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig $(mandir)/man1 $(mandir)/man3 $(mandir)/man7 \
+	  $(bashcompdir) $(zshcompdir) $(fishcompdir))
 	$(INSTALL) $(BUILD)/weir $(DESTDIR)$(bindir)
 	$(INSTALL) -m 644 include/weir.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(BUILD)/libweir.a $(BUILD)/libweir.so.0 $(DESTDIR)$(libdir)
@@ -317,6 +321,9 @@ install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc $
 	$(INSTALL) -m 644 $(BUILD)/weir.pc $(DESTDIR)$(libdir)/pkgconfig
 	for page in $(BUILD)/man/man[137]/*.[137]; do $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/$$(basename $$(dirname $$page)); done
 	for page in $$(cat $(BUILD)/man/man3/links); do ln -sf libweir.3 $(DESTDIR)$(mandir)/man3/$$page; done
+	$(INSTALL) -m 644 packaging/completion/weir.bash $(DESTDIR)$(bashcompdir)/weir
+	$(INSTALL) -m 644 packaging/completion/_weir $(DESTDIR)$(zshcompdir)
+	$(INSTALL) -m 644 packaging/completion/weir.fish $(DESTDIR)$(fishcompdir)
 
 uninstall: $(BUILD)/man/made
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))

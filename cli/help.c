@@ -88,6 +88,29 @@ static const char *find_form(const char *text, const char *word)
     return NULL;
 }
 
+void help_summary(const char *command, char out[WHAT_SIZE])
+{
+    struct line line = summary_of(command);
+
+    snprintf(out, WHAT_SIZE, "%.*s", line.len, line.at);
+}
+
+bool help_next_form(const char *command, const char **text, char out[WHAT_SIZE])
+{
+    struct line line;
+
+    *text = *text ? *text : text_of_command(command);
+    while (next_line(text, &line)) {
+        struct line form = form_of(&line);
+
+        if (!is_form(&line))
+            continue;
+        snprintf(out, WHAT_SIZE, "%.*s", form.len, form.at);
+        return true;
+    }
+    return false;
+}
+
 static bool is_shown(const struct command *c, const char *action, const struct flag *f, bool own)
 {
     if (c->logs && strcmp(f->name, "json") == 0)

@@ -36,6 +36,10 @@ WEIR_CHECKED int help_print(struct cli *cli, const char *word, const struct help
 void help_print_connection(const struct command *c, const struct help_flags *flags);
 /* All commands, a line each. */
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count);
+/* The summary of a command, and its forms one by one ("set NAME RULE..."), from *text on, NULL at first; false: there is none. */
+#define WHAT_SIZE 128
+void help_summary(const char *command, char out[WHAT_SIZE]);
+bool help_next_form(const char *command, const char **text, char out[WHAT_SIZE]);
 /* doc/cli.md: what it begins with, then a section for each command. */
 void help_print_markdown_head(const struct command *const *commands, size_t count,
                               const struct help_flags *flags);

@@ -58,6 +58,11 @@ if [ "$(uname -m)" = x86_64 ]; then
     diff "$source/tests/abi.txt" abi.txt || { echo 'tests/abi.txt: the library that programs were linked to has changed' && exit 1; }
 fi
 
+# Completion in bash, where the word is cut at =.
+bash -c '. "$1" && COMP_WORDS=(weir acl --namespace = x v) COMP_CWORD=5 && _weir weir && [ "${COMPREPLY[*]}" = viewer ] &&
+    COMP_WORDS=(weir worker --log-level = w) COMP_CWORD=4 && _weir weir && [ "${COMPREPLY[*]}" = warn ]' \
+    bash "$weir/share/bash-completion/completions/weir" || { echo 'completion in bash is wrong' && exit 1; }
+
 # A page for each command and for each function, which mandoc finds nothing wrong with.
 man=$weir/share/man
 for page in weir $(weir help | sed -n 's/^  \([a-z]*\)  .*/weir-\1/p'); do [ -s "$man/man1/$page.1" ] || { echo "no page $page(1)" && exit 1; }; done

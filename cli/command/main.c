@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
+#include "cli/complete.h"
 #include "cli/help.h"
 #include "cli/signals.h"
 #include "cli/which_redis.h"
@@ -109,20 +110,54 @@ static void print_markdown(void)
         with_flags(commands[i], help_print_markdown);
 }
 
+/* The words of weir help --complete, for on_complete(). */
+static char **typed;
+static int typed_count;
+
+static void on_complete(const struct command *command, const struct help_flags *flags)
+{
+    complete_word(command, flags, typed, typed_count);
+}
+
+/* words are what stands behind "weir"; the last one is to be completed. */
+static void complete(char **words, int count)
+{
+    const struct command *command;
+
+    for (int skipped; count > 1 && (skipped = cli_common_words(words[0])) > 0 && skipped < count;
+         count -= skipped)
+        words += skipped;
+    command = find_command(words[0]);
+    typed = words;
+    typed_count = count;
+    if (count == 1 || (count == 2 && command == &command_help && words[1][0] != '-'))
+        complete_command(commands, COMMAND_COUNT, words[count - 1]);
+    else if (command)
+        with_flags(command, on_complete);
+}
+
 /* "weir help rate set" is "weir rate set --help": only the command knows its flags. */
 static int run_help(struct cli *cli, int argc, char **argv)
 {
     const struct command *command;
     char *asked[8] = {NULL};
-    bool markdown = false;
+    bool markdown = false, completes = false;
     const struct flag flags[] = {
-        {"markdown", 0, FLAG_BOOL, NULL, "doc/cli.md: the help of all commands", &markdown}, {.name = NULL}};
+        {"markdown", 0, FLAG_BOOL, NULL, "doc/cli.md: the help of all commands", &markdown},
+        {"complete", 0, FLAG_BOOL, NULL, "for shells: what may stand for the last of the words behind --",
+         &completes},
+        {.name = NULL}};
     int operands, count;
 
     if (cli_parse(cli, flags, argc, argv, &operands) < 0)
         return cli->error.status;
     if (markdown) {
         print_markdown();
+        return 0;
+    }
+    if (completes) {
+        if (operands > 0)
+            complete(argv, operands);
         return 0;
     }
     if (operands == 0) {
