@@ -75,8 +75,7 @@ static void bury(struct stage *s, const char *type, int count)
 
 /* ---- The ways to die */
 
-#define WRONG_KEY                                                                                            \
-    ":dead is a string, not a zset; weir doctor names it: delete it, or choose another namespace"
+#define WRONG_KEY ":dead is a string, not a zset; weir doctor --repair puts it aside, or says what to do"
 #define NO_HANDLER "no handler for its type: no worker has run it for a minute"
 #define BODY(id, rest) "{\"id\":\"" id "\",\"type\":" rest "}"
 

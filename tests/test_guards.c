@@ -108,6 +108,71 @@ static void test_unuse_with_a_backlog_asks(void **state)
     must_end("rate list --yes", 64, "rate list --yes: only rate unuse and remove have it");
 }
 
+/* ---- A key of another kind among those that wait */
+
+static void put_foreign(const char *key)
+{
+    free(redis_text("DEL", key));
+    free(redis_text("SET", key, "foreign"));
+}
+
+/* Jobs of two keys sleep at their gates, and one of these keys is somebody else's. */
+static void sleep_beside(const char *foreign)
+{
+    turns_flush(NULL);
+    start("w");
+    must_end("rate set slow 1/1d,by=key", 0, "slow");
+    enqueue_with("slow", "a b", KEY("a"));
+    enqueue_with("slow", "c d", KEY("c"));
+    turns.now_us = clock_wall_us();
+    while (claim("w", 4, 0) > 0)
+        ;
+    put_foreign(foreign);
+}
+
+static void test_a_key_of_another_kind_ends_a_purge_before_it_begins(void **state)
+{
+    static const char *const keys[] = {LANE("slow") "a", PREFIX "wait:default/slow#0/a", SLEEP, WAKE};
+
+    for (size_t i = 0; i < COUNT(keys); i++) {
+        char *before;
+
+        sleep_beside(keys[i]);
+        push("default", "{\"type\":\"t\",\"id\":\"waits\"}");
+        before = turns_digest();
+        must_end("queue purge default --yes", 78, keys[i]);
+        expect_said("; weir doctor --repair puts it aside");
+        nothing_changed_since(before);
+    }
+}
+
+/* The limit is changed, all that can be looked at is, and one line names the key. */
+static void test_a_key_of_another_kind_keeps_no_limit_from_being_changed(void **state)
+{
+    static const struct {
+        const char *key, *command, *limit;
+        bool wakes; /* the other key's gate */
+    } cases[] = {
+        {PREFIX "wait:default/slow#0/a", "rate set slow 9/1d,by=key", "gcra:9/86400000000/9,by=key", true},
+        {PREFIX "wait:default/slow#0/a", "rate remove slow --yes", "", true},
+        {LANE("slow") "a", "rate set slow 9/1d,by=type", "gcra:9/86400000000/9,by=type", false},
+        {PREFIX "held:default", "rate set slow 9/1d,by=type", "gcra:9/86400000000/9,by=type", false},
+        {SLEEP, "rate set slow 9/1d,by=key", "gcra:9/86400000000/9,by=key", false},
+        {WAKE, "rate set slow 9/1d,by=key", "gcra:9/86400000000/9,by=key", false},
+        {WAKE, "rate remove slow --yes", "", false},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        sleep_beside(cases[i].key);
+        must_end(cases[i].command, 78, cases[i].key);
+        expect_said("changed, but not all that waits in queue default was looked at: ");
+        expect_said("; weir doctor --repair mends it");
+        expect_text(*cases[i].limit ? cases[i].limit : "(nil)", "HGET", PREFIX "limits", "slow");
+        if (cases[i].wakes)
+            assert_true(redis_number("ZSCORE", SLEEP, "slow#0/c") < clock_wall_us());
+    }
+}
+
 /* ---- Load paused, then release */
 
 static void test_a_queue_is_paused_before_its_first_job(void **state)
@@ -218,6 +283,8 @@ int main(void)
         TEST(cancelling_a_batch_needs_yes),
         TEST(removing_a_limit_with_a_backlog_asks),
         TEST(unuse_with_a_backlog_asks),
+        TEST(a_key_of_another_kind_ends_a_purge_before_it_begins),
+        TEST(a_key_of_another_kind_keeps_no_limit_from_being_changed),
         TEST(a_queue_is_paused_before_its_first_job),
         TEST(a_batch_is_paused_before_its_first_job),
         TEST(a_path_that_most_jobs_lack),

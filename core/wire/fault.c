@@ -93,8 +93,8 @@ static const struct {
                             "Redis: somebody ended this call by FUNCTION KILL before it changed anything; "
                             "try again"},
     [REDIS_FAULT_WRONGTYPE] = {WEIR_ECONFIG,
-                               "Redis: a key of this namespace is somebody else's: %.*s; weir doctor names "
-                               "it: delete it, or choose another namespace"},
+                               "Redis: a key of this namespace is somebody else's: %.*s; weir doctor "
+                               "--repair puts it aside, or says what to do"},
     [REDIS_FAULT_CLIENTS] = {WEIR_EUNREACHABLE,
                              "Redis: has no room for another client; raise its maxclients"},
     [REDIS_FAULT_CLUSTER] = {WEIR_ECONFIG,

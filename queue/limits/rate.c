@@ -20,9 +20,25 @@ static int no_limit(struct weir *w, const char *name)
     return error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
 }
 
+/* What a change has left to do. */
+struct change {
+    const char *type, *limit; /* of which the sleeping lanes are looked at, as for rate_apply_request */
+    bool resume;
+};
+
+/* Remembers the first key of another kind that a page met, in *wrong: the change is made, and all that can be looked at is. */
+static void note_wrong(struct error *wrong, const char *queue, const char *key)
+{
+    if (*key && !*wrong->text)
+        error_set(
+            wrong, WEIR_ECONFIG,
+            "changed, but not all that waits in queue %s was looked at: %s; weir doctor --repair mends it",
+            queue, key);
+}
+
 /* Looks at the lanes that sleep in a queue, page by page: of a type or at the gates of a limit. Between two pages Redis is left to others for
  * as long as the one before took: there may be a million, and jobs of keys that are new to a limit start meanwhile. */
-static int apply_queue(struct weir *w, const char *queue, const char *type, const char *limit, bool resume)
+static int apply_queue(struct weir *w, const char *queue, const struct change *change, struct error *wrong)
 {
     char cursor[CURSOR_SIZE] = "0";
     int64_t began_us, took_us = 0;
@@ -36,23 +52,18 @@ static int apply_queue(struct weir *w, const char *queue, const char *type, cons
             clock_sleep_until(clock_mono_us() + took_us);
         began_us = clock_mono_us();
         args_init(&a);
-        rate_apply_request(&a, w->prefix, -1, queue, cursor, type, limit, resume);
+        rate_apply_request(&a, w->prefix, -1, queue, cursor, change->type, change->limit, change->resume);
         status = client_ask(w, "rate_apply", &a, &answer);
         took_us = clock_mono_us() - began_us;
         snprintf(cursor, sizeof cursor, "%s", answer_text(answer, "cursor"));
+        note_wrong(wrong, queue, answer_text(answer, "wrong"));
         json_decref(answer);
     } while (status == 0 && *cursor);
     return status;
 }
 
-/* What a change has left to do. */
-struct change {
-    const char *type, *limit; /* of which the sleeping lanes are looked at, as for rate_apply_request */
-    bool resume;
-};
-
 /* The lanes that sleep in the queues that an answer names. */
-static int apply_page(struct weir *w, const json_t *answer, const struct change *change)
+static int apply_page(struct weir *w, const json_t *answer, const struct change *change, struct error *wrong)
 {
     const json_t *queues = json_object_get(answer, "asleep");
     int status = 0;
@@ -60,7 +71,7 @@ static int apply_page(struct weir *w, const json_t *answer, const struct change 
     for (size_t i = 0; status == 0 && i < json_array_size(queues); i++) {
         const char *queue = json_string_value(json_array_get(queues, i));
 
-        status = apply_queue(w, queue ? queue : "", change->type, change->limit, change->resume);
+        status = apply_queue(w, queue ? queue : "", change, wrong);
     }
     return status;
 }
@@ -83,7 +94,8 @@ static bool has_words(const json_t *answer, const char *member)
 static int apply(struct weir *w, json_t *answer, const struct change *change)
 {
     json_t *page = json_incref(answer);
-    int status = apply_page(w, page, change);
+    struct error wrong = {0};
+    int status = apply_page(w, page, change, &wrong);
 
     for (int calls = 0; status == 0 && calls < CALLS_MOST && has_words(page, "rest"); calls++) {
         struct args a;
@@ -94,9 +106,13 @@ static int apply(struct weir *w, json_t *answer, const struct change *change)
         json_decref(page);
         status = client_ask(w, "rate_wake", &a, &page);
         if (status == 0)
-            status = apply_page(w, page, change);
+            status = apply_page(w, page, change, &wrong);
     }
     json_decref(page);
+    if (status == 0 && *wrong.text) {
+        w->error = wrong;
+        status = WEIR_ECONFIG;
+    }
     return status;
 }
 

@@ -9,7 +9,8 @@
 -- ARGV: now, queue, cursor, type (its limits or its cost changed: its lanes are looked at; '': the limits themselves did),
 --       resume (1: ends the pauses of these gates that nobody has set by hand, 0), limit, ... (no type and no limit: all limits)
 -- role: operator
--- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end}
+-- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end,
+--        "wrong": a key of another kind, which keeps who stands there from being looked at}
 -- uses: bell body check gate key_pauses lane lease rules slices types
 
 local PAGE = 25   -- gates, some 20 us each: read, and put at its time; 60 more where the lane that waits there is sorted
@@ -25,15 +26,23 @@ local function read_sets(ARGV)
     return sets
 end
 
--- Of this call: what it may still read, how many jobs it has sorted, and of each type how many of them have no key.
-local load, sorted, keyless
+-- Of this call: what it may still read, how many jobs it has sorted, of each type how many of them have no key, and the first key of another kind.
+local load, sorted, keyless, wrong
+
+-- Notes a key that is of another kind than that; false: it is not.
+local function is_wrong(key, kind)
+    local one = check.wrong_kind(key, kind)
+    wrong = wrong or one
+    return one ~= nil
+end
 
 local function is_full() return sorted >= SORTED or slices.is_full(load) end
 
 -- A job goes to the tail of the lane of its key; false: something else stands there.
 local function put(queue, kind, key, entry)
-    local path = queue .. '/' .. kind
-    if check.wrong_kind('lane:' .. path .. '/' .. key, 'list') or check.wrong_kind('ring:' .. path, 'zset') then return false end
+    local another = lane.wrong(queue .. '/' .. kind .. '/' .. key)
+    wrong = wrong or another
+    if another then return false end
     lane.append(queue, kind, key, entry)
     if key == '-' then keyless[kind] = (keyless[kind] or 0) + 1 end
     sorted = sorted + 1
@@ -45,7 +54,7 @@ end
 local function sort_lane(queue, gate_name, node)
     local kind, key = node:match('^([^/]+)/(.*)$')
     local t = types.load(kind)
-    if not t.path or not t.lanes or t.lanes == t.path then return false end
+    if not t.path or not t.lanes or t.lanes == t.path or is_wrong('lane:' .. queue .. '/' .. node, 'list') then return false end
     local path, moved, astray, ended = P .. 'lane:' .. queue .. '/' .. node, 0, true, false
     while astray and not ended and not is_full() do
         local entries
@@ -73,7 +82,7 @@ end
 -- may not be.
 local function sort_waiting(queue, name, kind)
     local astray = false
-    for _, node in ipairs(call_safe('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '-1')) do
+    for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. name, '0', '-1')) do
         if kind == '' or node:match('^[^/]+') == kind then astray = sort_lane(queue, name, node) or astray end
     end
     return astray
@@ -89,7 +98,7 @@ end
 
 -- Returns when a sleeping gate opens under the rules of now, at least now.
 local function opening(name, set, rule, resume)
-    if not rule or not rule.by or check.wrong_kind('gate:' .. name, 'string') then return now end
+    if not rule or not rule.by or is_wrong('gate:' .. name, 'string') then return now end
     local g = gate.load(name, rule)
     if resume then end_pause(g, name, set, rule) end
     return max(gate.start(g, 1), rules.paused(set))
@@ -99,18 +108,19 @@ end
 -- change before.
 local function looked_at(name, sets, queue, kind, resume)
     local limit, index, key = name:match('^([%w_.-]+)#(%d)/(.+)$')
+    local waits = 'wait:' .. queue .. '/' .. name
     if kind ~= '' then
-        if not key or not call('ZSCORE', P .. 'wait:' .. queue .. '/' .. name, kind .. '/' .. key) then return nil end
+        if not key or is_wrong(waits, 'zset') or not call('ZSCORE', P .. waits, kind .. '/' .. key) then return nil end
         sort_waiting(queue, name, kind)
         return now
     end
     local set
     if sets then set = sets[limit] elseif limit then set = read_set(limit) end
-    if not set then return nil end
+    if not set or is_wrong(waits, 'zset') then return nil end
     local before = sorted
     local astray = sort_waiting(queue, name, kind)
     -- A pause that was asked for at the key of another path ends when its lanes have left.
-    local left = sorted > before and call('EXISTS', P .. 'wait:' .. queue .. '/' .. name) == 0
+    local left = sorted > before and call('EXISTS', P .. waits) == 0
     local opens = opening(name, set, rules.at(set, tonumber(index)), resume or left)
     return astray and now or opens
 end
@@ -121,9 +131,9 @@ local function rate_apply(ARGV)
         return refuse('rate_apply: wants now, queue, cursor, type, resume, limits')
     end
     local sleep = P .. 'sleep:' .. queue
-    local wrong = check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
+    wrong = check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
         or check.wrong_kind('limits', 'hash') or check.wrong_kind('types', 'hash')
-    if wrong then return check.refuse_key(wrong) end
+    if wrong then return answer{cursor = '', wrong = wrong} end
 
     local sets, changes, first, again = read_sets(ARGV), {}, huge, false
     load, sorted, keyless = slices.load(), 0, {}
@@ -146,7 +156,7 @@ local function rate_apply(ARGV)
     end
     if first < huge then call('ZADD', P .. 'wake:' .. queue, 'XX', 'LT', us(first), '*') end
     if #changes > 0 then bell.ring(queue) end
-    return answer{cursor = again and cursor or page[1] ~= '0' and page[1] or ''}
+    return answer{cursor = again and cursor or page[1] ~= '0' and page[1] or '', wrong = wrong}
 end
 
 return rate_apply

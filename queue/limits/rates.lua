@@ -164,8 +164,8 @@ local function leave_gates(queue, name, limits)
         for i = 0, rates.PLACES do
             local gate_name = limit .. '#' .. (i < rates.PLACES and i or 'pause')
             local wait = P .. 'wait:' .. queue .. '/' .. gate_name
-            local ticket = call('ZSCORE', wait, name)
-            if ticket then
+            local ticket = call_safe('ZSCORE', wait, name)
+            if type(ticket) == 'string' then
                 lane.type_is_due(queue, name, tonumber(ticket))
                 call('ZREM', wait, name)
                 if call('EXISTS', wait) == 0 then call('ZREM', P .. 'wake:' .. queue, gate_name) end
@@ -202,7 +202,7 @@ function rates.look_on(cursor, name, limits)
         cursor = page[1] ~= '0' and page[1] or ''
         for _, queue in ipairs(page[2]) do
             local waits = name ~= '' and #limits > 0 and call('EXISTS', P .. 'ring:' .. queue .. '/' .. name) == 1
-            if waits and leave_gates(queue, name, limits) then due[queue], is_due = true, true end
+            if waits and not lane.wrong(queue .. '/' .. name .. '/') and leave_gates(queue, name, limits) then due[queue], is_due = true, true end
             if name ~= '' then call('DEL', P .. 'credit:' .. queue .. '/' .. name) end
             if call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
         end

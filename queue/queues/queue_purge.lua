@@ -18,6 +18,13 @@ local LATE_US = 1500 -- when no more end: their types are to be counted yet
 
 local queue, removes, kind, left      -- of one call; left: how many jobs this page may still take
 local jobs, places, load
+local fault -- the first key of another kind: nothing behind it is looked at
+
+-- True where a key is there and of another kind than that.
+local function is_wrong(key, kind_of_key)
+    fault = fault or check.wrong_kind(key, kind_of_key)
+    return fault ~= nil
+end
 
 local function scan(command, key, most, from)
     local page = call(command, P .. key, from == '' and '0' or from, 'COUNT', us(most))
@@ -94,6 +101,7 @@ end
 
 -- Counts a lane, or takes what this page may; returns whether it is gone.
 local function visit(name)
+    if is_wrong('lane:' .. name, 'list') then return false end
     left = left - SHARE
     if removes then
         left = max(left, 1)
@@ -133,6 +141,7 @@ end
 
 -- The lanes that wait at the gate of a key; returns whether this page has come to their end.
 local function of_gate(gate_name)
+    if is_wrong('wait:' .. queue .. '/' .. gate_name, 'zset') then return false end
     for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gate_name, '0', '-1')) do
         if kind == '' or node:match('^[^/]+') == kind then
             if removes and jobs > 0 and is_over() then return false end
@@ -194,8 +203,9 @@ local function queue_purge(ARGV)
     local wrong = wrong_keys(way, name)
     if wrong then return check.refuse_key(wrong) end
     if not paused.is_known(lease.usual_queue(queue)) then return answer{missing = true} end
-    jobs, places, load = 0, {}, slices.deep_load()
+    jobs, places, load, fault = 0, {}, slices.deep_load(), nil
     local rest = ways[way](ARGV[7], name)
+    if fault and not (removes and jobs > 0) then return check.refuse_key(fault) end -- else the next page begins there
     if removes and jobs > 0 then bell.ring(queue) end
     return answer{next = next_places(ARGV, ARGV[6], rest), waiting = us(way == 'queue' and jobs or 0), parked = us(way ~= 'queue' and jobs or 0)}
 end
