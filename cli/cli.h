@@ -70,6 +70,7 @@ struct command {
     const char *name;              /* its help is cli/help/NAME.txt */
     const struct actions *actions; /* NULL: it has none */
     bool logs;                     /* it prints no document, so it refuses --json */
+    bool takes_others_flags;       /* those of another command, whose help lists them */
     /* argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
     int (*run)(struct cli *cli, int argc, char **argv);
 };

@@ -113,7 +113,7 @@ bool help_next_form(const char *command, const char **text, char out[WHAT_SIZE])
 
 static bool is_shown(const struct command *c, const char *action, const struct flag *f, bool own)
 {
-    if (c->logs && strcmp(f->name, "json") == 0)
+    if ((c->logs && strcmp(f->name, "json") == 0) || (own && c->takes_others_flags))
         return false;
     return !own || !action || actions_have(c->actions, action, f->name);
 }

@@ -278,7 +278,10 @@ static int run_schedule(struct cli *cli, int argc, char **argv)
     struct schedule_flags f = {.tz = NULL};
     const struct flag flags[] = {
         {"tz", 0, FLAG_TEXT, "ZONE", "of the tz database, such as Europe/Berlin; default UTC", &f.tz},
-        {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all; default once", &f.missed},
+        {"missed", 0, FLAG_TEXT, "POLICY",
+         "occurrences without a worker: one job for all (once), none that is a minute late (skip), or all; "
+         "default once",
+         &f.missed},
         {"queue", 'q', FLAG_TEXT, "Q", "the queue of its jobs; default \"default\"", &f.queue},
         {"key", 0, FLAG_TEXT, "K", "the value that a keyed limit goes by", &f.key},
         {"cost", 0, FLAG_INT, "N", "how many slots a job takes of each rate; default: as its type, else 1",
