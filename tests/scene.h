@@ -40,6 +40,7 @@ extern struct span tokens[TOKENS_MOST];
 
 /* Setup of each test: nothing in Redis, ask as above. */
 int scene_begin(void **state);
+#define SCENE_TEST(name) TEST_WITH(name, scene_begin, NULL)
 
 void must(int rc);
 void start(const char *worker);

@@ -49,7 +49,7 @@ void stage_close(struct stage *s);
 int stage_setup(void **state);
 int stage_setup_durable(void **state);
 int stage_teardown(void **state);
-#define STAGE_TEST(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
+#define STAGE_TEST(name) TEST_WITH(name, stage_setup, stage_teardown)
 
 /* A busy machine may spoil what a test says of times. If the trial was late it is run again, on a new stage if *state is one, eight times
  * at most: what the product does wrong it does each time. */
@@ -63,16 +63,24 @@ void stage_late(const char *fmt, ...) WEIR_PRINTF(1, 2);
             stage_late("%s:%d: " #us " is %lld us, more than %lld", __FILE__, __LINE__, (long long)us_,      \
                        (long long)most_us_);                                                                 \
     } while (0)
-/* The test of that name is the trial try_<name>. */
-#define STAGE_TRIALS(name)                                                                                   \
-    static void name(void **state)                                                                           \
+#define TRIAL_WITH(name, setup, teardown)                                                                    \
+    static void try_##name(void **state);                                                                    \
+    TEST_WITH(name, setup, teardown)                                                                         \
     {                                                                                                        \
         stage_trials(state, try_##name);                                                                     \
-    }
+    }                                                                                                        \
+    static void try_##name(void **state)
 
 /* The main of a test program begins with it: an actor's life, when the program was started as one; else -1.
  */
 int stage_actor_main(int argc, char **argv);
+#define STAGE_TESTS(setup, teardown)                                                                         \
+    int main(int argc, char **argv)                                                                          \
+    {                                                                                                        \
+        int actor = stage_actor_main(argc, argv);                                                            \
+                                                                                                             \
+        return actor >= 0 ? actor : tests_run(setup, teardown);                                              \
+    }
 /* Starts an actor by options such as "types=a,b" "executors=2" "lease=1", ended by NULL (see stage.c); with
  * "program=PATH" that program is the actor. Its standard error goes to folder/name.err. */
 pid_t stage_actor(struct stage *s, const char *name, ...) __attribute__((sentinel));

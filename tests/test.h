@@ -1,4 +1,14 @@
-/* What a test is written with: cmocka, with the headers that it wants before it, the usual ones of C, and a few names. */
+/* What a test is written with: cmocka, with the headers that it wants before it, the usual ones of C, and a few names.
+ *
+ *     TEST(a_queue_is_empty)
+ *     {
+ *         ...
+ *     }
+ *
+ *     TESTS(NULL, NULL)
+ *
+ * is a program. Its tests register themselves, and run in the order of the source; WEIR_TEST=PATTERN: only those whose names match (* and
+ * ?). A test has its *state from the setup, as of cmocka. */
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
 
@@ -16,5 +26,23 @@
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 #define PREFIX "weir:{0}:"                 /* of the keys of the default namespace */
 #define BEGIN_US INT64_C(1795000000000000) /* virtual time begins then */
+
+#define TEST(name) TEST_WITH(name, NULL, NULL)
+#define TEST_WITH(name, setup, teardown)                                                                     \
+    static void name(void **state);                                                                          \
+    __attribute__((constructor)) static void name##_is_a_test(void)                                          \
+    {                                                                                                        \
+        tests_add(__LINE__, (struct CMUnitTest){#name, name, setup, teardown, NULL});                        \
+    }                                                                                                        \
+    static void name(void **state)
+/* The main of a program, with the setup and the teardown of all of its tests together. */
+#define TESTS(setup, teardown)                                                                               \
+    int main(void)                                                                                           \
+    {                                                                                                        \
+        return tests_run(setup, teardown);                                                                   \
+    }
+
+void tests_add(int line, struct CMUnitTest test);
+int tests_run(int (*setup)(void **state), int (*teardown)(void **state));
 
 #endif

@@ -116,7 +116,7 @@ static void expect_others_refused(struct stage *s, const char *role)
 
 /* ---- The roles */
 
-static void a_producer(void **state)
+STAGE_TEST(a_producer)
 {
     static const char *const works[] = {"enqueue mail {\"a\":1} --id a",
                                         "enqueue mail --id a",
@@ -203,7 +203,7 @@ static void cancel_one_that_runs(struct stage *s)
     write_text(s->server.folder, "go", "");
 }
 
-static void a_worker(void **state)
+STAGE_TEST(a_worker)
 {
     struct stage *s = *state;
     pid_t first, second;
@@ -232,7 +232,7 @@ static void a_worker(void **state)
 }
 
 /* It asks for what is there at the next heartbeat, and hears behind it that all is lost. */
-static void an_idle_worker_writes_lost_limits_again(void **state)
+STAGE_TEST(an_idle_worker_writes_lost_limits_again)
 {
     struct stage *s = *state;
     char url[320], *limits, *again;
@@ -255,7 +255,7 @@ static void an_idle_worker_writes_lost_limits_again(void **state)
     free(again);
 }
 
-static void a_taker(void **state)
+STAGE_TEST(a_taker)
 {
     static const char *const works[] = {"take api",
                                         "take api --cost 2",
@@ -279,7 +279,7 @@ static void a_taker(void **state)
     expect_all(s, refused, 77);
 }
 
-static void a_viewer(void **state)
+STAGE_TEST(a_viewer)
 {
     static const char *const works[] = {
         "status",    "why a",      "job show a",   "queue list",    "rate list",       "rate show mail",
@@ -419,7 +419,7 @@ static char *category(struct stage *s, const char *name)
 }
 
 /* No command of Redis shows or loses more than the role is for. */
-static void no_command_does_more(void **state)
+STAGE_TEST(no_command_does_more)
 {
     static const char *const all[] = {"slow", "fast"};
     struct stage *s = *state;
@@ -467,7 +467,7 @@ static bool may(struct stage *s, const char *right, const char *command)
 }
 
 /* rights.awk knows what each command does with its keys; Redis knows it too. */
-static void commands_need_what_the_source_says(void **state)
+STAGE_TEST(commands_need_what_the_source_says)
 {
     static const struct {
         const char *list;
@@ -497,18 +497,4 @@ static void commands_need_what_the_source_says(void **state)
     assert_true(count > 50);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(a_producer),
-        STAGE_TEST(a_worker),
-        STAGE_TEST(an_idle_worker_writes_lost_limits_again),
-        STAGE_TEST(a_taker),
-        STAGE_TEST(a_viewer),
-        STAGE_TEST(commands_need_what_the_source_says),
-        STAGE_TEST(no_command_does_more),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("acl", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

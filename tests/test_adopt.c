@@ -23,7 +23,7 @@ static int adopt_all(const char *new, const char *old, size_t running)
 }
 
 /* A call gives back about 40 jobs: however many a worker had, Redis is not kept from the others. */
-static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **state)
+SCENE_TEST(test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit)
 {
     int calls;
 
@@ -44,7 +44,7 @@ static void test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit(void **st
 }
 
 /* The answer to its claim was lost with the connection: what it has not heard of has spent nothing. Where it dropped jobs, nobody knows. */
-static void test_what_was_never_heard_of_gives_its_slots_back(void **state)
+SCENE_TEST(test_what_was_never_heard_of_gives_its_slots_back)
 {
     static const char *const rules[] = {"fixed-window:3/86400000000/0", "gcra:3/86400000000/3",
                                         "fixed-window:3/86400000000/0,by=key",
@@ -71,7 +71,7 @@ static void test_what_was_never_heard_of_gives_its_slots_back(void **state)
     }
 }
 
-static void test_adopt_takes_over(void **state)
+SCENE_TEST(test_adopt_takes_over)
 {
     struct span running[4];
     char *before, *after;
@@ -108,7 +108,7 @@ static void test_adopt_takes_over(void **state)
     turns_check();
 }
 
-static void test_adopt_after_being_reaped_has_lost_all(void **state)
+SCENE_TEST(test_adopt_after_being_reaped_has_lost_all)
 {
     size_t lost;
 
@@ -130,7 +130,7 @@ static void know_birth(void)
 }
 
 /* Whoever comes back to a Redis that has lost all hears of it, not only the first one. */
-static void test_adopt_after_all_data_are_lost_says_so(void **state)
+SCENE_TEST(test_adopt_after_all_data_are_lost_says_so)
 {
     char before[128];
     size_t lost;
@@ -162,7 +162,7 @@ static void test_adopt_after_all_data_are_lost_says_so(void **state)
     turns_check();
 }
 
-static void test_who_leaves_hands_all_back_and_the_duty_on(void **state)
+SCENE_TEST(test_who_leaves_hands_all_back_and_the_duty_on)
 {
     start("w");
     start("v");
@@ -183,7 +183,7 @@ static void test_who_leaves_hands_all_back_and_the_duty_on(void **state)
 
 /* What a key of another kind keeps from its lane waits in `later`; where that is not ours either, all stays with the
  * old id, and the worker begins. */
-static void test_adopt_puts_off_what_cannot_go_back(void **state)
+SCENE_TEST(test_adopt_puts_off_what_cannot_go_back)
 {
     size_t lost;
 
@@ -214,7 +214,7 @@ static void test_adopt_puts_off_what_cannot_go_back(void **state)
     turns_check();
 }
 
-static void test_a_lease_that_cannot_be_read_is_dead(void **state)
+SCENE_TEST(test_a_lease_that_cannot_be_read_is_dead)
 {
     char *dead;
 
@@ -237,7 +237,7 @@ static void test_a_lease_that_cannot_be_read_is_dead(void **state)
     free(dead);
 }
 
-static void test_adopt_keeps_a_lease_that_cannot_be_buried(void **state)
+SCENE_TEST(test_adopt_keeps_a_lease_that_cannot_be_buried)
 {
     start("old");
     free(redis_text("HSET", ACTIVE "old", "what is this", "{}"));
@@ -247,20 +247,4 @@ static void test_adopt_keeps_a_lease_that_cannot_be_buried(void **state)
     expect_text("foreign", "GET", PREFIX "dead");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(what_was_never_heard_of_gives_its_slots_back),
-        TEST(adopt_takes_over),
-        TEST(a_worker_with_many_leases_comes_and_leaves_bit_by_bit),
-        TEST(adopt_after_being_reaped_has_lost_all),
-        TEST(adopt_after_all_data_are_lost_says_so),
-        TEST(who_leaves_hands_all_back_and_the_duty_on),
-        TEST(adopt_puts_off_what_cannot_go_back),
-        TEST(a_lease_that_cannot_be_read_is_dead),
-        TEST(adopt_keeps_a_lease_that_cannot_be_buried),
-    };
-
-    return cmocka_run_group_tests_name("adopt", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -264,7 +264,7 @@ static void begin_random(void)
     chance = seed;
 }
 
-static void test_random_sequences_equal_the_definitions(void **state)
+TEST(test_random_sequences_equal_the_definitions)
 {
     begin_random();
     for (int algorithm = 0; algorithm < ALGORITHM_COUNT; algorithm++)
@@ -272,7 +272,7 @@ static void test_random_sequences_equal_the_definitions(void **state)
 }
 
 /* Any rate from one in ten years to a million a second, with bursts up to a thousand million. */
-static void test_random_rates_equal_the_definition(void **state)
+TEST(test_random_rates_equal_the_definition)
 {
     static void (*const acts[])(void) = {take_some,  take_some,  take_some,
                                          move_clock, move_clock, check_nth_starts};
@@ -380,7 +380,7 @@ static void give_any(void)
     }
 }
 
-static void test_what_no_later_start_has_used_is_given_back(void **state)
+TEST(test_what_no_later_start_has_used_is_given_back)
 {
     static void (*const acts[])(void) = {start_some, start_some, start_some, give_any, give_any, move_clock};
 
@@ -405,7 +405,7 @@ static void test_what_no_later_start_has_used_is_given_back(void **state)
 
 /* More starts than it remembers one by one, each of them with less in use than the next: hardly anything is
  * lost. */
-static void test_a_short_memory_gives_back_nearly_all(void **state)
+TEST(test_a_short_memory_gives_back_nearly_all)
 {
     struct rule rule = parsed("1000/1s");
     int64_t left;
@@ -424,7 +424,7 @@ static void test_a_short_memory_gives_back_nearly_all(void **state)
 }
 
 /* When two starts are remembered as one, none of them gives back what the other found drained. */
-static void test_a_short_memory_gives_back_no_more_than_later_starts_found(void **state)
+TEST(test_a_short_memory_gives_back_no_more_than_later_starts_found)
 {
     struct rule rule = parsed("1000/1s");
     int64_t before_us;
@@ -445,7 +445,7 @@ static void test_a_short_memory_gives_back_no_more_than_later_starts_found(void 
 /* ---- Long backlogs */
 
 /* Far along, by the gate's own start and take, which the sequences above have checked. */
-static void test_the_nth_start_is_exact_however_far(void **state)
+TEST(test_the_nth_start_is_exact_however_far)
 {
     begin_random();
     for (int i = 0; i < 300; i++) {
@@ -481,7 +481,7 @@ static int64_t nth_of(const char *text, int64_t n)
     return s_us;
 }
 
-static void test_a_billion_jobs_are_no_work(void **state)
+TEST(test_a_billion_jobs_are_no_work)
 {
     static const char *const rules[] = {
         "100/1s",
@@ -504,7 +504,7 @@ static void test_a_billion_jobs_are_no_work(void **state)
 
 /* An hour of backlog, or a thousand starts: the n-th start is the exact time rounded up, to the last
  * microsecond. */
-static void test_an_hour_of_backlog_is_exact(void **state)
+TEST(test_an_hour_of_backlog_is_exact)
 {
     static const struct rule rules[] = {
         GCRA(7, 1000000, 7),         GCRA(7, 1000000, 1),       GCRA(30000, 1000000, 1),
@@ -532,7 +532,7 @@ static void test_an_hour_of_backlog_is_exact(void **state)
 
 /* ---- Worst cases */
 
-static void test_no_period_sees_more_than_the_worst_case(void **state)
+TEST(test_no_period_sees_more_than_the_worst_case)
 {
     enum { STARTS = 400 };
     static int64_t at[STARTS];
@@ -572,7 +572,7 @@ static int64_t starts_in_a_period(const char *text, int64_t first_us)
     return n;
 }
 
-static void test_the_worst_case_is_met(void **state)
+TEST(test_the_worst_case_is_met)
 {
     static const struct {
         const char *rule;
@@ -596,7 +596,7 @@ static void test_the_worst_case_is_met(void **state)
     }
 }
 
-static void test_costs(void **state)
+TEST(test_costs)
 {
     struct rule rule = GCRA(10, 1000000, 5);
     struct gate g;
@@ -613,7 +613,7 @@ static void test_costs(void **state)
     assert_int_equal(gate_count(&g, BEGIN_US, 0, 1), 0);
 }
 
-static void test_a_changed_rule_keeps_what_was_used(void **state)
+TEST(test_a_changed_rule_keeps_what_was_used)
 {
     const struct rule before = GCRA(10, 1000000, 5), tighter = GCRA(1, 1000000, 2),
                       faster = GCRA(7, 1000, 100);
@@ -634,7 +634,7 @@ static void test_a_changed_rule_keeps_what_was_used(void **state)
 
 /* ---- Pauses, rates that adapt */
 
-static void test_a_pause(void **state)
+TEST(test_a_pause)
 {
     struct rule rule = parsed("10/1s,algorithm=fixed-window");
     struct gate g;
@@ -664,7 +664,7 @@ static int64_t slots_free(const char *rule, const char *state, int64_t now_us)
     return n;
 }
 
-static void test_a_rate_that_adapts_grows_again(void **state)
+TEST(test_a_rate_that_adapts_grows_again)
 {
     static const char slowed[] = "1795000000000000 0 - 500,1795000000000000 fixed-window:100/10000000/0 0 0";
     struct rule rule = parsed("100/10s,algorithm=fixed-window,adapt=0.2..0.9");
@@ -692,7 +692,7 @@ static void test_a_rate_that_adapts_grows_again(void **state)
 
 /* ---- Stored states */
 
-static void test_states_are_read(void **state)
+TEST(test_states_are_read)
 {
     static const struct {
         const char *rule, *state;
@@ -749,7 +749,7 @@ static void test_states_are_read(void **state)
     }
 }
 
-static void test_what_is_no_state_closes_the_gate_for_a_period(void **state)
+TEST(test_what_is_no_state_closes_the_gate_for_a_period)
 {
     static const char *const wrong[] = {
         "x",
@@ -790,7 +790,7 @@ static void test_what_is_no_state_closes_the_gate_for_a_period(void **state)
     }
 }
 
-static void test_debt_is_bounded(void **state)
+TEST(test_debt_is_bounded)
 {
     struct rule rule = parsed("1/1s");
     struct gate g;
@@ -801,27 +801,4 @@ static void test_debt_is_bounded(void **state)
     gate_free(&g);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_sequences_equal_the_definitions),
-        cmocka_unit_test(test_random_rates_equal_the_definition),
-        cmocka_unit_test(test_an_hour_of_backlog_is_exact),
-        cmocka_unit_test(test_costs),
-        cmocka_unit_test(test_a_changed_rule_keeps_what_was_used),
-        cmocka_unit_test(test_what_no_later_start_has_used_is_given_back),
-        cmocka_unit_test(test_a_short_memory_gives_back_nearly_all),
-        cmocka_unit_test(test_a_short_memory_gives_back_no_more_than_later_starts_found),
-        cmocka_unit_test(test_the_nth_start_is_exact_however_far),
-        cmocka_unit_test(test_a_billion_jobs_are_no_work),
-        cmocka_unit_test(test_no_period_sees_more_than_the_worst_case),
-        cmocka_unit_test(test_the_worst_case_is_met),
-        cmocka_unit_test(test_a_pause),
-        cmocka_unit_test(test_a_rate_that_adapts_grows_again),
-        cmocka_unit_test(test_states_are_read),
-        cmocka_unit_test(test_what_is_no_state_closes_the_gate_for_a_period),
-        cmocka_unit_test(test_debt_is_bounded),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -100,7 +100,7 @@ static int halvings(int count)
 }
 
 /* Wherever it stands: each death halves those among which it is; then it dies alone, twice. */
-static void test_the_one_that_kills_is_found_by_halves(void **state)
+SCENE_TEST(test_the_one_that_kills_is_found_by_halves)
 {
     static const int counts[] = {1, 2, 3, 7, 50, 64};
 
@@ -115,14 +115,14 @@ static void test_the_one_that_kills_is_found_by_halves(void **state)
         }
 }
 
-static void test_two_that_kill(void **state)
+SCENE_TEST(test_two_that_kill)
 {
     assert_in_range(run_suspects(50, "t9", "t40"), 5, 2 * (3 + halvings(50)));
     expect_counters("t", "done 48, dead 2");
 }
 
 /* It comes when nothing else is in flight, and nothing comes beside it. */
-static void test_it_has_its_worker_to_itself(void **state)
+SCENE_TEST(test_it_has_its_worker_to_itself)
 {
     die_with("t", "a b", NULL);
     start("w");
@@ -150,7 +150,7 @@ static void test_it_has_its_worker_to_itself(void **state)
 }
 
 /* Who wants none gets one when there is nothing else. */
-static void test_an_idle_worker_runs_them_one_after_the_other(void **state)
+SCENE_TEST(test_an_idle_worker_runs_them_one_after_the_other)
 {
     die_with("t", "a b", NULL);
     start("w");
@@ -166,7 +166,7 @@ static void test_an_idle_worker_runs_them_one_after_the_other(void **state)
 }
 
 /* All of its executors are for jobs with a limit, or it asks in advance only. */
-static void test_reserved_executors(void **state)
+SCENE_TEST(test_reserved_executors)
 {
     die_with("t", "a b", NULL);
     start("w");
@@ -181,7 +181,7 @@ static void test_reserved_executors(void **state)
 
 /* ---- What becomes of it */
 
-static void test_its_ends(void **state)
+SCENE_TEST(test_its_ends)
 {
     static const struct {
         enum settle_verb verb;
@@ -215,7 +215,7 @@ static void test_its_ends(void **state)
 }
 
 /* With a limit: to its own lane, when its handler was throttled. */
-static void test_throttled_under_a_limit(void **state)
+SCENE_TEST(test_throttled_under_a_limit)
 {
     must(turns_rate("slow", "10/1000000/10"));
     die_with("slow", "a", NULL);
@@ -228,7 +228,7 @@ static void test_throttled_under_a_limit(void **state)
 }
 
 /* However often a job is beside one that kills its worker, it is only suspected. */
-static void test_what_counts(void **state)
+SCENE_TEST(test_what_counts)
 {
     start("w");
     enqueue("default", "t", "a b");
@@ -249,7 +249,7 @@ static void test_what_counts(void **state)
 }
 
 /* Those that are cancelled, or of a paused batch or queue, do not run; the purge of a queue takes them. */
-static void test_what_is_not_to_run(void **state)
+SCENE_TEST(test_what_is_not_to_run)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
     struct queue_jobs jobs;
@@ -285,7 +285,7 @@ static void test_what_is_not_to_run(void **state)
 /* ---- Several workers */
 
 /* One in four, and one at least. */
-static void test_places(void **state)
+SCENE_TEST(test_places)
 {
     char name[16];
 
@@ -324,7 +324,7 @@ static void test_places(void **state)
 }
 
 /* Who has no handler leaves them to one that has. */
-static void test_a_type_of_others(void **state)
+SCENE_TEST(test_a_type_of_others)
 {
     static const char *const slow[] = {"slow"}, *const all[] = {"t", "slow"};
 
@@ -344,7 +344,7 @@ static void test_a_type_of_others(void **state)
 }
 
 /* Two that find nothing else run suspects, however few there are: one of them may be dead. */
-static void test_places_of_idle_workers(void **state)
+SCENE_TEST(test_places_of_idle_workers)
 {
     die_with("t", "a b c d e f", NULL);
     for (int i = 0; i < 3; i++) {
@@ -357,7 +357,7 @@ static void test_places_of_idle_workers(void **state)
 }
 
 /* Those that a worker may have died of come behind those that have not run since. */
-static void test_who_has_run_again_comes_behind(void **state)
+SCENE_TEST(test_who_has_run_again_comes_behind)
 {
     die_with("t", "a b c d", NULL);
     start("w");
@@ -379,7 +379,7 @@ static void test_who_has_run_again_comes_behind(void **state)
 }
 
 /* What a worker says of the types that can end it: jobs of others are not to blame, and wait and run as ever. */
-static void test_jobs_of_other_processes(void **state)
+SCENE_TEST(test_jobs_of_other_processes)
 {
     turns.info = "{\"lease\":30.0,\"inside\":[\"slow\"],\"types\":[\"slow\",\"t\"]}";
     start("dead");
@@ -406,7 +406,7 @@ static void test_jobs_of_other_processes(void **state)
 }
 
 /* However often a worker is killed from outside: what does not run in its process never dies of it. */
-static void test_workers_of_commands_that_are_killed(void **state)
+SCENE_TEST(test_workers_of_commands_that_are_killed)
 {
     start("w");
     enqueue("default", "t", "a");
@@ -423,7 +423,7 @@ static void test_workers_of_commands_that_are_killed(void **state)
 }
 
 /* A group ends in all ways: who comes back as it is stays a suspect, whatever its token says. */
-static void test_ends_of_a_group(void **state)
+SCENE_TEST(test_ends_of_a_group)
 {
     char *dead;
 
@@ -453,7 +453,7 @@ static void test_ends_of_a_group(void **state)
 }
 
 /* Suspects of several deaths in one lane: a group is as large as each of them allows. */
-static void test_suspects_of_several_deaths(void **state)
+SCENE_TEST(test_suspects_of_several_deaths)
 {
     die_with("t", "a b c d e f", NULL);
     die_with("t", "g", NULL);
@@ -470,7 +470,7 @@ static void test_suspects_of_several_deaths(void **state)
 }
 
 /* As workers of older versions leave them: one that ran alone, whose head does not say so, and one that was handed back to where others run. */
-static void test_suspects_of_older_versions(void **state)
+SCENE_TEST(test_suspects_of_older_versions)
 {
     char *text;
 
@@ -490,7 +490,7 @@ static void test_suspects_of_older_versions(void **state)
 }
 
 /* In strict order what stands in a queue before comes first. */
-static void test_queues_before(void **state)
+SCENE_TEST(test_queues_before)
 {
     static const char *const queues[] = {"high", "default"};
 
@@ -509,7 +509,7 @@ static void test_queues_before(void **state)
 /* ---- Gates */
 
 /* Others that want the next slot of a rate, or the place of one that ends, do not come before it. */
-static void test_its_gates_are_kept(void **state)
+SCENE_TEST(test_its_gates_are_kept)
 {
     must(turns_rate("slow", "1/1000000/1"));
     die_with("slow", "a", NULL);
@@ -534,7 +534,7 @@ static void test_its_gates_are_kept(void **state)
     expect_leases("c");
 }
 
-static void test_its_place_among_those_in_flight_is_kept(void **state)
+SCENE_TEST(test_its_place_among_those_in_flight_is_kept)
 {
     must(turns_rate("slow", "concurrency:1"));
     die_with("slow", "a", NULL);
@@ -561,7 +561,7 @@ static void test_its_place_among_those_in_flight_is_kept(void **state)
 }
 
 /* A gate that opens late keeps nobody waiting: the worker goes on as usual. */
-static void test_a_gate_that_opens_late(void **state)
+SCENE_TEST(test_a_gate_that_opens_late)
 {
     must(turns_rate("slow", CLOSED_RULE));
     die_with("slow", "a", NULL);
@@ -577,7 +577,7 @@ static void test_a_gate_that_opens_late(void **state)
 }
 
 /* Nor does it keep jobs of others that are to run alone from a limit that they share. */
-static void test_a_gate_that_opens_late_keeps_no_other(void **state)
+SCENE_TEST(test_a_gate_that_opens_late_keeps_no_other)
 {
     static const char *const all[] = {"all"};
 
@@ -595,7 +595,7 @@ static void test_a_gate_that_opens_late_keeps_no_other(void **state)
 }
 
 /* Each has its lane, by its key. */
-static void test_keys(void **state)
+SCENE_TEST(test_keys)
 {
     must(turns_rate("slow", "1/1000000/1,by=key"));
     start("w");
@@ -624,7 +624,7 @@ static void test_keys(void **state)
 /* ---- Keys of others */
 
 /* Claims go on; what needs it stays where it is. */
-static void test_a_key_of_the_wrong_kind(void **state)
+SCENE_TEST(test_a_key_of_the_wrong_kind)
 {
     die_with("t", "a", NULL);
     start("w");
@@ -649,7 +649,7 @@ static pid_t actor(struct stage *s, const char *name)
 
 /* A job that kills its worker, seven beside it, and others that come all the time; who dies is started again.
  */
-static void one_of_eight_kills(void **state)
+STAGE_TEST(one_of_eight_kills)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -676,7 +676,7 @@ static void one_of_eight_kills(void **state)
 }
 
 /* Its functions run again half of them together; all of them wait. */
-static void halves_run_together(void **state)
+STAGE_TEST(halves_run_together)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -696,7 +696,7 @@ static void halves_run_together(void **state)
 }
 
 /* What does not run in its process is not to blame: all of it runs again beside each other, and none is interrupted. Types of both kinds in one worker. */
-static void commands_of_a_worker_that_is_killed(void **state)
+STAGE_TEST(commands_of_a_worker_that_is_killed)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -730,7 +730,7 @@ static void commands_of_a_worker_that_is_killed(void **state)
 
 /* A worker that always has something in flight: the others go on, and in the end it has its turn. Its functions would end it (70) if the
  * machine let it stand still for a lease. */
-static void a_busy_worker(void **state)
+STAGE_TEST(a_busy_worker)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -754,42 +754,4 @@ static void a_busy_worker(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-int main(int argc, char **argv)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-#define STAGED(name) cmocka_unit_test_setup_teardown(name, stage_setup, stage_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(the_one_that_kills_is_found_by_halves),
-        TEST(two_that_kill),
-        TEST(places_of_idle_workers),
-        TEST(who_has_run_again_comes_behind),
-        TEST(jobs_of_other_processes),
-        TEST(workers_of_commands_that_are_killed),
-        TEST(ends_of_a_group),
-        TEST(suspects_of_several_deaths),
-        TEST(suspects_of_older_versions),
-        TEST(it_has_its_worker_to_itself),
-        TEST(an_idle_worker_runs_them_one_after_the_other),
-        TEST(reserved_executors),
-        TEST(its_ends),
-        TEST(throttled_under_a_limit),
-        TEST(what_counts),
-        TEST(what_is_not_to_run),
-        TEST(places),
-        TEST(a_type_of_others),
-        TEST(queues_before),
-        TEST(its_gates_are_kept),
-        TEST(its_place_among_those_in_flight_is_kept),
-        TEST(a_gate_that_opens_late),
-        TEST(a_gate_that_opens_late_keeps_no_other),
-        TEST(keys),
-        TEST(a_key_of_the_wrong_kind),
-        STAGED(one_of_eight_kills),
-        STAGED(halves_run_together),
-        STAGED(commands_of_a_worker_that_is_killed),
-        STAGED(a_busy_worker),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("alone", tests, turns_start, turns_stop);
-}
+STAGE_TESTS(turns_start, turns_stop)

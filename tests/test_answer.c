@@ -49,7 +49,7 @@ static json_t *ask(const char *function, const char *word, size_t len)
     return answer;
 }
 
-static void test_numbers_are_exact(void **state)
+TEST(test_numbers_are_exact)
 {
     json_t *answer = ask("numbers", "", 0);
 
@@ -68,7 +68,7 @@ static void test_numbers_are_exact(void **state)
     json_decref(answer);
 }
 
-static void test_lists_and_what_is_empty(void **state)
+TEST(test_lists_and_what_is_empty)
 {
     json_t *answer = ask("shapes", "", 0), *nothing = ask("empty", "", 0);
 
@@ -95,7 +95,7 @@ static void check_text(const char *word, size_t len)
     json_decref(answer);
 }
 
-static void test_strings_keep_all_bytes(void **state)
+TEST(test_strings_keep_all_bytes)
 {
     char bytes[256];
 
@@ -110,7 +110,7 @@ static void test_strings_keep_all_bytes(void **state)
     check_text("\302\200\355\240\200", 5);
 }
 
-static void test_what_is_no_document_is_refused(void **state)
+TEST(test_what_is_no_document_is_refused)
 {
     static const char *const functions_[] = {"array", "word", "list"};
 
@@ -126,7 +126,7 @@ static void test_what_is_no_document_is_refused(void **state)
 }
 
 /* The whole way, by the client of a command. */
-static void test_a_client_asks(void **state)
+TEST(test_a_client_asks)
 {
     struct weir *client = weir_new(server.url, NULL), *wrong = weir_new("unix:///nowhere", NULL);
     json_t *answer;
@@ -144,13 +144,4 @@ static void test_a_client_asks(void **state)
     weir_free(wrong);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_numbers_are_exact),      cmocka_unit_test(test_lists_and_what_is_empty),
-        cmocka_unit_test(test_strings_keep_all_bytes), cmocka_unit_test(test_what_is_no_document_is_refused),
-        cmocka_unit_test(test_a_client_asks),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, client_stop);
-}
+TESTS(set_up, client_stop)

@@ -31,7 +31,7 @@ static void forget_times(json_t *doc)
             json_object_set_new(doc, going_on[i], json_null());
 }
 
-static void test_documents_are_those_of_the_commands(void **state)
+TEST_WITH(test_documents_are_those_of_the_commands, serving_flush, NULL)
 {
     static const struct {
         const char *path, *line;
@@ -69,7 +69,7 @@ static void test_documents_are_those_of_the_commands(void **state)
 }
 
 /* What it finds of the machine varies. */
-static void test_the_doctor(void **state)
+TEST_WITH(test_the_doctor, serving_flush, NULL)
 {
     json_t *answered, *shown, *check;
     size_t i;
@@ -90,7 +90,7 @@ static void test_the_doctor(void **state)
     serving_end();
 }
 
-static void test_a_search_for_jobs(void **state)
+TEST_WITH(test_a_search_for_jobs, serving_flush, NULL)
 {
     json_t *page, *shown;
 
@@ -109,7 +109,7 @@ static void test_a_search_for_jobs(void **state)
     serving_end();
 }
 
-static void test_a_body_is_answered_as_it_stands(void **state)
+TEST_WITH(test_a_body_is_answered_as_it_stands, serving_flush, NULL)
 {
     serving_fill();
     serving_start();
@@ -119,7 +119,7 @@ static void test_a_body_is_answered_as_it_stands(void **state)
     serving_end();
 }
 
-static void test_dead_jobs(void **state)
+TEST_WITH(test_dead_jobs, serving_flush, NULL)
 {
     json_t *doc, *jobs;
 
@@ -144,7 +144,7 @@ static void test_dead_jobs(void **state)
     serving_end();
 }
 
-static void test_wrong_requests(void **state)
+TEST_WITH(test_wrong_requests, serving_flush, NULL)
 {
     static const struct {
         const char *method, *path, *headers, *body;
@@ -246,13 +246,13 @@ static void check_routes(const char *source, const char *method, size_t least)
     assert_true(found >= least);
 }
 
-static void test_the_page_of_routes_has_all_of_them(void **state)
+TEST(test_the_page_of_routes_has_all_of_them)
 {
     check_routes("serve/documents.c", "GET", 17);
     check_routes("serve/actions.c", "POST", 16);
 }
 
-static void test_names_may_be_anything(void **state)
+TEST_WITH(test_names_may_be_anything, serving_flush, NULL)
 {
     serving_start();
     serving_refused("GET", "/api/jobs/%22%3E%3Cscript%3E%1b%5b0m%ff", "", NULL, 400,
@@ -261,7 +261,7 @@ static void test_names_may_be_anything(void **state)
 }
 
 /* A person who is refused gets a page with links, a program JSON. */
-static void test_browsers_get_pages(void **state)
+TEST_WITH(test_browsers_get_pages, serving_flush, NULL)
 {
     static const struct {
         const char *method, *path, *headers;
@@ -304,7 +304,7 @@ static void has_a_page(const char *path)
 
 /* What is new has a page at once, however short ago all of it was read, and however often it was asked for in vain: but for half of
  * the time that reading it takes, which is long on a busy machine. */
-static void try_test_a_new_name_has_a_page(void **state)
+TRIAL_WITH(test_a_new_name_has_a_page, NULL, NULL)
 {
     serving_flush(state);
     serving_weir("status"); /* loads the functions, which takes long */
@@ -319,11 +319,10 @@ static void try_test_a_new_name_has_a_page(void **state)
     has_a_page("/ask?do=rate-remove&name=fresher");
     serving_end();
 }
-STAGE_TRIALS(test_a_new_name_has_a_page)
 
 /* ---- Actions */
 
-static void test_actions(void **state)
+TEST_WITH(test_actions, serving_flush, NULL)
 {
     json_t *doc;
 
@@ -413,7 +412,7 @@ static int look_on(const char *path)
     }
 }
 
-static void test_one_job_is_looked_for_a_part_at_a_time(void **state)
+TEST_WITH(test_one_job_is_looked_for_a_part_at_a_time, serving_flush, NULL)
 {
     json_t *doc;
 
@@ -476,7 +475,7 @@ static int64_t go_on(const char *fields, char cursor[1024])
 }
 
 /* One request looks at 100,000 jobs. */
-static void test_actions_on_many_go_on_at_a_cursor(void **state)
+TEST_WITH(test_actions_on_many_go_on_at_a_cursor, serving_flush, NULL)
 {
     char cursor[1024] = "";
     int64_t jobs;
@@ -498,7 +497,7 @@ static void test_actions_on_many_go_on_at_a_cursor(void **state)
     serving_end();
 }
 
-static void test_workers_are_ordered(void **state)
+TEST_WITH(test_workers_are_ordered, serving_flush, NULL)
 {
     const char *words[] = {built("weir"),    "worker",  "--redis", server.url, "--exec",
                            "none=/bin/true", "--lease", "2s",      NULL};
@@ -523,7 +522,7 @@ static void test_workers_are_ordered(void **state)
     serving_end();
 }
 
-static void test_forms_lead_back(void **state)
+TEST_WITH(test_forms_lead_back, serving_flush, NULL)
 {
     static const struct {
         const char *path, *form, *location;
@@ -550,25 +549,4 @@ static void test_forms_lead_back(void **state)
     serving_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_documents_are_those_of_the_commands, serving_flush),
-        cmocka_unit_test_setup(test_the_doctor, serving_flush),
-        cmocka_unit_test_setup(test_a_search_for_jobs, serving_flush),
-        cmocka_unit_test_setup(test_a_body_is_answered_as_it_stands, serving_flush),
-        cmocka_unit_test_setup(test_dead_jobs, serving_flush),
-        cmocka_unit_test_setup(test_wrong_requests, serving_flush),
-        cmocka_unit_test(test_the_page_of_routes_has_all_of_them),
-        cmocka_unit_test_setup(test_names_may_be_anything, serving_flush),
-        cmocka_unit_test_setup(test_browsers_get_pages, serving_flush),
-        cmocka_unit_test(test_a_new_name_has_a_page),
-        cmocka_unit_test_setup(test_actions, serving_flush),
-        cmocka_unit_test_setup(test_one_job_is_looked_for_a_part_at_a_time, serving_flush),
-        cmocka_unit_test_setup(test_actions_on_many_go_on_at_a_cursor, serving_flush),
-        cmocka_unit_test_setup(test_workers_are_ordered, serving_flush),
-        cmocka_unit_test_setup(test_forms_lead_back, serving_flush),
-    };
-
-    return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
-}
+TESTS(serving_setup, serving_teardown)

@@ -14,7 +14,7 @@
 
 /* ---- Who may ask */
 
-static void test_what_is_not_allowed_is_refused(void **state)
+TEST_WITH(test_what_is_not_allowed_is_refused, serving_flush, NULL)
 {
     static const char *const no_flags[] = {NULL};
 
@@ -25,7 +25,7 @@ static void test_what_is_not_allowed_is_refused(void **state)
     serving_end();
 }
 
-static void test_other_sites_are_refused(void **state)
+TEST_WITH(test_other_sites_are_refused, serving_flush, NULL)
 {
     static const struct {
         const char *headers;
@@ -61,7 +61,7 @@ static void test_other_sites_are_refused(void **state)
 }
 
 /* A page of another site takes nobody's slots: it could ask for one as for a picture. */
-static void test_takes_are_refused_to_other_sites(void **state)
+TEST_WITH(test_takes_are_refused_to_other_sites, serving_flush, NULL)
 {
     static const char *const no_flags[] = {NULL};
 
@@ -83,7 +83,7 @@ static void test_takes_are_refused_to_other_sites(void **state)
 }
 
 /* What is no text is named, and is not "malformed" JSON. */
-static void test_bodies_that_are_no_text(void **state)
+TEST_WITH(test_bodies_that_are_no_text, serving_flush, NULL)
 {
     static const struct {
         const char *path, *headers, *body;
@@ -112,7 +112,7 @@ static void test_bodies_that_are_no_text(void **state)
     serving_end();
 }
 
-static void test_hanging_up_stops_it(void **state)
+TEST_WITH(test_hanging_up_stops_it, serving_flush, NULL)
 {
     serving_start();
     kill(serving.pid, SIGHUP);
@@ -135,7 +135,7 @@ static void serve_with_tokens(void)
     serving_start_at(NULL, NULL, flags);
 }
 
-static void test_tokens(void **state)
+TEST_WITH(test_tokens, serving_flush, NULL)
 {
     static const struct {
         const char *method, *path, *headers;
@@ -177,7 +177,7 @@ static void test_tokens(void **state)
     serving_end();
 }
 
-static void test_logging_in(void **state)
+TEST_WITH(test_logging_in, serving_flush, NULL)
 {
     serve_with_tokens();
     serving_refused("GET", "/", "", NULL, 401, "<form method=\"post\" action=\"/login\">");
@@ -196,7 +196,7 @@ static void test_logging_in(void **state)
     serving_end();
 }
 
-static void test_wrong_token_files(void **state)
+TEST_WITH(test_wrong_token_files, serving_flush, NULL)
 {
     static const struct {
         const char *text;
@@ -228,7 +228,7 @@ static void test_wrong_token_files(void **state)
     assert_int_equal(o.code, 78);
 }
 
-static void test_payloads_are_hidden(void **state)
+TEST_WITH(test_payloads_are_hidden, serving_flush, NULL)
 {
     static const char *const flags[] = {"--hide-args", NULL};
 
@@ -246,7 +246,7 @@ static void test_payloads_are_hidden(void **state)
 }
 
 /* Lists and objects without anything in them are written by the same writer that hides. */
-static void test_what_is_empty_is_hidden_as_json(void **state)
+TEST_WITH(test_what_is_empty_is_hidden_as_json, serving_flush, NULL)
 {
     static const char *const flags[] = {"--hide-args", NULL};
     static const char *const paths[] = {"/api/status",
@@ -271,7 +271,7 @@ static void test_what_is_empty_is_hidden_as_json(void **state)
 }
 
 /* They are what stands in a payload, too. */
-static void test_keys_are_hidden_as_payloads_are(void **state)
+TEST_WITH(test_keys_are_hidden_as_payloads_are, serving_flush, NULL)
 {
     static const char *const flags[] = {"--hide-args", NULL};
     static const char *const paths[] = {
@@ -328,7 +328,7 @@ static size_t list_without_key(const char *path)
 }
 
 /* A cursor names the lane at which a search goes on, and so its key. */
-static void test_cursors_hide_keys(void **state)
+TEST_WITH(test_cursors_hide_keys, serving_flush, NULL)
 {
     static const char *const flags[] = {"--hide-args", NULL};
     const char *path = "/api/jobs?q=type:mail+state:parked&limit=50";
@@ -371,22 +371,4 @@ static void test_cursors_hide_keys(void **state)
     serving_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_what_is_not_allowed_is_refused, serving_flush),
-        cmocka_unit_test_setup(test_other_sites_are_refused, serving_flush),
-        cmocka_unit_test_setup(test_takes_are_refused_to_other_sites, serving_flush),
-        cmocka_unit_test_setup(test_bodies_that_are_no_text, serving_flush),
-        cmocka_unit_test_setup(test_hanging_up_stops_it, serving_flush),
-        cmocka_unit_test_setup(test_tokens, serving_flush),
-        cmocka_unit_test_setup(test_logging_in, serving_flush),
-        cmocka_unit_test_setup(test_wrong_token_files, serving_flush),
-        cmocka_unit_test_setup(test_payloads_are_hidden, serving_flush),
-        cmocka_unit_test_setup(test_what_is_empty_is_hidden_as_json, serving_flush),
-        cmocka_unit_test_setup(test_keys_are_hidden_as_payloads_are, serving_flush),
-        cmocka_unit_test_setup(test_cursors_hide_keys, serving_flush),
-    };
-
-    return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
-}
+TESTS(serving_setup, serving_teardown)

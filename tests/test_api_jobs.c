@@ -19,7 +19,7 @@ static long long waiting(const char *queue)
     return server_number(&server, "LLEN", key, NULL);
 }
 
-static void test_one_job(void **state)
+TEST_WITH(test_one_job, serving_flush, NULL)
 {
     static const struct {
         const char *body;
@@ -67,7 +67,7 @@ static void test_one_job(void **state)
     serving_end();
 }
 
-static void test_lines(void **state)
+TEST_WITH(test_lines, serving_flush, NULL)
 {
     static const char wrong[] = "{\"type\":\"a\"}\n{\"type\":\"b c\"}\n\n{\"args\":1}\nx\n{\"type\":\"a\"}";
 
@@ -105,7 +105,7 @@ static char *many_lines(void)
 
 /* The connection is lost, or weir serve is killed, in the midst of a named batch: the same request again takes what is
  * left. */
-static void test_a_named_batch_arrives_exactly_once(void **state)
+TEST_WITH(test_a_named_batch_arrives_exactly_once, serving_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&server);
     char *lines = many_lines();
@@ -138,7 +138,7 @@ static void test_a_named_batch_arrives_exactly_once(void **state)
     proxy_stop(proxy);
 }
 
-static void test_a_body_that_is_too_large(void **state)
+TEST_WITH(test_a_body_that_is_too_large, serving_flush, NULL)
 {
     char *large = malloc(2 * 1024 * 1024 + 1);
     int fd;
@@ -166,7 +166,7 @@ static void test_a_body_that_is_too_large(void **state)
 }
 
 /* What a proxy and we could take for different requests is refused, and nothing behind it is done. */
-static void test_a_body_of_two_lengths(void **state)
+TEST_WITH(test_a_body_of_two_lengths, serving_flush, NULL)
 {
     int fd;
 
@@ -185,7 +185,7 @@ static void test_a_body_of_two_lengths(void **state)
 }
 
 /* Heads of a megabyte, no head at all, versions, methods: each is answered, and what follows is answered too. */
-static void test_strange_requests(void **state)
+TEST_WITH(test_strange_requests, serving_flush, NULL)
 {
     static const struct {
         const char *begin, *fill, *end;
@@ -219,7 +219,7 @@ static void test_strange_requests(void **state)
 }
 
 /* Hundreds of clients that send their heads byte by byte hold up nobody. */
-static void test_slow_clients(void **state)
+TEST_WITH(test_slow_clients, serving_flush, NULL)
 {
     static const char head[] = "GET /api/status HTTP/1.1\r\nHost: localhost\r\n";
     int slow[900];
@@ -239,17 +239,4 @@ static void test_slow_clients(void **state)
     serving_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_one_job, serving_flush),
-        cmocka_unit_test_setup(test_lines, serving_flush),
-        cmocka_unit_test_setup(test_a_named_batch_arrives_exactly_once, serving_flush),
-        cmocka_unit_test_setup(test_a_body_that_is_too_large, serving_flush),
-        cmocka_unit_test_setup(test_a_body_of_two_lengths, serving_flush),
-        cmocka_unit_test_setup(test_strange_requests, serving_flush),
-        cmocka_unit_test_setup(test_slow_clients, serving_flush),
-    };
-
-    return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
-}
+TESTS(serving_setup, serving_teardown)

@@ -16,7 +16,7 @@ static long long calls(void)
     return server_calls(&server, "fcall_ro") + server_calls(&server, "fcall");
 }
 
-static void test_many_readers_ask_redis_once(void **state)
+TEST_WITH(test_many_readers_ask_redis_once, serving_flush, NULL)
 {
     int fds[200];
     long before, one;
@@ -45,7 +45,7 @@ static void test_many_readers_ask_redis_once(void **state)
 }
 
 /* Redis is 0.1 s away, and a check of all of it takes many calls: takes do not wait for it, nor for half a body. */
-static void test_takes_wait_for_nothing_else(void **state)
+TEST(test_takes_wait_for_nothing_else)
 {
     struct proxy *proxy = proxy_start(&server);
     int doctor, half;
@@ -75,7 +75,7 @@ static void test_takes_wait_for_nothing_else(void **state)
     proxy_stop(proxy);
 }
 
-static void test_redis_away(void **state)
+TEST_WITH(test_redis_away, serving_flush, NULL)
 {
     serving_start();
     json_decref(serving_get("/api/status"));
@@ -93,7 +93,7 @@ static void test_redis_away(void **state)
 }
 
 /* Who waits when it ends is answered. */
-static void test_the_end(void **state)
+TEST_WITH(test_the_end, serving_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&server);
     int waits[3], asked;
@@ -126,14 +126,4 @@ static void test_the_end(void **state)
     proxy_stop(proxy);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_many_readers_ask_redis_once, serving_flush),
-        cmocka_unit_test(test_takes_wait_for_nothing_else),
-        cmocka_unit_test_setup(test_redis_away, serving_flush),
-        cmocka_unit_test_setup(test_the_end, serving_flush),
-    };
-
-    return cmocka_run_group_tests(tests, serving_setup, serving_teardown);
-}
+TESTS(serving_setup, serving_teardown)

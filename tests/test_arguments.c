@@ -134,7 +134,7 @@ static void check_schedules(struct weir *w)
     REFUSED(w, "name", weir_schedule_remove(w, NULL));
 }
 
-static void producers(void **state)
+STAGE_TEST(producers)
 {
     static const struct weir_job_spec job = {.type = "mail"}, without_type = {.args = "1"};
     struct stage *s = *state;
@@ -249,7 +249,7 @@ static void check_takes_grow(struct weir *w)
 }
 
 /* A program that was built with an earlier or a later weir.h than the library. */
-static void structs_grow(void **state)
+STAGE_TEST(structs_grow)
 {
     struct stage *s = *state;
     struct later_options options = {.options = {.redis_url = s->server.url, .drain = 1}};
@@ -287,7 +287,7 @@ static void never_started(struct weir_job *job, void *arg)
     (void)arg;
 }
 
-static void workers(void **state)
+TEST(workers)
 {
     static const struct weir_type_options options = {.timeout_s = 1};
     struct weir_worker *worker = weir_worker_new(NULL);
@@ -323,7 +323,7 @@ static void workers(void **state)
     weir_worker_free(worker);
 }
 
-static void handlers(void **state)
+TEST(handlers)
 {
     size_t len = 1;
 
@@ -348,7 +348,7 @@ static void handlers(void **state)
 }
 
 /* Behind the others. */
-static void none_is_left_out(void **state)
+TEST(none_is_left_out)
 {
     FILE *header = fopen("include/weir.h", "r");
     char line[512], wanted[132];
@@ -374,12 +374,8 @@ static void none_is_left_out(void **state)
 
 int main(int argc, char **argv)
 {
-    static const struct CMUnitTest tests[] = {
-        STAGE_TEST(producers),      STAGE_TEST(structs_grow),           cmocka_unit_test(workers),
-        cmocka_unit_test(handlers), cmocka_unit_test(none_is_left_out),
-    };
 
     (void)argc;
     (void)argv;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

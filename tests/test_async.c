@@ -206,7 +206,7 @@ static long long leased(struct stage *s)
 #endif
 
 /* The example: 10,000 jobs at a time in one process, in less than 100 MB. */
-static void try_ten_thousand_at_a_time(void **state)
+TRIAL_WITH(ten_thousand_at_a_time, stage_setup, stage_teardown)
 {
     struct stage *s = *state;
     struct outcome o;
@@ -223,9 +223,8 @@ static void try_ten_thousand_at_a_time(void **state)
     assert_in_range(mb, 1, 99);
 #endif
 }
-STAGE_TRIALS(ten_thousand_at_a_time)
 
-static void ended_by_threads_and_at_once(void **state)
+STAGE_TEST(ended_by_threads_and_at_once)
 {
     struct stage *s = *state;
     pid_t one = start_worker(s, "one", "20", "25", "async");
@@ -237,7 +236,7 @@ static void ended_by_threads_and_at_once(void **state)
     assert_int_equal(stage_end(one), 0);
 }
 
-static void what_a_handler_sees(void **state)
+STAGE_TEST(what_a_handler_sees)
 {
     struct stage *s = *state;
     pid_t one = start_worker(s, "one", "20", "25", "async");
@@ -261,7 +260,7 @@ static void what_a_handler_sees(void **state)
 }
 
 /* Functions on threads and jobs of the loop have the executors in common. */
-static void executors_in_common(void **state)
+STAGE_TEST(executors_in_common)
 {
     struct stage *s = *state;
     pid_t one = start_worker(s, "one", "3", "25", "all");
@@ -279,7 +278,7 @@ static void executors_in_common(void **state)
 }
 
 /* Each starts at its slot, not before. */
-static void starts_at_their_slots(void **state)
+STAGE_TEST(starts_at_their_slots)
 {
     struct stage *s = *state;
     struct slots slots;
@@ -298,7 +297,7 @@ static void starts_at_their_slots(void **state)
 }
 
 /* Told to stop, the worker waits for what is in flight; then it gives back. */
-static void stopping_waits_and_gives_back(void **state)
+STAGE_TEST(stopping_waits_and_gives_back)
 {
     static const char *const grace[] = {"25", "0.3"};
 
@@ -326,7 +325,7 @@ static void stopping_waits_and_gives_back(void **state)
 
 /* Past its lease the worker gives them up: their handlers are told, and what they say is not settled. The
  * process lives on. */
-static void stopped_longer_than_the_lease(void **state)
+STAGE_TEST(stopped_longer_than_the_lease)
 {
     struct stage *s = *state;
     pid_t away = start_worker(s, "away", "5", "25", "async"), heir;
@@ -351,7 +350,7 @@ static void stopped_longer_than_the_lease(void **state)
 }
 
 /* A child that closes its input takes only itself along. */
-static void a_child_that_does_not_listen(void **state)
+STAGE_TEST(a_child_that_does_not_listen)
 {
     struct stage *s = *state;
     char *args = malloc(900001), path[160];
@@ -373,7 +372,7 @@ static void a_child_that_does_not_listen(void **state)
 }
 
 /* At most 1024 with threads, 65536 without. */
-static void how_many_executors(void **state)
+STAGE_TEST(how_many_executors)
 {
     struct stage *s = *state;
     pid_t one;
@@ -396,7 +395,7 @@ static bool runs(pid_t pid)
     return read_text("/proc", path, words, sizeof words) && words[0];
 }
 
-static void a_handler_that_holds_the_loop(void **state)
+STAGE_TEST(a_handler_that_holds_the_loop)
 {
     struct stage *s = *state;
     pid_t one = start_worker(s, "one", "2", "25", "exec");
@@ -414,15 +413,8 @@ static void a_handler_that_holds_the_loop(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(ten_thousand_at_a_time),        STAGE_TEST(ended_by_threads_and_at_once),
-        STAGE_TEST(what_a_handler_sees),           STAGE_TEST(executors_in_common),
-        STAGE_TEST(starts_at_their_slots),         STAGE_TEST(stopping_waits_and_gives_back),
-        STAGE_TEST(stopped_longer_than_the_lease), STAGE_TEST(how_many_executors),
-        STAGE_TEST(a_child_that_does_not_listen),  STAGE_TEST(a_handler_that_holds_the_loop),
-    };
 
     if (argc == 6 && strcmp(argv[1], "worker") == 0)
         return worker_main(argv);
-    return cmocka_run_group_tests_name("async", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -139,7 +139,7 @@ static void settle_done_of(const struct span *done, size_t count, const char *ba
 
 /* ---- Counting */
 
-static void test_counts_each_end(void **state)
+SCENE_TEST(test_counts_each_end)
 {
     start("w");
     join("a b c d");
@@ -167,7 +167,7 @@ static void test_counts_each_end(void **state)
 }
 
 /* Many done jobs of two batches in one settle. */
-static void test_counts_groups(void **state)
+SCENE_TEST(test_counts_groups)
 {
     start("w");
     join("a b c d e");
@@ -183,7 +183,7 @@ static void test_counts_groups(void **state)
 }
 
 /* A lease that was taken back settles nothing and counts nothing. */
-static void test_counts_a_job_once(void **state)
+SCENE_TEST(test_counts_a_job_once)
 {
     struct span late[2];
     char texts[2][200];
@@ -216,7 +216,7 @@ static void test_counts_a_job_once(void **state)
 }
 
 /* Those of two batches whose long names end otherwise are two jobs. */
-static void test_followers_of_long_names(void **state)
+SCENE_TEST(test_followers_of_long_names)
 {
     char name[129], id[2][160];
 
@@ -239,7 +239,7 @@ static void test_followers_of_long_names(void **state)
 }
 
 /* A batch that is no longer remembered, or something else by that name, does not stop its jobs. */
-static void test_forgotten(void **state)
+SCENE_TEST(test_forgotten)
 {
     start("w");
     join("a b c");
@@ -253,7 +253,7 @@ static void test_forgotten(void **state)
 }
 
 /* The list of batches does not grow by those that are no longer remembered. */
-static void test_names_are_forgotten(void **state)
+SCENE_TEST(test_names_are_forgotten)
 {
     char name[16], key[64];
 
@@ -277,7 +277,7 @@ static void test_names_are_forgotten(void **state)
 }
 
 /* A body of the largest size has room for its head. */
-static void test_a_large_job(void **state)
+SCENE_TEST(test_a_large_job)
 {
     size_t len = JOB_BODY_MAX;
     char *entry = malloc(len + 20), *body = entry + sprintf(entry, "@0,0,0,bb;");
@@ -299,7 +299,7 @@ static void test_a_large_job(void **state)
 
 /* ---- Sealing, and what follows */
 
-static void test_follows_once(void **state)
+SCENE_TEST(test_follows_once)
 {
     start("w");
     join("a b");
@@ -318,7 +318,7 @@ static void test_follows_once(void **state)
 }
 
 /* Its queue is somebody else's: it is dead, and can be retried. */
-static void test_a_follower_without_a_queue_is_not_lost(void **state)
+SCENE_TEST(test_a_follower_without_a_queue_is_not_lost)
 {
     start("w");
     join("a");
@@ -334,7 +334,7 @@ static void test_a_follower_without_a_queue_is_not_lost(void **state)
 }
 
 /* A dead job that is retried later counts anew, and nothing follows twice. */
-static void test_follows_once_though_revived(void **state)
+SCENE_TEST(test_follows_once_though_revived)
 {
     static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
@@ -360,7 +360,7 @@ static void test_follows_once_though_revived(void **state)
     expect_counters("next", "enqueued 1");
 }
 
-static void test_seals_what_has_ended(void **state)
+SCENE_TEST(test_seals_what_has_ended)
 {
     start("w");
     join("a");
@@ -369,7 +369,7 @@ static void test_seals_what_has_ended(void **state)
     expect_follower("{\"batch\":\"b\",\"total\":1,\"done\":1,\"dead\":0,\"cancelled\":0}");
 }
 
-static void test_seals_nothing(void **state)
+SCENE_TEST(test_seals_nothing)
 {
     must(try_seal("0", "default", "next"));
     assert_string_equal(turns.reply->element[0]->str, "none");
@@ -380,7 +380,7 @@ static void test_seals_nothing(void **state)
 }
 
 /* Nothing comes in any more, by either way; the same answer to what did come before. */
-static void test_sealed(void **state)
+SCENE_TEST(test_sealed)
 {
     static const char *const chunk[] = {"b", "",     "0", "1", "s",
                                         "s", "seed", "",  "1", "t",
@@ -405,7 +405,7 @@ static void test_sealed(void **state)
     free(after);
 }
 
-static void test_sealed_without_a_follower(void **state)
+SCENE_TEST(test_sealed_without_a_follower)
 {
     join("a");
     seal("");
@@ -414,7 +414,7 @@ static void test_sealed_without_a_follower(void **state)
 }
 
 /* A chunk with a name counts its jobs, one without does not; both at their place only. */
-static void test_appends(void **state)
+SCENE_TEST(test_appends)
 {
     static const char *const first[] = {"b",
                                         "",
@@ -461,7 +461,7 @@ static void expect_aside(int n)
 
 /* Waiting and parked jobs go aside as they are met, others run, and all come back in their order, whatever
  * the size of the pages. */
-static void test_pause(void **state)
+SCENE_TEST(test_pause)
 {
     start("w");
     join("a b c d e");
@@ -491,7 +491,7 @@ static void test_pause(void **state)
 }
 
 /* A producer that seals it may end no pause: it ends, and is followed, when it is resumed. */
-static void test_sealed_while_paused(void **state)
+SCENE_TEST(test_sealed_while_paused)
 {
     start("w");
     join("a");
@@ -508,7 +508,7 @@ static void test_sealed_while_paused(void **state)
 }
 
 /* All that was left runs to its end while it is paused: then it is not paused any more. */
-static void test_ends_while_paused(void **state)
+SCENE_TEST(test_ends_while_paused)
 {
     start("w");
     join("a");
@@ -525,7 +525,7 @@ static void test_ends_while_paused(void **state)
 }
 
 /* What cannot be read among what is aside is kept with the dead jobs. */
-static void test_resume_buries_the_unreadable(void **state)
+SCENE_TEST(test_resume_buries_the_unreadable)
 {
     join("a");
     free(redis_text("RPUSH", ASIDE, "nonsense", "default/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}"));
@@ -536,7 +536,7 @@ static void test_resume_buries_the_unreadable(void **state)
 
 /* ---- Cancelling */
 
-static void test_cancel(void **state)
+SCENE_TEST(test_cancel)
 {
     start("w");
     join("a b c");
@@ -564,7 +564,7 @@ static void test_cancel(void **state)
 }
 
 /* A job that ran when its batch was cancelled ends with its attempt: no retry of it waits. */
-static void test_cancel_ends_what_fails(void **state)
+SCENE_TEST(test_cancel_ends_what_fails)
 {
     static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_RETRY};
 
@@ -585,7 +585,7 @@ static void test_cancel_ends_what_fails(void **state)
 }
 
 /* It takes no more, and what was to follow does not, also after a dead job of it has been retried. */
-static void test_cancel_closes(void **state)
+SCENE_TEST(test_cancel_closes)
 {
     static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
@@ -607,7 +607,7 @@ static void test_cancel_closes(void **state)
 }
 
 /* What was aside is dropped, page by page, with its locks. */
-static void test_cancel_of_a_paused_batch(void **state)
+SCENE_TEST(test_cancel_of_a_paused_batch)
 {
     static const char *const resume[] = {"b", "500", "seed"};
 
@@ -636,7 +636,7 @@ static void test_cancel_of_a_paused_batch(void **state)
 
 /* ---- Wrong calls */
 
-static void test_scripts_refuse(void **state)
+SCENE_TEST(test_scripts_refuse)
 {
     static const struct {
         const char *script;
@@ -680,7 +680,7 @@ static void test_scripts_refuse(void **state)
 }
 
 /* Whatever stands under one of our names: refused, named, and nothing written. */
-static void test_foreign_keys(void **state)
+SCENE_TEST(test_foreign_keys)
 {
     static const struct {
         const char *script;
@@ -732,7 +732,7 @@ static int note_batch(const struct batch *b, void *arg)
     return 0;
 }
 
-static void test_list(void **state)
+SCENE_TEST(test_list)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
     char name[32], key[64];
@@ -754,7 +754,7 @@ static void test_list(void **state)
 }
 
 /* The rate of the last second or two, and when all have ended at that rate; then that of the whole batch. */
-static void test_rate(void **state)
+SCENE_TEST(test_rate)
 {
     static const char *const words[] = {"b"};
     struct weir *w = weir_new(turns.server.url, NULL);
@@ -793,7 +793,7 @@ static void test_rate(void **state)
 }
 
 /* Beyond one page of a worker's leases, and of several workers. */
-static void test_running(void **state)
+SCENE_TEST(test_running)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
     struct batch b;
@@ -818,7 +818,7 @@ static void test_running(void **state)
 }
 
 /* How long it is remembered: from its last move, not while it is paused, and beyond its latest job. */
-static void test_remembered(void **state)
+SCENE_TEST(test_remembered)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
     struct batch_change change;
@@ -843,39 +843,4 @@ static void test_remembered(void **state)
     weir_free(w);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_counts_each_end, scene_begin),
-        cmocka_unit_test_setup(test_counts_groups, scene_begin),
-        cmocka_unit_test_setup(test_counts_a_job_once, scene_begin),
-        cmocka_unit_test_setup(test_followers_of_long_names, scene_begin),
-        cmocka_unit_test_setup(test_forgotten, scene_begin),
-        cmocka_unit_test_setup(test_names_are_forgotten, scene_begin),
-        cmocka_unit_test_setup(test_a_large_job, scene_begin),
-        cmocka_unit_test_setup(test_follows_once, scene_begin),
-        cmocka_unit_test_setup(test_a_follower_without_a_queue_is_not_lost, scene_begin),
-        cmocka_unit_test_setup(test_follows_once_though_revived, scene_begin),
-        cmocka_unit_test_setup(test_seals_what_has_ended, scene_begin),
-        cmocka_unit_test_setup(test_seals_nothing, scene_begin),
-        cmocka_unit_test_setup(test_sealed, scene_begin),
-        cmocka_unit_test_setup(test_sealed_without_a_follower, scene_begin),
-        cmocka_unit_test_setup(test_appends, scene_begin),
-        cmocka_unit_test_setup(test_pause, scene_begin),
-        cmocka_unit_test_setup(test_sealed_while_paused, scene_begin),
-        cmocka_unit_test_setup(test_ends_while_paused, scene_begin),
-        cmocka_unit_test_setup(test_resume_buries_the_unreadable, scene_begin),
-        cmocka_unit_test_setup(test_cancel, scene_begin),
-        cmocka_unit_test_setup(test_cancel_ends_what_fails, scene_begin),
-        cmocka_unit_test_setup(test_cancel_closes, scene_begin),
-        cmocka_unit_test_setup(test_cancel_of_a_paused_batch, scene_begin),
-        cmocka_unit_test_setup(test_scripts_refuse, scene_begin),
-        cmocka_unit_test_setup(test_foreign_keys, scene_begin),
-        cmocka_unit_test_setup(test_list, scene_begin),
-        cmocka_unit_test_setup(test_rate, scene_begin),
-        cmocka_unit_test_setup(test_running, scene_begin),
-        cmocka_unit_test_setup(test_remembered, scene_begin),
-    };
-
-    return cmocka_run_group_tests(tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -51,7 +51,7 @@ static void write_jobs(const char *name, int n)
     write_jobs_with(name, "null", n);
 }
 
-static void test_command(void **state)
+TEST_WITH(test_command, stage_flush, NULL)
 {
     succeed("batch", "list");
     assert_string_equal(o.out, "");
@@ -94,7 +94,7 @@ static void test_command(void **state)
     assert_int_equal(stage_stat(&stage, "next", "enqueued"), 1);
 }
 
-static void test_command_single_jobs(void **state)
+TEST_WITH(test_command_single_jobs, stage_flush, NULL)
 {
     for (int i = 0; i < 3; i++)
         succeed("enqueue", "t", "--batch", "b");
@@ -107,7 +107,7 @@ static void test_command_single_jobs(void **state)
     succeed("worker", "--exec", "next=/bin/true", "--exec", "t=/bin/false", "--drain", "--drain-max", "1s");
 }
 
-static void test_command_refuses(void **state)
+TEST_WITH(test_command_refuses, stage_flush, NULL)
 {
     static const struct {
         const char *words[5];
@@ -149,7 +149,7 @@ static void test_command_refuses(void **state)
 }
 
 /* Paused with a real worker: it takes nothing more of it, and all after. */
-static void test_command_pause(void **state)
+TEST_WITH(test_command_pause, stage_flush, NULL)
 {
     pid_t worker;
 
@@ -176,7 +176,7 @@ static void test_command_pause(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void test_command_cancel(void **state)
+TEST_WITH(test_command_cancel, stage_flush, NULL)
 {
     pid_t worker;
 
@@ -214,7 +214,7 @@ static int on_terminal(const char *answer, char *text, size_t size, const char *
     return program_on_terminal(words, answer, text, size);
 }
 
-static void test_command_on_a_terminal(void **state)
+TEST_WITH(test_command_on_a_terminal, stage_flush, NULL)
 {
     char text[8192];
     pid_t worker;
@@ -237,7 +237,7 @@ static void test_command_on_a_terminal(void **state)
 }
 
 /* The bar goes on until the last job has ended. */
-static void test_command_watch(void **state)
+TEST_WITH(test_command_watch, stage_flush, NULL)
 {
     char text[8192], *args = "{\"wait\":\"go\"}";
     pid_t worker, opener;
@@ -270,7 +270,7 @@ static void test_command_watch(void **state)
 
 /* Two workers, one of which is killed again and again while it settles: each job counts once, one job
  * follows. */
-static void test_killed_workers(void **state)
+TEST_WITH(test_killed_workers, stage_flush, NULL)
 {
     pid_t steady;
 
@@ -298,7 +298,7 @@ static void test_killed_workers(void **state)
 }
 
 /* The worker's connection is cut at each message in turn, so that it does not know what Redis has counted. */
-static void test_cut_workers(void **state)
+TEST_WITH(test_cut_workers, stage_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&stage.server);
     char url[200];
@@ -338,7 +338,7 @@ static void feed(FILE *pipe, int n)
 
 /* The producer is killed within its bulk: the batch is not sealed, does not end, and a second run completes
  * it. */
-static void test_killed_producer(void **state)
+TEST_WITH(test_killed_producer, stage_flush, NULL)
 {
     const char *const words[] = {built("weir"), "enqueue", "--redis", stage.server.url, "--from", "pipe",
                                  "--batch",     "b",       "--then",  "next",           NULL};
@@ -368,23 +368,4 @@ static void test_killed_producer(void **state)
     assert_int_equal(field("b", "total"), 3000);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_command, stage_flush),
-        cmocka_unit_test_setup(test_command_single_jobs, stage_flush),
-        cmocka_unit_test_setup(test_command_refuses, stage_flush),
-        cmocka_unit_test_setup(test_command_pause, stage_flush),
-        cmocka_unit_test_setup(test_command_cancel, stage_flush),
-        cmocka_unit_test_setup(test_command_on_a_terminal, stage_flush),
-        cmocka_unit_test_setup(test_command_watch, stage_flush),
-        cmocka_unit_test_setup(test_killed_workers, stage_flush),
-        cmocka_unit_test_setup(test_cut_workers, stage_flush),
-        cmocka_unit_test_setup(test_killed_producer, stage_flush),
-    };
-    int code = stage_actor_main(argc, argv);
-
-    if (code >= 0)
-        return code;
-    return cmocka_run_group_tests(tests, stage_start, stage_stop);
-}
+STAGE_TESTS(stage_start, stage_stop)

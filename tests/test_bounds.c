@@ -89,7 +89,7 @@ static int64_t settle_all(const char *type)
     return script_us() - before_us;
 }
 
-static void test_ends_ask_no_queue_in_which_nobody_waits(void **state)
+SCENE_TEST(test_ends_ask_no_queue_in_which_nobody_waits)
 {
     struct timing timing = {"settle of 500 jobs in flight, 5,000 queues", 0};
 
@@ -119,7 +119,7 @@ static long long all_calls(void)
 
 /* Ends of one kind are written together: an end takes less than one command, whatever the number of groups that are on duty, of attempts that
  * failed, of pauses that the provider asks for. */
-static void test_ends_that_are_not_done_are_written_together(void **state)
+SCENE_TEST(test_ends_that_are_not_done_are_written_together)
 {
     static const struct {
         enum settle_verb verb;
@@ -188,7 +188,7 @@ static void wait_everywhere(void)
     assert_int_equal(count_due(), 0);
 }
 
-static void test_queues_that_wait_are_woken_bit_by_bit(void **state)
+SCENE_TEST(test_queues_that_wait_are_woken_bit_by_bit)
 {
     struct timing timing = {"waking 300 queues", 0};
     int64_t before_us, taken, workers;
@@ -210,7 +210,7 @@ static void test_queues_that_wait_are_woken_bit_by_bit(void **state)
 
 /* ---- The registry of queues */
 
-static void test_queues_that_nobody_needs_leave(void **state)
+SCENE_TEST(test_queues_that_nobody_needs_leave)
 {
     int64_t taken, workers;
 
@@ -233,7 +233,7 @@ static void test_queues_that_nobody_needs_leave(void **state)
 }
 
 /* 64 idle workers would read each other's words with every heartbeat. */
-static void test_a_heartbeat_reads_no_words_of_others_for_its_own_queue(void **state)
+SCENE_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
 {
     int64_t taken, workers;
     char *calls;
@@ -251,7 +251,7 @@ static void test_a_heartbeat_reads_no_words_of_others_for_its_own_queue(void **s
 }
 
 /* Of a worker, or of a group: others than Weir may push into such a queue, and patterns find only what is known. */
-static void test_a_pattern_keeps_its_queues_while_they_are_few(void **state)
+SCENE_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
 {
     int64_t taken, workers;
 
@@ -273,7 +273,7 @@ static void test_a_pattern_keeps_its_queues_while_they_are_few(void **state)
 }
 
 /* The bell of a group that serves patterns rings for a job in an empty queue, and names it; no other bell does. */
-static void test_a_wide_group_hears_of_new_jobs(void **state)
+SCENE_TEST(test_a_wide_group_hears_of_new_jobs)
 {
     static const char *const queues[] = {"mail.a"};
     char *duty;
@@ -307,7 +307,7 @@ static void test_a_wide_group_hears_of_new_jobs(void **state)
 }
 
 /* So does it for a chunk of a bulk. */
-static void test_a_wide_group_hears_of_a_bulk(void **state)
+SCENE_TEST(test_a_wide_group_hears_of_a_bulk)
 {
     static const char *const chunk[] = {"run", "1000", "0", "1", "s0",
                                         "s1",  "seed", "",  "1", "t",
@@ -329,7 +329,7 @@ static void test_a_wide_group_hears_of_a_bulk(void **state)
 }
 
 /* None is known yet: the duty is taken all the same. */
-static void test_a_claim_without_queues(void **state)
+SCENE_TEST(test_a_claim_without_queues)
 {
     start("w");
     ask.wide = true;
@@ -341,7 +341,7 @@ static void test_a_claim_without_queues(void **state)
 }
 
 /* Whoever brings something into a queue that has left registers it. */
-static void test_a_queue_that_has_something_is_registered(void **state)
+SCENE_TEST(test_a_queue_that_has_something_is_registered)
 {
     int64_t stale;
 
@@ -407,7 +407,7 @@ static int64_t longest_claim_us(int free, int prefetch)
     return longest_us;
 }
 
-static void test_a_claim_of_many_types(void **state)
+SCENE_TEST(test_a_claim_of_many_types)
 {
     static const char *const rules[] = {
         "", "gcra:5/1000000/5",
@@ -437,7 +437,7 @@ static void test_a_claim_of_many_types(void **state)
 
 /* Of types that take turns a claim handles few: it reads first what its budget is enough for in any case, and then by what one has taken. The first
  * 64 jobs are of 32 types, each behind them is of another. A job more or less does not matter: three are read at once. */
-static void test_a_claim_reads_no_more_than_it_handles(void **state)
+SCENE_TEST(test_a_claim_reads_no_more_than_it_handles)
 {
     size_t handled;
 
@@ -493,7 +493,7 @@ static int64_t longest_adopt_us(const char *const *adopt, size_t count, int *cal
 }
 
 /* It joins, and learns its limits, all of whose keys have weights. Each try has one type of its own, so that none has read its types. */
-static void test_a_worker_of_very_many_types(void **state)
+SCENE_TEST(test_a_worker_of_very_many_types)
 {
     enum { MANY = 10000, WEIGHTED = 900 };
     struct timing timing[] = {{"adopt of 10,000 types", 0}, {"rate_known of 10,000 types", 0}};
@@ -565,7 +565,7 @@ static void shared_by_many(void)
 }
 
 /* Its types are checked, and their counts begin anew, a page at a time. */
-static void test_a_limit_of_very_many_types(void **state)
+SCENE_TEST(test_a_limit_of_very_many_types)
 {
     static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const recount[] = {"shared", BY_A};
     struct walk w;
@@ -595,7 +595,7 @@ static void test_a_limit_of_very_many_types(void **state)
 }
 
 /* Its types are looked for a page at a time, and those with the most jobs are kept; only then are its keys. */
-static void test_keys_of_a_limit_of_very_many_types(void **state)
+SCENE_TEST(test_keys_of_a_limit_of_very_many_types)
 {
     static const char *const longest[] = {"shared", "50", ""}, *const one[] = {"shared", "1", "k"};
     struct walk w;
@@ -623,7 +623,7 @@ static void test_keys_of_a_limit_of_very_many_types(void **state)
 }
 
 /* A limit that no type uses is soon known to have none. */
-static void test_keys_of_a_limit_among_very_many_types(void **state)
+SCENE_TEST(test_keys_of_a_limit_among_very_many_types)
 {
     static const char *const longest[] = {"alone", "50", ""};
     struct walk w;
@@ -639,7 +639,7 @@ static void test_keys_of_a_limit_among_very_many_types(void **state)
 }
 
 /* Each page can hold the type that keeps the limit from being changed, and nothing is changed before the last. */
-static void test_a_type_among_very_many_that_does_not_fit(void **state)
+SCENE_TEST(test_a_type_among_very_many_that_does_not_fit)
 {
     static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const none[] = {"shared", "", "0",
                                                                                            "remove", "me"};
@@ -663,7 +663,7 @@ static void test_a_type_among_very_many_that_does_not_fit(void **state)
 }
 
 /* A type comes to use the limit, perhaps one of a page that was checked before: all are checked again. */
-static void test_a_type_that_changes_while_a_limit_is_checked(void **state)
+SCENE_TEST(test_a_type_that_changes_while_a_limit_is_checked)
 {
     static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"};
     static const struct {
@@ -699,7 +699,7 @@ static void test_a_type_that_changes_while_a_limit_is_checked(void **state)
 }
 
 /* It waits in none of a thousand queues: each is asked one thing. */
-static void test_a_type_lets_go_of_a_limit_among_very_many_queues(void **state)
+SCENE_TEST(test_a_type_lets_go_of_a_limit_among_very_many_queues)
 {
     static const char *const use[] = {"t", "use", "", "use", "me", "a", "b", "c"};
     static const char *const unuse[] = {"t", "unuse", "", "unuse", "me", "a", "b", "c"};
@@ -715,7 +715,7 @@ static void test_a_type_lets_go_of_a_limit_among_very_many_queues(void **state)
     assert_in_range(w.most_commands, 1, 1000);
 }
 
-static void test_many_held_types(void **state)
+SCENE_TEST(test_many_held_types)
 {
     struct timing timing = {"claim that looks at held types, 50,000 of others", 0};
 
@@ -728,7 +728,7 @@ static void test_many_held_types(void **state)
 }
 
 /* 2,000 types that another worker has set aside, all of them this worker's, and as many names more. */
-static void test_held_types_come_back_bit_by_bit(void **state)
+SCENE_TEST(test_held_types_come_back_bit_by_bit)
 {
     struct timing timing = {"claim that takes held types back", 0};
 
@@ -754,7 +754,7 @@ static void test_held_types_come_back_bit_by_bit(void **state)
     expect_short(&timing);
 }
 
-static void test_many_queues_and_rules(void **state)
+SCENE_TEST(test_many_queues_and_rules)
 {
     struct timing timing = {"claim from 64 queues, 8 keyed rules", 0};
 
@@ -852,7 +852,7 @@ static void sleep_meanwhile(void)
                     "new#1/flight"));
 }
 
-static void test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit(void **state)
+SCENE_TEST(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit)
 {
     enum { KEYS = 50000, FEW = 600 };
     struct timing timing = {"heartbeat after a step back, 50,000 keys", 0};
@@ -880,7 +880,7 @@ static void test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit(void **
 }
 
 /* The first page has the keys that open first, and all types: what is due starts, however much is left. */
-static void test_what_opens_first_after_a_step_back_is_moved_first(void **state)
+SCENE_TEST(test_what_opens_first_after_a_step_back_is_moved_first)
 {
     int64_t planted_us = turns.now_us, left;
 
@@ -904,7 +904,7 @@ static void test_what_opens_first_after_a_step_back_is_moved_first(void **state)
     assert_in_range(redis_number("ZSCORE", PREFIX "sleep:other", "m#1/k1"), 0, turns.now_us + 1000);
 }
 
-static void test_many_queues_and_limits_after_a_step_back(void **state)
+SCENE_TEST(test_many_queues_and_limits_after_a_step_back)
 {
     struct timing timing = {"heartbeat after a step back, 5,000 queues and limits", 0};
     char from[24];
@@ -987,7 +987,7 @@ static void expect_order(const char *lane, int count)
     }
 }
 
-static void test_leases_go_back_bit_by_bit_in_their_order(void **state)
+SCENE_TEST(test_leases_go_back_bit_by_bit_in_their_order)
 {
     int64_t calls, most;
 
@@ -1004,7 +1004,7 @@ static void test_leases_go_back_bit_by_bit_in_their_order(void **state)
 }
 
 /* More than one call takes cannot come to their lane: they wait in `later`, and those behind them go back. */
-static void test_leases_that_a_key_keeps_hold_up_no_others(void **state)
+SCENE_TEST(test_leases_that_a_key_keeps_hold_up_no_others)
 {
     int64_t calls;
 
@@ -1018,7 +1018,7 @@ static void test_leases_that_a_key_keeps_hold_up_no_others(void **state)
 }
 
 /* A worker that leaves gives all back, also bit by bit. */
-static void test_a_worker_that_leaves_gives_back_bit_by_bit(void **state)
+SCENE_TEST(test_a_worker_that_leaves_gives_back_bit_by_bit)
 {
     const char *leave[] = {"", "late", "g", "30000000", "{}", "", "0", "1", "default"};
     int64_t before, most = 0, left = 1;
@@ -1076,7 +1076,7 @@ static int64_t drained_us(struct names queues, struct names types)
     return script_us() - before_us;
 }
 
-static void test_whatever_there_is_each_look_is_short(void **state)
+SCENE_TEST(test_whatever_there_is_each_look_is_short)
 {
     static const char *const set[] = {"t7", "gcra:9/1000000/9", "0", "set", "me"}, *const all[] = {""};
     struct timing timing[] = {{"page of status", 0},
@@ -1157,7 +1157,7 @@ static struct page walk_pages(const char *script, const char *const *words, size
     return all;
 }
 
-static void test_what_a_scan_finds_at_once_is_taken_bit_by_bit(void **state)
+SCENE_TEST(test_what_a_scan_finds_at_once_is_taken_bit_by_bit)
 {
     struct page all, most;
 
@@ -1189,7 +1189,7 @@ static void test_what_a_scan_finds_at_once_is_taken_bit_by_bit(void **state)
 }
 
 /* 250 limits of one rule are two looks each: the first page is spent with the last that its scan has found. */
-static void test_a_page_that_ends_with_its_scan_is_not_the_last(void **state)
+SCENE_TEST(test_a_page_that_ends_with_its_scan_is_not_the_last)
 {
     static const char *const all[] = {""};
     size_t types = 0;
@@ -1208,41 +1208,4 @@ static void test_a_page_that_ends_with_its_scan_is_not_the_last(void **state)
     assert_int_equal(types, 3);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_ends_ask_no_queue_in_which_nobody_waits, scene_begin),
-        cmocka_unit_test_setup(test_ends_that_are_not_done_are_written_together, scene_begin),
-        cmocka_unit_test_setup(test_queues_that_wait_are_woken_bit_by_bit, scene_begin),
-        cmocka_unit_test_setup(test_queues_that_nobody_needs_leave, scene_begin),
-        cmocka_unit_test_setup(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue, scene_begin),
-        cmocka_unit_test_setup(test_a_pattern_keeps_its_queues_while_they_are_few, scene_begin),
-        cmocka_unit_test_setup(test_a_wide_group_hears_of_new_jobs, scene_begin),
-        cmocka_unit_test_setup(test_a_wide_group_hears_of_a_bulk, scene_begin),
-        cmocka_unit_test_setup(test_a_claim_without_queues, scene_begin),
-        cmocka_unit_test_setup(test_a_queue_that_has_something_is_registered, scene_begin),
-        cmocka_unit_test_setup(test_a_claim_of_many_types, scene_begin),
-        cmocka_unit_test_setup(test_a_claim_reads_no_more_than_it_handles, scene_begin),
-        cmocka_unit_test_setup(test_a_worker_of_very_many_types, scene_begin),
-        cmocka_unit_test_setup(test_a_limit_of_very_many_types, scene_begin),
-        cmocka_unit_test_setup(test_keys_of_a_limit_of_very_many_types, scene_begin),
-        cmocka_unit_test_setup(test_keys_of_a_limit_among_very_many_types, scene_begin),
-        cmocka_unit_test_setup(test_a_type_among_very_many_that_does_not_fit, scene_begin),
-        cmocka_unit_test_setup(test_a_type_that_changes_while_a_limit_is_checked, scene_begin),
-        cmocka_unit_test_setup(test_a_type_lets_go_of_a_limit_among_very_many_queues, scene_begin),
-        cmocka_unit_test_setup(test_many_held_types, scene_begin),
-        cmocka_unit_test_setup(test_held_types_come_back_bit_by_bit, scene_begin),
-        cmocka_unit_test_setup(test_many_queues_and_rules, scene_begin),
-        cmocka_unit_test_setup(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit, scene_begin),
-        cmocka_unit_test_setup(test_what_opens_first_after_a_step_back_is_moved_first, scene_begin),
-        cmocka_unit_test_setup(test_many_queues_and_limits_after_a_step_back, scene_begin),
-        cmocka_unit_test_setup(test_leases_go_back_bit_by_bit_in_their_order, scene_begin),
-        cmocka_unit_test_setup(test_leases_that_a_key_keeps_hold_up_no_others, scene_begin),
-        cmocka_unit_test_setup(test_a_worker_that_leaves_gives_back_bit_by_bit, scene_begin),
-        cmocka_unit_test_setup(test_whatever_there_is_each_look_is_short, scene_begin),
-        cmocka_unit_test_setup(test_what_a_scan_finds_at_once_is_taken_bit_by_bit, scene_begin),
-        cmocka_unit_test_setup(test_a_page_that_ends_with_its_scan_is_not_the_last, scene_begin),
-    };
-
-    return cmocka_run_group_tests(tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

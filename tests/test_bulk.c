@@ -94,7 +94,7 @@ static int add_line(struct weir_bulk *b, int i)
 
 /* ---- Without faults */
 
-static void test_order(void **state)
+TEST_WITH(test_order, client_flush, NULL)
 {
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
@@ -120,7 +120,7 @@ static void test_order(void **state)
     free(key);
 }
 
-static void test_nothing(void **state)
+TEST_WITH(test_nothing, client_flush, NULL)
 {
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
@@ -138,7 +138,7 @@ static void test_nothing(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-static void test_types_and_queues(void **state)
+TEST_WITH(test_types_and_queues, client_flush, NULL)
 {
     struct weir_bulk *b;
     char line[100], type[16], queue[40];
@@ -168,7 +168,7 @@ static void test_types_and_queues(void **state)
     assert_int_equal(length(P "queue:other"), 1);
 }
 
-static void test_refuses(void **state)
+TEST_WITH(test_refuses, client_flush, NULL)
 {
     static const char *const lines[] = {"",
                                         "{",
@@ -211,7 +211,7 @@ static void test_refuses(void **state)
 
 /* A job that can never fit is the fault of its line only, wherever it stands; Redis is asked once for each
  * higher cost. */
-static void test_cost(void **state)
+TEST_WITH(test_cost, client_flush, NULL)
 {
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
@@ -235,7 +235,7 @@ static void test_cost(void **state)
     assert_all(QUEUE, 2997);
 }
 
-static void test_large_jobs(void **state)
+TEST_WITH(test_large_jobs, client_flush, NULL)
 {
     size_t len = 1024 * 1024 - 100;
     char *line = malloc(len);
@@ -252,7 +252,7 @@ static void test_large_jobs(void **state)
 }
 
 /* Redis forgets an unnamed bulk after an hour; one that rested does not count on it. */
-static void test_rest(void **state)
+TEST_WITH(test_rest, client_flush, NULL)
 {
     struct weir_bulk *b;
     char *key;
@@ -299,7 +299,7 @@ static void resume_until_done(const char *batch, adder *add_one, int n)
     assert_all(QUEUE, n);
 }
 
-static void test_resume(void **state)
+TEST_WITH(test_resume, client_flush, NULL)
 {
     resume_until_done("lines", add_line, 20000);
     client_flush(NULL);
@@ -317,7 +317,7 @@ static void begin_batch(int n)
     check(weir_bulk_close(b, NULL));
 }
 
-static void test_another_input(void **state)
+TEST_WITH(test_another_input, client_flush, NULL)
 {
     struct weir_bulk *b;
 
@@ -348,7 +348,7 @@ static void test_another_input(void **state)
 }
 
 /* Lines that name a batch are of that one. */
-static void test_a_line_of_another_batch(void **state)
+TEST_WITH(test_a_line_of_another_batch, client_flush, NULL)
 {
     static const char line[] = "{\"type\":\"t\",\"batch\":\"b\"}";
     struct weir_bulk *b;
@@ -369,7 +369,7 @@ static void test_a_line_of_another_batch(void **state)
 }
 
 /* The answer to sealing is lost: it is asked again, and nothing happens twice. */
-static void test_seal_through_cuts(void **state)
+TEST_WITH(test_seal_through_cuts, client_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&server);
     struct weir *through = weir_new(proxy_url(proxy), NULL);
@@ -417,7 +417,7 @@ static void bulk_through(struct weir *through, int n)
 }
 
 /* One step further each time. */
-static void test_cut_at_each_message(void **state)
+TEST_WITH(test_cut_at_each_message, client_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&server);
     struct weir *through = weir_new(proxy_url(proxy), NULL);
@@ -435,7 +435,7 @@ static void test_cut_at_each_message(void **state)
     proxy_stop(proxy);
 }
 
-static void test_cut_at_any_byte(void **state)
+TEST_WITH(test_cut_at_any_byte, client_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&server);
     struct weir *through = weir_new(proxy_url(proxy), NULL);
@@ -455,7 +455,7 @@ static void test_cut_at_any_byte(void **state)
     proxy_stop(proxy);
 }
 
-static void test_functions_flushed(void **state)
+TEST_WITH(test_functions_flushed, client_flush, NULL)
 {
     struct weir_bulk *b;
 
@@ -469,7 +469,7 @@ static void test_functions_flushed(void **state)
     assert_all(QUEUE, 20000);
 }
 
-static void test_redis_killed(void **state)
+TEST_WITH(test_redis_killed, client_flush, NULL)
 {
     struct weir_bulk *b;
 
@@ -485,7 +485,7 @@ static void test_redis_killed(void **state)
     assert_all(QUEUE, 30000);
 }
 
-static void test_redis_full(void **state)
+TEST_WITH(test_redis_full, client_flush, NULL)
 {
     struct weir_bulk *b;
     int status = 0;
@@ -509,7 +509,7 @@ static void test_redis_full(void **state)
 }
 
 /* What Redis had confirmed is gone: said, not papered over. */
-static void test_redis_forgets(void **state)
+TEST_WITH(test_redis_forgets, client_flush, NULL)
 {
     struct weir_bulk *b;
     int status = 0;
@@ -526,7 +526,7 @@ static void test_redis_forgets(void **state)
     assert_int_equal(length(QUEUE), 0);
 }
 
-static void test_unreachable(void **state)
+TEST_WITH(test_unreachable, client_flush, NULL)
 {
     struct weir *nowhere = weir_new("unix:///nonexistent/redis.sock", NULL),
                 *wrong = weir_new("http://x", NULL);
@@ -588,7 +588,7 @@ static void await_length(long long n)
     }
 }
 
-static void test_command(void **state)
+TEST_WITH(test_command, client_flush, NULL)
 {
     static const char text[] =
         "{\"type\":\"t\",\"args\":0}\r\n\n \t\r\n  {\"args\":1, \"type\":\"t\"}\n{\"type\":\"t\",\"args\":2}";
@@ -670,7 +670,7 @@ static void add_worker(void)
                     NULL));
 }
 
-static void test_command_forecast(void **state)
+TEST_WITH(test_command_forecast, client_flush, NULL)
 {
     check(weir_rate_set(w, "t", "100/s,burst=10"));
     add_worker();
@@ -701,7 +701,7 @@ static int count_text(const char *text, const char *part)
 }
 
 /* A page, however many types there are: those with the most jobs, and the others in one line. */
-static void test_command_forecast_of_many_types(void **state)
+TEST_WITH(test_command_forecast_of_many_types, client_flush, NULL)
 {
     char *lines = malloc(64 * 1250), *at = lines;
 
@@ -728,7 +728,7 @@ static void test_command_forecast_of_many_types(void **state)
 }
 
 /* Several limits, which other types use too; costs; keys. */
-static void test_command_forecast_of_limits(void **state)
+TEST_WITH(test_command_forecast_of_limits, client_flush, NULL)
 {
     check(weir_rate_set(w, "t", "100/s,burst=4 10000/1d"));
     add_worker();
@@ -760,7 +760,7 @@ static void test_command_forecast_of_limits(void **state)
     assert_says(o.out, "t: 100 jobs: start times depend on their keys, or on jobs in flight\n");
 }
 
-static void test_command_wrong_line(void **state)
+TEST_WITH(test_command_wrong_line, client_flush, NULL)
 {
     static const struct {
         const char *line;
@@ -813,7 +813,7 @@ static void test_command_wrong_line(void **state)
 
 /* Wrong lines are counted, the first of them named. A file of nothing else is no input, and the batch has
  * none of it. */
-static void test_command_wrong_lines_are_counted(void **state)
+TEST_WITH(test_command_wrong_lines_are_counted, client_flush, NULL)
 {
     static const char wrong[] = "{\"type\":\"t\",\"in\":\"2h\"}\n";
     char text[25 * sizeof wrong + 40] = "";
@@ -840,7 +840,7 @@ static void test_command_wrong_lines_are_counted(void **state)
 }
 
 /* After a wrong line was mended the batch goes on there. */
-static void test_command_mended_line(void **state)
+TEST_WITH(test_command_mended_line, client_flush, NULL)
 {
     write_bytes("jobs", "{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\"\n", 34);
     weir("jobs", "--batch", "b");
@@ -854,7 +854,7 @@ static void test_command_mended_line(void **state)
 }
 
 /* A line of any length is passed over in constant memory, and the same at each run. */
-static void test_command_long_line(void **state)
+TEST_WITH(test_command_long_line, client_flush, NULL)
 {
     char line[400];
 
@@ -893,7 +893,7 @@ static long long peak_kib(pid_t pid)
 }
 
 /* Killed at any moment, however often: at the end each job is there once, in order. */
-static void test_command_killed(void **state)
+TEST_WITH(test_command_killed, client_flush, NULL)
 {
     static const long long at[] = {1, 250000, 700000};
 
@@ -925,7 +925,7 @@ static void test_command_killed(void **state)
     free(server_ask(&server, "CONFIG", "SET", "appendfsync", "always", NULL));
 }
 
-static void test_command_redis_killed(void **state)
+TEST_WITH(test_command_redis_killed, client_flush, NULL)
 {
     pid_t pid;
 
@@ -940,7 +940,7 @@ static void test_command_redis_killed(void **state)
     assert_all(QUEUE, 200000);
 }
 
-static void test_command_twice_at_once(void **state)
+TEST_WITH(test_command_twice_at_once, client_flush, NULL)
 {
     pid_t one, other;
     int codes[2];
@@ -958,7 +958,7 @@ static void test_command_twice_at_once(void **state)
 }
 
 /* Lines from a slow source are sent when no more come; a signal ends the waiting. */
-static void test_command_slow_input(void **state)
+TEST_WITH(test_command_slow_input, client_flush, NULL)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
     char path[200], text[2000];
@@ -989,40 +989,4 @@ static void test_command_slow_input(void **state)
     fclose(pipe);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_order, client_flush),
-        cmocka_unit_test_setup(test_nothing, client_flush),
-        cmocka_unit_test_setup(test_types_and_queues, client_flush),
-        cmocka_unit_test_setup(test_refuses, client_flush),
-        cmocka_unit_test_setup(test_cost, client_flush),
-        cmocka_unit_test_setup(test_large_jobs, client_flush),
-        cmocka_unit_test_setup(test_rest, client_flush),
-        cmocka_unit_test_setup(test_resume, client_flush),
-        cmocka_unit_test_setup(test_another_input, client_flush),
-        cmocka_unit_test_setup(test_a_line_of_another_batch, client_flush),
-        cmocka_unit_test_setup(test_seal_through_cuts, client_flush),
-        cmocka_unit_test_setup(test_cut_at_each_message, client_flush),
-        cmocka_unit_test_setup(test_cut_at_any_byte, client_flush),
-        cmocka_unit_test_setup(test_functions_flushed, client_flush),
-        cmocka_unit_test_setup(test_redis_killed, client_flush),
-        cmocka_unit_test_setup(test_redis_full, client_flush),
-        cmocka_unit_test_setup(test_redis_forgets, client_flush),
-        cmocka_unit_test_setup(test_unreachable, client_flush),
-        cmocka_unit_test_setup(test_command, client_flush),
-        cmocka_unit_test_setup(test_command_forecast, client_flush),
-        cmocka_unit_test_setup(test_command_forecast_of_many_types, client_flush),
-        cmocka_unit_test_setup(test_command_forecast_of_limits, client_flush),
-        cmocka_unit_test_setup(test_command_wrong_line, client_flush),
-        cmocka_unit_test_setup(test_command_wrong_lines_are_counted, client_flush),
-        cmocka_unit_test_setup(test_command_mended_line, client_flush),
-        cmocka_unit_test_setup(test_command_long_line, client_flush),
-        cmocka_unit_test_setup(test_command_killed, client_flush),
-        cmocka_unit_test_setup(test_command_redis_killed, client_flush),
-        cmocka_unit_test_setup(test_command_twice_at_once, client_flush),
-        cmocka_unit_test_setup(test_command_slow_input, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, set_up_group, client_stop);
-}
+TESTS(set_up_group, client_stop)

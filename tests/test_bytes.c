@@ -136,7 +136,7 @@ static int call_promote(void)
     return (int)moved;
 }
 
-static void test_what_is_due_is_promoted_a_few_at_a_time_where_it_is_large(void **state)
+SCENE_TEST(test_what_is_due_is_promoted_a_few_at_a_time_where_it_is_large)
 {
     static const char *const fronts[] = {"q a%d default t\n", "l a%d default/t/\n"};
 
@@ -160,7 +160,7 @@ static int call_batch(void)
     return (int)answer_int(turns.answer, resumes ? "returned" : "dropped");
 }
 
-static void test_what_was_set_aside_returns_a_few_at_a_time_where_it_is_large(void **state)
+SCENE_TEST(test_what_was_set_aside_returns_a_few_at_a_time_where_it_is_large)
 {
     static const char *const scripts[] = {"batch_resume", "batch_drop"};
 
@@ -208,7 +208,7 @@ static int call_look(void)
     return (int)(before - redis_number("LLEN", QUEUE));
 }
 
-static void test_claims_of_large_bodies(void **state)
+SCENE_TEST(test_claims_of_large_bodies)
 {
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
@@ -263,7 +263,7 @@ static void fill_brackets(char *out, size_t bytes)
 }
 
 /* A member behind a very large one is found, in whatever the latter is. */
-static void test_claims_by_what_stands_behind_much(void **state)
+SCENE_TEST(test_claims_by_what_stands_behind_much)
 {
     static fill *const fills[] = {fill_objects, fill_brackets, fill_members};
     static char body[LARGEST];
@@ -285,7 +285,7 @@ static void test_claims_by_what_stands_behind_much(void **state)
 }
 
 /* The members stand in another order than Weir's producers write them. */
-static void test_claims_of_foreign_bodies(void **state)
+SCENE_TEST(test_claims_of_foreign_bodies)
 {
     static char body[LARGEST];
 
@@ -304,7 +304,7 @@ static void test_claims_of_foreign_bodies(void **state)
 }
 
 /* Those that were cancelled leave their queue, or their lane. */
-static void test_claims_of_cancelled_bodies(void **state)
+SCENE_TEST(test_claims_of_cancelled_bodies)
 {
     for (size_t i = 0; i < COUNT(loads); i++)
         for (int parked = 0; parked < 2; parked++) {
@@ -328,7 +328,7 @@ static void test_claims_of_cancelled_bodies(void **state)
 }
 
 /* What is large is known only when it has been read. */
-static void test_large_bodies_behind_small_ones(void **state)
+SCENE_TEST(test_large_bodies_behind_small_ones)
 {
     int claims = 0;
     size_t jobs = 0;
@@ -365,7 +365,7 @@ static void enqueue_body(const char *type, int n, size_t bytes)
 
 /* Of what Weir's clients wrote it is known whether large bodies are among it: many small ones are read at once, and a large one behind
  * them makes no call long. */
-static void test_a_queue_is_listed_while_large_bodies_are_in_it(void **state)
+SCENE_TEST(test_a_queue_is_listed_while_large_bodies_are_in_it)
 {
     long long before;
 
@@ -394,7 +394,7 @@ static void test_a_queue_is_listed_while_large_bodies_are_in_it(void **state)
 }
 
 /* The mark only keeps calls short: a key of another kind in its place stops nothing. */
-static void test_a_list_of_large_queues_that_is_none(void **state)
+SCENE_TEST(test_a_list_of_large_queues_that_is_none)
 {
     start("w");
     free(redis_text("SET", PREFIX "large", "x"));
@@ -404,7 +404,7 @@ static void test_a_list_of_large_queues_that_is_none(void **state)
     assert_int_equal(claim("w", 500, 500), 1);
 }
 
-static void test_claims_of_large_bodies_from_lanes(void **state)
+SCENE_TEST(test_claims_of_large_bodies_from_lanes)
 {
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
@@ -416,7 +416,7 @@ static void test_claims_of_large_bodies_from_lanes(void **state)
 }
 
 /* Neither the queue nor its lanes wait for the other for good. */
-static void test_lanes_and_queue_take_turns_with_large_bodies(void **state)
+SCENE_TEST(test_lanes_and_queue_take_turns_with_large_bodies)
 {
     size_t first = 0;
 
@@ -469,7 +469,7 @@ static void lease_all(int count, size_t bytes)
     turns.now_us += 2;
 }
 
-static void test_large_jobs_of_a_worker_that_is_gone_return_in_their_order(void **state)
+SCENE_TEST(test_large_jobs_of_a_worker_that_is_gone_return_in_their_order)
 {
     static one_call *const calls[] = {call_reap, call_leave};
     char *first;
@@ -493,7 +493,7 @@ static void test_large_jobs_of_a_worker_that_is_gone_return_in_their_order(void 
 }
 
 /* Some that a key of another kind keeps from their lane keep no others from theirs. */
-static void test_large_jobs_that_cannot_return_keep_no_others(void **state)
+SCENE_TEST(test_large_jobs_that_cannot_return_keep_no_others)
 {
     int64_t taken = 1, workers;
 
@@ -533,7 +533,7 @@ static int call_heartbeat(void)
     return (int)(llabs(dead_bytes() - before) / (long long)record_size);
 }
 
-static void test_large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time(void **state)
+SCENE_TEST(test_large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time)
 {
     record_front = "w:%02d default/t/ why\n";
     for (size_t i = 0; i < COUNT(loads); i++) {
@@ -562,7 +562,7 @@ static int call_dead_page(void)
     return 1;
 }
 
-static void test_a_place_among_large_records_is_found_in_time(void **state)
+SCENE_TEST(test_a_place_among_large_records_is_found_in_time)
 {
     record_front = "w:%d default/t/ why\n";
     plant(PREFIX "dead", false, 64, LARGEST);
@@ -599,7 +599,7 @@ static int call_find(void)
 }
 
 /* A list, a hash and a sorted set of the same bodies: each of them is gone through a few at a time. */
-static void test_jobs_are_looked_for_a_few_at_a_time_where_they_are_large(void **state)
+SCENE_TEST(test_jobs_are_looked_for_a_few_at_a_time_where_they_are_large)
 {
     static const char *const places[] = {"queue:default", "lane:default/t/", "active:w", "later", "dead"};
 
@@ -651,7 +651,7 @@ static int call_ahead(void)
     return looked_at;
 }
 
-static void test_queues_are_counted_and_purged_a_few_at_a_time_where_jobs_are_large(void **state)
+SCENE_TEST(test_queues_are_counted_and_purged_a_few_at_a_time_where_jobs_are_large)
 {
     for (size_t i = 0; i < COUNT(loads); i++) {
         turns_flush(NULL);
@@ -686,7 +686,7 @@ static int call_doctor(void)
     return 1;
 }
 
-static void test_status_and_doctor_read_few_where_jobs_are_large(void **state)
+SCENE_TEST(test_status_and_doctor_read_few_where_jobs_are_large)
 {
     start("w");
     record_front = "q a%d default t\n";
@@ -696,29 +696,4 @@ static void test_status_and_doctor_read_few_where_jobs_are_large(void **state)
     measure("doctor", call_doctor, 8, LARGEST);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_due_is_promoted_a_few_at_a_time_where_it_is_large),
-        TEST(what_was_set_aside_returns_a_few_at_a_time_where_it_is_large),
-        TEST(claims_of_large_bodies),
-        TEST(claims_by_what_stands_behind_much),
-        TEST(large_bodies_behind_small_ones),
-        TEST(a_queue_is_listed_while_large_bodies_are_in_it),
-        TEST(a_list_of_large_queues_that_is_none),
-        TEST(claims_of_large_bodies_from_lanes),
-        TEST(lanes_and_queue_take_turns_with_large_bodies),
-        TEST(large_jobs_of_a_worker_that_is_gone_return_in_their_order),
-        TEST(large_jobs_that_cannot_return_keep_no_others),
-        TEST(large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time),
-        TEST(a_place_among_large_records_is_found_in_time),
-        TEST(claims_of_foreign_bodies),
-        TEST(claims_of_cancelled_bodies),
-        TEST(jobs_are_looked_for_a_few_at_a_time_where_they_are_large),
-        TEST(queues_are_counted_and_purged_a_few_at_a_time_where_jobs_are_large),
-        TEST(status_and_doctor_read_few_where_jobs_are_large),
-    };
-
-    return cmocka_run_group_tests_name("bytes", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

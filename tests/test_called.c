@@ -132,14 +132,14 @@ static void break_for_a_while(const struct breakage *b, const char *rule)
     stage_close(&s);
 }
 
-static void a_handler_that_cannot_be_called(void **state)
+TEST(a_handler_that_cannot_be_called)
 {
     for (size_t i = 0; i < sizeof breakages / sizeof *breakages; i++)
         break_for_a_while(&breakages[i], i % 2 ? "5/1d" : "5/1d,algorithm=fixed-window");
 }
 
 /* Anybody may push, and uses up nothing of what others may use. */
-static void a_job_that_is_wrong(void **state)
+TEST(a_job_that_is_wrong)
 {
     struct stage s;
     char text[200];
@@ -164,7 +164,7 @@ static void a_job_that_is_wrong(void **state)
 
 /* Beside a worker whose program is missing another one stands idle, of its group. A lone job that comes to the wrong one
  * waits for one turn of it. */
-static void who_can_run_it_has_it(void **state)
+TEST(who_can_run_it_has_it)
 {
     const char *const rules[] = {NULL, "100/1s"};
     struct stage s;
@@ -207,18 +207,7 @@ static int close_all(void **state)
     return 0;
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_handler_that_cannot_be_called),
-        cmocka_unit_test(a_job_that_is_wrong),
-        cmocka_unit_test(who_can_run_it_has_it),
-    };
-    int actor = stage_actor_main(argc, argv);
-
-    return actor >= 0 ? actor
-                      : cmocka_run_group_tests_name("handlers that were called", tests, open_all, close_all);
-}
+STAGE_TESTS(open_all, close_all)
 
 #else
 int main(void)

@@ -33,7 +33,7 @@ static void after(int64_t us)
     turns.now_us += us;
 }
 
-static void test_from_the_queue_and_at_a_rate(void **state)
+SCENE_TEST(test_from_the_queue_and_at_a_rate)
 {
     start("w");
     enqueue("default", "t", "a b");
@@ -52,7 +52,7 @@ static void test_from_the_queue_and_at_a_rate(void **state)
 }
 
 /* Nobody claimed when the gate opened. */
-static void test_jobs_that_waited_at_an_open_gate(void **state)
+SCENE_TEST(test_jobs_that_waited_at_an_open_gate)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
@@ -66,7 +66,7 @@ static void test_jobs_that_waited_at_an_open_gate(void **state)
     expect_lost("slow 2000 200000 w 0");
 }
 
-static void test_no_job_came(void **state)
+SCENE_TEST(test_no_job_came)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/3"));
@@ -83,7 +83,7 @@ static void test_no_job_came(void **state)
     expect_lost("slow 600000 60000000 q 0"); /* of one minute */
 }
 
-static void test_the_gate_of_a_key(void **state)
+SCENE_TEST(test_the_gate_of_a_key)
 {
     start("w");
     must(turns_rate("slow", "1/1000000/1,by=key gcra:10/1000000/1"));
@@ -94,7 +94,7 @@ static void test_the_gate_of_a_key(void **state)
     expect_lost("slow 9000 900000 h 0");
 }
 
-static void test_jobs_in_flight(void **state)
+SCENE_TEST(test_jobs_in_flight)
 {
     start("w");
     must(turns_rate("slow", "concurrency:1 gcra:10/1000000/1"));
@@ -108,7 +108,7 @@ static void test_jobs_in_flight(void **state)
     expect_lost("slow 9000 900000 l 0");
 }
 
-static void test_pauses(void **state)
+SCENE_TEST(test_pauses)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
@@ -131,7 +131,7 @@ static void test_pauses(void **state)
     expect_lost("");
 }
 
-static void test_the_gate_of_another_limit(void **state)
+SCENE_TEST(test_the_gate_of_another_limit)
 {
     start("w");
     must(turns_rate("fast", "10/1000000/1"));
@@ -145,7 +145,7 @@ static void test_the_gate_of_another_limit(void **state)
 }
 
 /* A slot of a limit is lost only where all of its rules would have let it. */
-static void test_rules_of_one_limit(void **state)
+SCENE_TEST(test_rules_of_one_limit)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/1 gcra:1/1000000/1"));
@@ -161,7 +161,7 @@ static void test_rules_of_one_limit(void **state)
 }
 
 /* Of types that share a limit the first says why, once. */
-static void test_types_of_one_limit(void **state)
+SCENE_TEST(test_types_of_one_limit)
 {
     start("w");
     must(turns_rate("both", "10/1000000/5"));
@@ -176,7 +176,7 @@ static void test_types_of_one_limit(void **state)
     expect_lost("both 10000 1000000 q 0");
 }
 
-static void test_types_that_were_held(void **state)
+SCENE_TEST(test_types_that_were_held)
 {
     static const char *const names[] = {"t"};
 
@@ -194,7 +194,7 @@ static void test_types_that_were_held(void **state)
     expect_lost("slow 10000 1000000 h 0");
 }
 
-static void test_windows(void **state)
+SCENE_TEST(test_windows)
 {
     int64_t window_us = turns.now_us / (10 * SECOND_US) * 10 * SECOND_US;
 
@@ -222,7 +222,7 @@ static void test_windows(void **state)
 }
 
 /* Nothing is known of a gate whose rule was changed. */
-static void test_changed_rules_and_clocks(void **state)
+SCENE_TEST(test_changed_rules_and_clocks)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/1"));
@@ -242,7 +242,7 @@ static void test_changed_rules_and_clocks(void **state)
 }
 
 /* What an idle gate says is kept for a minute, but for the gates of keys. */
-static void test_gates_are_kept_for_a_minute(void **state)
+SCENE_TEST(test_gates_are_kept_for_a_minute)
 {
     turns.now_us = -1;
     start("w");
@@ -254,7 +254,7 @@ static void test_gates_are_kept_for_a_minute(void **state)
 }
 
 /* Of an answer that says so. */
-static void test_a_loss_from_before_all_times_is_left_out(void **state)
+SCENE_TEST(test_a_loss_from_before_all_times_is_left_out)
 {
     struct args a;
 
@@ -269,25 +269,4 @@ static void test_a_loss_from_before_all_times_is_left_out(void **state)
     assert_int_equal(turns.claim.losses[0].since_us, 1);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(from_the_queue_and_at_a_rate),
-        TEST(jobs_that_waited_at_an_open_gate),
-        TEST(no_job_came),
-        TEST(the_gate_of_a_key),
-        TEST(jobs_in_flight),
-        TEST(pauses),
-        TEST(the_gate_of_another_limit),
-        TEST(rules_of_one_limit),
-        TEST(types_of_one_limit),
-        TEST(types_that_were_held),
-        TEST(windows),
-        TEST(changed_rules_and_clocks),
-        TEST(gates_are_kept_for_a_minute),
-        TEST(a_loss_from_before_all_times_is_left_out),
-    };
-
-    return cmocka_run_group_tests_name("causes", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -288,7 +288,7 @@ static void move_clock(int64_t wait_us)
     }
 }
 
-static void test_no_order_of_changes_gives_anything_back(void **state)
+TEST_WITH(test_no_order_of_changes_gives_anything_back, client_flush, NULL)
 {
     seed = random_seed();
     for (int i = 0; i < 300; i++, seed++) {
@@ -322,7 +322,7 @@ static const struct {
     {"fixed-window:20/3600000000/0", "gcra:2/3600000000/1", 139},
 };
 
-static void test_a_limit_that_is_lowered_and_set_back(void **state)
+TEST_WITH(test_a_limit_that_is_lowered_and_set_back, client_flush, NULL)
 {
     for (size_t i = 0; i < COUNT(pairs); i++) {
         client_flush(state);
@@ -337,7 +337,7 @@ static void test_a_limit_that_is_lowered_and_set_back(void **state)
 }
 
 /* A limit that is removed, or that counts jobs in flight for a while. */
-static void test_a_limit_that_is_another_one_and_set_back(void **state)
+TEST_WITH(test_a_limit_that_is_another_one_and_set_back, client_flush, NULL)
 {
     static const char *const others[] = {"", "concurrency:3", "gcra:1000/1000000/1000 gcra:7/1000000/7"};
 
@@ -353,7 +353,7 @@ static void test_a_limit_that_is_another_one_and_set_back(void **state)
 }
 
 /* A rule of two that goes, and comes back before or behind the other one; of one key as of all. */
-static void test_a_rule_that_goes_and_comes_back(void **state)
+TEST_WITH(test_a_rule_that_goes_and_comes_back, client_flush, NULL)
 {
     static const struct {
         const char *key, *both, *other, *swapped;
@@ -384,7 +384,7 @@ static void test_a_rule_that_goes_and_comes_back(void **state)
 }
 
 /* Programs of two versions: neither is given what the other one has taken, nor by asking. */
-static void test_two_programs_take_turns_by_rules_of_their_own(void **state)
+TEST_WITH(test_two_programs_take_turns_by_rules_of_their_own, client_flush, NULL)
 {
     for (size_t i = 0; i < COUNT(pairs); i++) {
         int64_t all = 0, hour_us = BEGIN_US - BEGIN_US % HOUR_US;
@@ -402,7 +402,7 @@ static void test_two_programs_take_turns_by_rules_of_their_own(void **state)
 }
 
 /* A look or a denial under the smaller rule frees nothing, and a look writes nothing. */
-static void test_a_look_under_another_rule(void **state)
+TEST_WITH(test_a_look_under_another_rule, client_flush, NULL)
 {
     char *before, *after;
 
@@ -417,7 +417,7 @@ static void test_a_look_under_another_rule(void **state)
     assert_int_equal(ask(BEGIN_US, pairs[0].large, "", 1, false), HOUR_US / 20);
 }
 
-static void test_a_smaller_rule_opens_at_its_own_pace(void **state)
+TEST_WITH(test_a_smaller_rule_opens_at_its_own_pace, client_flush, NULL)
 {
     assert_true(take(BEGIN_US, "gcra:1000/86400000000/1000", 1000));
     assert_int_equal(ask(BEGIN_US, "gcra:10/86400000000/10", "", 1, false), DAY_US / 10);
@@ -429,7 +429,7 @@ static void test_a_smaller_rule_opens_at_its_own_pace(void **state)
 }
 
 /* 1,000 a day in a burst, and the burst is taken away and given back. */
-static void test_a_burst_that_is_taken_away_and_given_back(void **state)
+TEST_WITH(test_a_burst_that_is_taken_away_and_given_back, client_flush, NULL)
 {
     int64_t all = 0;
 
@@ -442,7 +442,7 @@ static void test_a_burst_that_is_taken_away_and_given_back(void **state)
 }
 
 /* 100/s all the time, though every 100 ms a burst is taken away or given back; and no start that does not keep to the rule of its time. */
-static void test_rules_that_take_turns_lose_nothing(void **state)
+TEST_WITH(test_rules_that_take_turns_lose_nothing, client_flush, NULL)
 {
     static const char *const rules[] = {"gcra:100/1000000/10", "gcra:100/1000000/1"};
     int64_t all = 0, last_us = 0;
@@ -480,7 +480,7 @@ static void assert_former(int64_t now_us, const char *rule, int count)
     free(text);
 }
 
-static void test_what_is_remembered_goes_when_it_has_drained(void **state)
+TEST_WITH(test_what_is_remembered_goes_when_it_has_drained, client_flush, NULL)
 {
     static const char *const rules[] = {"gcra:1/1000000/1",          "fixed-window:5/60000000/0",
                                         "sliding-log:5/60000000",    "gcra:7/60000000/7",
@@ -505,7 +505,7 @@ static void test_what_is_remembered_goes_when_it_has_drained(void **state)
 }
 
 /* Of many rules that took turns the first is still known by what was made of it. */
-static void test_many_rules_in_turns_give_nothing_back(void **state)
+TEST_WITH(test_many_rules_in_turns_give_nothing_back, client_flush, NULL)
 {
     int64_t all = 0;
 
@@ -520,7 +520,7 @@ static void test_many_rules_in_turns_give_nothing_back(void **state)
     assert_int_equal(all, 129);
 }
 
-static void test_the_key_lives_as_long_as_what_is_remembered(void **state)
+TEST_WITH(test_the_key_lives_as_long_as_what_is_remembered, client_flush, NULL)
 {
     int64_t ttl_ms;
 
@@ -530,7 +530,7 @@ static void test_the_key_lives_as_long_as_what_is_remembered(void **state)
     assert_in_range(ttl_ms, 3500000, 3600002);
 }
 
-static void test_a_former_state_that_cannot_be_read_closes_the_gate(void **state)
+TEST_WITH(test_a_former_state_that_cannot_be_read_closes_the_gate, client_flush, NULL)
 {
     static const char *const wrong[] = {
         "|",
@@ -567,23 +567,4 @@ static void test_a_former_state_that_cannot_be_read_closes_the_gate(void **state
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_no_order_of_changes_gives_anything_back, client_flush),
-        cmocka_unit_test_setup(test_a_limit_that_is_lowered_and_set_back, client_flush),
-        cmocka_unit_test_setup(test_a_limit_that_is_another_one_and_set_back, client_flush),
-        cmocka_unit_test_setup(test_a_rule_that_goes_and_comes_back, client_flush),
-        cmocka_unit_test_setup(test_two_programs_take_turns_by_rules_of_their_own, client_flush),
-        cmocka_unit_test_setup(test_a_look_under_another_rule, client_flush),
-        cmocka_unit_test_setup(test_a_smaller_rule_opens_at_its_own_pace, client_flush),
-        cmocka_unit_test_setup(test_a_burst_that_is_taken_away_and_given_back, client_flush),
-        cmocka_unit_test_setup(test_rules_that_take_turns_lose_nothing, client_flush),
-        cmocka_unit_test_setup(test_what_is_remembered_goes_when_it_has_drained, client_flush),
-        cmocka_unit_test_setup(test_many_rules_in_turns_give_nothing_back, client_flush),
-        cmocka_unit_test_setup(test_the_key_lives_as_long_as_what_is_remembered, client_flush),
-        cmocka_unit_test_setup(test_a_former_state_that_cannot_be_read_closes_the_gate, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, client_start, client_stop);
-}
+TESTS(client_start, client_stop)

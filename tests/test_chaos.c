@@ -101,7 +101,7 @@ static void run_plan(uint64_t seed, int seconds)
     assert_int_equal(v.wrong, 0);
 }
 
-static void chaos(void **state)
+TEST(chaos)
 {
     const char *seed = getenv("SEED"), *seconds = getenv("TIME");
 
@@ -216,7 +216,7 @@ static int end_forged(struct forged *f)
     return v.wrong;
 }
 
-static void the_checker_sees_what_is_lost_or_doubled(void **state)
+TEST(the_checker_sees_what_is_lost_or_doubled)
 {
     struct forged f;
 
@@ -255,7 +255,7 @@ static void the_checker_sees_what_is_lost_or_doubled(void **state)
     assert_int_equal(end_forged(&f), 2);
 }
 
-static void the_checker_knows_the_causes(void **state)
+TEST(the_checker_knows_the_causes)
 {
     static const struct {
         enum fault_kind kind;
@@ -294,7 +294,7 @@ static void the_checker_knows_the_causes(void **state)
 }
 
 /* It was called in a worker that is stopped then, and is done elsewhere before its handler begins. */
-static void the_checker_knows_what_began_late(void **state)
+TEST(the_checker_knows_what_began_late)
 {
     struct forged f;
 
@@ -321,7 +321,7 @@ static void the_checker_knows_what_began_late(void **state)
 }
 
 /* Lines of calls that no handler saw: of a life before, when Redis's clock was another, and of this one. */
-static void the_checker_knows_which_line_a_start_has(void **state)
+TEST(the_checker_knows_which_line_a_start_has)
 {
     struct forged f;
 
@@ -338,7 +338,7 @@ static void the_checker_knows_which_line_a_start_has(void **state)
     }
 }
 
-static void the_checker_sees_who_begins_without_a_lease(void **state)
+TEST(the_checker_sees_who_begins_without_a_lease)
 {
     struct forged f;
 
@@ -350,7 +350,7 @@ static void the_checker_sees_who_begins_without_a_lease(void **state)
     assert_int_equal(end_forged(&f), 1);
 }
 
-static void the_checker_sees_limits_that_do_not_hold(void **state)
+TEST(the_checker_sees_limits_that_do_not_hold)
 {
     struct forged f;
 
@@ -410,7 +410,7 @@ static void await_stopped(pid_t pid, bool stopped)
 }
 
 /* Two that overlap: what they do lasts as long as the longer one, whichever began first. */
-static void faults_that_overlap_last_until_the_last_one_ends(void **state)
+TEST(faults_that_overlap_last_until_the_last_one_ends)
 {
     for (int longer = 0; longer <= 1; longer++) {
         struct fault faults[2] = {{.kind = FAULT_STOP_WORKER, .worker = 3, .for_us = 1000000000},
@@ -441,17 +441,7 @@ static void faults_that_overlap_last_until_the_last_one_ends(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chaos),
-        cmocka_unit_test(the_checker_sees_what_is_lost_or_doubled),
-        cmocka_unit_test(the_checker_knows_the_causes),
-        cmocka_unit_test(the_checker_knows_what_began_late),
-        cmocka_unit_test(the_checker_knows_which_line_a_start_has),
-        cmocka_unit_test(the_checker_sees_who_begins_without_a_lease),
-        cmocka_unit_test(the_checker_sees_limits_that_do_not_hold),
-        cmocka_unit_test(faults_that_overlap_last_until_the_last_one_ends),
-    };
     int code = actor_main(argc, argv);
 
-    return code >= 0 ? code : cmocka_run_group_tests(tests, NULL, NULL);
+    return code >= 0 ? code : tests_run(NULL, NULL);
 }

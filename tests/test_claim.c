@@ -16,7 +16,7 @@ static void expect_word(struct span word, const char *expected)
 
 /* ---- Claim: leases */
 
-static void test_claim_leases_what_it_grants(void **state)
+SCENE_TEST(test_claim_leases_what_it_grants)
 {
     static const char odd[] = " \t\r\n{\"args\" : [1, 2.50], \"type\":\"t\", \"id\":\"d\"} ";
     const struct lease *lease;
@@ -48,7 +48,7 @@ static void test_claim_leases_what_it_grants(void **state)
     turns_check();
 }
 
-static void test_slots_are_granted_five_ms_ahead(void **state)
+SCENE_TEST(test_slots_are_granted_five_ms_ahead)
 {
     start("w");
     must(turns_rate("slow", "1000/1000000/1"));
@@ -67,7 +67,7 @@ static void test_slots_are_granted_five_ms_ahead(void **state)
     turns_check();
 }
 
-static void test_an_unregistered_worker_leases_nothing(void **state)
+SCENE_TEST(test_an_unregistered_worker_leases_nothing)
 {
     char *before, *after;
 
@@ -95,7 +95,7 @@ static void fill_lanes_of_both(void)
     must(turns_rate("t", ""));
 }
 
-static void test_a_claim_that_fails_moves_nothing_and_strands_nothing(void **state)
+SCENE_TEST(test_a_claim_that_fails_moves_nothing_and_strands_nothing)
 {
     start("w");
     fill_lanes_of_both();
@@ -114,7 +114,7 @@ static void test_a_claim_that_fails_moves_nothing_and_strands_nothing(void **sta
     turns_check();
 }
 
-static void test_prefetch_is_for_jobs_without_a_limit(void **state)
+SCENE_TEST(test_prefetch_is_for_jobs_without_a_limit)
 {
     start("w");
     must(turns_rate("slow", "1000000/1000000/1000000"));
@@ -140,7 +140,7 @@ static void test_prefetch_is_for_jobs_without_a_limit(void **state)
 
 /* ---- Claim: order and shares */
 
-static void test_queues_come_in_strict_order(void **state)
+SCENE_TEST(test_queues_come_in_strict_order)
 {
     must(turns_adopt("w", "", NULL, 0, (struct names){both_queues, 2}, NULL));
     ask.queues = (struct names){both_queues, 2};
@@ -189,7 +189,7 @@ static void expect_share(int free, int prefetch, int from_lane, int from_queue)
     assert_true(turns.claim.more);
 }
 
-static void test_lanes_and_queue_share_the_executors(void **state)
+SCENE_TEST(test_lanes_and_queue_share_the_executors)
 {
     start("w");
     fill_lane(80);
@@ -215,7 +215,7 @@ static void test_lanes_and_queue_share_the_executors(void **state)
     assert_false(turns.claim.more);
 }
 
-static void test_due_types_share_alike(void **state)
+SCENE_TEST(test_due_types_share_alike)
 {
     static const char *const types[] = {"slow", "t0", "t1", "t2"};
 
@@ -237,7 +237,7 @@ static void test_due_types_share_alike(void **state)
     turns_check();
 }
 
-static void test_a_closed_type_costs_the_others_nothing(void **state)
+SCENE_TEST(test_a_closed_type_costs_the_others_nothing)
 {
     int claims = 0;
 
@@ -260,7 +260,7 @@ static void test_a_closed_type_costs_the_others_nothing(void **state)
     turns_check();
 }
 
-static void test_bodies_are_bounded_in_one_claim(void **state)
+SCENE_TEST(test_bodies_are_bounded_in_one_claim)
 {
     const size_t size = 1000 * 1000;
     char *body = malloc(size + 1);
@@ -278,7 +278,7 @@ static void test_bodies_are_bounded_in_one_claim(void **state)
     free(body);
 }
 
-static void test_a_turn_of_many_executors_mints_different_tokens(void **state)
+SCENE_TEST(test_a_turn_of_many_executors_mints_different_tokens)
 {
     static const char *const types[] = {"a", "b", "c", "d", "e", "f"};
     const int jobs = 900;
@@ -307,7 +307,7 @@ static void test_a_turn_of_many_executors_mints_different_tokens(void **state)
 
 /* ---- Claim: types that a worker cannot run */
 
-static void test_a_type_without_handler_is_held_until_one_comes(void **state)
+SCENE_TEST(test_a_type_without_handler_is_held_until_one_comes)
 {
     static const char *const odd[] = {"odd"};
     struct claim_call able = ask;
@@ -340,7 +340,7 @@ static void test_a_type_without_handler_is_held_until_one_comes(void **state)
     turns_check();
 }
 
-static void test_a_type_waits_in_wake_or_in_held(void **state)
+SCENE_TEST(test_a_type_waits_in_wake_or_in_held)
 {
     static const char *const odd[] = {"odd"};
     struct claim_call able = ask;
@@ -413,7 +413,7 @@ static int64_t dead_jobs(void)
     return redis_number("ZCARD", PREFIX "dead");
 }
 
-static void test_unknown_types_are_dead_where_that_is_asked_for(void **state)
+SCENE_TEST(test_unknown_types_are_dead_where_that_is_asked_for)
 {
     char *dead;
 
@@ -441,7 +441,7 @@ static void test_unknown_types_are_dead_where_that_is_asked_for(void **state)
     turns_check();
 }
 
-static void test_types_of_live_workers_are_left_to_them(void **state)
+SCENE_TEST(test_types_of_live_workers_are_left_to_them)
 {
     start("w");
     start_with_types("v", "\"odd\",\"t\"");
@@ -472,7 +472,7 @@ static void test_types_of_live_workers_are_left_to_them(void **state)
 }
 
 /* Jobs of such a type that are cancelled are not dead, and those of a paused batch stand aside. */
-static void test_held_jobs_that_are_not_to_run_are_not_buried(void **state)
+SCENE_TEST(test_held_jobs_that_are_not_to_run_are_not_buried)
 {
     use_secret();
     start("w");
@@ -498,7 +498,7 @@ static double score_of_run(const char *member)
 }
 
 /* A worker of very many types names them a page at a time: each is there as long as the worker is, from when `*` is over. */
-static void test_many_types_are_named_by_pages(void **state)
+SCENE_TEST(test_many_types_are_named_by_pages)
 {
     static char types[20000];
     char latest[24];
@@ -526,7 +526,7 @@ static void test_many_types_are_named_by_pages(void **state)
 }
 
 /* As long as it has not named all, no type counts as unknown. */
-static void test_types_that_are_being_named_are_not_unknown(void **state)
+SCENE_TEST(test_types_that_are_being_named_are_not_unknown)
 {
     static char types[60000];
     size_t used = 0;
@@ -547,7 +547,7 @@ static void test_types_that_are_being_named_are_not_unknown(void **state)
 }
 
 /* A clock that is set back takes the times along. */
-static void test_types_go_back_with_the_clock(void **state)
+SCENE_TEST(test_types_go_back_with_the_clock)
 {
     start("w");
     start_with_types("v", "\"odd\"");
@@ -565,7 +565,7 @@ static void test_types_go_back_with_the_clock(void **state)
 
 /* ---- Claim: limits */
 
-static void test_a_limit_that_cannot_be_read_closes_its_type(void **state)
+SCENE_TEST(test_a_limit_that_cannot_be_read_closes_its_type)
 {
     start("w");
     free(redis_text("HSET", PREFIX "limits", "slow", "ten a second"));
@@ -586,7 +586,7 @@ static void test_a_limit_that_cannot_be_read_closes_its_type(void **state)
     turns_check();
 }
 
-static void test_a_changed_limit_takes_effect_at_once(void **state)
+SCENE_TEST(test_a_changed_limit_takes_effect_at_once)
 {
     start("w");
     must(turns_rate("slow", "1/3600000000/1"));
@@ -606,7 +606,7 @@ static void test_a_changed_limit_takes_effect_at_once(void **state)
     turns_check();
 }
 
-static void test_claim_marks_the_rates_once_a_second(void **state)
+SCENE_TEST(test_claim_marks_the_rates_once_a_second)
 {
     start("w");
     enqueue("default", "t", "a b c d e");
@@ -636,7 +636,7 @@ static int64_t duty_of(const char *worker, int free, int64_t duty_until_us)
     return turns.claim.duty_until_us;
 }
 
-static void test_one_worker_has_the_duty(void **state)
+SCENE_TEST(test_one_worker_has_the_duty)
 {
     int64_t until;
 
@@ -661,7 +661,7 @@ static void test_one_worker_has_the_duty(void **state)
 }
 
 /* Of the others one looks when the duty ends, until it has it or is silent itself. */
-static void test_one_worker_is_the_second(void **state)
+SCENE_TEST(test_one_worker_is_the_second)
 {
     int64_t until;
 
@@ -692,7 +692,7 @@ static void test_one_worker_is_the_second(void **state)
 
 /* The claim of the worker on duty notices it: a lane that waits for its gate does so no longer than before.
  */
-static void test_a_clock_that_is_set_back_is_noticed_by_the_duty(void **state)
+SCENE_TEST(test_a_clock_that_is_set_back_is_noticed_by_the_duty)
 {
     static const int64_t steps_us[] = {3600 * SECOND_US, SECOND_US / 2};
     int64_t until;
@@ -715,7 +715,7 @@ static void test_a_clock_that_is_set_back_is_noticed_by_the_duty(void **state)
     }
 }
 
-static void test_who_is_busy_passes_the_duty_on(void **state)
+SCENE_TEST(test_who_is_busy_passes_the_duty_on)
 {
     int64_t until;
 
@@ -743,7 +743,7 @@ static void test_who_is_busy_passes_the_duty_on(void **state)
     assert_int_equal(redis_number("LLEN", PREFIX "spare:g"), 1);
 }
 
-static void test_news_ring_for_the_worker_on_duty(void **state)
+SCENE_TEST(test_news_ring_for_the_worker_on_duty)
 {
     int64_t taken, workers;
 
@@ -807,7 +807,7 @@ static void expect_unregistered(const char *digest)
     assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1);
 }
 
-static void test_types_are_told_once(void **state)
+SCENE_TEST(test_types_are_told_once)
 {
     static const char *const resting[] = {"t"};
     char digest[64], other[64];
@@ -851,7 +851,7 @@ static void test_types_are_told_once(void **state)
 }
 
 /* Of very many a call reads some. A claim that comes before all are read knows all. */
-static void test_types_that_are_not_all_read(void **state)
+SCENE_TEST(test_types_that_are_not_all_read)
 {
     char info[6000] = "{\"types\":[\"slow\"", digest[64];
 
@@ -867,7 +867,7 @@ static void test_types_that_are_not_all_read(void **state)
 }
 
 /* However many others there are: else two workers could keep each other from it. */
-static void test_types_that_are_being_read_are_not_forgotten(void **state)
+SCENE_TEST(test_types_that_are_being_read_are_not_forgotten)
 {
     char some[6000] = "{\"types\":[\"slow\"", first[64];
 
@@ -894,7 +894,7 @@ static int crowd_of(const char *worker, int prefetch)
     return turns.claim.crowd;
 }
 
-static void test_a_crowd_is_counted(void **state)
+SCENE_TEST(test_a_crowd_is_counted)
 {
     turns.now_us += 3600 * SECOND_US; /* Redis has forgotten who claimed before */
     start("a");
@@ -915,42 +915,4 @@ static void test_a_crowd_is_counted(void **state)
     assert_int_equal(crowd_of("c", 20), 1);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(claim_leases_what_it_grants),
-        TEST(slots_are_granted_five_ms_ahead),
-        TEST(an_unregistered_worker_leases_nothing),
-        TEST(a_claim_that_fails_moves_nothing_and_strands_nothing),
-        TEST(prefetch_is_for_jobs_without_a_limit),
-        TEST(queues_come_in_strict_order),
-        TEST(lanes_and_queue_share_the_executors),
-        TEST(due_types_share_alike),
-        TEST(a_closed_type_costs_the_others_nothing),
-        TEST(bodies_are_bounded_in_one_claim),
-        TEST(a_turn_of_many_executors_mints_different_tokens),
-        TEST(a_type_without_handler_is_held_until_one_comes),
-        TEST(a_type_waits_in_wake_or_in_held),
-        TEST(unknown_types_are_dead_where_that_is_asked_for),
-        TEST(types_of_live_workers_are_left_to_them),
-        TEST(held_jobs_that_are_not_to_run_are_not_buried),
-        TEST(many_types_are_named_by_pages),
-        TEST(types_that_are_being_named_are_not_unknown),
-        TEST(types_go_back_with_the_clock),
-        TEST(a_limit_that_cannot_be_read_closes_its_type),
-        TEST(a_changed_limit_takes_effect_at_once),
-        TEST(claim_marks_the_rates_once_a_second),
-        TEST(one_worker_has_the_duty),
-        TEST(one_worker_is_the_second),
-        TEST(a_clock_that_is_set_back_is_noticed_by_the_duty),
-        TEST(who_is_busy_passes_the_duty_on),
-        TEST(news_ring_for_the_worker_on_duty),
-        TEST(types_are_told_once),
-        TEST(types_that_are_not_all_read),
-        TEST(types_that_are_being_read_are_not_forgotten),
-        TEST(a_crowd_is_counted),
-    };
-
-    return cmocka_run_group_tests_name("claim", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

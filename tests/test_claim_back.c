@@ -1,7 +1,7 @@
 /* Slots that come back: of jobs that cost less than was said, and of jobs that were claimed and have not started. Under virtual time. */
 #include "tests/scene.h"
 
-static void test_the_true_cost_is_taken_or_given_back(void **state)
+SCENE_TEST(test_the_true_cost_is_taken_or_given_back)
 {
     int64_t stale;
 
@@ -28,7 +28,7 @@ static void test_the_true_cost_is_taken_or_given_back(void **state)
 }
 
 /* Lanes at a key's gate are not noted to be woken until a job of the type has said what it cost. */
-static void test_the_first_true_cost_of_a_type_wakes_its_key(void **state)
+SCENE_TEST(test_the_first_true_cost_of_a_type_wakes_its_key)
 {
     int64_t stale;
 
@@ -69,7 +69,7 @@ static void settle_unstarted(size_t first, size_t end)
 
 /* Granted ahead and given back before they start, jobs leave no trace at their gates: they get the same slots again.
  */
-static void test_what_has_not_started_gives_its_slots_back(void **state)
+SCENE_TEST(test_what_has_not_started_gives_its_slots_back)
 {
     static const char *const rules[] = {"gcra:100/1000000/1",         "gcra:10000/7000000/1",
                                         "token-bucket:100/1000000/1", "gcra:100/1000000/1,by=key",
@@ -134,7 +134,7 @@ static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
 }
 
 /* Five a day, of which some come too late again and again, to either of two workers: five start. */
-static void test_a_quota_of_a_day_is_used_whole_however_late(void **state)
+SCENE_TEST(test_a_quota_of_a_day_is_used_whole_however_late)
 {
     static const char *const rules[] = {"gcra:5/86400000000/5",         "token-bucket:5/86400000000/5",
                                         "fixed-window:5/86400000000/0", "sliding-log:5/86400000000",
@@ -161,7 +161,7 @@ static void test_a_quota_of_a_day_is_used_whole_however_late(void **state)
 }
 
 /* A slot from before the clock was set back lies far ahead, and stands for no start of now. */
-static void test_a_slot_before_a_clock_step_stays_used(void **state)
+SCENE_TEST(test_a_slot_before_a_clock_step_stays_used)
 {
     char tat[32], *gate;
 
@@ -180,7 +180,7 @@ static void test_a_slot_before_a_clock_step_stays_used(void **state)
 }
 
 /* Under other rules nobody knows what they still stand for. */
-static void test_slots_of_other_rules_stay_used(void **state)
+SCENE_TEST(test_slots_of_other_rules_stay_used)
 {
     start("w");
     must(turns_rate("slow", "100/1000000/1"));
@@ -197,7 +197,7 @@ static void test_slots_of_other_rules_stay_used(void **state)
 }
 
 /* A job that was cancelled while it waited for its start has ended, and its slot is free. */
-static void test_a_cancelled_job_that_has_not_started_gives_its_slot_back(void **state)
+SCENE_TEST(test_a_cancelled_job_that_has_not_started_gives_its_slot_back)
 {
     start("w");
     must(turns_rate("slow", "100/1000000/1"));
@@ -214,7 +214,7 @@ static void test_a_cancelled_job_that_has_not_started_gives_its_slot_back(void *
 }
 
 /* A job that is found wrong, or cancelled, before its handler was called has used nothing of a quota. */
-static void test_a_quota_is_used_by_handlers_only(void **state)
+SCENE_TEST(test_a_quota_is_used_by_handlers_only)
 {
     static const enum settle_verb verbs[] = {SETTLE_BACK, SETTLE_DEAD, SETTLE_CANCELLED};
 
@@ -233,7 +233,7 @@ static void test_a_quota_is_used_by_handlers_only(void **state)
 }
 
 /* Others may wait for it whom no list names: in another queue, or of another type that shares the limit. */
-static void test_a_slot_of_a_key_that_is_given_back_wakes_all(void **state)
+SCENE_TEST(test_a_slot_of_a_key_that_is_given_back_wakes_all)
 {
     static const char *const all[] = {"all"}, *const high[] = {"high"};
     const struct names usual = ask.queues;
@@ -278,7 +278,7 @@ static int used_of(const char *gate)
 }
 
 /* To a limit that did not hold it as it started, or had other rules, a job gives nothing back. */
-static void test_nothing_is_given_back_to_other_rules(void **state)
+SCENE_TEST(test_nothing_is_given_back_to_other_rules)
 {
     int64_t stale;
 
@@ -335,7 +335,7 @@ static void come_back(const struct taken *taken)
 }
 
 /* Whoever comes back when, and how: at the head of its lane they stand as they were taken. */
-static void test_jobs_come_back_to_the_order_in_which_they_were_taken(void **state)
+SCENE_TEST(test_jobs_come_back_to_the_order_in_which_they_were_taken)
 {
     for (int seed = 1; seed <= 100; seed++) {
         struct taken taken[6];
@@ -442,7 +442,7 @@ static int starts_of_cheap_jobs(const char *rule, int64_t takes_us)
 
 /* However long they run: what they did not spend lets others start. The windows count a job's slots while its
  * start stands in them. */
-static void test_what_was_not_spent_lets_others_start(void **state)
+SCENE_TEST(test_what_was_not_spent_lets_others_start)
 {
     static const struct {
         const char *rule;
@@ -464,23 +464,4 @@ static void test_what_was_not_spent_lets_others_start(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(the_true_cost_is_taken_or_given_back),
-        TEST(the_first_true_cost_of_a_type_wakes_its_key),
-        TEST(nothing_is_given_back_to_other_rules),
-        TEST(jobs_come_back_to_the_order_in_which_they_were_taken),
-        TEST(what_was_not_spent_lets_others_start),
-        TEST(what_has_not_started_gives_its_slots_back),
-        TEST(a_quota_of_a_day_is_used_whole_however_late),
-        TEST(a_slot_before_a_clock_step_stays_used),
-        TEST(slots_of_other_rules_stay_used),
-        TEST(a_quota_is_used_by_handlers_only),
-        TEST(a_cancelled_job_that_has_not_started_gives_its_slot_back),
-        TEST(a_slot_of_a_key_that_is_given_back_wakes_all),
-    };
-
-    return cmocka_run_group_tests_name("claim, slots that come back", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -1,7 +1,7 @@
 /* claim of jobs that cost more slots than one. Under virtual time. */
 #include "tests/scene.h"
 
-static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
+SCENE_TEST(test_a_job_takes_as_many_slots_as_it_costs)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/5"));
@@ -25,7 +25,7 @@ static void test_a_job_takes_as_many_slots_as_it_costs(void **state)
 }
 
 /* One that waits for several slots keeps its turn against jobs of other keys, which need less. */
-static void test_a_cheap_job_of_another_key_does_not_pass(void **state)
+SCENE_TEST(test_a_cheap_job_of_another_key_does_not_pass)
 {
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/5 gcra:1000/1000000/1000,by=key"));
@@ -43,7 +43,7 @@ static void test_a_cheap_job_of_another_key_does_not_pass(void **state)
 }
 
 /* Several jobs of one lane, which the gate of its key lets start at once: as many as their costs fit there. */
-static void test_alike_jobs_of_a_key_fit_its_gate(void **state)
+SCENE_TEST(test_alike_jobs_of_a_key_fit_its_gate)
 {
     start("w");
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:10/1000000/5,by=key"));
@@ -57,7 +57,7 @@ static void test_alike_jobs_of_a_key_fit_its_gate(void **state)
 }
 
 /* What stopped an earlier job in the same claim does not park one that only lacks an executor. */
-static void test_a_job_without_an_executor_stays_in_the_queue(void **state)
+SCENE_TEST(test_a_job_without_an_executor_stays_in_the_queue)
 {
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
@@ -72,7 +72,7 @@ static void test_a_job_without_an_executor_stays_in_the_queue(void **state)
 }
 
 /* Jobs that are alike are leased without a question for each, as far as nothing else stands between them. */
-static void test_alike_jobs_keep_their_order_among_others(void **state)
+SCENE_TEST(test_alike_jobs_keep_their_order_among_others)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/10"));
@@ -104,7 +104,7 @@ static void test_alike_jobs_keep_their_order_among_others(void **state)
 }
 
 /* The same where their slots come one after the other. */
-static void test_alike_jobs_start_when_their_slots_come(void **state)
+SCENE_TEST(test_alike_jobs_start_when_their_slots_come)
 {
     start("w");
     must(turns_rate("slow", "1000/1000000/2"));
@@ -134,7 +134,7 @@ static void test_alike_jobs_start_when_their_slots_come(void **state)
 }
 
 /* Where slots come fast and a burst makes up for a late look there is no need to look early. */
-static void test_a_look_is_early_as_far_as_slots_would_be_lost(void **state)
+SCENE_TEST(test_a_look_is_early_as_far_as_slots_would_be_lost)
 {
     static const struct {
         const char *rule;
@@ -171,7 +171,7 @@ static void test_a_look_is_early_as_far_as_slots_would_be_lost(void **state)
     expect_next(9000 - LEAD_US);
 }
 
-static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
+SCENE_TEST(test_a_job_in_flight_is_one_whatever_it_costs)
 {
     start("w");
     must(turns_rate("slow", "concurrency:2"));
@@ -181,7 +181,7 @@ static void test_a_job_in_flight_is_one_whatever_it_costs(void **state)
 }
 
 /* A worker that has not heard the answer says once more what has ended. */
-static void test_an_end_that_is_repeated_makes_room_once(void **state)
+SCENE_TEST(test_an_end_that_is_repeated_makes_room_once)
 {
     int64_t stale;
 
@@ -197,7 +197,7 @@ static void test_an_end_that_is_repeated_makes_room_once(void **state)
     expect_claim("c");
 }
 
-static void test_a_cost_that_never_fits_is_dead(void **state)
+SCENE_TEST(test_a_cost_that_never_fits_is_dead)
 {
     static const char *const dear[] = {
         "default", "slow", "dear", "1000", "tag", "",
@@ -225,21 +225,4 @@ static void test_a_cost_that_never_fits_is_dead(void **state)
     assert_int_equal(turns_check().parked, 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_takes_as_many_slots_as_it_costs),
-        TEST(a_cheap_job_of_another_key_does_not_pass),
-        TEST(alike_jobs_of_a_key_fit_its_gate),
-        TEST(a_job_without_an_executor_stays_in_the_queue),
-        TEST(alike_jobs_keep_their_order_among_others),
-        TEST(alike_jobs_start_when_their_slots_come),
-        TEST(a_look_is_early_as_far_as_slots_would_be_lost),
-        TEST(a_job_in_flight_is_one_whatever_it_costs),
-        TEST(an_end_that_is_repeated_makes_room_once),
-        TEST(a_cost_that_never_fits_is_dead),
-    };
-
-    return cmocka_run_group_tests_name("claim of costs", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -1,7 +1,7 @@
 /* claim and settle under limits by key. Under virtual time. */
 #include "tests/scene.h"
 
-static void test_keyed_lanes_sleep_until_their_gates_open(void **state)
+SCENE_TEST(test_keyed_lanes_sleep_until_their_gates_open)
 {
     start("w");
     must(turns_rate("slow", "1/1000000/1,by=key"));
@@ -28,7 +28,7 @@ static void test_keyed_lanes_sleep_until_their_gates_open(void **state)
     expect_counters("slow", "served 2");
 }
 
-static void test_keys_take_turns_at_a_limit_for_all(void **state)
+SCENE_TEST(test_keys_take_turns_at_a_limit_for_all)
 {
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
@@ -43,7 +43,7 @@ static void test_keys_take_turns_at_a_limit_for_all(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "ring:default/slow", WAKE, SLEEP), 0);
 }
 
-static void test_a_weight_is_a_share(void **state)
+SCENE_TEST(test_a_weight_is_a_share)
 {
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
@@ -55,7 +55,7 @@ static void test_a_weight_is_a_share(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "credit:default/slow"), 0);
 }
 
-static void test_keys_come_from_a_path(void **state)
+SCENE_TEST(test_keys_come_from_a_path)
 {
     static const struct {
         const char *args, *key;
@@ -129,7 +129,7 @@ static void test_keys_come_from_a_path(void **state)
 }
 
 /* Looked at as often as it may be, until an executor is free for it. */
-static void test_a_job_without_a_key_counts_once(void **state)
+SCENE_TEST(test_a_job_without_a_key_counts_once)
 {
     start("w");
     must(turns_rate("slow", "3/1000000/3,by=key"));
@@ -148,7 +148,7 @@ static void test_a_job_without_a_key_counts_once(void **state)
 }
 
 /* A long number is found again in the text of its job: by who asks before any claim, too. */
-static void test_why_reads_long_numbers(void **state)
+SCENE_TEST(test_why_reads_long_numbers)
 {
     static const char *const words[] = {"queue:default", "slow",
                                         "{\"id\":\"a\",\"type\":\"slow\",\"args\":{\"n\":9007199254740993}}"};
@@ -159,7 +159,7 @@ static void test_why_reads_long_numbers(void **state)
     assert_string_equal(answer_text(turns.answer, "key"), "9007199254740993");
 }
 
-static void test_jobs_are_sorted_when_their_type_gets_keys(void **state)
+SCENE_TEST(test_jobs_are_sorted_when_their_type_gets_keys)
 {
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
@@ -185,7 +185,7 @@ static void test_jobs_are_sorted_when_their_type_gets_keys(void **state)
 }
 
 /* Whatever path their keys were found by when they were put there; a retry comes back to its old lane. */
-static void test_jobs_are_sorted_when_their_path_changes(void **state)
+SCENE_TEST(test_jobs_are_sorted_when_their_path_changes)
 {
     start("w");
     must(turns_rate("slow", CLOSED_RULE " gcra:9/1000000/9,by=args.n"));
@@ -212,7 +212,7 @@ static void test_jobs_are_sorted_when_their_path_changes(void **state)
 }
 
 /* Lanes that sleep too: they do not wait for the gates of their old keys. */
-static void test_lanes_that_sleep_are_sorted_when_their_path_changes(void **state)
+SCENE_TEST(test_lanes_that_sleep_are_sorted_when_their_path_changes)
 {
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=args.a"));
@@ -280,7 +280,7 @@ static void fill_crowd(void)
 
 /* A hundred times as many lanes as a claim may sort: those of the new keys start in the first claim, with
  * what comes then. */
-static void test_new_keys_do_not_wait_for_a_crowd_that_sleeps(void **state)
+SCENE_TEST(test_new_keys_do_not_wait_for_a_crowd_that_sleeps)
 {
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=key"));
@@ -293,7 +293,7 @@ static void test_new_keys_do_not_wait_for_a_crowd_that_sleeps(void **state)
 }
 
 /* The crowd is sorted a few at a time: between two of these calls a job of a new key starts, and with it those that are sorted. */
-static void test_new_keys_start_while_a_crowd_is_sorted(void **state)
+SCENE_TEST(test_new_keys_start_while_a_crowd_is_sorted)
 {
     static const char *const page[] = {"default", "0", "", "0", "slow"};
 
@@ -319,7 +319,7 @@ static void test_new_keys_start_while_a_crowd_is_sorted(void **state)
 }
 
 /* No more than one call may read: more calls go over such a page. */
-static void test_large_jobs_that_sleep_are_read_up_to_a_bound(void **state)
+SCENE_TEST(test_large_jobs_that_sleep_are_read_up_to_a_bound)
 {
     size_t size = 1000000;
     char *body = malloc(size + 1);
@@ -347,7 +347,7 @@ static void test_large_jobs_that_sleep_are_read_up_to_a_bound(void **state)
 }
 
 /* A pause that a provider asked for ends all the same. */
-static void test_a_resume_reaches_lanes_that_are_to_be_sorted(void **state)
+SCENE_TEST(test_a_resume_reaches_lanes_that_are_to_be_sorted)
 {
     start("w");
     must(turns_rate("slow", "9/1000000/9,by=args.a"));
@@ -363,24 +363,4 @@ static void test_a_resume_reaches_lanes_that_are_to_be_sorted(void **state)
     expect_claim("x y z");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(keyed_lanes_sleep_until_their_gates_open),
-        TEST(keys_take_turns_at_a_limit_for_all),
-        TEST(a_weight_is_a_share),
-        TEST(keys_come_from_a_path),
-        TEST(why_reads_long_numbers),
-        TEST(jobs_are_sorted_when_their_type_gets_keys),
-        TEST(jobs_are_sorted_when_their_path_changes),
-        TEST(lanes_that_sleep_are_sorted_when_their_path_changes),
-        TEST(new_keys_do_not_wait_for_a_crowd_that_sleeps),
-        TEST(new_keys_start_while_a_crowd_is_sorted),
-        TEST(large_jobs_that_sleep_are_read_up_to_a_bound),
-        TEST(a_resume_reaches_lanes_that_are_to_be_sorted),
-        TEST(a_job_without_a_key_counts_once),
-    };
-
-    return cmocka_run_group_tests_name("claim under limits by key", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -5,7 +5,7 @@
 /* ---- Limits that types share */
 
 /* The text was written by somebody: a type is held by the limit of its own name, once. */
-static void test_a_type_that_names_its_own_limit(void **state)
+SCENE_TEST(test_a_type_that_names_its_own_limit)
 {
     start("w");
     must(turns_rate("t", "10/1000000/2"));
@@ -14,7 +14,7 @@ static void test_a_type_that_names_its_own_limit(void **state)
     expect_claim("a b");
 }
 
-static void test_types_take_turns_at_a_shared_limit(void **state)
+SCENE_TEST(test_types_take_turns_at_a_shared_limit)
 {
     start("w");
     must(turns_rate("acct", "10/1000000/1"));
@@ -36,7 +36,7 @@ static void test_types_take_turns_at_a_shared_limit(void **state)
     assert_int_equal(redis_number("EXISTS", WAKE), 0);
 }
 
-static void test_a_job_takes_a_slot_of_all_its_limits_or_of_none(void **state)
+SCENE_TEST(test_a_job_takes_a_slot_of_all_its_limits_or_of_none)
 {
     char *before, *after;
 
@@ -65,7 +65,7 @@ static void test_a_job_takes_a_slot_of_all_its_limits_or_of_none(void **state)
     turns_check();
 }
 
-static void test_an_older_waiter_holds_what_is_open_for_one_slot(void **state)
+SCENE_TEST(test_an_older_waiter_holds_what_is_open_for_one_slot)
 {
     start("w");
     must(turns_rate("fast", "10/1000000/1"));
@@ -95,7 +95,7 @@ static void test_an_older_waiter_holds_what_is_open_for_one_slot(void **state)
 
 /* ---- Jobs in flight */
 
-static void test_jobs_in_flight_are_counted_by_their_leases(void **state)
+SCENE_TEST(test_jobs_in_flight_are_counted_by_their_leases)
 {
     int64_t stale;
 
@@ -124,7 +124,7 @@ static void test_jobs_in_flight_are_counted_by_their_leases(void **state)
     }
 }
 
-static void test_who_dies_or_leaves_frees_what_it_had_in_flight(void **state)
+SCENE_TEST(test_who_dies_or_leaves_frees_what_it_had_in_flight)
 {
     size_t lost;
 
@@ -155,7 +155,7 @@ static void test_who_dies_or_leaves_frees_what_it_had_in_flight(void **state)
     assert_int_equal(turns_check().leased, 0);
 }
 
-static void test_what_is_in_flight_outlives_a_change_of_the_limit(void **state)
+SCENE_TEST(test_what_is_in_flight_outlives_a_change_of_the_limit)
 {
     int64_t stale;
 
@@ -192,7 +192,7 @@ static void wait_in_line(const char *rules)
     keep_tokens();
 }
 
-static void test_who_no_longer_uses_a_limit_does_not_wait_for_it(void **state)
+SCENE_TEST(test_who_no_longer_uses_a_limit_does_not_wait_for_it)
 {
     static const char *const rules[] = {"concurrency:1", "concurrency:1,by=key", CLOSED_RULE,
                                         CLOSED_RULE ",by=key"};
@@ -207,7 +207,7 @@ static void test_who_no_longer_uses_a_limit_does_not_wait_for_it(void **state)
     }
 }
 
-static void test_a_limit_that_came_holds_what_is_parked(void **state)
+SCENE_TEST(test_a_limit_that_came_holds_what_is_parked)
 {
     int64_t stale;
 
@@ -229,7 +229,7 @@ static void test_a_limit_that_came_holds_what_is_parked(void **state)
 
 /* ---- Throttled */
 
-static void test_a_throttled_job_pauses_its_limits(void **state)
+SCENE_TEST(test_a_throttled_job_pauses_its_limits)
 {
     start("w");
     must(turns_rate("slow", "100/1000000/100"));
@@ -258,7 +258,7 @@ static void test_a_throttled_job_pauses_its_limits(void **state)
     turns_check();
 }
 
-static void test_a_throttled_job_of_a_key_pauses_that_key_only(void **state)
+SCENE_TEST(test_a_throttled_job_of_a_key_pauses_that_key_only)
 {
     start("w");
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:100/1000000/100,by=key"));
@@ -276,7 +276,7 @@ static void test_a_throttled_job_of_a_key_pauses_that_key_only(void **state)
     expect_claim("a1 a2");
 }
 
-static void test_without_a_time_the_pause_doubles(void **state)
+SCENE_TEST(test_without_a_time_the_pause_doubles)
 {
     static const int seconds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300};
     int64_t stale;
@@ -306,7 +306,7 @@ static void test_without_a_time_the_pause_doubles(void **state)
 }
 
 /* "At once" is a pause all the same, for all that were running; one that is asked for is kept. */
-static void test_a_pause_has_a_floor(void **state)
+SCENE_TEST(test_a_pause_has_a_floor)
 {
     static const int tenths[] = {1, 2, 4, 8, 16, 32, 64, 100, 100};
     static const int64_t asked_us[] = {0, 1000};
@@ -338,7 +338,7 @@ static void test_a_pause_has_a_floor(void **state)
     expect_next(60 * SECOND_US - LEAD_US);
 }
 
-static void test_throttled_for_a_day_counts_as_attempts(void **state)
+SCENE_TEST(test_throttled_for_a_day_counts_as_attempts)
 {
     int64_t since_us = turns.now_us;
     int counted = 0;
@@ -365,7 +365,7 @@ static void test_throttled_for_a_day_counts_as_attempts(void **state)
     turns_check();
 }
 
-static void test_a_type_without_limits_waits_in_later(void **state)
+SCENE_TEST(test_a_type_without_limits_waits_in_later)
 {
     start("w");
     enqueue("default", "t", "a");
@@ -381,26 +381,4 @@ static void test_a_type_without_limits_waits_in_later(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_type_that_names_its_own_limit),
-        TEST(types_take_turns_at_a_shared_limit),
-        TEST(a_job_takes_a_slot_of_all_its_limits_or_of_none),
-        TEST(an_older_waiter_holds_what_is_open_for_one_slot),
-        TEST(jobs_in_flight_are_counted_by_their_leases),
-        TEST(who_dies_or_leaves_frees_what_it_had_in_flight),
-        TEST(what_is_in_flight_outlives_a_change_of_the_limit),
-        TEST(who_no_longer_uses_a_limit_does_not_wait_for_it),
-        TEST(a_limit_that_came_holds_what_is_parked),
-        TEST(a_throttled_job_pauses_its_limits),
-        TEST(a_throttled_job_of_a_key_pauses_that_key_only),
-        TEST(without_a_time_the_pause_doubles),
-        TEST(a_pause_has_a_floor),
-        TEST(throttled_for_a_day_counts_as_attempts),
-        TEST(a_type_without_limits_waits_in_later),
-    };
-
-    return cmocka_run_group_tests_name("claim under limits", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -458,7 +458,7 @@ static void check_standing(const struct scene *scene, const char *usual)
     free(text);
 }
 
-static void test_the_short_way_does_what_the_long_one_does(void **state)
+SCENE_TEST(test_the_short_way_does_what_the_long_one_does)
 {
     static const struct scene scenes[] = {
 #define SCENE(name, is_short) {#name, name, is_short, is_short}
@@ -588,7 +588,7 @@ static void another_claim(void)
     one_job();
 }
 
-static void test_what_a_claim_has_found_holds_while_nothing_changes(void **state)
+SCENE_TEST(test_what_a_claim_has_found_holds_while_nothing_changes)
 {
     static void (*const unnoticed[])(void) = {paused, cancelled, alone, newer_data};
 
@@ -603,7 +603,7 @@ static void test_what_a_claim_has_found_holds_while_nothing_changes(void **state
     }
 }
 
-static void test_what_a_claim_has_found_ends_with_a_change(void **state)
+SCENE_TEST(test_what_a_claim_has_found_ends_with_a_change)
 {
     static void (*const changes[])(void) = {limited, shared_limit, parked, held};
 
@@ -617,21 +617,11 @@ static void test_what_a_claim_has_found_ends_with_a_change(void **state)
 }
 
 /* Another claim has looked meanwhile: what it has found is of its own arguments. */
-static void test_what_another_claim_has_found(void **state)
+SCENE_TEST(test_what_another_claim_has_found)
 {
     assert_true(starts_after(another_claim));
     assert_int_equal(redis_number("HLEN", ACTIVE "w"), 2); /* what it says of itself, and the job */
     assert_int_equal(redis_number("HLEN", ACTIVE "x"), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_the_short_way_does_what_the_long_one_does, scene_begin),
-        cmocka_unit_test_setup(test_what_a_claim_has_found_holds_while_nothing_changes, scene_begin),
-        cmocka_unit_test_setup(test_what_a_claim_has_found_ends_with_a_change, scene_begin),
-        cmocka_unit_test_setup(test_what_another_claim_has_found, scene_begin),
-    };
-
-    return cmocka_run_group_tests_name("claim_short", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

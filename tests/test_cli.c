@@ -13,7 +13,7 @@ static void assert_misuses(const struct misuse *m)
     program_misuses(NULL, NULL, NULL, m);
 }
 
-static void test_wrong_commands(void **state)
+TEST(test_wrong_commands)
 {
     assert_misuses((const struct misuse[]){
         {"enqeue", 64, "enqeue: unknown command; did you mean enqueue?"},
@@ -31,7 +31,7 @@ static void test_wrong_commands(void **state)
     });
 }
 
-static void test_wrong_flags(void **state)
+TEST(test_wrong_flags)
 {
     assert_misuses((const struct misuse[]){
         {"version --jsn", 64, "version --jsn: unknown flag; did you mean --json?"},
@@ -69,7 +69,7 @@ static bool reads_value(const char *line, char name[64])
 }
 
 /* What a script writes whose variable is not set: "--type $TYPE" must not mean all types. */
-static void test_empty_values(void **state)
+TEST(test_empty_values)
 {
     static const char *const commands[] = {
         "enqueue", "worker", "job",  "queue",  "batch", "dead", "schedule", "rate", "take", "report",
@@ -97,7 +97,7 @@ static void test_empty_values(void **state)
     assert_int_equal(o.code, 64);
 }
 
-static void test_wrong_worker(void **state)
+TEST(test_wrong_worker)
 {
     assert_misuses((const struct misuse[]){
         {"worker", 64,
@@ -127,7 +127,7 @@ static void test_wrong_worker(void **state)
     });
 }
 
-static void test_wrong_log(void **state)
+TEST(test_wrong_log)
 {
     const struct misuse flag[] = {
         {"worker --exec a=b --log xml", 64, "worker --log xml: unknown word; give logfmt or json"},
@@ -149,7 +149,7 @@ static void test_wrong_log(void **state)
     unsetenv("WEIR_LOG_FORMAT");
 }
 
-static void test_wrong_dev(void **state)
+TEST(test_wrong_dev)
 {
     assert_misuses((const struct misuse[]){
         {"dev now", 64, "dev now: takes no arguments"},
@@ -163,7 +163,7 @@ static void test_wrong_dev(void **state)
     });
 }
 
-static void test_wrong_use_of_the_others(void **state)
+TEST(test_wrong_use_of_the_others)
 {
     assert_misuses((const struct misuse[]){
         {"enqueue", 64, "enqueue"},
@@ -215,7 +215,7 @@ static void assert_all(const char *flags, int code, const char *says)
     }
 }
 
-static void test_no_redis(void **state)
+TEST(test_no_redis)
 {
     assert_all("--redis " NOWHERE, 69, NOWHERE);
     assert_all("--redis redis://127.0.0.1:1", 69, "127.0.0.1:1");
@@ -223,7 +223,7 @@ static void test_no_redis(void **state)
     assert_all("--redis " NOWHERE " --namespace a/b", 78, "namespace");
 }
 
-static void test_wrong_password(void **state)
+TEST(test_wrong_password)
 {
     const char *const options[] = {"--requirepass", "secret", NULL};
     struct server s;
@@ -260,7 +260,7 @@ static size_t arguments_of(pid_t pid, char *text, size_t size)
     return len;
 }
 
-static void test_password_in_the_arguments(void **state)
+TEST(test_password_in_the_arguments)
 {
     static const char warning[] = "weir: --redis: the password is visible in the process list; use REDIS_URL "
                                   "or --password-file instead\n";
@@ -285,7 +285,7 @@ static void test_password_in_the_arguments(void **state)
     server_stop(&s);
 }
 
-static void test_the_sentinels_password_in_the_arguments(void **state)
+TEST(test_the_sentinels_password_in_the_arguments)
 {
     const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", NULL, NULL};
     char folder[64], text[1024];
@@ -305,7 +305,7 @@ static void test_the_sentinels_password_in_the_arguments(void **state)
 }
 
 /* What is opened while 0, 1 or 2 are closed must not become standard input, output or error. */
-static void test_closed_streams(void **state)
+TEST(test_closed_streams)
 {
     struct server s;
     struct outcome o;
@@ -343,7 +343,7 @@ static void test_closed_streams(void **state)
     server_stop(&s);
 }
 
-static void test_version_and_help(void **state)
+TEST(test_version_and_help)
 {
     static const char *const commands[] = {"enqueue", "worker", "rate", "take",    "status",
                                            "verify",  "serve",  "dev",  "version", NULL};
@@ -386,7 +386,7 @@ static void expect_output_fails(const char *line, const char *why)
     assert_string_equal(o.err, says);
 }
 
-static void test_full_output(void **state)
+TEST(test_full_output)
 {
     expect_output_fails("version >/dev/full", "No space left on device");
     expect_output_fails("help >/dev/full", "No space left on device");
@@ -394,7 +394,7 @@ static void test_full_output(void **state)
     expect_output_fails("rate --help >&-", "Bad file descriptor");
 }
 
-static void test_files_that_cannot_be_read(void **state)
+TEST(test_files_that_cannot_be_read)
 {
     struct outcome o;
     char path[3001];
@@ -414,7 +414,7 @@ static void test_files_that_cannot_be_read(void **state)
     assert_non_null(strstr(o.err, "/: cannot be read: Is a directory; name another file"));
 }
 
-static void test_redis_url(void **state)
+TEST(test_redis_url)
 {
     struct server s;
     struct outcome o;
@@ -441,26 +441,8 @@ static void test_redis_url(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_wrong_commands),
-        cmocka_unit_test(test_wrong_flags),
-        cmocka_unit_test(test_empty_values),
-        cmocka_unit_test(test_wrong_worker),
-        cmocka_unit_test(test_wrong_log),
-        cmocka_unit_test(test_wrong_dev),
-        cmocka_unit_test(test_wrong_use_of_the_others),
-        cmocka_unit_test(test_no_redis),
-        cmocka_unit_test(test_wrong_password),
-        cmocka_unit_test(test_password_in_the_arguments),
-        cmocka_unit_test(test_the_sentinels_password_in_the_arguments),
-        cmocka_unit_test(test_closed_streams),
-        cmocka_unit_test(test_version_and_help),
-        cmocka_unit_test(test_full_output),
-        cmocka_unit_test(test_files_that_cannot_be_read),
-        cmocka_unit_test(test_redis_url),
-    };
 
     unsetenv("REDIS_URL");
     unsetenv("WEIR_NAMESPACE");
-    return cmocka_run_group_tests_name("cli", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

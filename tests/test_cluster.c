@@ -62,20 +62,6 @@ static void assert_rate_kept(struct stage *stage, int most)
     slots_free(&slots);
 }
 
-static void the_slot_moves(void **state)
-{
-    struct stage stage;
-    pid_t workers[2];
-    int from = several_holder(&cluster), to = (from + 1) % 3;
-
-    begin_load("moves", &stage, workers);
-    several_move_slot(&cluster, from, to);
-    end_load(&stage, workers);
-    assert_rate_kept(&stage, RATE);
-    run_weir(&stage, "verify trace");
-    stage_close(&stage);
-}
-
 static bool replica_has_all(int holder)
 {
     char *offset = server_ask(&cluster.redis[holder], "INFO", "replication", NULL);
@@ -84,22 +70,6 @@ static bool replica_has_all(int holder)
 
     free(offset);
     return all;
-}
-
-/* What the replica had not yet been told runs again, and its slots are granted again: a few. */
-static void the_node_dies(void **state)
-{
-    struct stage stage;
-    pid_t workers[2];
-    int old = several_holder(&cluster);
-
-    begin_load("dies", &stage, workers);
-    await(replica_has_all(old));
-    several_kill(&cluster, old);
-    several_await_holder_other_than(&cluster, old);
-    end_load(&stage, workers);
-    assert_rate_kept(&stage, RATE + 10);
-    stage_close(&stage);
 }
 
 /* ---- Partitions over all masters */
@@ -120,43 +90,6 @@ static int64_t count_dead(struct stage *stage)
     dead = status.dead;
     status_free(&status);
     return dead;
-}
-
-/* Each type at its rate, on the master of its partition. Some jobs are pushed to the wrong one, and retried. */
-static void partitions_over_all_masters(void **state)
-{
-    struct stage stage;
-    struct slots slots;
-    pid_t workers[2];
-
-    several_stage(&cluster, "parts", &stage);
-    run_weir(&stage, "init --partitions 4");
-    for (int p = 0; p < 4; p++) {
-        assert_int_equal(partition_crc16(types[p], 1) % 4, p);
-        stage_rate(&stage, types[p], "40/s,burst=1");
-        stage_enqueue(&stage, types[p], NULL, 1000 * p, EACH);
-    }
-    for (int i = 0; i < 2; i++)
-        workers[i] = stage_actor(&stage, i ? "second" : "first", "types=a,b,c,d", "executors=4", "lease=2",
-                                 "trace=trace", NULL);
-    await(history_count(&stage, "effect", -1) > EACH);
-    several_follow(&cluster, &stage);
-    stage_push(&stage, "d", NULL, 2000 + EACH, 20); /* to partition 0 */
-    stage_enqueue(&stage, "c", NULL, 1000 + EACH, 20);
-    await(count_dead(&stage) == 20);
-    run_weir(&stage, "dead retry --all");
-    await(history_count(&stage, "effect", -1) >= 4 * EACH + 40);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(stage_end(workers[i]), 0);
-    for (int p = 0; p < 4; p++)
-        for (int i = 0; i < EACH + (p == 1 || p == 2 ? 20 : 0); i++)
-            assert_int_equal(history_count(&stage, "effect", 1000 * p + i), 1);
-    run_weir(&stage, "verify trace");
-    slots = slots_read(&stage, "trace");
-    for (int t = 0; t < 4; t++)
-        assert_in_range(slots_most_in_a_second(&slots, types[t], 0), 1, RATE_OF_EACH);
-    slots_free(&slots);
-    stage_close(&stage);
 }
 
 static void run_commands(const char *ns)
@@ -197,13 +130,13 @@ static void run_commands(const char *ns)
     }
 }
 
-static void each_command_works(void **state)
+TEST(each_command_works)
 {
     run_commands("commands");
 }
 
 /* Four slots, on three masters. */
-static void each_command_works_over_partitions(void **state)
+TEST(each_command_works_over_partitions)
 {
     struct weir *w = weir_new(cluster.url, "parted");
     bool was;
@@ -234,7 +167,7 @@ static bool names_itself(const char *host)
 }
 
 /* By host names; by host names, which nobody has said, so each is "?"; by what the asked node was reached by. */
-static void nodes_are_named_in_other_ways(void **state)
+TEST(nodes_are_named_in_other_ways)
 {
     set_on_all("cluster-preferred-endpoint-type", "hostname", "cluster-announce-hostname", "localhost");
     await(names_itself("localhost"));
@@ -247,17 +180,71 @@ static void nodes_are_named_in_other_ways(void **state)
     set_on_all("cluster-preferred-endpoint-type", "ip", NULL, NULL);
 }
 
-int main(int argc, char **argv)
+/* Each type at its rate, on the master of its partition. Some jobs are pushed to the wrong one, and retried. */
+TEST(partitions_over_all_masters)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_command_works),
-        cmocka_unit_test(each_command_works_over_partitions),
-        cmocka_unit_test(nodes_are_named_in_other_ways),
-        cmocka_unit_test(partitions_over_all_masters),
-        cmocka_unit_test(the_slot_moves),
-        cmocka_unit_test(the_node_dies),
-    };
-    int code = stage_actor_main(argc, argv);
+    struct stage stage;
+    struct slots slots;
+    pid_t workers[2];
 
-    return code >= 0 ? code : cmocka_run_group_tests_name("cluster", tests, start_cluster, stop_cluster);
+    several_stage(&cluster, "parts", &stage);
+    run_weir(&stage, "init --partitions 4");
+    for (int p = 0; p < 4; p++) {
+        assert_int_equal(partition_crc16(types[p], 1) % 4, p);
+        stage_rate(&stage, types[p], "40/s,burst=1");
+        stage_enqueue(&stage, types[p], NULL, 1000 * p, EACH);
+    }
+    for (int i = 0; i < 2; i++)
+        workers[i] = stage_actor(&stage, i ? "second" : "first", "types=a,b,c,d", "executors=4", "lease=2",
+                                 "trace=trace", NULL);
+    await(history_count(&stage, "effect", -1) > EACH);
+    several_follow(&cluster, &stage);
+    stage_push(&stage, "d", NULL, 2000 + EACH, 20); /* to partition 0 */
+    stage_enqueue(&stage, "c", NULL, 1000 + EACH, 20);
+    await(count_dead(&stage) == 20);
+    run_weir(&stage, "dead retry --all");
+    await(history_count(&stage, "effect", -1) >= 4 * EACH + 40);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(stage_end(workers[i]), 0);
+    for (int p = 0; p < 4; p++)
+        for (int i = 0; i < EACH + (p == 1 || p == 2 ? 20 : 0); i++)
+            assert_int_equal(history_count(&stage, "effect", 1000 * p + i), 1);
+    run_weir(&stage, "verify trace");
+    slots = slots_read(&stage, "trace");
+    for (int t = 0; t < 4; t++)
+        assert_in_range(slots_most_in_a_second(&slots, types[t], 0), 1, RATE_OF_EACH);
+    slots_free(&slots);
+    stage_close(&stage);
 }
+
+TEST(the_slot_moves)
+{
+    struct stage stage;
+    pid_t workers[2];
+    int from = several_holder(&cluster), to = (from + 1) % 3;
+
+    begin_load("moves", &stage, workers);
+    several_move_slot(&cluster, from, to);
+    end_load(&stage, workers);
+    assert_rate_kept(&stage, RATE);
+    run_weir(&stage, "verify trace");
+    stage_close(&stage);
+}
+
+/* What the replica had not yet been told runs again, and its slots are granted again: a few. */
+TEST(the_node_dies)
+{
+    struct stage stage;
+    pid_t workers[2];
+    int old = several_holder(&cluster);
+
+    begin_load("dies", &stage, workers);
+    await(replica_has_all(old));
+    several_kill(&cluster, old);
+    several_await_holder_other_than(&cluster, old);
+    end_load(&stage, workers);
+    assert_rate_kept(&stage, RATE + 10);
+    stage_close(&stage);
+}
+
+STAGE_TESTS(start_cluster, stop_cluster)

@@ -84,7 +84,7 @@ static void expect_places(void)
     }
 }
 
-static void test_types_take_turns(void **state)
+SCENE_TEST(test_types_take_turns)
 {
     start("w");
     must(turns_rate("shared", "gcra:10/1000000/1"));
@@ -103,7 +103,7 @@ static void test_types_take_turns(void **state)
     expect_starts_as_said();
 }
 
-static void test_jobs_cost_what_they_name(void **state)
+SCENE_TEST(test_jobs_cost_what_they_name)
 {
     start("w");
     must(turns_rate("t", "gcra:100/1000000/10"));
@@ -128,7 +128,7 @@ static void enqueue_key(const char *ids, const char *key)
     enqueue_with("t", ids, fields);
 }
 
-static void test_keys_take_turns_by_weight(void **state)
+SCENE_TEST(test_keys_take_turns_by_weight)
 {
     start("w");
     must(turns_rate("t", "gcra:10/1000000/1 gcra:100/1000000/100,by=key"));
@@ -144,7 +144,7 @@ static void test_keys_take_turns_by_weight(void **state)
     expect_starts_as_said();
 }
 
-static void test_keys_whose_gates_are_closed(void **state)
+SCENE_TEST(test_keys_whose_gates_are_closed)
 {
     start("w");
     must(turns_rate("t", "gcra:1/10000000/1,by=key"));
@@ -165,7 +165,7 @@ static void test_keys_whose_gates_are_closed(void **state)
     expect_places();
 }
 
-static void test_a_paused_limit_and_a_paused_queue(void **state)
+SCENE_TEST(test_a_paused_limit_and_a_paused_queue)
 {
     start("w");
     must(turns_rate("t", "gcra:1/1000000/1"));
@@ -181,7 +181,7 @@ static void test_a_paused_limit_and_a_paused_queue(void **state)
     expect_ids("x");
 }
 
-static void test_concurrency_says_no_time(void **state)
+SCENE_TEST(test_concurrency_says_no_time)
 {
     start("w");
     must(turns_rate("t", "concurrency:2"));
@@ -196,7 +196,7 @@ static void test_concurrency_says_no_time(void **state)
     expect_start(0, -1);
 }
 
-static void test_nothing_comes(void **state)
+SCENE_TEST(test_nothing_comes)
 {
     must(turns_rate("t", "gcra:1/1000000/1"));
     look("t", 9);
@@ -207,7 +207,7 @@ static void test_nothing_comes(void **state)
 }
 
 /* A lane of large bodies is not read as a whole. */
-static void test_large_bodies(void **state)
+SCENE_TEST(test_large_bodies)
 {
     static char body[400000];
     size_t len;
@@ -229,7 +229,7 @@ static void test_large_bodies(void **state)
 }
 
 /* 100 queues with jobs of other types before those that are wanted, lanes of 20 types in each, sleeping gates. */
-static void test_whatever_waits_a_look_is_short(void **state)
+SCENE_TEST(test_whatever_waits_a_look_is_short)
 {
     const char *words[21] = {"50"};
     char types[20][24];
@@ -257,7 +257,7 @@ static void test_whatever_waits_a_look_is_short(void **state)
     assert_in_range(count_commands() - before, 1, 900);
 }
 
-static void test_wrong_calls_are_refused(void **state)
+SCENE_TEST(test_wrong_calls_are_refused)
 {
     static const char *const lines[] = {"coming",
                                         "coming 5",
@@ -271,22 +271,4 @@ static void test_wrong_calls_are_refused(void **state)
         assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
 }
 
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(types_take_turns),
-        TEST(jobs_cost_what_they_name),
-        TEST(keys_take_turns_by_weight),
-        TEST(keys_whose_gates_are_closed),
-        TEST(a_paused_limit_and_a_paused_queue),
-        TEST(concurrency_says_no_time),
-        TEST(nothing_comes),
-        TEST(large_bodies),
-        TEST(whatever_waits_a_look_is_short),
-        TEST(wrong_calls_are_refused),
-    };
-
-    return cmocka_run_group_tests(tests, scene_start_client, stop_all);
-}
+TESTS(scene_start_client, stop_all)

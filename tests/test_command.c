@@ -45,7 +45,7 @@ static void assert_file(struct stage *s, const char *name, const char *text)
 
 /* ---- What a command gets */
 
-static void job_on_standard_input(void **state)
+STAGE_TEST(job_on_standard_input)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "cat >body\nenv | grep ^WEIR_JOB | sort >variables");
@@ -60,7 +60,7 @@ static void job_on_standard_input(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void when_it_was_enqueued(void **state)
+STAGE_TEST(when_it_was_enqueued)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "cat >>body\nenv | grep ENQUEUED >>variables");
@@ -80,7 +80,7 @@ static void when_it_was_enqueued(void **state)
 #define GLIBC_SIGNALS 0x180000000ULL
 
 /* The words of the command, no shell; nothing of the worker's own files, signals or group. */
-static void clean_process(void **state)
+STAGE_TEST(clean_process)
 {
     struct stage *s = *state;
     char group[64];
@@ -110,7 +110,7 @@ static void clean_process(void **state)
 }
 
 /* A body larger than a pipe that nobody reads. */
-static void large_body_ignored(void **state)
+STAGE_TEST(large_body_ignored)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "exec <&-");
@@ -128,7 +128,7 @@ static void large_body_ignored(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void large_body_read(void **state)
+STAGE_TEST(large_body_read)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "wc -c >size");
@@ -160,7 +160,7 @@ static const struct {
     {"head -c 300000 /dev/urandom >&2; echo the end >&2; exit 65", "the end"},
 };
 
-static void failures_with_their_reason(void **state)
+STAGE_TEST(failures_with_their_reason)
 {
     enum { CASES = sizeof deaths / sizeof *deaths };
     struct stage *s = *state;
@@ -191,7 +191,7 @@ static void failures_with_their_reason(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void other_exit_codes_retry(void **state)
+STAGE_TEST(other_exit_codes_retry)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "echo $WEIR_JOB_ATTEMPT >>attempts; exit 3");
@@ -226,7 +226,7 @@ static double pause_of(struct stage *s)
 }
 
 /* Exit 75, and a number as the last line: comes back after so long, as the same attempt. */
-static void throttled_by_exit_code(void **state)
+STAGE_TEST(throttled_by_exit_code)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "echo $WEIR_JOB_ATTEMPT $(date +%s%N) >>tries\n"
@@ -251,7 +251,7 @@ static void throttled_by_exit_code(void **state)
 }
 
 /* What can be read is heard, and what cannot is told. */
-static void last_lines_of_throttled_commands(void **state)
+STAGE_TEST(last_lines_of_throttled_commands)
 {
     static const struct {
         const char *line;
@@ -294,7 +294,7 @@ static void last_lines_of_throttled_commands(void **state)
 }
 
 /* Without the number: after 1 s. */
-static void throttled_without_a_time(void **state)
+STAGE_TEST(throttled_without_a_time)
 {
     struct stage *s = *state;
     pid_t worker =
@@ -312,7 +312,7 @@ static void throttled_without_a_time(void **state)
 }
 
 /* The worker does not start. */
-static void commands_that_cannot_run(void **state)
+STAGE_TEST(commands_that_cannot_run)
 {
     static const struct {
         const char *command, *told;
@@ -338,7 +338,7 @@ static void commands_that_cannot_run(void **state)
 
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
 /* It was there at the start. No attempt is used: it is not the job's fault. */
-static void command_goes_missing(void **state)
+STAGE_TEST(command_goes_missing)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "exit 0");
@@ -359,7 +359,7 @@ static void command_goes_missing(void **state)
 /* ---- How it ends */
 
 /* A grandchild that lives on with the pipes open is not waited for. */
-static void grandchild_keeps_the_pipes(void **state)
+STAGE_TEST(grandchild_keeps_the_pipes)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "setsid sleep 1000 &\necho $! >pid; echo reason >&2; exit 65"), grandchild;
@@ -375,7 +375,7 @@ static void grandchild_keeps_the_pipes(void **state)
 }
 
 /* The second signal: commands are ended, their jobs given back with no attempt used. */
-static void second_term_ends_commands(void **state)
+STAGE_TEST(second_term_ends_commands)
 {
     struct stage *s = *state;
     pid_t worker, command;
@@ -396,7 +396,7 @@ static void second_term_ends_commands(void **state)
 }
 
 /* The grace is over, and a command that does not go by TERM is killed, with its children. */
-static void grace_is_the_longest_wait(void **state)
+STAGE_TEST(grace_is_the_longest_wait)
 {
     struct stage *s = *state;
     pid_t worker, command, child;
@@ -418,7 +418,7 @@ static void grace_is_the_longest_wait(void **state)
 #define STAY_THE_FIRST_TIME "mkdir first 2>&- || exit 0\necho $$ >pid\nexec sleep 1000"
 
 /* Killed with no chance to say so: its commands go with it, and the job runs again elsewhere. */
-static void command_ends_with_its_worker(void **state)
+STAGE_TEST(command_ends_with_its_worker)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, STAY_THE_FIRST_TIME), command;
@@ -434,7 +434,7 @@ static void command_ends_with_its_worker(void **state)
 }
 
 /* Its lease went to another while it was stopped: the command is told to end, and nothing is settled. */
-static void command_of_a_lost_lease(void **state)
+STAGE_TEST(command_of_a_lost_lease)
 {
     struct stage *s = *state;
     pid_t away = start_script(s, STAY_THE_FIRST_TIME), heir, command;
@@ -456,7 +456,7 @@ static void command_of_a_lost_lease(void **state)
 }
 
 /* A worker that is cut off while its job is cancelled hears of it when it is back. */
-static void cancelled_while_cut_off(void **state)
+STAGE_TEST(cancelled_while_cut_off)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "echo $$ >pid.new; mv pid.new pid; exec sleep 60"), command;
@@ -476,7 +476,7 @@ static void cancelled_while_cut_off(void **state)
 /* ---- Time, and being told */
 
 /* TERM to the whole group, and KILL to what stays. */
-static void over_its_time(void **state)
+STAGE_TEST(over_its_time)
 {
     struct stage *s = *state;
     pid_t worker, command, child;
@@ -498,7 +498,7 @@ static void over_its_time(void **state)
 }
 
 /* One that ends well when it is told has failed all the same; its own time goes before that of its type. */
-static void over_its_own_time(void **state)
+STAGE_TEST(over_its_own_time)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -512,7 +512,7 @@ static void over_its_own_time(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void cancelled(void **state)
+STAGE_TEST(cancelled)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "sleep 1000 &\necho $! >child; echo $$ >pid\nwait"), command, child;
@@ -531,7 +531,7 @@ static void cancelled(void **state)
 /* Silence for longer than the lease: the command is ended before anybody else can have finished with the job,
  * and nothing of it is settled. The worker goes on when it is back, and its trace says when the lease was
  * over. */
-static void ended_with_the_lease(void **state)
+STAGE_TEST(ended_with_the_lease)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -559,7 +559,7 @@ static void ended_with_the_lease(void **state)
 }
 
 /* All that a job has besides its body. */
-static void all_variables(void **state)
+STAGE_TEST(all_variables)
 {
     struct stage *s = *state;
     pid_t worker = start_script(
@@ -584,7 +584,7 @@ static void all_variables(void **state)
 }
 
 /* A worker that another job started shows nothing of that job. */
-static void variables_of_another_job(void **state)
+STAGE_TEST(variables_of_another_job)
 {
     static const char *const outer[] = {"WEIR_JOB_ID",      "WEIR_JOB_KEY",         "WEIR_JOB_BATCH",
                                         "WEIR_JOB_ATTEMPT", "WEIR_JOB_ENQUEUED_AT", "TRACEPARENT"};
@@ -617,7 +617,7 @@ static double due_in_days(struct stage *s, const char *id)
 }
 
 /* n^4 seconds, and never more than ten years. */
-static void after_hundreds_of_attempts(void **state)
+STAGE_TEST(after_hundreds_of_attempts)
 {
     static const struct {
         int attempts;
@@ -659,7 +659,7 @@ static long refusals(struct stage *s)
 }
 
 /* When it comes again is decided once, and told once, however often Redis refuses to hear it. */
-static void decided_once(void **state)
+STAGE_TEST(decided_once)
 {
     struct stage *s = *state;
     pid_t worker = start_script(s, "exit 1");
@@ -679,7 +679,7 @@ static void decided_once(void **state)
 }
 
 /* A job that Redis refuses to settle holds back none of those that are settled with it. */
-static void one_refused_among_others(void **state)
+STAGE_TEST(one_refused_among_others)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -697,7 +697,7 @@ static void one_refused_among_others(void **state)
 }
 
 /* The wait doubles from the first one, which is the least, up to its bound; the usual one would be 15 s at least. */
-static void backoff_of_a_type(void **state)
+STAGE_TEST(backoff_of_a_type)
 {
     enum { JOBS = 8, ATTEMPTS = 3 };
     struct stage *s = *state;
@@ -725,7 +725,7 @@ static void backoff_of_a_type(void **state)
     assert_int_equal(waits, JOBS * (ATTEMPTS - 1));
 }
 
-static void done_is_remembered(void **state)
+STAGE_TEST(done_is_remembered)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -738,7 +738,7 @@ static void done_is_remembered(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void wrong_flags(void **state)
+STAGE_TEST(wrong_flags)
 {
     static const struct {
         const char *flag, *value, *part;
@@ -803,7 +803,7 @@ static pid_t start_unread(struct stage *s)
 }
 
 /* It goes on, hears TERM, and its last words do not keep it. */
-static void standard_error_that_nobody_reads(void **state)
+STAGE_TEST(standard_error_that_nobody_reads)
 {
     enum { JOBS = 150 }; /* of 1 KB each: a pipe has room for 64 of them */
     struct stage *s = *state;
@@ -826,7 +826,7 @@ static void standard_error_that_nobody_reads(void **state)
 
 /* Orphans are waited for, the codes of commands come through, TERM stops, and the exit code is the worker's.
  */
-static void process_one(void **state)
+STAGE_TEST(process_one)
 {
     struct stage *s = *state;
     const char *const words[] = {"/usr/bin/unshare", "-r",           "-p",      "-f",
@@ -859,7 +859,7 @@ static void process_one(void **state)
 }
 
 /* It hears of its child's end all the same. */
-static void process_one_with_ignored_children(void **state)
+STAGE_TEST(process_one_with_ignored_children)
 {
     struct stage *s = *state;
     const char *const words[] = {
@@ -876,45 +876,4 @@ static void process_one_with_ignored_children(void **state)
     assert_int_equal(stage_stat(s, "run", "done"), 1);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(job_on_standard_input),
-        STAGE_TEST(when_it_was_enqueued),
-        STAGE_TEST(clean_process),
-        STAGE_TEST(large_body_ignored),
-        STAGE_TEST(large_body_read),
-        STAGE_TEST(failures_with_their_reason),
-        STAGE_TEST(other_exit_codes_retry),
-        STAGE_TEST(throttled_by_exit_code),
-        STAGE_TEST(throttled_without_a_time),
-        STAGE_TEST(last_lines_of_throttled_commands),
-        STAGE_TEST(commands_that_cannot_run),
-#ifndef __SANITIZE_THREAD__
-        STAGE_TEST(command_goes_missing),
-#endif
-        STAGE_TEST(grandchild_keeps_the_pipes),
-        STAGE_TEST(second_term_ends_commands),
-        STAGE_TEST(grace_is_the_longest_wait),
-        STAGE_TEST(command_ends_with_its_worker),
-        STAGE_TEST(command_of_a_lost_lease),
-        STAGE_TEST(over_its_time),
-        STAGE_TEST(over_its_own_time),
-        STAGE_TEST(cancelled),
-        STAGE_TEST(cancelled_while_cut_off),
-        STAGE_TEST(ended_with_the_lease),
-        STAGE_TEST(all_variables),
-        STAGE_TEST(variables_of_another_job),
-        STAGE_TEST(after_hundreds_of_attempts),
-        STAGE_TEST(decided_once),
-        STAGE_TEST(one_refused_among_others),
-        STAGE_TEST(backoff_of_a_type),
-        STAGE_TEST(done_is_remembered),
-        STAGE_TEST(wrong_flags),
-        STAGE_TEST(standard_error_that_nobody_reads),
-        STAGE_TEST(process_one),
-        STAGE_TEST(process_one_with_ignored_children),
-    };
-
-    return cmocka_run_group_tests_name("command", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -29,7 +29,7 @@ static long long loads(struct stage *s)
     return server_calls(&s->server, "function|load");
 }
 
-static void test_one_enqueue_sends_little(void **state)
+STAGE_TEST(test_one_enqueue_sends_little)
 {
     struct stage *s = *state;
     long long begin;
@@ -62,7 +62,7 @@ static bool all_have_new_ids(struct stage *s, const char *before)
 }
 
 /* 64 of them would send less than 100 KB. */
-static void test_workers_that_reconnect_send_little(void **state)
+STAGE_TEST(test_workers_that_reconnect_send_little)
 {
     struct stage *s = *state;
     pid_t workers[WORKERS];
@@ -99,7 +99,7 @@ static void test_workers_that_reconnect_send_little(void **state)
     free(before);
 }
 
-static void test_the_library_is_bare(void **state)
+TEST(test_the_library_is_bare)
 {
     assert_null(strstr(script_library, "\n--"));
     assert_null(strstr(script_library, "\n "));
@@ -120,7 +120,7 @@ static void read_line(const char *file, int number, char *line, int size)
 }
 
 /* A fault is put into a line of the library: what people read names the line of the file. */
-static void test_an_error_names_file_and_line(void **state)
+STAGE_TEST(test_an_error_names_file_and_line)
 {
     static const char sound[] = "local function ahead(ARGV)\n", faulty[] = "local function ahead() x()\n";
     struct stage *s = *state;
@@ -149,7 +149,7 @@ static void test_an_error_names_file_and_line(void **state)
 }
 
 /* The first line and the last one of each file, and lines of none. */
-static void test_places(void **state)
+TEST(test_places)
 {
     char text[100];
     int line;
@@ -170,10 +170,8 @@ static void test_places(void **state)
     assert_null(script_place(text, &line)); /* #!lua */
 }
 
-#define ON_STAGE(name) cmocka_unit_test_setup_teardown(test_##name, stage_setup, stage_teardown)
-
 /* Who asks a Redis that does not answer waits for it once, and says for how long: each connection more is a wait more. */
-static void test_silence_is_waited_for_once(void **state)
+STAGE_TEST(test_silence_is_waited_for_once)
 {
     static const char *const lines[] = {"status",        "report",     "rate list",      "rate show mark",
                                         "rate log",      "why 1",      "job list",       "queue list",
@@ -226,14 +224,4 @@ static void test_silence_is_waited_for_once(void **state)
         proxy_stop(links[i]);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        ON_STAGE(one_enqueue_sends_little),         ON_STAGE(workers_that_reconnect_send_little),
-        cmocka_unit_test(test_the_library_is_bare), ON_STAGE(an_error_names_file_and_line),
-        ON_STAGE(silence_is_waited_for_once),       cmocka_unit_test(test_places),
-    };
-    int code = stage_actor_main(argc, argv);
-
-    return code >= 0 ? code : cmocka_run_group_tests_name("connections", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -18,7 +18,7 @@
 
 /* ---- Addresses */
 
-static void good_addresses(void **state)
+TEST(good_addresses)
 {
     static const struct {
         const char *url;
@@ -113,7 +113,7 @@ static void good_addresses(void **state)
     "/0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789a" \
     "bcdef"
 
-static void bad_addresses(void **state)
+TEST(bad_addresses)
 {
     static const struct {
         const char *url, *says;
@@ -197,7 +197,7 @@ static void bad_addresses(void **state)
     assert_int_equal(redis_address_parse(LONG_PATH, &a, &e), 0);
 }
 
-static void long_parts(void **state)
+TEST(long_parts)
 {
     char url[9000], word[8400];
     struct redis_address a;
@@ -219,7 +219,7 @@ static void long_parts(void **state)
 
 /* ---- Arguments */
 
-static void words_are_copied(void **state)
+TEST(words_are_copied)
 {
     struct args a;
     char word[] = "one";
@@ -247,7 +247,7 @@ static void words_are_copied(void **state)
     args_free(&a);
 }
 
-static void clearing_keeps_the_memory(void **state)
+TEST(clearing_keeps_the_memory)
 {
     struct args a;
     const char *bytes;
@@ -266,7 +266,7 @@ static void clearing_keeps_the_memory(void **state)
     args_free(&a);
 }
 
-static void too_much_is_remembered(void **state)
+TEST(too_much_is_remembered)
 {
     struct args a;
 
@@ -282,7 +282,7 @@ static void too_much_is_remembered(void **state)
     args_free(&a);
 }
 
-static void scripts_are_called_by_name(void **state)
+TEST(scripts_are_called_by_name)
 {
     struct args a;
     char expected[256];
@@ -311,7 +311,7 @@ static void scripts_are_called_by_name(void **state)
 
 /* ---- Error replies */
 
-static void faults_are_told_apart(void **state)
+TEST(faults_are_told_apart)
 {
     static const struct {
         const char *text;
@@ -383,7 +383,7 @@ static void faults_are_told_apart(void **state)
 
 /* ---- Clients */
 
-static void namespaces(void **state)
+TEST(namespaces)
 {
     char prefix[PREFIX_SIZE], longest[129 + 1];
     struct error e;
@@ -412,7 +412,7 @@ static void namespaces(void **state)
     assert_int_equal(client_prefix("a b", prefix, &e), WEIR_ECONFIG);
 }
 
-static void addresses_by_default(void **state)
+TEST(addresses_by_default)
 {
     struct redis_address a;
     struct error e;
@@ -429,7 +429,7 @@ static void addresses_by_default(void **state)
     unsetenv("REDIS_URL");
 }
 
-static void a_wrong_setup_is_told_by_each_call(void **state)
+TEST(a_wrong_setup_is_told_by_each_call)
 {
     struct weir *w = weir_new("redis://:sesame@h:x", "good");
     struct redisReply *reply;
@@ -457,7 +457,7 @@ static void a_wrong_setup_is_told_by_each_call(void **state)
 /* ---- Numbers */
 
 /* A library has called setlocale(). */
-static void numbers_in_another_locale(void **state)
+TEST(numbers_in_another_locale)
 {
     char folder[64], text[64], *end;
     struct error e;
@@ -497,7 +497,7 @@ static void capture(char out[8192], enum log_level level, const char *text)
     close(ends[1]);
 }
 
-static void log_lines(void **state)
+TEST(log_lines)
 {
     char out[8192], text[4096];
     int year, month, day, hour, minute, second, ms, at = 0;
@@ -523,7 +523,7 @@ static void log_lines(void **state)
     assert_string_equal(out + strlen(out) - 7, "\\n...\"\n");
 }
 
-static void lines_with_fields(void **state)
+TEST(lines_with_fields)
 {
     static const struct log_field fields[] = {
         {"job", "a\"b\n", 4, false}, {"type", "", 0, false}, {"attempt", "2", 1, true}};
@@ -623,18 +623,18 @@ static void log_without_a_reader(bool socket)
     free(text);
 }
 
-static void a_pipe_that_nobody_reads(void **state)
+TEST(a_pipe_that_nobody_reads)
 {
     log_without_a_reader(false);
 }
 
-static void a_socket_that_nobody_reads(void **state)
+TEST(a_socket_that_nobody_reads)
 {
     log_without_a_reader(true);
 }
 
 /* A reader that goes away ends nothing. */
-static void a_pipe_without_a_reader(void **state)
+TEST(a_pipe_without_a_reader)
 {
     int saved = dup(STDERR_FILENO), ends[2];
     char out[8192];
@@ -652,7 +652,7 @@ static void a_pipe_without_a_reader(void **state)
     assert_non_null(strstr(out, " level=info msg=three\n"));
 }
 
-static void times_as_text(void **state)
+TEST(times_as_text)
 {
     char text[CLOCK_TEXT_SIZE], expected[64];
     struct tm tm;
@@ -667,27 +667,7 @@ static void times_as_text(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_addresses),
-        cmocka_unit_test(bad_addresses),
-        cmocka_unit_test(long_parts),
-        cmocka_unit_test(words_are_copied),
-        cmocka_unit_test(clearing_keeps_the_memory),
-        cmocka_unit_test(too_much_is_remembered),
-        cmocka_unit_test(scripts_are_called_by_name),
-        cmocka_unit_test(faults_are_told_apart),
-        cmocka_unit_test(namespaces),
-        cmocka_unit_test(addresses_by_default),
-        cmocka_unit_test(a_wrong_setup_is_told_by_each_call),
-        cmocka_unit_test(numbers_in_another_locale),
-        cmocka_unit_test(times_as_text),
-        cmocka_unit_test(log_lines),
-        cmocka_unit_test(lines_with_fields),
-        cmocka_unit_test(a_pipe_that_nobody_reads),
-        cmocka_unit_test(a_socket_that_nobody_reads),
-        cmocka_unit_test(a_pipe_without_a_reader),
-    };
 
     unsetenv("WEIR_LOG");
-    return cmocka_run_group_tests_name("core", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -93,7 +93,7 @@ static void end_killing(struct killing *k)
 
 /* The worker is killed before its n-th request is sent, and after its n-th request was answered but before it
  * hears of it, for each n; side by side. */
-static void worker_killed_at_each_step(void **state)
+STAGE_TEST(worker_killed_at_each_step)
 {
     struct killing *all = calloc(CASES, sizeof *all);
 
@@ -116,7 +116,7 @@ static void worker_killed_at_each_step(void **state)
 }
 
 /* The handler's worker dies before or after the effect, beside other jobs. */
-static void worker_killed_around_the_effect(void **state)
+STAGE_TEST(worker_killed_around_the_effect)
 {
     static const char *const when[] = {"before", "after"};
     struct stage branches[2];
@@ -148,7 +148,7 @@ static void worker_killed_around_the_effect(void **state)
 }
 
 /* A job that kills its worker is dead after the third; what stood beside it is done. */
-static void poison(void **state)
+STAGE_TEST(poison)
 {
     struct stage *s = *state;
     struct verdict v;
@@ -184,7 +184,7 @@ static void poison(void **state)
 
 /* Workers come and go, most of them by kill -9. A limit holds meanwhile: lost slots make it slower, never
  * faster. */
-static void workers_killed_under_load(void **state)
+STAGE_TEST(workers_killed_under_load)
 {
     enum { WORKERS = 4, ROUNDS = 16, ACCEPTED = 2400 };
     struct stage *s = *state;
@@ -242,7 +242,7 @@ static int info_number(struct stage *s, const char *section, const char *field)
     return n;
 }
 
-static void redis_killed_under_load(void **state)
+TEST_WITH(redis_killed_under_load, stage_setup_durable, stage_teardown)
 {
     enum { ACCEPTED = 4000 };
     struct stage *s = *state;
@@ -273,7 +273,7 @@ static void redis_killed_under_load(void **state)
 }
 
 /* Each worker that comes back says it, once; one that begins later does not. */
-static void redis_forgets_all(void **state)
+STAGE_TEST(redis_forgets_all)
 {
     struct stage *s = *state;
     pid_t busy = stage_actor(s, "busy", "types=mark", "executors=1", "lease=4", NULL),
@@ -301,7 +301,7 @@ static void redis_forgets_all(void **state)
 }
 
 /* Down until a call succeeds, though each connect does. */
-static void redis_full_without_its_functions(void **state)
+STAGE_TEST(redis_full_without_its_functions)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "types=mark", "executors=1", "lease=1", NULL);
@@ -365,7 +365,7 @@ static void await_progress(struct stage *s)
 
 /* A cut, and another one on the way back to work: while it logs in, loads scripts, adopts. One worker, so
  * that its jobs are nobody else's: each has its effect once. */
-static void cut_at_each_message(void **state)
+STAGE_TEST(cut_at_each_message)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -391,7 +391,7 @@ static void cut_at_each_message(void **state)
     proxy_stop(p);
 }
 
-static void cut_within_messages(void **state)
+STAGE_TEST(cut_within_messages)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -425,7 +425,7 @@ static bool is_cut_or_done(struct comeback *c)
 
 /* On the way back each answer in turn is lost, that of adopt too, while jobs run and end: what Redis did and
  * what the worker heard of then differ. */
-static void answers_lost_on_the_way_back(void **state)
+STAGE_TEST(answers_lost_on_the_way_back)
 {
     enum { FIRST = 8, CASES_HERE = 14 };
     struct comeback all[CASES_HERE];
@@ -462,7 +462,7 @@ static void answers_lost_on_the_way_back(void **state)
 
 /* Nothing comes through for longer than a lease: another may run the job now, and a C function can only be
  * ended with its process. */
-static void silence_longer_than_the_lease(void **state)
+STAGE_TEST(silence_longer_than_the_lease)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -484,7 +484,7 @@ static void silence_longer_than_the_lease(void **state)
 }
 
 /* A worker that nothing runs in while it is cut off goes on when it is back. */
-static void idle_in_the_silence(void **state)
+STAGE_TEST(idle_in_the_silence)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -505,7 +505,7 @@ static void idle_in_the_silence(void **state)
 }
 
 /* The same as silence for a process that was stopped: it wakes up as if nothing had been. */
-static void stopped_longer_than_the_lease(void **state)
+STAGE_TEST(stopped_longer_than_the_lease)
 {
     struct stage *s = *state;
     pid_t away = stage_actor(s, "away", "executors=2", "lease=1", NULL), heir;
@@ -551,7 +551,7 @@ static pid_t start_unanswered(struct stage *s, struct proxy *p, const char *leas
 }
 
 /* Told to stop before it hears what it was granted, the worker gives it back; told twice, too. */
-static void stopped_before_the_answer(void **state)
+STAGE_TEST(stopped_before_the_answer)
 {
     for (int calls = 1; calls <= 2; calls++) {
         struct stage s;
@@ -577,7 +577,7 @@ static void stopped_before_the_answer(void **state)
 }
 
 /* What comes after its lease has ended is not begun. */
-static void answered_after_the_lease(void **state)
+STAGE_TEST(answered_after_the_lease)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -631,7 +631,7 @@ static const char *const garbage[] = {
 };
 
 /* What a foreign client pushes beside good jobs is dead with its bytes, and harms nobody. */
-static void garbage_under_load(void **state)
+STAGE_TEST(garbage_under_load)
 {
     enum { KINDS = sizeof garbage / sizeof *garbage, ROUNDS = 5 };
     struct stage *s = *state;
@@ -659,27 +659,4 @@ static void garbage_under_load(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(worker_killed_at_each_step),
-        STAGE_TEST(worker_killed_around_the_effect),
-        STAGE_TEST(poison),
-        STAGE_TEST(workers_killed_under_load),
-        cmocka_unit_test_setup_teardown(redis_killed_under_load, stage_setup_durable, stage_teardown),
-        STAGE_TEST(redis_forgets_all),
-        STAGE_TEST(redis_full_without_its_functions),
-        STAGE_TEST(cut_at_each_message),
-        STAGE_TEST(cut_within_messages),
-        STAGE_TEST(answers_lost_on_the_way_back),
-        STAGE_TEST(silence_longer_than_the_lease),
-        STAGE_TEST(idle_in_the_silence),
-        STAGE_TEST(stopped_longer_than_the_lease),
-        STAGE_TEST(stopped_before_the_answer),
-        STAGE_TEST(answered_after_the_lease),
-        STAGE_TEST(garbage_under_load),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("crash", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -44,7 +44,7 @@ static struct cron parse(const char *when)
 
 /* ---- What can be written */
 
-static void test_what_cannot_be_read_is_refused(void **state)
+TEST(test_what_cannot_be_read_is_refused)
 {
     static const struct {
         const char *when, *why;
@@ -99,7 +99,7 @@ static void test_what_cannot_be_read_is_refused(void **state)
 }
 
 /* The same, written in two ways. */
-static void test_two_ways_to_write_the_same(void **state)
+TEST(test_two_ways_to_write_the_same)
 {
     static const char *const cases[][2] = {
         {"@yearly", "0 0 1 1 *"},
@@ -132,7 +132,7 @@ static void test_two_ways_to_write_the_same(void **state)
     }
 }
 
-static void test_zones_are_those_of_the_database(void **state)
+TEST(test_zones_are_those_of_the_database)
 {
     static const char *const none[] = {"",      "Europe",          "Europe/Atlantis", "europe/berlin",
                                        "UTC+3", "EST5EDX",         "+02:00",          "/etc/localtime",
@@ -265,7 +265,7 @@ static const struct {
      {"2060-03-28T03:00:00+02:00", "2060-03-29T02:30:00+02:00"}},
 };
 
-static void test_next_occurrences_by_hand(void **state)
+TEST(test_next_occurrences_by_hand)
 {
     for (size_t i = 0; i < COUNT(by_hand); i++) {
         struct cron cron = parse(by_hand[i].when);
@@ -287,7 +287,7 @@ static void test_next_occurrences_by_hand(void **state)
     }
 }
 
-static void test_what_never_occurs(void **state)
+TEST(test_what_never_occurs)
 {
     static const char *const cases[] = {"0 0 30 2 *", "0 0 31 FEB,APR,JUN,SEP,NOV *", "0 0 30-31 2 *",
                                         "0 0 30 2 */2" /* both */};
@@ -304,7 +304,7 @@ static void test_what_never_occurs(void **state)
     zone_free(berlin);
 }
 
-static void test_times_are_shown_with_their_offset(void **state)
+TEST(test_times_are_shown_with_their_offset)
 {
     static const char *const cases[][2] = {{"UTC", "2026-11-21T08:00:00+00:00"},
                                            {"Europe/Berlin", "2026-11-21T09:00:00+01:00"},
@@ -436,7 +436,7 @@ static const char *const crons[] = {
     "30 23 * * 6",  "0 0 * * *",    "5 0 1 * 0",          "20 0-23 * * *", "45 23 24-31/7 * *",
 };
 
-static void test_days_on_which_clocks_are_set(void **state)
+TEST(test_days_on_which_clocks_are_set)
 {
     static const struct {
         const char *zone, *days[2];
@@ -454,7 +454,7 @@ static void test_days_on_which_clocks_are_set(void **state)
                 compare(crons[i], zones[z].zone, zones[z].days[d], 5);
 }
 
-static void test_a_year(void **state)
+TEST(test_a_year)
 {
     static const char *const zones[] = {"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"};
     static const char *const some[] = {"*/30 * * * *", "30 1-3 * * *", "0 2 */3 * 0,3"};
@@ -463,18 +463,4 @@ static void test_a_year(void **state)
         compare(some[z], zones[z], "2026-01-01T00:00:00Z", 366);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_what_cannot_be_read_is_refused),
-        cmocka_unit_test(test_two_ways_to_write_the_same),
-        cmocka_unit_test(test_zones_are_those_of_the_database),
-        cmocka_unit_test(test_next_occurrences_by_hand),
-        cmocka_unit_test(test_what_never_occurs),
-        cmocka_unit_test(test_times_are_shown_with_their_offset),
-        cmocka_unit_test(test_days_on_which_clocks_are_set),
-        cmocka_unit_test(test_a_year),
-    };
-
-    return cmocka_run_group_tests_name("cron", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -180,7 +180,7 @@ static struct reaped reap_with(int64_t most, int64_t age_us)
     return r;
 }
 
-static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
+SCENE_TEST(test_the_oldest_are_forgotten_beyond_a_number)
 {
     struct reaped r;
 
@@ -200,7 +200,7 @@ static void test_the_oldest_are_forgotten_beyond_a_number(void **state)
     expect_listed(ANY, "k0004");
 }
 
-static void test_the_oldest_are_forgotten_beyond_an_age(void **state)
+SCENE_TEST(test_the_oldest_are_forgotten_beyond_an_age)
 {
     struct reaped r;
 
@@ -220,7 +220,7 @@ static void test_the_oldest_are_forgotten_beyond_an_age(void **state)
 }
 
 /* A heartbeat takes a bounded number, says how many are left, and catches up. */
-static void test_forgetting_goes_by_steps(void **state)
+SCENE_TEST(test_forgetting_goes_by_steps)
 {
     struct reaped r;
     int calls = 0;
@@ -237,7 +237,7 @@ static void test_forgetting_goes_by_steps(void **state)
     expect_counters("t", "forgotten 1200");
 }
 
-static void test_large_ones_are_forgotten_a_few_at_a_time(void **state)
+SCENE_TEST(test_large_ones_are_forgotten_a_few_at_a_time)
 {
     char *entry = malloc(1 << 20);
     struct reaped r;
@@ -263,7 +263,7 @@ static void test_large_ones_are_forgotten_a_few_at_a_time(void **state)
     assert_int_equal(redis_number("ZCARD", DEAD), 2);
 }
 
-static void test_a_heartbeat_goes_on_beside_what_is_not_ours(void **state)
+SCENE_TEST(test_a_heartbeat_goes_on_beside_what_is_not_ours)
 {
     start("w");
     free(redis_text("ZADD", DEAD, "5", "junk", "6", "w:1 //", "-inf", "", "7", "w:2 // why\n"));
@@ -283,7 +283,7 @@ static int64_t counted_bytes(void)
 
 /* What a worker was started with forgets nothing: it counts only where nothing is set, if it keeps more than
  * usual. */
-static void test_options_of_a_worker_only_widen(void **state)
+SCENE_TEST(test_options_of_a_worker_only_widen)
 {
     struct reaped r;
 
@@ -328,7 +328,7 @@ static void die(int count, size_t size)
     free(body);
 }
 
-static void test_the_oldest_are_forgotten_beyond_bytes(void **state)
+SCENE_TEST(test_the_oldest_are_forgotten_beyond_bytes)
 {
     struct reaped r;
     int64_t one;
@@ -359,7 +359,7 @@ static void test_the_oldest_are_forgotten_beyond_bytes(void **state)
 
 /* Those that were there before anybody counted are counted by heartbeats, exactly, whatever moves meanwhile.
  */
-static void test_bytes_are_counted_while_jobs_move(void **state)
+SCENE_TEST(test_bytes_are_counted_while_jobs_move)
 {
     char id[16];
     struct reaped r;
@@ -390,7 +390,7 @@ static void test_bytes_are_counted_while_jobs_move(void **state)
 }
 
 /* More than usual that was there before there was a bound is kept; a count that is gone begins anew. */
-static void test_what_was_there_before_is_kept(void **state)
+SCENE_TEST(test_what_was_there_before_is_kept)
 {
     start("w");
     bury_many("j", 0, 3);
@@ -411,7 +411,7 @@ static void test_what_was_there_before_is_kept(void **state)
 }
 
 /* Others who do not count write there, such as workers of an older version: begun anew, every ten minutes. */
-static void test_bytes_are_counted_anew_when_others_write(void **state)
+SCENE_TEST(test_bytes_are_counted_anew_when_others_write)
 {
     int64_t bytes;
 
@@ -450,7 +450,7 @@ static void expect_kept(int64_t passed_us, struct dead_bounds wanted, bool write
     json_decref(kept);
 }
 
-static void test_bounds_are_read_and_set(void **state)
+SCENE_TEST(test_bounds_are_read_and_set)
 {
     static const char *const wrong[][5] = {
         {"0", "", "", "1"},   {"x", "", "", "1"}, {"", "-1", "", "1"},
@@ -484,7 +484,7 @@ static void test_bounds_are_read_and_set(void **state)
 }
 
 /* Marks that nobody confirmed, after a day; of jobs that wait, when nothing is left where they could be. */
-static void test_marks_of_cancelled_jobs_are_forgotten(void **state)
+SCENE_TEST(test_marks_of_cancelled_jobs_are_forgotten)
 {
     static const char *const places[] = {QUEUE, PREFIX "ring:default/t", PREFIX "sleep:default",
                                          PREFIX "aside:b"};
@@ -551,7 +551,7 @@ static void disturb(const struct walked *so_far)
 }
 
 /* Each that stays is met once and in order; none that died since is met. */
-static void test_a_walk_meets_each_once_whatever_others_do(void **state)
+SCENE_TEST(test_a_walk_meets_each_once_whatever_others_do)
 {
     uint64_t seed = dice = random_seed();
     const char *at = seen;
@@ -579,13 +579,13 @@ static void bury_more(const struct walked *so_far)
     bury_many("again", (int)so_far->jobs, 200);
 }
 
-static void test_a_walk_ends_though_jobs_die_again(void **state)
+SCENE_TEST(test_a_walk_ends_though_jobs_die_again)
 {
     bury_many("j", 0, 450);
     assert_int_equal(walk("retry", ANY, bury_more).jobs, 450);
 }
 
-static void test_scores_of_any_kind_are_walked_through(void **state)
+SCENE_TEST(test_scores_of_any_kind_are_walked_through)
 {
     static const char *const scores[] = {"-inf", "-5", "0", "0.5", "1795000000000000.5", "1e300", "inf"};
     char record[100];
@@ -601,7 +601,7 @@ static void test_scores_of_any_kind_are_walked_through(void **state)
 }
 
 /* A page stays small where records are large; what is as long is told apart by its last byte. */
-static void test_pages_of_large_records_are_short(void **state)
+SCENE_TEST(test_pages_of_large_records_are_short)
 {
     const size_t size = 700000;
     char *record = malloc(size);
@@ -627,7 +627,7 @@ static void test_pages_of_large_records_are_short(void **state)
 
 /* ---- Which ones */
 
-static void test_filters(void **state)
+SCENE_TEST(test_filters)
 {
     static const char *const some[] = {"b", "e", "nobody"}, *const none[] = {"nobody"};
     static const struct {
@@ -678,7 +678,7 @@ static void test_filters(void **state)
     }
 }
 
-static void test_all_is_told_of_a_job(void **state)
+SCENE_TEST(test_all_is_told_of_a_job)
 {
     json_t *job, *expected;
 
@@ -700,7 +700,7 @@ static void test_all_is_told_of_a_job(void **state)
 
 /* ---- Back into a queue */
 
-static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **state)
+SCENE_TEST(test_retried_jobs_begin_anew_and_keep_what_they_belong_to)
 {
     start("w");
     free(redis_text("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1",
@@ -739,7 +739,7 @@ static void test_retried_jobs_begin_anew_and_keep_what_they_belong_to(void **sta
 }
 
 /* It was cancelled, and died all the same: who retries it wants it to run. */
-static void test_a_retried_job_is_cancelled_no_more(void **state)
+SCENE_TEST(test_a_retried_job_is_cancelled_no_more)
 {
     start("w");
     bury_job("a", "why");
@@ -754,7 +754,7 @@ static void test_a_retried_job_is_cancelled_no_more(void **state)
 }
 
 /* By way of a queue and a worker, twice: the counters agree with what is there. */
-static void test_a_job_may_die_and_come_back_again_and_again(void **state)
+SCENE_TEST(test_a_job_may_die_and_come_back_again_and_again)
 {
     start("w");
     enqueue("default", "t", "a");
@@ -781,7 +781,7 @@ static void test_a_job_may_die_and_come_back_again_and_again(void **state)
 }
 
 /* What nobody can read has no queue, or nobody knows it: it stays, until somebody names one. */
-static void test_what_has_no_queue_stays_until_one_is_named(void **state)
+SCENE_TEST(test_what_has_no_queue_stays_until_one_is_named)
 {
     const char *id;
     json_t *job;
@@ -888,7 +888,7 @@ static void schedule_for_now(void)
     turns.now_us += SECOND_US;
 }
 
-static void test_every_way_into_the_dead_jobs_is_counted(void **state)
+SCENE_TEST(test_every_way_into_the_dead_jobs_is_counted)
 {
     static void (*const ways[])(void) = {by_promote_to_its_queue, by_settle,  by_interruption,
                                          by_unread_lease,         as_unknown, as_unfit};
@@ -915,7 +915,7 @@ static void test_every_way_into_the_dead_jobs_is_counted(void **state)
 }
 
 /* Their lane is in their record. */
-static void test_what_promote_buries_knows_its_queue(void **state)
+SCENE_TEST(test_what_promote_buries_knows_its_queue)
 {
     start("w");
     use_secret();
@@ -935,7 +935,7 @@ static void test_what_promote_buries_knows_its_queue(void **state)
 
 /* ---- What is refused */
 
-static void test_wrong_arguments_change_nothing(void **state)
+SCENE_TEST(test_wrong_arguments_change_nothing)
 {
     static const char *const calls[] = {
         "dead what 1 _ _ _ _ _ _ _ seed 0",
@@ -972,7 +972,7 @@ static void test_wrong_arguments_change_nothing(void **state)
     nothing_changed_since(before);
 }
 
-static void test_keys_of_another_kind_are_named(void **state)
+SCENE_TEST(test_keys_of_another_kind_are_named)
 {
     static const struct {
         const char *key, *verb;
@@ -1004,37 +1004,4 @@ static void test_keys_of_another_kind_are_named(void **state)
     expect_moved("retry", ANY, NULL, 1, 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(the_oldest_are_forgotten_beyond_a_number),
-        TEST(the_oldest_are_forgotten_beyond_an_age),
-        TEST(forgetting_goes_by_steps),
-        TEST(large_ones_are_forgotten_a_few_at_a_time),
-        TEST(a_heartbeat_goes_on_beside_what_is_not_ours),
-        TEST(options_of_a_worker_only_widen),
-        TEST(the_oldest_are_forgotten_beyond_bytes),
-        TEST(bytes_are_counted_while_jobs_move),
-        TEST(what_was_there_before_is_kept),
-        TEST(bytes_are_counted_anew_when_others_write),
-        TEST(bounds_are_read_and_set),
-        TEST(marks_of_cancelled_jobs_are_forgotten),
-        TEST(a_walk_meets_each_once_whatever_others_do),
-        TEST(a_walk_ends_though_jobs_die_again),
-        TEST(scores_of_any_kind_are_walked_through),
-        TEST(pages_of_large_records_are_short),
-        TEST(filters),
-        TEST(all_is_told_of_a_job),
-        TEST(retried_jobs_begin_anew_and_keep_what_they_belong_to),
-        TEST(a_retried_job_is_cancelled_no_more),
-        TEST(a_job_may_die_and_come_back_again_and_again),
-        TEST(what_has_no_queue_stays_until_one_is_named),
-        TEST(every_way_into_the_dead_jobs_is_counted),
-        TEST(what_promote_buries_knows_its_queue),
-        TEST(wrong_arguments_change_nothing),
-        TEST(keys_of_another_kind_are_named),
-    };
-
-    return cmocka_run_group_tests_name("dead", tests, scene_start_client, scene_stop_client);
-}
+TESTS(scene_start_client, scene_stop_client)

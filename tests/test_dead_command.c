@@ -147,7 +147,7 @@ static void make_unknown(struct stage *s, const char *type)
     free(server_ask(&s->server, "ZADD", stage_key(s, "runs"), us, type, NULL));
 }
 
-static void each_death_with_its_reason_and_its_bytes(void **state)
+TEST_WITH(each_death_with_its_reason_and_its_bytes, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -176,7 +176,7 @@ static void each_death_with_its_reason_and_its_bytes(void **state)
 
 /* ---- Types that nobody knows */
 
-static void unknown_types_are_held_for_who_knows_them(void **state)
+TEST_WITH(unknown_types_are_held_for_who_knows_them, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t first, second;
@@ -194,7 +194,7 @@ static void unknown_types_are_held_for_who_knows_them(void **state)
 }
 
 /* A worker that has no handler leaves them to the one that has, though that one is slow. */
-static void types_of_other_workers_are_not_unknown(void **state)
+TEST_WITH(types_of_other_workers_are_not_unknown, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t first, second;
@@ -209,7 +209,7 @@ static void types_of_other_workers_are_not_unknown(void **state)
     assert_int_equal(stage_end(second), 0);
 }
 
-static void unknown_types_are_dead_until_retried(void **state)
+TEST_WITH(unknown_types_are_dead_until_retried, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t first, second;
@@ -230,7 +230,7 @@ static void unknown_types_are_dead_until_retried(void **state)
 
 /* ---- In bulk */
 
-static void many_are_counted_retried_and_removed(void **state)
+TEST_WITH(many_are_counted_retried_and_removed, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -269,7 +269,7 @@ static void many_are_counted_retried_and_removed(void **state)
 }
 
 /* One worker would keep ten, one a day: both keep to the namespace, and say so. */
-static void no_worker_decides_what_is_kept(void **state)
+TEST_WITH(no_worker_decides_what_is_kept, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t few, many;
@@ -289,7 +289,7 @@ static void no_worker_decides_what_is_kept(void **state)
 }
 
 /* Nothing is forgotten before it was said how many, and somebody agreed. */
-static void what_is_kept_is_asked_for(void **state)
+TEST_WITH(what_is_kept_is_asked_for, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -315,7 +315,7 @@ static void what_is_kept_is_asked_for(void **state)
 }
 
 /* Workers forget the oldest, keep up with jobs that go on dying, and say so. */
-static void workers_keep_the_number_of_the_dead(void **state)
+TEST_WITH(workers_keep_the_number_of_the_dead, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -335,7 +335,7 @@ static void workers_keep_the_number_of_the_dead(void **state)
 
 /* ---- One by one, and what is refused */
 
-static void fifty_are_listed(void **state)
+TEST_WITH(fifty_are_listed, open_stage, close_stage)
 {
     struct stage *s = *state;
 
@@ -348,7 +348,7 @@ static void fifty_are_listed(void **state)
     assert_null(strstr(said.out, "  mark  mark50  "));
 }
 
-static void wrong_usage(void **state)
+TEST_WITH(wrong_usage, open_stage, close_stage)
 {
     static const struct misuse cases[] = {
         {"dead", 64, "dead: what to do is missing; there are list, show, retry, remove and keep"},
@@ -416,7 +416,7 @@ static int on_terminal(struct stage *s, const char *answer, const char *word, ch
     return program_on_terminal(words, answer, text, size);
 }
 
-static void removing_asks_on_a_terminal(void **state)
+TEST_WITH(removing_asks_on_a_terminal, open_stage, close_stage)
 {
     struct stage *s = *state;
     char text[4096];
@@ -439,7 +439,7 @@ static void removing_asks_on_a_terminal(void **state)
 }
 
 /* A list that is too long to be held is one table: one head, and the widths of its first rows. */
-static void a_long_list_is_one_table(void **state)
+TEST_WITH(a_long_list_is_one_table, open_stage, close_stage)
 {
     struct stage *s = *state;
     static struct outcome o;
@@ -464,25 +464,4 @@ static void a_long_list_is_one_table(void **state)
     folder_remove(folder);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        ON_STAGE(each_death_with_its_reason_and_its_bytes),
-        ON_STAGE(unknown_types_are_held_for_who_knows_them),
-        ON_STAGE(types_of_other_workers_are_not_unknown),
-        ON_STAGE(unknown_types_are_dead_until_retried),
-        ON_STAGE(many_are_counted_retried_and_removed),
-        ON_STAGE(no_worker_decides_what_is_kept),
-        ON_STAGE(what_is_kept_is_asked_for),
-        ON_STAGE(workers_keep_the_number_of_the_dead),
-        ON_STAGE(fifty_are_listed),
-        ON_STAGE(wrong_usage),
-        ON_STAGE(removing_asks_on_a_terminal),
-        ON_STAGE(a_long_list_is_one_table),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("dead command", tests, stage_start, stage_stop);
-}
+STAGE_TESTS(stage_start, stage_stop)

@@ -33,7 +33,7 @@ static bool exists(const char *folder, const char *name)
     return lstat(path, &status) == 0;
 }
 
-static void test_one_per_folder(void **state)
+TEST(test_one_per_folder)
 {
     char folder[64], says[64];
     struct outcome o;
@@ -51,7 +51,7 @@ static void test_one_per_folder(void **state)
     folder_remove(folder);
 }
 
-static void test_commands_find_it_and_data_stays(void **state)
+TEST(test_commands_find_it_and_data_stays)
 {
     char folder[64];
     struct outcome o;
@@ -70,7 +70,7 @@ static void test_commands_find_it_and_data_stays(void **state)
     folder_remove(folder);
 }
 
-static void test_worker(void **state)
+TEST(test_worker)
 {
     char folder[64];
     struct outcome o;
@@ -86,7 +86,7 @@ static void test_worker(void **state)
 }
 
 /* The worker prints no document: --json is for dev alone. */
-static void test_json_with_a_worker(void **state)
+TEST(test_json_with_a_worker)
 {
     char folder[64];
     struct outcome o;
@@ -104,7 +104,7 @@ static void test_json_with_a_worker(void **state)
 }
 
 /* Whoever starts it may have blocked and ignored signals. */
-static void test_inherited_signals(void **state)
+TEST(test_inherited_signals)
 {
     sigset_t stops, before;
     char folder[64];
@@ -127,7 +127,7 @@ static void test_inherited_signals(void **state)
     folder_remove(folder);
 }
 
-static void test_ends_with_its_worker(void **state)
+TEST(test_ends_with_its_worker)
 {
     char folder[64];
     struct outcome o;
@@ -143,7 +143,7 @@ static void test_ends_with_its_worker(void **state)
     folder_remove(folder);
 }
 
-static void test_killed(void **state)
+TEST(test_killed)
 {
     char folder[64];
     pid_t pid;
@@ -157,7 +157,7 @@ static void test_killed(void **state)
     folder_remove(folder);
 }
 
-static void test_stale_files(void **state)
+TEST(test_stale_files)
 {
     char folder[64], path[128];
     pid_t pid;
@@ -172,7 +172,7 @@ static void test_stale_files(void **state)
     folder_remove(folder);
 }
 
-static void test_deep_folder(void **state)
+TEST(test_deep_folder)
 {
     char folder[64], deep[512];
     struct outcome o;
@@ -189,7 +189,7 @@ static void test_deep_folder(void **state)
     folder_remove(folder);
 }
 
-static void test_redis_ends(void **state)
+TEST(test_redis_ends)
 {
     char folder[64], line[256] = "";
     int redis;
@@ -206,7 +206,7 @@ static void test_redis_ends(void **state)
     folder_remove(folder);
 }
 
-static void test_cannot_start(void **state)
+TEST(test_cannot_start)
 {
     char folder[64], path[4096];
     struct outcome o;
@@ -229,21 +229,8 @@ static void test_cannot_start(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_per_folder),
-        cmocka_unit_test(test_commands_find_it_and_data_stays),
-        cmocka_unit_test(test_worker),
-        cmocka_unit_test(test_json_with_a_worker),
-        cmocka_unit_test(test_ends_with_its_worker),
-        cmocka_unit_test(test_inherited_signals),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_stale_files),
-        cmocka_unit_test(test_deep_folder),
-        cmocka_unit_test(test_redis_ends),
-        cmocka_unit_test(test_cannot_start),
-    };
 
     unsetenv("REDIS_URL");
     unsetenv("WEIR_NAMESPACE");
-    return cmocka_run_group_tests_name("dev", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -3,7 +3,7 @@
  * runs the command. */
 #include "tests/doctor_scene.h"
 
-static void test_silent_on_what_workers_leave(void **state)
+TEST(test_silent_on_what_workers_leave)
 {
     scene_begin(NULL);
     expect_health("nothing");
@@ -43,7 +43,7 @@ static void plant(const char *command)
 }
 
 /* What was put aside is never lost for another that is. */
-static void test_nothing_that_was_put_aside_is_overwritten(void **state)
+TEST(test_nothing_that_was_put_aside_is_overwritten)
 {
     scene_begin(NULL);
     for (int i = 0; i < 3; i++) {
@@ -136,7 +136,7 @@ static void plant_and_repair(const struct damage *d, bool beyond)
         expect_health(d->command[0]);
 }
 
-static void test_damage_that_is_planted(void **state)
+TEST(test_damage_that_is_planted)
 {
     for (size_t i = 0; i < COUNT(damages); i++)
         plant_and_repair(&damages[i], false);
@@ -145,7 +145,7 @@ static void test_damage_that_is_planted(void **state)
 }
 
 /* A look counts no jobs; a repair does. */
-static void test_counters_are_counted_by_repairs(void **state)
+TEST(test_counters_are_counted_by_repairs)
 {
     static const struct damage wrong[] = {
         {{"HINCRBY stats:slow returned 3", NULL}, "slow: there are -3 parked, +0 running, +0 scheduled"},
@@ -166,7 +166,7 @@ static void test_counters_are_counted_by_repairs(void **state)
 }
 
 /* What is behind a gate that only an end opens starts without the doctor when `queues` is lost. */
-static void test_lost_queues_stop_nobody(void **state)
+TEST(test_lost_queues_stop_nobody)
 {
     scene();
     free(redis_text("DEL", PREFIX "queues"));
@@ -185,7 +185,7 @@ static void test_lost_queues_stop_nobody(void **state)
 }
 
 /* Jobs of an unregistered worker go back to the heads of their lanes. */
-static void test_leases_of_nobody_return(void **state)
+TEST(test_leases_of_nobody_return)
 {
     struct invariants seen;
 
@@ -205,7 +205,7 @@ static void test_leases_of_nobody_return(void **state)
     run_all("w");
 }
 
-static void test_a_redis_that_came_back_empty(void **state)
+TEST(test_a_redis_that_came_back_empty)
 {
     scene_begin(NULL);
     snprintf(turns.birth, sizeof turns.birth, "another");
@@ -221,7 +221,7 @@ static void test_a_redis_that_came_back_empty(void **state)
     assert_false(tells("Redis lost"));
 }
 
-static void test_a_redis_that_went_back(void **state)
+TEST(test_a_redis_that_went_back)
 {
     char back[80];
 
@@ -242,7 +242,7 @@ static void test_a_redis_that_went_back(void **state)
     assert_false(tells("Redis went back"));
 }
 
-static void test_a_worker_whose_jobs_a_key_keeps(void **state)
+TEST(test_a_worker_whose_jobs_a_key_keeps)
 {
     scene_begin(NULL);
     must(turns_adopt("x", "", NULL, 0, default_queue, NULL));
@@ -261,7 +261,7 @@ static void test_a_worker_whose_jobs_a_key_keeps(void **state)
 }
 
 /* Claims look for jobs that are to run alone where `alone` says that there are some. */
-static void test_jobs_that_nobody_would_run_alone(void **state)
+TEST(test_jobs_that_nobody_would_run_alone)
 {
     scene_begin(NULL);
     must(turns_adopt("x", "", NULL, 0, default_queue, NULL));
@@ -277,7 +277,7 @@ static void test_jobs_that_nobody_would_run_alone(void **state)
 }
 
 /* A slot that leaked is found, whichever way, while others are in use. */
-static void test_slots_that_leaked(void **state)
+TEST(test_slots_that_leaked)
 {
     static const char *const wrong[] = {"0", "1", "7"};
 
@@ -298,7 +298,7 @@ static void test_slots_that_leaked(void **state)
 }
 
 /* A lane that fell asleep under a rule that its type has no more is not lost. */
-static void test_a_lane_at_a_gate_of_former_rules(void **state)
+TEST(test_a_lane_at_a_gate_of_former_rules)
 {
     scene();
     free(redis_text("HSET", PREFIX "limits", "keyed", "gcra:1/20000000/1"));
@@ -309,7 +309,7 @@ static void test_a_lane_at_a_gate_of_former_rules(void **state)
 }
 
 /* The limit goes when the doctor has looked at what waits, and before it looks at the lane: nobody has named the gate to it. */
-static void test_a_limit_that_goes_while_the_doctor_looks(void **state)
+TEST(test_a_limit_that_goes_while_the_doctor_looks)
 {
     static const char *const lanes[] = {"lane low/keyed/key0", "lane low/slow/"};
 
@@ -323,7 +323,7 @@ static void test_a_limit_that_goes_while_the_doctor_looks(void **state)
     assert_int_equal(json_array_size(json_object_get(turns.answer, "found")), 1);
 }
 
-static void test_notes(void **state)
+TEST(test_notes)
 {
     scene();
     plant("SET nonsense:key x");
@@ -338,7 +338,7 @@ static void test_notes(void **state)
 }
 
 /* More of a kind than are told one by one, more than a page: all are mended. */
-static void test_many(void **state)
+TEST(test_many)
 {
     scene_begin(NULL);
     must(turns_adopt("w", "", NULL, 0, default_queue, NULL));
@@ -353,7 +353,7 @@ static void test_many(void **state)
     turns_check();
 }
 
-static void test_wrong_arguments(void **state)
+TEST(test_wrong_arguments)
 {
     static const struct {
         const char *script, *words[5];
@@ -384,26 +384,4 @@ static void test_wrong_arguments(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_silent_on_what_workers_leave),
-        cmocka_unit_test(test_nothing_that_was_put_aside_is_overwritten),
-        cmocka_unit_test(test_damage_that_is_planted),
-        cmocka_unit_test(test_counters_are_counted_by_repairs),
-        cmocka_unit_test(test_lost_queues_stop_nobody),
-        cmocka_unit_test(test_leases_of_nobody_return),
-        cmocka_unit_test(test_a_redis_that_came_back_empty),
-        cmocka_unit_test(test_a_redis_that_went_back),
-        cmocka_unit_test(test_a_worker_whose_jobs_a_key_keeps),
-        cmocka_unit_test(test_jobs_that_nobody_would_run_alone),
-        cmocka_unit_test(test_slots_that_leaked),
-        cmocka_unit_test(test_a_lane_at_a_gate_of_former_rules),
-        cmocka_unit_test(test_a_limit_that_goes_while_the_doctor_looks),
-        cmocka_unit_test(test_notes),
-        cmocka_unit_test(test_many),
-        cmocka_unit_test(test_wrong_arguments),
-    };
-
-    return cmocka_run_group_tests_name("doctor", tests, scene_start_client, scene_stop_doctor);
-}
+TESTS(scene_start_client, scene_stop_doctor)

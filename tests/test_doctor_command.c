@@ -40,7 +40,7 @@ static bool is_cluster_up(struct server *s)
     return up;
 }
 
-static void test_cluster(void **state)
+TEST(test_cluster)
 {
     struct stand s;
 
@@ -61,7 +61,7 @@ static const char *as_user(struct stand *s, const char *user)
     return url;
 }
 
-static void test_a_user_without_rights(void **state)
+TEST(test_a_user_without_rights)
 {
     struct stand s;
     char *rule, *end, command[2000] = "";
@@ -106,7 +106,7 @@ static void test_a_user_without_rights(void **state)
 }
 
 /* rename-command: who asks is told what is missing, and the doctor names it. */
-static void test_a_missing_command(void **state)
+TEST(test_a_missing_command)
 {
     static const struct {
         const char *command, *line;
@@ -138,7 +138,7 @@ static void test_a_missing_command(void **state)
     }
 }
 
-static void test_a_missing_password(void **state)
+TEST(test_a_missing_password)
 {
     static const char *const options[] = {"--requirepass", "secret", NULL};
     struct stand s;
@@ -157,7 +157,7 @@ static void test_a_missing_password(void **state)
 
 /* ---- While workers run */
 
-static void test_no_false_alarm_under_load(void **state)
+TEST(test_no_false_alarm_under_load)
 {
     struct stage s;
     pid_t workers[2];
@@ -209,7 +209,7 @@ static void spoil_and_repair(struct stage *s, struct stand *stand, const char *n
     await(stage_stat(s, "b", "done") == 20 * (number + 1));
 }
 
-static void test_workers_go_on_after_a_repair(void **state)
+TEST(test_workers_go_on_after_a_repair)
 {
     static const char *const names[] = {"gate:b#0", "ring:default/b", "wait:default/b#0", "wake:default"};
     struct stage s;
@@ -231,7 +231,7 @@ static void test_workers_go_on_after_a_repair(void **state)
 
 /* ---- What INFO says */
 
-static void test_settings(void **state)
+TEST(test_settings)
 {
     static const struct {
         const char *info, *terms;
@@ -265,18 +265,4 @@ static void test_settings(void **state)
             fail_msg("%s", cases[i].terms);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cluster),
-        cmocka_unit_test(test_a_user_without_rights),
-        cmocka_unit_test(test_a_missing_command),
-        cmocka_unit_test(test_a_missing_password),
-        cmocka_unit_test(test_no_false_alarm_under_load),
-        cmocka_unit_test(test_workers_go_on_after_a_repair),
-        cmocka_unit_test(test_settings),
-    };
-    int code = stage_actor_main(argc, argv);
-
-    return code >= 0 ? code : cmocka_run_group_tests_name("doctor_command", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -84,7 +84,7 @@ static void lose(const char *name)
     run_all(name);
 }
 
-static void test_each_key_lost(void **state)
+TEST(test_each_key_lost)
 {
     char *keys, *rest, *name;
     int count = 0;
@@ -166,7 +166,7 @@ static void scene_of_rules(void)
 }
 
 /* Whatever is lost, the doctor names it and mends it, or jobs run without it: nobody sleeps for good. */
-static void test_nobody_sleeps_for_good(void **state)
+TEST(test_nobody_sleeps_for_good)
 {
     char *keys, *rest, *name;
     int named = 0;
@@ -214,7 +214,7 @@ static void put_aside(const char *name)
     run_all(name);
 }
 
-static void test_each_key_of_a_wrong_kind(void **state)
+TEST(test_each_key_of_a_wrong_kind)
 {
     char *keys, *rest, *name;
     int derived = 0;
@@ -251,13 +251,4 @@ static void test_each_key_of_a_wrong_kind(void **state)
     assert_true(derived > 20);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_key_lost),
-        cmocka_unit_test(test_nobody_sleeps_for_good),
-        cmocka_unit_test(test_each_key_of_a_wrong_kind),
-    };
-
-    return cmocka_run_group_tests_name("doctor_keys", tests, scene_start_client, scene_stop_doctor);
-}
+TESTS(scene_start_client, scene_stop_doctor)

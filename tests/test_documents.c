@@ -360,7 +360,7 @@ static void expect_all_commands_walked(void)
     }
 }
 
-static void test_every_member_is_in_the_table(void **state)
+SCENE_TEST(test_every_member_is_in_the_table)
 {
     read_table();
     check_limits();
@@ -375,7 +375,7 @@ static void test_every_member_is_in_the_table(void **state)
             fail_msg("doc/json.md has '%s', which no command prints", members[i].name);
 }
 
-static void test_who_prints_no_document_says_so(void **state)
+SCENE_TEST(test_who_prints_no_document_says_so)
 {
     weir("worker --exec t=true --json", 64);
     assert_string_equal(said.err, "weir: worker --json: it prints no document; leave it out\n");
@@ -384,7 +384,7 @@ static void test_who_prints_no_document_says_so(void **state)
     assert_null(strstr((weir("serve --help", 0), said.out), "--json"));
 }
 
-static void test_the_page_of_commands_is_what_is_printed(void **state)
+SCENE_TEST(test_the_page_of_commands_is_what_is_printed)
 {
     run_in(&said, NULL, "/bin/sh", "-c", "\"$0\" help --markdown | diff doc/cli.md - | head -20",
            built("weir"), NULL);
@@ -427,7 +427,7 @@ static void check_help_text(const char *path, char *text)
         fail_msg("%s: its last form has no example", path);
 }
 
-static void test_each_form_has_an_example(void **state)
+SCENE_TEST(test_each_form_has_an_example)
 {
     static char text[16384];
     glob_t files;
@@ -440,15 +440,4 @@ static void test_each_form_has_an_example(void **state)
     globfree(&files);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(every_member_is_in_the_table),
-        TEST(who_prints_no_document_says_so),
-        TEST(the_page_of_commands_is_what_is_printed),
-        TEST(each_form_has_an_example),
-    };
-
-    return cmocka_run_group_tests_name("documents", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -45,7 +45,7 @@ static int64_t longest_gap_us(struct stage *s, const char *event, int most)
 }
 
 /* Of two workers, the one on duty. */
-static void duty_of_one_that_stands_still(void **state)
+STAGE_TEST(duty_of_one_that_stands_still)
 {
     struct stage *s = *state;
     pid_t workers[2], gone, heir;
@@ -69,7 +69,7 @@ static void duty_of_one_that_stands_still(void **state)
 
 /* The third worker asks by its heartbeats whether others look after the queue, also where a poll would come a little before. When both are gone it looks itself: nobody calls it, as the
  * job comes by a bare RPUSH. */
-static void a_third_worker_does_not_claim(void **state)
+STAGE_TEST(a_third_worker_does_not_claim)
 {
     enum { HEARTBEATS = 6 };
     struct stage *s = *state;
@@ -101,7 +101,7 @@ static void a_third_worker_does_not_claim(void **state)
 }
 
 /* Redis's clock goes back in the middle of paced starts, and they go on. Side by side. */
-static void clock_of_redis_goes_back(void **state)
+TEST(clock_of_redis_goes_back)
 {
     static const struct {
         const char *executors;
@@ -137,14 +137,4 @@ static void clock_of_redis_goes_back(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(duty_of_one_that_stands_still),
-        STAGE_TEST(a_third_worker_does_not_claim),
-        cmocka_unit_test(clock_of_redis_goes_back),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("duty", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -68,7 +68,7 @@ static struct pool *pool_with(int early, int64_t first_us)
     return pool;
 }
 
-static void test_early_jobs_hold_no_executor(void **state)
+TEST(test_early_jobs_hold_no_executor)
 {
     struct pool *pool = pool_with(4, 100 * MS);
     struct task *begun[EXECUTORS];
@@ -95,7 +95,7 @@ static void test_early_jobs_hold_no_executor(void **state)
     pool_free(pool);
 }
 
-static void test_early_jobs_are_recalled(void **state)
+TEST(test_early_jobs_are_recalled)
 {
     struct pool *pool = pool_with(4, 100 * MS);
     struct task_list back;
@@ -160,7 +160,7 @@ static pid_t open_worker(struct stage *s, const char *executors, const char *rul
     return worker;
 }
 
-static void test_with_idle_executors_slots_are_granted_far_ahead(void **state)
+TEST(test_with_idle_executors_slots_are_granted_far_ahead)
 {
     struct stage s;
     pid_t worker;
@@ -179,7 +179,7 @@ static void test_with_idle_executors_slots_are_granted_far_ahead(void **state)
 
 /* A claim for five jobs, and with the next one they are settled. If their ends waited for 10 ms only, it would be four
  * calls for five jobs. */
-static void test_ends_wait_for_a_claim(void **state)
+TEST(test_ends_wait_for_a_claim)
 {
     enum { JOBS = 150 };
     struct stage s;
@@ -196,7 +196,7 @@ static void test_ends_wait_for_a_claim(void **state)
 }
 
 /* Jobs are on their way nearly all the time. */
-static void test_a_pause_takes_back_what_was_granted(void **state)
+TEST(test_a_pause_takes_back_what_was_granted)
 {
     enum { PAUSES = 10 };
     struct stage s;
@@ -220,18 +220,4 @@ static void test_a_pause_takes_back_what_was_granted(void **state)
     stage_close(&s);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_early_jobs_hold_no_executor),
-        cmocka_unit_test(test_early_jobs_are_recalled),
-        cmocka_unit_test(test_with_idle_executors_slots_are_granted_far_ahead),
-        cmocka_unit_test(test_ends_wait_for_a_claim),
-        cmocka_unit_test(test_a_pause_takes_back_what_was_granted),
-    };
-    int actor = stage_actor_main(argc, argv);
-
-    if (actor >= 0)
-        return actor;
-    return cmocka_run_group_tests_name("early", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -69,7 +69,7 @@ static void assert_refused(const char *script, const struct wrong *cases, size_t
 #define FORTY "0123456789012345678901234567890123456789"
 #define LONG FORTY FORTY FORTY "012345678" /* 129 bytes */
 
-static void test_enqueue_script_refuses(void **state)
+TEST_WITH(test_enqueue_script_refuses, client_flush, NULL)
 {
     static const struct wrong cases[] = {
         {{NULL}, "13 arguments"},
@@ -126,7 +126,7 @@ static void test_enqueue_script_refuses(void **state)
     assert_refused("enqueue", cases, COUNT(cases));
 }
 
-static void test_append_script_refuses(void **state)
+TEST_WITH(test_append_script_refuses, client_flush, NULL)
 {
     static const struct wrong cases[] = {
         {{NULL}, "batch is not a valid name"},
@@ -171,7 +171,7 @@ static void test_append_script_refuses(void **state)
     assert_refused("append", cases, COUNT(cases));
 }
 
-static void test_fits_script_refuses(void **state)
+TEST_WITH(test_fits_script_refuses, client_flush, NULL)
 {
     static const struct wrong cases[] = {
         {{NULL}, "a type and a cost"},      {{"t", NULL}, "a type and a cost"},
@@ -183,7 +183,7 @@ static void test_fits_script_refuses(void **state)
 }
 
 /* Whatever foreign value stands under one of our names: refused, named, and nothing written. */
-static void test_foreign_keys(void **state)
+TEST_WITH(test_foreign_keys, client_flush, NULL)
 {
     static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", "", "b", "k", "end", BODY, NULL};
     static const char *const later[] = {"q", "t", "i", "60000", "x",  "5000000", "",
@@ -231,7 +231,7 @@ static void test_foreign_keys(void **state)
 }
 
 /* A plain job is written without a look before: what was written before the step that fails is taken back. */
-static void test_foreign_keys_of_a_plain_job(void **state)
+TEST_WITH(test_foreign_keys_of_a_plain_job, client_flush, NULL)
 {
     static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     static const char *const keys[] = {P "queue:q", P "queues", P "types", P "stats:t"};
@@ -255,7 +255,7 @@ static void test_foreign_keys_of_a_plain_job(void **state)
 }
 
 /* The same where others of its type and queue were there before. */
-static void test_foreign_queues_behind_others(void **state)
+TEST_WITH(test_foreign_queues_behind_others, client_flush, NULL)
 {
     static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     struct redisReply *reply;
@@ -271,7 +271,7 @@ static void test_foreign_queues_behind_others(void **state)
 }
 
 /* A queue that is known gets it without a look before: what stands there is left alone, the id is free again, and the count is what it was. */
-static void test_a_foreign_queue_that_is_known(void **state)
+TEST_WITH(test_a_foreign_queue_that_is_known, client_flush, NULL)
 {
     static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     static const char *const counts[] = {"0", "7"}; /* of a type that is new, and of another */
@@ -297,7 +297,7 @@ static void test_a_foreign_queue_that_is_known(void **state)
 
 /* ---- One job */
 
-static void test_enqueue_at_once(void **state)
+TEST_WITH(test_enqueue_at_once, client_flush, NULL)
 {
     struct weir_job_spec spec = {
         .type = "t", .args = "[1]", .id = "mine", .key = "k", .queue = "q", .max_attempts = 2};
@@ -323,7 +323,7 @@ static void test_enqueue_at_once(void **state)
 }
 
 /* Above what its limit can ever let start at once: refused, and nothing is written. */
-static void test_enqueue_cost(void **state)
+TEST_WITH(test_enqueue_cost, client_flush, NULL)
 {
     struct weir_job_spec spec = {.type = "t", .queue = "q", .id = "i", .cost = 5};
     char id[WEIR_ID_SIZE];
@@ -342,7 +342,7 @@ static void test_enqueue_cost(void **state)
     assert_int_equal(weir_enqueue(w, &spec, id), 0);
 }
 
-static void test_enqueue_made_ids(void **state)
+TEST_WITH(test_enqueue_made_ids, client_flush, NULL)
 {
     char one[WEIR_ID_SIZE], other[WEIR_ID_SIZE], key[WEIR_ID_SIZE + 32];
     long long ttl_ms;
@@ -404,7 +404,7 @@ static int64_t due_us(const char *entry)
 }
 
 /* Each way in writes it: one by one, in bulks, in batches; a scheduled job says when it is due, too. */
-static void test_entries_say_when(void **state)
+TEST_WITH(test_entries_say_when, client_flush, NULL)
 {
     struct weir_job_spec spec = {.type = "t"};
     struct weir_bulk *b;
@@ -448,7 +448,7 @@ static void test_entries_say_when(void **state)
     free(text);
 }
 
-static void test_enqueue_later(void **state)
+TEST_WITH(test_enqueue_later, client_flush, NULL)
 {
     enqueue_at(NOW_US, "b", 1500000, -1);
     assert_answer("q b.tag q t\n{\"id\":\"b\",\"type\":\"t\"}\n1795000001500001", "ZRANGE", P "later", "0",
@@ -468,7 +468,7 @@ static void test_enqueue_later(void **state)
 }
 
 /* Who keeps the timer hears of a job that is due before all others, and of no other. */
-static void test_enqueue_later_rings(void **state)
+TEST_WITH(test_enqueue_later_rings, client_flush, NULL)
 {
     free(server_ask(&server, "HSET", P "duty", "g", "worker 1795000002000000 p,q", NULL));
     enqueue_at(NOW_US, "a", 5000000, -1);
@@ -480,7 +480,7 @@ static void test_enqueue_later_rings(void **state)
     assert_int_equal(length(P "bell:g"), 1);
 }
 
-static void test_enqueue_delay(void **state)
+TEST_WITH(test_enqueue_delay, client_flush, NULL)
 {
     long long now_s, score;
     char *score_text;
@@ -495,7 +495,7 @@ static void test_enqueue_delay(void **state)
     assert_in_range(score / 1000000 - now_s, 80, 101);
 }
 
-static void test_enqueue_refuses(void **state)
+TEST_WITH(test_enqueue_refuses, client_flush, NULL)
 {
     static const struct {
         struct weir_job_spec spec;
@@ -542,7 +542,7 @@ static void test_enqueue_refuses(void **state)
 /* ---- Faults */
 
 /* The request or the answer is lost: the job arrives once, and is new to its caller. */
-static void test_enqueue_lost_connection(void **state)
+TEST_WITH(test_enqueue_lost_connection, client_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&server);
     struct weir *through = weir_new(proxy_url(proxy), NULL);
@@ -572,7 +572,7 @@ static void test_enqueue_lost_connection(void **state)
     proxy_stop(proxy);
 }
 
-static void test_enqueue_unreachable(void **state)
+TEST_WITH(test_enqueue_unreachable, client_flush, NULL)
 {
     struct weir *nowhere = weir_new("unix:///nonexistent/redis.sock", NULL);
     struct weir *wrong = weir_new("http://x", NULL);
@@ -583,7 +583,7 @@ static void test_enqueue_unreachable(void **state)
     weir_free(wrong);
 }
 
-static void test_enqueue_full(void **state)
+TEST_WITH(test_enqueue_full, client_flush, NULL)
 {
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
     free(server_ask(&server, "CONFIG", "SET", "maxmemory", "1", NULL));
@@ -600,7 +600,7 @@ static struct outcome o;
 
 #define weir(...) run_in(&o, NULL, built("weir"), "enqueue", "--redis", server.url, __VA_ARGS__, NULL)
 
-static void test_command(void **state)
+TEST_WITH(test_command, client_flush, NULL)
 {
     weir("t", "{\"a\":1}");
     assert_int_equal(o.code, 0);
@@ -631,7 +631,7 @@ static void test_command(void **state)
     assert_int_equal(length(P "queue:q"), 1);
 }
 
-static void test_command_input(void **state)
+TEST_WITH(test_command_input, client_flush, NULL)
 {
     char line[600];
 
@@ -651,7 +651,7 @@ static void test_command_input(void **state)
     assert_int_equal(o.code, 65);
 }
 
-static void test_command_times(void **state)
+TEST_WITH(test_command_times, client_flush, NULL)
 {
     static const char *const cases[][2] = {
         {"2030-01-01T00:00:00Z", "1893456000000000"},
@@ -679,7 +679,7 @@ static void test_command_times(void **state)
     assert_int_equal(server_number(&server, "ZCARD", P "later", NULL), 1);
 }
 
-static void test_command_refuses(void **state)
+TEST_WITH(test_command_refuses, client_flush, NULL)
 {
     static const struct {
         const char *words[6];
@@ -745,32 +745,4 @@ static void test_command_refuses(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_enqueue_script_refuses, client_flush),
-        cmocka_unit_test_setup(test_append_script_refuses, client_flush),
-        cmocka_unit_test_setup(test_fits_script_refuses, client_flush),
-        cmocka_unit_test_setup(test_foreign_keys, client_flush),
-        cmocka_unit_test_setup(test_foreign_keys_of_a_plain_job, client_flush),
-        cmocka_unit_test_setup(test_foreign_queues_behind_others, client_flush),
-        cmocka_unit_test_setup(test_a_foreign_queue_that_is_known, client_flush),
-        cmocka_unit_test_setup(test_enqueue_at_once, client_flush),
-        cmocka_unit_test_setup(test_enqueue_cost, client_flush),
-        cmocka_unit_test_setup(test_enqueue_made_ids, client_flush),
-        cmocka_unit_test_setup(test_entries_say_when, client_flush),
-        cmocka_unit_test_setup(test_enqueue_later, client_flush),
-        cmocka_unit_test_setup(test_enqueue_later_rings, client_flush),
-        cmocka_unit_test_setup(test_enqueue_delay, client_flush),
-        cmocka_unit_test_setup(test_enqueue_refuses, client_flush),
-        cmocka_unit_test_setup(test_enqueue_lost_connection, client_flush),
-        cmocka_unit_test_setup(test_enqueue_unreachable, client_flush),
-        cmocka_unit_test_setup(test_enqueue_full, client_flush),
-        cmocka_unit_test_setup(test_command, client_flush),
-        cmocka_unit_test_setup(test_command_input, client_flush),
-        cmocka_unit_test_setup(test_command_times, client_flush),
-        cmocka_unit_test_setup(test_command_refuses, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, client_start, client_stop);
-}
+TESTS(client_start, client_stop)

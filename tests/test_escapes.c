@@ -316,7 +316,7 @@ static bool make_all_but(size_t wrong, size_t n)
     return make_wrong(things[wrong], n);
 }
 
-static void test_each_word(void **state)
+SCENE_TEST(test_each_word)
 {
     for (size_t i = 0; i < COUNT(things); i++)
         for (size_t n = 0; *looks_at(things[i]) && make_all_but(i, n); n++)
@@ -324,7 +324,7 @@ static void test_each_word(void **state)
 }
 
 /* Things whose words are all wrong stand beside those that are right. */
-static void test_every_command(void **state)
+SCENE_TEST(test_every_command)
 {
     make_all();
     for (size_t i = 0; i < COUNT(things); i++)
@@ -336,7 +336,7 @@ static void test_every_command(void **state)
     }
 }
 
-static void test_keys_of_another_kind(void **state)
+SCENE_TEST(test_keys_of_another_kind)
 {
     for (size_t i = 0; i < COUNT(things); i++) {
         const char *key = strchr(things[i], '|') + 1;
@@ -354,7 +354,7 @@ static void test_keys_of_another_kind(void **state)
 }
 
 /* What a person, or a script of theirs, gives a command. */
-static void test_words_of_the_caller(void **state)
+SCENE_TEST(test_words_of_the_caller)
 {
     static const char *const lines[] = {
         "^",
@@ -417,15 +417,4 @@ static void test_words_of_the_caller(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(each_word),
-        TEST(every_command),
-        TEST(keys_of_another_kind),
-        TEST(words_of_the_caller),
-    };
-
-    return cmocka_run_group_tests_name("escapes", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -56,29 +56,32 @@ static void assert_pipe(struct stage *s, const char *name)
     assert_ends(s, stage_weir(s, "worker", "--pipe", handler(name), "-c", "4", "--in-flight", "4", NULL));
 }
 
-static void python(void **state)
+STAGE_TEST(python)
 {
     assert_pipe(*state, "handler.py");
 }
 
-static void shell(void **state)
+STAGE_TEST(shell)
 {
     assert_pipe(*state, "handler.sh");
 }
 
-static void node(void **state)
+STAGE_TEST(node)
 {
-    assert_pipe(*state, "handler.js");
+    if (system("command -v node >/dev/null") == 0)
+        assert_pipe(*state, "handler.js");
+    else
+        puts("examples/handler.js was not run: there is no node on this machine");
 }
 
-static void one_process_a_job(void **state)
+STAGE_TEST(one_process_a_job)
 {
     struct stage *s = *state;
 
     assert_ends(s, stage_weir(s, "worker", "--exec", handler("exec_handler.sh"), NULL));
 }
 
-static void http(void **state)
+STAGE_TEST(http)
 {
     struct stage *s = *state;
     const char *program = strchr(handler("handler_http.py"), '=') + 1;
@@ -96,21 +99,4 @@ static void http(void **state)
     program_end(server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(python), STAGE_TEST(shell), STAGE_TEST(one_process_a_job),
-        STAGE_TEST(http),   STAGE_TEST(node),
-    };
-    const struct CMUnitTest without_node[] = {
-        STAGE_TEST(python),
-        STAGE_TEST(shell),
-        STAGE_TEST(one_process_a_job),
-        STAGE_TEST(http),
-    };
-
-    if (system("command -v node >/dev/null") == 0)
-        return cmocka_run_group_tests_name("example_handlers", tests, NULL, NULL);
-    puts("examples/handler.js was not run: there is no node on this machine");
-    return cmocka_run_group_tests_name("example_handlers", without_node, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -16,7 +16,7 @@ static void make_week(const char *folder, const char *name, const char *seed)
     assert_int_equal(o.code, 0);
 }
 
-static void test_weekly_summary(void **state)
+TEST(test_weekly_summary)
 {
     char folder[64];
     struct outcome o;
@@ -62,7 +62,7 @@ static const char totals_of_one[] = "Spent                1,234,667.90\n"
                                     "1. Cobalt Cloud             1,234,566.89  in 1\n"
                                     "2. North Rail                     100.01  in 2\n";
 
-static void test_handlers(void **state)
+TEST(test_handlers)
 {
     char folder[64], text[4096];
     struct server s;
@@ -89,7 +89,7 @@ static void test_handlers(void **state)
     server_stop(&s);
 }
 
-static void test_own_worker(void **state)
+TEST(test_own_worker)
 {
     struct server s;
     struct outcome o;
@@ -117,7 +117,7 @@ static int count_demo_folders(const char *folder)
     return count;
 }
 
-static void test_demo_interrupted(void **state)
+TEST(test_demo_interrupted)
 {
     char folder[64];
     pid_t pid;
@@ -135,7 +135,7 @@ static void test_demo_interrupted(void **state)
     folder_remove(folder);
 }
 
-static void test_demo_fails(void **state)
+TEST(test_demo_fails)
 {
     char folder[64], program[128], path[4096], *old = getenv("PATH");
     struct outcome o;
@@ -162,14 +162,9 @@ static void test_demo_fails(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_weekly_summary), cmocka_unit_test(test_handlers),
-        cmocka_unit_test(test_own_worker),     cmocka_unit_test(test_demo_interrupted),
-        cmocka_unit_test(test_demo_fails),
-    };
 
     unsetenv("REDIS_URL");
     unsetenv("WEIR_NAMESPACE");
     setenv("BUILD", built(""), 1);
-    return cmocka_run_group_tests_name("examples", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -20,7 +20,7 @@
 /* ---- A9: reapers that are killed */
 
 /* Whoever takes leases back does that in one script: a job is with the dead worker or in its lane. */
-static void reapers_killed(void **state)
+STAGE_TEST(reapers_killed)
 {
     enum { JOBS = 60, REAPERS = 6 };
     struct stage *s = *state;
@@ -96,7 +96,7 @@ static long long jobs_held(struct stage *s)
 
 /* Power is cut while scripts are written down: Redis starts with all of the last one or with nothing of it.
  * So at each place where the file can end every job is in one place. */
-static void an_aof_cut_anywhere(void **state)
+TEST_WITH(an_aof_cut_anywhere, stage_setup_durable, stage_teardown)
 {
     enum { JOBS = 6 };
     struct stage *s = *state;
@@ -137,7 +137,7 @@ static void an_aof_cut_anywhere(void **state)
 
 /* ---- B6: Redis refuses writes, as its disk fails */
 
-static void a_disk_that_fails(void **state)
+TEST(a_disk_that_fails)
 {
     enum { JOBS = 40 };
     static const char *const options[] = {"--enable-protected-configs", "yes", NULL};
@@ -169,7 +169,7 @@ static void a_disk_that_fails(void **state)
 
 /* ---- B8: a policy that evicts, while workers run */
 
-static void eviction_is_noticed(void **state)
+STAGE_TEST(eviction_is_noticed)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "lease=1", NULL);
@@ -185,7 +185,7 @@ static void eviction_is_noticed(void **state)
 
 /* ---- B10: somebody else's script keeps Redis busy */
 
-static void a_busy_redis(void **state)
+STAGE_TEST(a_busy_redis)
 {
     enum { JOBS = 100 };
     struct stage *s = *state;
@@ -209,7 +209,7 @@ static void a_busy_redis(void **state)
 
 /* ---- D8: wake-ups that get lost */
 
-static void lost_wakeups_cost_time_only(void **state)
+STAGE_TEST(lost_wakeups_cost_time_only)
 {
     static const char steal[] =
         "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
@@ -232,7 +232,7 @@ static void lost_wakeups_cost_time_only(void **state)
 
 /* ---- D9: many come back at once */
 
-static void many_come_back(void **state)
+TEST_WITH(many_come_back, stage_setup_durable, stage_teardown)
 {
     enum { WORKERS = 30, JOBS = 300 };
     struct stage *s = *state;
@@ -278,7 +278,7 @@ static void close_clocked(struct clocked *c)
 
 /* E1, E2, E6: Redis's clock jumps back and forth by an hour under load; nobody who lives loses a job, and
  * work goes on. */
-static void clock_steps_under_load(void **state)
+TEST(clock_steps_under_load)
 {
     enum { JOBS = 600 };
     static const int64_t shifts[] = {-HOUR_US, 0, HOUR_US, HOUR_US - S};
@@ -299,7 +299,7 @@ static void clock_steps_under_load(void **state)
 }
 
 /* E4: what a worker's own clock says decides nothing. */
-static void wrong_clocks_of_workers(void **state)
+STAGE_TEST(wrong_clocks_of_workers)
 {
     enum { JOBS = 150 };
     static const int64_t shifts[] = {-24 * HOUR_US, 24 * HOUR_US};
@@ -329,7 +329,7 @@ static void wrong_clocks_of_workers(void **state)
 
 /* ---- F8: a job that is slow to read */
 
-static void a_job_of_many_members(void **state)
+STAGE_TEST(a_job_of_many_members)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
@@ -360,7 +360,7 @@ static bool all_are_gone(const char *folder, const char *name)
 }
 
 /* G3: a command that has many children and hangs is ended with all of them. */
-static void a_crowd_of_children(void **state)
+STAGE_TEST(a_crowd_of_children)
 {
     struct stage *s = *state;
     char path[128], exec[160];
@@ -381,7 +381,7 @@ static void a_crowd_of_children(void **state)
 }
 
 /* G13: no descriptors are left for a command: its job is tried again later, the worker lives. */
-static void no_descriptors(void **state)
+STAGE_TEST(no_descriptors)
 {
     struct stage *s = *state;
     struct rlimit all, few;
@@ -406,7 +406,7 @@ static void no_descriptors(void **state)
 
 /* H: numbers of Lua are whole up to 2^53, which as microseconds is June of 2255. Until then all of it works
  * but what lies in the future: nothing is to be later than 2100. */
-static void the_last_day_of_whole_numbers(void **state)
+TEST(the_last_day_of_whole_numbers)
 {
     enum { JOBS = 40 };
     const int64_t day_us = 24 * HOUR_US, last_us = INT64_C(1) << 53;
@@ -445,7 +445,7 @@ static void the_last_day_of_whole_numbers(void **state)
 
 /* G2: commands that leak until they are refused memory or the kernel kills them have failed, each once a try;
  * other jobs and the worker go on. */
-static void commands_that_leak(void **state)
+STAGE_TEST(commands_that_leak)
 {
     static const char script[] = "#!/bin/sh\ncase $WEIR_JOB_ID in\n"
                                  "j0) x=$(head -c 100000000 /dev/zero | tr '\\0' x) ;;\n"
@@ -479,7 +479,7 @@ static void commands_that_leak(void **state)
 }
 
 /* G11: a machine without time for anybody: heartbeats come all the same. */
-static void no_processor(void **state)
+STAGE_TEST(no_processor)
 {
     enum { HOGS = 8, JOBS = 200 };
     struct stage *s = *state;
@@ -501,26 +501,4 @@ static void no_processor(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(reapers_killed),
-        cmocka_unit_test_setup_teardown(an_aof_cut_anywhere, stage_setup_durable, stage_teardown),
-        cmocka_unit_test(a_disk_that_fails),
-        STAGE_TEST(eviction_is_noticed),
-        STAGE_TEST(a_busy_redis),
-        STAGE_TEST(lost_wakeups_cost_time_only),
-        cmocka_unit_test_setup_teardown(many_come_back, stage_setup_durable, stage_teardown),
-        cmocka_unit_test(clock_steps_under_load),
-        STAGE_TEST(wrong_clocks_of_workers),
-        STAGE_TEST(a_job_of_many_members),
-        STAGE_TEST(a_crowd_of_children),
-        STAGE_TEST(no_descriptors),
-        STAGE_TEST(commands_that_leak),
-        cmocka_unit_test(the_last_day_of_whole_numbers),
-        STAGE_TEST(no_processor),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("failures", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -8,7 +8,7 @@
 
 /* ---- The distance */
 
-static void the_quickest_answer_counts(void **state)
+TEST(the_quickest_answer_counts)
 {
     struct distance d = {0};
 
@@ -23,7 +23,7 @@ static void the_quickest_answer_counts(void **state)
     assert_int_equal(distance_trip(&d), 100);
 }
 
-static void what_is_usual_follows_slowly(void **state)
+TEST(what_is_usual_follows_slowly)
 {
     struct distance d = {0};
 
@@ -42,7 +42,7 @@ static void what_is_usual_follows_slowly(void **state)
     assert_int_equal(distance_at_present(&d), 3000);
 }
 
-static void a_clock_set_back_is_no_late_answer(void **state)
+TEST(a_clock_set_back_is_no_late_answer)
 {
     struct distance d = {0};
 
@@ -53,7 +53,7 @@ static void a_clock_set_back_is_no_late_answer(void **state)
     assert_int_equal(distance_offset(&d), 10002200 - 99000000);
 }
 
-static void old_answers_are_forgotten(void **state)
+TEST(old_answers_are_forgotten)
 {
     struct distance d = {0};
 
@@ -162,7 +162,7 @@ enum { NO_OPS = 10000 };
 
 /* A claim brings 500 jobs without a limit at most, and those for its executors: so many would start in each round trip
  * if one claim waited for the other. More of them come with each round trip, as far as the machine keeps up. */
-static void try_jobs_come_as_fast_as_they_end(void **state)
+TRIAL_WITH(jobs_come_as_fast_as_they_end, NULL, NULL)
 {
     enum { JOBS = 8000, ONE_BY_ONE = 510 };
     const int64_t trip_us = 150 * MS;
@@ -183,10 +183,9 @@ static void try_jobs_come_as_fast_as_they_end(void **state)
     proxy_stop(proxy);
     stage_close(&s);
 }
-STAGE_TRIALS(jobs_come_as_fast_as_they_end)
 
 /* What several claims were granted whose answers are lost is handed back as the worker joins again. */
-static void answers_of_several_claims_are_lost(void **state)
+TEST(answers_of_several_claims_are_lost)
 {
     enum { CUTS = 6 };
     struct stage s;
@@ -208,7 +207,7 @@ static void answers_of_several_claims_are_lost(void **state)
 }
 
 /* A worker that stops gives back what its claims bring from then on. */
-static void a_stop_waits_for_claims_under_way(void **state)
+TEST(a_stop_waits_for_claims_under_way)
 {
     struct stage s;
     struct proxy *proxy;
@@ -245,7 +244,7 @@ static int64_t first_begin_us(struct stage *s)
 
 /* No more than 50 may start in any second, and a slot is good for 50 ms. The answer with the second 50 comes
  * 0.7 s late: those are given back, as the third 50 may follow 0.3 s later. */
-static void try_a_late_answer_exceeds_nothing(void **state)
+TRIAL_WITH(a_late_answer_exceeds_nothing, NULL, NULL)
 {
     enum { JOBS = 120 };
     struct far f;
@@ -266,10 +265,9 @@ static void try_a_late_answer_exceeds_nothing(void **state)
         stage_late("no answer was held");
     far_close(&f);
 }
-STAGE_TRIALS(a_late_answer_exceeds_nothing)
 
 /* What was granted and could not start in time gives its slots back: a quota of the day is used whole. */
-static void try_a_quota_is_used_whole(void **state)
+TRIAL_WITH(a_quota_is_used_whole, NULL, NULL)
 {
     static const char *const rules[] = {"5/1d", "5/1d,algorithm=fixed-window", "5/1d,algorithm=sliding-log",
                                         "5/1d,algorithm=sliding-window"};
@@ -296,24 +294,5 @@ static void try_a_quota_is_used_whole(void **state)
     assert_int_equal(history_count(&f.stage, "begin", -1), 5 * TYPES);
     far_close(&f);
 }
-STAGE_TRIALS(a_quota_is_used_whole)
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_quickest_answer_counts),
-        cmocka_unit_test(what_is_usual_follows_slowly),
-        cmocka_unit_test(a_clock_set_back_is_no_late_answer),
-        cmocka_unit_test(old_answers_are_forgotten),
-        cmocka_unit_test(jobs_come_as_fast_as_they_end),
-        cmocka_unit_test(answers_of_several_claims_are_lost),
-        cmocka_unit_test(a_stop_waits_for_claims_under_way),
-        cmocka_unit_test(a_quota_is_used_whole),
-        cmocka_unit_test(a_late_answer_exceeds_nothing),
-    };
-    int actor = stage_actor_main(argc, argv);
-
-    if (actor >= 0)
-        return actor;
-    return cmocka_run_group_tests_name("far", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -68,7 +68,7 @@ static void expect_started(const char *ids, int claims)
 }
 
 /* A gate of all keys, or of one. */
-static void test_a_gate_stops_its_own_jobs_only(void **state)
+TEST_WITH(test_a_gate_stops_its_own_jobs_only, begin, NULL)
 {
     static const char *const gates[] = {PREFIX "gate:slow#0", PREFIX "gate:slow#0/a"};
 
@@ -91,7 +91,7 @@ static void test_a_gate_stops_its_own_jobs_only(void **state)
 }
 
 /* A key of a queue that was not there before, so that nothing is lost but time. */
-static void test_a_key_of_a_queue_stops_that_queue_only(void **state)
+TEST_WITH(test_a_key_of_a_queue_stops_that_queue_only, begin, NULL)
 {
     static const char *const keys[] = {
         QUEUE,
@@ -131,7 +131,7 @@ static void test_a_key_of_a_queue_stops_that_queue_only(void **state)
 }
 
 /* Queues that share a limit: all of its slots are for the one that is not stopped. */
-static void test_what_waits_in_it_holds_up_no_other_queue(void **state)
+TEST_WITH(test_what_waits_in_it_holds_up_no_other_queue, begin, NULL)
 {
     begin(state);
     enqueue_many("slow", 12);
@@ -150,7 +150,7 @@ static void test_what_waits_in_it_holds_up_no_other_queue(void **state)
 }
 
 /* A claim begins anew for some of them; the next ones go on. */
-static void test_there_may_be_many(void **state)
+TEST_WITH(test_there_may_be_many, begin, NULL)
 {
     enum { MANY = 20 };
     static char names[MANY][16];
@@ -178,7 +178,7 @@ static void test_there_may_be_many(void **state)
 }
 
 /* What all types need stops all, by its name. */
-static void test_what_all_need_is_named(void **state)
+TEST_WITH(test_what_all_need_is_named, begin, NULL)
 {
     static const char *const keys[] = {PREFIX "types", PREFIX "limits"};
 
@@ -237,7 +237,7 @@ static bool was_leased(const char *id)
 }
 
 /* What a job of a type without limits meets where one key holds something else. */
-static void test_others_go_on_whatever_it_is(void **state)
+TEST_WITH(test_others_go_on_whatever_it_is, begin, NULL)
 {
     static const char *const suspects_first[] = {"default", "other"};
     static const struct {
@@ -302,7 +302,7 @@ static void test_others_go_on_whatever_it_is(void **state)
 }
 
 /* Who cannot be listed at a gate that only an end opens looks again by itself. */
-static void test_who_cannot_be_listed_looks_again(void **state)
+TEST_WITH(test_who_cannot_be_listed_looks_again, begin, NULL)
 {
     begin(state);
     must(turns_rate("once", "concurrency:1"));
@@ -317,7 +317,7 @@ static void test_who_cannot_be_listed_looks_again(void **state)
 }
 
 /* Of a retried job it keeps the way to its lane: it comes again, and is not dead. */
-static void test_a_retried_job_waits_for_its_lane(void **state)
+TEST_WITH(test_a_retried_job_waits_for_its_lane, begin, NULL)
 {
     static const char *const keys[] = {PREFIX "lane:default/t/", PREFIX "ring:default/t",
                                        PREFIX "wait:default/-", PREFIX "held:default"};
@@ -347,7 +347,7 @@ static void test_a_retried_job_waits_for_its_lane(void **state)
 }
 
 /* A key that waits at no name of ours keeps nobody from being woken. */
-static void test_a_waiter_that_is_none_is_passed_over(void **state)
+TEST_WITH(test_a_waiter_that_is_none_is_passed_over, begin, NULL)
 {
     fill(state);
     free(redis_text("ZADD", PREFIX "wait:default/keyed#0/a", "1", "no lane"));
@@ -357,20 +357,4 @@ static void test_a_waiter_that_is_none_is_passed_over(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "lane:default/keyed/a", LANE("slow")), 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_gate_stops_its_own_jobs_only),
-        TEST(a_key_of_a_queue_stops_that_queue_only),
-        TEST(what_waits_in_it_holds_up_no_other_queue),
-        TEST(there_may_be_many),
-        TEST(what_all_need_is_named),
-        TEST(others_go_on_whatever_it_is),
-        TEST(who_cannot_be_listed_looks_again),
-        TEST(a_retried_job_waits_for_its_lane),
-        TEST(a_waiter_that_is_none_is_passed_over),
-    };
-
-    return cmocka_run_group_tests_name("faults", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -123,7 +123,7 @@ static int tear_down(void **state)
 
 /* ---- Real ones */
 
-static void names_of_masters_and_hosts(void **state)
+TEST(names_of_masters_and_hosts)
 {
     both_work(url("redis+sentinel://127.0.0.1:%d/weir", sentinel_port));
     both_work(url("redis+sentinel://localhost:%d/weir/0", sentinel_port));
@@ -134,7 +134,7 @@ static void names_of_masters_and_hosts(void **state)
                  "know no master wei;");
 }
 
-static void sentinels_over_tls(void **state)
+TEST(sentinels_over_tls)
 {
     const char *trust = url("cacert=%s", file("ca.crt"));
 
@@ -150,34 +150,8 @@ static void sentinels_over_tls(void **state)
                  "takes TLS only");
 }
 
-/* The last one turns off the user without a password. */
-static void logins_at_sentinels(void **state)
-{
-    free(server_ask(&sentinel, "ACL", "SETUSER", "heard", "on", ">pw", "-@all",
-                    "+sentinel|get-master-addr-by-name", "+sentinel|master", "+subscribe", "&+switch-master",
-                    NULL));
-    free(server_ask(&sentinel, "ACL", "SETUSER", "deaf", "on", ">pw", "-@all",
-                    "+sentinel|get-master-addr-by-name", "+sentinel|master", NULL));
-    free(server_ask(&sentinel, "ACL", "SETUSER", "poor", "on", ">pw", "-@all", NULL));
-    free(server_ask(&sentinel, "ACL", "SETUSER", "default", "resetpass", ">s3cret", NULL));
-    both_work(
-        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=heard&sentinel-password=pw", sentinel_port));
-    both_work(
-        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=deaf&sentinel-password=pw", sentinel_port));
-    both_work(url("redis+sentinel://127.0.0.1:%d/weir?sentinel-password=s3cret", sentinel_port));
-    both_come_to(
-        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=poor&sentinel-password=pw", sentinel_port),
-        WEIR_EREFUSED, "'sentinel|get-master-addr-by-name' command; write their login");
-    both_come_to(
-        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=heard&sentinel-password=no", sentinel_port),
-        WEIR_EREFUSED, "the Sentinels refuse: Redis: refused");
-    both_come_to(
-        url("redis+sentinel://127.0.0.1:%d/weir", sentinel_port), WEIR_EREFUSED,
-        "the Sentinels refuse: Redis: wants a password (NOAUTH Authentication required.); write their login");
-}
-
 /* 10 ms of round trip to one; the other says nothing for longer than anybody waits. */
-static void sentinels_far_away(void **state)
+TEST(sentinels_far_away)
 {
     struct proxy *far = proxy_start_to(&sentinel, sentinel_port),
                  *stalled = proxy_start_to(&sentinel, sentinel_port);
@@ -206,7 +180,7 @@ static bool is_whole(struct server *node)
 }
 
 /* A node alone is a cluster. Its certificate is for localhost, it does not know its own address. */
-static void a_cluster_over_tls(void **state)
+TEST(a_cluster_over_tls)
 {
     struct server node;
     const char *trust = url("cacert=%s", file("ca.crt")), *address;
@@ -243,7 +217,7 @@ static const char *master_at(int at)
     return text;
 }
 
-static void sentinels_that_make_no_sense(void **state)
+TEST(sentinels_that_make_no_sense)
 {
     static char long_host[400];
     const char *const answers[] = {
@@ -281,7 +255,7 @@ static void sentinels_that_make_no_sense(void **state)
 }
 
 /* It says without an end that there is another master, and it is the same one. */
-static void a_sentinel_that_cries_wolf(void **state)
+TEST(a_sentinel_that_cries_wolf)
 {
     const struct fake_line lines[] = {
         {"SENTINEL GET", master_at(port), 0},
@@ -305,7 +279,7 @@ static void a_sentinel_that_cries_wolf(void **state)
 }
 
 /* A child of fork() holds the connection open that the Sentinel and this process have closed: it is not heard of again and again. */
-static void a_child_holds_the_connection(void **state)
+TEST(a_child_holds_the_connection)
 {
     const struct fake_line lines[] = {{"SENTINEL GET", master_at(port), 0},
                                       {"SENTINEL MASTER", "*0\r\n", 0},
@@ -345,7 +319,7 @@ static const char *all_slots_at(int at)
 }
 
 /* It works on after some refusals that mean: later. */
-static void nodes_that_refuse_for_a_while(void **state)
+TEST(nodes_that_refuse_for_a_while)
 {
     static const char *const refusals[] = {
         "-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
@@ -399,7 +373,7 @@ static void *ask_slowly(void *arg)
 }
 
 /* A node that sends everybody back to itself, a plain port that is spoken to by TLS, Sentinels that say nothing: all come to an end. */
-static void what_fails_late(void **state)
+TEST(what_fails_late)
 {
     struct fake *circle = fake_start((const struct fake_line[]){{NULL, NULL, 0}});
     struct fake *silent = fake_start((const struct fake_line[]){{"", "", 0}, {NULL, NULL, 0}});
@@ -426,7 +400,7 @@ static void what_fails_late(void **state)
     fake_stop(silent);
 }
 
-static void nodes_that_make_no_sense(void **state)
+TEST(nodes_that_make_no_sense)
 {
     static const struct {
         const char *answer, *says;
@@ -456,7 +430,7 @@ static void nodes_that_make_no_sense(void **state)
 }
 
 /* Every slot stands alone: 16,384 ranges, 10 MB. */
-static void a_cluster_in_pieces(void **state)
+TEST(a_cluster_in_pieces)
 {
     enum { FIRST = 12288, SLOTS = 4096, RANGE = 120 };
     char *text = malloc(SLOTS * RANGE + 64), *at = text;
@@ -478,16 +452,30 @@ static void a_cluster_in_pieces(void **state)
     free(text);
 }
 
-int main(void)
+/* The last one turns off the user without a password. */
+TEST(logins_at_sentinels)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_masters_and_hosts),   cmocka_unit_test(sentinels_over_tls),
-        cmocka_unit_test(sentinels_far_away),           cmocka_unit_test(a_cluster_over_tls),
-        cmocka_unit_test(sentinels_that_make_no_sense), cmocka_unit_test(a_sentinel_that_cries_wolf),
-        cmocka_unit_test(a_child_holds_the_connection), cmocka_unit_test(nodes_that_refuse_for_a_while),
-        cmocka_unit_test(nodes_that_make_no_sense),     cmocka_unit_test(what_fails_late),
-        cmocka_unit_test(a_cluster_in_pieces),          cmocka_unit_test(logins_at_sentinels),
-    };
-
-    return cmocka_run_group_tests_name("finders", tests, set_up, tear_down);
+    free(server_ask(&sentinel, "ACL", "SETUSER", "heard", "on", ">pw", "-@all",
+                    "+sentinel|get-master-addr-by-name", "+sentinel|master", "+subscribe", "&+switch-master",
+                    NULL));
+    free(server_ask(&sentinel, "ACL", "SETUSER", "deaf", "on", ">pw", "-@all",
+                    "+sentinel|get-master-addr-by-name", "+sentinel|master", NULL));
+    free(server_ask(&sentinel, "ACL", "SETUSER", "poor", "on", ">pw", "-@all", NULL));
+    free(server_ask(&sentinel, "ACL", "SETUSER", "default", "resetpass", ">s3cret", NULL));
+    both_work(
+        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=heard&sentinel-password=pw", sentinel_port));
+    both_work(
+        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=deaf&sentinel-password=pw", sentinel_port));
+    both_work(url("redis+sentinel://127.0.0.1:%d/weir?sentinel-password=s3cret", sentinel_port));
+    both_come_to(
+        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=poor&sentinel-password=pw", sentinel_port),
+        WEIR_EREFUSED, "'sentinel|get-master-addr-by-name' command; write their login");
+    both_come_to(
+        url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=heard&sentinel-password=no", sentinel_port),
+        WEIR_EREFUSED, "the Sentinels refuse: Redis: refused");
+    both_come_to(
+        url("redis+sentinel://127.0.0.1:%d/weir", sentinel_port), WEIR_EREFUSED,
+        "the Sentinels refuse: Redis: wants a password (NOAUTH Authentication required.); write their login");
 }
+
+TESTS(set_up, tear_down)

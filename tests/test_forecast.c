@@ -525,7 +525,7 @@ static void expect_happens(const struct said *said)
     assert_true(place->later_us == 0 || said->earliest);
 }
 
-static void test_all_say_the_same_and_it_happens(void **state)
+TEST_WITH(test_all_say_the_same_and_it_happens, begin, end)
 {
     for (place = places; place < places + COUNT(places); place++) {
         struct said said;
@@ -607,7 +607,7 @@ static void expect_random(uint64_t seed)
     limits_free(&limits);
 }
 
-static void test_any_rules_and_costs(void **state)
+TEST_WITH(test_any_rules_and_costs, begin, end)
 {
     uint64_t seed = random_seed();
 
@@ -616,7 +616,7 @@ static void test_any_rules_and_costs(void **state)
 }
 
 /* What is said as jobs are enqueued, behind those that wait. */
-static void test_enqueueing_says_the_same(void **state)
+TEST_WITH(test_enqueueing_says_the_same, begin, end)
 {
     struct weir_job_spec spec = {.type = "slow", .cost = 500};
     struct weir_bulk *bulk;
@@ -641,15 +641,4 @@ static void test_enqueueing_says_the_same(void **state)
     assert_int_equal(weir_bulk_close(bulk, NULL), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(all_say_the_same_and_it_happens),
-        TEST(enqueueing_says_the_same),
-        TEST(any_rules_and_costs),
-    };
-
-    return cmocka_run_group_tests_name("forecast", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

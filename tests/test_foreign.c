@@ -34,7 +34,7 @@ static void expect_buried(struct span body, const char *reason)
     assert_memory_equal(body.at, end, body.len);
 }
 
-static void test_what_is_no_job_is_dead_with_its_bytes(void **state)
+SCENE_TEST(test_what_is_no_job_is_dead_with_its_bytes)
 {
     static const struct body bodies[] = {
         BODY(""),
@@ -101,7 +101,7 @@ static void test_what_is_no_job_is_dead_with_its_bytes(void **state)
     assert_int_equal(turns_check().foreign, 0);
 }
 
-static void test_a_body_may_have_a_mebibyte(void **state)
+SCENE_TEST(test_a_body_may_have_a_mebibyte)
 {
     const size_t most = JOB_BODY_MAX;
     char *body = malloc(most + 1);
@@ -126,7 +126,7 @@ static void test_a_body_may_have_a_mebibyte(void **state)
 
 /* Redis takes half a gibibyte from anybody. Of what is larger than 16 MiB the beginning is kept; with a head
  * or without one. */
-static void test_a_body_of_many_mebibytes(void **state)
+SCENE_TEST(test_a_body_of_many_mebibytes)
 {
     const size_t most = 16 * JOB_BODY_MAX;
     char *body = malloc(most + 1);
@@ -148,7 +148,7 @@ static void test_a_body_of_many_mebibytes(void **state)
 }
 
 /* Lua reads the type only; the worker judges the rest, and gets it byte for byte. */
-static void test_what_lua_need_not_judge_is_passed_on(void **state)
+SCENE_TEST(test_what_lua_need_not_judge_is_passed_on)
 {
     static const struct body bodies[] = {
         BODY("{\"id\":\"a\",\"type\":\"t\",\"args\":12345678901234567890}"),
@@ -175,7 +175,7 @@ static void test_what_lua_need_not_judge_is_passed_on(void **state)
     }
 }
 
-static void test_a_job_without_an_id_gets_one(void **state)
+SCENE_TEST(test_a_job_without_an_id_gets_one)
 {
     start("w");
     push("default", "{\"type\":\"t\"}");
@@ -198,7 +198,7 @@ static void test_a_job_without_an_id_gets_one(void **state)
 
 /* ---- A Redis that is full */
 
-static void test_a_full_redis_is_drained(void **state)
+SCENE_TEST(test_a_full_redis_is_drained)
 {
     int64_t stale;
 
@@ -359,7 +359,7 @@ static void run_with_foreign(const char *key, bool list, size_t first_verb)
     free(after);
 }
 
-static void test_what_is_not_ours_is_left_alone(void **state)
+SCENE_TEST(test_what_is_not_ours_is_left_alone)
 {
     static const char *const names[] = {
         "queue:default",
@@ -412,7 +412,7 @@ static void test_what_is_not_ours_is_left_alone(void **state)
 }
 
 /* A repaired key, and all runs to its end. */
-static void test_a_key_that_was_mended_works_again(void **state)
+SCENE_TEST(test_a_key_that_was_mended_works_again)
 {
     static const char *const names[] = {"dead", "later", "stats:t", "duty", "types"};
     char key[200];
@@ -446,7 +446,7 @@ static void test_a_key_that_was_mended_works_again(void **state)
 }
 
 /* What is written behind the leases may not fail: nobody would run these jobs. */
-static void test_a_claim_that_has_leased_succeeds(void **state)
+SCENE_TEST(test_a_claim_that_has_leased_succeeds)
 {
     start("w");
     enqueue("default", "t", "a");
@@ -457,7 +457,7 @@ static void test_a_claim_that_has_leased_succeeds(void **state)
     free(redis_text("DEL", PREFIX "held:default"));
 }
 
-static void test_what_is_due_since_before_time_began_is_due(void **state)
+SCENE_TEST(test_what_is_due_since_before_time_began_is_due)
 {
     static const char *const scores[] = {"-5", "-inf", "0"};
 
@@ -472,21 +472,4 @@ static void test_what_is_due_since_before_time_began_is_due(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(what_is_no_job_is_dead_with_its_bytes),
-        TEST(a_body_may_have_a_mebibyte),
-        TEST(a_body_of_many_mebibytes),
-        TEST(what_lua_need_not_judge_is_passed_on),
-        TEST(a_job_without_an_id_gets_one),
-        TEST(a_full_redis_is_drained),
-        TEST(what_is_not_ours_is_left_alone),
-        TEST(a_key_that_was_mended_works_again),
-        TEST(a_claim_that_has_leased_succeeds),
-        TEST(what_is_due_since_before_time_began_is_due),
-    };
-
-    return cmocka_run_group_tests_name("foreign", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

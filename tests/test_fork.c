@@ -106,7 +106,7 @@ static size_t read_ids(int fd, char (*ids)[ID_LEN])
     return len / ID_LEN;
 }
 
-static void test_jobs_of_children_are_there_once(void **state)
+TEST(test_jobs_of_children_are_there_once)
 {
     static char accepted[CHILDREN * JOBS][ID_LEN], there[CHILDREN * JOBS + 1][ID_LEN];
     int pipes[CHILDREN][2];
@@ -159,7 +159,7 @@ static long long connection_of(struct weir *client)
     return id;
 }
 
-static void test_the_parent_keeps_its_connection(void **state)
+TEST(test_the_parent_keeps_its_connection)
 {
     long long before = connection_of(w);
 
@@ -188,7 +188,7 @@ static int fork_again(void *arg)
     return 0;
 }
 
-static void test_a_child_that_forks(void **state)
+TEST(test_a_child_that_forks)
 {
     assert_child(start_child(fork_again, NULL));
 }
@@ -207,7 +207,7 @@ static int take_ten(void *arg)
     return 0;
 }
 
-static void test_slots_of_children_are_counted(void **state)
+TEST(test_slots_of_children_are_counted)
 {
     pid_t children[CHILDREN];
     struct weir_take take;
@@ -256,7 +256,7 @@ static int abandon_the_parents_bulk(void *arg)
     return 0;
 }
 
-static void test_a_bulk_is_the_parents(void **state)
+TEST(test_a_bulk_is_the_parents)
 {
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
@@ -307,7 +307,7 @@ static int drain(void *arg)
     return 0;
 }
 
-static void test_a_worker_is_the_parents(void **state)
+TEST(test_a_worker_is_the_parents)
 {
     const struct weir_worker_options options = {.redis_url = server.url, .drain = 1};
     struct weir_worker *worker = weir_worker_new(&options);
@@ -391,7 +391,7 @@ static void expect_child_beside_threads(child_main *run)
     assert_int_equal(code, 0);
 }
 
-static void test_threads_use_it_while_another_forks(void **state)
+TEST(test_threads_use_it_while_another_forks)
 {
     pthread_t threads[4];
     int before = divert("threads");
@@ -459,25 +459,11 @@ static void drain_forking(bool async)
     await_text(server.folder, async ? "async" : "function", "fork()");
 }
 
-static void test_a_child_of_a_handler_is_no_worker(void **state)
+TEST(test_a_child_of_a_handler_is_no_worker)
 {
     free(server_ask(&server, "FLUSHALL", NULL));
     drain_forking(false);
     drain_forking(true);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_jobs_of_children_are_there_once),
-        cmocka_unit_test(test_the_parent_keeps_its_connection),
-        cmocka_unit_test(test_a_child_that_forks),
-        cmocka_unit_test(test_slots_of_children_are_counted),
-        cmocka_unit_test(test_a_bulk_is_the_parents),
-        cmocka_unit_test(test_a_worker_is_the_parents),
-        cmocka_unit_test(test_threads_use_it_while_another_forks),
-        cmocka_unit_test(test_a_child_of_a_handler_is_no_worker),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, client_stop);
-}
+TESTS(set_up, client_stop)

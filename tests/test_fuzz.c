@@ -56,23 +56,16 @@ static void run_corpus(const char *name, fuzz_target *target)
     of(job) of(entry) of(rules) of(cron) of(address) of(ndjson) of(pipe) of(http) of(api) of(replies)        \
         of(trace) of(search)
 
-#define DEFINE(name)                                                                                         \
-    static void test_##name(void **state)                                                                    \
+#define CORPUS(name)                                                                                         \
+    TEST(test_##name)                                                                                        \
     {                                                                                                        \
-        (void)state;                                                                                         \
         run_corpus(#name, fuzz_##name);                                                                      \
     }
-TARGETS(DEFINE)
+TARGETS(CORPUS)
 
-static void test_the_corpora_are_small(void **state)
+TEST(test_the_corpora_are_small)
 {
     assert_true(total < CORPUS_MOST);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test(test_##name),
-    const struct CMUnitTest tests[] = {TARGETS(TEST) TEST(the_corpora_are_small)};
-
-    return cmocka_run_group_tests_name("fuzz", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

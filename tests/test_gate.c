@@ -585,7 +585,7 @@ static void run_sequence(uint64_t *random, int sequence)
     gate_free(&k.gate);
 }
 
-static void test_random_sequences_equal_the_gates_in_c(void **state)
+TEST_WITH(test_random_sequences_equal_the_gates_in_c, client_flush, NULL)
 {
     uint64_t random;
 
@@ -599,7 +599,7 @@ static void test_random_sequences_equal_the_gates_in_c(void **state)
 
 /* The n-th start of a backlog is the exact time, rounded up; over an hour that is far better than one part in
  * a million. Costs stand for many starts where there are too many to make one by one. */
-static void test_an_hour_of_backlog_is_exact(void **state)
+TEST_WITH(test_an_hour_of_backlog_is_exact, client_flush, NULL)
 {
     static const struct {
         struct rule rule;
@@ -642,7 +642,7 @@ static void test_an_hour_of_backlog_is_exact(void **state)
 
 /* ---- Clocks and pauses */
 
-static void test_a_clock_that_steps_back_delays_nothing(void **state)
+TEST_WITH(test_a_clock_that_steps_back_delays_nothing, client_flush, NULL)
 {
     const char *rule = "gcra:10/1000000/1";
     const int64_t back_us = BEGIN_US - INT64_C(3600000000);
@@ -654,7 +654,7 @@ static void test_a_clock_that_steps_back_delays_nothing(void **state)
     assert_int_equal(take(back_us + 95000, rule, 1, 1).k, 1);
 }
 
-static void test_a_clock_that_goes_and_comes_back_grants_one_burst(void **state)
+TEST_WITH(test_a_clock_that_goes_and_comes_back_grants_one_burst, client_flush, NULL)
 {
     static const char *const rules[] = {"gcra:10/1000000/5", "token-bucket:10/1000000/5",
                                         "fixed-window:5/1000000/0", "sliding-log:5/1000000",
@@ -670,7 +670,7 @@ static void test_a_clock_that_goes_and_comes_back_grants_one_burst(void **state)
     }
 }
 
-static void test_a_pause_holds_and_is_no_tat(void **state)
+TEST_WITH(test_a_pause_holds_and_is_no_tat, client_flush, NULL)
 {
     const char *rule = "gcra:10/1000000/5";
     struct answer a;
@@ -718,7 +718,7 @@ static struct answer hold_as(int node, int64_t ticket, int64_t now_us, int64_t u
     return do_step(&s);
 }
 
-static void test_a_hold_is_against_younger_tickets(void **state)
+TEST_WITH(test_a_hold_is_against_younger_tickets, client_flush, NULL)
 {
     const int64_t until_us = BEGIN_US + 100000;
 
@@ -751,7 +751,7 @@ static void release(const char *name)
     freeReplyObject(ask(&a));
 }
 
-static void test_concurrency_counts_jobs(void **state)
+TEST_WITH(test_concurrency_counts_jobs, client_flush, NULL)
 {
     assert_int_equal(take(BEGIN_US, "concurrency:3", 100, 2).k, 2);
     assert_int_equal(take(BEGIN_US, "concurrency:3", 100, 2).k, 1);
@@ -765,7 +765,7 @@ static void test_concurrency_counts_jobs(void **state)
 }
 
 /* What is in flight stays so while the rule is another one for a time. */
-static void test_in_flight_outlives_other_rules(void **state)
+TEST_WITH(test_in_flight_outlives_other_rules, client_flush, NULL)
 {
     assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 3).k, 3);
     assert_int_equal(take(BEGIN_US, "concurrency:2", 1, 3).start_us, GATE_NEVER);
@@ -779,7 +779,7 @@ static void test_in_flight_outlives_other_rules(void **state)
     assert_int_equal(take(BEGIN_US, "concurrency:3", 1, 9).k, 3);
 }
 
-static void test_a_gate_is_read_and_written_once_in_a_call(void **state)
+TEST_WITH(test_a_gate_is_read_and_written_once_in_a_call, client_flush, NULL)
 {
     struct args a;
     redisReply *reply;
@@ -800,7 +800,7 @@ static void test_a_gate_is_read_and_written_once_in_a_call(void **state)
 
 /* ---- Rates that adapt */
 
-static void test_throttled_halves_the_rate_and_it_grows_again(void **state)
+TEST_WITH(test_throttled_halves_the_rate_and_it_grows_again, client_flush, NULL)
 {
     const char *rule = "gcra:100/1000000/10,adapt=300..1000";
 
@@ -823,7 +823,7 @@ static void test_throttled_halves_the_rate_and_it_grows_again(void **state)
     assert_int_equal(take(BEGIN_US + 90500000, rule, 1, 1).start_us, BEGIN_US + 90510000);
 }
 
-static void test_a_window_adapts_by_its_count(void **state)
+TEST_WITH(test_a_window_adapts_by_its_count, client_flush, NULL)
 {
     const char *rule = "fixed-window:100/3600000000/0,adapt=500..1000";
     const int64_t hour_us = BEGIN_US - BEGIN_US % INT64_C(3600000000);
@@ -840,7 +840,7 @@ static void test_a_window_adapts_by_its_count(void **state)
     assert_int_equal(take(hour_us + INT64_C(3540000000), rule, 1, 100).k, 49);
 }
 
-static void test_a_rate_below_one_is_where_it_begins(void **state)
+TEST_WITH(test_a_rate_below_one_is_where_it_begins, client_flush, NULL)
 {
     const char *rule = "gcra:100/1000000/10,adapt=100..500";
 
@@ -851,7 +851,7 @@ static void test_a_rate_below_one_is_where_it_begins(void **state)
 }
 
 /* What was in use stays so at the rate that the new rule has now, not at that which it may reach. */
-static void test_a_rate_below_one_takes_over_what_is_in_use(void **state)
+TEST_WITH(test_a_rate_below_one_takes_over_what_is_in_use, client_flush, NULL)
 {
     const char *rule = "gcra:100/1000000/10,adapt=100..500";
 
@@ -879,7 +879,7 @@ static int64_t take_all(int64_t now_us, const char *rule)
 
 /* A rule that changes while slots are granted ahead: they count from when they start, by the old rule and by
  * the new one. */
-static void test_what_was_granted_ahead_stays_where_it_starts(void **state)
+TEST_WITH(test_what_was_granted_ahead_stays_where_it_starts, client_flush, NULL)
 {
     static const struct {
         const char *before, *after;
@@ -917,7 +917,7 @@ static void test_what_was_granted_ahead_stays_where_it_starts(void **state)
 }
 
 /* So do they in the model that judges test_throttle's worlds. */
-static void test_the_naive_model_keeps_what_was_granted_ahead(void **state)
+TEST_WITH(test_the_naive_model_keeps_what_was_granted_ahead, client_flush, NULL)
 {
     static const char *const rules[][2] = {
         {"fixed-window:10/1000000/0", "fixed-window:12/1000000/0"},
@@ -942,7 +942,7 @@ static void test_the_naive_model_keeps_what_was_granted_ahead(void **state)
 }
 
 /* What is in use is counted at the last start, and none of it is lost by counting. */
-static void test_a_change_wastes_nothing(void **state)
+TEST_WITH(test_a_change_wastes_nothing, client_flush, NULL)
 {
     assert_int_equal(take_all(BEGIN_US - 1000, "gcra:1000/1000000/1"), 5);
     assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:500/1000000/1", 0).start_us, BEGIN_US + 6000);
@@ -956,7 +956,7 @@ static void test_a_change_wastes_nothing(void **state)
 
 /* ---- What is stored */
 
-static void test_states_are_these_words(void **state)
+TEST_WITH(test_states_are_these_words, client_flush, NULL)
 {
     static const struct {
         const char *rule, *left;
@@ -983,7 +983,7 @@ static void test_states_are_these_words(void **state)
 }
 
 /* A bucket's last start is kept as long as it is ahead. */
-static void test_a_bucket_keeps_a_start_that_is_ahead(void **state)
+TEST_WITH(test_a_bucket_keeps_a_start_that_is_ahead, client_flush, NULL)
 {
     const char *rule = "gcra:1000/1000000/1";
     char *left;
@@ -1001,7 +1001,7 @@ static void test_a_bucket_keeps_a_start_that_is_ahead(void **state)
 }
 
 /* When a bucket has to remember two starts as one, none of them gives back what the other found drained. */
-static void test_a_bucket_gives_back_no_more_than_later_starts_found(void **state)
+TEST_WITH(test_a_bucket_gives_back_no_more_than_later_starts_found, client_flush, NULL)
 {
     struct step s = {
         .rule = "gcra:1000/1000000/1000", .now_us = BEGIN_US, .verb = KEEP, .cost = 1, .a = 1, .ticket = 1};
@@ -1021,7 +1021,7 @@ static void test_a_bucket_gives_back_no_more_than_later_starts_found(void **stat
 }
 
 /* A log is forgotten from its front, and as long as its count at most. */
-static void test_a_log_stays_bounded(void **state)
+TEST_WITH(test_a_log_stays_bounded, client_flush, NULL)
 {
     struct step s = {.rule = "sliding-log:100/1000000", .verb = TAKE, .cost = 1, .a = 1, .ticket = 1};
 
@@ -1041,7 +1041,7 @@ static void test_a_log_stays_bounded(void **state)
 }
 
 /* What is over when the last one starts that was granted ahead makes no debt smaller, whether it is forgotten yet or not. */
-static void test_a_log_is_charged_at_its_last_start(void **state)
+TEST_WITH(test_a_log_is_charged_at_its_last_start, client_flush, NULL)
 {
     struct step s = {.rule = "sliding-log:10/1000", .now_us = BEGIN_US, .verb = FAR, .a = 1, .ticket = 1};
 
@@ -1056,7 +1056,7 @@ static void test_a_log_is_charged_at_its_last_start(void **state)
 }
 
 /* What another version wrote, or nobody: it is closed for a period since it was written, as it says first, and stays as it is. */
-static void test_what_cannot_be_read_is_closed_for_a_period(void **state)
+TEST_WITH(test_what_cannot_be_read_is_closed_for_a_period, client_flush, NULL)
 {
     static const struct {
         const char *rule, *state;
@@ -1115,7 +1115,7 @@ static void test_what_cannot_be_read_is_closed_for_a_period(void **state)
 }
 
 /* A burst that takes longer than a period to come back: all of it counts as taken then. */
-static void test_what_could_not_be_read_counts_as_full(void **state)
+TEST_WITH(test_what_could_not_be_read_counts_as_full, client_flush, NULL)
 {
     static const char rule[] = "gcra:1/1000000/5";
 
@@ -1125,7 +1125,7 @@ static void test_what_could_not_be_read_counts_as_full(void **state)
 }
 
 /* Two versions in turns, the other one's state each time: there is no burst. */
-static void test_two_versions_that_take_turns_at_a_gate(void **state)
+TEST_WITH(test_two_versions_that_take_turns_at_a_gate, client_flush, NULL)
 {
     static const char rule[] = "gcra:10/1000000/5";
     char other[200];
@@ -1142,7 +1142,7 @@ static void test_two_versions_that_take_turns_at_a_gate(void **state)
 }
 
 /* Slots of the time when it opens again are granted before that, and counted. */
-static void test_what_is_granted_ahead_of_a_closed_gate_is_counted(void **state)
+TEST_WITH(test_what_is_granted_ahead_of_a_closed_gate_is_counted, client_flush, NULL)
 {
     static const char rule[] = "gcra:10/1000000/10";
     int64_t taken = 0;
@@ -1153,7 +1153,7 @@ static void test_what_is_granted_ahead_of_a_closed_gate_is_counted(void **state)
     assert_in_range(taken, 10, 10 + 2);
 }
 
-static void test_a_gate_of_another_kind_is_an_error(void **state)
+TEST_WITH(test_a_gate_of_another_kind_is_an_error, client_flush, NULL)
 {
     const struct step s = {.rule = "gcra:10/1000000/5", .now_us = BEGIN_US, .verb = TAKE, .cost = 1, .a = 1};
     struct redisReply *reply;
@@ -1183,7 +1183,7 @@ static void take_by_redis_time(const char *rule)
     freeReplyObject(ask(&a));
 }
 
-static void test_the_key_lives_until_it_says_nothing(void **state)
+TEST_WITH(test_the_key_lives_until_it_says_nothing, client_flush, NULL)
 {
     static const struct {
         const char *rule;
@@ -1216,7 +1216,7 @@ static void test_the_key_lives_until_it_says_nothing(void **state)
     assert_int_equal(server_number(&server, "PTTL", GATE, NULL), -1);
 }
 
-static void test_a_key_that_is_gone_was_open(void **state)
+TEST_WITH(test_a_key_that_is_gone_was_open, client_flush, NULL)
 {
     int64_t end_us, begin_us = clock_mono_us();
 
@@ -1228,13 +1228,13 @@ static void test_a_key_that_is_gone_was_open(void **state)
     assert_true(clock_mono_us() - begin_us >= 150000);
 }
 
-static void test_under_virtual_time_nothing_expires(void **state)
+TEST_WITH(test_under_virtual_time_nothing_expires, client_flush, NULL)
 {
     assert_int_equal(take(BEGIN_US, "gcra:1/1000/1", 1, 1).k, 1);
     assert_int_equal(server_number(&server, "PTTL", GATE, NULL), -1);
 }
 
-static void test_what_was_only_looked_at_is_not_written(void **state)
+TEST_WITH(test_what_was_only_looked_at_is_not_written, client_flush, NULL)
 {
     assert_int_equal(take(BEGIN_US, "gcra:10/1000000/5", 6, 1).start_us, GATE_NEVER);
     act(LOOK, BEGIN_US, "fixed-window:10/1000000/5", 0);
@@ -1284,7 +1284,7 @@ static void random_stored(uint64_t *random, char out[RULE_SET_TEXT_SIZE])
         out[random_in(random, 0, (int64_t)strlen(out) - 1)] = bytes[random_in(random, 0, sizeof bytes - 2)];
 }
 
-static void test_lua_and_c_know_the_same_rules(void **state)
+TEST_WITH(test_lua_and_c_know_the_same_rules, client_flush, NULL)
 {
     enum { SETS = 4000 };
     static char texts[SETS][RULE_SET_TEXT_SIZE];
@@ -1313,7 +1313,7 @@ static void test_lua_and_c_know_the_same_rules(void **state)
     freeReplyObject(reply);
 }
 
-static void test_a_set_of_rules(void **state)
+TEST_WITH(test_a_set_of_rules, client_flush, NULL)
 {
     static const struct {
         const char *text, *is;
@@ -1344,42 +1344,4 @@ static void test_a_set_of_rules(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_random_sequences_equal_the_gates_in_c, client_flush),
-        cmocka_unit_test_setup(test_an_hour_of_backlog_is_exact, client_flush),
-        cmocka_unit_test_setup(test_a_clock_that_steps_back_delays_nothing, client_flush),
-        cmocka_unit_test_setup(test_a_clock_that_goes_and_comes_back_grants_one_burst, client_flush),
-        cmocka_unit_test_setup(test_a_pause_holds_and_is_no_tat, client_flush),
-        cmocka_unit_test_setup(test_a_hold_is_against_younger_tickets, client_flush),
-        cmocka_unit_test_setup(test_concurrency_counts_jobs, client_flush),
-        cmocka_unit_test_setup(test_in_flight_outlives_other_rules, client_flush),
-        cmocka_unit_test_setup(test_a_gate_is_read_and_written_once_in_a_call, client_flush),
-        cmocka_unit_test_setup(test_throttled_halves_the_rate_and_it_grows_again, client_flush),
-        cmocka_unit_test_setup(test_a_window_adapts_by_its_count, client_flush),
-        cmocka_unit_test_setup(test_a_rate_below_one_takes_over_what_is_in_use, client_flush),
-        cmocka_unit_test_setup(test_a_rate_below_one_is_where_it_begins, client_flush),
-        cmocka_unit_test_setup(test_what_was_granted_ahead_stays_where_it_starts, client_flush),
-        cmocka_unit_test_setup(test_the_naive_model_keeps_what_was_granted_ahead, client_flush),
-        cmocka_unit_test_setup(test_a_change_wastes_nothing, client_flush),
-        cmocka_unit_test_setup(test_states_are_these_words, client_flush),
-        cmocka_unit_test_setup(test_a_bucket_keeps_a_start_that_is_ahead, client_flush),
-        cmocka_unit_test_setup(test_a_bucket_gives_back_no_more_than_later_starts_found, client_flush),
-        cmocka_unit_test_setup(test_a_log_stays_bounded, client_flush),
-        cmocka_unit_test_setup(test_a_log_is_charged_at_its_last_start, client_flush),
-        cmocka_unit_test_setup(test_what_cannot_be_read_is_closed_for_a_period, client_flush),
-        cmocka_unit_test_setup(test_what_could_not_be_read_counts_as_full, client_flush),
-        cmocka_unit_test_setup(test_two_versions_that_take_turns_at_a_gate, client_flush),
-        cmocka_unit_test_setup(test_what_is_granted_ahead_of_a_closed_gate_is_counted, client_flush),
-        cmocka_unit_test_setup(test_a_gate_of_another_kind_is_an_error, client_flush),
-        cmocka_unit_test_setup(test_the_key_lives_until_it_says_nothing, client_flush),
-        cmocka_unit_test_setup(test_a_key_that_is_gone_was_open, client_flush),
-        cmocka_unit_test_setup(test_under_virtual_time_nothing_expires, client_flush),
-        cmocka_unit_test_setup(test_what_was_only_looked_at_is_not_written, client_flush),
-        cmocka_unit_test_setup(test_lua_and_c_know_the_same_rules, client_flush),
-        cmocka_unit_test_setup(test_a_set_of_rules, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, setup, client_stop);
-}
+TESTS(setup, client_stop)

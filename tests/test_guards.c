@@ -20,7 +20,7 @@ static int on_terminal(const char *answer, const char *line)
 
 /* ---- What destroys */
 
-static void test_purge_needs_yes_where_nobody_can_answer(void **state)
+TEST_WITH(test_purge_needs_yes_where_nobody_can_answer, begin_now, NULL)
 {
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
@@ -45,7 +45,7 @@ static void test_purge_needs_yes_where_nobody_can_answer(void **state)
     turns_check();
 }
 
-static void test_cancelling_a_batch_needs_yes(void **state)
+TEST_WITH(test_cancelling_a_batch_needs_yes, begin_now, NULL)
 {
     must_end("enqueue t 1 --id a --batch b", 0, "a");
     must_end("batch cancel b", 64,
@@ -66,7 +66,7 @@ static void park_three(void)
     enqueue("default", "slow", "e");
 }
 
-static void test_removing_a_limit_with_a_backlog_asks(void **state)
+TEST_WITH(test_removing_a_limit_with_a_backlog_asks, begin_now, NULL)
 {
     park_three();
     must_end("rate remove slow", 64,
@@ -90,7 +90,7 @@ static void test_removing_a_limit_with_a_backlog_asks(void **state)
     must_end("rate remove slow", 0, "slow: removed"); /* nothing waits */
 }
 
-static void test_unuse_with_a_backlog_asks(void **state)
+TEST_WITH(test_unuse_with_a_backlog_asks, begin_now, NULL)
 {
     must_end("rate set acct 1/1d", 0, "acct");
     must_end("rate set more 1/1d", 0, "more");
@@ -130,7 +130,7 @@ static void sleep_beside(const char *foreign)
     put_foreign(foreign);
 }
 
-static void test_a_key_of_another_kind_ends_a_purge_before_it_begins(void **state)
+TEST_WITH(test_a_key_of_another_kind_ends_a_purge_before_it_begins, begin_now, NULL)
 {
     static const char *const keys[] = {LANE("slow") "a", PREFIX "wait:default/slow#0/a", SLEEP, WAKE};
 
@@ -147,7 +147,7 @@ static void test_a_key_of_another_kind_ends_a_purge_before_it_begins(void **stat
 }
 
 /* The limit is changed, all that can be looked at is, and one line names the key. */
-static void test_a_key_of_another_kind_keeps_no_limit_from_being_changed(void **state)
+TEST_WITH(test_a_key_of_another_kind_keeps_no_limit_from_being_changed, begin_now, NULL)
 {
     static const struct {
         const char *key, *command, *limit;
@@ -175,7 +175,7 @@ static void test_a_key_of_another_kind_keeps_no_limit_from_being_changed(void **
 
 /* ---- Load paused, then release */
 
-static void test_a_queue_is_paused_before_its_first_job(void **state)
+TEST_WITH(test_a_queue_is_paused_before_its_first_job, begin_now, NULL)
 {
     start("w");
     must_end("queue pause default", 0, "weir queue resume default\n");
@@ -194,7 +194,7 @@ static void test_a_queue_is_paused_before_its_first_job(void **state)
     assert_int_equal(claim("w", 1, 0), 1);
 }
 
-static void test_a_batch_is_paused_before_its_first_job(void **state)
+TEST_WITH(test_a_batch_is_paused_before_its_first_job, begin_now, NULL)
 {
     start("w");
     must_end("batch pause b", 0,
@@ -217,7 +217,7 @@ static void test_a_batch_is_paused_before_its_first_job(void **state)
 #define LACK(n, of)                                                                                          \
     "slow: " n " of " of " jobs have nothing at args.buisness_id, by which limit slow tells them apart; "
 
-static void test_a_path_that_most_jobs_lack(void **state)
+TEST_WITH(test_a_path_that_most_jobs_lack, begin_now, NULL)
 {
     must_end("rate set slow 1/1d,by=args.buisness_id", 0, "slow");
     write_text(turns.server.folder, "jobs",
@@ -254,7 +254,7 @@ static void test_a_path_that_most_jobs_lack(void **state)
 /* ---- Commands */
 
 /* What only a shell could read would be a word to the command, and each job done. */
-static void test_what_only_a_shell_could_read(void **state)
+TEST_WITH(test_what_only_a_shell_could_read, begin_now, NULL)
 {
     static const char *const wrong[] = {"t=echo hi | tee out", "t=true $HOME", "t=true >out",  "t=true &",
                                         "t=true a;b",          "t=true `id`",  "t=cat *.txt",  "t=true a&&b",
@@ -275,21 +275,4 @@ static void test_what_only_a_shell_could_read(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
-    const struct CMUnitTest tests[] = {
-        TEST(purge_needs_yes_where_nobody_can_answer),
-        TEST(cancelling_a_batch_needs_yes),
-        TEST(removing_a_limit_with_a_backlog_asks),
-        TEST(unuse_with_a_backlog_asks),
-        TEST(a_key_of_another_kind_ends_a_purge_before_it_begins),
-        TEST(a_key_of_another_kind_keeps_no_limit_from_being_changed),
-        TEST(a_queue_is_paused_before_its_first_job),
-        TEST(a_batch_is_paused_before_its_first_job),
-        TEST(a_path_that_most_jobs_lack),
-        TEST(what_only_a_shell_could_read),
-    };
-
-    return cmocka_run_group_tests_name("guards", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -52,7 +52,7 @@ static void cancel_ids(const char *ids)
 
 /* ---- Queues */
 
-static void test_a_paused_queue_is_not_served(void **state)
+SCENE_TEST(test_a_paused_queue_is_not_served)
 {
     static const char *const names[] = {"other", "default"};
 
@@ -84,7 +84,7 @@ static void test_a_paused_queue_is_not_served(void **state)
     turns_check();
 }
 
-static void test_draining_does_not_wait_for_a_paused_queue(void **state)
+SCENE_TEST(test_draining_does_not_wait_for_a_paused_queue)
 {
     struct drained d;
     struct args a;
@@ -112,7 +112,7 @@ static void test_draining_does_not_wait_for_a_paused_queue(void **state)
 
 /* ---- Jobs */
 
-static void test_a_cancelled_job_ends_at_the_head_of_its_queue(void **state)
+SCENE_TEST(test_a_cancelled_job_ends_at_the_head_of_its_queue)
 {
     start("w");
     enqueue("default", "t", "a b c");
@@ -126,7 +126,7 @@ static void test_a_cancelled_job_ends_at_the_head_of_its_queue(void **state)
 }
 
 /* It takes no slot, and what is behind it starts in its place; the last one ends its lane. */
-static void test_a_cancelled_job_ends_at_the_head_of_its_lane(void **state)
+SCENE_TEST(test_a_cancelled_job_ends_at_the_head_of_its_lane)
 {
     start("w");
     must(turns_rate("slow", "1/10000000/1"));
@@ -153,7 +153,7 @@ static void test_a_cancelled_job_ends_at_the_head_of_its_lane(void **state)
     expect_leases("e"); /* the slot that none of them took */
 }
 
-static void test_cancelled_jobs_of_keys_end_with_their_lanes(void **state)
+SCENE_TEST(test_cancelled_jobs_of_keys_end_with_their_lanes)
 {
     start("w");
     must(turns_rate("t", "gcra:1/10000000/1,by=key"));
@@ -169,7 +169,7 @@ static void test_cancelled_jobs_of_keys_end_with_their_lanes(void **state)
     turns_check();
 }
 
-static void test_many_cancelled_jobs_keep_nobody_waiting(void **state)
+SCENE_TEST(test_many_cancelled_jobs_keep_nobody_waiting)
 {
     char id[32];
 
@@ -198,7 +198,7 @@ static void test_many_cancelled_jobs_keep_nobody_waiting(void **state)
 
 /* ---- Batches */
 
-static void test_jobs_of_a_cancelled_batch_end(void **state)
+SCENE_TEST(test_jobs_of_a_cancelled_batch_end)
 {
     start("w");
     must(turns_rate("slow", "1/10000000/1"));
@@ -219,7 +219,7 @@ static void test_jobs_of_a_cancelled_batch_end(void **state)
     turns_check();
 }
 
-static void test_jobs_of_a_paused_batch_stand_aside(void **state)
+SCENE_TEST(test_jobs_of_a_paused_batch_stand_aside)
 {
     start("w");
     must(turns_rate("slow", "1/10000000/1"));
@@ -256,7 +256,7 @@ static void cancel_one(const char *id, const char *state, const char *result)
 }
 
 /* A resume that broke off leaves the rest aside, of a batch that is paused no more. */
-static void test_what_a_resume_left_aside_is_found(void **state)
+SCENE_TEST(test_what_a_resume_left_aside_is_found)
 {
     start("w");
     enqueue_of_batch("t", "b", "a b c");
@@ -275,7 +275,7 @@ static void test_what_a_resume_left_aside_is_found(void **state)
     turns_check();
 }
 
-static void test_a_claim_that_fails_sets_nothing_aside(void **state)
+SCENE_TEST(test_a_claim_that_fails_sets_nothing_aside)
 {
     char *before, *after;
 
@@ -292,7 +292,7 @@ static void test_a_claim_that_fails_sets_nothing_aside(void **state)
     free(after);
 }
 
-static void test_what_is_not_ours_stops_the_claim(void **state)
+SCENE_TEST(test_what_is_not_ours_stops_the_claim)
 {
     static const char *const names[] = {HALTED, CANCELLED, ACTIVE "w"};
 
@@ -344,7 +344,7 @@ static void purge(const char *type, struct queue_jobs *jobs)
         fail_msg("%s", w->error.text);
 }
 
-static void test_purging_a_queue_leaves_what_runs(void **state)
+SCENE_TEST(test_purging_a_queue_leaves_what_runs)
 {
     struct queue_jobs jobs;
 
@@ -365,7 +365,7 @@ static void test_purging_a_queue_leaves_what_runs(void **state)
     turns_check();
 }
 
-static void test_purging_one_type(void **state)
+SCENE_TEST(test_purging_one_type)
 {
     struct queue_jobs jobs;
 
@@ -385,7 +385,7 @@ static void test_purging_one_type(void **state)
     turns_check();
 }
 
-static void test_purging_long_lanes_page_by_page(void **state)
+SCENE_TEST(test_purging_long_lanes_page_by_page)
 {
     struct queue_jobs jobs;
 
@@ -413,7 +413,7 @@ static void test_purging_long_lanes_page_by_page(void **state)
 }
 
 /* The batch of those that are purged or cancelled has ended, and its locks are free. */
-static void test_purged_jobs_end_their_batch(void **state)
+SCENE_TEST(test_purged_jobs_end_their_batch)
 {
     struct queue_jobs jobs;
 
@@ -473,7 +473,7 @@ static void expect_one_a_second(const char *ids)
     turns_check();
 }
 
-static void test_who_waits_behind_a_purged_type_starts(void **state)
+SCENE_TEST(test_who_waits_behind_a_purged_type_starts)
 {
     struct queue_jobs jobs;
 
@@ -483,7 +483,7 @@ static void test_who_waits_behind_a_purged_type_starts(void **state)
     expect_one_a_second("b c");
 }
 
-static void test_who_waits_behind_a_cancelled_job_starts(void **state)
+SCENE_TEST(test_who_waits_behind_a_cancelled_job_starts)
 {
     park_behind_a_dear_job("b c");
     cancel_one("dear", "parked", "removed");
@@ -492,7 +492,7 @@ static void test_who_waits_behind_a_cancelled_job_starts(void **state)
 }
 
 /* Its page was the last one: who purged has died. */
-static void test_who_waits_behind_a_purged_job_starts(void **state)
+SCENE_TEST(test_who_waits_behind_a_purged_job_starts)
 {
     start("w");
     must(turns_rate("slow", "24/86400000000/24"));
@@ -540,14 +540,14 @@ static void expect_one_an_hour(void)
     turns_check();
 }
 
-static void test_a_lane_that_sleeps_is_purged_in_part(void **state)
+SCENE_TEST(test_a_lane_that_sleeps_is_purged_in_part)
 {
     park_in_lanes_that_sleep();
     must(turns_script("queue_purge", (const char *[]){"default", "remove", "", "1", "sleep", ""}, 6));
     expect_one_an_hour();
 }
 
-static void test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once(void **state)
+SCENE_TEST(test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once)
 {
     park_in_lanes_that_sleep();
     cancel_one("dear", "parked", "removed");
@@ -559,7 +559,7 @@ static void test_a_cancelled_job_of_a_lane_that_sleeps_ends_at_once(void **state
     expect_one_an_hour();
 }
 
-static void test_a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps(void **state)
+SCENE_TEST(test_a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps)
 {
     struct batch_change change;
 
@@ -573,7 +573,7 @@ static void test_a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps(void
 }
 
 /* Where jobs of a type cost the same, other lanes sleep on. */
-static void test_who_waits_behind_a_batch_starts(void **state)
+SCENE_TEST(test_who_waits_behind_a_batch_starts)
 {
     static const char *const verbs[] = {"pause", "cancel"};
 
@@ -595,7 +595,7 @@ static void test_who_waits_behind_a_batch_starts(void **state)
 }
 
 /* Scheduled jobs, whose locks are free then; and those of types that no worker runs, which no claim would meet. */
-static void test_a_cancelled_batch_ends_what_no_claim_meets(void **state)
+SCENE_TEST(test_a_cancelled_batch_ends_what_no_claim_meets)
 {
     for (int run = 0; run < 2; run++) {
         struct batch_change change;
@@ -627,7 +627,7 @@ static void test_a_cancelled_batch_ends_what_no_claim_meets(void **state)
 
 /* ---- Scripts refuse what is wrong */
 
-static void test_wrong_arguments(void **state)
+SCENE_TEST(test_wrong_arguments)
 {
     static const char *const calls[][7] = {
         {"cancel"},
@@ -664,35 +664,4 @@ static void test_wrong_arguments(void **state)
     }
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_paused_queue_is_not_served),
-        TEST(draining_does_not_wait_for_a_paused_queue),
-        TEST(a_cancelled_job_ends_at_the_head_of_its_queue),
-        TEST(a_cancelled_job_ends_at_the_head_of_its_lane),
-        TEST(cancelled_jobs_of_keys_end_with_their_lanes),
-        TEST(many_cancelled_jobs_keep_nobody_waiting),
-        TEST(jobs_of_a_cancelled_batch_end),
-        TEST(jobs_of_a_paused_batch_stand_aside),
-        TEST(what_a_resume_left_aside_is_found),
-        TEST(a_claim_that_fails_sets_nothing_aside),
-        TEST(what_is_not_ours_stops_the_claim),
-        TEST(purging_a_queue_leaves_what_runs),
-        TEST(purging_one_type),
-        TEST(purging_long_lanes_page_by_page),
-        TEST(purged_jobs_end_their_batch),
-        TEST(who_waits_behind_a_purged_type_starts),
-        TEST(who_waits_behind_a_cancelled_job_starts),
-        TEST(who_waits_behind_a_purged_job_starts),
-        TEST(a_lane_that_sleeps_is_purged_in_part),
-        TEST(a_cancelled_job_of_a_lane_that_sleeps_ends_at_once),
-        TEST(a_batch_is_paused_whose_job_is_first_of_a_lane_that_sleeps),
-        TEST(who_waits_behind_a_batch_starts),
-        TEST(a_cancelled_batch_ends_what_no_claim_meets),
-        TEST(wrong_arguments),
-    };
-
-    return cmocka_run_group_tests_name("halt", tests, scene_start_client, scene_stop_client);
-}
+TESTS(scene_start_client, scene_stop_client)

@@ -540,7 +540,7 @@ static void await_logs(struct stage *s, const struct kind *kind)
 }
 
 /* All kinds side by side. */
-static void all_ends_of_all_kinds(void **state)
+TEST(all_ends_of_all_kinds)
 {
     struct stage root;
     struct branch branches[KINDS];
@@ -593,7 +593,7 @@ static void end_fatal(struct fatal *f)
     stage_close(&f->stage);
 }
 
-static void ends_that_take_the_worker_along(void **state)
+TEST(ends_that_take_the_worker_along)
 {
     struct fatal fatal[KINDS * ROWS];
     struct stage root;
@@ -612,12 +612,8 @@ static void ends_that_take_the_worker_along(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_ends_of_all_kinds),
-        cmocka_unit_test(ends_that_take_the_worker_along),
-    };
 
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return worker_main(argv);
-    return cmocka_run_group_tests_name("handlers", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

@@ -39,7 +39,7 @@ static const char *const forged_heads[] = {
     "@0,0,0,t-JDOAw--;",
 };
 
-static void test_a_forged_head_counts_nothing(void **state)
+SCENE_TEST(test_a_forged_head_counts_nothing)
 {
     make_victim();
     for (size_t i = 0; i < COUNT(forged_heads); i++) {
@@ -68,7 +68,7 @@ static void expect_lease(size_t i, const char *id, int64_t enqueued_us)
 }
 
 /* In a queue such a head needs no signature. Jobs that begin alike start together; others among them are what they are. */
-static void test_a_head_says_when_a_job_was_enqueued(void **state)
+SCENE_TEST(test_a_head_says_when_a_job_was_enqueued)
 {
     start("w");
     push("default", "@0,0,0,t-JDOAw-;{\"id\":\"a\",\"type\":\"t\"}");
@@ -96,7 +96,7 @@ static void test_a_head_says_when_a_job_was_enqueued(void **state)
 }
 
 /* It stays with a job: until it runs again, in its lane, when it is dead. */
-static void test_a_job_keeps_when_it_was_enqueued(void **state)
+SCENE_TEST(test_a_job_keeps_when_it_was_enqueued)
 {
     char *dead;
 
@@ -119,7 +119,7 @@ static void test_a_job_keeps_when_it_was_enqueued(void **state)
 }
 
 /* Before 2020 nothing is known, beyond 3413 the last moment. */
-static void test_a_stamp_says_a_time(void **state)
+SCENE_TEST(test_a_stamp_says_a_time)
 {
     static const struct {
         int64_t at_us, read_us;
@@ -148,7 +148,7 @@ static void test_a_stamp_says_a_time(void **state)
 }
 
 /* Parked, set aside, cancelled, purged, dead: neither way is it taken for one of the batch. */
-static void test_a_forged_head_counts_nothing_elsewhere(void **state)
+SCENE_TEST(test_a_forged_head_counts_nothing_elsewhere)
 {
     static const char *const purge[] = {"default", "remove", "", "1000", "queue", ""};
 
@@ -178,7 +178,7 @@ static void test_a_forged_head_counts_nothing_elsewhere(void **state)
 }
 
 /* Not even twice, and not when a person tries them again. */
-static void test_a_head_behind_a_forged_one_is_none(void **state)
+SCENE_TEST(test_a_head_behind_a_forged_one_is_none)
 {
     static const char *const entries[] = {
         "@0,0,0;@0,0,0,bvictim,uk;" VICTIM, "@0,0,0,bvictim,uk;@0,0,0,bvictim,uk;" VICTIM,
@@ -215,7 +215,7 @@ static void enqueue_locked(const char *id, const char *key)
     must(turns_script("enqueue", words, COUNT(words)));
 }
 
-static void test_the_secret_is_made_once(void **state)
+SCENE_TEST(test_the_secret_is_made_once)
 {
     char *secret;
 
@@ -237,7 +237,7 @@ static void test_the_secret_is_made_once(void **state)
 }
 
 /* Whoever pushes a job of his own is not stopped by it; a head waits until the key is mended. */
-static void test_a_foreign_key_of_the_secret_is_named(void **state)
+SCENE_TEST(test_a_foreign_key_of_the_secret_is_named)
 {
     char *before, *after;
 
@@ -260,19 +260,4 @@ static void test_a_foreign_key_of_the_secret_is_named(void **state)
     assert_int_equal(claim("w", 1, 0), 1);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_head_says_when_a_job_was_enqueued),
-        TEST(a_job_keeps_when_it_was_enqueued),
-        TEST(a_stamp_says_a_time),
-        TEST(a_forged_head_counts_nothing),
-        TEST(a_forged_head_counts_nothing_elsewhere),
-        TEST(a_head_behind_a_forged_one_is_none),
-        TEST(the_secret_is_made_once),
-        TEST(a_foreign_key_of_the_secret_is_named),
-    };
-
-    return cmocka_run_group_tests_name("heads", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

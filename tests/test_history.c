@@ -89,7 +89,7 @@ static int64_t at_of(size_t slot)
     return answer_int(json_array_get(json_object_get(history, "slots"), slot), "at");
 }
 
-static void test_counts_add_up_by_minutes_and_hours(void **state)
+TEST_WITH(test_counts_add_up_by_minutes_and_hours, begin, end)
 {
     int64_t minute_us = turns.now_us / MINUTE_US * MINUTE_US;
 
@@ -113,7 +113,7 @@ static void test_counts_add_up_by_minutes_and_hours(void **state)
     expect_slots("[]");
 }
 
-static void test_histograms_and_reasons(void **state)
+TEST_WITH(test_histograms_and_reasons, begin, end)
 {
     struct span wrong;
     struct args a;
@@ -150,7 +150,7 @@ static void test_histograms_and_reasons(void **state)
     assert_int_equal(history_sum(history).late, 4);
 }
 
-static void test_few_reasons_are_kept(void **state)
+TEST_WITH(test_few_reasons_are_kept, begin, end)
 {
     char reason[24];
     struct args a;
@@ -170,7 +170,7 @@ static void test_few_reasons_are_kept(void **state)
 }
 
 /* Each slot is used again after its round; what is older is not shown as new, and the key does not grow. */
-static void test_rings_wrap(void **state)
+TEST_WITH(test_rings_wrap, begin, end)
 {
     for (int i = 0; i < 200; i++) {
         counts(RECORD_TYPE, "t", 's', i + 1);
@@ -193,7 +193,7 @@ static void test_rings_wrap(void **state)
 }
 
 /* What is later than now is not shown; when its time comes, it counts again. */
-static void test_a_clock_that_is_set_back(void **state)
+TEST_WITH(test_a_clock_that_is_set_back, begin, end)
 {
     counts(RECORD_TYPE, "t", 's', 5);
     turns.now_us -= 3 * MINUTE_US;
@@ -212,7 +212,7 @@ static void add_start(struct args *a, int64_t ago_us, int64_t n)
     record_start(a, (turns.now_us - ago_us) / 100000, n);
 }
 
-static void test_starts_of_the_last_minute(void **state)
+TEST_WITH(test_starts_of_the_last_minute, begin, end)
 {
     const json_t *starts;
     struct args a;
@@ -249,7 +249,7 @@ static void test_starts_of_the_last_minute(void **state)
 }
 
 /* By seconds, beside the starts of the same seconds. */
-static void test_slots_wasted_in_the_last_minute(void **state)
+TEST_WITH(test_slots_wasted_in_the_last_minute, begin, end)
 {
     int64_t second = turns.now_us / SECOND_US;
     char expected[200], *text;
@@ -278,7 +278,7 @@ static void test_slots_wasted_in_the_last_minute(void **state)
     assert_null(json_object_get(history, "wasted_now"));
 }
 
-static void test_keys_expire(void **state)
+TEST_WITH(test_keys_expire, begin, end)
 {
     struct span wrong;
     char hour[24];
@@ -304,7 +304,7 @@ static void test_keys_expire(void **state)
     assert_in_range(redis_number("PTTL", OF_T), 259000000, 259200000);
 }
 
-static void test_foreign_keys_and_slots(void **state)
+TEST_WITH(test_foreign_keys_and_slots, begin, end)
 {
     free(redis_text("SET", OF_T, "mine"));
     free(redis_text("RPUSH", PREFIX "ribbon:t", "mine"));
@@ -329,7 +329,7 @@ static void test_foreign_keys_and_slots(void **state)
     expect_slots("[{\"starts\":2}]");
 }
 
-static void test_wrong_counts_change_nothing(void **state)
+TEST_WITH(test_wrong_counts_change_nothing, begin, end)
 {
     static const char *const rows[][3] = {
         {"t", "a/b", " s1"},   {"x", "t", " s1"},      {"t", "t", " g1"},
@@ -349,7 +349,7 @@ static void test_wrong_counts_change_nothing(void **state)
     assert_int_equal(redis_number("DBSIZE"), 0);
 }
 
-static void test_wrong_arguments_change_nothing(void **state)
+TEST_WITH(test_wrong_arguments_change_nothing, begin, end)
 {
     static const char *const lines[] = {
         "record t",          "record t t",           "history",
@@ -367,7 +367,7 @@ static void test_wrong_arguments_change_nothing(void **state)
 }
 
 /* Of three partitions "t" lives on 0, and "slow" on 2. */
-static void test_what_lives_elsewhere_is_passed_over(void **state)
+TEST_WITH(test_what_lives_elsewhere_is_passed_over, begin, end)
 {
     free(redis_text("HSET", PREFIX "about", "partitions", "3"));
     free(redis_text("HSET", "weir:{2}:about", "partitions", "3"));
@@ -381,7 +381,7 @@ static void test_what_lives_elsewhere_is_passed_over(void **state)
 }
 
 /* Several are asked for at once; one that was lost or refused is asked for again. */
-static void test_several_in_one_round_trip(void **state)
+TEST_WITH(test_several_in_one_round_trip, begin, end)
 {
     enum { MOST = HISTORY_AT_ONCE };
     struct proxy *proxy = proxy_start(&turns.server);
@@ -424,32 +424,11 @@ static void test_several_in_one_round_trip(void **state)
 }
 
 /* The doctor knows the keys. */
-static void test_the_doctor_is_content(void **state)
+TEST_WITH(test_the_doctor_is_content, begin, end)
 {
     counts(RECORD_TYPE, "t", 's', 1);
     counts(RECORD_LIMIT, "t", 'g', 1);
     turns_check();
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(counts_add_up_by_minutes_and_hours),
-        TEST(histograms_and_reasons),
-        TEST(few_reasons_are_kept),
-        TEST(rings_wrap),
-        TEST(a_clock_that_is_set_back),
-        TEST(starts_of_the_last_minute),
-        TEST(slots_wasted_in_the_last_minute),
-        TEST(keys_expire),
-        TEST(foreign_keys_and_slots),
-        TEST(wrong_counts_change_nothing),
-        TEST(wrong_arguments_change_nothing),
-        TEST(what_lives_elsewhere_is_passed_over),
-        TEST(several_in_one_round_trip),
-        TEST(the_doctor_is_content),
-    };
-
-    return cmocka_run_group_tests_name("history", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

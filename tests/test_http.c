@@ -133,7 +133,7 @@ static double due_in_s(struct stage *s)
 
 /* ---- What is sent */
 
-static void a_job_is_a_post(void **state)
+TEST_WITH(a_job_is_a_post, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1");
@@ -162,7 +162,7 @@ static void a_job_is_a_post(void **state)
 }
 
 /* A connection may break on a busy machine; one worker of eight needs no other. */
-static void connections_are_kept(void **state)
+TEST_WITH(connections_are_kept, open_stage, close_stage)
 {
     struct stage *s = *state;
     int opened = 0;
@@ -179,7 +179,7 @@ static void connections_are_kept(void **state)
     assert_int_equal(opened, 1);
 }
 
-static void many_at_a_time(void **state)
+TEST_WITH(many_at_a_time, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "200");
@@ -192,7 +192,7 @@ static void many_at_a_time(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void a_large_job(void **state)
+TEST_WITH(a_large_job, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1");
@@ -208,7 +208,7 @@ static void a_large_job(void **state)
 }
 
 /* A proxy is not asked for this machine. */
-static void no_proxy_for_this_machine(void **state)
+TEST_WITH(no_proxy_for_this_machine, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -223,7 +223,7 @@ static void no_proxy_for_this_machine(void **state)
 
 /* ---- What an answer means */
 
-static void statuses(void **state)
+TEST_WITH(statuses, open_stage, close_stage)
 {
     static const struct {
         const char *args, *death; /* NULL: done */
@@ -271,7 +271,7 @@ static void statuses(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void failures_are_tried_again(void **state)
+TEST_WITH(failures_are_tried_again, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1");
@@ -289,7 +289,7 @@ static void failures_are_tried_again(void **state)
 }
 
 /* Retry-After: seconds, a date by the server's clock, one that is over, nonsense, nothing. */
-static void throttled_as_long_as_it_says(void **state)
+TEST_WITH(throttled_as_long_as_it_says, open_stage, close_stage)
 {
     static const struct {
         const char *args;
@@ -334,7 +334,7 @@ static void throttled_as_long_as_it_says(void **state)
 /* ---- What does not answer */
 
 /* "At once" is no hot loop, and each pause is one line. */
-static void throttled_until_at_once(void **state)
+TEST_WITH(throttled_until_at_once, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -355,7 +355,7 @@ static void throttled_until_at_once(void **state)
 }
 
 /* An endpoint reads a job on a kept connection and goes away: the job is not sent on the next one. */
-static void one_attempt_is_one_post(void **state)
+TEST_WITH(one_attempt_is_one_post, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "4");
@@ -375,7 +375,7 @@ static void one_attempt_is_one_post(void **state)
 }
 
 /* The status has come in time; its body is not waited for. */
-static void a_slow_body(void **state)
+TEST_WITH(a_slow_body, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "3");
@@ -392,7 +392,7 @@ static void a_slow_body(void **state)
 }
 
 /* The way to the endpoint is open, no more. */
-static void a_proxy_that_says_200(void **state)
+TEST_WITH(a_proxy_that_says_200, open_stage, close_stage)
 {
     struct stage *s = *state;
     char proxy[64];
@@ -409,7 +409,7 @@ static void a_proxy_that_says_200(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void no_answer_in_time(void **state)
+TEST_WITH(no_answer_in_time, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "2");
@@ -421,7 +421,7 @@ static void no_answer_in_time(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void nobody_there(void **state)
+TEST_WITH(nobody_there, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -434,7 +434,7 @@ static void nobody_there(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void no_tls_there(void **state)
+TEST_WITH(no_tls_there, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker = start_worker_for(s, "https", server.port, "2");
@@ -446,7 +446,7 @@ static void no_tls_there(void **state)
 }
 
 /* Answers that come within the grace count; the other jobs are given back as they were. */
-static void stopping(void **state)
+TEST_WITH(stopping, open_stage, close_stage)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -469,7 +469,7 @@ static void stopping(void **state)
 
 /* ---- Setting up */
 
-static void wrong_set_ups(void **state)
+TEST_WITH(wrong_set_ups, open_stage, close_stage)
 {
     static const char *const urls[] = {"run=ftp://127.0.0.1/",   "run=127.0.0.1/x", "run=http://",
                                        "run=file:///etc/passwd", "run=http://a b/", "run=x"};
@@ -485,29 +485,4 @@ static void wrong_set_ups(void **state)
     }
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, close_stage)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_STAGE(a_job_is_a_post),
-        ON_STAGE(connections_are_kept),
-        ON_STAGE(many_at_a_time),
-        ON_STAGE(a_large_job),
-        ON_STAGE(no_proxy_for_this_machine),
-        ON_STAGE(statuses),
-        ON_STAGE(failures_are_tried_again),
-        ON_STAGE(throttled_as_long_as_it_says),
-        ON_STAGE(throttled_until_at_once),
-        ON_STAGE(one_attempt_is_one_post),
-        ON_STAGE(a_slow_body),
-        ON_STAGE(a_proxy_that_says_200),
-        ON_STAGE(no_answer_in_time),
-        ON_STAGE(nobody_there),
-        ON_STAGE(no_tls_there),
-        ON_STAGE(stopping),
-        ON_STAGE(wrong_set_ups),
-    };
-
-    return cmocka_run_group_tests_name("http", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

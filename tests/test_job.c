@@ -155,7 +155,7 @@ static void show(struct span text)
     fprintf(stderr, "\n");
 }
 
-static void test_check_tables(void **state)
+TEST(test_check_tables)
 {
     for (size_t i = 0; i < COUNT(corpus); i++)
         if (!weir_accepts(corpus[i]) || !jansson_accepts(corpus[i], 0)) {
@@ -180,7 +180,7 @@ static void assert_as_jansson(const char *number)
 }
 
 /* Numbers around the largest double, with the point at any place. */
-static void test_check_large_numbers(void **state)
+TEST(test_check_large_numbers)
 {
     static const char *const mantissas[] = {"17976931348623156", "17976931348623157", "17976931348623158",
                                             "17976931348623159", "17976931348623157999999999999"};
@@ -252,7 +252,7 @@ static size_t mutate(char *text, size_t len, size_t most)
     return len;
 }
 
-static void test_check_mutations(void **state)
+TEST(test_check_mutations)
 {
     const char *given = getenv("WEIR_SEED");
     long rounds = 300000;
@@ -276,7 +276,7 @@ static void test_check_mutations(void **state)
     }
 }
 
-static void test_check_depth(void **state)
+TEST(test_check_depth)
 {
     char text[2 * 513];
 
@@ -287,7 +287,7 @@ static void test_check_depth(void **state)
     assert_non_null(strstr(error.text, "nested too deep at byte 513"));
 }
 
-static void test_check_says_where(void **state)
+TEST(test_check_says_where)
 {
     assert_false(weir_accepts((struct span)BYTES("{\"a\":tru}")));
     assert_string_equal(error.text, "not JSON: no value begins at byte 6");
@@ -306,7 +306,7 @@ static void assert_span(struct span s, const char *text)
     assert_memory_equal(s.at, text, s.len);
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
     struct job_view v;
 
@@ -344,7 +344,7 @@ static void test_read(void **state)
     assert_int_equal(v.timeout_us, 0);
 }
 
-static void test_read_refuses(void **state)
+TEST(test_read_refuses)
 {
     static const char *const cases[][2] = {
         {"[]", "not a JSON object"},
@@ -396,7 +396,7 @@ static void test_read_refuses(void **state)
     }
 }
 
-static void test_read_timeouts(void **state)
+TEST(test_read_timeouts)
 {
     static const struct {
         const char *text;
@@ -418,7 +418,7 @@ static void test_read_timeouts(void **state)
 }
 
 /* As many members as a body can hold: all different, the last twice. */
-static void test_read_many_members(void **state)
+TEST(test_read_many_members)
 {
     struct text t = {.at = malloc(JOB_BODY_MAX), .capacity = JOB_BODY_MAX};
     struct job_view v;
@@ -440,7 +440,7 @@ static void test_read_many_members(void **state)
     text_free(&t);
 }
 
-static void test_read_too_long(void **state)
+TEST(test_read_too_long)
 {
     char *body = malloc(JOB_BODY_MAX + 1);
     struct job_view v;
@@ -455,7 +455,7 @@ static void test_read_too_long(void **state)
 
 /* ---- Writing */
 
-static void test_write(void **state)
+TEST(test_write)
 {
     struct text t = {0};
     struct job_view v;
@@ -489,7 +489,7 @@ static void test_write(void **state)
     text_free(&t);
 }
 
-static void test_write_context(void **state)
+TEST(test_write_context)
 {
     struct text t = {0};
     struct job_view v;
@@ -511,7 +511,7 @@ static void test_write_context(void **state)
     text_free(&t);
 }
 
-static void test_write_refuses(void **state)
+TEST(test_write_refuses)
 {
     static const struct weir_job_spec cases[] = {
         {.type = NULL},
@@ -546,7 +546,7 @@ static void test_write_refuses(void **state)
     text_free(&t);
 }
 
-static void test_rewrite(void **state)
+TEST(test_rewrite)
 {
     static const char *const cases[][2] = {
         {"{\"id\":\"i\",\"type\":\"t\"}", "{\"id\":\"i\",\"type\":\"t\"}"},
@@ -586,7 +586,7 @@ static void test_rewrite(void **state)
 }
 
 /* What only a single job can be told is not passed on as if it were kept. */
-static void test_rewrite_ignores_nothing(void **state)
+TEST(test_rewrite_ignores_nothing)
 {
     static const char *const refused[] = {"\"at\":1795242599", "\"in\":\"2h\"", "\"u\\u006eique\":\"k\"",
                                           "\"at_s\":1",        "\"delay_s\":1", "\"timeout_s\":1",
@@ -607,7 +607,7 @@ static void test_rewrite_ignores_nothing(void **state)
 }
 
 /* An id that is put in can make a body too long. */
-static void test_rewrite_too_long(void **state)
+TEST(test_rewrite_too_long)
 {
     size_t len = JOB_BODY_MAX - 10;
     char *line = malloc(len);
@@ -623,7 +623,7 @@ static void test_rewrite_too_long(void **state)
 }
 
 /* Whatever is accepted stays the same to jansson, but for its order and the id. */
-static void test_rewrite_keeps_all(void **state)
+TEST(test_rewrite_keeps_all)
 {
     for (size_t i = 0; i < COUNT(corpus); i++) {
         struct text t = {0};
@@ -649,7 +649,7 @@ static int compare_ids(const void *a, const void *b)
     return memcmp(a, b, 17);
 }
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
     size_t n = 100000;
     char(*ids)[17] = malloc(n * sizeof *ids);
@@ -680,7 +680,7 @@ static void test_ids(void **state)
     close(fd[1]);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     char longest[129];
 
@@ -699,29 +699,4 @@ static void test_names(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_check_tables),
-        cmocka_unit_test(test_check_large_numbers),
-        cmocka_unit_test(test_check_mutations),
-        cmocka_unit_test(test_check_depth),
-        cmocka_unit_test(test_check_says_where),
-        cmocka_unit_test(test_read),
-        cmocka_unit_test(test_read_refuses),
-        cmocka_unit_test(test_read_timeouts),
-        cmocka_unit_test(test_read_many_members),
-        cmocka_unit_test(test_read_too_long),
-        cmocka_unit_test(test_write),
-        cmocka_unit_test(test_write_context),
-        cmocka_unit_test(test_write_refuses),
-        cmocka_unit_test(test_rewrite),
-        cmocka_unit_test(test_rewrite_ignores_nothing),
-        cmocka_unit_test(test_rewrite_too_long),
-        cmocka_unit_test(test_rewrite_keeps_all),
-        cmocka_unit_test(test_ids),
-        cmocka_unit_test(test_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -79,7 +79,7 @@ static void expect_cancelled(const char *id, const char *says)
 
 /* ---- Without a worker */
 
-static void test_a_job_that_waits(void **state)
+TEST_WITH(test_a_job_that_waits, begin_now, NULL)
 {
     json_t *doc;
 
@@ -107,7 +107,7 @@ static void test_a_job_that_waits(void **state)
 }
 
 /* A traceback: its first words, and its last line. */
-static void test_a_long_failure_keeps_its_end(void **state)
+TEST_WITH(test_a_long_failure_keeps_its_end, begin_now, NULL)
 {
     char reason[1000] = "exit 1: Traceback (most recent call last): \xc3\xa9";
 
@@ -135,7 +135,7 @@ static void test_a_long_failure_keeps_its_end(void **state)
 }
 
 /* Nothing is found among the first 100,000: a list that was told no bound goes on, and says "none" of all alone. */
-static void test_a_list_goes_on_until_it_finds_one(void **state)
+TEST_WITH(test_a_list_goes_on_until_it_finds_one, begin_now, NULL)
 {
     static const char fill[] =
         "for i = 0, 100500 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end";
@@ -153,7 +153,7 @@ static void test_a_list_goes_on_until_it_finds_one(void **state)
     expect_said("looked at 100,");
 }
 
-static void test_a_job_that_is_parked(void **state)
+TEST_WITH(test_a_job_that_is_parked, begin_now, NULL)
 {
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
@@ -168,7 +168,7 @@ static void test_a_job_that_is_parked(void **state)
     turns_check();
 }
 
-static void test_a_job_that_is_aside(void **state)
+TEST_WITH(test_a_job_that_is_aside, begin_now, NULL)
 {
     start("w");
     use_secret();
@@ -183,7 +183,7 @@ static void test_a_job_that_is_aside(void **state)
     turns_check();
 }
 
-static void test_a_scheduled_job_is_gone_at_once(void **state)
+TEST_WITH(test_a_scheduled_job_is_gone_at_once, begin_now, NULL)
 {
     must(turns_enqueue("default", "t", "a", 3600 * SECOND_US));
     must(turns_enqueue("default", "t", "b", 3600 * SECOND_US));
@@ -195,7 +195,7 @@ static void test_a_scheduled_job_is_gone_at_once(void **state)
     assert_int_equal(job("cancel a"), 66);
 }
 
-static void test_a_job_that_is_to_be_retried(void **state)
+TEST_WITH(test_a_job_that_is_to_be_retried, begin_now, NULL)
 {
     start("w");
     enqueue("default", "t", "a");
@@ -207,7 +207,7 @@ static void test_a_job_that_is_to_be_retried(void **state)
     turns_check();
 }
 
-static void test_a_job_that_has_ended_is_not_cancelled(void **state)
+TEST_WITH(test_a_job_that_has_ended_is_not_cancelled, begin_now, NULL)
 {
     start("w");
     enqueue("default", "t", "a b");
@@ -222,7 +222,7 @@ static void test_a_job_that_has_ended_is_not_cancelled(void **state)
     assert_int_equal(redis_number("EXISTS", CANCELLED), 0);
 }
 
-static void test_a_running_job_is_told(void **state)
+TEST_WITH(test_a_running_job_is_told, begin_now, NULL)
 {
     json_t *doc;
 
@@ -246,7 +246,7 @@ static void test_a_running_job_is_told(void **state)
 }
 
 /* It is done all the same: nothing of the cancelling is left, and the next job of that id runs. */
-static void test_a_cancelled_job_that_is_done(void **state)
+TEST_WITH(test_a_cancelled_job_that_is_done, begin_now, NULL)
 {
     int64_t stale;
 
@@ -265,7 +265,7 @@ static void test_a_cancelled_job_that_is_done(void **state)
 }
 
 /* Whatever else becomes of it, it ends, for its batch too. */
-static void test_a_cancelled_job_that_comes_back_ends(void **state)
+TEST_WITH(test_a_cancelled_job_that_comes_back_ends, begin_now, NULL)
 {
     static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_BACK, SETTLE_INTERRUPTED,
                                              SETTLE_DEAD};
@@ -300,7 +300,7 @@ static void test_a_cancelled_job_that_comes_back_ends(void **state)
 }
 
 /* Under its new id a worker is told of what it has taken along. */
-static void test_a_worker_that_reconnects_is_told(void **state)
+TEST_WITH(test_a_worker_that_reconnects_is_told, begin_now, NULL)
 {
     start("w");
     enqueue("default", "t", "a b");
@@ -315,7 +315,7 @@ static void test_a_worker_that_reconnects_is_told(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "told:w2"), 0);
 }
 
-static void test_a_lock_whose_job_is_nowhere(void **state)
+TEST_WITH(test_a_lock_whose_job_is_nowhere, begin_now, NULL)
 {
     free(redis_text("SET", PREFIX "unique:key", "a"));
     assert_int_equal(job("cancel a"), 66);
@@ -326,7 +326,7 @@ static void test_a_lock_whose_job_is_nowhere(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 0);
 }
 
-static void test_long_args_are_cut(void **state)
+TEST_WITH(test_long_args_are_cut, begin_now, NULL)
 {
     char body[6000], xs[5001];
 
@@ -339,7 +339,7 @@ static void test_long_args_are_cut(void **state)
 }
 
 /* Never decoded and encoded again: numbers keep their digits, and what is no JSON its bytes. */
-static void test_a_body_is_shown_byte_for_byte(void **state)
+TEST_WITH(test_a_body_is_shown_byte_for_byte, begin_now, NULL)
 {
     static const char args[] = "{\"a\":1.10,\"b\":12345678901234567.123,\"c\":1e2,\"\xc3\xa4\":\"\xc3\xbc\"}";
     char body[200], part[240];
@@ -383,7 +383,7 @@ static bool is_shown(const char *id, const char *part)
     return job(line) == 0 && strstr(said.out, part);
 }
 
-static void test_with_a_real_worker(void **state)
+TEST_WITH(test_with_a_real_worker, begin_now, NULL)
 {
     const char *words[] = {built("weir"),
                            "worker",
@@ -430,7 +430,7 @@ static void test_with_a_real_worker(void **state)
 }
 
 /* On a terminal it asks, unless --yes is given. */
-static void test_cancelling_asks_on_a_terminal(void **state)
+TEST_WITH(test_cancelling_asks_on_a_terminal, begin_now, NULL)
 {
     const char *words[] = {built("weir"), "job", "cancel", "a", "--redis", turns.server.url, NULL, NULL};
     char text[2048];
@@ -448,28 +448,4 @@ static void test_cancelling_asks_on_a_terminal(void **state)
     assert_non_null(strstr(text, "job a is cancelled"));
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_that_waits),
-        TEST(a_long_failure_keeps_its_end),
-        TEST(a_list_goes_on_until_it_finds_one),
-        TEST(a_job_that_is_parked),
-        TEST(a_job_that_is_aside),
-        TEST(a_scheduled_job_is_gone_at_once),
-        TEST(a_job_that_is_to_be_retried),
-        TEST(a_job_that_has_ended_is_not_cancelled),
-        TEST(a_running_job_is_told),
-        TEST(a_cancelled_job_that_is_done),
-        TEST(a_cancelled_job_that_comes_back_ends),
-        TEST(a_worker_that_reconnects_is_told),
-        TEST(a_lock_whose_job_is_nowhere),
-        TEST(long_args_are_cut),
-        TEST(a_body_is_shown_byte_for_byte),
-        TEST(cancelling_asks_on_a_terminal),
-        TEST(with_a_real_worker),
-    };
-
-    return cmocka_run_group_tests_name("job commands", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

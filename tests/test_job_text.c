@@ -184,7 +184,7 @@ static const char *key_found(void)
     return strrchr(answer_text(turns.answer, "lane"), '/') + 1;
 }
 
-static void test_a_key_is_what_decoding_finds(void **state)
+SCENE_TEST(test_a_key_is_what_decoding_finds)
 {
     static const char *const paths[] = {"a", "a.b", "b.a.b"};
     uint64_t seed = random_seed();
@@ -212,12 +212,4 @@ static void test_a_key_is_what_decoding_finds(void **state)
     assert_in_range(long_ones, 0, ROUNDS / 10);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_key_is_what_decoding_finds),
-    };
-
-    return cmocka_run_group_tests_name("job_text", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

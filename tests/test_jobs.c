@@ -41,7 +41,7 @@ static void write_terms(const struct job_search *s, char out[400])
                  s->text + s->terms[i].value);
 }
 
-static void test_what_a_search_says(void **state)
+SCENE_TEST(test_what_a_search_says)
 {
     static const char *const cases[][2] = {
         {"", ""},
@@ -71,7 +71,7 @@ static void test_what_a_search_says(void **state)
     }
 }
 
-static void test_what_is_no_search(void **state)
+SCENE_TEST(test_what_is_no_search)
 {
     static const char *const cases[][2] = {
         {"stat:parked", "search stat: no such field; did you mean state:?"},
@@ -220,7 +220,7 @@ static const json_t *only_job(const char *text)
     return json_array_get(json_object_get(last, "jobs"), 0);
 }
 
-static void test_a_job_in_each_state(void **state)
+SCENE_TEST(test_a_job_in_each_state)
 {
     static const char *const states[] = {"waiting", "parked",    "held",  "aside",
                                          "running", "scheduled", "retry", "dead"};
@@ -247,7 +247,7 @@ static void test_a_job_in_each_state(void **state)
     turns_check();
 }
 
-static void test_terms_choose_jobs(void **state)
+SCENE_TEST(test_terms_choose_jobs)
 {
     static const char *const cases[][2] = {
         {"type:t", "waiting aside running scheduled retry dead"},
@@ -285,7 +285,7 @@ static void test_terms_choose_jobs(void **state)
 }
 
 /* By the key of its lane, made from any text, where that runs or sleeps; of jobs in the queue by the path of its limit. */
-static void test_jobs_by_their_age(void **state)
+SCENE_TEST(test_jobs_by_their_age)
 {
     struct job_bounds most = {.looked_at = 100, .jobs = 10};
     char head[STAMP_HEAD_LEN + 1], text[200];
@@ -312,7 +312,7 @@ static void test_jobs_by_their_age(void **state)
 }
 
 /* By the rule by which they have gates: each value has one text. */
-static void test_values_that_are_written_in_several_ways(void **state)
+SCENE_TEST(test_values_that_are_written_in_several_ways)
 {
     static const char *const cases[][2] = {
         {"args.k:100", "e digits point"},
@@ -346,7 +346,7 @@ static void test_values_that_are_written_in_several_ways(void **state)
     }
 }
 
-static void test_jobs_of_a_key(void **state)
+SCENE_TEST(test_jobs_of_a_key)
 {
     start("w");
     must(turns_rate("slow", "gcra:1/1000000000/1,by=args.to"));
@@ -399,7 +399,7 @@ static void fill_many(char ids[IDS_SIZE])
     }
 }
 
-static void test_pages_have_everything_once(void **state)
+SCENE_TEST(test_pages_have_everything_once)
 {
     char ids[IDS_SIZE];
 
@@ -415,7 +415,7 @@ static void test_pages_have_everything_once(void **state)
 }
 
 /* Its answer says how far a page has come, and of how many: it has looked at enough, or its time is over. */
-static void test_a_page_says_how_far_it_looked(void **state)
+SCENE_TEST(test_a_page_says_how_far_it_looked)
 {
     static const struct job_bounds mosts[] = {{.looked_at = 500, .jobs = 10},
                                               {.looked_at = INT64_MAX, .jobs = 10, .until_us = 1}};
@@ -433,7 +433,7 @@ static void test_a_page_says_how_far_it_looked(void **state)
 }
 
 /* Thousands of types share a limit by key, and wait for the same key: no call looks at them all. */
-static void test_many_lanes_at_the_gate_of_one_key(void **state)
+SCENE_TEST(test_many_lanes_at_the_gate_of_one_key)
 {
     const char *words[] = {"count", "100", "1", "1", "state", "parked"};
     struct job_search s = search_of("state:parked");
@@ -456,7 +456,7 @@ static void test_many_lanes_at_the_gate_of_one_key(void **state)
 }
 
 /* Where its type and key, or its queue, are known, a search looks nowhere else. */
-static void test_a_search_looks_only_where_its_jobs_may_be(void **state)
+SCENE_TEST(test_a_search_looks_only_where_its_jobs_may_be)
 {
     static const struct {
         const char *text;
@@ -476,7 +476,7 @@ static void test_a_search_looks_only_where_its_jobs_may_be(void **state)
     }
 }
 
-static void test_wrong_cursors_are_refused(void **state)
+SCENE_TEST(test_wrong_cursors_are_refused)
 {
     static const char *const wrong[] = {"",     "x",         "1", "1,2,", "0,99", "0,0,queue:default",
                                         "-1,0", "0,0 later,"};
@@ -542,7 +542,7 @@ static void refuse_to_run(const char *id, int status, const char *why)
     nothing_changed_since(before);
 }
 
-static void test_a_scheduled_job_runs_now(void **state)
+SCENE_TEST(test_a_scheduled_job_runs_now)
 {
     start("w");
     enqueue("default", "t", "a");
@@ -562,7 +562,7 @@ static void test_a_scheduled_job_runs_now(void **state)
 }
 
 /* With a batch and a lock, whose head is signed. */
-static void test_a_scheduled_job_keeps_its_head(void **state)
+SCENE_TEST(test_a_scheduled_job_keeps_its_head)
 {
     const char *words[] = {"default", "t", "a",     "1000", "tag", "3600000000",
                            "",        "",  "night", "lock", "end", "{\"id\":\"a\",\"type\":\"t\"}"};
@@ -578,7 +578,7 @@ static void test_a_scheduled_job_keeps_its_head(void **state)
 }
 
 /* Thousands are due at the same time, before it. */
-static void test_one_of_many_that_are_due_at_once_runs_now(void **state)
+SCENE_TEST(test_one_of_many_that_are_due_at_once_runs_now)
 {
     start("w");
     free(redis_text(
@@ -592,7 +592,7 @@ static void test_one_of_many_that_are_due_at_once_runs_now(void **state)
     expect_list(QUEUE, "a999");
 }
 
-static void test_a_job_that_retries_runs_now(void **state)
+SCENE_TEST(test_a_job_that_retries_runs_now)
 {
     start("w");
     free(redis_text("HSET", ACTIVE_W, "@", "{\"queues\":[\"default\"],\"types\":[\"t\"]}"));
@@ -616,7 +616,7 @@ static void test_a_job_that_retries_runs_now(void **state)
     expect_leases("a");
 }
 
-static void test_a_parked_job_becomes_the_first_of_its_lane(void **state)
+SCENE_TEST(test_a_parked_job_becomes_the_first_of_its_lane)
 {
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
@@ -638,7 +638,7 @@ static void test_a_parked_job_becomes_the_first_of_its_lane(void **state)
 }
 
 /* A cheaper job comes to the head of a lane that sleeps: its gate opens sooner. */
-static void test_the_gate_opens_for_the_job_that_is_first_now(void **state)
+SCENE_TEST(test_the_gate_opens_for_the_job_that_is_first_now)
 {
     start("w");
     must(turns_rate("slow", "10/10000000/10"));
@@ -665,7 +665,7 @@ static void expect_at(const char *place, const char *id)
 }
 
 /* LREM would take Redis too long there. */
-static void test_far_from_both_ends_the_last_job_takes_its_place(void **state)
+SCENE_TEST(test_far_from_both_ends_the_last_job_takes_its_place)
 {
     static const char fill[] =
         "for i = 0, 101999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"' .. ((i == "
@@ -694,7 +694,7 @@ static void test_far_from_both_ends_the_last_job_takes_its_place(void **state)
     assert_int_equal(redis_number("LLEN", QUEUE), 102001);
 }
 
-static void test_a_waiting_job_becomes_the_first_of_its_queue(void **state)
+SCENE_TEST(test_a_waiting_job_becomes_the_first_of_its_queue)
 {
     start("w");
     enqueue("default", "t", "a b c d e");
@@ -706,7 +706,7 @@ static void test_a_waiting_job_becomes_the_first_of_its_queue(void **state)
     expect_leases("b d a c e");
 }
 
-static void test_what_cannot_run_says_why(void **state)
+SCENE_TEST(test_what_cannot_run_says_why)
 {
     fill_states();
     refuse_to_run("dead", WEIR_EINPUT, "job dead: is dead and will not run; weir dead retry puts it back");
@@ -720,7 +720,7 @@ static void test_what_cannot_run_says_why(void **state)
 }
 
 /* It is promoted, claimed, or both, before or after: it starts once. */
-static void test_a_run_beside_a_promote_and_a_claim(void **state)
+SCENE_TEST(test_a_run_beside_a_promote_and_a_claim)
 {
     for (int order = 0; order < 6; order++) {
         json_t *job = NULL;
@@ -816,7 +816,7 @@ static void count_able(const char *action, const char *text, int64_t jobs, const
     json_decref(page);
 }
 
-static void test_what_was_cancelled_is_not_run(void **state)
+SCENE_TEST(test_what_was_cancelled_is_not_run)
 {
     char *before;
 
@@ -837,7 +837,7 @@ static void test_what_was_cancelled_is_not_run(void **state)
     assert_null(json_object_get(last, "batch"));
 }
 
-static void test_dead_jobs_of_a_cancelled_batch_stay(void **state)
+SCENE_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
 {
     static const char *const retry[] = {"retry", "100", "", "", "b", "", "", "", "", "seed", "0"};
 
@@ -866,7 +866,7 @@ static void test_dead_jobs_of_a_cancelled_batch_stay(void **state)
 }
 
 /* It moves between the look that has found it and what is to be done: that is not done to another one. */
-static void test_a_job_that_has_moved_is_left(void **state)
+SCENE_TEST(test_a_job_that_has_moved_is_left)
 {
     struct job_acted acted;
     json_t *job;
@@ -884,7 +884,7 @@ static void test_a_job_that_has_moved_is_left(void **state)
 }
 
 /* In the middle of many others: a worker that runs its type ends it as it comes there; where nobody does it is gone. */
-static void test_far_from_both_ends_a_claim_ends_it(void **state)
+SCENE_TEST(test_far_from_both_ends_a_claim_ends_it)
 {
     static const char fill[] =
         "for i = 0, 11999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"' .. (i == "
@@ -912,7 +912,7 @@ static void test_far_from_both_ends_a_claim_ends_it(void **state)
     expect_counters("nobody", "cancelled 1, dropped 1");
 }
 
-static void test_all_that_match_are_cancelled(void **state)
+SCENE_TEST(test_all_that_match_are_cancelled)
 {
     fill_states();
     act("cancel", "state:waiting,parked,held,aside,running,scheduled,retry,dead", 7, 1);
@@ -928,7 +928,7 @@ static void test_all_that_match_are_cancelled(void **state)
 }
 
 /* Somebody wrote it: nobody can say whose counters it is in. */
-static void test_a_record_that_cannot_be_read_is_left(void **state)
+SCENE_TEST(test_a_record_that_cannot_be_read_is_left)
 {
     static const char record[] = "l 5 nowhere\n{\"id\":\"odd\",\"type\":\"t\"}";
 
@@ -946,7 +946,7 @@ static void test_a_record_that_cannot_be_read_is_left(void **state)
 }
 
 /* Parked jobs are gone, though their gate is closed, and their lane with the last of them. */
-static void test_cancelled_lanes_are_gone(void **state)
+SCENE_TEST(test_cancelled_lanes_are_gone)
 {
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
@@ -962,7 +962,7 @@ static void test_cancelled_lanes_are_gone(void **state)
     expect_counters("slow", "cancelled 3");
 }
 
-static void test_no_more_than_was_said(void **state)
+SCENE_TEST(test_no_more_than_was_said)
 {
     start("w");
     enqueue_many("t", 30);
@@ -972,7 +972,7 @@ static void test_no_more_than_was_said(void **state)
     expect_counters("t", "cancelled 7, dropped 7");
 }
 
-static void test_those_that_run_keep_their_order(void **state)
+SCENE_TEST(test_those_that_run_keep_their_order)
 {
     start("w");
     enqueue("default", "slow", "a");
@@ -982,7 +982,7 @@ static void test_those_that_run_keep_their_order(void **state)
     expect_list(QUEUE, "a c b");
 }
 
-static void test_many_scheduled_jobs_run(void **state)
+SCENE_TEST(test_many_scheduled_jobs_run)
 {
     start("w");
     for (int i = 0; i < 600; i++) {
@@ -998,7 +998,7 @@ static void test_many_scheduled_jobs_run(void **state)
 }
 
 /* Some of a list, again and again: none is lost, none comes twice, and each walk ends. */
-static void test_many_jobs_in_line_are_put_first(void **state)
+SCENE_TEST(test_many_jobs_in_line_are_put_first)
 {
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
@@ -1015,7 +1015,7 @@ static void test_many_jobs_in_line_are_put_first(void **state)
 }
 
 /* The same of a lane, of which a look among others sees a few jobs. */
-static void test_many_jobs_of_a_lane_are_put_first(void **state)
+SCENE_TEST(test_many_jobs_of_a_lane_are_put_first)
 {
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
@@ -1033,7 +1033,7 @@ static void test_many_jobs_of_a_lane_are_put_first(void **state)
     assert_int_equal(redis_number("LLEN", LANE("slow")), 39);
 }
 
-static void test_dead_jobs_are_retried_and_removed(void **state)
+SCENE_TEST(test_dead_jobs_are_retried_and_removed)
 {
     start("w");
     enqueue_many("t", 60);
@@ -1053,7 +1053,7 @@ static void test_dead_jobs_are_retried_and_removed(void **state)
 }
 
 /* Pages of one entry each, and of all, do the same. */
-static void test_actions_page_by_page(void **state)
+SCENE_TEST(test_actions_page_by_page)
 {
     char ids[IDS_SIZE];
 
@@ -1090,7 +1090,7 @@ static int64_t calls_said(const char *what)
 }
 
 /* Who goes through all jobs leaves Redis to others for as long as that takes; and an action looks at as many at once as a list does. */
-static void try_test_walks_rest_and_have_long_pages(void **state)
+TRIAL_WITH(test_walks_rest_and_have_long_pages, scene_begin, NULL)
 {
     static const char fill[] =
         "for i = 0, 29999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end";
@@ -1115,10 +1115,9 @@ static void try_test_walks_rest_and_have_long_pages(void **state)
         stage_late("%lld calls of job_act, %lld of job_list", (long long)calls_said(":calls="),
                    (long long)of_list);
 }
-STAGE_TRIALS(test_walks_rest_and_have_long_pages)
 
 /* No list has them: nobody says that there are none. */
-static void test_jobs_that_have_finished_are_found_by_their_id(void **state)
+SCENE_TEST(test_jobs_that_have_finished_are_found_by_their_id)
 {
     static const char *const cases[] = {"state:finished", "state:dead,finished type:t"};
     const struct job_bounds most = {.looked_at = 10, .jobs = 10};
@@ -1137,7 +1136,7 @@ static void test_jobs_that_have_finished_are_found_by_their_id(void **state)
     expect_found("state:finished id:first", "first");
 }
 
-static void test_wrong_actions_change_nothing(void **state)
+SCENE_TEST(test_wrong_actions_change_nothing)
 {
     static const char *const lines[] = {
         "job_act",
@@ -1181,50 +1180,4 @@ static void test_wrong_actions_change_nothing(void **state)
     assert_null(last);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(what_a_search_says),
-        TEST(what_is_no_search),
-        TEST(a_job_in_each_state),
-        TEST(terms_choose_jobs),
-        TEST(jobs_by_their_age),
-        TEST(jobs_of_a_key),
-        TEST(values_that_are_written_in_several_ways),
-        TEST(pages_have_everything_once),
-        TEST(a_page_says_how_far_it_looked),
-        TEST(many_lanes_at_the_gate_of_one_key),
-        TEST(a_search_looks_only_where_its_jobs_may_be),
-        TEST(wrong_cursors_are_refused),
-        TEST(a_scheduled_job_runs_now),
-        TEST(one_of_many_that_are_due_at_once_runs_now),
-        TEST(a_scheduled_job_keeps_its_head),
-        TEST(a_job_that_retries_runs_now),
-        TEST(a_parked_job_becomes_the_first_of_its_lane),
-        TEST(the_gate_opens_for_the_job_that_is_first_now),
-        TEST(far_from_both_ends_the_last_job_takes_its_place),
-        TEST(a_waiting_job_becomes_the_first_of_its_queue),
-        TEST(what_cannot_run_says_why),
-        TEST(what_was_cancelled_is_not_run),
-        TEST(dead_jobs_of_a_cancelled_batch_stay),
-        TEST(a_job_that_has_moved_is_left),
-        TEST(far_from_both_ends_a_claim_ends_it),
-        TEST(those_that_run_keep_their_order),
-        TEST(a_run_beside_a_promote_and_a_claim),
-        TEST(all_that_match_are_cancelled),
-        TEST(a_record_that_cannot_be_read_is_left),
-        TEST(cancelled_lanes_are_gone),
-        TEST(no_more_than_was_said),
-        TEST(many_scheduled_jobs_run),
-        TEST(many_jobs_in_line_are_put_first),
-        TEST(many_jobs_of_a_lane_are_put_first),
-        TEST(dead_jobs_are_retried_and_removed),
-        TEST(actions_page_by_page),
-        TEST(walks_rest_and_have_long_pages),
-        TEST(jobs_that_have_finished_are_found_by_their_id),
-        TEST(wrong_actions_change_nothing),
-    };
-
-    return cmocka_run_group_tests_name("jobs", tests, scene_start_client, stop_all);
-}
+TESTS(scene_start_client, stop_all)

@@ -28,7 +28,7 @@ static void assert_span(struct span s, const char *text)
     assert_memory_equal(s.at, text, s.len);
 }
 
-static void what_is_kept(void **state)
+TEST(what_is_kept)
 {
     static const char text[] =
         "{\"a\xff\":1,\"n\":-99999999999999999999,\"\\u0069d\":\"\xed\xa0\x80\\x\x01\","
@@ -49,7 +49,7 @@ static void what_is_kept(void **state)
 }
 
 /* Wherever it ends: refused, and what was whole before is found. */
-static void what_breaks_off(void **state)
+TEST(what_breaks_off)
 {
     static const char text[] = "{\"id\":\"j1\",\"\\ud83d\":\"\\\"\xe9\\\\\",\"n\":[1.5e3,true]}";
 
@@ -69,7 +69,7 @@ static void what_breaks_off(void **state)
     }
 }
 
-static void what_a_string_says(void **state)
+TEST(what_a_string_says)
 {
     static const struct {
         struct span string;
@@ -96,7 +96,7 @@ static void what_a_string_says(void **state)
 }
 
 /* Whole characters only. */
-static void what_fits(void **state)
+TEST(what_fits)
 {
     static const char string[] = "\"a\xc3\xa9\\ud83d\\ude00b\"";
     static const size_t fits[] = {0, 0, 1, 1, 3, 3, 3, 3, 7, 8, 8};
@@ -110,14 +110,4 @@ static void what_fits(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept),
-        cmocka_unit_test(what_breaks_off),
-        cmocka_unit_test(what_a_string_says),
-        cmocka_unit_test(what_fits),
-    };
-
-    return cmocka_run_group_tests_name("json", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -86,7 +86,7 @@ static void rate(const char *limit, const char *rules)
     assert_int_equal(turns_rate(limit, rules), 0);
 }
 
-static void test_limits_come_back_once(void **state)
+TEST_WITH(test_limits_come_back_once, turns_flush, NULL)
 {
     struct known_limits mail, news;
 
@@ -115,7 +115,7 @@ static void test_limits_come_back_once(void **state)
     known_limits_free(&news);
 }
 
-static void test_all_of_a_limit_comes_back(void **state)
+TEST_WITH(test_all_of_a_limit_comes_back, turns_flush, NULL)
 {
     struct known_limits known;
 
@@ -145,7 +145,7 @@ static void test_all_of_a_limit_comes_back(void **state)
     known_limits_free(&known);
 }
 
-static void test_who_sets_a_limit_anew_wins(void **state)
+TEST_WITH(test_who_sets_a_limit_anew_wins, turns_flush, NULL)
 {
     struct known_limits known;
 
@@ -160,7 +160,7 @@ static void test_who_sets_a_limit_anew_wins(void **state)
     known_limits_free(&known);
 }
 
-static void test_the_newest_revision_wins(void **state)
+TEST_WITH(test_the_newest_revision_wins, turns_flush, NULL)
 {
     struct known_limits older, newer;
 
@@ -180,7 +180,7 @@ static void test_the_newest_revision_wins(void **state)
 }
 
 /* A worker asks at each heartbeat, and may do so before it hears that all is lost. */
-static void test_what_is_lost_is_not_forgotten(void **state)
+TEST_WITH(test_what_is_lost_is_not_forgotten, turns_flush, NULL)
 {
     struct known_limits mail, other;
 
@@ -205,7 +205,7 @@ static void test_what_is_lost_is_not_forgotten(void **state)
 }
 
 /* Revisions are times, and the clock was ahead once. */
-static void test_what_is_set_behind_the_loss_is_newer(void **state)
+TEST_WITH(test_what_is_set_behind_the_loss_is_newer, turns_flush, NULL)
 {
     struct known_limits known;
 
@@ -225,7 +225,7 @@ static void test_what_is_set_behind_the_loss_is_newer(void **state)
 }
 
 /* It went back to a time when the limit was another one, and had other weights. */
-static void test_an_older_limit_is_replaced(void **state)
+TEST_WITH(test_an_older_limit_is_replaced, turns_flush, NULL)
 {
     struct known_limits known;
     char *limits, *revisions;
@@ -251,7 +251,7 @@ static void test_an_older_limit_is_replaced(void **state)
 }
 
 /* Limits from before revisions were kept. */
-static void test_limits_without_a_revision(void **state)
+TEST_WITH(test_limits_without_a_revision, turns_flush, NULL)
 {
     struct known_limits known;
 
@@ -267,7 +267,7 @@ static void test_limits_without_a_revision(void **state)
     known_limits_free(&known);
 }
 
-static void test_all_or_nothing(void **state)
+TEST_WITH(test_all_or_nothing, turns_flush, NULL)
 {
     struct known_limits known;
     char written[200], *before, *after;
@@ -289,7 +289,7 @@ static void test_all_or_nothing(void **state)
 }
 
 /* Types that use the same are asked once, but for those whose own limits differ. */
-static void test_all_types_must_fit(void **state)
+TEST_WITH(test_all_types_must_fit, turns_flush, NULL)
 {
     static const char *const words[] = {"me", "0", "", "limit shared 7 gcra:5/1000000/5,by=args.a"};
 
@@ -304,7 +304,7 @@ static void test_all_types_must_fit(void **state)
     assert_int_equal(redis_number("HEXISTS", PREFIX "limits", "shared"), 0);
 }
 
-static void test_what_has_not_changed_is_not_sent(void **state)
+TEST_WITH(test_what_has_not_changed_is_not_sent, turns_flush, NULL)
 {
     struct known_limits known;
 
@@ -322,7 +322,7 @@ static void test_what_has_not_changed_is_not_sent(void **state)
     known_limits_free(&known);
 }
 
-static void test_what_does_not_fit_is_counted(void **state)
+TEST_WITH(test_what_does_not_fit_is_counted, turns_flush, NULL)
 {
     enum { TYPES = 2500 };
     static char names[TYPES][24];
@@ -380,7 +380,7 @@ static void limit_many(void)
 }
 
 /* Each page is short, and what is on several of them is kept once. */
-static void test_very_many_types_are_learned_page_by_page(void **state)
+TEST_WITH(test_very_many_types_are_learned_page_by_page, turns_flush, NULL)
 {
     const char **types = many_names();
     struct known_limits known = {0};
@@ -408,7 +408,7 @@ static void test_very_many_types_are_learned_page_by_page(void **state)
 }
 
 /* By what a heartbeat says. */
-static void test_what_is_newer_is_asked_for(void **state)
+TEST_WITH(test_what_is_newer_is_asked_for, turns_flush, NULL)
 {
     static const struct {
         const char *known, *newest;
@@ -432,7 +432,7 @@ static void test_what_is_newer_is_asked_for(void **state)
 }
 
 /* The revision that is known is that of the first page. */
-static void test_a_change_between_pages_is_learned_next(void **state)
+TEST_WITH(test_a_change_between_pages_is_learned_next, turns_flush, NULL)
 {
     const char **types = many_names();
     struct known_limits known = {0};
@@ -452,7 +452,7 @@ static void test_a_change_between_pages_is_learned_next(void **state)
 }
 
 /* Then all that was known before stays known. */
-static void test_a_loss_between_pages_forgets_nothing(void **state)
+TEST_WITH(test_a_loss_between_pages_forgets_nothing, turns_flush, NULL)
 {
     static const char *const births[] = {"first", ""};
     const char **types = many_names();
@@ -479,7 +479,7 @@ static void test_a_loss_between_pages_forgets_nothing(void **state)
 }
 
 /* They come back by pages, each of which looks at some of the types: those that changed meanwhile are looked at again. */
-static void test_many_limits_come_back_bit_by_bit(void **state)
+TEST_WITH(test_many_limits_come_back_bit_by_bit, turns_flush, NULL)
 {
     enum { TYPES = 200 };
     static char names[TYPES][24];
@@ -512,7 +512,7 @@ static void test_many_limits_come_back_bit_by_bit(void **state)
     known_limits_free(&known);
 }
 
-static void test_wrong_arguments_change_nothing(void **state)
+TEST_WITH(test_wrong_arguments_change_nothing, turns_flush, NULL)
 {
     static const char *const records[] = {
         "",
@@ -575,7 +575,7 @@ static const struct redisReply *answer(const char *lua)
     return turns.reply;
 }
 
-static void test_answers_are_checked(void **state)
+TEST_WITH(test_answers_are_checked, turns_flush, NULL)
 {
     static const char *const wrong[] = {"return 'x'",
                                         "return {1}",
@@ -612,30 +612,4 @@ static void test_answers_are_checked(void **state)
     known_limits_free(&known);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, turns_flush)
-    const struct CMUnitTest tests[] = {
-        TEST(limits_come_back_once),
-        TEST(all_of_a_limit_comes_back),
-        TEST(who_sets_a_limit_anew_wins),
-        TEST(the_newest_revision_wins),
-        TEST(what_is_lost_is_not_forgotten),
-        TEST(what_is_set_behind_the_loss_is_newer),
-        TEST(an_older_limit_is_replaced),
-        TEST(limits_without_a_revision),
-        TEST(all_or_nothing),
-        TEST(all_types_must_fit),
-        TEST(what_has_not_changed_is_not_sent),
-        TEST(many_limits_come_back_bit_by_bit),
-        TEST(what_does_not_fit_is_counted),
-        TEST(very_many_types_are_learned_page_by_page),
-        TEST(what_is_newer_is_asked_for),
-        TEST(a_change_between_pages_is_learned_next),
-        TEST(a_loss_between_pages_forgets_nothing),
-        TEST(wrong_arguments_change_nothing),
-        TEST(answers_are_checked),
-    };
-
-    return cmocka_run_group_tests_name("known limits", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -328,7 +328,7 @@ static void run_backlog(const struct backlog *b, int64_t starts)
     args_free(&a);
 }
 
-static void test_a_backlog_runs_exactly_at_its_rate(void **state)
+SCENE_TEST(test_a_backlog_runs_exactly_at_its_rate)
 {
     static const struct backlog runs[] = {
         {7, 1000000, 1, 1200},    {7, 1000000, 7, 600},       {30, 1000000, 1, 300},
@@ -367,7 +367,7 @@ static void set_limits(const char *g, const char *h)
 
 /* What T, which needs them all, and the others start; each limit is used, but for one slot for each start of
  * T. */
-static void test_who_needs_two_contended_limits_starts(void **state)
+SCENE_TEST(test_who_needs_two_contended_limits_starts)
 {
     set_limits("10/1000000/1", "7/1000000/1");
     push_type("X", 1000);
@@ -384,7 +384,7 @@ static void test_who_needs_two_contended_limits_starts(void **state)
     turns_check();
 }
 
-static void test_a_slow_limit_holds_a_fast_one_for_a_slot_only(void **state)
+SCENE_TEST(test_a_slow_limit_holds_a_fast_one_for_a_slot_only)
 {
     set_limits("100/1000000/1", "1/2160000/1");
     push_type("X", 6000);
@@ -399,7 +399,7 @@ static void test_a_slow_limit_holds_a_fast_one_for_a_slot_only(void **state)
     turns_check();
 }
 
-static void test_who_needs_three_limits_starts(void **state)
+SCENE_TEST(test_who_needs_three_limits_starts)
 {
     set_limits("10/1000000/1", "7/1000000/1");
     must(turns_rate("I", "3/1000000/1"));
@@ -417,7 +417,7 @@ static void test_who_needs_three_limits_starts(void **state)
     turns_check();
 }
 
-static void test_types_that_need_the_same_limits_cannot_block_each_other(void **state)
+SCENE_TEST(test_types_that_need_the_same_limits_cannot_block_each_other)
 {
     static const char *const crossed[] = {"T", "U", "X", "Y"};
 
@@ -435,7 +435,7 @@ static void test_types_that_need_the_same_limits_cannot_block_each_other(void **
     turns_check();
 }
 
-static void test_a_rate_and_concurrency_go_together(void **state)
+SCENE_TEST(test_a_rate_and_concurrency_go_together)
 {
     set_limits("10/1000000/1", "concurrency:2");
     push_type("X", 1000);
@@ -461,7 +461,7 @@ static void on_few(const struct lease *lease)
 }
 
 /* 50 customers with 3 jobs each, behind one with 100,000. */
-static void test_one_customer_does_not_starve_fifty(void **state)
+SCENE_TEST(test_one_customer_does_not_starve_fifty)
 {
     static const char *const type = "mail";
 
@@ -498,7 +498,7 @@ static void expect_share(const char *what, int part, int whole, double share)
         fail_msg("%s has %d of %d starts, %.3f, not %.3f", what, part, whole, is, share);
 }
 
-static void test_keys_share_by_weight(void **state)
+SCENE_TEST(test_keys_share_by_weight)
 {
     static const char *const type = "mail";
 
@@ -578,7 +578,7 @@ static void run_shares(const struct shares *s)
 }
 
 /* Whatever the gate lets through at a time, whoever claims, and over a pause. */
-static void test_a_weight_is_exact(void **state)
+SCENE_TEST(test_a_weight_is_exact)
 {
 #define PLAIN "\"type\":\"mail\",\"key\":\"b\""
     static const struct shares cases[] = {
@@ -598,7 +598,7 @@ static void test_a_weight_is_exact(void **state)
     }
 }
 
-static void test_keys_share_when_executors_are_few(void **state)
+SCENE_TEST(test_keys_share_when_executors_are_few)
 {
     static const char *const type = "mail";
 
@@ -617,7 +617,7 @@ static void test_keys_share_when_executors_are_few(void **state)
 }
 
 /* A key that is closed costs the others of its type nothing. */
-static void test_a_closed_key_delays_no_other(void **state)
+SCENE_TEST(test_a_closed_key_delays_no_other)
 {
     static const char *const type = "mail";
 
@@ -640,7 +640,7 @@ static void test_a_closed_key_delays_no_other(void **state)
 /* ---- Lanes, queues and types */
 
 /* Unlimited jobs beside lanes that are always due, on executors that are always busy. */
-static void test_neither_lanes_nor_queue_starve(void **state)
+SCENE_TEST(test_neither_lanes_nor_queue_starve)
 {
     static const char *const types[] = {"free", "a", "b", "c"};
 
@@ -660,7 +660,7 @@ static void test_neither_lanes_nor_queue_starve(void **state)
     turns_check();
 }
 
-static void test_a_closed_type_delays_nobody(void **state)
+SCENE_TEST(test_a_closed_type_delays_nobody)
 {
     static const char *const types[] = {"closed", "open", "free"};
 
@@ -680,7 +680,7 @@ static void test_a_closed_type_delays_nobody(void **state)
 }
 
 /* The queue that comes first is served first, out of lanes too. */
-static void test_queues_come_in_order(void **state)
+SCENE_TEST(test_queues_come_in_order)
 {
     static const char *const queues[] = {"high", "low"}, *const types[] = {"t", "u"};
 
@@ -782,7 +782,7 @@ static void expect_turns(const struct crowd *c)
 }
 
 /* The opening of a gate does not wake each queue that waits there. */
-static void test_many_queues_cost_what_one_does(void **state)
+SCENE_TEST(test_many_queues_cost_what_one_does)
 {
     static const struct crowd crowds[] = {
         {1, false, false, "gcra:100/1000000/10", 100, 60 * SECOND_US, 5970},
@@ -808,7 +808,7 @@ static void test_many_queues_cost_what_one_does(void **state)
 }
 
 /* One queue after the other, as few of them have what all slots are for: at a high rate, a burst of 1, and as jobs end. */
-static void test_many_queues_keep_the_rate(void **state)
+SCENE_TEST(test_many_queues_keep_the_rate)
 {
     static const struct crowd crowds[] = {
         {1000, true, false, "gcra:20000/1000000/100", 1500, SECOND_US / 2, 9950},
@@ -825,7 +825,7 @@ static void test_many_queues_keep_the_rate(void **state)
 }
 
 /* Each end rings for some of the queues. One that a claim had no time left for is not forgotten. */
-static void test_many_queues_share_a_gate_of_concurrency(void **state)
+SCENE_TEST(test_many_queues_share_a_gate_of_concurrency)
 {
     enum { MANY = 150 };
     static const char *const type = "mail", *const pattern = "q*";
@@ -854,7 +854,7 @@ static void test_many_queues_share_a_gate_of_concurrency(void **state)
 }
 
 /* Of a type that this worker cannot run, jobs are held; who can run it begins at once. */
-static void test_held_types_start_when_somebody_can(void **state)
+SCENE_TEST(test_held_types_start_when_somebody_can)
 {
     static const char *const types[] = {"known", "odd"};
 
@@ -876,7 +876,7 @@ static void test_held_types_start_when_somebody_can(void **state)
 }
 
 /* A job that costs much gets its turn beside many that cost little. */
-static void test_a_dear_job_starts_beside_cheap_ones(void **state)
+SCENE_TEST(test_a_dear_job_starts_beside_cheap_ones)
 {
     static const char *const types[] = {"cheap", "dear"};
 
@@ -893,30 +893,4 @@ static void test_a_dear_job_starts_beside_cheap_ones(void **state)
     turns_check();
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_backlog_runs_exactly_at_its_rate),
-        TEST(who_needs_two_contended_limits_starts),
-        TEST(a_slow_limit_holds_a_fast_one_for_a_slot_only),
-        TEST(who_needs_three_limits_starts),
-        TEST(types_that_need_the_same_limits_cannot_block_each_other),
-        TEST(a_rate_and_concurrency_go_together),
-        TEST(one_customer_does_not_starve_fifty),
-        TEST(keys_share_by_weight),
-        TEST(a_weight_is_exact),
-        TEST(keys_share_when_executors_are_few),
-        TEST(a_closed_key_delays_no_other),
-        TEST(neither_lanes_nor_queue_starve),
-        TEST(a_closed_type_delays_nobody),
-        TEST(queues_come_in_order),
-        TEST(many_queues_cost_what_one_does),
-        TEST(many_queues_keep_the_rate),
-        TEST(many_queues_share_a_gate_of_concurrency),
-        TEST(held_types_start_when_somebody_can),
-        TEST(a_dear_job_starts_beside_cheap_ones),
-    };
-
-    return cmocka_run_group_tests_name("lanes", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

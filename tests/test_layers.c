@@ -545,7 +545,7 @@ static void find_source(char root[PATH_SIZE])
     } while (access(header, R_OK) != 0);
 }
 
-static void test_the_source_keeps_its_layers(void **state)
+TEST(test_the_source_keeps_its_layers)
 {
     char root[PATH_SIZE];
     struct look look = {.root = root};
@@ -589,7 +589,7 @@ static int wrong_in(const char *path, const char *text)
     return look.wrong;
 }
 
-static void test_the_checker_finds_what_is_wrong(void **state)
+TEST(test_the_checker_finds_what_is_wrong)
 {
     static const struct {
         const char *path, *text;
@@ -685,7 +685,7 @@ static int circles_in(const char *folder, const char *build)
     return lines;
 }
 
-static void test_no_files_call_each_other_in_a_circle(void **state)
+TEST(test_no_files_call_each_other_in_a_circle)
 {
     char root[PATH_SIZE], build[PATH_SIZE];
     ssize_t len = readlink("/proc/self/exe", build, sizeof build - 1);
@@ -698,7 +698,7 @@ static void test_no_files_call_each_other_in_a_circle(void **state)
     assert_int_equal(circles_in(root, build), 0);
 }
 
-static void test_a_circle_is_found(void **state)
+TEST(test_a_circle_is_found)
 {
     char folder[64], command[256];
 
@@ -715,14 +715,4 @@ static void test_a_circle_is_found(void **state)
     folder_remove(folder);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_source_keeps_its_layers),
-        cmocka_unit_test(test_the_checker_finds_what_is_wrong),
-        cmocka_unit_test(test_no_files_call_each_other_in_a_circle),
-        cmocka_unit_test(test_a_circle_is_found),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

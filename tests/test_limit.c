@@ -134,7 +134,7 @@ static void expect_limit(const char *name, const char *text)
 
 /* ---- Setting */
 
-static void test_set_and_remove(void **state)
+TEST_WITH(test_set_and_remove, client_flush, NULL)
 {
     assert_int_equal(set_at(BEGIN_US, "mail", "100/1m,burst=20"), 0);
     assert_false(was());
@@ -153,7 +153,7 @@ static void test_set_and_remove(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-static void test_a_dry_run_changes_nothing(void **state)
+TEST_WITH(test_a_dry_run_changes_nothing, client_flush, NULL)
 {
     struct rule_set set = client_rules("5/h 7/1m");
     struct args a;
@@ -180,7 +180,7 @@ static void add_waiting(void)
                     "w2 1795000001000000 x,high", "old", "w3 1794900000000000 default", "odd", "?", NULL));
 }
 
-static void test_what_waits_is_looked_at_again(void **state)
+TEST_WITH(test_what_waits_is_looked_at_again, client_flush, NULL)
 {
     static const char *const rules[] = {"1000/s,burst=1", NULL};
 
@@ -205,7 +205,7 @@ static void test_what_waits_is_looked_at_again(void **state)
 }
 
 /* Many keys sleep: between pages Redis is left to others. */
-static void test_a_change_of_many_keys_rests(void **state)
+TEST_WITH(test_a_change_of_many_keys_rests, client_flush, NULL)
 {
     static const char fill[] =
         "for i = 1, 3000 do redis.call('ZADD', KEYS[1] .. 'sleep:default', '9e15', 'mail#0/k' .. i) "
@@ -229,7 +229,7 @@ static void test_a_change_of_many_keys_rests(void **state)
     assert_true(began_us > busy_us * 3 / 2);
 }
 
-static void test_a_bell_is_rung_once_and_only_where_something_waits(void **state)
+TEST_WITH(test_a_bell_is_rung_once_and_only_where_something_waits, client_flush, NULL)
 {
     add_waiting();
     assert_int_equal(set_at(BEGIN_US, "fax", "1/s"), 0);
@@ -239,7 +239,7 @@ static void test_a_bell_is_rung_once_and_only_where_something_waits(void **state
     assert_int_equal(number("LLEN", "bell:a"), 1);
 }
 
-static void test_a_bell_of_one_queue(void **state)
+TEST_WITH(test_a_bell_of_one_queue, client_flush, NULL)
 {
     static const char *const files[] = {"core/script/pattern.lua", "core/script/bell.lua", NULL};
     struct redisReply *reply;
@@ -257,7 +257,7 @@ static void test_a_bell_of_one_queue(void **state)
     assert_int_equal(number("EXISTS", "bell:a"), 0);
 }
 
-static void test_a_duty_of_another_kind_fails_nobody(void **state)
+TEST_WITH(test_a_duty_of_another_kind_fails_nobody, client_flush, NULL)
 {
     add_waiting();
     free(server_ask(&server, "SET", PREFIX "duty", "x", NULL));
@@ -270,7 +270,7 @@ static void test_a_duty_of_another_kind_fails_nobody(void **state)
 #define DAY "fixed-window:1000/86400000000/0"
 #define USED_DAY "1794999999000000 0 - - " DAY " 1794999999000000 900"
 
-static void test_rules_keep_their_places(void **state)
+TEST_WITH(test_rules_keep_their_places, client_flush, NULL)
 {
     static const struct {
         const char *before, *rules, *after;
@@ -301,7 +301,7 @@ static void test_rules_keep_their_places(void **state)
     expect_limit("mail", "gcra:5/1000000/5 gcra:9/1000000/9");
 }
 
-static void test_a_quota_outlives_the_rules_before_it(void **state)
+TEST_WITH(test_a_quota_outlives_the_rules_before_it, client_flush, NULL)
 {
     struct limits limits;
 
@@ -320,7 +320,7 @@ static void test_a_quota_outlives_the_rules_before_it(void **state)
 }
 
 /* "remove" is for none. */
-static void test_a_rule_that_comes_back_finds_its_place(void **state)
+TEST_WITH(test_a_rule_that_comes_back_finds_its_place, client_flush, NULL)
 {
 #define DAY_RULE "1000/1d,algorithm=fixed-window"
     static const char eight[] = "1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s", remove[] = "remove";
@@ -351,7 +351,7 @@ static void test_a_rule_that_comes_back_finds_its_place(void **state)
     }
 }
 
-static void test_a_removed_quota_that_is_set_again_is_used(void **state)
+TEST_WITH(test_a_removed_quota_that_is_set_again_is_used, client_flush, NULL)
 {
     struct limits limits;
 
@@ -365,7 +365,7 @@ static void test_a_removed_quota_that_is_set_again_is_used(void **state)
 #undef DAY_RULE
 }
 
-static void test_jobs_in_flight_stay_with_their_place(void **state)
+TEST_WITH(test_jobs_in_flight_stay_with_their_place, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "concurrency:5 " DAY);
     client_send("SET", "gate:mail#0", "1794999999000000 0 - - concurrency:5 3", NULL);
@@ -378,7 +378,7 @@ static void test_jobs_in_flight_stay_with_their_place(void **state)
 }
 
 /* Tightened at one time and looked at later: what was used counts from the change on. */
-static void test_a_gate_changes_over_with_its_rule(void **state)
+TEST_WITH(test_a_gate_changes_over_with_its_rule, client_flush, NULL)
 {
     struct limits limits;
     char *gate;
@@ -402,7 +402,7 @@ static void expect_refused(int line, int status, const char *says)
         fail_msg("line %d: %d: %s (not: %s)", line, status, error.text, says);
 }
 
-static void test_use_and_unuse(void **state)
+TEST_WITH(test_use_and_unuse, client_flush, NULL)
 {
     assert_int_equal(use("sms", true, "acct", 0), 0);
     assert_string_equal(answer_text(change, "missing"), "acct");
@@ -426,7 +426,7 @@ static void test_use_and_unuse(void **state)
                    "type sms: always held by the limit of its own name");
 }
 
-static void test_unuse_wakes_what_waits_there(void **state)
+TEST_WITH(test_unuse_wakes_what_waits_there, client_flush, NULL)
 {
     add_waiting();
     client_send("HSET", "types", "sms", "use=mail");
@@ -439,7 +439,7 @@ static void test_unuse_wakes_what_waits_there(void **state)
     assert_string_equal(json_string_value(json_array_get(json_object_get(change, "asleep"), 0)), "high");
 }
 
-static void test_another_cost_wakes_what_waits(void **state)
+TEST_WITH(test_another_cost_wakes_what_waits, client_flush, NULL)
 {
     add_waiting();
     client_send("HSET", "limits", "sms", "gcra:10/1000000/10");
@@ -450,7 +450,7 @@ static void test_another_cost_wakes_what_waits(void **state)
     expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "sms#0");
 }
 
-static void test_what_does_not_go_together(void **state)
+TEST_WITH(test_what_does_not_go_together, client_flush, NULL)
 {
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s,by=args.a"), 0);
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=key 5/s"), 0);
@@ -473,7 +473,7 @@ static void test_what_does_not_go_together(void **state)
     expect_refused(__LINE__, use("mail", true, NULL, 1000000001), "cost: must be 1 to 1000000000");
 }
 
-static void test_sixteen_rules_at_most(void **state)
+TEST_WITH(test_sixteen_rules_at_most, client_flush, NULL)
 {
     static const char eight[] = "1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s";
 
@@ -489,7 +489,7 @@ static void test_sixteen_rules_at_most(void **state)
 }
 
 /* No command writes that: a type is always held by the limit of its own name, once. */
-static void test_a_type_that_uses_its_own_limit(void **state)
+TEST_WITH(test_a_type_that_uses_its_own_limit, client_flush, NULL)
 {
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
@@ -501,7 +501,7 @@ static void test_a_type_that_uses_its_own_limit(void **state)
     expect("0", "HEXISTS", PREFIX "limits", "mail");
 }
 
-static void test_a_limit_in_use_is_not_removed(void **state)
+TEST_WITH(test_a_limit_in_use_is_not_removed, client_flush, NULL)
 {
     assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
     assert_int_equal(use("sms", true, "acct", 0), 0);
@@ -517,7 +517,7 @@ static void test_a_limit_in_use_is_not_removed(void **state)
 
 /* ---- Weights and pauses */
 
-static void test_weights(void **state)
+TEST_WITH(test_weights, client_flush, NULL)
 {
     assert_int_equal(weigh("mail", "42", 3), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
@@ -552,7 +552,7 @@ static void expect_paused(const char *gate, const char *until)
     free(state);
 }
 
-static void test_a_key_is_paused(void **state)
+TEST_WITH(test_a_key_is_paused, client_flush, NULL)
 {
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
@@ -579,7 +579,7 @@ static void test_a_key_is_paused(void **state)
 }
 
 /* It stays with the key, whatever becomes of the rules by that path, and when the limit is resumed; not longer than these. */
-static void test_a_paused_key_and_its_rules(void **state)
+TEST_WITH(test_a_paused_key_and_its_rules, client_flush, NULL)
 {
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a concurrency=3,by=args.a"), 0);
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
@@ -604,7 +604,7 @@ static void test_a_paused_key_and_its_rules(void **state)
 }
 
 /* Those that are over leave when there is no room for one more. */
-static void test_so_many_keys_are_paused(void **state)
+TEST_WITH(test_so_many_keys_are_paused, client_flush, NULL)
 {
     char key[24];
 
@@ -622,7 +622,7 @@ static void test_so_many_keys_are_paused(void **state)
     expect("(nil)", "HGET", PREFIX "key_pauses", "mail/over");
 }
 
-static void test_pause_and_resume(void **state)
+TEST_WITH(test_pause_and_resume, client_flush, NULL)
 {
     struct limits limits;
 
@@ -656,7 +656,7 @@ static void test_pause_and_resume(void **state)
                    "pause: must be at most ten years");
 }
 
-static void test_resume_ends_what_a_provider_asked_for(void **state)
+TEST_WITH(test_resume_ends_what_a_provider_asked_for, client_flush, NULL)
 {
     struct limits limits;
 
@@ -699,7 +699,7 @@ static void expect_sleeping(const char *from, const char *to, int n)
     assert_int_equal(server_number(&server, "ZCOUNT", PREFIX "sleep:default", from, to, NULL), n);
 }
 
-static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
+TEST_WITH(test_sleeping_lanes_are_looked_at_page_by_page, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(600, "gcra:1/86400000000/1");
@@ -723,7 +723,7 @@ static void test_sleeping_lanes_are_looked_at_page_by_page(void **state)
     assert_int_equal(number("EXISTS", "sleep:high"), 0);
 }
 
-static void test_sleeping_lanes_and_pauses(void **state)
+TEST_WITH(test_sleeping_lanes_and_pauses, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:1/3600000000/1,by=key");
     add_sleeping(3, "gcra:1/3600000000/1");
@@ -740,7 +740,7 @@ static void test_sleeping_lanes_and_pauses(void **state)
     expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/1");
 }
 
-static void test_sleeping_lanes_of_a_full_gate(void **state)
+TEST_WITH(test_sleeping_lanes_of_a_full_gate, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "concurrency:1,by=key");
     client_send("ZADD", "sleep:default", "+inf", "mail#0/a");
@@ -753,7 +753,7 @@ static void test_sleeping_lanes_of_a_full_gate(void **state)
     expect("inf", "ZSCORE", PREFIX "sleep:default", "mail#0/b");
 }
 
-static void test_sleeping_lanes_of_a_type(void **state)
+TEST_WITH(test_sleeping_lanes_of_a_type, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(3, "gcra:1/86400000000/1");
@@ -765,7 +765,7 @@ static void test_sleeping_lanes_of_a_type(void **state)
 
 /* ---- What is wrong changes nothing */
 
-static void test_wrong_arguments_change_nothing(void **state)
+TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
 {
     static const struct {
         const char *script;
@@ -821,7 +821,7 @@ static void test_wrong_arguments_change_nothing(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-static void test_wrong_numbers_change_nothing(void **state)
+TEST_WITH(test_wrong_numbers_change_nothing, client_flush, NULL)
 {
     static const char *const costs[] = {"0", "-1", "1.5", "x", "nan", "inf", "1000000001"},
                              *const weights[] = {"0", "-1", "1.5", "x", "", "nan", "1001"},
@@ -857,7 +857,7 @@ static void test_wrong_numbers_change_nothing(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-static void test_keys_of_another_kind_change_nothing(void **state)
+TEST_WITH(test_keys_of_another_kind_change_nothing, client_flush, NULL)
 {
     static const char *const keys[] = {"limits", "queues", "types", "changes", "weights", "key_pauses"};
 
@@ -879,7 +879,7 @@ static void test_keys_of_another_kind_change_nothing(void **state)
     }
 }
 
-static void test_gates_of_another_kind(void **state)
+TEST_WITH(test_gates_of_another_kind, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:1/1000000/1");
     client_send("RPUSH", "gate:mail#3", "x", NULL);
@@ -895,7 +895,7 @@ static void test_gates_of_another_kind(void **state)
     expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/a");
 }
 
-static void test_the_log_is_capped(void **state)
+TEST_WITH(test_the_log_is_capped, client_flush, NULL)
 {
     json_t *log;
 
@@ -913,7 +913,7 @@ static void test_the_log_is_capped(void **state)
 
 /* ---- The library */
 
-static void test_weir_rate(void **state)
+TEST_WITH(test_weir_rate, client_flush, NULL)
 {
     struct limits limits;
 
@@ -938,7 +938,7 @@ static void test_weir_rate(void **state)
     limits_free(&limits);
 }
 
-static void test_weir_rate_use_and_the_others(void **state)
+TEST_WITH(test_weir_rate_use_and_the_others, client_flush, NULL)
 {
     assert_int_equal(weir_rate_use(w, "mail", "acct", 0), WEIR_ENOTFOUND);
     assert_string_equal(weir_message(w), "limit acct: there is none; set it first: weir rate set acct RULE");
@@ -972,7 +972,7 @@ static void test_weir_rate_use_and_the_others(void **state)
 }
 
 /* The calls do the rest of their change themselves. */
-static void test_weir_rate_looks_at_sleeping_lanes(void **state)
+TEST_WITH(test_weir_rate_looks_at_sleeping_lanes, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(300, "gcra:1/86400000000/1");
@@ -984,7 +984,7 @@ static void test_weir_rate_looks_at_sleeping_lanes(void **state)
 }
 
 /* What was used under the old rule stays used; with the state goes its lifetime. */
-static void test_a_new_rule_applies_at_once(void **state)
+TEST_WITH(test_a_new_rule_applies_at_once, client_flush, NULL)
 {
     struct weir_take t;
 
@@ -1009,49 +1009,4 @@ static void test_a_new_rule_applies_at_once(void **state)
     assert_int_equal(t.allowed, 0);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_set_and_remove, client_flush),
-        cmocka_unit_test_setup(test_a_dry_run_changes_nothing, client_flush),
-        cmocka_unit_test_setup(test_what_waits_is_looked_at_again, client_flush),
-        cmocka_unit_test_setup(test_a_change_of_many_keys_rests, client_flush),
-        cmocka_unit_test_setup(test_a_bell_is_rung_once_and_only_where_something_waits, client_flush),
-        cmocka_unit_test_setup(test_a_duty_of_another_kind_fails_nobody, client_flush),
-        cmocka_unit_test_setup(test_rules_keep_their_places, client_flush),
-        cmocka_unit_test_setup(test_a_quota_outlives_the_rules_before_it, client_flush),
-        cmocka_unit_test_setup(test_a_rule_that_comes_back_finds_its_place, client_flush),
-        cmocka_unit_test_setup(test_a_removed_quota_that_is_set_again_is_used, client_flush),
-        cmocka_unit_test_setup(test_jobs_in_flight_stay_with_their_place, client_flush),
-        cmocka_unit_test_setup(test_a_gate_changes_over_with_its_rule, client_flush),
-        cmocka_unit_test_setup(test_use_and_unuse, client_flush),
-        cmocka_unit_test_setup(test_unuse_wakes_what_waits_there, client_flush),
-        cmocka_unit_test_setup(test_another_cost_wakes_what_waits, client_flush),
-        cmocka_unit_test_setup(test_what_does_not_go_together, client_flush),
-        cmocka_unit_test_setup(test_sixteen_rules_at_most, client_flush),
-        cmocka_unit_test_setup(test_a_type_that_uses_its_own_limit, client_flush),
-        cmocka_unit_test_setup(test_a_limit_in_use_is_not_removed, client_flush),
-        cmocka_unit_test_setup(test_weights, client_flush),
-        cmocka_unit_test_setup(test_a_key_is_paused, client_flush),
-        cmocka_unit_test_setup(test_a_paused_key_and_its_rules, client_flush),
-        cmocka_unit_test_setup(test_so_many_keys_are_paused, client_flush),
-        cmocka_unit_test_setup(test_pause_and_resume, client_flush),
-        cmocka_unit_test_setup(test_resume_ends_what_a_provider_asked_for, client_flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_are_looked_at_page_by_page, client_flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_and_pauses, client_flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_of_a_full_gate, client_flush),
-        cmocka_unit_test_setup(test_sleeping_lanes_of_a_type, client_flush),
-        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, client_flush),
-        cmocka_unit_test_setup(test_wrong_numbers_change_nothing, client_flush),
-        cmocka_unit_test_setup(test_keys_of_another_kind_change_nothing, client_flush),
-        cmocka_unit_test_setup(test_gates_of_another_kind, client_flush),
-        cmocka_unit_test_setup(test_the_log_is_capped, client_flush),
-        cmocka_unit_test_setup(test_weir_rate, client_flush),
-        cmocka_unit_test_setup(test_weir_rate_use_and_the_others, client_flush),
-        cmocka_unit_test_setup(test_weir_rate_looks_at_sleeping_lanes, client_flush),
-        cmocka_unit_test_setup(test_a_new_rule_applies_at_once, client_flush),
-        cmocka_unit_test_setup(test_a_bell_of_one_queue, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, client_start, client_stop);
-}
+TESTS(client_start, client_stop)

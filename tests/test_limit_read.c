@@ -26,7 +26,7 @@ static void add_backlog(const char *type, int waiting, int parked)
     free(server_ask(&server, "HSETNX", PREFIX "types", type, "", NULL));
 }
 
-static void test_the_list(void **state)
+TEST_WITH(test_the_list, client_flush, NULL)
 {
     struct limits limits;
 
@@ -66,7 +66,7 @@ static void test_the_list(void **state)
     limits_free(&limits);
 }
 
-static void test_a_pause_of_a_gate_shows(void **state)
+TEST_WITH(test_a_pause_of_a_gate_shows, client_flush, NULL)
 {
     struct limits limits;
 
@@ -84,7 +84,7 @@ static void test_a_pause_of_a_gate_shows(void **state)
 }
 
 /* It is closed to all but its holder, until the hold ends; a clock that stepped back takes that along. */
-static void test_a_hold_of_a_gate_shows(void **state)
+TEST_WITH(test_a_hold_of_a_gate_shows, client_flush, NULL)
 {
     struct limits limits;
 
@@ -104,7 +104,7 @@ static void test_a_hold_of_a_gate_shows(void **state)
     limits_free(&limits);
 }
 
-static void test_the_list_changes_nothing(void **state)
+TEST_WITH(test_the_list_changes_nothing, client_flush, NULL)
 {
     const char *gate =
         "1795000000000000 0 - - gcra:9/1000000/5 8999999999999999 0"; /* to be cut and rescaled */
@@ -155,7 +155,7 @@ static void expect_forecast(int line, struct forecast f, int64_t after_us, bool 
                  f.because ? ", earliest" : "");
 }
 
-static void test_forecasts(void **state)
+TEST_WITH(test_forecasts, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:10/1000000/1");
     add_backlog("mail", 1001, 0);
@@ -179,7 +179,7 @@ static void test_forecasts(void **state)
 }
 
 /* A gate that would let all of them start at once is not gone through start by start; one whose slots are granted ahead counts. */
-static void test_forecasts_leave_out_gates_that_do_not_decide(void **state)
+TEST_WITH(test_forecasts_leave_out_gates_that_do_not_decide, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:10/1000000/1");
     add_backlog("mail", 2000000, 0);
@@ -195,7 +195,7 @@ static void test_forecasts_leave_out_gates_that_do_not_decide(void **state)
     expect_forecast(__LINE__, forecast_of("sms", NULL, NULL), 500000, false);
 }
 
-static void test_forecasts_of_a_type_with_a_cost(void **state)
+TEST_WITH(test_forecasts_of_a_type_with_a_cost, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10 pause:1795000060000000/1795000000000000");
     add_backlog("mail", 11, 0);
@@ -208,7 +208,7 @@ static void test_forecasts_of_a_type_with_a_cost(void **state)
 
 /* Slots a second are what costs delay; concurrency counts jobs, and a type without a limit has no forecast.
  */
-static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
+TEST_WITH(test_forecasts_of_jobs_with_costs_of_their_own, client_flush, NULL)
 {
     static const struct {
         const char *rules;
@@ -234,7 +234,7 @@ static void test_forecasts_of_jobs_with_costs_of_their_own(void **state)
 }
 
 /* What was used stays used in the outlook too. */
-static void test_a_forecast_goes_on_with_the_gate(void **state)
+TEST_WITH(test_a_forecast_goes_on_with_the_gate, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
     client_send("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000001000000 0", NULL);
@@ -267,7 +267,7 @@ static void expect_holds(const struct limits *limits)
 }
 
 /* One call answers a part; all together are what there is, once each and in order. */
-static void test_many_limits_and_types(void **state)
+TEST_WITH(test_many_limits_and_types, client_flush, NULL)
 {
     enum { MANY = 700 };
     struct limits limits;
@@ -316,7 +316,7 @@ static int check_page(const json_t *page, void *arg)
     return 0;
 }
 
-static void test_status_of_many(void **state)
+TEST_WITH(test_status_of_many, client_flush, NULL)
 {
     enum { TYPES = 2500, QUEUES = 300 };
     int pages = 0;
@@ -416,7 +416,7 @@ static int walk_ahead(struct meanwhile *m)
     return rc;
 }
 
-static void test_pages_asked_ahead(void **state)
+TEST_WITH(test_pages_asked_ahead, client_flush, NULL)
 {
     struct meanwhile ends = {.pages = 0}, cut = {.words = {"CLIENT", "KILL", "TYPE", "normal"}},
                      bare = {.words = {"FUNCTION", "FLUSH"}};
@@ -434,22 +434,4 @@ static void test_pages_asked_ahead(void **state)
     assert_int_equal(bare.types, 3000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_the_list, client_flush),
-        cmocka_unit_test_setup(test_a_pause_of_a_gate_shows, client_flush),
-        cmocka_unit_test_setup(test_a_hold_of_a_gate_shows, client_flush),
-        cmocka_unit_test_setup(test_the_list_changes_nothing, client_flush),
-        cmocka_unit_test_setup(test_forecasts, client_flush),
-        cmocka_unit_test_setup(test_forecasts_leave_out_gates_that_do_not_decide, client_flush),
-        cmocka_unit_test_setup(test_forecasts_of_a_type_with_a_cost, client_flush),
-        cmocka_unit_test_setup(test_forecasts_of_jobs_with_costs_of_their_own, client_flush),
-        cmocka_unit_test_setup(test_a_forecast_goes_on_with_the_gate, client_flush),
-        cmocka_unit_test_setup(test_many_limits_and_types, client_flush),
-        cmocka_unit_test_setup(test_status_of_many, client_flush),
-        cmocka_unit_test_setup(test_pages_asked_ahead, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, client_start, client_stop);
-}
+TESTS(client_start, client_stop)

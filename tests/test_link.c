@@ -231,7 +231,7 @@ static void says(const struct fixture *f, int status, const char *text)
 
 /* ---- Answers */
 
-static void answers_come_in_order(void **state)
+TEST_WITH(answers_come_in_order, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -249,7 +249,7 @@ static void answers_come_in_order(void **state)
     assert_int_equal(f->downs, 0);
 }
 
-static void answers_of_any_size(void **state)
+TEST_WITH(answers_of_any_size, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *big, *array, *error;
@@ -275,7 +275,7 @@ static void ask_again(struct answer *answer)
         ask(answer->f, "INCR", "n");
 }
 
-static void callbacks_may_send(void **state)
+TEST_WITH(callbacks_may_send, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -289,7 +289,7 @@ static void callbacks_may_send(void **state)
 
 /* ---- Cuts */
 
-static void cut_before_each_answer(void **state)
+TEST_WITH(cut_before_each_answer, set_up, tear_down)
 {
     struct fixture *f = *state;
     long long n = 0;
@@ -321,7 +321,7 @@ static void cut_before_each_answer(void **state)
     assert_int_equal(f->ups, 6);
 }
 
-static void cut_after_each_byte(void **state)
+TEST_WITH(cut_after_each_byte, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -340,7 +340,7 @@ static void cut_after_each_byte(void **state)
     }
 }
 
-static void cut_before_each_request(void **state)
+TEST_WITH(cut_before_each_request, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -360,7 +360,7 @@ static void cut_before_each_request(void **state)
     assert_int_equal(f->downs, 3);
 }
 
-static void cut_within_the_handshake(void **state)
+TEST_WITH(cut_within_the_handshake, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -381,7 +381,7 @@ static void cut_within_the_handshake(void **state)
 
 /* ---- Time */
 
-static void silence_times_out(void **state)
+TEST_WITH(silence_times_out, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *a, *b;
@@ -404,7 +404,7 @@ static void silence_times_out(void **state)
     works(f);
 }
 
-static void late_answers_are_nobodys(void **state)
+TEST_WITH(late_answers_are_nobodys, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *late;
@@ -424,7 +424,7 @@ static void late_answers_are_nobodys(void **state)
     assert_int_equal(f->downs, 1);
 }
 
-static void a_silent_peer_is_left(void **state)
+TEST_WITH(a_silent_peer_is_left, set_up, tear_down)
 {
     struct fixture *f = *state;
     int64_t began_us = clock_mono_us();
@@ -439,7 +439,7 @@ static void a_silent_peer_is_left(void **state)
     assert_int_equal(f->ups, 1);
 }
 
-static void answers_that_have_come_are_not_late(void **state)
+TEST_WITH(answers_that_have_come_are_not_late, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *a;
@@ -471,14 +471,14 @@ static void held_up_while_connecting(struct fixture *f, const char *url)
     works(f);
 }
 
-static void a_connection_that_has_come_is_not_late(void **state)
+TEST_WITH(a_connection_that_has_come_is_not_late, set_up, tear_down)
 {
     struct fixture *f = *state;
 
     held_up_while_connecting(f, f->server.url);
 }
 
-static void an_address_that_has_come_is_not_late(void **state)
+TEST_WITH(an_address_that_has_come_is_not_late, set_up, tear_down)
 {
     struct fixture *f = *state;
     char url[64];
@@ -487,7 +487,7 @@ static void an_address_that_has_come_is_not_late(void **state)
     held_up_while_connecting(f, url);
 }
 
-static void slow_links_are_only_slow(void **state)
+TEST_WITH(slow_links_are_only_slow, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -502,7 +502,7 @@ static void slow_links_are_only_slow(void **state)
 
 /* ---- Functions */
 
-static void missing_functions_repeat_each_once(void **state)
+TEST_WITH(missing_functions_repeat_each_once, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -557,7 +557,7 @@ static void ask_look(struct fixture *f)
 }
 
 /* Of one pipeline: what comes behind the flush is refused, and sent again in order, exactly once. */
-static void functions_flushed_within_a_pipeline(void **state)
+TEST_WITH(functions_flushed_within_a_pipeline, set_up, tear_down)
 {
     static const char *const order = "{\"id\":\"j0\",\"type\":\"t\"}\n{\"id\":\"j1\",\"type\":\"t\"}\n"
                                      "{\"id\":\"j2\",\"type\":\"t\"}\n{\"id\":\"j3\",\"type\":\"t\"}\n"
@@ -585,7 +585,7 @@ static void functions_flushed_within_a_pipeline(void **state)
     assert_int_equal(f->downs, 0);
 }
 
-static void missing_twice_is_passed_on(void **state)
+TEST_WITH(missing_twice_is_passed_on, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *unknown;
@@ -604,7 +604,7 @@ static void missing_twice_is_passed_on(void **state)
     assert_int_equal(f->downs, 0);
 }
 
-static void cut_while_repeating(void **state)
+TEST_WITH(cut_while_repeating, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -621,7 +621,7 @@ static void cut_while_repeating(void **state)
     }
 }
 
-static void loading_is_refused_only_when_missed(void **state)
+TEST_WITH(loading_is_refused_only_when_missed, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *script;
@@ -647,7 +647,7 @@ static void loading_is_refused_only_when_missed(void **state)
 
 /* ---- Coming back */
 
-static void it_backs_off_and_comes_back(void **state)
+TEST_WITH(it_backs_off_and_comes_back, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -668,7 +668,7 @@ static void it_backs_off_and_comes_back(void **state)
     assert_in_range(f->down_at_us[8] - f->down_at_us[7], 0, 100000 + 200000);
 }
 
-static void it_survives_many_restarts(void **state)
+TEST_WITH(it_survives_many_restarts, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -696,7 +696,7 @@ static void drop_once(struct answer *answer)
     assert_int_equal(answer->f->downs, 0);
 }
 
-static void dropping(void **state)
+TEST_WITH(dropping, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -720,7 +720,7 @@ static void dropping(void **state)
     assert_int_equal(f->downs, 2);
 }
 
-static void freeing_answers_everybody(void **state)
+TEST_WITH(freeing_answers_everybody, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -737,7 +737,7 @@ static void freeing_answers_everybody(void **state)
     ev_run(f->loop, EVRUN_NOWAIT);
 }
 
-static void memory_failure_loses_the_link_only(void **state)
+TEST_WITH(memory_failure_loses_the_link_only, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct args a = {.failed = true};
@@ -757,7 +757,7 @@ static void memory_failure_loses_the_link_only(void **state)
 
 /* ---- Refusals and strangers */
 
-static void logins(void **state)
+TEST_WITH(logins, set_up, tear_down)
 {
     static const char *const options[] = {"--requirepass", "sesame", NULL};
     static const struct {
@@ -791,7 +791,7 @@ static void logins(void **state)
     }
 }
 
-static void a_replica_is_left(void **state)
+TEST_WITH(a_replica_is_left, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *first, *second;
@@ -811,7 +811,7 @@ static void a_replica_is_left(void **state)
     works(f);
 }
 
-static void no_room_for_another_client(void **state)
+TEST_WITH(no_room_for_another_client, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -822,7 +822,7 @@ static void no_room_for_another_client(void **state)
     works(f);
 }
 
-static void loading_is_waited_for(void **state)
+TEST_WITH(loading_is_waited_for, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -833,7 +833,7 @@ static void loading_is_waited_for(void **state)
     works(f);
 }
 
-static void strangers_are_left(void **state)
+TEST_WITH(strangers_are_left, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -849,7 +849,7 @@ static void strangers_are_left(void **state)
 }
 
 /* Whatever comes: no crash, every callback once, and a good connection afterwards. */
-static void garbage(void **state)
+TEST_WITH(garbage, set_up, tear_down)
 {
     static const char alphabet[] = "*$+-:0123456789\r\n\r\nxyz";
     struct fixture *f = *state;
@@ -878,7 +878,7 @@ static void garbage(void **state)
     works(f);
 }
 
-static void over_tcp(void **state)
+TEST_WITH(over_tcp, set_up, tear_down)
 {
     struct fixture *f = *state;
     char url[64];
@@ -902,7 +902,7 @@ static void over_tcp(void **state)
 }
 
 /* There is no such string, and no such list: a command that blocked in vain says so by the same. */
-static void nothing_is_nil(void **state)
+TEST_WITH(nothing_is_nil, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *string, *list;
@@ -920,44 +920,4 @@ static void nothing_is_nil(void **state)
     assert_int_equal(list->type, REDIS_REPLY_NIL);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(nothing_is_nil),
-        TEST(answers_come_in_order),
-        TEST(answers_of_any_size),
-        TEST(callbacks_may_send),
-        TEST(cut_before_each_answer),
-        TEST(cut_after_each_byte),
-        TEST(cut_before_each_request),
-        TEST(cut_within_the_handshake),
-        TEST(silence_times_out),
-        TEST(late_answers_are_nobodys),
-        TEST(a_silent_peer_is_left),
-        TEST(answers_that_have_come_are_not_late),
-        TEST(a_connection_that_has_come_is_not_late),
-        TEST(an_address_that_has_come_is_not_late),
-        TEST(slow_links_are_only_slow),
-        TEST(missing_functions_repeat_each_once),
-        TEST(functions_flushed_within_a_pipeline),
-        TEST(missing_twice_is_passed_on),
-        TEST(loading_is_refused_only_when_missed),
-        TEST(cut_while_repeating),
-        TEST(it_backs_off_and_comes_back),
-        TEST(it_survives_many_restarts),
-        TEST(dropping),
-        TEST(freeing_answers_everybody),
-        TEST(memory_failure_loses_the_link_only),
-        TEST(logins),
-        TEST(a_replica_is_left),
-        TEST(no_room_for_another_client),
-        TEST(loading_is_waited_for),
-        TEST(strangers_are_left),
-        TEST(garbage),
-        TEST(over_tcp),
-    };
-
-    return cmocka_run_group_tests_name("link", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -44,7 +44,7 @@ static void expect_keys(int most, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void test_a_lane_is_noted_as_it_grows(void **state)
+SCENE_TEST(test_a_lane_is_noted_as_it_grows)
 {
     close_keys();
     park("default", "few", 15);
@@ -62,7 +62,7 @@ static void test_a_lane_is_noted_as_it_grows(void **state)
 }
 
 /* All keys are there while they are few; nobody need be long for that. */
-static void test_few_keys_are_all_found(void **state)
+SCENE_TEST(test_few_keys_are_all_found)
 {
     close_keys();
     park("default", "a", 2);
@@ -79,7 +79,7 @@ static void test_few_keys_are_all_found(void **state)
 }
 
 /* So many keys: the longest are found among them, and what is noted stays bounded. */
-static void test_the_longest_of_many_keys(void **state)
+SCENE_TEST(test_the_longest_of_many_keys)
 {
     char key[24];
 
@@ -96,7 +96,7 @@ static void test_the_longest_of_many_keys(void **state)
 }
 
 /* Each sleeps at the gate of its key, and more do than one look finds. */
-static void test_a_sample_of_keys_that_sleep(void **state)
+SCENE_TEST(test_a_sample_of_keys_that_sleep)
 {
     char key[24];
 
@@ -114,7 +114,7 @@ static void test_a_sample_of_keys_that_sleep(void **state)
 }
 
 /* Others were long once: they keep nobody out. */
-static void test_lanes_that_have_shrunk_leave(void **state)
+SCENE_TEST(test_lanes_that_have_shrunk_leave)
 {
     char key[40];
 
@@ -135,7 +135,7 @@ static void test_lanes_that_have_shrunk_leave(void **state)
 }
 
 /* A key may have lanes in several queues, and in some that are to run alone; it is counted once. */
-static void test_a_key_in_several_queues(void **state)
+SCENE_TEST(test_a_key_in_several_queues)
 {
     static const char *const both[] = {"default", "other"};
 
@@ -150,7 +150,7 @@ static void test_a_key_in_several_queues(void **state)
     assert_int_equal(answer_int(turns.answer, "key_count"), 4); /* lanes */
 }
 
-static void test_a_key_of_another_kind_stops_nothing(void **state)
+SCENE_TEST(test_a_key_of_another_kind_stops_nothing)
 {
     close_keys();
     free(redis_text("SET", NOTED, "x"));
@@ -159,7 +159,7 @@ static void test_a_key_of_another_kind_stops_nothing(void **state)
     expect_text("x", "GET", NOTED);
 }
 
-static void test_wrong_arguments(void **state)
+SCENE_TEST(test_wrong_arguments)
 {
     assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "101", ""}, 3), WEIR_EINPUT);
     assert_int_equal(turns_ask("rate_keys", (const char *[]){"slow", "1"}, 2), WEIR_EINPUT);
@@ -185,7 +185,7 @@ static const json_t *row_of(const char *key)
     return json_array_get(json_object_get(turns.answer, "keys"), 0);
 }
 
-static void test_a_paused_key_holds_only_its_jobs(void **state)
+SCENE_TEST(test_a_paused_key_holds_only_its_jobs)
 {
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
@@ -207,7 +207,7 @@ static void test_a_paused_key_holds_only_its_jobs(void **state)
 }
 
 /* Its gate is open, its limit is not. */
-static void test_a_key_of_a_paused_limit_starts_when_that_ends(void **state)
+SCENE_TEST(test_a_key_of_a_paused_limit_starts_when_that_ends)
 {
     char end[24];
 
@@ -219,7 +219,7 @@ static void test_a_key_of_a_paused_limit_starts_when_that_ends(void **state)
 }
 
 /* A pause that begins in an hour, by now, ends as long after now as it was to last. */
-static void test_a_pause_goes_back_with_the_clock(void **state)
+SCENE_TEST(test_a_pause_goes_back_with_the_clock)
 {
     char end[24];
 
@@ -235,7 +235,7 @@ static void test_a_pause_goes_back_with_the_clock(void **state)
 }
 
 /* What was granted far ahead is to come back. */
-static void test_workers_hear_of_a_paused_key(void **state)
+SCENE_TEST(test_workers_hear_of_a_paused_key)
 {
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/1,by=key"));
@@ -247,7 +247,7 @@ static void test_workers_hear_of_a_paused_key(void **state)
 }
 
 /* A pause of the limit ends, that of its key does not; a provider's longer pause is kept. */
-static void test_a_pause_of_the_limit_leaves_that_of_its_key(void **state)
+SCENE_TEST(test_a_pause_of_the_limit_leaves_that_of_its_key)
 {
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
@@ -266,7 +266,7 @@ static void test_a_pause_of_the_limit_leaves_that_of_its_key(void **state)
 }
 
 /* Beside a key that is paused until it is resumed another one waits for its rate. */
-static void test_drained_tells_paused_keys_apart(void **state)
+SCENE_TEST(test_drained_tells_paused_keys_apart)
 {
     struct drained d;
     struct args a;
@@ -288,25 +288,4 @@ static void test_drained_tells_paused_keys_apart(void **state)
     assert_int_equal(d.stopped, 2);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_lane_is_noted_as_it_grows),
-        TEST(few_keys_are_all_found),
-        TEST(the_longest_of_many_keys),
-        TEST(a_sample_of_keys_that_sleep),
-        TEST(lanes_that_have_shrunk_leave),
-        TEST(a_key_in_several_queues),
-        TEST(a_key_of_another_kind_stops_nothing),
-        TEST(wrong_arguments),
-        TEST(a_paused_key_holds_only_its_jobs),
-        TEST(a_key_of_a_paused_limit_starts_when_that_ends),
-        TEST(a_pause_goes_back_with_the_clock),
-        TEST(workers_hear_of_a_paused_key),
-        TEST(a_pause_of_the_limit_leaves_that_of_its_key),
-        TEST(drained_tells_paused_keys_apart),
-    };
-
-    return cmocka_run_group_tests_name("keys by their backlog", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

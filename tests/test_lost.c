@@ -7,7 +7,7 @@
 #include "tests/test.h"
 
 /* Three workers under load; all is gone at once; what comes then keeps the old rate, by the slots that Redis granted. */
-static void rates_outlive_their_redis(void **state)
+STAGE_TEST(rates_outlive_their_redis)
 {
     enum { BEFORE = 40, AFTER = 500, WORKERS = 3 };
     static const char *const names[WORKERS] = {"one", "two", "three"};
@@ -114,7 +114,7 @@ static bool are_limits_back(struct stage *s, const char *birth_before)
 
 /* All is lost just before any request of two workers, such as a claim, a heartbeat or the question for limits;
  * and once more while they recover from that. */
-static void lost_between_any_two_requests(void **state)
+STAGE_TEST(lost_between_any_two_requests)
 {
     enum { REQUESTS = 3, OF_RECOVERY = 8 };
     struct stage *s = *state;
@@ -147,7 +147,7 @@ static void lost_between_any_two_requests(void **state)
 }
 
 /* Redis starts with a file of some time ago: jobs that ended since run again, jobs that came are gone. */
-static void an_old_file(void **state)
+STAGE_TEST(an_old_file)
 {
     struct stage *s = *state;
     pid_t workers[2];
@@ -166,7 +166,7 @@ static void an_old_file(void **state)
 }
 
 /* A replica that lagged takes the place of its master. */
-static void a_replica_that_lagged(void **state)
+STAGE_TEST(a_replica_that_lagged)
 {
     struct stage *s = *state;
     struct server replica;
@@ -192,7 +192,7 @@ static void a_replica_that_lagged(void **state)
 }
 
 /* They are learned page by page, and all come back. */
-static void limits_of_very_many_types(void **state)
+STAGE_TEST(limits_of_very_many_types)
 {
     enum { TYPES = 800 };
     static const char limit[] =
@@ -218,18 +218,4 @@ static void limits_of_very_many_types(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(rates_outlive_their_redis),
-        STAGE_TEST(lost_between_any_two_requests),
-        STAGE_TEST(an_old_file),
-        STAGE_TEST(a_replica_that_lagged),
-        STAGE_TEST(limits_of_very_many_types),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    if (rc >= 0)
-        return rc;
-    return cmocka_run_group_tests_name("lost data", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

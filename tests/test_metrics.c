@@ -102,7 +102,7 @@ static void report(struct stage *s)
 
 /* ---- */
 
-static void an_empty_namespace(void **state)
+STAGE_TEST(an_empty_namespace)
 {
     read_metrics(*state);
     check_families();
@@ -112,7 +112,7 @@ static void an_empty_namespace(void **state)
     assert_true(number_of("weir_workers{state=\"working\"}") == 0);
 }
 
-static void jobs_and_limits(void **state)
+STAGE_TEST(jobs_and_limits)
 {
     struct stage *s = *state;
 
@@ -132,7 +132,7 @@ static void jobs_and_limits(void **state)
 }
 
 /* Buckets grow to the count, and totals to all that was ever reported. */
-static void what_workers_report(void **state)
+STAGE_TEST(what_workers_report)
 {
     struct stage *s = *state;
 
@@ -159,7 +159,7 @@ static void what_workers_report(void **state)
 }
 
 /* Scripts count these; sums of all types. */
-static void what_scripts_count(void **state)
+STAGE_TEST(what_scripts_count)
 {
     struct stage *s = *state;
 
@@ -179,7 +179,7 @@ static void what_scripts_count(void **state)
 }
 
 /* What pages have read serves metrics too: nothing is read for them, and nothing of it is changed. */
-static void pages_and_metrics_share_a_reading(void **state)
+STAGE_TEST(pages_and_metrics_share_a_reading)
 {
     struct stage *s = *state;
     struct page_cache *cache = page_cache_new();
@@ -203,7 +203,7 @@ static void pages_and_metrics_share_a_reading(void **state)
 }
 
 /* However many types there are: rows for 200, those with the most jobs, and sums of all. */
-static void rows_are_bounded(void **state)
+STAGE_TEST(rows_are_bounded)
 {
     enum { TYPES = 300 };
     struct stage *s = *state;
@@ -248,7 +248,7 @@ static void expect_known(const char *file)
     fclose(from);
 }
 
-static void examples_and_documents_name_what_there_is(void **state)
+STAGE_TEST(examples_and_documents_name_what_there_is)
 {
     struct stage *s = *state;
 
@@ -262,7 +262,7 @@ static void examples_and_documents_name_what_there_is(void **state)
     expect_known("examples/monitoring/grafana.json");
 }
 
-static void redis_is_away(void **state)
+STAGE_TEST(redis_is_away)
 {
     struct stage *s = *state;
 
@@ -274,19 +274,4 @@ static void redis_is_away(void **state)
     server_restart(&s->server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(an_empty_namespace),
-        STAGE_TEST(jobs_and_limits),
-        STAGE_TEST(what_workers_report),
-        STAGE_TEST(what_scripts_count),
-        STAGE_TEST(pages_and_metrics_share_a_reading),
-        STAGE_TEST(rows_are_bounded),
-        cmocka_unit_test_setup_teardown(examples_and_documents_name_what_there_is, stage_setup,
-                                        stage_teardown),
-        STAGE_TEST(redis_is_away),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

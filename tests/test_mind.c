@@ -89,7 +89,7 @@ static void check(const char *what, struct mind *m, struct expected is)
     }
 
 /* clang-format off */
-static void test_plans(void **state)
+TEST(test_plans)
 {
     PLAN("an idle worker polls", { (void)m; }, .next_us = 700 * MS, .wait = PLAN_WAIT_OFF_DUTY)
     PLAN("it is called", { m->claims.wanted = true; }, .claims = true, .free = 8, .settle = true)
@@ -144,7 +144,7 @@ static void test_plans(void **state)
 
 /* On duty slots are taken farther ahead, for half of the executors that are free; not of a worker that is far away, and not after one
  * found none. */
-static void test_early_jobs(void **state)
+TEST(test_early_jobs)
 {
     struct one o;
     struct mind *m = one_open(&o);
@@ -170,7 +170,7 @@ static void test_early_jobs(void **state)
 }
 
 /* While a turn is under way, of one that is far away and whose last answer was full. */
-static void test_claims_beside_a_turn(void **state)
+TEST(test_claims_beside_a_turn)
 {
     struct claim_call call;
     struct one o;
@@ -199,7 +199,7 @@ static void test_claims_beside_a_turn(void **state)
 }
 
 /* Where jobs come one by one, on duty; and for a minute not after an answer was lost. */
-static void test_a_claim_stands(void **state)
+TEST(test_a_claim_stands)
 {
     struct claim_call call;
     struct one o;
@@ -221,7 +221,7 @@ static void test_a_claim_stands(void **state)
 }
 
 /* Two partitions that want more have half of the executors each. One that may need none leaves half of its share. */
-static void test_partitions_share(void **state)
+TEST(test_partitions_share)
 {
     struct one o;
     struct mind *m = one_open(&o);
@@ -241,7 +241,7 @@ static void test_partitions_share(void **state)
     assert_int_equal(room_of(m, NOW + 100 * MS).free, 2); /* its answer does not come */
 }
 
-static void test_prefetched_jobs_do_not_stay(void **state)
+TEST(test_prefetched_jobs_do_not_stay)
 {
     struct one o;
     struct mind *m = one_open(&o);
@@ -258,7 +258,7 @@ static void test_prefetched_jobs_do_not_stay(void **state)
 /* ---- Answers */
 
 /* How full the answer to a claim for so many jobs ahead was: so many came without a limit. */
-static void test_how_full_an_answer_was(void **state)
+TEST(test_how_full_an_answer_was)
 {
     static const struct {
         int asked, unlimited, limited;
@@ -291,7 +291,7 @@ static void test_how_full_an_answer_was(void **state)
 }
 
 /* Times of Redis's clock are heard by our own; a claim goes early where Redis is far away. */
-static void test_times_of_an_answer(void **state)
+TEST(test_times_of_an_answer)
 {
     const int64_t redis_us = 7 * NOW, trip_us = 10 * MS;
     struct claim claim = {.now_us = redis_us,
@@ -314,7 +314,7 @@ static void test_times_of_an_answer(void **state)
 /* ---- Polls */
 
 /* Each wait is drawn anew, and what is due is asked for a little after an idle worker's poll. */
-static void test_a_worker_waits_by_intervals(void **state)
+TEST(test_a_worker_waits_by_intervals)
 {
     int64_t before_us = 0, least_us = INT64_MAX, most_us = 0;
     struct one o;
@@ -336,7 +336,7 @@ static void test_a_worker_waits_by_intervals(void **state)
 }
 
 /* Of many workers all polls do. On duty, and as the second, each goes when it is due. */
-static void test_who_is_off_duty_polls_with_its_heartbeat(void **state)
+TEST(test_who_is_off_duty_polls_with_its_heartbeat)
 {
     struct one o;
     struct mind *m = one_open(&o);
@@ -358,7 +358,7 @@ static void test_who_is_off_duty_polls_with_its_heartbeat(void **state)
 
 /* Executors are reserved for jobs with a limit where others take them. Where all have limits none are: a worker with reserved
  * executors claims for itself, beside the one on duty. */
-static void test_nothing_is_reserved_among_limited_jobs(void **state)
+TEST(test_nothing_is_reserved_among_limited_jobs)
 {
     static const struct {
         int64_t at_us;
@@ -380,21 +380,4 @@ static void test_nothing_is_reserved_among_limited_jobs(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plans),
-        cmocka_unit_test(test_early_jobs),
-        cmocka_unit_test(test_claims_beside_a_turn),
-        cmocka_unit_test(test_a_claim_stands),
-        cmocka_unit_test(test_partitions_share),
-        cmocka_unit_test(test_prefetched_jobs_do_not_stay),
-        cmocka_unit_test(test_how_full_an_answer_was),
-        cmocka_unit_test(test_times_of_an_answer),
-        cmocka_unit_test(test_a_worker_waits_by_intervals),
-        cmocka_unit_test(test_who_is_off_duty_polls_with_its_heartbeat),
-        cmocka_unit_test(test_nothing_is_reserved_among_limited_jobs),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -127,7 +127,7 @@ static void check_name(const struct resource *row, const char *method, const cha
     free(path);
 }
 
-static void test_names(void **state)
+TEST_WITH(test_names, client_flush, NULL)
 {
     char *const long_name = malloc(5001);
 
@@ -176,7 +176,7 @@ static void check_fields(const struct resource *table, bool acts, const char *va
     }
 }
 
-static void test_fields(void **state)
+TEST_WITH(test_fields, client_flush, NULL)
 {
     char *const large = malloc(MIB + 1);
 
@@ -197,7 +197,7 @@ static void test_fields(void **state)
     free(large);
 }
 
-static void test_bodies_that_are_no_fields(void **state)
+TEST_WITH(test_bodies_that_are_no_fields, client_flush, NULL)
 {
     static const char *const bodies[] = {
         "{",
@@ -236,7 +236,7 @@ static void test_bodies_that_are_no_fields(void **state)
 
 /* ---- What is said of some */
 
-static void test_what_is_said(void **state)
+TEST_WITH(test_what_is_said, client_flush, NULL)
 {
     static const struct {
         const char *method, *path, *headers, *body;
@@ -297,7 +297,7 @@ static void test_what_is_said(void **state)
 /* ---- What is shown */
 
 /* What a job has is in its document as it was sent. */
-static void test_what_is_shown_as_it_is(void **state)
+TEST_WITH(test_what_is_shown_as_it_is, client_flush, NULL)
 {
     static const char *const args[] = {
         "\"</script><script>alert(1)</script>\"",
@@ -334,7 +334,7 @@ static void test_what_is_shown_as_it_is(void **state)
     }
 }
 
-static void test_jobs_that_are_none(void **state)
+TEST_WITH(test_jobs_that_are_none, client_flush, NULL)
 {
     static const char *const jobs[] = {
         "{\"type\":\"x\",\"args\":1e400}",
@@ -379,16 +379,4 @@ static void test_jobs_that_are_none(void **state)
     assert_non_null(strstr(serving.reply.body, "{\"jobs\":[]"));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_names, client_flush),
-        cmocka_unit_test_setup(test_fields, client_flush),
-        cmocka_unit_test_setup(test_bodies_that_are_no_fields, client_flush),
-        cmocka_unit_test_setup(test_what_is_said, client_flush),
-        cmocka_unit_test_setup(test_what_is_shown_as_it_is, client_flush),
-        cmocka_unit_test_setup(test_jobs_that_are_none, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, start, stop);
-}
+TESTS(start, stop)

@@ -59,7 +59,7 @@ static bool has_order(struct stage *s, pid_t pid, const char *word)
     return has;
 }
 
-static void a_worker_says_what_it_is(void **state)
+STAGE_TEST(a_worker_says_what_it_is)
 {
     struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "queues=mail.*,default", "executors=3", NULL);
@@ -81,7 +81,7 @@ static void a_worker_says_what_it_is(void **state)
 }
 
 /* What it runs ends, nothing more begins, and it stays; another worker takes the rest. */
-static void a_quiet_worker_takes_no_more_jobs(void **state)
+STAGE_TEST(a_quiet_worker_takes_no_more_jobs)
 {
     struct stage *s = *state;
     pid_t quiet = stage_actor(s, "quiet", "executors=1", "lease=4", NULL), other;
@@ -102,7 +102,7 @@ static void a_quiet_worker_takes_no_more_jobs(void **state)
 }
 
 /* Until a heartbeat has brought it, an order is no more than ordered; nor is it that again when it is given twice. */
-static void an_order_is_heard_by_a_heartbeat(void **state)
+STAGE_TEST(an_order_is_heard_by_a_heartbeat)
 {
     struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "lease=4", NULL);
@@ -118,7 +118,7 @@ static void an_order_is_heard_by_a_heartbeat(void **state)
 }
 
 /* Without a worker, and as lists and pages say it. */
-static void the_words_of_an_order(void **state)
+TEST(the_words_of_an_order)
 {
     static const struct {
         struct worker_status row;
@@ -136,7 +136,7 @@ static void the_words_of_an_order(void **state)
         assert_string_equal(worker_state(&rows[i].row), rows[i].state);
 }
 
-static void a_stopped_worker_finishes_and_ends(void **state)
+STAGE_TEST(a_stopped_worker_finishes_and_ends)
 {
     struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "executors=1", "lease=4", NULL);
@@ -150,7 +150,7 @@ static void a_stopped_worker_finishes_and_ends(void **state)
 }
 
 /* An order belongs to the process: it holds under each id that this has after it has connected again. */
-static void an_order_outlives_a_connection(void **state)
+STAGE_TEST(an_order_outlives_a_connection)
 {
     struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "lease=1", NULL);
@@ -161,7 +161,7 @@ static void an_order_outlives_a_connection(void **state)
     assert_int_equal(program_end(pid), 0);
 }
 
-static void who_stops_is_not_told_to_be_quiet(void **state)
+STAGE_TEST(who_stops_is_not_told_to_be_quiet)
 {
     struct stage *s = *state;
     char *kept;
@@ -178,15 +178,4 @@ static void who_stops_is_not_told_to_be_quiet(void **state)
     assert_int_not_equal(worker_order(s->client, "process", "stop"), 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(a_worker_says_what_it_is),           STAGE_TEST(a_quiet_worker_takes_no_more_jobs),
-        STAGE_TEST(a_stopped_worker_finishes_and_ends), STAGE_TEST(an_order_outlives_a_connection),
-        STAGE_TEST(an_order_is_heard_by_a_heartbeat),   cmocka_unit_test(the_words_of_an_order),
-        STAGE_TEST(who_stops_is_not_told_to_be_quiet),
-    };
-    int actor = stage_actor_main(argc, argv);
-
-    return actor >= 0 ? actor : cmocka_run_group_tests(tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -95,7 +95,7 @@ static void check_escaped(const char *bytes, size_t len, const char *expected)
     html_free(&h);
 }
 
-static void html_escapes_what_comes_from_outside(void **state)
+TEST(html_escapes_what_comes_from_outside)
 {
 #define check(bytes, expected) check_escaped(bytes, sizeof bytes - 1, expected)
     check("<script>alert(1)</script>", "&lt;script&gt;alert(1)&lt;/script&gt;");
@@ -114,7 +114,7 @@ static void html_escapes_what_comes_from_outside(void **state)
 #undef check
 }
 
-static void html_takes_values(void **state)
+TEST(html_takes_values)
 {
     struct html h = {.failed = false};
 
@@ -128,7 +128,7 @@ static void html_takes_values(void **state)
     html_free(&h);
 }
 
-static void queries_are_decoded(void **state)
+TEST(queries_are_decoded)
 {
     char out[8];
 
@@ -151,7 +151,7 @@ static void queries_are_decoded(void **state)
 
 /* ---- Pages */
 
-static void pages_render_without_data(void **state)
+TEST_WITH(pages_render_without_data, stage_flush, NULL)
 {
     static const char *const paths[] = {"/",     "/limits",  "/batches", "/schedules",
                                         "/jobs", "/workers", "/dead",    "/redis"};
@@ -168,7 +168,7 @@ static void pages_render_without_data(void **state)
     assert_shows("No jobs yet");
 }
 
-static void names_that_are_nowhere_are_not_found(void **state)
+TEST_WITH(names_that_are_nowhere_are_not_found, stage_flush, NULL)
 {
     static const char *const paths[] = {"/types/none", "/limits/none", "/jobs/none", "/batches/none"};
 
@@ -181,7 +181,7 @@ static void names_that_are_nowhere_are_not_found(void **state)
 
 /* ---- One limit, one type, one job */
 
-static void a_limit_shows_its_rules_and_what_others_would_do(void **state)
+TEST_WITH(a_limit_shows_its_rules_and_what_others_would_do, stage_flush, NULL)
 {
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{}", 1, 300);
@@ -235,7 +235,7 @@ static void record_some(void)
     args_free(&a);
 }
 
-static void a_type_shows_what_was_recorded(void **state)
+TEST_WITH(a_type_shows_what_was_recorded, stage_flush, NULL)
 {
     record_some();
     stage_enqueue(&stage, "mail", "{}", 1, 1);
@@ -249,7 +249,7 @@ static void a_type_shows_what_was_recorded(void **state)
     assert_shows("117 done");
 }
 
-static void a_limit_shows_starts_and_wasted_slots(void **state)
+TEST_WITH(a_limit_shows_starts_and_wasted_slots, stage_flush, NULL)
 {
     record_some();
     stage_rate(&stage, "mail", "10/s");
@@ -266,7 +266,7 @@ static void a_limit_shows_starts_and_wasted_slots(void **state)
     assert_shows("5 started, 7 slots were wasted: no job waited, 6; no executor was free, 1.");
 }
 
-static void a_limit_shows_what_starts_next(void **state)
+TEST_WITH(a_limit_shows_what_starts_next, stage_flush, NULL)
 {
     stage_rate(&stage, "mail", "1/1h");
     stage_enqueue(&stage, "mail", "{}", 1, 3);
@@ -284,7 +284,7 @@ static void a_limit_shows_what_starts_next(void **state)
 }
 
 /* A lane's name has the key of its jobs. */
-static void links_to_jobs_hide_keys(void **state)
+TEST_WITH(links_to_jobs_hide_keys, stage_flush, NULL)
 {
     free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), "default", NULL));
     free(server_ask(&stage.server, "ZADD", stage_key(&stage, "wake:default"), "1", "-", NULL));
@@ -306,7 +306,7 @@ static void links_to_jobs_hide_keys(void **state)
     assert_shows("href=\"/jobs/of-none?at=lane%3Adefault%2Fmail%2F&amp;from=0\"");
 }
 
-static void a_type_without_records_says_so(void **state)
+TEST_WITH(a_type_without_records_says_so, stage_flush, NULL)
 {
     stage_enqueue(&stage, "mail", "{}", 1, 3);
     assert_int_equal(render("/types/mail", NULL), 200);
@@ -317,7 +317,7 @@ static void a_type_without_records_says_so(void **state)
     assert_shows("by minute");
 }
 
-static void a_job_shows_where_it_is_and_what_it_is(void **state)
+TEST_WITH(a_job_shows_where_it_is_and_what_it_is, stage_flush, NULL)
 {
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{\"to\":\"<b>\\u202e\"}", 1, 2);
@@ -336,7 +336,7 @@ static void a_job_shows_where_it_is_and_what_it_is(void **state)
 #define NASTY "\"><script>alert(1)</script>\xff' \xe2\x80\xae"
 
 /* A foreign client may push anything. */
-static void what_others_push_is_shown_as_text(void **state)
+TEST_WITH(what_others_push_is_shown_as_text, stage_flush, NULL)
 {
     static const char *const paths[] = {"/",        "/limits", "/batches",    "/schedules",
                                         "/workers", "/dead",   "/types/mail", ("/jobs/" NASTY)};
@@ -543,7 +543,7 @@ static unsigned render_job(const char *path)
     return status;
 }
 
-static void nastiness_of_each_kind_is_shown_as_it_is(void **state)
+TEST_WITH(nastiness_of_each_kind_is_shown_as_it_is, stage_flush, NULL)
 {
     static char large[1 << 20];
     static const struct {
@@ -585,7 +585,7 @@ static void nastiness_of_each_kind_is_shown_as_it_is(void **state)
     redisFree(pusher);
 }
 
-static void jobs_are_found_by_a_search(void **state)
+TEST_WITH(jobs_are_found_by_a_search, stage_flush, NULL)
 {
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 60);
     stage_enqueue(&stage, "other", "{\"secret\":\"s3cret\"}", 61, 1);
@@ -646,7 +646,7 @@ static int follow(const char *path, unsigned *status)
     return links;
 }
 
-static void a_job_is_looked_for_page_by_page(void **state)
+TEST_WITH(a_job_is_looked_for_page_by_page, stage_flush, NULL)
 {
     unsigned status;
 
@@ -670,7 +670,7 @@ static void a_job_is_looked_for_page_by_page(void **state)
     check_shape();
 }
 
-static void a_cursor_may_come_from_anybody(void **state)
+TEST_WITH(a_cursor_may_come_from_anybody, stage_flush, NULL)
 {
     static const char *const wrong[] = {"cursor=x", "cursor=0%2C0%2Cnowhere%2C",
                                         "cursor=%22%3E%3Cscript%3Ealert(1)%3C/script%3E",
@@ -697,7 +697,7 @@ static void a_cursor_may_come_from_anybody(void **state)
 }
 
 /* A search that goes on among queues of long names has a long cursor. */
-static void a_search_goes_on_among_long_names(void **state)
+TEST_WITH(a_search_goes_on_among_long_names, stage_flush, NULL)
 {
     char queue[120], query[20000];
     const char *at;
@@ -719,7 +719,7 @@ static void a_search_goes_on_among_long_names(void **state)
 }
 
 /* What is done to all that match stands before them; where nothing matches there is nothing to do, nor what their states do not allow. */
-static void all_that_match_are_acted_on_above_them(void **state)
+TEST_WITH(all_that_match_are_acted_on_above_them, stage_flush, NULL)
 {
     static const struct {
         const char *query;
@@ -758,7 +758,7 @@ static void bury(const char *tag, const char *head)
     free(server_ask(&stage.server, "ZADD", stage_key(&stage, "dead"), "1763900100000000", record, NULL));
 }
 
-static void dead_jobs_show_when_they_were_enqueued(void **state)
+TEST_WITH(dead_jobs_show_when_they_were_enqueued, stage_flush, NULL)
 {
     char head[STAMP_HEAD_LEN + 1];
 
@@ -774,7 +774,7 @@ static void dead_jobs_show_when_they_were_enqueued(void **state)
 }
 
 /* What is shown is what the question counts, whatever stands in the reason. */
-static void all_dead_that_match_are_acted_on(void **state)
+TEST_WITH(all_dead_that_match_are_acted_on, stage_flush, NULL)
 {
     static const char record[] = "quoted default/mail/ say \"no\\\n{\"id\":\"quoted\",\"type\":\"mail\"}";
 
@@ -803,7 +803,7 @@ static void all_dead_that_match_are_acted_on(void **state)
     assert_hides("All that match");
 }
 
-static void asking_says_what_and_how_many(void **state)
+TEST_WITH(asking_says_what_and_how_many, stage_flush, NULL)
 {
     stage_enqueue(&stage, "mail", "{}", 1, 3);
     assert_int_equal(render("/ask", "do=purge&name=default&back=%2F"), 404); /* not allowed */
@@ -822,7 +822,7 @@ static void asking_says_what_and_how_many(void **state)
     usual.actions = false;
 }
 
-static void what_is_no_page_is_not_found(void **state)
+TEST_WITH(what_is_no_page_is_not_found, stage_flush, NULL)
 {
     assert_false(page_is("/nothing"));
     assert_int_equal(render("/<script>", NULL), 404);
@@ -830,7 +830,7 @@ static void what_is_no_page_is_not_found(void **state)
     assert_shows("&lt;script&gt;");
 }
 
-static void the_overview_shows_types_and_queues(void **state)
+TEST_WITH(the_overview_shows_types_and_queues, stage_flush, NULL)
 {
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{}", 1, 12);
@@ -845,7 +845,7 @@ static void the_overview_shows_types_and_queues(void **state)
     assert_hides("href=\"/types/mail\"");
 }
 
-static void actions_stand_only_where_they_are_allowed(void **state)
+TEST_WITH(actions_stand_only_where_they_are_allowed, stage_flush, NULL)
 {
     stage_enqueue(&stage, "mail", "{}", 1, 1);
     assert_int_equal(render("/", NULL), 200);
@@ -859,14 +859,14 @@ static void actions_stand_only_where_they_are_allowed(void **state)
     assert_shows("href=\"/ask?do=purge&amp;name=default&amp;back=%2F%3Flike%3Da%2522b\"");
 }
 
-static void a_problem_is_shown_as_text(void **state)
+TEST_WITH(a_problem_is_shown_as_text, stage_flush, NULL)
 {
     assert_int_equal(render("/", "problem=%3Cimg%20src%3Dx%3E"), 200);
     assert_shows("<b>Not done:</b> &lt;img src=x&gt;");
     check_shape();
 }
 
-static void a_page_without_redis_says_so(void **state)
+TEST(a_page_without_redis_says_so)
 {
     struct page_request r = {.path = "/"};
     struct weir *w = weir_new("unix:///nonexistent/redis.sock", NULL);
@@ -880,7 +880,7 @@ static void a_page_without_redis_says_so(void **state)
 }
 
 /* Redis answers, and what stands there is not ours: it is not away. */
-static void a_foreign_key_is_told(void **state)
+TEST_WITH(a_foreign_key_is_told, stage_flush, NULL)
 {
     free(server_ask(&stage.server, "SET", stage_key(&stage, "limits"), "x", NULL));
     assert_int_equal(render("/limits", NULL), 502);
@@ -890,7 +890,7 @@ static void a_foreign_key_is_told(void **state)
     assert_hides("data-away");
 }
 
-static void what_was_read_is_used_again(void **state)
+TEST_WITH(what_was_read_is_used_again, stage_flush, NULL)
 {
     usual.cache = page_cache_new();
     stage_enqueue(&stage, "mail", "{}", 1, 1);
@@ -908,7 +908,7 @@ static void what_was_read_is_used_again(void **state)
 }
 
 /* The more types, the longer it is kept: what a reading costs stays a hundredth of the time. Such a page says how old it is. */
-static void more_types_are_read_more_rarely(void **state)
+TEST_WITH(more_types_are_read_more_rarely, stage_flush, NULL)
 {
     struct page_reading reading;
     char type[24];
@@ -943,7 +943,7 @@ static int foretold_types(const struct status *status)
 }
 
 /* Of many types only those that a page shows are foretold, and each once. */
-static void shown_types_are_foretold(void **state)
+TEST_WITH(shown_types_are_foretold, stage_flush, NULL)
 {
     struct page_reading reading;
     char type[24];
@@ -964,7 +964,7 @@ static void shown_types_are_foretold(void **state)
     usual.cache = NULL;
 }
 
-static void assets_are_in_the_binary(void **state)
+TEST(assets_are_in_the_binary)
 {
     assert_string_equal(page_asset("style.css")->type, "text/css; charset=utf-8");
     assert_non_null(strstr(page_asset("page.js")->text, "visibilitychange"));
@@ -972,47 +972,4 @@ static void assets_are_in_the_binary(void **state)
     assert_null(page_asset("../page.c"));
 }
 
-#define flushed(test) cmocka_unit_test_setup(test, stage_flush)
-
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(html_escapes_what_comes_from_outside),
-        cmocka_unit_test(html_takes_values),
-        cmocka_unit_test(queries_are_decoded),
-        flushed(pages_render_without_data),
-        flushed(names_that_are_nowhere_are_not_found),
-        flushed(a_limit_shows_its_rules_and_what_others_would_do),
-        flushed(a_type_shows_what_was_recorded),
-        flushed(a_limit_shows_starts_and_wasted_slots),
-        flushed(a_limit_shows_what_starts_next),
-        flushed(links_to_jobs_hide_keys),
-        flushed(a_type_without_records_says_so),
-        flushed(a_job_shows_where_it_is_and_what_it_is),
-        flushed(what_others_push_is_shown_as_text),
-        flushed(nastiness_of_each_kind_is_shown_as_it_is),
-        flushed(jobs_are_found_by_a_search),
-        flushed(a_job_is_looked_for_page_by_page),
-        flushed(a_cursor_may_come_from_anybody),
-        flushed(a_search_goes_on_among_long_names),
-        flushed(all_that_match_are_acted_on_above_them),
-        flushed(dead_jobs_show_when_they_were_enqueued),
-        flushed(all_dead_that_match_are_acted_on),
-        flushed(asking_says_what_and_how_many),
-        flushed(what_is_no_page_is_not_found),
-        flushed(the_overview_shows_types_and_queues),
-        flushed(actions_stand_only_where_they_are_allowed),
-        flushed(a_problem_is_shown_as_text),
-        flushed(a_foreign_key_is_told),
-        flushed(what_was_read_is_used_again),
-        flushed(more_types_are_read_more_rarely),
-        flushed(shown_types_are_foretold),
-        cmocka_unit_test(a_page_without_redis_says_so),
-        cmocka_unit_test(assets_are_in_the_binary),
-    };
-    int actor = stage_actor_main(argc, argv);
-
-    if (actor >= 0)
-        return actor;
-    return cmocka_run_group_tests(tests, stage_start, stage_stop);
-}
+STAGE_TESTS(stage_start, stage_stop)

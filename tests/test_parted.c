@@ -337,7 +337,7 @@ static int set_up(void **state)
 }
 
 /* The types live on several partitions, or nothing is shown. */
-static void test_the_scene(void **state)
+TEST(test_the_scene)
 {
     bool used[PARTS] = {false};
     int count = 0;
@@ -351,7 +351,7 @@ static void test_the_scene(void **state)
 
 /* ---- What shows */
 
-static void test_jobs_are_found(void **state)
+TEST_WITH(test_jobs_are_found, set_up, NULL)
 {
     static const char *const lines[] = {"job show c2 --json",
                                         "job show a1 --json",
@@ -374,7 +374,7 @@ static void test_jobs_are_found(void **state)
     same_all(lines);
 }
 
-static void test_lists(void **state)
+TEST_WITH(test_lists, set_up, NULL)
 {
     static const char *const lines[] = {"dead list --json",
                                         "dead list --limit 2 --json",
@@ -404,7 +404,7 @@ static void test_lists(void **state)
 
 /* ---- What changes */
 
-static void test_jobs_end(void **state)
+TEST_WITH(test_jobs_end, set_up, NULL)
 {
     static const char *const lines[] = {"job cancel c2 --json",
                                         "job cancel c2 --json",
@@ -457,7 +457,7 @@ static void list_jobs(const struct side *s, const char *search, int limit, char 
 }
 
 /* In all partitions, whether in one page or in many. */
-static void test_jobs_by_a_search(void **state)
+TEST_WITH(test_jobs_by_a_search, set_up, NULL)
 {
     static const char *const searches[] = {"",           "type:a",      "state:dead", "state:scheduled,retry",
                                            "queue:mail", "batch:weekly"};
@@ -472,7 +472,7 @@ static void test_jobs_by_a_search(void **state)
         }
 }
 
-static void test_actions_by_a_search(void **state)
+TEST_WITH(test_actions_by_a_search, set_up, NULL)
 {
     static const char *const lines[] = {"job run g0 --json",
                                         "job run nobody",
@@ -488,7 +488,7 @@ static void test_actions_by_a_search(void **state)
     same_all(lines);
 }
 
-static void test_a_lock_is_freed_where_it_is(void **state)
+TEST_WITH(test_a_lock_is_freed_where_it_is, set_up, NULL)
 {
     char key[PREFIX_SIZE + 16];
 
@@ -502,7 +502,7 @@ static void test_a_lock_is_freed_where_it_is(void **state)
     same("job cancel ghost --unique lost --json");
 }
 
-static void test_queues(void **state)
+TEST_WITH(test_queues, set_up, NULL)
 {
     static const char *const lines[] = {"queue pause default --json",
                                         "queue resume default",
@@ -522,7 +522,7 @@ static void test_queues(void **state)
 }
 
 /* All partitions have it paused, and none has afterwards. */
-static void test_a_pause_is_everywhere(void **state)
+TEST_WITH(test_a_pause_is_everywhere, set_up, NULL)
 {
     char key[PREFIX_SIZE + 16];
 
@@ -538,7 +538,7 @@ static void test_a_pause_is_everywhere(void **state)
     }
 }
 
-static void test_dead_jobs(void **state)
+TEST_WITH(test_dead_jobs, set_up, NULL)
 {
     static const char *const lines[] = {
         "dead keep --most 2 --dry-run --json",
@@ -557,7 +557,7 @@ static void test_dead_jobs(void **state)
     same_all(lines + 1); /* a bound holds for each partition */
 }
 
-static void test_batches(void **state)
+TEST_WITH(test_batches, set_up, NULL)
 {
     static const char *const lines[] = {
         "batch pause weekly --json",
@@ -580,7 +580,7 @@ static void test_batches(void **state)
 }
 
 /* What follows a batch is enqueued where that is: "weekly" has jobs of "e". */
-static void test_what_follows_a_batch(void **state)
+TEST_WITH(test_what_follows_a_batch, set_up, NULL)
 {
     assert_int_equal(weir(&four, "batch seal weekly --then d"), 65);
     assert_non_null(strstr(
@@ -592,14 +592,14 @@ static void test_what_follows_a_batch(void **state)
 }
 
 /* Nobody knows where the first job of a batch will be. */
-static void test_a_batch_is_paused_once_it_is_somewhere(void **state)
+TEST_WITH(test_a_batch_is_paused_once_it_is_somewhere, set_up, NULL)
 {
     assert_int_equal(weir(&four, "batch pause later"), 66);
     assert_non_null(strstr(said.err, "pause it once it has one"));
     assert_int_equal(weir(&four, "batch show later"), 66);
 }
 
-static void test_schedules(void **state)
+TEST_WITH(test_schedules, set_up, NULL)
 {
     static const char *const lines[] = {
         "schedule add tidy @daily e", "schedule list --json",
@@ -622,7 +622,7 @@ static void test_schedules(void **state)
     assert_int_equal(server_number(&server, "LLEN", key, NULL), waiting + 1);
 }
 
-static void test_limits(void **state)
+TEST_WITH(test_limits, set_up, NULL)
 {
     static const char *const lines[] = {
         "rate pause a 1h",
@@ -647,7 +647,7 @@ static void test_limits(void **state)
 }
 
 /* What shares a limit must live where it does: names that begin alike do. */
-static void test_types_that_share_a_limit(void **state)
+TEST_WITH(test_types_that_share_a_limit, set_up, NULL)
 {
     static const char *const lines[] = {"rate set mail.provider 10/1h",
                                         "rate use mail.bulk mail.provider --cost 2",
@@ -669,7 +669,7 @@ static void test_types_that_share_a_limit(void **state)
 }
 
 /* Many limits in one call, each asked where it lives, answered in the order of the lines. */
-static void test_many_are_taken(void **state)
+TEST_WITH(test_many_are_taken, set_up, NULL)
 {
     struct outcome outs[2];
     char script[1000];
@@ -698,7 +698,7 @@ static void test_many_are_taken(void **state)
 }
 
 /* Jobs of all types in one input: when they start is known by the limits of each. */
-static void test_bulks(void **state)
+TEST_WITH(test_bulks, set_up, NULL)
 {
     static const char *const lines[] = {"enqueue --from %s/bulk --dry-run --json",
                                         "enqueue --from %s/bulk --json", NULL};
@@ -718,7 +718,7 @@ static void test_bulks(void **state)
 /* ---- What differs */
 
 /* A partition that cannot be changed holds up no other, and is named. */
-static void test_what_was_done_is_said(void **state)
+TEST_WITH(test_what_was_done_is_said, set_up, NULL)
 {
     char key[PREFIX_SIZE + 16];
 
@@ -732,7 +732,7 @@ static void test_what_was_done_is_said(void **state)
 }
 
 /* A job that a foreign client has pushed to another partition is found there, and once it is dead a retry moves it. */
-static void test_a_job_on_a_wrong_partition(void **state)
+TEST_WITH(test_a_job_on_a_wrong_partition, set_up, NULL)
 {
     int home = home_of(&four, "d"), there = (home + 1) % PARTS;
     char key[PREFIX_SIZE + 16];
@@ -757,7 +757,7 @@ static void test_a_job_on_a_wrong_partition(void **state)
 }
 
 /* A type that an earlier partition knows too, by a stray that was moved, waits where it lives. */
-static void test_a_type_waits_where_it_lives(void **state)
+TEST_WITH(test_a_type_waits_where_it_lives, set_up, NULL)
 {
     char key[PREFIX_SIZE + 16];
 
@@ -773,7 +773,7 @@ static void test_a_type_waits_where_it_lives(void **state)
 }
 
 /* Findings name their partition. */
-static void test_doctor(void **state)
+TEST_WITH(test_doctor, set_up, NULL)
 {
     char key[PREFIX_SIZE + 16];
 
@@ -813,7 +813,7 @@ static void send_line(char *line)
 }
 
 /* A user has the rights to all partitions. */
-static void test_rights(void **state)
+TEST_WITH(test_rights, set_up, NULL)
 {
     static const char *const lines[] = {"dead keep", "queue pause mail", NULL};
     char user[] = "ACL SETUSER anna on >secret", url[200], *rights;
@@ -836,7 +836,7 @@ static void test_rights(void **state)
 }
 
 /* Rights to one partition are not enough; the rule that is missing names all. */
-static void test_rights_to_one_partition(void **state)
+TEST_WITH(test_rights_to_one_partition, set_up, NULL)
 {
     char user[300], url[200];
 
@@ -862,7 +862,7 @@ static int count_workers(const struct side *s)
 }
 
 /* A process that works on all partitions is one worker, in each list. */
-static void test_a_worker_is_one(void **state)
+TEST(test_a_worker_is_one)
 {
     struct side fresh = {"fresh", PARTS, 0};
     const char *words[] = {built("weir"), "worker",  "--redis",     server.url, "--namespace",
@@ -897,7 +897,7 @@ static void test_a_worker_is_one(void **state)
 }
 
 /* An executor that is busy in one partition is free in none: each answer says what a job of another partition waits for. */
-static void test_executors_that_are_busy_elsewhere(void **state)
+TEST(test_executors_that_are_busy_elsewhere)
 {
     static const char *const lines[] = {"status", "why d0", "report"};
     struct side sides[] = {{"busy1", 1, 0}, {"busy4", PARTS, 0}};
@@ -920,7 +920,7 @@ static void test_executors_that_are_busy_elsewhere(void **state)
 }
 
 /* The bounds of dead jobs hold for each partition. */
-static void test_bounds_of_dead_jobs(void **state)
+TEST_WITH(test_bounds_of_dead_jobs, set_up, NULL)
 {
     char key[PREFIX_SIZE + 16];
 
@@ -933,38 +933,4 @@ static void test_bounds_of_dead_jobs(void **state)
     assert_non_null(strstr(said.out, "3 of at most 1 in each of 4 partitions"));
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, set_up)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_scene),
-        TEST(jobs_are_found),
-        TEST(lists),
-        TEST(jobs_end),
-        TEST(jobs_by_a_search),
-        TEST(actions_by_a_search),
-        TEST(a_lock_is_freed_where_it_is),
-        TEST(queues),
-        TEST(a_pause_is_everywhere),
-        TEST(dead_jobs),
-        TEST(batches),
-        TEST(what_follows_a_batch),
-        TEST(a_batch_is_paused_once_it_is_somewhere),
-        TEST(schedules),
-        TEST(limits),
-        TEST(types_that_share_a_limit),
-        TEST(many_are_taken),
-        TEST(bulks),
-        TEST(what_was_done_is_said),
-        TEST(a_job_on_a_wrong_partition),
-        TEST(a_type_waits_where_it_lives),
-        TEST(doctor),
-        TEST(rights),
-        TEST(rights_to_one_partition),
-        TEST(bounds_of_dead_jobs),
-        cmocka_unit_test(test_executors_that_are_busy_elsewhere),
-        cmocka_unit_test(test_a_worker_is_one),
-    };
-
-    return cmocka_run_group_tests_name("parted", tests, client_start_redis, client_stop);
-}
+TESTS(client_start_redis, client_stop)

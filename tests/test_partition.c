@@ -19,7 +19,7 @@
 
 /* ---- The rule */
 
-static void test_crc16(void **state)
+TEST(test_crc16)
 {
     static const struct {
         const char *text;
@@ -31,7 +31,7 @@ static void test_crc16(void **state)
     assert_int_equal(partition_slot(0), CLUSTER_SLOT);
 }
 
-static void test_prefix(void **state)
+TEST(test_prefix)
 {
     char prefix[PREFIX_SIZE] = "weir:{0}:";
 
@@ -47,7 +47,7 @@ static size_t prefix_len(const char *name)
     return strcspn(name, ".");
 }
 
-static void test_names_that_begin_alike(void **state)
+TEST(test_names_that_begin_alike)
 {
     for (int count = 2; count <= PARTITIONS_MOST; count++) {
         int home = (int)(partition_crc16("mail", 4) % (unsigned)count);
@@ -64,7 +64,7 @@ static void test_names_that_begin_alike(void **state)
     assert_int_equal(partition_home("mail", 4, 0), 0);
 }
 
-static void test_refusals_are_learned(void **state)
+TEST(test_refusals_are_learned)
 {
     static const char *const wrong[] = {"",
                                         "WRONG-PARTITION",
@@ -112,7 +112,7 @@ static void enqueue(const char *type)
         fail_msg("%s", weir_message(w));
 }
 
-static void test_lua_agrees(void **state)
+TEST_WITH(test_lua_agrees, client_begin, client_end)
 {
     static const char *const counts[] = {"2", "7", "64"};
     static const char *const names[] = {
@@ -137,7 +137,7 @@ static void test_lua_agrees(void **state)
     }
 }
 
-static void test_one_partition_is_asked_once(void **state)
+TEST_WITH(test_one_partition_is_asked_once, client_begin, client_end)
 {
     long long before;
 
@@ -149,7 +149,7 @@ static void test_one_partition_is_asked_once(void **state)
 }
 
 /* The first call learns how many there are, and by the second one each name is asked at its home. */
-static void test_a_call_follows(void **state)
+TEST_WITH(test_a_call_follows, client_begin, client_end)
 {
     long long before;
 
@@ -166,7 +166,7 @@ static void test_a_call_follows(void **state)
 }
 
 /* One partition has lost how many there are: it sends back, and no job comes. */
-static void test_a_circle_ends(void **state)
+TEST_WITH(test_a_circle_ends, client_begin, client_end)
 {
     struct weir_job_spec spec = {.type = "mail"};
 
@@ -177,7 +177,7 @@ static void test_a_circle_ends(void **state)
     assert_int_equal(waiting(0) + waiting(1), 0);
 }
 
-static void test_count(void **state)
+TEST_WITH(test_count, client_begin, client_end)
 {
     json_t *answer;
     struct args a;
@@ -265,7 +265,7 @@ static void assert_all_there(int partitions)
     assert_int_equal(found, JOBS);
 }
 
-static void test_bulk_over_partitions(void **state)
+TEST_WITH(test_bulk_over_partitions, client_begin, client_end)
 {
     set_count("4");
     bulk_through(w);
@@ -273,7 +273,7 @@ static void test_bulk_over_partitions(void **state)
 }
 
 /* It ends, with nothing taken, and the next one goes where its jobs live. */
-static void test_a_bulk_into_what_was_parted_meanwhile(void **state)
+TEST_WITH(test_a_bulk_into_what_was_parted_meanwhile, client_begin, client_end)
 {
     struct weir_bulk *b;
 
@@ -296,7 +296,7 @@ static void test_a_bulk_into_what_was_parted_meanwhile(void **state)
     assert_all_there(1);
 }
 
-static void test_bulk_through_cuts(void **state)
+TEST_WITH(test_bulk_through_cuts, client_begin, client_end)
 {
     struct proxy *proxy = proxy_start(&server);
 
@@ -318,7 +318,7 @@ static void test_bulk_through_cuts(void **state)
 }
 
 /* Of four partitions "mail" and "e" live on 3, "b" and "c" elsewhere. */
-static void test_batch_has_one_partition(void **state)
+TEST_WITH(test_batch_has_one_partition, client_begin, client_end)
 {
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
@@ -349,7 +349,7 @@ static void test_batch_has_one_partition(void **state)
 }
 
 /* One that is filled job by job. */
-static void test_batch_of_single_jobs(void **state)
+TEST_WITH(test_batch_of_single_jobs, client_begin, client_end)
 {
     set_count("4");
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "mail", .batch = "letters"}, NULL), 0);
@@ -372,7 +372,7 @@ static int divide_by(int count, bool *was)
 }
 
 /* What the library keeps of the number for a moment is forgotten. */
-static void test_divided_now(void **state)
+TEST_WITH(test_divided_now, client_begin, client_end)
 {
     char function[64];
     int count;
@@ -387,7 +387,7 @@ static void test_divided_now(void **state)
 }
 
 /* It died on the way: the others know, partition 0 does not. */
-static void test_half_divided(void **state)
+TEST_WITH(test_half_divided, client_begin, client_end)
 {
     bool was;
 
@@ -410,7 +410,7 @@ static void test_half_divided(void **state)
 }
 
 /* All is lost right behind a call for which the library has asked for the number: within one transaction. */
-static void test_the_number_is_restored_at_once(void **state)
+TEST_WITH(test_the_number_is_restored_at_once, client_begin, client_end)
 {
     static const char info[] = "{\"partitions\":3}";
     redisContext *c = redisConnectUnix(server.socket);
@@ -428,7 +428,7 @@ static void test_the_number_is_restored_at_once(void **state)
     redisFree(c);
 }
 
-static void test_in_use(void **state)
+TEST_WITH(test_in_use, client_begin, client_end)
 {
     bool was;
 
@@ -444,28 +444,4 @@ static void test_in_use(void **state)
     assert_false(was);
 }
 
-int main(void)
-{
-    static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_crc16),
-        cmocka_unit_test(test_prefix),
-        cmocka_unit_test(test_names_that_begin_alike),
-        cmocka_unit_test(test_refusals_are_learned),
-        cmocka_unit_test_setup_teardown(test_lua_agrees, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_one_partition_is_asked_once, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_a_call_follows, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_a_circle_ends, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_count, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_bulk_over_partitions, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_a_bulk_into_what_was_parted_meanwhile, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_bulk_through_cuts, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_batch_has_one_partition, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_batch_of_single_jobs, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_divided_now, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_half_divided, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_the_number_is_restored_at_once, client_begin, client_end),
-        cmocka_unit_test_setup_teardown(test_in_use, client_begin, client_end),
-    };
-
-    return cmocka_run_group_tests(tests, client_start_server, client_stop);
-}
+TESTS(client_start_server, client_stop)

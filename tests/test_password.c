@@ -84,7 +84,7 @@ static void forget_runs(void)
 
 /* ---- Files */
 
-static void from_a_file(void **state)
+TEST(from_a_file)
 {
     char plain[200];
 
@@ -97,7 +97,7 @@ static void from_a_file(void **state)
     unsetenv("CREDENTIALS_DIRECTORY");
 }
 
-static void unusable_files(void **state)
+TEST(unusable_files)
 {
     char lines[9000];
 
@@ -120,7 +120,7 @@ static void unusable_files(void **state)
 
 /* ---- Commands */
 
-static void from_a_command(void **state)
+TEST(from_a_command)
 {
     char url[400];
 
@@ -131,7 +131,7 @@ static void from_a_command(void **state)
 }
 
 /* Words are words, no shell reads them. */
-static void no_shell(void **state)
+TEST(no_shell)
 {
     char url[400];
 
@@ -141,7 +141,7 @@ static void no_shell(void **state)
     set_password(SECRET);
 }
 
-static void failing_commands(void **state)
+TEST(failing_commands)
 {
     write_script("silent", "exit 0\n");
     write_script("nul", "printf 'a\\0b'\n");
@@ -172,7 +172,7 @@ static void *try_on_thread(void *arg)
 }
 
 /* It is killed after ten seconds, and what it has started. The loop goes on meanwhile. */
-static void a_command_that_hangs(void **state)
+TEST(a_command_that_hangs)
 {
     char pids[256], *rest;
     struct attempt attempt;
@@ -197,13 +197,13 @@ static void a_command_that_hangs(void **state)
 }
 
 /* One that leaves a child behind, which keeps its pipes. */
-static void a_command_with_a_child(void **state)
+TEST(a_command_with_a_child)
 {
     write_script("leaves", "sleep 20 & echo " SECRET "\n");
     both_work(asking("password-command", "leaves"));
 }
 
-static void no_child_is_left(void **state)
+TEST(no_child_is_left)
 {
     struct error e;
 
@@ -218,7 +218,7 @@ static void no_child_is_left(void **state)
 /* ---- One that changes */
 
 /* The command says the old password once more; it is asked again at once. */
-static void asked_again(void **state)
+TEST(asked_again)
 {
     const char *to = asking("password-command", "changes");
     struct error e;
@@ -232,7 +232,7 @@ static void asked_again(void **state)
     assert_int_equal(runs(), 2);
 }
 
-static void asked_once_more_only(void **state)
+TEST(asked_once_more_only)
 {
     const char *to = asking("password-command", "wrong");
     struct error e;
@@ -249,7 +249,7 @@ static void asked_once_more_only(void **state)
 }
 
 /* Connections of the worker; a worker whose password is refused goes on, and works again when it is right. */
-static void a_worker_goes_on(void **state)
+TEST(a_worker_goes_on)
 {
     char url[400];
     pid_t pid;
@@ -269,7 +269,7 @@ static void a_worker_goes_on(void **state)
 }
 
 /* Jobs that are commands beside a password that is one: each child is waited for by its own. */
-static void a_worker_with_commands(void **state)
+TEST(a_worker_with_commands)
 {
     char url[400];
     struct outcome o;
@@ -302,7 +302,7 @@ static void shows_none(pid_t pid, const char *log)
     assert_null(strstr(text, SECRET));
 }
 
-static void nothing_is_shown(void **state)
+TEST(nothing_is_shown)
 {
     char url[400];
     pid_t pid;
@@ -325,7 +325,7 @@ static void nothing_is_shown(void **state)
     assert_int_equal(stage_end(pid), 0);
 }
 
-static void the_command_line(void **state)
+TEST(the_command_line)
 {
     static const char *const commands[][2] = {
         {"doctor", "--json"}, {"status", "--json"}, {"doctor", "--utc"}};
@@ -354,27 +354,4 @@ static void the_command_line(void **state)
     assert_non_null(strstr(o.err, "in several ways"));
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(from_a_file),
-        cmocka_unit_test(unusable_files),
-        cmocka_unit_test(from_a_command),
-        cmocka_unit_test(no_shell),
-        cmocka_unit_test(failing_commands),
-        cmocka_unit_test(a_command_that_hangs),
-        cmocka_unit_test(a_command_with_a_child),
-        cmocka_unit_test(no_child_is_left),
-        cmocka_unit_test(asked_again),
-        cmocka_unit_test(asked_once_more_only),
-        cmocka_unit_test(a_worker_goes_on),
-        cmocka_unit_test(a_worker_with_commands),
-        cmocka_unit_test(nothing_is_shown),
-        cmocka_unit_test(the_command_line),
-    };
-    int code = stage_actor_main(argc, argv);
-
-    if (code >= 0)
-        return code;
-    return cmocka_run_group_tests_name("password", tests, set_up, stage_stop);
-}
+STAGE_TESTS(set_up, stage_stop)

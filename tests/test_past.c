@@ -40,7 +40,7 @@ static void after(int64_t us)
     turns.now_us += us;
 }
 
-static void test_marks_grow_with_what_workers_do(void **state)
+SCENE_TEST(test_marks_grow_with_what_workers_do)
 {
     int64_t begun_us = turns.now_us, taken, workers;
 
@@ -67,7 +67,7 @@ static void test_marks_grow_with_what_workers_do(void **state)
 
 /* Whoever comes first, and whatever the others know: the span is told to each who knows of it, and to all by
  * the next heartbeat. */
-static void test_a_redis_that_went_back(void **state)
+SCENE_TEST(test_a_redis_that_went_back)
 {
     int64_t at_us, found_us, taken, workers;
 
@@ -99,7 +99,7 @@ static void test_a_redis_that_went_back(void **state)
 }
 
 /* Two of them: the last one is said. */
-static void test_it_goes_back_again(void **state)
+SCENE_TEST(test_it_goes_back_again)
 {
     int64_t at_us;
 
@@ -116,7 +116,7 @@ static void test_it_goes_back_again(void **state)
 }
 
 /* The replica's clock is behind the one of the master that it followed. */
-static void test_a_promoted_replica_with_a_clock_behind(void **state)
+SCENE_TEST(test_a_promoted_replica_with_a_clock_behind)
 {
     int64_t at_us = turns.now_us;
 
@@ -130,7 +130,7 @@ static void test_a_promoted_replica_with_a_clock_behind(void **state)
 }
 
 /* No order of honest events looks like it: restarts, reconnects, silence, clocks that step. */
-static void test_nothing_is_found_where_nothing_was_lost(void **state)
+SCENE_TEST(test_nothing_is_found_where_nothing_was_lost)
 {
     enum { WORKERS = 5, STEPS = 2000 };
     char names[WORKERS][24] = {"", "", "", "", ""};
@@ -163,7 +163,7 @@ static void test_nothing_is_found_where_nothing_was_lost(void **state)
 }
 
 /* Without `about`, but with the worker: somebody deleted it. */
-static void test_about_alone_is_deleted(void **state)
+SCENE_TEST(test_about_alone_is_deleted)
 {
     adopt("w", "", 0);
     snprintf(turns.birth, sizeof turns.birth, "%s", turns.reply->element[2]->str);
@@ -181,7 +181,7 @@ static void test_about_alone_is_deleted(void **state)
 }
 
 /* A claim does not fail for it. */
-static void test_about_is_another_key(void **state)
+SCENE_TEST(test_about_is_another_key)
 {
     int64_t taken, workers;
 
@@ -193,18 +193,4 @@ static void test_about_is_another_key(void **state)
     assert_int_equal(turns_adopt("w2", "w", NULL, 0, default_queue, NULL), -78);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(marks_grow_with_what_workers_do),
-        TEST(a_redis_that_went_back),
-        TEST(it_goes_back_again),
-        TEST(a_promoted_replica_with_a_clock_behind),
-        TEST(nothing_is_found_where_nothing_was_lost),
-        TEST(about_alone_is_deleted),
-        TEST(about_is_another_key),
-    };
-
-    return cmocka_run_group_tests_name("past", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

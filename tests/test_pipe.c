@@ -100,7 +100,7 @@ static bool was_told(struct stage *s, const char *text)
 /* ---- What it gets */
 
 /* One line whatever stands between the tokens, and nothing else of it changed. */
-static void a_job_is_one_line(void **state)
+TEST_WITH(a_job_is_one_line, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -122,7 +122,7 @@ static void a_job_is_one_line(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void a_job_larger_than_a_pipe(void **state)
+TEST_WITH(a_job_larger_than_a_pipe, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "8", "8");
@@ -141,7 +141,7 @@ static void a_job_larger_than_a_pipe(void **state)
 
 /* ---- What its answers mean */
 
-static void every_status(void **state)
+TEST_WITH(every_status, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -176,7 +176,7 @@ static void every_status(void **state)
 }
 
 /* What a job cost in truth goes to its limit. */
-static void the_true_cost(void **state)
+TEST_WITH(the_true_cost, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -192,7 +192,7 @@ static void the_true_cost(void **state)
 }
 
 /* The line is told, the child stays, the job waits for its own answer. */
-static void lines_that_are_no_answers(void **state)
+TEST_WITH(lines_that_are_no_answers, open_stage, stage_teardown)
 {
     static const struct {
         const char *say, *told;
@@ -227,7 +227,7 @@ static void lines_that_are_no_answers(void **state)
 }
 
 /* A language without types writes the id "1" as a number, and loses the zeros of "007" and the last digits of a long one. */
-static void an_id_that_is_a_number(void **state)
+TEST_WITH(an_id_that_is_a_number, open_stage, stage_teardown)
 {
     static const struct {
         const char *id, *say;
@@ -252,7 +252,7 @@ static void an_id_that_is_a_number(void **state)
 }
 
 /* One of two has ended, and nobody knows which: an answer of the first one, which failed. What is exactly so is no other. */
-static void a_number_that_two_jobs_have(void **state)
+TEST_WITH(a_number_that_two_jobs_have, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -272,7 +272,7 @@ static void a_number_that_two_jobs_have(void **state)
 }
 
 /* The job was answered, only how is not known: it failed. */
-static void an_unknown_status_is_a_failure(void **state)
+TEST_WITH(an_unknown_status_is_a_failure, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -290,7 +290,7 @@ static void an_unknown_status_is_a_failure(void **state)
 }
 
 /* A traceback as the reason: it begins as given, and its last line stays. */
-static void a_long_reason_keeps_its_end(void **state)
+TEST_WITH(a_long_reason_keeps_its_end, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     char body[3000] = "{\"answer\":{\"status\":\"dead\",\"reason\":\"Traceback:";
@@ -310,7 +310,7 @@ static void a_long_reason_keeps_its_end(void **state)
 
 /* Answers as they are given, one for each job. The first fault of a line is nobody else's: the job that it
  * names has ended. */
-static void answers_with_wrong_characters(void **state)
+TEST_WITH(answers_with_wrong_characters, open_stage, stage_teardown)
 {
     static const struct {
         const char *answer, *death; /* NULL: done */
@@ -356,7 +356,7 @@ static void answers_with_wrong_characters(void **state)
 }
 
 /* The member is told and left out, the status stands. */
-static void wrong_members_are_left_out(void **state)
+TEST_WITH(wrong_members_are_left_out, open_stage, stage_teardown)
 {
     static const struct {
         const char *member, *told; /* NULL: nothing */
@@ -408,7 +408,7 @@ static void wrong_members_are_left_out(void **state)
     assert_null(strstr(strstr(trace, "{\"spent\":") + 1, "{\"spent\":"));
 }
 
-static void a_child_that_babbles_is_ended(void **state)
+TEST_WITH(a_child_that_babbles_is_ended, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -422,7 +422,7 @@ static void a_child_that_babbles_is_ended(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void a_line_without_end(void **state)
+TEST_WITH(a_line_without_end, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -437,7 +437,7 @@ static void a_line_without_end(void **state)
 
 /* ---- Several at a time */
 
-static void answers_in_any_order(void **state)
+TEST_WITH(answers_in_any_order, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "100", "100");
@@ -451,7 +451,7 @@ static void answers_in_any_order(void **state)
 }
 
 /* Two jobs with one id: the first answer is for the first one. */
-static void the_same_id_twice(void **state)
+TEST_WITH(the_same_id_twice, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "2", "2");
@@ -472,7 +472,7 @@ static void the_same_id_twice(void **state)
 }
 
 /* Full children first, and no more of them than the executors can fill. */
-static void children_on_demand(void **state)
+TEST_WITH(children_on_demand, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "5", "2");
@@ -489,7 +489,7 @@ static void children_on_demand(void **state)
 
 /* ---- Its end */
 
-static void a_job_that_kills_its_child(void **state)
+TEST_WITH(a_job_that_kills_its_child, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -506,7 +506,7 @@ static void a_job_that_kills_its_child(void **state)
 }
 
 /* Twenty in one child: the nineteen that were in it by chance all end well. */
-static void the_innocent_live(void **state)
+TEST_WITH(the_innocent_live, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -520,7 +520,7 @@ static void the_innocent_live(void **state)
 }
 
 /* What it had not read is not counted as interrupted: it never met the child. */
-static void lines_not_taken_are_given_back(void **state)
+TEST_WITH(lines_not_taken_are_given_back, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     char args[20001];
@@ -541,7 +541,7 @@ static void lines_not_taken_are_given_back(void **state)
 }
 
 /* Jobs are not handed to what does not work: none is harmed, and the other types go on. */
-static void a_child_that_does_not_start(void **state)
+TEST_WITH(a_child_that_does_not_start, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -568,7 +568,7 @@ static void a_child_that_does_not_start(void **state)
 }
 
 /* While its only type rests, a worker does not look at its queue again and again. */
-static void nobody_peeks_for_a_type_that_rests(void **state)
+TEST_WITH(nobody_peeks_for_a_type_that_rests, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -585,7 +585,7 @@ static void nobody_peeks_for_a_type_that_rests(void **state)
 
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
 /* A program that is gone: as if it did not start. */
-static void a_program_that_goes_missing(void **state)
+TEST_WITH(a_program_that_goes_missing, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     char path[160];
@@ -608,7 +608,7 @@ static void a_program_that_goes_missing(void **state)
 #endif
 
 /* Types that were named together have the same children, and options of their own. */
-static void types_share_their_children(void **state)
+TEST_WITH(types_share_their_children, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = stage_weir(s, "worker", "--pipe", "run,sms,tel=python3 child.py", "-c", "1", "--timeout",
@@ -627,7 +627,7 @@ static void types_share_their_children(void **state)
 }
 
 /* Both rest while their program is not there, and both go on. */
-static void types_rest_together(void **state)
+TEST_WITH(types_rest_together, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = stage_weir(s, "worker", "--pipe", "run,sms=python3 child.py", "-c", "1", NULL);
@@ -639,7 +639,7 @@ static void types_rest_together(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void a_child_that_closes_its_output(void **state)
+TEST_WITH(a_child_that_closes_its_output, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -651,7 +651,7 @@ static void a_child_that_closes_its_output(void **state)
 }
 
 /* It ends after each job, as some do to be rid of what leaks: no death. */
-static void a_child_that_retires(void **state)
+TEST_WITH(a_child_that_retires, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -668,7 +668,7 @@ static void a_child_that_retires(void **state)
 }
 
 /* With all that it has started. */
-static void its_group_ends_with_it(void **state)
+TEST_WITH(its_group_ends_with_it, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1"), grandchild;
@@ -680,7 +680,7 @@ static void its_group_ends_with_it(void **state)
     await(!is_running(grandchild));
 }
 
-static void standard_error_goes_to_the_log(void **state)
+TEST_WITH(standard_error_goes_to_the_log, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1");
@@ -702,7 +702,7 @@ static void standard_error_goes_to_the_log(void **state)
 /* ---- Time, and stopping */
 
 /* TERM does not help against a child that ignores it; its other job runs again, and ends well. */
-static void a_job_over_its_time(void **state)
+TEST_WITH(a_job_over_its_time, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker, child;
@@ -723,7 +723,7 @@ static void a_job_over_its_time(void **state)
 }
 
 /* TERM: the jobs in it end; then it reads the end of its input and ends by itself. */
-static void stopping_lets_it_end(void **state)
+TEST_WITH(stopping_lets_it_end, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "4", "2");
@@ -738,7 +738,7 @@ static void stopping_lets_it_end(void **state)
 }
 
 /* Over its time before the child has read it. */
-static void a_job_that_was_never_read(void **state)
+TEST_WITH(a_job_that_was_never_read, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -752,7 +752,7 @@ static void a_job_that_was_never_read(void **state)
 }
 
 /* The child ends by itself: the worker does not wait until it would end one that is deaf. */
-static void draining_ends_it_too(void **state)
+TEST_WITH(draining_ends_it_too, open_stage, stage_teardown)
 {
     struct stage *s = *state;
 
@@ -766,7 +766,7 @@ static void draining_ends_it_too(void **state)
 }
 
 /* The grace is over: the child is killed, its jobs are where they were. */
-static void stopping_does_not_wait_for_ever(void **state)
+TEST_WITH(stopping_does_not_wait_for_ever, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     int64_t start_us;
@@ -788,7 +788,7 @@ static void stopping_does_not_wait_for_ever(void **state)
     assert_int_equal(stage_stat(s, "run", "retried") + stage_stat(s, "run", "dead"), 0);
 }
 
-static void children_end_with_their_worker(void **state)
+TEST_WITH(children_end_with_their_worker, open_stage, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1"), child;
@@ -802,7 +802,7 @@ static void children_end_with_their_worker(void **state)
 
 /* ---- Setting up */
 
-static void wrong_set_ups(void **state)
+TEST_WITH(wrong_set_ups, open_stage, stage_teardown)
 {
     struct stage *s = *state;
 
@@ -817,49 +817,4 @@ static void wrong_set_ups(void **state)
     assert_int_equal(program_end(stage_weir(s, "i", "--pipe", "run=cat", "--keep", "r*=1h", NULL)), 64);
 }
 
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, open_stage, stage_teardown)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        ON_STAGE(a_job_is_one_line),
-        ON_STAGE(a_job_larger_than_a_pipe),
-        ON_STAGE(every_status),
-        ON_STAGE(the_true_cost),
-        ON_STAGE(lines_that_are_no_answers),
-        ON_STAGE(an_id_that_is_a_number),
-        ON_STAGE(a_number_that_two_jobs_have),
-        ON_STAGE(an_unknown_status_is_a_failure),
-        ON_STAGE(a_long_reason_keeps_its_end),
-        ON_STAGE(answers_with_wrong_characters),
-        ON_STAGE(wrong_members_are_left_out),
-        ON_STAGE(a_child_that_babbles_is_ended),
-        ON_STAGE(a_line_without_end),
-        ON_STAGE(answers_in_any_order),
-        ON_STAGE(the_same_id_twice),
-        ON_STAGE(children_on_demand),
-        ON_STAGE(a_job_that_kills_its_child),
-        ON_STAGE(the_innocent_live),
-        ON_STAGE(lines_not_taken_are_given_back),
-        ON_STAGE(a_child_that_does_not_start),
-        ON_STAGE(nobody_peeks_for_a_type_that_rests),
-#ifndef __SANITIZE_THREAD__
-        ON_STAGE(a_program_that_goes_missing),
-#endif
-        ON_STAGE(types_share_their_children),
-        ON_STAGE(types_rest_together),
-        ON_STAGE(a_child_that_closes_its_output),
-        ON_STAGE(a_child_that_retires),
-        ON_STAGE(its_group_ends_with_it),
-        ON_STAGE(standard_error_goes_to_the_log),
-        ON_STAGE(a_job_over_its_time),
-        ON_STAGE(stopping_lets_it_end),
-        ON_STAGE(a_job_that_was_never_read),
-        ON_STAGE(draining_ends_it_too),
-        ON_STAGE(stopping_does_not_wait_for_ever),
-        ON_STAGE(children_end_with_their_worker),
-        ON_STAGE(wrong_set_ups),
-    };
-
-    return cmocka_run_group_tests_name("pipe", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

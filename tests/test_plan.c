@@ -12,7 +12,7 @@ static struct error error;
 /* ---- What is reckoned */
 
 /* Up to three rules of gcra, whose definitions start each job at the first time that suits all. */
-static void test_several_rules_are_kept_together(void **state)
+TEST(test_several_rules_are_kept_together)
 {
     enum { JOBS = 60 };
     uint64_t seed = random_seed(), random = seed;
@@ -59,7 +59,7 @@ static int64_t last_start(const char *const *rules, size_t n, int64_t jobs)
     return points[1].start_us - BEGIN_US;
 }
 
-static void test_known_plans(void **state)
+TEST(test_known_plans)
 {
     static const char *const smooth[] = {"100/1s,burst=1"};
     static const char *const daily[] = {"10/1s,burst=1", "10000/1d,algorithm=fixed-window"};
@@ -74,7 +74,7 @@ static void test_known_plans(void **state)
     assert_int_equal(last_start(daily, 2, 30000), 2 * day_us - BEGIN_US % day_us + 999900000);
 }
 
-static void test_what_cannot_be_reckoned_is_refused(void **state)
+TEST(test_what_cannot_be_reckoned_is_refused)
 {
     static const char *const two[] = {"1/1s", "2/1s"}, *const slow[] = {"1/3650d"},
                              *const slow_twice[] = {"1/3650d", "1/3650d"};
@@ -110,7 +110,7 @@ static double number_of(const json_t *object, const char *name)
     return json_number_value(json_object_get(object, name));
 }
 
-static void test_it_tells_the_points(void **state)
+TEST(test_it_tells_the_points)
 {
     static const double at[] = {0, 9.9, 49.9, 89.9, 99.9};
     struct outcome o;
@@ -137,14 +137,4 @@ static void test_it_tells_the_points(void **state)
     json_decref(doc);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_several_rules_are_kept_together),
-        cmocka_unit_test(test_known_plans),
-        cmocka_unit_test(test_what_cannot_be_reckoned_is_refused),
-        cmocka_unit_test(test_it_tells_the_points),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -156,7 +156,7 @@ static pid_t start_weir_with(struct stage *s, void (*child)(int number), int blo
 /* ---- Children that others wait for */
 
 /* A supervisor had it ignored. */
-static void ignored_ends_of_children(void **state)
+STAGE_TEST(ignored_ends_of_children)
 {
     struct stage *s = *state;
     pid_t pid = start_weir_with(s, SIG_IGN, 0);
@@ -172,7 +172,7 @@ static void ignored_ends_of_children(void **state)
 }
 
 /* The same in a host program, which is its own master: no end that is not known is a success. */
-static void unknown_ends_of_children(void **state)
+STAGE_TEST(unknown_ends_of_children)
 {
     struct stage *s = *state;
     pid_t pid;
@@ -192,7 +192,7 @@ static void unknown_ends_of_children(void **state)
     assert_int_equal(stage_end(pid), 0);
 }
 
-static void a_handler_that_reaps_children(void **state)
+STAGE_TEST(a_handler_that_reaps_children)
 {
     struct stage *s = *state;
     pid_t pid = start_worker(s);
@@ -208,7 +208,7 @@ static void a_handler_that_reaps_children(void **state)
 
 /* ---- Signals */
 
-static void a_signal_that_was_blocked(void **state)
+STAGE_TEST(a_signal_that_was_blocked)
 {
     struct stage *s = *state;
     pid_t pid = start_weir_with(s, SIG_DFL, SIGTERM);
@@ -219,7 +219,7 @@ static void a_signal_that_was_blocked(void **state)
 }
 
 /* None of them ends it. */
-static void signals_that_mean_nothing(void **state)
+STAGE_TEST(signals_that_mean_nothing)
 {
     const int numbers[] = {SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF,      SIGIO,   SIGSTKFLT,
                            SIGXFSZ, SIGPIPE, SIGTTIN,   SIGTTOU,      SIGURG,  SIGWINCH,
@@ -237,7 +237,7 @@ static void signals_that_mean_nothing(void **state)
 }
 
 /* Each of them is a wish that it ends: it hands back what it has. */
-static void signals_that_stop(void **state)
+STAGE_TEST(signals_that_stop)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM, SIGXCPU, SIGPWR};
     struct stage *s = *state;
@@ -257,7 +257,7 @@ static void signals_that_stop(void **state)
 /* ---- Another locale */
 
 /* In it 0.9 is no number: the times that handlers give are read, and told, as everywhere else. */
-static void a_decimal_comma(void **state)
+STAGE_TEST(a_decimal_comma)
 {
     struct stage *s = *state;
     char path[160];
@@ -322,22 +322,22 @@ static void ends_its_process(struct stage *s, const char *type, const char *way)
     assert_in_range(stage_stat(s, "wait", "back"), 1, 3);
 }
 
-static void a_function_that_calls_exit(void **state)
+STAGE_TEST(a_function_that_calls_exit)
 {
     ends_its_process(*state, "exit", "function");
 }
 
-static void a_function_that_ends_its_thread(void **state)
+STAGE_TEST(a_function_that_ends_its_thread)
 {
     ends_its_process(*state, "thread", "function");
 }
 
-static void an_asynchronous_handler_that_calls_exit(void **state)
+STAGE_TEST(an_asynchronous_handler_that_calls_exit)
 {
     ends_its_process(*state, "async", "async");
 }
 
-static void a_child_of_a_handler_that_calls_exit(void **state)
+STAGE_TEST(a_child_of_a_handler_that_calls_exit)
 {
     struct stage *s = *state;
     pid_t pid = start_worker(s);
@@ -349,22 +349,9 @@ static void a_child_of_a_handler_that_calls_exit(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(ignored_ends_of_children),
-        STAGE_TEST(unknown_ends_of_children),
-        STAGE_TEST(a_handler_that_reaps_children),
-        STAGE_TEST(a_signal_that_was_blocked),
-        STAGE_TEST(signals_that_mean_nothing),
-        STAGE_TEST(signals_that_stop),
-        STAGE_TEST(a_decimal_comma),
-        STAGE_TEST(a_function_that_calls_exit),
-        STAGE_TEST(a_function_that_ends_its_thread),
-        STAGE_TEST(an_asynchronous_handler_that_calls_exit),
-        STAGE_TEST(a_child_of_a_handler_that_calls_exit),
-    };
 
     own = getpid();
     if (argc == 3 && strcmp(argv[1], "worker") == 0)
         return worker_main(argv);
-    return cmocka_run_group_tests_name("process", tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

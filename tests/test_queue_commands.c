@@ -33,7 +33,7 @@ static int64_t done_of(const char *type)
 
 /* ---- The commands */
 
-static void test_list_and_pause(void **state)
+TEST_WITH(test_list_and_pause, begin_now, NULL)
 {
     json_t *doc;
 
@@ -84,7 +84,7 @@ static void expect_rows(size_t expected, int64_t parked, const char *other, int6
     weir_free(w);
 }
 
-static void test_a_list_of_many_queues_takes_few_calls(void **state)
+TEST_WITH(test_a_list_of_many_queues_takes_few_calls, begin_now, NULL)
 {
     int64_t before;
 
@@ -103,7 +103,7 @@ static void test_a_list_of_many_queues_takes_few_calls(void **state)
     expect_rows(1000, 3, "q7", 5003);
 }
 
-static void test_paused_since_an_unknown_time(void **state)
+TEST_WITH(test_paused_since_an_unknown_time, begin_now, NULL)
 {
     static const char *const times[] = {"garbage", "", "-1", "1e300"};
 
@@ -120,7 +120,7 @@ static void test_paused_since_an_unknown_time(void **state)
     }
 }
 
-static void test_counters_that_are_no_numbers_count_nothing(void **state)
+TEST_WITH(test_counters_that_are_no_numbers_count_nothing, begin_now, NULL)
 {
     static const char *const counters[] = {"1e300", "abc", "9223372036854775807", "99999999999999999999",
                                            "inf"};
@@ -135,7 +135,7 @@ static void test_counters_that_are_no_numbers_count_nothing(void **state)
     }
 }
 
-static void test_resuming_rings_the_bell_of_those_who_serve_it(void **state)
+TEST_WITH(test_resuming_rings_the_bell_of_those_who_serve_it, begin_now, NULL)
 {
     start("w");
     claim("w", 1, 0); /* has the duty now */
@@ -145,7 +145,7 @@ static void test_resuming_rings_the_bell_of_those_who_serve_it(void **state)
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
 }
 
-static void test_purge(void **state)
+TEST_WITH(test_purge, begin_now, NULL)
 {
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
@@ -169,7 +169,7 @@ static void test_purge(void **state)
 /* ---- With workers */
 
 /* What a worker does: nothing starts, it does not look again and again, and resuming wakes it at once. */
-static void test_a_worker_leaves_a_paused_queue_alone(void **state)
+TEST_WITH(test_a_worker_leaves_a_paused_queue_alone, begin_now, NULL)
 {
     const char *const more[] = {"-q", "default,other", "--exec", "t=/bin/true", "-c", "2", NULL};
     int64_t begun;
@@ -193,7 +193,7 @@ static void test_a_worker_leaves_a_paused_queue_alone(void **state)
     assert_int_equal(program_end(worker), 0);
 }
 
-static void test_draining_ends_beside_a_paused_queue(void **state)
+TEST_WITH(test_draining_ends_beside_a_paused_queue, begin_now, NULL)
 {
     const char *const more[] = {"-q", "default,other", "--exec", "t=/bin/true", "--drain", NULL};
 
@@ -206,7 +206,7 @@ static void test_draining_ends_beside_a_paused_queue(void **state)
 }
 
 /* One executor, so that starts are one after the other. */
-static void test_strict_order_is_strict(void **state)
+TEST_WITH(test_strict_order_is_strict, begin_now, NULL)
 {
     static const char *const names[] = {"high", "low"};
 
@@ -227,7 +227,7 @@ static void test_strict_order_is_strict(void **state)
 }
 
 /* Both are always full: 3 in 4 turns begin with the first, and the other one has its share. */
-static void test_with_weights_no_queue_starves(void **state)
+TEST_WITH(test_with_weights_no_queue_starves, begin_now, NULL)
 {
     const char *const more[] = {
         "-q", "big=3,small=1", "--exec", "b=/bin/true", "--exec", "s=/bin/true", "-c", "1", NULL};
@@ -252,21 +252,4 @@ static void test_with_weights_no_queue_starves(void **state)
     assert_in_range(small, 10, 120);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin_now)
-    const struct CMUnitTest tests[] = {
-        TEST(list_and_pause),
-        TEST(a_list_of_many_queues_takes_few_calls),
-        TEST(paused_since_an_unknown_time),
-        TEST(counters_that_are_no_numbers_count_nothing),
-        TEST(resuming_rings_the_bell_of_those_who_serve_it),
-        TEST(purge),
-        TEST(a_worker_leaves_a_paused_queue_alone),
-        TEST(draining_ends_beside_a_paused_queue),
-        TEST(strict_order_is_strict),
-        TEST(with_weights_no_queue_starves),
-    };
-
-    return cmocka_run_group_tests_name("queue commands", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -110,7 +110,7 @@ static void put(const char *command, const char *key, const char *a, const char 
 
 /* ---- set, list, show, remove */
 
-static void test_set(void **state)
+TEST_WITH(test_set, client_flush, NULL)
 {
     prints("set mail 100/1m,burst=20", "mail: 100/1m,burst=20; at most 119 in any 1m\n");
     prints("set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window",
@@ -124,7 +124,7 @@ static void test_set(void **state)
     fails("remove api", 66, "limit api: there is none; weir rate list shows them");
 }
 
-static void test_set_as_json(void **state)
+TEST_WITH(test_set_as_json, client_flush, NULL)
 {
     json_t *doc;
 
@@ -138,7 +138,7 @@ static void test_set_as_json(void **state)
     json_decref(doc);
 }
 
-static void test_wrong_rules(void **state)
+TEST_WITH(test_wrong_rules, client_flush, NULL)
 {
     static const char *const rules[] = {"0/s",      "-1/s",          "10/0s",        "99999999999999999999/s",
                                         "10/s,x=1", "concurrency=0", "10/s,burst=0", "10/s,algorithm=best"};
@@ -154,7 +154,7 @@ static void test_wrong_rules(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-static void test_wrong_use(void **state)
+TEST_WITH(test_wrong_use, client_flush, NULL)
 {
     fails("", 64, "rate: what to do is missing; there are set, use");
     fails("sett mail 1/s", 64, "did you mean rate set?");
@@ -205,7 +205,7 @@ static void add_worker(const char *type)
     put("HSET", "active:w", "@", info);
 }
 
-static void test_show(void **state)
+TEST_WITH(test_show, client_flush, NULL)
 {
     struct outcome *o;
 
@@ -240,7 +240,7 @@ static void test_show(void **state)
     says("list", "  1/10m,burst=3 1000/1d,algorithm=fixed-window 5/1s,by=key concurrency=4\n");
 }
 
-static void test_show_as_json(void **state)
+TEST_WITH(test_show_as_json, client_flush, NULL)
 {
     json_t *doc, *type;
 
@@ -266,7 +266,7 @@ static void test_show_as_json(void **state)
 }
 
 /* A keyed limit is open, and yet nothing starts: another limit of its type is closed. */
-static void test_the_next_start_is_by_all_limits_of_a_type(void **state)
+TEST_WITH(test_the_next_start_is_by_all_limits_of_a_type, client_flush, NULL)
 {
     double now = (double)clock_wall_us() / 1e6;
     json_t *doc;
@@ -292,7 +292,7 @@ static void test_the_next_start_is_by_all_limits_of_a_type(void **state)
 
 /* ---- use, unuse, weight */
 
-static void test_use(void **state)
+TEST_WITH(test_use, client_flush, NULL)
 {
     fails("use mail acct", 66, "limit acct: there is none; set it first: weir rate set acct RULE");
     assert_int_equal(rate("set acct 10/s")->code, 0);
@@ -310,7 +310,7 @@ static void test_use(void **state)
     assert_int_equal(rate("remove acct")->code, 0);
 }
 
-static void test_weight(void **state)
+TEST_WITH(test_weight, client_flush, NULL)
 {
     assert_int_equal(rate("set acct 10/s")->code, 0);
     fails("weight acct 42 3", 65, "limit acct: has no keys to weigh; set a rule with ,by=PATH");
@@ -324,7 +324,7 @@ static void test_weight(void **state)
 
 /* ---- pause, resume */
 
-static void test_pause_and_resume(void **state)
+TEST_WITH(test_pause_and_resume, client_flush, NULL)
 {
     json_t *doc;
 
@@ -347,7 +347,7 @@ static void test_pause_and_resume(void **state)
 
 /* ---- log */
 
-static void test_log(void **state)
+TEST_WITH(test_log, client_flush, NULL)
 {
     static const char *const lines[] = {"set mail 10/s",
                                         "set mail 20/1s,burst=5 concurrency=3",
@@ -386,7 +386,7 @@ static void test_log(void **state)
 
 /* ---- --dry-run */
 
-static void test_dry_run(void **state)
+TEST_WITH(test_dry_run, client_flush, NULL)
 {
     json_t *doc, *type;
 
@@ -462,7 +462,7 @@ static void expect_earliest(int line, bool earliest)
     json_decref(doc);
 }
 
-static void test_costs_of_their_own_are_at_the_earliest(void **state)
+TEST_WITH(test_costs_of_their_own_are_at_the_earliest, client_flush, NULL)
 {
     assert_int_equal(rate("set w3 5/s,burst=5")->code, 0);
     add_parked("w3", "20");
@@ -484,7 +484,7 @@ static void test_costs_of_their_own_are_at_the_earliest(void **state)
 }
 
 /* Jobs without costs, behind others that name theirs. */
-static void test_a_bulk_behind_costs_is_at_the_earliest(void **state)
+TEST_WITH(test_a_bulk_behind_costs_is_at_the_earliest, client_flush, NULL)
 {
     char path[128];
     struct outcome o;
@@ -502,7 +502,7 @@ static void test_a_bulk_behind_costs_is_at_the_earliest(void **state)
 
 /* ---- A hold */
 
-static void test_a_gate_that_is_held_says_so(void **state)
+TEST_WITH(test_a_gate_that_is_held_says_so, client_flush, NULL)
 {
     long long now_us = clock_wall_us();
     char gate[200];
@@ -543,7 +543,7 @@ static long long commands_run(void)
 }
 
 /* No command asks for each type in each queue. */
-static void test_types_and_queues_add_up(void **state)
+TEST_WITH(test_types_and_queues_add_up, client_flush, NULL)
 {
     static const char *const lines[][6] = {{"status"},
                                            {"rate", "list"},
@@ -601,7 +601,7 @@ static void await_parked(int n)
     }
 }
 
-static void test_a_change_reaches_what_waits(void **state)
+TEST_WITH(test_a_change_reaches_what_waits, client_flush, NULL)
 {
     static const struct {
         const char *before;
@@ -645,26 +645,7 @@ static void test_a_change_reaches_what_waits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_set, client_flush),
-        cmocka_unit_test_setup(test_set_as_json, client_flush),
-        cmocka_unit_test_setup(test_wrong_rules, client_flush),
-        cmocka_unit_test_setup(test_wrong_use, client_flush),
-        cmocka_unit_test_setup(test_show, client_flush),
-        cmocka_unit_test_setup(test_show_as_json, client_flush),
-        cmocka_unit_test_setup(test_the_next_start_is_by_all_limits_of_a_type, client_flush),
-        cmocka_unit_test_setup(test_use, client_flush),
-        cmocka_unit_test_setup(test_weight, client_flush),
-        cmocka_unit_test_setup(test_pause_and_resume, client_flush),
-        cmocka_unit_test_setup(test_log, client_flush),
-        cmocka_unit_test_setup(test_dry_run, client_flush),
-        cmocka_unit_test_setup(test_costs_of_their_own_are_at_the_earliest, client_flush),
-        cmocka_unit_test_setup(test_a_bulk_behind_costs_is_at_the_earliest, client_flush),
-        cmocka_unit_test_setup(test_a_gate_that_is_held_says_so, client_flush),
-        cmocka_unit_test_setup(test_types_and_queues_add_up, client_flush),
-        cmocka_unit_test_setup(test_a_change_reaches_what_waits, client_flush),
-    };
 
     unsetenv("WEIR_NAMESPACE");
-    return cmocka_run_group_tests_name("rate", tests, setup, client_stop);
+    return tests_run(setup, client_stop);
 }

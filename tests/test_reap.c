@@ -10,7 +10,7 @@ static int64_t tick(const char *worker)
     return workers;
 }
 
-static void test_the_silent_are_reaped_and_the_others_live(void **state)
+SCENE_TEST(test_the_silent_are_reaped_and_the_others_live)
 {
     start("w");
     start("dead");
@@ -42,7 +42,7 @@ static int64_t forget_by(const char *worker)
 }
 
 /* Many workers have a heartbeat each second: by Redis's clock one of them does what is to be done for all. */
-static void test_what_is_done_for_all_is_done_once_a_second(void **state)
+SCENE_TEST(test_what_is_done_for_all_is_done_once_a_second)
 {
     int64_t took_us = INT64_MAX, begin_us = 0;
     bool kept = false;
@@ -64,7 +64,7 @@ static void test_what_is_done_for_all_is_done_once_a_second(void **state)
 }
 
 /* Of claims those count that lease jobs or take the duty; a heartbeat is none. */
-static void test_the_last_claim_is_known(void **state)
+SCENE_TEST(test_the_last_claim_is_known)
 {
     int64_t claimed_us;
 
@@ -89,7 +89,7 @@ static bool is_of_others(const char *worker)
 }
 
 /* One has the duty, one is the second, and the others need not look; nor are they needed by another group. */
-static void test_who_is_not_needed_is_told_so(void **state)
+SCENE_TEST(test_who_is_not_needed_is_told_so)
 {
     start("w");
     start("v");
@@ -114,7 +114,7 @@ static const char *newest_revision(void)
     return turns.reply->element[10]->str;
 }
 
-static void test_a_heartbeat_says_when_limits_changed(void **state)
+SCENE_TEST(test_a_heartbeat_says_when_limits_changed)
 {
     char *changed;
 
@@ -138,7 +138,7 @@ static const char *reap_fault(size_t i)
 
 /* One key of a wrong kind: a worker that lives goes on to live, and what does not need that key goes back. What
  * it keeps from its lane waits in `later`. */
-static void test_a_heartbeat_counts_whatever_keys_hold(void **state)
+SCENE_TEST(test_a_heartbeat_counts_whatever_keys_hold)
 {
     static const struct {
         const char *key;
@@ -195,7 +195,7 @@ static void test_a_heartbeat_counts_whatever_keys_hold(void **state)
 }
 
 /* The jobs of a worker, of which one would be dead, stay where `dead` is somebody else's. */
-static void test_what_cannot_be_buried_stays(void **state)
+SCENE_TEST(test_what_cannot_be_buried_stays)
 {
     static const char *const buried[][2] = {{"9.--/default!/t/", "@0,2,0;{\"id\":\"a\",\"type\":\"t\"}"},
                                             {"what is this", "{}"}};
@@ -225,7 +225,7 @@ static void test_what_cannot_be_buried_stays(void **state)
 }
 
 /* More workers than a heartbeat looks at cannot be reaped: one that can be is, two heartbeats later. */
-static void test_who_cannot_be_reaped_stands_behind_the_others(void **state)
+SCENE_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
 {
     int64_t taken, workers, all = 0;
 
@@ -257,7 +257,7 @@ static void test_who_cannot_be_reaped_stands_behind_the_others(void **state)
     assert_int_equal(turns_check().parked, 12);
 }
 
-static void test_a_job_that_kills_its_workers_is_dead(void **state)
+SCENE_TEST(test_a_job_that_kills_its_workers_is_dead)
 {
     char *dead;
 
@@ -281,7 +281,7 @@ static void test_a_job_that_kills_its_workers_is_dead(void **state)
     expect_counters("t", "dead 1, back 2");
 }
 
-static void test_after_an_outage_nobody_is_reaped_for_a_lease(void **state)
+SCENE_TEST(test_after_an_outage_nobody_is_reaped_for_a_lease)
 {
     start("w");
     start("v");
@@ -333,7 +333,7 @@ static size_t beat(const char *worker, int lease_s)
 }
 
 /* Leases differ: after an outage the longest counts of those that it can have ended. */
-static void test_after_an_outage_the_longest_lease_counts(void **state)
+SCENE_TEST(test_after_an_outage_the_longest_lease_counts)
 {
     static const struct {
         int64_t away_s;
@@ -366,7 +366,7 @@ static void test_after_an_outage_the_longest_lease_counts(void **state)
     }
 }
 
-static void test_a_clock_that_was_set_back_strands_nothing(void **state)
+SCENE_TEST(test_a_clock_that_was_set_back_strands_nothing)
 {
     char far[64];
 
@@ -409,7 +409,7 @@ static void expect_clock_is_followed(int64_t back_us)
     assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US);
 }
 
-static void test_a_clock_set_back_before_the_first_heartbeat_strands_nothing(void **state)
+SCENE_TEST(test_a_clock_set_back_before_the_first_heartbeat_strands_nothing)
 {
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c");
@@ -429,7 +429,7 @@ static void test_a_clock_set_back_before_the_first_heartbeat_strands_nothing(voi
 }
 
 /* Windows of an hour by the clock: one that goes back by less may open sooner than what it goes back by. */
-static void test_a_clock_that_was_set_back_opens_windows_in_time(void **state)
+SCENE_TEST(test_a_clock_that_was_set_back_opens_windows_in_time)
 {
     static const char *const rules[] = {"fixed-window:1/3600000000/0,by=key",
                                         "sliding-window:1/3600000000,by=key"};
@@ -458,7 +458,7 @@ static void test_a_clock_that_was_set_back_opens_windows_in_time(void **state)
 }
 
 /* Retries wait so long, scheduled jobs for a time of day. */
-static void test_a_clock_that_was_set_back_takes_retries_along(void **state)
+SCENE_TEST(test_a_clock_that_was_set_back_takes_retries_along)
 {
     char *later, last[24];
     int ticks = 0;
@@ -502,7 +502,7 @@ static void test_a_clock_that_was_set_back_takes_retries_along(void **state)
     assert_int_equal(redis_number("EXISTS", PREFIX "clock"), 0);
 }
 
-static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
+SCENE_TEST(test_many_dead_workers_are_reaped_bit_by_bit)
 {
     int64_t workers = 0;
 
@@ -526,7 +526,7 @@ static void test_many_dead_workers_are_reaped_bit_by_bit(void **state)
 }
 
 /* A call takes back about 100 leases: however many a worker had, Redis is not kept from the others. */
-static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
+SCENE_TEST(test_a_worker_with_many_leases_is_reaped_bit_by_bit)
 {
     int64_t taken = 0, workers = 0, all = 0;
     int calls = 0;
@@ -549,7 +549,7 @@ static void test_a_worker_with_many_leases_is_reaped_bit_by_bit(void **state)
 }
 
 /* The same however many workers had them. */
-static void test_many_leases_of_some_workers_are_reaped_bit_by_bit(void **state)
+SCENE_TEST(test_many_leases_of_some_workers_are_reaped_bit_by_bit)
 {
     int64_t taken = 0, workers = 0, all = 0, gone = 0;
 
@@ -572,29 +572,4 @@ static void test_many_leases_of_some_workers_are_reaped_bit_by_bit(void **state)
     assert_int_equal(turns_check().parked, 1350);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(the_silent_are_reaped_and_the_others_live),
-        TEST(what_is_done_for_all_is_done_once_a_second),
-        TEST(the_last_claim_is_known),
-        TEST(who_is_not_needed_is_told_so),
-        TEST(a_heartbeat_says_when_limits_changed),
-        TEST(a_heartbeat_counts_whatever_keys_hold),
-        TEST(what_cannot_be_buried_stays),
-        TEST(who_cannot_be_reaped_stands_behind_the_others),
-        TEST(a_job_that_kills_its_workers_is_dead),
-        TEST(after_an_outage_nobody_is_reaped_for_a_lease),
-        TEST(after_an_outage_the_longest_lease_counts),
-        TEST(a_clock_that_was_set_back_strands_nothing),
-        TEST(a_clock_set_back_before_the_first_heartbeat_strands_nothing),
-        TEST(a_clock_that_was_set_back_opens_windows_in_time),
-        TEST(a_clock_that_was_set_back_takes_retries_along),
-        TEST(many_dead_workers_are_reaped_bit_by_bit),
-        TEST(a_worker_with_many_leases_is_reaped_bit_by_bit),
-        TEST(many_leases_of_some_workers_are_reaped_bit_by_bit),
-    };
-
-    return cmocka_run_group_tests_name("reap", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -113,7 +113,7 @@ static void touch(struct stage *s, const char *name)
     fclose(file);
 }
 
-static void each_end_is_counted(void **state)
+TEST(each_end_is_counted)
 {
     struct stage s;
 
@@ -135,7 +135,7 @@ static void each_end_is_counted(void **state)
     stage_close(&s);
 }
 
-static void slots_and_throttled_jobs_are_counted_at_limits(void **state)
+TEST(slots_and_throttled_jobs_are_counted_at_limits)
 {
     struct stage s;
     pid_t worker;
@@ -157,7 +157,7 @@ static void slots_and_throttled_jobs_are_counted_at_limits(void **state)
 }
 
 /* Once, though it runs when counts are sent, and at its end too. */
-static void a_start_is_counted_while_the_job_runs(void **state)
+TEST(a_start_is_counted_while_the_job_runs)
 {
     struct stage s;
     pid_t worker;
@@ -176,7 +176,7 @@ static void a_start_is_counted_while_the_job_runs(void **state)
 }
 
 /* Its counts of the last seconds are lost, and no job. */
-static void a_killed_worker_loses_counts_only(void **state)
+TEST(a_killed_worker_loses_counts_only)
 {
     struct stage s;
     pid_t worker;
@@ -194,7 +194,7 @@ static void a_killed_worker_loses_counts_only(void **state)
     stage_close(&s);
 }
 
-static void a_key_of_another_kind_is_logged_once(void **state)
+TEST(a_key_of_another_kind_is_logged_once)
 {
     struct stage s;
     char command[300];
@@ -212,7 +212,7 @@ static void a_key_of_another_kind_is_logged_once(void **state)
 }
 
 /* More types than one record has room for: a worker that leaves sends them all. */
-static void a_worker_that_leaves_records_everything(void **state)
+TEST(a_worker_that_leaves_records_everything)
 {
     enum { TYPES = 500 };
     char types[16 * TYPES] = "types=", name[24];
@@ -243,7 +243,7 @@ static void a_worker_that_leaves_records_everything(void **state)
 }
 
 /* Of two partitions "b" and "d" live on 0, "a" and "c" on 1. */
-static void each_partition_has_its_own(void **state)
+TEST(each_partition_has_its_own)
 {
     struct stage s;
 
@@ -288,7 +288,7 @@ static void weir(struct stage *s, const char *line)
 
 /* A job that was granted and whose worker is late goes back. What holds it then is what it waited for, rightly. To
  * resume a limit gives back what was granted ahead, too: so nothing else runs by then. */
-static void try_waits_are_split_by_what_held_jobs(void **state)
+TRIAL_WITH(waits_are_split_by_what_held_jobs, stage_setup, stage_teardown)
 {
     static const char *const types[] = {"free", "rate", "key", "flight", "paused"};
     struct stage *s = *state;
@@ -327,10 +327,9 @@ static void try_waits_are_split_by_what_held_jobs(void **state)
     assert_in_range(of_type(s, "key", "wait.key"), 1, 2); /* a machine that is busy claims late */
     assert_in_range(of_type(s, "rate", "wait.rate"), 1, 2);
 }
-STAGE_TRIALS(waits_are_split_by_what_held_jobs)
 
 /* An hour is 2^22 ms, about. */
-static void a_wait_is_as_long_as_it_was(void **state)
+TEST(a_wait_is_as_long_as_it_was)
 {
     struct stage s;
     json_t *history;
@@ -355,7 +354,7 @@ static void a_wait_is_as_long_as_it_was(void **state)
 }
 
 /* Of each type two jobs: the second takes a slot some tenths of a second after the first. */
-static void lost_slots_have_a_reason(void **state)
+TEST(lost_slots_have_a_reason)
 {
     struct stage s;
     pid_t worker;
@@ -384,7 +383,7 @@ static void lost_slots_have_a_reason(void **state)
 }
 
 /* Its only executor is busy while slots pass. Whether a job says when it was enqueued or not, that is why. */
-static void slots_are_lost_for_want_of_an_executor(void **state)
+TEST(slots_are_lost_for_want_of_an_executor)
 {
     struct outcome o;
     struct stage s;
@@ -406,7 +405,7 @@ static void slots_are_lost_for_want_of_an_executor(void **state)
 
 /* ---- Counts without Redis */
 
-static void slots_given_back_too_late(void **state)
+TEST(slots_given_back_too_late)
 {
     struct counts c = {0};
     struct args a;
@@ -437,7 +436,7 @@ static void slots_given_back_too_late(void **state)
 }
 
 /* One that was recorded as granted before it came back is taken from those that are granted later. */
-static void slots_given_back_were_not_granted(void **state)
+TEST(slots_given_back_were_not_granted)
 {
     const struct count_start start = {.at_us = 100 * SECOND, .slots = 2, .wait_us = -1};
     struct counts c = {0};
@@ -462,7 +461,7 @@ static void slots_given_back_were_not_granted(void **state)
 }
 
 /* The idle seconds of a limit of 100/s are lost evenly, the oldest of more than a minute are not kept. */
-static void lost_slots_are_spread_over_their_seconds(void **state)
+TEST(lost_slots_are_spread_over_their_seconds)
 {
     struct counts c = {0};
     struct args a;
@@ -486,7 +485,7 @@ static void lost_slots_are_spread_over_their_seconds(void **state)
 }
 
 /* Redis said so, or its clock does. */
-static void none_is_lost_before_all_times(void **state)
+TEST(none_is_lost_before_all_times)
 {
     struct counts c = {0};
     struct args a;
@@ -512,7 +511,7 @@ static bool names(const struct args *a, const char *what, const char *name)
 }
 
 /* However much there is of the first limits and types, the last ones are written in time. */
-static void none_waits_for_ever(void **state)
+TEST(none_waits_for_ever)
 {
     enum { MANY = 40, TENTHS = 60, ROUNDS = 16 };
     char limits[MANY][24], hold[64];
@@ -550,29 +549,4 @@ static void none_waits_for_ever(void **state)
     counts_free(&c);
 }
 
-int main(int argc, char **argv)
-{
-    int rc = stage_actor_main(argc, argv);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_end_is_counted),
-        cmocka_unit_test(slots_and_throttled_jobs_are_counted_at_limits),
-        cmocka_unit_test(a_start_is_counted_while_the_job_runs),
-        cmocka_unit_test(a_killed_worker_loses_counts_only),
-        cmocka_unit_test(a_key_of_another_kind_is_logged_once),
-        cmocka_unit_test(a_worker_that_leaves_records_everything),
-        cmocka_unit_test(each_partition_has_its_own),
-        STAGE_TEST(waits_are_split_by_what_held_jobs),
-        cmocka_unit_test(a_wait_is_as_long_as_it_was),
-        cmocka_unit_test(lost_slots_have_a_reason),
-        cmocka_unit_test(slots_are_lost_for_want_of_an_executor),
-        cmocka_unit_test(slots_given_back_too_late),
-        cmocka_unit_test(slots_given_back_were_not_granted),
-        cmocka_unit_test(lost_slots_are_spread_over_their_seconds),
-        cmocka_unit_test(none_is_lost_before_all_times),
-        cmocka_unit_test(none_waits_for_ever),
-    };
-
-    if (rc >= 0)
-        return rc;
-    return cmocka_run_group_tests_name("record", tests, stage_start, stage_stop);
-}
+STAGE_TESTS(stage_start, stage_stop)

@@ -137,7 +137,7 @@ static struct redis *open_with_all_steps(struct fixture *f)
 
 /* ---- Calls */
 
-static void answers_of_all_kinds(void **state)
+TEST_WITH(answers_of_all_kinds, set_up, tear_down)
 {
     struct fixture *f = *state;
     char *big = malloc(3000001);
@@ -164,7 +164,7 @@ static void answers_of_all_kinds(void **state)
     freeReplyObject(f->reply);
 }
 
-static void error_replies(void **state)
+TEST_WITH(error_replies, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -185,7 +185,7 @@ static void error_replies(void **state)
     counts_to(f, f->direct, "n", 2);
 }
 
-static void memory_failure_is_an_error(void **state)
+TEST_WITH(memory_failure_is_an_error, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -196,7 +196,7 @@ static void memory_failure_is_an_error(void **state)
     counts_to(f, f->direct, "n", 1);
 }
 
-static void a_missing_function_is_repeated_once(void **state)
+TEST_WITH(a_missing_function_is_repeated_once, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -213,7 +213,7 @@ static void a_missing_function_is_repeated_once(void **state)
 }
 
 /* A library of another version stays, and so does ours when another connection finds it. */
-static void libraries_stay(void **state)
+TEST_WITH(libraries_stay, set_up, tear_down)
 {
     struct fixture *f = *state;
     char *list;
@@ -232,7 +232,7 @@ static void libraries_stay(void **state)
     assert_int_equal(server_calls(&f->server, "function|load"), 2); /* theirs, and ours once */
 }
 
-static void loading_needs_a_permission_only_once(void **state)
+TEST_WITH(loading_needs_a_permission_only_once, set_up, tear_down)
 {
     struct fixture *f = *state;
     char url[200];
@@ -249,7 +249,7 @@ static void loading_needs_a_permission_only_once(void **state)
     redis_free(poor);
 }
 
-static void a_full_redis_runs_what_it_has(void **state)
+TEST_WITH(a_full_redis_runs_what_it_has, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -264,7 +264,7 @@ static void a_full_redis_runs_what_it_has(void **state)
     runs_a_script(f, f->direct);
 }
 
-static void a_call_that_was_killed(void **state)
+TEST_WITH(a_call_that_was_killed, set_up, tear_down)
 {
     struct fixture *f = *state;
     char *killed = NULL;
@@ -288,7 +288,7 @@ static void a_call_that_was_killed(void **state)
     says(f, WEIR_ENOTNOW, "somebody ended this call by FUNCTION KILL before it changed anything");
 }
 
-static void too_few_replicas(void **state)
+TEST_WITH(too_few_replicas, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -311,7 +311,7 @@ static void *no_string(const redisReadTask *task, char *text, size_t len)
     return NULL;
 }
 
-static void no_memory_for_an_answer(void **state)
+TEST_WITH(no_memory_for_an_answer, set_up, tear_down)
 {
     static redisReplyObjectFunctions starving = {.createString = no_string, .freeObject = freeReplyObject};
     struct fixture *f = *state;
@@ -333,7 +333,7 @@ static void no_memory_for_an_answer(void **state)
 
 /* ---- Lost connections */
 
-static void an_idle_connection_is_renewed(void **state)
+TEST_WITH(an_idle_connection_is_renewed, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -349,7 +349,7 @@ static void an_idle_connection_is_renewed(void **state)
     counts_to(f, f->direct, "n", 1);
 }
 
-static void a_lost_answer_is_not_asked_for_again(void **state)
+TEST_WITH(a_lost_answer_is_not_asked_for_again, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -365,7 +365,7 @@ static void a_lost_answer_is_not_asked_for_again(void **state)
     }
 }
 
-static void a_request_that_was_cut_is_in_doubt_too(void **state)
+TEST_WITH(a_request_that_was_cut_is_in_doubt_too, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -378,7 +378,7 @@ static void a_request_that_was_cut_is_in_doubt_too(void **state)
     }
 }
 
-static void cuts_within_the_handshake(void **state)
+TEST_WITH(cuts_within_the_handshake, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -393,7 +393,7 @@ static void cuts_within_the_handshake(void **state)
     }
 }
 
-static void a_silent_redis_times_out(void **state)
+TEST_WITH(a_silent_redis_times_out, set_up, tear_down)
 {
     struct fixture *f = *state;
     int64_t began_us;
@@ -411,7 +411,7 @@ static void a_silent_redis_times_out(void **state)
     freeReplyObject(f->reply);
 }
 
-static void a_silent_redis_times_out_from_the_start(void **state)
+TEST_WITH(a_silent_redis_times_out_from_the_start, set_up, tear_down)
 {
     struct fixture *f = *state;
     int64_t began_us = clock_mono_us();
@@ -425,7 +425,7 @@ static void a_silent_redis_times_out_from_the_start(void **state)
     counts_to(f, f->proxied, "n", 1);
 }
 
-static void slow_links_are_only_slow(void **state)
+TEST_WITH(slow_links_are_only_slow, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -441,7 +441,7 @@ static void on_alarm(int signal)
     (void)signal;
 }
 
-static void signals_do_not_matter(void **state)
+TEST_WITH(signals_do_not_matter, set_up, tear_down)
 {
     struct fixture *f = *state;
     const struct sigaction act = {.sa_handler = on_alarm};
@@ -459,7 +459,7 @@ static void signals_do_not_matter(void **state)
     signal(SIGALRM, SIG_DFL);
 }
 
-static void strangers_are_recognized(void **state)
+TEST_WITH(strangers_are_recognized, set_up, tear_down)
 {
     static const char *const babble[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "220 mail ESMTP\r\n", "\r\n",
                                          "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
@@ -478,7 +478,7 @@ static void strangers_are_recognized(void **state)
     }
 }
 
-static void an_old_redis_is_named(void **state)
+TEST_WITH(an_old_redis_is_named, set_up, tear_down)
 {
     static const char *const renamed[] = {"--rename-command", "FCALL", "",  "--rename-command",
                                           "FUNCTION",         "",      NULL};
@@ -493,7 +493,7 @@ static void an_old_redis_is_named(void **state)
     assert_false(f->sent);
 }
 
-static void a_replica_is_left(void **state)
+TEST_WITH(a_replica_is_left, set_up, tear_down)
 {
     struct fixture *f = *state;
     char url[200];
@@ -522,7 +522,7 @@ static void a_replica_is_left(void **state)
 
 /* ---- Not reachable, not allowed */
 
-static void nobody_there(void **state)
+TEST_WITH(nobody_there, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct redis *tcp = open_url("redis://127.0.0.1:1"), *name = open_url("redis://no-such-host.invalid");
@@ -543,7 +543,7 @@ static void nobody_there(void **state)
     redis_free(name);
 }
 
-static void over_tcp(void **state)
+TEST_WITH(over_tcp, set_up, tear_down)
 {
     struct fixture *f = *state;
     char url[64];
@@ -558,7 +558,7 @@ static void over_tcp(void **state)
     redis_free(r);
 }
 
-static void logins(void **state)
+TEST_WITH(logins, set_up, tear_down)
 {
     static const char *const options[] = {"--requirepass", "sesame", NULL};
     static const struct {
@@ -595,7 +595,7 @@ static void logins(void **state)
     }
 }
 
-static void a_password_that_is_not_asked_for(void **state)
+TEST_WITH(a_password_that_is_not_asked_for, set_up, tear_down)
 {
     struct fixture *f = *state;
     char url[256];
@@ -608,7 +608,7 @@ static void a_password_that_is_not_asked_for(void **state)
     redis_free(r);
 }
 
-static void no_room_for_another_client(void **state)
+TEST_WITH(no_room_for_another_client, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -627,7 +627,7 @@ static void no_room_for_another_client(void **state)
 
 /* ---- Pipelines */
 
-static void pipelines_answer_in_order(void **state)
+TEST_WITH(pipelines_answer_in_order, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -648,7 +648,7 @@ static void pipelines_answer_in_order(void **state)
     counts_to(f, f->direct, "n", 20000);
 }
 
-static void pipelines_tell_of_missing_functions(void **state)
+TEST_WITH(pipelines_tell_of_missing_functions, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -675,7 +675,7 @@ static void pipelines_tell_of_missing_functions(void **state)
     assert_int_equal(server_calls(&f->server, "function|load"), 3);
 }
 
-static void a_lost_pipeline_is_lost_whole(void **state)
+TEST_WITH(a_lost_pipeline_is_lost_whole, set_up, tear_down)
 {
     struct fixture *f = *state;
 
@@ -697,7 +697,7 @@ static void a_lost_pipeline_is_lost_whole(void **state)
     }
 }
 
-static void a_long_pipeline_fits_any_socket(void **state)
+TEST_WITH(a_long_pipeline_fits_any_socket, set_up, tear_down)
 {
     struct fixture *f = *state;
     char *chunk = malloc(1000001);
@@ -714,42 +714,4 @@ static void a_long_pipeline_fits_any_socket(void **state)
     free(chunk);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(answers_of_all_kinds),
-        TEST(error_replies),
-        TEST(memory_failure_is_an_error),
-        TEST(a_missing_function_is_repeated_once),
-        TEST(libraries_stay),
-        TEST(loading_needs_a_permission_only_once),
-        TEST(a_full_redis_runs_what_it_has),
-        TEST(a_call_that_was_killed),
-        TEST(too_few_replicas),
-        TEST(no_memory_for_an_answer),
-        TEST(an_idle_connection_is_renewed),
-        TEST(a_lost_answer_is_not_asked_for_again),
-        TEST(a_request_that_was_cut_is_in_doubt_too),
-        TEST(cuts_within_the_handshake),
-        TEST(a_silent_redis_times_out),
-        TEST(a_silent_redis_times_out_from_the_start),
-        TEST(slow_links_are_only_slow),
-        TEST(signals_do_not_matter),
-        TEST(strangers_are_recognized),
-        TEST(an_old_redis_is_named),
-        TEST(a_replica_is_left),
-        TEST(nobody_there),
-        TEST(over_tcp),
-        TEST(logins),
-        TEST(a_password_that_is_not_asked_for),
-        TEST(no_room_for_another_client),
-        TEST(pipelines_answer_in_order),
-        TEST(pipelines_tell_of_missing_functions),
-        TEST(a_lost_pipeline_is_lost_whole),
-        TEST(a_long_pipeline_fits_any_socket),
-    };
-
-    return cmocka_run_group_tests_name("redis", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -138,7 +138,7 @@ static void fill_slow(void)
 
 /* ---- Verdicts */
 
-static void test_idle(void **state)
+TEST_WITH(test_idle, begin, end)
 {
     expect_verdict("idle");
     begin_worker("w", 5, 60);
@@ -149,7 +149,7 @@ static void test_idle(void **state)
     assert_int_equal(answer_int(report, "scheduled"), 1);
 }
 
-static void test_no_worker(void **state)
+TEST_WITH(test_no_worker, begin, end)
 {
     enqueue("default", "t", "a b");
     enqueue("default", "slow", "c");
@@ -163,7 +163,7 @@ static void test_no_worker(void **state)
 }
 
 /* No counter knows jobs that others than Weir pushed: nor when a worker has taken some, so that others are in debt to these. */
-static void test_jobs_that_other_programs_pushed(void **state)
+TEST_WITH(test_jobs_that_other_programs_pushed, begin, end)
 {
     begin_worker("w", 5, 60);
     push("default", "{\"type\":\"t\",\"id\":\"a\"}");
@@ -177,7 +177,7 @@ static void test_jobs_that_other_programs_pushed(void **state)
     assert_int_equal(answer_int(report, "waiting"), 3);
 }
 
-static void test_workers_that_were_told_to_rest(void **state)
+TEST_WITH(test_workers_that_were_told_to_rest, begin, end)
 {
     begin_worker("w", 5, 60);
     enqueue("default", "t", "a");
@@ -189,7 +189,7 @@ static void test_workers_that_were_told_to_rest(void **state)
     expect_verdict("flowing nothing 1");
 }
 
-static void test_limits_and_executors(void **state)
+TEST_WITH(test_limits_and_executors, begin, end)
 {
     json_t *row;
 
@@ -215,7 +215,7 @@ static void enqueue_at(const char *type, const char *id, int64_t ago_us)
     turns.now_us += ago_us;
 }
 
-static void test_a_stall(void **state)
+TEST_WITH(test_a_stall, begin, end)
 {
     begin_worker("w", 2, 600);
     enqueue_at("t", "a", 50 * SECOND_US);
@@ -238,7 +238,7 @@ static void test_a_stall(void **state)
 }
 
 /* A worker that did not look holds its type; the others cannot run it. */
-static void test_a_type_that_some_cannot_run(void **state)
+TEST_WITH(test_a_type_that_some_cannot_run, begin, end)
 {
     begin_worker("w", 1, 60);
     enqueue("default", "t", "a b c");
@@ -332,7 +332,7 @@ static void expect_everywhere(const char *type, const char *id, const char *expe
     expect_on_page(of_job, expected);
 }
 
-static void test_of_closed_gates_the_last_to_open_is_said(void **state)
+TEST_WITH(test_of_closed_gates_the_last_to_open_is_said, begin, end)
 {
     struct status status;
     const json_t *waits_for;
@@ -349,7 +349,7 @@ static void test_of_closed_gates_the_last_to_open_is_said(void **state)
     status_free(&status);
 }
 
-static void test_a_gate_that_is_held_for_another_is_said(void **state)
+TEST_WITH(test_a_gate_that_is_held_for_another_is_said, begin, end)
 {
     int64_t held_us = turns.now_us + 5 * SECOND_US;
     struct status status;
@@ -371,7 +371,7 @@ static void test_a_gate_that_is_held_for_another_is_said(void **state)
     status_free(&status);
 }
 
-static void test_busy_executors_are_said_everywhere(void **state)
+TEST_WITH(test_busy_executors_are_said_everywhere, begin, end)
 {
     begin_worker("w", 1, 60);
     enqueue("default", "t", "a b");
@@ -385,7 +385,7 @@ static void test_busy_executors_are_said_everywhere(void **state)
     expect_everywhere("t", "d", "a free executor: all 3 are busy");
 }
 
-static void test_the_worker_that_is_missing_is_said_everywhere(void **state)
+TEST_WITH(test_the_worker_that_is_missing_is_said_everywhere, begin, end)
 {
     enqueue("default", "t", "a");
     expect_in_status("t", "a worker that takes t: none does; start one");
@@ -395,7 +395,7 @@ static void test_the_worker_that_is_missing_is_said_everywhere(void **state)
 }
 
 /* All gates for all keys are open, executors are free: so it is those of the keys, of which the first opens then. */
-static void test_gates_of_keys(void **state)
+TEST_WITH(test_gates_of_keys, begin, end)
 {
     char expected[200], clock[PHRASE_SIZE];
 
@@ -416,7 +416,7 @@ static void test_gates_of_keys(void **state)
     expect_verdict("flowing limit 1");
 }
 
-static void test_what_no_gate_ever_lets_through(void **state)
+TEST_WITH(test_what_no_gate_ever_lets_through, begin, end)
 {
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "1/1000000/9"));
@@ -428,7 +428,7 @@ static void test_what_no_gate_ever_lets_through(void **state)
     expect_verdict("stuck never 1");
 }
 
-static void test_concurrency_opens_when_jobs_end(void **state)
+TEST_WITH(test_concurrency_opens_when_jobs_end, begin, end)
 {
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "concurrency:1"));
@@ -437,7 +437,7 @@ static void test_concurrency_opens_when_jobs_end(void **state)
     expect_verdict("flowing limit 1");
 }
 
-static void test_paused_queues(void **state)
+TEST_WITH(test_paused_queues, begin, end)
 {
     begin_worker("w", 5, 60);
     pause_queue("far", true);
@@ -448,7 +448,7 @@ static void test_paused_queues(void **state)
     expect_verdict("flowing nothing 1");
 }
 
-static void test_lanes_of_a_paused_queue(void **state)
+TEST_WITH(test_lanes_of_a_paused_queue, begin, end)
 {
     begin_worker("w", 5, 60);
     fill_slow();
@@ -466,7 +466,7 @@ static void test_lanes_of_a_paused_queue(void **state)
     expect_verdict("stuck limit 1, queue 1");
 }
 
-static void test_a_queue_that_a_key_stops(void **state)
+TEST_WITH(test_a_queue_that_a_key_stops, begin, end)
 {
     const json_t *check;
     json_t *why = NULL;
@@ -487,7 +487,7 @@ static void test_a_queue_that_a_key_stops(void **state)
 }
 
 /* No claim has met it yet. A list of queues fails, and names it too. */
-static void test_a_queue_that_cannot_be_read(void **state)
+TEST_WITH(test_a_queue_that_cannot_be_read, begin, end)
 {
     static const char *const keys[] = {PREFIX "queue:other", PREFIX "sleep:other", PREFIX "held:other"};
 
@@ -510,7 +510,7 @@ static void test_a_queue_that_cannot_be_read(void **state)
     }
 }
 
-static void test_nobody_is_heard(void **state)
+TEST_WITH(test_nobody_is_heard, begin, end)
 {
     begin_worker("w", 5, -60);
     expect_verdict("wrong");
@@ -523,7 +523,7 @@ static void test_nobody_is_heard(void **state)
     expect_found(0, "warning", "workers", "1 worker of 2 silent");
 }
 
-static void test_redis_is_away(void **state)
+TEST_WITH(test_redis_is_away, begin, end)
 {
     struct weir *away = weir_new("unix:///nowhere/s", NULL);
     json_t *doc;
@@ -535,7 +535,7 @@ static void test_redis_is_away(void **state)
 
 /* ---- What is wrong besides */
 
-static void test_failures(void **state)
+TEST_WITH(test_failures, begin, end)
 {
     begin_worker("w", 5, 60);
     free(redis_text("HSET", PREFIX "types", "t", ""));
@@ -553,7 +553,7 @@ static void test_failures(void **state)
 }
 
 /* What failed and is not dead is to be retried: that state finds it. */
-static void test_failures_that_are_retried(void **state)
+TEST_WITH(test_failures_that_are_retried, begin, end)
 {
     begin_worker("w", 5, 60);
     free(redis_text("HSET", PREFIX "types", "t", ""));
@@ -565,7 +565,7 @@ static void test_failures_that_are_retried(void **state)
 }
 
 /* One that hears no orders is named; the others get theirs. */
-static void test_an_old_worker_among_all_that_are_ordered(void **state)
+TEST_WITH(test_an_old_worker_among_all_that_are_ordered, begin, end)
 {
     json_t *orders;
 
@@ -580,7 +580,7 @@ static void test_an_old_worker_among_all_that_are_ordered(void **state)
     json_decref(orders);
 }
 
-static void test_jobs_set_aside(void **state)
+TEST_WITH(test_jobs_set_aside, begin, end)
 {
     free(redis_text("HSET", PREFIX "types", "t", ""));
     free(redis_text("HSET", PREFIX "stats:t", "set_aside", "2"));
@@ -588,7 +588,7 @@ static void test_jobs_set_aside(void **state)
     expect_found(0, "warning", "batches", "2 jobs set aside");
 }
 
-static void test_slots_and_throttling(void **state)
+TEST_WITH(test_slots_and_throttling, begin, end)
 {
     begin_worker("w", 5, 60);
     fill_slow();
@@ -603,7 +603,7 @@ static void test_slots_and_throttling(void **state)
     expect_found(2, NULL, NULL, NULL);
 }
 
-static void test_redis_at_a_glance(void **state)
+TEST_WITH(test_redis_at_a_glance, begin, end)
 {
     free(redis_text("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru"));
     expect_verdict("wrong");
@@ -614,7 +614,7 @@ static void test_redis_at_a_glance(void **state)
     expect_found(0, NULL, NULL, NULL);
 }
 
-static void test_a_history_that_cannot_be_read(void **state)
+TEST_WITH(test_a_history_that_cannot_be_read, begin, end)
 {
     free(redis_text("HSET", PREFIX "types", "t", ""));
     free(redis_text("HSET", PREFIX "stats:t", "retried", "1"));
@@ -623,7 +623,7 @@ static void test_a_history_that_cannot_be_read(void **state)
     expect_found(0, "warning", "t", "its history: ");
 }
 
-static void test_many_types_are_bounded(void **state)
+TEST_WITH(test_many_types_are_bounded, begin, end)
 {
     char type[24];
 
@@ -638,39 +638,4 @@ static void test_many_types_are_bounded(void **state)
                         "type20");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
-    const struct CMUnitTest tests[] = {
-        TEST(idle),
-        TEST(no_worker),
-        TEST(jobs_that_other_programs_pushed),
-        TEST(workers_that_were_told_to_rest),
-        TEST(limits_and_executors),
-        TEST(a_stall),
-        TEST(a_type_that_some_cannot_run),
-        TEST(of_closed_gates_the_last_to_open_is_said),
-        TEST(a_gate_that_is_held_for_another_is_said),
-        TEST(busy_executors_are_said_everywhere),
-        TEST(the_worker_that_is_missing_is_said_everywhere),
-        TEST(gates_of_keys),
-        TEST(what_no_gate_ever_lets_through),
-        TEST(concurrency_opens_when_jobs_end),
-        TEST(paused_queues),
-        TEST(lanes_of_a_paused_queue),
-        TEST(a_queue_that_a_key_stops),
-        TEST(a_queue_that_cannot_be_read),
-        TEST(nobody_is_heard),
-        TEST(redis_is_away),
-        TEST(failures),
-        TEST(failures_that_are_retried),
-        TEST(an_old_worker_among_all_that_are_ordered),
-        TEST(jobs_set_aside),
-        TEST(slots_and_throttling),
-        TEST(redis_at_a_glance),
-        TEST(a_history_that_cannot_be_read),
-        TEST(many_types_are_bounded),
-    };
-
-    return cmocka_run_group_tests_name("report", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -93,7 +93,7 @@ static void assert_ends(pid_t worker)
     assert_true(clock_mono_us() - from_us < 20 * SECOND);
 }
 
-static void a_lease_ends_in_time(void **state)
+TEST_WITH(a_lease_ends_in_time, open_fixture, close_fixture)
 {
     struct fixture *f = *state;
     pid_t worker = start_worker(f, "worker", "2s"), late, command;
@@ -117,7 +117,7 @@ static void a_lease_ends_in_time(void **state)
     assert_ends(late);
 }
 
-static void a_job_is_ended_in_time(void **state)
+TEST_WITH(a_job_is_ended_in_time, open_fixture, close_fixture)
 {
     struct fixture *f = *state;
     pid_t worker = start_worker(f, "worker", "30s"), command;
@@ -135,7 +135,7 @@ static void a_job_is_ended_in_time(void **state)
     assert_ends(worker);
 }
 
-static void posts_beside_it_go_on(void **state)
+TEST_WITH(posts_beside_it_go_on, open_fixture, close_fixture)
 {
     struct fixture *f = *state;
     const char *folder = f->stage.server.folder;
@@ -177,13 +177,4 @@ static void posts_beside_it_go_on(void **state)
     program_end(server);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_lease_ends_in_time, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(a_job_is_ended_in_time, open_fixture, close_fixture),
-        cmocka_unit_test_setup_teardown(posts_beside_it_go_on, open_fixture, close_fixture),
-    };
-
-    return cmocka_run_group_tests_name("resolver", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

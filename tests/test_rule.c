@@ -87,7 +87,7 @@ static const struct {
      "concurrency:1,by=key"},
 };
 
-static void test_rules_are_read(void **state)
+TEST(test_rules_are_read)
 {
     for (size_t i = 0; i < COUNT(rules); i++) {
         char text[RULE_TEXT_SIZE], stored[RULE_TEXT_SIZE];
@@ -212,7 +212,7 @@ static const struct {
     {"concurrency=5/s", "not a part of a rule"},
 };
 
-static void test_wrong_rules_are_refused(void **state)
+TEST(test_wrong_rules_are_refused)
 {
     for (size_t i = 0; i < COUNT(wrong_rules); i++) {
         struct rule r;
@@ -225,7 +225,7 @@ static void test_wrong_rules_are_refused(void **state)
     }
 }
 
-static void test_a_long_wrong_rule_stays_one_short_line(void **state)
+TEST(test_a_long_wrong_rule_stays_one_short_line)
 {
     char text[2000];
     struct rule r;
@@ -236,7 +236,7 @@ static void test_a_long_wrong_rule_stays_one_short_line(void **state)
     assert_true(strlen(error.text) < 240);
 }
 
-static void test_the_stored_form_is_one_text_for_one_rule(void **state)
+TEST(test_the_stored_form_is_one_text_for_one_rule)
 {
     static const char *const wrong[] = {
         "",
@@ -315,7 +315,7 @@ static struct rule random_full_rule(uint64_t *random)
     return r;
 }
 
-static void test_random_rules_survive_both_forms(void **state)
+TEST(test_random_rules_survive_both_forms)
 {
     uint64_t seed = random_seed(), random = seed;
 
@@ -335,7 +335,7 @@ static void test_random_rules_survive_both_forms(void **state)
 
 /* ---- A limit's rules */
 
-static void test_rule_sets_in_both_forms(void **state)
+TEST(test_rule_sets_in_both_forms)
 {
     static const char *const texts[] = {"10/s,burst=1", "10000/1d,algorithm=fixed-window", "5/m,by=key",
                                         "concurrency=3,by=key"};
@@ -367,7 +367,7 @@ static void test_rule_sets_in_both_forms(void **state)
 }
 
 /* A rule keeps its place when others before it go. */
-static void test_rule_sets_have_places(void **state)
+TEST(test_rule_sets_have_places)
 {
     static const char stored[] = "- gcra:10/1000000/1 - concurrency:3";
     struct rule_set set;
@@ -387,7 +387,7 @@ static void test_rule_sets_have_places(void **state)
     assert_int_equal(rule_set_read("- -", &set, &error), WEIR_EINPUT);
 }
 
-static void test_the_longest_rules_fit(void **state)
+TEST(test_the_longest_rules_fit)
 {
     const char *texts[RULES_MAX];
     char one[RULE_TEXT_SIZE], text[RULE_SET_TEXT_SIZE], again[RULE_SET_TEXT_SIZE];
@@ -417,7 +417,7 @@ static void test_the_longest_rules_fit(void **state)
     assert_true(strlen(one) < RULE_TEXT_SIZE - 8);
 }
 
-static void test_rules_that_do_not_go_together(void **state)
+TEST(test_rules_that_do_not_go_together)
 {
     static const char *const nine[] = {"1/s", "2/s", "3/s", "4/s", "5/s", "6/s", "7/s", "8/s", "9/s"};
     static const char *const paths[] = {"1/s,by=key", "2/s", "concurrency=3,by=args.a"};
@@ -435,7 +435,7 @@ static void test_rules_that_do_not_go_together(void **state)
     assert_non_null(strstr(error.text, "rule '0/s'"));
 }
 
-static void test_wrong_stored_sets(void **state)
+TEST(test_wrong_stored_sets)
 {
     static const char *const wrong[] = {
         "",
@@ -498,7 +498,7 @@ static const struct {
     {"2hours", 7200000000, "2h"},
 };
 
-static void test_durations(void **state)
+TEST(test_durations)
 {
     char text[32];
 
@@ -517,7 +517,7 @@ static void test_durations(void **state)
     assert_string_equal(text, "-9223372036854775.808ms");
 }
 
-static void test_wrong_durations_are_refused(void **state)
+TEST(test_wrong_durations_are_refused)
 {
     static const char *const wrong[] = {
         "",       "10",        "s",      "-1s",    "1 s",
@@ -535,7 +535,7 @@ static void test_wrong_durations_are_refused(void **state)
     }
 }
 
-static void test_random_durations_survive(void **state)
+TEST(test_random_durations_survive)
 {
     uint64_t seed = random_seed(), random = seed;
 
@@ -549,23 +549,4 @@ static void test_random_durations_survive(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rules_are_read),
-        cmocka_unit_test(test_wrong_rules_are_refused),
-        cmocka_unit_test(test_a_long_wrong_rule_stays_one_short_line),
-        cmocka_unit_test(test_the_stored_form_is_one_text_for_one_rule),
-        cmocka_unit_test(test_random_rules_survive_both_forms),
-        cmocka_unit_test(test_rule_sets_in_both_forms),
-        cmocka_unit_test(test_rule_sets_have_places),
-        cmocka_unit_test(test_the_longest_rules_fit),
-        cmocka_unit_test(test_rules_that_do_not_go_together),
-        cmocka_unit_test(test_wrong_stored_sets),
-        cmocka_unit_test(test_durations),
-        cmocka_unit_test(test_wrong_durations_are_refused),
-        cmocka_unit_test(test_random_durations_survive),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

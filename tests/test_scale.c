@@ -28,7 +28,7 @@ static double column(const char *row, int n)
     return atof(row + 1);
 }
 
-static void test_a_rate_is_kept(void **state)
+TEST(test_a_rate_is_kept)
 {
     struct outcome first, again;
 
@@ -45,7 +45,7 @@ static void test_a_rate_is_kept(void **state)
 }
 
 /* What doc/scale.md says of workers off duty: many of them poll hardly more than some. */
-static void test_idle_workers_poll_seldom(void **state)
+TEST(test_idle_workers_poll_seldom)
 {
     struct outcome o;
 
@@ -55,7 +55,7 @@ static void test_idle_workers_poll_seldom(void **state)
     assert_true(column(row(&o, "\n| 100 |") + 1, 3) < 0.3); /* polls a job, of 200 in a second: 60 polls */
 }
 
-static void test_intervals_grow_with_workers(void **state)
+TEST(test_intervals_grow_with_workers)
 {
     static const struct {
         int64_t workers, most_us;
@@ -77,7 +77,7 @@ static void test_intervals_grow_with_workers(void **state)
     }
 }
 
-static void test_heartbeats_are_in_time_and_not_in_step(void **state)
+TEST(test_heartbeats_are_in_time_and_not_in_step)
 {
     assert_int_equal(interval_of_beats(30000 * MS, 0), 7500 * MS);
     for (int k = 1; k < 100; k++) {
@@ -87,7 +87,7 @@ static void test_heartbeats_are_in_time_and_not_in_step(void **state)
     }
 }
 
-static void test_jobs_that_come_one_by_one(void **state)
+TEST(test_jobs_that_come_one_by_one)
 {
     struct outcome o;
 
@@ -96,7 +96,7 @@ static void test_jobs_that_come_one_by_one(void **state)
 }
 
 /* bench/scale/worlds.c says what holds in each. */
-static void test_random_worlds(void **state)
+TEST(test_random_worlds)
 {
     struct outcome o;
 
@@ -105,16 +105,4 @@ static void test_random_worlds(void **state)
         fail_msg("weir-scale: exit %d: %s%s", o.code, o.out, o.err);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_rate_is_kept),
-        cmocka_unit_test(test_jobs_that_come_one_by_one),
-        cmocka_unit_test(test_random_worlds),
-        cmocka_unit_test(test_idle_workers_poll_seldom),
-        cmocka_unit_test(test_intervals_grow_with_workers),
-        cmocka_unit_test(test_heartbeats_are_in_time_and_not_in_step),
-    };
-
-    return cmocka_run_group_tests_name("scale", tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

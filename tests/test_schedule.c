@@ -143,7 +143,7 @@ static void assert_due(const char *name, int64_t at_us)
 
 /* ---- Promote */
 
-static void test_promote_names_what_is_due(void **state)
+TEST_WITH(test_promote_names_what_is_due, begin, NULL)
 {
     struct told told;
 
@@ -167,7 +167,7 @@ static void test_promote_names_what_is_due(void **state)
 }
 
 /* Due schedules that nobody fires keep no job waiting, and not all of them are named at once. */
-static void test_many_schedules_keep_nobody_waiting(void **state)
+TEST_WITH(test_many_schedules_keep_nobody_waiting, begin, NULL)
 {
     int64_t moved;
 
@@ -193,7 +193,7 @@ static void test_many_schedules_keep_nobody_waiting(void **state)
 }
 
 /* Large definitions come a few at a time. */
-static void test_an_answer_of_promote_is_bounded(void **state)
+TEST_WITH(test_an_answer_of_promote_is_bounded, begin, NULL)
 {
     size_t size = 1000 * 1000;
     char *args = malloc(size + 3), *text;
@@ -215,7 +215,7 @@ static void test_an_answer_of_promote_is_bounded(void **state)
     free(args);
 }
 
-static void test_records_without_a_schedule_go(void **state)
+TEST_WITH(test_records_without_a_schedule_go, begin, NULL)
 {
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
     free(redis_text("ZADD", LATER, "1", RECORD("gone")));
@@ -234,7 +234,7 @@ static void test_records_without_a_schedule_go(void **state)
 
 /* ---- Firing */
 
-static void test_one_of_two_workers_fires(void **state)
+TEST_WITH(test_one_of_two_workers_fires, begin, NULL)
 {
     struct told one, two;
     char *before;
@@ -263,7 +263,7 @@ static void test_one_of_two_workers_fires(void **state)
 }
 
 /* Every minute, seen so late: which occurrences run, counted from the first one that was missed. */
-static void test_what_was_missed_goes_by_policy(void **state)
+TEST_WITH(test_what_was_missed_goes_by_policy, begin, NULL)
 {
     static const struct {
         enum weir_missed missed;
@@ -302,7 +302,7 @@ static void test_what_was_missed_goes_by_policy(void **state)
 }
 
 /* An hourly one that is skipped whole: nothing runs, and it goes on. */
-static void test_nothing_may_be_left_to_run(void **state)
+TEST_WITH(test_nothing_may_be_left_to_run, begin, NULL)
 {
     add("tick", "every 1h", WEIR_MISSED_SKIP, FIRST_US);
     turns.now_us += 10 * MINUTE_US;
@@ -311,7 +311,7 @@ static void test_nothing_may_be_left_to_run(void **state)
     assert_true(redis_number("ZSCORE", LATER, RECORD("tick")) > turns.now_us);
 }
 
-static void test_many_missed_ones_come_in_parts(void **state)
+TEST_WITH(test_many_missed_ones_come_in_parts, begin, NULL)
 {
     char id[64];
 
@@ -333,7 +333,7 @@ static void test_many_missed_ones_come_in_parts(void **state)
 }
 
 /* Large jobs come a few at a time. */
-static void test_a_fire_is_bounded_in_bytes(void **state)
+TEST_WITH(test_a_fire_is_bounded_in_bytes, begin, NULL)
 {
     struct schedule s = {.job = {NULL, 1000 * 1000}, .missed = WEIR_MISSED_ALL, .cron = {.every_s = 1}};
     struct schedule_plan plan;
@@ -343,7 +343,7 @@ static void test_a_fire_is_bounded_in_bytes(void **state)
     assert_int_equal(plan.next_s, FIRST_S + 5);
 }
 
-static void test_what_was_removed_or_changed_while_due_does_not_fire(void **state)
+TEST_WITH(test_what_was_removed_or_changed_while_due_does_not_fire, begin, NULL)
 {
     const char *name[] = {"tick"};
     struct told told;
@@ -371,7 +371,7 @@ static void test_what_was_removed_or_changed_while_due_does_not_fire(void **stat
     free(changed);
 }
 
-static void test_a_clock_that_is_set_back_fires_nothing_twice(void **state)
+TEST_WITH(test_a_clock_that_is_set_back_fires_nothing_twice, begin, NULL)
 {
     struct told told;
 
@@ -393,7 +393,7 @@ static void test_a_clock_that_is_set_back_fires_nothing_twice(void **state)
 #define DEFINITION(when, missed, queue, job) (DEFINITION_TEXT(when, missed, queue, job))
 #define GOOD_JOB "{\\\"id\\\":\\\"a\\\",\\\"type\\\":\\\"t\\\"}"
 
-static void test_one_that_nobody_can_read_is_not_due_any_more(void **state)
+TEST_WITH(test_one_that_nobody_can_read_is_not_due_any_more, begin, NULL)
 {
     static const char *const garbage[] = {
         "x",
@@ -432,7 +432,7 @@ static void test_one_that_nobody_can_read_is_not_due_any_more(void **state)
 }
 
 /* What keeps jobs from their queue puts them among the dead ones; the schedule goes on. */
-static void test_keys_of_the_wrong_kind(void **state)
+TEST_WITH(test_keys_of_the_wrong_kind, begin, NULL)
 {
     static const char *const keys[] = {QUEUE, PREFIX "stats:t", PREFIX "types", PREFIX "queues"};
     struct told told;
@@ -464,7 +464,7 @@ static void test_keys_of_the_wrong_kind(void **state)
     nothing_changed_since(before);
 }
 
-static void test_registries_of_the_wrong_kind_are_refused(void **state)
+TEST_WITH(test_registries_of_the_wrong_kind_are_refused, begin, NULL)
 {
     static const char *const calls[] = {
         "schedule_add tick {} 1795000060000000 0 t _",
@@ -488,7 +488,7 @@ static void test_registries_of_the_wrong_kind_are_refused(void **state)
     }
 }
 
-static void test_wrong_arguments_change_nothing(void **state)
+TEST_WITH(test_wrong_arguments_change_nothing, begin, NULL)
 {
     static const char *const calls[] = {
         "schedule_add",
@@ -547,7 +547,7 @@ static void test_wrong_arguments_change_nothing(void **state)
 }
 
 /* Who sleeps until something later is woken, and only then. */
-static void test_a_schedule_that_comes_first_rings(void **state)
+TEST_WITH(test_a_schedule_that_comes_first_rings, begin, NULL)
 {
     start("w");
     assert_int_equal(claim("w", 1, 0), 0); /* it takes the duty */
@@ -571,7 +571,7 @@ static int note_row(struct schedule_row *row, void *arg)
     return 0;
 }
 
-static void test_the_list_has_all_of_them(void **state)
+TEST_WITH(test_the_list_has_all_of_them, begin, NULL)
 {
     bool met[350] = {false};
 
@@ -589,7 +589,7 @@ static void test_the_list_has_all_of_them(void **state)
 
 /* ---- The library */
 
-static void test_specs_that_are_refused(void **state)
+TEST_WITH(test_specs_that_are_refused, begin, NULL)
 {
     static const struct {
         const char *name;
@@ -629,7 +629,7 @@ static void test_specs_that_are_refused(void **state)
 }
 
 /* Nothing of a job's text changes on its way. */
-static void test_args_are_kept_byte_for_byte(void **state)
+TEST_WITH(test_args_are_kept_byte_for_byte, begin, NULL)
 {
     static const char args[] =
         "{\"a\":[], \"b\" : 12345678901234567890123.50, \"\\u00e4\":\"\xc3\xa4/\\/\", \"a\":{}}";
@@ -655,7 +655,7 @@ static int weir(struct stage *s, const char *line)
     return program_weir(&o, s->server.folder, s->server.url, NULL, line);
 }
 
-static void test_the_command_says_what_is_wrong(void **state)
+STAGE_TEST(test_the_command_says_what_is_wrong)
 {
     static const struct misuse cases[] = {
         {"schedule", 64, "schedule: what to do is missing; there are add, list, show, remove and run"},
@@ -707,7 +707,7 @@ static void test_the_command_says_what_is_wrong(void **state)
 }
 
 /* The occurrences of "0 9 * * MON" in Berlin: Mondays at nine, a week apart. */
-static void test_the_next_occurrences(void **state)
+STAGE_TEST(test_the_next_occurrences)
 {
     struct stage *s = *state;
     struct zone *berlin;
@@ -737,7 +737,7 @@ static void test_the_next_occurrences(void **state)
 }
 
 /* With all that a job may have, and another id. */
-static void test_one_of_its_jobs_now(void **state)
+STAGE_TEST(test_one_of_its_jobs_now)
 {
     struct stage *s = *state;
     char expected[200], *body;
@@ -761,7 +761,7 @@ static void test_one_of_its_jobs_now(void **state)
 }
 
 /* On a terminal it asks; elsewhere, or with --yes, it does not. */
-static void test_removing_asks_on_a_terminal(void **state)
+STAGE_TEST(test_removing_asks_on_a_terminal)
 {
     struct stage *s = *state;
     const char *words[] = {built("weir"), "schedule", "--redis", s->server.url, "--namespace",
@@ -813,7 +813,7 @@ static pid_t noting_worker(struct stage *s, const char *name)
     return stage_weir(s, name, "--exec", "t=./note", NULL);
 }
 
-static void test_two_workers_run_each_occurrence_once(void **state)
+STAGE_TEST(test_two_workers_run_each_occurrence_once)
 {
     struct stage *s = *state;
     pid_t one = noting_worker(s, "one"), two = noting_worker(s, "two");
@@ -836,7 +836,7 @@ static void test_two_workers_run_each_occurrence_once(void **state)
 }
 
 /* What is due needs no free executor, and none of the workers in particular. */
-static void test_busy_workers_promote(void **state)
+STAGE_TEST(test_busy_workers_promote)
 {
     struct stage *s = *state;
     pid_t workers[2];
@@ -860,7 +860,7 @@ static void test_busy_workers_promote(void **state)
 }
 
 /* Nor a claim that succeeds. */
-static void test_refused_claims_keep_nothing_in_later(void **state)
+STAGE_TEST(test_refused_claims_keep_nothing_in_later)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -874,7 +874,7 @@ static void test_refused_claims_keep_nothing_in_later(void **state)
 }
 
 /* A worker without the tz database leaves the schedule to others, and runs jobs meanwhile. */
-static void test_a_worker_that_does_not_know_the_zone(void **state)
+STAGE_TEST(test_a_worker_that_does_not_know_the_zone)
 {
     struct stage *s = *state;
     pid_t without, with;
@@ -906,7 +906,7 @@ static void test_a_worker_that_does_not_know_the_zone(void **state)
 }
 
 /* One that nobody can read is told once and keeps no job waiting. */
-static void test_a_worker_tells_what_it_cannot_read(void **state)
+STAGE_TEST(test_a_worker_tells_what_it_cannot_read)
 {
     struct stage *s = *state;
     pid_t worker = noting_worker(s, "worker");
@@ -925,41 +925,4 @@ static void test_a_worker_tells_what_it_cannot_read(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-int main(int argc, char **argv)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin)
-#define STAGED(name) cmocka_unit_test_setup_teardown(test_##name, stage_setup, stage_teardown)
-    const struct CMUnitTest tests[] = {
-        TEST(promote_names_what_is_due),
-        TEST(many_schedules_keep_nobody_waiting),
-        TEST(an_answer_of_promote_is_bounded),
-        TEST(records_without_a_schedule_go),
-        TEST(one_of_two_workers_fires),
-        TEST(what_was_missed_goes_by_policy),
-        TEST(nothing_may_be_left_to_run),
-        TEST(many_missed_ones_come_in_parts),
-        TEST(a_fire_is_bounded_in_bytes),
-        TEST(what_was_removed_or_changed_while_due_does_not_fire),
-        TEST(a_clock_that_is_set_back_fires_nothing_twice),
-        TEST(one_that_nobody_can_read_is_not_due_any_more),
-        TEST(keys_of_the_wrong_kind),
-        TEST(registries_of_the_wrong_kind_are_refused),
-        TEST(wrong_arguments_change_nothing),
-        TEST(a_schedule_that_comes_first_rings),
-        TEST(the_list_has_all_of_them),
-        TEST(specs_that_are_refused),
-        TEST(args_are_kept_byte_for_byte),
-        STAGED(the_command_says_what_is_wrong),
-        STAGED(the_next_occurrences),
-        STAGED(one_of_its_jobs_now),
-        STAGED(removing_asks_on_a_terminal),
-        STAGED(two_workers_run_each_occurrence_once),
-        STAGED(busy_workers_promote),
-        STAGED(refused_claims_keep_nothing_in_later),
-        STAGED(a_worker_that_does_not_know_the_zone),
-        STAGED(a_worker_tells_what_it_cannot_read),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("schedule", tests, start_all, stop_all);
-}
+STAGE_TESTS(start_all, stop_all)

@@ -4,7 +4,7 @@
 
 /* ---- Settle */
 
-static void test_settle_ends_jobs_by_their_verbs(void **state)
+SCENE_TEST(test_settle_ends_jobs_by_their_verbs)
 {
     int64_t stale;
 
@@ -32,7 +32,7 @@ static void test_settle_ends_jobs_by_their_verbs(void **state)
 }
 
 /* Handlers die under the same job: the third death is one too many. */
-static void test_settle_counts_interruptions(void **state)
+SCENE_TEST(test_settle_counts_interruptions)
 {
     char *dead;
 
@@ -55,7 +55,7 @@ static void test_settle_counts_interruptions(void **state)
     expect_stale("w", SETTLE_INTERRUPTED, tokens[0]);
 }
 
-static void test_a_lease_is_settled_once_and_by_its_worker(void **state)
+SCENE_TEST(test_a_lease_is_settled_once_and_by_its_worker)
 {
     struct span strange = {"1.xx/default/t/", 15}, done;
     int64_t stale;
@@ -91,7 +91,7 @@ static void test_a_lease_is_settled_once_and_by_its_worker(void **state)
     assert_int_equal(turns_check().leased, 0);
 }
 
-static void test_a_lease_is_lost_with_its_worker(void **state)
+SCENE_TEST(test_a_lease_is_lost_with_its_worker)
 {
     start("w");
     start("dead");
@@ -108,7 +108,7 @@ static void test_a_lease_is_lost_with_its_worker(void **state)
     turns_check();
 }
 
-static void test_many_are_handed_back_in_order(void **state)
+SCENE_TEST(test_many_are_handed_back_in_order)
 {
     char expected[1000] = "";
     static char many[150][200];
@@ -139,7 +139,7 @@ static void test_many_are_handed_back_in_order(void **state)
 
 /* ---- Promote */
 
-static void test_a_retry_comes_before_what_was_parked(void **state)
+SCENE_TEST(test_a_retry_comes_before_what_was_parked)
 {
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
@@ -165,7 +165,7 @@ static void test_a_retry_comes_before_what_was_parked(void **state)
     turns_check();
 }
 
-static void test_promote_keeps_the_order_of_due_times(void **state)
+SCENE_TEST(test_promote_keeps_the_order_of_due_times)
 {
     int64_t moved;
 
@@ -192,7 +192,7 @@ static void test_promote_keeps_the_order_of_due_times(void **state)
     turns_check();
 }
 
-static void test_promote_buries_what_it_cannot_read(void **state)
+SCENE_TEST(test_promote_buries_what_it_cannot_read)
 {
     static const char *const records[] = {
         "",
@@ -225,7 +225,7 @@ static void test_promote_buries_what_it_cannot_read(void **state)
 }
 
 /* However schedules stand between them. */
-static void test_promote_moves_no_more_than_it_was_asked(void **state)
+SCENE_TEST(test_promote_moves_no_more_than_it_was_asked)
 {
     int64_t moved;
 
@@ -238,7 +238,7 @@ static void test_promote_moves_no_more_than_it_was_asked(void **state)
     assert_int_equal(redis_number("LLEN", QUEUE), 2);
 }
 
-static void test_promote_puts_off_what_cannot_come_to_its_lane(void **state)
+SCENE_TEST(test_promote_puts_off_what_cannot_come_to_its_lane)
 {
     char *scores;
 
@@ -270,7 +270,7 @@ static int append(const char *lines, const char *first, const char *before, cons
 }
 
 /* A chunk goes behind what is there of the same input, and only whole. */
-static void test_append_takes_the_next_chunk_only(void **state)
+SCENE_TEST(test_append_takes_the_next_chunk_only)
 {
     must(append("1", "0", "s0", "s1", "1"));
     must(append("1", "1", "other", "s2", "1"));
@@ -284,7 +284,7 @@ static void test_append_takes_the_next_chunk_only(void **state)
 
 /* ---- Drained, status */
 
-static void test_drained_counts_what_a_draining_worker_waits_for(void **state)
+SCENE_TEST(test_drained_counts_what_a_draining_worker_waits_for)
 {
     struct drained d;
     struct args a;
@@ -341,7 +341,7 @@ static bool is_in_reply(const char *piece)
     return false;
 }
 
-static void test_status_says_what_there_is(void **state)
+SCENE_TEST(test_status_says_what_there_is)
 {
     static const char *const pieces[] = {
         "\"now\":\"1795000000000000\"",
@@ -409,7 +409,7 @@ static int call_in_words(const char *call)
     return turns_script(script, words, n);
 }
 
-static void test_wrong_arguments_change_nothing(void **state)
+SCENE_TEST(test_wrong_arguments_change_nothing)
 {
     static const char *const calls[] = {
         /* the script and its words; _ is empty */
@@ -557,7 +557,7 @@ static void test_wrong_arguments_change_nothing(void **state)
 /* ---- A replica that takes writes */
 
 /* Each script that may write refuses; those that only look do not write. */
-static void test_a_replica_is_written_to_by_none(void **state)
+SCENE_TEST(test_a_replica_is_written_to_by_none)
 {
     char *before, *after;
     int refused = 0, others = 0, lookers = 0;
@@ -592,7 +592,7 @@ static void test_a_replica_is_written_to_by_none(void **state)
 }
 
 /* Who may not ask whether it is one goes on. */
-static void test_a_user_without_info(void **state)
+SCENE_TEST(test_a_user_without_info)
 {
     free(redis_text("ACL", "SETUSER", "default", "-info"));
     start("w");
@@ -603,7 +603,7 @@ static void test_a_user_without_info(void **state)
 }
 
 /* Libraries share one collector. */
-static void test_the_collector_takes_short_steps(void **state)
+SCENE_TEST(test_the_collector_takes_short_steps)
 {
     start("w");
     free(redis_text("FUNCTION", "LOAD",
@@ -628,7 +628,7 @@ static const struct redisReply *answer(const char *lua)
     return turns.reply;
 }
 
-static void test_answers_are_checked(void **state)
+SCENE_TEST(test_answers_are_checked)
 {
     static const char *const claims[] = {
         "return 1",
@@ -693,29 +693,4 @@ static void test_answers_are_checked(void **state)
     assert_true(settle_reply(NULL, &n, &e) != 0);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(settle_ends_jobs_by_their_verbs),
-        TEST(settle_counts_interruptions),
-        TEST(a_lease_is_settled_once_and_by_its_worker),
-        TEST(a_lease_is_lost_with_its_worker),
-        TEST(many_are_handed_back_in_order),
-        TEST(a_retry_comes_before_what_was_parked),
-        TEST(promote_keeps_the_order_of_due_times),
-        TEST(promote_buries_what_it_cannot_read),
-        TEST(append_takes_the_next_chunk_only),
-        TEST(promote_moves_no_more_than_it_was_asked),
-        TEST(promote_puts_off_what_cannot_come_to_its_lane),
-        TEST(drained_counts_what_a_draining_worker_waits_for),
-        TEST(status_says_what_there_is),
-        TEST(wrong_arguments_change_nothing),
-        TEST(a_replica_is_written_to_by_none),
-        TEST(a_user_without_info),
-        TEST(the_collector_takes_short_steps),
-        TEST(answers_are_checked),
-    };
-
-    return cmocka_run_group_tests_name("scripts", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -77,7 +77,7 @@ static bool accepts(struct stage *stage, int number)
 }
 
 /* The old one comes back empty and takes writes until a Sentinel speaks to it. */
-static void a_master_dies_and_comes_back(void **state)
+TEST(a_master_dies_and_comes_back)
 {
     struct several *s = &shared;
     struct stage stage;
@@ -104,7 +104,7 @@ static bool begins_failover(struct several *s)
     return begins;
 }
 
-static void a_person_orders_a_failover(void **state)
+TEST(a_person_orders_a_failover)
 {
     struct several *s = &shared;
     struct stage stage;
@@ -118,7 +118,7 @@ static void a_person_orders_a_failover(void **state)
 }
 
 /* What a person reads who has written the address wrongly. */
-static void wrong_addresses(void **state)
+TEST(wrong_addresses)
 {
     struct several *s = &shared;
     static const struct {
@@ -153,7 +153,7 @@ static void wrong_addresses(void **state)
 
 /* It cannot be made a replica, so it calls itself the master and takes writes: the Sentinels alone know better. Who hears them leaves
  * it at once, long before they would be asked again. */
-static void a_master_that_stays(void **state)
+TEST(a_master_that_stays)
 {
     struct several *s = &shared;
     int old = several_holder(s), now;
@@ -184,7 +184,7 @@ static void a_master_that_stays(void **state)
 }
 
 /* Two of three are gone: one answers. All are gone: a line says so. */
-static void sentinels_are_gone(void **state)
+TEST(sentinels_are_gone)
 {
     struct several *s = &shared;
     struct outcome o;
@@ -248,7 +248,7 @@ static void one_failover(const char *name, enum trial trial, const char *const *
     several_stop(&s);
 }
 
-static void all_failovers(void **state)
+TEST(all_failovers)
 {
     static const char *const needs_one[] = {"--min-replicas-to-write", "1", "--min-replicas-max-lag", "2",
                                             NULL};
@@ -264,17 +264,4 @@ static void all_failovers(void **state)
     }
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_addresses),
-        cmocka_unit_test(a_person_orders_a_failover),
-        cmocka_unit_test(a_master_dies_and_comes_back),
-        cmocka_unit_test(a_master_that_stays),
-        cmocka_unit_test(sentinels_are_gone),
-        cmocka_unit_test(all_failovers),
-    };
-    int code = stage_actor_main(argc, argv);
-
-    return code >= 0 ? code : cmocka_run_group_tests_name("sentinel", tests, open_several, close_several);
-}
+STAGE_TESTS(open_several, close_several)

@@ -111,7 +111,7 @@ static void set_limit(const char *name, const char *rule)
 
 /* ---- Answers */
 
-static void test_allowed_and_denied(void **state)
+TEST_WITH(test_allowed_and_denied, flush, NULL)
 {
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
@@ -143,7 +143,7 @@ static void test_allowed_and_denied(void **state)
     end_serve(pid);
 }
 
-static void test_each_key_has_its_gate(void **state)
+TEST_WITH(test_each_key_has_its_gate, flush, NULL)
 {
     static const struct {
         const char *path;
@@ -178,7 +178,7 @@ static void test_each_key_has_its_gate(void **state)
 }
 
 /* A request goes where its limit lives; the first ones learn where that is. */
-static void test_partitions(void **state)
+TEST_WITH(test_partitions, flush, NULL)
 {
     struct http_reply r;
     char key[32], name[24], path[48];
@@ -213,7 +213,7 @@ static void test_partitions(void **state)
 }
 
 /* Each partition must answer; it learns by itself how many there are. */
-static void test_health_of_all_partitions(void **state)
+TEST_WITH(test_health_of_all_partitions, flush, NULL)
 {
     char key[32];
     pid_t pid;
@@ -234,7 +234,7 @@ static void test_health_of_all_partitions(void **state)
     end_serve(pid);
 }
 
-static void test_wrong_requests(void **state)
+TEST_WITH(test_wrong_requests, flush, NULL)
 {
     static const struct {
         const char *method, *path;
@@ -284,7 +284,7 @@ static void test_wrong_requests(void **state)
 }
 
 /* As a client asks that takes it for a proxy (RFC 9112, 3.2.2). */
-static void test_whole_addresses(void **state)
+TEST_WITH(test_whole_addresses, flush, NULL)
 {
     static const struct {
         const char *address;
@@ -317,7 +317,7 @@ static void test_whole_addresses(void **state)
     end_serve(pid);
 }
 
-static void test_head(void **state)
+TEST_WITH(test_head, flush, NULL)
 {
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
@@ -338,7 +338,7 @@ static void test_head(void **state)
 }
 
 /* Requests that wait behind one another on a connection, and bodies that nobody reads. */
-static void test_connections_are_kept(void **state)
+TEST_WITH(test_connections_are_kept, flush, NULL)
 {
     static const char three[] = "GET /take/mail HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
                                 "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -370,7 +370,7 @@ static void send_garbage(const char *bytes, size_t len, bool answered)
     close(fd);
 }
 
-static void test_garbage(void **state)
+TEST_WITH(test_garbage, flush, NULL)
 {
     static const struct {
         const char *bytes;
@@ -438,7 +438,7 @@ static int storm(const char *where, const char *path, int n)
     return allowed;
 }
 
-static void test_exactly_as_many_as_the_limit_grants(void **state)
+TEST_WITH(test_exactly_as_many_as_the_limit_grants, flush, NULL)
 {
     pid_t pid = serve(NULL, NULL);
 
@@ -450,7 +450,7 @@ static void test_exactly_as_many_as_the_limit_grants(void **state)
     end_serve(pid);
 }
 
-static void test_a_hot_denied_key_costs_no_round_trip(void **state)
+TEST_WITH(test_a_hot_denied_key_costs_no_round_trip, flush, NULL)
 {
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
@@ -478,7 +478,7 @@ static void test_a_hot_denied_key_costs_no_round_trip(void **state)
 }
 
 /* While Redis does not answer, all that is asked waits for the next call. */
-static void test_what_comes_together_is_asked_together(void **state)
+TEST_WITH(test_what_comes_together_is_asked_together, flush, NULL)
 {
     enum { REQUESTS = 60 };
     int fds[REQUESTS];
@@ -507,7 +507,7 @@ static void test_what_comes_together_is_asked_together(void **state)
 
 /* ---- Redis away */
 
-static void test_redis_away(void **state)
+TEST_WITH(test_redis_away, flush, NULL)
 {
     static const struct {
         const char *flag, *value;
@@ -545,7 +545,7 @@ static void test_redis_away(void **state)
 }
 
 /* Nobody waits long for a Redis that hangs. */
-static void test_redis_hangs(void **state)
+TEST_WITH(test_redis_hangs, flush, NULL)
 {
     struct http_reply r;
     pid_t pid = serve("--on-error", "allow");
@@ -563,7 +563,7 @@ static void test_redis_hangs(void **state)
     end_serve(pid);
 }
 
-static void test_a_library_that_is_gone_is_loaded_again(void **state)
+TEST_WITH(test_a_library_that_is_gone_is_loaded_again, flush, NULL)
 {
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
@@ -577,7 +577,7 @@ static void test_a_library_that_is_gone_is_loaded_again(void **state)
 
 /* ---- Beginning and end */
 
-static void test_the_end(void **state)
+TEST_WITH(test_the_end, flush, NULL)
 {
     struct http_reply r;
     pid_t pid = serve(NULL, NULL);
@@ -602,7 +602,7 @@ static void test_the_end(void **state)
     close(waiting);
 }
 
-static void test_a_socket_that_was_left_behind(void **state)
+TEST_WITH(test_a_socket_that_was_left_behind, flush, NULL)
 {
     struct outcome o;
     char where[128];
@@ -618,7 +618,7 @@ static void test_a_socket_that_was_left_behind(void **state)
     end_serve(serve(NULL, NULL));
 }
 
-static void test_a_file_is_not_replaced(void **state)
+TEST_WITH(test_a_file_is_not_replaced, flush, NULL)
 {
     struct outcome o;
     char text[16];
@@ -630,7 +630,7 @@ static void test_a_file_is_not_replaced(void **state)
     assert_string_equal(text, "data");
 }
 
-static void test_the_sockets_permissions(void **state)
+TEST_WITH(test_the_sockets_permissions, flush, NULL)
 {
     struct stat s;
     pid_t pid = serve("--socket-mode", "620");
@@ -640,7 +640,7 @@ static void test_the_sockets_permissions(void **state)
     end_serve(pid);
 }
 
-static void test_on_the_loopback(void **state)
+TEST_WITH(test_on_the_loopback, flush, NULL)
 {
     const char *words[] = {built("weir"), "serve", "--redis", server.url, "--listen", "127.0.0.1:0", NULL};
     char log[4096], port[8] = "";
@@ -673,7 +673,7 @@ static int open_from(const char *address, const char *port)
 }
 
 /* Whoever takes all connections that one address may have leaves some to others. */
-static void test_one_address_may_have_half_of_the_connections(void **state)
+TEST_WITH(test_one_address_may_have_half_of_the_connections, flush, NULL)
 {
     const char *words[] = {"/bin/sh",     "-c",          "ulimit -n 200; exec \"$@\"",
                            "sh",          built("weir"), "serve",
@@ -707,7 +707,7 @@ static void test_one_address_may_have_half_of_the_connections(void **state)
     serving = 0;
 }
 
-static void test_wrong_flags(void **state)
+TEST_WITH(test_wrong_flags, flush, NULL)
 {
     static const struct {
         const char *flag, *value;
@@ -741,7 +741,7 @@ static void test_wrong_flags(void **state)
     }
 }
 
-static void test_a_wrong_password_ends_it(void **state)
+TEST_WITH(test_a_wrong_password_ends_it, flush, NULL)
 {
     struct outcome o;
     char where[128];
@@ -835,7 +835,7 @@ static void end_nginx(pid_t pid)
     proxying = 0;
 }
 
-static void test_behind_nginx(void **state)
+TEST_WITH(test_behind_nginx, flush, NULL)
 {
     pid_t pid = serve(NULL, NULL), nginx = start_nginx();
     struct http_reply r;
@@ -858,7 +858,7 @@ static void test_behind_nginx(void **state)
     end_serve(pid);
 }
 
-static void test_exactly_as_many_behind_nginx(void **state)
+TEST_WITH(test_exactly_as_many_behind_nginx, flush, NULL)
 {
     pid_t pid = serve(NULL, NULL), nginx = start_nginx();
 
@@ -868,7 +868,7 @@ static void test_exactly_as_many_behind_nginx(void **state)
     end_serve(pid);
 }
 
-static void test_redis_away_behind_nginx(void **state)
+TEST_WITH(test_redis_away_behind_nginx, flush, NULL)
 {
     static const struct {
         const char *policy;
@@ -893,7 +893,7 @@ static void test_redis_away_behind_nginx(void **state)
 
 /* libmicrohttpd has no room for so many arguments, nor for an answer: the connection ends, and not with
  * somebody else's request. */
-static void test_more_arguments_than_there_is_room_for(void **state)
+TEST_WITH(test_more_arguments_than_there_is_room_for, flush, NULL)
 {
     static const int counts[] = {300, 600, 5000};
     pid_t pid = serve(NULL, NULL);
@@ -915,37 +915,4 @@ static void test_more_arguments_than_there_is_room_for(void **state)
     end_serve(pid);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_allowed_and_denied, flush),
-        cmocka_unit_test_setup(test_each_key_has_its_gate, flush),
-        cmocka_unit_test_setup(test_partitions, flush),
-        cmocka_unit_test_setup(test_health_of_all_partitions, flush),
-        cmocka_unit_test_setup(test_wrong_requests, flush),
-        cmocka_unit_test_setup(test_whole_addresses, flush),
-        cmocka_unit_test_setup(test_head, flush),
-        cmocka_unit_test_setup(test_connections_are_kept, flush),
-        cmocka_unit_test_setup(test_garbage, flush),
-        cmocka_unit_test_setup(test_more_arguments_than_there_is_room_for, flush),
-        cmocka_unit_test_setup(test_exactly_as_many_as_the_limit_grants, flush),
-        cmocka_unit_test_setup(test_a_hot_denied_key_costs_no_round_trip, flush),
-        cmocka_unit_test_setup(test_what_comes_together_is_asked_together, flush),
-        cmocka_unit_test_setup(test_redis_away, flush),
-        cmocka_unit_test_setup(test_redis_hangs, flush),
-        cmocka_unit_test_setup(test_a_library_that_is_gone_is_loaded_again, flush),
-        cmocka_unit_test_setup(test_the_end, flush),
-        cmocka_unit_test_setup(test_a_socket_that_was_left_behind, flush),
-        cmocka_unit_test_setup(test_a_file_is_not_replaced, flush),
-        cmocka_unit_test_setup(test_the_sockets_permissions, flush),
-        cmocka_unit_test_setup(test_on_the_loopback, flush),
-        cmocka_unit_test_setup(test_one_address_may_have_half_of_the_connections, flush),
-        cmocka_unit_test_setup(test_wrong_flags, flush),
-        cmocka_unit_test_setup(test_a_wrong_password_ends_it, flush),
-        cmocka_unit_test_setup(test_behind_nginx, flush),
-        cmocka_unit_test_setup(test_exactly_as_many_behind_nginx, flush),
-        cmocka_unit_test_setup(test_redis_away_behind_nginx, flush),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS(setup, teardown)

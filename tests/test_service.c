@@ -47,7 +47,7 @@ static void expect_not(const struct stand *s, const char *text)
         fail_msg("'%s' is in: %s%s", text, s->o.out, s->o.err);
 }
 
-static void test_services_without_functions_are_refused_by_name(void **state)
+TEST(test_services_without_functions_are_refused_by_name)
 {
     static const struct {
         struct service_kind kind;
@@ -91,7 +91,7 @@ static void test_services_without_functions_are_refused_by_name(void **state)
 }
 
 /* Says no more than it must where all is well but for what users cannot change by commands. */
-static void test_settings_of_a_service_are_in_its_console(void **state)
+TEST(test_settings_of_a_service_are_in_its_console)
 {
     static const struct {
         struct service_kind kind;
@@ -141,7 +141,7 @@ static void test_settings_of_a_service_are_in_its_console(void **state)
 }
 
 /* A service refuses ACL SETUSER too. */
-static void test_rights_are_given_where_the_service_gives_them(void **state)
+TEST(test_rights_are_given_where_the_service_gives_them)
 {
     static const struct service_kind kind = {"# Server\r\nos:Amazon ElastiCache\r\n", " CONFIG ACL SLOWLOG ",
                                              NULL, NULL};
@@ -158,7 +158,7 @@ static void test_rights_are_given_where_the_service_gives_them(void **state)
     end(&s);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     char text[8];
 
@@ -175,14 +175,4 @@ static void test_names(void **state)
     assert_string_equal(service_of("upstash_version:1.13.3\r\nredis_version:6.2.6\r\n")->name, "Upstash");
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_services_without_functions_are_refused_by_name),
-        cmocka_unit_test(test_settings_of_a_service_are_in_its_console),
-        cmocka_unit_test(test_rights_are_given_where_the_service_gives_them),
-        cmocka_unit_test(test_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

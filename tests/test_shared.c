@@ -82,7 +82,7 @@ static int end(void **state)
     return 0;
 }
 
-static void equal_questions_share_an_answer(void **state)
+TEST_WITH(equal_questions_share_an_answer, begin, end)
 {
     struct client a, b, c, other;
 
@@ -104,7 +104,7 @@ static void equal_questions_share_an_answer(void **state)
 }
 
 /* What was begun before an action does not show it: neither an answer that is there, nor one on its way. */
-static void an_action_ends_what_was_begun_before(void **state)
+TEST_WITH(an_action_ends_what_was_begun_before, begin, end)
 {
     struct client a, b, c, d;
 
@@ -126,7 +126,7 @@ static void an_action_ends_what_was_begun_before(void **state)
 }
 
 /* A thread is told once after each action that its pages are old. */
-static void pages_are_read_again_after_an_action(void **state)
+TEST_WITH(pages_are_read_again_after_an_action, begin, end)
 {
     struct client a, b, c;
 
@@ -142,7 +142,7 @@ static void pages_are_read_again_after_an_action(void **state)
     answer_release(a.answer), answer_release(b.answer), answer_release(c.answer);
 }
 
-static void what_is_asked_without_a_key_is_for_one(void **state)
+TEST_WITH(what_is_asked_without_a_key_is_for_one, begin, end)
 {
     struct client a, b;
 
@@ -155,7 +155,7 @@ static void what_is_asked_without_a_key_is_for_one(void **state)
     answer_release(a.answer), answer_release(b.answer);
 }
 
-static void a_thread_that_closes_answers_nobody_else(void **state)
+TEST_WITH(a_thread_that_closes_answers_nobody_else, begin, end)
 {
     struct client a, b;
 
@@ -169,7 +169,7 @@ static void a_thread_that_closes_answers_nobody_else(void **state)
     answer_release(b.answer);
 }
 
-static void who_comes_too_late_is_refused(void **state)
+TEST_WITH(who_comes_too_late_is_refused, begin, end)
 {
     struct client a;
 
@@ -178,16 +178,4 @@ static void who_comes_too_late_is_refused(void **state)
     assert_null(a.answer);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(equal_questions_share_an_answer, begin, end),
-        cmocka_unit_test_setup_teardown(an_action_ends_what_was_begun_before, begin, end),
-        cmocka_unit_test_setup_teardown(pages_are_read_again_after_an_action, begin, end),
-        cmocka_unit_test_setup_teardown(what_is_asked_without_a_key_is_for_one, begin, end),
-        cmocka_unit_test_setup_teardown(a_thread_that_closes_answers_nobody_else, begin, end),
-        cmocka_unit_test_setup_teardown(who_comes_too_late_is_refused, begin, end),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

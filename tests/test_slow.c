@@ -187,7 +187,7 @@ static void rest(int64_t us)
 
 /* ---- Cases */
 
-static void test_a_head_that_does_not_end(void **state)
+TEST(test_a_head_that_does_not_end)
 {
     static const char *const heads[] = {"", "G", "GET / HTTP/1.1\r\nHost: x",
                                         "GET / HTTP/1.1\r\nHost: x\r\nA: "};
@@ -201,7 +201,7 @@ static void test_a_head_that_does_not_end(void **state)
 }
 
 /* On a connection that was kept; on a machine that stands still the first one may be late. */
-static void test_the_head_of_the_next_request(void **state)
+TEST(test_the_head_of_the_next_request)
 {
     const char *text = "";
 
@@ -215,7 +215,7 @@ static void test_the_head_of_the_next_request(void **state)
     assert_null(strstr(text, "408"));
 }
 
-static void test_a_body_that_does_not_end(void **state)
+TEST(test_a_body_that_does_not_end)
 {
     static const char head[] = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n";
     const char *text;
@@ -234,7 +234,7 @@ static void test_a_body_that_does_not_end(void **state)
     end();
 }
 
-static void test_what_has_come_gives_time(void **state)
+TEST(test_what_has_come_gives_time)
 {
     char text[200], body[101];
 
@@ -249,7 +249,7 @@ static void test_what_has_come_gives_time(void **state)
 }
 
 /* Who waits for an answer is not slow. */
-static void test_who_waits(void **state)
+TEST(test_who_waits)
 {
     do { /* on a machine that stands still the request may be late */
         if (http)
@@ -282,15 +282,4 @@ static int teardown(void **state)
     return 0;
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_head_that_does_not_end),
-        cmocka_unit_test(test_the_head_of_the_next_request),
-        cmocka_unit_test(test_a_body_that_does_not_end),
-        cmocka_unit_test(test_what_has_come_gives_time),
-        cmocka_unit_test(test_who_waits),
-    };
-
-    return cmocka_run_group_tests(tests, setup, teardown);
-}
+TESTS(setup, teardown)

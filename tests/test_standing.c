@@ -68,7 +68,7 @@ static int setup(void **state)
 }
 
 /* Nothing that the worker sends reaches Redis, and its job starts. */
-static void test_no_request_lies_between_a_job_and_its_start(void **state)
+TEST_WITH(test_no_request_lies_between_a_job_and_its_start, setup, stage_teardown)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -92,7 +92,7 @@ static void test_no_request_lies_between_a_job_and_its_start(void **state)
 }
 
 /* The worker joins again, and what was leased comes back: nothing else would notice, as its own link is whole. */
-static void test_an_answer_that_is_lost(void **state)
+TEST_WITH(test_an_answer_that_is_lost, setup, stage_teardown)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -121,7 +121,7 @@ static long connection(struct stage *s, const char *words)
 
 /* The worker joins again meanwhile, and what the answer brings is handed back: it runs once. Only when the answer has come, the worker peeks
  * again. */
-static void test_an_answer_to_an_id_that_has_ended(void **state)
+TEST_WITH(test_an_answer_to_an_id_that_has_ended, setup, stage_teardown)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -143,7 +143,7 @@ static void test_an_answer_to_an_id_that_has_ended(void **state)
 }
 
 /* The answer is on its way as the worker stops: nothing stays leased. */
-static void test_a_stop(void **state)
+TEST_WITH(test_a_stop, setup, stage_teardown)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -171,7 +171,7 @@ static pid_t runner(struct stage *s, int job)
 }
 
 /* The answer is on its way: another worker runs the job. */
-static void test_a_worker_that_becomes_quiet(void **state)
+TEST_WITH(test_a_worker_that_becomes_quiet, setup, stage_teardown)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -189,7 +189,7 @@ static void test_a_worker_that_becomes_quiet(void **state)
     proxy_stop(p);
 }
 
-static void test_redis_loses_its_functions(void **state)
+TEST_WITH(test_redis_loses_its_functions, setup, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL);
@@ -200,7 +200,7 @@ static void test_redis_loses_its_functions(void **state)
     end_well(s, worker);
 }
 
-static void test_redis_loses_all(void **state)
+TEST_WITH(test_redis_loses_all, setup, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL);
@@ -212,7 +212,7 @@ static void test_redis_loses_all(void **state)
 }
 
 /* The queue is paused, and then the type gets a limit: what stands does not start what these hold. */
-static void test_a_pause_and_a_limit(void **state)
+TEST_WITH(test_a_pause_and_a_limit, setup, stage_teardown)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL);
@@ -236,7 +236,7 @@ static void test_a_pause_and_a_limit(void **state)
 }
 
 /* It takes two jobs with it at most, until it goes on or its lease is over. */
-static void test_a_worker_that_hangs(void **state)
+TEST_WITH(test_a_worker_that_hangs, setup, stage_teardown)
 {
     enum { JOBS = 10, KEPT = 2 };
     struct stage *s = *state;
@@ -256,21 +256,4 @@ static void test_a_worker_that_hangs(void **state)
     end_well(s, worker);
 }
 
-int main(int argc, char **argv)
-{
-#define ON_STAGE(test) cmocka_unit_test_setup_teardown(test, setup, stage_teardown)
-    const struct CMUnitTest tests[] = {
-        ON_STAGE(test_no_request_lies_between_a_job_and_its_start),
-        ON_STAGE(test_an_answer_that_is_lost),
-        ON_STAGE(test_an_answer_to_an_id_that_has_ended),
-        ON_STAGE(test_a_stop),
-        ON_STAGE(test_a_worker_that_becomes_quiet),
-        ON_STAGE(test_redis_loses_its_functions),
-        ON_STAGE(test_redis_loses_all),
-        ON_STAGE(test_a_pause_and_a_limit),
-        ON_STAGE(test_a_worker_that_hangs),
-    };
-    int status = stage_actor_main(argc, argv);
-
-    return status >= 0 ? status : cmocka_run_group_tests_name("standing", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -107,7 +107,7 @@ static int of_queue(const char *name)
 
 /* ---- */
 
-static void queues_and_types_say_how_old_their_first_jobs_are(void **state)
+TEST_WITH(queues_and_types_say_how_old_their_first_jobs_are, client_flush, forget)
 {
     push_in_queue("mail", "a", 5);
     push_in_queue("mail", "b", 3); /* comes later, whatever its clock says */
@@ -125,7 +125,7 @@ static void queues_and_types_say_how_old_their_first_jobs_are(void **state)
     assert_int_equal(of_type("c"), -1);
 }
 
-static void lanes_count_too(void **state)
+TEST_WITH(lanes_count_too, client_flush, forget)
 {
     push_in_queue("mail", "a", 5);
     park("mail", "a", "", "a#0", 2);
@@ -140,7 +140,7 @@ static void lanes_count_too(void **state)
 }
 
 /* Then not each type is looked for in each of them. */
-static void of_many_queues_the_first_lanes_count(void **state)
+TEST_WITH(of_many_queues_the_first_lanes_count, client_flush, forget)
 {
     char queue[24], type[24];
 
@@ -160,7 +160,7 @@ static void of_many_queues_the_first_lanes_count(void **state)
 }
 
 /* They say nothing, and the rest is there. */
-static void keys_of_another_kind_say_nothing(void **state)
+TEST_WITH(keys_of_another_kind_say_nothing, client_flush, forget)
 {
     static const char *const keys[] = {"lane:mail/a/", "ring:mail/a", "wait:mail/a#0"};
 
@@ -199,7 +199,7 @@ static json_t *written(const struct type_status *type, enum view_bodies bodies)
     return types;
 }
 
-static void a_type_as_it_is_written(void **state)
+TEST(a_type_as_it_is_written)
 {
     json_t *waits_for =
         json_pack("{s:s, s:s, s:I}", "gate", "a#0/42", "limit_name", "a", "until", (json_int_t)BEGIN_US + 1);
@@ -274,7 +274,7 @@ static void fill_many(int count)
     }
 }
 
-static void walks_at_once_have_everything_once(void **state)
+TEST_WITH(walks_at_once_have_everything_once, client_flush, forget)
 {
     json_t *types = json_pack("[s, s]", "types", "0");
     struct counting c;
@@ -305,7 +305,7 @@ static void walks_at_once_have_everything_once(void **state)
 }
 
 /* Of a hundred queues 30 jobs each are looked at. */
-static void of_many_queues_fewer_jobs_are_looked_at(void **state)
+TEST_WITH(of_many_queues_fewer_jobs_are_looked_at, client_flush, forget)
 {
     char queue[16];
     json_t *answer;
@@ -351,7 +351,7 @@ static struct status small_status(const char *host)
 }
 
 /* Workers are merged by then: each list is freed once. */
-static void out_of_memory_between_two_kinds_of_rows(void **state)
+TEST(out_of_memory_between_two_kinds_of_rows)
 {
     struct status all = small_status("a"), more = small_status("b");
     json_t *queues = json_incref(more.workers->queues);
@@ -367,19 +367,4 @@ static void out_of_memory_between_two_kinds_of_rows(void **state)
     json_decref(queues);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(out_of_memory_between_two_kinds_of_rows),
-        cmocka_unit_test_setup_teardown(queues_and_types_say_how_old_their_first_jobs_are, client_flush,
-                                        forget),
-        cmocka_unit_test_setup_teardown(lanes_count_too, client_flush, forget),
-        cmocka_unit_test_setup_teardown(of_many_queues_the_first_lanes_count, client_flush, forget),
-        cmocka_unit_test(a_type_as_it_is_written),
-        cmocka_unit_test_setup_teardown(walks_at_once_have_everything_once, client_flush, forget),
-        cmocka_unit_test_setup_teardown(of_many_queues_fewer_jobs_are_looked_at, client_flush, forget),
-        cmocka_unit_test_setup_teardown(keys_of_another_kind_say_nothing, client_flush, forget),
-    };
-
-    return cmocka_run_group_tests(tests, client_start, client_stop);
-}
+TESTS(client_start, client_stop)

@@ -104,7 +104,7 @@ static void order_first(const struct order *o)
 }
 
 /* Queues are woken, types leave gates, lanes that sleep are named, and workers told, some a call. */
-static void test_a_change_is_made_in_short_calls(void **state)
+SCENE_TEST(test_a_change_is_made_in_short_calls)
 {
     for (const struct order *o = orders; o < orders + COUNT(orders); o++) {
         int64_t before, now, most = 0, asleep = 0;
@@ -135,7 +135,7 @@ static void test_a_change_is_made_in_short_calls(void **state)
 }
 
 /* Who made the change died after its first call: heartbeats wake the other queues. */
-static void test_heartbeats_finish_a_change(void **state)
+SCENE_TEST(test_heartbeats_finish_a_change)
 {
     for (const struct order *o = orders; o < orders + COUNT(orders); o++) {
         int64_t taken, workers;
@@ -156,7 +156,7 @@ static void test_heartbeats_finish_a_change(void **state)
     }
 }
 
-static void test_a_pause_of_a_queue_tells_workers_bit_by_bit(void **state)
+SCENE_TEST(test_a_pause_of_a_queue_tells_workers_bit_by_bit)
 {
     static const char *const words[] = {"q1", "pause"};
     int64_t before;
@@ -178,7 +178,7 @@ static void test_a_pause_of_a_queue_tells_workers_bit_by_bit(void **state)
 #define SPREAD 300 /* queues and types */
 
 /* Jobs that were set aside come from very many queues and types: few a call, and each call rings once. */
-static void test_a_batch_of_very_many_queues_resumes_bit_by_bit(void **state)
+SCENE_TEST(test_a_batch_of_very_many_queues_resumes_bit_by_bit)
 {
     static const char *const words[] = {"b", "500", "seed"};
     int64_t before, rings, after;
@@ -207,7 +207,7 @@ static void test_a_batch_of_very_many_queues_resumes_bit_by_bit(void **state)
 }
 
 /* Jobs of very many lanes are put first, and retried jobs come back into as many: each call rings once. */
-static void test_very_many_lanes_ring_once(void **state)
+SCENE_TEST(test_very_many_lanes_ring_once)
 {
     static const char *const run[] = {"run", "500", "500", "seed", "1", "state", "parked"};
     int64_t rings, moved;
@@ -235,7 +235,7 @@ static void test_very_many_lanes_ring_once(void **state)
 }
 
 /* What is counted is not described. */
-static void test_very_many_jobs_are_counted(void **state)
+SCENE_TEST(test_very_many_jobs_are_counted)
 {
     static const char *const words[] = {"count", "500", "1", "1", "state", "scheduled"};
     int64_t before;
@@ -252,7 +252,7 @@ static void test_very_many_jobs_are_counted(void **state)
 }
 
 /* Jobs that a purge removes end together, of however many types they are. */
-static void test_a_queue_of_very_many_types_is_purged(void **state)
+SCENE_TEST(test_a_queue_of_very_many_types_is_purged)
 {
     static const char *const words[] = {"q", "remove", "", "400"};
     int64_t before;
@@ -284,7 +284,7 @@ static bool does_time_pass(void)
 
 /* A page that takes long ends before so many jobs have ended as it may take; the next one goes on behind it. The type of these jobs is found by
  * decoding them, which takes longer than a call may on any machine. */
-static void test_the_clock_ends_a_call(void **state)
+SCENE_TEST(test_the_clock_ends_a_call)
 {
     static const char *const words[] = {"q", "remove", "", "1000"};
     int rc;
@@ -305,18 +305,4 @@ static void test_the_clock_ends_a_call(void **state)
     assert_int_equal(redis_number("HGET", PREFIX "stats:t", "cancelled"), 1000);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_a_change_is_made_in_short_calls, scene_begin),
-        cmocka_unit_test_setup(test_heartbeats_finish_a_change, scene_begin),
-        cmocka_unit_test_setup(test_a_pause_of_a_queue_tells_workers_bit_by_bit, scene_begin),
-        cmocka_unit_test_setup(test_a_batch_of_very_many_queues_resumes_bit_by_bit, scene_begin),
-        cmocka_unit_test_setup(test_very_many_lanes_ring_once, scene_begin),
-        cmocka_unit_test_setup(test_very_many_jobs_are_counted, scene_begin),
-        cmocka_unit_test_setup(test_a_queue_of_very_many_types_is_purged, scene_begin),
-        cmocka_unit_test_setup(test_the_clock_ends_a_call, scene_begin),
-    };
-
-    return cmocka_run_group_tests(tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -76,7 +76,7 @@ static int64_t retry(void)
     return jobs;
 }
 
-static void test_from_the_queue(void **state)
+TEST_WITH(test_from_the_queue, begin, end)
 {
     start("w");
     enqueue("default", "t", "t1");
@@ -102,7 +102,7 @@ static void test_from_the_queue(void **state)
 }
 
 /* Parked behind a closed gate, retried, and in the lane of those that run alone. */
-static void test_from_lanes(void **state)
+TEST_WITH(test_from_lanes, begin, end)
 {
     start("w");
     enqueue("default", "slow", "s1");
@@ -135,7 +135,7 @@ static void test_from_lanes(void **state)
 }
 
 /* A worker without a handler for the type says the same. */
-static void test_without_a_handler(void **state)
+TEST_WITH(test_without_a_handler, begin, end)
 {
     static const char *const types[] = {"t"};
 
@@ -150,7 +150,7 @@ static void test_without_a_handler(void **state)
 }
 
 /* It begins anew, as each retried job does, and takes its lock there. Its batch stays, where it has died. */
-static void test_what_is_kept(void **state)
+TEST_WITH(test_what_is_kept, begin, end)
 {
     char *entry;
 
@@ -197,7 +197,7 @@ static int64_t step(const char *script, const char *record)
 }
 
 /* The command dies behind each step; the next one begins anew, and one that was only slow repeats its own. */
-static void test_killed_between_the_steps(void **state)
+TEST_WITH(test_killed_between_the_steps, begin, end)
 {
     start("w");
     divide();
@@ -222,7 +222,7 @@ static void test_killed_between_the_steps(void **state)
 }
 
 /* Two that are equal are two. */
-static void test_the_same_pushed_twice(void **state)
+TEST_WITH(test_the_same_pushed_twice, begin, end)
 {
     start("w");
     divide();
@@ -234,7 +234,7 @@ static void test_the_same_pushed_twice(void **state)
 }
 
 /* More than one page has, among them large ones, and others that are dead for reasons of their own. */
-static void test_many(void **state)
+TEST_WITH(test_many, begin, end)
 {
     size_t size = 300000;
     char *body = malloc(size + 64);
@@ -263,7 +263,7 @@ static void test_many(void **state)
 }
 
 /* weir job retry. */
-static void test_by_a_search(void **state)
+TEST_WITH(test_by_a_search, begin, end)
 {
     const struct job_bounds most = {.looked_at = 100000, .jobs = 1};
     struct job_search search = {.count = 0};
@@ -284,7 +284,7 @@ static void test_by_a_search(void **state)
 }
 
 /* To another queue, and to one whose key is of a wrong kind there: the jobs stay dead here. */
-static void test_into_a_queue(void **state)
+TEST_WITH(test_into_a_queue, begin, end)
 {
     int status;
 
@@ -303,7 +303,7 @@ static void test_into_a_queue(void **state)
     expect_dead(0);
 }
 
-static void test_wrong_arguments(void **state)
+TEST_WITH(test_wrong_arguments, begin, end)
 {
     static const char *const lines[] = {"dead_arrive",
                                         "dead_arrive seed",
@@ -319,21 +319,4 @@ static void test_wrong_arguments(void **state)
     assert_int_equal(call_line("dead_leave x"), WEIR_ECONFIG);
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(test_##name, begin, end)
-    static const struct CMUnitTest tests[] = {
-        TEST(from_the_queue),
-        TEST(from_lanes),
-        TEST(without_a_handler),
-        TEST(what_is_kept),
-        TEST(killed_between_the_steps),
-        TEST(the_same_pushed_twice),
-        TEST(many),
-        TEST(by_a_search),
-        TEST(into_a_queue),
-        TEST(wrong_arguments),
-    };
-
-    return cmocka_run_group_tests(tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

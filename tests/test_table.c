@@ -38,7 +38,7 @@ static void expect_printed(const char *text, bool sheet, const struct column *co
     json_decref(doc);
 }
 
-static void test_a_table_is_as_wide_as_its_cells(void **state)
+TEST(test_a_table_is_as_wide_as_its_cells)
 {
     static const struct column columns[] = {
         COLUMN("queue", "name"),
@@ -59,7 +59,7 @@ static void test_a_table_is_as_wide_as_its_cells(void **state)
         "{\"name\":\"a\\u001bb\",\"since\":0}]");
 }
 
-static void test_rows_may_be_an_object_by_name(void **state)
+TEST(test_rows_may_be_an_object_by_name)
 {
     static const struct column columns[] = {COLUMN("type", ""),
                                             COLUMN("tags", "tags"),
@@ -70,7 +70,7 @@ static void test_rows_may_be_an_object_by_name(void **state)
                    "{\"b\":{\"tags\":[\"x\",\"y\"],\"yes\":true},\"a\":{\"tags\":[],\"yes\":false}}");
 }
 
-static void test_a_narrow_line_loses_columns(void **state)
+TEST(test_a_narrow_line_loses_columns)
 {
     static const struct column columns[] = {
         COLUMN("type", "type"),
@@ -108,7 +108,7 @@ static void put_lines(FILE *to, const json_t *row, int64_t now_us)
                   (long long)json_integer_value(json_array_get(json_object_get(row, "next"), i)));
 }
 
-static void test_a_sheet_leaves_out_what_is_absent(void **state)
+TEST(test_a_sheet_leaves_out_what_is_absent)
 {
     static const struct column lines[] = {
         COLUMN("name", "name"),
@@ -124,7 +124,7 @@ static void test_a_sheet_leaves_out_what_is_absent(void **state)
                    lines, "{\"name\":\"a\\nb\",\"size\":1536,\"takes\":482,\"next\":[1,2]}");
 }
 
-static void test_colour_is_for_what_is_there(void **state)
+TEST(test_colour_is_for_what_is_there)
 {
     static const struct column columns[] = {COLUMN("type", "type"),
                                             COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
@@ -139,7 +139,7 @@ static void test_colour_is_for_what_is_there(void **state)
     assert_true(color_set("auto"));
 }
 
-static void test_counts_have_their_plural(void **state)
+TEST(test_counts_have_their_plural)
 {
     static const struct {
         int64_t n;
@@ -155,7 +155,7 @@ static void test_counts_have_their_plural(void **state)
         assert_string_equal(counted(cases[i].n, cases[i].what, text), cases[i].text);
 }
 
-static void test_bytes_have_a_unit(void **state)
+TEST(test_bytes_have_a_unit)
 {
     char text[32];
 
@@ -167,7 +167,7 @@ static void test_bytes_have_a_unit(void **state)
     assert_string_equal(sized(INT64_C(2048) << 30, text), "2048 GiB");
 }
 
-static void test_a_slow_rate_has_a_longer_unit(void **state)
+TEST(test_a_slow_rate_has_a_longer_unit)
 {
     char text[40];
 
@@ -177,39 +177,7 @@ static void test_a_slow_rate_has_a_longer_unit(void **state)
     assert_string_equal(per_second(0, text), "0/s");
 }
 
-static void test_times_are_seen_from_now(void **state)
-{
-    static const struct {
-        int64_t us;
-        const char *text;
-    } cases[] = {
-        {0, "now"},
-        {-SECOND / 2, "now"},
-        {97000, "in 97ms (11:06:40)"},
-        {SECOND * 3 / 2, "in 1.5s (11:06:41)"},
-        {482 * SECOND, "in 8m 2s (11:14:42)"},
-        {-180 * SECOND, "3m ago (11:03:40)"},
-        {-130 * SECOND, "2m 10s ago (11:04:30)"},
-        {-3600 * SECOND, "1h ago (10:06:40)"},
-        {151200 * SECOND, "in 1d 18h (2026-11-20 05:06)"},
-        {-10 * 86400 * SECOND, "10d ago (2026-11-08 11:06)"},
-    };
-    char text[PHRASE_SIZE];
-
-    for (size_t i = 0; i < COUNT(cases); i++)
-        assert_string_equal(format_when(NOW, NOW + cases[i].us, text), cases[i].text);
-    setenv("TZ", "CET-1", 1);
-    tzset();
-    assert_string_equal(format_clock(NOW, NOW, text), "12:06:40");
-    format_time(NOW, text);
-    assert_string_equal(text, "2026-11-18T12:06:40+01:00");
-    format_in_utc();
-    assert_string_equal(format_clock(NOW, NOW, text), "11:06:40 UTC");
-    format_time(NOW, text);
-    assert_string_equal(text, "2026-11-18T11:06:40Z");
-}
-
-static void test_times_are_read_as_people_write_them(void **state)
+TEST(test_times_are_read_as_people_write_them)
 {
     static const struct {
         const char *text;
@@ -250,7 +218,7 @@ static void test_times_are_read_as_people_write_them(void **state)
 }
 
 /* Clocks go from 02:00 to 03:00 on 29 March 2026, at 01:00 UTC; in Lord Howe's zone from 02:00 to 02:30 on 4 October. */
-static void test_times_that_clocks_leave_out(void **state)
+TEST(test_times_that_clocks_leave_out)
 {
     static const int64_t eve_us = INT64_C(1774697400) * SECOND; /* 2026-03-28 11:30 UTC */
     static const struct {
@@ -284,21 +252,37 @@ static void test_times_that_clocks_leave_out(void **state)
     set_zone(NULL);
 }
 
-int main(void)
+/* The last: UTC stays. */
+TEST(test_times_are_seen_from_now)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_table_is_as_wide_as_its_cells),
-        cmocka_unit_test(test_rows_may_be_an_object_by_name),
-        cmocka_unit_test(test_a_narrow_line_loses_columns),
-        cmocka_unit_test(test_a_sheet_leaves_out_what_is_absent),
-        cmocka_unit_test(test_colour_is_for_what_is_there),
-        cmocka_unit_test(test_counts_have_their_plural),
-        cmocka_unit_test(test_bytes_have_a_unit),
-        cmocka_unit_test(test_a_slow_rate_has_a_longer_unit),
-        cmocka_unit_test(test_times_are_read_as_people_write_them),
-        cmocka_unit_test(test_times_that_clocks_leave_out),
-        cmocka_unit_test(test_times_are_seen_from_now), /* the last: UTC stays */
+    static const struct {
+        int64_t us;
+        const char *text;
+    } cases[] = {
+        {0, "now"},
+        {-SECOND / 2, "now"},
+        {97000, "in 97ms (11:06:40)"},
+        {SECOND * 3 / 2, "in 1.5s (11:06:41)"},
+        {482 * SECOND, "in 8m 2s (11:14:42)"},
+        {-180 * SECOND, "3m ago (11:03:40)"},
+        {-130 * SECOND, "2m 10s ago (11:04:30)"},
+        {-3600 * SECOND, "1h ago (10:06:40)"},
+        {151200 * SECOND, "in 1d 18h (2026-11-20 05:06)"},
+        {-10 * 86400 * SECOND, "10d ago (2026-11-08 11:06)"},
     };
+    char text[PHRASE_SIZE];
 
-    return cmocka_run_group_tests_name("table", tests, set_zone, NULL);
+    for (size_t i = 0; i < COUNT(cases); i++)
+        assert_string_equal(format_when(NOW, NOW + cases[i].us, text), cases[i].text);
+    setenv("TZ", "CET-1", 1);
+    tzset();
+    assert_string_equal(format_clock(NOW, NOW, text), "12:06:40");
+    format_time(NOW, text);
+    assert_string_equal(text, "2026-11-18T12:06:40+01:00");
+    format_in_utc();
+    assert_string_equal(format_clock(NOW, NOW, text), "11:06:40 UTC");
+    format_time(NOW, text);
+    assert_string_equal(text, "2026-11-18T11:06:40Z");
 }
+
+TESTS(set_zone, NULL)

@@ -30,7 +30,7 @@ static void set_limit(const char *name, const char *rules)
 
 /* ---- Keys */
 
-static void test_keys_of_any_text(void **state)
+TEST_WITH(test_keys_of_any_text, flush, NULL)
 {
     static const char *const names[] = {"alice",
                                         "a",
@@ -89,7 +89,7 @@ static void test_keys_of_any_text(void **state)
 static const struct weir_take denied = {
     .limit = 20, .remaining = 3, .retry_after_s = 0.25, .reset_after_s = 10};
 
-static void test_a_denial_stands_until_it_can_change(void **state)
+TEST_WITH(test_a_denial_stands_until_it_can_change, flush, NULL)
 {
     struct denials *d = denials_new();
     const struct question q = {"mail/alice", "", 1};
@@ -110,7 +110,7 @@ static void test_a_denial_stands_until_it_can_change(void **state)
     free(d);
 }
 
-static void test_a_denial_stands_a_second_at_most(void **state)
+TEST_WITH(test_a_denial_stands_a_second_at_most, flush, NULL)
 {
     struct denials *d = denials_new();
     struct question q = {"mail", "", 1};
@@ -128,7 +128,7 @@ static void test_a_denial_stands_a_second_at_most(void **state)
     free(d);
 }
 
-static void test_only_the_same_question_is_denied(void **state)
+TEST_WITH(test_only_the_same_question_is_denied, flush, NULL)
 {
     static const struct question others[] = {{"mail/alice", "1/s", 2},
                                              {"mail/alic", "e1/s", 1},
@@ -147,7 +147,7 @@ static void test_only_the_same_question_is_denied(void **state)
     free(d);
 }
 
-static void test_denials_are_bounded(void **state)
+TEST_WITH(test_denials_are_bounded, flush, NULL)
 {
     struct denials *d = denials_new();
     char key[DENIAL_TEXT_SIZE + 1];
@@ -177,7 +177,7 @@ static void test_denials_are_bounded(void **state)
 
 /* ---- Request and answer */
 
-static void test_what_is_asked(void **state)
+TEST_WITH(test_what_is_asked, flush, NULL)
 {
     static const struct {
         const char *target;
@@ -216,7 +216,7 @@ static void test_what_is_asked(void **state)
     assert_int_equal(take_read(&q, longest, 1, &why), 0);
 }
 
-static void test_the_rules_of_a_caller(void **state)
+TEST_WITH(test_the_rules_of_a_caller, flush, NULL)
 {
     char stored[RULE_SET_TEXT_SIZE], text[3000];
 
@@ -232,7 +232,7 @@ static void test_the_rules_of_a_caller(void **state)
     assert_int_equal(take_rules(text, stored, &error), WEIR_EINPUT);
 }
 
-static void test_answers_of_another_version_are_refused(void **state)
+TEST_WITH(test_answers_of_another_version_are_refused, flush, NULL)
 {
     struct redisReply word = {.type = REDIS_REPLY_STRING, .str = "maybe", .len = 5};
     struct redisReply number = {.type = REDIS_REPLY_INTEGER}, nil = {.type = REDIS_REPLY_NIL};
@@ -251,7 +251,7 @@ static void test_answers_of_another_version_are_refused(void **state)
 
 /* ---- The library */
 
-static void test_weir_take(void **state)
+TEST_WITH(test_weir_take, flush, NULL)
 {
     struct weir_take t;
 
@@ -270,7 +270,7 @@ static void test_weir_take(void **state)
     assert_true(!t.allowed && t.never && t.retry_after_s == -1);
 }
 
-static void test_what_cannot_be_taken(void **state)
+TEST_WITH(test_what_cannot_be_taken, flush, NULL)
 {
     static const struct {
         const char *target, *rule;
@@ -303,7 +303,7 @@ static void test_what_cannot_be_taken(void **state)
     assert_int_equal(weir_take(w, "api/2001:db8::1", NULL, 1, 0, &t), 0);
 }
 
-static void test_a_hot_denied_key_costs_no_round_trip(void **state)
+TEST_WITH(test_a_hot_denied_key_costs_no_round_trip, flush, NULL)
 {
     struct weir_take t;
     int64_t begun_us;
@@ -330,7 +330,7 @@ static void test_a_hot_denied_key_costs_no_round_trip(void **state)
         assert_true(clock_mono_us() - begun_us < 20000000);
 }
 
-static void test_many(void **state)
+TEST_WITH(test_many, flush, NULL)
 {
     enum { MANY = 2500 };
     static struct weir_take_item items[MANY];
@@ -362,7 +362,7 @@ static void test_many(void **state)
     assert_int_equal(items[0].status, WEIR_EINPUT);
 }
 
-static void test_costs_of_many(void **state)
+TEST_WITH(test_costs_of_many, flush, NULL)
 {
     struct weir_take_item items[] = {
         {.target = "mail", .cost = 6},  {.target = "mail", .cost = 6},  {.target = "mail", .cost = 4},
@@ -379,7 +379,7 @@ static void test_costs_of_many(void **state)
     assert_true(!items[5].take.allowed && items[5].take.retry_after_s > 3590);
 }
 
-static void test_redis_away(void **state)
+TEST_WITH(test_redis_away, flush, NULL)
 {
     struct weir *lost = weir_new("redis://", "no good");
     struct weir_take_item items[2] = {{.target = "mail"}, {.target = "a b"}};
@@ -415,7 +415,7 @@ static void expect(const struct outcome *o, int code, const char *out, const cha
 
 #define TAKE(...) run_in(&o, NULL, built("weir"), "take", "--redis", server.url, __VA_ARGS__, NULL)
 
-static void test_the_command(void **state)
+TEST_WITH(test_the_command, flush, NULL)
 {
     struct outcome o;
 
@@ -449,7 +449,7 @@ static void test_the_command(void **state)
     expect(&o, 75, "denied", "");
 }
 
-static void test_the_command_waits(void **state)
+TEST_WITH(test_the_command_waits, flush, NULL)
 {
     struct outcome o;
     int64_t begun_us;
@@ -469,7 +469,7 @@ static void test_the_command_waits(void **state)
     expect(&o, 75, "denied", "");
 }
 
-static void test_the_command_without_redis(void **state)
+TEST_WITH(test_the_command_without_redis, flush, NULL)
 {
     struct outcome o;
 
@@ -485,7 +485,7 @@ static void test_the_command_without_redis(void **state)
     expect(&o, 75, "mail: denied; Redis is away, nothing was counted\n", "no such socket");
 }
 
-static void test_lines_of_a_file(void **state)
+TEST_WITH(test_lines_of_a_file, flush, NULL)
 {
     struct outcome o;
     char folder[64];
@@ -534,7 +534,7 @@ static void test_lines_of_a_file(void **state)
 }
 
 /* A key is told from others by its last byte, however long it is. */
-static void test_long_lines(void **state)
+TEST_WITH(test_long_lines, flush, NULL)
 {
     enum { MOST = 64 * 1024 };
     static const size_t lengths[] = {511, 512, 5000, MOST};
@@ -570,7 +570,7 @@ static void test_long_lines(void **state)
     folder_remove(folder);
 }
 
-static void test_lines_with_a_nul_byte(void **state)
+TEST_WITH(test_lines_with_a_nul_byte, flush, NULL)
 {
     static const char script[] = "printf 'x/a\\nx/b\\0c\\n\\0\\nx/b\\n' | "
                                  "\"$1\" take --redis \"$2\" --rule 1/1h --from - $3";
@@ -588,7 +588,7 @@ static void test_lines_with_a_nul_byte(void **state)
            "line 2");
 }
 
-static void test_thousands_of_lines(void **state)
+TEST_WITH(test_thousands_of_lines, flush, NULL)
 {
     enum { LINES = 3500 };
     static char text[LINES * 8];
@@ -622,7 +622,7 @@ static void test_thousands_of_lines(void **state)
 
 /* A program that writes a line and reads its answer before the next one waits for nothing but Redis: at a tenth of a second a line these took
  * ten seconds. */
-static void test_a_program_that_asks_line_by_line(void **state)
+TEST_WITH(test_a_program_that_asks_line_by_line, flush, NULL)
 {
     struct outcome o;
 
@@ -636,7 +636,7 @@ static void test_a_program_that_asks_line_by_line(void **state)
     expect(&o, 0, "\"remaining\":900", "");
 }
 
-static void test_wrong_flags(void **state)
+TEST_WITH(test_wrong_flags, flush, NULL)
 {
     static const struct {
         const char *words[4];
@@ -660,33 +660,4 @@ static void test_wrong_flags(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_keys_of_any_text, flush),
-        cmocka_unit_test_setup(test_a_denial_stands_until_it_can_change, flush),
-        cmocka_unit_test_setup(test_a_denial_stands_a_second_at_most, flush),
-        cmocka_unit_test_setup(test_only_the_same_question_is_denied, flush),
-        cmocka_unit_test_setup(test_denials_are_bounded, flush),
-        cmocka_unit_test_setup(test_what_is_asked, flush),
-        cmocka_unit_test_setup(test_the_rules_of_a_caller, flush),
-        cmocka_unit_test_setup(test_answers_of_another_version_are_refused, flush),
-        cmocka_unit_test_setup(test_weir_take, flush),
-        cmocka_unit_test_setup(test_what_cannot_be_taken, flush),
-        cmocka_unit_test_setup(test_a_hot_denied_key_costs_no_round_trip, flush),
-        cmocka_unit_test_setup(test_many, flush),
-        cmocka_unit_test_setup(test_costs_of_many, flush),
-        cmocka_unit_test_setup(test_redis_away, flush),
-        cmocka_unit_test_setup(test_the_command, flush),
-        cmocka_unit_test_setup(test_the_command_waits, flush),
-        cmocka_unit_test_setup(test_the_command_without_redis, flush),
-        cmocka_unit_test_setup(test_lines_of_a_file, flush),
-        cmocka_unit_test_setup(test_long_lines, flush),
-        cmocka_unit_test_setup(test_lines_with_a_nul_byte, flush),
-        cmocka_unit_test_setup(test_thousands_of_lines, flush),
-        cmocka_unit_test_setup(test_a_program_that_asks_line_by_line, flush),
-        cmocka_unit_test_setup(test_wrong_flags, flush),
-    };
-
-    return cmocka_run_group_tests(tests, client_start, client_stop);
-}
+TESTS(client_start, client_stop)

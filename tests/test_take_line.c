@@ -184,7 +184,7 @@ static void limit_m(const char *rules)
 
 /* ---- */
 
-static void test_two_calls_for_a_start_in_the_order_of_coming(void **state)
+TEST_WITH(test_two_calls_for_a_start_in_the_order_of_coming, begin_line, NULL)
 {
     uint64_t random;
 
@@ -202,7 +202,7 @@ static void test_two_calls_for_a_start_in_the_order_of_coming(void **state)
 }
 
 /* Other algorithms and bursts: no more than the rule allows, and hardly more calls. */
-static void test_other_rules(void **state)
+TEST_WITH(test_other_rules, begin_line, NULL)
 {
     static const struct {
         const char *rules;
@@ -233,7 +233,7 @@ static void test_other_rules(void **state)
     }
 }
 
-static void test_callers_of_different_costs(void **state)
+TEST_WITH(test_callers_of_different_costs, begin_line, NULL)
 {
     uint64_t random = seed;
     int64_t slots = 0;
@@ -252,7 +252,7 @@ static void test_callers_of_different_costs(void **state)
 }
 
 /* The slots of those who leave are taken by those behind them: not one is lost. */
-static void test_no_slot_is_lost_when_some_leave(void **state)
+TEST_WITH(test_no_slot_is_lost_when_some_leave, begin_line, NULL)
 {
     uint64_t random = seed;
     int left = 0;
@@ -277,7 +277,7 @@ static void test_no_slot_is_lost_when_some_leave(void **state)
 }
 
 /* One that dies wastes its own slot at most. */
-static void test_who_dies_wastes_one_slot(void **state)
+TEST_WITH(test_who_dies_wastes_one_slot, begin_line, NULL)
 {
     limit_m("gcra:10/1000000/1");
     for (int i = 0; i < 60; i++) {
@@ -327,7 +327,7 @@ static void random_line(const char *rules, uint64_t *random)
     naive_free(&naive);
 }
 
-static void test_random_lines_keep_the_rate(void **state)
+TEST_WITH(test_random_lines_keep_the_rate, begin_line, NULL)
 {
     static const char *const rules[] = {"gcra:10/1000000/3",         "gcra:7/1000000/20",
                                         "token-bucket:30/1000000/4", "sliding-log:8/1000000",
@@ -340,7 +340,7 @@ static void test_random_lines_keep_the_rate(void **state)
 }
 
 /* A clock that is set back keeps nobody waiting behind one who has died. */
-static void test_a_clock_that_goes_back(void **state)
+TEST_WITH(test_a_clock_that_goes_back, begin_line, NULL)
 {
     limit_m("gcra:10/1000000/1");
     for (int i = 0; i < 10; i++)
@@ -357,7 +357,7 @@ static void test_a_clock_that_goes_back(void **state)
 }
 
 /* Those who do not wait take no slot before them; who would wait for too long does not join. */
-static void test_others_come_behind(void **state)
+TEST_WITH(test_others_come_behind, begin_line, NULL)
 {
     struct weir_take take;
 
@@ -414,14 +414,14 @@ static void expect_awake(int64_t first_us, int count, int64_t between_us)
     assert_int_equal(redis_number("EXISTS", PREFIX "line:m", PREFIX "due:m", PREFIX "lines"), 0);
 }
 
-static void test_a_limit_that_is_raised_wakes_its_line(void **state)
+TEST_WITH(test_a_limit_that_is_raised_wakes_its_line, begin_line, NULL)
 {
     sleep_for_hours("gcra:1/3600000000/1", 30);
     must(turns_rate("m", "gcra:10/1000000/1"));
     expect_awake(turns.now_us + 100000, 29, 100000); /* the slot of the first stays in use */
 }
 
-static void test_a_limit_that_is_resumed_wakes_its_line(void **state)
+TEST_WITH(test_a_limit_that_is_resumed_wakes_its_line, begin_line, NULL)
 {
     sleep_for_hours("gcra:10/1000000/1", 1);
     must(turns_pause("m", 3600 * SECOND_US));
@@ -436,7 +436,7 @@ static void test_a_limit_that_is_resumed_wakes_its_line(void **state)
 }
 
 /* A provider has paused a key, for which no job waits: callers alone. */
-static void test_a_limit_that_is_resumed_resumes_keys_with_lines(void **state)
+TEST_WITH(test_a_limit_that_is_resumed_resumes_keys_with_lines, begin_line, NULL)
 {
     start("w");
     must(turns_rate("slow", "gcra:10/1000000/1,by=key"));
@@ -459,7 +459,7 @@ static void test_a_limit_that_is_resumed_resumes_keys_with_lines(void **state)
     assert_true(ask_place(&callers[0], -1).allowed);
 }
 
-static void test_a_key_that_is_resumed_wakes_its_line_alone(void **state)
+TEST_WITH(test_a_key_that_is_resumed_wakes_its_line_alone, begin_line, NULL)
 {
     must(turns_rate("m", "gcra:10/1000000/1,by=k"));
     for (int i = 0; i < 2; i++) {
@@ -477,7 +477,7 @@ static void test_a_key_that_is_resumed_wakes_its_line_alone(void **state)
 }
 
 /* Each is told at once that the limit is gone, or has keys now. */
-static void test_a_limit_that_is_removed_wakes_its_line(void **state)
+TEST_WITH(test_a_limit_that_is_removed_wakes_its_line, begin_line, NULL)
 {
     static const char *const rules[] = {"", "gcra:1/1000000/1,by=k"};
 
@@ -499,7 +499,7 @@ static void test_a_limit_that_is_removed_wakes_its_line(void **state)
 }
 
 /* So is one whose cost is now more than the burst. */
-static void test_who_can_never_start_any_more_is_told(void **state)
+TEST_WITH(test_who_can_never_start_any_more_is_told, begin_line, NULL)
 {
     must(turns_rate("m", "gcra:2/3600000000/2"));
     for (int i = 0; i < 2; i++) {
@@ -513,7 +513,7 @@ static void test_who_can_never_start_any_more_is_told(void **state)
 }
 
 /* Several limits are changed at once: all lines are looked at. */
-static void test_every_line_is_woken(void **state)
+TEST_WITH(test_every_line_is_woken, begin_line, NULL)
 {
     sleep_for_hours("gcra:1/3600000000/1", 3);
     for (int i = 0; i < 4; i++) {
@@ -530,7 +530,7 @@ static void test_every_line_is_woken(void **state)
 }
 
 /* A job that cost less than it took leaves slots to those who wait. */
-static void test_slots_that_a_job_gives_back_wake_the_line(void **state)
+TEST_WITH(test_slots_that_a_job_gives_back_wake_the_line, begin_line, NULL)
 {
     start("w");
     must(turns_rate("slow", "gcra:10/3600000000/10"));
@@ -549,7 +549,7 @@ static void test_slots_that_a_job_gives_back_wake_the_line(void **state)
 }
 
 /* Nobody says that the rules are others, and the first in line is dead: who asks behind it finds out. */
-static void test_who_stands_behind_a_sleeper_does_not_wait_for_it(void **state)
+TEST_WITH(test_who_stands_behind_a_sleeper_does_not_wait_for_it, begin_line, NULL)
 {
     int64_t since_us;
 
@@ -631,7 +631,7 @@ static void change_at_random(uint64_t *random)
     assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:m#*"), 0);
 }
 
-static void test_random_changes_keep_nobody(void **state)
+TEST_WITH(test_random_changes_keep_nobody, begin_line, NULL)
 {
     uint64_t random = seed;
 
@@ -640,7 +640,7 @@ static void test_random_changes_keep_nobody(void **state)
 }
 
 /* Of very many each is told, some in each call. */
-static void test_a_long_line_is_woken_in_pages(void **state)
+TEST_WITH(test_a_long_line_is_woken_in_pages, begin_line, NULL)
 {
     must(turns_rate("m", "gcra:1/3600000000/1"));
     free(redis_text(
@@ -666,7 +666,7 @@ static void test_a_long_line_is_woken_in_pages(void **state)
 }
 
 /* Lines whose callers died do not stay among the lines. */
-static void test_dead_lines_are_forgotten(void **state)
+TEST_WITH(test_dead_lines_are_forgotten, begin_line, NULL)
 {
     must(turns_rate("m", "gcra:1/3600000000/1,by=k"));
     for (int i = 0; i < 100; i++) {
@@ -691,7 +691,7 @@ static void test_dead_lines_are_forgotten(void **state)
 /* ---- With jobs */
 
 /* Jobs and callers at one gate: each has about half of the slots, and none is lost. */
-static void test_jobs_and_callers_take_turns(void **state)
+TEST_WITH(test_jobs_and_callers_take_turns, begin_line, NULL)
 {
     int64_t end_us = BEGIN_US + 8 * SECOND_US, look_us = BEGIN_US;
     int jobs = 0, taken = 0;
@@ -724,7 +724,7 @@ static void test_jobs_and_callers_take_turns(void **state)
 
 /* ---- What is wrong */
 
-static void test_what_is_wrong(void **state)
+TEST_WITH(test_what_is_wrong, begin_line, NULL)
 {
     static const char *const wrong[][8] = {
         {"stay", "", "m", "", "1", "", "t", "-1"},      {"wait", "1/s", "m", "", "1", "", "t", "-1"},
@@ -760,7 +760,7 @@ static void test_what_is_wrong(void **state)
 }
 
 /* A line of a thousand: one call walks five hundred of them. */
-static void test_a_long_line_is_bounded(void **state)
+TEST_WITH(test_a_long_line_is_bounded, begin_line, NULL)
 {
     int64_t begun_us, took_us, best_us = INT64_MAX;
 
@@ -799,7 +799,7 @@ static bool line_is(int length)
     return redis_number("ZCARD", PREFIX "line:m") == length;
 }
 
-static void test_the_command_leaves_its_place(void **state)
+TEST_WITH(test_the_command_leaves_its_place, begin_line, NULL)
 {
     int64_t before;
     pid_t pids[4];
@@ -836,7 +836,7 @@ static void *wait_in_library(void *arg)
 }
 
 /* Commands and the library hear that their limit was changed: they would sleep for an hour. */
-static void test_all_who_wait_hear_of_a_change(void **state)
+TEST_WITH(test_all_who_wait_hear_of_a_change, begin_line, NULL)
 {
     struct weir *w = weir_new(turns.server.url, NULL), *waiter = weir_new(turns.server.url, NULL);
     struct weir_take take;
@@ -865,37 +865,4 @@ static void test_all_who_wait_hear_of_a_change(void **state)
     weir_free(w);
 }
 
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin_line)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(two_calls_for_a_start_in_the_order_of_coming),
-        TEST(other_rules),
-        TEST(callers_of_different_costs),
-        TEST(no_slot_is_lost_when_some_leave),
-        TEST(who_dies_wastes_one_slot),
-        TEST(random_lines_keep_the_rate),
-        TEST(a_clock_that_goes_back),
-        TEST(others_come_behind),
-        TEST(a_limit_that_is_raised_wakes_its_line),
-        TEST(a_limit_that_is_resumed_wakes_its_line),
-        TEST(a_limit_that_is_resumed_resumes_keys_with_lines),
-        TEST(a_key_that_is_resumed_wakes_its_line_alone),
-        TEST(a_limit_that_is_removed_wakes_its_line),
-        TEST(who_can_never_start_any_more_is_told),
-        TEST(every_line_is_woken),
-        TEST(slots_that_a_job_gives_back_wake_the_line),
-        TEST(who_stands_behind_a_sleeper_does_not_wait_for_it),
-        TEST(random_changes_keep_nobody),
-        TEST(a_long_line_is_woken_in_pages),
-        TEST(dead_lines_are_forgotten),
-        TEST(jobs_and_callers_take_turns),
-        TEST(what_is_wrong),
-        TEST(a_long_line_is_bounded),
-        TEST(the_command_leaves_its_place),
-        TEST(all_who_wait_hear_of_a_change),
-    };
-
-    return cmocka_run_group_tests_name("take line", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

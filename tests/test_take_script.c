@@ -93,7 +93,7 @@ static struct answer take(int64_t now_us, bool peek, const char *rules, const ch
 
 /* What the GCRA libraries throttled (Go) and redis-cell (Rust) answer, who call burst - 1 the max_burst.
  * Where they take nothing by a cost of 0, a peek does. */
-static void test_what_other_libraries_answer(void **state)
+TEST_WITH(test_what_other_libraries_answer, client_flush, NULL)
 {
     static const struct {
         const char *rule;
@@ -302,7 +302,7 @@ static void run_call(struct limit *l, int64_t now_us, int sequence, uint64_t *ra
     freeReplyObject(reply);
 }
 
-static void test_random_takes_equal_the_gates_in_c(void **state)
+TEST_WITH(test_random_takes_equal_the_gates_in_c, client_flush, NULL)
 {
     static struct limit l;
     uint64_t random;
@@ -326,7 +326,7 @@ static void test_random_takes_equal_the_gates_in_c(void **state)
 
 /* ---- Cases */
 
-static void test_all_rules_or_none(void **state)
+TEST_WITH(test_all_rules_or_none, client_flush, NULL)
 {
     struct answer a;
 
@@ -349,7 +349,7 @@ static void test_all_rules_or_none(void **state)
     assert_int_equal(a.retry_after_us, -1);
 }
 
-static void test_rules_of_the_caller_have_gates_for_each_key(void **state)
+TEST_WITH(test_rules_of_the_caller_have_gates_for_each_key, client_flush, NULL)
 {
     assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 1);
     assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 0);
@@ -361,7 +361,7 @@ static void test_rules_of_the_caller_have_gates_for_each_key(void **state)
 }
 
 /* Nothing of a limit that was there in an earlier call is kept. */
-static void test_a_changed_limit_counts_at_once(void **state)
+TEST_WITH(test_a_changed_limit_counts_at_once, client_flush, NULL)
 {
     set_limit("mail", "gcra:1/1000000/1");
     assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).status, 1);
@@ -376,7 +376,7 @@ static void test_a_changed_limit_counts_at_once(void **state)
     assert_string_equal(take(BEGIN_US, false, "", "mail", "", 1).word, "missing");
 }
 
-static void test_a_denial_stands_until_it_says(void **state)
+TEST_WITH(test_a_denial_stands_until_it_says, client_flush, NULL)
 {
     struct answer a;
 
@@ -392,13 +392,13 @@ static void test_a_denial_stands_until_it_says(void **state)
     }
 }
 
-static void test_nothing_is_taken_ahead(void **state)
+TEST_WITH(test_nothing_is_taken_ahead, client_flush, NULL)
 {
     assert_int_equal(take(BEGIN_US, false, "gcra:1000/1000000/1", "x", "", 1).status, 1);
     assert_int_equal(take(BEGIN_US + 999, false, "gcra:1000/1000000/1", "x", "", 1).status, 0);
 }
 
-static void test_what_is_wrong_with_an_item(void **state)
+TEST_WITH(test_what_is_wrong_with_an_item, client_flush, NULL)
 {
     static const struct {
         const char *rules, *name, *key, *word;
@@ -447,7 +447,7 @@ static void test_what_is_wrong_with_an_item(void **state)
     freeReplyObject(reply);
 }
 
-static void test_a_thousand_items_and_no_more(void **state)
+TEST_WITH(test_a_thousand_items_and_no_more, client_flush, NULL)
 {
     for (int n = 1000; n <= 1001; n++) {
         redisReply *reply = NULL;
@@ -470,7 +470,7 @@ static void test_a_thousand_items_and_no_more(void **state)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1000);
 }
 
-static void test_wrong_arguments_change_nothing(void **state)
+TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
 {
     static const char *const calls[][9] = {
         {"0", "gcra:1/1000000/1"},
@@ -512,7 +512,7 @@ static void test_wrong_arguments_change_nothing(void **state)
 
 /* Each is an answer of its own: those before and behind it are served. */
 /* What one key's gate says besides its algorithm's words is not the next key's. */
-static void test_a_pause_or_hold_of_a_key_is_its_own(void **state)
+TEST_WITH(test_a_pause_or_hold_of_a_key_is_its_own, client_flush, NULL)
 {
     static const char *const states[] = {
         "1795000000000000 1795000009000000 - - gcra:1/1000000/1 0 0",
@@ -536,7 +536,7 @@ static void test_a_pause_or_hold_of_a_key_is_its_own(void **state)
     }
 }
 
-static void test_keys_of_another_kind_are_told(void **state)
+TEST_WITH(test_keys_of_another_kind_are_told, client_flush, NULL)
 {
     static const char *const rules[] = {"gcra:1/1000000/1", "gcra:1/1000000/1 gcra:9/1000000/9",
                                         "gcra:1/1000000/1,adapt=1..2"};
@@ -563,7 +563,7 @@ static void test_keys_of_another_kind_are_told(void **state)
 }
 
 /* Of one call: a gate that is asked for twice, and whose pause the first of them ends by the clock. */
-static void test_a_key_may_come_twice(void **state)
+TEST_WITH(test_a_key_may_come_twice, client_flush, NULL)
 {
     static const char *const states[] = {
         NULL,
@@ -593,23 +593,4 @@ static void test_a_key_may_come_twice(void **state)
     }
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_what_other_libraries_answer, client_flush),
-        cmocka_unit_test_setup(test_random_takes_equal_the_gates_in_c, client_flush),
-        cmocka_unit_test_setup(test_all_rules_or_none, client_flush),
-        cmocka_unit_test_setup(test_rules_of_the_caller_have_gates_for_each_key, client_flush),
-        cmocka_unit_test_setup(test_a_changed_limit_counts_at_once, client_flush),
-        cmocka_unit_test_setup(test_a_denial_stands_until_it_says, client_flush),
-        cmocka_unit_test_setup(test_nothing_is_taken_ahead, client_flush),
-        cmocka_unit_test_setup(test_what_is_wrong_with_an_item, client_flush),
-        cmocka_unit_test_setup(test_a_thousand_items_and_no_more, client_flush),
-        cmocka_unit_test_setup(test_wrong_arguments_change_nothing, client_flush),
-        cmocka_unit_test_setup(test_a_pause_or_hold_of_a_key_is_its_own, client_flush),
-        cmocka_unit_test_setup(test_keys_of_another_kind_are_told, client_flush),
-        cmocka_unit_test_setup(test_a_key_may_come_twice, client_flush),
-    };
-
-    return cmocka_run_group_tests(tests, client_start, client_stop);
-}
+TESTS(client_start, client_stop)

@@ -1365,7 +1365,7 @@ static void run_world(uint64_t seed)
     check_nothing_left();
 }
 
-static void test_random_worlds(void **state)
+TEST_WITH(test_random_worlds, turns_flush, NULL)
 {
     uint64_t seed = getenv("WEIR_SEED") ? random_seed() : USUAL_SEED;
     const char *given = getenv("WEIR_WORLDS");
@@ -1407,7 +1407,7 @@ static void load_library(const char *text)
 }
 
 /* What a claim remembers to be faster decides nothing. */
-static void test_random_worlds_without_caches(void **state)
+TEST_WITH(test_random_worlds_without_caches, turns_flush, NULL)
 {
     static const char on[] = "local ON = true\n", off[] = "local ON = nil \n";
     char *text = strdup(script_library);
@@ -1430,12 +1430,4 @@ static int stop_all(void **state)
     return turns_stop(state);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_random_worlds, turns_flush),
-        cmocka_unit_test_setup(test_random_worlds_without_caches, turns_flush),
-    };
-
-    return cmocka_run_group_tests_name("throttle", tests, turns_start, stop_all);
-}
+TESTS(turns_start, stop_all)

@@ -57,7 +57,7 @@ static const char *address_of(const char *host, int to_port, const char *paramet
 
 /* ---- Certificates */
 
-static void the_certificate_is_checked(void **state)
+TEST(the_certificate_is_checked)
 {
     both_work(url);
     both_work(address_of("rediss://127.0.0.1", port, "%s", trust));
@@ -70,7 +70,7 @@ static void the_certificate_is_checked(void **state)
                  "not for the name redis.example");
 }
 
-static void system_issuers(void **state)
+TEST(system_issuers)
 {
     char file[160];
 
@@ -80,7 +80,7 @@ static void system_issuers(void **state)
     unsetenv("SSL_CERT_FILE");
 }
 
-static void a_folder_of_issuers(void **state)
+TEST(a_folder_of_issuers)
 {
     char issuers[128], text[4096];
     struct outcome o;
@@ -94,7 +94,7 @@ static void a_folder_of_issuers(void **state)
     both_work(address_of("rediss://localhost", port, "cacertdir=%s", issuers));
 }
 
-static void bad_certificates(void **state)
+TEST(bad_certificates)
 {
     static const struct {
         const char *name, *issuer, *names;
@@ -129,7 +129,7 @@ static void set(const char *name, const char *value)
     free(answer);
 }
 
-static void a_certificate_of_ours(void **state)
+TEST(a_certificate_of_ours)
 {
     static const char *const versions[] = {"TLSv1.3", "TLSv1.2"};
     char ours[400];
@@ -151,7 +151,7 @@ static void a_certificate_of_ours(void **state)
 }
 
 /* As of systemd. */
-static void files_of_credentials(void **state)
+TEST(files_of_credentials)
 {
     setenv("CREDENTIALS_DIRECTORY", folder(), 1);
     both_work(address_of("rediss://localhost", port, "cacert=ca.crt&cert=client.crt&key=client.key"));
@@ -160,7 +160,7 @@ static void files_of_credentials(void **state)
     unsetenv("CREDENTIALS_DIRECTORY");
 }
 
-static void unusable_files(void **state)
+TEST(unusable_files)
 {
     static const struct {
         const char *parameters, *says;
@@ -215,7 +215,7 @@ static void answered_with(const char *bytes, const char *scheme, const char *par
     }
 }
 
-static void a_plain_answer(void **state)
+TEST(a_plain_answer)
 {
     answered_with("-ERR unknown command\r\n", "rediss://localhost", trust, "speaks no TLS on this port");
 }
@@ -229,7 +229,7 @@ static void *try_on_thread(void *arg)
 }
 
 /* Redis waits for the end of what it takes for a command. Both at once, as each takes five seconds. */
-static void a_plain_port(void **state)
+TEST(a_plain_port)
 {
     struct proxy *proxy = proxy_start(&stage.server);
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
@@ -246,14 +246,14 @@ static void a_plain_port(void **state)
     proxy_stop(proxy);
 }
 
-static void a_tls_port_in_plain(void **state)
+TEST(a_tls_port_in_plain)
 {
     both_come_to(address_of("redis://localhost", port, "db=0"), WEIR_EUNREACHABLE,
                  "takes TLS only (rediss://)");
     answered_with("\x15\x03\x03", "redis://localhost", "db=0", "write rediss://");
 }
 
-static void too_old(void **state)
+TEST(too_old)
 {
     static const char *const servers[] = {"-tls1", "-tls1_1"};
     char accept[24], text[512];
@@ -311,7 +311,7 @@ static void echo_by_link(struct linked *l, const char *word, size_t len)
 }
 
 /* Of every size around those of records, whole and byte by byte. */
-static void records(void **state)
+TEST(records)
 {
     static const size_t sizes[] = {1, 16300, 16384, 16385, 70000, 8 * MEBIBYTE};
     struct proxy *proxy = proxy_start_to(&stage.server, port);
@@ -339,7 +339,7 @@ static void records(void **state)
 }
 
 /* Everything that was received is decrypted: no answer waits for the next one to come. */
-static void many_small_answers(void **state)
+TEST(many_small_answers)
 {
     struct redis *r = both_redis(url);
     struct redisReply *reply;
@@ -360,7 +360,7 @@ static void many_small_answers(void **state)
 
 /* ---- Ends */
 
-static void cut_anywhere(void **state)
+TEST(cut_anywhere)
 {
     struct proxy *proxy = proxy_start_to(&stage.server, port);
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
@@ -380,7 +380,7 @@ static void cut_anywhere(void **state)
 }
 
 /* Redis dies while a handshake is under way. */
-static void killed_in_the_handshake(void **state)
+TEST(killed_in_the_handshake)
 {
     struct proxy *proxy = proxy_start_to(&stage.server, port);
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
@@ -410,7 +410,7 @@ static int open_files(void)
     return n;
 }
 
-static void a_hundred_connections(void **state)
+TEST(a_hundred_connections)
 {
     int before = open_files();
     struct error e;
@@ -422,7 +422,7 @@ static void a_hundred_connections(void **state)
 }
 
 /* Idle, and the peer goes: the next call opens another connection. */
-static void an_idle_connection_that_ended(void **state)
+TEST(an_idle_connection_that_ended)
 {
     struct redis *r = both_redis(url);
     struct error e;
@@ -434,7 +434,7 @@ static void an_idle_connection_that_ended(void **state)
 }
 
 /* A child that frees its parent's connection says nothing on it. */
-static void a_child(void **state)
+TEST(a_child)
 {
     struct redis *r = both_redis(url);
     long long connections;
@@ -465,7 +465,7 @@ static void a_child(void **state)
 /* ---- Workers */
 
 /* Far, in single bytes, cut again and again. */
-static void a_worker_under_load(void **state)
+TEST(a_worker_under_load)
 {
     struct proxy *proxy = proxy_start_to(&stage.server, port);
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
@@ -489,7 +489,7 @@ static void a_worker_under_load(void **state)
 }
 
 /* The end of the process ends what OpenSSL keeps: not before jobs are given back. */
-static void exit_gives_back(void **state)
+TEST(exit_gives_back)
 {
     char option[300];
     pid_t pid;
@@ -505,7 +505,7 @@ static void exit_gives_back(void **state)
 
 /* ---- The command */
 
-static void flags(void **state)
+TEST(flags)
 {
     char ca[160], to[64];
     struct outcome o;
@@ -529,34 +529,4 @@ static void flags(void **state)
     assert_non_null(strstr(o.err, "for rediss:// alone"));
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_certificate_is_checked),
-        cmocka_unit_test(system_issuers),
-        cmocka_unit_test(a_folder_of_issuers),
-        cmocka_unit_test(bad_certificates),
-        cmocka_unit_test(a_certificate_of_ours),
-        cmocka_unit_test(files_of_credentials),
-        cmocka_unit_test(unusable_files),
-        cmocka_unit_test(a_plain_answer),
-        cmocka_unit_test(a_plain_port),
-        cmocka_unit_test(a_tls_port_in_plain),
-        cmocka_unit_test(too_old),
-        cmocka_unit_test(records),
-        cmocka_unit_test(many_small_answers),
-        cmocka_unit_test(cut_anywhere),
-        cmocka_unit_test(killed_in_the_handshake),
-        cmocka_unit_test(a_hundred_connections),
-        cmocka_unit_test(an_idle_connection_that_ended),
-        cmocka_unit_test(a_child),
-        cmocka_unit_test(a_worker_under_load),
-        cmocka_unit_test(exit_gives_back),
-        cmocka_unit_test(flags),
-    };
-    int code = stage_actor_main(argc, argv);
-
-    if (code >= 0)
-        return code;
-    return cmocka_run_group_tests_name("tls", tests, set_up, stage_stop);
-}
+STAGE_TESTS(set_up, stage_stop)

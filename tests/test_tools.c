@@ -76,7 +76,7 @@ static int64_t round_trip_us(redisContext *c)
 }
 
 /* Every byte has the delay of its own: what is sent a while after the first comes that while after it. */
-static void a_link_far_away(void **state)
+TEST_WITH(a_link_far_away, open_all, close_all)
 {
     struct fixture *f = *state;
     redisContext *near = dial(f->near), *far = dial(f->far);
@@ -100,7 +100,7 @@ static void a_link_far_away(void **state)
     redisFree(far);
 }
 
-static void a_link_that_stalls(void **state)
+TEST_WITH(a_link_that_stalls, open_all, close_all)
 {
     struct fixture *f = *state;
     redisContext *near = dial(f->near), *far = dial(f->far);
@@ -142,7 +142,7 @@ static bool is_about(int64_t a_us, int64_t b_us)
     return llabs(a_us - b_us) < 5 * SECOND;
 }
 
-static void a_clock_of_redis_alone(void **state)
+TEST_WITH(a_clock_of_redis_alone, open_all, close_all)
 {
     static const int64_t shifts_us[] = {3600 * SECOND, -3600 * SECOND, 86400 * 365 * SECOND};
     struct fixture *f = *state;
@@ -158,7 +158,7 @@ static void a_clock_of_redis_alone(void **state)
     assert_true(is_about(shift_us(f), 0));
 }
 
-static void a_clock_of_a_program(void **state)
+TEST_WITH(a_clock_of_a_program, open_all, close_all)
 {
     static const char *const date[] = {"/bin/date", "+%s", NULL};
     struct fixture *f = *state;
@@ -175,14 +175,4 @@ static void a_clock_of_a_program(void **state)
     assert_true(is_about(atoll(o.out) * SECOND, clock_wall_us()));
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_link_far_away, open_all, close_all),
-        cmocka_unit_test_setup_teardown(a_link_that_stalls, open_all, close_all),
-        cmocka_unit_test_setup_teardown(a_clock_of_redis_alone, open_all, close_all),
-        cmocka_unit_test_setup_teardown(a_clock_of_a_program, open_all, close_all),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
-}
+TESTS(NULL, NULL)

@@ -11,7 +11,7 @@
 #define NOW (INT64_C(1795000000) * 1000000) /* 2026-11-18 11:06:40 UTC */
 #define SECOND INT64_C(1000000)
 
-static struct state state;
+static struct state top;
 static struct top_snapshot *now;
 static struct pasts pasts;
 static struct health health;
@@ -57,7 +57,6 @@ static int begin(void **unused)
 {
     struct status s = {.now_us = NOW};
 
-    (void)unused;
     s.types = calloc(8, sizeof *s.types);
     s.queues = calloc(2, sizeof *s.queues);
     s.workers = calloc(2, sizeof *s.workers);
@@ -86,7 +85,7 @@ static int begin(void **unused)
     now->report = json_pack("{s:s, s:{s:i}, s:[]}", "verdict", "flowing", "holds", "limit", 2, "checks");
     memset(&pasts, 0, sizeof pasts);
     health = (struct health){.interval_us = 2 * SECOND, .where = "weir"};
-    state_begin(&state, false);
+    state_begin(&top, false);
     height = 24;
     width = 80;
     return 0;
@@ -94,7 +93,6 @@ static int begin(void **unused)
 
 static int end(void **unused)
 {
-    (void)unused;
     rows_free(&rows);
     canvas_free(&canvas);
     top_snapshot_free(now);
@@ -125,14 +123,14 @@ static void read_canvas(void)
 static void look_as(bool ascii)
 {
     struct frame frame = {.now = now, .pasts = &pasts, .now_us = NOW, .ascii = ascii};
-    const struct pane *p = state_pane(&state);
+    const struct pane *p = state_pane(&top);
 
     rows_free(&rows);
     assert_true(canvas_begin(&canvas, height, width, ascii));
-    assert_true(rows_choose(&rows, &frame, state.view, p->filter, p->sorted, p->backwards));
-    state.room = layout_room(&canvas);
-    state_settle(&state, &rows);
-    layout_draw(&canvas, &state, &frame, &rows, &health);
+    assert_true(rows_choose(&rows, &frame, top.view, p->filter, p->sorted, p->backwards));
+    top.room = layout_room(&canvas);
+    state_settle(&top, &rows);
+    layout_draw(&canvas, &top, &frame, &rows, &health);
     read_canvas();
 }
 
@@ -144,7 +142,7 @@ static void look(void)
 static void press(const char *keys)
 {
     for (; *keys; keys++) {
-        state_key(&state, (unsigned char)*keys, &rows, now);
+        state_key(&top, (unsigned char)*keys, &rows, now);
         look();
     }
 }
@@ -169,16 +167,15 @@ static void expect_rows(const char *names)
 
 static void expect_chosen(const char *name)
 {
-    const void *row = state_row(&state, &rows);
+    const void *row = state_row(&top, &rows);
 
     assert_string_equal(row ? row_name(row) : "", name);
 }
 
 /* ---- Tests */
 
-static void test_types_are_shown_with_their_rates_and_ends(void **unused)
+TEST_WITH(test_types_are_shown_with_their_rates_and_ends, begin, end)
 {
-    (void)unused;
     look();
     assert_shows("flowing: 2 types wait for their limits\n");
     assert_shows("weir, every 2s");
@@ -192,7 +189,7 @@ static void test_types_are_shown_with_their_rates_and_ends(void **unused)
     assert_shows("last in 8m 2s (11:14:42)+; oldest 3m ago; 7 done");
 }
 
-static void test_rates_fit_their_columns(void **unused)
+TEST_WITH(test_rates_fit_their_columns, begin, end)
 {
     static const struct {
         double rate;
@@ -203,7 +200,6 @@ static void test_rates_fit_their_columns(void **unused)
                  {123456.7, "123,457/s"}, {1234567, "1,234k/s"}, {5000.0 / 86400, "3.47/m"}};
     char cell[40];
 
-    (void)unused;
     for (size_t i = 0; i < COUNT(cases); i++) {
         now->status.types[0].rate_now = cases[i].rate;
         look();
@@ -212,9 +208,8 @@ static void test_rates_fit_their_columns(void **unused)
     }
 }
 
-static void test_a_line_shows_the_last_minutes(void **unused)
+TEST_WITH(test_a_line_shows_the_last_minutes, begin, end)
 {
-    (void)unused;
     pasts.count = 1;
     strcpy(pasts.at[0].name, "mail");
     for (int i = 0; i < 8; i++)
@@ -240,11 +235,10 @@ static void fill(struct past *past, const char *json)
     json_decref(history);
 }
 
-static void test_the_past_is_what_was_recorded(void **unused)
+TEST(test_the_past_is_what_was_recorded)
 {
     struct past type = {.name = "mail"}, limit = {.of_limit = true};
 
-    (void)unused;
     fill(&type, "{\"now\": 7200000001, \"slots\": [{\"at\": 3600000000, \"starts\": 1, \"dead\": 5},"
                 "{\"at\": 3660000000, \"starts\": 2, \"dead\": 1}, {\"at\": 7140000000, \"starts\": 3, "
                 "\"retried\": 4},"
@@ -264,9 +258,8 @@ static void test_the_past_is_what_was_recorded(void **unused)
     past_fill(&limit, NULL);
 }
 
-static void test_limits_workers_and_queues(void **unused)
+TEST_WITH(test_limits_workers_and_queues, begin, end)
 {
-    (void)unused;
     look();
     press("2");
     assert_shows("mail         5/1s              12,345");
@@ -282,9 +275,8 @@ static void test_limits_workers_and_queues(void **unused)
     assert_shows("TYPE");
 }
 
-static void test_rows_are_sorted_and_turned(void **unused)
+TEST_WITH(test_rows_are_sorted_and_turned, begin, end)
 {
-    (void)unused;
     look();
     expect_rows("sms mail news"); /* most jobs first */
     press("o");
@@ -301,9 +293,8 @@ static void test_rows_are_sorted_and_turned(void **unused)
     expect_rows("mail news sms"); /* a view keeps its order */
 }
 
-static void test_what_has_no_time_comes_last(void **unused)
+TEST_WITH(test_what_has_no_time_comes_last, begin, end)
 {
-    (void)unused;
     look();
     press(">>>>>>"); /* ENDS */
     expect_rows("mail news sms");
@@ -311,17 +302,15 @@ static void test_what_has_no_time_comes_last(void **unused)
     expect_rows("news sms mail");
 }
 
-static void test_all_that_wait_are_sorted_by(void **unused)
+TEST_WITH(test_all_that_wait_are_sorted_by, begin, end)
 {
-    (void)unused;
     now->status.types[1].aside = 20000;
     look();
     expect_rows("sms news mail");
 }
 
-static void test_the_row_stays_chosen_whatever_comes(void **unused)
+TEST_WITH(test_the_row_stays_chosen_whatever_comes, begin, end)
 {
-    (void)unused;
     look();
     press("j");
     expect_chosen("mail");
@@ -334,9 +323,8 @@ static void test_the_row_stays_chosen_whatever_comes(void **unused)
     expect_chosen("other"); /* what is in its place */
 }
 
-static void test_a_filter_leaves_names_with_that_in_them(void **unused)
+TEST_WITH(test_a_filter_leaves_names_with_that_in_them, begin, end)
 {
-    (void)unused;
     look();
     press("/s");
     expect_rows("sms news");
@@ -349,14 +337,13 @@ static void test_a_filter_leaves_names_with_that_in_them(void **unused)
           "\n");
     expect_rows("sms");
     press("q"); /* is a command again */
-    assert_true(state.quit);
+    assert_true(top.quit);
     press("\x1b");
     expect_rows("sms mail news");
 }
 
-static void test_a_long_list_scrolls(void **unused)
+TEST_WITH(test_a_long_list_scrolls, begin, end)
 {
-    (void)unused;
     json_decref(now->status.types[0].waits_for);
     free(now->status.types);
     now->status.types = calloc(100, sizeof *now->status.types);
@@ -384,11 +371,10 @@ static void test_a_long_list_scrolls(void **unused)
     expect_chosen("t00");
 }
 
-static void test_a_screen_that_is_too_small_says_so(void **unused)
+TEST_WITH(test_a_screen_that_is_too_small_says_so, begin, end)
 {
     static const int sizes[][2] = {{23, 80}, {24, 79}, {10, 60}, {1, 1}, {2, 20}, {24, 1}};
 
-    (void)unused;
     for (size_t i = 0; i < COUNT(sizes); i++) {
         height = sizes[i][0];
         width = sizes[i][1];
@@ -401,9 +387,8 @@ static void test_a_screen_that_is_too_small_says_so(void **unused)
     assert_shows("60x10 is too small: 80x24 at least");
 }
 
-static void test_redis_that_does_not_answer_is_said(void **unused)
+TEST_WITH(test_redis_that_does_not_answer_is_said, begin, end)
 {
-    (void)unused;
     health.silent_us = 5 * SECOND;
     strcpy(health.why, "connection refused");
     look();
@@ -422,11 +407,11 @@ static void test_redis_that_does_not_answer_is_said(void **unused)
 /* What was ordered since; then it is on its way. */
 static void expect_order(enum order_kind kind, const char *name)
 {
-    assert_int_equal(state.ordered ? state.order.kind : ORDER_NONE, kind);
+    assert_int_equal(top.ordered ? top.order.kind : ORDER_NONE, kind);
     if (kind)
-        assert_string_equal(state.order.name, name);
-    if (state.ordered)
-        state.order.kind = ORDER_NONE;
+        assert_string_equal(top.order.name, name);
+    if (top.ordered)
+        top.order.kind = ORDER_NONE;
 }
 
 static void bring(const char *said)
@@ -434,13 +419,12 @@ static void bring(const char *said)
     struct result r = {.status = 0};
 
     snprintf(r.said, sizeof r.said, "%s", said);
-    action_result(&state, &r);
+    action_result(&top, &r);
     look();
 }
 
-static void test_a_key_gives_an_order_and_its_result_is_said(void **unused)
+TEST_WITH(test_a_key_gives_an_order_and_its_result_is_said, begin, end)
 {
-    (void)unused;
     look();
     press("4p");
     expect_order(ORDER_PAUSE_QUEUE, "default");
@@ -453,9 +437,8 @@ static void test_a_key_gives_an_order_and_its_result_is_said(void **unused)
     expect_order(ORDER_RESUME_QUEUE, "default");
 }
 
-static void test_a_worker_is_quieted_after_a_question(void **unused)
+TEST_WITH(test_a_worker_is_quieted_after_a_question, begin, end)
 {
-    (void)unused;
     look();
     press("3u");
     assert_shows("worker w1: takes no more jobs, and stays? [y/N]");
@@ -467,9 +450,8 @@ static void test_a_worker_is_quieted_after_a_question(void **unused)
     expect_order(ORDER_QUIET_WORKER, "w1");
 }
 
-static void test_the_limit_in_the_way_is_paused(void **unused)
+TEST_WITH(test_the_limit_in_the_way_is_paused, begin, end)
 {
-    (void)unused;
     now->status.types[1].waits_for = json_pack("{s:s}", "limit_name", "mail");
     look();
     press("p"); /* sms */
@@ -487,35 +469,33 @@ static void test_the_limit_in_the_way_is_paused(void **unused)
     expect_order(ORDER_PAUSE_LIMIT, "mail");
 }
 
-static void test_a_command_is_typed(void **unused)
+TEST_WITH(test_a_command_is_typed, begin, end)
 {
-    (void)unused;
     look();
     press(":job q4p");
     assert_shows(":weir job q4p_");
     expect_order(ORDER_NONE, "");
     press("\x1b");
-    assert_false(state.entered);
+    assert_false(top.entered);
     press(":\n");
-    assert_false(state.entered);
+    assert_false(top.entered);
     press(":rate set mail 50/s\n");
-    assert_true(state.entered);
-    assert_string_equal(state.command, "rate set mail 50/s");
-    assert_int_equal(state.mode, MODE_LIST);
+    assert_true(top.entered);
+    assert_string_equal(top.command, "rate set mail 50/s");
+    assert_int_equal(top.mode, MODE_LIST);
 }
 
-static void test_read_only_gives_no_orders(void **unused)
+TEST_WITH(test_read_only_gives_no_orders, begin, end)
 {
-    (void)unused;
-    state.read_only = true;
+    top.read_only = true;
     for (int view = '1'; view < '1' + VIEW_COUNT; view++) {
-        state_key(&state, view, &rows, now);
+        state_key(&top, view, &rows, now);
         look();
         for (int key = ' ' + 1; key < 127; key++)
             if (!strchr("1234/q?h<>o", key)) {
-                state_key(&state, key, &rows, now);
+                state_key(&top, key, &rows, now);
                 expect_order(ORDER_NONE, "");
-                assert_int_equal(state.mode, MODE_LIST);
+                assert_int_equal(top.mode, MODE_LIST);
             }
     }
     press("4p");
@@ -536,7 +516,7 @@ static void expect_put(bool ascii, int room, const char *text, const char *expec
         fail_msg("%s: %s, not %s", text, shown, expected);
 }
 
-static void test_words_keep_their_columns(void **unused)
+TEST_WITH(test_words_keep_their_columns, begin, end)
 {
     static const struct {
         bool ascii;
@@ -559,14 +539,12 @@ static void test_words_keep_their_columns(void **unused)
         {false, "", "        |\n"},
     };
 
-    (void)unused;
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_put(cases[i].ascii, 8, cases[i].text, cases[i].expected);
 }
 
-static void test_nothing_is_put_outside(void **unused)
+TEST_WITH(test_nothing_is_put_outside, begin, end)
 {
-    (void)unused;
     assert_true(canvas_begin(&canvas, 2, 4, false));
     for (int row = -1; row < 4; row++)
         for (int column = -2; column < 8; column++)
@@ -577,11 +555,10 @@ static void test_nothing_is_put_outside(void **unused)
             }
 }
 
-static void test_a_line_is_typed(void **unused)
+TEST(test_a_line_is_typed)
 {
     char line[8] = "";
 
-    (void)unused;
     line_key(line, sizeof line, 'a');
     line_key(line, sizeof line, 0x65e5);
     assert_string_equal(line, "a日");
@@ -604,7 +581,7 @@ static void test_a_line_is_typed(void **unused)
 }
 
 /* At most a hundredth of Redis: by what it takes for each row, and by the time that the answers took. */
-static void test_how_often_it_reads(void **unused)
+TEST(test_how_often_it_reads)
 {
     static const struct {
         int64_t rows, took_us, pause_us;
@@ -614,39 +591,14 @@ static void test_how_often_it_reads(void **unused)
         {13000, 150000, 15 * SECOND},  {13000, 10 * SECOND, 19700000}, {13000, 100, 2 * SECOND},
     };
 
-    (void)unused;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_int_equal(top_snapshot_pause(cases[i].rows, cases[i].took_us, 2 * SECOND), cases[i].pause_us);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_types_are_shown_with_their_rates_and_ends, begin, end),
-        cmocka_unit_test_setup_teardown(test_rates_fit_their_columns, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_line_shows_the_last_minutes, begin, end),
-        cmocka_unit_test(test_the_past_is_what_was_recorded),
-        cmocka_unit_test_setup_teardown(test_limits_workers_and_queues, begin, end),
-        cmocka_unit_test_setup_teardown(test_rows_are_sorted_and_turned, begin, end),
-        cmocka_unit_test_setup_teardown(test_what_has_no_time_comes_last, begin, end),
-        cmocka_unit_test_setup_teardown(test_all_that_wait_are_sorted_by, begin, end),
-        cmocka_unit_test_setup_teardown(test_the_row_stays_chosen_whatever_comes, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_filter_leaves_names_with_that_in_them, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_long_list_scrolls, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_screen_that_is_too_small_says_so, begin, end),
-        cmocka_unit_test_setup_teardown(test_redis_that_does_not_answer_is_said, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_key_gives_an_order_and_its_result_is_said, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_worker_is_quieted_after_a_question, begin, end),
-        cmocka_unit_test_setup_teardown(test_the_limit_in_the_way_is_paused, begin, end),
-        cmocka_unit_test_setup_teardown(test_a_command_is_typed, begin, end),
-        cmocka_unit_test_setup_teardown(test_read_only_gives_no_orders, begin, end),
-        cmocka_unit_test_setup_teardown(test_words_keep_their_columns, begin, end),
-        cmocka_unit_test_setup_teardown(test_nothing_is_put_outside, begin, end),
-        cmocka_unit_test(test_a_line_is_typed),
-        cmocka_unit_test(test_how_often_it_reads),
-    };
 
     setlocale(LC_CTYPE, "C.UTF-8");
     setenv("TZ", "UTC", 1);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

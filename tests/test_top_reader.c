@@ -119,7 +119,15 @@ static void expect_refused(enum order_kind kind, const char *name, const char *s
 
 /* ---- Orders */
 
-static void queues(void **state)
+static int forget_news(void **state)
+{
+    int rc = tear_down(state);
+
+    forget(&news);
+    return rc;
+}
+
+TEST_WITH(queues, set_up, forget_news)
 {
     fill("q", "mail", 7);
     expect_done(ORDER_PAUSE_QUEUE, "q", "queue q paused");
@@ -128,7 +136,7 @@ static void queues(void **state)
     ask("0", "HEXISTS", "halted", "q/q", NULL);
 }
 
-static void limits(void **state)
+TEST_WITH(limits, set_up, forget_news)
 {
     ask("1", "HSET", "limits", "mail", "gcra:10/1000000/10");
     expect_done(ORDER_PAUSE_LIMIT, "mail", "limit mail paused for 10m");
@@ -137,7 +145,7 @@ static void limits(void **state)
     expect_refused(ORDER_PAUSE_LIMIT, "gone", "gone");
 }
 
-static void workers(void **state)
+TEST_WITH(workers, set_up, forget_news)
 {
     expect_refused(ORDER_QUIET_WORKER, "w1", "w1");
 }
@@ -145,7 +153,7 @@ static void workers(void **state)
 /* ---- Readings */
 
 /* It reads again in an hour, but for an order that has changed something. */
-static void a_change_is_seen_at_once(void **state)
+TEST_WITH(a_change_is_seen_at_once, set_up, forget_news)
 {
     assert_int_equal(next_snapshot()->status.queue_count, 0);
     fill("q", "mail", 1);
@@ -155,7 +163,7 @@ static void a_change_is_seen_at_once(void **state)
 }
 
 /* Nothing is carried out twice: a second one would find it resumed. */
-static void an_order_is_carried_out_once(void **state)
+TEST_WITH(an_order_is_carried_out_once, set_up, forget_news)
 {
     next_snapshot();
     fill("q", "mail", 9);
@@ -184,7 +192,7 @@ static void await_past(const char *name, bool of_limit)
 }
 
 /* The past of what is shown: all of it, a few a round; of what is no longer shown nothing is kept. */
-static void pasts_of_what_is_shown(void **state)
+TEST_WITH(pasts_of_what_is_shown, set_up, forget_news)
 {
     want(false, "t", PASTS_MOST);
     await_past("t127", false);
@@ -199,7 +207,7 @@ static void pasts_of_what_is_shown(void **state)
 }
 
 /* Since when it is asked in vain is known while the call hangs, and no longer when it has answered. */
-static void a_redis_that_hangs_is_known(void **state)
+TEST_WITH(a_redis_that_hangs_is_known, set_up, forget_news)
 {
     int64_t until_us = clock_mono_us() + LIMIT_MS * INT64_C(1000);
 
@@ -214,26 +222,4 @@ static void a_redis_that_hangs_is_known(void **state)
     assert_int_equal(news.unanswered_us, 0);
 }
 
-static int forget_news(void **state)
-{
-    int rc = tear_down(state);
-
-    forget(&news);
-    return rc;
-}
-
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, forget_news)
-    const struct CMUnitTest tests[] = {
-        TEST(queues),
-        TEST(limits),
-        TEST(workers),
-        TEST(a_change_is_seen_at_once),
-        TEST(an_order_is_carried_out_once),
-        TEST(pasts_of_what_is_shown),
-        TEST(a_redis_that_hangs_is_known),
-    };
-
-    return cmocka_run_group_tests_name("the reader of weir top", tests, client_start_server, client_stop);
-}
+TESTS(client_start_server, client_stop)

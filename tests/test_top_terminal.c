@@ -151,7 +151,6 @@ static void expect_said(const char *line, const char *text)
 /* Jobs of two types that wait, one of them at a limit. */
 static int begin(void **unused)
 {
-    (void)unused;
     stage_open(&stage, true);
     write_text(stage.server.folder, "tmux.conf", "set -g exit-empty off\n"); /* else it ends between two */
     weir("rate set mail 1/h");
@@ -162,7 +161,6 @@ static int begin(void **unused)
 
 static int finish_without_tmux(void **unused)
 {
-    (void)unused;
     stage_close(&stage);
     return 0;
 }
@@ -187,9 +185,8 @@ static bool is_above(const char *above, const char *below)
     return a && b && a < b;
 }
 
-static void test_it_shows_sorts_filters_and_ends(void **unused)
+TEST_WITH(test_it_shows_sorts_filters_and_ends, begin, finish)
 {
-    (void)unused;
     start("");
     expect("stuck: jobs of 2 types start only when somebody acts");
     await(is_above("\nmail ", "\nnews "));
@@ -215,9 +212,8 @@ static void test_it_shows_sorts_filters_and_ends(void **unused)
     expect_end("code 0");
 }
 
-static void test_queues_are_paused_and_resumed(void **unused)
+TEST_WITH(test_queues_are_paused_and_resumed, begin, finish)
 {
-    (void)unused;
     start("");
     press("4");
     expect("open");
@@ -229,9 +225,8 @@ static void test_queues_are_paused_and_resumed(void **unused)
     expect("queue default resumed");
 }
 
-static void test_limits_are_paused_and_resumed(void **unused)
+TEST_WITH(test_limits_are_paused_and_resumed, begin, finish)
 {
-    (void)unused;
     start("");
     expect("\nmail ");
     press("/ n e w s Enter p"); /* at once: the last ones mean what the first ones have chosen */
@@ -246,9 +241,8 @@ static void test_limits_are_paused_and_resumed(void **unused)
 }
 
 /* On this Redis, with the terminal to itself; a wrong one says so as anywhere. */
-static void test_a_command_is_run(void **unused)
+TEST_WITH(test_a_command_is_run, begin, finish)
 {
-    (void)unused;
     start("");
     expect("\nmail ");
     press(":");
@@ -269,11 +263,10 @@ static void test_a_command_is_run(void **unused)
     expect_end("code 0");
 }
 
-static void test_workers_are_quieted(void **unused)
+TEST_WITH(test_workers_are_quieted, begin, finish)
 {
     pid_t worker;
 
-    (void)unused;
     worker = stage_weir(&stage, "worker", "--exec", "news=true", "--lease", "3s", NULL);
     start("");
     press("3");
@@ -291,9 +284,8 @@ static void test_workers_are_quieted(void **unused)
     assert_int_equal(program_end(worker), 0);
 }
 
-static void test_read_only_changes_nothing(void **unused)
+TEST_WITH(test_read_only_changes_nothing, begin, finish)
 {
-    (void)unused;
     start("--read-only");
     press("4");
     expect("default");
@@ -304,11 +296,10 @@ static void test_read_only_changes_nothing(void **unused)
     expect_gone("p pause");
 }
 
-static void test_it_follows_the_size_of_the_terminal(void **unused)
+TEST_WITH(test_it_follows_the_size_of_the_terminal, begin, finish)
 {
     static const int sizes[][2] = {{80, 24}, {200, 50}, {60, 10}, {1, 1}, {80, 24}};
 
-    (void)unused;
     start("");
     expect("\nmail ");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -323,9 +314,8 @@ static void test_it_follows_the_size_of_the_terminal(void **unused)
     expect_end("code 0");
 }
 
-static void test_redis_is_lost_and_found(void **unused)
+TEST_WITH(test_redis_is_lost_and_found, begin, finish)
 {
-    (void)unused;
     start("");
     expect("stuck");
     server_kill(&stage.server);
@@ -349,7 +339,7 @@ static pid_t pid_of_top(void)
     return (pid_t)atoi(pid);
 }
 
-static void test_every_end_leaves_the_terminal_as_it_was(void **unused)
+TEST_WITH(test_every_end_leaves_the_terminal_as_it_was, begin, finish)
 {
     static const struct {
         int number;
@@ -361,7 +351,6 @@ static void test_every_end_leaves_the_terminal_as_it_was(void **unused)
                 {SIGSEGV, "code "} /* a sanitizer has its own */,
                 {SIGQUIT, "code 131"}};
 
-    (void)unused;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
         start("");
         assert_int_equal(kill(pid_of_top(), ends[i].number), 0);
@@ -418,9 +407,8 @@ static void await_drawn(int from)
     assert_true(read(from, text, sizeof text) > 0);
 }
 
-static void test_it_ends_when_its_terminal_is_gone(void **unused)
+TEST_WITH(test_it_ends_when_its_terminal_is_gone, begin, finish_without_tmux)
 {
-    (void)unused;
     for (int gone = 0; gone < 2; gone++) { /* its input, its output */
         struct line lines[2];
         pid_t pid;
@@ -436,12 +424,11 @@ static void test_it_ends_when_its_terminal_is_gone(void **unused)
 }
 
 /* Its terminal is stopped, as Ctrl-S does: whatever writes there waits. */
-static void test_it_ends_though_its_terminal_takes_nothing(void **unused)
+TEST_WITH(test_it_ends_though_its_terminal_takes_nothing, begin, finish_without_tmux)
 {
     struct line lines[2];
     pid_t pid;
 
-    (void)unused;
     open_lines(lines);
     pid = start_between(lines);
     await_drawn(lines[1].here);
@@ -453,9 +440,8 @@ static void test_it_ends_though_its_terminal_takes_nothing(void **unused)
         close_fd(&lines[i].here);
 }
 
-static void test_terminals_that_show_less(void **unused)
+TEST_WITH(test_terminals_that_show_less, begin, finish)
 {
-    (void)unused;
     start_with("LC_ALL=C NO_COLOR=1", "", 80, 24);
     expect("4 queues");
     for (const char *at = look(true); *at; at++)
@@ -480,22 +466,7 @@ static void test_terminals_that_show_less(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_it_shows_sorts_filters_and_ends, begin, finish),
-        cmocka_unit_test_setup_teardown(test_queues_are_paused_and_resumed, begin, finish),
-        cmocka_unit_test_setup_teardown(test_limits_are_paused_and_resumed, begin, finish),
-        cmocka_unit_test_setup_teardown(test_a_command_is_run, begin, finish),
-        cmocka_unit_test_setup_teardown(test_workers_are_quieted, begin, finish),
-        cmocka_unit_test_setup_teardown(test_read_only_changes_nothing, begin, finish),
-        cmocka_unit_test_setup_teardown(test_it_follows_the_size_of_the_terminal, begin, finish),
-        cmocka_unit_test_setup_teardown(test_redis_is_lost_and_found, begin, finish),
-        cmocka_unit_test_setup_teardown(test_every_end_leaves_the_terminal_as_it_was, begin, finish),
-        cmocka_unit_test_setup_teardown(test_it_ends_when_its_terminal_is_gone, begin, finish_without_tmux),
-        cmocka_unit_test_setup_teardown(test_it_ends_though_its_terminal_takes_nothing, begin,
-                                        finish_without_tmux),
-        cmocka_unit_test_setup_teardown(test_terminals_that_show_less, begin, finish),
-    };
 
     unsetenv("TMUX");
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return tests_run(NULL, NULL);
 }

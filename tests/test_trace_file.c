@@ -11,7 +11,7 @@
 #include "tests/traces.h"
 #include "worker/way/trace.h"
 
-static void test_malformed_lines_are_named(void **state)
+TEST(test_malformed_lines_are_named)
 {
     static const struct {
         const char *line;
@@ -71,7 +71,7 @@ static void test_malformed_lines_are_named(void **state)
     }
 }
 
-static void test_a_torn_last_line_is_passed_over(void **state)
+TEST(test_a_torn_last_line_is_passed_over)
 {
     static const struct {
         const char *text;
@@ -98,7 +98,7 @@ static void test_a_torn_last_line_is_passed_over(void **state)
     }
 }
 
-static void test_a_torn_first_line_is_passed_over(void **state)
+TEST(test_a_torn_first_line_is_passed_over)
 {
 #define WHOLE "{\"start\":1,\"type\":\"a\"}\n"
     static const struct {
@@ -143,7 +143,7 @@ static void test_a_torn_first_line_is_passed_over(void **state)
 
 /* Members that nobody knows, however many, are passed over; twice, and the one slot of a minute is violated.
  */
-static void test_many_members(void **state)
+TEST(test_many_members)
 {
     enum { LEAST = 10, MOST = 60 };
 
@@ -225,7 +225,7 @@ static off_t size_of(const char *path)
 }
 
 /* The end of a line that another worker is just writing is not cut; one that nobody will end is. */
-static void test_a_line_that_is_being_written_stays(void **state)
+TEST(test_a_line_that_is_being_written_stays)
 {
     static const char half[] = "{\"slot\":1";
     struct trace *other, *mine;
@@ -272,7 +272,7 @@ static void fill_the_disk_for_a_while(void *arg)
 }
 
 /* What cannot be written for a while is written later, torn lines too; and no signal ends the worker. */
-static void test_a_full_disk_for_a_while_costs_nothing(void **state)
+TEST(test_a_full_disk_for_a_while_costs_nothing)
 {
     char log[4096];
     struct verify v;
@@ -317,7 +317,7 @@ static void assert_gap(uint64_t n, bool opened)
     verify_free(&v);
 }
 
-static void test_what_a_full_disk_has_cost_is_counted(void **state)
+TEST(test_what_a_full_disk_has_cost_is_counted)
 {
     static const char *const says[] = {"trace: File too large; lines are lost, jobs run on",
                                        "trace: lines are kept again; "};
@@ -332,7 +332,7 @@ static void test_what_a_full_disk_has_cost_is_counted(void **state)
 }
 
 /* The mark of the gap has room all the same. */
-static void test_a_file_that_never_grows_again(void **state)
+TEST(test_a_file_that_never_grows_again)
 {
     static const char *const says[] = {"trace: File too large; lines are lost, jobs run on",
                                        "trace: File too large; its last "};
@@ -381,7 +381,7 @@ static void trace_to_a_pipe(void *arg)
     copy(reader);
 }
 
-static void test_a_pipe_that_nobody_reads(void **state)
+TEST(test_a_pipe_that_nobody_reads)
 {
     static const char *const says[] = {"trace: nobody reads it; lines are lost, jobs run on",
                                        "trace: lines are kept again; "};
@@ -400,7 +400,7 @@ static void test_a_pipe_that_nobody_reads(void **state)
     assert_gap(STARTS_MANY + 1, true);
 }
 
-static void test_a_file_that_cannot_be_read(void **state)
+TEST(test_a_file_that_cannot_be_read)
 {
     size_t torn_line;
     struct verify v;
@@ -413,20 +413,4 @@ static void test_a_file_that_cannot_be_read(void **state)
     verify_free(&v);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_malformed_lines_are_named),
-        cmocka_unit_test(test_a_torn_last_line_is_passed_over),
-        cmocka_unit_test(test_a_torn_first_line_is_passed_over),
-        cmocka_unit_test(test_a_line_that_is_being_written_stays),
-        cmocka_unit_test(test_many_members),
-        cmocka_unit_test(test_a_full_disk_for_a_while_costs_nothing),
-        cmocka_unit_test(test_what_a_full_disk_has_cost_is_counted),
-        cmocka_unit_test(test_a_file_that_never_grows_again),
-        cmocka_unit_test(test_a_pipe_that_nobody_reads),
-        cmocka_unit_test(test_a_file_that_cannot_be_read),
-    };
-
-    return cmocka_run_group_tests(tests, traces_begin, traces_end);
-}
+TESTS(traces_begin, traces_end)

@@ -57,7 +57,7 @@ static bool same(double one, double other)
 /* ---- What is counted */
 
 /* Jobs that a claim sets aside have not started, and are not lost from sight. */
-static void test_jobs_set_aside_are_counted_as_that(void **state)
+TEST_WITH(test_jobs_set_aside_are_counted_as_that, begin, NULL)
 {
     start("w");
     must(turns_rate("slow", CLOSED_RULE));
@@ -83,7 +83,7 @@ static void test_jobs_set_aside_are_counted_as_that(void **state)
 }
 
 /* What only a person can start is told when all else is done. */
-static void test_a_drained_worker_says_what_is_left(void **state)
+TEST_WITH(test_a_drained_worker_says_what_is_left, begin, NULL)
 {
     static const struct {
         const char *pause, *resume, *said;
@@ -109,7 +109,7 @@ static void test_a_drained_worker_says_what_is_left(void **state)
 }
 
 /* Nobody but a person starts the jobs of a paused key again; a pause for a time ends by itself. */
-static void test_a_drained_worker_leaves_paused_keys(void **state)
+TEST_WITH(test_a_drained_worker_leaves_paused_keys, begin, NULL)
 {
     must_run("rate set t 100/1s,burst=100,by=key");
     write_text(
@@ -157,7 +157,7 @@ static void drain_many(int n, int rc, const char *message)
 }
 
 /* It asks for a part of many types at a time: each counts once. */
-static void test_a_worker_of_many_types_drains(void **state)
+TEST_WITH(test_a_worker_of_many_types_drains, begin, NULL)
 {
     write_text(turns.server.folder, "three", "1\n2\n3\n");
     must_run("enqueue --from three t890");
@@ -192,7 +192,7 @@ static void enqueue_ten_of_slow(void)
 }
 
 /* A burst for ten, and three a day: all commands see the day that decides. */
-static void test_several_rules_are_forecast_together(void **state)
+TEST_WITH(test_several_rules_are_forecast_together, begin, NULL)
 {
     const double day_s = 86400;
     double shown, status;
@@ -237,7 +237,7 @@ static void expect_time(const char *line, const char *path, double time)
 }
 
 /* The same jobs, asked for by the batch, the type, the limit and the last job. */
-static void test_a_batch_ends_when_its_types_do(void **state)
+TEST_WITH(test_a_batch_ends_when_its_types_do, begin, NULL)
 {
     double status, told;
 
@@ -270,7 +270,7 @@ static void test_a_batch_ends_when_its_types_do(void **state)
 }
 
 /* Of a batch of several types it is known how many have ended, but not of which type. */
-static void test_a_batch_of_several_types(void **state)
+TEST_WITH(test_a_batch_of_several_types, begin, NULL)
 {
     double status;
 
@@ -290,7 +290,7 @@ static void test_a_batch_of_several_types(void **state)
 }
 
 /* A batch counts eight types apart. */
-static void test_a_batch_of_many_types(void **state)
+TEST_WITH(test_a_batch_of_many_types, begin, NULL)
 {
     char text[2000] = "";
 
@@ -306,7 +306,7 @@ static void test_a_batch_of_many_types(void **state)
 }
 
 /* A limit that types share ends with the last of them, and so do limits that one type has. */
-static void test_limits_that_are_shared(void **state)
+TEST_WITH(test_limits_that_are_shared, begin, NULL)
 {
     begin_worker(100);
     must_run("rate set account 1/s,burst=1");
@@ -334,7 +334,7 @@ static void expect_forecast(const char *reason)
 }
 
 /* Nobody knows when these start: the time is the earliest, and the reason stands behind it. */
-static void test_what_workers_do_is_not_promised(void **state)
+TEST_WITH(test_what_workers_do_is_not_promised, begin, NULL)
 {
     must_run("rate set slow 10/s,burst=1");
     enqueue_ten_of_slow();
@@ -366,7 +366,7 @@ static void test_what_workers_do_is_not_promised(void **state)
 }
 
 /* A worker that takes the type from another queue takes none of these. */
-static void test_a_queue_that_nobody_serves(void **state)
+TEST_WITH(test_a_queue_that_nobody_serves, begin, NULL)
 {
     begin_worker(100);
     must_run("rate set slow 10/s,burst=1");
@@ -376,22 +376,4 @@ static void test_a_queue_that_nobody_serves(void **state)
     expect_forecast(" at the earliest (no worker takes them)");
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, begin)
-    const struct CMUnitTest tests[] = {
-        TEST(jobs_set_aside_are_counted_as_that),
-        TEST(a_drained_worker_says_what_is_left),
-        TEST(a_drained_worker_leaves_paused_keys),
-        TEST(a_worker_of_many_types_drains),
-        TEST(several_rules_are_forecast_together),
-        TEST(limits_that_are_shared),
-        TEST(a_batch_ends_when_its_types_do),
-        TEST(a_batch_of_several_types),
-        TEST(a_batch_of_many_types),
-        TEST(what_workers_do_is_not_promised),
-        TEST(a_queue_that_nobody_serves),
-    };
-
-    return cmocka_run_group_tests_name("truth", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

@@ -17,7 +17,7 @@ static void run(const char *ids)
     keep_tokens();
 }
 
-static void test_settles_and_claims(void **state)
+SCENE_TEST(test_settles_and_claims)
 {
     run("a b");
     enqueue("default", "t", "c");
@@ -29,7 +29,7 @@ static void test_settles_and_claims(void **state)
 }
 
 /* Behind a digest a claim names the types that rest: what it settles is none of them. */
-static void test_claims_the_type_that_it_settles(void **state)
+SCENE_TEST(test_claims_the_type_that_it_settles)
 {
     run("a");
     free(redis_text("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}"));
@@ -41,7 +41,7 @@ static void test_claims_the_type_that_it_settles(void **state)
     expect_leases("b");
 }
 
-static void test_says_what_is_stale(void **state)
+SCENE_TEST(test_says_what_is_stale)
 {
     run("a b");
     along(1);
@@ -53,7 +53,7 @@ static void test_says_what_is_stale(void **state)
 }
 
 /* Each of the two answers is its own. */
-static void test_settles_where_the_claim_is_refused(void **state)
+SCENE_TEST(test_settles_where_the_claim_is_refused)
 {
     static const char *const bad[] = {"no name"};
 
@@ -71,7 +71,7 @@ static void test_settles_where_the_claim_is_refused(void **state)
 }
 
 /* Who waits for the end of such a job is called by settle. */
-static void test_refuses_what_is_counted_in_flight(void **state)
+SCENE_TEST(test_refuses_what_is_counted_in_flight)
 {
     char *before;
 
@@ -83,7 +83,7 @@ static void test_refuses_what_is_counted_in_flight(void **state)
     nothing_changed_since(before);
 }
 
-static void test_refuses_a_foreign_key(void **state)
+SCENE_TEST(test_refuses_a_foreign_key)
 {
     char *before;
 
@@ -96,7 +96,7 @@ static void test_refuses_a_foreign_key(void **state)
     nothing_changed_since(before);
 }
 
-static void test_wrong_arguments(void **state)
+SCENE_TEST(test_wrong_arguments)
 {
     static const char *const lines[] = {"turn",
                                         "turn w",
@@ -116,17 +116,4 @@ static void test_wrong_arguments(void **state)
     nothing_changed_since(before);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_settles_and_claims, scene_begin),
-        cmocka_unit_test_setup(test_claims_the_type_that_it_settles, scene_begin),
-        cmocka_unit_test_setup(test_says_what_is_stale, scene_begin),
-        cmocka_unit_test_setup(test_settles_where_the_claim_is_refused, scene_begin),
-        cmocka_unit_test_setup(test_refuses_what_is_counted_in_flight, scene_begin),
-        cmocka_unit_test_setup(test_refuses_a_foreign_key, scene_begin),
-        cmocka_unit_test_setup(test_wrong_arguments, scene_begin),
-    };
-
-    return cmocka_run_group_tests_name("turn", tests, turns_start, turns_stop);
-}
+TESTS(turns_start, turns_stop)

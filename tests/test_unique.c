@@ -73,7 +73,7 @@ static void expect_free(const char *key)
 
 /* ---- Until it ends */
 
-static void test_held_until_it_ends(void **state)
+SCENE_TEST(test_held_until_it_ends)
 {
     start("w");
     locked("a", "k", LOCK_UNTIL_END);
@@ -97,7 +97,7 @@ static void test_held_until_it_ends(void **state)
 }
 
 /* Each way a job ends. */
-static void test_freed_by_each_end(void **state)
+SCENE_TEST(test_freed_by_each_end)
 {
     static const enum settle_verb verbs[] = {SETTLE_FINISH, SETTLE_DEAD, SETTLE_CANCELLED};
 
@@ -117,7 +117,7 @@ static void test_freed_by_each_end(void **state)
 }
 
 /* Its workers die with it, once too often. */
-static void test_freed_by_the_last_interruption(void **state)
+SCENE_TEST(test_freed_by_the_last_interruption)
 {
     locked("a", "k", LOCK_UNTIL_END);
     for (int i = 0; i < 3; i++) {
@@ -134,7 +134,7 @@ static void test_freed_by_the_last_interruption(void **state)
     expect_free("k");
 }
 
-static void test_handed_back_it_keeps_its_lock(void **state)
+SCENE_TEST(test_handed_back_it_keeps_its_lock)
 {
     start("w");
     locked("a", "k", LOCK_UNTIL_END);
@@ -149,7 +149,7 @@ static void test_handed_back_it_keeps_its_lock(void **state)
 }
 
 /* A lock that was freed by hand and taken by another job is not freed by the first one's end. */
-static void test_only_its_own_lock(void **state)
+SCENE_TEST(test_only_its_own_lock)
 {
     start("w");
     locked("a", "k", LOCK_UNTIL_END);
@@ -163,7 +163,7 @@ static void test_only_its_own_lock(void **state)
 
 /* ---- Until it starts */
 
-static void test_held_until_it_starts(void **state)
+SCENE_TEST(test_held_until_it_starts)
 {
     start("w");
     locked("a", "k", LOCK_UNTIL_START);
@@ -186,7 +186,7 @@ static void test_held_until_it_starts(void **state)
 }
 
 /* Claims look at the heads of few jobs where many are equal. */
-static void test_freed_among_equal_jobs(void **state)
+SCENE_TEST(test_freed_among_equal_jobs)
 {
     (void)state;
     start("w");
@@ -204,7 +204,7 @@ static void test_freed_among_equal_jobs(void **state)
 }
 
 /* Parked is not started. */
-static void test_held_while_parked(void **state)
+SCENE_TEST(test_held_while_parked)
 {
     start("w");
     must(turns_rate("t", CLOSED_RULE));
@@ -220,7 +220,7 @@ static void test_held_while_parked(void **state)
 
 /* ---- Scheduled, again, for a time */
 
-static void test_held_while_scheduled(void **state)
+SCENE_TEST(test_held_while_scheduled)
 {
     enum enqueue_result result;
 
@@ -239,7 +239,7 @@ static void test_held_while_scheduled(void **state)
 
 /* The same call whose answer was lost is answered as the first time; another call with the same id, also when
  * that is forgotten, finds the job there. */
-static void test_its_own_lock_does_not_refuse_it(void **state)
+SCENE_TEST(test_its_own_lock_does_not_refuse_it)
 {
     enum enqueue_result result;
 
@@ -255,7 +255,7 @@ static void test_its_own_lock_does_not_refuse_it(void **state)
 }
 
 /* A lock for a time does not care for its job. */
-static void test_held_for_a_time(void **state)
+SCENE_TEST(test_held_for_a_time)
 {
     start("w");
     locked("a", "k", 60000);
@@ -276,7 +276,7 @@ static void revive(const char *id)
 }
 
 /* It takes its lock again, unless another job has it by now. */
-static void test_revived(void **state)
+SCENE_TEST(test_revived)
 {
     start("w");
     for (int taken = 0; taken < 2; taken++) {
@@ -302,7 +302,7 @@ static struct outcome o;
 
 #define weir(...) run_in(&o, NULL, built("weir"), __VA_ARGS__, "--redis", stage.server.url, NULL)
 
-static void test_command(void **state)
+TEST_WITH(test_command, stage_start, stage_stop)
 {
     char first[40], expected[200];
 
@@ -336,7 +336,7 @@ static void test_command(void **state)
 }
 
 /* The job was removed by hand: its lock is found by the answer, and freed. */
-static void test_lost_job(void **state)
+TEST_WITH(test_lost_job, stage_start, stage_stop)
 {
     char id[40];
 
@@ -354,7 +354,7 @@ static void test_lost_job(void **state)
 }
 
 /* Many ask at once: one job is enqueued each time. */
-static void test_many_at_once(void **state)
+TEST_WITH(test_many_at_once, stage_start, stage_stop)
 {
     char line[700];
 
@@ -369,31 +369,4 @@ static void test_many_at_once(void **state)
         assert_memory_equal(at, o.out, strcspn(o.out, "\n"));
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest scripts[] = {
-        cmocka_unit_test_setup(test_held_until_it_ends, scene_begin),
-        cmocka_unit_test_setup(test_freed_by_each_end, scene_begin),
-        cmocka_unit_test_setup(test_freed_by_the_last_interruption, scene_begin),
-        cmocka_unit_test_setup(test_handed_back_it_keeps_its_lock, scene_begin),
-        cmocka_unit_test_setup(test_only_its_own_lock, scene_begin),
-        cmocka_unit_test_setup(test_held_until_it_starts, scene_begin),
-        cmocka_unit_test_setup(test_freed_among_equal_jobs, scene_begin),
-        cmocka_unit_test_setup(test_held_while_parked, scene_begin),
-        cmocka_unit_test_setup(test_held_while_scheduled, scene_begin),
-        cmocka_unit_test_setup(test_its_own_lock_does_not_refuse_it, scene_begin),
-        cmocka_unit_test_setup(test_held_for_a_time, scene_begin),
-        cmocka_unit_test_setup(test_revived, scene_begin),
-    };
-    const struct CMUnitTest commands[] = {
-        cmocka_unit_test(test_command),
-        cmocka_unit_test(test_lost_job),
-        cmocka_unit_test(test_many_at_once),
-    };
-    int failed = stage_actor_main(argc, argv);
-
-    if (failed >= 0)
-        return failed;
-    failed = cmocka_run_group_tests(scripts, turns_start, turns_stop);
-    return failed + cmocka_run_group_tests(commands, stage_start, stage_stop);
-}
+STAGE_TESTS(turns_start, turns_stop)

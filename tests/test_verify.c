@@ -13,7 +13,7 @@ static uint64_t seed;
 
 /* Backlogs run dry at full speed, spread over three workers whose lines are in no order: nothing is too
  * early. */
-static void test_a_kept_rate(void **state)
+TEST(test_a_kept_rate)
 {
     static const struct {
         const char *type;
@@ -156,7 +156,7 @@ static void check_random(uint64_t *random)
     verify_free(&v);
 }
 
-static void test_random_starts_are_judged_like_the_model(void **state)
+TEST(test_random_starts_are_judged_like_the_model)
 {
     uint64_t random;
 
@@ -166,7 +166,7 @@ static void test_random_starts_are_judged_like_the_model(void **state)
         check_random(&random);
 }
 
-static void test_one_start_too_many_is_one_violation(void **state)
+TEST(test_one_start_too_many_is_one_violation)
 {
     struct traces t;
     struct verify v;
@@ -192,7 +192,7 @@ static void test_one_start_too_many_is_one_violation(void **state)
     verify_free(&v);
 }
 
-static void test_many_violations_are_counted(void **state)
+TEST(test_many_violations_are_counted)
 {
     struct traces t;
     struct verify v;
@@ -210,7 +210,7 @@ static void test_many_violations_are_counted(void **state)
 
 /* ---- Rules that change, types without one */
 
-static void test_a_rule_that_changed(void **state)
+TEST(test_a_rule_that_changed)
 {
     struct traces t;
     struct verify v;
@@ -230,7 +230,7 @@ static void test_a_rule_that_changed(void **state)
     verify_free(&v);
 }
 
-static void test_types_without_a_limit(void **state)
+TEST(test_types_without_a_limit)
 {
     struct verify v;
 
@@ -252,7 +252,7 @@ static void test_types_without_a_limit(void **state)
     verify_free(&v);
 }
 
-static void test_lateness(void **state)
+TEST(test_lateness)
 {
     const struct verify_lateness *l;
     struct traces t;
@@ -273,7 +273,7 @@ static void test_lateness(void **state)
 }
 
 /* An answer that came 3 s late: all slots are as they should be, and twice as many start in a second. */
-static void test_handlers_that_started_after_their_slots(void **state)
+TEST(test_handlers_that_started_after_their_slots)
 {
     struct outcome o;
     struct traces t;
@@ -304,7 +304,7 @@ static void test_handlers_that_started_after_their_slots(void **state)
 
 /* All slots are as they should be. Those of one second are answered 0.9 s late, and start with those of the
  * next. */
-static void test_starts_are_judged_apart_from_slots(void **state)
+TEST(test_starts_are_judged_apart_from_slots)
 {
     enum { LATE = 199 };
     struct outcome o;
@@ -344,7 +344,7 @@ static void test_starts_are_judged_apart_from_slots(void **state)
     assert_non_null(strstr(o.out, "\"failed_by\":\"start\""));
 }
 
-static void test_both_may_fail(void **state)
+TEST(test_both_may_fail)
 {
     struct outcome o;
     struct traces t;
@@ -363,7 +363,7 @@ static void test_both_may_fail(void **state)
 }
 
 /* Over a long link slots are good for longer, and the trace says so. */
-static void test_late_starts_of_slots_that_are_good(void **state)
+TEST(test_late_starts_of_slots_that_are_good)
 {
     struct verify v;
 
@@ -385,7 +385,7 @@ static void test_late_starts_of_slots_that_are_good(void **state)
 }
 
 /* Clocks differ by less than that; the slots alone keep the rate. */
-static void test_handlers_that_started_before_their_slots(void **state)
+TEST(test_handlers_that_started_before_their_slots)
 {
     struct outcome o;
     struct traces t;
@@ -473,7 +473,7 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
     verify_free(&v);
 }
 
-static void test_every_algorithm_finds_what_was_put_in(void **state)
+TEST(test_every_algorithm_finds_what_was_put_in)
 {
     static const struct {
         const char *stored;
@@ -494,23 +494,4 @@ static void test_every_algorithm_finds_what_was_put_in(void **state)
             check_algorithm(&random, cases[i].stored, cases[i].cost_most);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_kept_rate),
-        cmocka_unit_test(test_random_starts_are_judged_like_the_model),
-        cmocka_unit_test(test_one_start_too_many_is_one_violation),
-        cmocka_unit_test(test_many_violations_are_counted),
-        cmocka_unit_test(test_a_rule_that_changed),
-        cmocka_unit_test(test_types_without_a_limit),
-        cmocka_unit_test(test_lateness),
-        cmocka_unit_test(test_handlers_that_started_before_their_slots),
-        cmocka_unit_test(test_starts_are_judged_apart_from_slots),
-        cmocka_unit_test(test_both_may_fail),
-        cmocka_unit_test(test_late_starts_of_slots_that_are_good),
-        cmocka_unit_test(test_handlers_that_started_after_their_slots),
-        cmocka_unit_test(test_every_algorithm_finds_what_was_put_in),
-    };
-
-    return cmocka_run_group_tests(tests, traces_begin, traces_end);
-}
+TESTS(traces_begin, traces_end)

@@ -186,7 +186,7 @@ static void describe(const struct verify *v, char out[BY_HAND_MAX])
     }
 }
 
-static void test_traces_by_hand(void **state)
+TEST(test_traces_by_hand)
 {
     bool good = true;
 
@@ -207,7 +207,7 @@ static void test_traces_by_hand(void **state)
 }
 
 /* Two types, one limit: one gate. The order of files does not matter. */
-static void test_a_shared_limit_in_any_order_of_files(void **state)
+TEST(test_a_shared_limit_in_any_order_of_files)
 {
     static const char *const text =
         "{\"slot\":%d000000,\"start\":%d000000,\"type\":\"%s\",\"limits\":\"account=gcra:1/10000000/1\"}\n";
@@ -242,7 +242,7 @@ static void test_a_shared_limit_in_any_order_of_files(void **state)
     }
 }
 
-static void test_the_fullest_key(void **state)
+TEST(test_the_fullest_key)
 {
     struct verify v;
 
@@ -326,7 +326,7 @@ static void check_changes(uint64_t *random)
     verify_free(&v);
 }
 
-static void test_changes_accuse_nobody(void **state)
+TEST(test_changes_accuse_nobody)
 {
     uint64_t random;
 
@@ -336,7 +336,7 @@ static void test_changes_accuse_nobody(void **state)
         check_changes(&random);
 }
 
-static void test_an_end_long_before_its_start_is_named(void **state)
+TEST(test_an_end_long_before_its_start_is_named)
 {
     static const char *const set_back = START(100, ID(1), "a=concurrency:1") END(99, 1);
     static const char *const before =
@@ -462,7 +462,7 @@ static void check_true_costs(uint64_t *random)
 }
 
 /* Whatever jobs spend: no start that a live gate granted is accused. */
-static void test_true_costs_accuse_nobody(void **state)
+TEST(test_true_costs_accuse_nobody)
 {
     uint64_t random;
 
@@ -472,16 +472,4 @@ static void test_true_costs_accuse_nobody(void **state)
         check_true_costs(&random);
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_traces_by_hand),
-        cmocka_unit_test(test_a_shared_limit_in_any_order_of_files),
-        cmocka_unit_test(test_the_fullest_key),
-        cmocka_unit_test(test_changes_accuse_nobody),
-        cmocka_unit_test(test_true_costs_accuse_nobody),
-        cmocka_unit_test(test_an_end_long_before_its_start_is_named),
-    };
-
-    return cmocka_run_group_tests(tests, traces_begin, traces_end);
-}
+TESTS(traces_begin, traces_end)

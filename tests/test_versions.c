@@ -79,7 +79,7 @@ static void expect_rates_kept(struct stage *s)
 }
 
 /* Two of each, one of each is killed, and its jobs go on with the others. Then the old version is stopped. */
-static void two_versions_side_by_side(void **state)
+STAGE_TEST(two_versions_side_by_side)
 {
     struct stage *s = *state;
     pid_t workers[WORKERS];
@@ -107,7 +107,7 @@ static void two_versions_side_by_side(void **state)
 }
 
 /* The data are of a version that keeps them in another way. */
-static void another_format(void **state)
+STAGE_TEST(another_format)
 {
     struct stage *s = *state;
     pid_t early = start(s, 0, NULL), late;
@@ -137,7 +137,7 @@ static void expect_to_say_so(struct stage *s, const char *command)
 
 /* A version begins that writes the next format: the others end what they run, take no more, and say so. Nothing is lost or buried;
  * producers of this version go on, and what they enqueue is run. */
-static void a_newer_format(void **state)
+STAGE_TEST(a_newer_format)
 {
     struct stage *s = *state;
     pid_t early = start(s, 0, NULL), newer, late;
@@ -162,7 +162,7 @@ static void a_newer_format(void **state)
 }
 
 /* The old version again: what it does not read it leaves alone, until the newer one is back. */
-static void and_back_again(void **state)
+STAGE_TEST(and_back_again)
 {
     struct stage *s = *state;
     pid_t newer = start(s, 0, NEWER), older;
@@ -182,15 +182,4 @@ static void and_back_again(void **state)
     assert_int_equal(stage_end(newer), 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(two_versions_side_by_side),
-        STAGE_TEST(another_format),
-        STAGE_TEST(a_newer_format),
-        STAGE_TEST(and_back_again),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("versions", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

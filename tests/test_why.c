@@ -137,7 +137,7 @@ static void use_at(const char *type, const char *cost, const char *limit)
 
 /* ---- Where it is */
 
-static void test_a_job_in_its_queue(void **state)
+SCENE_TEST(test_a_job_in_its_queue)
 {
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
@@ -153,7 +153,7 @@ static void test_a_job_in_its_queue(void **state)
     ask_why("d", "waiting", "place=4 of=6 gates=0 start=none");
 }
 
-static void test_a_job_in_its_lane(void **state)
+SCENE_TEST(test_a_job_in_its_lane)
 {
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
@@ -166,7 +166,7 @@ static void test_a_job_in_its_lane(void **state)
     ask_why("e", "waiting", "place=2 of=2 ahead=3 start=+40 exact");
 }
 
-static void test_a_job_that_runs(void **state)
+SCENE_TEST(test_a_job_that_runs)
 {
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
@@ -179,7 +179,7 @@ static void test_a_job_that_runs(void **state)
     ask_why("b", "running", "since=none");
 }
 
-static void test_a_job_of_later(void **state)
+SCENE_TEST(test_a_job_of_later)
 {
     start_worker();
     must(turns_enqueue("default", "t", "s", 5 * SECOND_US));
@@ -192,7 +192,7 @@ static void test_a_job_of_later(void **state)
     ask_why("r", "retry", "type=t start=+7 attempts=1");
 }
 
-static void test_a_dead_job(void **state)
+SCENE_TEST(test_a_dead_job)
 {
     start_worker();
     enqueue("default", "t", "a");
@@ -205,7 +205,7 @@ static void test_a_dead_job(void **state)
 }
 
 /* Foreign, of a member that a worker refuses. */
-static void test_a_job_that_cannot_be_read(void **state)
+SCENE_TEST(test_a_job_that_cannot_be_read)
 {
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
@@ -227,7 +227,7 @@ static void test_a_job_that_cannot_be_read(void **state)
 }
 
 /* What does not start before somebody resumes it. */
-static void test_what_is_halted(void **state)
+SCENE_TEST(test_what_is_halted)
 {
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
@@ -249,7 +249,7 @@ static void test_what_is_halted(void **state)
     ask_why("c", "finished", "since=9 attempts=2 worker.name=w outcome=done");
 }
 
-static void test_a_job_that_is_nowhere(void **state)
+SCENE_TEST(test_a_job_that_is_nowhere)
 {
     assert_int_equal(try_ask("none"), WEIR_ENOTFOUND);
     start_worker();
@@ -266,7 +266,7 @@ static void test_a_job_that_is_nowhere(void **state)
 }
 
 /* A lane of a type that no worker can run. */
-static void test_a_held_job(void **state)
+SCENE_TEST(test_a_held_job)
 {
     start_worker();
     must(turns_rate("other", "1/10000000/1"));
@@ -278,7 +278,7 @@ static void test_a_held_job(void **state)
 
 /* ---- What holds it */
 
-static void test_lanes_of_keys(void **state)
+SCENE_TEST(test_lanes_of_keys)
 {
     start_worker();
     must(turns_rate("t", "gcra:100/1000000/100 gcra:1/10000000/1,by=key"));
@@ -296,7 +296,7 @@ static void test_lanes_of_keys(void **state)
 }
 
 /* A key that looks like one of Weir's own is told as it was given, and waits at a gate of its own. */
-static void test_a_key_that_looks_like_ours(void **state)
+SCENE_TEST(test_a_key_that_looks_like_ours)
 {
     start_worker();
     must(turns_rate("t", "gcra:1/10000000/1,by=key"));
@@ -315,7 +315,7 @@ static void test_a_key_that_looks_like_ours(void **state)
 }
 
 /* The gates are of no key then, or of another one than the job's own. */
-static void test_a_key_that_no_limit_asks_for(void **state)
+SCENE_TEST(test_a_key_that_no_limit_asks_for)
 {
     start_worker();
     must(turns_rate("slow", "1/10000000/1"));
@@ -332,7 +332,7 @@ static void test_a_key_that_no_limit_asks_for(void **state)
 }
 
 /* Lanes whose gates are open, one behind the other at the gate of their type. */
-static void test_turns_of_other_keys(void **state)
+SCENE_TEST(test_turns_of_other_keys)
 {
     start_worker();
     must(turns_rate("t", "gcra:1/10000000/1 gcra:100/1000000/100,by=args.customer"));
@@ -347,7 +347,7 @@ static void test_turns_of_other_keys(void **state)
     expect("start=+20 inexact");
 }
 
-static void test_a_full_concurrency_gate(void **state)
+SCENE_TEST(test_a_full_concurrency_gate)
 {
     start_worker();
     must(turns_rate("t", "concurrency:2 gcra:10/1000000/10"));
@@ -363,7 +363,7 @@ static void test_a_full_concurrency_gate(void **state)
     ask_why("c", "parked", "holder=none start=+0 inexact");
 }
 
-static void test_a_paused_limit(void **state)
+SCENE_TEST(test_a_paused_limit)
 {
     start_worker();
     must(turns_rate("t", "10/1000000/10"));
@@ -375,7 +375,7 @@ static void test_a_paused_limit(void **state)
     ask_why("a", "parked", "holder=none");
 }
 
-static void test_a_provider_that_says_stop(void **state)
+SCENE_TEST(test_a_provider_that_says_stop)
 {
     start_worker();
     must(turns_rate("t", "10/1000000/10"));
@@ -388,7 +388,7 @@ static void test_a_provider_that_says_stop(void **state)
     expect("start=+30 attempts=0");
 }
 
-static void test_a_shared_limit(void **state)
+SCENE_TEST(test_a_shared_limit)
 {
     start_worker();
     must(turns_rate("account", "1/10000000/1"));
@@ -402,7 +402,7 @@ static void test_a_shared_limit(void **state)
     expect("start=+10");
 }
 
-static void test_jobs_elsewhere_may_be_first(void **state)
+SCENE_TEST(test_jobs_elsewhere_may_be_first)
 {
     start_worker();
     must(turns_rate("t", "1/10000000/1"));
@@ -412,7 +412,7 @@ static void test_jobs_elsewhere_may_be_first(void **state)
     ask_why("a", "waiting", "inexact");
 }
 
-static void test_nobody_to_run_it(void **state)
+SCENE_TEST(test_nobody_to_run_it)
 {
     must(turns_rate("t", "1/10000000/1"));
     enqueue("default", "t", "a");
@@ -426,7 +426,7 @@ static void test_nobody_to_run_it(void **state)
 }
 
 /* Behind others the gate that is open now may be the one that lets it start last. */
-static void test_the_gate_that_counts_for_it(void **state)
+SCENE_TEST(test_the_gate_that_counts_for_it)
 {
     static const struct {
         const char *id, *gate;
@@ -448,7 +448,7 @@ static void test_the_gate_that_counts_for_it(void **state)
 }
 
 /* What is before it may cost more or less than itself. */
-static void test_jobs_of_different_costs(void **state)
+SCENE_TEST(test_jobs_of_different_costs)
 {
     start_worker();
     must(turns_rate("t", "1/1000000/10"));
@@ -462,7 +462,7 @@ static void test_jobs_of_different_costs(void **state)
     ask_why("b", "parked", "holder=t#0@+4 start=+4");
 }
 
-static void test_a_job_that_never_fits(void **state)
+SCENE_TEST(test_a_job_that_never_fits)
 {
     start_worker();
     must(turns_rate("t", "1/1000000/10"));
@@ -474,7 +474,7 @@ static void test_a_job_that_never_fits(void **state)
     ask_why("a", "dead", "");
 }
 
-static void test_a_limit_that_cannot_be_read(void **state)
+SCENE_TEST(test_a_limit_that_cannot_be_read)
 {
     start_worker();
     free(redis_text("HSET", PREFIX "limits", "t", "nonsense"));
@@ -533,7 +533,7 @@ static void expect_foretold(const char *rules, const char *cost)
     }
 }
 
-static void test_starts_come_as_they_were_told(void **state)
+SCENE_TEST(test_starts_come_as_they_were_told)
 {
     expect_foretold("gcra:100/60000000/20", "");
     expect_foretold("gcra:10/1000000/4", "3");
@@ -546,7 +546,7 @@ static void test_starts_come_as_they_were_told(void **state)
 
 /* 40 keys share a gate, which lets one job start a second: a job is told to wait for those of the keys before
  * its own, whether its lane is in the ring, asleep at its key's gate, or not made yet. */
-static void test_keys_that_share_a_gate_are_waited_for(void **state)
+SCENE_TEST(test_keys_that_share_a_gate_are_waited_for)
 {
     static const struct {
         const char *id;
@@ -583,7 +583,7 @@ static void test_keys_that_share_a_gate_are_waited_for(void **state)
 }
 
 /* Other keys and other types come between: never sooner than it was told. */
-static void test_no_start_is_sooner_than_it_was_told(void **state)
+SCENE_TEST(test_no_start_is_sooner_than_it_was_told)
 {
     int64_t told_us, real_us;
 
@@ -610,7 +610,7 @@ static void test_no_start_is_sooner_than_it_was_told(void **state)
 
 /* ---- Pages */
 
-static void test_long_lanes_and_queues_are_paged(void **state)
+SCENE_TEST(test_long_lanes_and_queues_are_paged)
 {
     char big[20000], body[21000];
 
@@ -632,7 +632,7 @@ static void test_long_lanes_and_queues_are_paged(void **state)
     ask_why("t2999", "parked", "place=2999 start=+29990");
 }
 
-static void test_many_lanes_are_paged(void **state)
+SCENE_TEST(test_many_lanes_are_paged)
 {
     start_worker();
     must(turns_rate("t", "gcra:1/10000000/1 gcra:100/1000000/100,by=key"));
@@ -654,7 +654,7 @@ static void test_many_lanes_are_paged(void **state)
     assert_string_equal(answer_text(json_object_get(why, "waits_for"), "gate"), "slow#1/k1499");
 }
 
-static void test_many_queues_take_few_calls(void **state)
+SCENE_TEST(test_many_queues_take_few_calls)
 {
     int64_t before;
 
@@ -669,7 +669,7 @@ static void test_many_queues_take_few_calls(void **state)
 }
 
 /* Where it was last found is where it is looked for first; what is wrong there only costs. */
-static void test_a_job_is_looked_for_where_it_was_seen(void **state)
+SCENE_TEST(test_a_job_is_looked_for_where_it_was_seen)
 {
     static const char *const ids[] = {"w999", "r500", "s0", "h999"};
     static const struct find_place wrong[] = {
@@ -700,7 +700,7 @@ static void test_a_job_is_looked_for_where_it_was_seen(void **state)
     }
 }
 
-static void test_it_is_looked_for_near_there_only(void **state)
+SCENE_TEST(test_it_is_looked_for_near_there_only)
 {
     const struct find_place place = {"queue:default", "0"};
     int64_t before;
@@ -742,7 +742,7 @@ static int look_to_the_end(const char *id, json_t **job, int *parts)
     return status;
 }
 
-static void test_a_job_is_looked_for_a_part_at_a_time(void **state)
+SCENE_TEST(test_a_job_is_looked_for_a_part_at_a_time)
 {
     static const char *const ids[] = {"w0", "w999", "r500", "s0", "h999"};
     json_t *job;
@@ -761,7 +761,7 @@ static void test_a_job_is_looked_for_a_part_at_a_time(void **state)
     assert_non_null(strstr(w->error.text, "no such job"));
 }
 
-static void test_a_part_says_how_far_it_has_looked(void **state)
+SCENE_TEST(test_a_part_says_how_far_it_has_looked)
 {
     json_t *job;
     int parts;
@@ -806,7 +806,7 @@ static const char *state_on(const char *id)
 }
 
 /* Between two parts a job may go on in its life, or end; one that goes back to where was looked is passed over. */
-static void test_a_job_that_moves_between_parts(void **state)
+SCENE_TEST(test_a_job_that_moves_between_parts)
 {
     json_t *job;
 
@@ -834,7 +834,7 @@ static void test_a_job_that_moves_between_parts(void **state)
     assert_string_equal(state_on("front"), "waiting");
 }
 
-static void test_wrong_cursors_are_refused(void **state)
+SCENE_TEST(test_wrong_cursors_are_refused)
 {
     static const char *const wrong[] = {"",
                                         "x",
@@ -870,7 +870,7 @@ static void test_wrong_cursors_are_refused(void **state)
     assert_non_null(strstr(w->error.text, "not a valid id"));
 }
 
-static void test_wrong_calls_are_refused(void **state)
+SCENE_TEST(test_wrong_calls_are_refused)
 {
     static const char *const wrong[][6] = {
         {"find_job", "not a name", "10", "", ""},     {"find_job", "a", "0", "", ""},
@@ -888,47 +888,4 @@ static void test_wrong_calls_are_refused(void **state)
     assert_non_null(strstr(turns.error.text, "wants"));
 }
 
-int main(void)
-{
-#define TEST(name) cmocka_unit_test_setup(test_##name, scene_begin)
-    const struct CMUnitTest tests[] = {
-        TEST(a_job_in_its_queue),
-        TEST(a_job_in_its_lane),
-        TEST(a_job_that_runs),
-        TEST(a_job_of_later),
-        TEST(a_dead_job),
-        TEST(a_job_that_cannot_be_read),
-        TEST(what_is_halted),
-        TEST(a_job_that_is_nowhere),
-        TEST(a_held_job),
-        TEST(lanes_of_keys),
-        TEST(a_key_that_looks_like_ours),
-        TEST(a_key_that_no_limit_asks_for),
-        TEST(turns_of_other_keys),
-        TEST(a_full_concurrency_gate),
-        TEST(a_paused_limit),
-        TEST(a_provider_that_says_stop),
-        TEST(a_shared_limit),
-        TEST(jobs_elsewhere_may_be_first),
-        TEST(nobody_to_run_it),
-        TEST(the_gate_that_counts_for_it),
-        TEST(jobs_of_different_costs),
-        TEST(a_job_that_never_fits),
-        TEST(a_limit_that_cannot_be_read),
-        TEST(starts_come_as_they_were_told),
-        TEST(keys_that_share_a_gate_are_waited_for),
-        TEST(no_start_is_sooner_than_it_was_told),
-        TEST(long_lanes_and_queues_are_paged),
-        TEST(many_lanes_are_paged),
-        TEST(many_queues_take_few_calls),
-        TEST(a_job_is_looked_for_where_it_was_seen),
-        TEST(it_is_looked_for_near_there_only),
-        TEST(a_job_is_looked_for_a_part_at_a_time),
-        TEST(a_part_says_how_far_it_has_looked),
-        TEST(a_job_that_moves_between_parts),
-        TEST(wrong_cursors_are_refused),
-        TEST(wrong_calls_are_refused),
-    };
-
-    return cmocka_run_group_tests_name("why", tests, scene_start_client, stop_all);
-}
+TESTS(scene_start_client, stop_all)

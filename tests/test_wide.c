@@ -46,7 +46,7 @@ static int look_at_all(struct wide *w, int64_t now_us, int64_t next_us)
     return claims;
 }
 
-static void words_stand_for_queues(void **state)
+TEST(words_stand_for_queues)
 {
     static const char *const words[] = {"high", "mail.*", "low"};
     struct wide *w = wide_new(words, 3);
@@ -71,7 +71,7 @@ static void words_stand_for_queues(void **state)
     wide_free(w);
 }
 
-static void a_claim_names_64_in_turn(void **state)
+TEST(a_claim_names_64_in_turn)
 {
     static const char *const words[] = {"*"};
     struct wide *w = wide_new(words, 1);
@@ -91,7 +91,7 @@ static void a_claim_names_64_in_turn(void **state)
 }
 
 /* More queues are due than a claim names: what comes after them waits, however long no claim has named it. */
-static void no_queue_passes_one_that_is_due(void **state)
+TEST(no_queue_passes_one_that_is_due)
 {
     enum { NAMES = 100 };
     static char names[NAMES][24];
@@ -118,7 +118,7 @@ static void no_queue_passes_one_that_is_due(void **state)
 }
 
 /* Some places are for those that no claim named for a while, though others are due. */
-static void what_is_due_leaves_room_for_others(void **state)
+TEST(what_is_due_leaves_room_for_others)
 {
     static const char *const words[] = {"*"};
     struct wide *w = wide_new(words, 1);
@@ -142,7 +142,7 @@ static void what_is_due_leaves_room_for_others(void **state)
     wide_free(w);
 }
 
-static void who_got_executors_goes_behind(void **state)
+TEST(who_got_executors_goes_behind)
 {
     static const char *const words[] = {"*"};
     struct lease leases[2] = {{.token = span_of("1.00/q0000/mark/")}, {.token = span_of("1.01/q0001/mark/")}};
@@ -168,7 +168,7 @@ static void who_got_executors_goes_behind(void **state)
 }
 
 /* It may have been looked at before the job came. */
-static void a_bell_counts_during_a_claim(void **state)
+TEST(a_bell_counts_during_a_claim)
 {
     static const char *const words[] = {"*"};
     struct wide *w = wide_new(words, 1);
@@ -183,7 +183,7 @@ static void a_bell_counts_during_a_claim(void **state)
     wide_free(w);
 }
 
-static void at_most_ten_thousand(void **state)
+TEST(at_most_ten_thousand)
 {
     static const char *const words[] = {"*"};
     struct wide *w = wide_new(words, 1);
@@ -255,7 +255,7 @@ static int64_t await_begin(struct stage *s, int job)
 }
 
 /* 300 queues, and one of them has very many jobs. */
-static void each_queue_has_its_turn(void **state)
+STAGE_TEST(each_queue_has_its_turn)
 {
     enum { QUEUES = 300, JOBS = 3 * QUEUES, FLOOD = 2000 };
     struct stage *s = *state;
@@ -287,7 +287,7 @@ static void each_queue_has_its_turn(void **state)
 }
 
 /* The bell names the queue: no need to look at the 300 others, nor to wait for the next match. */
-static void a_new_queue_is_served_at_once(void **state)
+STAGE_TEST(a_new_queue_is_served_at_once)
 {
     enum { TRIES = 20 };
     struct stage *s = *state;
@@ -313,7 +313,7 @@ static void a_new_queue_is_served_at_once(void **state)
 
 /* What any Redis client pushes into a queue that Weir knows is found by looking; so is a queue that becomes
  * known. */
-static void foreign_jobs_are_found(void **state)
+STAGE_TEST(foreign_jobs_are_found)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -332,7 +332,7 @@ static void foreign_jobs_are_found(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void a_pattern_that_stands_for_nothing_yet(void **state)
+STAGE_TEST(a_pattern_that_stands_for_nothing_yet)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -366,7 +366,7 @@ static void weir(struct stage *s, const char *const *words)
 #define WEIR(s, ...) weir(s, (const char *const[]){__VA_ARGS__, NULL})
 
 /* Scheduled, of a schedule, of a batch that has ended, set aside, dead: each into another queue. */
-static void jobs_come_by_all_ways(void **state)
+STAGE_TEST(jobs_come_by_all_ways)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -418,12 +418,12 @@ static void a_rate_over_many_queues(struct stage *s, const char *url)
         fail_msg("%.2f of the rate kept", kept);
 }
 
-static void parked_jobs_of_many_queues_start_on_time(void **state)
+STAGE_TEST(parked_jobs_of_many_queues_start_on_time)
 {
     a_rate_over_many_queues(*state, NULL);
 }
 
-static void the_same_over_a_long_link(void **state)
+STAGE_TEST(the_same_over_a_long_link)
 {
     struct stage *s = *state;
     struct proxy *proxy = proxy_start(&s->server);
@@ -437,7 +437,7 @@ static void the_same_over_a_long_link(void **state)
 }
 
 /* What holds the jobs of a queue opens when one of another queue ends. By polls that would take more than a minute. */
-static void a_gate_of_concurrency_over_many_queues(void **state)
+STAGE_TEST(a_gate_of_concurrency_over_many_queues)
 {
     enum { QUEUES = 200 };
     struct stage *s = *state;
@@ -450,7 +450,7 @@ static void a_gate_of_concurrency_over_many_queues(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void patterns_that_overlap(void **state)
+STAGE_TEST(patterns_that_overlap)
 {
     enum { QUEUES = 100 };
     struct stage *s = *state;
@@ -484,7 +484,7 @@ static void await_strict_order(struct stage *s, int n)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void a_hundred_names_in_strict_order(void **state)
+STAGE_TEST(a_hundred_names_in_strict_order)
 {
     struct stage *s = *state;
 
@@ -493,7 +493,7 @@ static void a_hundred_names_in_strict_order(void **state)
 }
 
 /* Those that were leased ahead wait too long behind a slow one, and go back to queues that have nothing else. */
-static void jobs_given_back_keep_the_order(void **state)
+STAGE_TEST(jobs_given_back_keep_the_order)
 {
     struct stage *s = *state;
     char queue[24];
@@ -505,7 +505,7 @@ static void jobs_given_back_keep_the_order(void **state)
     await_strict_order(s, 1);
 }
 
-static void a_job_that_runs_alone_is_found(void **state)
+STAGE_TEST(a_job_that_runs_alone_is_found)
 {
     struct stage *s = *state;
     pid_t first, second;
@@ -519,7 +519,7 @@ static void a_job_that_runs_alone_is_found(void **state)
     assert_int_equal(stage_end(second), 0);
 }
 
-static void drains_all_queues(void **state)
+STAGE_TEST(drains_all_queues)
 {
     struct stage *s = *state;
 
@@ -530,7 +530,7 @@ static void drains_all_queues(void **state)
 
 /* ---- Commands */
 
-static void commands_know_patterns(void **state)
+STAGE_TEST(commands_know_patterns)
 {
     struct stage *s = *state;
     struct outcome o;
@@ -562,7 +562,7 @@ static void commands_know_patterns(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void wrong_words_are_refused(void **state)
+TEST(wrong_words_are_refused)
 {
     static const char *const wrong[][2] = {
         {"ma*l", "worker: 'ma*l' is not a valid queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with "
@@ -586,7 +586,7 @@ static void wrong_words_are_refused(void **state)
 /* ---- What it costs */
 
 /* Three claims a second, four queues each: nothing of what patterns need. */
-static void named_queues_cost_as_before(void **state)
+STAGE_TEST(named_queues_cost_as_before)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "queues=a,b,c,d", NULL);
@@ -609,37 +609,4 @@ static void named_queues_cost_as_before(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-int main(int argc, char **argv)
-{
-#define staged(test) cmocka_unit_test_setup_teardown(test, stage_setup, stage_teardown)
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_stand_for_queues),
-        cmocka_unit_test(a_claim_names_64_in_turn),
-        cmocka_unit_test(no_queue_passes_one_that_is_due),
-        cmocka_unit_test(what_is_due_leaves_room_for_others),
-        cmocka_unit_test(who_got_executors_goes_behind),
-        cmocka_unit_test(a_bell_counts_during_a_claim),
-        cmocka_unit_test(at_most_ten_thousand),
-        staged(each_queue_has_its_turn),
-        staged(a_new_queue_is_served_at_once),
-        staged(foreign_jobs_are_found),
-        staged(a_pattern_that_stands_for_nothing_yet),
-        staged(jobs_come_by_all_ways),
-        staged(parked_jobs_of_many_queues_start_on_time),
-        staged(the_same_over_a_long_link),
-        staged(a_gate_of_concurrency_over_many_queues),
-        staged(patterns_that_overlap),
-        staged(a_hundred_names_in_strict_order),
-        staged(jobs_given_back_keep_the_order),
-        staged(a_job_that_runs_alone_is_found),
-        staged(drains_all_queues),
-        staged(commands_know_patterns),
-        staged(named_queues_cost_as_before),
-        cmocka_unit_test(wrong_words_are_refused),
-    };
-    int actor = stage_actor_main(argc, argv);
-
-    if (actor >= 0)
-        return actor;
-    return cmocka_run_group_tests_name("wide", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -38,7 +38,7 @@ static pid_t start_without_threads(struct stage *s, const char *failing)
 
 /* ---- What handlers answer */
 
-static void done_retry_dead_throttled(void **state)
+STAGE_TEST(done_retry_dead_throttled)
 {
     struct stage *s = *state;
     struct history h;
@@ -87,7 +87,7 @@ static const char most_ends[] =
     "end "
     "return most";
 
-static void large_jobs_are_settled_a_few_at_a_time(void **state)
+STAGE_TEST(large_jobs_are_settled_a_few_at_a_time)
 {
     enum { JOBS = 32, BYTES = 60000 };
     struct stage *s = *state;
@@ -110,7 +110,7 @@ static void large_jobs_are_settled_a_few_at_a_time(void **state)
 }
 
 /* The provider gave no time: its type rests for 1 s, then for 2. */
-static void throttled_without_a_time(void **state)
+STAGE_TEST(throttled_without_a_time)
 {
     struct stage *s = *state;
     struct history h;
@@ -142,7 +142,7 @@ static int64_t slots_left(struct stage *s, const char *limit)
 }
 
 /* What a handler says that its job cost is what its limit gives in the end. */
-static void true_cost(void **state)
+STAGE_TEST(true_cost)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -166,7 +166,7 @@ static void true_cost(void **state)
 }
 
 /* A handler that says neither when nor what: a retry, 15 to 25 s later. */
-static void usual_backoff(void **state)
+STAGE_TEST(usual_backoff)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", NULL);
@@ -189,7 +189,7 @@ static void usual_backoff(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void executors_run_side_by_side(void **state)
+STAGE_TEST(executors_run_side_by_side)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=7", NULL);
@@ -203,7 +203,7 @@ static void executors_run_side_by_side(void **state)
 }
 
 /* Many short jobs: prefetched, each run once. */
-static void thousands_once_each(void **state)
+STAGE_TEST(thousands_once_each)
 {
     struct stage *s = *state;
     pid_t one = stage_actor(s, "one", "executors=4", NULL), two = stage_actor(s, "two", "executors=4", NULL);
@@ -221,7 +221,7 @@ static int never_called(struct weir_job *job, void *arg)
     return WEIR_DONE;
 }
 
-static void wrong_set_up(void **state)
+TEST(wrong_set_up)
 {
     static const struct {
         struct weir_worker_options options;
@@ -253,7 +253,7 @@ static void wrong_set_up(void **state)
     }
 }
 
-static void wrong_handlers(void **state)
+TEST(wrong_handlers)
 {
     struct weir_worker *w = weir_worker_new(NULL);
 
@@ -270,7 +270,7 @@ static void wrong_handlers(void **state)
 
 /* ---- No threads */
 
-static void a_thread_is_tried_again(void **state)
+STAGE_TEST(a_thread_is_tried_again)
 {
     struct stage *s = *state;
     pid_t worker = start_without_threads(s, "4");
@@ -282,7 +282,7 @@ static void a_thread_is_tried_again(void **state)
 }
 
 /* Another worker may have one. */
-static void a_job_without_a_thread_is_given_back(void **state)
+STAGE_TEST(a_job_without_a_thread_is_given_back)
 {
     struct stage *s = *state;
     pid_t worker = start_without_threads(s, "1000000");
@@ -299,7 +299,7 @@ static void a_job_without_a_thread_is_given_back(void **state)
 
 /* ---- The program */
 
-static void handlers_from_a_shared_object(void **state)
+STAGE_TEST(handlers_from_a_shared_object)
 {
     struct stage *s = *state;
     char receipts[512];
@@ -329,7 +329,7 @@ static json_t *status_of(struct stage *s)
 }
 
 /* What was wrong before the library is loaded is still told. */
-static void wrong_options_with_a_shared_object(void **state)
+TEST(wrong_options_with_a_shared_object)
 {
     struct outcome o;
 
@@ -339,7 +339,7 @@ static void wrong_options_with_a_shared_object(void **state)
     assert_string_equal(o.err, "weir: worker: queue a is named twice; leave one out\n");
 }
 
-static void status_of_a_running_worker(void **state)
+STAGE_TEST(status_of_a_running_worker)
 {
     struct stage *s = *state;
     int running, waiting, parked, done, pid, count;
@@ -376,25 +376,4 @@ static void status_of_a_running_worker(void **state)
     json_decref(status);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(done_retry_dead_throttled),
-        STAGE_TEST(large_jobs_are_settled_a_few_at_a_time),
-        STAGE_TEST(throttled_without_a_time),
-        STAGE_TEST(true_cost),
-        STAGE_TEST(usual_backoff),
-        STAGE_TEST(executors_run_side_by_side),
-        STAGE_TEST(thousands_once_each),
-        cmocka_unit_test(wrong_set_up),
-        cmocka_unit_test(wrong_handlers),
-        STAGE_TEST(a_thread_is_tried_again),
-        STAGE_TEST(a_job_without_a_thread_is_given_back),
-        STAGE_TEST(handlers_from_a_shared_object),
-        cmocka_unit_test(wrong_options_with_a_shared_object),
-        STAGE_TEST(status_of_a_running_worker),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("worker", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -63,7 +63,7 @@ static int begins(struct stage *s)
     return history_count(s, "begin", -1);
 }
 
-static void each_type_runs_at_its_rate(void **state)
+TEST(each_type_runs_at_its_rate)
 {
     struct stage s;
     struct outcome o;
@@ -85,7 +85,7 @@ static void each_type_runs_at_its_rate(void **state)
 }
 
 /* Its jobs are taken back in each partition. They run alone then: one at a time in the worker, not one in each partition. */
-static void jobs_of_a_killed_worker_run_alone(void **state)
+TEST(jobs_of_a_killed_worker_run_alone)
 {
     struct history h;
     struct stage s;
@@ -112,7 +112,7 @@ static void jobs_of_a_killed_worker_run_alone(void **state)
     stage_close(&s);
 }
 
-static void a_drained_worker_has_emptied_all(void **state)
+TEST(a_drained_worker_has_emptied_all)
 {
     struct stage s;
     pid_t worker;
@@ -140,7 +140,7 @@ static int effects_from(struct stage *s, int first)
 
 /* All executors have jobs of one partition, more of them wait; then come some of another one. From then on it has every other
  * executor that becomes free, until both have the same number. */
-static void a_backlog_leaves_others_their_share(void **state)
+TEST(a_backlog_leaves_others_their_share)
 {
     struct history h;
     struct stage s;
@@ -171,7 +171,7 @@ static void a_backlog_leaves_others_their_share(void **state)
 
 /* Short jobs are leased ahead, and take each executor as it becomes free: those of other partitions, with a limit and without,
  * come in between. */
-static void short_jobs_leave_others_their_share(void **state)
+TEST(short_jobs_leave_others_their_share)
 {
     int short_jobs = 0, others = 0;
     struct history h;
@@ -197,7 +197,7 @@ static void short_jobs_leave_others_their_share(void **state)
     stage_close(&s);
 }
 
-static void a_stopped_worker_gives_back_everywhere(void **state)
+TEST(a_stopped_worker_gives_back_everywhere)
 {
     struct stage s;
     pid_t worker;
@@ -217,7 +217,7 @@ static void a_stopped_worker_gives_back_everywhere(void **state)
 }
 
 /* exit() by a handler: the others' jobs go back in each partition. */
-static void a_handler_that_exits_gives_back_everywhere(void **state)
+TEST(a_handler_that_exits_gives_back_everywhere)
 {
     struct stage s;
     pid_t worker;
@@ -240,7 +240,7 @@ static void a_handler_that_exits_gives_back_everywhere(void **state)
 }
 
 /* Redis begins anew without data: the worker writes again how many partitions there are. */
-static void a_lost_number_is_written_again(void **state)
+TEST(a_lost_number_is_written_again)
 {
     struct stage s;
     pid_t worker;
@@ -269,7 +269,7 @@ static int count_jobs(const json_t *page, void *arg)
 }
 
 /* A foreign client does not know where a type lives: what it has pushed to a wrong partition is dead, until a retry moves it. */
-static void strays_are_dead_until_they_are_retried(void **state)
+TEST(strays_are_dead_until_they_are_retried)
 {
     struct stage s;
     int64_t jobs = 0;
@@ -312,7 +312,7 @@ static void split_cluster(struct stage *s)
 
 /* Neither the master of one partition nor its replica answers: jobs of its types wait, the others run, though the answer to a claim
  * that keeps executors does not come. Then they run as well. */
-static void one_partition_is_away(void **state)
+TEST(one_partition_is_away)
 {
     struct server *gone[2];
     struct stage s;
@@ -344,25 +344,4 @@ static void one_partition_is_away(void **state)
     several_stop(&cluster);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_type_runs_at_its_rate),
-        cmocka_unit_test(jobs_of_a_killed_worker_run_alone),
-        cmocka_unit_test(a_drained_worker_has_emptied_all),
-        cmocka_unit_test(a_backlog_leaves_others_their_share),
-        cmocka_unit_test(short_jobs_leave_others_their_share),
-        cmocka_unit_test(a_stopped_worker_gives_back_everywhere),
-        cmocka_unit_test(a_handler_that_exits_gives_back_everywhere),
-        cmocka_unit_test(a_lost_number_is_written_again),
-        cmocka_unit_test(strays_are_dead_until_they_are_retried),
-        cmocka_unit_test(one_partition_is_away),
-    };
-    const char *only = getenv("WEIR_TEST");
-    int code = stage_actor_main(argc, argv);
-
-    if (code >= 0)
-        return code;
-    cmocka_set_test_filter(only ? only : "*");
-    return cmocka_run_group_tests(tests, stage_start, stage_stop);
-}
+STAGE_TESTS(stage_start, stage_stop)

@@ -5,7 +5,7 @@
 #include "tests/stage.h"
 #include "tests/test.h"
 
-static void wrong_password(void **state)
+TEST(wrong_password)
 {
     static const char *const options[] = {"--requirepass", "secret", NULL};
     struct stage s = {.ns = "weir"};
@@ -20,7 +20,7 @@ static void wrong_password(void **state)
 }
 
 /* Who may log in but not run functions, or load them where they are missing, is told so at the start. */
-static void missing_permission(void **state)
+STAGE_TEST(missing_permission)
 {
     struct stage *s = *state;
     char url[200];
@@ -38,7 +38,7 @@ static void missing_permission(void **state)
 }
 
 /* A script that is refused one command halfway would leave jobs at two places: nothing is moved. */
-static void missing_right_of_scripts(void **state)
+STAGE_TEST(missing_right_of_scripts)
 {
     static const char *const commands[] = {"ltrim", "set", "rpush", "pexpire", "hdel", "hincrby"};
     struct stage *s = *state;
@@ -61,7 +61,7 @@ static void missing_right_of_scripts(void **state)
     assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "workers"), NULL), 0);
 }
 
-static void waits_for_redis(void **state)
+STAGE_TEST(waits_for_redis)
 {
     struct stage *s = *state;
     pid_t worker, idle;
@@ -80,7 +80,7 @@ static void waits_for_redis(void **state)
 }
 
 /* While claims are refused, nobody looks at the queue again and again. */
-static void nobody_peeks_while_claims_are_refused(void **state)
+STAGE_TEST(nobody_peeks_while_claims_are_refused)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", "lease=1", NULL);
@@ -98,7 +98,7 @@ static void nobody_peeks_while_claims_are_refused(void **state)
 }
 
 /* A key that a type needs: it is named once, and the other types go on. */
-static void a_fault_is_named(void **state)
+STAGE_TEST(a_fault_is_named)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "types=mark,odd", "lease=1", NULL);
@@ -118,7 +118,7 @@ static void a_fault_is_named(void **state)
 
 /* Somebody else's key where a retried job must go: the worker keeps the job and its lease, and says which
  * key. */
-static void foreign_key(void **state)
+STAGE_TEST(foreign_key)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", "lease=1", NULL);
@@ -134,7 +134,7 @@ static void foreign_key(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void functions_flushed_under_load(void **state)
+STAGE_TEST(functions_flushed_under_load)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
@@ -150,7 +150,7 @@ static void functions_flushed_under_load(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void emptied_under_load(void **state)
+STAGE_TEST(emptied_under_load)
 {
     struct stage *s = *state;
     pid_t one = stage_actor(s, "one", "executors=3", NULL), two = stage_actor(s, "two", "executors=3", NULL);
@@ -174,7 +174,7 @@ static void set_maxmemory(struct stage *s, const char *value)
 }
 
 /* A full Redis takes no more jobs, and can still be emptied: parked, leased, retried, settled. */
-static void full_redis_is_worked_off(void **state)
+STAGE_TEST(full_redis_is_worked_off)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -190,7 +190,7 @@ static void full_redis_is_worked_off(void **state)
 }
 
 /* A failover, as seen from the old master: it takes no writes for a while. */
-static void replica_for_a_while(void **state)
+STAGE_TEST(replica_for_a_while)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
@@ -205,7 +205,7 @@ static void replica_for_a_while(void **state)
 }
 
 /* The same, of one whose replicas take writes: what it took then would be lost. Within 100 ms it is found. */
-static void writable_replica_for_a_while(void **state)
+STAGE_TEST(writable_replica_for_a_while)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
@@ -227,7 +227,7 @@ static void writable_replica_for_a_while(void **state)
 
 /* Redis stood still for longer than all leases: that is no worker's fault. What ended meanwhile is settled
  * afterwards, and no job runs twice. */
-static void redis_stands_still(void **state)
+STAGE_TEST(redis_stands_still)
 {
     struct stage *s = *state;
     pid_t one = stage_actor(s, "one", "executors=2", "lease=1", NULL),
@@ -247,7 +247,7 @@ static void redis_stands_still(void **state)
 }
 
 /* A dead worker whose job a foreign key keeps from its lane: others say so and live. */
-static void dead_worker_whose_job_has_no_lane(void **state)
+STAGE_TEST(dead_worker_whose_job_has_no_lane)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -266,7 +266,7 @@ static void dead_worker_whose_job_has_no_lane(void **state)
 }
 
 /* Permissions that were there at the start and are taken away: the worker says so and waits. */
-static void permission_lost_and_found(void **state)
+STAGE_TEST(permission_lost_and_found)
 {
     struct stage *s = *state;
     char url[200];
@@ -285,7 +285,7 @@ static void permission_lost_and_found(void **state)
 }
 
 /* One claim that is refused halfway may run its jobs twice; there is no second one. */
-static void right_of_scripts_lost_and_found(void **state)
+STAGE_TEST(right_of_scripts_lost_and_found)
 {
     struct stage *s = *state;
     struct verdict verdict;
@@ -308,27 +308,4 @@ static void right_of_scripts_lost_and_found(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_password),
-        STAGE_TEST(missing_permission),
-        STAGE_TEST(missing_right_of_scripts),
-        STAGE_TEST(waits_for_redis),
-        STAGE_TEST(foreign_key),
-        STAGE_TEST(nobody_peeks_while_claims_are_refused),
-        STAGE_TEST(a_fault_is_named),
-        STAGE_TEST(functions_flushed_under_load),
-        STAGE_TEST(emptied_under_load),
-        STAGE_TEST(full_redis_is_worked_off),
-        STAGE_TEST(replica_for_a_while),
-        STAGE_TEST(writable_replica_for_a_while),
-        STAGE_TEST(redis_stands_still),
-        STAGE_TEST(dead_worker_whose_job_has_no_lane),
-        STAGE_TEST(permission_lost_and_found),
-        STAGE_TEST(right_of_scripts_lost_and_found),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("worker redis", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

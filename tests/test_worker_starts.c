@@ -22,7 +22,7 @@ static void expect_one_short(const int64_t *us, int n, int64_t most_us)
 }
 
 /* However many executors are idle: what waits for an end does not wait for a turn that is due anyway. */
-static void an_end_that_others_wait_for_is_settled_at_once(void **state)
+STAGE_TEST(an_end_that_others_wait_for_is_settled_at_once)
 {
     enum { JOBS = 200 };
     struct stage *s = *state;
@@ -44,7 +44,7 @@ static void an_end_that_others_wait_for_is_settled_at_once(void **state)
 }
 
 /* Batches of one job each, one after the other. */
-static void what_follows_a_batch_starts_at_once(void **state)
+STAGE_TEST(what_follows_a_batch_starts_at_once)
 {
     enum { BATCHES = 20 };
     struct stage *s = *state;
@@ -75,7 +75,7 @@ static void what_follows_a_batch_starts_at_once(void **state)
 
 /* By the slots that Redis granted: no start is too early, and none passes another. How much of a rate is used is judged in worlds of
  * virtual time (bench/scale/worlds.c). */
-static void two_workers_keep_one_rate(void **state)
+STAGE_TEST(two_workers_keep_one_rate)
 {
     enum { JOBS = 150, BURST = 5, T_US = 20 * MS };
     struct stage *s = *state;
@@ -116,7 +116,7 @@ static int begun_by(struct stage *s, pid_t worker, int first_job)
 
 /* Many short jobs have a worker lease many ahead, and then come those that take long, 25 s for it alone: another one
  * gets most of them, though all the time some begin here. */
-static void what_was_leased_ahead_waits_for_nobody(void **state)
+STAGE_TEST(what_was_leased_ahead_waits_for_nobody)
 {
     enum { SHORT = 3000, LONG = 100 };
     struct stage *s = *state;
@@ -133,7 +133,7 @@ static void what_was_leased_ahead_waits_for_nobody(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
-static void parked_jobs_delay_nobody(void **state)
+STAGE_TEST(parked_jobs_delay_nobody)
 {
     struct stage *s = *state;
     pid_t worker;
@@ -149,7 +149,7 @@ static void parked_jobs_delay_nobody(void **state)
 }
 
 /* Jobs without a limit are prefetched and wait for each executor: some are kept from them all the same. */
-static void a_flood_leaves_executors_to_limits(void **state)
+STAGE_TEST(a_flood_leaves_executors_to_limits)
 {
     static const char *const executors[] = {"executors=4", "executors=1"};
     struct stage *s = *state;
@@ -169,7 +169,7 @@ static void a_flood_leaves_executors_to_limits(void **state)
 }
 
 /* Parked for an hour, and then the rate is set faster, or the limit removed. */
-static void changed_rate_applies_at_once(void **state)
+STAGE_TEST(changed_rate_applies_at_once)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
@@ -192,7 +192,7 @@ static void changed_rate_applies_at_once(void **state)
 
 /* ---- Types that no worker can run */
 
-static void unknown_type_waits(void **state)
+STAGE_TEST(unknown_type_waits)
 {
     struct stage *s = *state;
     pid_t one = stage_actor(s, "one", "executors=2", NULL), two;
@@ -219,7 +219,7 @@ static void unknown_type_waits(void **state)
     assert_int_equal(stage_end(two), 0);
 }
 
-static void unknown_type_dies_if_told_so(void **state)
+STAGE_TEST(unknown_type_dies_if_told_so)
 {
     struct stage *s = *state;
     char *dead, before[24];
@@ -261,7 +261,7 @@ static void expect_woken_at_once(struct stage *s, int first)
 }
 
 /* With one executor a worker gives the duty up for each job, and must have it back at once. */
-static void idle_worker_wakes_at_once(void **state)
+STAGE_TEST(idle_worker_wakes_at_once)
 {
     static const char *const executors[] = {"executors=2", "executors=1"};
     struct stage *s = *state;
@@ -300,7 +300,7 @@ static int64_t lateness_us(struct stage *s, int job, int64_t due_us)
 }
 
 /* While others are busy for long, who has room watches the queue, whoever was called first. */
-static void idle_worker_among_busy_ones(void **state)
+STAGE_TEST(idle_worker_among_busy_ones)
 {
     enum { BUSY = 4 };
     struct stage *s = *state;
@@ -334,7 +334,7 @@ static void idle_worker_among_busy_ones(void **state)
 }
 
 /* Each is due 0.2 s before the one that the worker knows of. */
-static void delayed_jobs_start_on_time(void **state)
+STAGE_TEST(delayed_jobs_start_on_time)
 {
     enum { ROUNDS = 5 };
     struct stage *s = *state;
@@ -363,7 +363,7 @@ static void push_to(struct stage *s, const char *queue, int first, int n, const 
     }
 }
 
-static void strict_queues(void **state)
+STAGE_TEST(strict_queues)
 {
     struct stage *s = *state;
     struct history h;
@@ -380,7 +380,7 @@ static void strict_queues(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-static void weighted_queues(void **state)
+STAGE_TEST(weighted_queues)
 {
     enum { JOBS = 200 };
     struct stage *s = *state;
@@ -421,7 +421,7 @@ static long long waits_of(pid_t pid)
 }
 
 /* Claims, 2.5 a second, and heartbeats: a timer and an answer each. With a tick each 0.1 s it would wait five times a call. */
-static void an_idle_worker_sleeps(void **state)
+STAGE_TEST(an_idle_worker_sleeps)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
@@ -442,26 +442,4 @@ static void an_idle_worker_sleeps(void **state)
     assert_int_equal(stage_end(worker), 0);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(an_end_that_others_wait_for_is_settled_at_once),
-        STAGE_TEST(what_follows_a_batch_starts_at_once),
-        STAGE_TEST(two_workers_keep_one_rate),
-        STAGE_TEST(what_was_leased_ahead_waits_for_nobody),
-        STAGE_TEST(parked_jobs_delay_nobody),
-        STAGE_TEST(a_flood_leaves_executors_to_limits),
-        STAGE_TEST(changed_rate_applies_at_once),
-        STAGE_TEST(unknown_type_waits),
-        STAGE_TEST(unknown_type_dies_if_told_so),
-        STAGE_TEST(idle_worker_wakes_at_once),
-        STAGE_TEST(idle_worker_among_busy_ones),
-        STAGE_TEST(delayed_jobs_start_on_time),
-        STAGE_TEST(strict_queues),
-        STAGE_TEST(weighted_queues),
-        STAGE_TEST(an_idle_worker_sleeps),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("worker starts", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

@@ -8,7 +8,7 @@
 
 /* ---- Draining */
 
-static void drain_ends(void **state)
+STAGE_TEST(drain_ends)
 {
     struct stage *s = *state;
     char id[WEIR_ID_SIZE];
@@ -27,7 +27,7 @@ static void drain_ends(void **state)
     assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
 }
 
-static void drain_waits_for_others(void **state)
+STAGE_TEST(drain_waits_for_others)
 {
     struct stage *s = *state;
     pid_t other = stage_actor(s, "other", "executors=1", NULL), drains;
@@ -43,7 +43,7 @@ static void drain_waits_for_others(void **state)
     assert_int_equal(stage_end(other), 0);
 }
 
-static void drain_gives_up(void **state)
+STAGE_TEST(drain_gives_up)
 {
     struct stage *s = *state;
 
@@ -60,7 +60,7 @@ static void drain_gives_up(void **state)
 /* ---- Stopping */
 
 /* Jobs that wait in the worker go back in order, with no attempt used; the one that runs is finished. */
-static void term_finishes_and_gives_back(void **state)
+STAGE_TEST(term_finishes_and_gives_back)
 {
     struct stage *s = *state;
     struct history h;
@@ -94,7 +94,7 @@ static void term_finishes_and_gives_back(void **state)
 }
 
 /* The same under load, again and again: nothing is lost, nothing runs twice. */
-static void term_at_any_time(void **state)
+STAGE_TEST(term_at_any_time)
 {
     struct stage *s = *state;
     int end = 0;
@@ -114,7 +114,7 @@ static void term_at_any_time(void **state)
 }
 
 /* A C function cannot be ended; the program can. */
-static void second_term_leaves_functions(void **state)
+STAGE_TEST(second_term_leaves_functions)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
@@ -129,7 +129,7 @@ static void second_term_leaves_functions(void **state)
 }
 
 /* What has ended while an answer was on its way is settled before the rest is given back. */
-static void second_term_settles_first(void **state)
+STAGE_TEST(second_term_settles_first)
 {
     struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
@@ -164,7 +164,7 @@ static bool is_ordered(struct stage *s)
     return found;
 }
 
-static void quiet_takes_no_more(void **state)
+STAGE_TEST(quiet_takes_no_more)
 {
     struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", "lease=1", NULL);
@@ -183,19 +183,4 @@ static void quiet_takes_no_more(void **state)
     assert_int_equal(stage_judge(s, 2).present, 1);
 }
 
-int main(int argc, char **argv)
-{
-    const struct CMUnitTest tests[] = {
-        STAGE_TEST(drain_ends),
-        STAGE_TEST(drain_waits_for_others),
-        STAGE_TEST(drain_gives_up),
-        STAGE_TEST(term_finishes_and_gives_back),
-        STAGE_TEST(term_at_any_time),
-        STAGE_TEST(second_term_leaves_functions),
-        STAGE_TEST(second_term_settles_first),
-        STAGE_TEST(quiet_takes_no_more),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("worker stops", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

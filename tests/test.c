@@ -1,0 +1,34 @@
+#include "tests/test.h"
+
+#include <errno.h>
+
+#define TESTS_MOST 200
+
+static struct {
+    struct CMUnitTest test;
+    int line;
+} all[TESTS_MOST];
+static size_t count;
+
+void tests_add(int line, struct CMUnitTest test)
+{
+    size_t at = count++;
+
+    if (count > TESTS_MOST)
+        abort();
+    for (; at > 0 && all[at - 1].line > line; at--)
+        all[at] = all[at - 1];
+    all[at].test = test;
+    all[at].line = line;
+}
+
+int tests_run(int (*setup)(void **state), int (*teardown)(void **state))
+{
+    struct CMUnitTest tests[TESTS_MOST];
+
+    if (getenv("WEIR_TEST"))
+        cmocka_set_test_filter(getenv("WEIR_TEST"));
+    for (size_t i = 0; i < count; i++)
+        tests[i] = all[i].test;
+    return _cmocka_run_group_tests(program_invocation_short_name, tests, count, setup, teardown);
+}
