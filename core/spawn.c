@@ -170,6 +170,12 @@ void tail_keep(struct tail *t, const char *bytes, size_t len)
     t->len += len;
 }
 
+bool process_was_terminated(int status)
+{
+    return (WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) ||
+           (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGTERM);
+}
+
 void process_reason(char reason[END_REASON_SIZE], int status, const struct tail *err)
 {
     size_t len = err->len;

@@ -3,6 +3,7 @@
 #ifndef CORE_SPAWN_H
 #define CORE_SPAWN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -21,6 +22,8 @@ int process_start(struct process *p, char *const argv[], char *const variables[]
  * waited for it. */
 int process_wait(pid_t pid);
 #define PROCESS_END_UNKNOWN (-1)
+/* True when TERM has ended it: by the signal, or by exit 143, which is how programs that catch it say so. */
+bool process_was_terminated(int status);
 /* Closes *fd unless it is -1, and makes it -1. */
 void close_fd(int *fd);
 

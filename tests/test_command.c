@@ -374,6 +374,26 @@ STAGE_TEST(grandchild_keeps_the_pipes)
     assert_int_equal(stage_end(worker), 0);
 }
 
+/* A service manager tells the whole group to stop: the command ends by that, and its job uses no attempt. */
+STAGE_TEST(term_ends_the_command_too)
+{
+    static const char *const scripts[] = {"echo $$ >pid0\nexec sleep 1000",
+                                          "trap 'exit 143' TERM\necho $$ >pid1\nsleep 1000 & wait"};
+    struct stage *s = *state;
+
+    stage_run(s, 0, NULL, 1, 0);
+    for (int i = 0; i < 2; i++) {
+        pid_t worker = start_script(s, scripts[i]), command;
+
+        command = await_pid(s->server.folder, i == 0 ? "pid0" : "pid1");
+        kill(worker, SIGTERM);
+        kill(command, SIGTERM);
+        assert_int_equal(program_end(worker), 0);
+        assert_int_equal(stage_stat(s, "run", "back"), i + 1);
+        assert_int_equal(stage_stat(s, "run", "dead"), 0);
+    }
+}
+
 /* The second signal: commands are ended, their jobs given back with no attempt used. */
 STAGE_TEST(second_term_ends_commands)
 {

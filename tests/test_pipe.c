@@ -788,6 +788,22 @@ TEST_WITH(stopping_does_not_wait_for_ever, open_stage, stage_teardown)
     assert_int_equal(stage_stat(s, "run", "retried") + stage_stat(s, "run", "dead"), 0);
 }
 
+/* A service manager tells the whole group to stop: the child ends by that, and no job of its was interrupted. */
+TEST_WITH(term_ends_the_child_too, open_stage, stage_teardown)
+{
+    struct stage *s = *state;
+    pid_t worker = start_worker(s, "1", "1"), child;
+
+    push(s, 0, "{\"sleep\":1000}");
+    child = await_pid(s->server.folder, "sleeping");
+    kill(worker, SIGTERM);
+    assert_told(s, "stopping");
+    kill(child, SIGTERM);
+    assert_int_equal(program_end(worker), 0);
+    assert_int_equal(stage_stat(s, "run", "back"), 1);
+    assert_false(was_told(s, "interrupted"));
+}
+
 TEST_WITH(children_end_with_their_worker, open_stage, stage_teardown)
 {
     struct stage *s = *state;

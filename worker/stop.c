@@ -70,7 +70,7 @@ void worker_check_stop(struct worker *w)
         worker_fail(w, &e);
         begin_stop(w);
     }
-    if ((calls > 0 || w->ending.wanted) && !w->stop.since_us)
+    if (worker_is_told_to_stop(w) && !w->stop.since_us)
         begin_stop(w);
     if (w->stop.since_us && (calls > 1 || now - w->stop.since_us > w->options.grace_us))
         force(w, now);

@@ -229,6 +229,9 @@ static void take_end(struct task *task)
         if (task->end != END_DONE)
             task_finish(task, END_BACK, 0, NULL);
         break;
+    default:
+        if (task->terminated && worker_is_told_to_stop(task->conditions->partition->worker))
+            task_finish(task, END_BACK, 0, NULL);
     }
     decide(task);
 }

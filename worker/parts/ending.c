@@ -36,6 +36,11 @@ void worker_fail(struct worker *w, const struct error *why)
     w->ending.error = *why;
 }
 
+bool worker_is_told_to_stop(const struct worker *w)
+{
+    return atomic_load(&w->ending.stop_calls) > 0 || w->ending.wanted;
+}
+
 void worker_stop(struct worker *w)
 {
     w->ending.wanted = true;

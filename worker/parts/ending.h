@@ -33,6 +33,8 @@ void worker_call_loop(struct worker *w);
 void worker_check_soon(struct worker *w);
 /* Notes what weir_worker_run returns, and weir_worker_message. */
 void worker_fail(struct worker *w, const struct error *why);
+/* True when somebody has asked it to stop; on the loop. */
+bool worker_is_told_to_stop(const struct worker *w);
 /* Does what the first weir_worker_stop does; on the loop. */
 void worker_stop(struct worker *w);
 /* Stops as weir_worker_stop does, with a failure. */

@@ -5,7 +5,7 @@
  *    75             throttled; the last line of standard output is how long its limit is paused: a number, of
  *                   seconds, or a duration
  *    65             dead
- *    anything else  retry; a signal too
+ *    anything else  retry; a signal too, but for TERM where the worker is told to stop at the same time
  *
  * The last lines of standard error are the reason. The command has ended when its process has: a grandchild
  * that keeps a pipe open is not waited for. */
@@ -21,6 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/clock.h"
 #include "core/decimal.h"
 #include "core/duration.h"
 #include "core/log/log.h"
@@ -30,6 +31,7 @@
 
 #define EXIT_THROTTLED 75
 #define EXIT_DEAD 65
+#define STOP_HEARD_US 100000 /* from the TERM of a command to that of its worker, at most */
 
 struct command {
     struct task *task;
@@ -202,12 +204,21 @@ static double asked_pause_s(struct command *c)
     return -1;
 }
 
+/* The worker may be told to stop a moment later. */
+static void hear_terminated(struct task *task)
+{
+    task->terminated = true;
+    clock_sleep_until(clock_mono_us() + STOP_HEARD_US);
+}
+
 static void end(struct command *c, int status)
 {
     char reason[END_REASON_SIZE];
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
     process_reason(reason, status, &c->err_tail);
+    if (process_was_terminated(status) && atomic_load(&c->task->asked) == ASKED_NOTHING)
+        hear_terminated(c->task);
     if (code == 0)
         task_finish(c->task, END_DONE, -1, reason);
     else if (code == EXIT_THROTTLED)

@@ -477,6 +477,7 @@ static int interrupt(struct member *member, const char *reason)
         struct flight *flight = member->flights.head;
 
         count += !was_asked(flight);
+        flight->task->terminated = child_was_terminated(member->child);
         end_flight(flight, was_asked(flight) ? END_RETRY : END_INTERRUPTED, -1, reason);
     }
     return count;

@@ -38,7 +38,7 @@ struct child {
     size_t err_len;
     struct tail err_tail;
     char why[128]; /* it is not trusted any more; "": it is */
-    bool ending, closing, termed, reaped;
+    bool ending, closing, termed, reaped, terminated;
 };
 
 /* ---- Buffers */
@@ -145,6 +145,7 @@ static int reap(struct child *c)
     signal_group(c, SIGKILL);
     status = process_wait(c->process.pid);
     c->reaped = true;
+    c->terminated = process_was_terminated(status);
     return status;
 }
 
@@ -399,6 +400,11 @@ bool child_wait(struct child *c, int64_t until_us)
     if (left_us < 0)
         left_us = 0;
     return p.fd >= 0 && poll(&p, 1, (int)(left_us / 1000)) > 0;
+}
+
+bool child_was_terminated(const struct child *c)
+{
+    return c->terminated;
 }
 
 int child_pid(const struct child *c)

@@ -47,6 +47,9 @@ void child_distrust(struct child *c, const char *why);
 /* True when the child was closed, is being ended, or has itself closed a side: it is to be sent nothing more. */
 bool child_is_ending(const struct child *c);
 
+/* True when TERM has ended it. */
+bool child_was_terminated(const struct child *c);
+
 /* Without the loop, which has ended: waits at most so long for its end. true: it has ended. */
 bool child_wait(struct child *c, int64_t until_us);
 int child_pid(const struct child *c);

@@ -72,6 +72,7 @@ struct task {
     enum record_cause cause; /* what let it start */
     bool counted;            /* its start; by the loop */
     enum record_back back;   /* why its handler was not called, where it was not */
+    bool terminated;         /* TERM has ended its program; see way.h */
     bool unable;             /* nor can it be called for another job now */
     bool written;            /* to the settle that is under way, with others of its type and batch */
 

@@ -9,6 +9,9 @@
  * free. A way asks task_call() right before it calls the handler, and says how the task ended by task_finish(),
  * once or more often: the last one counts.
  *
+ * Where a whole process group is told to stop, TERM reaches a program beside the worker. So a way says that TERM has ended a
+ * program (task->terminated): where the worker stops, too, that is no failure, and the job is handed back.
+ *
  * A slot is spent by a handler that was called, and by nothing else. task_call() decides that it is, and
  * task_uncall() that it was not; whatever the end of a task, it gives its slots back unless it was called. */
 #ifndef WORKER_WAY_WAY_H
