@@ -664,9 +664,11 @@ SCENE_TEST(test_scripts_refuse)
         {"batch_drop", {"b", "501"}, 2},
         {"batch_show", {""}, 1},
         {"batch_show", {"b", "c"}, 2},
-        {"batch_list", {"-1"}, 1},
+        {"batch_list", {"all", "-1"}, 2},
+        {"batch_list", {"all", "x"}, 2},
+        {"batch_list", {"all", "0", "1"}, 3},
+        {"batch_list", {NULL}, 0},
         {"batch_list", {"x"}, 1},
-        {"batch_list", {"0", "1"}, 2},
         {"batch_running", {"b"}, 1},
         {"batch_running", {"b b", "w"}, 2},
         {"batch_running", {"b", "w", "x"}, 3},
@@ -696,7 +698,8 @@ SCENE_TEST(test_foreign_keys)
         {"batch_resume", {"b", "10", "seed"}, 3, PREFIX "dead"},
         {"batch_resume", {"b", "10", "seed"}, 3, PREFIX "about"},
         {"batch_drop", {"b", "10"}, 2, PREFIX "dead"},
-        {"batch_list", {NULL}, 0, PREFIX "batches"},
+        {"batch_list", {"all"}, 1, PREFIX "batches"},
+        {"batch_list", {"aside"}, 1, PREFIX "halted"},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -738,7 +741,7 @@ SCENE_TEST(test_list)
     char name[32], key[64];
     int count = 0;
 
-    assert_int_equal(batch_each(w, note_batch, &count), 0);
+    assert_int_equal(batch_each(w, false, note_batch, &count), 0);
     assert_int_equal(count, 0);
     for (int i = 0; i < 250; i++) {
         sprintf(name, "b%03d", i);
@@ -748,7 +751,7 @@ SCENE_TEST(test_list)
         if (i % 5 == 4) /* forgotten */
             free(redis_text("DEL", key));
     }
-    assert_int_equal(batch_each(w, note_batch, &count), 0);
+    assert_int_equal(batch_each(w, false, note_batch, &count), 0);
     assert_int_equal(count, 200);
     weir_free(w);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "core/clock.h"
+#include "queue/batch/batch.h"
 #include "queue/inspect/why.h"
 #include "queue/queues/queues.h"
 #include "queue/status/status.h"
@@ -580,12 +581,37 @@ TEST_WITH(test_an_old_worker_among_all_that_are_ordered, begin, end)
     json_decref(orders);
 }
 
+/* Nobody but who resumes their batch lets them start. */
 TEST_WITH(test_jobs_set_aside, begin, end)
 {
+    struct batch_change change;
+    const json_t *row;
+    char *said = NULL;
+    size_t size;
+    FILE *to;
+
+    must(batch_pause(w, "b", &change));
+    must(batch_pause(w, "without", &change));
+    for (int i = 0; i < 2; i++)
+        free(redis_text("RPUSH", PREFIX "aside:b", "default/t/\n{\"id\":\"a\",\"type\":\"t\"}"));
     free(redis_text("HSET", PREFIX "types", "t", ""));
     free(redis_text("HSET", PREFIX "stats:t", "set_aside", "2"));
+    expect_verdict("stuck batch 1");
+    row = json_array_get(json_object_get(report, "constraints"), 0);
+    assert_string_equal(answer_text(row, "batch"), "b");
+    assert_int_equal(answer_int(row, "jobs"), 2);
+    assert_true(json_is_true(json_object_get(row, "stuck")));
+    assert_true(json_number_value(json_object_get(json_object_get(row, "waits_for"), "paused_since")) > 1e9);
+    expect_found(0, NULL, NULL, NULL);
+    to = open_memstream(&said, &size);
+    report_put_verdict(to, report);
+    fclose(to);
+    assert_string_equal(said, "jobs of batch b start only when somebody acts");
+    free(said);
+    begin_worker("w", 5, 60);
+    free(redis_text("HDEL", PREFIX "halted", "b/b"));
+    free(redis_text("HSET", PREFIX "stats:t", "set_aside", "0"));
     expect_verdict("idle");
-    expect_found(0, "warning", "batches", "2 jobs set aside");
 }
 
 TEST_WITH(test_slots_and_throttling, begin, end)

@@ -56,7 +56,7 @@ int view_batches(struct weir *w, json_t **doc)
     json_t *rows = json_array();
 
     *doc = NULL;
-    if (batch_each(w, add_row, rows) == 0)
+    if (batch_each(w, false, add_row, rows) == 0)
         return document_done(w, rows, doc);
     json_decref(rows);
     return w->error.status;

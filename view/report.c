@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/batch/batch.h"
 #include "queue/doctor/doctor.h"
 #include "queue/history/history.h"
 #include "view/format.h"
@@ -29,15 +30,17 @@ enum held_by {
     HOLD_WORKER,
     HOLD_KEY, /* all keys are paused until somebody resumes them */
     HOLD_QUEUE,
+    HOLD_BATCH,
     HOLD_COUNT
 };
 static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit", "never",
-                                                   "worker",  "key",      "queue"};
+                                                   "worker",  "key",      "queue", "batch"};
 
-/* What waits: a type, or a queue that is paused. */
+/* What waits: a type, a queue that is paused, or the jobs aside of a batch that is. */
 struct row {
     const struct type_status *type;
     const struct queue_status *queue;
+    json_t *batch; /* as waits_members have it */
     int64_t jobs;
     enum held_by hold;
 };
@@ -132,9 +135,39 @@ static void add_types(struct report *r)
     }
 }
 
+/* Takes a batch of which jobs are set aside. */
+static int add_batch(const struct batch *b, void *arg)
+{
+    struct report *r = arg;
+    struct row *rows = realloc(r->rows, (r->row_count + 1) * sizeof *rows);
+
+    if (!rows)
+        return error_no_memory(&r->w->error, "report");
+    r->rows = rows;
+    add_row(r, (struct row){.batch = json_pack("{s:s, s:I}", "batch", b->name, "paused_since",
+                                               (json_int_t)b->halted_us),
+                            .jobs = b->aside,
+                            .hold = HOLD_BATCH});
+    return 0;
+}
+
+static int add_batches(struct report *r)
+{
+    int64_t aside = 0;
+
+    for (size_t i = 0; i < r->status->type_count; i++)
+        aside += r->status->types[i].aside;
+    return aside > 0 ? batch_each(r->w, true, add_batch, r) : 0;
+}
+
+static const char *kind_of(const struct row *row)
+{
+    return row->type ? "type" : row->queue ? "queue" : "batch";
+}
+
 static const char *name_of(const struct row *row)
 {
-    return row->type ? row->type->name : row->queue->name;
+    return row->type ? row->type->name : row->queue ? row->queue->name : answer_text(row->batch, "batch");
 }
 
 /* Sorts what is stuck first, then by jobs. */
@@ -152,14 +185,17 @@ static int by_weight(const void *a, const void *b)
 
 static int read_rows(struct report *r)
 {
+    int status;
+
     r->rows = calloc(r->status->type_count + r->status->queue_count + 1, sizeof *r->rows);
     if (!r->rows)
         return error_no_memory(&r->w->error, "report");
     add_types(r);
     if (!add_queues(r))
         return error_no_memory(&r->w->error, "report");
+    status = add_batches(r);
     qsort(r->rows, r->row_count, sizeof *r->rows, by_weight);
-    return 0;
+    return status;
 }
 
 /* ---- What is wrong besides */
@@ -220,18 +256,6 @@ static void judge_stopped(struct report *r)
         doctor_add(&r->found, name, DOCTOR_WRONG, "weir doctor --repair, or rename or delete that key",
                    "nothing of it starts: %s", json_string_value(wrong));
     }
-}
-
-static void judge_batches(struct report *r)
-{
-    char jobs[PHRASE_SIZE];
-    int64_t aside = 0;
-
-    for (size_t i = 0; i < r->status->type_count; i++)
-        aside += r->status->types[i].aside;
-    if (aside > 0)
-        doctor_add(&r->found, "batches", DOCTOR_WARNING, "weir batch list; weir batch resume NAME",
-                   "%s set aside, as their batches are paused", counted(aside, "job", jobs));
 }
 
 /* A limit whose key somebody has paused. */
@@ -390,7 +414,6 @@ static int judge(struct report *r)
     judge_workers(r);
     judge_stalls(r);
     judge_stopped(r);
-    judge_batches(r);
     judge_paused_keys(r);
     status = judge_types(r);
     if (status == 0)
@@ -424,8 +447,9 @@ static const char *verdict_of(const struct report *r, const json_t *checks)
 {
     if (r->waiting + r->running > 0 && r->status->worker_count > 0 && r->heard == 0)
         return "unknown";
-    if (r->counts[HOLD_NEVER] + r->counts[HOLD_WORKER] + r->counts[HOLD_KEY] + r->counts[HOLD_QUEUE] > 0)
-        return "stuck";
+    for (enum held_by hold = HOLD_NEVER; hold < HOLD_COUNT; hold++)
+        if (r->counts[hold] > 0)
+            return "stuck";
     if (is_wrong(json_array_get(checks, 0)))
         return "wrong";
     return r->waiting + r->running > 0 ? "flowing" : "idle";
@@ -433,6 +457,8 @@ static const char *verdict_of(const struct report *r, const json_t *checks)
 
 static json_t *waits_of(const struct row *row)
 {
+    if (row->batch)
+        return document_make(row->batch, waits_members);
     if (row->hold == HOLD_QUEUE)
         return json_pack("{s:o, s:o}", "queue", text_word(row->queue->name), "paused_since",
                          json_since(row->queue->paused_us));
@@ -441,10 +467,12 @@ static json_t *waits_of(const struct row *row)
 
 static json_t *row_document(const struct row *row)
 {
-    json_t *doc = row->type ? type_document(row->type) : queue_document(row->queue);
+    json_t *doc = row->type    ? type_document(row->type)
+                  : row->queue ? queue_document(row->queue)
+                               : json_object();
 
     if (doc) {
-        json_object_set_new(doc, row->type ? "type" : "queue", text_word(name_of(row)));
+        json_object_set_new(doc, kind_of(row), text_word(name_of(row)));
         json_object_set_new(doc, "jobs", json_integer(row->jobs));
         json_object_set_new(doc, "stuck", json_boolean(row->hold >= HOLD_NEVER));
         json_object_set_new(doc, "waits_for", waits_of(row));
@@ -483,6 +511,8 @@ int report_of(struct weir *w, const struct status *status, bool hide_keys, json_
     if (rc == 0)
         rc = document_done(w, report_document(&r), doc);
     doctor_free(&r.found);
+    for (size_t i = 0; i < r.row_count; i++)
+        json_decref(r.rows[i].batch);
     free(r.rows);
     return rc;
 }
@@ -518,20 +548,25 @@ static const char *comma(struct words *words)
 
 static void put_stuck(FILE *to, const json_t *doc, struct words *words)
 {
-    int64_t types = held_by(doc, "never") + held_by(doc, "worker") + held_by(doc, "key"),
-            queues = held_by(doc, "queue");
+    static const char *const kinds[] = {"type", "queue", "batch"};
+    const int64_t counts[] = {held_by(doc, "never") + held_by(doc, "worker") + held_by(doc, "key"),
+                              held_by(doc, "queue"), held_by(doc, "batch")};
     const json_t *first = json_array_get(json_object_get(doc, "constraints"), 0);
+    const char *before = "jobs of ";
     char text[PHRASE_SIZE];
 
-    if (types + queues == 0)
+    if (counts[0] + counts[1] + counts[2] == 0)
         return;
-    output_to(to, "%sjobs ", comma(words));
-    if (types + queues == 1)
-        output_to(to, "of %s%s", types ? "" : "queue ", answer_text(first, types ? "type" : "queue"));
-    else if (types)
-        output_to(to, "of %s", counted(types, "type", text));
-    if (types + queues > 1 && queues)
-        output_to(to, "%sof %s", types ? " and " : "", counted(queues, "queue", text));
+    output_to(to, "%s", comma(words));
+    for (size_t i = 0; i < 3; i++) {
+        if (counts[i] == 0)
+            continue;
+        if (counts[0] + counts[1] + counts[2] == 1)
+            output_to(to, "%s%s%s%s", before, i ? kinds[i] : "", i ? " " : "", answer_text(first, kinds[i]));
+        else
+            output_to(to, "%s%s", before, counted(counts[i], kinds[i], text));
+        before = " and of ";
+    }
     output_to(to, " start only when somebody acts");
 }
 

@@ -47,13 +47,19 @@ static void print_verdict(const json_t *doc)
 static void print_constraint(const json_t *row, int64_t now_us)
 {
     const json_t *waits_for = json_object_get(row, "waits_for"), *ends = json_object_get(row, "finish_at");
-    const char *type = answer_text(row, "type");
+    const char *type = answer_text(row, "type"), *queue = answer_text(row, "queue");
     bool stuck = json_is_true(json_object_get(row, "stuck"));
     char text[PHRASE_SIZE];
 
     if (stuck)
         tone_begin(stdout, TONE_WRONG);
-    output("%s%s", *type ? "" : "queue ", *type ? type : answer_text(row, "queue"));
+    output("%s%s",
+           *type    ? ""
+           : *queue ? "queue "
+                    : "batch ",
+           *type    ? type
+           : *queue ? queue
+                    : answer_text(row, "batch"));
     if (stuck)
         tone_end(stdout, TONE_WRONG);
     if (json_is_object(waits_for)) {

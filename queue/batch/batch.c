@@ -103,6 +103,7 @@ void batch_row(const json_t *row, int64_t now_us, struct batch *out)
                           .failed = answer_int(row, "failed"),
                           .running = -1,
                           .aside = answer_int(row, "aside"),
+                          .halted_us = answer_int(row, "since"),
                           .created_us = answer_int(row, "created"),
                           .sealed_us = answer_int(row, "sealed"),
                           .ended_us = answer_int(row, "ended"),
@@ -262,6 +263,7 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
 }
 
 struct each {
+    const char *which;
     int (*take)(const struct batch *b, void *arg);
     void *arg;
 };
@@ -281,12 +283,18 @@ static int take_list(const json_t *page, void *arg)
     return status;
 }
 
-int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), void *arg)
+static void ask_list(struct args *a, void *arg)
+{
+    args_add(a, ((const struct each *)arg)->which);
+}
+
+int batch_each(struct weir *w, bool aside, int (*take)(const struct batch *b, void *arg), void *arg)
 {
     return pages_walk(&(struct pages){.w = w,
                                       .script = "batch_list",
                                       .now_us = -1,
-                                      .arg = &(struct each){take, arg},
+                                      .arg = &(struct each){aside ? "aside" : "all", take, arg},
+                                      .ask = ask_list,
                                       .take = take_list,
                                       .rows = "batches",
                                       .by = "created"});

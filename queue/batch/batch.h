@@ -38,6 +38,7 @@ struct batch {
     int64_t failed;                /* attempts */
     int64_t running;               /* -1: not counted */
     int64_t aside;
+    int64_t halted_us; /* since when it is paused or cancelled; 0: it is not */
     int64_t created_us, sealed_us, ended_us, fired_us;  /* 0: not yet */
     char queue[LIMIT_NAME_SIZE], type[LIMIT_NAME_SIZE]; /* of the job that follows when it has ended; "" */
     double rate; /* jobs that ended in a second, of the last one or two */
@@ -53,8 +54,9 @@ struct batch {
 
 /* Reads one batch, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows. */
 WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out);
-/* Gives all to take, the oldest first, without what runs. Anything but 0 of take ends that and is returned. */
-WEIR_CHECKED int batch_each(struct weir *w, int (*take)(const struct batch *b, void *arg), void *arg);
+/* Gives all to take, the oldest first, without what runs; aside: of those of which jobs are set aside, 100 in each partition. Anything but 0 of take ends that and is returned. */
+WEIR_CHECKED int batch_each(struct weir *w, bool aside, int (*take)(const struct batch *b, void *arg),
+                            void *arg);
 
 /* When the last job of one that batch_read has read starts by the limits, or ends at its present rate: the
  * later of the two; and what it waits for. batch_free frees that, also after a failure. */

@@ -10,18 +10,19 @@ local batch = {}
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
                 'mark_us', 'mark', 'last_us', 'last', 'types'}
 
--- Returns "paused", "cancelled" or ''.
+-- Returns "paused", "cancelled" or '', and since when.
 function batch.halted(name)
     local halted = call_safe('HGET', P .. 'halted', 'b/' .. name)
-    return type(halted) == 'string' and halted:match('^%a+') or ''
+    return match(type(halted) == 'string' and halted or '', '^(%a*) ?(%d*)')
 end
 
--- What is known of it, {name =, halted =, aside =, and its fields as they stand there}; nil: there is no such batch.
+-- What is known of it, {name =, halted =, since =, aside =, and its fields as they stand there}; nil: there is no such batch.
 function batch.row(name)
     local f = call_safe('HMGET', P .. 'batch:' .. name, unpack(FIELDS))
     if not f[1] then return nil end
     local aside = call_safe('LLEN', P .. 'aside:' .. name)
-    local row = {name = name, halted = batch.halted(name), aside = type(aside) == 'number' and aside or 0}
+    local row = {name = name, aside = type(aside) == 'number' and aside or 0}
+    row.halted, row.since = batch.halted(name)
     for i, field in ipairs(FIELDS) do row[field] = f[i] or nil end
     return row
 end

@@ -371,7 +371,7 @@ static void ask_batches(void)
     struct batch_change change;
     struct batch one;
 
-    (void)!batch_each(w, touch_batch, NULL);
+    (void)!batch_each(w, false, touch_batch, NULL);
     if (batch_read(w, "night", &one) == 0 && batch_forecast(w, &one) == 0)
         touch_text(one.name);
     (void)!batch_resume(w, "night", &change);
