@@ -183,4 +183,17 @@ STAGE_TEST(quiet_takes_no_more)
     assert_int_equal(stage_judge(s, 2).present, 1);
 }
 
+/* Its next heartbeat would come after minutes. */
+STAGE_TEST(quiet_is_told_at_once)
+{
+    struct stage *s = *state;
+    pid_t worker = stage_actor(s, "worker", "executors=2", "lease=600", NULL);
+
+    stage_push(s, "mark", NULL, 0, 1);
+    await(stage_stat(s, "mark", "done") == 1);
+    kill(worker, SIGTSTP);
+    await(is_ordered(s));
+    assert_int_equal(stage_end(worker), 0);
+}
+
 STAGE_TESTS(NULL, NULL)

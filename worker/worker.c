@@ -20,7 +20,7 @@ static void on_finished(struct ev_loop *loop, ev_async *async, int events)
     worker_wake(async->data);
 }
 
-/* A stop, or exit(), on another thread. */
+/* A stop, a quiet, or exit(), on another thread. */
 static void on_call(struct ev_loop *loop, ev_async *async, int events)
 {
     (void)loop, (void)events;
@@ -146,8 +146,10 @@ void weir_worker_stop(struct weir_worker *w)
 
 void weir_worker_quiet(struct weir_worker *w)
 {
-    if (w)
-        worker_quiet(&w->common);
+    if (!w)
+        return;
+    worker_quiet(&w->common);
+    worker_call_loop(&w->common);
 }
 
 /* ---- Handlers */

@@ -7,7 +7,7 @@
  *
  * Each file below owns the member that stands beside it: it alone writes it. A file calls those that stand below it.
  *
- *   plan.c      beat_us, sent_us           what to do now, and when to decide again
+ *   plan.c      beat_us, said_quiet, sent_us   what to do now, and when to decide again
  *   ask.c       claims, of what is asked   what a claim asks for
  *   hear.c      claims, of what is heard; due, distance, pause_until_us    what an answer changes
  *   when.c                                 when each thing is due
@@ -144,6 +144,7 @@ struct mind {
     struct distance distance; /* of Redis: from the times in its answers */
     int64_t sent_us;          /* when the requests under way were sent */
     int64_t beat_us;          /* when the next heartbeat is due */
+    bool said_quiet;          /* what the last heartbeat of this session said */
     int64_t pause_until_us;   /* after an error answer: no turn before that */
 };
 

@@ -16,11 +16,18 @@ void plan_sends(struct mind *m, int64_t now)
 void plan_beat_at(struct mind *m, int64_t at_us)
 {
     m->beat_us = at_us;
+    m->said_quiet = false;
 }
 
 int64_t plan_beat_wait(struct mind *m)
 {
     return interval_of_beats(m->all->lease_us, random_draw(&m->random));
+}
+
+/* Returns when the next heartbeat is due: at once where it says that the worker takes no more jobs. */
+static int64_t when_beat(const struct mind *m)
+{
+    return m->facts.registered && m->facts.quiet != m->said_quiet ? 0 : m->beat_us;
 }
 
 /* Returns when the next turn is due. */
@@ -29,7 +36,7 @@ static int64_t next_turn(const struct mind *m, struct room room)
     int64_t claim_us = when_claim(m, room);
     int64_t times[] = {claim_us,
                        when_settle(m, claim_us),
-                       m->beat_us,
+                       when_beat(m),
                        when_drained(m),
                        mind_takes_jobs(m) ? when_promote(m) : NEVER,
                        m->facts.learns ? 0 : NEVER,
@@ -67,7 +74,7 @@ static void begin_turn(struct mind *m, struct plan *plan, struct room room, int6
 {
     plan->turn = true;
     plan->drained = when_drained(m) <= now;
-    plan->beat = m->beat_us <= now + polls_along(m);
+    plan->beat = when_beat(m) <= now + polls_along(m);
     plan->claims = has_claim(m, room, plan->beat, now) || (plan->drained && room.free > 0);
     plan->drained &= plan->claims;
     plan->settle = !plan->claims || !m->facts.along;
@@ -77,8 +84,10 @@ static void begin_turn(struct mind *m, struct plan *plan, struct room room, int6
     plan_sends(m, now);
     if (plan->promote)
         polls_draw(m);
-    if (plan->beat)
+    if (plan->beat) {
         m->beat_us = now + plan_beat_wait(m);
+        m->said_quiet = m->facts.quiet;
+    }
     if (plan->beat && m->all->unknown_dead)
         ask_held(m); /* types that no worker runs any more */
     if (plan->claims)
