@@ -91,6 +91,90 @@ SCENE_TEST(test_a_lease_is_settled_once_and_by_its_worker)
     assert_int_equal(turns_check().leased, 0);
 }
 
+/* Settles n jobs of a run of `type`; returns how many were stale. */
+static int64_t settle_run_of(const char *type, const char *batch, struct span first, size_t n)
+{
+    struct args a;
+    int64_t stale;
+
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    settle_run(&a, type, span_str(batch), first, n);
+    must(turns_send(&a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    return stale;
+}
+
+/* The answer leaves out tokens that follow one another; what the reader makes of it is what stands in the leases. The index has two digits, of
+ * which the first one changes after 64. */
+SCENE_TEST(test_tokens_that_follow_one_another)
+{
+    char first[200], third[200];
+
+    start("w");
+    must(turns_rate("slow", "100/1000000/2"));
+    enqueue_many("t", 90);
+    enqueue_many("slow", 2);
+    for (int i = 0; i < 70; i++) {
+        char id[32];
+
+        snprintf(id, sizeof id, "u%d", i);
+        must(turns_enqueue("default", "t", id, -1));
+    }
+    assert_int_equal(claim("w", 162, 0), 162);
+    assert_true(turns.reply->elements > 3 && turns.reply->element[3]->elements == 1 + 3 + 162);
+    snprintf(first, sizeof first, "%s", "1.--/default/t/");
+    for (size_t i = 0; i < 162; i++) {
+        const struct lease *lease = &turns.claim.leases[i];
+        const char *type = i == 90 || i == 91 ? "slow" : "t";
+        char token[200];
+
+        snprintf(token, sizeof token, "%.*s", (int)lease->token.len, lease->token.at);
+        if (i == 2)
+            strcpy(third, token);
+        assert_int_equal(redis_number("HEXISTS", ACTIVE "w", token), 1);
+        assert_int_equal(lease->type.len, strlen(type));
+        assert_memory_equal(lease->type.at, type, lease->type.len);
+        assert_int_equal(lease->key.len, 0);
+        assert_int_equal(lease->slot_us, i == 90 || i == 91 ? BEGIN_US : 0);
+        if (i > 0) {
+            assert_int_equal(settle_follows(lease->token, lease[-1].token), i != 90 && i != 92);
+            assert_false(settle_follows(lease[-1].token, lease->token));
+        }
+    }
+    assert_int_equal(settle_run_of("t", "", span_str(third), 85), 0);
+    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + 162 - 85);
+    assert_int_equal(redis_number("HEXISTS", ACTIVE "w", first), 1);
+    assert_int_equal(settle_run_of("t", "", span_str(first), 90), 85);
+    expect_counters("t", "done 90, stale 85");
+    assert_int_equal(redis_number("HLEN", ACTIVE "w"), 1 + 72);
+    turns_check();
+}
+
+SCENE_TEST(test_a_run_counts_as_its_jobs_one_by_one)
+{
+    struct args a;
+    int64_t stale;
+
+    start("w");
+    must(turns_rate("slow", "concurrency:70"));
+    enqueue_many("slow", 70);
+    enqueue_many("t", 10);
+    assert_int_equal(claim("w", 100, 0), 80);
+    keep_tokens();
+    assert_int_equal(settle_run_of("slow", "", tokens[0], 69), 0);
+    args_init(&a); /* with an end that is none, and what of the run is stale */
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    settle_run(&a, "slow", span_str(""), tokens[10], 60);
+    settle_end(&a, SETTLE_DEAD, span_str("1.05/default/t/"), 0, "x");
+    must(turns_send(&a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    assert_int_equal(stale, 59);
+    expect_counters("slow", "done 70, stale 59");
+    expect_counters("t", "dead 1");
+    turns_check();
+}
+
 SCENE_TEST(test_a_lease_is_lost_with_its_worker)
 {
     start("w");
@@ -456,6 +540,17 @@ SCENE_TEST(test_wrong_arguments_change_nothing)
         "settle w done t _ 1.5 TOKEN TOKEN",
         "settle w done t _ 4001 TOKEN",
         "settle w done a:t _ 1 TOKEN",
+        "settle w run t _ 2",
+        "settle w run t _ 0 TOKEN",
+        "settle w run t _ 1.5 TOKEN",
+        "settle w run t _ nan TOKEN",
+        "settle w run t _ 4001 TOKEN",
+        "settle w run t _ 100 1.yz/default/t/",
+        "settle w run t _ 2 1.-/default/t/",
+        "settle w run t _ 2 1.---/default/t/",
+        "settle w run a:t _ 1 TOKEN",
+        "settle w run t b:c 1 TOKEN",
+        "settle w run t _ 1 TOKEN TOKEN",
         "settle w done t b:c 1 TOKEN",
         "settle w dead TOKEN 0 x done t _ 9",
         "settle w done t _ 1 TOKEN dead TOKEN 0",
@@ -641,6 +736,16 @@ SCENE_TEST(test_answers_are_checked)
         "return {'1',{'token','{}'}}",
         "return {'1',{'1.1/q/t','{}'}}",
         "return {'1',{1,'{}'}}",
+        "return {'1','','u',{}}",
+        "return {'1','','u',{'','1.--/q/t/','{}'}}",
+        "return {'1','','u',{'0','1.--/q/t/','{}'}}",
+        "return {'1','','u',{'2','1.--/q/t/','{}'}}",
+        "return {'1','','u',{'1','1.--/q/t/','{}','{}'}}",
+        "return {'1','','u',{'1 1','1.--/q/t/','{}'}}",
+        "return {'1','','u',{'-1','1.--/q/t/','{}'}}",
+        "return {'1','','u',{'2','1.zz/q/t/','{}','{}'}}",
+        "return {'1','','u',{'2','1.-/q/t/','{}','{}'}}",
+        "return {'1','','u',{'1','token','{}'}}",
         "return {{},{},'n','x',7,8,'more',1,'','','h',5,'r',{{'x'}},'q',{'q 5 x#0 7 9'},'m'}",
     };
     static const char *const numbers[] = {"return 'x'", "return {1}", "return false"};

@@ -679,6 +679,24 @@ static bool is_of(int n, int type, int batch)
     return sim_jobs[n].ending && sim_jobs[n].type == type && sim_jobs[n].batch == batch;
 }
 
+/* Settles as a run those of list from `from` on that follow one another; returns how many they are. */
+static int end_run(struct args *a, const int *list, int count, int from, const char *batch)
+{
+    int type = sim_jobs[list[from]].type, of = sim_jobs[list[from]].batch, n = 1;
+
+    while (from + n < count && is_of(list[from + n], type, of) &&
+           settle_follows(sim_token(list[from + n]), sim_token(list[from + n - 1])))
+        n++;
+    settle_run(a, sim_type_names[type], span_str(batch), sim_token(list[from]), (size_t)n);
+    return n;
+}
+
+static void end_job_of_group(int n)
+{
+    sim_jobs[n].ending = false;
+    sim_end_job(n, SIM_DONE);
+}
+
 /* Those of list that are done, by type and batch; batch: -1 none. */
 static void end_group(struct args *a, const int *list, int count, int type, int batch)
 {
@@ -689,12 +707,17 @@ static void end_group(struct args *a, const int *list, int count, int type, int 
         done += is_of(list[i], type, batch);
     if (done == 0)
         return;
+    if (sim_chance(2)) {
+        for (int i = 0; i < count; i++)
+            for (int n = is_of(list[i], type, batch) ? end_run(a, list, count, i, name) : 0; n > 0; n--)
+                end_job_of_group(list[n > 1 ? i++ : i]);
+        return;
+    }
     settle_done(a, sim_type_names[type], span_str(name), done);
     for (int i = 0; i < count; i++)
         if (is_of(list[i], type, batch)) {
             settle_token(a, sim_token(list[i]));
-            sim_jobs[list[i]].ending = false;
-            sim_end_job(list[i], SIM_DONE);
+            end_job_of_group(list[i]);
         }
 }
 

@@ -57,6 +57,8 @@
 --       type * the rest: those that it can run; behind a digest those of them that rest, which it cannot run now
 -- role: worker
 -- reply: [ now, [token, entry, ...], letter, value, letter, value ... ]
+--        u ['count count ...', token, entry, entry ..., token, entry, entry ...], the first pair, in place of that list: of each run of leases how many
+--          they are; the token of the first, from which those of the others differ in the index alone, which goes up by one; and their entries
 --        an empty list is an empty text, which costs Redis less. What says nothing is left out, and a reader passes over letters that it does not know:
 --        n when the next claim is due for what is parked        l when a scheduled job is due
 --        d until when this worker holds the duty                w this worker is the second: when it looks after the duty
@@ -173,7 +175,9 @@ end
 
 -- Says of the call what is not as usual.
 local function answer_of(more, follows, causes, dues, crowd)
-    local reply = {now, #c.leases > 0 and c.leases or ''}
+    local packed = claim_start.packed()
+    local reply = {now, #c.leases > 0 and not packed and c.leases or ''}
+    if packed then add(reply, 'u', packed) end
     if follows.at < huge then add(reply, 'n', follows.at) end
     if follows.later < huge then add(reply, 'l', follows.later) end
     if c.duty_until > 0 then add(reply, 'd', c.duty_until) end

@@ -87,30 +87,42 @@ end
 -- Matches an entry with a head that counts, whose body Weir's producers wrote: where its id begins and ends, and where its type ends.
 local WRITTEN = '^@[^;{]*;{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
 
+-- Returns the place of the first of jobs[from] to jobs[last] that does not begin as jobs[i] does, but for its id, or may name a cost of its own where
+-- that counts; last + 1: there is none. This is done for each job: comparing the front of the head and the text behind the id takes half as long as
+-- reading them. None of them is larger than a job may be, as slices reads no large one behind another.
+local function first_other(jobs, i, from, last, counts_cost)
+    local id, id_end, type_end = match(jobs[i], WRITTEN)
+    if not id then return from end
+    local find, sub, front, kind = find, sub, sub(jobs[i], 1, id - 1), sub(jobs[i], id_end, type_end - 1)
+    type_end = type_end - 1
+    for k = from, last do
+        local entry = jobs[k]
+        if find(entry, front, 1, true) ~= 1 or sub(entry, id_end, type_end) ~= kind or counts_cost and body.names_cost(entry) then return k end
+    end
+    return last + 1
+end
+
 -- Counts the jobs from jobs[i] on that have its type and cost, at most `most`. Replaces each by its entry. Most jobs of a bulk have the same head,
--- an id of the same length and the same type: comparing these takes half as long as reading them, from the third one on. Of types that take turns
--- there is no second one. jobs.same, jobs.same_last: the places of those that have the head of jobs[i].
+-- an id of the same length and the same type, which is looked for from the third one on: of types that take turns there is no second one. jobs.same,
+-- jobs.same_last: the places of those that have the head of jobs[i].
 local function count_equal_behind(s, jobs, i, most)
     most = min(most, claim.budget, #jobs - i + 1)
     if s.limited then most = body.names_cost(jobs[i]) and 1 or min(most, start.likely(s, most)) end
-    local n, same_last, id, id_end, type_end, front, kind = 1, 0, nil, nil, nil, nil, nil
+    local n = 1
+    jobs.same, jobs.same_last = i + 2, 0
     while n < most do
         if n == 2 then
-            id, id_end, type_end = match(jobs[i], WRITTEN)
-            front, kind = id and sub(jobs[i], 1, id - 1), id and sub(jobs[i], id_end, type_end - 1)
-            if id then same_last = huge end
+            n = first_other(jobs, i, i + 2, i + most - 1, s.limited) - i
+            jobs.same_last = i + n - 1
+            if n >= most then break end
         end
         local entry, at = jobs[i + n], 1
-        if not id or find(entry, front, 1, true) ~= 1 or sub(entry, id_end, type_end - 1) ~= kind then
-            same_last = min(same_last, i + n - 1)
-            if byte(entry) == AT then entry, at = sign.read(entry) end
-            if match(entry, TYPE, at) ~= s.name then break end
-            jobs[i + n] = entry
-        end
+        if byte(entry) == AT then entry, at = sign.read(entry) end
+        if match(entry, TYPE, at) ~= s.name then break end
+        jobs[i + n] = entry
         if #entry > BODY_MOST or s.limited and body.names_cost(entry) then break end
         n = n + 1
     end
-    jobs.same, jobs.same_last = i + 2, min(same_last, i + n - 1)
     return n
 end
 

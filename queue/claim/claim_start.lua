@@ -14,32 +14,76 @@ local names_cost = body.names_cost
 
 local DIGITS = stamp.DIGITS
 local high, low, token_head
-local leases, leased -- of this claim, and how many there are
+local leases, leased   -- of this claim, and how many words these are
+local runs, run_behind -- how many leases follow one another whose tokens differ in the index alone; what stands behind that in the last run
 
-function claim_start.begin() leases, leased, high, low = claim.leases, 0, 0, 64 end
+function claim_start.begin()
+    leases, leased, high, low = claim.leases, 0, 0, 64
+    runs, run_behind = {}, nil
+end
 
 -- Makes the head of the n-th token of a turn, one of the first 64.
 function claim_start.token(turn, n) return turn .. '.' .. DIGITS[1] .. DIGITS[n] end
 
--- Leases n jobs of a list whose slots are taken. slot and tail stand in their tokens behind the index.
-local function lease(jobs, first, n, slot, tail)
-    local plain, same, same_last = cache.plain, jobs.same or 0, jobs.same_last or 0 -- those hold no other lock: see claim_queue
-    local behind = slot .. tail
-    for i = first, first + n - 1 do
-        if low == 64 then
-            high, low = high + 1, 0
-            token_head = us(claim.turn) .. '.' .. DIGITS[high]
-        end
-        low = low + 1
+-- Notes the locks that jobs of a list hold until they start.
+local function note_locks(jobs, first, last)
+    local plain = cache.plain
+    for i = first, last do
         local entry = jobs[i]
-        leases[leased + 1], leases[leased + 2] = token_head .. DIGITS[low] .. behind, entry
-        leased = leased + 2
-        if (i < same or i > same_last) and sub(entry, 1, #plain) ~= plain then
+        if sub(entry, 1, #plain) ~= plain then
             if cache.has_lock(entry) then claim.started[#claim.started + 1] = entry end
             plain = cache.plain
         end
     end
+end
+
+-- Adds to the leases jobs of a list, as many as there are indices left with this high digit. behind: of their tokens. Returns the last one.
+local function lease_some(jobs, first, last, behind)
+    if low == 64 then
+        high, low = high + 1, 0
+        token_head = us(claim.turn) .. '.' .. DIGITS[high]
+    end
+    local list, digit_of, head, at, shift = leases, DIGITS, token_head, leased, first - low - 1
+    last = min(last, shift + 64)
+    for k = low + 1, last - shift do
+        at = at + 2
+        list[at - 1] = head .. digit_of[k] .. behind
+        list[at] = jobs[shift + k]
+    end
+    leased, low = at, last - shift
+    return last
+end
+
+-- Leases n jobs of a list whose slots are taken. slot and tail stand in their tokens behind the index.
+local function lease(jobs, first, n, slot, tail)
+    local behind, last, next_one = slot .. tail, first + n - 1, first
+    while next_one <= last do next_one = lease_some(jobs, next_one, last, behind) + 1 end
+    local same, same_last = jobs.same or huge, jobs.same_last or 0 -- those hold no other lock than the one before them: see claim_queue
+    note_locks(jobs, first, min(last, same - 1))
+    note_locks(jobs, max(first, same, same_last + 1), last)
+    if behind ~= run_behind then runs[#runs + 1], run_behind = 0, behind end
+    runs[#runs] = runs[#runs] + n
     causes.lease(n)
+end
+
+local RUN_LEAST = 8 -- leases, on average: to leave out the tokens of fewer costs more than it saves
+
+-- Packs the leases of this claim for the answer: how many there are of each run, and of each its first token and the entries. nil: the runs are short.
+function claim_start.packed()
+    if leased == 0 or #runs * RUN_LEAST > leased / 2 then return nil end
+    local packed, n, first = {''}, 1, 1
+    for i = 1, #runs do
+        local behind = first + 2 * runs[i]
+        n = n + 1
+        packed[n] = leases[first]
+        for k = first + 1, behind, 2 do
+            n = n + 1
+            packed[n] = leases[k]
+        end
+        runs[i], first = digits(runs[i]), behind
+    end
+    packed[1] = concat(runs, ' ')
+    return packed
 end
 
 -- Leases jobs that start at that time.

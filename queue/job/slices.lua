@@ -51,19 +51,22 @@ local function get(command, key, first, last, backwards)
     return call(command, key, digits(first), digits(last))
 end
 
--- Returns how many of what was got fit. It is called for each job there is.
-local function count_fitting(got, load, backwards)
-    local left, alone, count, n = load.left, load.alone, #got, 0
-    while n < count do
-        local size = #got[backwards and count - n or n + 1]
-        if size > left and not alone then
+-- Appends what was got to the n entries of a list, as far as it fits; from the end of what was got where backwards. Returns how many that were. It is
+-- called for each job there is.
+local function append_fitting(entries, n, got, load, backwards)
+    local count, left, added = #got, load.left, 0
+    for i = backwards and count or 1, backwards and 1 or count, backwards and -1 or 1 do
+        local entry = got[i]
+        local rest = left - #entry
+        if rest < 0 and not (load.alone and added == 0) then
             left = 0
             break
         end
-        left, alone, n = left - size, false, n + 1
+        left, added = rest, added + 1
+        entries[n + added] = entry
     end
-    load.left, load.alone, load.n = left, alone, load.n + n
-    return n
+    load.left, load.alone, load.n = left, load.alone and added == 0, load.n + added
+    return added
 end
 
 local function read(command, key, first, most, load, backwards, at_once)
@@ -72,14 +75,9 @@ local function read(command, key, first, most, load, backwards, at_once)
     while n < most and not slices.is_full(load) do
         local step = min(size, most - n)
         local got = get(command, key, first + n, first + n + step - 1, backwards)
-        local count, all = count_fitting(got, load, backwards), #got
-        if n == 0 and count == all and not backwards then
-            entries = got
-        else
-            for i = 1, count do entries[n + i] = got[backwards and all + 1 - i or i] end
-        end
+        local count = append_fitting(entries, n, got, load, backwards)
         n = n + count
-        if all < step or count < all then return entries, count == all end
+        if #got < step or count < #got then return entries, count == #got end
         size = next_step(load, at_once)
         load.step = min(size, load.at_once)
     end

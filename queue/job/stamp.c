@@ -55,6 +55,18 @@ int64_t stamp_read(struct span digits)
     return units ? (units + BEGIN) * UNIT_US : 0;
 }
 
+bool stamp_next(char *digits, size_t n)
+{
+    while (n-- > 0) {
+        int value = value_of(digits[n]);
+
+        digits[n] = digit_of[(value + 1) % 64];
+        if (value != 63)
+            return value >= 0;
+    }
+    return false;
+}
+
 int64_t stamp_now(int64_t now_us)
 {
     return now_us < 0 ? clock_wall_us() : now_us;

@@ -7,7 +7,7 @@
 --
 --   stamp.ALONE      a pattern: an entry with such a head
 --   stamp.BODY       where the body begins in such an entry
---   stamp.DIGITS     in the order of ASCII
+--   stamp.DIGITS     in the order of ASCII; stamp.VALUES: digit -> its value, 0 to 63
 --   stamp.is(text)   are these such digits?
 --   stamp.attr(at)   the attr of that time, us
 --   stamp.due(attrs, at)  those of a job that waits since then, us; of one that does not say when it was enqueued they stay
@@ -22,9 +22,9 @@ local UNIT_US, BEGIN, COUNT = 10000, 157783680000, 7 -- BEGIN: 2020-01-01 in tho
 
 stamp.ALONE = '^@0,0,0,t[%w_-][%w_-][%w_-][%w_-][%w_-][%w_-][%w_-];{'
 stamp.BODY = 17
-stamp.DIGITS = {}
+stamp.DIGITS, stamp.VALUES = {}, {}
 
-local DIGITS, VALUES = stamp.DIGITS, {}
+local DIGITS, VALUES = stamp.DIGITS, stamp.VALUES
 for digit in ('-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'):gmatch('.') do
     VALUES[digit] = #DIGITS
     DIGITS[#DIGITS + 1] = digit

@@ -5,6 +5,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, worker, then any number of
 --         "done"  type batch n token * n   batch: of all of them, '' for none
+--         "run"   type batch n token       the same of n jobs whose tokens differ in the index alone: it goes up by one, from that token on
 --         "finish" token keep_ms ""        done: one with a unique lock, or that is to be remembered so long
 --         "retry" token delay_us reason    one more attempt used; runs again after the delay
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
@@ -23,13 +24,6 @@
 --
 -- format: any
 -- uses: bell body cancelled check ends gate lane later_records lease leases settle_done stop types unspent wake
-
--- The end of the group of done jobs that begins at ARGV[i]; nil when it is none.
-local function done_end(ARGV, i)
-    local batch, n = ARGV[i + 2], tonumber(ARGV[i + 3])
-    if not is_whole(n, 1) or n > 4000 or i + 3 + n > #ARGV then return nil end
-    if is_name(ARGV[i + 1]) and (batch == '' or is_name(batch)) then return i + 3 + n end
-end
 
 local paused -- the reply, where it says of pauses
 
@@ -188,16 +182,14 @@ local function read_end(ARGV, i, leaving, costs)
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
 
--- Fills `done` with the places of groups of done jobs (first, last, first, ...), and costs and leaving with all others.
+-- Adds each group of done jobs to `done`, and all others to costs and leaving. Returns what is wrong.
 local function read_arguments(ARGV, done, leaving, costs)
     local i = 3
     while i <= #ARGV do
-        if ARGV[i] == 'done' then
-            local last = done_end(ARGV, i)
-            if not last then return 'settle: done needs a type, a batch or nothing, a number, that many tokens' end
-            done[#done + 1] = i + 4
-            done[#done + 1] = last
-            i = last + 1
+        if settle_done.is_group(ARGV[i]) then
+            local group = settle_done.read(ARGV, i)
+            if not group then return 'settle: ' .. ARGV[i] .. ' needs a type, a batch or nothing, a number, tokens' end
+            done[#done + 1], i = group, group.behind
         else
             local wrong = read_end(ARGV, i, leaving, costs)
             if wrong then return wrong end
@@ -310,11 +302,17 @@ local function settle_costs(worker, costs)
     note_spends(found)
 end
 
--- Settles what most calls say: jobs of one type are done, took nothing of a gate and count in no batch. nil: this call says more.
+-- Settles what most calls say: jobs are done, took nothing of a gate and count in no batch. nil: this call says more.
 local function settle_plain(ARGV)
-    if ARGV[3] ~= 'done' or ARGV[5] ~= '' or done_end(ARGV, 3) ~= #ARGV then return nil end
-    local stale = settle_done.plain(ARGV, ARGV[2], ARGV[4], 7, #ARGV)
-    if stale then has_changed_nothing() end
+    local groups, i, stale = {}, 3, 0
+    while settle_done.is_group(ARGV[i]) do
+        local group = settle_done.read(ARGV, i)
+        if not group or group.counted or group.batch ~= '' then return nil end
+        groups[#groups + 1], i = group, group.behind
+    end
+    if #groups == 0 or i <= #ARGV then return nil end
+    for _, group in ipairs(groups) do stale = stale + settle_done.settle(group, ARGV[2]) end
+    has_changed_nothing()
     return stale
 end
 
@@ -333,10 +331,7 @@ local function settle_all(ARGV)
         stale, wrong = settle_ends(worker, leaving)
         if wrong then return check.refuse_key(wrong) end
     end
-    for i = 1, #done, 2 do
-        local first, last = done[i], done[i + 1]
-        stale = stale + settle_done.settle(ARGV, worker, ARGV[first - 3], ARGV[first - 2], first, last)
-    end
+    for _, group in ipairs(done) do stale = stale + settle_done.settle(group, worker) end
     gate.save()
     wake.all()
     if #paused == 1 then return stale end

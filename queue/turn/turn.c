@@ -41,6 +41,29 @@ void settle_token(struct args *a, struct span token)
     args_add_bytes(a, token.at, token.len);
 }
 
+void settle_run(struct args *a, const char *type, struct span batch, struct span first, size_t n)
+{
+    args_add(a, "run");
+    args_add(a, type);
+    args_add_bytes(a, batch.at, batch.len);
+    args_add_int(a, (int64_t)n);
+    settle_token(a, first);
+}
+
+bool settle_follows(struct span token, struct span before)
+{
+    size_t index;
+    char next[TOKEN_INDEX];
+
+    if (token.len != before.len || !token_index(before, &index))
+        return false;
+    memcpy(next, before.at + index, sizeof next);
+    return stamp_next(next, sizeof next) && memcmp(token.at + index, next, sizeof next) == 0 &&
+           memcmp(token.at, before.at, index) == 0 &&
+           memcmp(token.at + index + sizeof next, before.at + index + sizeof next,
+                  token.len - index - sizeof next) == 0;
+}
+
 void settle_cost(struct args *a, struct span token, int64_t cost)
 {
     args_add(a, "cost");

@@ -87,6 +87,8 @@ struct claim {
     int crowd;  /* workers that claim jobs in advance from this Redis */
     struct lease *leases;
     size_t lease_count, lease_capacity;
+    char *tokens; /* of leases whose tokens the answer left out */
+    size_t token_capacity;
     struct span *words; /* the lists below point here */
     size_t word_capacity;
     const struct span *limits; /* type, "limit=rules|limit=rules ...", type ... */
@@ -120,12 +122,16 @@ WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim
 bool claim_is_declined(const struct redisReply *reply);
 void claim_free(struct claim *claim);
 
-/* settle_request begins; then settle_done (once for each type) and settle_end add what has ended. */
+/* settle_request begins; then settle_done and settle_run, for each type and batch, and settle_end add what has ended. */
 void settle_request(struct args *a, const char *prefix, int64_t now_us, const char *worker);
 /* Announces n tokens of jobs of that type and batch (empty: none) that are done, 1 to 4000; add them with
  * settle_token. */
 void settle_done(struct args *a, const char *type, struct span batch, size_t n);
 void settle_token(struct args *a, struct span token);
+/* n such jobs whose tokens follow one another, from the first one on. */
+void settle_run(struct args *a, const char *type, struct span batch, struct span first, size_t n);
+/* True when the token is the next one behind `before`: of the same turn and lane, its index greater by one. */
+bool settle_follows(struct span token, struct span before);
 /* The true cost of a job, whose end follows in this or a later settle. */
 void settle_cost(struct args *a, struct span token, int64_t cost);
 #define SETTLE_NO_TIME (-1) /* the delay of a throttled job whose handler gave none */

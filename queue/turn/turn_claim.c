@@ -206,8 +206,18 @@ int64_t entry_enqueued_us(struct span entry)
     return lease_read_entry(entry, &lease) ? stamp_in(lease.attrs, 't') : 0;
 }
 
-/* Reads n leases: token, entry, token, entry ... */
-static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
+bool token_index(struct span token, size_t *at)
+{
+    const char *dot = memchr(token.at, '.', token.len);
+
+    if (!dot || token.at + token.len - dot <= TOKEN_INDEX + 1)
+        return false;
+    *at = (size_t)(dot + 1 - token.at);
+    return strchr("@*+/", token.at[*at + TOKEN_INDEX]) != NULL;
+}
+
+/* Makes room for n leases, and for `bytes` of tokens that the answer left out. */
+static int make_lease_room(struct claim *claim, size_t n, size_t bytes, struct error *e)
 {
     if (n > claim->lease_capacity) {
         struct lease *leases = realloc(claim->leases, n * sizeof *leases);
@@ -217,25 +227,122 @@ static int read_leases(struct redisReply *const *at, size_t n, struct claim *cla
         claim->leases = leases;
         claim->lease_capacity = n;
     }
-    claim->lease_count = n;
-    for (size_t i = 0; i < n; i++) {
-        struct lease *lease = &claim->leases[i];
-        struct span entry = span_of(at[2 * i + 1]);
+    if (bytes > claim->token_capacity) {
+        char *tokens = realloc(claim->tokens, bytes);
 
-        if (!read_token(span_of(at[2 * i]), lease))
-            return error_set(e, WEIR_EINTERNAL,
-                             "claim: a lease that cannot be read; is another version at work?");
-        if (!lease_read_entry(entry, lease)) {
-            /* From outside: all of it is the body, and whoever reads that finds it wrong. */
-            lease->attempts = lease->interrupted = lease->throttled = 0;
-            lease->body = entry;
-            lease->attrs = (struct span){"", 0};
-        }
-        lease->enqueued_us = stamp_in(lease->attrs, 't');
-        lease->since_us = lease->attrs.len > STAMP_LEN + 2 ? stamp_in(lease->attrs, 'd') : 0;
-        if (!lease->since_us)
-            lease->since_us = lease->enqueued_us;
+        if (!tokens)
+            return error_no_memory(e, "claim");
+        claim->tokens = tokens;
+        claim->token_capacity = bytes;
     }
+    claim->lease_count = n;
+    return 0;
+}
+
+static int unreadable(struct error *e)
+{
+    return error_set(e, WEIR_EINTERNAL, "claim: a lease that cannot be read; is another version at work?");
+}
+
+/* Reads the entry of a lease. */
+static void read_entry(struct span entry, struct lease *lease)
+{
+    if (!lease_read_entry(entry, lease)) {
+        /* From outside: all of it is the body, and whoever reads that finds it wrong. */
+        lease->attempts = lease->interrupted = lease->throttled = 0;
+        lease->body = entry;
+        lease->attrs = (struct span){"", 0};
+    }
+    lease->enqueued_us = stamp_in(lease->attrs, 't');
+    lease->since_us = lease->attrs.len > STAMP_LEN + 2 ? stamp_in(lease->attrs, 'd') : 0;
+    if (!lease->since_us)
+        lease->since_us = lease->enqueued_us;
+}
+
+/* Reads n leases: token, entry, token, entry ... */
+static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
+{
+    int rc = make_lease_room(claim, n, 0, e);
+
+    for (size_t i = 0; rc == 0 && i < n; i++) {
+        if (!read_token(span_of(at[2 * i]), &claim->leases[i]))
+            return unreadable(e);
+        read_entry(span_of(at[2 * i + 1]), &claim->leases[i]);
+    }
+    return rc;
+}
+
+/* A run of leases: the token of the first, and the entries. */
+struct run {
+    size_t count;
+    struct span token;
+    struct redisReply *const *entries;
+};
+
+/* Takes the next run: *counts says how many leases it has, its words are at *at, of the *left words that are left. false: they are no run. */
+static bool next_run(const char **counts, struct redisReply *const **at, size_t *left, struct run *run)
+{
+    char *end;
+    unsigned long count = strtoul(*counts, &end, 10);
+
+    if (end == *counts || count < 1 || count >= *left)
+        return false;
+    *run = (struct run){count, span_of(**at), *at + 1};
+    *counts = end;
+    *at += count + 1;
+    *left -= count + 1;
+    return true;
+}
+
+/* Makes the token of a lease at `to` from that of the lease before it. false: it has no index to count up. */
+static bool follow(struct lease *lease, const struct lease *before, char *to)
+{
+    size_t index;
+
+    if (!token_index(before->token, &index))
+        return false;
+    *lease = *before;
+    memcpy(to, before->token.at, before->token.len);
+    lease->type.at = to + (before->type.at - before->token.at);
+    lease->key.at = to + (before->key.at - before->token.at);
+    lease->token.at = to;
+    return stamp_next(to + index, TOKEN_INDEX);
+}
+
+/* Reads the leases of a run; *to: where the tokens go that were left out, behind which it is then. */
+static bool read_run(const struct run *run, struct lease *leases, char **to)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        if (i == 0 ? !read_token(run->token, leases) : !follow(&leases[i], &leases[i - 1], *to))
+            return false;
+        *to += i == 0 ? 0 : run->token.len;
+        read_entry(span_of(run->entries[i]), &leases[i]);
+    }
+    return true;
+}
+
+/* Reads packed leases: how many each run has; then the token of its first one, and the entries, of each. */
+static int read_runs(const struct redisReply *list, struct claim *claim, struct error *e)
+{
+    size_t left = list->elements ? list->elements - 1 : 0, words = left, n = 0, bytes = 0;
+    struct redisReply *const *at = words ? list->element + 1 : NULL;
+    const char *counts = words ? span_of(list->element[0]).at : "";
+    struct run run;
+    char *to;
+
+    for (; next_run(&counts, &at, &left, &run); bytes += (run.count - 1) * run.token.len)
+        n += run.count;
+    if (n == 0 || left > 0 || *counts)
+        return unreadable(e);
+    if (make_lease_room(claim, n, bytes, e) != 0)
+        return e->status;
+    to = claim->tokens;
+    counts = span_of(list->element[0]).at;
+    at = list->element + 1;
+    left = words;
+    for (size_t i = 0; next_run(&counts, &at, &left, &run); i += run.count)
+        if (!read_run(&run, &claim->leases[i], &to))
+            return unreadable(e);
     return 0;
 }
 
@@ -359,18 +466,25 @@ static void read_pair(struct claim *claim, char letter, const struct redisReply 
 /* Nothing is said; the arrays are kept. */
 static void begin_claim(struct claim *claim)
 {
-    struct lease *leases = claim->leases;
-    struct span *words = claim->words;
-    size_t leases_fit = claim->lease_capacity, words_fit = claim->word_capacity;
+    const struct claim before = *claim;
 
     *claim = (struct claim){.next_us = -1,
                             .later_us = -1,
                             .look_us = -1,
-                            .leases = leases,
-                            .lease_capacity = leases_fit,
-                            .words = words,
-                            .word_capacity = words_fit,
+                            .leases = before.leases,
+                            .lease_capacity = before.lease_capacity,
+                            .tokens = before.tokens,
+                            .token_capacity = before.token_capacity,
+                            .words = before.words,
+                            .word_capacity = before.word_capacity,
                             .causes = {"", 0}};
+}
+
+static bool is_letter(const struct redisReply *word, char letter)
+{
+    struct span text = span_of(word);
+
+    return text.len == 1 && *text.at == letter;
 }
 
 int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e)
@@ -386,7 +500,10 @@ int claim_reply(const struct redisReply *reply, struct claim *claim, struct erro
         return rc;
     begin_claim(claim);
     claim->now_us = reply_int(reply->element[0], 0);
-    rc = read_leases(reply->element[1]->element, reply->element[1]->elements / 2, claim, e);
+    if (reply->elements > 3 && is_letter(reply->element[2], 'u'))
+        rc = read_runs(reply->element[3], claim, e);
+    else
+        rc = read_leases(reply->element[1]->element, reply->element[1]->elements / 2, claim, e);
     words = claim->words;
     for (size_t i = 2; rc == 0 && i + 1 < reply->elements; i += 2) {
         struct span letter = span_of(reply->element[i]);
@@ -404,6 +521,7 @@ bool claim_is_declined(const struct redisReply *reply)
 void claim_free(struct claim *claim)
 {
     free(claim->leases);
+    free(claim->tokens);
     free(claim->words);
     memset(claim, 0, sizeof *claim);
 }

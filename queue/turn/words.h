@@ -17,4 +17,8 @@ static inline struct span span_of(const struct redisReply *reply)
     return reply->type == REDIS_REPLY_STRING ? (struct span){reply->str, reply->len} : (struct span){"", 0};
 }
 
+enum { TOKEN_INDEX = 2 }; /* digits of a stamp, behind the turn of a token */
+/* Finds the index of a token; false: it has none of so many digits. */
+bool token_index(struct span token, size_t *at);
+
 #endif

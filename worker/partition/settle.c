@@ -15,6 +15,7 @@
 #define LEFT_OUT (-1)                 /* a time that the handler did not give */
 #define SETTLE_MOST 2000              /* jobs in one settle */
 #define COSTLY_MOST 250               /* units; units_of() */
+#define RUN_LEAST 6                   /* tokens that follow one another; fewer are named one by one */
 #define COSTLY_BYTES (512 * 1024)     /* of their bodies, or one that is larger: Redis moves them */
 
 /* ---- When to try again */
@@ -177,27 +178,52 @@ static void settle_one(struct args *a, const struct task *task)
     }
 }
 
-/* Settles the done tasks of the type and batch of `first`, which is the first. */
+/* True when a task is to be settled together with `first`. */
+static bool goes_with(const struct task *task, const struct task *first)
+{
+    return !task->written && task->handler == first->handler && is_plain(task) &&
+           task->batch.len == first->batch.len &&
+           memcmp(task->batch.at, first->batch.at, first->batch.len) == 0;
+}
+
+/* Counts the tasks from `first` on whose tokens follow one another; *behind: the task after them. */
+static size_t length_of_run(struct task *first, struct task **behind)
+{
+    struct task *last = first;
+    size_t n = 1;
+
+    for (; last->next && goes_with(last->next, first) && settle_follows(last->next->token, last->token); n++)
+        last = last->next;
+    *behind = last->next;
+    return n;
+}
+
+/* Settles the done tasks of the type and batch of `first`, which is the first: runs by their first token. */
 static void settle_done_like(struct args *a, struct task *first)
 {
-    struct span batch = first->batch;
-    size_t n = 0;
+    struct task *task, *behind;
+    size_t n, single = 0;
 
-    for (int pass = 0; pass < 2; pass++) {
-        for (struct task *task = first; task; task = task->next) {
-            if (task->written || task->handler != first->handler || !is_plain(task) ||
-                task->batch.len != batch.len || memcmp(task->batch.at, batch.at, batch.len) != 0)
-                continue;
-            if (pass == 0) {
-                n++;
-            } else {
-                settle_token(a, task->token);
-                task->written = true;
-            }
+    for (task = first; task; task = behind) {
+        behind = task->next;
+        if (!goes_with(task, first))
+            continue;
+        n = length_of_run(task, &behind);
+        if (n < RUN_LEAST) {
+            single += n;
+            continue;
         }
-        if (pass == 0)
-            settle_done(a, first->handler->type, batch, n);
+        settle_run(a, first->handler->type, first->batch, task->token, n);
+        for (; task != behind; task = task->next)
+            task->written = true;
     }
+    if (single > 0)
+        settle_done(a, first->handler->type, first->batch, single);
+    for (task = single > 0 ? first : NULL; task; task = task->next)
+        if (goes_with(task, first)) {
+            settle_token(a, task->token);
+            task->written = true;
+        }
 }
 
 /* ---- What the handler did not decide */
