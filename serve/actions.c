@@ -6,38 +6,79 @@
 #include "core/duration.h"
 #include "queue/inspect/cancel.h"
 #include "queue/limits/rate.h"
+#include "queue/limits/type.h"
 #include "serve/fields.h"
 #include "view/batches.h"
 #include "view/dead.h"
 #include "view/job.h"
 #include "view/jobs.h"
 #include "view/limits.h"
+#include "view/pause.h"
 #include "view/queues.h"
 #include "view/text.h"
 #include "view/workers.h"
 
-/* ---- Queues */
+/* ---- Queues, types */
 
-static int pause_queue(struct weir *w, const char *queue, bool pause, json_t **doc)
+/* Reads for=, reason= and create= of a pause: without for= it is until somebody resumes it. */
+static int read_pausing(struct weir *w, const struct ask *ask, struct pausing *how)
 {
-    json_t *before;
-    int status = queue_pause(w, queue, pause, &before);
+    const char *span = field_text(ask->fields, "for");
+    struct error why;
+
+    *how = (struct pausing){.for_us = RATE_ENDLESS, .reason = field_text(ask->fields, "reason")};
+    if (span && (duration_parse(span, &how->for_us, &why) < 0 || how->for_us < 1))
+        return error_set(&w->error, WEIR_EINPUT, "pause %.128s: for how long? give for=10m", ask->names[0]);
+    return field_flag(ask->fields, "create", &how->create, &w->error);
+}
+
+typedef int pause_verb(struct weir *w, const char *name, const struct pausing *how, json_t **answer);
+
+static int do_pause(struct weir *w, const struct ask *ask, pause_verb *verb, json_t **doc)
+{
+    struct pausing how;
+    json_t *answer = NULL;
+    int status = read_pausing(w, ask, &how);
 
     *doc = NULL;
     if (status == 0)
-        status = document_done(w, queue_pause_document(queue, pause, before), doc);
-    json_decref(before);
+        status = verb(w, ask->names[0], &how, &answer);
+    if (status == 0)
+        status = document_done(w, pausing_document(ask->names[0], answer), doc);
+    json_decref(answer);
+    return status;
+}
+
+static int do_resume(struct weir *w, const struct ask *ask, pause_verb *verb, json_t **doc)
+{
+    json_t *answer;
+    int status = verb(w, ask->names[0], &(struct pausing){.for_us = RATE_RESUME}, &answer);
+
+    *doc = NULL;
+    if (status == 0)
+        status = document_done(w, pausing_document(ask->names[0], answer), doc);
+    json_decref(answer);
     return status;
 }
 
 static int do_queue_pause(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return pause_queue(w, ask->names[0], true, doc);
+    return do_pause(w, ask, queue_pause, doc);
 }
 
 static int do_queue_resume(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return pause_queue(w, ask->names[0], false, doc);
+    return do_resume(w, ask, queue_pause, doc);
+}
+
+static int do_type_pause(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return do_pause(w, ask, type_pause, doc);
+}
+
+static int do_type_resume(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return do_resume(w, ask, type_pause, doc);
 }
 
 static int wrong_count(struct weir *w)
@@ -112,6 +153,14 @@ static int do_rate_resume(struct weir *w, const struct ask *ask, json_t **doc)
 static json_t *done_document(const char *name, const char *action)
 {
     return json_pack("{s:o, s:s}", "name", text_word(name), "action", action);
+}
+
+static int do_type_remove(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    *doc = NULL;
+    if (type_remove(w, ask->names[0]) < 0)
+        return w->error.status;
+    return document_done(w, done_document(ask->names[0], "remove"), doc);
 }
 
 static int do_rate_remove(struct weir *w, const struct ask *ask, json_t **doc)
@@ -252,7 +301,10 @@ static int do_worker_stop(struct weir *w, const struct ask *ask, json_t **doc)
 }
 
 const struct resource action_resources[] = {
-    {"/api/queues/*/pause", THREAD_CHANGE, "", do_queue_pause},
+    {"/api/types/*/pause", THREAD_CHANGE, "for reason create", do_type_pause},
+    {"/api/types/*/resume", THREAD_CHANGE, "", do_type_resume},
+    {"/api/types/*/remove", THREAD_CHANGE, "", do_type_remove},
+    {"/api/queues/*/pause", THREAD_CHANGE, "for reason create", do_queue_pause},
     {"/api/queues/*/resume", THREAD_CHANGE, "", do_queue_resume},
     {"/api/queues/*/purge", THREAD_CHANGE, "type count", do_queue_purge},
     {"/api/rates/*", THREAD_CHANGE, "rules", do_rate_set},

@@ -191,14 +191,14 @@ static int64_t cut_number(struct span *head, char mark, int64_t missing)
     return is_number(number) ? strtoll(number.at, NULL, 10) : -1;
 }
 
-/* limit#index or limit#index/key; limit#pause, which is no gate, but opens as one */
+/* limit#index or limit#index/key; limit#pause and type#paused, which are no gates, but open as one */
 static bool is_gate(struct span text)
 {
     struct span limit, index;
 
     if (!cut(&text, '#', &limit) || !is_name(limit))
         return false;
-    if (equal(text, span_str("pause")))
+    if (equal(text, span_str("pause")) || equal(text, span_str("paused")))
         return true;
     return cut(&text, '/', &index) ? is_number(index) && (text.len == 0 || is_name(text)) : is_number(text);
 }

@@ -565,10 +565,10 @@ static int64_t gate_opens(const struct sim_need *need, int64_t cost)
     return sim_later(opens_us, gate->pause_until_us);
 }
 
-/* Until when a limit of the type is paused as a whole. */
+/* Until when the type is paused, or a limit of it as a whole. */
 static int64_t paused_until(int type)
 {
-    int64_t until_us = 0;
+    int64_t until_us = sim.types[type].pause_until_us;
 
     for (int i = 0; i <= sim.types[type].use_count; i++) {
         const struct sim_limit *limit = &sim.limits[limit_of(&sim.types[type], i)];
@@ -704,8 +704,11 @@ void sim_check_slot(const struct claim_call *call, int n, const struct token *to
     if (count > 0 && token->cost != sim_cost(n))
         sim_fail("job %d took %lld, it costs %lld", n, (long long)token->cost, (long long)sim_cost(n));
     if (count == 0) {
-        if (token->slot_us != 0)
+        if (sim.models_gates && token->slot_us != 0 &&
+            token->slot_us != sim.types[sim_jobs[n].type].pause_until_us)
             sim_fail("job %d has no limit, and a slot", n);
+        if (sim.models_gates && paused_until(sim_jobs[n].type) > sim_later(token->slot_us, turns.now_us))
+            sim_fail("job %d starts, and its type is paused", n);
         return;
     }
     if (token->slot_us < turns.now_us ||

@@ -126,6 +126,7 @@ struct sim_type {
     const char *name;
     int uses[SIM_LIMITS], use_count;
     int64_t cost;
+    int64_t pause_until_us; /* of the type itself; 0: never */
 };
 
 /* A worker's name in Redis: no longer registered when it was reaped or left. */

@@ -11,6 +11,7 @@
 #include "queue/enqueue/enqueue.h"
 #include "queue/inspect/cancel.h"
 #include "queue/inspect/job_act.h"
+#include "queue/limits/rate_request.h"
 
 struct acts_totals acts_totals;
 static struct weir *w;
@@ -352,16 +353,11 @@ static void resume(struct sim_batch *b, bool whole)
 
 static void pause_queue(int q, bool pauses)
 {
-    sim_must(turns_ask("queue_pause", (const char *[]){sim_queue_names[q], pauses ? "pause" : "resume"}, 2),
+    sim_must(turns_pausing("queue_pause", sim_queue_names[q], pauses ? RATE_ENDLESS : RATE_RESUME),
              "queue_pause");
-    if (json_object_get(turns.answer, "missing")) {
-        if (pauses || sim.paused[q] || sim.queues[q].count > 0)
-            sim_fail("queue_pause: %s is missing", sim_queue_names[q]);
-        return;
-    }
-    if ((*answer_text(turns.answer, "paused_since") != '\0') != sim.paused[q])
-        sim_fail("queue_pause: %s was paused since '%s'", sim_queue_names[q],
-                 answer_text(turns.answer, "paused_since"));
+    if (json_is_object(json_object_get(turns.answer, "was")) != sim.paused[q] ||
+        json_is_object(json_object_get(turns.answer, "pause")) != pauses)
+        sim_fail("queue_pause: %s was paused: %d", sim_queue_names[q], !sim.paused[q]);
     sim.paused[q] = pauses;
 }
 
@@ -518,13 +514,15 @@ static void is_cancelled(int n)
     sim_end_job(n, SIM_CANCELLED);
 }
 
-/* A claim would end it, as it was cancelled, alone or with its batch. */
+/* A claim would end it, as it was cancelled, alone or with its batch; a dead job comes back no more once its batch was. */
 static bool is_over(int n)
 {
     const struct sim_job *job = &sim_jobs[n];
+    const struct sim_batch *b = job->batch >= 0 ? &sim.batches[job->batch] : NULL;
 
-    return job->place != SIM_LEASED && ((job->marked && job->place != SIM_DEAD) ||
-                                        (job->batch >= 0 && sim.batches[job->batch].halt == SIM_HALTED));
+    if (job->place == SIM_DEAD)
+        return b && b->cancelled;
+    return job->place != SIM_LEASED && (job->marked || (b && b->halt == SIM_HALTED));
 }
 
 /* As weir job cancel does it. */

@@ -257,10 +257,10 @@ SCENE_TEST(test_what_is_not_to_run)
 
     die_with("t", "a b c", NULL);
     start("w");
-    must(turns_script("queue_pause", (const char *[]){"default", "pause"}, 2));
+    must(turns_pausing("queue_pause", "default", RATE_ENDLESS));
     claim("w", 1, 0);
     expect_alone(0, false);
-    must(turns_script("queue_pause", (const char *[]){"default", "resume"}, 2));
+    must(turns_pausing("queue_pause", "default", RATE_RESUME));
     free(redis_text("HSET", PREFIX "cancelled", "a", "waiting 1"));
     assert_int_equal(claim("w", 1, 0), 1);
     expect_leases("b");

@@ -329,12 +329,18 @@ TEST_WITH(test_actions, serving_flush, NULL)
     serving_fill();
     serving_start();
     serving_act("/api/queues/default/pause", "");
-    assert_string_equal(serving.reply.body,
-                        "{\"name\":\"default\",\"paused\":true,\"was_paused_since\":null}\n");
+    assert_non_null(strstr(serving.reply.body, "\"until\":null,\"reason\":\"\"},\"before\":null}\n"));
     doc = serving_get("/api/queues"); /* read anew behind it */
     assert_true(json_is_number(json_object_get(json_array_get(doc, 0), "paused_since")));
     json_decref(doc);
     serving_act("/api/queues/default/resume", "");
+    serving_act("/api/types/mail/pause", "for=10m&reason=INC-123");
+    assert_non_null(strstr(serving.reply.body, "\"reason\":\"INC-123\"},\"before\":null}\n"));
+    doc = serving_get("/api/types/mail");
+    assert_true(json_is_number(json_object_get(json_object_get(doc, "paused"), "until")));
+    json_decref(doc);
+    serving_act("/api/types/mail/resume", "");
+    assert_non_null(strstr(serving.reply.body, "\"paused\":null,\"before\":{"));
     serving_act("/api/rates/mail", "rules=10%2Fs,burst=20+100%2F1h");
     doc = serving_get("/api/rates/mail");
     assert_int_equal(json_array_size(json_object_get(doc, "rules")), 2);
@@ -527,11 +533,11 @@ TEST_WITH(test_forms_lead_back, serving_flush, NULL)
     static const struct {
         const char *path, *form, *location;
     } cases[] = {
-        {"/api/queues/q/pause", "back=%2Fqueues%3Fa%3D1", "/queues?a=1"},
-        {"/api/queues/q/pause", "back=https%3A%2F%2Fevil.example%2F", "/"},
-        {"/api/queues/q/pause", "back=%2F%2Fevil.example%2F", "/"},
-        {"/api/queues/q/pause", "back=%2F%5Cevil.example", "/"},
-        {"/api/queues/q/pause", "back=%2Fa%0D%0ASet-Cookie%3A+x", "/"},
+        {"/api/queues/q/pause", "create=true&back=%2Fqueues%3Fa%3D1", "/queues?a=1"},
+        {"/api/queues/q/pause", "create=true&back=https%3A%2F%2Fevil.example%2F", "/"},
+        {"/api/queues/q/pause", "create=true&back=%2F%2Fevil.example%2F", "/"},
+        {"/api/queues/q/pause", "create=true&back=%2F%5Cevil.example", "/"},
+        {"/api/queues/q/pause", "create=true&back=%2Fa%0D%0ASet-Cookie%3A+x", "/"},
         {"/api/rates/q", "back=%2Flimits%2Fq",
          "/limits/q?problem=rate%20set%20q%3A%20no%20rules%3B%20give%20rules%3D10%2Fs"},
         {"/api/rates/q", "back=%2Fx%3Fy%3D1&rules=%3Cb%3E", NULL},

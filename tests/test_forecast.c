@@ -60,9 +60,10 @@ static void begin_worker(int executors)
 
 static void pause_queue(bool pause)
 {
+    const struct pausing how = {.for_us = pause ? RATE_ENDLESS : RATE_RESUME, .create = true};
     json_t *before;
 
-    must(queue_pause(w, "default", pause, &before));
+    must(queue_pause(w, "default", &how, &before));
     json_decref(before);
 }
 

@@ -84,6 +84,23 @@ SCENE_TEST(test_a_paused_queue_is_not_served)
     turns_check();
 }
 
+SCENE_TEST(test_a_pause_with_a_time_ends_by_itself)
+{
+    int64_t taken, workers;
+
+    start("w");
+    enqueue("default", "t", "a");
+    must(turns_pausing("queue_pause", "default", SECOND_US));
+    turns.now_us += SECOND_US - 1;
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(claim("w", 10, 0), 0);
+    turns.now_us += LEASE_US / 4;
+    must(turns_reap("w", &taken, &workers));
+    claim("w", 10, 0);
+    expect_leases("a");
+    assert_int_equal(redis_number("EXISTS", PREFIX "reasons", PREFIX "halted"), 0);
+}
+
 SCENE_TEST(test_draining_does_not_wait_for_a_paused_queue)
 {
     struct drained d;
@@ -637,9 +654,11 @@ SCENE_TEST(test_wrong_arguments)
         {"cancel_heard"},
         {"cancel_heard", "w"},
         {"cancel", "a", "tell", "w"},
-        {"queue_pause", "default"},
-        {"queue_pause", "de fault", "pause"},
-        {"queue_pause", "default", "stop"},
+        {"queue_pause", "default", "", "", "0", "pause"},
+        {"queue_pause", "de fault", "", "", "0", "pause", "tests"},
+        {"queue_pause", "default", "-1", "", "0", "pause", "tests"},
+        {"queue_pause", "default", "", "", "2", "pause", "tests"},
+        {"queue_pause", "default", "", "a\nb", "0", "pause", "tests"},
         {"queue_purge", "default", "count", "", "0", "queue", ""},
         {"queue_purge", "default", "count", "", "1001", "queue", ""},
         {"queue_purge", "default", "count", "a b", "10", "queue", ""},

@@ -1,5 +1,6 @@
 /* Keys by their backlog: which lanes are noted as they grow, and what rate_keys finds; and one key that is paused, under claims. Under
  * virtual time. */
+#include "queue/limits/rate_request.h"
 #include "tests/scene.h"
 
 #define NOTED PREFIX "longest:slow"
@@ -266,11 +267,22 @@ SCENE_TEST(test_a_pause_of_the_limit_leaves_that_of_its_key)
 }
 
 /* Beside a key that is paused until it is resumed another one waits for its rate. */
-SCENE_TEST(test_drained_tells_paused_keys_apart)
+/* Counts the jobs that a draining worker waits for, and those that only a person can start. */
+static void expect_drained(int64_t parked, int64_t stopped)
 {
     struct drained d;
     struct args a;
 
+    args_init(&a);
+    drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
+    must(turns_send(&a));
+    must(drained_reply(turns.reply, &d, &turns.error));
+    assert_int_equal(d.parked, parked);
+    assert_int_equal(d.stopped, stopped);
+}
+
+SCENE_TEST(test_drained_tells_paused_keys_apart)
+{
     start("w");
     must(turns_rate("slow", CLOSED_RULE ",by=key"));
     must(turns_pause_key("slow", "a", -1));
@@ -280,12 +292,21 @@ SCENE_TEST(test_drained_tells_paused_keys_apart)
     claim("w", 10, 0);
     expect_leases("b1");
     claim("w", 10, 0);
-    args_init(&a);
-    drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
-    must(turns_send(&a));
-    must(drained_reply(turns.reply, &d, &turns.error));
-    assert_int_equal(d.parked, 1);
-    assert_int_equal(d.stopped, 2);
+    expect_drained(1, 2);
+}
+
+SCENE_TEST(test_drained_tells_paused_types_apart)
+{
+    start("w");
+    enqueue("default", "slow", "a b");
+    must(turns_pausing("type_pause", "slow", 10 * SECOND_US));
+    assert_int_equal(claim("w", 10, 10), 0);
+    expect_drained(2, 0);
+    must(turns_pausing("type_pause", "slow", RATE_ENDLESS));
+    expect_drained(0, 2);
+    must(turns_pausing("type_pause", "slow", RATE_RESUME));
+    claim("w", 10, 10);
+    expect_leases("a b");
 }
 
 TESTS(turns_start, turns_stop)

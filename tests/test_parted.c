@@ -304,13 +304,14 @@ static void go_on(struct weir *client)
         {.type = "h", .id = "h0", .batch = "nightly"},
     };
     const struct weir_job_spec tidy = {.type = "c"}, report = {.type = "d"};
+    const struct pausing pausing = {.for_us = RATE_ENDLESS, .create = true};
     json_t *before;
 
     enqueue_all(client, jobs, COUNT(jobs));
     check(client, weir_batch_seal(client, "nightly", NULL));
     check(client, weir_schedule_add(client, "tidy", "@daily", NULL, WEIR_MISSED_ONCE, &tidy));
     check(client, weir_schedule_add(client, "report", "0 9 * * MON", NULL, WEIR_MISSED_ONCE, &report));
-    check(client, queue_pause(client, "idle", true, &before));
+    check(client, queue_pause(client, "idle", &pausing, &before));
     json_decref(before);
 }
 

@@ -46,9 +46,8 @@ TEST_WITH(test_list_and_pause, begin_now, NULL)
     enqueue("other", "t", "d");
     claim("w", 1, 0);
     claim("w", 1, 0);
-    must_say("queue pause other",
-             "queue other is paused: nothing of it starts until weir queue resume other\n");
-    must_say("queue pause other", "queue other was paused already, since ");
+    must_say("queue pause other --reason deploy", ": deploy; weir queue resume other ends that\n");
+    must_say("queue pause other", "ends that; before, it was paused since ");
     must_say("queue list --json",
              "{\"name\":\"default\",\"waiting\":0,\"parked\":2,\"paused_since\":null,\"worker_count\":1}\n");
     doc = json_loads(strchr(said.out, '\n') + 1, 0, NULL);
@@ -60,7 +59,7 @@ TEST_WITH(test_list_and_pause, begin_now, NULL)
     must_say("status", "paused since\n");
     must_say("status --json", "\"other\":{\"waiting\":1,\"oldest_at\":1");
     must_say("why d", "; weir queue resume other\n");
-    must_say("queue resume other --json", "\"paused\":false");
+    must_say("queue resume other --json", "\"paused\":null");
     must_say("queue resume other", "queue other was not paused\n");
     assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
 }
@@ -114,7 +113,7 @@ TEST_WITH(test_paused_since_an_unknown_time, begin_now, NULL)
         must_say("queue list --json", "\"paused_since\":0.0,");
         must_say("status", "at an unknown time\n");
         must_say("status --json", "\"paused_since\":0.0}");
-        must_say("queue pause default", "was paused already, since an unknown time\n");
+        must_say("queue pause default", "it was paused since an unknown time\n");
         must_say("queue resume default", "queue default resumed; it was paused since an unknown time\n");
         assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
     }

@@ -107,9 +107,10 @@ static void begin_worker(const char *id, int executors, int until_s)
 
 static void pause_queue(const char *queue, bool pause)
 {
+    const struct pausing how = {.for_us = pause ? RATE_ENDLESS : RATE_RESUME, .create = true};
     json_t *before;
 
-    must(queue_pause(w, queue, pause, &before));
+    must(queue_pause(w, queue, &how, &before));
     json_decref(before);
 }
 

@@ -158,7 +158,7 @@ SCENE_TEST(test_heartbeats_finish_a_change)
 
 SCENE_TEST(test_a_pause_of_a_queue_tells_workers_bit_by_bit)
 {
-    static const char *const words[] = {"q1", "pause"};
+    static const char *const words[] = {"q1", "", "", "1", "pause", "tests"};
     int64_t before;
     int rc = 0;
 

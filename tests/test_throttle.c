@@ -11,6 +11,7 @@
  * ones are explored with WEIR_SEED=$(date +%s)000000. */
 #include "core/clock.h"
 #include "core/script/script.h"
+#include "queue/limits/rate_request.h"
 #include "tests/sim_acts.h"
 #include "tests/test.h"
 
@@ -21,7 +22,8 @@
 #endif
 enum { WORKERS = 5, WORLDS_S = 30, WORLDS_WITHOUT = 50, INTERRUPTED_MOST = 3, ALONG_MOST = 16 };
 #define SECOND_US INT64_C(1000000)
-#define DUTY_US 800000 /* as in claim_duty.lua */
+#define ENDLESS_US INT64_C(8000000000000000) /* of key_pauses.lua */
+#define DUTY_US 800000                       /* as in claim_duty.lua */
 #define USUAL_SEED 20261121
 
 struct worker {
@@ -318,6 +320,18 @@ static void pause_key(void)
     changes++;
 }
 
+static struct sim_type *any_type(void)
+{
+    return &sim.types[sim_pick(0, sim.type_count - 1)];
+}
+
+static void pause_type(struct sim_type *t, int64_t for_us)
+{
+    sim_must(turns_pausing("type_pause", t->name, for_us), "pause of a type");
+    t->pause_until_us = for_us == RATE_ENDLESS ? ENDLESS_US : for_us ? turns.now_us + for_us : 0;
+    changes++;
+}
+
 static void weigh(void)
 {
     int limit = (int)sim_pick(0, SIM_LIMITS - 1);
@@ -334,7 +348,12 @@ static void change_something(void)
         (int)(sim_chance(2) || sim.limit_count == 0 ? sim_pick(0, sim.type_count - 1)
                                                     : sim_pick(SIM_TYPES, SIM_TYPES + sim.limit_count - 1));
 
-    switch (sim_pick(0, 9)) {
+    switch (sim_pick(0, 10)) {
+    case 10:
+        pause_type(any_type(), sim_chance(2)   ? RATE_RESUME
+                               : sim_chance(4) ? RATE_ENDLESS
+                                               : sim_pick(1, 5 * SECOND_US));
+        break;
     case 0:
     case 1:
         pause_limit();
@@ -632,6 +651,18 @@ static void end_alive(struct args *a, int n, enum settle_verb verb, int64_t dela
     }
 }
 
+/* A job that would wait for long ends, as its batch was cancelled. */
+static bool ends_with_batch(int n, enum settle_verb verb)
+{
+    const struct sim_job *job = &sim_jobs[n];
+
+    if ((verb != SETTLE_RETRY && verb != SETTLE_THROTTLED) || job->batch < 0 ||
+        sim.batches[job->batch].halt != SIM_HALTED)
+        return false;
+    sim_end_job(n, SIM_CANCELLED);
+    return true;
+}
+
 static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted)
 {
     struct sim_job *job = &sim_jobs[n];
@@ -639,7 +670,7 @@ static void end_job(struct args *a, int n, enum settle_verb verb, bool unstarted
 
     if (verb == SETTLE_THROTTLED && sim_chance(2))
         delay_us = SETTLE_NO_TIME;
-    if (verb != SETTLE_FINISH && sim_ends_cancelled(n)) {
+    if (verb != SETTLE_FINISH && (sim_ends_cancelled(n) || ends_with_batch(n, verb))) {
         settle_end(a, verb, sim_token(n), verb == SETTLE_INTERRUPTED ? INTERRUPTED_MOST : unstarted, "no");
         return;
     }
@@ -907,12 +938,27 @@ static void start_worker(struct worker *worker)
     sim_must(turns_adopt(id_of(worker)->name, "", NULL, 0, queues_of(worker), NULL), "adopt");
 }
 
+/* As adopt.lua does it: the last ones first, so many at once; -1: it has ended. */
+static void give_back(const int *gone, int count)
+{
+    enum { AT_ONCE = 8 };
+
+    for (int end = count; end > 0; end -= AT_ONCE) {
+        int back[AT_ONCE], back_count = 0;
+
+        for (int i = end > AT_ONCE ? end - AT_ONCE : 0; i < end; i++)
+            if (gone[i] >= 0)
+                back[back_count++] = gone[i];
+        sim_come_back(back, back_count);
+    }
+}
+
 /* Under a new id, with what it had before the job `first`, or part of that; or it leaves. */
 static void adopt_anew(struct worker *worker, bool leaves, int64_t turn_most)
 {
-    static int list[SIM_JOBS], back[SIM_JOBS];
+    static int list[SIM_JOBS], gone[SIM_JOBS];
     static struct span running[SIM_JOBS];
-    int old = worker->id, count = sim_leases(old, list), back_count = 0;
+    int old = worker->id, count = sim_leases(old, list), gone_count = 0;
     size_t kept = 0, lost, expected;
 
     if (!leaves)
@@ -923,17 +969,17 @@ static void adopt_anew(struct worker *worker, bool leaves, int64_t turn_most)
             sim_jobs[list[i]].owner = worker->id;
         } else {
             sim_unlease(list[i]);
-            if (!sim_ends_cancelled(list[i]))
-                back[back_count++] = list[i];
+            gone[gone_count++] = sim_ends_cancelled(list[i]) ? -1 : list[i];
         }
-    sim_come_back(back, back_count);
+    give_back(gone, gone_count);
     sim_untell(old, leaves ? -1 : worker->id);
     expected = sim_ids[old].registered ? 0 : kept;
     if (!sim_ids[old].registered || sim_chance(3))
         running[kept++] = (struct span){"999999.--/high/t0/", 18}, expected++;
     sim_ids[old].registered = false;
     turns.info = leaves ? NULL : info_of(id_of(worker));
-    for (int times = leaves ? 1 : (int)sim_pick(1, 2); times > 0; times--) {
+    turns.left = 0;
+    for (int times = leaves ? 1 : (int)sim_pick(1, 2); times > 0 || turns.left > 0; times--) {
         sim_must(turns_adopt(leaves ? "" : id_of(worker)->name, sim_ids[old].name, running, kept,
                              queues_of(worker), &lost),
                  "adopt");
@@ -1039,7 +1085,7 @@ static void move_clock(void)
     case 1:
     case 2:
     case 3:
-        if (next_us >= 0 && ahead_us > 0)
+        if (next_us >= 0 && next_us < ENDLESS_US - SECOND_US && ahead_us > 0)
             turns.now_us = next_us - (sim_chance(2) ? 0 : sim_pick(0, ahead_us < 5100 ? ahead_us : 5100));
         break;
     case 4:
@@ -1322,6 +1368,9 @@ static void drain(void)
             adopt_anew(&workers[i], true, 0);
     if (sim_chance(2))
         end_limits();
+    for (int t = 0; t < sim.type_count; t++)
+        if (sim.types[t].pause_until_us == ENDLESS_US)
+            pause_type(&sim.types[t], RATE_RESUME);
     if (sim.lives)
         acts_finish();
     all = start_last_worker();

@@ -92,7 +92,7 @@ TEST_WITH(test_a_drained_worker_says_what_is_left, begin, NULL)
          "drained, but jobs are left: 3 in paused queues (weir queue list); resume them and run it again\n"},
         {"batch pause b", "batch resume b",
          "drained, but jobs are left: 3 aside, of paused batches (weir batch list); resume them"},
-        {"queue pause other", "queue resume other", NULL},
+        {"queue pause other --create", "queue resume other", NULL},
     };
 
     write_text(turns.server.folder, "three", "1\n2\n3\n");
@@ -118,7 +118,8 @@ TEST_WITH(test_a_drained_worker_leaves_paused_keys, begin, NULL)
     must_run("enqueue --from three");
     must_run("rate pause t/a");
     must_end("worker --exec t=true --drain", 75, "");
-    expect_said("drained, but jobs are left: 2 of paused keys (weir status); resume them and run it again\n");
+    expect_said("drained, but jobs are left: 2 of paused types and keys (weir status); resume them and run "
+                "it again\n");
     must_run("queue pause default");
     must_end("worker --exec t=true --drain", 75, "");
     expect_said("drained, but jobs are left: 2 in paused queues (weir queue list); resume them");
@@ -356,7 +357,7 @@ TEST_WITH(test_what_workers_do_is_not_promised, begin, NULL)
     must_run("queue pause default");
     expect_forecast("not known (their queue is paused)");
     must_run("queue resume default");
-    must_run("queue pause other"); /* none of these */
+    must_run("queue pause other --create"); /* none of these */
     expect_forecast("");
     enqueue("other", "slow", "x");
     expect_forecast(" at the earliest (their queue is paused)");

@@ -381,6 +381,16 @@ int turns_pause_key(const char *limit, const char *key, int64_t for_us)
     return changed(turns_ask("rate_pause_key", words, 6));
 }
 
+int turns_pausing(const char *script, const char *name, int64_t for_us)
+{
+    char number[32] = "";
+    const char *words[] = {name, number, "", "1", "pause", "tests"};
+
+    if (for_us >= 0)
+        snprintf(number, sizeof number, "%lld", (long long)for_us);
+    return changed(turns_ask(script, words, 6));
+}
+
 int turns_settle_cost(const char *worker, struct span token, int64_t cost, int64_t *stale)
 {
     struct args a;

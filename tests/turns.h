@@ -76,6 +76,8 @@ int turns_rate(const char *limit, const char *rules);
 int turns_use(const char *type, const char *verb, const char *cost, const char *const *limits, size_t count);
 int turns_weight(const char *limit, const char *key, int weight);
 int turns_pause(const char *limit, int64_t for_us);
+/* script: type_pause, queue_pause. for_us: as in struct pausing; creates what is not there. */
+int turns_pausing(const char *script, const char *name, int64_t for_us);
 /* for_us below 0: until it is resumed. key: as it stands in Redis. */
 int turns_pause_key(const char *limit, const char *key, int64_t for_us);
 

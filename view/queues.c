@@ -17,12 +17,6 @@ int view_queues(struct weir *w, json_t **doc)
     return status;
 }
 
-json_t *queue_pause_document(const char *queue, bool pause, const json_t *before)
-{
-    return json_pack("{s:s, s:b, s:o}", "name", queue, "paused", pause, "was_paused_since",
-                     json_since(answer_int(before, "paused_since")));
-}
-
 json_t *queue_purge_document(const char *queue, const char *type, bool dry_run, const struct queue_jobs *jobs)
 {
     return json_pack("{s:s, s:o, s:b, s:I, s:I, s:I}", "name", queue, "type",

@@ -7,8 +7,6 @@
 
 /* Lists all queues by name, an array. */
 WEIR_CHECKED int view_queues(struct weir *w, json_t **doc);
-/* Of queue_pause(): before is what it says. */
-json_t *queue_pause_document(const char *queue, bool pause, const json_t *before);
 /* Makes the document of queue_purge() or queue_count(); type NULL: all types. */
 json_t *queue_purge_document(const char *queue, const char *type, bool dry_run,
                              const struct queue_jobs *jobs);

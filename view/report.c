@@ -28,13 +28,14 @@ enum held_by {
     HOLD_LIMIT,
     HOLD_NEVER,
     HOLD_WORKER,
-    HOLD_KEY, /* all keys are paused until somebody resumes them */
+    HOLD_KEY,   /* all keys are paused until somebody resumes them */
+    HOLD_PAUSE, /* the type itself is, until somebody resumes it */
     HOLD_QUEUE,
     HOLD_BATCH,
     HOLD_COUNT
 };
-static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit", "never",
-                                                   "worker",  "key",      "queue", "batch"};
+static const char *const hold_names[HOLD_COUNT] = {"nothing", "executor", "limit", "never", "worker",
+                                                   "key",     "pause",    "queue", "batch"};
 
 /* What waits: a type, a queue that is paused, or the jobs aside of a batch that is. */
 struct row {
@@ -66,10 +67,12 @@ static enum held_by hold_of(const struct type_status *t)
         return HOLD_NOTHING;
     if (json_object_get(waits, "executors"))
         return HOLD_EXECUTOR;
-    if (json_object_get(waits, "type"))
-        return HOLD_WORKER;
     if (json_object_get(waits, "queue"))
         return HOLD_QUEUE;
+    if (json_object_get(waits, "paused_since"))
+        return json_object_get(waits, "until") ? HOLD_LIMIT : HOLD_PAUSE;
+    if (json_object_get(waits, "type"))
+        return HOLD_WORKER;
     if (json_is_true(json_object_get(waits, "by_hand")))
         return HOLD_KEY;
     if (json_is_true(json_object_get(waits, "never")))
@@ -549,7 +552,8 @@ static const char *comma(struct words *words)
 static void put_stuck(FILE *to, const json_t *doc, struct words *words)
 {
     static const char *const kinds[] = {"type", "queue", "batch"};
-    const int64_t counts[] = {held_by(doc, "never") + held_by(doc, "worker") + held_by(doc, "key"),
+    const int64_t counts[] = {held_by(doc, "never") + held_by(doc, "worker") + held_by(doc, "key") +
+                                  held_by(doc, "pause"),
                               held_by(doc, "queue"), held_by(doc, "batch")};
     const json_t *first = json_array_get(json_object_get(doc, "constraints"), 0);
     const char *before = "jobs of ";

@@ -3,10 +3,11 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "view/pause.h"
 #include "view/text.h"
 #include "view/waits.h"
 
-enum kind { KEYLESS, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
+enum kind { PAUSE, KEYLESS, TIME, RATE, RATE_OR_NULL, RULE, DOUBT, WAITS };
 
 static const struct type_member {
     const char *name;
@@ -14,6 +15,7 @@ static const struct type_member {
     size_t at;
 } members[] = {
 #define AT(member) offsetof(struct type_status, member)
+    {"paused", PAUSE, AT(pause)},
     {"keyless", KEYLESS, AT(keyless)},
     {"oldest_at", TIME, AT(oldest_us)},
     {"rule", RULE, AT(rule)},
@@ -38,6 +40,8 @@ static double rate_of(const struct type_status *t, const struct type_member *m)
 static json_t *value_of(const struct type_status *t, const struct type_member *m)
 {
     switch (m->kind) {
+    case PAUSE:
+        return pause_document(t->pause);
     case KEYLESS:
         return json_integer(t->keyless ? t->keyless->jobs : 0);
     case TIME:

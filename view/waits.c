@@ -37,6 +37,7 @@ const struct member waits_members[] = {
     MEMBER("batch", WORD, .optional = true),
     MEMBER("paused_since", SINCE, .optional = true),
     MEMBER("type", WORD, .optional = true),
+    MEMBER("reason", WORD, .optional = true),
     MEMBER("resting", NUMBER, .optional = true),
     MEMBER("executors", NUMBER, .optional = true),
     {.name = NULL},
@@ -112,26 +113,31 @@ static void put_worker(FILE *to, const json_t *waits_for)
                   grouped((uint64_t)resting, workers));
 }
 
-static void put_paused(FILE *to, const char *what, const char *name, const json_t *since, int64_t now_us)
+static void put_paused(FILE *to, const char *what, const json_t *waits_for, int64_t now_us)
 {
+    const json_t *since = json_object_get(waits_for, "paused_since"),
+                 *until = json_object_get(waits_for, "until");
+    const char *name = answer_text(waits_for, what), *reason = answer_text(waits_for, "reason");
     char clock[PHRASE_SIZE];
 
     output_to(to, "%s %s, paused", what, name);
     if (json_number_value(since) > 0)
         output_to(to, " since %s", format_clock(now_us, json_us(since), clock));
-    output_to(to, "; weir %s resume %s", what, name);
+    if (json_is_number(until))
+        output_to(to, " until %s", format_clock(now_us, json_us(until), clock));
+    output_to(to, "%s%s; weir %s resume %s", *reason ? ": " : "", reason, what, name);
 }
 
 void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
 {
-    static const char *const halts[] = {"batch", "queue"};
+    static const char *const halts[] = {"batch", "queue", "type"};
+    bool paused = json_object_get(waits_for, "paused_since");
     char executors[32];
 
-    for (size_t i = 0; json_object_get(waits_for, "paused_since") && i < sizeof halts / sizeof *halts; i++)
+    for (size_t i = 0; paused && i < sizeof halts / sizeof *halts; i++)
         if (json_object_get(waits_for, halts[i]))
-            put_paused(to, halts[i], answer_text(waits_for, halts[i]),
-                       json_object_get(waits_for, "paused_since"), now_us);
-    if (json_object_get(waits_for, "type"))
+            put_paused(to, halts[i], waits_for, now_us);
+    if (!paused && json_object_get(waits_for, "type"))
         put_worker(to, waits_for);
     if (json_object_get(waits_for, "executors"))
         output_to(to,

@@ -2,13 +2,16 @@
 #include "cli/commands.h"
 
 #include "cli/confirm.h"
+#include "cli/document/pausing.h"
 #include "cli/document/table.h"
 #include "core/clock.h"
+#include "view/pause.h"
 #include "view/queues.h"
 
 struct queue_flags {
     bool dry_run, yes;
     const char *type;
+    struct pausing pausing;
 };
 
 /* ---- list */
@@ -34,49 +37,26 @@ static int run_list(struct cli *cli, struct weir *w, const struct queue_flags *f
 
 /* ---- pause, resume */
 
-static void print_pause(const char *queue, bool pause, const json_t *before)
+static int change(struct cli *cli, struct weir *w, const struct pausing *how, const char *queue)
 {
-    int64_t since_us = answer_int(before, "paused_since");
-    char since[PHRASE_SIZE] = "an unknown time";
+    json_t *answer, *doc;
 
-    if (since_us > 0)
-        format_clock(clock_wall_us(), since_us, since);
-    if (pause && since_us != 0)
-        output("queue %s was paused already, since %s\n", queue, since);
-    else if (pause)
-        output("queue %s is paused: nothing of it starts until weir queue resume %s%s\n", queue, queue,
-               json_is_true(json_object_get(before, "known")) ? "" : "; it has had no job yet");
-    else if (since_us != 0)
-        output("queue %s resumed; it was paused since %s\n", queue, since);
-    else
-        output("queue %s was not paused\n", queue);
-}
-
-static int pause_or_resume(struct cli *cli, struct weir *w, const char *queue, bool pause)
-{
-    json_t *before;
-    int status = 0;
-
-    if (queue_pause(w, queue, pause, &before) < 0)
+    if (queue_pause(w, queue, how, &answer) < 0)
         return cli_failed(cli, w);
-    if (cli->json)
-        status = json_print(cli, queue_pause_document(queue, pause, before));
-    else
-        print_pause(queue, pause, before);
-    json_decref(before);
-    return status;
+    doc = pausing_document(queue, answer);
+    json_decref(answer);
+    return pausing_print(cli, doc);
 }
 
 static int run_pause(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
-    (void)flags;
-    return pause_or_resume(cli, w, queue, true);
+    return change(cli, w, &flags->pausing, queue);
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
     (void)flags;
-    return pause_or_resume(cli, w, queue, false);
+    return change(cli, w, &(struct pausing){.for_us = RATE_RESUME}, queue);
 }
 
 /* ---- purge */
@@ -136,7 +116,7 @@ static const struct action {
     int (*run)(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue);
 } actions[] = {
     {"list", "", 0, run_list},
-    {"pause", "", 1, run_pause},
+    {"pause", "for reason create", 1, run_pause},
     {"resume", "", 1, run_resume},
     {"purge", "type dry-run yes", 1, run_purge},
 };
@@ -151,6 +131,7 @@ static int run_queue(struct cli *cli, int argc, char **argv)
          .help = "purge: count, and change nothing",
          .target = &given.dry_run},
         {.name = "yes", .letter = 'y', .kind = FLAG_BOOL, .help = "purge: do not ask", .target = &given.yes},
+        PAUSING_FLAGS(given.pausing),
         {.name = NULL}};
     const struct action *action;
     struct weir *w;
@@ -159,7 +140,7 @@ static int run_queue(struct cli *cli, int argc, char **argv)
     if (status != 0)
         return status;
     chosen = cli_choose(cli, operands ? argv[0] : NULL);
-    if (chosen < 0)
+    if (chosen < 0 || pausing_read(cli, &given.pausing) < 0)
         return cli->error.status;
     action = &actions[chosen];
     if (operands - 1 != action->operands)

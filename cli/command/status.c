@@ -8,6 +8,7 @@
 #include "cli/document/table.h"
 #include "cli/document/text.h"
 #include "cli/print/terminal.h"
+#include "view/pause.h"
 #include "view/paused_keys.h"
 #include "view/status.h"
 #include "view/waits.h"
@@ -66,8 +67,8 @@ static const struct column worker_columns[] = {
     {.heading = NULL},
 };
 
-/* Prints what does not flow: it waits for somebody, or for longer than a moment. */
-static void print_waits(const json_t *types, int64_t now_us)
+/* Prints what does not flow: it waits for somebody, or for longer than a moment; unserved: all wait for workers. */
+static void print_waits(const json_t *types, bool unserved, int64_t now_us)
 {
     const char *name;
     json_t *type;
@@ -77,9 +78,14 @@ static void print_waits(const json_t *types, int64_t now_us)
         const json_t *waits_for = json_object_get(type, "waits_for"),
                      *until = json_object_get(waits_for, "until");
 
-        if (json_is_object(waits_for) && !(json_is_number(until) && json_us(until) < now_us + MOMENT_US)) {
+        if (json_is_object(waits_for) && !(unserved && !json_object_get(waits_for, "paused_since")) &&
+            !(json_is_number(until) && json_us(until) < now_us + MOMENT_US)) {
             output("%s: waits for ", name);
             waits_put(stdout, waits_for, now_us);
+            output("\n");
+        } else if (!json_is_object(waits_for) && json_is_object(json_object_get(type, "paused"))) {
+            output("%s: paused ", name);
+            pause_put(stdout, json_object_get(type, "paused"), now_us);
             output("\n");
         }
     }
@@ -134,8 +140,7 @@ static int print_status(struct cli *cli, const struct status *s, const json_t *d
         output("no jobs yet; enqueue one with weir enqueue TYPE\n");
     else
         rc = table_print(cli, stdout, type_columns, types, s->now_us);
-    if (s->worker_count > 0) /* else that is what all wait for */
-        print_waits(types, s->now_us);
+    print_waits(types, s->worker_count == 0, s->now_us);
     print_paused_keys(doc, s->now_us);
     print_keyless(s);
     if (rc == 0 && s->queue_count > 0) {

@@ -12,7 +12,8 @@ static int halt_queue(struct weir *w, const struct order *o, struct result *r)
 {
     bool pause = o->kind == ORDER_PAUSE_QUEUE;
     json_t *before;
-    int status = queue_pause(w, o->name, pause, &before);
+    int status =
+        queue_pause(w, o->name, &(struct pausing){.for_us = pause ? RATE_ENDLESS : RATE_RESUME}, &before);
 
     SAY(r, "queue %s %s", o->name, pause ? "paused" : "resumed");
     json_decref(before);

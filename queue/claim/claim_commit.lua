@@ -69,7 +69,7 @@ local function count_moves(s)
     for what, n in pairs(s.counts) do lease.count(s.name, what, n) end
     if s.pulled + s.served == 0 then return end
     if claim.has_option('m') then mark_rate(s.name) end
-    if s.limited then
+    if s.type.text ~= '' then
         claim.limits[#claim.limits + 1] = s.name
         claim.limits[#claim.limits + 1] = s.type.text
     end

@@ -18,7 +18,8 @@ struct look {
     int64_t now_us; /* as it was given */
     json_t *why;    /* the document */
     const char *type;
-    json_t *line; /* why.lua's answer */
+    json_t *line;        /* why.lua's answer */
+    const json_t *pause; /* of its type, in that; NULL: nobody has paused it */
     const struct limits *limits;
     struct limits own; /* where they had to be read for it */
     json_t *last;      /* of its gates the closed one that opens last; NULL: all are open */
@@ -107,6 +108,9 @@ static int read_line(struct look *look)
     read_gates(look);
     if (look->keyed)
         json_object_set(look->why, "key", json_object_get(line, "key"));
+    look->pause = json_object_get(line, "pause");
+    if (look->pause)
+        set_wait(look, waits_pause(look->type, look->pause));
     if (!json_is_true(json_object_get(line, "served")))
         set_wait(look,
                  waits_worker(look->type, answer_text(look->why, "queue"), answer_int(line, "resting")));
@@ -359,6 +363,8 @@ int why_found(struct weir *w, int64_t now_us, const struct limits *limits, json_
         status = look_ahead(&look);
     if (in_line && status == 0 && look.limits)
         wait_for_executor(&look);
+    if (in_line && answer_int(look.pause, "until") >= PAUSED_ENDLESS_US)
+        set_start(look.why, GATE_NEVER, LATER_TYPE_PAUSED);
     if (in_line && is_halted(look.why))
         set_start(look.why, GATE_NEVER, LATER_QUEUE_PAUSED);
     for (size_t i = 0; i < look.gate_count; i++)

@@ -8,10 +8,10 @@
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
 --        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
---        all; "by_hand": true: somebody has paused the key}, ...]}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
+--        all; "by_hand": true: somebody has paused the key}, ...], "pause": of the type, as reasons.pause has it}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: blocked_queues body check gate key_pauses lease orders pattern registry rules types
+-- uses: blocked_queues body check gate key_pauses lease orders pattern reasons registry rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -39,7 +39,7 @@ local function gate_rows(t, queue, key, cost)
     local ticket = ticket_of(queue, t.global, t.name)
     for _, spec in ipairs(t.global) do rows[#rows + 1] = gate_row(spec, spec.name, cost, t.name, ticket) end
     for _, pause in ipairs(t.paused) do
-        local till = rules.paused(pause.set)
+        local till = pause.set == t.pause and 0 or rules.paused(pause.set)
         if till > now then rows[#rows + 1] = {limit_name = pause.name:match('^[^#]+'), opens_at = us(till), paused_until = us(till)} end
     end
     for i, spec in ipairs(t.keyed) do keyed[i] = {name = spec.name .. '/' .. key} end
@@ -100,6 +100,7 @@ local function why(ARGV)
         now = us(now), key = t.path and body.shown_key(text, t.path, key) or key, lane = of_lane, length = us(call('LLEN', P .. of_lane)),
         cost = us(cost), served = is_served, resting = resting, elsewhere = elsewhere(queue, name), turns = rank or nil,
         before = us(rank or before_it(queue, t, ring, lane_key)),
+        pause = reasons.pause('type', name, t.pause),
         gates = gate_rows(t, queue, key, first and (body.cost(first) or t.cost) or cost)}
 end
 

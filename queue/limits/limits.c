@@ -16,6 +16,7 @@ static void free_type(struct limit_type *type)
 {
     free(type->limits);
     free(type->keyless);
+    json_decref(type->pause);
     if (type->backlog) {
         json_decref(type->backlog->stop);
         json_decref(type->backlog->lanes);
@@ -245,6 +246,7 @@ static void join_twins(struct limit_type *kept, struct limit_type *twin)
     twin->limits = NULL;
     twin->keyless = NULL;
     twin->backlog = NULL;
+    twin->pause = NULL;
 }
 
 static void forget_twins(struct limits *limits)

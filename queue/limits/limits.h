@@ -64,6 +64,8 @@ struct limit_type {
 
     /* What status_limits tells: */
     struct backlog *backlog; /* NULL: there is nothing to say */
+    struct json_t *pause;    /* of the type itself, as struct type_status has it */
+    int64_t pause_until_us;  /* 0: it is not paused; GATE_NEVER: until somebody resumes it */
     bool learned;
     bool served, in_pause;   /* a worker takes its jobs; some may stand in a queue that is paused */
     int64_t free, executors; /* of these workers: those that could take one now, and all */
@@ -102,7 +104,9 @@ struct limits_asking {
 WEIR_CHECKED int limits_begin(struct weir *w, int64_t now_us, const char *name, struct limits *out,
                               struct limits_asking *asking, struct pages *pages);
 WEIR_CHECKED int limits_end(struct limits_asking *asking, int status);
-#define LIMITS_ALONE "*" /* instead of a name: all limits without their types */
+#define PAUSED_ENDLESS_US                                                                                    \
+    INT64_C(8000000000000000) /* until when a pause without a time is: queue/state/key_pauses.lua */
+#define LIMITS_ALONE "*"      /* instead of a name: all limits without their types */
 /* Notes which limit holds which type, once types, in order, and their limits are there. */
 WEIR_CHECKED int limits_note_holds(struct limits *limits, struct error *e);
 void limits_free(struct limits *limits);

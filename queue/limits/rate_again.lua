@@ -106,7 +106,7 @@ local write = {}
 
 function write.type(r)
     local t = types.parse(r.name, call('HGET', P .. 'types', r.name) or '')
-    t.use, t.cost = r.type.use, r.type.cost
+    t.use, t.cost, t.pause = r.type.use, r.type.cost, r.type.pause
     types.write(t)
 end
 

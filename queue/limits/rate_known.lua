@@ -117,7 +117,7 @@ local function count_rest(ARGV, first, behind)
     for k = 1, last - first + 1 do
         local text = texts[k] or ''
         if limits[k] then count = count + 1 end
-        if text ~= '' and (find(text, 'use=', 1, true) or find(text, 'cost=', 1, true)) then count = count + 1 end
+        if text ~= '' and (find(text, 'use=', 1, true) or find(text, 'cost=', 1, true) or find(text, 'pause=', 1, true)) then count = count + 1 end
     end
     return ceil(count * (#ARGV - first + 1 + behind) / (last - first + 1))
 end

@@ -121,6 +121,36 @@ void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, cons
     add_by(a);
 }
 
+void pause_request(struct args *a, const char *script, const char *prefix, int64_t now_us, const char *kind,
+                   const char *name, const struct pausing *how)
+{
+    bool says = how->for_us && how->reason && is_printable(how->reason);
+    char what[WHAT_SIZE], span[32] = "";
+
+    script_begin(a, script, prefix, now_us);
+    args_add(a, name);
+    add_time(a, how->for_us);
+    args_add(a, how->reason ? how->reason : "");
+    args_add_int(a, how->create);
+    if (how->for_us > 0)
+        duration_format(how->for_us, span);
+    snprintf(what, sizeof what, "%s %s %s%s%s%s%s", how->for_us ? "pause" : "resume", kind, name,
+             *span ? " " : "", span, says ? ": " : "", says ? how->reason : "");
+    args_add(a, what);
+    add_by(a);
+}
+
+void type_remove_request(struct args *a, const char *prefix, int64_t now_us, const char *type)
+{
+    char what[WHAT_SIZE];
+
+    script_begin(a, "type_remove", prefix, now_us);
+    args_add(a, type);
+    snprintf(what, sizeof what, "remove type %s", type);
+    args_add(a, what);
+    add_by(a);
+}
+
 #define KEY_TEXT_MOST 100 /* of a key that is kept beside its hash: TEXT_MOST of queue/state/key_pauses.lua */
 
 /* True when a key that is hashed may be kept as it is. */

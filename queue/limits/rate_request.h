@@ -12,7 +12,14 @@
 
 #define RATE_USES_MOST 16 /* limits of a type: each has a rule, and a type has at most so many */
 #define RATE_RESUME 0
-#define RATE_ENDLESS (-1) /* until it is resumed: a key only */
+#define RATE_ENDLESS (-1) /* until it is resumed */
+
+/* How something is paused. */
+struct pausing {
+    int64_t for_us;     /* or RATE_ENDLESS, or RATE_RESUME: it is resumed */
+    const char *reason; /* NULL: none is given */
+    bool create;        /* though nothing of that name is there yet */
+};
 
 /* rules NULL: removes the limit. dry: only says whether it could be done. */
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
@@ -30,6 +37,10 @@ void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, cons
 /* Pauses one key of a limit, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
 void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                             const char *key, int64_t for_us);
+/* script: type_pause or queue_pause; kind: "type", for the log. */
+void pause_request(struct args *a, const char *script, const char *prefix, int64_t now_us, const char *kind,
+                   const char *name, const struct pausing *how);
+void type_remove_request(struct args *a, const char *prefix, int64_t now_us, const char *type);
 /* One page of a queue; cursor begins as "0" and ends as "". Either type or limit is NULL: what changed; both:
  * all limits are meant. */
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,

@@ -1,30 +1,45 @@
--- queue_pause: pauses a queue: nothing of it starts, neither what waits nor what is parked; or ends that. A queue may be paused before
+-- queue_pause: pauses a queue: nothing of it starts, neither what waits nor what is parked; or ends that. With create, a queue may be paused before
 -- its first job.
 --
 -- KEYS[1] prefix
--- ARGV: now, queue, "pause" or "resume"
+-- ARGV: now, queue, for_us ('': until it is resumed; 0: resume), reason, create (1: though there is no such queue yet), what, by (for the log)
 -- role: operator
--- reply: JSON: {"paused_since": when it was paused before this call, as paused.since tells it, "known": was there such a queue, "rest": as rate_wake has it}
---        {"missing": true} when there is none to resume
--- uses: bell check paused rates
+-- reply: JSON: {"was", "pause": as reasons.pause has them, of the pause before and of the one that is there now, "rest": as rate_wake has it}
+--        {"missing": true}: no job or worker has that queue
+-- uses: bell check key_pauses paused rates reasons
+
+local LONGEST = 3650 * 86400 * 1000000
+
+local function describe(queue)
+    local since = paused.since(queue)
+    return since ~= '' and reasons.pause('queue', queue, nil, since) or nil
+end
 
 local function queue_pause(ARGV)
-    local queue, verb = ARGV[2], ARGV[3]
-    if #ARGV ~= 3 or not is_name(queue) or verb ~= 'pause' and verb ~= 'resume' then
-        return refuse('queue_pause: wants now, queue, pause or resume')
+    local queue, for_us = ARGV[2], tonumber(ARGV[3])
+    if #ARGV ~= 7 or not is_name(queue) or ARGV[5] ~= '0' and ARGV[5] ~= '1' then
+        return refuse('queue_pause: wants now, queue, for_us, reason, create, what, by')
     end
-    local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('queues', 'set')
+    if ARGV[3] ~= '' and (not is_whole(for_us) or for_us > LONGEST) then return refuse('pause: must be at most ten years (3650d)') end
+    local wrong = check.wrong_kind('halted', 'hash') or check.wrong_kind('queues', 'set') or reasons.wrong() or rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
-    local since, known = paused.since(queue), paused.is_known(queue)
-    if not known and verb == 'resume' then return answer{missing = true} end
-    if verb == 'pause' then
+    local refusal = reasons.refusal(ARGV[4])
+    if refusal then return refusal end
+    if ARGV[5] == '0' and not paused.is_known(queue) then return answer{missing = true} end
+
+    local was = describe(queue)
+    if for_us ~= 0 then
         call('HSETNX', P .. 'halted', 'q/' .. queue, us(now))
         rates.recall('0')
-    elseif since ~= '' then
+    elseif was then
         call('HDEL', P .. 'halted', 'q/' .. queue)
         bell.ring(queue)
     end
-    return answer{paused_since = since, known = known, rest = verb == 'pause' and rates.rest() or nil}
+    if for_us ~= 0 or was then
+        reasons.set('queue', queue, ARGV[4], for_us ~= 0 and (for_us and now + for_us or key_pauses.ENDLESS) or nil)
+        rates.record(ARGV[6], ARGV[7])
+    end
+    return answer{was = was, pause = describe(queue), rest = for_us ~= 0 and rates.rest() or nil}
 end
 
 return queue_pause

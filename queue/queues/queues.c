@@ -6,6 +6,7 @@
 
 #include "core/client/pages.h"
 #include "core/client/reply.h"
+#include "core/likely.h"
 #include "core/script/script.h"
 #include "queue/inspect/job_act.h"
 #include "queue/job/job.h"
@@ -16,9 +17,23 @@
 #define PAGE_MOST 350   /* jobs of a page: each costs some commands when it ends */
 #define QUEUES_MOST 100 /* of one queue_rows */
 
+/* Fills w->error with the queue that the name is close to, where there is one. */
 static int no_queue(struct weir *w, const char *queue)
 {
-    return error_set(&w->error, WEIR_ENOTFOUND, "queue %s: there is none; weir queue list shows them", queue);
+    const char *likely = NULL, **names = NULL;
+    json_t *rows = NULL;
+
+    if (queues_read(w, &rows) == 0 && (names = calloc(json_array_size(rows) + 1, sizeof *names))) {
+        for (size_t i = 0; i < json_array_size(rows); i++)
+            names[i] = answer_text(json_array_get(rows, i), "name");
+        likely = likely_word(queue, names);
+    }
+    error_set(&w->error, WEIR_ENOTFOUND, "queue %s: there is none; %s%s%s", queue,
+              likely ? "did you mean " : "weir queue list shows them", likely ? likely : "",
+              likely ? "?" : "");
+    free(names);
+    json_decref(rows);
+    return w->error.status;
 }
 
 static int check_name(struct weir *w, const char *what, const char *name)
@@ -37,45 +52,51 @@ static void begin(struct weir *w, struct args *a, const char *script)
 
 /* ---- Pausing */
 
-struct pausing {
-    const char *queue, *verb;
-    int64_t since_us; /* of the partitions where it was paused, the earliest */
-    bool known, missing;
+struct halting {
+    const char *queue;
+    struct pausing how;
+    json_t *answer;                 /* of the first partition that knows the queue */
+    bool answered[PARTITIONS_MOST]; /* the others are asked again, to create it */
 };
 
 static int pause_here(struct weir *w, void *arg)
 {
-    struct pausing *pausing = arg;
-    json_t *before;
+    struct halting *halting = arg;
+    json_t *answer;
     struct args a;
     int status;
 
-    begin(w, &a, "queue_pause");
-    args_add(&a, pausing->queue);
-    args_add(&a, pausing->verb);
-    status = client_ask(w, "queue_pause", &a, &before);
-    pausing->since_us = paused_earlier(pausing->since_us, answer_int(before, "paused_since"));
-    pausing->known |= json_is_true(json_object_get(before, "known"));
-    pausing->missing &= json_object_get(before, "missing") != NULL;
+    if (halting->answered[w->at])
+        return 0;
+    args_init(&a);
+    pause_request(&a, "queue_pause", w->prefix, -1, "queue", halting->queue, &halting->how);
+    status = client_ask(w, "queue_pause", &a, &answer);
+    halting->answered[w->at] = !json_object_get(answer, "missing");
     if (status == 0)
-        status = rate_apply(w, before);
-    json_decref(before);
+        status = rate_apply(w, answer);
+    if (status == 0 && !halting->answer && halting->answered[w->at])
+        halting->answer = json_incref(answer);
+    json_decref(answer);
     return status;
 }
 
-int queue_pause(struct weir *w, const char *queue, bool pause, json_t **before)
+int queue_pause(struct weir *w, const char *queue, const struct pausing *how, json_t **answer)
 {
-    struct pausing pausing = {.queue = queue, .verb = pause ? "pause" : "resume", .missing = true};
+    struct halting halting = {.queue = queue, .how = *how};
     int status = check_name(w, "queue", queue);
 
-    *before = NULL;
     if (status == 0)
-        status = client_change_all(w, pause_here, &pausing);
-    if (status == 0 && pausing.missing)
+        status = client_change_all(w, pause_here, &halting);
+    if (status == 0 && !halting.answer)
         status = no_queue(w, queue);
+    halting.how.create = true;
     if (status == 0)
-        *before =
-            json_pack("{s:I, s:b}", "paused_since", (json_int_t)pausing.since_us, "known", pausing.known);
+        status = client_change_all(w, pause_here, &halting);
+    if (status != 0) {
+        json_decref(halting.answer);
+        halting.answer = NULL;
+    }
+    *answer = halting.answer;
     return status;
 }
 

@@ -6,15 +6,16 @@
 #include <stdbool.h>
 
 #include "core/client/answer.h"
+#include "queue/limits/rate_request.h"
 #include "throttle/limit.h"
 
 /* Reads all queues by name, an array of {"name", "waiting", "parked", "worker_count", "paused_since": us, as paused.since tells it}; *rows
  * is the caller's, NULL after a failure. Fills w->error on failure, as the others do. */
 WEIR_CHECKED int queues_read(struct weir *w, json_t **rows);
 
-/* Pauses it, also before its first job, or resumes. *before: "paused_since", as above, and "known": it had a job
- * or a worker before; the caller's. WEIR_ENOTFOUND: there is no such queue to resume. */
-WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, bool pause, json_t **before);
+/* *answer: as type_pause() has it; the caller's, NULL after a failure. WEIR_ENOTFOUND: no job or worker has that queue, and how->create does not
+ * say that it is meant. */
+WEIR_CHECKED int queue_pause(struct weir *w, const char *queue, const struct pausing *how, json_t **answer);
 
 struct queue_jobs {
     int64_t waiting, parked;

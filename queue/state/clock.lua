@@ -1,7 +1,7 @@
--- clock: Redis's clock was set back. What waits for a time is to wait no longer than before: pauses of limits and retries move back, gates
+-- clock: Redis's clock was set back. What waits for a time is to wait no longer than before: pauses of limits and types and retries move back, gates
 -- are looked at, as each moves with the clock when it is loaded. Scheduled jobs and schedules mean a time of day, and stay.
 --
---   clock   list of what is still to be gone through: "<what> <back_us> <since> <place>"; what: limits, queues, later, runs,
+--   clock   list of what is still to be gone through: "<what> <back_us> <since> <place>"; what: limits, types, queues, later, runs,
 --           wake:<queue>, sleep:<queue>; back_us: by how much; since: when that was noticed; place: where the next page begins
 --
 -- That may be a million keys, so each call does a page. Of a sorted set the soonest come first, and what moves goes before the place where
@@ -27,17 +27,30 @@ end
 
 local through = {}
 
--- Pauses that were set at a time which has not come yet.
+-- Moves back the pauses, among fields and their texts, that were set at a time which has not come yet. Returns what is to be written.
+local function pauses_moved(e, found)
+    local changes = {}
+    for i = 1, #found, 2 do
+        local head, till, set_at, tail = match(found[i + 1], '^(.*pause[:=])(%d+)/(%d+)(.*)$')
+        if head and tonumber(set_at) > e.since then
+            till, set_at = max(0, tonumber(till) - e.back), max(0, tonumber(set_at) - e.back)
+            changes[#changes + 1], changes[#changes + 2] = found[i], head .. us(till) .. '/' .. us(set_at) .. tail
+        end
+    end
+    return changes
+end
+
 function through.limits(e, most)
     local page = call_safe('HSCAN', P .. 'limits', e.place, 'COUNT', digits(most))
     if page.err then return 0 end
-    for i = 1, #page[2], 2 do
-        local head, till, set_at, tail = match(page[2][i + 1], '^(.* pause:)(%d+)/(%d+)(.*)$')
-        if head and tonumber(set_at) > e.since then
-            till, set_at = max(0, tonumber(till) - e.back), max(0, tonumber(set_at) - e.back)
-            call('HSET', P .. 'limits', page[2][i], head .. us(till) .. '/' .. us(set_at) .. tail)
-        end
-    end
+    push('HSET', P .. 'limits', pauses_moved(e, page[2]))
+    return #page[2] / 2, page[1] ~= '0' and page[1] or nil
+end
+
+function through.types(e, most)
+    local page = call_safe('HSCAN', P .. 'types', e.place, 'COUNT', digits(most))
+    if page.err then return 0 end
+    push('HSET', P .. 'types', pauses_moved(e, page[2]))
     return #page[2] / 2, page[1] ~= '0' and page[1] or nil
 end
 
@@ -139,7 +152,7 @@ function clock.set_back(back_us)
     local unfinished = entry_read(call_safe('LINDEX', P .. 'clock', '0'))
     local e = {back = back_us + (unfinished and unfinished.back or 0), since = now}
     call('DEL', P .. 'clock')
-    call('RPUSH', P .. 'clock', entry_of('limits', e, '0'), entry_of('queues', e, '0'), entry_of('later', e, '0,0'),
+    call('RPUSH', P .. 'clock', entry_of('limits', e, '0'), entry_of('types', e, '0'), entry_of('queues', e, '0'), entry_of('later', e, '0,0'),
          entry_of('runs', e, us(now) .. ',0'))
     bell.ring()
 end

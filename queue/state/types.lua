@@ -1,15 +1,17 @@
 -- types: what Redis keeps of each type: the limits that hold it besides the one of its own name, and what a job costs.
 --
---   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n>, and what claims noted:
+--   types: hash name -> '' or attributes separated by a blank: use=<limit>,<limit>,... cost=<n> pause=<until_us>/<set_at_us>, as somebody has
+--          paused it (one that is over says nothing, and leaves with the next change), and what claims noted:
 --          lanes=<path>: the path by which keys of lanes were found, * for several; costs=own: jobs of it named their cost;
 --          spends=own: jobs of it said what they cost in truth
 --
---   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, lanes =, own_costs =, spends =}; its own name in use= says nothing
+--   types.parse(name, text) -> {name =, use = {limit, ...}, cost =, pause =, lanes =, own_costs =, spends =}; its own name in use= says nothing;
+--                              pause: as rules.paused takes it
 --   types.held_by(t)        -> t, with limits = {limit, ...}: those that exist, the one of its own name first
 --   types.read(name)        -> both of what Redis keeps
---   types.text(t)           use and cost put back as Redis keeps them; what else stood there stays
+--   types.text(t)           use, cost and pause put back as Redis keeps them; what else stood there stays
 --   types.write(t)          writes that
---   types.attributes(t)     use and cost as text
+--   types.attributes(t)     use, cost and pause as text
 --   types.note(name, attribute, value)  sets another one
 --   types.load(name)        -> what holds it
 --   types.is_limited(name)  -> does anything?
@@ -23,6 +25,13 @@ local types = {}
 
 local RULES_MOST = 16 -- over all limits of a type; each is a gate to ask in every claim
 
+-- A pause that lasts; nil: it is over.
+local function pause_read(value)
+    local pause_until, set_at = match(value, '^(%d+)/(%d+)$')
+    local pause = {pause_until = tonumber(pause_until), paused_at = tonumber(set_at)}
+    return rules.paused(pause) > 0 and pause or nil
+end
+
 function types.parse(name, text)
     local t = {name = name, use = {}, cost = 1, others = {}}
     for word in text:gmatch('%S+') do
@@ -33,6 +42,8 @@ function types.parse(name, text)
             end
         elseif attribute == 'cost' and is_whole(tonumber(value), 1) then
             t.cost = tonumber(value)
+        elseif attribute == 'pause' then
+            t.pause = pause_read(value)
         else
             if attribute == 'lanes' then t.lanes = value end
             if word == 'costs=own' then t.own_costs = true end
@@ -58,6 +69,7 @@ local function attributes(t)
     local words = {}
     if #t.use > 0 then words[1] = 'use=' .. concat(t.use, ',') end
     if t.cost ~= 1 then words[#words + 1] = 'cost=' .. us(t.cost) end
+    if t.pause then words[#words + 1] = 'pause=' .. us(t.pause.pause_until) .. '/' .. us(t.pause.paused_at) end
     return words
 end
 
@@ -99,6 +111,9 @@ local function add(t, list, value)
     if t[list] == NONE then t[list] = {value} else t[list][#t[list] + 1] = value end
 end
 
+-- Where a type waits that is paused itself; for the end of the pause of a limit it waits at <limit>#pause.
+function types.pause_gate(name) return name .. '#paused' end
+
 -- One gate that holds a type: {name =, rule =}; of a keyed rule the key is still to be added to its name. fixed: it is no
 -- gate but opens at that time: a pause, or a limit whose rules cannot be read.
 local function add_limit(t, name, text)
@@ -124,6 +139,10 @@ local function build(name, options, names, texts)
         if text then add_limit(t, names[i], text) end
     end
     if t.limited then t.digest = '+' .. sub(sha1(t.digest), 1, 4) end
+    if options.pause then
+        t.limited, t.pause = true, options.pause
+        add(t, 'paused', {name = types.pause_gate(name), set = options.pause})
+    end
     return t
 end
 
@@ -157,12 +176,13 @@ local function load_shared(name, text)
     local shared = {}
     for i = 2, #names do shared[i - 1] = texts[i] or '' end
     shared = concat(shared, '\n')
-    if known and known.text == text and known.own == texts[1] and known.shared == shared then return known.type end
+    local is_same = known and known.text == text and known.own == texts[1] and known.shared == shared
+    if is_same and not known.type.pause == not options.pause then return known.type end
     return keep(name, text, texts[1], shared, build(name, options, names, texts))
 end
 
--- The type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited,
--- limits = {name...}, text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
+-- The type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited
+-- (it has limits, or is paused), pause (nil: it is not), limits = {name...}, text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)
     if not loaded then

@@ -13,7 +13,7 @@ static size_t add_types(struct args *a, const struct limits *limits, const char 
     const struct hold *holds = limits_holds(limits, name, &count);
 
     for (size_t i = 0; i < count && added < TYPES_MOST; i++)
-        if (holds[i].type->waiting + holds[i].type->parked > 0) {
+        if (holds[i].type->waiting + holds[i].type->parked > 0 && !holds[i].type->pause) {
             args_add(a, holds[i].type->name);
             added++;
         }

@@ -14,6 +14,7 @@ const char *forecast_reason(unsigned because)
         const char *words;
     } reasons[] = {
         {LATER_QUEUE_PAUSED, "their queue is paused"},
+        {LATER_TYPE_PAUSED, "their type is paused"},
         {LATER_NO_WORKER, "no worker takes them"},
         {LATER_STOPPED, "the keys of some are paused"},
         {LATER_EXECUTORS, "executors may be too few"},
@@ -220,10 +221,16 @@ static int64_t view_start(const struct view *view, int64_t cost)
     return view->count > 0 ? gates_start(view->gates, view->count, view->from_us, cost) : view->from_us;
 }
 
-/* True when all jobs of a type stand in queues that are paused. */
+/* True when somebody must resume the type, or all jobs of it stand in queues that are paused. */
 static bool is_in_pause(const struct limit_type *type)
 {
-    return type->backlog && *type->backlog->queue;
+    return type->pause_until_us == GATE_NEVER || (type->backlog && *type->backlog->queue);
+}
+
+/* Now, or the end of a pause of the type itself. */
+static int64_t looked_at(const struct limits *limits, const struct limit_type *type)
+{
+    return type->pause_until_us > limits->now_us ? type->pause_until_us : limits->now_us;
 }
 
 bool type_is_stopped(const struct limit_type *type)
@@ -242,7 +249,7 @@ static int64_t own_start(const struct limits *limits, const struct limit_type *t
         return GATE_NEVER;
     if (type_is_stopped(type))
         return type->backlog->stopped_until_us;
-    view_begin(&view, limits->now_us);
+    view_begin(&view, looked_at(limits, type));
     for (size_t i = 0; i < type->limit_count; i++) {
         const struct limit *limit = limits_find(limits, type->limits[i]);
 
@@ -374,7 +381,8 @@ static int foretell(const struct limits *limits, const struct limit_type *type, 
     struct line line;
     int status;
 
-    line_begin(&line, !instead && type_awaits_turn(limits, type, &turn) ? turn.until_us : limits->now_us);
+    line_begin(&line,
+               !instead && type_awaits_turn(limits, type, &turn) ? turn.until_us : looked_at(limits, type));
     *out = (struct forecast){.last_us = limits->now_us};
     status = line_make(&line, limits, type, instead, out);
     if (status == 0 && !is_in_pause(type) && type_is_stopped(type))
@@ -385,6 +393,7 @@ static int foretell(const struct limits *limits, const struct limit_type *type, 
         status = line_last(&line, price.jobs, price.cost, out);
     out->because |=
         (line.count > 0 ? doubt_of_costs(type) : 0u) | doubt_of_workers(type, n) |
+        (type->pause_until_us == GATE_NEVER ? LATER_TYPE_PAUSED : 0u) |
         (type->backlog && type->backlog->stopped > 0 && !type_is_stopped(type) ? LATER_STOPPED : 0u);
     line_free(&line);
     return status;
@@ -487,7 +496,7 @@ static struct price sum_types(const struct limits *limits, const struct limit *l
         int64_t jobs = t->waiting + t->parked - (t->backlog ? t->backlog->stopped : 0);
         struct price price = price_of(t, jobs);
 
-        if (jobs == 0)
+        if (jobs == 0 || t->pause_until_us == GATE_NEVER)
             continue;
         even = even && is_even(t) && (sum.jobs == 0 || sum.cost == price.cost);
         sum = (struct price){sum.jobs + jobs, price.cost};

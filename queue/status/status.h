@@ -42,6 +42,7 @@ struct type_status {
     double rate_now;           /* starts a second, over the last second or two */
     int64_t next_start_us;     /* of a job that waits; -1: unknown, or none waits */
     int64_t finish_us;         /* when the last one that waits starts; -1: unknown, or none waits */
+    struct json_t *pause;      /* as queue/state/reasons.lua has it; NULL: nobody has paused it */
     struct json_t *waits_for;  /* queue/status/waits.h; NULL: nothing, none waits */
     unsigned because;          /* what may make it later: enum forecast_because; 0: it is exact */
 };

@@ -13,6 +13,7 @@
 --        cost, and what these cost; "head": of the first, if it names it}; how many where none does}},
 --        "lanes": {type that has jobs in lanes: as backlog has its row},
 --        "types": [from, n]: the rows of n types stand in raw from there on,
+--        "paused_types": {type: as reasons.pause has it},
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
 --        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it, "heard": true, where it is}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
 --        raw: what workers say of themselves, and rows: "counter value counter value ... \n type", and where there is more to say " flags cost
@@ -22,7 +23,7 @@
 --        A member may come twice, the later one counts
 --
 -- writes: nothing
--- uses: backlog blocked_queues body data_loss dead_bytes key_pauses lane oldest orders paused rates registry sign slices time_budget types
+-- uses: backlog blocked_queues body data_loss dead_bytes key_pauses lane oldest orders paused rates reasons registry sign slices time_budget types
 
 local LOOKED_AT = 100    -- jobs of each queue,
 local LOOKED_AT_ALL = 3000 -- and of all queues, about; but so many of each:
@@ -180,6 +181,7 @@ local function type_row(reply, name, text)
     end
     if parked == 0 and not keyless and text == '' then return row end
     local t = text ~= '' and types.parse(name, text) or nil
+    if t and t.pause then reply.paused_types[name] = reasons.pause('type', name, t.pause) end
     local flags = (t and t.own_costs and 'o' or '') .. (parked > 0 and in_pause(name) and 'p' or '')
     time_budget.spend(keyless and 4 or 1)
     return concat({row, flags ~= '' and flags or '-', t and us(t.cost) or '1', t and t.use[1] and concat(t.use, ',') or '-',
@@ -245,7 +247,7 @@ local after = {halted = 'queues', queues = 'workers'} -- types are walked for th
 
 local function new_reply()
     return {now = us(now), claimed = data_loss.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
-            later = call('ZCARD', P .. 'later'), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
+            later = call('ZCARD', P .. 'later'), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, paused_types = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
             workers = {}, rows = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
 end
 

@@ -100,6 +100,7 @@ static void add_type(void *row, void *other)
     t->own_costs |= strays.own_costs;
     t->served |= strays.served;
     t->in_pause |= strays.in_pause;
+    t->pause = t->pause ? t->pause : json_incref(strays.pause);
     status_type_free(&strays);
 }
 

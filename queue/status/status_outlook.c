@@ -34,6 +34,14 @@ static int read_uses(struct limit_type *type, bool own, const char *use, const s
     return 0;
 }
 
+/* GATE_NEVER: until somebody resumes it. */
+static int64_t pause_until(const json_t *pause)
+{
+    int64_t until_us = answer_int(pause, "until");
+
+    return until_us >= PAUSED_ENDLESS_US ? GATE_NEVER : until_us;
+}
+
 /* false: out of memory. */
 static bool limit_type_of(const struct type_status *t, const json_t *root, struct limit_type *type)
 {
@@ -50,6 +58,8 @@ static bool limit_type_of(const struct type_status *t, const json_t *root, struc
         .in_pause = t->in_pause,
         .free = t->free,
         .executors = t->executors,
+        .pause = json_incref(t->pause),
+        .pause_until_us = pause_until(t->pause),
     };
 
     strcpy(type->name, t->name);

@@ -29,7 +29,7 @@ static bool names_cost(const json_t *seen)
 
 /* What was seen in queues, of an answer. */
 struct sights {
-    const json_t *seen, *first, *held, *paused;
+    const json_t *seen, *first, *held, *paused, *paused_types;
     bool unread; /* of a queue that is paused not all was looked at */
 };
 
@@ -39,6 +39,7 @@ static struct sights sights_of(const json_t *root)
                            .first = json_object_get(root, "first"),
                            .held = json_object_get(root, "held"),
                            .paused = json_object_get(root, "paused"),
+                           .paused_types = json_object_get(root, "paused_types"),
                            .unread = json_object_size(json_object_get(root, "unread")) > 0};
 }
 
@@ -79,6 +80,7 @@ static void complete_type(struct type_status *t, const struct sights *s)
 
     t->own_costs = t->own_costs || names_cost(seen);
     t->in_pause = t->in_pause || is_in_pause(s, seen);
+    t->pause = json_incref(json_object_get(s->paused_types, t->name));
     t->oldest_us = UNIT_US * answer_int(s->first, t->name);
     t->waiting = jobs_seen(seen) > t->waiting ? jobs_seen(seen) : t->waiting;
     if (json_object_get(s->held, t->name)) {

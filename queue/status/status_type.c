@@ -194,6 +194,7 @@ bool status_type_read(struct type_status *t, struct span row, int64_t now_us)
 
 void status_type_free(struct type_status *t)
 {
+    json_decref(t->pause);
     json_decref(t->waits_for);
     free(t->use);
     free(t->keyless);

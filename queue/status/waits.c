@@ -153,6 +153,18 @@ static json_t *waits_gates(const struct limits *limits, const struct limit_type 
 
 /* ---- What else it may be */
 
+json_t *waits_pause(const char *type, const json_t *pause)
+{
+    int64_t until_us = answer_int(pause, "until");
+    json_t *row =
+        json_pack("{s:s, s:I, s:O}", "type", type, "paused_since", (json_int_t)answer_int(pause, "since"),
+                  "reason", json_object_get(pause, "reason"));
+
+    if (row && until_us < PAUSED_ENDLESS_US)
+        json_object_set_new(row, "until", json_integer(until_us));
+    return row;
+}
+
 json_t *waits_worker(const char *type, const char *queue, int64_t resting)
 {
     json_t *row = json_pack("{s:s}", "type", type);
@@ -246,6 +258,8 @@ json_t *waits_of_type(const struct limits *limits, const struct limit_type *type
         return NULL;
     if (b && *b->queue)
         return json_pack("{s:s, s:I}", "queue", b->queue, "paused_since", (json_int_t)b->paused_us);
+    if (type->pause)
+        return waits_pause(type->name, type->pause);
     if (!type->served)
         return waits_worker(type->name, NULL, b ? b->resting : 0);
     if (b && type_is_stopped(type))

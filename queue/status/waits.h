@@ -1,4 +1,5 @@
-/* What a job or a type waits for, the one answer of all who say it: its queue, {"queue", "paused_since"}; a worker that takes it, {"type"}, with "resting", how
+/* What a job or a type waits for, the one answer of all who say it: its queue, {"queue", "paused_since"}; that its type is
+ * resumed, {"type", "paused_since", "until", "reason"}; a worker that takes it, {"type"}, with "resting", how
  * many were told to take no more jobs, and of a job its "queue"; the gate that lets it start last; an executor,
  * {"executors": all of them}; the gates of its keys. Gates are documents, which why and status print:
  *
@@ -24,6 +25,8 @@ const struct rule *waits_gate(json_t *row, const struct limits *limits, const ch
 int waits_last(const json_t *gates);
 /* Makes what stands as "waits_for": that gate, with "until" (us, GATE_NEVER: not there) in place of what it is now. */
 json_t *waits_until(const json_t *gate, int64_t until_us);
+/* That somebody resumes a type, or its pause ends: as queue/state/reasons.lua has it. */
+json_t *waits_pause(const char *type, const json_t *pause);
 /* A worker; queue: NULL: of a type. */
 json_t *waits_worker(const char *type, const char *queue, int64_t resting);
 /* An executor, when the workers that take a type have none to spare; else NULL. */

@@ -1,16 +1,16 @@
 -- drained: is anything left that a draining worker would wait for: in its queues and for its types, does anything wait, is
 -- anything parked or running, is a retry due? Scheduled and held jobs do not count, nor what only a person can start: jobs of paused
--- queues, of keys that are paused until they are resumed, and those that a paused batch has aside; these are told apart. Touches nothing.
+-- queues, of types and keys that are paused until they are resumed, and those that a paused batch has aside; these are told apart. Touches nothing.
 --
 -- KEYS[1] prefix
 -- ARGV: now, n, queue * n, type * the rest
 -- role: worker
 -- reply: [ waiting, parked, running, due, paused, aside, halted, stopped ]
 --        parked counts the lanes of a type in all queues, where one of these has any; so does paused, of those that are paused; halted: what
---        waits in these; aside: of these types; stopped: in lanes of these types and queues that sleep at a gate of a paused key
+--        waits in these; aside: of these types; stopped: in lanes of these types and queues that sleep at a gate of a paused key, or are of a paused type
 --
 -- format: any
--- uses: check key_pauses lane lease
+-- uses: check key_pauses lane lease types
 
 local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back', 'parked', 'returned', 'set_aside'}
 local STOPPED_MOST = 100 -- lanes that are looked at of a paused key: one for each type that goes by it
@@ -74,6 +74,12 @@ local function split_queues(ARGV, n)
     return served, halted
 end
 
+-- True when somebody must resume the type before its jobs start.
+local function is_stopped(name)
+    local pause = types.load(name).pause
+    return pause and pause.pause_until == key_pauses.ENDLESS
+end
+
 local function waiting_in(queues)
     local waiting = 0
     for _, queue in ipairs(queues) do waiting = waiting + call('LLEN', P .. 'queue:' .. queue) end
@@ -94,8 +100,9 @@ local function drained(ARGV)
         local name, s = ARGV[t], call('HMGET', P .. 'stats:' .. ARGV[t], unpack(COUNTERS))
         local counted = lane.parked_by(s[7], s[8], s[2])
         for i = 1, #COUNTERS do s[i] = lease.counted(s[i]) end
-        stopped = stopped + (in_stopped[name] or 0)
-        parked = parked + parked_in(lanes, asleep, name, max(0, counted - (in_stopped[name] or 0)))
+        local halts = counted > 0 and is_stopped(name) and parked_in(lanes, asleep, name, counted) or in_stopped[name] or 0
+        stopped = stopped + halts
+        parked = parked + (halts < counted and parked_in(lanes, asleep, name, counted - halts) or 0)
         paused = paused + parked_in(halted_lanes, halted_asleep, name, counted)
         running = running + max(0, s[1] + s[2] - s[3] - s[4] - s[5] - s[6])
         aside = aside + max(0, s[9])

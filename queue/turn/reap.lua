@@ -19,7 +19,7 @@
 --    13    [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
--- uses: bell body cancelled check clock data_loss dead_bounds duty ends gate lane lease leases orders registry revisions runs slices type_lists wake
+-- uses: bell body cancelled check clock data_loss dead_bounds duty ends gate lane lease leases orders reasons registry revisions runs slices type_lists wake
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -165,6 +165,7 @@ local function reap(ARGV)
     reply[4] = reply[4] + (wake.all(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then
         bell.forget()
+        reasons.follow()
         bound_dead(dead_most, dead_age_us, reply)
     end
     reply[8] = data_loss.back()

@@ -281,14 +281,16 @@ static void halt_batch(struct actor *a, const struct act *act)
 
 static void pause_queue(struct actor *a, const struct act *act)
 {
+    const struct pausing pause = {.for_us = RATE_ENDLESS, .create = true},
+                         resume = {.for_us = RATE_RESUME, .create = true};
     const char *queue = queue_names[act->what];
     json_t *before;
 
-    while (is_passing(queue_pause(a->client, queue, true, &before)))
+    while (is_passing(queue_pause(a->client, queue, &pause, &before)))
         complain(a, "pause queue", act->what);
     json_decref(before);
     clock_sleep_until(clock_mono_us() + act->for_us);
-    while (is_passing(queue_pause(a->client, queue, false, &before)))
+    while (is_passing(queue_pause(a->client, queue, &resume, &before)))
         complain(a, "resume queue", act->what);
     json_decref(before);
 }

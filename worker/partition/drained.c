@@ -38,7 +38,7 @@ static void end_drained(struct worker *w)
 
     add_left(w, &left);
     say_left(text, sizeof text, left.paused, "in paused queues (weir queue list)");
-    say_left(text, sizeof text, left.stopped, "of paused keys (weir status)");
+    say_left(text, sizeof text, left.stopped, "of paused types and keys (weir status)");
     say_left(text, sizeof text, left.aside, "aside, of paused batches (weir batch list)");
     if (*text) {
         error_set(&e, WEIR_ENOTNOW, "worker: drained, but jobs are left: %s; resume them and run it again",

@@ -1,0 +1,46 @@
+#include "cli/document/pausing.h"
+
+#include "cli/document/json.h"
+#include "cli/document/text.h"
+#include "core/clock.h"
+#include "view/pause.h"
+
+int pausing_read(struct cli *cli, struct pausing *how)
+{
+    if (!cli_gave(cli, "for"))
+        how->for_us = RATE_ENDLESS;
+    else if (how->for_us == 0)
+        return error_set(&cli->error, WEIR_EINPUT,
+                         "%s pause --for 0s: no time at all; %s resume ends a pause", cli->command->name,
+                         cli->command->name);
+    return 0;
+}
+
+static void put(const char *what, const json_t *pause)
+{
+    output("%s", what);
+    pause_put(stdout, pause, clock_wall_us());
+}
+
+int pausing_print(struct cli *cli, struct json_t *doc)
+{
+    const json_t *paused = json_object_get(doc, "paused"), *before = json_object_get(doc, "before");
+    const char *name = answer_text(doc, "name"), *quote = text_quote(name);
+
+    if (cli->json || !doc)
+        return json_print(cli, doc);
+    output("%s %s ", cli->command->name, name);
+    if (json_is_object(paused)) {
+        put("is paused ", paused);
+        output("; weir %s resume %s%s%s ends that", cli->command->name, quote, name, quote);
+        if (json_is_object(before))
+            put("; before, it was paused ", before);
+    } else if (json_is_object(before)) {
+        put("resumed; it was paused ", before);
+    } else {
+        output("was not paused");
+    }
+    output("\n");
+    json_decref(doc);
+    return 0;
+}

@@ -1,0 +1,25 @@
+/* Pausing and resuming, whatever it is: the same flags and the same words. */
+#ifndef CLI_DOCUMENT_PAUSING_H
+#define CLI_DOCUMENT_PAUSING_H
+
+#include "cli/cli.h"
+#include "queue/limits/rate_request.h"
+
+struct json_t; /* jansson */
+
+/* The rows of a command's flags for `pause`, of a struct pausing. */
+#define PAUSING_FLAGS(how)                                                                                   \
+    {                                                                                                        \
+        "for",        0, FLAG_DURATION, "DURATION", "pause: for that time; default until it is resumed",     \
+        &(how).for_us},                                                                                      \
+        {"reason", 0, FLAG_TEXT, "TEXT", "pause: why, for those who see it", &(how).reason},                 \
+    {                                                                                                        \
+        "create", 0, FLAG_BOOL, NULL, "pause: although there is none of that name yet", &(how).create        \
+    }
+
+/* Completes what the flags have filled: without --for it is RATE_ENDLESS. WEIR_EINPUT: --for 0s. */
+WEIR_CHECKED int pausing_read(struct cli *cli, struct pausing *how);
+/* Prints the document of a pause or resume (view/pause.h), which it frees. */
+WEIR_CHECKED int pausing_print(struct cli *cli, struct json_t *doc);
+
+#endif

@@ -1,0 +1,115 @@
+#include "queue/limits/type.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/likely.h"
+#include "queue/limits/rate.h"
+
+/* Fills w->error with the type that the name is close to, where there is one. */
+static int no_type(struct weir *w, const char *type, const char *else_do)
+{
+    struct limits limits;
+    const char *likely = NULL, **names = NULL;
+
+    if (limits_ask(w, -1, "", &limits) == 0 && (names = calloc(limits.type_count + 1, sizeof *names))) {
+        for (size_t i = 0; i < limits.type_count; i++)
+            names[i] = limits.types[i].name;
+        likely = likely_word(type, names);
+    }
+    error_set(&w->error, WEIR_ENOTFOUND, "type %s: there is none; %s%s%s", type,
+              likely ? "did you mean " : else_do, likely ? likely : "", likely ? "?" : "");
+    free(names);
+    limits_free(&limits);
+    return w->error.status;
+}
+
+static int check_type(struct weir *w, const char *type)
+{
+    return limit_name_check("type", type, &w->error) < 0 ? w->error.status : 0;
+}
+
+int type_pause(struct weir *w, const char *type, const struct pausing *how, json_t **answer)
+{
+    struct args a;
+    int status = check_type(w, type);
+
+    *answer = NULL;
+    if (status == 0)
+        status = client_at_home(w, type, strlen(type));
+    if (status != 0)
+        return status;
+    args_init(&a);
+    pause_request(&a, "type_pause", w->prefix, -1, "type", type, how);
+    status = client_ask(w, "type_pause", &a, answer);
+    if (status == 0 && *answer_text(*answer, "missing"))
+        status = no_type(w, type,
+                         how->for_us == RATE_RESUME ? "weir type list shows them"
+                                                    : "weir type list shows them; --create pauses one that "
+                                                      "is yet to come");
+    if (status == 0)
+        status = rate_apply(w, *answer);
+    if (status != 0) {
+        json_decref(*answer);
+        *answer = NULL;
+    }
+    return status;
+}
+
+/* ---- Removing */
+
+/* What all partitions say. */
+struct removing {
+    const char *type;
+    char left[200];
+    bool found;
+};
+
+static void add_left(struct removing *r, const json_t *left)
+{
+    static const char *const order[] = {"running", "waiting", "parked", "scheduled", "aside", "dead"};
+
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        size_t len = strlen(r->left);
+
+        if (answer_int(left, order[i]) > 0)
+            snprintf(r->left + len, sizeof r->left - len, "%s%" PRId64 " %s", len ? ", " : "",
+                     answer_int(left, order[i]), order[i]);
+    }
+}
+
+static int remove_here(struct weir *w, void *arg)
+{
+    struct removing *r = arg;
+    json_t *answer;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    type_remove_request(&a, w->prefix, -1, r->type);
+    status = client_ask(w, "type_remove", &a, &answer);
+    r->found |= status == 0 && !json_object_get(answer, "missing");
+    add_left(r, json_object_get(answer, "left"));
+    if (status == 0 && *answer_text(answer, "uses"))
+        status = error_set(
+            &w->error, WEIR_EINPUT,
+            "type %s: limits, a cost or a pause are set for it; weir rate unuse, weir type resume", r->type);
+    json_decref(answer);
+    return status;
+}
+
+int type_remove(struct weir *w, const char *type)
+{
+    struct removing r = {.type = type};
+    int status = check_type(w, type);
+
+    if (status == 0)
+        status = client_change_all(w, remove_here, &r);
+    if (status == 0 && *r.left)
+        return error_set(&w->error, WEIR_EINPUT,
+                         "type %s: jobs of it are left: %s; weir job list type:%s shows them", type, r.left,
+                         type);
+    return status == 0 && !r.found ? no_type(w, type, "weir type list shows them") : status;
+}

@@ -1,0 +1,46 @@
+-- type_pause: pauses a type, whether a limit holds it or not: none of its jobs starts until that time, or until it is resumed. Or ends that, and
+-- what waits is looked at again.
+--
+-- KEYS[1] prefix
+-- ARGV: now, type, for_us ('': until it is resumed; 0: resume), reason, create (1: though there is no such type yet), what, by (for the log)
+-- role: operator
+-- reply: JSON: {"was", "pause": as reasons.pause has them, of the pause before and of the one that is there now; "rest": as rate_wake has it}
+--        {"missing": type}: no job, worker or limit has that name
+-- uses: check key_pauses partition rates reasons runs types
+
+local LONGEST = 3650 * 86400 * 1000000
+
+local function wrong_words(ARGV, for_us)
+    if #ARGV ~= 7 or not is_name(ARGV[2]) or ARGV[5] ~= '0' and ARGV[5] ~= '1' then
+        return 'type_pause: wants now, type, for_us, reason, create, what, by'
+    end
+    if ARGV[3] ~= '' and (not is_whole(for_us) or for_us > LONGEST) then return 'pause: must be at most ten years (3650d)' end
+end
+
+local function is_known(name)
+    return call('HEXISTS', P .. 'types', name) == 1 or call('HEXISTS', P .. 'limits', name) == 1 or runs.is_run(name)
+end
+
+local function type_pause(ARGV)
+    local name, for_us = ARGV[2], tonumber(ARGV[3])
+    local wrong = wrong_words(ARGV, for_us)
+    if wrong then return refuse('%s', wrong) end
+    wrong = rates.wrong_keys() or reasons.wrong() or check.wrong_kind('runs', 'zset')
+    if wrong then return check.refuse_key(wrong) end
+    local refusal = partition.refusal(name) or reasons.refusal(ARGV[4])
+    if refusal then return refusal end
+    if ARGV[5] == '0' and not is_known(name) then return answer{missing = name} end
+
+    local t = types.read(name)
+    local was = reasons.pause('type', name, t.pause)
+    t.pause = for_us ~= 0 and {pause_until = for_us and now + for_us or key_pauses.ENDLESS, paused_at = now} or nil
+    if t.pause or was then
+        types.write(t)
+        reasons.set('type', name, ARGV[4], t.pause and t.pause.pause_until)
+        rates.record(ARGV[6], ARGV[7], 'type', name)
+        rates.wake_at({types.pause_gate(name)})
+    end
+    return answer{was = was, pause = reasons.pause('type', name, t.pause), rest = rates.rest()}
+end
+
+return type_pause

@@ -1,0 +1,56 @@
+-- reasons: why somebody has paused something, in the words of --reason, and until when where nothing else says that.
+--
+--   reasons: hash "<kind> <name>" -> "<until_us> <text>"; kinds: type, queue, batch, limit, key, schedule. A pause without a time ends at
+--            key_pauses.ENDLESS. Heartbeats forget those that are over, and resume a queue whose pause is
+--
+-- uses: bell check key_pauses rules
+local reasons = {}
+
+local TEXT_MOST = 200 -- bytes
+local MOST = 1000     -- of all kinds
+
+function reasons.wrong() return check.wrong_kind('reasons', 'hash') end
+
+-- Returns why the words of a pause are refused; nil: they are not.
+function reasons.refusal(text)
+    if #text > TEXT_MOST or find(text, '%c') then return refuse('reason: must be one line of at most %d bytes', TEXT_MOST) end
+    if text ~= '' and call('HLEN', P .. 'reasons') >= MOST then
+        return refuse('reason: %d are kept, and that is the most; resume something, or give none', MOST)
+    end
+end
+
+-- Notes until when something is paused, and why; text '': nobody has said. till nil: it is not.
+function reasons.set(kind, name, text, till)
+    if not till or text == '' and (kind ~= 'queue' or till == key_pauses.ENDLESS) then
+        call('HDEL', P .. 'reasons', kind .. ' ' .. name)
+    else
+        call('HSET', P .. 'reasons', kind .. ' ' .. name, us(till) .. ' ' .. text)
+    end
+end
+
+local function read(text)
+    local till, words = match(text or '', '^(%d+) (.*)$')
+    return tonumber(till) or key_pauses.ENDLESS, words or ''
+end
+
+-- Describes a pause, as rules.paused takes it, or one since a time that reasons.set has noted: {"since", "until": us, "reason": ''}; nil: there is none.
+function reasons.pause(kind, name, pause, since)
+    if not pause and not since then return nil end
+    local till, words = read(call('HGET', P .. 'reasons', kind .. ' ' .. name))
+    if pause then since, till = us(min(pause.paused_at, now)), rules.paused(pause) end
+    return {since = since, ['until'] = us(till), reason = words}
+end
+
+-- Forgets what is over.
+function reasons.follow()
+    local all = call_safe('HGETALL', P .. 'reasons')
+    for i = 1, all.err and 0 or #all, 2 do
+        local kind, name = match(all[i], '^(%a+) (.*)$')
+        if read(all[i + 1]) <= now then
+            call('HDEL', P .. 'reasons', all[i])
+            if kind == 'queue' and type(call_safe('HDEL', P .. 'halted', 'q/' .. name)) == 'number' then bell.ring(name) end
+        end
+    end
+end
+
+return reasons
