@@ -142,6 +142,8 @@ TEST(bad_addresses)
         {"redis://:sesame@h?password-file=/p", "several ways"},
         {"redis://h?password-file=/p&password-command=c", "several ways"},
         {"redis://h?password-command=", "empty"},
+        {"redis://h?password-command=a%20|%20b", "no shell reads COMMAND, and | is for one"},
+        {"redis://h?password-command=a%20'b", "no shell reads COMMAND, and ' is for one"},
         {"redis://u:@h", "without a password"},
         {"redis://:ses%zzame@h", "percent-encoded"},
         {"redis://:ses%00ame@h", "percent-encoded"},

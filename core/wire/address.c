@@ -7,6 +7,7 @@
 
 #include "core/number.h"
 #include "core/wire/address.h"
+#include "core/words.h"
 
 #define DEFAULT_PORT 6379
 #define SENTINEL_PORT 26379
@@ -219,7 +220,11 @@ static bool names_certificates(const struct redis_address *a)
 static int check_all(const struct redis_address *a, struct error *e)
 {
     int passwords = (a->password[0] != 0) + (a->password_file[0] != 0) + (a->password_command[0] != 0);
+    char text[sizeof a->password_command], *words[sizeof text / 2 + 1];
+    char sign = words_split(a->password_command, text, words, sizeof text / 2);
 
+    if (sign)
+        return error_set(e, WEIR_ECONFIG, "--password-command: " WORDS_FOR_SHELL, sign);
     if (passwords > 1)
         return malformed(e, "a password in several ways; leave one");
     if (a->user[0] && passwords == 0)

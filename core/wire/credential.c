@@ -12,6 +12,7 @@
 
 #include "core/clock.h"
 #include "core/spawn.h"
+#include "core/words.h"
 
 #define WORDS_MAX 64   /* of a command */
 #define REASON_MAX 200 /* bytes of what a command says, in an error */
@@ -98,18 +99,6 @@ static int ask_file(struct redis_address *a, struct error *e)
 }
 
 /* ---- A command */
-
-/* Splits at blanks, in place. */
-static void split(char *command, char *words[WORDS_MAX + 1])
-{
-    char *rest = command;
-    int count = 0;
-
-    while (count < WORDS_MAX && (words[count] = strtok_r(rest, " \t\n", &rest)))
-        count++;
-    words[count] = NULL;
-}
-
 /* What the command prints, and the last that it says. */
 struct listening {
     struct process process;
@@ -195,12 +184,11 @@ static int judge_command(struct redis_address *a, const char *program, struct li
 
 static int ask_command(struct redis_address *a, struct error *e)
 {
-    char command[sizeof a->password_command], name[REDIS_NAME_SIZE], *words[WORDS_MAX + 1];
+    char text[sizeof a->password_command], name[REDIS_NAME_SIZE], *words[WORDS_MAX + 1];
     struct listening l = {.out.len = 0};
     int error = ENOENT, status;
 
-    memcpy(command, a->password_command, sizeof command);
-    split(command, words);
+    words_split(a->password_command, text, words, WORDS_MAX);
     if (words[0])
         error = process_start(&l.process, words, NULL, 0);
     if (error) {

@@ -282,7 +282,7 @@ static void end_group(struct task *task, bool force)
 
 static void free_state(struct runner *runner)
 {
-    command_free(runner->state);
+    free(runner->state);
 }
 
 static const struct way command_way = {.name = "exec", .run = run, .end = end_group, .free = free_state};
@@ -295,6 +295,6 @@ int command_add(struct handlers *h, const char *type, const char *command, struc
     if (!(argv = command_split(type, command, e)))
         return e->status;
     if ((rc = handlers_add(h, type, &command_way, argv, e)) != 0)
-        command_free(argv);
+        free(argv);
     return rc;
 }

@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/decimal.h"
+#include "core/words.h"
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
 
@@ -150,75 +151,25 @@ static void refuse(const char *type, const char *program, struct error *e)
                   program);
 }
 
-void command_free(char **argv)
-{
-    for (char **word = argv; word && *word; word++)
-        free(*word);
-    free(argv);
-}
-
-#define BLANKS " \t\n"
-
-/* True when a shell would take this character for itself. One & within a word is part of an address. */
-static bool is_shells(const char *at, char quote)
-{
-    if (quote)
-        return quote == '"' && strchr("`$\\", *at);
-    return strchr("`$\\|;<>*", *at) || (*at == '&' && (!at[1] || strchr(BLANKS "&", at[1])));
-}
-
-/* The word that begins at *at goes to out, without its quotes; *at is then behind it. Returns what only a shell
- * could read: such a character, or a quote that does not end; 0: nothing. */
-static char take_word(const char **at, char *out)
-{
-    char quote = 0;
-
-    for (; **at && (quote || !strchr(BLANKS, **at)); ++*at) {
-        if (quote && **at == quote)
-            quote = 0;
-        else if (!quote && (**at == '\'' || **at == '"'))
-            quote = **at;
-        else if (is_shells(*at, quote))
-            return **at;
-        else
-            *out++ = **at;
-    }
-    *out = '\0';
-    return quote;
-}
-
 char **command_split(const char *type, const char *command, struct error *e)
 {
-    size_t count = 0;
-    char **argv, *word, sign = 0;
-    bool lacking;
+    size_t size = strlen(command) + 1, most = size / 2 + 1;
+    char **argv = malloc((most + 1) * sizeof *argv + size), sign;
 
-    if (command[strspn(command, BLANKS)] == '\0') {
-        error_set(e, WEIR_EUSAGE, "handler: no command given for type %.64s; use TYPE=COMMAND", type);
+    if (!argv) {
+        error_set(e, WEIR_EINTERNAL, "handler: out of memory");
         return NULL;
     }
-    argv = calloc(strlen(command) / 2 + 2, sizeof *argv);
-    word = malloc(strlen(command) + 1);
-    lacking = !argv || !word;
-    while (!lacking && !sign && *(command += strspn(command, BLANKS)))
-        if (!(sign = take_word(&command, word)))
-            lacking = !(argv[count++] = strdup(word));
-    if (lacking)
-        error_set(e, WEIR_EINTERNAL, "handler: out of memory");
-    else if (sign)
-        error_set(
-            e, WEIR_EUSAGE,
-            "handler %.64s: no shell reads COMMAND, and %c is for one; name it: sh -c '...', or put the "
-            "word into single quotes",
-            type, sign);
+    sign = words_split(command, (char *)(argv + most + 1), argv, most);
+    if (sign)
+        error_set(e, WEIR_EUSAGE, "handler %.64s: " WORDS_FOR_SHELL, type, sign);
+    else if (!argv[0])
+        error_set(e, WEIR_EUSAGE, "handler: no command given for type %.64s; use TYPE=COMMAND", type);
     else if (!can_run(argv[0]))
         refuse(type, argv[0], e);
     else
-        e->status = 0;
-    free(word);
-    if (e->status == 0)
         return argv;
-    command_free(argv);
+    free(argv);
     return NULL;
 }
 

@@ -73,10 +73,9 @@ WEIR_CHECKED int handlers_add(struct handlers *h, const char *types, const struc
 struct names handlers_types(const struct handlers *h);
 struct handler *handlers_find(const struct handlers *h, struct span type);
 
-/* Splits a command at the blanks that stand in no quotes; a NULL ends the words. NULL and *e: there is none, or one that only
+/* Splits a command at the blanks that stand in no quotes; a NULL ends the words; to be freed, at once. NULL and *e: there is none, or one that only
  * a shell could read (WEIR_EUSAGE), no such program (WEIR_ECONFIG). */
 char **command_split(const char *type, const char *command, struct error *e);
-void command_free(char **argv);
 
 /* One line to the log about the types of a runner. */
 void runner_log(enum log_level level, const struct runner *runner, const char *fmt, ...) WEIR_PRINTF(3, 4);

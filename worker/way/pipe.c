@@ -604,7 +604,7 @@ static void free_state(struct runner *runner)
 {
     struct pipe *p = runner->state;
 
-    command_free(p->argv);
+    free(p->argv);
     free(p);
 }
 
@@ -636,7 +636,7 @@ int pipe_add(struct handlers *h, const char *type, const char *command, int in_f
         return e->status;
     }
     if ((rc = handlers_add(h, type, &pipe_way, p, e)) != 0) {
-        command_free(p->argv);
+        free(p->argv);
         free(p);
     }
     return rc;
