@@ -171,10 +171,11 @@ static void write_ages(struct metrics *m, const struct shown *s)
 
 static const char *what_it_waits_for(const json_t *waits)
 {
-    return json_object_get(waits, "type")        ? "worker"
-           : json_object_get(waits, "executors") ? "executor"
-           : json_object_get(waits, "by")        ? "key"
-                                                 : "gate";
+    return json_object_get(waits, "paused_since") ? "pause"
+           : json_object_get(waits, "type")       ? "worker"
+           : json_object_get(waits, "executors")  ? "executor"
+           : json_object_get(waits, "by")         ? "key"
+                                                  : "gate";
 }
 
 static void write_wait(struct metrics *m, const struct type_status *t)
@@ -190,9 +191,14 @@ static void write_wait(struct metrics *m, const struct type_status *t)
 
 static void write_waits(struct metrics *m, const struct shown *s)
 {
-    metrics_family(
-        m, "weir_type_waits_for", "gauge",
-        "1: what the next job of a type waits for last: a gate of a limit, a key, an executor, a worker.");
+    metrics_family(m, "weir_type_paused", "gauge",
+                   "1: somebody has paused the type; no row: it is not paused.");
+    for (size_t i = 0; i < s->type_count; i++)
+        if (s->types[i]->pause)
+            metrics_row(m, "weir_type_paused", "type", s->types[i]->name, NULL, NULL, 1);
+    metrics_family(m, "weir_type_waits_for", "gauge",
+                   "1: what the next job of a type waits for last: a gate of a limit, a key, an executor, a "
+                   "worker, the end of a pause.");
     for (size_t i = 0; i < s->type_count; i++)
         if (s->types[i]->waits_for)
             write_wait(m, s->types[i]);

@@ -142,7 +142,7 @@ static void look(void)
 static void press(const char *keys)
 {
     for (; *keys; keys++) {
-        state_key(&top, (unsigned char)*keys, &rows, now);
+        state_key(&top, (unsigned char)*keys, &rows);
         look();
     }
 }
@@ -450,23 +450,21 @@ TEST_WITH(test_a_worker_is_quieted_after_a_question, begin, end)
     expect_order(ORDER_QUIET_WORKER, "w1");
 }
 
-TEST_WITH(test_the_limit_in_the_way_is_paused, begin, end)
+TEST_WITH(test_types_and_limits_are_paused, begin, end)
 {
-    now->status.types[1].waits_for = json_pack("{s:s}", "limit_name", "mail");
     look();
-    press("p"); /* sms */
-    assert_shows("no limit is in the way of sms");
-    expect_order(ORDER_NONE, "");
     press("jp");
     expect_chosen("mail");
-    expect_order(ORDER_PAUSE_LIMIT, "mail");
-    bring("limit mail paused for 10m");
-    press("jr");
-    expect_chosen("news");
-    expect_order(ORDER_RESUME_LIMIT, "mail");
-    bring("limit mail resumed");
+    expect_order(ORDER_PAUSE_TYPE, "mail");
+    bring("type mail paused");
+    press("r");
+    expect_order(ORDER_RESUME_TYPE, "mail");
+    bring("type mail resumed");
     press("2p");
     expect_order(ORDER_PAUSE_LIMIT, "mail");
+    bring("limit mail paused for 10m");
+    press("r");
+    expect_order(ORDER_RESUME_LIMIT, "mail");
 }
 
 TEST_WITH(test_a_command_is_typed, begin, end)
@@ -489,11 +487,11 @@ TEST_WITH(test_read_only_gives_no_orders, begin, end)
 {
     top.read_only = true;
     for (int view = '1'; view < '1' + VIEW_COUNT; view++) {
-        state_key(&top, view, &rows, now);
+        state_key(&top, view, &rows);
         look();
         for (int key = ' ' + 1; key < 127; key++)
             if (!strchr("1234/q?h<>o", key)) {
-                state_key(&top, key, &rows, now);
+                state_key(&top, key, &rows);
                 expect_order(ORDER_NONE, "");
                 assert_int_equal(top.mode, MODE_LIST);
             }

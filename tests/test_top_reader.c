@@ -136,6 +136,13 @@ TEST_WITH(queues, set_up, forget_news)
     ask("0", "HEXISTS", "halted", "q/q", NULL);
 }
 
+TEST_WITH(types, set_up, forget_news)
+{
+    fill("q", "mail", 7);
+    expect_done(ORDER_PAUSE_TYPE, "mail", "type mail paused");
+    expect_done(ORDER_RESUME_TYPE, "mail", "type mail resumed");
+}
+
 TEST_WITH(limits, set_up, forget_news)
 {
     ask("1", "HSET", "limits", "mail", "gcra:10/1000000/10");

@@ -230,11 +230,11 @@ TEST_WITH(test_limits_are_paused_and_resumed, begin, finish)
     start("");
     expect("\nmail ");
     press("/ n e w s Enter p"); /* at once: the last ones mean what the first ones have chosen */
-    expect("no limit is in the way of news");
+    expect("type news paused");
     press("/ BSpace BSpace BSpace BSpace m a i l Enter");
+    press("2");
     press("p");
     expect("limit mail paused for 10m");
-    press("2");
     expect("paused");
     press("r");
     expect("limit mail resumed");

@@ -281,7 +281,7 @@ static void put_help(struct canvas *c)
         "/                  only rows with that in their names; Esc: all of them",
         "q, Ctrl-C          quit",
         "",
-        "types    p pause the limit in the way for ten minutes, r resume it",
+        "types    p pause, r resume: the type itself",
         "limits   p pause for ten minutes, r resume",
         "workers  u quiet: no more jobs",
         "queues   p pause, r resume",

@@ -6,6 +6,8 @@
 
 enum order_kind {
     ORDER_NONE,
+    ORDER_PAUSE_TYPE,
+    ORDER_RESUME_TYPE,
     ORDER_PAUSE_QUEUE,
     ORDER_RESUME_QUEUE,
     ORDER_PAUSE_LIMIT, /* for ten minutes */

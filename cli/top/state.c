@@ -175,7 +175,7 @@ static bool key_of_views(struct state *s, int key)
     return true;
 }
 
-static void key_of_list(struct state *s, int key, const struct rows *rows, const struct top_snapshot *now)
+static void key_of_list(struct state *s, int key, const struct rows *rows)
 {
     if (key_of_rows(s, key, rows) || key_of_views(s, key))
         return;
@@ -190,10 +190,10 @@ static void key_of_list(struct state *s, int key, const struct rows *rows, const
     else if (key == KEY_IS_ESCAPE)
         end_filter(s);
     else
-        action_begin(s, key, state_row(s, rows), now);
+        action_begin(s, key, state_row(s, rows));
 }
 
-void state_key(struct state *s, int key, const struct rows *rows, const struct top_snapshot *now)
+void state_key(struct state *s, int key, const struct rows *rows)
 {
     *s->said = '\0';
     if (s->mode == MODE_FILTER)
@@ -205,5 +205,5 @@ void state_key(struct state *s, int key, const struct rows *rows, const struct t
     else if (s->mode == MODE_HELP)
         s->mode = MODE_LIST;
     else
-        key_of_list(s, key, rows, now);
+        key_of_list(s, key, rows);
 }

@@ -43,7 +43,7 @@ void state_begin(struct state *s, bool read_only);
 struct pane *state_pane(struct state *s);
 /* The rows have changed: the same one stays chosen and on the screen. */
 void state_settle(struct state *s, const struct rows *rows);
-void state_key(struct state *s, int key, const struct rows *rows, const struct top_snapshot *now);
+void state_key(struct state *s, int key, const struct rows *rows);
 /* The row that is chosen; NULL: there is none. */
 const void *state_row(const struct state *s, const struct rows *rows);
 

@@ -197,7 +197,7 @@ static int show(struct top *t)
         if (key == KEY_IS_NONE)
             there = await(t);
         else
-            state_key(&t->state, key, &t->rows, t->now);
+            state_key(&t->state, key, &t->rows);
         give_order(t);
         if (t->state.entered)
             run_command(t);

@@ -44,6 +44,19 @@ static void note_unserved(struct page *p, const struct status *s)
     html(p->h, ": %s without one.</li>", counted(jobs, "job", text));
 }
 
+static void note_paused_types(struct page *p, const struct status *s)
+{
+    for (size_t i = 0, shown = 0; i < s->type_count && shown < 5; i++)
+        if (s->types[i].pause) {
+            html(p->h, "<li class=\"warning\"><b>Type ");
+            put_link(p, "types", s->types[i].name);
+            html(p->h, " is paused</b>, since ");
+            put_since(p, answer_int(s->types[i].pause, "since"));
+            html(p->h, " <bdi>%s</bdi></li>", json_text_of(s->types[i].pause, "reason"));
+            shown++;
+        }
+}
+
 static void note_queues(struct page *p, const struct status *s)
 {
     char text[PHRASE_SIZE];
@@ -108,6 +121,7 @@ static void write_notes(struct page *p, const struct status *s)
     before = p->h->out.len;
     note_workers(p, s);
     note_unserved(p, s);
+    note_paused_types(p, s);
     note_queues(p, s);
     note_dead(p, s);
     note_report(p);

@@ -130,6 +130,17 @@ static void write_type(struct page *p, const struct type_status *t, const json_t
     snprintf(p->title, sizeof p->title, "Type %s", t->name);
     html(p->h, "<p class=\"crumbs\"><a href=\"/\">Types</a></p><h1><bdi>%s</bdi></h1>", t->name);
     write_limits(p, t->name);
+    if (p->r->actions) {
+        html(p->h, "<p class=\"acts\">");
+        put_button(p, &(struct button){.label = t->pause ? "Resume" : "Pause",
+                                       .kind = "type",
+                                       .before = "/api/types/",
+                                       .name = t->name,
+                                       .after = t->pause ? "/resume" : "/pause"});
+        html(p->h, "</p>");
+    }
+    if (t->pause && !t->waits_for)
+        html(p->h, "<p class=\"lead\">paused: <bdi>%s</bdi></p>", json_text_of(t->pause, "reason"));
     if (t->waits_for) {
         html(p->h, "<p class=\"lead\">");
         put_waits(p, t->waits_for);
