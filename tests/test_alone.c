@@ -106,12 +106,19 @@ SCENE_TEST(test_the_one_that_kills_is_found_by_halves)
 
     for (size_t i = 0; i < COUNT(counts); i++)
         for (int at = 0; at < counts[i]; at += at == 0 ? counts[i] / 3 + 1 : counts[i] / 2 + 1) {
-            char killer[16];
+            char killer[16], reason[40], *dead;
+            int deaths;
 
             scene_begin(state);
             snprintf(killer, sizeof killer, "t%d", at);
-            assert_in_range(run_suspects(counts[i], killer, "none"), 3, 3 + halvings(counts[i]));
+            deaths = run_suspects(counts[i], killer, "none");
+            assert_in_range(deaths, 3, 3 + halvings(counts[i]));
             expect_text("1", "ZCARD", PREFIX "dead");
+            dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
+            snprintf(reason, sizeof reason, "its worker died %d times\n@0,3,0;", deaths);
+            if (!strstr(unstamped(dead), reason))
+                fail_msg("%d deaths: %s", deaths, dead);
+            free(dead);
         }
 }
 
@@ -484,7 +491,7 @@ SCENE_TEST(test_suspects_of_older_versions)
     pass("w", LEASE_US + SECOND_US);
     text = redis_text("LRANGE", ALONE("t"), "0", "-1");
     assert_non_null(strstr(text, "@0,2,0,h1;{\"id\":\"a\""));
-    assert_non_null(strstr(text, "@0,1,0,h1;{\"id\":\"b\""));
+    assert_non_null(strstr(text, "@0,1,0,h1,k2;{\"id\":\"b\""));
     assert_non_null(strstr(text, "@0,1,0,h2;{\"id\":\"c\""));
     free(text);
 }
@@ -654,7 +661,7 @@ STAGE_TEST(one_of_eight_kills)
     struct stage *s = *state;
     pid_t worker;
     int deaths = 0;
-    char *dead;
+    char *dead, reason[80];
 
     stage_enqueue(s, "mark", "{\"sleep\":0.2}", 1, 7);
     stage_enqueue(s, "kills", "{\"sleep\":0.05,\"kill\":\"before\"}", 0, 1);
@@ -669,7 +676,8 @@ STAGE_TEST(one_of_eight_kills)
     assert_in_range(deaths, 3, 5);
     await(stage_stat(s, "mark", "done") == 7 + 10 * deaths);
     dead = stage_dead(s);
-    assert_non_null(strstr(dead, "default/kills/ its worker died 3 times"));
+    snprintf(reason, sizeof reason, "default/kills/ its worker died %d times\n", deaths);
+    assert_non_null(strstr(dead, reason));
     assert_null(strstr(dead, "default/mark/"));
     free(dead);
     assert_int_equal(stage_end(worker), 0);
@@ -722,6 +730,8 @@ STAGE_TEST(commands_of_a_worker_that_is_killed)
         }
     }
     assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "alone"), NULL), 0);
+    await_text(s->server.folder, "worker.err",
+               "msg=\"back: its worker died, and it cannot be what killed it\" job=");
     write_text(s->server.folder, "go", "");
     await(stage_stat(s, "run", "done") == 8);
     assert_int_equal(stage_stat(s, "run", "reaped"), 8);

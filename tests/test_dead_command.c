@@ -300,6 +300,8 @@ TEST_WITH(what_is_kept_is_asked_for, open_stage, close_stage)
     dead(s, 0, "keep --age 3650d");
     bury(s, "old", 2000);
     dead(s, 0, "keep --most 12 --dry-run");
+    assert_int_equal(
+        strncmp(said.out, "nothing was changed; it would be:\njobs:   2,000 of at most 12\n", 60), 0);
     assert_non_null(strstr(said.out, "\n1,988 of 2,000 dead jobs would be forgotten\n"));
     dead(s, 64, "keep --most 12");
     worker = stage_actor(s, "worker", "types=mark", "lease=1", NULL);

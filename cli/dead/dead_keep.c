@@ -120,6 +120,8 @@ static int print_kept(struct cli *cli, const json_t *kept, json_t *doc)
     if (cli->json)
         return json_print(cli, doc);
     json_object_set_new(doc, "partitions", json_integer((int)json_array_size(json_object_get(kept, "each"))));
+    if (dry_run)
+        output("nothing was changed; it would be:\n");
     status = sheet_print(cli, stdout, sheet, doc, clock_wall_us());
     if (forgets > 0)
         output("%s of %s %s\n", grouped((uint64_t)forgets, some),

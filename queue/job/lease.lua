@@ -124,16 +124,17 @@ function lease.usual_token(token) return (token:gsub('^([^/]+/[^/!]+)!/', '%1/')
 -- Returns how many suspects may run together with this one; nil: it is none, or one that an older version left, which runs alone.
 function lease.together(entry) return tonumber(match(entry, '^@[^;]*,h(%d+)')) end
 
--- Returns the attrs of a job whose worker died with so many: the next time half of them run together.
-function lease.suspected(attrs, count)
+-- Returns the attrs of a job whose worker died with so many: the next time half of them run together. deaths: there were so many, which is more than
+-- what counts as interruptions; nil: it is not.
+function lease.suspected(attrs, count, deaths)
     local most = min(count, tonumber(lease.attr(attrs, 'h')) or count)
-    return attrs:gsub(',h%d+', '') .. ',h' .. us(ceil(most / 2))
+    return attrs:gsub(',[hk]%d+', '') .. ',h' .. us(ceil(most / 2)) .. (deaths and ',k' .. us(deaths) or '')
 end
 
 -- Returns the entry of a job that is a suspect no more.
 function lease.cleared(entry)
     if not lease.together(entry) then return entry end
-    return (entry:gsub('^(@[^;]*),h%d+', '%1'))
+    return (entry:gsub('^@[^;]*', function(head) return (head:gsub(',[hk]%d+', '')) end))
 end
 
 -- True for the name of a queue, and of its lanes of suspects.

@@ -208,9 +208,9 @@ function ends.is_last(job, most)
     return count_death(interrupted, job) >= most
 end
 
-local function is_over(job, interrupted, most, who, reason)
+local function is_over(job, interrupted, most, who, deaths, reason)
     if interrupted < most then return false end
-    job.reason = format('its %s died %d times', who, interrupted) .. (reason ~= '' and ': ' .. reason or '')
+    job.reason = format('its %s died %d times', who, deaths) .. (reason ~= '' and ': ' .. reason or '')
     return true
 end
 
@@ -221,15 +221,17 @@ function ends.handler_died(job, most, reason)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
     if reason ~= '' then attrs = lease.failed(attrs, reason) end
     job.entry = lease.entry_write(attempts, interrupted + 1, throttled, text, attrs)
-    return not is_over(job, interrupted + 1, most, 'handler', reason)
+    return not is_over(job, interrupted + 1, most, 'handler', interrupted + 1, reason)
 end
 
 -- Counts that the worker died in which the handler of a job ran, with so many jobs: it is a suspect. job.alone: it ran alone.
 function ends.worker_died(job, most, count)
     local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
+    local deaths = (tonumber(lease.attr(attrs, 'k')) or interrupted) + 1
     interrupted = count_death(interrupted, job)
-    job.entry = lease.entry_write(attempts, interrupted, throttled, text, lease.suspected(attrs, count))
-    return not is_over(job, interrupted, most, 'worker', '')
+    attrs = lease.suspected(attrs, count, deaths > interrupted and deaths or nil)
+    job.entry = lease.entry_write(attempts, interrupted, throttled, text, attrs)
+    return not is_over(job, interrupted, most, 'worker', deaths, '')
 end
 
 function ends.bury_unread(worker, jobs)

@@ -16,7 +16,7 @@
 --     9    what an operator orders: "quiet", "stop" or "",
 --    10    how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
 --    12    1 where two others of the group look after its queues (duty), else 0,
---    13    [id ('': unknown), type, attempt, "dead" or "", ... of each job that was taken back] ]
+--    13    [id ('': unknown), type, attempt, "dead", "interrupted" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
 -- uses: bell body cancelled check clock data_loss dead_bounds duty ends gate lane lease leases orders reasons registry revisions runs slices type_lists wake
@@ -60,11 +60,11 @@ local function wrong_keys(jobs, unread, interrupted_most)
 end
 
 -- Notes for the log who took a job back.
-local function note(noted, job, is_dead)
+local function note(noted, job, word)
     local _, at = lease.head_read(job.entry)
     local id, n = body.id(job.entry, at), #noted
     noted[n + 1], noted[n + 2] = is_name(id) and id or '', job.type
-    noted[n + 3], noted[n + 4] = us((match(job.entry, '^@(%d+)') or 0) + 1), is_dead and 'dead' or ''
+    noted[n + 3], noted[n + 4] = us((match(job.entry, '^@(%d+)') or 0) + 1), word
 end
 
 -- Takes jobs back. count: so many the worker had, these among them.
@@ -78,7 +78,7 @@ local function take_back(id, jobs, unread, interrupted_most, count, noted)
             if not ends.worker_died(job, interrupted_most, count) then list = dead end
         end
         list[#list + 1] = job
-        note(noted, job, list == dead)
+        note(noted, job, list == dead and 'dead' or job.suspect and 'interrupted' or '')
     end
     for _, job in ipairs(jobs) do wake.release(job.token) end
     lease.count_all(jobs, 'reaped')

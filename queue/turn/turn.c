@@ -275,7 +275,8 @@ bool reap_job(const struct redisReply *reply, size_t i, struct reaped_job *job)
     *job = (struct reaped_job){.id = span_of(list->element[4 * i]),
                                .type = span_of(list->element[4 * i + 1]),
                                .attempt = span_of(list->element[4 * i + 2]),
-                               .dead = span_of(list->element[4 * i + 3]).len > 0};
+                               .dead = span_of(list->element[4 * i + 3]).len == strlen("dead"),
+                               .interrupted = span_of(list->element[4 * i + 3]).len > 0};
     return true;
 }
 

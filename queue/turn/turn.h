@@ -242,7 +242,7 @@ WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reape
 /* The worker of this job died while it ran. */
 struct reaped_job {
     struct span id, type, attempt; /* id: empty where it cannot be read; attempt: digits */
-    bool dead;                     /* it was so too often */
+    bool dead, interrupted;        /* it was so too often; that counts */
 };
 /* The i-th of those that were taken back; false: there are no more. After reap_reply, as long as the reply lives. */
 bool reap_job(const struct redisReply *reply, size_t i, struct reaped_job *job);

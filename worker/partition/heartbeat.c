@@ -56,6 +56,14 @@ static void log_wrong_keys(struct partition *p, const struct reaped *r)
                  (int)r->wrong[i].len, r->wrong[i].at);
 }
 
+static const char *what_became(const struct reaped_job *job)
+{
+    if (job->dead)
+        return "dead: its worker died too often";
+    return job->interrupted ? "interrupted: its worker died while it ran"
+                            : "back: its worker died, and it cannot be what killed it";
+}
+
 static void log_jobs(const struct redisReply *reply)
 {
     struct reaped_job job;
@@ -65,9 +73,7 @@ static void log_jobs(const struct redisReply *reply)
                    (const struct log_field[]){{"job", job.id.at, job.id.len, false},
                                               {"type", job.type.at, job.type.len, false},
                                               {"attempt", job.attempt.at, job.attempt.len, true}},
-                   3, "%s",
-                   job.dead ? "dead: its worker died too often"
-                            : "interrupted: its worker died while it ran");
+                   3, "%s", what_became(&job));
 }
 
 /* Of a worker that held many jobs each heartbeat takes back some: logged with the last of them. */
