@@ -295,15 +295,19 @@ exec_prefix = $(prefix)
 bindir      = $(exec_prefix)/bin
 libdir      = $(exec_prefix)/lib
 includedir  = $(prefix)/include
+sysconfdir  = /etc
 datarootdir = $(prefix)/share
 datadir     = $(datarootdir)
 mandir      = $(datarootdir)/man
 bashcompdir = $(datadir)/bash-completion/completions
 zshcompdir  = $(datadir)/zsh/site-functions
 fishcompdir = $(datadir)/fish/vendor_completions.d
+systemddir  = $(prefix)/lib
+UNITS       = weir-worker@.service weir-serve.service
 
 PAGES_OF   = $(patsubst $(BUILD)/man/%,$(mandir)/%,$(wildcard $(BUILD)/man/man[137]/*.[137])) $(addprefix $(mandir)/man3/,$(file <$(BUILD)/man/man3/links))
-INSTALLED  = $(PAGES_OF) $(bashcompdir)/weir $(zshcompdir)/_weir $(fishcompdir)/weir.fish $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
+INSTALLED  = $(PAGES_OF) $(bashcompdir)/weir $(zshcompdir)/_weir $(fishcompdir)/weir.fish \
+             $(addprefix $(systemddir)/,$(UNITS:%=systemd/system/%) sysusers.d/weir.conf tmpfiles.d/weir.conf) $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
 VERSION  := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
 
 # Written anew each time, as variables may differ from those of the last time.
@@ -313,7 +317,7 @@ $(BUILD)/weir.pc: include/weir.pc.in FORCE
 
 install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc $(BUILD)/man/made
 	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig $(mandir)/man1 $(mandir)/man3 $(mandir)/man7 \
-	  $(bashcompdir) $(zshcompdir) $(fishcompdir))
+	  $(bashcompdir) $(zshcompdir) $(fishcompdir) $(systemddir)/systemd/system $(systemddir)/sysusers.d $(systemddir)/tmpfiles.d)
 	$(INSTALL) $(BUILD)/weir $(DESTDIR)$(bindir)
 	$(INSTALL) -m 644 include/weir.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(BUILD)/libweir.a $(BUILD)/libweir.so.0 $(DESTDIR)$(libdir)
@@ -324,6 +328,10 @@ install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc $
 	$(INSTALL) -m 644 packaging/completion/weir.bash $(DESTDIR)$(bashcompdir)/weir
 	$(INSTALL) -m 644 packaging/completion/_weir $(DESTDIR)$(zshcompdir)
 	$(INSTALL) -m 644 packaging/completion/weir.fish $(DESTDIR)$(fishcompdir)
+	$(INSTALL) -m 644 packaging/systemd/weir.sysusers $(DESTDIR)$(systemddir)/sysusers.d/weir.conf
+	$(INSTALL) -m 644 packaging/systemd/weir.tmpfiles $(DESTDIR)$(systemddir)/tmpfiles.d/weir.conf
+	$(INSTALL) -m 644 $(UNITS:%=packaging/systemd/%) $(DESTDIR)$(systemddir)/systemd/system
+	sed -i 's|@bindir@|$(bindir)|; s|@sysconfdir@|$(sysconfdir)|' $(addprefix $(DESTDIR)$(systemddir)/,$(UNITS:%=systemd/system/%) tmpfiles.d/weir.conf)
 
 uninstall: $(BUILD)/man/made
 	rm -f $(addprefix $(DESTDIR),$(INSTALLED))

@@ -7,6 +7,7 @@
 
 #include "core/client/client.h"
 #include "core/log/log.h"
+#include "core/notify.h"
 #include "serve/http.h"
 #include "serve/http_routes.h"
 #include "serve/listen.h"
@@ -130,7 +131,9 @@ int serve_run(const struct serve_options *options, struct error *e)
     format_in_utc(); /* pages are read anywhere */
     if (status == 0) {
         log_line(LOG_LEVEL_INFO, "serve: listening on %s", s.listener.name);
+        notify_send("READY=1");
         ev_run(s.loop, 0);
+        notify_send("STOPPING=1");
         if (s.error.status)
             *e = s.error;
         status = s.error.status;

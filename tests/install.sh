@@ -63,6 +63,13 @@ bash -c '. "$1" && COMP_WORDS=(weir acl --namespace = x v) COMP_CWORD=5 && _weir
     COMP_WORDS=(weir worker --log-level = w) COMP_CWORD=4 && _weir weir && [ "${COMPREPLY[*]}" = warn ]' \
     bash "$weir/share/bash-completion/completions/weir" || { echo 'completion in bash is wrong' && exit 1; }
 
+# Units that systemd finds nothing wrong with, and hardly anything to attack.
+for unit in weir-worker@.service weir-serve.service; do
+    sed "s|/opt/weir|$weir|" "$weir/lib/systemd/system/$unit" >"${unit/@/@x}"
+    systemd-analyze verify --man=no "./${unit/@/@x}" 2>&1 | grep . && exit 1
+    systemd-analyze security --offline=true --threshold=20 "$weir/lib/systemd/system/$unit" >security || { tail -n 3 security && exit 1; }
+done
+
 # A page for each command and for each function, which mandoc finds nothing wrong with.
 man=$weir/share/man
 for page in weir $(weir help | sed -n 's/^  \([a-z]*\)  .*/weir-\1/p'); do [ -s "$man/man1/$page.1" ] || { echo "no page $page(1)" && exit 1; }; done

@@ -9,6 +9,7 @@
  *   exit.c           at_exit         exit() by a handler
  *   stop.c           stop            finishing, and leaving
  *   guard.c          guard           a loop that stands still
+ *   report.c         report          what systemd hears
  *   partition/                       the worker in one partition: turns, claims, a lease
  *   parts/ending.c   ending          who asks the worker to end, and its result
  *   parts/options.c  options         read and checked; not changed afterwards
@@ -24,6 +25,7 @@
 #include "worker/guard.h"
 #include "worker/partition/partition.h"
 #include "worker/parts/shared.h"
+#include "worker/report.h"
 #include "worker/stop.h"
 
 #define THREADS_MOST 1024
@@ -37,6 +39,7 @@ struct weir_worker {
     ev_prepare prepare;        /* sees that it is needed more often */
     bool abandoned;            /* a C function runs on: nothing that it uses may be freed */
     struct guard guard;
+    struct report report;
     struct at_exit at_exit;
 };
 

@@ -6,6 +6,7 @@
 
 #include "cli/commands.h"
 #include "cli/which_redis.h"
+#include "core/notify.h"
 
 static int run_serve(struct cli *cli, int argc, char **argv);
 
@@ -83,5 +84,6 @@ static int run_serve(struct cli *cli, int argc, char **argv)
         return cli->error.status;
     options.redis_url = cli_redis_url(cli);
     cli_expect_much();
+    notify_open();
     return serve_run(&options, &cli->error);
 }

@@ -15,6 +15,7 @@
 #include "cli/signals.h"
 #include "core/duration.h"
 #include "core/log/log.h"
+#include "core/notify.h"
 
 #define EXECUTORS_MAX 65536 /* as weir.h says */
 #define UNSET (-1)
@@ -338,6 +339,7 @@ static int run_worker(struct cli *cli, int argc, char **argv)
                          "TYPE=URL");
     if (init_stay_behind(&cli->error) < 0)
         return cli->error.status;
+    notify_open();
     worker = make_worker(cli, &f);
     if (!worker)
         return error_no_memory(&cli->error, "worker");

@@ -72,6 +72,7 @@ struct partition {
     struct mind mind;    /* what it decides: worker/mind/mind.h */
     struct claim answer; /* to the last claim: of claim.c, beside.c */
     int awaited;         /* answers under way: no other turn begins before the last has come */
+    uint64_t turns;      /* that have ended, with all their answers */
     char last_error[sizeof((struct error *)0)->text]; /* that was logged; "": none since an answer was good */
     struct settling settling;
     struct precheck precheck;

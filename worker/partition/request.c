@@ -24,8 +24,10 @@ void request_send_beside(struct partition *p, struct args *a, link_reply *on_rep
 
 void request_answered(struct partition *p)
 {
-    if (--p->awaited == 0)
+    if (--p->awaited == 0) {
+        p->turns++;
         partition_wake(p);
+    }
 }
 
 void request_refused(struct partition *p, const struct error *e)

@@ -1,0 +1,55 @@
+#include "worker/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "core/clock.h"
+#include "core/notify.h"
+#include "worker/worker.h"
+
+#define REPORT_US 900000 /* below the slow tick, so that each of those reports */
+
+/* The partition whose Redis is away; NULL: none. */
+static const struct partition *find_down(const struct worker *w)
+{
+    for (int i = 0; i < w->partition_count; i++)
+        if (w->partitions[i]->session.down_since_us)
+            return w->partitions[i];
+    return NULL;
+}
+
+static uint64_t count_turns(const struct worker *w)
+{
+    uint64_t turns = 0;
+
+    for (int i = 0; i < w->partition_count; i++)
+        turns += w->partitions[i]->turns;
+    return turns;
+}
+
+void worker_report(struct weir_worker *w)
+{
+    const struct worker *c = &w->common;
+    const struct partition *down = find_down(c);
+    int64_t now_us = clock_mono_us();
+    uint64_t turns = count_turns(c);
+    char lines[sizeof down->session.down_why + 200];
+    int len;
+
+    if (!notify_is_open() || now_us < w->report.next_us)
+        return;
+    len = snprintf(lines, sizeof lines, "%s%s%sSTATUS=", *c->partitions[0]->session.id ? "READY=1\n" : "",
+                   c->stop.since_us ? "STOPPING=1\n" : "",
+                   down || turns != w->report.turns ? "WATCHDOG=1\n" : "");
+    if (down)
+        snprintf(lines + len, sizeof lines - (size_t)len, "%s", down->session.down_why);
+    else
+        snprintf(lines + len, sizeof lines - (size_t)len, "%s%d of %d executors busy, %" PRIu64 " jobs ended",
+                 c->stop.since_us                ? "stopping: "
+                 : atomic_load(&c->ending.quiet) ? "takes no more jobs: "
+                                                 : "",
+                 pool_load(c->pool).running, c->options.executors, c->ended);
+    notify_send(lines);
+    w->report.next_us = now_us + REPORT_US;
+    w->report.turns = turns;
+}

@@ -1,0 +1,20 @@
+/* What systemd hears of a worker (core/notify.h), at most once a second: ready, once it has joined Redis; a line of what it does; and that
+ * it lives. That is not said because a timer runs, but because a turn has ended since the last time, or because Redis is away, which no
+ * new start would mend. */
+#ifndef WORKER_REPORT_H
+#define WORKER_REPORT_H
+
+#include <stdint.h>
+
+struct weir_worker;
+
+/* report.c alone writes it. */
+struct report {
+    int64_t next_us;
+    uint64_t turns; /* that had ended when it was last said that it lives */
+};
+
+/* At each tick of the loop. */
+void worker_report(struct weir_worker *w);
+
+#endif
