@@ -112,8 +112,9 @@ static void send_back(struct http_request *r, const char *back, const char *prob
 static void on_answer(struct waiter *waiter, const struct work_item *item, struct answer *answer)
 {
     struct http_request *r = (struct http_request *)waiter;
-    bool changes = r->plan == PLAN_ACTION || r->plan == PLAN_JOBS;
-    const char *back = changes ? way_back(r) : NULL, *problem = item ? item->error.text : "";
+    bool changes = r->plan == PLAN_ACTION || r->plan == PLAN_JOBS ||
+                   (r->plan == PLAN_CALL && r->verb->right & (RIGHT_ACT | RIGHT_ENQUEUE));
+    const char *back = changes && r->fields ? way_back(r) : NULL, *problem = item ? item->error.text : "";
 
     if (item && changes) {
         http_request_audit(r, item->status, problem);
@@ -166,7 +167,8 @@ static struct work_item *make_item(struct http_request *r, enum redis_thread_kin
     static const enum work_item_kind kinds[] = {[PLAN_DOCUMENT] = WORK_DOCUMENT,
                                                 [PLAN_METRICS] = WORK_METRICS,
                                                 [PLAN_ACTION] = WORK_ACTION,
-                                                [PLAN_JOBS] = WORK_JOBS};
+                                                [PLAN_JOBS] = WORK_JOBS,
+                                                [PLAN_CALL] = WORK_CALL};
     const struct http_routes *o = r->routes;
     struct work_item *item;
 
@@ -175,7 +177,11 @@ static struct work_item *make_item(struct http_request *r, enum redis_thread_kin
     item = work_item_new(kinds[r->plan]);
     if (!item)
         return NULL;
-    *thread = r->plan == PLAN_METRICS ? THREAD_LOOK : r->resource ? r->resource->thread : THREAD_CHANGE;
+    *thread = r->plan == PLAN_METRICS ? THREAD_LOOK
+              : r->resource           ? r->resource->thread
+              : r->verb               ? r->verb->thread
+                                      : THREAD_CHANGE;
+    item->verb = r->verb ? r->verb->name : NULL;
     item->resource = r->resource;
     memcpy(item->names, r->names, sizeof item->names);
     item->fields = json_deep_copy(r->fields); /* its thread counts its users */
@@ -204,7 +210,7 @@ static void ask(struct http_request *r)
     char *key;
 
     r->asked = true;
-    if (r->plan != PLAN_PAGE && !read_fields(r))
+    if (r->plan != PLAN_PAGE && r->plan != PLAN_CALL && !read_fields(r))
         return;
     key = shared_key(r);
     item = make_item(r, &thread);

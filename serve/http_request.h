@@ -8,6 +8,7 @@
 #include "serve/shared.h"
 
 #define FORM_MOST 65536
+#define API_V1 "/api/v1/"
 
 struct http_routes {
     const struct http_routes_events *events;
@@ -19,7 +20,24 @@ struct http_routes {
     size_t waiting, body_bytes;
 };
 
-enum plan { PLAN_ANSWERED, PLAN_DOCUMENT, PLAN_METRICS, PLAN_PAGE, PLAN_LOGIN, PLAN_ACTION, PLAN_JOBS };
+enum plan {
+    PLAN_ANSWERED,
+    PLAN_DOCUMENT,
+    PLAN_METRICS,
+    PLAN_PAGE,
+    PLAN_LOGIN,
+    PLAN_ACTION,
+    PLAN_JOBS,
+    PLAN_CALL
+};
+
+/* A verb of the protocol, POST /api/v1/VERB. */
+struct api_verb {
+    const char *name;
+    unsigned right; /* 0: none is needed */
+    enum redis_thread_kind thread;
+    size_t body_most;
+};
 
 struct http_request {
     struct waiter waiter; /* the first member */
@@ -29,6 +47,7 @@ struct http_request {
     char *address; /* from its first "/" on */
     enum plan plan;
     const struct resource *resource;
+    const struct api_verb *verb; /* of PLAN_CALL */
     char names[RESOURCE_NAMES][RESOURCE_NAME_SIZE];
     struct visitor visitor;
     struct text body;
@@ -45,6 +64,8 @@ struct http_request {
 
 /* Of its head; NULL: it is not there. */
 const char *http_request_header(const struct http_request *r, const char *name);
+/* True for a call of the protocol, to which all answers are documents. */
+bool http_request_is_call(const struct http_request *r);
 enum MHD_Result http_request_send(struct http_request *r);
 /* The answer is there. */
 void http_request_answer(struct http_request *r, unsigned status, struct MHD_Response *response);

@@ -37,7 +37,7 @@ static bool is_looked_at(const struct http_request *r)
     const char *accept = http_request_header(r, MHD_HTTP_HEADER_ACCEPT);
     bool api = strncmp(r->address, "/api/", strlen("/api/")) == 0;
 
-    return accept && strcasestr(accept, "text/html") &&
+    return !http_request_is_call(r) && accept && strcasestr(accept, "text/html") &&
            (!api || strcmp(r->method, MHD_HTTP_METHOD_POST) == 0);
 }
 
@@ -53,9 +53,24 @@ static struct MHD_Response *refusal_page(unsigned status, const char *why)
     return response;
 }
 
-static struct MHD_Response *refusal_document(const char *why)
+bool http_request_is_call(const struct http_request *r)
 {
-    json_t *doc = json_pack("{s:o}", "error", text_word(why));
+    return strncmp(r->address, API_V1, strlen(API_V1)) == 0;
+}
+
+/* The kind of a refusal that goes with a status. */
+static const char *kind_of(unsigned status)
+{
+    bool rights = status == MHD_HTTP_UNAUTHORIZED || status == MHD_HTTP_FORBIDDEN;
+
+    return rights ? "rights" : status >= MHD_HTTP_INTERNAL_SERVER_ERROR ? "unavailable" : "invalid";
+}
+
+static struct MHD_Response *refusal_document(const struct http_request *r, unsigned status, const char *why)
+{
+    json_t *doc = http_request_is_call(r)
+                      ? json_pack("{s:s, s:o}", "refused", kind_of(status), "why", text_word(why))
+                      : json_pack("{s:o}", "error", text_word(why));
     char *text = doc ? json_dumps(doc, JSON_COMPACT) : NULL;
     struct MHD_Response *response = text ? response_of("application/json", text, strlen(text)) : NULL;
 
@@ -66,7 +81,8 @@ static struct MHD_Response *refusal_document(const char *why)
 
 void http_request_refuse(struct http_request *r, unsigned status, const char *why)
 {
-    http_request_answer(r, status, is_looked_at(r) ? refusal_page(status, why) : refusal_document(why));
+    http_request_answer(r, status,
+                        is_looked_at(r) ? refusal_page(status, why) : refusal_document(r, status, why));
     if (r->response && status == MHD_HTTP_UNAUTHORIZED)
         MHD_add_response_header(r->response, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
     if (r->response && status == MHD_HTTP_SERVICE_UNAVAILABLE)

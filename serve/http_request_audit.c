@@ -26,10 +26,11 @@ static void format_client(const struct http_request *r, char out[64])
 
 void http_request_audit(const struct http_request *r, unsigned status, const char *problem)
 {
+    bool enqueues = r->plan == PLAN_JOBS || (r->verb && r->verb->right == RIGHT_ENQUEUE);
     char *given = json_dumps(r->fields, JSON_COMPACT), client[64], code[24];
     size_t given_len = given ? strnlen(given, AUDITED) : 0;
     struct log_field fields[] = {
-        {"event", r->plan == PLAN_JOBS ? "enqueue" : "action", r->plan == PLAN_JOBS ? 7 : 6, false},
+        {"event", enqueues ? "enqueue" : "action", enqueues ? 7 : 6, false},
         {"path", r->address, strcspn(r->address, "?"), false},
         {"fields", given ? given : "", given_len, false},
         {"by", r->visitor.name, strlen(r->visitor.name), false},
@@ -41,7 +42,7 @@ void http_request_audit(const struct http_request *r, unsigned status, const cha
     format_client(r, client);
     fields[4].len = strlen(client);
     fields[5].len = (size_t)snprintf(code, sizeof code, "%u", status);
-    log_fields(r->plan == PLAN_JOBS ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, fields,
+    log_fields(enqueues ? LOG_LEVEL_DEBUG : LOG_LEVEL_INFO, fields,
                sizeof fields / sizeof *fields - (*problem == '\0'), "serve: %s",
                status < 400 ? "done" : "not done");
     free(given);

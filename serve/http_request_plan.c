@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "queue/call/call.h"
 #include "serve/access.h"
 #include "serve/actions.h"
 #include "serve/documents.h"
@@ -108,6 +109,38 @@ static bool is_encoded(const struct http_request *r)
     return encoding && *encoding && strcasecmp(encoding, "identity") != 0;
 }
 
+#define CALL_MOST (JOB_BODY_MAX + 4096)
+
+static const struct api_verb api_verbs[] = {
+    {"about", 0, THREAD_LOOK, CALL_MOST},
+    {"batch", RIGHT_ENQUEUE, THREAD_CHANGE, CALL_MOST},
+    {"bulk", RIGHT_ENQUEUE, THREAD_CHANGE, CALL_TEXT_MOST + 4096},
+    {"cancel", RIGHT_ACT, THREAD_SEARCH, CALL_MOST},
+    {"enqueue", RIGHT_ENQUEUE, THREAD_CHANGE, CALL_MOST},
+    {"job", RIGHT_LOOK, THREAD_SEARCH, CALL_MOST},
+    {"rate", 0, THREAD_LOOK, CALL_MOST},
+    {"take", 0, THREAD_LOOK, CALL_MOST},
+};
+
+static void read_call(struct http_request *r)
+{
+    const char *type = http_request_header(r, MHD_HTTP_HEADER_CONTENT_TYPE);
+
+    for (size_t i = 0; i < sizeof api_verbs / sizeof *api_verbs && !r->verb; i++)
+        if (strcmp(r->address + strlen(API_V1), api_verbs[i].name) == 0)
+            r->verb = &api_verbs[i];
+    if (!r->verb) {
+        http_request_refuse(r, MHD_HTTP_NOT_FOUND, "no such verb; POST /api/v1/about says which there are");
+        return;
+    }
+    r->body_most = r->verb->body_most;
+    if (!type || !strcasestr(type, "json"))
+        http_request_refuse(r, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
+                            "send it as application/json, lines as application/x-ndjson");
+    else if (r->verb->right == 0 || has_right(r, r->verb->right))
+        r->plan = PLAN_CALL;
+}
+
 static void read_post(struct http_request *r)
 {
     const char *wrong = access_wrong_origin(r->connection);
@@ -128,6 +161,8 @@ static void read_post(struct http_request *r)
         r->body_most = http_request_is_lines(r) ? LINES_MOST : ONE_JOB_MOST;
         if (has_right(r, RIGHT_ENQUEUE))
             r->plan = PLAN_JOBS;
+    } else if (http_request_is_call(r)) {
+        read_call(r);
     } else if ((r->resource = resource_find(action_resources, r->address, r->names))) {
         if (has_right(r, RIGHT_ACT))
             r->plan = PLAN_ACTION;

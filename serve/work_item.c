@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "queue/call/call.h"
 #include "serve/fields.h"
 #include "serve/metrics.h"
 #include "serve/page/page.h"
@@ -176,6 +177,39 @@ static void run_jobs(struct work_item *item, struct weir *w)
     put_document(item, doc);
 }
 
+/* The status of HTTP that goes with an answer of the protocol. */
+static unsigned status_of_answer(const struct text *answer)
+{
+    static const char begin[] = "{\"refused\":\"";
+    static const struct {
+        const char *kind;
+        unsigned status;
+    } kinds[] = {{"invalid\"", MHD_HTTP_BAD_REQUEST},
+                 {"missing\"", MHD_HTTP_NOT_FOUND},
+                 {"closed\"", MHD_HTTP_CONFLICT},
+                 {"unavailable\"", MHD_HTTP_SERVICE_UNAVAILABLE}};
+
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (answer->len > sizeof begin + strlen(kinds[i].kind) &&
+            memcmp(answer->at, begin, sizeof begin - 1) == 0 &&
+            memcmp(answer->at + sizeof begin - 1, kinds[i].kind, strlen(kinds[i].kind)) == 0)
+            return kinds[i].status;
+    return MHD_HTTP_OK;
+}
+
+static void run_call(struct work_item *item, struct weir *w)
+{
+    item->type = "application/json";
+    if (call_verb(w, item->verb, (struct span){item->body.at ? item->body.at : "", item->body.len},
+                  &item->text) == 0) {
+        item->status = status_of_answer(&item->text);
+        return;
+    }
+    item->error = w->error;
+    item->status = MHD_HTTP_SERVICE_UNAVAILABLE;
+    put_document(item, json_pack("{s:s, s:o}", "refused", "unavailable", "why", text_word(w->error.text)));
+}
+
 static void run_metrics(struct work_item *item, const struct tools *tools)
 {
     item->status = MHD_HTTP_OK;
@@ -211,6 +245,8 @@ void work_item_run(struct work *work, const struct tools *tools)
         run_metrics(item, tools);
     else if (item->kind == WORK_JOBS)
         run_jobs(item, tools->w);
+    else if (item->kind == WORK_CALL)
+        run_call(item, tools->w);
     else
         run_resource(item, tools->w);
 }

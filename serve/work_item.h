@@ -11,6 +11,7 @@ enum work_item_kind {
     WORK_METRICS,
     WORK_ACTION, /* POST below /api */
     WORK_JOBS,   /* POST /api/jobs */
+    WORK_CALL,   /* POST /api/v1/VERB */
     WORK_PAGE
 };
 
@@ -28,7 +29,8 @@ struct work_item {
     bool drop_pages;  /* something was changed since pages were read */
     struct answer *answer; /* of shared.c */
     bool lines;            /* jobs: one in each line of body */
-    struct text body;      /* of jobs */
+    const char *verb;      /* of a call */
+    struct text body;      /* of jobs, of a call */
 
     unsigned status;    /* of HTTP */
     const char *type;   /* of text */

@@ -46,6 +46,7 @@ static const struct folder {
     {"queue/queues", 28},
     {"queue/batch", 28},
     {"queue/doctor", 29},
+    {"queue/call", 29},
     {"producer", 30},
     {"worker/way", 30},
     {"worker/mind", 30},
@@ -112,7 +113,8 @@ static const struct reserved {
     {"fprintf(", {"view/output.c"}},
     {"fwrite(", {"view/output.c", "cli/dead/dead_show.c"}},
     {"json_write",
-     {"core/script/base.lua", "queue/limits/rates.lua"}}, /* never a job; replies are written by answer() */
+     {"core/script/base.lua", "queue/limits/rates.lua",
+      "queue/call/document.lua"}}, /* never a job; replies are written by answer() */
 };
 
 /* The worker's mind is pure: it sees no clock, loop, socket or thread. Beginnings of what its files include; and what they draw by has a

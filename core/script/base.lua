@@ -10,7 +10,7 @@
 local error, ipairs, pairs, pcall, tonumber, tostring, type, unpack
 local floor, ceil, max, min, byte, char, find, match, sub, format, concat, sort
 local collect -- Lua's collectgarbage; nil: there is none
-local call, call_safe, error_reply, may_call, has_info, sha1, json_read, json_write, xor
+local call, call_safe, error_reply, may_call, has_info, sha1, json_read, json_write, json_numbers, json_depth, xor
 local huge = 1 / 0
 
 -- How much Lua's collector does in a step, in percent of what was allocated since the last one. Lua's own is 200. Behind each 50th call Redis
@@ -29,7 +29,8 @@ local function take_globals()
     has_info = pcall(may_call, 'INFO') -- rename-command may have taken it away
     collect = g.collectgarbage
     if collect then collect('setstepmul', COLLECTOR_PACE) end
-    json_read, json_write, xor = cjson.decode, cjson.encode, bit.bxor
+    json_read, json_write, json_numbers, json_depth = cjson.decode, cjson.encode, cjson.decode_invalid_numbers, cjson.decode_max_depth
+    xor = bit.bxor
 end
 
 -- A call that has read n jobs collects about as much garbage as they are, so that little of it is left for the steps behind other calls, and
@@ -168,6 +169,8 @@ local function read_only_reply(run, ARGV, own_clock)
     return ok and reply or error_reply(format('WRONGTYPE %s is a %s, another kind of key than Weir keeps there', noted, call('TYPE', noted).ok))
 end
 
+local LIBRARY = 'weir_DIGEST_' -- the names of its functions begin with it
+
 -- Makes a script of run(ARGV), which returns its reply. A full Redis must still be drained: a script is refused then only where it fills it. is:
 --   role          who calls it; viewer: Redis refuses each write of it; nil, in a library of a test: any
 --   full_refused  it fills a Redis
@@ -178,7 +181,7 @@ local function script(name, run, is)
     local role, own_clock, any_format = is.role, is.own_clock, is.any_format
     local key, prefix, read_only = nil, nil, role == 'viewer' -- key: of the last call
     redis.register_function{
-        function_name = 'weir_DIGEST_' .. name,
+        function_name = LIBRARY .. name,
         callback = function(KEYS, ARGV)
             if not call then take_globals() end
             if KEYS[1] ~= key then key, prefix = KEYS[1], prefix_of(KEYS[1], role) end

@@ -155,6 +155,8 @@ local function put_at_once(queue, name, id, keep_ms, tag, entry)
     return 1
 end
 
+scripts.put_at_once = put_at_once -- for call_produce, which has checked the rest
+
 -- ----
 
 -- Fills in the arguments that a plain job leaves out: they are empty.

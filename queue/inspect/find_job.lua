@@ -15,30 +15,14 @@
 --        of dead: "since", "reason"; of finished: "since", "outcome", "worker": {"name"}
 --
 -- writes: nothing
--- uses: body lease places
-
-local id, quoted, job -- of one call
-
-local function is_it(entry)
-    if not find(entry, quoted, 1, true) then return false end
-    local _, at = lease.head_read(entry)
-    return body.id(entry, at) == id
-end
-
-local function meet(state, of_lane, entry, more)
-    job = places.describe(state, of_lane, entry, more)
-    if job.start then job.passed = us(call('ZRANK', P .. 'later', job.item) - call('ZCOUNT', P .. 'later', '-inf', '(' .. job.score)) end
-    job.entry, job.id, job.item, job.score = entry, nil, nil, nil
-    return true
-end
+-- uses: places sought
 
 local function find_job(ARGV)
-    local most, stack = tonumber(ARGV[3]), places.stack(ARGV, 4)
-    if not (ARGV[2] and is_name(ARGV[2]) and is_whole(most, 1) and stack) or most > 1000 then
+    local id, most, stack = ARGV[2], tonumber(ARGV[3]), places.stack(ARGV, 4)
+    if not (id and is_name(id) and is_whole(most, 1) and stack) or most > 1000 then
         return refuse('find_job: wants now, id, most from 1 to 1000, place, from, ...')
     end
-    id, quoted, job = ARGV[2], '"' .. ARGV[2] .. '"', nil
-    places.walk(stack, {only = {id = id}, text = quoted, wants = is_it, meet = meet}, most)
+    local job = sought.page(id, stack, most)
     return answer{now = us(now), bytes = places.bytes(), looked_at = us(places.looked()), next = not job and places.words(stack) or nil, job = job}
 end
 

@@ -12,7 +12,7 @@
 -- reply: [ now, how many are left (types that are left count one), birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see data_loss. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell cancelled check data_loss ends gate lane lease leases partition pattern runs slices time_budget type_lists unspent wake
+-- uses: bell cancelled check data_loss ends gate lane lease leases partition pattern protocol runs slices time_budget type_lists unspent wake
 
 local MOST = 40       -- given back in one call, about: 2 ms where each has a lane of its own
 local AT_ONCE = 8     -- of these, and then the clock is asked
@@ -147,6 +147,7 @@ local function adopt(ARGV)
     if new ~= '' then
         partition.restore(tonumber(match(info, '"partitions":(%d+)') or nil))
         register(new, lease_us, info, names)
+        protocol.write()
     end
     gate.save()
     wake.all()

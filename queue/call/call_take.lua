@@ -1,0 +1,99 @@
+-- call_take: the verbs of the protocol for callers that are no jobs: take, rate.
+--
+-- KEYS[1] prefix
+-- ARGV: now, verb, document (doc/protocol.md)
+-- role: taker
+-- reply: JSON, as doc/protocol.md has it
+-- format: any
+-- uses: body document partition
+
+local WAIT_MOST = 86400     -- s
+local KEY_MOST = 1024       -- bytes
+local ASK_MOST_US = 5000000 -- a slot may come sooner than was told: who waits asks so often
+
+local is_digits = document.is_digits
+
+local LIMIT = {
+    limit = {is = document.is_name, must_be = 'a string of 1 to 128 of A-Z a-z 0-9 _ . -'},
+    key = {is = function(value) return type(value) == 'string' and #value >= 1 and #value <= KEY_MOST end, must_be = 'a string of 1 to 1024 bytes'},
+    cost = {is = function(value, name) return is_digits(value, name, 1, 1000000000) end, must_be = 'a whole number from 1 to 1000000000'},
+}
+local TAKE = {
+    limit = LIMIT.limit,
+    key = LIMIT.key,
+    cost = LIMIT.cost,
+    wait = {is = function(value) return type(value) == 'number' and value >= 0 and value <= WAIT_MOST end, must_be = 'a number of seconds from 0 to 86400'},
+    place = {is = function(value) return type(value) == 'string' and find(value, '^%d+%.%d+%.%w+$') end, must_be = 'as it was answered'},
+    leave = {is = function(value) return value == true end, must_be = 'true'},
+}
+
+-- What take says instead of an answer, in the words of throttle/take/take.c.
+local REFUSED = {
+    missing = {'missing', 'there is no such limit; set it with weir rate set, or give a rule', 'limit'},
+    unkeyed = {'invalid', 'the limit has no keys; leave the key out, or set a rule with ,by=', 'key'},
+    keyless = {'invalid', 'the limit is kept for each key; give one', 'key'},
+    concurrency = {'invalid', 'its concurrency rule counts jobs in flight, which a take cannot give back; take from a limit without one', 'limit'},
+    unreadable = {'unavailable', 'the limit\'s rules cannot be read; set them again with weir rate set', 'limit'},
+    foreign = {'unavailable', 'its key in Redis, gate:LIMIT#..., holds something that is not Weir\'s; move it away', 'limit'},
+}
+
+local function answered(reply, more)
+    local refused = REFUSED[reply[1]]
+    if refused then return document.refused(refused[1], refused[2], refused[3]) end
+    local word = reply[1] == 1 and 'true' or reply[1] == 2 and 'false,"never":true' or 'false,"retry_after":' .. document.seconds(reply[4])
+    return format('{"allowed":%s,"limit":%d,"remaining":%d,"reset_after":%s%s}', word, reply[2], reply[3], document.seconds(max(0, reply[5])), more or '')
+end
+
+local function wait(given, key, cost)
+    local place = given.place or ''
+    local tag, most = match(place, '%w+$') or document.made(), us(floor((given.wait or 0) * 1000000))
+    local reply = scripts.take_wait{'', given.leave and 'leave' or 'wait', '', given.limit, key, cost, place, tag, most}
+    if reply.err then return document.fault(reply.err) end
+    if given.leave and reply[2] == nil then return '{"left":true}' end
+    if reply[1] == 1 then return answered(reply, reply[4] > 0 and ',"start_after":' .. document.seconds(reply[4]) or '') end
+    if reply[7] == '' then return answered(reply) end
+    return answered(reply, ',"place":"' .. reply[7] .. '","ask_after":' .. document.seconds(min(max(0, reply[4]), ASK_MOST_US)))
+end
+
+local function wrong_take(given)
+    if not given.limit then return document.missing('take', 'limit') end
+    if given.place and not given.wait and not given.leave then
+        return document.refused('invalid', 'wrong take: "place" without "wait" or "leave"', 'place')
+    end
+    if given.leave and not given.place then return document.refused('invalid', 'wrong take: "leave" without "place"', 'leave') end
+end
+
+-- Reads a document that most callers write, without a look at each member; nil: it is another one.
+local function read_fast(text)
+    local name, at = match(text, '^{"limit":"([%w_.-]+)"()')
+    if not name or #name > 128 then return nil end
+    local key, behind = match(text, '^,"key":"([%w_.-]+)"()', at)
+    at = behind or at
+    local cost
+    cost, behind = match(text, '^,"cost":([1-9]%d*)()', at)
+    at = behind or at
+    if byte(text, at) ~= 125 or at ~= #text or cost and #cost > 9 then return nil end
+    return name, key and body.key_of(key) or '', cost or '1'
+end
+
+local function take(verb, name, key, cost)
+    local reply = scripts.take{'', verb == 'rate' and '1' or '0', '', name, key, cost}
+    if reply.err then return document.fault(reply.err) end
+    if reply[1] == 'elsewhere' then return document.elsewhere(partition.elsewhere(name)) end
+    return answered(reply)
+end
+
+local function call_take(ARGV)
+    local verb = ARGV[2]
+    if #ARGV ~= 3 or verb ~= 'take' and verb ~= 'rate' then return refuse('call_take: wants now, take or rate, and a document') end
+    local name, key, cost = read_fast(ARGV[3])
+    if name then return take(verb, name, key, cost) end
+    local given, refusal = document.read(ARGV[3], verb == 'take' and TAKE or LIMIT, verb)
+    refusal = refusal or wrong_take(given)
+    if refusal then return refusal end
+    key, cost = given.key and body.key_of(given.key) or '', given.cost and digits(given.cost) or '1'
+    if given.wait or given.leave then return wait(given, key, cost) end
+    return take(verb, given.limit, key, cost)
+end
+
+return call_take

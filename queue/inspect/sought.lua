@@ -1,0 +1,29 @@
+-- sought: one job, looked for by its id.
+--
+--   sought.page(id, stack, most)   looks at a page of the places on the stack, as places.walk has it; the job as find_job answers it, nil: it is not there
+--
+-- uses: body lease places
+local sought = {}
+
+local id, quoted, job -- of one call
+
+local function is_it(entry)
+    if not find(entry, quoted, 1, true) then return false end
+    local _, at = lease.head_read(entry)
+    return body.id(entry, at) == id
+end
+
+local function meet(state, of_lane, entry, more)
+    job = places.describe(state, of_lane, entry, more)
+    if job.start then job.passed = us(call('ZRANK', P .. 'later', job.item) - call('ZCOUNT', P .. 'later', '-inf', '(' .. job.score)) end
+    job.entry, job.id, job.item, job.score = entry, nil, nil, nil
+    return true
+end
+
+function sought.page(its_id, stack, most)
+    id, quoted, job = its_id, '"' .. its_id .. '"', nil
+    places.walk(stack, {only = {id = id}, text = quoted, wants = is_it, meet = meet}, most)
+    return job
+end
+
+return sought
