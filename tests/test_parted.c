@@ -742,6 +742,10 @@ TEST_WITH(test_a_job_on_a_wrong_partition, set_up, NULL)
     free(server_ask(&server, "LPUSH", key, "{\"id\":\"stray\",\"type\":\"d\"}", NULL));
     assert_int_equal(weir(&four, "job show stray --json"), 0);
     assert_non_null(strstr(said.out, "\"state\":\"waiting\""));
+    must(&four, "why stray");
+    assert_non_null(strstr(
+        said.out, "reason:    dead as a worker meets it: wrong partition: its type lives on partition 2"));
+    assert_null(strstr(said.out, "waits for"));
     now_us = clock_wall_us();
     claim(&four);
     must(&four, "job show stray");

@@ -59,6 +59,16 @@ static void put_failed(FILE *to, const json_t *doc, int64_t now_us)
     output_to(to, "%s", counted(answer_int(doc, "failed"), "attempt", text));
 }
 
+/* Once it has ended, of its whole life. */
+static void put_rate(FILE *to, const json_t *doc, int64_t now_us)
+{
+    char rate[40];
+
+    (void)now_us;
+    output_to(to, "%s%s", per_second(json_number_value(json_object_get(doc, "rate")), rate),
+              strcmp(answer_text(doc, "state"), "ended") == 0 ? " on average" : "");
+}
+
 /* Puts "in 8m 2s (20:14:05), at that rate at the earliest (...)". */
 static void put_finish(FILE *to, const json_t *doc, int64_t now_us)
 {
@@ -100,7 +110,7 @@ static const struct column sheet[] = {
     COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),
     COLUMN("cancelled", "cancelled", .show = SHOW_COUNT),
     COLUMN("failed", NULL, .put = put_failed),
-    COLUMN("rate", "rate", .show = SHOW_RATE),
+    COLUMN("rate", NULL, .put = put_rate),
     COLUMN("waits for", NULL, .put = put_waits, .drop = 1),
     COLUMN("ends", NULL, .put = put_finish, .drop = 1),
     COLUMN("created", "created_at", .show = SHOW_WHEN),

@@ -102,6 +102,11 @@ static int read_line(struct look *look)
     look->before = answer_int(line, "before");
     json_object_set(look->why, "now", json_object_get(line, "now"));
     json_object_set(look->why, "cost", json_object_get(line, "cost"));
+    if (*answer_text(line, "misplaced")) {
+        json_object_set_new(look->why, "reason",
+                            json_sprintf("dead as a worker meets it: %s", answer_text(line, "misplaced")));
+        return 0;
+    }
     json_object_set(look->why, "served", json_object_get(line, "served"));
     if (json_object_get(line, "turns") && strncmp(answer_text(look->why, "list"), "lane:", 5) == 0)
         json_object_set(look->why, "turns_before", json_object_get(line, "turns"));
@@ -361,7 +366,7 @@ int why_found(struct weir *w, int64_t now_us, const struct limits *limits, json_
     }
     if (in_line && *look.type)
         status = look_ahead(&look);
-    if (in_line && status == 0 && look.limits)
+    if (in_line && status == 0 && look.limits && !json_object_get(look.why, "reason"))
         wait_for_executor(&look);
     if (in_line && answer_int(look.pause, "until") >= PAUSED_ENDLESS_US)
         set_start(look.why, GATE_NEVER, LATER_TYPE_PAUSED);

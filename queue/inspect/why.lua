@@ -8,10 +8,11 @@
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
 --        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
---        all; "by_hand": true: somebody has paused the key}, ...], "pause": of the type, as reasons.pause has it}. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
+--        all; "by_hand": true: somebody has paused the key}, ...], "pause": of the type, as reasons.pause has it}; or only "now", "cost" and
+--        "misplaced": its type does not live here, and a worker that meets it buries it for that reason. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: blocked_queues body check gate key_pauses lease orders pattern reasons registry rules types
+-- uses: blocked_queues body check gate key_pauses lease orders partition pattern reasons registry rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -90,6 +91,8 @@ local function why(ARGV)
     local wrong = blocked_queues.by(lease.usual_queue(queue))
     if wrong then return check.refuse_key(wrong) end
     local cost, of_lane = body.cost(text) or t.cost, kind == 'lane' and place
+    local misplaced = partition.misplaced(name)
+    if misplaced then return answer{now = us(now), cost = us(cost), misplaced = misplaced} end
     if key == '' and t.path then key = body.key(text, t.path) end
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key
     local _, _, lane_key = lease.lane_parts(sub(of_lane, 6))

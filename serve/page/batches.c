@@ -117,7 +117,7 @@ static void write_sheet(struct page *p, const json_t *b)
     put_line(p, "failed attempts");
     html(p->h, "%n", json_int_of(b, "failed"));
     put_line_end(p);
-    put_line(p, "rate of ends");
+    put_line(p, strcmp(json_text_of(b, "state"), "ended") == 0 ? "ends on average" : "rate of ends");
     put_rate(p, json_number_value(json_object_get(b, "rate")));
     put_line_end(p);
     if (json_is_object(json_object_get(b, "waits_for"))) {
