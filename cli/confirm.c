@@ -10,26 +10,26 @@ static bool is_on_terminal(void)
     return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
 }
 
-static int ask(struct cli *cli, const char *action, const char *deed)
+static int ask(struct cli *cli, const char *action, const char *what)
 {
     char answer[16];
 
-    output_to(stderr, "%s? [y/N] ", deed);
+    output_to(stderr, "%s? [y/N] ", what);
     fflush(stderr);
     if (fgets(answer, sizeof answer, stdin) && (*answer == 'y' || *answer == 'Y'))
         return 0;
     return error_set(&cli->error, WEIR_ENOTNOW, "%s: nothing was changed", action);
 }
 
-int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed, ...)
+int cli_confirm(struct cli *cli, bool yes, const char *action, const char *what, ...)
 {
     char text[DEED_SIZE];
     va_list values;
 
     if (yes)
         return 0;
-    va_start(values, deed);
-    vsnprintf(text, sizeof text, deed, values);
+    va_start(values, what);
+    vsnprintf(text, sizeof text, what, values);
     va_end(values);
     if (is_on_terminal())
         return ask(cli, action, text);
@@ -38,12 +38,12 @@ int cli_confirm(struct cli *cli, bool yes, const char *action, const char *deed,
                      action, text);
 }
 
-int cli_confirm_one(struct cli *cli, bool yes, const char *action, const char *deed, const char *name)
+int cli_confirm_one(struct cli *cli, bool yes, const char *action, const char *what, const char *name)
 {
     char text[DEED_SIZE];
 
     if (yes || !is_on_terminal())
         return 0;
-    snprintf(text, sizeof text, "%s %.200s", deed, name);
+    snprintf(text, sizeof text, "%s %.200s", what, name);
     return ask(cli, action, text);
 }

@@ -736,15 +736,15 @@ TEST_WITH(all_that_match_are_acted_on_above_them, stage_flush, NULL)
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 3);
     usual.actions = true;
     for (size_t i = 0; i < sizeof searches / sizeof *searches; i++) {
-        const char *deeds;
+        const char *buttons;
 
         assert_int_equal(render("/jobs", searches[i].query), 200);
         check_shape();
-        deeds = strstr(shown, "All that match:");
+        buttons = strstr(shown, "All that match:");
         assert_int_equal(strstr(shown, "do=jobs-run") && strstr(shown, "do=jobs-cancel"), searches[i].runs);
         assert_int_equal(strstr(shown, "do=jobs-retry") && strstr(shown, "do=jobs-remove"),
                          searches[i].retries);
-        assert_int_equal(deeds && deeds < strstr(shown, "<table"), searches[i].runs);
+        assert_int_equal(buttons && buttons < strstr(shown, "<table"), searches[i].runs);
     }
     usual.actions = false;
 }

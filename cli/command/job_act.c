@@ -49,23 +49,23 @@ int job_run_now(struct cli *cli, struct weir *w, const char *id)
 
 /* ---- By a search */
 
-static const struct deed {
+static const struct job_action {
     const char *action, *done;
     bool asks; /* as it destroys something */
-} deeds[] = {
+} all_actions[] = {
     {"cancel", "cancelled", true},
     {"run", "put first", false},
     {"retry", "retried", false},
     {"remove", "removed", true},
 };
 
-static const struct deed *deed_of(const char *action)
+static const struct job_action *job_action_of(const char *action)
 {
-    const struct deed *d = deeds;
+    const struct job_action *a = all_actions;
 
-    while (strcmp(d->action, action) != 0)
-        d++;
-    return d;
+    while (strcmp(a->action, action) != 0)
+        a++;
+    return a;
 }
 
 /* ": 200 parked, 34 scheduled" */
@@ -88,12 +88,12 @@ static void print_states(const json_t *states, const char *member)
 }
 
 /* Some of a cancelled batch were left; of nothing else the error says so. */
-static int end_with_batch(struct cli *cli, const struct deed *d, const json_t *doc)
+static int end_with_batch(struct cli *cli, const struct job_action *a, const json_t *doc)
 {
     const char *batch = answer_text(doc, "batch");
     char name[32];
 
-    snprintf(name, sizeof name, "job %s", d->action);
+    snprintf(name, sizeof name, "job %s", a->action);
     if (*batch && answer_int(doc, "jobs") == 0)
         return job_batch_over(name, batch, &cli->error);
     if (*batch && !cli->json)
@@ -101,37 +101,37 @@ static int end_with_batch(struct cli *cli, const struct deed *d, const json_t *d
     return 0;
 }
 
-static int print_acted(struct cli *cli, const struct deed *d, json_t *result)
+static int print_acted(struct cli *cli, const struct job_action *a, json_t *result)
 {
     char text[PHRASE_SIZE];
     int status = 0;
 
     if (cli->json) {
-        status = end_with_batch(cli, d, result);
+        status = end_with_batch(cli, a, result);
         json_object_del(result, "looked_at");
         json_object_del(result, "next");
         return json_print(cli, result) < 0 ? cli->error.status : status;
     }
-    output("%s %s", counted(answer_int(result, "jobs"), "job", text), d->done);
+    output("%s %s", counted(answer_int(result, "jobs"), "job", text), a->done);
     print_states(json_object_get(result, "states"), "jobs");
     if (answer_int(result, "left") > 0) {
         output("%s left as they are", counted(answer_int(result, "left"), "job", text));
         print_states(json_object_get(result, "states"), "left");
     }
-    status = end_with_batch(cli, d, result);
+    status = end_with_batch(cli, a, result);
     json_decref(result);
     return status;
 }
 
-static int print_dry_run(struct cli *cli, const struct deed *d, const json_t *counts)
+static int print_dry_run(struct cli *cli, const struct job_action *a, const json_t *counts)
 {
     int64_t jobs = answer_int(counts, "jobs");
     char text[PHRASE_SIZE];
 
     if (cli->json)
-        return json_print(cli, job_actions_dry_document(d->action, counts));
-    output("%s would be %s\n", counted(jobs, "job", text), d->done);
-    return end_with_batch(cli, d, counts);
+        return json_print(cli, job_actions_dry_document(a->action, counts));
+    output("%s would be %s\n", counted(jobs, "job", text), a->done);
+    return end_with_batch(cli, a, counts);
 }
 
 /* No job is like that. WEIR_ENOTFOUND: one was named by its id alone. */
@@ -142,7 +142,7 @@ static int check_named(struct weir *w, const struct job_search *s)
     return id ? find_none(w, id) : 0;
 }
 
-static int act_on(struct cli *cli, struct weir *w, const struct deed *d, const struct job_search *s,
+static int act_on(struct cli *cli, struct weir *w, const struct job_action *a, const struct job_search *s,
                   const struct job_flags *f, const json_t *counts)
 {
     int64_t jobs = answer_int(counts, "jobs");
@@ -151,21 +151,21 @@ static int act_on(struct cli *cli, struct weir *w, const struct deed *d, const s
     json_t *result = NULL;
     int status = 0;
 
-    snprintf(name, sizeof name, "job %s", d->action);
-    if (d->asks && jobs > 0)
-        status = cli_confirm(cli, f->yes, name, "%s %s", d->action, counted(jobs, "job", text));
-    if (status == 0 && job_actions(w, -1, s, d->action, NULL, &most, &result) < 0)
+    snprintf(name, sizeof name, "job %s", a->action);
+    if (a->asks && jobs > 0)
+        status = cli_confirm(cli, f->yes, name, "%s %s", a->action, counted(jobs, "job", text));
+    if (status == 0 && job_actions(w, -1, s, a->action, NULL, &most, &result) < 0)
         status = cli_failed(cli, w);
     if (status == 0 && json_object_get(counts, "batch")) /* which the walk need not have come to */
         json_object_set(result, "batch", json_object_get(counts, "batch"));
-    return status != 0 ? status : print_acted(cli, d, result);
+    return status != 0 ? status : print_acted(cli, a, result);
 }
 
 int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,
                const struct job_flags *f)
 {
     const struct job_bounds all = {.looked_at = INT64_MAX, .jobs = JOB_BOUND_MOST};
-    const struct deed *d = deed_of(action);
+    const struct job_action *a = job_action_of(action);
     json_t *counts;
     int64_t jobs;
     int status;
@@ -174,13 +174,13 @@ int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct
         return cli_failed(cli, w);
     jobs = answer_int(counts, "jobs");
     if (jobs == 0 && *answer_text(counts, "batch"))
-        status = end_with_batch(cli, d, counts);
+        status = end_with_batch(cli, a, counts);
     else if (jobs == 0 && check_named(w, s) < 0)
         status = cli_failed(cli, w);
     else if (f->dry_run)
-        status = print_dry_run(cli, d, counts);
+        status = print_dry_run(cli, a, counts);
     else
-        status = act_on(cli, w, d, s, f, counts);
+        status = act_on(cli, w, a, s, f, counts);
     json_decref(counts);
     return status;
 }

@@ -22,10 +22,10 @@
 -- uses: bell body cancelled cancelling check dead_moves job_search lane large lease places registry runs sign stamp
 
 local action, seed, most_done -- of one call
-local deeds, counts           -- what will be done: {deed =, ...} each; by state
+local acts, counts             -- what will be done: {act =, ...} each; by state
 local first                   -- {list =, of =}: where the job stands that was put first last
 local dead                    -- jobs that will leave the dead ones, as dead_moves has them
-local leaving                 -- what a deed of this call is for: ids, records, places
+local leaving                 -- what an act of this call is for: ids, records, places
 local put                     -- {list = how many were put first in it}
 local rung                    -- queues whose workers will be woken, a set
 local ended                   -- entries that were cancelled where they waited
@@ -33,9 +33,9 @@ local ends                    -- {"<kind of list> <type>" = how many of these}
 local marked                  -- how many were marked instead
 local batch                   -- a cancelled one whose jobs are left
 
-local function add(deed, job)
-    job.deed = deed
-    deeds[#deeds + 1] = job
+local function add(act, job)
+    job.act = act
+    acts[#acts + 1] = job
     return true
 end
 
@@ -147,16 +147,16 @@ decide.retry, decide.remove = {dead = revive}, {dead = leave_dead}
 
 -- ---- Doing
 
-local deed = {}
+local act = {}
 
-function deed.mark(job)
+function act.mark(job)
     call('HSETNX', P .. 'cancelled', job.id, cancelled.waiting(us(now), job.queue or '', job.type or '', job.batch))
     marked = marked + 1
 end
 
-function deed.tell(job) cancelling.tell(job.worker.name, job.token, job.entry) end
+function act.tell(job) cancelling.tell(job.worker.name, job.token, job.entry) end
 
-function deed.take(job) cancelling.take(job.header, job.entry) end
+function act.take(job) cancelling.take(job.header, job.entry) end
 
 -- The last job of its list takes its place, and no other moves. Returns whether it was there: those of its list that were put first since
 -- it was met stand before it.
@@ -170,7 +170,7 @@ end
 
 local function leave_list(job) return job.is_far and leave_to_last(job) or call('LREM', P .. job.list, job.count, job.item) > 0 end
 
-function deed.leave(job)
+function act.leave(job)
     if not leave_list(job) then return end
     local what = match(job.list, '^%a+') .. ' ' .. job.type
     ended[#ended + 1], ends[what] = job.entry, (ends[what] or 0) + 1
@@ -179,7 +179,7 @@ function deed.leave(job)
 end
 
 -- Puts a job first. It goes and comes in one script, and its list has others: nobody sees it nowhere.
-function deed.put_first(job)
+function act.put_first(job)
     local name = match(job.list, '^lane:(.*)$')
     if not leave_list(job) then return end
     put[job.list] = (put[job.list] or 0) + 1
@@ -197,7 +197,7 @@ local function due_now(entry)
     return lease.entry_write(attempts, interrupted, throttled, text, stamp.due(attrs, now))
 end
 
-function deed.to_queue(job)
+function act.to_queue(job)
     local length = call('LPUSH', P .. 'queue:' .. job.queue, sign.write(due_now(job.entry), seed))
     large.note(job.queue, job.entry)
     first = {list = 'queue:' .. job.queue, of = us(length)}
@@ -208,7 +208,7 @@ function deed.to_queue(job)
     call('ZREM', P .. 'later', job.item)
 end
 
-function deed.to_lane(job)
+function act.to_lane(job)
     local queue, kind = lease.lane_parts(job.lane)
     lane.give_back(job.lane, {job.entry})
     first = {list = 'lane:' .. job.lane, of = us(call('LLEN', P .. 'lane:' .. job.lane))}
@@ -234,11 +234,11 @@ end
 
 -- Does all. Jobs of a list were met from its tail, those of later from the one that is due first: so each has the earlier ones before it.
 local function do_all()
-    for _, job in ipairs(deeds) do
-        if job.list then deed[job.deed](job) end
+    for _, job in ipairs(acts) do
+        if job.list then act[job.act](job) end
     end
-    for i = #deeds, 1, -1 do
-        if not deeds[i].list then deed[deeds[i].deed](deeds[i]) end
+    for i = #acts, 1, -1 do
+        if not acts[i].list then act[acts[i].act](acts[i]) end
     end
     cancelling.end_waiting(ended, ends)
     bell.ring_all(rung)
@@ -274,7 +274,7 @@ local function job_act(ARGV)
     if not stack or most > 1000 then
         return refuse('job_act: wants now, cancel, run, retry or remove, most from 1 to 1000, jobs, seed, n, n fields and values, place, from, ...')
     end
-    deeds, dead, counts, leaving, put, rung, first = {}, {}, {}, {}, {}, {}, nil
+    acts, dead, counts, leaving, put, rung, first = {}, {}, {}, {}, {}, {}, nil
     ended, ends, marked, batch = {}, {}, 0, nil
     refuse_wrong(check.wrong_kind('later', 'zset') or check.wrong_kind('dead', 'zset'))
     places.walk(stack, {only = job_search.only(), wants = job_search.wants, meet = meet, moves = true}, most)

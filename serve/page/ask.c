@@ -1,4 +1,4 @@
-/* Asks before something is destroyed: what, and how many. The query: do= one of the deeds below, name=, back=. */
+/* Asks before something is destroyed: what, and how many. The query: do= one of the questions below, name=, back=. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@
 
 #define ADDRESS_SIZE 8192
 
-struct deed;
+struct question;
 
 /* What it concerns; a failure is in p->w->error. */
 struct concerns {
@@ -19,23 +19,23 @@ struct concerns {
     int64_t count;
 };
 
-static int about_queue(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
+static int about_queue(struct page *p, const struct question *question, const char *name, struct concerns *c)
 {
     struct queue_jobs jobs;
     int status = queue_count(p->w, -1, name, NULL, &jobs);
 
-    (void)deed;
+    (void)question;
     if (status == 0)
         counted(c->count = jobs.waiting + jobs.parked, "job", c->text);
     return status;
 }
 
-static int about_limit(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
+static int about_limit(struct page *p, const struct question *question, const char *name, struct concerns *c)
 {
     const struct limits *limits = data_limits(p, name);
     size_t count;
 
-    (void)deed;
+    (void)question;
     if (limits && !limits_find(limits, name) && data_is_outdated(p))
         limits = data_limits(p, name);
     if (!limits)
@@ -47,22 +47,22 @@ static int about_limit(struct page *p, const struct deed *deed, const char *name
                : error_set(&p->w->error, WEIR_ENOTFOUND, "limit %.128s: there is none", name);
 }
 
-static int about_batch(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
+static int about_batch(struct page *p, const struct question *question, const char *name, struct concerns *c)
 {
     struct batch_change change;
     int status = batch_cancel(p->w, name, true, &change);
 
-    (void)deed;
+    (void)question;
     if (status == 0)
         counted(change.left, "job", c->text);
     return status;
 }
 
-static int about_worker(struct page *p, const struct deed *deed, const char *name, struct concerns *c)
+static int about_worker(struct page *p, const struct question *question, const char *name, struct concerns *c)
 {
     const struct status *s = data_status(p);
 
-    (void)deed;
+    (void)question;
     for (size_t i = 0; s && i < s->worker_count; i++)
         if (strcmp(s->workers[i].name, name) == 0) {
             counted(s->workers[i].running, "job", c->text);
@@ -71,17 +71,18 @@ static int about_worker(struct page *p, const struct deed *deed, const char *nam
     return s ? error_set(&p->w->error, WEIR_ENOTFOUND, "worker %.128s: there is none", name) : p->e->status;
 }
 
-static int about_jobs(struct page *p, const struct deed *deed, const char *search, struct concerns *c);
+static int about_jobs(struct page *p, const struct question *question, const char *search,
+                      struct concerns *c);
 
-static const struct deed {
+static const struct question {
     const char *name, *title;   /* title: what stands before the name of the thing */
     const char *means;          /* behind the count */
     const char *before, *after; /* the address to post to, around the name */
     const char *button;
-    int (*about)(struct page *p, const struct deed *deed, const char *name,
+    int (*about)(struct page *p, const struct question *question, const char *name,
                  struct concerns *c); /* NULL: one thing */
     const char *action; /* done to all jobs that a search is for, which is the name; NULL: to the thing */
-} deeds[] = {
+} questions[] = {
     {"purge", "Purge queue",
      "in it are removed, those that wait and those in its lanes. Jobs that run go on.", "/api/queues/",
      "/purge", "Remove them", about_queue, NULL},
@@ -108,23 +109,23 @@ static const struct deed {
      "/api/jobs/actions", "", "Remove them", about_jobs, "remove"},
 };
 
-static int about_jobs(struct page *p, const struct deed *deed, const char *search, struct concerns *c)
+static int about_jobs(struct page *p, const struct question *question, const char *search, struct concerns *c)
 {
     struct job_search s = {.count = 0};
     int status = job_search_read(&s, search, &p->w->error);
 
     if (status == 0)
-        status = job_actions_count(p->w, -1, &s, deed->action, &c->count);
+        status = job_actions_count(p->w, -1, &s, question->action, &c->count);
     if (status == 0)
         counted(c->count, "job", c->text);
     return status;
 }
 
-static const struct deed *find_deed(const char *name)
+static const struct question *find_question(const char *name)
 {
-    for (size_t i = 0; i < sizeof deeds / sizeof *deeds; i++)
-        if (strcmp(deeds[i].name, name) == 0)
-            return &deeds[i];
+    for (size_t i = 0; i < sizeof questions / sizeof *questions; i++)
+        if (strcmp(questions[i].name, name) == 0)
+            return &questions[i];
     return NULL;
 }
 
@@ -136,25 +137,26 @@ static void read_back(struct page *p, char back[ADDRESS_SIZE])
         strcpy(back, "/");
 }
 
-static void write_form(struct page *p, const struct deed *deed, const char *name, const struct concerns *c)
+static void write_form(struct page *p, const struct question *question, const char *name,
+                       const struct concerns *c)
 {
     char back[ADDRESS_SIZE];
 
     read_back(p, back);
     html(p->h,
-         "<form class=\"deeds\" method=\"post\" action=\"%r%u%r\"><input type=\"hidden\" name=\"back\" "
+         "<form class=\"buttons\" method=\"post\" action=\"%r%u%r\"><input type=\"hidden\" name=\"back\" "
          "value=\"%s\">",
-         deed->before, deed->action ? "" : name, deed->after, back);
-    if (deed->action)
+         question->before, question->action ? "" : name, question->after, back);
+    if (question->action)
         html(p->h,
              "<input type=\"hidden\" name=\"search\" value=\"%s\"><input type=\"hidden\" name=\"action\" "
              "value=\"%r\">",
-             name, deed->action);
+             name, question->action);
     if (c->count > 0) /* not to more than are named here */
         html(p->h, "<input type=\"hidden\" name=\"count\" value=\"%i\">", c->count);
-    if (!deed->action || c->count > 0)
-        html(p->h, "<button class=\"%rmain\">%r</button>", ask_destroys(deed->name) ? "danger " : "",
-             deed->button);
+    if (!question->action || c->count > 0)
+        html(p->h, "<button class=\"%rmain\">%r</button>", ask_destroys(question->name) ? "danger " : "",
+             question->button);
     html(p->h, "<a class=\"button\" href=\"%s\">No, go back</a></form>", back);
 }
 
@@ -162,21 +164,21 @@ unsigned page_ask(struct page *p, const char *unused)
 {
     char word[32], name[JOB_SEARCH_SIZE];
     struct concerns concerns = {.text = ""};
-    const struct deed *deed;
+    const struct question *question;
 
     (void)unused;
     query_value(p->r->query, "do", word, sizeof word);
     query_value(p->r->query, "name", name, sizeof name);
-    deed = find_deed(word);
-    if (!deed || !p->r->actions)
+    question = find_question(word);
+    if (!question || !p->r->actions)
         return page_not_found(p, "action", word);
-    if (deed->about && deed->about(p, deed, name, &concerns) < 0)
+    if (question->about && question->about(p, question, name, &concerns) < 0)
         return page_failed(p, p->w->error.status ? &p->w->error : p->e);
-    snprintf(p->title, sizeof p->title, "%s %.100s?", deed->title, name);
-    html(p->h, "<h1>%r <bdi>%s</bdi>?</h1><p class=\"note warning\">", deed->title, name);
+    snprintf(p->title, sizeof p->title, "%s %.100s?", question->title, name);
+    html(p->h, "<h1>%r <bdi>%s</bdi>?</h1><p class=\"note warning\">", question->title, name);
     if (*concerns.text)
         html(p->h, "<b>%s</b> ", concerns.text);
-    html(p->h, "%r</p>", deed->means);
-    write_form(p, deed, name, &concerns);
+    html(p->h, "%r</p>", question->means);
+    write_form(p, question, name, &concerns);
     return 200;
 }

@@ -66,13 +66,13 @@ unsigned page_batches(struct page *p, const char *name)
 
 /* ---- One */
 
-static void write_deeds(struct page *p, const char *name, const char *state)
+static void write_buttons(struct page *p, const char *name, const char *state)
 {
     bool paused = strcmp(state, "paused") == 0;
 
     if (!p->r->actions || (strcmp(state, "running") != 0 && !paused))
         return;
-    html(p->h, "<div class=\"deeds\">");
+    html(p->h, "<div class=\"buttons\">");
     put_button(p, &(struct button){.label = paused ? "Resume" : "Pause",
                                    .kind = "batch",
                                    .before = "/api/batches/",
@@ -147,7 +147,7 @@ unsigned page_batch(struct page *p, const char *name)
     html(p->h, "</small></h1>");
     put_bar(p, parts, 5);
     put_legend(p, parts, 5);
-    write_deeds(p, name, json_text_of(b, "state"));
+    write_buttons(p, name, json_text_of(b, "state"));
     write_sheet(p, b);
     html(p->h, "<p class=\"more\"><a href=\"/jobs?q=batch%%3A%u\">Its jobs</a></p>", name);
     json_decref(b);

@@ -147,7 +147,7 @@ static void write_forms(struct page *p, const struct limit *limit, const char *r
     if (limit->readable)
         rule_set_format(&limit->set, now);
     html(p->h,
-         "<form id=\"change\" class=\"deeds\" action=\"/limits/%u\"><label class=\"grow\">Rules "
+         "<form id=\"change\" class=\"buttons\" action=\"/limits/%u\"><label class=\"grow\">Rules "
          "<input type=\"text\" name=\"rules\" value=\"%s\" class=\"mono\" spellcheck=\"false\" "
          "autocomplete=\"off\">"
          "</label><button>Preview</button>",

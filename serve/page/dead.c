@@ -82,14 +82,14 @@ static void make_search(const char *type, const char *reason, char search[JOB_SE
     search[len] = '\0';
 }
 
-static void write_deeds(struct page *p, const char *type, const char *reason)
+static void write_buttons(struct page *p, const char *type, const char *reason)
 {
     char search[JOB_SEARCH_SIZE];
 
     if (!p->r->actions)
         return;
     make_search(type, p->r->hide_args ? "" : reason, search);
-    html(p->h, "<div class=\"deeds\"><span class=\"pale\">All that match:</span>");
+    html(p->h, "<div class=\"buttons\"><span class=\"pale\">All that match:</span>");
     put_ask(p, "Retry", "jobs-retry", search);
     put_ask(p, "Remove", "jobs-remove", search);
     html(p->h, "</div>");
@@ -145,7 +145,7 @@ unsigned page_dead(struct page *p, const char *name)
                    "<code>weir dead keep</code> says how many are kept.</p>");
         write_search(p, type, reason);
         if (json_array_size(found.rows) > 0)
-            write_deeds(p, type, reason);
+            write_buttons(p, type, reason);
         write_rows(p, found.rows, type, reason);
         if (!found.all)
             html(p->h,

@@ -258,14 +258,14 @@ static void write_body(struct page *p, struct span body)
 
 /* ---- The page */
 
-static void write_deeds(struct page *p, const char *id, const char *state)
+static void write_buttons(struct page *p, const char *id, const char *state)
 {
     bool dead = strcmp(state, "dead") == 0,
          later = strcmp(state, "scheduled") == 0 || strcmp(state, "retry") == 0;
 
     if (!p->r->actions || strcmp(state, "finished") == 0 || !name_is_valid(id, strlen(id)))
         return;
-    html(p->h, "<div class=\"deeds\">");
+    html(p->h, "<div class=\"buttons\">");
     if (later || strcmp(state, "parked") == 0)
         put_button(p, &(struct button){"Run now", "job", "/api/jobs/", id, "/run", NULL, NULL});
     if (dead)
@@ -288,7 +288,7 @@ static void write_job(struct page *p, const char *id, const json_t *job, struct 
         put_waits_document(p, json_object_get(job, "waits_for"));
         html(p->h, "</p>");
     }
-    write_deeds(p, id, json_text_of(job, "state"));
+    write_buttons(p, id, json_text_of(job, "state"));
     html(p->h, "<div class=\"columns\">");
     write_timeline(p, job);
     write_sheet(p, job);

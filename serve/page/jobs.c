@@ -118,12 +118,12 @@ static bool finds(const struct job_search *search, bool dead)
 }
 
 /* Writes what can be done to all jobs that match: not to all there are, and nothing where none was found. */
-static void write_deeds(struct page *p, const char *q, const struct job_search *search,
-                        const struct found *found)
+static void write_buttons(struct page *p, const char *q, const struct job_search *search,
+                          const struct found *found)
 {
     if (!p->r->actions || search->count == 0 || json_array_size(found->rows) == 0)
         return;
-    html(p->h, "<div class=\"deeds\"><span class=\"pale\">All that match:</span>");
+    html(p->h, "<div class=\"buttons\"><span class=\"pale\">All that match:</span>");
     if (finds(search, false)) {
         put_ask(p, "Run now", "jobs-run", q);
         put_ask(p, "Cancel", "jobs-cancel", q);
@@ -155,7 +155,7 @@ unsigned page_jobs(struct page *p, const char *name)
     if (status == 0)
         status = look(p, &search, cursor, &found);
     if (status == 0) {
-        write_deeds(p, q, &search, &found);
+        write_buttons(p, q, &search, &found);
         write_rows(p, &found);
         html(p->h, "<div%r>", found.next && json_array_size(found.rows) == 0 ? " data-look-on" : "");
         put_way_on(p, &(struct way_on){found.looked_at, found.of, "/jobs?q=", q,

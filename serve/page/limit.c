@@ -311,13 +311,13 @@ static void write_summary(struct page *p, const struct limits *limits, const str
     html(p->h, "</small></dd></div></dl>");
 }
 
-static void write_deeds(struct page *p, const struct limit *limit)
+static void write_buttons(struct page *p, const struct limit *limit)
 {
     bool keyed = limit->readable && *rule_set_path(&limit->set);
 
     if (!p->r->actions && !keyed)
         return;
-    html(p->h, "<div class=\"deeds\">");
+    html(p->h, "<div class=\"buttons\">");
     if (keyed)
         html(p->h, "<a class=\"button\" href=\"/keys/%u\">Keys</a> ", limit->name);
     if (p->r->actions) {
@@ -352,7 +352,7 @@ unsigned page_limit(struct page *p, const char *name)
     if (rate_log_read(p->w, &changes) < 0)
         changes = NULL;
     write_summary(p, limits, limit, next);
-    write_deeds(p, limit);
+    write_buttons(p, limit);
     write_ribbon(p, limits, limit, changes, next);
     write_change_form(p, limits, limit);
     write_rules(p, limit);

@@ -424,7 +424,7 @@ cases['dead jobs are retried and removed'] = async ({ stage, open }) => {
     await page.getByRole('button', { name: 'Remove it' }).click();
     await until('d2 to be gone', () => !dead().includes('d2'));
     assert.equal(new URL(page.url()).search, '?type=doomed');
-    await page.locator('.deeds').getByRole('link', { name: 'Retry' }).click();
+    await page.locator('.buttons').getByRole('link', { name: 'Retry' }).click();
     await shows(page, 'Retry all dead jobs like state:dead type:doomed?');
     await shows(page, '1 job');
     await page.getByRole('link', { name: 'No, go back' }).click();
