@@ -49,7 +49,7 @@ int client_flush(void **state)
         kill(server.pid, SIGCONT);
     else
         server_restart(&server);
-    free(server_ask(&server, "FLUSHALL", NULL));
+    server_do(&server, "FLUSHALL");
     return 0;
 }
 
@@ -70,10 +70,7 @@ int client_end(void **state)
 
 void client_send(const char *command, const char *key, const char *a, const char *b)
 {
-    char whole[400];
-
-    snprintf(whole, sizeof whole, "weir:{0}:%s", key);
-    free(server_ask(&server, command, whole, a, b, NULL));
+    server_do(&server, command, textf("weir:{0}:%s", key), a, b);
 }
 
 struct rule_set client_rules(const char *text)

@@ -16,7 +16,7 @@ static const unsigned char lc_numeric[] = {
 
 void comma_begin(const char *folder)
 {
-    char path[512], half[16];
+    char path[512];
     int fd;
 
     snprintf(path, sizeof path, "%s/comma", folder);
@@ -30,8 +30,7 @@ void comma_begin(const char *folder)
     setenv("LC_NUMERIC", "comma", 1);
     unsetenv("LC_ALL");
     assert_non_null(setlocale(LC_NUMERIC, ""));
-    snprintf(half, sizeof half, "%.1f", 0.5);
-    assert_string_equal(half, "0,5");
+    assert_string_equal(textf("%.1f", 0.5), "0,5");
     setlocale(LC_NUMERIC, "C");
 }
 

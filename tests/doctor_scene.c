@@ -92,10 +92,7 @@ static const char *const all_types[] = {"t", "slow", "keyed", "con", "two", "oth
 
 void push_keyed(const char *queue, const char *type, const char *id, const char *key)
 {
-    char body[300];
-
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",\"key\":\"%s\"}", id, type, key);
-    push(queue, body);
+    push(queue, textf("{\"id\":\"%s\",\"type\":\"%s\",\"key\":\"%s\"}", id, type, key));
 }
 
 static void set_limits(void)

@@ -45,15 +45,12 @@ size_t claim(const char *worker, int free, int prefetch)
 
 void push(const char *queue, const char *body)
 {
-    char key[200];
-
-    snprintf(key, sizeof key, PREFIX "queue:%s", queue);
-    free(redis_text("RPUSH", key, body));
+    redis_do("RPUSH", textf(PREFIX "queue:%s", queue), body);
 }
 
 void use_secret(void)
 {
-    free(redis_text("HSET", PREFIX "about", "secret", SECRET));
+    redis_do("HSET", PREFIX "about", "secret", SECRET);
 }
 
 void enqueue(const char *queue, const char *type, const char *ids)
@@ -68,10 +65,7 @@ void enqueue(const char *queue, const char *type, const char *ids)
 void enqueue_many(const char *type, int count)
 {
     for (int i = 0; i < count; i++) {
-        char id[32];
-
-        snprintf(id, sizeof id, "%s%d", type, i);
-        must(turns_enqueue("default", type, id, -1));
+        must(turns_enqueue("default", type, textf("%s%d", type, i), -1));
     }
 }
 
@@ -268,10 +262,7 @@ void start_big(void)
 
     start("big");
     for (int i = 0; i < BIG_LEASES; i++) {
-        char id[16];
-
-        snprintf(id, sizeof id, "j%d", jobs++);
-        must(turns_enqueue("default", "t", id, -1));
+        must(turns_enqueue("default", "t", textf("j%d", jobs++), -1));
     }
     while (redis_number("LLEN", PREFIX "queue:default") > 0)
         claim("big", 0, 500);
@@ -291,29 +282,29 @@ void fill_queues(int count)
     char n[24];
 
     snprintf(n, sizeof n, "%d", count);
-    free(redis_text("EVAL",
-                    "local P = ARGV[1]\n"
-                    "local function put(key, kind, id)\n"
-                    "    local body = '{\"id\":\"' .. id .. '\",\"type\":\"' .. kind .. '\"}'\n"
-                    "    redis.call('RPUSH', P .. key, body)\n"
-                    "end\n"
-                    "for i = 0, ARGV[2] - 1 do\n"
-                    "    local q = 'q' .. i\n"
-                    "    redis.call('SADD', P .. 'queues', q)\n"
-                    "    put('queue:' .. q, 't', 'w' .. i)\n"
-                    "    put('lane:' .. q .. '/t/a', 't', 'r' .. i)\n"
-                    "    redis.call('ZADD', P .. 'ring:' .. q .. '/t', '1', 'a')\n"
-                    "    redis.call('ZADD', P .. 'wait:' .. q .. '/-', '1', 't')\n"
-                    "    redis.call('ZADD', P .. 'wake:' .. q, '1', '-', '2', '*')\n"
-                    "    put('lane:' .. q .. '/t/b', 't', 's' .. i)\n"
-                    "    redis.call('ZADD', P .. 'wait:' .. q .. '/t#0/b', '1', 't/b')\n"
-                    "    redis.call('ZADD', P .. 'sleep:' .. q, '2', 't#0/b')\n"
-                    "    put('lane:' .. q .. '/u/', 'u', 'h' .. i)\n"
-                    "    redis.call('ZADD', P .. 'ring:' .. q .. '/u', '1', '')\n"
-                    "    redis.call('ZADD', P .. 'held:' .. q, '1', 'u')\n"
-                    "end\n"
-                    "return redis.call('HSET', P .. 'types', 't', '', 'u', '')",
-                    "0", PREFIX, n));
+    redis_do("EVAL",
+             "local P = ARGV[1]\n"
+             "local function put(key, kind, id)\n"
+             "    local body = '{\"id\":\"' .. id .. '\",\"type\":\"' .. kind .. '\"}'\n"
+             "    redis.call('RPUSH', P .. key, body)\n"
+             "end\n"
+             "for i = 0, ARGV[2] - 1 do\n"
+             "    local q = 'q' .. i\n"
+             "    redis.call('SADD', P .. 'queues', q)\n"
+             "    put('queue:' .. q, 't', 'w' .. i)\n"
+             "    put('lane:' .. q .. '/t/a', 't', 'r' .. i)\n"
+             "    redis.call('ZADD', P .. 'ring:' .. q .. '/t', '1', 'a')\n"
+             "    redis.call('ZADD', P .. 'wait:' .. q .. '/-', '1', 't')\n"
+             "    redis.call('ZADD', P .. 'wake:' .. q, '1', '-', '2', '*')\n"
+             "    put('lane:' .. q .. '/t/b', 't', 's' .. i)\n"
+             "    redis.call('ZADD', P .. 'wait:' .. q .. '/t#0/b', '1', 't/b')\n"
+             "    redis.call('ZADD', P .. 'sleep:' .. q, '2', 't#0/b')\n"
+             "    put('lane:' .. q .. '/u/', 'u', 'h' .. i)\n"
+             "    redis.call('ZADD', P .. 'ring:' .. q .. '/u', '1', '')\n"
+             "    redis.call('ZADD', P .. 'held:' .. q, '1', 'u')\n"
+             "end\n"
+             "return redis.call('HSET', P .. 'types', 't', '', 'u', '')",
+             "0", PREFIX, n);
 }
 
 int64_t count_calls(void)
@@ -368,9 +359,8 @@ void name_types(const char *worker, const char *first, const char *head, int cou
         used += (size_t)snprintf(text + used, sizeof text - used, ",\"%s%d\"", head, i);
     }
     snprintf(text + used, sizeof text - used, "]");
-    free(redis_text("EVAL",
-                    "return redis.call('HSET', KEYS[1] .. ARGV[1], '@', '{\"types\":' .. ARGV[2] .. '}')",
-                    "1", ACTIVE, worker, text));
+    redis_do("EVAL", "return redis.call('HSET', KEYS[1] .. ARGV[1], '@', '{\"types\":' .. ARGV[2] .. '}')",
+             "1", ACTIVE, worker, text);
     found = redis_text("EVAL", "return redis.sha1hex(ARGV[1])", "0", text);
 
     snprintf(digest, sizeof digest, "%s", found);

@@ -21,6 +21,7 @@
 
 /* Any command, its answer as text or number; see server.h. */
 #define redis_text(...) server_ask(&turns.server, __VA_ARGS__, NULL)
+#define redis_do(...) server_do(&turns.server, __VA_ARGS__)
 #define redis_number(...) server_number(&turns.server, __VA_ARGS__, NULL)
 /* The answer to a command is that text; but for when jobs were enqueued, if the text does not say it. */
 #define expect_text(text, ...)                                                                               \

@@ -78,7 +78,7 @@ int server_listen_tls(struct server *s, const char *name, const char *issuer)
     }
     assert_string_equal(answer, "OK");
     free(answer);
-    free(server_ask(s, "CONFIG", "REWRITE", NULL));
+    server_do(s, "CONFIG", "REWRITE");
     return atoi(port);
 }
 

@@ -52,6 +52,10 @@ char *unstamped(char *text);
 char *server_try(struct server *s, const char *word, ...) __attribute__((sentinel));
 /* The same as a number; fails the test when it is none. */
 long long server_number(struct server *s, const char *word, ...) __attribute__((sentinel));
+/* A command whose answer nobody looks at; and of what has a member server, such as a stage. */
+#define server_do(...) free(server_ask(__VA_ARGS__, NULL))
+#define stage_do(s, ...) server_do(&(s)->server, __VA_ARGS__)
+#define stage_number(s, ...) server_number(&(s)->server, __VA_ARGS__, NULL)
 /* How often a command has run since the start, or since CONFIG RESETSTAT, by its name in INFO commandstats: "fcall",
  * "function|load". */
 long long server_calls(struct server *s, const char *command);

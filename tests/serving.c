@@ -25,12 +25,11 @@ static void end_leftover(void)
 void serving_start_at(const char *url, const char *listen, const char *const *flags)
 {
     const char *words[WORDS_MAX] = {built("weir"), "serve", "--redis", url ? url : server.url, "--listen"};
-    char socket[128], log[4096];
+    char log[4096];
     int n = 5;
 
     snprintf(serving.where, sizeof serving.where, "%s/serve.sock", serving.folder);
-    snprintf(socket, sizeof socket, "unix:%s", serving.where);
-    words[n++] = listen ? listen : socket;
+    words[n++] = listen ? listen : textf("unix:%s", serving.where);
     while (*flags)
         words[n++] = *flags++;
     serving.pid = program_start(serving.folder, "serve", words);

@@ -965,12 +965,10 @@ static void read_gate(const struct item *item)
 
 static void read_held(const struct snapshot *all)
 {
-    char name[200];
-
     for (int q = 0; q < SIM_LINES; q++) {
-        snprintf(name, sizeof name, "held:%s", sim_queue_names[q]);
         for (int t = 0; t < sim.type_count; t++)
-            sim.held[q][t] = item_value(snapshot_item(all, name), sim_type_names[t]) != NULL;
+            sim.held[q][t] = item_value(snapshot_item(all, textf("held:%s", sim_queue_names[q])),
+                                        sim_type_names[t]) != NULL;
     }
 }
 

@@ -273,10 +273,8 @@ static void drop_aside(struct sim_batch *b, bool whole)
     while (b->aside.count > 0 && (whole || !is_broken_off())) {
         int most = (int)(sim_chance(2) ? sim_pick(1, 4) : 500);
         int count = most < b->aside.count ? most : b->aside.count;
-        char number[8];
 
-        snprintf(number, sizeof number, "%d", most);
-        sim_must(turns_ask("batch_drop", (const char *[]){b->name, number}, 2), "batch_drop");
+        sim_must(turns_ask("batch_drop", (const char *[]){b->name, textf("%d", most)}, 2), "batch_drop");
         if (answer_int(turns.answer, "dropped") != count ||
             answer_int(turns.answer, "aside") != b->aside.count - count)
             sim_fail("batch_drop %s: %lld, %lld left", b->name,
@@ -323,10 +321,9 @@ static void halt(struct sim_batch *b, const char *verb)
 static void resume_page(struct sim_batch *b, int most)
 {
     const char *was = b->halt == SIM_PAUSED ? "paused" : "running";
-    char number[8];
 
-    snprintf(number, sizeof number, "%d", most);
-    sim_must(turns_ask("batch_resume", (const char *[]){b->name, number, "seed"}, 3), "batch_resume");
+    sim_must(turns_ask("batch_resume", (const char *[]){b->name, textf("%d", most), "seed"}, 3),
+             "batch_resume");
     if (!b->there || b->cancelled) {
         if (strcmp(answer_text(turns.answer, "was"), b->there ? "cancelled" : "") != 0)
             sim_fail("batch resume %s: %s", b->name, answer_text(turns.answer, "was"));
@@ -363,11 +360,10 @@ static void pause_queue(int q, bool pauses)
 
 static int length_of(const struct snapshot *all, int q, int type, int key)
 {
-    char name[200];
     const struct item *lane;
 
-    snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[type], sim_key_text(key));
-    lane = snapshot_item(all, name);
+    lane = snapshot_item(all,
+                         textf("lane:%s/%s/%s", sim_queue_names[q], sim_type_names[type], sim_key_text(key)));
     return lane ? (int)lane->count : 0;
 }
 

@@ -57,14 +57,12 @@ static void absorb_queue(const struct snapshot *all, int q, struct sim_list *gon
 static bool absorb_unkeyed(const struct snapshot *all, int q, int type)
 {
     struct sim_list *lane = &sim.lanes[q][type][NO_KEY];
-    char name[64];
     const struct item *item;
     int gone;
 
     if (lane->count == 0 || sim_path(type) < 0)
         return false;
-    snprintf(name, sizeof name, "lane:%s/%s/", sim_queue_names[q], sim_type_names[type]);
-    item = snapshot_item(all, name);
+    item = snapshot_item(all, textf("lane:%s/%s/", sim_queue_names[q], sim_type_names[type]));
     gone = lane->count - (item ? (int)item->count : 0);
     for (int i = 0; i < gone; i++) {
         int n = lane->at[i];
@@ -80,7 +78,6 @@ static bool absorb_unkeyed(const struct snapshot *all, int q, int type)
 /* The jobs of a lane as Redis has them: what was granted from its head, then what is there. */
 static void actual_lane(const struct snapshot *all, int q, int type, int key, struct sim_list *actual)
 {
-    char name[200];
     const struct item *item;
 
     for (size_t i = 0; i < turns.claim.lease_count; i++) {
@@ -89,8 +86,8 @@ static void actual_lane(const struct snapshot *all, int q, int type, int key, st
         if (sim_line_of(n) == q && sim_jobs[n].type == type && sim_jobs[n].key == key)
             sim_list_insert(actual, actual->count, n);
     }
-    snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[type], sim_key_text(key));
-    item = snapshot_item(all, name);
+    item = snapshot_item(all,
+                         textf("lane:%s/%s/%s", sim_queue_names[q], sim_type_names[type], sim_key_text(key)));
     for (size_t i = 0; item && i < item->count; i++)
         sim_list_insert(actual, actual->count, sim_job_in(sim_text(item->at[i])));
 }
@@ -293,12 +290,10 @@ static void check_queue_waits(const struct look *look, int q)
 /* The most that the first job of a lane in the ring of a type costs. */
 static int64_t dearest_in_ring(int q, int type)
 {
-    char name[64];
     const struct item *ring;
     int64_t dearest = 0;
 
-    snprintf(name, sizeof name, "ring:%s/%s", sim_queue_names[q], sim_type_names[type]);
-    ring = snapshot_item(sim.all, name);
+    ring = snapshot_item(sim.all, textf("ring:%s/%s", sim_queue_names[q], sim_type_names[type]));
     for (size_t i = 0; ring && i < ring->count; i += 2) {
         int key = sim_key_named(ring->at[i]->str, strlen(ring->at[i]->str));
 

@@ -29,11 +29,10 @@ static int by_slot(const void *a, const void *b)
 struct slots slots_read(struct stage *s, const char *name)
 {
     struct slots slots = {NULL, 0};
-    char path[160], line[512];
+    char line[512];
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/%s", s->server.folder, name);
-    assert_non_null(f = fopen(path, "r"));
+    assert_non_null(f = fopen(textf("%s/%s", s->server.folder, name), "r"));
     while (fgets(line, sizeof line, f)) {
         if (slots.count % 1024 == 0)
             slots.at = realloc(slots.at, (size_t)(slots.count + 1024) * sizeof *slots.at);

@@ -16,6 +16,7 @@
 #include <jansson.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -23,6 +24,7 @@
 #include "tests/test.h"
 
 #define ACTOR_WORDS 24
+#define WORKERS_MOST 200
 #define TRIALS_MOST 8
 
 /* ---- The actor */
@@ -228,11 +230,60 @@ void stage_branch(struct stage *root, const char *ns, struct stage *branch)
     connect_client(branch);
 }
 
+/* ---- Workers */
+
+static struct {
+    pid_t pid;
+    char folder[64];
+} workers[WORKERS_MOST];
+static int worker_count;
+
+pid_t stage_keeps(struct stage *s, pid_t pid)
+{
+    assert_in_range(worker_count, 0, WORKERS_MOST - 1);
+    workers[worker_count].pid = pid;
+    snprintf(workers[worker_count++].folder, sizeof workers[0].folder, "%s", s->server.folder);
+    return pid;
+}
+
+/* True of a child, running or not, that nobody has waited for. */
+static bool is_there(pid_t pid)
+{
+    siginfo_t info;
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+/* Returns how many ended neither well nor by the test's own kill -9. */
+static int end_workers(const char *folder)
+{
+    int wrong = 0, left = 0;
+
+    for (int i = 0; i < worker_count; i++)
+        if (strcmp(workers[i].folder, folder) == 0 && is_there(workers[i].pid)) {
+            kill(workers[i].pid, SIGTERM);
+            kill(workers[i].pid, SIGCONT);
+        }
+    for (int i = 0; i < worker_count; i++)
+        if (strcmp(workers[i].folder, folder) != 0) {
+            workers[left++] = workers[i];
+        } else if (is_there(workers[i].pid)) {
+            int code = program_end(workers[i].pid);
+
+            wrong += code != 0 && code != 1000 + SIGKILL;
+        }
+    worker_count = left;
+    return wrong;
+}
+
 void stage_close(struct stage *s)
 {
+    int wrong = end_workers(s->server.folder);
+
     weir_free(s->client);
     if (!s->root)
         server_stop(&s->server);
+    assert_int_equal(wrong, 0);
 }
 
 static int set_up(void **state, bool durable)
@@ -320,7 +371,7 @@ pid_t stage_actor(struct stage *s, const char *name, ...)
         words[count++] = url;
     words[count++] = ns;
     block_term(true, &before); /* the actor lets it in when it can take it */
-    pid = program_start(s->server.folder, name, words);
+    pid = stage_keeps(s, program_start(s->server.folder, name, words));
     sigprocmask(SIG_SETMASK, &before, NULL);
     return pid;
 }
@@ -336,7 +387,7 @@ pid_t stage_weir(struct stage *s, const char *name, ...)
     while (count < ACTOR_WORDS - 1 && (words[count] = va_arg(rest, const char *)))
         count++;
     va_end(rest);
-    return program_start(s->server.folder, name, words);
+    return stage_keeps(s, program_start(s->server.folder, name, words));
 }
 
 void stage_must(struct stage *s, const char *line)
@@ -349,7 +400,7 @@ void stage_must(struct stage *s, const char *line)
 
 void stage_await_workers(struct stage *s, int n)
 {
-    await(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL) == n);
+    await(stage_number(s, "ZCARD", stage_key(s, "workers")) == n);
 }
 
 static int blocked_clients(struct stage *s)
@@ -407,7 +458,7 @@ void stage_enqueue(struct stage *s, const char *type, const char *args, int firs
 
 void stage_push_text(struct stage *s, const char *text)
 {
-    assert_true(server_number(&s->server, "RPUSH", stage_key(s, "queue:default"), text, NULL) > 0);
+    assert_true(stage_number(s, "RPUSH", stage_key(s, "queue:default"), text) > 0);
 }
 
 void stage_push_stamped(struct stage *s, int64_t enqueued_us, const char *text)
@@ -505,7 +556,7 @@ static long long count_left(struct stage *s)
         "end\n"
         "return left";
 
-    return server_number(&s->server, "EVAL", script, "0", stage_key(s, "*"), NULL);
+    return stage_number(s, "EVAL", script, "0", stage_key(s, "*"));
 }
 
 void stage_run(struct stage *s, int number, const char *args, int max_attempts, double timeout_s)

@@ -43,13 +43,21 @@ void stage_open_with(struct stage *s, bool aof, const char *const *options); /* 
 void stage_open_shifted(struct stage *s);
 /* Another namespace on the same Redis with a folder of its own inside, so that cases can run side by side. */
 void stage_branch(struct stage *root, const char *ns, struct stage *branch);
-/* Branches first. */
+/* Its workers end, by TERM and with 0: who is not awaited before, and was not killed. Branches first. */
 void stage_close(struct stage *s);
 /* The set-up and the end of a cmocka test whose *state is a stage of its own; durable: with an AOF. */
 int stage_setup(void **state);
 int stage_setup_durable(void **state);
 int stage_teardown(void **state);
-#define STAGE_TEST(name) TEST_WITH(name, stage_setup, stage_teardown)
+/* The test has the stage as s. */
+#define STAGE_TEST(name) STAGE_TEST_WITH(name, stage_setup, stage_teardown)
+#define STAGE_TEST_WITH(name, setup, teardown)                                                               \
+    static void name##_on(struct stage *s);                                                                  \
+    TEST_WITH(name, setup, teardown)                                                                         \
+    {                                                                                                        \
+        name##_on(*state);                                                                                   \
+    }                                                                                                        \
+    static void name##_on(struct stage *s)
 
 /* A busy machine may spoil what a test says of times. If the trial was late it is run again, on a new stage if *state is one, eight times
  * at most: what the product does wrong it does each time. */
@@ -95,6 +103,8 @@ void stage_await_heartbeats(struct stage *s, int n);
 /* Waits until n connections are blocked in Redis: idle workers on duty hold two and one for each further
  * queue. */
 void stage_await_blocked(struct stage *s, int n);
+/* A worker that was started another way: the stage ends it, too. Returns pid. */
+pid_t stage_keeps(struct stage *s, pid_t pid);
 /* TERM, and the exit code. */
 int stage_end(pid_t pid);
 

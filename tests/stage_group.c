@@ -18,6 +18,6 @@ int stage_stop(void **state)
 
 int stage_flush(void **state)
 {
-    free(server_ask(&stage.server, "FLUSHALL", NULL));
+    stage_do(&stage, "FLUSHALL");
     return 0;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #define TESTS_MOST 200
+#define TEXTS 1000
 
 static struct {
     struct CMUnitTest test;
@@ -31,4 +32,18 @@ int tests_run(int (*setup)(void **state), int (*teardown)(void **state))
     for (size_t i = 0; i < count; i++)
         tests[i] = all[i].test;
     return _cmocka_run_group_tests(program_invocation_short_name, tests, count, setup, teardown);
+}
+
+char *textf(const char *fmt, ...)
+{
+    static char *texts[TEXTS];
+    static unsigned next;
+    char **text = &texts[next++ % TEXTS];
+    va_list args;
+
+    free(*text);
+    va_start(args, fmt);
+    assert_true(vasprintf(text, fmt, args) >= 0);
+    va_end(args);
+    return *text;
 }

@@ -15,13 +15,12 @@ static struct outcome o;
 /* Makes the user that weir acl prints, and forgets what was refused before. */
 static void make_user(struct stage *s, const char *role)
 {
-    char command[600];
-
-    snprintf(command, sizeof command,
-             "%s acl %s --user it --namespace %s | sed 's/PASSWORD/pw/' | redis-cli -s %s | grep -v '^OK$'",
-             built("weir"), role, s->ns, s->server.socket);
-    assert_int_equal(system(command), 256); /* grep has found no other line */
-    free(server_ask(&s->server, "ACL", "LOG", "RESET", NULL));
+    assert_int_equal(
+        system(textf(
+            "%s acl %s --user it --namespace %s | sed 's/PASSWORD/pw/' | redis-cli -s %s | grep -v '^OK$'",
+            built("weir"), role, s->ns, s->server.socket)),
+        256); /* grep has found no other line */
+    stage_do(s, "ACL", "LOG", "RESET");
 }
 
 static const char *user_url(struct stage *s)
@@ -77,13 +76,9 @@ static void expect_no_refusal(struct stage *s, bool halfway)
 
 static char *raw(struct stage *s, const char *script, const char *key)
 {
-    char line[500], function[64];
-
-    snprintf(function, sizeof function, "weir_%s_%s", script_digest, script);
-    snprintf(line, sizeof line, "FCALL %s 1 %s '' w 1 1 1 1 1 1 1", function, key);
     run_in(&o, s->server.folder, "/bin/sh", "-c",
            "echo \"$2\" | redis-cli -s \"$1\" --user it --pass pw --no-auth-warning", "sh", s->server.socket,
-           line, NULL);
+           textf("FCALL %s 1 %s '' w 1 1 1 1 1 1 1", textf("weir_%s_%s", script_digest, script), key), NULL);
     return o.out;
 }
 
@@ -133,14 +128,12 @@ STAGE_TEST(a_producer)
     static const char *const refused[] = {
         "rate set mail 2/s", "queue pause default",        "status", "take mail", "job cancel a",
         "dead list",         "schedule add n @daily mail", NULL};
-    struct stage *s = *state;
-    char another[320];
 
     write_text(s->server.folder, "jobs", "{\"type\":\"mail\"}\n{\"type\":\"news\",\"queue\":\"low\"}\n");
     stage_rate(s, "mail", "10/s,burst=5");
     make_user(s, "producer");
-    snprintf(another, sizeof another, "%s?db=1", user_url(s));
-    run_in(&o, NULL, built("weir"), "enqueue", "mail", "--redis", another, "--namespace", s->ns, NULL);
+    run_in(&o, NULL, built("weir"), "enqueue", "mail", "--redis", textf("%s?db=1", user_url(s)),
+           "--namespace", s->ns, NULL);
     assert_int_equal(o.code, 0);
     expect_all(s, works, 0);
     expect_no_refusal(s, true); /* when the jobs start is read only, and not its business */
@@ -164,7 +157,6 @@ static void prepare_work(struct stage *s)
                                         "enqueue mark --id j72 --in 1s",
                                         "schedule add often @hourly after",
                                         NULL};
-    char due[32];
 
     make_user(s, "operator");
     expect_all(s, lines, 0);
@@ -180,9 +172,10 @@ static void prepare_work(struct stage *s)
     stage_enqueue(s, "mark", "{\"spent\":3}", 66, 1);
     stage_push(s, "mark", NULL, 67, 3);
     stage_push_text(s, "no job");
-    snprintf(due, sizeof due, "%lld000000", (long long)(clock_wall_us() / 1000000 / 3600 * 3600));
-    assert_int_equal(
-        server_number(&s->server, "ZADD", stage_key(s, "later"), "XX", "CH", due, "s often\n", NULL), 1);
+    assert_int_equal(stage_number(s, "ZADD", stage_key(s, "later"), "XX", "CH",
+                                  textf("%lld000000", (long long)(clock_wall_us() / 1000000 / 3600 * 3600)),
+                                  "s often\n"),
+                     1);
 }
 
 static bool no_key(struct stage *s, const char *pattern)
@@ -205,7 +198,6 @@ static void cancel_one_that_runs(struct stage *s)
 
 STAGE_TEST(a_worker)
 {
-    struct stage *s = *state;
     pid_t first, second;
     char url[320];
 
@@ -221,9 +213,9 @@ STAGE_TEST(a_worker)
     kill(first, SIGKILL);
     assert_int_equal(program_end(first), 1000 + SIGKILL);
     await(history_count(s, "effect", -1) > 40);
-    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    stage_do(s, "CLIENT", "KILL", "TYPE", "normal");
     await(history_count(s, "effect", -1) >= JOBS);
-    await(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL) == 1);
+    await(stage_number(s, "ZCARD", stage_key(s, "workers")) == 1);
     await(stage_stat(s, "after", "enqueued") == 2); /* what follows the batch, and what the schedule has */
     cancel_one_that_runs(s);
     assert_int_equal(program_end(stage_actor(s, "third", url, "drain=1", "queues=default,o*", NULL)), 0);
@@ -234,23 +226,20 @@ STAGE_TEST(a_worker)
 /* It asks for what is there at the next heartbeat, and hears behind it that all is lost. */
 STAGE_TEST(an_idle_worker_writes_lost_limits_again)
 {
-    struct stage *s = *state;
     char url[320], *limits, *again;
-    pid_t worker;
 
     stage_rate(s, "mark", "7/s");
     make_user(s, "worker");
     snprintf(url, sizeof url, "url=%s", user_url(s));
-    worker = stage_actor(s, "idle", url, "types=mark", "executors=2", "lease=1", NULL);
+    stage_actor(s, "idle", url, "types=mark", "executors=2", "lease=1", NULL);
     stage_await_workers(s, 1);
     stage_await_blocked(s, 2);
     limits = server_ask(&s->server, "HGETALL", stage_key(s, "limits"), NULL);
-    free(server_ask(&s->server, "FLUSHALL", NULL));
+    stage_do(s, "FLUSHALL");
     await_text(s->server.folder, "idle.err", "had lost are written again: limit mark");
     again = server_ask(&s->server, "HGETALL", stage_key(s, "limits"), NULL);
     assert_string_equal(again, limits);
     expect_no_refusal(s, false);
-    assert_int_equal(stage_end(worker), 0);
     free(limits);
     free(again);
 }
@@ -266,7 +255,6 @@ STAGE_TEST(a_taker)
                                         "take slow --wait 5s",
                                         NULL};
     static const char *const refused[] = {"enqueue mail", "rate set api 2/s", "status", NULL};
-    struct stage *s = *state;
 
     stage_rate(s, "api", "10/s,burst=5");
     stage_rate(s, "slow", "5/s,burst=1");
@@ -288,7 +276,6 @@ STAGE_TEST(a_viewer)
     static const char *const refused[] = {
         "enqueue mail", "rate set mail 2/s", "rate pause mail 1h", "queue pause default", "take mail",
         "job cancel a", "batch pause b",     "schedule remove n",  "dead retry --all",    NULL};
-    struct stage *s = *state;
 
     make_user(s, "operator");
     expect_all(s,
@@ -422,7 +409,6 @@ static char *category(struct stage *s, const char *name)
 STAGE_TEST(no_command_does_more)
 {
     static const char *const all[] = {"slow", "fast"};
-    struct stage *s = *state;
     char *writes = category(s, "write");
     int count = 0;
 
@@ -452,7 +438,7 @@ static bool may(struct stage *s, const char *right, const char *command)
     bool wrong = true, allowed;
     char *answer = NULL;
 
-    free(server_ask(&s->server, "ACL", "SETUSER", "tried", "reset", "+@all", right, NULL));
+    stage_do(s, "ACL", "SETUSER", "tried", "reset", "+@all", right);
     for (int n = 0; n < 4 && wrong; n++) {
         free(answer);
         answer = server_ask(&s->server, "ACL", "DRYRUN", "tried", command, "k", n > 0 ? second : NULL,
@@ -474,7 +460,6 @@ STAGE_TEST(commands_need_what_the_source_says)
         bool with_read, with_write;
     } kinds[] = {
         {"plain", true, true}, {"reads", true, false}, {"writes", false, true}, {"both", false, false}};
-    struct stage *s = *state;
     char source[16384], *at, *rest, *end;
     int count = 0;
 

@@ -144,7 +144,7 @@ SCENE_TEST(test_adopt_after_all_data_are_lost_says_so)
     claim("w", 2, 0);
     keep_tokens();
     assert_int_equal(redis_number("HEXISTS", PREFIX "about", "lost"), 0);
-    free(redis_text("FLUSHALL"));
+    redis_do("FLUSHALL");
     turns.now_us += SECOND_US;
     for (int times = 0; times < 2; times++) { /* its answer was lost */
         must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
@@ -192,13 +192,13 @@ SCENE_TEST(test_adopt_puts_off_what_cannot_go_back)
     enqueue("default", "slow", "c");
     assert_int_equal(claim("w", 3, 0), 3);
     keep_tokens();
-    free(redis_text("MSET", LANE("t"), "foreign", PREFIX "later", "foreign"));
+    redis_do("MSET", LANE("t"), "foreign", PREFIX "later", "foreign");
     must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
     assert_int_equal(lost, 0);
     assert_int_equal(turns.left, 0);
     assert_int_equal(redis_number("HLEN", ACTIVE "w2"), 2); /* "@" and a */
     assert_int_equal(redis_number("HLEN", ACTIVE "w"), 3);
-    free(redis_text("DEL", PREFIX "later"));
+    redis_do("DEL", PREFIX "later");
     must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
     expect_list(LANE("slow"), "c");
     assert_int_equal(redis_number("ZCARD", PREFIX "later"), 1);
@@ -206,7 +206,7 @@ SCENE_TEST(test_adopt_puts_off_what_cannot_go_back)
     promote(1);
     assert_int_equal(redis_number("ZCARD", PREFIX "later"), 1);
     assert_non_null(strstr(turns.reply->element[4]->str, LANE("t") " is a string, not a list"));
-    free(redis_text("DEL", LANE("t")));
+    redis_do("DEL", LANE("t"));
     turns.now_us += 11 * SECOND_US;
     promote(1);
     expect_list(LANE("t"), "b");
@@ -221,8 +221,8 @@ SCENE_TEST(test_a_lease_that_cannot_be_read_is_dead)
     start("w");
     start("old");
     start("gone");
-    free(redis_text("HSET", ACTIVE "old", "what is this", "{\"id\":\"a\",\"type\":\"t\"}"));
-    free(redis_text("HSET", ACTIVE "gone", "1.--/de fault/t/", "{\"id\":\"b\",\"type\":\"t\"}"));
+    redis_do("HSET", ACTIVE "old", "what is this", "{\"id\":\"a\",\"type\":\"t\"}");
+    redis_do("HSET", ACTIVE "gone", "1.--/de fault/t/", "{\"id\":\"b\",\"type\":\"t\"}");
     must(turns_adopt("new", "old", NULL, 0, default_queue, NULL));
     for (int64_t passed = 0; passed <= LEASE_US + SECOND_US; passed += LEASE_US / 4) {
         pass("w", LEASE_US / 4);
@@ -240,8 +240,8 @@ SCENE_TEST(test_a_lease_that_cannot_be_read_is_dead)
 SCENE_TEST(test_adopt_keeps_a_lease_that_cannot_be_buried)
 {
     start("old");
-    free(redis_text("HSET", ACTIVE "old", "what is this", "{}"));
-    free(redis_text("SET", PREFIX "dead", "foreign"));
+    redis_do("HSET", ACTIVE "old", "what is this", "{}");
+    redis_do("SET", PREFIX "dead", "foreign");
     must(turns_adopt("new", "old", NULL, 0, default_queue, NULL));
     expect_text("{}", "HGET", ACTIVE "old", "what is this");
     expect_text("foreign", "GET", PREFIX "dead");

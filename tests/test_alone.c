@@ -268,7 +268,7 @@ SCENE_TEST(test_what_is_not_to_run)
     claim("w", 1, 0);
     expect_alone(0, false);
     must(turns_pausing("queue_pause", "default", RATE_RESUME));
-    free(redis_text("HSET", PREFIX "cancelled", "a", "waiting 1"));
+    redis_do("HSET", PREFIX "cancelled", "a", "waiting 1");
     assert_int_equal(claim("w", 1, 0), 1);
     expect_leases("b");
     expect_counters("t", "cancelled 1");
@@ -484,10 +484,10 @@ SCENE_TEST(test_suspects_of_older_versions)
     start("w");
     start("old");
     start("older");
-    free(redis_text("HSET", ACTIVE "old", "1.--/default!/t/", "@0,1,0;{\"id\":\"a\",\"type\":\"t\"}"));
-    free(redis_text("HSET", ACTIVE "older", "1.--/default/t/", "@0,1,0,h1;{\"id\":\"b\",\"type\":\"t\"}",
-                    "1.-0/default/t/", "{\"id\":\"c\",\"type\":\"t\"}", "1.-1/default/t/",
-                    "{\"id\":\"d\",\"type\":\"t\"}"));
+    redis_do("HSET", ACTIVE "old", "1.--/default!/t/", "@0,1,0;{\"id\":\"a\",\"type\":\"t\"}");
+    redis_do("HSET", ACTIVE "older", "1.--/default/t/", "@0,1,0,h1;{\"id\":\"b\",\"type\":\"t\"}",
+             "1.-0/default/t/", "{\"id\":\"c\",\"type\":\"t\"}", "1.-1/default/t/",
+             "{\"id\":\"d\",\"type\":\"t\"}");
     pass("w", LEASE_US + SECOND_US);
     text = redis_text("LRANGE", ALONE("t"), "0", "-1");
     assert_non_null(strstr(text, "@0,2,0,h1;{\"id\":\"a\""));
@@ -552,7 +552,7 @@ SCENE_TEST(test_its_place_among_those_in_flight_is_kept)
     assert_int_equal(claim("v", 2, 0), 2);
     expect_leases("b d");
     keep_tokens();
-    free(redis_text("ZADD", PREFIX "wake:default!", "1", "slow#0")); /* somebody had it looked at */
+    redis_do("ZADD", PREFIX "wake:default!", "1", "slow#0"); /* somebody had it looked at */
     ask.alone = true;
     claim("w", 1, 0);
     expect_alone(0, true);
@@ -635,13 +635,13 @@ SCENE_TEST(test_a_key_of_the_wrong_kind)
 {
     die_with("t", "a", NULL);
     start("w");
-    free(redis_text("RENAME", PLACES, PREFIX "id:kept"));
-    free(redis_text("SET", PLACES, "foreign"));
+    redis_do("RENAME", PLACES, PREFIX "id:kept");
+    redis_do("SET", PLACES, "foreign");
     enqueue("default", "slow", "b");
     ask.alone = true;
     assert_int_equal(claim("w", 1, 0), 1);
     expect_leases("b");
-    free(redis_text("RENAME", PREFIX "id:kept", PLACES));
+    redis_do("RENAME", PREFIX "id:kept", PLACES);
     done("w", "slow");
     assert_int_equal(claim("w", 1, 0), 1);
     expect_leases("a");
@@ -658,7 +658,6 @@ static pid_t actor(struct stage *s, const char *name)
  */
 STAGE_TEST(one_of_eight_kills)
 {
-    struct stage *s = *state;
     pid_t worker;
     int deaths = 0;
     char *dead, reason[80];
@@ -680,13 +679,11 @@ STAGE_TEST(one_of_eight_kills)
     assert_non_null(strstr(dead, reason));
     assert_null(strstr(dead, "default/mark/"));
     free(dead);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Its functions run again half of them together; all of them wait. */
 STAGE_TEST(halves_run_together)
 {
-    struct stage *s = *state;
     pid_t worker;
 
     stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 8);
@@ -700,13 +697,11 @@ STAGE_TEST(halves_run_together)
     write_text(s->server.folder, "go", "");
     await(stage_stat(s, "mark", "done") == 8);
     assert_int_equal(history_count(s, "begin", -1), 8 + 8);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* What does not run in its process is not to blame: all of it runs again beside each other, and none is interrupted. Types of both kinds in one worker. */
 STAGE_TEST(commands_of_a_worker_that_is_killed)
 {
-    struct stage *s = *state;
     pid_t worker;
     char *info;
 
@@ -729,29 +724,26 @@ STAGE_TEST(commands_of_a_worker_that_is_killed)
             program_end(worker);
         }
     }
-    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "alone"), NULL), 0);
+    assert_int_equal(stage_number(s, "EXISTS", stage_key(s, "alone")), 0);
     await_text(s->server.folder, "worker.err",
                "msg=\"back: its worker died, and it cannot be what killed it\" job=");
     write_text(s->server.folder, "go", "");
     await(stage_stat(s, "run", "done") == 8);
     assert_int_equal(stage_stat(s, "run", "reaped"), 8);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A worker that always has something in flight: the others go on, and in the end it has its turn. Its functions would end it (70) if the
  * machine let it stand still for a lease. */
 STAGE_TEST(a_busy_worker)
 {
-    struct stage *s = *state;
-    pid_t worker;
     long long done;
 
-    free(server_ask(&s->server, "HSET", stage_key(s, "active:gone"), "@", "{}", "1.--/default/mark/",
-                    "{\"id\":\"j0\",\"type\":\"mark\"}", NULL));
-    free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1", "gone", NULL));
+    stage_do(s, "HSET", stage_key(s, "active:gone"), "@", "{}", "1.--/default/mark/",
+             "{\"id\":\"j0\",\"type\":\"mark\"}");
+    stage_do(s, "ZADD", stage_key(s, "workers"), "1", "gone");
     stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 1);
-    worker = stage_actor(s, "worker", "types=mark,other", "executors=4", "lease=4", NULL);
-    await(server_number(&s->server, "EXISTS", stage_key(s, "lane:default!/mark/"), NULL) == 1);
+    stage_actor(s, "worker", "types=mark,other", "executors=4", "lease=4", NULL);
+    await(stage_number(s, "EXISTS", stage_key(s, "lane:default!/mark/")) == 1);
     stage_enqueue(s, "other", "{\"sleep\":0.05}", 100, 400);
     await(stage_stat(s, "other", "done") > 20);
     done = stage_stat(s, "other", "done");
@@ -761,7 +753,6 @@ STAGE_TEST(a_busy_worker)
     await(history_count(s, "effect", 0) == 1);
     await_text(s->server.folder, "worker.err", "runs alone: its worker died");
     await(stage_stat(s, "other", "done") == 400);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TESTS(turns_start, turns_stop)

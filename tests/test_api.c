@@ -465,13 +465,11 @@ TEST_WITH(test_one_job_is_looked_for_a_part_at_a_time, serving_flush, NULL)
 /* Sends that with the cursor of the answer before, "": none; returns how many jobs the answer names. */
 static int64_t go_on(const char *fields, char cursor[1024])
 {
-    char all[2048];
     const char *next;
     json_t *doc;
     int64_t jobs;
 
-    snprintf(all, sizeof all, "%s%s%s", fields, *cursor ? "&cursor=" : "", cursor);
-    serving_act("/api/jobs/actions", all);
+    serving_act("/api/jobs/actions", textf("%s%s%s", fields, *cursor ? "&cursor=" : "", cursor));
     doc = serving_parsed();
     next = json_string_value(json_object_get(doc, "cursor"));
     snprintf(cursor, 1024, "%s", next ? next : "");

@@ -15,11 +15,9 @@ static void note(const char *call)
 
 static void check_refused(const char *call, int status, const char *argument, const char *message)
 {
-    char wanted[128];
-
     note(call);
-    snprintf(wanted, sizeof wanted, "%.*s: %s is NULL; ", (int)strcspn(call, "("), call, argument);
-    if (status != WEIR_EUSAGE || (*argument && !strstr(message, wanted)))
+    if (status != WEIR_EUSAGE ||
+        (*argument && !strstr(message, textf("%.*s: %s is NULL; ", (int)strcspn(call, "("), call, argument))))
         fail_msg("%s: %d %s", call, status, message);
 }
 
@@ -137,7 +135,6 @@ static void check_schedules(struct weir *w)
 STAGE_TEST(producers)
 {
     static const struct weir_job_spec job = {.type = "mail"}, without_type = {.args = "1"};
-    struct stage *s = *state;
     struct weir *w = s->client;
     char id[WEIR_ID_SIZE];
 
@@ -251,7 +248,6 @@ static void check_takes_grow(struct weir *w)
 /* A program that was built with an earlier or a later weir.h than the library. */
 STAGE_TEST(structs_grow)
 {
-    struct stage *s = *state;
     struct later_options options = {.options = {.redis_url = s->server.url, .drain = 1}};
     struct later_type type = {.options = {.keep_s = 1}};
     struct weir_worker *worker = weir_worker_new_sized(&options.options, sizeof options);

@@ -175,7 +175,7 @@ static pid_t start_worker(struct stage *s, const char *name, const char *executo
 {
     const char *const words[] = {"/proc/self/exe", "worker", s->server.url, executors, grace, types, NULL};
 
-    return program_start(s->server.folder, name, words);
+    return stage_keeps(s, program_start(s->server.folder, name, words));
 }
 
 /* ---- The stage */
@@ -226,20 +226,15 @@ TRIAL_WITH(ten_thousand_at_a_time, stage_setup, stage_teardown)
 
 STAGE_TEST(ended_by_threads_and_at_once)
 {
-    struct stage *s = *state;
-    pid_t one = start_worker(s, "one", "20", "25", "async");
-
+    start_worker(s, "one", "20", "25", "async");
     stage_enqueue(s, "thread", NULL, 0, 300);
     stage_enqueue(s, "now", NULL, 300, 3000);
     await(stage_stat(s, "thread", "done") == 300 && stage_stat(s, "now", "done") == 3000);
     assert_int_equal(stage_stat(s, "thread", "retried"), 300);
-    assert_int_equal(stage_end(one), 0);
 }
 
 STAGE_TEST(what_a_handler_sees)
 {
-    struct stage *s = *state;
-    pid_t one = start_worker(s, "one", "20", "25", "async");
     struct weir_job_spec job = {.type = "now",
                                 .args = "\"look\"",
                                 .id = "j0",
@@ -247,6 +242,7 @@ STAGE_TEST(what_a_handler_sees)
                                 .batch = "b",
                                 .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"};
 
+    start_worker(s, "one", "20", "25", "async");
     assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
     stage_push_text(s, "{\"id\":\"j1\",\"type\":\"now\",\"args\":\"look\",\"meta\":{\"traceparent\":\"x\"},"
                        "\"batch\":\"mine\",\"traceparent\":7}");
@@ -256,15 +252,12 @@ STAGE_TEST(what_a_handler_sees)
                " k b 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01 0 of j0\n");
     await_text(s->server.folder, "notes", "0.00 none none none 0 of j1\n");
     await_text(s->server.folder, "notes", "1763900000.05 none none none 0 of j2\n");
-    assert_int_equal(stage_end(one), 0);
 }
 
 /* Functions on threads and jobs of the loop have the executors in common. */
 STAGE_TEST(executors_in_common)
 {
-    struct stage *s = *state;
-    pid_t one = start_worker(s, "one", "3", "25", "all");
-
+    start_worker(s, "one", "3", "25", "all");
     for (int i = 0; i < 4; i++) {
         stage_push(s, "wait", NULL, 2 * i, 1);
         stage_push(s, "block", NULL, 2 * i + 1, 1);
@@ -274,13 +267,11 @@ STAGE_TEST(executors_in_common)
     assert_int_equal(notes(s, "begin"), 3);
     write_text(s->server.folder, "go", "");
     await(stage_stat(s, "wait", "done") == 4 && stage_stat(s, "block", "done") == 4);
-    assert_int_equal(stage_end(one), 0);
 }
 
 /* Each starts at its slot, not before. */
 STAGE_TEST(starts_at_their_slots)
 {
-    struct stage *s = *state;
     struct slots slots;
     pid_t one;
 
@@ -297,7 +288,7 @@ STAGE_TEST(starts_at_their_slots)
 }
 
 /* Told to stop, the worker waits for what is in flight; then it gives back. */
-STAGE_TEST(stopping_waits_and_gives_back)
+TEST_WITH(stopping_waits_and_gives_back, stage_setup, stage_teardown)
 {
     static const char *const grace[] = {"25", "0.3"};
 
@@ -327,7 +318,6 @@ STAGE_TEST(stopping_waits_and_gives_back)
  * process lives on. */
 STAGE_TEST(stopped_longer_than_the_lease)
 {
-    struct stage *s = *state;
     pid_t away = start_worker(s, "away", "5", "25", "async"), heir;
 
     stage_push(s, "wait", NULL, 0, 2);
@@ -352,9 +342,7 @@ STAGE_TEST(stopped_longer_than_the_lease)
 /* A child that closes its input takes only itself along. */
 STAGE_TEST(a_child_that_does_not_listen)
 {
-    struct stage *s = *state;
     char *args = malloc(900001), path[160];
-    pid_t one;
 
     write_text(s->server.folder, "deaf", "#!/bin/sh\nexec <&-\necho deaf >&2\nsleep 0.3\n");
     snprintf(path, sizeof path, "%s/deaf", s->server.folder);
@@ -364,26 +352,21 @@ STAGE_TEST(a_child_that_does_not_listen)
     args[900000] = '\0';
     stage_enqueue(s, "deaf", args, 0, 1);
     free(args);
-    one = start_worker(s, "one", "2", "1", "pipe");
+    start_worker(s, "one", "2", "1", "pipe");
     await_text(s->server.folder, "one.err", "exit 0: deaf");
     stage_push(s, "now", NULL, 1, 1);
     await(stage_stat(s, "now", "done") == 1);
-    assert_int_equal(stage_end(one), 0);
 }
 
 /* At most 1024 with threads, 65536 without. */
 STAGE_TEST(how_many_executors)
 {
-    struct stage *s = *state;
-    pid_t one;
-
     assert_int_equal(program_end(start_worker(s, "many", "1025", "25", "all")), 64);
     await_text(s->server.folder, "many.err", "1025 executors; use 1 to 1024 where functions or commands");
     assert_int_equal(program_end(start_worker(s, "more", "65537", "25", "async")), 64);
-    one = start_worker(s, "one", "65536", "25", "async");
+    start_worker(s, "one", "65536", "25", "async");
     stage_push(s, "now", NULL, 0, 10);
     await(stage_stat(s, "now", "done") == 10);
-    assert_int_equal(stage_end(one), 0);
 }
 
 /* One that has ended, and that nobody has waited for, has no command line. */
@@ -397,7 +380,6 @@ static bool runs(pid_t pid)
 
 STAGE_TEST(a_handler_that_holds_the_loop)
 {
-    struct stage *s = *state;
     pid_t one = start_worker(s, "one", "2", "25", "exec");
     char pid[24];
 

@@ -107,10 +107,7 @@ static void expect_ended(bool ended)
 /* One job that follows stands in the queue, and no other ever did. */
 static void expect_follower(const char *args)
 {
-    char body[300];
-
-    snprintf(body, sizeof body, "{\"id\":\"b.then\",\"type\":\"next\",\"args\":%s}", args);
-    expect_text(body, "LRANGE", QUEUE, "0", "-1");
+    expect_text(textf("{\"id\":\"b.then\",\"type\":\"next\",\"args\":%s}", args), "LRANGE", QUEUE, "0", "-1");
     expect_counters("next", "enqueued 1");
 }
 
@@ -243,10 +240,10 @@ SCENE_TEST(test_forgotten)
 {
     start("w");
     join("a b c");
-    free(redis_text("DEL", BATCH));
+    redis_do("DEL", BATCH);
     run_one(SETTLE_FINISH);
     assert_int_equal(redis_number("EXISTS", BATCH), 0);
-    free(redis_text("SET", BATCH, "foreign"));
+    redis_do("SET", BATCH, "foreign");
     run_one(SETTLE_DEAD);
     run_one(SETTLE_RETRY);
     expect_text("foreign", "GET", BATCH);
@@ -255,15 +252,14 @@ SCENE_TEST(test_forgotten)
 /* The list of batches does not grow by those that are no longer remembered. */
 SCENE_TEST(test_names_are_forgotten)
 {
-    char name[16], key[64];
+    char name[16];
 
     start("w");
     for (int i = 0; i < 250; i++) {
         snprintf(name, sizeof name, "n%d", i);
         must(try_join(name, name, "t", -1));
-        snprintf(key, sizeof key, PREFIX "batch:%s", name);
         if (i < 50)
-            free(redis_text("DEL", key));
+            redis_do("DEL", textf(PREFIX "batch:%s", name));
         else
             must(turns_script("batch_seal", (const char *[]){name, "0", "", ""}, 4));
     }
@@ -325,11 +321,11 @@ SCENE_TEST(test_a_follower_without_a_queue_is_not_lost)
     seal("next");
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();
-    free(redis_text("SET", QUEUE, "x"));
+    redis_do("SET", QUEUE, "x");
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_ended(true);
     expect_counters("next", "enqueued 1, pulled 1, dead 1");
-    free(redis_text("DEL", QUEUE));
+    redis_do("DEL", QUEUE);
     assert_int_equal(turns_check().dead, 1);
 }
 
@@ -349,7 +345,7 @@ SCENE_TEST(test_follows_once_though_revived)
     run_one(SETTLE_DEAD);
     expect_batch("done 1, dead 1");
     expect_follower("{\"batch\":\"b\",\"total\":2,\"done\":1,\"dead\":1,\"cancelled\":0}");
-    free(redis_text("DEL", QUEUE));
+    redis_do("DEL", QUEUE);
     must(turns_script("dead", retry, COUNT(retry)));
     expect_batch("done 1, dead 0");
     expect_ended(false);
@@ -528,7 +524,7 @@ SCENE_TEST(test_ends_while_paused)
 SCENE_TEST(test_resume_buries_the_unreadable)
 {
     join("a");
-    free(redis_text("RPUSH", ASIDE, "nonsense", "default/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}"));
+    redis_do("RPUSH", ASIDE, "nonsense", "default/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}");
     assert_int_equal(pages("batch_resume", "500"), 1);
     expect_list(QUEUE, "z a");
     assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
@@ -614,8 +610,8 @@ SCENE_TEST(test_cancel_of_a_paused_batch)
     start("w");
     join("a b c d e");
     seal("next");
-    free(redis_text("LSET", QUEUE, "0", "@0,0,0,stag,bb,uk;{\"id\":\"a\",\"type\":\"t\"}"));
-    free(redis_text("SET", PREFIX "unique:k", "a"));
+    redis_do("LSET", QUEUE, "0", "@0,0,0,stag,bb,uk;{\"id\":\"a\",\"type\":\"t\"}");
+    redis_do("SET", PREFIX "unique:k", "a");
     halt("pause", "running");
     assert_int_equal(claim("w", 10, 0), 0);
     expect_aside(5);
@@ -707,9 +703,9 @@ SCENE_TEST(test_foreign_keys)
 
         turns_flush(NULL);
         join("a");
-        free(redis_text("RPUSH", ASIDE, "q/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}"));
-        free(redis_text("DEL", cases[i].key));
-        free(redis_text("SET", cases[i].key, "foreign"));
+        redis_do("RPUSH", ASIDE, "q/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}");
+        redis_do("DEL", cases[i].key);
+        redis_do("SET", cases[i].key, "foreign");
         before = turns_digest();
         if (turns_script(cases[i].script, cases[i].words, cases[i].count) != WEIR_ECONFIG ||
             !strstr(turns.error.text, cases[i].key))
@@ -749,7 +745,7 @@ SCENE_TEST(test_list)
         must(try_join(name, name, "t", -1));
         sprintf(key, PREFIX "batch:%s", name);
         if (i % 5 == 4) /* forgotten */
-            free(redis_text("DEL", key));
+            redis_do("DEL", key);
     }
     assert_int_equal(batch_each(w, false, note_batch, &count), 0);
     assert_int_equal(count, 200);

@@ -145,7 +145,7 @@ TEST_WITH(test_command_refuses, stage_flush, NULL)
     }
     weir("batch");
     assert_int_equal(o.code, 64);
-    assert_int_equal(server_number(&stage.server, "DBSIZE", NULL), 0);
+    assert_int_equal(stage_number(&stage, "DBSIZE"), 0);
 }
 
 /* Paused with a real worker: it takes nothing more of it, and all after. */
@@ -160,7 +160,7 @@ TEST_WITH(test_command_pause, stage_flush, NULL)
     succeed("batch", "pause", "b");
     expect_says(o.out, "was paused already");
     worker = stage_actor(&stage, "w", "types=t,next", "executors=4", NULL);
-    await(server_number(&stage.server, "LLEN", stage_key(&stage, "aside:b"), NULL) == 1200);
+    await(stage_number(&stage, "LLEN", stage_key(&stage, "aside:b")) == 1200);
     succeed("batch", "show", "b");
     expect_says(o.out, "state:      paused\ntotal:      1,200\nwaiting:    1,200, 1,200 of them set aside\n");
     succeed("enqueue", "t", "7");
@@ -186,7 +186,7 @@ TEST_WITH(test_command_cancel, stage_flush, NULL)
     assert_string_equal(o.out,
                         "batch b: 1,200 jobs; those that run would go on, the others would be dropped\n");
     assert_int_equal(field("b", "sealed") > 0, 1);
-    assert_int_equal(server_number(&stage.server, "EXISTS", stage_key(&stage, "halted"), NULL), 0);
+    assert_int_equal(stage_number(&stage, "EXISTS", stage_key(&stage, "halted")), 0);
     succeed("batch", "cancel", "b", "--yes");
     expect_says(o.out, "batch b cancelled: 1,200 jobs; those that run go on");
     succeed("batch", "cancel", "b");
@@ -281,12 +281,12 @@ TEST_WITH(test_killed_workers, stage_flush, NULL)
         pid_t victim = stage_actor(&stage, "victim", "types=t", "executors=2", "lease=1", NULL);
         long long before;
 
-        await(server_number(&stage.server, "ZCARD", stage_key(&stage, "workers"), NULL) == 2);
+        await(stage_number(&stage, "ZCARD", stage_key(&stage, "workers")) == 2);
         before = field("b", "done");
         await(field("b", "done") > before || before == 2000);
         kill(victim, SIGKILL);
         assert_int_equal(program_end(victim), 1000 + SIGKILL);
-        await(server_number(&stage.server, "ZCARD", stage_key(&stage, "workers"), NULL) == 1);
+        await(stage_number(&stage, "ZCARD", stage_key(&stage, "workers")) == 1);
     }
     await(field("b", "done") + field("b", "dead") == 2000);
     assert_int_equal(field("b", "dead"), 0);
@@ -325,11 +325,10 @@ TEST_WITH(test_cut_workers, stage_flush, NULL)
 /* Copies the first n lines of the file of jobs into a pipe. */
 static void feed(FILE *pipe, int n)
 {
-    char path[300], line[200];
+    char line[200];
     FILE *jobs;
 
-    snprintf(path, sizeof path, "%s/jobs", stage.server.folder);
-    jobs = fopen(path, "r");
+    jobs = fopen(textf("%s/jobs", stage.server.folder), "r");
     while (n-- > 0 && fgets(line, sizeof line, jobs))
         fputs(line, pipe);
     fclose(jobs);

@@ -51,8 +51,7 @@ static void expect_short(const struct timing *timing)
 }
 
 /* Runs a script's text over the keys of this namespace: what would take many calls to build. */
-#define build(text, ...)                                                                                     \
-    free(redis_text("EVAL", "local P = ARGV[1]\n" text "return 0", "0", PREFIX, ##__VA_ARGS__))
+#define build(text, ...) redis_do("EVAL", "local P = ARGV[1]\n" text "return 0", "0", PREFIX, ##__VA_ARGS__)
 
 /* ---- Gates that open for many queues */
 
@@ -148,7 +147,7 @@ SCENE_TEST(test_ends_that_are_not_done_are_written_together)
         for (int k = 0; k < SETTLED; k++) /* each sooner than those before it */
             settle_end(&a, cases[i].verb, turns.claim.leases[k].token,
                        cases[i].verb == SETTLE_RETRY ? cases[i].number - k : cases[i].number, "why");
-        free(redis_text("CONFIG", "RESETSTAT"));
+        redis_do("CONFIG", "RESETSTAT");
         must(turns_send(&a));
         must(settle_reply(turns.reply, &stale, &turns.error));
         assert_int_equal(stale, 0);
@@ -227,7 +226,7 @@ SCENE_TEST(test_queues_that_nobody_needs_leave)
         must(turns_reap("w", &taken, &workers));
     expect_text("default\nfull\nheld\nmine\nparked\npaused\ntheirs", "SORT", PREFIX "queues", "ALPHA");
     /* What was lost comes back with the heartbeats of those who serve it. */
-    free(redis_text("DEL", PREFIX "queues"));
+    redis_do("DEL", PREFIX "queues");
     must(turns_reap("w", &taken, &workers));
     expect_text("default\nmine", "SORT", PREFIX "queues", "ALPHA");
 }
@@ -242,7 +241,7 @@ SCENE_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
     build("redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\"]}')\n"
           "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
           "redis.call('SADD', P .. 'queues', 'default', 'theirs')\n");
-    free(redis_text("CONFIG", "RESETSTAT"));
+    redis_do("CONFIG", "RESETSTAT");
     must(turns_reap("w", &taken, &workers));
     calls = redis_text("INFO", "commandstats");
     assert_null(strstr(calls, "cmdstat_zrandmember"));
@@ -279,13 +278,13 @@ SCENE_TEST(test_a_wide_group_hears_of_new_jobs)
     char *duty;
 
     start("w");
-    free(redis_text("HSET", PREFIX "duty", "named", "other 9000000000000000 mail.a", "wide",
-                    "other 9000000000000000 ,news,mail.*"));
+    redis_do("HSET", PREFIX "duty", "named", "other 9000000000000000 mail.a", "wide",
+             "other 9000000000000000 ,news,mail.*");
     enqueue("mail.a", "t", "a");
     assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0); /* as long as `*` does not say so */
     ask.wide = true;
     ask.queues = (struct names){queues, 1};
-    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\",\"high\"]}"));
+    redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\",\"high\"]}");
     claim("w", 2, 0);
     expect_leases("a");
     duty = redis_text("HGET", PREFIX "duty", "g");
@@ -300,7 +299,7 @@ SCENE_TEST(test_a_wide_group_hears_of_new_jobs)
     enqueue("mail.c", "t", "e");
     expect_text("mail.b mail.c", "LRANGE", PREFIX "bell:wide", "0", "-1");
     assert_int_equal(redis_number("LLEN", PREFIX "bell:named"), 0);
-    free(redis_text("DEL", PREFIX "bell:wide", PREFIX "queue:mail.b"));
+    redis_do("DEL", PREFIX "bell:wide", PREFIX "queue:mail.b");
     turns.now_us += 3 * SECOND_US; /* nobody has renewed it: nobody waits */
     enqueue("mail.b", "t", "f");
     assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0);
@@ -318,11 +317,11 @@ SCENE_TEST(test_a_wide_group_hears_of_a_bulk)
 
     start("w");
     ask.wide = true;
-    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"]}"));
+    redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"]}");
     claim("w", 1, 0);
     must(turns_script("append", chunk, COUNT(chunk)));
     expect_text("q", "LRANGE", PREFIX "bell:g", "0", "-1");
-    free(redis_text("DEL", PREFIX "bell:g"));
+    redis_do("DEL", PREFIX "bell:g");
     must(turns_script("append", next, COUNT(next)));
     assert_int_equal(redis_number("LLEN", PREFIX "queue:q"), 2);
     assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0); /* it was not empty */
@@ -334,8 +333,8 @@ SCENE_TEST(test_a_claim_without_queues)
     start("w");
     ask.wide = true;
     ask.queues = (struct names){NULL, 0};
-    free(redis_text("HSET", PREFIX "halted", "q/mail", "1"));
-    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\"]}"));
+    redis_do("HSET", PREFIX "halted", "q/mail", "1");
+    redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\"]}");
     assert_int_equal(claim("w", 1, 0), 0);
     assert_true(turns.claim.duty_until_us > turns.now_us);
 }
@@ -349,7 +348,7 @@ SCENE_TEST(test_a_queue_that_has_something_is_registered)
     must(turns_rate("t", CLOSED_RULE));
     push("default", "{\"id\":\"a\",\"type\":\"t\"}");
     push("default", "{\"id\":\"b\",\"type\":\"t\"}");
-    free(redis_text("DEL", PREFIX "queues"));
+    redis_do("DEL", PREFIX "queues");
     claim("w", 1, 0);
     expect_leases("a");
     claim("w", 1, 0);
@@ -358,12 +357,12 @@ SCENE_TEST(test_a_queue_that_has_something_is_registered)
     claim("w", 1, 0);
     expect_leases("b");
     keep_tokens();
-    free(redis_text("DEL", PREFIX "queues"));
+    redis_do("DEL", PREFIX "queues");
     must(turns_settle_end("w", SETTLE_BACK, tokens[0], 0, "", &stale));
     expect_text("default", "SMEMBERS", PREFIX "queues");
     claim("w", 1, 0);
     must(turns_enqueue("default", "t", "later", SECOND_US));
-    free(redis_text("DEL", PREFIX "queues"));
+    redis_do("DEL", PREFIX "queues");
     turns.now_us += SECOND_US;
     promote(1);
     expect_text("default", "SMEMBERS", PREFIX "queues");
@@ -449,7 +448,7 @@ SCENE_TEST(test_a_claim_reads_no_more_than_it_handles)
         "  local t = i < 64 and i % 32 or i - 32\n"
         "  redis.call('RPUSH', P .. 'queue:default', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. t .. '\"}')\n"
         "end\n");
-    free(redis_text("CONFIG", "RESETSTAT"));
+    redis_do("CONFIG", "RESETSTAT");
     handled = claim("w", 500, 0);
     assert_in_range(handled, 65, 100);
     assert_in_range(server_calls(&turns.server, "lrange"), 2, 4); /* 64 at once */
@@ -521,7 +520,7 @@ SCENE_TEST(test_a_worker_of_very_many_types)
         longest_adopt_us(adopt, COUNT(adopt), &calls);
         assert_int_equal(calls, 1);
         took(&timing[1], longest_known_us((struct names){types, MANY}));
-        free(redis_text("DEL", PREFIX "runs"));
+        redis_do("DEL", PREFIX "runs");
     }
     assert_int_equal(redis_number("HLEN", PREFIX "weights"), WEIGHTED);
     expect_short(&timing[0]);
@@ -629,7 +628,7 @@ SCENE_TEST(test_keys_of_a_limit_among_very_many_types)
     struct walk w;
 
     shared_by_many();
-    free(redis_text("HSET", PREFIX "limits", "alone", BY_A));
+    redis_do("HSET", PREFIX "limits", "alone", BY_A);
     w = walk("rate_keys", longest, COUNT(longest));
     must(w.rc);
     assert_in_range(w.calls, 5, 7);
@@ -647,14 +646,11 @@ SCENE_TEST(test_a_type_among_very_many_that_does_not_fit)
 
     shared_by_many();
     for (size_t i = 0; i < COUNT(misfits); i++) {
-        char wrong[100];
-
-        free(redis_text("HSET", PREFIX "limits", misfits[i], BY_A));
+        redis_do("HSET", PREFIX "limits", misfits[i], BY_A);
         assert_int_equal(walk("rate_set", by_b, COUNT(by_b)).rc, WEIR_EINPUT);
-        snprintf(wrong, sizeof wrong, "type %s: limit %s goes by a and limit shared by b", misfits[i],
-                 misfits[i]);
-        assert_non_null(strstr(turns.error.text, wrong));
-        free(redis_text("HDEL", PREFIX "limits", misfits[i]));
+        assert_non_null(strstr(turns.error.text, textf("type %s: limit %s goes by a and limit shared by b",
+                                                       misfits[i], misfits[i])));
+        redis_do("HDEL", PREFIX "limits", misfits[i]);
     }
     assert_int_equal(walk("rate_set", none, COUNT(none)).rc, WEIR_EINPUT);
     assert_non_null(strstr(turns.error.text, "limit shared: used by t"));
@@ -678,7 +674,7 @@ SCENE_TEST(test_a_type_that_changes_while_a_limit_is_checked)
 
         scene_begin(state);
         shared_by_many();
-        free(redis_text("HSET", PREFIX "limits", "late", BY_A));
+        redis_do("HSET", PREFIX "limits", "late", BY_A);
         must(turns_ask("rate_set", by_b, COUNT(by_b)));
         while (json_array_size(json_object_get(turns.answer, "next")) > 0 && calls++ < 20)
             turns_ask_more("rate_set", by_b, COUNT(by_b), &rc);
@@ -735,7 +731,7 @@ SCENE_TEST(test_held_types_come_back_bit_by_bit)
     start("w");
     name_types("w", "t", "h", 4000);
     claim("w", 0, 0); /* its types are read */
-    free(redis_text("HSET", PREFIX "duty", "g", "other 9000000000000000 default"));
+    redis_do("HSET", PREFIX "duty", "g", "other 9000000000000000 default");
     build("for i = 0, 1999 do\n"
           "  redis.call('ZADD', P .. 'held:default', i, 'h' .. i)\n"
           "  redis.call('ZADD', P .. 'ring:default/h' .. i, i, '')\n"
@@ -749,7 +745,7 @@ SCENE_TEST(test_held_types_come_back_bit_by_bit)
         assert_int_equal(redis_number("ZCARD", PREFIX "held:default"), left);
         assert_int_equal(redis_number("ZCARD", PREFIX "wait:default/-"), 2000 - left);
         assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), left > 0);
-        free(redis_text("DEL", PREFIX "bell:g"));
+        redis_do("DEL", PREFIX "bell:g");
     }
     expect_short(&timing);
 }
@@ -848,8 +844,7 @@ static void sleep_meanwhile(void)
 
     snprintf(soon, sizeof soon, "%" PRId64, turns.now_us + 1);
     snprintf(late, sizeof late, "%" PRId64, turns.now_us + 2 * BACK_US);
-    free(redis_text("ZADD", PREFIX "sleep:default", soon, "new#1/soon", late, "new#1/late", "+inf",
-                    "new#1/flight"));
+    redis_do("ZADD", PREFIX "sleep:default", soon, "new#1/soon", late, "new#1/late", "+inf", "new#1/flight");
 }
 
 SCENE_TEST(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit)

@@ -462,7 +462,7 @@ TEST_WITH(test_functions_flushed, client_flush, NULL)
     check(weir_bulk_open(w, NULL, &b));
     for (int i = 0; i < 20000; i++) {
         if (i % 3777 == 0)
-            free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+            server_do(&server, "FUNCTION", "FLUSH");
         check(add(b, i));
     }
     check(weir_bulk_close(b, NULL));
@@ -493,14 +493,14 @@ TEST_WITH(test_redis_full, client_flush, NULL)
     check(weir_bulk_open(w, "full", &b));
     for (int i = 0; i < 30000 && !status; i++) {
         if (i == 10000)
-            free(server_ask(&server, "CONFIG", "SET", "maxmemory", "1", NULL));
+            server_do(&server, "CONFIG", "SET", "maxmemory", "1");
         status = add(b, i);
     }
     assert_int_equal(status, WEIR_ENOTNOW);
     assert_int_equal(add(b, 0), WEIR_ENOTNOW);
     assert_int_equal(weir_bulk_close(b, NULL), WEIR_ENOTNOW);
     assert_non_null(strstr(weir_message(w), "maxmemory"));
-    free(server_ask(&server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    server_do(&server, "CONFIG", "SET", "maxmemory", "0");
     check(weir_bulk_open(w, "full", &b));
     for (int i = 0; i < 30000; i++)
         check(add(b, i));
@@ -548,22 +548,18 @@ static struct outcome o;
 /* A file in the server's folder. */
 static void write_bytes(const char *name, const char *bytes, size_t len)
 {
-    char path[200];
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/%s", server.folder, name);
-    f = fopen(path, "w");
+    f = fopen(textf("%s/%s", server.folder, name), "w");
     assert_int_equal(fwrite(bytes, 1, len, f), len);
     fclose(f);
 }
 
 static void write_jobs(const char *name, int n)
 {
-    char path[200];
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/%s", server.folder, name);
-    f = fopen(path, "w");
+    f = fopen(textf("%s/%s", server.folder, name), "w");
     for (int i = 0; i < n; i++)
         fprintf(
             f, "{\"type\":\"weekly_summary\",\"args\":%d,\"week\":\"2026-W47\",\"account\":\"0123456789\"}\n",
@@ -661,13 +657,9 @@ static void ask_forecast(const char *jobs)
 /* That is alive and has an executor for each job. */
 static void add_worker(void)
 {
-    char until[32];
-
-    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600000000);
-    free(server_ask(&server, "ZADD", P "workers", until, "w", NULL));
-    free(server_ask(&server, "HSET", P "active:w", "@",
-                    "{\"executors\":5000,\"lease\":30,\"queues\":[\"default\"],\"types\":[\"t\",\"u\"]}",
-                    NULL));
+    server_do(&server, "ZADD", P "workers", textf("%lld", (long long)clock_wall_us() + 600000000), "w");
+    server_do(&server, "HSET", P "active:w", "@",
+              "{\"executors\":5000,\"lease\":30,\"queues\":[\"default\"],\"types\":[\"t\",\"u\"]}");
 }
 
 TEST_WITH(test_command_forecast, client_flush, NULL)
@@ -712,10 +704,10 @@ TEST_WITH(test_command_forecast_of_many_types, client_flush, NULL)
     free(lines);
     check(weir_rate_set(w, "all", "1000/s,burst=1"));
     check(weir_rate_set(w, "keyed", "1000/s,by=key"));
-    free(server_ask(&server, "EVAL",
-                    "for i = 0, 1199 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 2 == 1 and "
-                    "'use=keyed,all' or 'use=all') end return 0",
-                    "0", P, NULL));
+    server_do(&server, "EVAL",
+              "for i = 0, 1199 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 2 == 1 and "
+              "'use=keyed,all' or 'use=all') end return 0",
+              "0", P);
     weir("types");
     assert_int_equal(o.code, 0);
     assert_says(o.out, "\nt1199: 51 jobs at ");
@@ -856,13 +848,11 @@ TEST_WITH(test_command_mended_line, client_flush, NULL)
 /* A line of any length is passed over in constant memory, and the same at each run. */
 TEST_WITH(test_command_long_line, client_flush, NULL)
 {
-    char line[400];
-
-    snprintf(line, sizeof line,
-             "(echo '{\"type\":\"t\",\"args\":0}'; head -c 1048577 /dev/zero | tr '\\0' x; echo; head -c "
-             "50000000 /dev/zero | "
-             "tr '\\0' ' '; echo; echo '{\"type\":\"t\",\"args\":1}') >long");
-    run_in(&o, server.folder, "/bin/sh", "-c", line, NULL);
+    run_in(&o, server.folder, "/bin/sh", "-c",
+           textf("(echo '{\"type\":\"t\",\"args\":0}'; head -c 1048577 /dev/zero | tr '\\0' x; echo; head -c "
+                 "50000000 /dev/zero | "
+                 "tr '\\0' ' '; echo; echo '{\"type\":\"t\",\"args\":1}') >long"),
+           NULL);
     for (int run = 0; run < 2; run++) {
         weir("long", "--skip-invalid", "--batch", "b");
         assert_int_equal(o.code, 0);
@@ -922,7 +912,7 @@ TEST_WITH(test_command_killed, client_flush, NULL)
     assert_int_equal(o.code, 65);
     assert_says(o.err, "batch b was begun with another input");
     assert_all(QUEUE, 1000000);
-    free(server_ask(&server, "CONFIG", "SET", "appendfsync", "always", NULL));
+    server_do(&server, "CONFIG", "SET", "appendfsync", "always");
 }
 
 TEST_WITH(test_command_redis_killed, client_flush, NULL)

@@ -123,7 +123,7 @@ static void plant(const char *key, bool apart, int count, size_t bytes)
         snprintf(front, sizeof front, record_front, i);
         snprintf(score, sizeof score, "%d", apart ? i + 1 : 1);
         record = make_body(front, "t", i, bytes);
-        free(redis_text("ZADD", key, score, record));
+        redis_do("ZADD", key, score, record);
         free(record);
     }
 }
@@ -168,13 +168,13 @@ SCENE_TEST(test_what_was_set_aside_returns_a_few_at_a_time_where_it_is_large)
         for (size_t i = 0; i < COUNT(loads); i++) {
             turns_flush(NULL);
             batch_script = scripts[s];
-            free(redis_text("HSET", PREFIX "batch:b", "total", "100"));
+            redis_do("HSET", PREFIX "batch:b", "total", "100");
             if (s == 1)
-                free(redis_text("HSET", PREFIX "batch:b", "cancel", "1"));
+                redis_do("HSET", PREFIX "batch:b", "cancel", "1");
             for (int n = 0; n < loads[i].count; n++) {
                 char *record = make_body("default/t/\n@0,0,0,bb;", "t", n, loads[i].bytes);
 
-                free(redis_text("RPUSH", PREFIX "aside:b", record));
+                redis_do("RPUSH", PREFIX "aside:b", record);
                 free(record);
             }
             measure(scripts[s], call_batch, loads[i].count, loads[i].bytes);
@@ -315,10 +315,8 @@ SCENE_TEST(test_claims_of_cancelled_bodies)
             else
                 push_bodies("t", loads[i].count, loads[i].bytes);
             for (int n = 0; n < loads[i].count; n++) {
-                char id[24];
-
-                snprintf(id, sizeof id, "t%d", n + parked);
-                free(redis_text("HSET", PREFIX "cancelled", id, "waiting 1 default/t "));
+                free(
+                    redis_text("HSET", PREFIX "cancelled", textf("t%d", n + parked), "waiting 1 default/t "));
             }
             measure(parked ? "cancelled in a lane" : "cancelled in a queue", parked ? call_serve : call_look,
                     loads[i].count, loads[i].bytes);
@@ -397,7 +395,7 @@ SCENE_TEST(test_a_queue_is_listed_while_large_bodies_are_in_it)
 SCENE_TEST(test_a_list_of_large_queues_that_is_none)
 {
     start("w");
-    free(redis_text("SET", PREFIX "large", "x"));
+    redis_do("SET", PREFIX "large", "x");
     enqueue_many("t", 60);
     enqueue_body("t", 100, LARGEST);
     assert_int_equal(claim("w", 500, 500), 60);
@@ -504,7 +502,7 @@ SCENE_TEST(test_large_jobs_that_cannot_return_keep_no_others)
     push_bodies("slow", 2, LARGEST);
     for (int i = 0; i < 3; i++)
         claim("w", 3, 0);
-    free(redis_text("SET", ALONE("slow"), "x"));
+    redis_do("SET", ALONE("slow"), "x");
     assert_int_equal(pass("v", LEASE_US - 1), 0);
     turns.now_us += 2;
     for (int i = 0; i < 9 && taken > 0; i++)
@@ -541,13 +539,13 @@ SCENE_TEST(test_large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time)
         start("w");
         record_size = loads[i].bytes;
         plant(PREFIX "dead", true, loads[i].count, record_size);
-        free(redis_text("HSET", PREFIX "dead_bytes", "bytes", "0", "score", "-inf", "record", ""));
-        free(redis_text("HSET", PREFIX "settings", "dead_age_us", "9000000000000000"));
+        redis_do("HSET", PREFIX "dead_bytes", "bytes", "0", "score", "-inf", "record", "");
+        redis_do("HSET", PREFIX "settings", "dead_age_us", "9000000000000000");
         measure("count", call_heartbeat, loads[i].count, loads[i].bytes);
         turns.now_us++;
         call_heartbeat(); /* finds no more */
         turns_check();
-        free(redis_text("HSET", PREFIX "settings", "dead_bytes", "1"));
+        redis_do("HSET", PREFIX "settings", "dead_bytes", "1");
         measure("forget", call_heartbeat, loads[i].count, loads[i].bytes);
         assert_int_equal(redis_number("EXISTS", PREFIX "dead", PREFIX "dead_bytes"), 0);
     }
@@ -612,7 +610,7 @@ SCENE_TEST(test_jobs_are_looked_for_a_few_at_a_time_where_they_are_large)
             snprintf(name, sizeof name, "%d.0/default/t/", n);
             snprintf(key, sizeof key, PREFIX "%s", places[p]);
             if (p < 2)
-                free(redis_text("RPUSH", key, body));
+                redis_do("RPUSH", key, body);
             else
                 free(p == 2 ? redis_text("HSET", key, name, body) : redis_text("ZADD", key, "1", body));
             free(body);

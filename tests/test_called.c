@@ -142,15 +142,13 @@ TEST(a_handler_that_cannot_be_called)
 TEST(a_job_that_is_wrong)
 {
     struct stage s;
-    char text[200];
     pid_t worker;
 
     stage_branch(&stage, "wrong", &s);
     stage_rate(&s, "run", "5/1d,algorithm=fixed-window");
     worker = stage_weir(&s, "worker", "--exec", "run=/bin/true", "--trace", "trace", NULL);
     for (int i = 0; i < 20; i++) {
-        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"run\",\"timeout\":-1}", i);
-        stage_push_text(&s, text);
+        stage_push_text(&s, textf("{\"id\":\"j%d\",\"type\":\"run\",\"timeout\":-1}", i));
         await(stage_stat(&s, "run", "dead") == i + 1);
     }
     expect_quota(&s, "rate show run", "5 free now");

@@ -4,12 +4,9 @@
 /* A claim leases these jobs, for these causes. */
 static void expect_causes(const char *ids, const char *causes)
 {
-    char text[64];
-
     claim("w", 10, 0);
     expect_leases(ids);
-    snprintf(text, sizeof text, "%.*s", (int)turns.claim.causes.len, turns.claim.causes.at);
-    assert_string_equal(text, causes);
+    assert_string_equal(textf("%.*s", (int)turns.claim.causes.len, turns.claim.causes.at), causes);
 }
 
 /* "limit thousandths since why lease, ..."; since: microseconds before now. */

@@ -164,13 +164,10 @@ static bool by_key(void)
 
 static void change_rule(void)
 {
-    char rules[RULE_TEXT_SIZE + 8];
-
     world.now = (int)pick(0, world.rule_count - 1);
     if (world.way < LIMIT)
         return;
-    snprintf(rules, sizeof rules, "%s%s", world.stored[world.now], by_key() ? ",by=key" : "");
-    rate_set(world.now_us, rules);
+    rate_set(world.now_us, textf("%s%s", world.stored[world.now], by_key() ? ",by=key" : ""));
     if (world.way == LIMIT)
         world.events[world.event_count++] = (struct event){world.now_us, 0, world.now};
 }
@@ -511,10 +508,7 @@ TEST_WITH(test_many_rules_in_turns_give_nothing_back, client_flush, NULL)
 
     for (int round = 0; round < 5; round++)
         for (int i = 0; i < 30; i++) {
-            char rule[RULE_TEXT_SIZE];
-
-            snprintf(rule, sizeof rule, "gcra:%d/86400000000/%d", 100 + i, 100 + i);
-            while (take(BEGIN_US + all, rule, 1))
+            while (take(BEGIN_US + all, textf("gcra:%d/86400000000/%d", 100 + i, 100 + i), 1))
                 all++;
         }
     assert_int_equal(all, 129);
@@ -559,7 +553,7 @@ TEST_WITH(test_a_former_state_that_cannot_be_read_closes_the_gate, client_flush,
         char text[800];
 
         snprintf(text, sizeof text, "1795000000000000 0 - - %s 1795000000000000 0 %s", rule, wrong[i]);
-        free(server_ask(&server, "SET", PREFIX "gate:d#0", text, NULL));
+        server_do(&server, "SET", PREFIX "gate:d#0", text);
         gate_init(&gate, &read);
         if (take(BEGIN_US + 999999, rule, 1) || gate_read(&gate, text, BEGIN_US, &error) != WEIR_EINPUT)
             fail_msg("%s is read", text);

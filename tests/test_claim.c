@@ -8,10 +8,7 @@ static const char *const both_queues[] = {"high", "low"};
 
 static void expect_word(struct span word, const char *expected)
 {
-    char found[600];
-
-    snprintf(found, sizeof found, "%.*s", (int)word.len, word.at);
-    assert_string_equal(found, expected);
+    assert_string_equal(textf("%.*s", (int)word.len, word.at), expected);
 }
 
 /* ---- Claim: leases */
@@ -99,7 +96,7 @@ SCENE_TEST(test_a_claim_that_fails_moves_nothing_and_strands_nothing)
 {
     start("w");
     fill_lanes_of_both();
-    free(redis_text("HSET", PREFIX "dead", "not", "ours"));
+    redis_do("HSET", PREFIX "dead", "not", "ours");
     push("default", "garbage");
     for (int times = 0; times < 2; times++) {
         assert_true(try_claim("w", 10, 0) != 0);
@@ -108,7 +105,7 @@ SCENE_TEST(test_a_claim_that_fails_moves_nothing_and_strands_nothing)
         expect_list(LANE("t"), "d e");
         assert_int_equal(redis_number("HLEN", ACTIVE "w"), 3);
     }
-    free(redis_text("DEL", PREFIX "dead"));
+    redis_do("DEL", PREFIX "dead");
     claim("w", 10, 0);
     assert_int_equal(redis_number("EXISTS", LANE("slow"), LANE("t")), 0);
     turns_check();
@@ -204,11 +201,11 @@ SCENE_TEST(test_lanes_and_queue_share_the_executors)
 
         expect_share(1, 0, !odd, odd);
     }
-    free(redis_text("LTRIM", QUEUE, "0", "1")); /* what one has no use for is the other's */
+    redis_do("LTRIM", QUEUE, "0", "1"); /* what one has no use for is the other's */
     expect_share(10, 0, 8, 2);
     expect_share(7, 0, 7, 0);
     enqueue("default", "t", "x y z");
-    free(redis_text("LTRIM", LANE("slow"), "0", "0"));
+    redis_do("LTRIM", LANE("slow"), "0", "0");
     claim("w", 10, 0);
     assert_int_equal(leased("slow"), 1);
     assert_int_equal(leased("t"), 3);
@@ -373,7 +370,7 @@ SCENE_TEST(test_a_type_waits_in_wake_or_in_held)
     must(turns_rate("odd", ""));
     claim("w", 5, 0);
     assert_int_equal(redis_number("ZCARD", PREFIX "held:default"), 1);
-    free(redis_text("DEL", PREFIX "bell:g"));
+    redis_do("DEL", PREFIX "bell:g");
     start("u");
     must(turns_adopt("", "v", NULL, 0, default_queue, NULL));
     expect_list(LANE("odd"), "a b c d e");
@@ -480,8 +477,8 @@ SCENE_TEST(test_held_jobs_that_are_not_to_run_are_not_buried)
     enqueue("default", "odd", "b c");
     ask.unknown_dead = true;
     claim("w", 5, 0);
-    free(redis_text("HSET", PREFIX "halted", "b/night", "paused 1"));
-    free(redis_text("HSET", PREFIX "cancelled", "b", "waiting 1 default/odd"));
+    redis_do("HSET", PREFIX "halted", "b/night", "paused 1");
+    redis_do("HSET", PREFIX "cancelled", "b", "waiting 1 default/odd");
     claim_after(60 * SECOND_US, true);
     assert_int_equal(redis_number("LLEN", PREFIX "aside:night"), 1);
     assert_int_equal(dead_jobs(), 1);
@@ -501,7 +498,6 @@ static double score_of_run(const char *member)
 SCENE_TEST(test_many_types_are_named_by_pages)
 {
     static char types[20000];
-    char latest[24];
     size_t used = 0;
     int named = 0;
 
@@ -514,8 +510,8 @@ SCENE_TEST(test_many_types_are_named_by_pages)
         pass("v", 0);
         if (score_of_run("*") > (double)turns.now_us)
             continue;
-        snprintf(latest, sizeof latest, "%" PRId64, turns.now_us);
-        assert_int_equal(redis_number("ZCOUNT", PREFIX "runs", latest, "+inf"), 2500);
+        assert_int_equal(redis_number("ZCOUNT", PREFIX "runs", textf("%" PRId64, turns.now_us), "+inf"),
+                         2500);
         named++;
     }
     assert_in_range(named, 50, 55);
@@ -568,7 +564,7 @@ SCENE_TEST(test_types_go_back_with_the_clock)
 SCENE_TEST(test_a_limit_that_cannot_be_read_closes_its_type)
 {
     start("w");
-    free(redis_text("HSET", PREFIX "limits", "slow", "ten a second"));
+    redis_do("HSET", PREFIX "limits", "slow", "ten a second");
     enqueue("default", "slow", "a b");
     enqueue("default", "t", "c");
     assert_int_equal(claim("w", 5, 0), 1);
@@ -732,7 +728,7 @@ SCENE_TEST(test_who_is_busy_passes_the_duty_on)
     assert_in_range(redis_number("PTTL", PREFIX "spare:g"), 1, 60000);
     assert_int_equal(duty_of("b", 1, 0), BEGIN_US + DUTY_US);
     /* Nothing waits and no duty: no ring. */
-    free(redis_text("DEL", PREFIX "spare:g"));
+    redis_do("DEL", PREFIX "spare:g");
     assert_int_equal(duty_of("a", 0, 0), 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "spare:g"), 0);
     /* More than b can take: another is woken, by one token. */
@@ -754,15 +750,15 @@ SCENE_TEST(test_news_ring_for_the_worker_on_duty)
     enqueue("default", "slow", "x y");
     assert_int_equal(duty_of("b", 3, 0), 0); /* parks y: a does not know when it opens */
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
-    free(redis_text("DEL", PREFIX "bell:g"));
+    redis_do("DEL", PREFIX "bell:g");
     enqueue("default", "slow", "z");
     assert_int_equal(duty_of("b", 3, 0), 0); /* behind y: no news */
     assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0);
-    free(redis_text("HSET", PREFIX "duty", "elsewhere", "c 1795000002000000 high,low", "gone",
-                    "d 1794000000000000 default", "odd", "what?"));
+    redis_do("HSET", PREFIX "duty", "elsewhere", "c 1795000002000000 high,low", "gone",
+             "d 1794000000000000 default", "odd", "what?");
     must(turns_rate("slow", "2/1000000/1"));
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
-    free(redis_text("DEL", PREFIX "bell:g", PREFIX "bell:elsewhere"));
+    redis_do("DEL", PREFIX "bell:g", PREFIX "bell:elsewhere");
     must(turns_adopt("", "b", NULL, 0, default_queue, NULL)); /* hands x back */
     assert_int_equal(redis_number("EXISTS", PREFIX "bell:g", PREFIX "bell:elsewhere"), 1);
     must(turns_reap("a", &taken, &workers));
@@ -831,21 +827,21 @@ SCENE_TEST(test_types_are_told_once)
     assert_int_equal(claim("w", 2, 0), 1);
     ask.held = false;
     /* What was kept between calls is lost. */
-    free(redis_text("FUNCTION", "FLUSH"));
+    redis_do("FUNCTION", "FLUSH");
     enqueue("default", "t", "e");
     assert_int_equal(claim("w", 2, 0), 1);
     /* Another digest, or a worker that says something else by now: it is told again. */
     tell_types("{\"types\":[\"t\"]}", other);
-    free(redis_text("DEL", ACTIVE "w"));
+    redis_do("DEL", ACTIVE "w");
     tell_types("{\"types\":[\"t\"]}", other);
     assert_string_not_equal(digest, other);
     enqueue("default", "t", "f");
     expect_unregistered("0123456789012345678901234567890123456789");
-    free(redis_text("FUNCTION", "FLUSH"));
+    redis_do("FUNCTION", "FLUSH");
     expect_unregistered(digest);
     ask.digest = other;
     assert_int_equal(claim("w", 2, 0), 1);
-    free(redis_text("DEL", ACTIVE "w"));
+    redis_do("DEL", ACTIVE "w");
     assert_true(try_claim("w", 2, 0) != 0);
     assert_true(turn_is_unregistered(&turns.error));
 }
@@ -877,10 +873,8 @@ SCENE_TEST(test_types_that_are_being_read_are_not_forgotten)
     assert_int_equal(tell_some(some, first), 1);
     start("v");
     for (int i = 0; i < 11; i++) { /* 110,000 names */
-        char other[24];
 
-        snprintf(other, sizeof other, "a%d", i);
-        name_types("v", other, "b", 10000);
+        name_types("v", textf("a%d", i), "b", 10000);
         claim("v", 0, 0);
     }
     assert_int_equal(tell_some(some, first), 0);

@@ -154,7 +154,7 @@ SCENE_TEST(test_why_reads_long_numbers)
                                         "{\"id\":\"a\",\"type\":\"slow\",\"args\":{\"n\":9007199254740993}}"};
 
     must(turns_rate("slow", CLOSED_RULE ",by=args.n"));
-    free(redis_text("FUNCTION", "FLUSH"));
+    redis_do("FUNCTION", "FLUSH");
     must(turns_ask("why", words, COUNT(words)));
     assert_string_equal(answer_text(turns.answer, "key"), "9007199254740993");
 }
@@ -258,23 +258,23 @@ SCENE_TEST(test_lanes_that_sleep_are_sorted_when_their_path_changes)
 /* Lanes of 2,500 keys that sleep, two jobs in each. */
 static void fill_crowd(void)
 {
-    free(redis_text("HSET", PREFIX "types", "slow", "lanes=key"));
-    free(redis_text("EVAL",
-                    "local P = ARGV[1]\n"
-                    "redis.call('SADD', P .. 'queues', 'default')\n"
-                    "redis.call('HSET', P .. 'stats:slow', 'enqueued', 5000, 'parked', 5000)\n"
-                    "for i = 1, 2500 do\n"
-                    "    for n = 1, 2 do\n"
-                    "        local args = ',\"args\":{\"b\":' .. i % 10 .. '}}'\n"
-                    "        local body = '{\"id\":\"' .. i .. '.' .. n .. "
-                    "'\",\"type\":\"slow\",\"key\":\"k' .. i .. '\"'\n"
-                    "        redis.call('RPUSH', P .. 'lane:default/slow/k' .. i, body .. args)\n"
-                    "    end\n"
-                    "    redis.call('ZADD', P .. 'wait:default/slow#0/k' .. i, ARGV[2], 'slow/k' .. i)\n"
-                    "    redis.call('ZADD', P .. 'sleep:default', ARGV[3], 'slow#0/k' .. i)\n"
-                    "end\n"
-                    "return redis.call('ZADD', P .. 'wake:default', ARGV[3], '*')",
-                    "0", PREFIX, "1795000000000000", "1795086400000000"));
+    redis_do("HSET", PREFIX "types", "slow", "lanes=key");
+    redis_do("EVAL",
+             "local P = ARGV[1]\n"
+             "redis.call('SADD', P .. 'queues', 'default')\n"
+             "redis.call('HSET', P .. 'stats:slow', 'enqueued', 5000, 'parked', 5000)\n"
+             "for i = 1, 2500 do\n"
+             "    for n = 1, 2 do\n"
+             "        local args = ',\"args\":{\"b\":' .. i % 10 .. '}}'\n"
+             "        local body = '{\"id\":\"' .. i .. '.' .. n .. "
+             "'\",\"type\":\"slow\",\"key\":\"k' .. i .. '\"'\n"
+             "        redis.call('RPUSH', P .. 'lane:default/slow/k' .. i, body .. args)\n"
+             "    end\n"
+             "    redis.call('ZADD', P .. 'wait:default/slow#0/k' .. i, ARGV[2], 'slow/k' .. i)\n"
+             "    redis.call('ZADD', P .. 'sleep:default', ARGV[3], 'slow#0/k' .. i)\n"
+             "end\n"
+             "return redis.call('ZADD', P .. 'wake:default', ARGV[3], '*')",
+             "0", PREFIX, "1795000000000000", "1795086400000000");
     turns_check();
 }
 
@@ -300,7 +300,7 @@ SCENE_TEST(test_new_keys_start_while_a_crowd_is_sorted)
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=key"));
     fill_crowd();
-    free(redis_text("HSET", PREFIX "limits", "slow", "gcra:1/86400000000/1,by=args.b"));
+    redis_do("HSET", PREFIX "limits", "slow", "gcra:1/86400000000/1,by=args.b");
     for (int i = 0; i < 3; i++) {
         char id[16], args[40];
         int64_t asleep = redis_number("ZCARD", SLEEP);

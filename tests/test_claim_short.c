@@ -103,8 +103,8 @@ static void lost_and_scheduled(void)
 {
     one_job();
     must(turns_enqueue("default", "t", "later", SECOND_US));
-    free(redis_text("HSET", PREFIX "halted", "q/other", "1"));
-    free(redis_text("DEL", PREFIX "active:w"));
+    redis_do("HSET", PREFIX "halted", "q/other", "1");
+    redis_do("DEL", PREFIX "active:w");
 }
 
 static void parked_and_scheduled(void)
@@ -119,7 +119,7 @@ static void by_digest(void)
     static const struct names none = {NULL, 0};
 
     one_job();
-    free(redis_text("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}"));
+    redis_do("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}");
     ask.digest = "5f1cb89b8ac5976fc8157549a804413a02dedc4d"; /* sha1 of ["slow","t"] */
     ask.types = none;
 }
@@ -176,19 +176,19 @@ static void with_head(void)
 static void paused(void)
 {
     one_job();
-    free(redis_text("HSET", PREFIX "halted", "q/default", "1"));
+    redis_do("HSET", PREFIX "halted", "q/default", "1");
 }
 
 static void cancelled(void)
 {
     one_job();
-    free(redis_text("HSET", PREFIX "cancelled", "a", "waiting 1 default/t "));
+    redis_do("HSET", PREFIX "cancelled", "a", "waiting 1 default/t ");
 }
 
 static void alone(void)
 {
     one_job();
-    free(redis_text("ZADD", PREFIX "alone", "0", "default!"));
+    redis_do("ZADD", PREFIX "alone", "0", "default!");
 }
 
 static void duty_ends(void)
@@ -252,10 +252,8 @@ static void marking_nothing(void)
 
 static void write_duty(const char *field, const char *worker, int64_t us)
 {
-    char value[64];
-
-    snprintf(value, sizeof value, "%s %" PRId64 " default", worker, turns.now_us + us);
-    free(redis_text("HSET", PREFIX "duty", field, value));
+    free(
+        redis_text("HSET", PREFIX "duty", field, textf("%s %" PRId64 " default", worker, turns.now_us + us)));
 }
 
 /* The duty is x's, and the part of the second is that worker's for so long. */
@@ -333,39 +331,39 @@ static void far_and_full(void)
 
 static void foreign_queue(void)
 {
-    free(redis_text("SET", QUEUE, "foreign"));
+    redis_do("SET", QUEUE, "foreign");
 }
 
 static void foreign_types(void)
 {
     one_job();
-    free(redis_text("DEL", PREFIX "types"));
-    free(redis_text("SET", PREFIX "types", "foreign"));
+    redis_do("DEL", PREFIX "types");
+    redis_do("SET", PREFIX "types", "foreign");
 }
 
 static void foreign_later(void)
 {
     one_job();
-    free(redis_text("SET", PREFIX "later", "foreign"));
+    redis_do("SET", PREFIX "later", "foreign");
 }
 
 static void foreign_counters(void)
 {
     one_job();
-    free(redis_text("DEL", PREFIX "stats:t"));
-    free(redis_text("SET", PREFIX "stats:t", "foreign"));
+    redis_do("DEL", PREFIX "stats:t");
+    redis_do("SET", PREFIX "stats:t", "foreign");
 }
 
 static void elsewhere(void)
 {
     one_job();
-    free(redis_text("HSET", PREFIX "about", "partitions", "2"));
+    redis_do("HSET", PREFIX "about", "partitions", "2");
 }
 
 static void newer_data(void)
 {
     one_job();
-    free(redis_text("SET", PREFIX "format:2", "1"));
+    redis_do("SET", PREFIX "format:2", "1");
 }
 
 /* ---- */
@@ -420,7 +418,7 @@ static char *outcome(const struct scene *scene, int chunk, bool standing, bool *
     ask.chunk = chunk;
     ask.standing = standing;
     before = turns_digest();
-    free(redis_text("CONFIG", "RESETSTAT"));
+    redis_do("CONFIG", "RESETSTAT");
     rc = try_claim("w", ask.free, ask.prefetch);
     calls = redis_text("INFO", "commandstats");
     *is_short = rc == 0;

@@ -208,10 +208,8 @@ static const char *const needing_redis[] = {"enqueue a", "rate set a 1/s", "rate
 static void assert_all(const char *flags, int code, const char *says)
 {
     for (int i = 0; needing_redis[i]; i++) {
-        char line[512];
-
-        snprintf(line, sizeof line, "%s %s", needing_redis[i], flags);
-        assert_misuses((const struct misuse[]){{line, code, says}, {NULL, 0, NULL}});
+        assert_misuses(
+            (const struct misuse[]){{textf("%s %s", needing_redis[i], flags), code, says}, {NULL, 0, NULL}});
     }
 }
 
@@ -228,11 +226,11 @@ TEST(test_wrong_password)
     const char *const options[] = {"--requirepass", "secret", NULL};
     struct server s;
     struct outcome o;
-    char flags[256], url[256];
+    char url[256];
 
     server_start_with(&s, false, options);
-    snprintf(flags, sizeof flags, "--redis %s", s.socket);
-    assert_all(flags, 77, "wants a password (NOAUTH Authentication required.); name --password-file");
+    assert_all(textf("--redis %s", s.socket), 77,
+               "wants a password (NOAUTH Authentication required.); name --password-file");
     snprintf(url, sizeof url, "unix://:wrong@%s", s.socket);
     setenv("REDIS_URL", url, 1);
     assert_all("", 77, "check user and password");
@@ -248,12 +246,10 @@ TEST(test_wrong_password)
 /* What ps shows of a process; the words are separated by NUL. */
 static size_t arguments_of(pid_t pid, char *text, size_t size)
 {
-    char path[64];
     FILE *file;
     size_t len;
 
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    file = fopen(path, "r");
+    file = fopen(textf("/proc/%d/cmdline", (int)pid), "r");
     assert_non_null(file);
     len = fread(text, 1, size, file);
     fclose(file);
@@ -267,13 +263,12 @@ TEST(test_password_in_the_arguments)
     const char *const options[] = {"--requirepass", "secret", NULL};
     const char *words[] = {built("weir"), "worker", "--exec", "a=true", "--redis", NULL, NULL};
     struct server s;
-    char url[256], text[1024];
+    char text[1024];
     size_t len;
     pid_t pid;
 
     server_start_with(&s, false, options);
-    snprintf(url, sizeof url, "unix://default:secret@%s", s.socket);
-    words[5] = url;
+    words[5] = textf("unix://default:secret@%s", s.socket);
     pid = program_start(s.folder, "worker", words);
     await_text(s.folder, "worker.err", warning);
     len = arguments_of(pid, text, sizeof text);
@@ -331,10 +326,9 @@ TEST(test_closed_streams)
     pid = program_start(s.folder, "worker", (const char *const[]){"/bin/sh", "-c", line, NULL});
     await(server_number(&s, "HEXISTS", "weir:{0}:stats:mail", "done", NULL) == 1);
     for (int fd = 0; fd < 3; fd++) {
-        char path[64], file[64] = "";
+        char file[64] = "";
 
-        snprintf(path, sizeof path, "/proc/%d/fd/%d", (int)pid, fd);
-        assert_true(readlink(path, file, sizeof file - 1) > 0);
+        assert_true(readlink(textf("/proc/%d/fd/%d", (int)pid, fd), file, sizeof file - 1) > 0);
         assert_string_equal(file, "/dev/null");
     }
     kill(pid, SIGTERM);

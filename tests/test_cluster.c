@@ -151,7 +151,7 @@ static void set_on_all(const char *name, const char *value, const char *second, 
 {
     for (int i = 0; i < cluster.count; i++)
         if (cluster.redis[i].pid)
-            free(server_ask(&cluster.redis[i], "CONFIG", "SET", name, value, second, second_value, NULL));
+            server_do(&cluster.redis[i], "CONFIG", "SET", name, value, second, second_value);
 }
 
 static bool names_itself(const char *host)

@@ -122,10 +122,7 @@ SCENE_TEST(test_jobs_cost_what_they_name)
 
 static void enqueue_key(const char *ids, const char *key)
 {
-    char fields[40];
-
-    snprintf(fields, sizeof fields, "\"key\":\"%s\"", key);
-    enqueue_with("t", ids, fields);
+    enqueue_with("t", ids, textf("\"key\":\"%s\"", key));
 }
 
 SCENE_TEST(test_keys_take_turns_by_weight)
@@ -176,7 +173,7 @@ SCENE_TEST(test_a_paused_limit_and_a_paused_queue)
     expect_ids("a b c x");
     expect_start(0, 60);
     expect_start(2, 62);
-    free(redis_text("HSET", PREFIX "halted", "q/default", "1"));
+    redis_do("HSET", PREFIX "halted", "q/default", "1");
     look("t", 9);
     expect_ids("x");
 }
@@ -235,7 +232,7 @@ SCENE_TEST(test_whatever_waits_a_look_is_short)
     char types[20][24];
     int64_t before;
 
-    free(redis_text(
+    redis_do(
         "EVAL",
         "local P = ARGV[1]\n"
         "for t = 1, 20 do redis.call('HSET', P .. 'types', 't' .. t, '') end\n"
@@ -247,7 +244,7 @@ SCENE_TEST(test_whatever_waits_a_look_is_short)
         "    redis.call('ZADD', P .. 'sleep:q' .. q, 9, 't' .. t .. '#0/k')\n"
         "  end\n"
         "end\n",
-        "0", PREFIX));
+        "0", PREFIX);
     for (int i = 0; i < 20; i++) {
         snprintf(types[i], sizeof types[i], "t%d", i + 1);
         words[i + 1] = types[i];

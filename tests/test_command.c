@@ -29,10 +29,7 @@ static pid_t start_script(struct stage *s, const char *lines)
 
 static void push_last_attempt(struct stage *s, int job)
 {
-    char text[128];
-
-    snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1}", job);
-    stage_push_text(s, text);
+    stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1}", job));
 }
 
 static void assert_file(struct stage *s, const char *name, const char *text)
@@ -47,24 +44,20 @@ static void assert_file(struct stage *s, const char *name, const char *text)
 
 STAGE_TEST(job_on_standard_input)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "cat >body\nenv | grep ^WEIR_JOB | sort >variables");
     const char *body =
         "{\"id\":\"j0\",\"type\":\"run\",\"args\":{\"n\": 1.50, \"e\":[]},\"other\":1234567890123456789}";
 
+    start_script(s, "cat >body\nenv | grep ^WEIR_JOB | sort >variables");
     stage_push_text(s, body);
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "body", body);
     assert_file(s, "variables",
                 "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(when_it_was_enqueued)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "cat >>body\nenv | grep ENQUEUED >>variables");
-
+    start_script(s, "cat >>body\nenv | grep ENQUEUED >>variables");
     stage_push_stamped(s, INT64_C(1763900000050000), "{\"id\":\"j0\",\"type\":\"run\",\"args\":[]}");
     await(stage_stat(s, "run", "done") == 1);
     stage_push_stamped(s, INT64_C(1763900000050000), "{\"id\":\"j1\",\"type\":\"run\",\"enqueued_at\":0}");
@@ -73,7 +66,6 @@ STAGE_TEST(when_it_was_enqueued)
                 "{\"enqueued_at\":1763900000.05,\"id\":\"j0\",\"type\":\"run\",\"args\":[]}"
                 "{\"id\":\"j1\",\"type\":\"run\",\"enqueued_at\":0}");
     assert_file(s, "variables", "WEIR_JOB_ENQUEUED_AT=1763900000.05\nWEIR_JOB_ENQUEUED_AT=1763900000.05\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Signals 32 and 33 are glibc's own: sigaction() does not touch them, a parent may leave them ignored. */
@@ -82,19 +74,17 @@ STAGE_TEST(when_it_was_enqueued)
 /* The words of the command, no shell; nothing of the worker's own files, signals or group. */
 STAGE_TEST(clean_process)
 {
-    struct stage *s = *state;
     char group[64];
     int pgid, pid;
     char signals[128];
     unsigned long long ignored;
-    pid_t worker;
 
     write_script(s, "script",
                  "echo \"$# $1 $2\" >words\n"
                  "ls /proc/self/fd | tr '\\n' ' ' >files\n"
                  "grep -E 'Sig(Blk|Ign)' /proc/self/status >signals\n"
                  "cut -d ' ' -f 1,5 /proc/$$/stat >group");
-    worker = stage_weir(s, "worker", "--exec", "run=./script  '$HOME;exit'\t'*'", NULL);
+    stage_weir(s, "worker", "--exec", "run=./script  '$HOME;exit'\t'*'", NULL);
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "words", "2 $HOME;exit *\n");
@@ -106,17 +96,15 @@ STAGE_TEST(clean_process)
     assert_true(read_text(s->server.folder, "group", group, sizeof group));
     assert_int_equal(sscanf(group, "%d %d", &pid, &pgid), 2);
     assert_int_equal(pgid, pid);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A body larger than a pipe that nobody reads. */
 STAGE_TEST(large_body_ignored)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "exec <&-");
     struct weir_job_spec job = {.type = "run"};
     char *args = malloc(900001);
 
+    start_script(s, "exec <&-");
     memset(args, '7', 900000);
     args[0] = args[899999] = '"';
     args[900000] = '\0';
@@ -125,16 +113,14 @@ STAGE_TEST(large_body_ignored)
         assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
     free(args);
     await(stage_stat(s, "run", "done") == 5);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(large_body_read)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "wc -c >size");
     struct weir_job_spec job = {.type = "run", .id = "j0"};
     char *args = malloc(900001);
 
+    start_script(s, "wc -c >size");
     memset(args, '7', 900000);
     args[0] = args[899999] = '"';
     args[900000] = '\0';
@@ -143,7 +129,6 @@ STAGE_TEST(large_body_read)
     free(args);
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "size", "900060\n"); /* and {"enqueued_at":1763900000.05,"id":"j0","type":"run","args":} */
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- What its end means */
@@ -163,14 +148,12 @@ static const struct {
 STAGE_TEST(failures_with_their_reason)
 {
     enum { CASES = sizeof deaths / sizeof *deaths };
-    struct stage *s = *state;
     char script[1024] = "case $WEIR_JOB_ID in\n", *dead;
-    pid_t worker;
 
     for (int i = 0; i < CASES; i++)
         snprintf(script + strlen(script), sizeof script - strlen(script), "j%d) %s;;\n", i, deaths[i].lines);
     strcat(script, "esac");
-    worker = start_script(s, script);
+    start_script(s, script);
     for (int i = 0; i < CASES; i++)
         push_last_attempt(s, i);
     await(stage_stat(s, "run", "dead") == CASES);
@@ -188,27 +171,22 @@ STAGE_TEST(failures_with_their_reason)
         *entry = '\n';
     }
     free(dead);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(other_exit_codes_retry)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "echo $WEIR_JOB_ATTEMPT >>attempts; exit 3");
-
+    start_script(s, "echo $WEIR_JOB_ATTEMPT >>attempts; exit 3");
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "retried") == 1);
     assert_int_equal(stage_stat(s, "run", "scheduled"), 1);
     await_log(s->server.folder, "run j0: failed, again in ");
     await_text(s->server.folder, "worker.err", "exit 3");
     /* A day later, as it were: the second attempt. */
-    free(server_ask(
-        &s->server, "EVAL",
-        "local r = redis.call('ZRANGE', KEYS[1], 0, 0) return redis.call('ZADD', KEYS[1], 1, r[1])", "1",
-        stage_key(s, "later"), NULL));
+    server_do(&s->server, "EVAL",
+              "local r = redis.call('ZRANGE', KEYS[1], 0, 0) return redis.call('ZADD', KEYS[1], 1, r[1])",
+              "1", stage_key(s, "later"));
     await(stage_stat(s, "run", "retried") == 2);
     assert_file(s, "attempts", "1\n2\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* As its first line in the log says. */
@@ -228,14 +206,13 @@ static double pause_of(struct stage *s)
 /* Exit 75, and a number as the last line: comes back after so long, as the same attempt. */
 STAGE_TEST(throttled_by_exit_code)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "echo $WEIR_JOB_ATTEMPT $(date +%s%N) >>tries\n"
-                                   "[ $(wc -l <tries) -gt 2 ] && exit 0\n"
-                                   "echo come back in; echo 0.3; exit 75");
     char tries[256];
     long long at[3];
     int attempt[3];
 
+    start_script(s, "echo $WEIR_JOB_ATTEMPT $(date +%s%N) >>tries\n"
+                    "[ $(wc -l <tries) -gt 2 ] && exit 0\n"
+                    "echo come back in; echo 0.3; exit 75");
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "done") == 1);
     read_text(s->server.folder, "tries", tries, sizeof tries);
@@ -247,11 +224,10 @@ STAGE_TEST(throttled_by_exit_code)
         if (i > 0)
             assert_in_range(at[i] - at[i - 1], 300 * 1000000LL, 14000 * 1000000LL); /* not of a retry: 15 s */
     }
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* What can be read is heard, and what cannot is told. */
-STAGE_TEST(last_lines_of_throttled_commands)
+TEST_WITH(last_lines_of_throttled_commands, stage_setup, stage_teardown)
 {
     static const struct {
         const char *line;
@@ -271,15 +247,13 @@ STAGE_TEST(last_lines_of_throttled_commands)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct stage *root = *state, s;
-        char name[16], script[256], told[64];
+        char told[64];
         double pause_s;
         pid_t worker;
 
-        snprintf(name, sizeof name, "n%zu", i);
-        stage_branch(root, name, &s);
+        stage_branch(root, textf("n%zu", i), &s);
         stage_rate(&s, "run", "100/s");
-        snprintf(script, sizeof script, "echo '%s'; exit 75", cases[i].line);
-        worker = start_script(&s, script);
+        worker = start_script(&s, textf("echo '%s'; exit 75", cases[i].line));
         stage_push(&s, "run", NULL, 0, 1);
         await_log(s.server.folder, "throttled, 1 in a row: a pause of ");
         snprintf(told, sizeof told, "counts as left out: %.20s", cases[i].line);
@@ -296,19 +270,16 @@ STAGE_TEST(last_lines_of_throttled_commands)
 /* Without the number: after 1 s. */
 STAGE_TEST(throttled_without_a_time)
 {
-    struct stage *s = *state;
-    pid_t worker =
-        start_script(s, "date +%s%N >>tries\n[ $(wc -l <tries) -gt 1 ] && exit 0\necho later; exit 75");
     char tries[256];
     long long at[2];
 
+    start_script(s, "date +%s%N >>tries\n[ $(wc -l <tries) -gt 1 ] && exit 0\necho later; exit 75");
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "done") == 1);
     read_text(s->server.folder, "tries", tries, sizeof tries);
     assert_int_equal(sscanf(tries, "%lld %lld", &at[0], &at[1]), 2);
     assert_in_range(at[1] - at[0], 990 * 1000000LL, 14000 * 1000000LL);
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The worker does not start. */
@@ -323,7 +294,6 @@ STAGE_TEST(commands_that_cannot_run)
         {"run=./plain", "./plain: not executable; chmod +x it\n"},
         {"run=plain", "plain: no such program; name one in $PATH or by its path\n"},
     };
-    struct stage *s = *state;
 
     write_text(s->server.folder, "plain", "#!/bin/sh\n");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -340,19 +310,14 @@ STAGE_TEST(commands_that_cannot_run)
 /* It was there at the start. No attempt is used: it is not the job's fault. */
 STAGE_TEST(command_goes_missing)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "exit 0");
-    char path[160];
-
+    start_script(s, "exit 0");
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "done") == 1);
-    snprintf(path, sizeof path, "%s/script", s->server.folder);
-    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(textf("%s/script", s->server.folder)), 0);
     stage_push(s, "run", NULL, 1, 1);
     await(stage_stat(s, "run", "back") >= 1);
     assert_int_equal(stage_judge(s, 2).present, 1);
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
-    assert_int_equal(stage_end(worker), 0);
 }
 #endif
 
@@ -361,17 +326,16 @@ STAGE_TEST(command_goes_missing)
 /* A grandchild that lives on with the pipes open is not waited for. */
 STAGE_TEST(grandchild_keeps_the_pipes)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "setsid sleep 1000 &\necho $! >pid; echo reason >&2; exit 65"), grandchild;
     int64_t start_us = clock_mono_us();
+    pid_t grandchild;
 
+    start_script(s, "setsid sleep 1000 &\necho $! >pid; echo reason >&2; exit 65");
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "dead") == 1);
     assert_in_range(clock_mono_us() - start_us, 0, 60 * SECOND);
     grandchild = await_pid(s->server.folder, "pid");
     assert_true(is_running(grandchild));
     kill(grandchild, SIGKILL);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A service manager tells the whole group to stop: the command ends by that, and its job uses no attempt. */
@@ -379,7 +343,6 @@ STAGE_TEST(term_ends_the_command_too)
 {
     static const char *const scripts[] = {"echo $$ >pid0\nexec sleep 1000",
                                           "trap 'exit 143' TERM\necho $$ >pid1\nsleep 1000 & wait"};
-    struct stage *s = *state;
 
     stage_run(s, 0, NULL, 1, 0);
     for (int i = 0; i < 2; i++) {
@@ -397,7 +360,6 @@ STAGE_TEST(term_ends_the_command_too)
 /* The second signal: commands are ended, their jobs given back with no attempt used. */
 STAGE_TEST(second_term_ends_commands)
 {
-    struct stage *s = *state;
     pid_t worker, command;
 
     signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
@@ -410,7 +372,7 @@ STAGE_TEST(second_term_ends_commands)
     assert_int_equal(stage_end(worker), 0);
     await(!is_running(command));
     assert_int_equal(stage_judge(s, 1).present, 1);
-    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "workers"), NULL), 0);
+    assert_int_equal(stage_number(s, "EXISTS", stage_key(s, "workers")), 0);
     assert_int_equal(stage_stat(s, "run", "back"), 1);
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
 }
@@ -418,7 +380,6 @@ STAGE_TEST(second_term_ends_commands)
 /* The grace is over, and a command that does not go by TERM is killed, with its children. */
 STAGE_TEST(grace_is_the_longest_wait)
 {
-    struct stage *s = *state;
     pid_t worker, command, child;
     int64_t start_us;
 
@@ -440,7 +401,6 @@ STAGE_TEST(grace_is_the_longest_wait)
 /* Killed with no chance to say so: its commands go with it, and the job runs again elsewhere. */
 STAGE_TEST(command_ends_with_its_worker)
 {
-    struct stage *s = *state;
     pid_t worker = start_script(s, STAY_THE_FIRST_TIME), command;
 
     stage_push(s, "run", NULL, 0, 1);
@@ -450,13 +410,11 @@ STAGE_TEST(command_ends_with_its_worker)
     await(!is_running(command));
     worker = stage_weir(s, "next", "--exec", "run=./script", "--lease", "1s", NULL);
     await(stage_stat(s, "run", "done") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Its lease went to another while it was stopped: the command is told to end, and nothing is settled. */
 STAGE_TEST(command_of_a_lost_lease)
 {
-    struct stage *s = *state;
     pid_t away = start_script(s, STAY_THE_FIRST_TIME), heir, command;
 
     stage_push(s, "run", NULL, 0, 1);
@@ -478,19 +436,17 @@ STAGE_TEST(command_of_a_lost_lease)
 /* A worker that is cut off while its job is cancelled hears of it when it is back. */
 STAGE_TEST(cancelled_while_cut_off)
 {
-    struct stage *s = *state;
     pid_t worker = start_script(s, "echo $$ >pid.new; mv pid.new pid; exec sleep 60"), command;
 
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
     kill(worker, SIGSTOP);
-    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    stage_do(s, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     assert_int_equal(weir_cancel(s->client, "j0"), 0);
     kill(worker, SIGCONT);
     await(stage_stat(s, "run", "cancelled") == 1);
     await(!is_running(command));
     await_log(s->server.folder, "run j0: cancelled: asked to end");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Time, and being told */
@@ -498,14 +454,13 @@ STAGE_TEST(cancelled_while_cut_off)
 /* TERM to the whole group, and KILL to what stays. */
 STAGE_TEST(over_its_time)
 {
-    struct stage *s = *state;
-    pid_t worker, command, child;
+    pid_t command, child;
 
     write_script(s, "stay",
                  "trap '' TERM\nsleep 1000 &\necho $! >child; echo $$ >pid\necho the last words >&2\n"
                  "while :; do sleep 0.1; done");
-    worker = stage_weir(s, "worker", "--exec", "run=./stay", "--timeout", "run=400ms", "--kill-after",
-                        "300ms", "--backoff", "run=100s..1h", NULL);
+    stage_weir(s, "worker", "--exec", "run=./stay", "--timeout", "run=400ms", "--kill-after", "300ms",
+               "--backoff", "run=100s..1h", NULL);
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
     child = await_pid(s->server.folder, "child");
@@ -514,29 +469,24 @@ STAGE_TEST(over_its_time)
     await(!is_running(child));
     await_log(s->server.folder, "run j0: over its time of 0.4 s: asked to end");
     await_text(s->server.folder, "worker.err", "over its time of 0.4 s: killed by signal 9: the last words");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* One that ends well when it is told has failed all the same; its own time goes before that of its type. */
 STAGE_TEST(over_its_own_time)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     write_script(s, "polite", "trap 'exit 0' TERM\necho $$ >pid\nwhile :; do sleep 0.05; done");
-    worker = stage_weir(s, "worker", "--exec", "run=./polite", "--timeout", "run=1h", NULL);
+    stage_weir(s, "worker", "--exec", "run=./polite", "--timeout", "run=1h", NULL);
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"timeout\":0.3}");
     await(stage_stat(s, "run", "retried") == 1);
     assert_int_equal(stage_stat(s, "run", "done"), 0);
     await_text(s->server.folder, "worker.err", "over its time of 0.3 s: exit 0");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(cancelled)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "sleep 1000 &\necho $! >child; echo $$ >pid\nwait"), command, child;
+    pid_t command, child;
 
+    start_script(s, "sleep 1000 &\necho $! >child; echo $$ >pid\nwait");
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
     child = await_pid(s->server.folder, "child");
@@ -545,7 +495,6 @@ STAGE_TEST(cancelled)
     await(!is_running(command) && !is_running(child));
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
     assert_int_equal(stage_judge(s, 0).left, 0);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Silence for longer than the lease: the command is ended before anybody else can have finished with the job,
@@ -553,16 +502,13 @@ STAGE_TEST(cancelled)
  * over. */
 STAGE_TEST(ended_with_the_lease)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker, command;
-    char url[200];
 
     stage_rate(s, "run", "concurrency=1");
     write_script(s, "script", "mkdir first 2>&- || exit 0\ntrap '' TERM\necho $$ >pid\nsleep 1000");
-    snprintf(url, sizeof url, "%s", proxy_url(p));
-    worker = stage_weir(s, "worker", "--redis", url, "--exec", "run=./script", "--lease", "1s",
-                        "--kill-after", "200ms", "--trace", "trace", NULL);
+    worker = stage_weir(s, "worker", "--redis", textf("%s", proxy_url(p)), "--exec", "run=./script",
+                        "--lease", "1s", "--kill-after", "200ms", "--trace", "trace", NULL);
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
     proxy_blackhole(p, true);
@@ -581,9 +527,6 @@ STAGE_TEST(ended_with_the_lease)
 /* All that a job has besides its body. */
 STAGE_TEST(all_variables)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(
-        s, "env | grep -E '^WEIR_JOB|^TRACEP' | sed 's/=[0-9]*[.]../=SECONDS/' | sort >variables");
     struct weir_job_spec job = {
         .type = "run",
         .id = "j0",
@@ -593,6 +536,7 @@ STAGE_TEST(all_variables)
         .meta = "{\"traceparent\":\"no\"}",
     };
 
+    start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sed 's/=[0-9]*[.]../=SECONDS/' | sort >variables");
     assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "variables",
@@ -600,7 +544,6 @@ STAGE_TEST(all_variables)
                 "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_BATCH=b-1\nWEIR_JOB_ENQUEUED_AT=SECONDS\nWEIR_JOB_ID=j0\nWEIR_"
                 "JOB_KEY=k.1\n"
                 "WEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A worker that another job started shows nothing of that job. */
@@ -608,19 +551,16 @@ STAGE_TEST(variables_of_another_job)
 {
     static const char *const outer[] = {"WEIR_JOB_ID",      "WEIR_JOB_KEY",         "WEIR_JOB_BATCH",
                                         "WEIR_JOB_ATTEMPT", "WEIR_JOB_ENQUEUED_AT", "TRACEPARENT"};
-    struct stage *s = *state;
-    pid_t worker;
 
     for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
         setenv(outer[i], "outer", 1);
-    worker = start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sort >variables");
+    start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sort >variables");
     for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
         unsetenv(outer[i]);
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "done") == 1);
     assert_file(s, "variables",
                 "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 static double due_in_days(struct stage *s, const char *id)
@@ -644,17 +584,12 @@ STAGE_TEST(after_hundreds_of_attempts)
         double days;
     } cases[] = {{50, 72}, {300, 3650}, {400, 3650}, {1744, 3650}, {999998, 3650}};
     enum { CASES = sizeof cases / sizeof *cases };
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "exit 1");
 
-    free(server_ask(&s->server, "HSET", stage_key(s, "about"), "secret", "ours", NULL));
+    start_script(s, "exit 1");
+    stage_do(s, "HSET", stage_key(s, "about"), "secret", "ours");
     for (int i = 0; i < CASES; i++) {
-        char text[128];
-
-        snprintf(text, sizeof text,
-                 "@%d,0,0,sours;{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1000000}",
-                 cases[i].attempts, i);
-        stage_push_text(s, text);
+        stage_push_text(s, textf("@%d,0,0,sours;{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1000000}",
+                                 cases[i].attempts, i));
     }
     await(stage_stat(s, "run", "retried") == CASES);
     for (int i = 0; i < CASES; i++) {
@@ -666,7 +601,6 @@ STAGE_TEST(after_hundreds_of_attempts)
         if (days < cases[i].days - 1 || days > cases[i].days + 1)
             fail_msg("after %d attempts: again in %g days", cases[i].attempts, days);
     }
-    assert_int_equal(stage_end(worker), 0);
 }
 
 static long refusals(struct stage *s)
@@ -681,47 +615,40 @@ static long refusals(struct stage *s)
 /* When it comes again is decided once, and told once, however often Redis refuses to hear it. */
 STAGE_TEST(decided_once)
 {
-    struct stage *s = *state;
-    pid_t worker = start_script(s, "exit 1");
     char err[8192], *told;
 
-    free(server_ask(&s->server, "SET", stage_key(s, "later"), "mine", NULL));
+    start_script(s, "exit 1");
+    stage_do(s, "SET", stage_key(s, "later"), "mine");
     stage_push(s, "run", NULL, 0, 1);
     await(refusals(s) >= 4);
-    free(server_ask(&s->server, "DEL", stage_key(s, "later"), NULL));
+    stage_do(s, "DEL", stage_key(s, "later"));
     await(stage_stat(s, "run", "retried") == 1);
     assert_true(read_log(s->server.folder, err, sizeof err));
     told = strstr(err, "run j0: failed, again in ");
     assert_non_null(told);
     assert_null(strstr(strchr(told, '\n'), "failed"));
     assert_float_equal(atof(strstr(told, " in ") + 4), due_in_days(s, "\"j0\"") * 86400, 5);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A job that Redis refuses to settle holds back none of those that are settled with it. */
 STAGE_TEST(one_refused_among_others)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
-    free(server_ask(&s->server, "SET", stage_key(s, "later"), "mine", NULL));
+    stage_do(s, "SET", stage_key(s, "later"), "mine");
     stage_push(s, "run", NULL, 0, 5);
     write_script(s, "script", "case $WEIR_JOB_ID in\nj0) exit 1;;\nj1) exit 65;;\nesac\nsleep 0.2");
-    worker = stage_weir(s, "worker", "--exec", "run=./script", "-c", "5", "--lease", "1s", NULL);
+    stage_weir(s, "worker", "--exec", "run=./script", "-c", "5", "--lease", "1s", NULL);
     await(stage_stat(s, "run", "done") == 3 && stage_stat(s, "run", "dead") == 1);
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
-    free(server_ask(&s->server, "DEL", stage_key(s, "later"), NULL));
+    stage_do(s, "DEL", stage_key(s, "later"));
     await(stage_stat(s, "run", "retried") == 1);
     assert_int_equal(stage_judge(s, 5).present, 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The wait doubles from the first one, which is the least, up to its bound; the usual one would be 15 s at least. */
 STAGE_TEST(backoff_of_a_type)
 {
     enum { JOBS = 8, ATTEMPTS = 3 };
-    struct stage *s = *state;
-    char err[8192], text[80];
+    char err[8192];
     int waits = 0, job;
     double wait_s;
     pid_t worker;
@@ -729,8 +656,7 @@ STAGE_TEST(backoff_of_a_type)
     write_script(s, "script", "exit 1");
     worker = stage_weir(s, "worker", "--exec", "run=./script", "--backoff", "run=400ms..600ms", NULL);
     for (int i = 0; i < JOBS; i++) {
-        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":%d}", i, ATTEMPTS);
-        stage_push_text(s, text);
+        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":%d}", i, ATTEMPTS));
     }
     await(stage_stat(s, "run", "dead") == JOBS);
     assert_int_equal(stage_end(worker), 0);
@@ -747,15 +673,11 @@ STAGE_TEST(backoff_of_a_type)
 
 STAGE_TEST(done_is_remembered)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     write_script(s, "script", "exit 0");
-    worker = stage_weir(s, "worker", "--exec", "run=./script", "--keep", "run=1h", NULL);
+    stage_weir(s, "worker", "--exec", "run=./script", "--keep", "run=1h", NULL);
     stage_push(s, "run", NULL, 0, 1);
     await(stage_stat(s, "run", "done") == 1);
-    assert_in_range(server_number(&s->server, "PTTL", stage_key(s, "finished:j0"), NULL), 3590000, 3600000);
-    assert_int_equal(stage_end(worker), 0);
+    assert_in_range(stage_number(s, "PTTL", stage_key(s, "finished:j0")), 3590000, 3600000);
 }
 
 STAGE_TEST(wrong_flags)
@@ -777,7 +699,6 @@ STAGE_TEST(wrong_flags)
         {"--http", "mail", "--http mail: not TYPE=URL"},
         {"-c", "1025", "1025 executors; use 1 to 1024 where functions or commands run on threads"},
     };
-    struct stage *s = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct outcome o;
@@ -794,10 +715,10 @@ STAGE_TEST(wrong_flags)
 /* Of the one child of a process that is there for it. */
 static pid_t child_of(pid_t parent)
 {
-    char name[64], text[64] = "";
+    char text[64] = "";
 
-    snprintf(name, sizeof name, "%d/task/%d/children", (int)parent, (int)parent);
-    await(read_text("/proc", name, text, sizeof text) && atoi(text) > 0);
+    await(read_text("/proc", textf("%d/task/%d/children", (int)parent, (int)parent), text, sizeof text) &&
+          atoi(text) > 0);
     return atoi(text);
 }
 
@@ -816,17 +737,17 @@ static pid_t start_unread(struct stage *s)
     write_script(s, "script",
                  "[ $WEIR_JOB_ID = j0 ] && exec sleep 1000\n"
                  "printf %0900d 0 >&2\nexit 1");
-    return program_start(s->server.folder, "worker",
+    return stage_keeps(
+        s, program_start(s->server.folder, "worker",
                          (const char *[]){"/bin/sh", "-c", "exec \"$0\" \"$@\" 2>unread", built("weir"),
                                           "worker", "--redis", s->server.url, "--exec", "run=./script", "-c",
-                                          "3", "--lease", "1s", "--grace", "0s", NULL});
+                                          "3", "--lease", "1s", "--grace", "0s", NULL}));
 }
 
 /* It goes on, hears TERM, and its last words do not keep it. */
 STAGE_TEST(standard_error_that_nobody_reads)
 {
     enum { JOBS = 150 }; /* of 1 KB each: a pipe has room for 64 of them */
-    struct stage *s = *state;
     char path[160];
     pid_t worker;
     int unread;
@@ -848,7 +769,6 @@ STAGE_TEST(standard_error_that_nobody_reads)
  */
 STAGE_TEST(process_one)
 {
-    struct stage *s = *state;
     const char *const words[] = {"/usr/bin/unshare", "-r",           "-p",      "-f",
                                  built("weir"),      "worker",       "--redis", s->server.url,
                                  "--exec",           "run=./script", NULL};
@@ -881,7 +801,6 @@ STAGE_TEST(process_one)
 /* It hears of its child's end all the same. */
 STAGE_TEST(process_one_with_ignored_children)
 {
-    struct stage *s = *state;
     const char *const words[] = {
         "/usr/bin/unshare", "-r",     "-p",      "-f",          "/usr/bin/env", "--ignore-signal=CHLD",
         built("weir"),      "worker", "--redis", s->server.url, "--exec",       "run=/bin/true",

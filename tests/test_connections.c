@@ -31,7 +31,6 @@ static long long loads(struct stage *s)
 
 STAGE_TEST(test_one_enqueue_sends_little)
 {
-    struct stage *s = *state;
     long long begin;
 
     stage_must(s, "enqueue mark");
@@ -64,27 +63,22 @@ static bool all_have_new_ids(struct stage *s, const char *before)
 /* 64 of them would send less than 100 KB. */
 STAGE_TEST(test_workers_that_reconnect_send_little)
 {
-    struct stage *s = *state;
-    pid_t workers[WORKERS];
     long long begin, clients, sent;
     int64_t idle_us;
     char *before;
 
     for (int i = 0; i < WORKERS; i++) {
-        char name[24];
-
-        snprintf(name, sizeof name, "worker%d", i);
-        workers[i] = stage_weir(s, name, "--exec", "mark=true", "--executors", "1", NULL);
+        stage_weir(s, textf("worker%d", i), "--exec", "mark=true", "--executors", "1", NULL);
     }
     stage_await_workers(s, WORKERS);
     stage_await_blocked(s, WORKERS);
     before = ids_of_workers(s);
     clients = info(s, "clients", "connected_clients:");
     assert_in_range(loads(s), 1, WORKERS); /* who misses them at once loads them: one of them counts */
-    free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
+    stage_do(s, "CONFIG", "RESETSTAT");
     begin = bytes_in(s);
     idle_us = clock_mono_us();
-    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    stage_do(s, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     while (!all_have_new_ids(s, before) || info(s, "clients", "connected_clients:") < clients)
         clock_sleep_until(clock_mono_us() + 50000); /* what is asked here counts too */
     sent = bytes_in(s) - begin;
@@ -94,8 +88,6 @@ STAGE_TEST(test_workers_that_reconnect_send_little)
                     WORKERS * 100000 / 64 +
                         idle_us / 100); /* of 10 KB a second at most, what is asked meanwhile */
     assert_int_equal(loads(s), 0);
-    for (int i = 0; i < WORKERS; i++)
-        assert_int_equal(stage_end(workers[i]), 0);
     free(before);
 }
 
@@ -123,7 +115,6 @@ static void read_line(const char *file, int number, char *line, int size)
 STAGE_TEST(test_an_error_names_file_and_line)
 {
     static const char sound[] = "local function ahead(ARGV)\n", faulty[] = "local function ahead() x()\n";
-    struct stage *s = *state;
     char *text = strdup(script_library), *at = strstr(text, sound), *answer, function[64], line[200];
     const char *file;
     struct error e;
@@ -132,7 +123,7 @@ STAGE_TEST(test_an_error_names_file_and_line)
     assert_non_null(at);
     memcpy(at, faulty, sizeof faulty - 1);
     memmove(at + sizeof faulty - 1, at + sizeof sound - 1, strlen(at + sizeof sound - 1) + 1);
-    free(server_ask(&s->server, "FUNCTION", "LOAD", "REPLACE", text, NULL));
+    stage_do(s, "FUNCTION", "LOAD", "REPLACE", text);
     snprintf(function, sizeof function, "weir_%s_ahead", script_digest);
     answer = server_ask(&s->server, "FCALL_RO", function, "1", "p:", "", NULL);
     file = script_place(answer, &number);
@@ -178,7 +169,6 @@ STAGE_TEST(test_silence_is_waited_for_once)
                                         "batch list",    "dead list",  "rate keys mark", "doctor",
                                         "schedule list", "job show 1", "enqueue mark"};
     enum { COMMANDS = sizeof lines / sizeof *lines };
-    struct stage *s = *state;
     struct proxy *links[COMMANDS + 1];
     struct weir *w;
     struct limits limits;

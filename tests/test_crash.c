@@ -57,12 +57,9 @@ struct killing {
 
 static void begin_killing(struct stage *root, struct killing *k, int number)
 {
-    char ns[24];
-
     k->side = number < STEPS ? PROXY_REQUESTS : PROXY_REPLIES;
     k->step = 1 + (unsigned)number % STEPS;
-    snprintf(ns, sizeof ns, "%s%u", k->side == PROXY_REQUESTS ? "request" : "reply", k->step);
-    stage_branch(root, ns, &k->stage);
+    stage_branch(root, textf("%s%u", k->side == PROXY_REQUESTS ? "request" : "reply", k->step), &k->stage);
     stage_rate(&k->stage, "timed", "100/s concurrency=2"); /* the dead one's count until they are reaped */
     k->proxy = proxy_start(&k->stage.server);
     k->victim = proxied_actor(&k->stage, k->proxy, "victim", "lease=1");
@@ -93,7 +90,7 @@ static void end_killing(struct killing *k)
 
 /* The worker is killed before its n-th request is sent, and after its n-th request was answered but before it
  * hears of it, for each n; side by side. */
-STAGE_TEST(worker_killed_at_each_step)
+TEST_WITH(worker_killed_at_each_step, stage_setup, stage_teardown)
 {
     struct killing *all = calloc(CASES, sizeof *all);
 
@@ -116,7 +113,7 @@ STAGE_TEST(worker_killed_at_each_step)
 }
 
 /* The handler's worker dies before or after the effect, beside other jobs. */
-STAGE_TEST(worker_killed_around_the_effect)
+TEST_WITH(worker_killed_around_the_effect, stage_setup, stage_teardown)
 {
     static const char *const when[] = {"before", "after"};
     struct stage branches[2];
@@ -124,12 +121,10 @@ STAGE_TEST(worker_killed_around_the_effect)
 
     for (int i = 0; i < 2; i++) {
         struct stage *s = &branches[i];
-        char args[64];
         pid_t victim;
 
         stage_branch(*state, when[i], s);
-        snprintf(args, sizeof args, "{\"kill\":\"%s\"}", when[i]);
-        stage_push(s, "mark", args, 0, 1);
+        stage_push(s, "mark", textf("{\"kill\":\"%s\"}", when[i]), 0, 1);
         stage_push(s, "mark", NULL, 1, 30);
         victim = stage_actor(s, "victim", "executors=2", "lease=1", "fragile=1", NULL);
         assert_int_equal(program_end(victim), 1000 + SIGKILL);
@@ -150,17 +145,15 @@ STAGE_TEST(worker_killed_around_the_effect)
 /* A job that kills its worker is dead after the third; what stood beside it is done. */
 STAGE_TEST(poison)
 {
-    struct stage *s = *state;
     struct verdict v;
     char *dead, log[16384];
-    pid_t last;
 
     stage_push(s, "mark", "{\"kill\":\"before\"}", 0, 1);
     stage_push(s, "mark", NULL, 1, 10);
     for (int i = 0; i < 3; i++)
         assert_int_equal(program_end(stage_actor(s, "victim", "executors=1", "lease=1", "fragile=1", NULL)),
                          1000 + SIGKILL);
-    last = stage_actor(s, "last", "executors=1", "lease=1", "fragile=1", NULL);
+    stage_actor(s, "last", "executors=1", "lease=1", "fragile=1", NULL);
     v = stage_await_ended(s, 11);
     assert_int_equal(v.dead, 1);
     assert_int_equal(v.twice, 0);
@@ -179,7 +172,6 @@ STAGE_TEST(poison)
     assert_true(read_text(s->server.folder, "last.err", log, sizeof log));
     *strchr(log, '\n') = '\0';
     assert_non_null(strstr(log, "level=info msg=started worker="));
-    assert_int_equal(stage_end(last), 0);
 }
 
 /* Workers come and go, most of them by kill -9. A limit holds meanwhile: lost slots make it slower, never
@@ -187,7 +179,6 @@ STAGE_TEST(poison)
 STAGE_TEST(workers_killed_under_load)
 {
     enum { WORKERS = 4, ROUNDS = 16, ACCEPTED = 2400 };
-    struct stage *s = *state;
     pid_t workers[WORKERS];
     char trace[ROUNDS + WORKERS][40], path[ROUNDS + WORKERS][160];
     struct verdict v;
@@ -242,10 +233,9 @@ static int info_number(struct stage *s, const char *section, const char *field)
     return n;
 }
 
-TEST_WITH(redis_killed_under_load, stage_setup_durable, stage_teardown)
+STAGE_TEST_WITH(redis_killed_under_load, stage_setup_durable, stage_teardown)
 {
     enum { ACCEPTED = 4000 };
-    struct stage *s = *state;
     pid_t workers[2];
 
     stage_rate(s, "timed", "1000/s,burst=20 concurrency=6");
@@ -275,7 +265,6 @@ TEST_WITH(redis_killed_under_load, stage_setup_durable, stage_teardown)
 /* Each worker that comes back says it, once; one that begins later does not. */
 STAGE_TEST(redis_forgets_all)
 {
-    struct stage *s = *state;
     pid_t busy = stage_actor(s, "busy", "types=mark", "executors=1", "lease=4", NULL),
           other = stage_actor(s, "other", "types=timed", "executors=1", "lease=1", NULL), idle;
 
@@ -283,7 +272,7 @@ STAGE_TEST(redis_forgets_all)
     stage_rate(s, "timed", "1/s");
     stage_push(s, "mark", "{\"sleep\":3}", 0, 1);
     await(history_count(s, "begin", -1) == 1);
-    free(server_ask(&s->server, "FLUSHALL", NULL));
+    stage_do(s, "FLUSHALL");
     await_text(
         s->server.folder, "busy.err",
         "Redis has lost all of Weir's data: jobs (1 of them run here), schedules, batches and unique locks");
@@ -303,32 +292,27 @@ STAGE_TEST(redis_forgets_all)
 /* Down until a call succeeds, though each connect does. */
 STAGE_TEST(redis_full_without_its_functions)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "types=mark", "executors=1", "lease=1", NULL);
-
+    stage_actor(s, "worker", "types=mark", "executors=1", "lease=1", NULL);
     stage_await_workers(s, 1);
-    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory", "1", NULL));
-    free(server_ask(&s->server, "FUNCTION", "FLUSH", NULL));
+    stage_do(s, "CONFIG", "SET", "maxmemory", "1");
+    stage_do(s, "FUNCTION", "FLUSH");
     await(info_number(s, "errorstats", "errorstat_OOM:count=") >= 8); /* two of each connection */
-    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    stage_do(s, "CONFIG", "SET", "maxmemory", "0");
     await_text(s->server.folder, "worker.err", "Redis is back after");
     stage_push(s, "mark", NULL, 0, 1);
     await(history_count(s, "effect", 0) == 1);
     assert_int_equal(stage_says(s, "worker", "without the functions"), 1);
     assert_int_equal(stage_says(s, "worker", "Redis is back after"), 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- The connection is cut */
 
 static int open_files(pid_t pid)
 {
-    char path[40];
     DIR *folder;
     int n = 0;
 
-    snprintf(path, sizeof path, "/proc/%d/fd", (int)pid);
-    folder = opendir(path);
+    folder = opendir(textf("/proc/%d/fd", (int)pid));
     assert_non_null(folder);
     while (readdir(folder))
         n++;
@@ -343,7 +327,7 @@ static int feed_until_cut(struct stage *s, struct proxy *p, int job)
     int64_t end_us = clock_mono_us() + AWAIT_US;
 
     while (!proxy_has_cut(p)) {
-        if (server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL) < 6) {
+        if (stage_number(s, "LLEN", stage_key(s, "queue:default")) < 6) {
             stage_push(s, "mark", job % 3 ? NULL : "{\"sleep\":0.02}", job, 1);
             job++;
         }
@@ -360,14 +344,13 @@ static void await_progress(struct stage *s)
     int effects = history_count(s, "effect", -1);
 
     await(history_count(s, "effect", -1) > effects ||
-          server_number(&s->server, "EXISTS", stage_key(s, "queue:default"), NULL) == 0);
+          stage_number(s, "EXISTS", stage_key(s, "queue:default")) == 0);
 }
 
 /* A cut, and another one on the way back to work: while it logs in, loads scripts, adopts. One worker, so
  * that its jobs are nobody else's: each has its effect once. */
 STAGE_TEST(cut_at_each_message)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker = proxied_actor(s, p, "worker", "lease=20");
     int job = 0, files;
@@ -393,7 +376,6 @@ STAGE_TEST(cut_at_each_message)
 
 STAGE_TEST(cut_within_messages)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker = proxied_actor(s, p, "worker", "lease=20");
     int job = 0;
@@ -425,17 +407,15 @@ static bool is_cut_or_done(struct comeback *c)
 
 /* On the way back each answer in turn is lost, that of adopt too, while jobs run and end: what Redis did and
  * what the worker heard of then differ. */
-STAGE_TEST(answers_lost_on_the_way_back)
+TEST_WITH(answers_lost_on_the_way_back, stage_setup, stage_teardown)
 {
     enum { FIRST = 8, CASES_HERE = 14 };
     struct comeback all[CASES_HERE];
 
     for (int i = 0; i < CASES_HERE; i++) {
         struct comeback *c = &all[i];
-        char ns[24];
 
-        snprintf(ns, sizeof ns, "answer%d", FIRST + i);
-        stage_branch(*state, ns, &c->stage);
+        stage_branch(*state, textf("answer%d", FIRST + i), &c->stage);
         c->proxy = proxy_start(&c->stage.server);
         c->worker = proxied_actor(&c->stage, c->proxy, "worker", "lease=20");
     }
@@ -464,7 +444,6 @@ STAGE_TEST(answers_lost_on_the_way_back)
  * ended with its process. */
 STAGE_TEST(silence_longer_than_the_lease)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t away = proxied_actor(s, p, "away", "lease=1"), heir;
 
@@ -486,7 +465,6 @@ STAGE_TEST(silence_longer_than_the_lease)
 /* A worker that nothing runs in while it is cut off goes on when it is back. */
 STAGE_TEST(idle_in_the_silence)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t away = proxied_actor(s, p, "away", "lease=1"), heir;
 
@@ -507,13 +485,12 @@ STAGE_TEST(idle_in_the_silence)
 /* The same as silence for a process that was stopped: it wakes up as if nothing had been. */
 STAGE_TEST(stopped_longer_than_the_lease)
 {
-    struct stage *s = *state;
-    pid_t away = stage_actor(s, "away", "executors=2", "lease=1", NULL), heir;
+    pid_t away = stage_actor(s, "away", "executors=2", "lease=1", NULL);
 
     stage_push(s, "mark", "{\"wait\":\"go\"}", 0, 2);
     await(history_count(s, "begin", -1) == 2);
     kill(away, SIGSTOP);
-    heir = stage_actor(s, "heir", "executors=2", "lease=1", NULL);
+    stage_actor(s, "heir", "executors=2", "lease=1", NULL);
     await(history_count(s, "begin", -1) == 3); /* one of them, alone */
     kill(away, SIGCONT);
     assert_int_equal(program_end(away), 70);
@@ -521,7 +498,6 @@ STAGE_TEST(stopped_longer_than_the_lease)
     stage_push(s, "mark", "{\"sleep\":0.01}", 2, 30);
     assert_int_equal(stage_await_done(s, 32).twice, 0);
     assert_int_equal(stage_stat(s, "mark", "done"), 32);
-    assert_int_equal(stage_end(heir), 0);
 }
 
 /* ---- Answers that come late */
@@ -535,7 +511,7 @@ static long long leased(struct stage *s)
                                  "end\n"
                                  "return n";
 
-    return server_number(&s->server, "EVAL", script, "0", stage_key(s, "active:*"), NULL);
+    return stage_number(s, "EVAL", script, "0", stage_key(s, "active:*"));
 }
 
 /* A worker whose claim was granted a job, but the answer is on its way for a while. */
@@ -551,7 +527,7 @@ static pid_t start_unanswered(struct stage *s, struct proxy *p, const char *leas
 }
 
 /* Told to stop before it hears what it was granted, the worker gives it back; told twice, too. */
-STAGE_TEST(stopped_before_the_answer)
+TEST_WITH(stopped_before_the_answer, stage_setup, stage_teardown)
 {
     for (int calls = 1; calls <= 2; calls++) {
         struct stage s;
@@ -579,7 +555,6 @@ STAGE_TEST(stopped_before_the_answer)
 /* What comes after its lease has ended is not begun. */
 STAGE_TEST(answered_after_the_lease)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t away = start_unanswered(s, p, "lease=1"), heir;
 
@@ -634,11 +609,10 @@ static const char *const garbage[] = {
 STAGE_TEST(garbage_under_load)
 {
     enum { KINDS = sizeof garbage / sizeof *garbage, ROUNDS = 5 };
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "executors=3", NULL);
     char *large = malloc(3 << 20), *dead;
     int job = 0;
 
+    stage_actor(s, "worker", "executors=3", NULL);
     memset(large, '{', (3 << 20) - 1);
     large[(3 << 20) - 1] = '\0';
     for (int round = 0; round < ROUNDS; round++) {
@@ -648,7 +622,7 @@ STAGE_TEST(garbage_under_load)
         }
         stage_push_text(s, large);
     }
-    await(server_number(&s->server, "ZCARD", stage_key(s, "dead"), NULL) == ROUNDS * (KINDS + 1));
+    await(stage_number(s, "ZCARD", stage_key(s, "dead")) == ROUNDS * (KINDS + 1));
     assert_int_equal(stage_await_done(s, job).twice, 0);
     dead = stage_dead(s);
     for (int i = 0; i < KINDS; i++)
@@ -656,7 +630,6 @@ STAGE_TEST(garbage_under_load)
             fail_msg("the dead jobs lack %s", garbage[i]);
     free(dead);
     free(large);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TESTS(NULL, NULL)

@@ -17,30 +17,20 @@ static char seen[200000]; /* what the last walk met: "id id id" */
 /* A record as ends.bury() writes it. */
 static void bury(const char *tag, const char *lane, const char *reason, const char *entry)
 {
-    char record[2000], score[32];
-
-    snprintf(record, sizeof record, "%s %s %s\n%s", tag, lane, reason, entry);
-    snprintf(score, sizeof score, "%lld", (long long)turns.now_us);
-    free(redis_text("ZADD", DEAD, score, record));
+    redis_do("ZADD", DEAD, textf("%lld", (long long)turns.now_us),
+             textf("%s %s %s\n%s", tag, lane, reason, entry));
 }
 
 /* A job of type t by its id. */
 static void bury_job(const char *id, const char *reason)
 {
-    char tag[100], entry[200];
-
-    snprintf(tag, sizeof tag, "w:%s", id);
-    snprintf(entry, sizeof entry, "{\"id\":\"%s\",\"type\":\"t\",\"args\":{}}", id);
-    bury(tag, "default/t/", reason, entry);
+    bury(textf("w:%s", id), "default/t/", reason, textf("{\"id\":\"%s\",\"type\":\"t\",\"args\":{}}", id));
 }
 
 static void bury_many(const char *name, int first, int count)
 {
-    char id[32];
-
     for (int i = first; i < first + count; i++) {
-        snprintf(id, sizeof id, "%s%04d", name, i);
-        bury_job(id, "why");
+        bury_job(textf("%s%04d", name, i), "why");
     }
 }
 
@@ -147,10 +137,7 @@ static json_t *only(struct dead_filter filter)
 
 static void set_bound(const char *name, int64_t bound)
 {
-    char number[24];
-
-    snprintf(number, sizeof number, "%lld", (long long)bound);
-    free(redis_text("HSET", PREFIX "settings", name, number));
+    redis_do("HSET", PREFIX "settings", name, textf("%lld", (long long)bound));
 }
 
 /* A heartbeat of a worker that was started with these bounds. */
@@ -213,7 +200,7 @@ SCENE_TEST(test_the_oldest_are_forgotten_beyond_an_age)
     r = reap_with(100, 180 * DAY_US);
     assert_int_equal(r.forgotten, 0); /* a is that old, and not older */
     turns.now_us++;
-    free(redis_text("ZADD", PREFIX "workers", "1999999999999999", "w"));
+    redis_do("ZADD", PREFIX "workers", "1999999999999999", "w");
     r = reap_with(100, 180 * DAY_US);
     assert_int_equal(r.forgotten, 1);
     expect_listed(ANY, "b c");
@@ -266,12 +253,12 @@ SCENE_TEST(test_large_ones_are_forgotten_a_few_at_a_time)
 SCENE_TEST(test_a_heartbeat_goes_on_beside_what_is_not_ours)
 {
     start("w");
-    free(redis_text("ZADD", DEAD, "5", "junk", "6", "w:1 //", "-inf", "", "7", "w:2 // why\n"));
+    redis_do("ZADD", DEAD, "5", "junk", "6", "w:1 //", "-inf", "", "7", "w:2 // why\n");
     assert_int_equal(reap_with(2, FOR_EVER).forgotten, 2);
     assert_int_equal(reap_with(1, FOR_EVER).forgotten, 1);
-    free(redis_text("DEL", PREFIX "dead_bytes"));
-    free(redis_text("SET", DEAD, "somebody's"));
-    free(redis_text("SET", PREFIX "cancelled", "somebody's"));
+    redis_do("DEL", PREFIX "dead_bytes");
+    redis_do("SET", DEAD, "somebody's");
+    redis_do("SET", PREFIX "cancelled", "somebody's");
     assert_int_equal(reap_with(1, FOR_EVER).forgotten, 0);
     expect_text("somebody's", "GET", DEAD);
 }
@@ -290,7 +277,7 @@ SCENE_TEST(test_options_of_a_worker_only_widen)
     start("w");
     bury_many("j", 0, 30);
     turns.now_us += DAY_US;
-    free(redis_text("ZADD", PREFIX "workers", "1999999999999999", "w"));
+    redis_do("ZADD", PREFIX "workers", "1999999999999999", "w");
     r = beat(10, SECOND_US);
     assert_int_equal(r.forgotten + beat(10, SECOND_US).forgotten, 0);
     assert_int_equal(r.kept.most, 100000);
@@ -301,12 +288,12 @@ SCENE_TEST(test_options_of_a_worker_only_widen)
     r = beat(300000, 200 * DAY_US);
     assert_int_equal(r.kept.most, 200000);
     assert_int_equal(r.kept.age_us, 200 * DAY_US);
-    free(redis_text("HSET", PREFIX "settings", "dead_most", "many", "dead_age_us", "0", "dead_bytes", "-1"));
+    redis_do("HSET", PREFIX "settings", "dead_most", "many", "dead_age_us", "0", "dead_bytes", "-1");
     assert_int_equal(beat(0, 0).forgotten, 0); /* what cannot be read bounds nothing */
-    free(redis_text("SET", PREFIX "settings", "x"));
+    redis_do("SET", PREFIX "settings", "x");
     r = beat(0, 0);
     assert_int_equal(r.kept.most, 0);
-    free(redis_text("DEL", PREFIX "settings"));
+    redis_do("DEL", PREFIX "settings");
 }
 
 /* Jobs with a body of so many bytes die by their handlers. */
@@ -361,7 +348,6 @@ SCENE_TEST(test_the_oldest_are_forgotten_beyond_bytes)
  */
 SCENE_TEST(test_bytes_are_counted_while_jobs_move)
 {
-    char id[16];
     struct reaped r;
     int beats = 0;
 
@@ -374,8 +360,8 @@ SCENE_TEST(test_bytes_are_counted_while_jobs_move)
         turns.now_us++;
         die(2, 10);
         for (int i = 0; i < 4; i++) {
-            snprintf(id, sizeof id, "j%04d", 1 + (beats * 4 + i) * 97);
-            expect_moved(i % 2 ? "remove" : "retry", by_id(id), NULL, 1, 0);
+            expect_moved(i % 2 ? "remove" : "retry", by_id(textf("j%04d", 1 + (beats * 4 + i) * 97)), NULL, 1,
+                         0);
         }
         if (beats == 0) /* the place up to which they are counted goes */
             expect_moved("remove", by_id("j0500"), NULL, 1, 0);
@@ -394,20 +380,20 @@ SCENE_TEST(test_what_was_there_before_is_kept)
 {
     start("w");
     bury_many("j", 0, 3);
-    free(redis_text("HSET", PREFIX "dead_bytes", "bytes", "300000000", "score", "-inf", "record", ""));
+    redis_do("HSET", PREFIX "dead_bytes", "bytes", "300000000", "score", "-inf", "record", "");
     assert_in_range(beat(0, 0).kept.bytes, 300000100, 300000400);
     assert_int_equal(beat(0, 0).forgotten, 0);
-    free(redis_text("DEL", PREFIX "dead_bytes", PREFIX "settings"));
+    redis_do("DEL", PREFIX "dead_bytes", PREFIX "settings");
     beat(0, 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "settings"), 0);
-    free(redis_text("HSET", PREFIX "dead_bytes", "bytes", "what"));
+    redis_do("HSET", PREFIX "dead_bytes", "bytes", "what");
     beat(0, 0);
     turns_check();
-    free(redis_text("SET", PREFIX "dead_bytes", "what"));
+    redis_do("SET", PREFIX "dead_bytes", "what");
     beat(0, 0);
     die(1, 10);
     expect_text("what", "GET", PREFIX "dead_bytes");
-    free(redis_text("DEL", PREFIX "dead_bytes"));
+    redis_do("DEL", PREFIX "dead_bytes");
 }
 
 /* Others who do not count write there, such as workers of an older version: begun anew, every ten minutes. */
@@ -427,7 +413,7 @@ SCENE_TEST(test_bytes_are_counted_anew_when_others_write)
     die(1, 10);
     assert_int_equal(beat(0, 0).left, 0);
     assert_int_equal(turns_check().dead, 604);
-    free(redis_text("ZREMRANGEBYRANK", DEAD, "0", "-2"));
+    redis_do("ZREMRANGEBYRANK", DEAD, "0", "-2");
     pass("w", 601 * SECOND_US);
     assert_int_equal(turns_check().dead, 1);
 }
@@ -437,16 +423,16 @@ static void expect_kept(int64_t passed_us, struct dead_bounds wanted, bool write
 {
     json_t *kept;
     int64_t beyond;
-    char text[200];
 
     must(dead_keep(w, turns.now_us + passed_us, &wanted, write, &kept));
     must(dead_count_beyond(w, turns.now_us, kept, &beyond));
-    snprintf(
-        text, sizeof text, "%lld jobs, %s, the oldest %lld us ago; most %lld; %lld beyond",
-        (long long)answer_int(kept, "jobs"), json_object_get(kept, "bytes") ? "counted" : "not counted",
-        (long long)(turns.now_us + passed_us - answer_int_or(kept, "oldest_at", turns.now_us + passed_us)),
-        (long long)answer_int(kept, "keep_jobs"), (long long)beyond);
-    assert_string_equal(text, expected);
+    assert_string_equal(textf("%lld jobs, %s, the oldest %lld us ago; most %lld; %lld beyond",
+                              (long long)answer_int(kept, "jobs"),
+                              json_object_get(kept, "bytes") ? "counted" : "not counted",
+                              (long long)(turns.now_us + passed_us -
+                                          answer_int_or(kept, "oldest_at", turns.now_us + passed_us)),
+                              (long long)answer_int(kept, "keep_jobs"), (long long)beyond),
+                        expected);
     json_decref(kept);
 }
 
@@ -478,9 +464,9 @@ SCENE_TEST(test_bounds_are_read_and_set)
     expect_kept(5, (struct dead_bounds){.age_us = 4}, true,
                 "2000 jobs, counted, the oldest 5 us ago; most 100000; 2000 beyond");
     assert_int_equal(redis_number("HLEN", PREFIX "settings"), 2);
-    free(redis_text("SET", PREFIX "settings", "x"));
+    redis_do("SET", PREFIX "settings", "x");
     assert_int_equal(dead_keep(w, turns.now_us, &(struct dead_bounds){0}, false, &kept), WEIR_ECONFIG);
-    free(redis_text("DEL", PREFIX "settings"));
+    redis_do("DEL", PREFIX "settings");
 }
 
 /* Marks that nobody confirmed, after a day; of jobs that wait, when nothing is left where they could be. */
@@ -488,7 +474,7 @@ SCENE_TEST(test_marks_of_cancelled_jobs_are_forgotten)
 {
     static const char *const places[] = {QUEUE, PREFIX "ring:default/t", PREFIX "sleep:default",
                                          PREFIX "aside:b"};
-    char id[32], old[40], young[40];
+    char old[40], young[40];
     const char *waiting = "waiting 1 default/t b";
 
     start("w");
@@ -498,24 +484,26 @@ SCENE_TEST(test_marks_of_cancelled_jobs_are_forgotten)
         char *kind = redis_text(i % 3 ? "ZADD" : "RPUSH", places[i], "1", "x");
 
         free(kind);
-        free(redis_text("HSET", PREFIX "cancelled", "a", waiting));
+        redis_do("HSET", PREFIX "cancelled", "a", waiting);
         reap_with(1, 1);
         assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), 1);
-        free(redis_text("DEL", places[i]));
+        redis_do("DEL", places[i]);
         reap_with(1, 1);
         assert_int_equal(redis_number("EXISTS", PREFIX "cancelled"), 0);
     }
     push("default", "{}");
     for (int i = 0; i < 600; i++) {
-        snprintf(id, sizeof id, "j%d", i);
-        free(redis_text("HSET", PREFIX "cancelled", id, i % 3 == 0 ? waiting : i % 3 == 1 ? old : young));
+        redis_do("HSET", PREFIX "cancelled", textf("j%d", i),
+                 i % 3 == 0   ? waiting
+                 : i % 3 == 1 ? old
+                              : young);
     }
-    free(redis_text("HSET", PREFIX "cancelled", "odd", "what"));
+    redis_do("HSET", PREFIX "cancelled", "odd", "what");
     turns.now_us += DAY_US;
-    free(redis_text("ZADD", PREFIX "workers", "1999999999999999", "w"));
+    redis_do("ZADD", PREFIX "workers", "1999999999999999", "w");
     for (int left = 600; left >= 0; left -= 200, turns.now_us++) { /* the odd one is forgotten at once */
         if (left == 0)
-            free(redis_text("DEL", QUEUE));
+            redis_do("DEL", QUEUE);
         for (int i = 0; i < 20; i++)
             reap_with(1, 1);
         assert_int_equal(redis_number("HLEN", PREFIX "cancelled"), left);
@@ -588,13 +576,11 @@ SCENE_TEST(test_a_walk_ends_though_jobs_die_again)
 SCENE_TEST(test_scores_of_any_kind_are_walked_through)
 {
     static const char *const scores[] = {"-inf", "-5", "0", "0.5", "1795000000000000.5", "1e300", "inf"};
-    char record[100];
 
     for (size_t i = 0; i < COUNT(scores); i++)
         for (int k = 0; k < 150; k++) {
-            snprintf(record, sizeof record,
-                     "w:%zu.%03d default/t/ why\n{\"id\":\"j%zu.%03d\",\"type\":\"t\"}", i, k, i, k);
-            free(redis_text("ZADD", DEAD, scores[i], record));
+            redis_do("ZADD", DEAD, scores[i],
+                     textf("w:%zu.%03d default/t/ why\n{\"id\":\"j%zu.%03d\",\"type\":\"t\"}", i, k, i, k));
         }
     expect_moved("retry", ANY, NULL, 150 * (int64_t)COUNT(scores), 0);
     assert_int_equal(redis_number("LLEN", QUEUE), 150 * (long long)COUNT(scores));
@@ -703,17 +689,17 @@ SCENE_TEST(test_all_is_told_of_a_job)
 SCENE_TEST(test_retried_jobs_begin_anew_and_keep_what_they_belong_to)
 {
     start("w");
-    free(redis_text("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1",
-                    "ended", "1"));
-    free(redis_text("SET", PREFIX "unique:held", "another"));
+    redis_do("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1", "ended",
+             "1");
+    redis_do("SET", PREFIX "unique:held", "another");
     use_secret();
     enqueue("default", "t", "first");
     bury("w:1", "default/t/", "why", "@24,2,7,e5:no%20luck;{\"id\":\"a\",\"type\":\"t\",\"args\":[]}");
     bury("w:2", "default/t/", "why", "@1,0,0,bnight,uonce,e5:x;{\"id\":\"b\",\"type\":\"t\"}");
     bury("w:3", "other/u/k", "why", "@0,3,0,bnight,wheld;{\"id\":\"c\",\"type\":\"u\",\"key\":\"k\"}");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "dead", "2"));
-    free(redis_text("HINCRBY", PREFIX "stats:t", "pulled", "2"));
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
+    redis_do("HINCRBY", PREFIX "stats:t", "dead", "2");
+    redis_do("HINCRBY", PREFIX "stats:t", "pulled", "2");
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "2");
     turns_check();
     expect_moved("retry", ANY, NULL, 3, 0);
     expect_text("{\"id\":\"first\",\"type\":\"t\",\"args\":{}}\n"
@@ -745,8 +731,7 @@ SCENE_TEST(test_a_retried_job_is_cancelled_no_more)
     bury_job("a", "why");
     bury_job("b", "why");
     bury_job("c", "why");
-    free(redis_text("HSET", PREFIX "cancelled", "a", "asked 1", "b", "waiting 1 default/t ", "other",
-                    "waiting 1"));
+    redis_do("HSET", PREFIX "cancelled", "a", "asked 1", "b", "waiting 1 default/t ", "other", "waiting 1");
     expect_moved("retry", ANY, NULL, 3, 0);
     expect_text("other", "HKEYS", PREFIX "cancelled");
     assert_int_equal(claim("w", 3, 0), 3);
@@ -788,8 +773,8 @@ SCENE_TEST(test_what_has_no_queue_stays_until_one_is_named)
 
     bury("w:1", "//", "its lease cannot be read: x", "@2,0,0;{\"id\":\"a\",\"type\":\"t\"}");
     bury("w:2", "default//", "unreadable: no JSON", "what\n\nis this");
-    free(redis_text("ZADD", DEAD, "3", "junk"));
-    free(redis_text("ZADD", DEAD, "4", ""));
+    redis_do("ZADD", DEAD, "3", "junk");
+    redis_do("ZADD", DEAD, "4", "");
     expect_moved("retry", ANY, NULL, 1, 3);
     expect_text("what\n\nis this", "LRANGE", QUEUE, "0", "-1");
     job = only((struct dead_filter){.reason = "this record cannot be read", .older_us = BEGIN_US - 3});
@@ -808,9 +793,9 @@ SCENE_TEST(test_what_has_no_queue_stays_until_one_is_named)
 
 static void promote_into(const char *key)
 {
-    free(redis_text("SET", key, "somebody's"));
+    redis_do("SET", key, "somebody's");
     promote(1);
-    free(redis_text("DEL", key));
+    redis_do("DEL", key);
 }
 
 static void lease_it(void)
@@ -844,9 +829,9 @@ static void by_unread_lease(void)
     lease_it();
     entry = redis_text("HGET", ACTIVE "w", token_texts[0]);
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-    free(redis_text("HINCRBY", PREFIX "batch:b", "done", "-1"));
-    free(redis_text("SET", PREFIX "unique:k", "a"));
-    free(redis_text("HSET", ACTIVE "w", "what is this", entry));
+    redis_do("HINCRBY", PREFIX "batch:b", "done", "-1");
+    redis_do("SET", PREFIX "unique:k", "a");
+    redis_do("HSET", ACTIVE "w", "what is this", entry);
     must(turns_adopt("w2", "w", NULL, 0, default_queue, NULL));
     free(entry);
 }
@@ -854,7 +839,7 @@ static void by_unread_lease(void)
 static void as_unknown(void)
 {
     ask.unknown_dead = true;
-    free(redis_text("ZADD", PREFIX "runs", "1", "t"));
+    redis_do("ZADD", PREFIX "runs", "1", "t");
     ask.types.count = 0;
     promote(1);
     assert_int_equal(claim("w", 1, 0), 0);
@@ -922,9 +907,9 @@ SCENE_TEST(test_what_promote_buries_knows_its_queue)
     must(turns_enqueue("default", "t", "a", 1));
     must(turns_enqueue("default", "slow", "b", 1));
     turns.now_us += SECOND_US;
-    free(redis_text("SET", QUEUE, "somebody's"));
+    redis_do("SET", QUEUE, "somebody's");
     promote(2);
-    free(redis_text("DEL", QUEUE));
+    redis_do("DEL", QUEUE);
     expect_listed((struct dead_filter){.type = "t", .queue = "default"}, "a");
     expect_listed((struct dead_filter){.type = "slow", .queue = "default"}, "b");
     expect_moved("retry", ANY, NULL, 2, 0);
@@ -991,7 +976,7 @@ SCENE_TEST(test_keys_of_another_kind_are_named)
     for (size_t i = 0; i < COUNT(cases); i++) {
         turns_flush(state);
         bury_job("a", "why");
-        free(redis_text("SET", cases[i].key, "somebody's"));
+        redis_do("SET", cases[i].key, "somebody's");
         before = turns_digest();
         assert_int_equal(go(cases[i].verb, ANY, NULL, &walked), WEIR_ECONFIG);
         assert_non_null(strstr(w->error.text, cases[i].key));
@@ -1000,7 +985,7 @@ SCENE_TEST(test_keys_of_another_kind_are_named)
     /* Counters are only counted. */
     turns_flush(state);
     bury_job("a", "why");
-    free(redis_text("SET", PREFIX "stats:t", "somebody's"));
+    redis_do("SET", PREFIX "stats:t", "somebody's");
     expect_moved("retry", ANY, NULL, 1, 0);
 }
 

@@ -16,10 +16,8 @@ static int branches;
 static int open_stage(void **state)
 {
     struct stage *s = calloc(1, sizeof *s);
-    char name[24];
 
-    snprintf(name, sizeof name, "dead%d", branches++);
-    stage_branch(&stage, name, s);
+    stage_branch(&stage, textf("dead%d", branches++), s);
     *state = s;
     return 0;
 }
@@ -36,10 +34,7 @@ static struct outcome said;
 /* "weir dead" with these words, as program_weir() has them, ends with that code. */
 static void dead(struct stage *s, int code, const char *line)
 {
-    char words[400];
-
-    snprintf(words, sizeof words, "dead %s", line);
-    if (program_weir(&said, NULL, s->server.url, s->ns, words) != code)
+    if (program_weir(&said, NULL, s->server.url, s->ns, textf("dead %s", line)) != code)
         fail_msg("%s: exit %d, out: %s err: %s", line, said.code, said.out, said.err);
 }
 
@@ -52,25 +47,22 @@ static void expect(struct stage *s, const char *line, const char *out)
 
 static long long dead_count(struct stage *s)
 {
-    return server_number(&s->server, "ZCARD", stage_key(s, "dead"), NULL);
+    return stage_number(s, "ZCARD", stage_key(s, "dead"));
 }
 
 /* count dead jobs of a type, ids type0, type1 ..., the first one longest dead; each third for another reason.
  */
 static void bury(struct stage *s, const char *type, int count)
 {
-    char number[16];
-
-    snprintf(number, sizeof number, "%d", count);
-    free(server_ask(&s->server, "EVAL",
-                    "for i = 0, ARGV[2] - 1 do\n"
-                    "  redis.call('ZADD', KEYS[1], string.format('%d', 1700000000000000 + i),\n"
-                    "    'w:' .. ARGV[1] .. i .. ' default/' .. ARGV[1] .. '/ exit ' .. (i % 3 == 0 and 2 or "
-                    "1) .. ': no luck\\n'\n"
-                    "    .. '@24,0,0;{\"id\":\"' .. ARGV[1] .. i .. '\",\"type\":\"' .. ARGV[1] .. "
-                    "'\",\"args\":{}}')\n"
-                    "end",
-                    "1", stage_key(s, "dead"), type, number, NULL));
+    stage_do(s, "EVAL",
+             "for i = 0, ARGV[2] - 1 do\n"
+             "  redis.call('ZADD', KEYS[1], string.format('%d', 1700000000000000 + i),\n"
+             "    'w:' .. ARGV[1] .. i .. ' default/' .. ARGV[1] .. '/ exit ' .. (i % 3 == 0 and 2 or "
+             "1) .. ': no luck\\n'\n"
+             "    .. '@24,0,0;{\"id\":\"' .. ARGV[1] .. i .. '\",\"type\":\"' .. ARGV[1] .. "
+             "'\",\"args\":{}}')\n"
+             "end",
+             "1", stage_key(s, "dead"), type, textf("%d", count));
 }
 
 /* ---- The ways to die */
@@ -141,15 +133,12 @@ static void check_deaths(struct stage *s)
 /* No worker has run it for two minutes. */
 static void make_unknown(struct stage *s, const char *type)
 {
-    char us[24];
-
-    snprintf(us, sizeof us, "%" PRId64, clock_wall_us() - 120 * INT64_C(1000000));
-    free(server_ask(&s->server, "ZADD", stage_key(s, "runs"), us, type, NULL));
+    stage_do(s, "ZADD", stage_key(s, "runs"), textf("%" PRId64, clock_wall_us() - 120 * INT64_C(1000000)),
+             type);
 }
 
-TEST_WITH(each_death_with_its_reason_and_its_bytes, open_stage, close_stage)
+STAGE_TEST_WITH(each_death_with_its_reason_and_its_bytes, open_stage, close_stage)
 {
-    struct stage *s = *state;
     pid_t worker;
 
     make_unknown(s, "odd");
@@ -176,43 +165,32 @@ TEST_WITH(each_death_with_its_reason_and_its_bytes, open_stage, close_stage)
 
 /* ---- Types that nobody knows */
 
-TEST_WITH(unknown_types_are_held_for_who_knows_them, open_stage, close_stage)
+STAGE_TEST_WITH(unknown_types_are_held_for_who_knows_them, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t first, second;
-
-    first = stage_actor(s, "first", "types=mark", NULL);
+    stage_actor(s, "first", "types=mark", NULL);
     stage_enqueue(s, "odd", NULL, 0, 3);
     stage_enqueue(s, "mark", NULL, 3, 1);
     await(history_count(s, "effect", 3) == 1);
-    await(server_number(&s->server, "ZCARD", stage_key(s, "held:default"), NULL) == 1);
+    await(stage_number(s, "ZCARD", stage_key(s, "held:default")) == 1);
     assert_int_equal(dead_count(s), 0);
-    second = stage_actor(s, "second", "types=odd", NULL);
+    stage_actor(s, "second", "types=odd", NULL);
     assert_int_equal(stage_await_done(s, 4).twice, 0);
-    assert_int_equal(stage_end(first), 0);
-    assert_int_equal(stage_end(second), 0);
 }
 
 /* A worker that has no handler leaves them to the one that has, though that one is slow. */
-TEST_WITH(types_of_other_workers_are_not_unknown, open_stage, close_stage)
+STAGE_TEST_WITH(types_of_other_workers_are_not_unknown, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t first, second;
-
-    first = stage_actor(s, "first", "types=mark", "unknown_dead=1", NULL);
-    second = stage_actor(s, "second", "types=odd", "executors=1", NULL);
-    await(server_number(&s->server, "ZCARD", stage_key(s, "runs"), NULL) == 2);
+    stage_actor(s, "first", "types=mark", "unknown_dead=1", NULL);
+    stage_actor(s, "second", "types=odd", "executors=1", NULL);
+    await(stage_number(s, "ZCARD", stage_key(s, "runs")) == 2);
     stage_enqueue(s, "odd", NULL, 0, 2000);
     assert_int_equal(stage_await_done(s, 2000).twice, 0);
     assert_int_equal(dead_count(s), 0);
-    assert_int_equal(stage_end(first), 0);
-    assert_int_equal(stage_end(second), 0);
 }
 
-TEST_WITH(unknown_types_are_dead_until_retried, open_stage, close_stage)
+STAGE_TEST_WITH(unknown_types_are_dead_until_retried, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t first, second;
+    pid_t first;
 
     make_unknown(s, "odd");
     first = stage_weir(s, "first", "--exec", "mark=true", "--unknown", "dead", NULL);
@@ -222,22 +200,20 @@ TEST_WITH(unknown_types_are_dead_until_retried, open_stage, close_stage)
     assert_non_null(strstr(said.out, "\"id\":\"j0\",\"type\":\"odd\""));
     assert_non_null(strstr(said.out, "\"reason\":\"" NO_HANDLER "\",\"attempts\":0"));
     assert_int_equal(stage_end(first), 0);
-    second = stage_actor(s, "second", "types=odd", "unknown_dead=1", NULL);
+    stage_actor(s, "second", "types=odd", "unknown_dead=1", NULL);
     expect(s, "retry --reason no~handler", "3 dead jobs retried\n");
     assert_int_equal(stage_await_done(s, 3).twice, 0);
-    assert_int_equal(stage_end(second), 0);
 }
 
 /* ---- In bulk */
 
-TEST_WITH(many_are_counted_retried_and_removed, open_stage, close_stage)
+STAGE_TEST_WITH(many_are_counted_retried_and_removed, open_stage, close_stage)
 {
-    struct stage *s = *state;
     pid_t worker;
 
     bury(s, "mark", 3000);
     bury(s, "other", 1000);
-    free(server_ask(&s->server, "ZADD", stage_key(s, "dead"), "1", "junk", NULL));
+    stage_do(s, "ZADD", stage_key(s, "dead"), "1", "junk");
     expect(s, "retry --all --dry-run",
            " jobs  type   reason\n"
            "2,000  mark   exit 1: no luck\n"
@@ -269,9 +245,8 @@ TEST_WITH(many_are_counted_retried_and_removed, open_stage, close_stage)
 }
 
 /* One worker would keep ten, one a day: both keep to the namespace, and say so. */
-TEST_WITH(no_worker_decides_what_is_kept, open_stage, close_stage)
+STAGE_TEST_WITH(no_worker_decides_what_is_kept, open_stage, close_stage)
 {
-    struct stage *s = *state;
     pid_t few, many;
 
     few = stage_actor(s, "few", "types=mark", "executors=8", "lease=1", "dead_most=10", NULL);
@@ -289,11 +264,8 @@ TEST_WITH(no_worker_decides_what_is_kept, open_stage, close_stage)
 }
 
 /* Nothing is forgotten before it was said how many, and somebody agreed. */
-TEST_WITH(what_is_kept_is_asked_for, open_stage, close_stage)
+STAGE_TEST_WITH(what_is_kept_is_asked_for, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     expect(s, "keep --age 360d --json",
            "{\"keep_jobs\":100000,\"keep_bytes\":268435456,\"keep_age\":31104000.0,\"jobs\":0,\"bytes\":0,"
            "\"oldest_at\":null,\"forgets\":0,\"dry_run\":false}\n");
@@ -304,43 +276,35 @@ TEST_WITH(what_is_kept_is_asked_for, open_stage, close_stage)
         strncmp(said.out, "nothing was changed; it would be:\njobs:   2,000 of at most 12\n", 60), 0);
     assert_non_null(strstr(said.out, "\n1,988 of 2,000 dead jobs would be forgotten\n"));
     dead(s, 64, "keep --most 12");
-    worker = stage_actor(s, "worker", "types=mark", "lease=1", NULL);
-    await(server_number(&s->server, "HEXISTS", stage_key(s, "dead_bytes"), "bytes", NULL) == 1);
-    await(server_number(&s->server, "HEXISTS", stage_key(s, "dead_bytes"), "score", NULL) == 0);
+    stage_actor(s, "worker", "types=mark", "lease=1", NULL);
+    await(stage_number(s, "HEXISTS", stage_key(s, "dead_bytes"), "bytes") == 1);
+    await(stage_number(s, "HEXISTS", stage_key(s, "dead_bytes"), "score") == 0);
     dead(s, 0, "keep");
     assert_non_null(strstr(said.out, "jobs:   2,000 of at most 100,000\nbytes:  1"));
     program_weir(&said, NULL, s->server.url, s->ns, "status");
     assert_non_null(strstr(said.out, "\n2,000 dead jobs, 1"));
     dead(s, 0, "keep --most 12 --yes");
     await(dead_count(s) == 12);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Workers forget the oldest, keep up with jobs that go on dying, and say so. */
-TEST_WITH(workers_keep_the_number_of_the_dead, open_stage, close_stage)
+STAGE_TEST_WITH(workers_keep_the_number_of_the_dead, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     bury(s, "old", 3000);
-    free(server_ask(&s->server, "HSET", stage_key(s, "settings"), "dead_most", "50", "dead_age_us",
-                    "1000000000000000", NULL));
-    worker = stage_actor(s, "worker", "types=mark", "executors=8", "lease=1", NULL);
+    stage_do(s, "HSET", stage_key(s, "settings"), "dead_most", "50", "dead_age_us", "1000000000000000");
+    stage_actor(s, "worker", "types=mark", "executors=8", "lease=1", NULL);
     await_text(s->server.folder, "worker.err", " oldest dead jobs were forgotten");
     stage_enqueue(s, "mark", "{\"dead\":\"again\"}", 0, 500);
     await(stage_stat(s, "mark", "dead") == 500);
     await(dead_count(s) == 50);
     assert_int_equal(stage_stat(s, "old", "forgotten"), 3000);
     assert_int_equal(stage_stat(s, "mark", "forgotten"), 450);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- One by one, and what is refused */
 
-TEST_WITH(fifty_are_listed, open_stage, close_stage)
+STAGE_TEST_WITH(fifty_are_listed, open_stage, close_stage)
 {
-    struct stage *s = *state;
-
     bury(s, "mark", 60);
     dead(s, 0, "list --limit 60 --json");
     assert_string_equal(said.err, "");
@@ -350,7 +314,7 @@ TEST_WITH(fifty_are_listed, open_stage, close_stage)
     assert_null(strstr(said.out, "  mark  mark50  "));
 }
 
-TEST_WITH(wrong_usage, open_stage, close_stage)
+STAGE_TEST_WITH(wrong_usage, open_stage, close_stage)
 {
     static const struct misuse cases[] = {
         {"dead", 64, "dead: what to do is missing; there are list, show, retry, remove and keep"},
@@ -399,13 +363,12 @@ TEST_WITH(wrong_usage, open_stage, close_stage)
     };
     static const struct misuse unreachable[] = {{"dead retry --all", 69, "/nonexistent/redis.sock"},
                                                 {NULL, 0, NULL}};
-    struct stage *s = *state;
 
     bury(s, "mark", 1);
     program_misuses(NULL, s->server.url, s->ns, cases);
     assert_int_equal(dead_count(s), 1);
     program_misuses(NULL, "/nonexistent/redis.sock", NULL, unreachable);
-    free(server_ask(&s->server, "SET", stage_key(s, "dead"), "somebody's", NULL));
+    stage_do(s, "SET", stage_key(s, "dead"), "somebody's");
     program_misuses(NULL, s->server.url, s->ns, wrong_key);
 }
 
@@ -418,9 +381,8 @@ static int on_terminal(struct stage *s, const char *answer, const char *word, ch
     return program_on_terminal(words, answer, text, size);
 }
 
-TEST_WITH(removing_asks_on_a_terminal, open_stage, close_stage)
+STAGE_TEST_WITH(removing_asks_on_a_terminal, open_stage, close_stage)
 {
-    struct stage *s = *state;
     char text[4096];
 
     bury(s, "mark", 7);
@@ -441,9 +403,8 @@ TEST_WITH(removing_asks_on_a_terminal, open_stage, close_stage)
 }
 
 /* A list that is too long to be held is one table: one head, and the widths of its first rows. */
-TEST_WITH(a_long_list_is_one_table, open_stage, close_stage)
+STAGE_TEST_WITH(a_long_list_is_one_table, open_stage, close_stage)
 {
-    struct stage *s = *state;
     static struct outcome o;
     char folder[64], *line, *rest = o.out;
     size_t lines = 0, reason_at = 0;

@@ -35,7 +35,7 @@ static bool exists(const char *folder, const char *name)
 
 TEST(test_one_per_folder)
 {
-    char folder[64], says[64];
+    char folder[64];
     struct outcome o;
     pid_t pid;
 
@@ -44,8 +44,8 @@ TEST(test_one_per_folder)
     await_text(folder, "dev.out", "No worker runs: start some in this folder");
     run_in(&o, folder, built("weir"), "dev", NULL);
     assert_int_equal(o.code, 75);
-    snprintf(says, sizeof says, "weir: dev: already running in this folder, process %d, ", (int)pid);
-    assert_non_null(strstr(o.err, says));
+    assert_non_null(
+        strstr(o.err, textf("weir: dev: already running in this folder, process %d, ", (int)pid)));
     end_dev(pid, SIGINT);
     assert_false(exists(folder, ".weir/redis.sock"));
     folder_remove(folder);
@@ -159,12 +159,11 @@ TEST(test_killed)
 
 TEST(test_stale_files)
 {
-    char folder[64], path[128];
+    char folder[64];
     pid_t pid;
 
     folder_make(folder);
-    snprintf(path, sizeof path, "%s/.weir", folder);
-    mkdir(path, 0700);
+    mkdir(textf("%s/.weir", folder), 0700);
     write_text(folder, ".weir/lock", "1\n");
     write_text(folder, ".weir/redis.sock", "");
     pid = start_dev(folder, NULL, NULL);

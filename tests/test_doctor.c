@@ -33,10 +33,7 @@ static void plant(const char *command)
         i += *words[i] != '\0';
     args_init(&a);
     for (int i = 0; i < 12 && words[i]; i++) {
-        char key[400];
-
-        snprintf(key, sizeof key, "%s%s", i == 1 ? PREFIX : "", words[i]);
-        args_add(&a, key);
+        args_add(&a, textf("%s%s", i == 1 ? PREFIX : "", words[i]));
     }
     if (turns_send(&a) != 0)
         fail_msg("%s: %s", command, turns.error.text);
@@ -169,7 +166,7 @@ TEST(test_counters_are_counted_by_repairs)
 TEST(test_lost_queues_stop_nobody)
 {
     scene();
-    free(redis_text("DEL", PREFIX "queues"));
+    redis_do("DEL", PREFIX "queues");
     run_all("queues");
     scene_begin(NULL);
     start("w");
@@ -178,7 +175,7 @@ TEST(test_lost_queues_stop_nobody)
     for (int i = 0; i < 3; i++) { /* before any heartbeat */
         assert_int_equal(claim("w", 5, 0), 1);
         keep_tokens();
-        free(redis_text("DEL", PREFIX "queues"));
+        redis_do("DEL", PREFIX "queues");
         settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     }
     expect_counters("t", "done 3");
@@ -192,7 +189,7 @@ TEST(test_leases_of_nobody_return)
     scene();
     seen = turns_check();
     assert_true(seen.leased > 0);
-    free(redis_text("ZREM", PREFIX "workers", "w"));
+    redis_do("ZREM", PREFIX "workers", "w");
     expect_finding("w", "worker w is not in workers");
     assert_false(tells("slots")); /* its leases hold theirs */
     examine(true);
@@ -229,7 +226,7 @@ TEST(test_a_redis_that_went_back)
     start("w");
     snprintf(back, sizeof back, "%lld %lld %lld", (long long)turns.now_us - 9000000,
              (long long)turns.now_us - 7750000, (long long)turns.now_us - 5000000);
-    free(redis_text("HSET", PREFIX "about", "back", back));
+    redis_do("HSET", PREFIX "about", "back", back);
     expect_finding("went-back", "Redis went back 5.000 s ago: it lost what was written from 9.000 to 7.750 s "
                                 "before now, or more");
     assert_false(doctor.broken);
@@ -237,7 +234,7 @@ TEST(test_a_redis_that_went_back)
     pass("w", 0);
     examine(false);
     assert_false(tells("Redis went back"));
-    free(redis_text("HSET", PREFIX "about", "back", "no times"));
+    redis_do("HSET", PREFIX "about", "back", "no times");
     examine(false);
     assert_false(tells("Redis went back"));
 }
@@ -249,12 +246,12 @@ TEST(test_a_worker_whose_jobs_a_key_keeps)
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    free(redis_text("MSET", ALONE("t"), "foreign", PREFIX "later", "foreign"));
+    redis_do("MSET", ALONE("t"), "foreign", PREFIX "later", "foreign");
     pass("x", LEASE_US);
     turns.now_us += SECOND_US;
     expect_finding("kept", ALONE("t") " is a string, not a list; weir doctor --repair repairs it");
     assert_true(doctor.broken);
-    free(redis_text("DEL", ALONE("t"), PREFIX "later"));
+    redis_do("DEL", ALONE("t"), PREFIX "later");
     expect_finding("silent", "worker w is silent, 1 s past its deadline, with 1 job");
     assert_int_equal(pass("x", 0), 1);
     expect_health("mended");
@@ -269,7 +266,7 @@ TEST(test_jobs_that_nobody_would_run_alone)
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
     pass("x", LEASE_US + SECOND_US);
-    free(redis_text("DEL", PREFIX "alone"));
+    redis_do("DEL", PREFIX "alone");
     expect_finding("alone", "default! is not in alone: nobody runs its jobs");
     repair("alone");
     assert_int_equal(claim("x", 1, 0), 1);
@@ -282,15 +279,11 @@ TEST(test_slots_that_leaked)
     static const char *const wrong[] = {"0", "1", "7"};
 
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        char state_text[200], told[200];
-
         scene();
-        snprintf(state_text, sizeof state_text, "%lld 0 - - concurrency:2 %s", (long long)turns.now_us,
-                 wrong[i]);
-        free(redis_text("SET", PREFIX "gate:con#0", state_text));
-        snprintf(told, sizeof told, "gate con#0 counts %s job%s in flight, and 2 leases took it", wrong[i],
-                 strcmp(wrong[i], "1") == 0 ? "" : "s");
-        expect_finding(wrong[i], told);
+        redis_do("SET", PREFIX "gate:con#0",
+                 textf("%lld 0 - - concurrency:2 %s", (long long)turns.now_us, wrong[i]));
+        expect_finding(wrong[i], textf("gate con#0 counts %s job%s in flight, and 2 leases took it", wrong[i],
+                                       strcmp(wrong[i], "1") == 0 ? "" : "s"));
         repair(wrong[i]);
         turns_check();
         run_all(wrong[i]);
@@ -301,9 +294,9 @@ TEST(test_slots_that_leaked)
 TEST(test_a_lane_at_a_gate_of_former_rules)
 {
     scene();
-    free(redis_text("HSET", PREFIX "limits", "keyed", "gcra:1/20000000/1"));
+    redis_do("HSET", PREFIX "limits", "keyed", "gcra:1/20000000/1");
     expect_health("no rule of keys");
-    free(redis_text("HDEL", PREFIX "limits", "keyed"));
+    redis_do("HDEL", PREFIX "limits", "keyed");
     expect_health("no limit");
     assert_true(tells("held")); /* it looked */
 }
@@ -314,7 +307,7 @@ TEST(test_a_limit_that_goes_while_the_doctor_looks)
     static const char *const lanes[] = {"lane low/keyed/key0", "lane low/slow/"};
 
     scene();
-    free(redis_text("HDEL", PREFIX "limits", "keyed"));
+    redis_do("HDEL", PREFIX "limits", "keyed");
     assert_int_equal(redis_number("ZCARD", PREFIX "wait:low/keyed#0/key0"), 1);
     must(turns_ask("doctor_again", lanes, 1));
     assert_int_equal(json_array_size(json_object_get(turns.answer, "found")), 0);
@@ -342,11 +335,11 @@ TEST(test_many)
 {
     scene_begin(NULL);
     must(turns_adopt("w", "", NULL, 0, default_queue, NULL));
-    free(redis_text("EVAL",
-                    "for i = 1, 1500 do redis.call('RPUSH', ARGV[1] .. 'lane:default/t/k' .. i, '{\"id\":\"' "
-                    ".. i .. '\",\"type\":\"t\"}') end",
-                    "0", PREFIX));
-    free(redis_text("HSET", PREFIX "stats:t", "enqueued", "1500", "parked", "1500"));
+    redis_do("EVAL",
+             "for i = 1, 1500 do redis.call('RPUSH', ARGV[1] .. 'lane:default/t/k' .. i, '{\"id\":\"' "
+             ".. i .. '\",\"type\":\"t\"}') end",
+             "0", PREFIX);
+    redis_do("HSET", PREFIX "stats:t", "enqueued", "1500", "parked", "1500");
     expect_finding("many", "and 1480 more like these");
     repair("many");
     assert_int_equal(redis_number("ZCARD", PREFIX "ring:default/t"), 1500);

@@ -45,7 +45,7 @@ TEST(test_cluster)
     struct stand s;
 
     server_start_with(&s.server, false, (const char *const[]){"--cluster-enabled", "yes", NULL});
-    free(server_ask(&s.server, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL));
+    stage_do(&s, "CLUSTER", "ADDSLOTSRANGE", "0", "16383");
     await(is_cluster_up(&s.server)); /* two seconds after its start */
     weir(&s, s.server.url, "");
     expect_line(&s, 0, "ok: cluster: a node of a cluster; addresses must begin with redis+cluster://");
@@ -68,7 +68,7 @@ TEST(test_a_user_without_rights)
     const char *url;
 
     server_start(&s.server, false);
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping", NULL));
+    stage_do(&s, "ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping");
     url = as_user(&s, "poor");
     weir(&s, url, "");
     expect_line(&s, 77, "wrong: permissions: user USER lacks rights");
@@ -77,7 +77,7 @@ TEST(test_a_user_without_rights)
         "warning: info: not allowed to look: the user may not run info; redis-cli ACL SETUSER USER +info");
 
     /* What it says is enough. */
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "+acl|whoami", NULL));
+    stage_do(&s, "ACL", "SETUSER", "poor", "+acl|whoami");
     weir(&s, url, "");
     rule = strstr(s.o.out, "redis-cli ACL SETUSER poor '~");
     assert_non_null(rule);
@@ -89,17 +89,16 @@ TEST(test_a_user_without_rights)
     weir(&s, url, "");
     expect_line(&s, 0, "ok: permissions: user poor may run all that Weir uses");
     expect_line(&s, 0, "ok: latency: none of Weir's calls is in the slow log");
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "-slowlog|get", NULL));
+    stage_do(&s, "ACL", "SETUSER", "poor", "-slowlog|get");
     weir(&s, url, "");
     expect_line(&s, 0, "ok: latency: not checked: the user may not run slowlog|get");
 
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "-zrandmember", "-blmove", "-info", NULL));
+    stage_do(&s, "ACL", "SETUSER", "poor", "-zrandmember", "-blmove", "-info");
     weir(&s, url, "");
     expect_line(
         &s, 77,
         "wrong: permissions: user poor lacks rights; redis-cli ACL SETUSER poor +zrandmember +blmove\n");
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "+zrandmember", "+blmove", "resetkeys", "~other:*",
-                    NULL));
+    stage_do(&s, "ACL", "SETUSER", "poor", "+zrandmember", "+blmove", "resetkeys", "~other:*");
     weir(&s, url, "");
     expect_line(&s, 77, "redis-cli ACL SETUSER poor '~weir:{0}:*'\n");
     server_stop(&s.server);
@@ -142,12 +141,10 @@ TEST(test_a_missing_password)
 {
     static const char *const options[] = {"--requirepass", "secret", NULL};
     struct stand s;
-    char url[200];
 
     server_start_with(&s.server, false, options);
     for (int wrong = 0; wrong < 2; wrong++) {
-        snprintf(url, sizeof url, "unix://%s%s", wrong ? ":guess@" : "", s.server.socket);
-        weir(&s, url, "");
+        weir(&s, textf("unix://%s%s", wrong ? ":guess@" : "", s.server.socket), "");
         assert_int_equal(s.o.code, 77);
         assert_string_equal(s.o.out, "");
         assert_non_null(strstr(s.o.err, wrong ? "WRONGPASS" : "password"));
@@ -169,11 +166,8 @@ TEST(test_no_false_alarm_under_load)
     stage_rate(&s, "b", "concurrency=3");
     stage_rate(&s, "c", "150/1s,burst=3");
     for (int i = 0; i < 900; i++) {
-        char body[200];
-
-        snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"%c\",\"key\":\"k%d\",\"args\":{}}", i,
-                 "abc"[i % 3], i % 40);
-        stage_push_text(&s, body);
+        stage_push_text(&s, textf("{\"id\":\"j%d\",\"type\":\"%c\",\"key\":\"k%d\",\"args\":{}}", i,
+                                  "abc"[i % 3], i % 40));
     }
     workers[0] = stage_actor(&s, "one", "types=a,b,c", "executors=8", NULL);
     workers[1] = stage_actor(&s, "two", "types=a,b,c", "executors=8", NULL);
@@ -203,7 +197,7 @@ static void spoil_and_repair(struct stage *s, struct stand *stand, const char *n
     snprintf(told, sizeof told, "repaired: keys: %s is a ", key);
     stage_enqueue(s, "b", NULL, 20 * number, 20);
     await(stage_stat(s, "b", "done") > 20 * number);
-    free(server_ask(&s->server, "EVAL", spoil, "1", key, strncmp(name, "gate", 4) ? "" : "gate", NULL));
+    stage_do(s, "EVAL", spoil, "1", key, strncmp(name, "gate", 4) ? "" : "gate");
     weir(stand, s->server.url, "--repair");
     expect_line(stand, 0, told);
     await(stage_stat(s, "b", "done") == 20 * (number + 1));

@@ -65,12 +65,10 @@ static char *all_keys(void)
 static void lose(const char *name)
 {
     const struct losing *loss = losing_of(name);
-    char key[400];
     bool beyond_repair = strcmp(name, "limits") == 0;
 
     scene();
-    snprintf(key, sizeof key, PREFIX "%s", name);
-    assert_int_equal(redis_number("DEL", key), 1);
+    assert_int_equal(redis_number("DEL", textf(PREFIX "%s", name)), 1);
     if (!loss->told) {
         expect_health(name);
     } else {
@@ -151,11 +149,7 @@ static void scene_of_rules(void)
     for (size_t i = 0; i < COUNT(rules_of); i++) {
         must(turns_rate(rules_of[i][0], rules_of[i][1]));
         for (int k = 0; k < 6; k++) {
-            char id[24], key[8];
-
-            snprintf(id, sizeof id, "%s.%d", rules_of[i][0], k);
-            snprintf(key, sizeof key, "k%d", k % 2);
-            push_keyed("default", rules_of[i][0], id, key);
+            push_keyed("default", rules_of[i][0], textf("%s.%d", rules_of[i][0], k), textf("k%d", k % 2));
         }
     }
     use("r7", "r1");
@@ -174,14 +168,11 @@ TEST(test_nobody_sleeps_for_good)
     scene_of_rules();
     rest = keys = all_keys();
     while ((name = strsep(&rest, "\n"))) {
-        char key[400];
-
         if (strncmp(name, "lane:", 5) == 0 || strncmp(name, "queue:", 6) == 0 ||
             (!is_derived(name) && !is_registry(name)))
             continue;
         scene_of_rules();
-        snprintf(key, sizeof key, PREFIX "%s", name);
-        assert_int_equal(redis_number("DEL", key), 1);
+        assert_int_equal(redis_number("DEL", textf(PREFIX "%s", name)), 1);
         examine(false);
         if (doctor.broken) {
             named++;
@@ -227,11 +218,11 @@ TEST(test_each_key_of_a_wrong_kind)
         scene();
         snprintf(key, sizeof key, PREFIX "%s", name);
         kind = redis_text("TYPE", key);
-        free(redis_text("DEL", key));
+        redis_do("DEL", key);
         if (strcmp(kind, "string") == 0)
-            free(redis_text("RPUSH", key, "x"));
+            redis_do("RPUSH", key, "x");
         else
-            free(redis_text("SET", key, "x"));
+            redis_do("SET", key, "x");
         snprintf(told, sizeof told, "%s is a %s, not a %s; %s", key,
                  strcmp(kind, "string") == 0 ? "list" : "string", kind,
                  is_derived(name) ? "weir doctor --repair repairs it" : "another program writes here");

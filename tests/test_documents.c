@@ -194,10 +194,9 @@ static void weir(const char *line, int code)
 
 static void check_ends(const char *line, int code)
 {
-    char with[400], out[sizeof said.out];
+    char out[sizeof said.out];
 
-    snprintf(with, sizeof with, "%s --json", line);
-    weir(with, code);
+    weir(textf("%s --json", line), code);
     strcpy(out, said.out);
     check_documents(out);
 }
@@ -222,11 +221,11 @@ static void begin_worker(void)
 
     start("w");
     snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600 * SECOND_US);
-    free(redis_text(
+    redis_do(
         "HSET", ACTIVE "w", "@",
         "{\"instance\":\"i\",\"host\":\"h\",\"pid\":1,\"executors\":10,\"lease\":30,\"queues\":[\"default\"],"
-        "\"types\":[\"t\",\"slow\"]}"));
-    free(redis_text("ZADD", PREFIX "workers", until, "w"));
+        "\"types\":[\"t\",\"slow\"]}");
+    redis_do("ZADD", PREFIX "workers", until, "w");
 }
 
 /* ---- The commands */
@@ -241,9 +240,9 @@ static void check_limits(void)
               "rate show own", "rate resume own", "rate log", "rate set gone 1/s",
               "rate remove gone --dry-run", "rate remove gone --yes", "take slow --cost 1 --peek",
               "take login/a --rule 5/1m", "rate show slow", "rate show keyed", "rate show busy");
-    free(redis_text("HSET", PREFIX "limits", "broken", "x"));
+    redis_do("HSET", PREFIX "limits", "broken", "x");
     check("rate list");
-    free(redis_text("HDEL", PREFIX "limits", "broken"));
+    redis_do("HDEL", PREFIX "limits", "broken");
     write_text(turns.server.folder, "targets", "slow\nslow/x\nslow 1 2\n");
     check_ends("take --from targets", 65);
     check_ends("take slow --cost 5", 65);
@@ -273,7 +272,7 @@ static void check_jobs(void)
               "status", "rate keys keyed", "rate keys keyed/q --top 5", "rate show keyed",
               "rate resume keyed/p", "rate resume keyed/q", "job cancel p");
     check("enqueue t --unique k");
-    free(redis_text("HSET", PREFIX "schedules", "odd", "{}"));
+    redis_do("HSET", PREFIX "schedules", "odd", "{}");
     check("schedule list");
     CHECK_ALL("schedule remove odd", "schedule remove day");
 }
@@ -295,7 +294,7 @@ static void check_at_work(void)
     for (size_t i = 0; i < count; i++)
         settle("w", SETTLE_RETRY, tokens[i], SECOND_US * 3600, "bad");
     CHECK_ALL("job show s1", "why s1", "status", "doctor");
-    free(redis_text("DEL", ACTIVE "w", PREFIX "workers"));
+    redis_do("DEL", ACTIVE "w", PREFIX "workers");
 }
 
 /* What a worker leaves: finished and dead jobs, a trace. */
@@ -321,10 +320,8 @@ static void check_violations(void)
     static const char start[] =
         "{\"slot\":1795242599627053,\"start\":1795242599628312,\"type\":\"news\",\"key\":\"k\",\"id\":\"a\","
         "\"limits\":\"mail=gcra:1/1000000/1,by=key\",\"by\":\"x\"}\n";
-    char text[1000];
 
-    snprintf(text, sizeof text, "%s%s", start, start);
-    write_text(turns.server.folder, "violated", text);
+    write_text(turns.server.folder, "violated", textf("%s%s", start, start));
     check_ends("verify violated", 65);
 }
 
@@ -347,7 +344,7 @@ static void check_dev(void)
 static void expect_all_commands_walked(void)
 {
     static const char *const silent[] = {"worker", "serve", "dev", "help", "top"};
-    char *text, name[32], line[40];
+    char *text, name[32];
 
     run_in(&said, NULL, built("weir"), "help", NULL);
     text = said.out;
@@ -356,8 +353,7 @@ static void expect_all_commands_walked(void)
 
         for (size_t i = 0; i < COUNT(silent); i++)
             walks = walks && strcmp(name, silent[i]) != 0;
-        snprintf(line, sizeof line, "\n%s ", name);
-        if (walks && !strstr(walked, line))
+        if (walks && !strstr(walked, textf("\n%s ", name)))
             fail_msg("weir %s --json was not looked at", name);
     }
 }

@@ -132,12 +132,11 @@ static long long in_flight(struct stage *s)
 /* How far ahead of its slot the job of each start in the trace was granted: the most. */
 static int64_t farthest(struct stage *s)
 {
-    char path[200], line[700];
+    char line[700];
     int64_t most = 0;
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/early.trace", s->server.folder);
-    assert_non_null(f = fopen(path, "r"));
+    assert_non_null(f = fopen(textf("%s/early.trace", s->server.folder), "r"));
     while (fgets(line, sizeof line, f)) {
         const char *ahead = strstr(line, "\"ahead\":");
 

@@ -206,27 +206,27 @@ TEST_WITH(test_foreign_keys, client_flush, NULL)
     struct redisReply *reply;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        free(server_ask(&server, "SET", cases[i].key, "foreign", NULL));
+        server_do(&server, "SET", cases[i].key, "foreign");
         if (call_script(cases[i].script, -1, cases[i].words, &reply) != WEIR_ECONFIG)
             fail_msg("%s with a foreign %s: %s", cases[i].script, cases[i].key, w->error.text);
         assert_non_null(strstr(w->error.text, cases[i].key));
         assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
     }
-    free(server_ask(&server, "HSET", P "stats:t", "enqueued", "many", NULL));
+    server_do(&server, "HSET", P "stats:t", "enqueued", "many");
     assert_int_equal(call_script("append", -1, chunk, &reply), WEIR_ECONFIG);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-    free(server_ask(&server, "FLUSHALL", NULL));
-    free(server_ask(&server, "HSET", P "batch:b", "total", "many", NULL));
+    server_do(&server, "FLUSHALL");
+    server_do(&server, "HSET", P "batch:b", "total", "many");
     assert_int_equal(call_script("append", -1, named, &reply), WEIR_ECONFIG);
     assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-    free(server_ask(&server, "FLUSHALL", NULL));
-    free(server_ask(&server, "RPUSH", P "unique:k", "foreign", NULL));
+    server_do(&server, "FLUSHALL");
+    server_do(&server, "RPUSH", P "unique:k", "foreign");
     assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-    free(server_ask(&server, "FLUSHALL", NULL));
-    free(server_ask(&server, "RPUSH", P "id:i", "foreign", NULL));
+    server_do(&server, "FLUSHALL");
+    server_do(&server, "RPUSH", P "id:i", "foreign");
     assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
 }
 
@@ -238,17 +238,17 @@ TEST_WITH(test_foreign_keys_of_a_plain_job, client_flush, NULL)
     struct redisReply *reply;
 
     for (size_t i = 0; i < COUNT(keys); i++) {
-        free(server_ask(&server, "SET", keys[i], "foreign", NULL));
+        server_do(&server, "SET", keys[i], "foreign");
         assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
         assert_non_null(strstr(w->error.text, keys[i]));
         assert_answer(keys[i], "KEYS", "*");
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
     }
-    free(server_ask(&server, "RPUSH", P "id:i", "foreign", NULL));
+    server_do(&server, "RPUSH", P "id:i", "foreign");
     assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
     assert_answer(P "id:i", "KEYS", "*");
-    free(server_ask(&server, "FLUSHALL", NULL));
-    free(server_ask(&server, "HSET", P "stats:t", "enqueued", "many", NULL));
+    server_do(&server, "FLUSHALL");
+    server_do(&server, "HSET", P "stats:t", "enqueued", "many");
     assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
     assert_answer(P "stats:t", "KEYS", "*");
     assert_answer("many", "HGET", P "stats:t", "enqueued");
@@ -260,9 +260,9 @@ TEST_WITH(test_foreign_queues_behind_others, client_flush, NULL)
     static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     struct redisReply *reply;
 
-    free(server_ask(&server, "HSET", P "stats:t", "enqueued", "7", NULL));
-    free(server_ask(&server, "RPUSH", P "queue:q", "first", NULL));
-    free(server_ask(&server, "SET", P "queues", "foreign", NULL));
+    server_do(&server, "HSET", P "stats:t", "enqueued", "7");
+    server_do(&server, "RPUSH", P "queue:q", "first");
+    server_do(&server, "SET", P "queues", "foreign");
     assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
     assert_non_null(strstr(w->error.text, P "queues"));
     assert_answer("7", "HGET", P "stats:t", "enqueued");
@@ -278,17 +278,17 @@ TEST_WITH(test_a_foreign_queue_that_is_known, client_flush, NULL)
     struct redisReply *reply;
 
     for (size_t i = 0; i < COUNT(counts); i++) {
-        free(server_ask(&server, "FLUSHALL", NULL));
-        free(server_ask(&server, "SADD", P "queues", "q", NULL));
-        free(server_ask(&server, "SET", P "queue:q", "foreign", NULL));
+        server_do(&server, "FLUSHALL");
+        server_do(&server, "SADD", P "queues", "q");
+        server_do(&server, "SET", P "queue:q", "foreign");
         if (i > 0)
-            free(server_ask(&server, "HSET", P "stats:t", "enqueued", counts[i], NULL));
+            server_do(&server, "HSET", P "stats:t", "enqueued", counts[i]);
         assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
         assert_non_null(strstr(w->error.text, P "queue:q"));
         assert_answer(counts[i], "HGET", P "stats:t", "enqueued");
         assert_answer("foreign", "GET", P "queue:q");
         assert_int_equal(server_number(&server, "DBSIZE", NULL), 3);
-        free(server_ask(&server, "DEL", P "queue:q", NULL));
+        server_do(&server, "DEL", P "queue:q");
         assert_int_equal(call_script("enqueue", -1, plain, &reply), 0);
         freeReplyObject(reply);
         assert_int_equal(server_number(&server, "HEXISTS", P "types", "t", NULL), i == 0);
@@ -344,7 +344,7 @@ TEST_WITH(test_enqueue_cost, client_flush, NULL)
 
 TEST_WITH(test_enqueue_made_ids, client_flush, NULL)
 {
-    char one[WEIR_ID_SIZE], other[WEIR_ID_SIZE], key[WEIR_ID_SIZE + 32];
+    char one[WEIR_ID_SIZE], other[WEIR_ID_SIZE];
     long long ttl_ms;
 
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, one), 0);
@@ -352,8 +352,7 @@ TEST_WITH(test_enqueue_made_ids, client_flush, NULL)
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
     assert_string_not_equal(one, other);
     assert_int_equal(length(P "queue:default"), 3);
-    snprintf(key, sizeof key, P "id:%s", one);
-    ttl_ms = server_number(&server, "PTTL", key, NULL);
+    ttl_ms = server_number(&server, "PTTL", textf(P "id:%s", one), NULL);
     assert_true(ttl_ms > 50000 && ttl_ms <= 60000);
 }
 
@@ -470,10 +469,10 @@ TEST_WITH(test_enqueue_later, client_flush, NULL)
 /* Who keeps the timer hears of a job that is due before all others, and of no other. */
 TEST_WITH(test_enqueue_later_rings, client_flush, NULL)
 {
-    free(server_ask(&server, "HSET", P "duty", "g", "worker 1795000002000000 p,q", NULL));
+    server_do(&server, "HSET", P "duty", "g", "worker 1795000002000000 p,q");
     enqueue_at(NOW_US, "a", 5000000, -1);
     assert_int_equal(length(P "bell:g"), 1);
-    free(server_ask(&server, "DEL", P "bell:g", NULL));
+    server_do(&server, "DEL", P "bell:g");
     enqueue_at(NOW_US, "b", 6000000, -1);
     assert_int_equal(length(P "bell:g"), 0);
     enqueue_at(NOW_US, "c", 4000000, -1);
@@ -586,10 +585,10 @@ TEST_WITH(test_enqueue_unreachable, client_flush, NULL)
 TEST_WITH(test_enqueue_full, client_flush, NULL)
 {
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
-    free(server_ask(&server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    server_do(&server, "CONFIG", "SET", "maxmemory", "1");
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), WEIR_ENOTNOW);
     assert_non_null(strstr(weir_message(w), "maxmemory"));
-    free(server_ask(&server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    server_do(&server, "CONFIG", "SET", "maxmemory", "0");
     assert_int_equal(length(P "queue:default"), 1);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
 }

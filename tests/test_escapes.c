@@ -84,7 +84,7 @@ static bool send_words(char *const *words, int count)
 /* false: Redis has no such thing, such as a score that is no number. */
 static bool make(const char *thing)
 {
-    char text[3000], *words[40] = {"", ""}, *rest = text, key[300];
+    char text[3000], *words[40] = {"", ""}, *rest = text;
     int count = 0;
 
     assert_true(strlen(thing) < sizeof text);
@@ -92,8 +92,7 @@ static bool make(const char *thing)
     while (rest && count < 40)
         words[count++] = strsep(&rest, "|");
     assert_true(count > 2);
-    snprintf(key, sizeof key, PREFIX "%s", words[1]);
-    words[1] = key;
+    words[1] = textf(PREFIX "%s", words[1]);
     return send_words(words, count);
 }
 
@@ -147,15 +146,13 @@ static bool make_wrong(const char *thing, size_t n)
 {
     const char *key = strchr(thing, '|') + 1;
     size_t at = word_end(key, n);
-    char text[3000];
     bool in_json;
 
     if (at == 0 || key + at > end_of(thing))
         return false;
     in_json = memchr(key, '{', at) != NULL && n % 3 > 0; /* else it is none any more */
-    snprintf(text, sizeof text, "%.*s%s%s", (int)(key - thing + (ptrdiff_t)at), thing,
-             in_json ? ESCAPE_JSON : ESCAPE, key + at);
-    make(text);
+    make(textf("%.*s%s%s", (int)(key - thing + (ptrdiff_t)at), thing, in_json ? ESCAPE_JSON : ESCAPE,
+               key + at));
     return true;
 }
 
@@ -345,7 +342,7 @@ SCENE_TEST(test_keys_of_another_kind)
         turns_flush(NULL);
         make_all();
         snprintf(name, sizeof name, PREFIX "%.*s", (int)strcspn(key, "|"), key);
-        free(redis_text("DEL", name));
+        redis_do("DEL", name);
         length = strncmp(things[i], "SET", 3) == 0 ? redis_text("RPUSH", name, ESCAPE)
                                                    : redis_text("SET", name, ESCAPE);
         free(length);

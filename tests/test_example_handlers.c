@@ -56,17 +56,17 @@ static void assert_pipe(struct stage *s, const char *name)
     assert_ends(s, stage_weir(s, "worker", "--pipe", handler(name), "-c", "4", "--in-flight", "4", NULL));
 }
 
-STAGE_TEST(python)
+TEST_WITH(python, stage_setup, stage_teardown)
 {
     assert_pipe(*state, "handler.py");
 }
 
-STAGE_TEST(shell)
+TEST_WITH(shell, stage_setup, stage_teardown)
 {
     assert_pipe(*state, "handler.sh");
 }
 
-STAGE_TEST(node)
+TEST_WITH(node, stage_setup, stage_teardown)
 {
     if (system("command -v node >/dev/null") == 0)
         assert_pipe(*state, "handler.js");
@@ -76,16 +76,13 @@ STAGE_TEST(node)
 
 STAGE_TEST(one_process_a_job)
 {
-    struct stage *s = *state;
-
     assert_ends(s, stage_weir(s, "worker", "--exec", handler("exec_handler.sh"), NULL));
 }
 
 STAGE_TEST(http)
 {
-    struct stage *s = *state;
     const char *program = strchr(handler("handler_http.py"), '=') + 1;
-    char text[128], url[128];
+    char text[128];
     pid_t server;
     int port;
 
@@ -93,8 +90,7 @@ STAGE_TEST(http)
     await_text(s->server.folder, "endpoint.out", "\n");
     assert_true(read_text(s->server.folder, "endpoint.out", text, sizeof text));
     assert_int_equal(sscanf(text, "listening on port %d", &port), 1);
-    snprintf(url, sizeof url, "sms=http://127.0.0.1:%d/sms", port);
-    assert_ends(s, stage_weir(s, "worker", "--http", url, NULL));
+    assert_ends(s, stage_weir(s, "worker", "--http", textf("sms=http://127.0.0.1:%d/sms", port), NULL));
     kill(server, SIGKILL);
     program_end(server);
 }

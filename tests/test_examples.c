@@ -137,13 +137,12 @@ TEST(test_demo_interrupted)
 
 TEST(test_demo_fails)
 {
-    char folder[64], program[128], path[4096], *old = getenv("PATH");
+    char folder[64], path[4096], *old = getenv("PATH");
     struct outcome o;
 
     folder_make(folder);
     write_text(folder, "redis-server", "#!/bin/sh\nexit 1\n");
-    snprintf(program, sizeof program, "%s/redis-server", folder);
-    assert_int_equal(chmod(program, 0700), 0);
+    assert_int_equal(chmod(textf("%s/redis-server", folder), 0700), 0);
     snprintf(path, sizeof path, "%s:%s", folder, old);
     old = strdup(old);
     setenv("TMPDIR", folder, 1);

@@ -23,16 +23,12 @@
 STAGE_TEST(reapers_killed)
 {
     enum { JOBS = 60, REAPERS = 6 };
-    struct stage *s = *state;
-    pid_t victim = stage_actor(s, "victim", "executors=60", "lease=1", NULL), reapers[REAPERS], heir;
+    pid_t victim = stage_actor(s, "victim", "executors=60", "lease=1", NULL), reapers[REAPERS];
 
     stage_push(s, "mark", "{\"wait\":\"go\"}", 0, JOBS);
     await(history_count(s, "begin", -1) == JOBS);
     for (int i = 0; i < REAPERS; i++) {
-        char name[24];
-
-        snprintf(name, sizeof name, "reaper%d", i);
-        reapers[i] = stage_actor(s, name, "types=other", "lease=1", NULL);
+        reapers[i] = stage_actor(s, textf("reaper%d", i), "types=other", "lease=1", NULL);
     }
     stage_await_workers(s, REAPERS + 1);
     kill(victim, SIGKILL);
@@ -43,10 +39,9 @@ STAGE_TEST(reapers_killed)
         kill(reapers[i], SIGKILL);
         program_end(reapers[i]);
     }
-    heir = stage_actor(s, "heir", "executors=10", "lease=1", NULL);
+    stage_actor(s, "heir", "executors=10", "lease=1", NULL);
     stage_await_done(s, JOBS);
     assert_int_equal(history_count(s, "begin", -1), 2 * JOBS);
-    assert_int_equal(stage_end(heir), 0);
 }
 
 /* ---- A11, B5: an AOF that ends anywhere */
@@ -77,7 +72,7 @@ static off_t size_of(const char *path)
 
 static long long list_length(struct stage *s, const char *key)
 {
-    return server_number(&s->server, "LLEN", stage_key(s, "%s", key), NULL);
+    return stage_number(s, "LLEN", stage_key(s, "%s", key));
 }
 
 /* Where jobs are, by what Redis holds. */
@@ -90,22 +85,20 @@ static long long jobs_held(struct stage *s)
                                  "return n";
 
     return list_length(s, "queue:default") + list_length(s, "lane:default/mark/") +
-           server_number(&s->server, "EVAL", leases, "0", stage_key(s, "active:*"), NULL) +
-           stage_stat(s, "mark", "done");
+           stage_number(s, "EVAL", leases, "0", stage_key(s, "active:*")) + stage_stat(s, "mark", "done");
 }
 
 /* Power is cut while scripts are written down: Redis starts with all of the last one or with nothing of it.
  * So at each place where the file can end every job is in one place. */
-TEST_WITH(an_aof_cut_anywhere, stage_setup_durable, stage_teardown)
+STAGE_TEST_WITH(an_aof_cut_anywhere, stage_setup_durable, stage_teardown)
 {
     enum { JOBS = 6 };
-    struct stage *s = *state;
     char path[256], copy[300], command[700];
     off_t begin, end;
     pid_t worker;
 
     /* Else what has been answered may not be in the file for two seconds, while it is synced. */
-    free(server_ask(&s->server, "CONFIG", "SET", "appendfsync", "always", NULL));
+    stage_do(s, "CONFIG", "SET", "appendfsync", "always");
     stage_rate(s, "mark", "50/s,burst=2");
     stage_push(s, "mark", NULL, 0, JOBS);
     newest_aof(s, path);
@@ -146,21 +139,21 @@ TEST(a_disk_that_fails)
     pid_t worker;
 
     stage_open_with(s, false, options);
-    free(server_ask(&s->server, "CONFIG", "SET", "save", "3600 1", NULL));
+    stage_do(s, "CONFIG", "SET", "save", "3600 1");
     stage_enqueue(s, "mark", "{\"sleep\":0.02}", 0, JOBS);
     worker = stage_actor(s, "worker", "executors=2", NULL);
     await(history_count(s, "effect", -1) >= 5);
     snprintf(folder, sizeof folder, "%.60s/gone", s->server.folder);
     assert_int_equal(mkdir(folder, 0700), 0);
-    free(server_ask(&s->server, "CONFIG", "SET", "dir", folder, NULL));
+    stage_do(s, "CONFIG", "SET", "dir", folder);
     assert_int_equal(rmdir(folder), 0);
-    free(server_ask(&s->server, "BGSAVE", NULL));
+    stage_do(s, "BGSAVE");
     await_text(s->server.folder, "worker.err", "MISCONF");
     assert_int_not_equal(weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark", .args = "null"}, id),
                          0);
     assert_non_null(strstr(weir_message(s->client), "disk"));
-    free(server_ask(&s->server, "CONFIG", "SET", "dir", s->server.folder, NULL));
-    free(server_ask(&s->server, "BGSAVE", NULL));
+    stage_do(s, "CONFIG", "SET", "dir", s->server.folder);
+    stage_do(s, "BGSAVE");
     assert_int_equal(stage_await_done(s, JOBS).twice, 0);
     assert_int_equal(stage_stat(s, "mark", "done"), JOBS);
     assert_int_equal(stage_end(worker), 0);
@@ -171,16 +164,13 @@ TEST(a_disk_that_fails)
 
 STAGE_TEST(eviction_is_noticed)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "lease=1", NULL);
-
+    stage_actor(s, "worker", "lease=1", NULL);
     stage_await_workers(s, 1);
-    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory", "1gb", NULL));
-    free(server_ask(&s->server, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru", NULL));
+    stage_do(s, "CONFIG", "SET", "maxmemory", "1gb");
+    stage_do(s, "CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
     await_text(s->server.folder, "worker.err", "its maxmemory-policy is allkeys-lru");
     stage_push(s, "mark", NULL, 0, 1);
     stage_await_done(s, 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- B10: somebody else's script keeps Redis busy */
@@ -188,23 +178,19 @@ STAGE_TEST(eviction_is_noticed)
 STAGE_TEST(a_busy_redis)
 {
     enum { JOBS = 100 };
-    struct stage *s = *state;
-    char script[200];
-    pid_t worker;
     char *answer;
 
-    free(server_ask(&s->server, "CONFIG", "SET", "busy-reply-threshold", "100", NULL));
+    stage_do(s, "CONFIG", "SET", "busy-reply-threshold", "100");
     stage_push(s, "mark", "{\"sleep\":0.01}", 0, JOBS);
-    worker = stage_actor(s, "worker", "executors=2", "lease=5", NULL);
+    stage_actor(s, "worker", "executors=2", "lease=5", NULL);
     await(history_count(s, "effect", -1) >= 5);
-    snprintf(script, sizeof script,
-             "local t = redis.call('TIME') local e = t[1] * 1e6 + t[2] + 1500000 "
-             "repeat t = redis.call('TIME') until t[1] * 1e6 + t[2] > e return 'ended'");
-    answer = server_ask(&s->server, "EVAL", script, "0", NULL);
+    answer = server_ask(&s->server, "EVAL",
+                        textf("local t = redis.call('TIME') local e = t[1] * 1e6 + t[2] + 1500000 "
+                              "repeat t = redis.call('TIME') until t[1] * 1e6 + t[2] > e return 'ended'"),
+                        "0", NULL);
     assert_string_equal(answer, "ended"); /* nobody killed it */
     free(answer);
     assert_int_equal(stage_await_done(s, JOBS).twice, 0);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- D8: wake-ups that get lost */
@@ -213,36 +199,28 @@ STAGE_TEST(lost_wakeups_cost_time_only)
 {
     static const char steal[] =
         "for _, key in ipairs(redis.call('KEYS', ARGV[1])) do redis.call('DEL', key) end";
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "executors=1", NULL),
-          other = stage_actor(s, "other", "executors=1", NULL);
     int64_t at = clock_mono_us();
 
+    stage_actor(s, "worker", "executors=1", NULL);
+    stage_actor(s, "other", "executors=1", NULL);
     stage_await_workers(s, 2);
     stage_push(s, "mark", "{\"sleep\":1.2}", 0, 2); /* both are busy, nobody peeks */
     await(history_count(s, "begin", -1) == 2);
     stage_enqueue(s, "mark", NULL, 2, 1);
-    free(server_ask(&s->server, "EVAL", steal, "0", stage_key(s, "bell:*"), NULL));
-    free(server_ask(&s->server, "EVAL", steal, "0", stage_key(s, "spare:*"), NULL));
+    stage_do(s, "EVAL", steal, "0", stage_key(s, "bell:*"));
+    stage_do(s, "EVAL", steal, "0", stage_key(s, "spare:*"));
     assert_int_equal(stage_await_done(s, 3).twice, 0);
     assert_true(clock_mono_us() - at < 30 * S);
-    assert_int_equal(stage_end(worker), 0);
-    assert_int_equal(stage_end(other), 0);
 }
 
 /* ---- D9: many come back at once */
 
-TEST_WITH(many_come_back, stage_setup_durable, stage_teardown)
+STAGE_TEST_WITH(many_come_back, stage_setup_durable, stage_teardown)
 {
     enum { WORKERS = 30, JOBS = 300 };
-    struct stage *s = *state;
-    pid_t workers[WORKERS];
 
     for (int i = 0; i < WORKERS; i++) {
-        char name[24];
-
-        snprintf(name, sizeof name, "worker%d", i);
-        workers[i] = stage_actor(s, name, "executors=2", "lease=10", NULL);
+        stage_actor(s, textf("worker%d", i), "executors=2", "lease=10", NULL);
     }
     stage_await_workers(s, WORKERS);
     stage_enqueue(s, "mark", "{\"sleep\":0.05}", 0, JOBS);
@@ -250,8 +228,6 @@ TEST_WITH(many_come_back, stage_setup_durable, stage_teardown)
     server_restart(&s->server);
     stage_await_workers(s, WORKERS);
     stage_await_ended(s, JOBS);
-    for (int i = 0; i < WORKERS; i++)
-        assert_int_equal(stage_end(workers[i]), 0);
 }
 
 /* ---- E: clocks */
@@ -303,8 +279,6 @@ STAGE_TEST(wrong_clocks_of_workers)
 {
     enum { JOBS = 150 };
     static const int64_t shifts[] = {-24 * HOUR_US, 24 * HOUR_US};
-    struct stage *s = *state;
-    pid_t workers[2];
     int64_t begun, took;
 
     for (int i = 0; i < 2; i++) {
@@ -313,7 +287,7 @@ STAGE_TEST(wrong_clocks_of_workers)
         snprintf(file, sizeof file, "%s/clock%d", s->server.folder, i);
         clock_shift_set(file, shifts[i]);
         clock_shift_enter(file);
-        workers[i] = stage_actor(s, i ? "ahead" : "behind", "executors=4", "lease=2", NULL);
+        stage_actor(s, i ? "ahead" : "behind", "executors=4", "lease=2", NULL);
         clock_shift_leave();
     }
     stage_await_workers(s, 2);
@@ -323,18 +297,15 @@ STAGE_TEST(wrong_clocks_of_workers)
     assert_int_equal(stage_await_done(s, JOBS).twice, 0);
     took = clock_mono_us() - begun;
     assert_true(took >= (JOBS - 5) * S / 100 - S / 20);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(stage_end(workers[i]), 0);
 }
 
 /* ---- F8: a job that is slow to read */
 
 STAGE_TEST(a_job_of_many_members)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
     char *text = malloc(1 << 20), *at = text;
 
+    stage_actor(s, "worker", "executors=2", NULL);
     at += sprintf(at, "{\"type\":\"mark\",\"id\":\"j0\",\"args\":{");
     for (int i = 0; at < text + (1 << 20) - 100; i++)
         at += sprintf(at, "%s\"k%d\":%d", i ? "," : "", i, i % 10);
@@ -343,7 +314,6 @@ STAGE_TEST(a_job_of_many_members)
     stage_push(s, "mark", NULL, 1, 20);
     assert_int_equal(stage_await_done(s, 21).twice, 0);
     free(text);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- G: processes */
@@ -362,9 +332,7 @@ static bool all_are_gone(const char *folder, const char *name)
 /* G3: a command that has many children and hangs is ended with all of them. */
 STAGE_TEST(a_crowd_of_children)
 {
-    struct stage *s = *state;
     char path[128], exec[160];
-    pid_t worker;
 
     snprintf(path, sizeof path, "%s/crowd.sh", s->server.folder);
     write_text(s->server.folder, "crowd.sh",
@@ -372,36 +340,28 @@ STAGE_TEST(a_crowd_of_children)
                ">>crowd.log\nwait\n");
     assert_int_equal(chmod(path, 0755), 0);
     snprintf(exec, sizeof exec, "crowd=%s", path);
-    worker = stage_weir(s, "worker", "--exec", exec, "--timeout", "crowd=3s", "--lease", "5s", NULL);
+    stage_weir(s, "worker", "--exec", exec, "--timeout", "crowd=3s", "--lease", "5s", NULL);
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"crowd\",\"max_attempts\":1}");
     await_text(s->server.folder, "crowd.log", "begun");
-    await(server_number(&s->server, "ZCARD", stage_key(s, "dead"), NULL) == 1);
+    await(stage_number(s, "ZCARD", stage_key(s, "dead")) == 1);
     await(all_are_gone(s->server.folder, "crowd.pids"));
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* G13: no descriptors are left for a command: its job is tried again later, the worker lives. */
 STAGE_TEST(no_descriptors)
 {
-    struct stage *s = *state;
     struct rlimit all, few;
-    pid_t worker;
 
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
     few = all;
     few.rlim_cur = 40;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    worker = stage_weir(s, "worker", "--exec", "mark=/bin/sleep 0.3", "-c", "30", "--backoff",
-                        "mark=100ms..1s", NULL);
+    stage_weir(s, "worker", "--exec", "mark=/bin/sleep 0.3", "-c", "30", "--backoff", "mark=100ms..1s", NULL);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
     for (int i = 0; i < 60; i++) {
-        char text[100];
-
-        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"mark\",\"max_attempts\":100}", i);
-        stage_push_text(s, text);
+        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"mark\",\"max_attempts\":100}", i));
     }
     await(stage_stat(s, "mark", "done") == 60);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* H: numbers of Lua are whole up to 2^53, which as microseconds is June of 2255. Until then all of it works
@@ -451,9 +411,7 @@ STAGE_TEST(commands_that_leak)
                                  "j0) x=$(head -c 100000000 /dev/zero | tr '\\0' x) ;;\n"
                                  "j1) kill -KILL $$ ;;\n"
                                  "esac\n";
-    struct stage *s = *state;
     char path[120], exec[200], *dead;
-    pid_t worker;
     FILE *f;
 
     snprintf(path, sizeof path, "%s/leak", s->server.folder);
@@ -463,42 +421,35 @@ STAGE_TEST(commands_that_leak)
     fclose(f);
     assert_int_equal(chmod(path, 0755), 0);
     snprintf(exec, sizeof exec, "leak=prlimit --as=50000000 %s", path);
-    worker = stage_weir(s, "worker", "--exec", exec, "-c", "4", "--backoff", "leak=10ms..20ms", NULL);
+    stage_weir(s, "worker", "--exec", exec, "-c", "4", "--backoff", "leak=10ms..20ms", NULL);
     for (int i = 0; i < 20; i++) {
-        char text[100];
-
-        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"leak\",\"max_attempts\":2}", i);
-        stage_push_text(s, text);
+        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"leak\",\"max_attempts\":2}", i));
     }
     await(stage_stat(s, "leak", "done") == 18 && stage_stat(s, "leak", "dead") == 2);
     assert_int_equal(stage_stat(s, "leak", "retried"), 2);
     dead = stage_dead(s);
     assert_non_null(strstr(dead, "failed 2 times: killed by signal 9\n@2,0,0,"));
     free(dead);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* G11: a machine without time for anybody: heartbeats come all the same. */
 STAGE_TEST(no_processor)
 {
     enum { HOGS = 8, JOBS = 200 };
-    struct stage *s = *state;
-    pid_t hogs[HOGS], one, two;
+    pid_t hogs[HOGS];
 
     for (int i = 0; i < HOGS; i++)
         if ((hogs[i] = fork()) == 0)
             for (int64_t end = clock_mono_us() + 20 * S; clock_mono_us() < end;)
                 ;
-    one = stage_actor(s, "one", "executors=4", "lease=2", NULL);
-    two = stage_actor(s, "two", "executors=4", "lease=2", NULL);
+    stage_actor(s, "one", "executors=4", "lease=2", NULL);
+    stage_actor(s, "two", "executors=4", "lease=2", NULL);
     stage_enqueue(s, "mark", "{\"sleep\":0.05}", 0, JOBS);
     assert_int_equal(stage_await_done(s, JOBS).twice, 0);
     for (int i = 0; i < HOGS; i++) {
         kill(hogs[i], SIGKILL);
         program_end(hogs[i]);
     }
-    assert_int_equal(stage_end(one), 0);
-    assert_int_equal(stage_end(two), 0);
 }
 
 STAGE_TESTS(NULL, NULL)

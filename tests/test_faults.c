@@ -26,7 +26,7 @@ static const char *planted;
 static void plant(const char *key)
 {
     planted = key;
-    free(redis_text("DEL", key));
+    redis_do("DEL", key);
     free(strstr(key, "gate:") ? redis_text("RPUSH", key, "x") : redis_text("SET", key, "x"));
 }
 
@@ -82,7 +82,7 @@ TEST_WITH(test_a_gate_stops_its_own_jobs_only, begin, NULL)
             expect_started(round ? "b2" : "b0 b1", 6);
             expect_named(gates[i]);
         }
-        free(redis_text("DEL", gates[i]));
+        redis_do("DEL", gates[i]);
         turns.now_us += LATER_US;
         expect_started("a0 a1 a2", 6);
         assert_int_equal(turns.claim.fault_count, 0);
@@ -122,7 +122,7 @@ TEST_WITH(test_a_key_of_a_queue_stops_that_queue_only, begin, NULL)
         assert_int_equal(turns.claim.paused_count, 1);          /* so nobody peeks at it again and again */
         enqueue("other", "slow", "p0 p1 p2 p3 p4 p5 p6 p7 p8"); /* what began anew has taken one slot */
         assert_int_equal(claim("w", 10, 0), 9);
-        free(redis_text("DEL", keys[i]));
+        redis_do("DEL", keys[i]);
         turns.now_us += SECOND_US;
         expect_started(i > 0 ? "s0 s1 k0 t0" : "", 6);
         assert_int_equal(turns.claim.paused_count + turns.claim.fault_count, 0);
@@ -136,10 +136,7 @@ TEST_WITH(test_what_waits_in_it_holds_up_no_other_queue, begin, NULL)
     begin(state);
     enqueue_many("slow", 12);
     for (int i = 0; i < 60; i++) {
-        char id[16];
-
-        snprintf(id, sizeof id, "o%d", i);
-        enqueue("other", "slow", id);
+        enqueue("other", "slow", textf("o%d", i));
     }
     claim("w", 100, 0);
     plant(PREFIX "ring:default/slow");
@@ -158,13 +155,10 @@ TEST_WITH(test_there_may_be_many, begin, NULL)
 
     begin(state);
     for (int i = 0; i < MANY; i++) {
-        char key[200];
-
         snprintf(names[i], sizeof names[i], "q%d", i);
         all[i] = names[i];
         enqueue(names[i], "slow", names[i]);
-        snprintf(key, sizeof key, PREFIX "lane:%s/slow/", names[i]);
-        plant(key);
+        plant(textf(PREFIX "lane:%s/slow/", names[i]));
     }
     all[MANY] = "other";
     enqueue("other", "slow", "o0");
@@ -196,12 +190,11 @@ TEST_WITH(test_what_all_need_is_named, begin, NULL)
 
 static void enqueue_keys(const char *key)
 {
-    char ids[200] = "", field[32];
+    char ids[200] = "";
 
     for (int i = 0; i < 16; i++)
         snprintf(ids + strlen(ids), sizeof ids - strlen(ids), "%s%s%d", i ? " " : "", key, i);
-    snprintf(field, sizeof field, "\"key\":\"%s\"", key);
-    enqueue_with("keyed", ids, field);
+    enqueue_with("keyed", ids, textf("\"key\":\"%s\"", key));
 }
 
 /* Somebody waits at each kind of place: at rates, for an end, at gates of keys, held, and to run alone. */
@@ -306,7 +299,7 @@ TEST_WITH(test_who_cannot_be_listed_looks_again, begin, NULL)
 {
     begin(state);
     must(turns_rate("once", "concurrency:1"));
-    free(redis_text("SET", PREFIX "at:once#0", "x"));
+    redis_do("SET", PREFIX "at:once#0", "x");
     enqueue("default", "once", "o0 o1");
     assert_int_equal(claim("w", 10, 0), 1);
     expect_named(PREFIX "at:once#0");
@@ -337,7 +330,7 @@ TEST_WITH(test_a_retried_job_waits_for_its_lane, begin, NULL)
         must(turns_promote(10, &moved));
         assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 0);
         expect_started("r1", 6);
-        free(redis_text("DEL", keys[i]));
+        redis_do("DEL", keys[i]);
         turns.now_us += LATER_US;
         must(turns_promote(10, &moved));
         expect_started("r0", 6);
@@ -350,8 +343,8 @@ TEST_WITH(test_a_retried_job_waits_for_its_lane, begin, NULL)
 TEST_WITH(test_a_waiter_that_is_none_is_passed_over, begin, NULL)
 {
     fill(state);
-    free(redis_text("ZADD", PREFIX "wait:default/keyed#0/a", "1", "no lane"));
-    free(redis_text("ZADD", PREFIX "wait:default/slow#0", "1", "no/type"));
+    redis_do("ZADD", PREFIX "wait:default/keyed#0/a", "1", "no lane");
+    redis_do("ZADD", PREFIX "wait:default/slow#0", "1", "no/type");
     claim("w", 30, 0);
     claim("w", 30, 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "lane:default/keyed/a", LANE("slow")), 0);

@@ -58,7 +58,7 @@ static int set_up(void **state)
     certificate_make(redis.folder, "name", "ca", "DNS:localhost", 0);
     certificate_make(redis.folder, "both", "ca", "DNS:localhost,IP:127.0.0.1", 0);
     sealed_port = server_listen_tls(&redis, "name", "ca");
-    free(server_ask(&redis, "CONFIG", "SET", "bind", "127.0.0.1 ::1", NULL));
+    server_do(&redis, "CONFIG", "SET", "bind", "127.0.0.1 ::1");
     server_start_sentinel(&sentinel, (const char *const[]){"--port",
                                                            number(sentinel_port),
                                                            "--tls-port",
@@ -193,14 +193,14 @@ TEST(a_cluster_over_tls)
                               "--tls-port", number(node_port), "--tls-cluster", "yes", "--bind", "127.0.0.1",
                               "--tls-auth-clients", "no", "--tls-ca-cert-file", file("ca.crt"),
                               "--tls-cert-file", file("name.crt"), "--tls-key-file", file("name.key"), NULL});
-    free(server_ask(&node, "CLUSTER", "ADDSLOTSRANGE", "0", "16383", NULL));
+    server_do(&node, "CLUSTER", "ADDSLOTSRANGE", "0", "16383");
     await(is_whole(&node));
     address = url("rediss+cluster://localhost:%d?%s", node_port, trust);
     both_work(address);
-    free(server_ask(&node, "CONFIG", "SET", "cluster-announce-ip", "127.0.0.1", NULL));
+    server_do(&node, "CONFIG", "SET", "cluster-announce-ip", "127.0.0.1");
     both_come_to(address, WEIR_EUNREACHABLE, "127.0.0.1 is named so by the Sentinels or nodes");
-    free(server_ask(&node, "CONFIG", "SET", "cluster-announce-hostname", "localhost",
-                    "cluster-preferred-endpoint-type", "hostname", NULL));
+    server_do(&node, "CONFIG", "SET", "cluster-announce-hostname", "localhost",
+              "cluster-preferred-endpoint-type", "hostname");
     both_work(address);
     server_stop(&node);
 }
@@ -455,13 +455,12 @@ TEST(a_cluster_in_pieces)
 /* The last one turns off the user without a password. */
 TEST(logins_at_sentinels)
 {
-    free(server_ask(&sentinel, "ACL", "SETUSER", "heard", "on", ">pw", "-@all",
-                    "+sentinel|get-master-addr-by-name", "+sentinel|master", "+subscribe", "&+switch-master",
-                    NULL));
-    free(server_ask(&sentinel, "ACL", "SETUSER", "deaf", "on", ">pw", "-@all",
-                    "+sentinel|get-master-addr-by-name", "+sentinel|master", NULL));
-    free(server_ask(&sentinel, "ACL", "SETUSER", "poor", "on", ">pw", "-@all", NULL));
-    free(server_ask(&sentinel, "ACL", "SETUSER", "default", "resetpass", ">s3cret", NULL));
+    server_do(&sentinel, "ACL", "SETUSER", "heard", "on", ">pw", "-@all", "+sentinel|get-master-addr-by-name",
+              "+sentinel|master", "+subscribe", "&+switch-master");
+    server_do(&sentinel, "ACL", "SETUSER", "deaf", "on", ">pw", "-@all", "+sentinel|get-master-addr-by-name",
+              "+sentinel|master");
+    server_do(&sentinel, "ACL", "SETUSER", "poor", "on", ">pw", "-@all");
+    server_do(&sentinel, "ACL", "SETUSER", "default", "resetpass", ">s3cret");
     both_work(
         url("redis+sentinel://127.0.0.1:%d/weir?sentinel-user=heard&sentinel-password=pw", sentinel_port));
     both_work(

@@ -49,8 +49,8 @@ static void begin_another(const char *id, const char *queue, int executors)
              "\"%s\"],\"types\":[\"t\",\"slow\"]}",
              id, id, executors, queue);
     snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600 * SECOND_US);
-    free(redis_text("HSET", active, "@", said));
-    free(redis_text("ZADD", PREFIX "workers", until, id));
+    redis_do("HSET", active, "@", said);
+    redis_do("ZADD", PREFIX "workers", until, id);
 }
 
 static void begin_worker(int executors)
@@ -101,11 +101,7 @@ static void enqueue_costs(const char *type, int count, int least, int most)
 static void enqueue_keyed(const char *key, int count)
 {
     for (int i = 0; i < count; i++) {
-        char id[32], field[64];
-
-        snprintf(id, sizeof id, "%s%d", key, i);
-        snprintf(field, sizeof field, "\"key\":\"%s\"", key);
-        enqueue_with("slow", id, field);
+        enqueue_with("slow", textf("%s%d", key, i), textf("\"key\":\"%s\"", key));
     }
 }
 
@@ -148,11 +144,11 @@ static void run_step(const char *step)
     else if (sscanf(step, "later %d", &n) == 1)
         turns.now_us += n * SECOND_US;
     else if (strcmp(step, "quiet") == 0)
-        free(redis_text("SET", PREFIX "order:iw", "quiet"));
+        redis_do("SET", PREFIX "order:iw", "quiet");
     else if (strcmp(step, "another") == 0)
         begin_another("x", "far", 60);
     else if (strcmp(step, "nobody") == 0)
-        free(redis_text("DEL", PREFIX "workers"));
+        redis_do("DEL", PREFIX "workers");
     else
         fail_msg("no step: %s", step);
 }
@@ -287,13 +283,11 @@ static void expect_waits(const char *who, const json_t *waits_for, const char *b
 static void expect_time(const char *who, const json_t *at, int64_t expected_us)
 {
     int64_t us = json_is_number(at) ? json_us(at) : 0, now_us = turns.now_us + 60 * SECOND_US;
-    char said[32], expected[32];
 
     if (us == expected_us || (place->others && us < now_us && expected_us < now_us))
         return;
-    snprintf(said, sizeof said, "%lld", (long long)(us - turns.now_us));
-    snprintf(expected, sizeof expected, "%lld", (long long)(expected_us - turns.now_us));
-    wrong(who, said, expected);
+    wrong(who, textf("%lld", (long long)(us - turns.now_us)),
+          textf("%lld", (long long)(expected_us - turns.now_us)));
 }
 
 static void look_at_status(struct said *said)
@@ -404,11 +398,8 @@ static void look_at_notes(void)
 
 static void look_at_page(const char *path, const char *waits)
 {
-    char shown[400];
-
-    snprintf(shown, sizeof shown, "waits for <bdi>%s</bdi>", waits);
     if (*waits)
-        look_at_text(path, shown);
+        look_at_text(path, textf("waits for <bdi>%s</bdi>", waits));
 }
 
 /* Where the first job has a key, "anna0" or "k0-1". */
@@ -431,15 +422,13 @@ static void look_at_key(const struct said *said)
 static void look_at_job(const char *id, int64_t start_us, struct said *said, const char *begins)
 {
     json_t *why, *doc;
-    char path[60];
 
     assert_int_equal(why_read(w, -1, id, &why), 0);
     doc = job_document(why);
     expect_waits("why", json_object_get(doc, "waits_for"), begins, said->job_waits);
     if (start_us >= 0)
         expect_time("why", json_object_get(doc, "start"), start_us);
-    snprintf(path, sizeof path, "/jobs/%s", id);
-    look_at_page(path, said->job_waits);
+    look_at_page(textf("/jobs/%s", id), said->job_waits);
     json_decref(doc);
     json_decref(why);
     *said->job_waits = '\0';
@@ -536,7 +525,7 @@ TEST_WITH(test_all_say_the_same_and_it_happens, begin, end)
         turns.now_us = clock_wall_us();
         set_scene(place->scene);
         look_everywhere(&said);
-        free(redis_text("DEL", PREFIX "order:iw"));
+        redis_do("DEL", PREFIX "order:iw");
         expect_happens(&said);
     }
 }

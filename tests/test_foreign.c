@@ -211,7 +211,7 @@ SCENE_TEST(test_a_full_redis_is_drained)
     push("default", "garbage");
     must(turns_enqueue("default", "t", "later", SECOND_US));
     claim("dead", 3, 0);
-    free(redis_text("CONFIG", "SET", "maxmemory", "1mb"));
+    redis_do("CONFIG", "SET", "maxmemory", "1mb");
     assert_true(turns_enqueue("default", "t", "refused", -1) != 0);
     assert_int_equal(turns.error.status, WEIR_ENOTNOW);
     assert_int_equal(claim("w", 5, 0), 5);
@@ -233,7 +233,7 @@ SCENE_TEST(test_a_full_redis_is_drained)
         turns.now_us += SECOND_US;
     }
     must(turns_adopt("", "v", NULL, 0, default_queue, NULL));
-    free(redis_text("CONFIG", "SET", "maxmemory", "0"));
+    redis_do("CONFIG", "SET", "maxmemory", "0");
     expect_counters("slow", "dead 3");
     expect_counters("t", "dead 7, done 1");
     assert_int_equal(turns_check().parked, 1);
@@ -273,7 +273,7 @@ static void build_stage(void)
     enqueue("default", "slow", "o");
     enqueue("default", "t", "p");
     push("default", "garbage");
-    free(redis_text("ZADD", PREFIX "later", "1", "garbage"));
+    redis_do("ZADD", PREFIX "later", "1", "garbage");
 }
 
 /* The tokens that a worker was told of. */
@@ -343,7 +343,7 @@ static void run_with_foreign(const char *key, bool list, size_t first_verb)
     build_stage();
     for (size_t i = 0; i < TOKENS_MOST; i++)
         memcpy(told[told_count++], token_texts[i], sizeof told[0]);
-    free(redis_text("DEL", key));
+    redis_do("DEL", key);
     free(list ? redis_text("RPUSH", key, "foreign") : redis_text("SET", key, "foreign"));
     before = invariants_ids(turns.redis, PREFIX);
     run_all_scripts(first_verb);
@@ -420,7 +420,7 @@ SCENE_TEST(test_a_key_that_was_mended_works_again)
     for (size_t i = 0; i < COUNT(names); i++) {
         snprintf(key, sizeof key, PREFIX "%s", names[i]);
         run_with_foreign(key, false, i);
-        free(redis_text("DEL", key));
+        redis_do("DEL", key);
         must(turns_adopt("x", "w", NULL, 0, default_queue, NULL));
         for (int k = 0; k < 30; k++) {
             int64_t n, m;
@@ -450,11 +450,11 @@ SCENE_TEST(test_a_claim_that_has_leased_succeeds)
 {
     start("w");
     enqueue("default", "t", "a");
-    free(redis_text("SET", PREFIX "held:default", "foreign"));
+    redis_do("SET", PREFIX "held:default", "foreign");
     assert_int_equal(claim("w", 2, 0), 1);
     expect_leases("a");
     expect_text("foreign", "GET", PREFIX "held:default");
-    free(redis_text("DEL", PREFIX "held:default"));
+    redis_do("DEL", PREFIX "held:default");
 }
 
 SCENE_TEST(test_what_is_due_since_before_time_began_is_due)
@@ -463,7 +463,7 @@ SCENE_TEST(test_what_is_due_since_before_time_began_is_due)
 
     start("w");
     for (size_t i = 0; i < COUNT(scores); i++) {
-        free(redis_text("ZADD", PREFIX "later", scores[i], "garbage"));
+        redis_do("ZADD", PREFIX "later", scores[i], "garbage");
         claim("w", 1, 0);
         assert_int_equal(turns.claim.later_us, 1);
         promote(1);

@@ -112,7 +112,7 @@ TEST(test_jobs_of_children_are_there_once)
     int pipes[CHILDREN][2];
     pid_t children[CHILDREN];
 
-    free(server_ask(&server, "DEL", "weir:{0}:queue:default", NULL));
+    server_do(&server, "DEL", "weir:{0}:queue:default");
     for (int i = 0; i < CHILDREN; i++) {
         assert_int_equal(pipe(pipes[i]), 0);
         fcntl(pipes[i][1], F_SETPIPE_SZ, JOBS * ID_LEN);
@@ -461,7 +461,7 @@ static void drain_forking(bool async)
 
 TEST(test_a_child_of_a_handler_is_no_worker)
 {
-    free(server_ask(&server, "FLUSHALL", NULL));
+    server_do(&server, "FLUSHALL");
     drain_forking(false);
     drain_forking(true);
 }

@@ -134,7 +134,7 @@ static int setup(void **state)
 
 static void set_state(const char *text)
 {
-    free(server_ask(&server, "SET", GATE, text, NULL));
+    server_do(&server, "SET", GATE, text);
 }
 
 /* ---- Steps */
@@ -166,11 +166,8 @@ struct answer {
 
 static void add_step(struct args *a, const struct step *s)
 {
-    char text[RULE_TEXT_SIZE + 256];
-
-    snprintf(text, sizeof text, "%" PRId64 " %s %s %" PRId64 " %" PRId64 " %" PRId64 " n/%d %" PRId64,
-             s->now_us, s->rule, verb_names[s->verb], s->cost, s->a, s->b, s->node, s->ticket);
-    args_add(a, text);
+    args_add(a, textf("%" PRId64 " %s %s %" PRId64 " %" PRId64 " %" PRId64 " n/%d %" PRId64, s->now_us,
+                      s->rule, verb_names[s->verb], s->cost, s->a, s->b, s->node, s->ticket));
 }
 
 static int64_t read_time(const char *word)
@@ -543,7 +540,7 @@ static void run_sequence(uint64_t *random, int sequence)
 
     for (int i = 0; i < TAKEN; i++)
         taken_us[i] = BEGIN_US;
-    free(server_ask(&server, "DEL", GATE, NULL));
+    server_do(&server, "DEL", GATE);
     for (int done = 0; done < STEPS;) {
         struct foreseen foreseen[STEPS];
         struct step steps[STEPS];
@@ -619,7 +616,7 @@ TEST_WITH(test_an_hour_of_backlog_is_exact, client_flush, NULL)
         char stored[RULE_TEXT_SIZE];
         __int128 exact;
 
-        free(server_ask(&server, "DEL", GATE, NULL));
+        server_do(&server, "DEL", GATE);
         rule_write(r, stored);
         for (int64_t n; left > 0; left -= n) {
             struct args a;
@@ -662,7 +659,7 @@ TEST_WITH(test_a_clock_that_goes_and_comes_back_grants_one_burst, client_flush, 
     const int64_t far_us = BEGIN_US + INT64_C(3600000000);
 
     for (size_t i = 0; i < COUNT(rules); i++) {
-        free(server_ask(&server, "DEL", GATE, NULL));
+        server_do(&server, "DEL", GATE);
         assert_int_equal(take(BEGIN_US, rules[i], 1, 10).k, 5);
         assert_int_equal(take(far_us, rules[i], 1, 10).k, 5);
         assert_int_equal(take(BEGIN_US, rules[i], 1, 10).k, 0);
@@ -785,7 +782,7 @@ TEST_WITH(test_a_gate_is_read_and_written_once_in_a_call, client_flush, NULL)
     redisReply *reply;
     char *answer;
 
-    free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+    server_do(&server, "CONFIG", "RESETSTAT");
     args_init(&a);
     library_begin(&a, "twice", PREFIX, BEGIN_US);
     args_add(&a, "concurrency:5");
@@ -904,7 +901,7 @@ TEST_WITH(test_what_was_granted_ahead_stays_where_it_starts, client_flush, NULL)
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t ahead, all;
 
-        free(server_ask(&server, "DEL", GATE, NULL));
+        server_do(&server, "DEL", GATE);
         take_all(BEGIN_US - 1000000, cases[i].before);
         ahead = take_all(BEGIN_US - 2000, cases[i].before);
         all = ahead + take_all(BEGIN_US - 1900, cases[i].after);
@@ -948,7 +945,7 @@ TEST_WITH(test_a_change_wastes_nothing, client_flush, NULL)
     assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:500/1000000/1", 0).start_us, BEGIN_US + 6000);
     assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:2000/1000000/1", 0).start_us, BEGIN_US + 4500);
     assert_int_equal(act(LOOK, BEGIN_US - 1000, "gcra:1000/1000000/10", 0).start_us, BEGIN_US - 1000);
-    free(server_ask(&server, "DEL", GATE, NULL));
+    server_do(&server, "DEL", GATE);
     take_all(BEGIN_US - 1000000, "sliding-log:10/1000000");
     assert_int_equal(take_all(BEGIN_US - 2000, "sliding-log:10/1000000"), 10);
     assert_int_equal(take_all(BEGIN_US - 1900, "sliding-log:12/1000000"), 2);
@@ -974,7 +971,7 @@ TEST_WITH(test_states_are_these_words, client_flush, NULL)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char *left;
 
-        free(server_ask(&server, "DEL", GATE, NULL));
+        server_do(&server, "DEL", GATE);
         assert_int_equal(take(BEGIN_US, cases[i].rule, 1, 2).k, 2);
         left = server_ask(&server, "GET", GATE, NULL);
         assert_string_equal(left, cases[i].left);
@@ -1128,14 +1125,12 @@ TEST_WITH(test_what_could_not_be_read_counts_as_full, client_flush, NULL)
 TEST_WITH(test_two_versions_that_take_turns_at_a_gate, client_flush, NULL)
 {
     static const char rule[] = "gcra:10/1000000/5";
-    char other[200];
     int64_t taken = 0;
 
     for (int i = 0; i < 100; i++) {
         int64_t at_us = BEGIN_US + i * INT64_C(1000000) / 10;
 
-        snprintf(other, sizeof other, "%" PRId64 " v2 0 - - gcra:10/1000000/5 %" PRId64 " 0", at_us, at_us);
-        set_state(other);
+        set_state(textf("%" PRId64 " v2 0 - - gcra:10/1000000/5 %" PRId64 " 0", at_us, at_us));
         taken += take(at_us + INT64_C(1000000) / 20, rule, 1, 10).k;
     }
     assert_int_equal(taken, 0);
@@ -1159,7 +1154,7 @@ TEST_WITH(test_a_gate_of_another_kind_is_an_error, client_flush, NULL)
     struct redisReply *reply;
     struct args a;
 
-    free(server_ask(&server, "RPUSH", GATE, "x", NULL));
+    server_do(&server, "RPUSH", GATE, "x");
     args_init(&a);
     library_begin(&a, "steps", PREFIX, BEGIN_US);
     add_step(&a, &s);
@@ -1202,7 +1197,7 @@ TEST_WITH(test_the_key_lives_until_it_says_nothing, client_flush, NULL)
     for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t before_us, ttl_ms, passed_ms;
 
-        free(server_ask(&server, "DEL", GATE, NULL));
+        server_do(&server, "DEL", GATE);
         before_us = clock_mono_us();
         take_by_redis_time(cases[i].rule);
         ttl_ms = server_number(&server, "PTTL", GATE, NULL);
@@ -1211,7 +1206,7 @@ TEST_WITH(test_the_key_lives_until_it_says_nothing, client_flush, NULL)
             (ttl_ms < cases[i].least_ms - passed_ms && !(ttl_ms == -2 && passed_ms >= cases[i].least_ms)))
             fail_msg("%s: the key lives %" PRId64 " ms", cases[i].rule, ttl_ms);
     }
-    free(server_ask(&server, "DEL", GATE, NULL));
+    server_do(&server, "DEL", GATE);
     take_by_redis_time("concurrency:5");
     assert_int_equal(server_number(&server, "PTTL", GATE, NULL), -1);
 }

@@ -112,8 +112,8 @@ TEST_WITH(test_unuse_with_a_backlog_asks, begin_now, NULL)
 
 static void put_foreign(const char *key)
 {
-    free(redis_text("DEL", key));
-    free(redis_text("SET", key, "foreign"));
+    redis_do("DEL", key);
+    redis_do("SET", key, "foreign");
 }
 
 /* Jobs of two keys sleep at their gates, and one of these keys is somebody else's. */
@@ -180,7 +180,7 @@ TEST_WITH(test_a_queue_is_paused_before_its_first_job, begin_now, NULL)
     start("w");
     must_end("queue pause default", 0, "weir queue resume default\n");
     must_end("queue resume default", 0, "default resumed");
-    free(redis_text("DEL", PREFIX "queues"));
+    redis_do("DEL", PREFIX "queues");
     must_end("queue pause default", 0,
              "nothing of it starts until weir queue resume default; it has had no job yet\n");
     must_end("queue list --json", 0, "{\"name\":\"default\",\"waiting\":0,\"parked\":0,\"paused_since\":1");

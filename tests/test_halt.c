@@ -15,7 +15,7 @@
 
 static void halt(const char *field, const char *value)
 {
-    free(redis_text("HSET", HALTED, field, value));
+    redis_do("HSET", HALTED, field, value);
 }
 
 /* Jobs of a batch as Weir's producers write them, counted as enqueued. */
@@ -27,18 +27,14 @@ static void enqueue_of_batch(const char *type, const char *batch, const char *id
     snprintf(stats, sizeof stats, PREFIX "stats:%s", type);
     use_secret();
     for (char *id; (id = strsep(&rest, " "));) {
-        char entry[300];
-
-        snprintf(entry, sizeof entry, "@0,0,0,s" SECRET ",b%s;{\"id\":\"%s\",\"type\":\"%s\"}", batch, id,
-                 type);
-        push("default", entry);
-        free(redis_text("HINCRBY", stats, "enqueued", "1"));
+        push("default", textf("@0,0,0,s" SECRET ",b%s;{\"id\":\"%s\",\"type\":\"%s\"}", batch, id, type));
+        redis_do("HINCRBY", stats, "enqueued", "1");
     }
 }
 
 static void make_batch(const char *total)
 {
-    free(redis_text("HSET", BATCH, "total", total, "sealed", "1", "then", "default after"));
+    redis_do("HSET", BATCH, "total", total, "sealed", "1", "then", "default after");
 }
 
 static void cancel_ids(const char *ids)
@@ -47,7 +43,7 @@ static void cancel_ids(const char *ids)
 
     snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));)
-        free(redis_text("HSET", CANCELLED, id, "waiting 1"));
+        redis_do("HSET", CANCELLED, id, "waiting 1");
 }
 
 /* ---- Queues */
@@ -77,7 +73,7 @@ SCENE_TEST(test_a_paused_queue_is_not_served)
     assert_int_equal(turns.claim.next_us, -1); /* though a gate of it is due */
     turns_check();
 
-    free(redis_text("HDEL", HALTED, "q/default"));
+    redis_do("HDEL", HALTED, "q/default");
     claim("w", 10, 10);
     expect_leases("b e");
     assert_int_equal(turns.claim.paused_count, 0);
@@ -188,16 +184,13 @@ SCENE_TEST(test_cancelled_jobs_of_keys_end_with_their_lanes)
 
 SCENE_TEST(test_many_cancelled_jobs_keep_nobody_waiting)
 {
-    char id[32];
-
     start("w");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue_many("slow", 1200);
     for (int i = 0; i < 3; i++)
         claim("w", 1, 0);
     for (int i = 1; i < 1200; i++) {
-        snprintf(id, sizeof id, "slow%d", i);
-        free(redis_text("HSET", CANCELLED, id, "waiting 1"));
+        redis_do("HSET", CANCELLED, textf("slow%d", i), "waiting 1");
     }
     turns.now_us += SECOND_US;
     enqueue_many("t", 3);
@@ -277,8 +270,8 @@ SCENE_TEST(test_what_a_resume_left_aside_is_found)
 {
     start("w");
     enqueue_of_batch("t", "b", "a b c");
-    free(redis_text("HSET", BATCH, "total", "3"));
-    free(redis_text("ZADD", PREFIX "batches", "1", "b"));
+    redis_do("HSET", BATCH, "total", "3");
+    redis_do("ZADD", PREFIX "batches", "1", "b");
     halt("b/b", "paused 1");
     assert_int_equal(claim("w", 5, 0), 0);
     must(turns_ask("batch_resume", (const char *[]){"b", "1", "seed"}, 3));
@@ -299,7 +292,7 @@ SCENE_TEST(test_a_claim_that_fails_sets_nothing_aside)
     start("w");
     enqueue_of_batch("t", "b", "a");
     halt("b/b", "paused 1");
-    free(redis_text("SET", PREFIX "aside:b", "not ours"));
+    redis_do("SET", PREFIX "aside:b", "not ours");
     before = turns_digest();
     assert_true(try_claim("w", 2, 0) != 0);
     assert_non_null(strstr(turns.error.text, "aside:b is a string"));
@@ -317,8 +310,8 @@ SCENE_TEST(test_what_is_not_ours_stops_the_claim)
         scene_begin(NULL);
         start("w");
         enqueue("default", "t", "a");
-        free(redis_text("DEL", names[i]));
-        free(redis_text("SET", names[i], "x"));
+        redis_do("DEL", names[i]);
+        redis_do("SET", names[i], "x");
         assert_true(try_claim("w", 2, 0) != 0);
         assert_non_null(strstr(turns.error.text, "WRONGTYPE"));
         expect_list(QUEUE, "a");
@@ -411,11 +404,7 @@ SCENE_TEST(test_purging_long_lanes_page_by_page)
     must(turns_rate("t", "gcra:1/86400000000/1,by=key"));
     enqueue_many("slow", 1500);
     for (int i = 0; i < 300; i++) {
-        char fields[40], id[40];
-
-        snprintf(fields, sizeof fields, "\"key\":\"k%d\"", i);
-        snprintf(id, sizeof id, "k%da k%db", i, i);
-        enqueue_with("t", id, fields);
+        enqueue_with("t", textf("k%da k%db", i, i), textf("\"key\":\"k%d\"", i));
     }
     for (int i = 0; i < 12; i++)
         claim("w", 500, 0);
@@ -439,7 +428,7 @@ SCENE_TEST(test_purged_jobs_end_their_batch)
     enqueue_of_batch("t", "b", "a b");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",ukey;{\"id\":\"c\",\"type\":\"t\"}");
-    free(redis_text("SET", PREFIX "unique:key", "c"));
+    redis_do("SET", PREFIX "unique:key", "c");
     purge(NULL, &jobs);
     expect_jobs(&jobs, 3, 0, 0);
     expect_text("2", "HGET", BATCH, "cancelled");
@@ -462,16 +451,16 @@ static void park_behind_a_dear_job(const char *ids)
     assert_int_equal(claim("w", 60, 0), 60);
     use_secret();
     push("default", "@0,0,0,s" SECRET ",ukey;{\"id\":\"dear\",\"type\":\"slow\"}");
-    free(redis_text("HINCRBY", PREFIX "stats:slow", "enqueued", "1"));
-    free(redis_text("SET", PREFIX "unique:key", "dear"));
+    redis_do("HINCRBY", PREFIX "stats:slow", "enqueued", "1");
+    redis_do("SET", PREFIX "unique:key", "dear");
     claim("w", 9, 0);
     enqueue("default", "t", ids);
     claim("w", 9, 0);
     turns.now_us += SECOND_US;
     claim("w", 9, 0);
     expect_text("1795000060000000", "ZSCORE", WAKE, "L#0");
-    free(redis_text("HSET", PREFIX "duty", "g", DUTY));
-    free(redis_text("DEL", PREFIX "bell:g"));
+    redis_do("HSET", PREFIX "duty", "g", DUTY);
+    redis_do("DEL", PREFIX "bell:g");
 }
 
 /* The worker on duty is called, and a job starts every second. */
@@ -538,10 +527,10 @@ static void park_in_lanes_that_sleep(void)
         enqueue_with("slow", id, "\"key\":\"k\"");
     }
     assert_int_equal(claim("w", 24, 0), 24);
-    free(redis_text("HSET", BATCH, "total", "1"));
+    redis_do("HSET", BATCH, "total", "1");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"dear\",\"type\":\"slow\",\"key\":\"k\",\"cost\":24}");
-    free(redis_text("HINCRBY", PREFIX "stats:slow", "enqueued", "1"));
+    redis_do("HINCRBY", PREFIX "stats:slow", "enqueued", "1");
     enqueue_with("slow", "c d", "\"key\":\"k\"");
     claim("w", 9, 0);
     expect_list(LANE("slow") "k", "dear c d");
@@ -597,16 +586,16 @@ SCENE_TEST(test_who_waits_behind_a_batch_starts)
     for (size_t i = 0; i < COUNT(verbs); i++) {
         scene_begin(state);
         park_behind_a_dear_job("b c");
-        free(redis_text("DEL", PREFIX "unique:key"));
-        free(redis_text("LSET", LANE("slow"), "0", "@0,0,0,bb;{\"id\":\"dear\",\"type\":\"slow\"}"));
+        redis_do("DEL", PREFIX "unique:key");
+        redis_do("LSET", LANE("slow"), "0", "@0,0,0,bb;{\"id\":\"dear\",\"type\":\"slow\"}");
         make_batch("1");
-        free(redis_text("HSET", BATCH, "types", "slow 1"));
-        free(redis_text("ZADD", SLEEP, "9000000000000000", "t#0/k"));
+        redis_do("HSET", BATCH, "types", "slow 1");
+        redis_do("ZADD", SLEEP, "9000000000000000", "t#0/k");
         must(turns_ask("batch_halt", (const char *[]){"b", verbs[i], "1"}, 3));
         expect_text("1795000060000000", "ZSCORE", WAKE, "L#0");
         must(turns_ask("batch_halt", (const char *[]){"b", verbs[i], "0"}, 3));
         assert_int_equal(json_array_size(json_object_get(turns.answer, "asleep")), 0);
-        free(redis_text("DEL", SLEEP));
+        redis_do("DEL", SLEEP);
         expect_one_a_second("b c");
     }
 }
@@ -622,13 +611,13 @@ SCENE_TEST(test_a_cancelled_batch_ends_what_no_claim_meets)
         start("w");
         enqueue_of_batch("t", "b", "a b");
         enqueue_of_batch("other", "c", "x");
-        free(redis_text("ZADD", PREFIX "later", "9000000000000000",
-                        "q 1 default t\n@0,0,0,bb,uk;{\"id\":\"s\",\"type\":\"t\"}"));
-        free(redis_text("HINCRBY", PREFIX "stats:t", "scheduled", "1"));
-        free(redis_text("SET", PREFIX "unique:k", "s"));
-        free(redis_text("HSET", BATCH, "total", "3", "types", "t 3"));
+        redis_do("ZADD", PREFIX "later", "9000000000000000",
+                 "q 1 default t\n@0,0,0,bb,uk;{\"id\":\"s\",\"type\":\"t\"}");
+        redis_do("HINCRBY", PREFIX "stats:t", "scheduled", "1");
+        redis_do("SET", PREFIX "unique:k", "s");
+        redis_do("HSET", BATCH, "total", "3", "types", "t 3");
         if (run)
-            free(redis_text("ZADD", PREFIX "runs", "9000000000000000", "t"));
+            redis_do("ZADD", PREFIX "runs", "9000000000000000", "t");
         if (batch_cancel(w, "b", false, &change) < 0)
             fail_msg("%s", w->error.text);
         assert_int_equal(redis_number("EXISTS", PREFIX "later", PREFIX "unique:k", CANCELLED), 0);

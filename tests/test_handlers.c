@@ -334,7 +334,7 @@ static pid_t start_weir(struct stage *s, const char *flag, const char *handler)
         words[count++] = pairs[row];
     }
     words[count] = NULL;
-    return program_start(s->server.folder, "worker", words);
+    return stage_keeps(s, program_start(s->server.folder, "worker", words));
 }
 
 /* The server ends with this program. */
@@ -363,7 +363,7 @@ static pid_t start_worker(struct stage *s, const struct kind *kind)
         write_script(s, stays ? pipe_script : exec_script);
         return start_weir(s, stays ? "--pipe" : "--exec", "./script");
     }
-    return program_start(s->server.folder, "worker", words);
+    return stage_keeps(s, program_start(s->server.folder, "worker", words));
 }
 
 static void push(struct stage *s, enum row row)

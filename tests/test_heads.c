@@ -11,8 +11,8 @@ static void make_victim(void)
 {
     start("w");
     use_secret();
-    free(redis_text("HSET", BATCH, "total", "2", "done", "1", "sealed", "1", "then", "default t"));
-    free(redis_text("SET", PREFIX "unique:k", "a"));
+    redis_do("HSET", BATCH, "total", "2", "done", "1", "sealed", "1", "then", "default t");
+    redis_do("SET", PREFIX "unique:k", "a");
 }
 
 static void expect_no_harm(void)
@@ -43,10 +43,7 @@ SCENE_TEST(test_a_forged_head_counts_nothing)
 {
     make_victim();
     for (size_t i = 0; i < COUNT(forged_heads); i++) {
-        char entry[200];
-
-        snprintf(entry, sizeof entry, "%s%s", forged_heads[i], VICTIM);
-        push("default", entry);
+        push("default", textf("%s%s", forged_heads[i], VICTIM));
         assert_int_equal(claim("w", 1, 0), 1);
         assert_int_equal(turns.claim.leases[0].body.len, strlen(VICTIM));
         assert_int_equal(turns.claim.leases[0].attempts, 0);
@@ -156,7 +153,7 @@ SCENE_TEST(test_a_forged_head_counts_nothing_elsewhere)
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "first");
     assert_int_equal(claim("w", 1, 0), 1);
-    free(redis_text("HSET", PREFIX "halted", "b/victim", "paused 1"));
+    redis_do("HSET", PREFIX "halted", "b/victim", "paused 1");
     push("default", "@0,0,0,bvictim,uk;{\"id\":\"a\",\"type\":\"slow\"}");
     assert_int_equal(claim("w", 1, 0), 0);
     expect_list(LANE("slow"), "a");
@@ -165,13 +162,13 @@ SCENE_TEST(test_a_forged_head_counts_nothing_elsewhere)
     expect_text("", "LRANGE", QUEUE, "0", "-1");
     expect_no_harm();
     push("default", "@0,0,0,bvictim,uk;" VICTIM);
-    free(redis_text("HSET", PREFIX "cancelled", "a", "waiting 1"));
+    redis_do("HSET", PREFIX "cancelled", "a", "waiting 1");
     assert_int_equal(claim("w", 1, 0), 0);
     expect_no_harm();
-    free(redis_text("DEL", PREFIX "halted"));
+    redis_do("DEL", PREFIX "halted");
     push("default", "@0,0,0,bvictim,uk;{\"id\":\"a\",\"type\":\"none\"}");
     ask.unknown_dead = true;
-    free(redis_text("ZADD", PREFIX "runs", "1", "none"));
+    redis_do("ZADD", PREFIX "runs", "1", "none");
     assert_int_equal(claim("w", 1, 0), 0);
     assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
     expect_no_harm();
@@ -230,7 +227,7 @@ SCENE_TEST(test_the_secret_is_made_once)
     free(secret);
     assert_int_equal(claim("w", 3, 0), 3);
     assert_int_equal(turns.claim.leases[1].attrs.len, strlen(",stag,uk"));
-    free(redis_text("DEL", PREFIX "about"));
+    redis_do("DEL", PREFIX "about");
     enqueue_locked("c", "m");
     assert_int_equal(claim("w", 1, 0), 1);
     assert_int_equal(turns.claim.leases[0].attrs.len, strlen(",stag,um"));
@@ -242,8 +239,8 @@ SCENE_TEST(test_a_foreign_key_of_the_secret_is_named)
     char *before, *after;
 
     make_victim();
-    free(redis_text("DEL", PREFIX "about"));
-    free(redis_text("SET", PREFIX "about", "foreign"));
+    redis_do("DEL", PREFIX "about");
+    redis_do("SET", PREFIX "about", "foreign");
     enqueue("default", "t", "plain");
     assert_int_equal(claim("w", 1, 0), 1);
     push("default", "@0,0,0,bvictim;" VICTIM);
@@ -256,7 +253,7 @@ SCENE_TEST(test_a_foreign_key_of_the_secret_is_named)
     assert_string_equal(before, after);
     free(before);
     free(after);
-    free(redis_text("DEL", PREFIX "about"));
+    redis_do("DEL", PREFIX "about");
     assert_int_equal(claim("w", 1, 0), 1);
 }
 

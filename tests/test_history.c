@@ -152,15 +152,13 @@ TEST_WITH(test_histograms_and_reasons, begin, end)
 
 TEST_WITH(test_few_reasons_are_kept, begin, end)
 {
-    char reason[24];
     struct args a;
 
     for (int i = 0; i < 20; i++) {
         args_init(&a);
         record_request(&a, PREFIX, turns.now_us);
         record_row(&a, RECORD_LIMIT, span("t"));
-        snprintf(reason, sizeof reason, "why%d", i % 10);
-        record_reason(&a, reason, 1);
+        record_reason(&a, textf("why%d", i % 10), 1);
         must(turns_send(&a));
     }
     look("t", true, false, 1);
@@ -299,15 +297,15 @@ TEST_WITH(test_keys_expire, begin, end)
     counts(RECORD_TYPE, "t", 's', 1);
     assert_int_equal(redis_number("PTTL", OF_T), -1);
     snprintf(hour, sizeof hour, "h%ld", (long)time(NULL) / 3600 % HISTORY_HOURS);
-    free(redis_text("HSET", OF_T, hour, "1 s1")); /* another hour begins */
+    redis_do("HSET", OF_T, hour, "1 s1"); /* another hour begins */
     counts(RECORD_TYPE, "t", 's', 1);
     assert_in_range(redis_number("PTTL", OF_T), 259000000, 259200000);
 }
 
 TEST_WITH(test_foreign_keys_and_slots, begin, end)
 {
-    free(redis_text("SET", OF_T, "mine"));
-    free(redis_text("RPUSH", PREFIX "ribbon:t", "mine"));
+    redis_do("SET", OF_T, "mine");
+    redis_do("RPUSH", PREFIX "ribbon:t", "mine");
     assert_string_equal(count(RECORD_TYPE, "t", 's', 1), OF_T " is a string, not a hash");
     assert_int_equal(try_look("t", false, false, 1), WEIR_ECONFIG);
     assert_non_null(strstr(weir_message(w), OF_T " is a string"));
@@ -315,15 +313,11 @@ TEST_WITH(test_foreign_keys_and_slots, begin, end)
     look("t", true, false, 1);
     expect_slots("[{\"granted\":1}]");
     assert_int_equal(json_array_size(json_object_get(history, "starts_now")), 0);
-    free(redis_text("DEL", OF_T));
+    redis_do("DEL", OF_T);
     counts(RECORD_TYPE, "t", 's', 1);
-    free(redis_text("HSET", OF_T, "m0", "what", "m1", "", "x", "1"));
+    redis_do("HSET", OF_T, "m0", "what", "m1", "", "x", "1");
     for (int i = 0; i < HISTORY_MINUTES; i++) {
-        char field[24], slot[64];
-
-        snprintf(field, sizeof field, "m%d", i);
-        snprintf(slot, sizeof slot, "%ld s1x zz5 ?? =3 s2", turns.now_us / MINUTE_US);
-        free(redis_text("HSET", OF_T, field, slot));
+        redis_do("HSET", OF_T, textf("m%d", i), textf("%ld s1x zz5 ?? =3 s2", turns.now_us / MINUTE_US));
     }
     look("t", false, false, HISTORY_MINUTES);
     expect_slots("[{\"starts\":2}]");
@@ -369,8 +363,8 @@ TEST_WITH(test_wrong_arguments_change_nothing, begin, end)
 /* Of three partitions "t" lives on 0, and "slow" on 2. */
 TEST_WITH(test_what_lives_elsewhere_is_passed_over, begin, end)
 {
-    free(redis_text("HSET", PREFIX "about", "partitions", "3"));
-    free(redis_text("HSET", "weir:{2}:about", "partitions", "3"));
+    redis_do("HSET", PREFIX "about", "partitions", "3");
+    redis_do("HSET", "weir:{2}:about", "partitions", "3");
     counts(RECORD_TYPE, "slow", 's', 1);
     assert_int_equal(redis_number("EXISTS", PREFIX "minutes:t/slow"), 0);
     counts(RECORD_TYPE, "t", 's', 1);
@@ -399,11 +393,11 @@ TEST_WITH(test_several_in_one_round_trip, begin, end)
     for (int i = 0; i < 4; i++) {
         assert_int_equal(client_ping(far, &took_us), 0);
         if (i == 1)
-            free(redis_text("FUNCTION", "FLUSH", NULL));
+            redis_do("FUNCTION", "FLUSH", NULL);
         if (i == 2)
             proxy_cut_before(proxy, PROXY_REPLIES, 5);
         if (i == 3)
-            free(redis_text("SET", PREFIX "minutes:t/none", "x"));
+            redis_do("SET", PREFIX "minutes:t/none", "x");
         calls[7].of_limit = false;
         before = proxy_trips(proxy);
         assert_int_equal(history_ask_each(far, turns.now_us, calls, MOST, histories), 0);

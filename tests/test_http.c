@@ -133,10 +133,8 @@ static double due_in_s(struct stage *s)
 
 /* ---- What is sent */
 
-TEST_WITH(a_job_is_a_post, open_stage, close_stage)
+STAGE_TEST_WITH(a_job_is_a_post, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1");
     char requests[4096], expected[4096];
     static const char trace[] = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
     static const char bodies[2][256] = {
@@ -145,6 +143,7 @@ TEST_WITH(a_job_is_a_post, open_stage, close_stage)
         "{\"id\":\"j1\",\"type\":\"run\",\"traceparent\":\"x: \xc3\xa4\"}",
     };
 
+    start_worker(s, "1");
     stage_push_text(s, bodies[0]);
     await(stage_stat(s, "run", "done") == 1);
     stage_push_stamped(s, INT64_C(1763900000050000), bodies[1]);
@@ -158,13 +157,11 @@ TEST_WITH(a_job_is_a_post, open_stage, close_stage)
                  "None\ntraceparent: %s\n%s\n",
                  i, i == 0 ? "None" : "1763900000.05", i == 0 ? trace : "None", bodies[i]);
     assert_string_equal(requests, expected);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A connection may break on a busy machine; one worker of eight needs no other. */
-TEST_WITH(connections_are_kept, open_stage, close_stage)
+STAGE_TEST_WITH(connections_are_kept, open_stage, close_stage)
 {
-    struct stage *s = *state;
     int opened = 0;
 
     for (int n = 0, before = 0; n < 8 && opened != 1; n++, before += opened) {
@@ -179,51 +176,43 @@ TEST_WITH(connections_are_kept, open_stage, close_stage)
     assert_int_equal(opened, 1);
 }
 
-TEST_WITH(many_at_a_time, open_stage, close_stage)
+STAGE_TEST_WITH(many_at_a_time, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "200");
     int64_t start_us = clock_mono_us();
 
+    start_worker(s, "200");
     for (int i = 0; i < 200; i++)
         stage_run(s, i, "{\"sleep\":1}", 0, 0);
     await(stage_stat(s, "run", "done") == 200);
     assert_in_range(clock_mono_us() - start_us, SECOND, 20 * SECOND);
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(a_large_job, open_stage, close_stage)
+STAGE_TEST_WITH(a_large_job, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1");
     char *args = malloc(900001);
 
+    start_worker(s, "1");
     memset(args, '7', 900000);
     memcpy(args, "{\"x\":\"", 6);
     memcpy(args + 899998, "\"}", 3);
     stage_run(s, 0, args, 0, 0);
     free(args);
     await(stage_stat(s, "run", "done") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A proxy is not asked for this machine. */
-TEST_WITH(no_proxy_for_this_machine, open_stage, close_stage)
+STAGE_TEST_WITH(no_proxy_for_this_machine, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     setenv("http_proxy", "http://127.0.0.1:1", 1);
-    worker = start_worker(s, "1");
+    start_worker(s, "1");
     unsetenv("http_proxy");
     stage_run(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "done") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- What an answer means */
 
-TEST_WITH(statuses, open_stage, close_stage)
+STAGE_TEST_WITH(statuses, open_stage, close_stage)
 {
     static const struct {
         const char *args, *death; /* NULL: done */
@@ -255,10 +244,9 @@ TEST_WITH(statuses, open_stage, close_stage)
         {"{\"raw\":\"HTTP/1.1 103 Early Hints\\r\\n\\r\\n\"}", "failed once: no answer: "},
     };
     enum { CASES = sizeof cases / sizeof *cases };
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "4");
     int done = 0;
 
+    start_worker(s, "4");
     for (int i = 0; i < CASES; i++) {
         stage_run(s, i, cases[i].args, 1, 0);
         done += cases[i].death == NULL;
@@ -268,28 +256,23 @@ TEST_WITH(statuses, open_stage, close_stage)
     for (int i = 0; i < CASES; i++)
         if (cases[i].death)
             stage_died(s, i, cases[i].death);
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(failures_are_tried_again, open_stage, close_stage)
+STAGE_TEST_WITH(failures_are_tried_again, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1");
-
+    start_worker(s, "1");
     stage_run(s, 0, "{\"status\":500,\"body\":\"ill\"}", 3, 0);
     await(stage_stat(s, "run", "retried") == 1);
     await_text(s->server.folder, "worker.err", "HTTP 500: ill");
-    free(server_ask(
-        &s->server, "EVAL",
-        "local r = redis.call('ZRANGE', KEYS[1], 0, 0) return redis.call('ZADD', KEYS[1], 1, r[1])", "1",
-        stage_key(s, "later"), NULL));
+    server_do(&s->server, "EVAL",
+              "local r = redis.call('ZRANGE', KEYS[1], 0, 0) return redis.call('ZADD', KEYS[1], 1, r[1])",
+              "1", stage_key(s, "later"));
     await(stage_stat(s, "run", "retried") == 2);
     await_text(s->server.folder, "requests", "Weir-Attempt: 2");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Retry-After: seconds, a date by the server's clock, one that is over, nonsense, nothing. */
-TEST_WITH(throttled_as_long_as_it_says, open_stage, close_stage)
+STAGE_TEST_WITH(throttled_as_long_as_it_says, open_stage, close_stage)
 {
     static const struct {
         const char *args;
@@ -313,7 +296,6 @@ TEST_WITH(throttled_as_long_as_it_says, open_stage, close_stage)
         {"{\"status\":429}", -30, 1},
         {"{\"status\":503}", -30, 1},
     };
-    struct stage *s = *state;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pid_t worker = start_worker(s, "1");
@@ -322,27 +304,25 @@ TEST_WITH(throttled_as_long_as_it_says, open_stage, close_stage)
         stage_run(s, (int)i, cases[i].args, 0, 0);
         await(stage_stat(s, "run", "back") > 0);
         kill(worker, SIGSTOP); /* it does not take the job again before we have looked */
-        in_s = server_number(&s->server, "ZCARD", stage_key(s, "later"), NULL) > 0 ? due_in_s(s) : 0;
+        in_s = stage_number(s, "ZCARD", stage_key(s, "later")) > 0 ? due_in_s(s) : 0;
         if (in_s < cases[i].least_s || in_s > cases[i].most_s)
             fail_msg("%s: comes again in %g s", cases[i].args, in_s);
         kill(worker, SIGKILL);
         assert_int_equal(program_end(worker), 1000 + SIGKILL);
-        free(server_ask(&s->server, "FLUSHALL", NULL));
+        stage_do(s, "FLUSHALL");
     }
 }
 
 /* ---- What does not answer */
 
 /* "At once" is no hot loop, and each pause is one line. */
-TEST_WITH(throttled_until_at_once, open_stage, close_stage)
+STAGE_TEST_WITH(throttled_until_at_once, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker;
     char log[16384];
     int lines = 0;
 
     stage_rate(s, "run", "1000/s");
-    worker = start_worker(s, "4");
+    start_worker(s, "4");
     for (int i = 0; i < 10; i++)
         stage_run(s, i, "{\"status\":429,\"headers\":{\"Retry-After\":\"0\"},\"body\":\"slow down\"}", 0, 0);
     await_log(s->server.folder, ": throttled, 4 in a row: a pause of 800ms: HTTP 429: slow down");
@@ -351,15 +331,12 @@ TEST_WITH(throttled_until_at_once, open_stage, close_stage)
     for (const char *at = log; (at = strstr(at, " in a row: ")); at++)
         lines++;
     assert_int_equal(lines, 4);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* An endpoint reads a job on a kept connection and goes away: the job is not sent on the next one. */
-TEST_WITH(one_attempt_is_one_post, open_stage, close_stage)
+STAGE_TEST_WITH(one_attempt_is_one_post, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "4");
-
+    start_worker(s, "4");
     for (int i = 0; i < 4; i++)
         stage_run(s, i, "{\"sleep\":0.3}", 0, 0);
     await(stage_stat(s, "run", "done") == 4);
@@ -371,16 +348,14 @@ TEST_WITH(one_attempt_is_one_post, open_stage, close_stage)
     stage_run(s, 5, NULL, 1, 0); /* on one of the others */
     await(stage_stat(s, "run", "done") == 5);
     assert_int_equal(stage_lines(s, "connections"), 4);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The status has come in time; its body is not waited for. */
-TEST_WITH(a_slow_body, open_stage, close_stage)
+STAGE_TEST_WITH(a_slow_body, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "3");
     int64_t start_us = clock_mono_us();
 
+    start_worker(s, "3");
     stage_run(s, 0, "{\"stall\":60,\"body\":\"late\"}", 1, 0.3);
     stage_run(s, 1, "{\"stall\":60,\"body\":\"late\"}", 1, 0);
     stage_run(s, 2, "{\"stall\":60,\"status\":404,\"body\":\"late\"}", 0, 0);
@@ -388,73 +363,54 @@ TEST_WITH(a_slow_body, open_stage, close_stage)
     assert_in_range(clock_mono_us() - start_us, SECOND / 2, 20 * SECOND);
     stage_died(s, 2, "HTTP 404");
     assert_int_equal(count_posts(s), 3);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The way to the endpoint is open, no more. */
-TEST_WITH(a_proxy_that_says_200, open_stage, close_stage)
+STAGE_TEST_WITH(a_proxy_that_says_200, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    char proxy[64];
-    pid_t worker;
-
-    snprintf(proxy, sizeof proxy, "http://127.0.0.1:%d", server.port);
-    setenv("https_proxy", proxy, 1);
-    worker = stage_weir(s, "worker", "--http", "run=https://weir.invalid/", NULL);
+    setenv("https_proxy", textf("http://127.0.0.1:%d", server.port), 1);
+    stage_weir(s, "worker", "--http", "run=https://weir.invalid/", NULL);
     unsetenv("https_proxy");
     stage_run(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
     stage_died(s, 0, "failed once: no answer: ");
     assert_int_equal(stage_lines(s, "connects"), 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(no_answer_in_time, open_stage, close_stage)
+STAGE_TEST_WITH(no_answer_in_time, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "2");
-
+    start_worker(s, "2");
     stage_run(s, 0, "{\"sleep\":1000}", 1, 0.3);
     stage_run(s, 1, "{}", 1, 60);
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
     stage_died(s, 0, "over its time of 0.3 s: no answer");
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(nobody_there, open_stage, close_stage)
+STAGE_TEST_WITH(nobody_there, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     stage_run(s, 0, "{}", 1, 0);
     kill(server.pid, SIGKILL);
-    worker = start_worker(s, "2");
+    start_worker(s, "2");
     await(stage_stat(s, "run", "dead") == 1);
     stage_died(s, 0, "failed once: no answer: ");
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(no_tls_there, open_stage, close_stage)
+STAGE_TEST_WITH(no_tls_there, open_stage, close_stage)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker_for(s, "https", server.port, "2");
-
+    start_worker_for(s, "https", server.port, "2");
     stage_run(s, 0, "{}", 1, 0);
     await(stage_stat(s, "run", "dead") == 1);
     stage_died(s, 0, "failed once: no answer: ");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Answers that come within the grace count; the other jobs are given back as they were. */
-TEST_WITH(stopping, open_stage, close_stage)
+STAGE_TEST_WITH(stopping, open_stage, close_stage)
 {
-    struct stage *s = *state;
     pid_t worker;
-    char handler[64];
     int64_t start_us;
 
-    snprintf(handler, sizeof handler, "run=http://127.0.0.1:%d/jobs", server.port);
-    worker = stage_weir(s, "worker", "--http", handler, "-c", "2", "--grace", "3s", NULL);
+    worker = stage_weir(s, "worker", "--http", textf("run=http://127.0.0.1:%d/jobs", server.port), "-c", "2",
+                        "--grace", "3s", NULL);
 
     stage_run(s, 0, "{\"sleep\":0.3}", 0, 0);
     stage_run(s, 1, "{\"sleep\":1000}", 0, 0);
@@ -469,11 +425,10 @@ TEST_WITH(stopping, open_stage, close_stage)
 
 /* ---- Setting up */
 
-TEST_WITH(wrong_set_ups, open_stage, close_stage)
+STAGE_TEST_WITH(wrong_set_ups, open_stage, close_stage)
 {
     static const char *const urls[] = {"run=ftp://127.0.0.1/",   "run=127.0.0.1/x", "run=http://",
                                        "run=file:///etc/passwd", "run=http://a b/", "run=x"};
-    struct stage *s = *state;
 
     for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
         char err[1024];

@@ -48,11 +48,9 @@ static void expect_shown(const char *id, const char *parts)
 
 static json_t *shown(const char *id)
 {
-    char line[100];
     json_t *doc;
 
-    snprintf(line, sizeof line, "show --json %s", id);
-    assert_int_equal(job(line), 0);
+    assert_int_equal(job(textf("show --json %s", id)), 0);
     doc = json_loads(said.out, 0, NULL);
     assert_non_null(doc);
     return doc;
@@ -69,10 +67,7 @@ static void expect_member(json_t *doc, const char *name, const char *value)
 
 static void expect_cancelled(const char *id, const char *says)
 {
-    char line[100];
-
-    snprintf(line, sizeof line, "cancel %s", id);
-    if (job(line) != 0)
+    if (job(textf("cancel %s", id)) != 0)
         fail_msg("job cancel %s: %d: %s", id, said.code, said.err);
     expect_said(says);
 }
@@ -88,7 +83,7 @@ TEST_WITH(test_a_job_that_waits, begin_now, NULL)
     push("default",
          "@2,1,3,s" SECRET ",bweek,ukey,e1795000000000000:it said%0Ano%2C twice;{\"id\":\"a\",\"type\":\"t\","
          "\"timeout\":1.5,\"max_attempts\":4,\"args\":{\"n\":[1,2]}}");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
     expect_shown(
         "a", "state: waiting\n|unique: key, until it ends\n|attempts: 2 of 4 used\n|interrupted: 1 time, by|"
              "throttled: 3 times\n|failed last: |as: it said\\x0ano, twice\n|timeout: 1.5s\n|args: "
@@ -98,7 +93,7 @@ TEST_WITH(test_a_job_that_waits, begin_now, NULL)
     expect_member(doc, "failure", "\"it said\\\\x0ano, twice\"");
     json_decref(doc);
 
-    free(redis_text("SET", PREFIX "unique:key", "a"));
+    redis_do("SET", PREFIX "unique:key", "a");
     expect_cancelled("a", "job a is cancelled: it was waiting and is gone\n");
     turns_check();
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:key", CANCELLED, QUEUE), 0);
@@ -141,8 +136,8 @@ TEST_WITH(test_a_list_goes_on_until_it_finds_one, begin_now, NULL)
         "for i = 0, 100500 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end";
 
     start("w");
-    free(redis_text("EVAL", fill, "1", QUEUE));
-    free(redis_text("SADD", PREFIX "queues", "default"));
+    redis_do("EVAL", fill, "1", QUEUE);
+    redis_do("SADD", PREFIX "queues", "default");
     assert_int_equal(job("list id:j7"), 0);
     expect_said("j7");
     assert_int_equal(job("list id:none"), 0);
@@ -173,8 +168,8 @@ TEST_WITH(test_a_job_that_is_aside, begin_now, NULL)
     start("w");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"a\",\"type\":\"t\"}");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
-    free(redis_text("HSET", PREFIX "halted", "b/b", "paused 1795000000000000"));
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
+    redis_do("HSET", PREFIX "halted", "b/b", "paused 1795000000000000");
     expect_shown("a", "state: waiting|waits for: batch b, paused|weir batch resume b");
     claim("w", 2, 0);
     expect_shown("a", "state: aside|place: 1 of 1 set aside|weir batch resume b");
@@ -276,11 +271,11 @@ TEST_WITH(test_a_cancelled_job_that_comes_back_ends, begin_now, NULL)
         must(turns_rate("t", "10/1000000/10"));
         start("w");
         start("other");
-        free(redis_text("HSET", PREFIX "batch:b", "total", "1", "sealed", "1"));
-        free(redis_text("SET", PREFIX "unique:lock", "a"));
+        redis_do("HSET", PREFIX "batch:b", "total", "1", "sealed", "1");
+        redis_do("SET", PREFIX "unique:lock", "a");
         use_secret();
         push("default", "@0,2,0,s" SECRET ",bb,ulock;{\"id\":\"a\",\"type\":\"t\"}");
-        free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+        redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
         assert_int_equal(claim("w", 1, 0), 1);
         keep_tokens();
         must(turns_script("cancel", (const char *[]){"a", "tell", "w", token_texts[0]}, 4));
@@ -317,7 +312,7 @@ TEST_WITH(test_a_worker_that_reconnects_is_told, begin_now, NULL)
 
 TEST_WITH(test_a_lock_whose_job_is_nowhere, begin_now, NULL)
 {
-    free(redis_text("SET", PREFIX "unique:key", "a"));
+    redis_do("SET", PREFIX "unique:key", "a");
     assert_int_equal(job("cancel a"), 66);
     assert_int_equal(job("cancel b --unique key"), 66);
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:key"), 1);
@@ -328,12 +323,11 @@ TEST_WITH(test_a_lock_whose_job_is_nowhere, begin_now, NULL)
 
 TEST_WITH(test_long_args_are_cut, begin_now, NULL)
 {
-    char body[6000], xs[5001];
+    char xs[5001];
 
     start("w");
     memset(xs, 'x', sizeof xs);
-    snprintf(body, sizeof body, "{\"id\":\"a\",\"type\":\"t\",\"args\":\"%.*s\"}", 5000, xs);
-    push("default", body);
+    push("default", textf("{\"id\":\"a\",\"type\":\"t\",\"args\":\"%.*s\"}", 5000, xs));
     expect_shown("a", "xxx... (cut; --json has all)\n");
     assert_in_range(strlen(said.out), 2000, 2600);
 }
@@ -437,7 +431,7 @@ TEST_WITH(test_cancelling_asks_on_a_terminal, begin_now, NULL)
 
     start("w");
     push("default", "{\"id\":\"a\",\"type\":\"t\"}");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
     assert_int_equal(program_on_terminal(words, "n\n", text, sizeof text), 75);
     assert_non_null(strstr(text, "cancel job a? [y/N]"));
     expect_shown("a", "state: waiting");

@@ -193,10 +193,9 @@ SCENE_TEST(test_a_key_is_what_decoding_finds)
     text.random = seed;
     for (int i = 0; i < ROUNDS; i++) {
         const char *path = paths[i * COUNT(paths) / ROUNDS];
-        char rule[64], *expected;
+        char *expected;
 
-        snprintf(rule, sizeof rule, "1/1000000/1,by=%s", path);
-        must(turns_rate("slow", rule));
+        must(turns_rate("slow", textf("1/1000000/1,by=%s", path)));
         make_text();
         expected = redis_text("EVAL", oracle, "0", text.at, path);
         if (strcmp(key_found(), expected) != 0) {

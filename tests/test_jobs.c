@@ -202,15 +202,15 @@ static void fill_states(void)
     keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 3600 * SECOND_US, "no answer, at all");
     settle("w", SETTLE_DEAD, tokens[1], 0, "exit 1: timeout of 3 s");
-    free(redis_text("HSET", PREFIX "halted", "b/night", "paused 1795000000000000"));
+    redis_do("HSET", PREFIX "halted", "b/night", "paused 1795000000000000");
     push("default", "@0,0,0,s" SECRET ",bnight;{\"id\":\"aside\",\"type\":\"t\"}");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
     claim("w", 1, 0);
     must(turns_enqueue("far", "t", "scheduled", 3600 * SECOND_US));
     push("default",
          "@2,1,3,s" SECRET ",bweek;{\"id\":\"waiting\",\"type\":\"t\",\"key\":\"42\",\"args\":{\"n\":7,\"s\":"
          "\"x y\",\"b\":true,\"big\":1234567890123456,\"u\":null,\"in\":{\"n\":-1.5}}}");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
 }
 
 static const json_t *only_job(const char *text)
@@ -288,15 +288,14 @@ SCENE_TEST(test_terms_choose_jobs)
 SCENE_TEST(test_jobs_by_their_age)
 {
     struct job_bounds most = {.looked_at = 100, .jobs = 10};
-    char head[STAMP_HEAD_LEN + 1], text[200];
+    char head[STAMP_HEAD_LEN + 1];
     static const char *const ids[] = {"old", "new"};
     struct job_search s = search_of("old");
 
     start("w");
     for (int i = 0; i < 2; i++) {
         stamp_head(turns.now_us - (i ? 60 : 7200) * SECOND_US, head);
-        snprintf(text, sizeof text, "%s{\"id\":\"%s\",\"type\":\"t\"}", head, ids[i]);
-        push("default", text);
+        push("default", textf("%s{\"id\":\"%s\",\"type\":\"t\"}", head, ids[i]));
     }
     push("default", "{\"id\":\"unknown\",\"type\":\"t\"}");
     expect_found("age:>1h", "old");
@@ -377,7 +376,7 @@ static void fill_many(char ids[IDS_SIZE])
     for (int i = 0; i < 30; i++)
         snprintf(ids + strlen(ids), IDS_SIZE - strlen(ids), "%sw%d r%d s%d h%d", i ? " " : "", i, i, i, i);
     for (int i = 0; i < 300; i++) {
-        char body[100], record[160], token[60];
+        char body[100], token[60];
         static const char *const kinds[] = {"l", "q", "d", "a", "p"};
         const char *kind = kinds[i % 5];
 
@@ -385,16 +384,15 @@ static void fill_many(char ids[IDS_SIZE])
         snprintf(ids + strlen(ids), IDS_SIZE - strlen(ids), " %s%d", kind, i);
         snprintf(token, sizeof token, "%d.0/q0/t/x", i);
         if (*kind == 'p')
-            free(redis_text("RPUSH", PREFIX "lane:q3/t/a", body));
+            redis_do("RPUSH", PREFIX "lane:q3/t/a", body);
         else if (*kind == 'q')
-            free(redis_text("RPUSH", PREFIX "queue:q1", body));
+            redis_do("RPUSH", PREFIX "queue:q1", body);
         else if (*kind == 'a')
-            free(redis_text("HSET", ACTIVE_W, token, body));
+            redis_do("HSET", ACTIVE_W, token, body);
         else {
-            snprintf(record, sizeof record, *kind == 'd' ? "w:%d q0/t/ because\n%s" : "q %d q0 t\n%s", i,
-                     body);
-            free(redis_text("ZADD", *kind == 'd' ? PREFIX "dead" : PREFIX "later",
-                            i % 2 ? "1795000000000005" : "1795000000000004", record));
+            redis_do("ZADD", *kind == 'd' ? PREFIX "dead" : PREFIX "later",
+                     i % 2 ? "1795000000000005" : "1795000000000004",
+                     textf(*kind == 'd' ? "w:%d q0/t/ because\n%s" : "q %d q0 t\n%s", i, body));
         }
     }
 }
@@ -404,8 +402,8 @@ SCENE_TEST(test_pages_have_everything_once)
     char ids[IDS_SIZE];
 
     start("w");
-    free(redis_text("ZADD", PREFIX "later", "1795000000000003", "s daily\n"));
-    free(redis_text("HSET", PREFIX "schedules", "daily", "{}"));
+    redis_do("ZADD", PREFIX "later", "1795000000000003", "s daily\n");
+    redis_do("HSET", PREFIX "schedules", "daily", "{}");
     fill_many(ids);
     expect_found("", ids);
     expect_found("type:t queue:q7", "w7 r7 s7");
@@ -439,15 +437,15 @@ SCENE_TEST(test_many_lanes_at_the_gate_of_one_key)
     struct job_search s = search_of("state:parked");
 
     start("w");
-    free(redis_text("EVAL",
-                    "for i = 1, 3000 do\n"
-                    "redis.call('RPUSH', KEYS[1] .. 'lane:default/t' .. i .. '/k', '{\"id\":\"j' .. i .. "
-                    "'\",\"type\":\"t' .. i .. '\",\"key\":\"k\"}')\n"
-                    "redis.call('ZADD', KEYS[1] .. 'wait:default/lim#0/k', i, 't' .. i .. '/k')\n"
-                    "end\n"
-                    "redis.call('ZADD', KEYS[1] .. 'sleep:default', '1795003600000000', 'lim#0/k')\n"
-                    "redis.call('SADD', KEYS[1] .. 'queues', 'default') return ''",
-                    "1", PREFIX));
+    redis_do("EVAL",
+             "for i = 1, 3000 do\n"
+             "redis.call('RPUSH', KEYS[1] .. 'lane:default/t' .. i .. '/k', '{\"id\":\"j' .. i .. "
+             "'\",\"type\":\"t' .. i .. '\",\"key\":\"k\"}')\n"
+             "redis.call('ZADD', KEYS[1] .. 'wait:default/lim#0/k', i, 't' .. i .. '/k')\n"
+             "end\n"
+             "redis.call('ZADD', KEYS[1] .. 'sleep:default', '1795003600000000', 'lim#0/k')\n"
+             "redis.call('SADD', KEYS[1] .. 'queues', 'default') return ''",
+             "1", PREFIX);
     json_decref(last);
     must(job_list_count(w, turns.now_us, &s, NULL, NULL, &last));
     assert_int_equal(answer_int(last, "jobs"), 3000);
@@ -581,12 +579,11 @@ SCENE_TEST(test_a_scheduled_job_keeps_its_head)
 SCENE_TEST(test_one_of_many_that_are_due_at_once_runs_now)
 {
     start("w");
-    free(redis_text(
-        "EVAL",
-        "for i = 1, 6000 do redis.call('ZADD', KEYS[1], '1795003600000000', 'q ' .. i .. ' default "
-        "t\\n{\"id\":\"a' .. i .. '\",\"type\":\"t\"}') end return ''",
-        "1", PREFIX "later"));
-    free(redis_text("HINCRBY", PREFIX "stats:t", "scheduled", "6000"));
+    redis_do("EVAL",
+             "for i = 1, 6000 do redis.call('ZADD', KEYS[1], '1795003600000000', 'q ' .. i .. ' default "
+             "t\\n{\"id\":\"a' .. i .. '\",\"type\":\"t\"}') end return ''",
+             "1", PREFIX "later");
+    redis_do("HINCRBY", PREFIX "stats:t", "scheduled", "6000");
     run("a999", "scheduled", "moved");
     assert_int_equal(redis_number("ZCARD", PREFIX "later"), 5999);
     expect_list(QUEUE, "a999");
@@ -595,7 +592,7 @@ SCENE_TEST(test_one_of_many_that_are_due_at_once_runs_now)
 SCENE_TEST(test_a_job_that_retries_runs_now)
 {
     start("w");
-    free(redis_text("HSET", ACTIVE_W, "@", "{\"queues\":[\"default\"],\"types\":[\"t\"]}"));
+    redis_do("HSET", ACTIVE_W, "@", "{\"queues\":[\"default\"],\"types\":[\"t\"]}");
     must(turns_rate("t", "3/1000000000/3"));
     enqueue("default", "t", "a b c d");
     claim("w", 1, 0);
@@ -656,10 +653,9 @@ SCENE_TEST(test_the_gate_opens_for_the_job_that_is_first_now)
 /* The id of the job at that place of the queue. */
 static void expect_at(const char *place, const char *id)
 {
-    char *entry = redis_text("LINDEX", QUEUE, place), quoted[40];
+    char *entry = redis_text("LINDEX", QUEUE, place);
 
-    snprintf(quoted, sizeof quoted, "\"%s\"", id);
-    if (!strstr(entry, quoted))
+    if (!strstr(entry, textf("\"%s\"", id)))
         fail_msg("not %s: %s", id, entry);
     free(entry);
 }
@@ -674,7 +670,7 @@ SCENE_TEST(test_far_from_both_ends_the_last_job_takes_its_place)
     struct job_search two = search_of("type:u");
 
     start("w");
-    free(redis_text("EVAL", fill, "1", QUEUE));
+    redis_do("EVAL", fill, "1", QUEUE);
     must(turns_enqueue("default", "t", "last", 0));
     json_decref(last);
     must(job_run(w, turns.now_us, "j51000", &last));
@@ -715,7 +711,7 @@ SCENE_TEST(test_what_cannot_run_says_why)
     refuse_to_run("aside", WEIR_EINPUT, "job aside: is set aside, as its batch is paused");
     refuse_to_run("nope", WEIR_ENOTFOUND, "job nope: no such job here");
     refuse_to_run("a/b", WEIR_EINPUT, "job 'a/b': not a valid id");
-    free(redis_text("SET", LANE("t"), "x"));
+    redis_do("SET", LANE("t"), "x");
     refuse_to_run("retry", WEIR_ECONFIG, "lane:default/t/ is a string, not a list");
 }
 
@@ -793,15 +789,15 @@ static void fill_cancelled(void)
 
     start("w");
     enqueue("default", "t", "first mine");
-    free(redis_text("HSET", PREFIX "cancelled", "mine", "waiting 1 default/t "));
-    free(redis_text("HSET", PREFIX "batch:b", "total", "3", "cancel", "1"));
-    free(redis_text("HSET", PREFIX "halted", "b/b", "cancelled 1"));
+    redis_do("HSET", PREFIX "cancelled", "mine", "waiting 1 default/t ");
+    redis_do("HSET", PREFIX "batch:b", "total", "3", "cancel", "1");
+    redis_do("HSET", PREFIX "halted", "b/b", "cancelled 1");
     for (size_t i = 0; i < COUNT(records); i++)
-        free(redis_text("ZADD", PREFIX "later", "1900000000000000", records[i]));
-    free(redis_text("HINCRBY", PREFIX "stats:t", "scheduled", "2"));
-    free(redis_text("HINCRBY", PREFIX "stats:t", "retried", "1"));
-    free(redis_text("HINCRBY", PREFIX "stats:t", "pulled", "1"));
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+        redis_do("ZADD", PREFIX "later", "1900000000000000", records[i]);
+    redis_do("HINCRBY", PREFIX "stats:t", "scheduled", "2");
+    redis_do("HINCRBY", PREFIX "stats:t", "retried", "1");
+    redis_do("HINCRBY", PREFIX "stats:t", "pulled", "1");
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
 }
 
 static void count_able(const char *action, const char *text, int64_t jobs, const char *batch)
@@ -832,7 +828,7 @@ SCENE_TEST(test_what_was_cancelled_is_not_run)
     assert_string_equal(answer_text(last, "batch"), "b");
     act("run", "type:t", 0, 4);
     nothing_changed_since(before);
-    free(redis_text("HDEL", PREFIX "halted", "b/b")); /* it has ended */
+    redis_do("HDEL", PREFIX "halted", "b/b"); /* it has ended */
     act("run", "batch:b", 2, 0);
     assert_null(json_object_get(last, "batch"));
 }
@@ -844,14 +840,14 @@ SCENE_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
     start("w");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"d\",\"type\":\"t\"}");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "1"));
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
     enqueue("default", "t", "other");
     assert_int_equal(claim("w", 2, 0), 2);
     keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "no luck");
     settle("w", SETTLE_DEAD, tokens[1], 0, "no luck");
-    free(redis_text("HSET", PREFIX "batch:b", "total", "2", "dead", "1", "cancel", "1"));
-    free(redis_text("HSET", PREFIX "halted", "b/b", "cancelled 1"));
+    redis_do("HSET", PREFIX "batch:b", "total", "2", "dead", "1", "cancel", "1");
+    redis_do("HSET", PREFIX "halted", "b/b", "cancelled 1");
     count_able("retry", "state:dead", 1, "b");
     count_able("remove", "state:dead", 2, "");
     act("retry", "id:d", 0, 1);
@@ -893,8 +889,8 @@ SCENE_TEST(test_far_from_both_ends_a_claim_ends_it)
     json_t *job;
 
     start("w");
-    free(redis_text("EVAL", fill, "1", QUEUE));
-    free(redis_text("ZADD", PREFIX "runs", "9000000000000000", "t"));
+    redis_do("EVAL", fill, "1", QUEUE);
+    redis_do("ZADD", PREFIX "runs", "9000000000000000", "t");
     for (int i = 0; i < 2; i++) { /* the second time it is marked already */
         must(find_job(w, turns.now_us, "j6000", &job));
         must(job_act_there(w, turns.now_us, "j6000", "cancel", job, &acted));
@@ -919,7 +915,7 @@ SCENE_TEST(test_all_that_match_are_cancelled)
     act("cancel", "queue:default", 0, 1);
     assert_int_equal(redis_number("EXISTS", PREFIX "later", PREFIX "cancelled", QUEUE), 0);
     expect_text(token_texts[2], "LRANGE", PREFIX "told:w", "0", "-1");
-    free(redis_text("HDEL", PREFIX "halted", "b/night"));
+    redis_do("HDEL", PREFIX "halted", "b/night");
     claim("w", 10, 0);
     claim("w", 10, 0);
     expect_leases("");
@@ -937,7 +933,7 @@ SCENE_TEST(test_a_record_that_cannot_be_read_is_left)
 
     start("w");
     must(turns_enqueue("default", "t", "good", SECOND_US));
-    free(redis_text("ZADD", PREFIX "later", "5", record));
+    redis_do("ZADD", PREFIX "later", "5", record);
     json_decref(last);
     must(job_actions(w, turns.now_us, &s, "cancel", NULL, &most, &last));
     assert_int_equal(answer_int(last, "jobs"), 1);
@@ -986,10 +982,7 @@ SCENE_TEST(test_many_scheduled_jobs_run)
 {
     start("w");
     for (int i = 0; i < 600; i++) {
-        char id[24];
-
-        snprintf(id, sizeof id, "%s%d", i % 3 ? "x" : "y", i);
-        must(turns_enqueue("default", "t", id, 3600 * SECOND_US + i / 100));
+        must(turns_enqueue("default", "t", textf("%s%d", i % 3 ? "x" : "y", i), 3600 * SECOND_US + i / 100));
     }
     act("run", "type:t queue:default state:scheduled", 600, 0);
     assert_int_equal(redis_number("LLEN", QUEUE), 600);
@@ -1020,10 +1013,8 @@ SCENE_TEST(test_many_jobs_of_a_lane_are_put_first)
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     for (int i = 0; i < 40; i++) {
-        char id[24];
-
-        snprintf(id, sizeof id, "%s%d", i % 4 ? "x" : "y", i);
-        enqueue_with("slow", id, i % 4 ? "\"args\":{\"n\":1}" : "\"args\":{\"n\":2}");
+        enqueue_with("slow", textf("%s%d", i % 4 ? "x" : "y", i),
+                     i % 4 ? "\"args\":{\"n\":1}" : "\"args\":{\"n\":2}");
     }
     claim("w", 1, 0);
     claim("w", 40, 0);
@@ -1061,10 +1052,7 @@ SCENE_TEST(test_actions_page_by_page)
         scene_begin(NULL);
         start("w");
         for (int i = 0; i < 40; i++) {
-            char id[24];
-
-            snprintf(id, sizeof id, "l%d", i);
-            must(turns_enqueue("default", "t", id, 3600 * SECOND_US + i / 10));
+            must(turns_enqueue("default", "t", textf("l%d", i), 3600 * SECOND_US + i / 10));
         }
         *ids = '\0';
         act_at_most("cancel", "l3 state:scheduled", 1, small ? 1 : 1000);
@@ -1100,14 +1088,14 @@ TRIAL_WITH(test_walks_rest_and_have_long_pages, scene_begin, NULL)
 
     scene_begin(state);
     start("w");
-    free(redis_text("EVAL", fill, "1", QUEUE));
-    free(redis_text("CONFIG", "RESETSTAT"));
+    redis_do("EVAL", fill, "1", QUEUE);
+    redis_do("CONFIG", "RESETSTAT");
     began_us = clock_mono_us();
     json_decref(last);
     must(job_list_count(w, turns.now_us, &s, NULL, &most, &last));
     assert_true(clock_mono_us() - began_us > calls_said(",usec=") * 9 / 5);
     of_list = calls_said(":calls=");
-    free(redis_text("CONFIG", "RESETSTAT"));
+    redis_do("CONFIG", "RESETSTAT");
     json_decref(last);
     must(job_actions(w, turns.now_us, &s, "cancel", NULL, &most, &last));
     assert_int_equal(answer_int(last, "looked_at"), 30000);
@@ -1172,7 +1160,7 @@ SCENE_TEST(test_wrong_actions_change_nothing)
     assert_int_equal(job_actions(w, turns.now_us, &some, "shoot", NULL, &most, &last), WEIR_EINPUT);
     assert_non_null(strstr(w->error.text, "no such action; there are cancel, run, retry and remove"));
     nothing_changed_since(before);
-    free(redis_text("SET", PREFIX "cancelled", "x"));
+    redis_do("SET", PREFIX "cancelled", "x");
     before = turns_digest();
     assert_true(job_actions(w, turns.now_us, &some, "cancel", NULL, &most, &last) < 0);
     assert_non_null(strstr(w->error.text, "cancelled is a string, not a hash"));

@@ -76,7 +76,7 @@ static void expect_written(struct known_limits *known, const char *expected)
 
 static void lose_all(void)
 {
-    free(redis_text("FLUSHALL"));
+    redis_do("FLUSHALL");
     turns.now_us += SECOND_US;
 }
 
@@ -123,12 +123,12 @@ TEST_WITH(test_all_of_a_limit_comes_back, turns_flush, NULL)
     assert_int_equal(turns_weight("mail", "big", 4), 0);
     assert_int_equal(turns_weight("mail", "small.one", 2), 0);
     assert_int_equal(turns_use("mail", "use", "4", NULL, 0), 0);
-    free(redis_text("HSET", PREFIX "types", "mail", "cost=4 lanes=key costs=own"));
+    redis_do("HSET", PREFIX "types", "mail", "cost=4 lanes=key costs=own");
     assert_int_equal(turns_pause("mail", 3600 * SECOND_US), 0);
     assert_int_equal(turns_pause_key("mail", "big", -1), 0);
     known = learned("mail");
     lose_all();
-    free(redis_text("HSET", PREFIX "types", "mail", "costs=own"));
+    redis_do("HSET", PREFIX "types", "mail", "costs=own");
     expect_written(&known, "type mail, limit mail");
     expect_text("gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0 "
                 "pause:1795003601000000/1795000001000000 weights:1",
@@ -184,12 +184,12 @@ TEST_WITH(test_what_is_lost_is_not_forgotten, turns_flush, NULL)
 {
     struct known_limits mail, other;
 
-    free(redis_text("HSET", PREFIX "about", "birth", "first"));
+    redis_do("HSET", PREFIX "about", "birth", "first");
     rate("mail", "5/1000000/5");
     mail = learned("mail");
     lose_all();
     learn_of("first", &mail, (const char *const[]){"mail"}, 1); /* nothing is there */
-    free(redis_text("HSET", PREFIX "about", "birth", "second"));
+    redis_do("HSET", PREFIX "about", "birth", "second");
     rate("other", "7/1000000/7");
     learn_of("first", &mail, (const char *const[]){"mail"}, 1); /* something newer is there */
     expect_written(&mail, "limit mail");
@@ -238,10 +238,10 @@ TEST_WITH(test_an_older_limit_is_replaced, turns_flush, NULL)
     assert_int_equal(turns_weight("mail", "gone", 1), 0);
     assert_int_equal(turns_weight("mail", "k", 2), 0);
     known = learned("mail");
-    free(redis_text("HSET", PREFIX "limits", "mail", limits));
-    free(redis_text("HSET", PREFIX "revisions", "limit/mail", revisions));
-    free(redis_text("DEL", PREFIX "weights"));
-    free(redis_text("HSET", PREFIX "weights", "mail/gone", "3", "mailer/k", "9"));
+    redis_do("HSET", PREFIX "limits", "mail", limits);
+    redis_do("HSET", PREFIX "revisions", "limit/mail", revisions);
+    redis_do("DEL", PREFIX "weights");
+    redis_do("HSET", PREFIX "weights", "mail/gone", "3", "mailer/k", "9");
     expect_written(&known, "limit mail");
     expect_text("mail/k\nmailer/k", "EVAL",
                 "local all = redis.call('HKEYS', ARGV[1]) table.sort(all) return all", "0", PREFIX "weights");
@@ -257,11 +257,11 @@ TEST_WITH(test_limits_without_a_revision, turns_flush, NULL)
 
     rate("mail", "5/1000000/5");
     assert_int_equal(turns_use("mail", "use", "2", NULL, 0), 0);
-    free(redis_text("DEL", PREFIX "revisions"));
+    redis_do("DEL", PREFIX "revisions");
     known = learned("mail");
     expect_written(&known, "");
     lose_all();
-    free(redis_text("HSET", PREFIX "types", "mail", "costs=own")); /* a claim was faster */
+    redis_do("HSET", PREFIX "types", "mail", "costs=own"); /* a claim was faster */
     expect_written(&known, "type mail, limit mail");
     expect_text("cost=2 costs=own", "HGET", PREFIX "types", "mail");
     known_limits_free(&known);
@@ -293,12 +293,12 @@ TEST_WITH(test_all_types_must_fit, turns_flush, NULL)
 {
     static const char *const words[] = {"me", "0", "", "limit shared 7 gcra:5/1000000/5,by=args.a"};
 
-    free(redis_text("HSET", PREFIX "types", "a", "use=shared", "b", "use=shared", "c", "use=shared"));
-    free(redis_text("HSET", PREFIX "limits", "b", "gcra:5/1000000/5"));
+    redis_do("HSET", PREFIX "types", "a", "use=shared", "b", "use=shared", "c", "use=shared");
+    redis_do("HSET", PREFIX "limits", "b", "gcra:5/1000000/5");
     assert_int_equal(turns_script("rate_again", words, COUNT(words)), 0);
-    free(redis_text("DEL", PREFIX "revisions"));
-    free(redis_text("HDEL", PREFIX "limits", "shared"));
-    free(redis_text("HSET", PREFIX "limits", "c", "gcra:5/1000000/5,by=args.b"));
+    redis_do("DEL", PREFIX "revisions");
+    redis_do("HDEL", PREFIX "limits", "shared");
+    redis_do("HSET", PREFIX "limits", "c", "gcra:5/1000000/5,by=args.b");
     assert_true(turns_script("rate_again", words, COUNT(words)) != 0);
     assert_non_null(strstr(turns.error.text, "type c: limit c goes by args.b and limit shared by args.a"));
     assert_int_equal(redis_number("HEXISTS", PREFIX "limits", "shared"), 0);
@@ -332,15 +332,12 @@ TEST_WITH(test_what_does_not_fit_is_counted, turns_flush, NULL)
     for (int i = 0; i < TYPES; i++) {
         snprintf(names[i], sizeof names[i], "t%d", i);
         types[i] = names[i];
-        free(redis_text("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5"));
+        redis_do("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5");
     }
-    free(redis_text("HSET", PREFIX "limits", "t0", "nothing that can be read"));
-    free(redis_text("HSET", PREFIX "limits", "t1", "gcra:5/1000000/5,by=key weights:1"));
+    redis_do("HSET", PREFIX "limits", "t0", "nothing that can be read");
+    redis_do("HSET", PREFIX "limits", "t1", "gcra:5/1000000/5,by=key weights:1");
     for (int i = 0; i < TYPES; i++) {
-        char field[40];
-
-        snprintf(field, sizeof field, "t1/%d", i);
-        free(redis_text("HSET", PREFIX "weights", field, "2"));
+        redis_do("HSET", PREFIX "weights", textf("t1/%d", i), "2");
     }
     learn(&known, types, TYPES);
     assert_int_equal(known.records.count, 1000);
@@ -365,18 +362,18 @@ static const char **many_names(void)
 /* Every tenth has a limit, and ten of them use another one, which has weights. */
 static void limit_many(void)
 {
-    free(redis_text("EVAL",
-                    "local P = ARGV[1]\n"
-                    "redis.call('HSET', P .. 'limits', 'shared', 'gcra:5/1000000/5,by=key weights:1')\n"
-                    "for i = 1, 100 do redis.call('HSET', P .. 'weights', 'shared/k' .. i, i) end\n"
-                    "for i = 0, 2999 do\n"
-                    "  redis.call('HSET', P .. 'types', 't' .. i, i % 300 == 0 and 'use=shared' or '')\n"
-                    "  if i % 10 == 0 then redis.call('HSET', P .. 'limits', 't' .. i, "
-                    "'gcra:5/1000000/5') end\n"
-                    "end\n"
-                    "redis.call('HSET', P .. 'revisions', '*', 7)\n"
-                    "return 0",
-                    "0", PREFIX));
+    redis_do("EVAL",
+             "local P = ARGV[1]\n"
+             "redis.call('HSET', P .. 'limits', 'shared', 'gcra:5/1000000/5,by=key weights:1')\n"
+             "for i = 1, 100 do redis.call('HSET', P .. 'weights', 'shared/k' .. i, i) end\n"
+             "for i = 0, 2999 do\n"
+             "  redis.call('HSET', P .. 'types', 't' .. i, i % 300 == 0 and 'use=shared' or '')\n"
+             "  if i % 10 == 0 then redis.call('HSET', P .. 'limits', 't' .. i, "
+             "'gcra:5/1000000/5') end\n"
+             "end\n"
+             "redis.call('HSET', P .. 'revisions', '*', 7)\n"
+             "return 0",
+             "0", PREFIX);
 }
 
 /* Each page is short, and what is on several of them is kept once. */
@@ -461,7 +458,7 @@ TEST_WITH(test_a_loss_between_pages_forgets_nothing, turns_flush, NULL)
         struct known_limits known = {0};
 
         lose_all();
-        free(redis_text("HSET", PREFIX "about", "birth", "first"));
+        redis_do("HSET", PREFIX "about", "birth", "first");
         limit_many();
         learn_of(births[i], &known, types, MANY);
         rate("t1", "7/1000000/7");
@@ -469,8 +466,8 @@ TEST_WITH(test_a_loss_between_pages_forgets_nothing, turns_flush, NULL)
         assert_true(known_limits_asks_more(&known));
         lose_all();
         if (!*births[i])
-            free(redis_text("HSET", PREFIX "revisions", "*",
-                            "8")); /* newer than what was known, older than the first page */
+            redis_do("HSET", PREFIX "revisions", "*",
+                     "8"); /* newer than what was known, older than the first page */
         learn_of(births[i], &known, types, MANY);
         assert_int_equal(known.records.count, 311);
         assert_string_equal(known.newest, "7");
@@ -491,15 +488,15 @@ TEST_WITH(test_many_limits_come_back_bit_by_bit, turns_flush, NULL)
     for (int i = 0; i < TYPES; i++) {
         snprintf(names[i], sizeof names[i], "t%d", i);
         types[i] = names[i];
-        free(redis_text("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5"));
+        redis_do("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5");
     }
     learn(&known, types, TYPES);
     lose_all();
-    free(redis_text("EVAL",
-                    "for i = 0, 2999 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 3 == 0 and "
-                    "'use=t1' or '') end "
-                    "return 0",
-                    "0", PREFIX));
+    redis_do("EVAL",
+             "for i = 0, 2999 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 3 == 0 and "
+             "'use=t1' or '') end "
+             "return 0",
+             "0", PREFIX);
     known_limits_begin_again(&known);
     for (; known_limits_has_more(&known) && calls < 100; calls++) {
         int64_t before = count_commands();
@@ -554,8 +551,8 @@ TEST_WITH(test_wrong_arguments_change_nothing, turns_flush, NULL)
         char key[64];
 
         snprintf(key, sizeof key, PREFIX "%s", keys[i]);
-        free(redis_text("FLUSHALL"));
-        free(redis_text("SADD", key, "x"));
+        redis_do("FLUSHALL");
+        redis_do("SADD", key, "x");
         assert_true(turns_script("rate_again", words, 4) != 0);
         if (!strstr(turns.error.text, key))
             fail_msg("%s is not named: %s", key, turns.error.text);

@@ -233,18 +233,12 @@ static void push_jobs(const char *queue, const char *members, int count)
 
 static void push_type(const char *type, int count)
 {
-    char members[100];
-
-    snprintf(members, sizeof members, "\"type\":\"%s\"", type);
-    push_jobs("default", members, count);
+    push_jobs("default", textf("\"type\":\"%s\"", type), count);
 }
 
 static void push_key(const char *type, const char *key, int count)
 {
-    char members[100];
-
-    snprintf(members, sizeof members, "\"type\":\"%s\",\"key\":\"%s\"", type, key);
-    push_jobs("default", members, count);
+    push_jobs("default", textf("\"type\":\"%s\",\"key\":\"%s\"", type, key), count);
 }
 
 static void expect_at_least(const char *what, int64_t value, int64_t least)
@@ -472,10 +466,7 @@ SCENE_TEST(test_one_customer_does_not_starve_fifty)
     shop.on_start = on_few;
     run_shop(2 * SECOND_US);
     for (int i = 0; i < 150; i++) {
-        char members[100];
-
-        snprintf(members, sizeof members, "\"type\":\"mail\",\"args\":{\"customer\":%d}", i / 3);
-        push_jobs("default", members, 1);
+        push_jobs("default", textf("\"type\":\"mail\",\"args\":{\"customer\":%d}", i / 3), 1);
     }
     run_shop(4 * SECOND_US);
     assert_int_equal(few_started, 150);
@@ -736,7 +727,7 @@ static double run_crowd(const struct crowd *c)
         words[i] = names[i];
         weights[i] = 1 + i % 2 * 2;
         push_jobs(names[i], "\"type\":\"mail\"", jobs_of(c) / c->queue_count);
-        free(redis_text("SADD", PREFIX "queues", names[i]));
+        redis_do("SADD", PREFIX "queues", names[i]);
     }
     memset(by_queue, 0, sizeof by_queue);
     must(turns_rate("mail", c->rules));
@@ -833,18 +824,18 @@ SCENE_TEST(test_many_queues_share_a_gate_of_concurrency)
 
     must(turns_rate("mail", "concurrency:2"));
     open_shop(10, 2000, &type, 1);
-    free(redis_text("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"],\"types\":[\"mail\"]}"));
+    redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"],\"types\":[\"mail\"]}");
     shop.wide = true;
     shop.chooser = wide_new(&pattern, 1);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "q%d", i);
         push_jobs(name, "\"type\":\"mail\"", 2);
-        free(redis_text("SADD", PREFIX "queues", name));
+        redis_do("SADD", PREFIX "queues", name);
         assert_true(wide_learn(shop.chooser, (struct span){name, strlen(name)}));
     }
     run_shop(5000);
     must(turns_rate("mail", "concurrency:3")); /* all are due, which is more than one claim has time for */
-    free(redis_text("DEL", PREFIX "bell:g"));  /* that is heard */
+    redis_do("DEL", PREFIX "bell:g");          /* that is heard */
     wide_claim_all(shop.chooser);
     run_shop(2 * SECOND_US);
     assert_int_equal(shop.starts[0], 2 * MANY);

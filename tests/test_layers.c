@@ -407,16 +407,14 @@ static bool is_declared(const struct look *look, const char *word)
         "c.%s ",     "c.%s,",       "claim_call.%s ", "claim_call.%s(", "visit.%s,",
         "visit.%s ", "stopped.%s,", "stopped.%s ",    "round.%s,",      "round.%s ",
         " %s = ",    "{%s = ",      "-- %s  "};
-    char path[PATH_SIZE * 2], line[LINE_SIZE], text[80];
+    char line[LINE_SIZE];
     bool found = false;
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/queue/claim/claim_call.lua", look->root);
-    file = fopen(path, "r");
+    file = fopen(textf("%s/queue/claim/claim_call.lua", look->root), "r");
     while (file && !found && fgets(line, sizeof line, file))
         for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
-            snprintf(text, sizeof text, forms[i], word);
-            found |= strstr(line, text) != NULL;
+            found |= strstr(line, textf(forms[i], word)) != NULL;
         }
     if (file)
         fclose(file);
@@ -470,12 +468,11 @@ static void check_module(struct look *look, const char *path, FILE *file)
 
 static void check_file(struct look *look, const char *path)
 {
-    char whole[PATH_SIZE * 2], line[LINE_SIZE];
+    char line[LINE_SIZE];
     bool in_layer = folder_of(path)->rank != OUTSIDE;
     FILE *file;
 
-    snprintf(whole, sizeof whole, "%s/%s", look->root, path);
-    file = fopen(whole, "r");
+    file = fopen(textf("%s/%s", look->root, path), "r");
     assert_non_null(file);
     look->files++;
     for (int n = 1; fgets(line, sizeof line, file); n++) {
@@ -575,13 +572,12 @@ static void write_below(const char *root, const char *path, const char *text)
 
 static int wrong_in(const char *path, const char *text)
 {
-    char folder[64], file[128];
+    char folder[64];
     struct look look = {.root = folder, .quiet = true};
 
     folder_make(folder);
     for (size_t i = 0; i < FOLDER_COUNT; i++) {
-        snprintf(file, sizeof file, "%s/there.h", folders[i].name);
-        write_below(folder, file, "");
+        write_below(folder, textf("%s/there.h", folders[i].name), "");
     }
     write_below(folder, "core/low.lua", "-- low: a part\nreturn low\n");
     write_below(folder, "queue/turn/high.lua", "-- high: a part\nreturn high\n");
@@ -673,13 +669,12 @@ TEST(test_the_checker_finds_what_is_wrong)
 /* Lines that circles.sh prints in that folder, for the objects below build there. */
 static int circles_in(const char *folder, const char *build)
 {
-    char command[3 * PATH_SIZE], root[PATH_SIZE], line[LINE_SIZE];
+    char root[PATH_SIZE], line[LINE_SIZE];
     FILE *out;
     int lines = 0;
 
     find_source(root);
-    snprintf(command, sizeof command, "cd '%s' && '%s'/tests/circles.sh '%s'", folder, root, build);
-    out = popen(command, "r");
+    out = popen(textf("cd '%s' && '%s'/tests/circles.sh '%s'", folder, root, build), "r");
     assert_non_null(out);
     for (; fgets(line, sizeof line, out); lines++)
         printf("%s", line);
@@ -702,17 +697,16 @@ TEST(test_no_files_call_each_other_in_a_circle)
 
 TEST(test_a_circle_is_found)
 {
-    char folder[64], command[256];
+    char folder[64];
 
     folder_make(folder);
     write_below(folder, "core/one.c", "void two(void), one(void);\nvoid one(void) { two(); }\n");
     write_below(folder, "core/two.c", "void two(void), one(void);\nvoid two(void) { one(); }\n");
     write_below(folder, "core/top.c", "void one(void), top(void);\nvoid top(void) { one(); }\n");
-    snprintf(
-        command, sizeof command,
-        "cd %s && mkdir -p build/core && for f in one two top; do cc -c -o build/core/$f.o core/$f.c; done",
-        folder);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(system(textf("cd %s && mkdir -p build/core && for f in one two top; do cc -c -o "
+                                  "build/core/$f.o core/$f.c; done",
+                                  folder)),
+                     0);
     assert_int_equal(circles_in(folder, "build"), 2);
     folder_remove(folder);
 }

@@ -147,7 +147,7 @@ TEST_WITH(test_set_and_remove, client_flush, NULL)
     assert_int_equal(number("LLEN", "changes"), 2);
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
     assert_true(was());
-    free(server_ask(&server, "DEL", PREFIX "changes", PREFIX "revisions", NULL));
+    server_do(&server, "DEL", PREFIX "changes", PREFIX "revisions");
     assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
     assert_false(was());
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
@@ -171,13 +171,12 @@ TEST_WITH(test_a_dry_run_changes_nothing, client_flush, NULL)
 
 static void add_waiting(void)
 {
-    free(server_ask(&server, "SADD", PREFIX "queues", "default", "high", "idle", NULL));
-    free(server_ask(&server, "ZADD", PREFIX "wake:default", "1795000100000000", "mail#0", "1795000100000000",
-                    "mail#7", "1795000200000000", "sms#0", NULL));
-    free(server_ask(&server, "ZADD", PREFIX "wake:high", "+inf", "mail#2", "1794000000000000", "mail#1",
-                    NULL));
-    free(server_ask(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default", "b",
-                    "w2 1795000001000000 x,high", "old", "w3 1794900000000000 default", "odd", "?", NULL));
+    server_do(&server, "SADD", PREFIX "queues", "default", "high", "idle");
+    server_do(&server, "ZADD", PREFIX "wake:default", "1795000100000000", "mail#0", "1795000100000000",
+              "mail#7", "1795000200000000", "sms#0");
+    server_do(&server, "ZADD", PREFIX "wake:high", "+inf", "mail#2", "1794000000000000", "mail#1");
+    server_do(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default", "b",
+              "w2 1795000001000000 x,high", "old", "w3 1794900000000000 default", "odd", "?");
 }
 
 TEST_WITH(test_what_waits_is_looked_at_again, client_flush, NULL)
@@ -185,7 +184,7 @@ TEST_WITH(test_what_waits_is_looked_at_again, client_flush, NULL)
     static const char *const rules[] = {"1000/s,burst=1", NULL};
 
     for (size_t i = 0; i < COUNT(rules); i++) {
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
         add_waiting();
         client_send("HSET", "limits", "mail", "gcra:1/1000000/1");
         assert_int_equal(set_at(BEGIN_US, "mail", rules[i]), 0);
@@ -217,8 +216,8 @@ TEST_WITH(test_a_change_of_many_keys_rests, client_flush, NULL)
     char *text;
 
     assert_int_equal(rate_set(w, "mail", "1/1d,by=key", false, &kept), 0);
-    free(server_ask(&server, "EVAL", fill, "1", PREFIX, NULL));
-    free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+    server_do(&server, "EVAL", fill, "1", PREFIX);
+    server_do(&server, "CONFIG", "RESETSTAT");
     began_us = clock_mono_us();
     assert_int_equal(rate_set(w, "mail", "2/1d,by=key", false, &kept), 0);
     began_us = clock_mono_us() - began_us;
@@ -260,7 +259,7 @@ TEST_WITH(test_a_bell_of_one_queue, client_flush, NULL)
 TEST_WITH(test_a_duty_of_another_kind_fails_nobody, client_flush, NULL)
 {
     add_waiting();
-    free(server_ask(&server, "SET", PREFIX "duty", "x", NULL));
+    server_do(&server, "SET", PREFIX "duty", "x");
     assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
     expect_limit("mail", "gcra:1/1000000/1");
 }
@@ -430,7 +429,7 @@ TEST_WITH(test_unuse_wakes_what_waits_there, client_flush, NULL)
 {
     add_waiting();
     client_send("HSET", "types", "sms", "use=mail");
-    free(server_ask(&server, "ZADD", PREFIX "sleep:high", "5", "x#0/1", NULL));
+    server_do(&server, "ZADD", PREFIX "sleep:high", "5", "x#0/1");
     assert_int_equal(use("sms", false, "mail", 0), 0);
     expect("1795000000000000", "ZSCORE", PREFIX "wake:high", "mail#2");
     expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#0");
@@ -606,13 +605,10 @@ TEST_WITH(test_a_paused_key_and_its_rules, client_flush, NULL)
 /* Those that are over leave when there is no room for one more. */
 TEST_WITH(test_so_many_keys_are_paused, client_flush, NULL)
 {
-    char key[24];
-
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "over", 1000000), 0);
     for (int i = 1; i < 1000; i++) {
-        snprintf(key, sizeof key, "mail/%d", i);
-        client_send("HSET", "key_pauses", key, "8000000000000000/1795000000000000");
+        client_send("HSET", "key_pauses", textf("mail/%d", i), "8000000000000000/1795000000000000");
     }
     expect_refused(__LINE__, pause_key_at(BEGIN_US, "mail", "more", RATE_ENDLESS),
                    "limit mail: 1000 keys of all limits are paused, and that is the most; resume some");
@@ -643,8 +639,8 @@ TEST_WITH(test_pause_and_resume, client_flush, NULL)
     list_at(BEGIN_US - 5000000, "mail", &limits); /* the clock was set back: the pause goes with it */
     assert_int_equal(limits.at[0].pause_until_us, BEGIN_US + 4000000);
     limits_free(&limits);
-    free(server_ask(&server, "ZADD", PREFIX "wake:default", "1795000009000000", "mail#0", "1795000009000000",
-                    "mail#pause", NULL));
+    server_do(&server, "ZADD", PREFIX "wake:default", "1795000009000000", "mail#0", "1795000009000000",
+              "mail#pause");
     assert_int_equal(pause_at(BEGIN_US + 2000000, "mail", 0), 0);
     assert_true(was());
     expect_limit("mail", "gcra:20/1000000/20");
@@ -679,7 +675,7 @@ TEST_WITH(test_resume_ends_what_a_provider_asked_for, client_flush, NULL)
 static void add_sleeping(int n, const char *rule)
 {
     for (int i = 0; i < n; i++) {
-        char gate[64], key[96], text[160], lane[64];
+        char gate[64], key[96], lane[64];
 
         snprintf(gate, sizeof gate, "mail#0/%d", i);
         snprintf(lane, sizeof lane, "mail/%d", i);
@@ -687,11 +683,10 @@ static void add_sleeping(int n, const char *rule)
         snprintf(key, sizeof key, "wait:default/%s", gate);
         client_send("ZADD", key, "1", lane);
         snprintf(key, sizeof key, "gate:%s", gate);
-        snprintf(text, sizeof text, "1795000000000000 0 - - %s 1795086400000000 0", rule);
-        client_send("SET", key, text, NULL);
+        client_send("SET", key, textf("1795000000000000 0 - - %s 1795086400000000 0", rule), NULL);
     }
-    free(server_ask(&server, "SADD", PREFIX "queues", "default", "high", NULL));
-    free(server_ask(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default", NULL));
+    server_do(&server, "SADD", PREFIX "queues", "default", "high");
+    server_do(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default");
 }
 
 static void expect_sleeping(const char *from, const char *to, int n)
@@ -703,7 +698,7 @@ TEST_WITH(test_sleeping_lanes_are_looked_at_page_by_page, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(600, "gcra:1/86400000000/1");
-    free(server_ask(&server, "ZADD", PREFIX "sleep:default", "7", "other#0/1", NULL));
+    server_do(&server, "ZADD", PREFIX "sleep:default", "7", "other#0/1");
     assert_int_equal(set_at(BEGIN_US, "mail", "1/1h,by=key"), 0);
     assert_int_equal(asleep_count(), 1);
     expect_sleeping("1795086400000000", "1795086400000000", 600);
@@ -864,7 +859,7 @@ TEST_WITH(test_keys_of_another_kind_change_nothing, client_flush, NULL)
     for (size_t i = 0; i < COUNT(keys); i++) {
         long long before;
 
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
         add_waiting();
         client_send("HSET", "limits", "mail", "gcra:1/1000000/1,by=key");
         client_send("SET", keys[i], "x", NULL);
@@ -976,8 +971,8 @@ TEST_WITH(test_weir_rate_looks_at_sleeping_lanes, client_flush, NULL)
 {
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(300, "gcra:1/86400000000/1");
-    free(server_ask(&server, "ZUNIONSTORE", PREFIX "sleep:default", "1", PREFIX "sleep:default", "WEIGHTS",
-                    "2", NULL)); /* by Redis's own time, these lie ahead */
+    server_do(&server, "ZUNIONSTORE", PREFIX "sleep:default", "1", PREFIX "sleep:default", "WEIGHTS",
+              "2"); /* by Redis's own time, these lie ahead */
     expect_sleeping("3590172800000000", "3590172800000000", 300);
     assert_int_equal(weir_rate_set(w, "mail", "1000/s,by=key"), 0);
     expect_sleeping("3590172800000000", "3590172800000000", 0);

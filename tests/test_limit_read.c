@@ -17,21 +17,20 @@ static void list_at(int64_t now_us, const char *name, struct limits *limits)
 /* Counters of a type: so many in queues, so many in lanes. */
 static void add_backlog(const char *type, int waiting, int parked)
 {
-    char key[128], enqueued[16], in_lanes[16];
+    char key[128], enqueued[16];
 
     snprintf(key, sizeof key, PREFIX "stats:%s", type);
     snprintf(enqueued, sizeof enqueued, "%d", waiting + parked);
-    snprintf(in_lanes, sizeof in_lanes, "%d", parked);
-    free(server_ask(&server, "HSET", key, "enqueued", enqueued, "parked", in_lanes, NULL));
-    free(server_ask(&server, "HSETNX", PREFIX "types", type, "", NULL));
+    server_do(&server, "HSET", key, "enqueued", enqueued, "parked", textf("%d", parked));
+    server_do(&server, "HSETNX", PREFIX "types", type, "");
 }
 
 TEST_WITH(test_the_list, client_flush, NULL)
 {
     struct limits limits;
 
-    free(server_ask(&server, "HSET", PREFIX "limits", "sms", "gcra:7/1000000/1 concurrency:5,by=key", "mail",
-                    "gcra:100/60000000/20", "odd", "7/s", NULL));
+    server_do(&server, "HSET", PREFIX "limits", "sms", "gcra:7/1000000/1 concurrency:5,by=key", "mail",
+              "gcra:100/60000000/20", "odd", "7/s");
     client_send("SET", "gate:mail#0", "1795000000000000 0 - - gcra:100/60000000/20 1795000012000000 0", NULL);
     add_backlog("mail", 10, 4);
     client_send("HSET", "types", "fax", "use=mail,gone,sms cost=2");
@@ -202,7 +201,7 @@ TEST_WITH(test_forecasts_of_a_type_with_a_cost, client_flush, NULL)
     client_send("SADD", "queues", "default", NULL);
     client_send("HSET", "types", "mail", "cost=5");
     expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 60000000 + 9 * 500000, false);
-    free(server_ask(&server, "ZADD", PREFIX "held:default", "1", "mail", NULL));
+    server_do(&server, "ZADD", PREFIX "held:default", "1", "mail");
     expect_forecast(__LINE__, forecast_of("mail", NULL, NULL), 60000000 + 9 * 500000, true);
 }
 
@@ -345,7 +344,7 @@ TEST_WITH(test_status_of_many, client_flush, NULL)
         snprintf(name, sizeof name, "queue:q%03d", i);
         client_send("RPUSH", name, "{\"id\":\"x\",\"type\":\"t0005\",\"cost\":2}", NULL);
     }
-    free(server_ask(&server, "HSET", PREFIX "stats:t0009", "returned", "3", "served", "1", NULL));
+    server_do(&server, "HSET", PREFIX "stats:t0009", "returned", "3", "served", "1");
     client_send("HSET", "halted", "q/q299", "1795000000000000");
     client_send("HSET", "limits", "t0003", "gcra:1/1000000/1");
     client_send("HSET", "limits", "t0004", "gcra:1/1000000/1");
@@ -388,7 +387,7 @@ static int take_meanwhile(const json_t *page, void *arg)
         return 0;
     if (!m->words[0])
         return WEIR_ENOTFOUND;
-    free(server_ask(&server, m->words[0], m->words[1], m->words[2], m->words[3], NULL));
+    server_do(&server, m->words[0], m->words[1], m->words[2], m->words[3]);
     return 0;
 }
 
@@ -420,11 +419,9 @@ TEST_WITH(test_pages_asked_ahead, client_flush, NULL)
 {
     struct meanwhile ends = {.pages = 0}, cut = {.words = {"CLIENT", "KILL", "TYPE", "normal"}},
                      bare = {.words = {"FUNCTION", "FLUSH"}};
-    char name[24];
 
     for (int i = 0; i < 3000; i++) {
-        snprintf(name, sizeof name, "t%04d", i);
-        client_send("HSET", "types", name, "");
+        client_send("HSET", "types", textf("t%04d", i), "");
     }
     assert_int_equal(walk_ahead(&ends), WEIR_ENOTFOUND);
     assert_int_equal(walk_ahead(&cut), 0);

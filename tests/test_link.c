@@ -313,7 +313,7 @@ TEST_WITH(cut_before_each_answer, set_up, tear_down)
             says(f, WEIR_EUNREACHABLE, "connection lost");
         }
         n += 5;
-        assert_int_equal(server_number(&f->server, "GET", "n", NULL), n); /* sent once, not again */
+        assert_int_equal(stage_number(f, "GET", "n"), n); /* sent once, not again */
         proxy_cut_before(f->proxy, PROXY_REPLIES, 0);
         works(f);
     }
@@ -348,14 +348,14 @@ TEST_WITH(cut_before_each_request, set_up, tear_down)
     for (int cut = 1; cut <= 3; cut++) {
         int first = f->sent;
 
-        free(server_ask(&f->server, "DEL", "n", NULL));
+        stage_do(f, "DEL", "n");
         proxy_cut_before(f->proxy, PROXY_REQUESTS, (unsigned)cut);
         for (int i = 0; i < 3; i++)
             ask(f, "INCR", "n");
         all_answered(f);
         assert_true(f->answers[first + cut - 1].lost && f->answers[first + 2].lost);
         works(f);
-        assert_in_range(server_number(&f->server, "INCRBY", "n", "0", NULL), 0, cut - 1);
+        assert_in_range(stage_number(f, "INCRBY", "n", "0"), 0, cut - 1);
     }
     assert_int_equal(f->downs, 3);
 }
@@ -481,10 +481,8 @@ TEST_WITH(a_connection_that_has_come_is_not_late, set_up, tear_down)
 TEST_WITH(an_address_that_has_come_is_not_late, set_up, tear_down)
 {
     struct fixture *f = *state;
-    char url[64];
 
-    snprintf(url, sizeof url, "redis://localhost:%d", proxy_tcp_port(f->proxy));
-    held_up_while_connecting(f, url);
+    held_up_while_connecting(f, textf("redis://localhost:%d", proxy_tcp_port(f->proxy)));
 }
 
 TEST_WITH(slow_links_are_only_slow, set_up, tear_down)
@@ -507,8 +505,8 @@ TEST_WITH(missing_functions_repeat_each_once, set_up, tear_down)
     struct fixture *f = *state;
 
     bring_up(f, f->server.url);
-    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
-    free(server_ask(&f->server, "CONFIG", "RESETSTAT", NULL));
+    stage_do(f, "FUNCTION", "FLUSH");
+    stage_do(f, "CONFIG", "RESETSTAT");
     for (int i = 0; i < 7; i++) {
         ask_script(f);
         ask(f, "INCR", "n");
@@ -610,7 +608,7 @@ TEST_WITH(cut_while_repeating, set_up, tear_down)
 
     bring_up(f, proxy_url(f->proxy));
     for (int cut = 1; cut <= 3 + 1 + 3; cut++) {
-        free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
+        stage_do(f, "FUNCTION", "FLUSH");
         proxy_cut_before(f->proxy, PROXY_REPLIES, (unsigned)cut);
         for (int i = 0; i < 3; i++)
             ask_script(f);
@@ -625,19 +623,16 @@ TEST_WITH(loading_is_refused_only_when_missed, set_up, tear_down)
 {
     struct fixture *f = *state;
     struct answer *script;
-    char url[200];
 
-    free(server_ask(&f->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function",
-                    NULL));
-    snprintf(url, sizeof url, "unix://poor:pw@%s", f->server.socket);
-    bring_up(f, url);
+    stage_do(f, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function");
+    bring_up(f, textf("unix://poor:pw@%s", f->server.socket));
     works(f);
     script = ask_script(f);
     all_answered(f);
     assert_true(script->lost);
     RUN_UNTIL(f, f->downs == 1);
     says(f, WEIR_EREFUSED, "+function|load");
-    free(server_ask(&f->server, "FUNCTION", "LOAD", script_library, NULL));
+    stage_do(f, "FUNCTION", "LOAD", script_library);
     works(f);
     script = ask_script(f);
     all_answered(f);
@@ -710,7 +705,7 @@ TEST_WITH(dropping, set_up, tear_down)
     assert_int_equal(f->answers[0].integer, 1);
     for (int i = 1; i < 4; i++)
         assert_true(f->answers[i].lost);
-    assert_int_equal(server_number(&f->server, "GET", "n", NULL), 3);
+    assert_int_equal(stage_number(f, "GET", "n"), 3);
     works(f);
     link_drop(f->link, "once");
     link_drop(f->link, "twice");
@@ -771,14 +766,12 @@ TEST_WITH(logins, set_up, tear_down)
         {"default:sesame@", "?db=3", 0, NULL},
     };
     struct fixture *f = *state;
-    char url[256];
 
     server_stop(&f->server);
     server_start_with(&f->server, false, options);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         f->ups = f->downs = 0;
-        snprintf(url, sizeof url, "unix://%s%s%s", cases[i].login, f->server.socket, cases[i].tail);
-        start(f, url);
+        start(f, textf("unix://%s%s%s", cases[i].login, f->server.socket, cases[i].tail));
         RUN_UNTIL(f, f->ups + f->downs == 1);
         assert_int_equal(f->ups, cases[i].status == 0);
         if (cases[i].status)
@@ -797,7 +790,7 @@ TEST_WITH(a_replica_is_left, set_up, tear_down)
     struct answer *first, *second;
 
     bring_up(f, f->server.url);
-    free(server_ask(&f->server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    stage_do(f, "REPLICAOF", "127.0.0.1", "1");
     first = ask(f, "INCR", "n");
     second = ask(f, "INCR", "n");
     RUN_UNTIL(f, f->downs == 1);
@@ -807,7 +800,7 @@ TEST_WITH(a_replica_is_left, set_up, tear_down)
     RUN_UNTIL(f, f->downs == 2); /* it says that it is a replica */
     says(f, WEIR_EUNREACHABLE, "READONLY");
     assert_int_equal(f->ups, 1);
-    free(server_ask(&f->server, "REPLICAOF", "NO", "ONE", NULL));
+    stage_do(f, "REPLICAOF", "NO", "ONE");
     works(f);
 }
 

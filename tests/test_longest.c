@@ -9,11 +9,9 @@
 static void park(const char *queue, const char *key, int jobs)
 {
     static int ids;
-    char body[200];
 
     for (int i = 0; i < jobs; i++) {
-        snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"slow\",\"key\":\"%s\"}", ids++, key);
-        push(queue, body);
+        push(queue, textf("{\"id\":\"j%d\",\"type\":\"slow\",\"key\":\"%s\"}", ids++, key));
     }
     while (redis_number("EXISTS", PREFIX "queue:default", PREFIX "queue:other") > 0)
         claim("w", 10, 0);
@@ -30,11 +28,10 @@ static void close_keys(void)
 /* "a 40, b 20", and a star where that is a sample; most: of them. */
 static void expect_keys(int most, const char *expected)
 {
-    char number[24], text[2000] = "", *end = text;
+    char text[2000] = "", *end = text;
     const json_t *keys;
 
-    snprintf(number, sizeof number, "%d", most);
-    must(turns_ask("rate_keys", (const char *[]){"slow", number, ""}, 3));
+    must(turns_ask("rate_keys", (const char *[]){"slow", textf("%d", most), ""}, 3));
     keys = json_object_get(turns.answer, "keys");
     for (size_t i = 0; i < json_array_size(keys); i++)
         end += snprintf(end, (size_t)(text + sizeof text - end), "%s%s %s", i ? ", " : "",
@@ -82,12 +79,9 @@ SCENE_TEST(test_few_keys_are_all_found)
 /* So many keys: the longest are found among them, and what is noted stays bounded. */
 SCENE_TEST(test_the_longest_of_many_keys)
 {
-    char key[24];
-
     close_keys();
     for (int i = 0; i < 300; i++) {
-        snprintf(key, sizeof key, "k%03d", i);
-        park("default", key, i < 120 ? 16 : 1);
+        park("default", textf("k%03d", i), i < 120 ? 16 : 1);
     }
     park("default", "long", 70);
     park("default", "longer", 140);
@@ -117,15 +111,12 @@ SCENE_TEST(test_a_sample_of_keys_that_sleep)
 /* Others were long once: they keep nobody out. */
 SCENE_TEST(test_lanes_that_have_shrunk_leave)
 {
-    char key[40];
-
     close_keys();
     park("default", "a", 20);
     for (int i = 0; i < 99; i++) {
-        snprintf(key, sizeof key, "default/gone%d", i);
-        free(redis_text("ZADD", NOTED, "1000000", key));
+        redis_do("ZADD", NOTED, "1000000", textf("default/gone%d", i));
     }
-    free(redis_text("ZADD", NOTED, "1000000", "default/a"));
+    redis_do("ZADD", NOTED, "1000000", "default/a");
     park("default", "b", 40); /* was counted just now */
     expect_text("(nil)", "ZSCORE", NOTED, "default/b");
     turns.now_us += 11 * SECOND_US;
@@ -154,7 +145,7 @@ SCENE_TEST(test_a_key_in_several_queues)
 SCENE_TEST(test_a_key_of_another_kind_stops_nothing)
 {
     close_keys();
-    free(redis_text("SET", NOTED, "x"));
+    redis_do("SET", NOTED, "x");
     park("default", "a", 40);
     expect_keys(10, "a 40");
     expect_text("x", "GET", NOTED);
@@ -210,28 +201,23 @@ SCENE_TEST(test_a_paused_key_holds_only_its_jobs)
 /* Its gate is open, its limit is not. */
 SCENE_TEST(test_a_key_of_a_paused_limit_starts_when_that_ends)
 {
-    char end[24];
-
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause("slow", 60 * SECOND_US));
-    snprintf(end, sizeof end, "%lld", (long long)turns.now_us + 60 * SECOND_US);
-    expect_text(end, "ECHO", answer_text(row_of("a"), "next_start"));
+    expect_text(textf("%lld", (long long)turns.now_us + 60 * SECOND_US), "ECHO",
+                answer_text(row_of("a"), "next_start"));
 }
 
 /* A pause that begins in an hour, by now, ends as long after now as it was to last. */
 SCENE_TEST(test_a_pause_goes_back_with_the_clock)
 {
-    char end[24];
-
     start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause_key("slow", "a", 9 * SECOND_US));
     turns.now_us -= 3600 * SECOND_US;
     must(turns_ask("rate_keys", (const char *[]){"slow", "1", ""}, 3));
-    snprintf(end, sizeof end, "%lld", (long long)turns.now_us + 9 * SECOND_US);
     expect_text(
-        end, "ECHO",
+        textf("%lld", (long long)turns.now_us + 9 * SECOND_US), "ECHO",
         answer_text(json_object_get(json_object_get(turns.answer, "paused_keys"), "slow/a"), "paused_until"));
 }
 
@@ -242,7 +228,7 @@ SCENE_TEST(test_workers_hear_of_a_paused_key)
     must(turns_rate("slow", "gcra:100/1000000/1,by=key"));
     enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
     claim("w", 10, 0);
-    free(redis_text("DEL", PREFIX "told:w"));
+    redis_do("DEL", PREFIX "told:w");
     must(turns_pause_key("slow", "a", -1));
     expect_text("*", "LRANGE", PREFIX "told:w", "0", "-1");
 }

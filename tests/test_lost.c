@@ -11,7 +11,6 @@ STAGE_TEST(rates_outlive_their_redis)
 {
     enum { BEFORE = 40, AFTER = 500, WORKERS = 3 };
     static const char *const names[WORKERS] = {"one", "two", "three"};
-    struct stage *s = *state;
     pid_t workers[WORKERS];
     struct slots slots;
     char *log;
@@ -24,7 +23,7 @@ STAGE_TEST(rates_outlive_their_redis)
     stage_await_workers(s, WORKERS);
     stage_enqueue(s, "timed", NULL, 0, BEFORE);
     await(history_count(s, "effect", -1) >= 10);
-    free(server_ask(&s->server, "FLUSHALL", NULL));
+    stage_do(s, "FLUSHALL");
     stage_enqueue(s, "timed", NULL, BEFORE, AFTER);
     await(history_count(s, "effect", BEFORE + 25) == 1);
     for (int i = 0; i < WORKERS; i++) {
@@ -37,12 +36,12 @@ STAGE_TEST(rates_outlive_their_redis)
     assert_int_equal(stage_says(s, "three", "had lost are written again: ") +
                          stage_says(s, "one", "had lost are written again: ") +
                          stage_says(s, "two", "had lost are written again: "),
-                     server_number(&s->server, "LLEN", stage_key(s, "changes"), NULL));
+                     stage_number(s, "LLEN", stage_key(s, "changes")));
     log = server_ask(&s->server, "LRANGE", stage_key(s, "changes"), "0", "-1", NULL);
     assert_non_null(strstr(log, "written again, after Redis lost them: "));
     assert_non_null(strstr(log, "limit timed"));
     assert_non_null(strstr(log, "limit mark"));
-    assert_true(server_number(&s->server, "LLEN", stage_key(s, "changes"), NULL) <= 2);
+    assert_true(stage_number(s, "LLEN", stage_key(s, "changes")) <= 2);
     free(log);
 }
 
@@ -51,18 +50,15 @@ static void set_rate(struct stage *s, const char *rule, int lease_quarters)
 {
     stage_rate(s, "timed", rule);
     for (int i = 0; i < lease_quarters; i++) { /* heartbeats */
-        long long last = server_number(&s->server, "HGET", stage_key(s, "about"), "mark", NULL);
+        long long last = stage_number(s, "HGET", stage_key(s, "about"), "mark");
 
-        await(server_number(&s->server, "HGET", stage_key(s, "about"), "mark", NULL) > last);
+        await(stage_number(s, "HGET", stage_key(s, "about"), "mark") > last);
     }
 }
 
 static void expect_went_back(struct stage *s, const char *name)
 {
-    char file[64];
-
-    snprintf(file, sizeof file, "%s.err", name);
-    await_text(s->server.folder, file, "Redis went back: what it wrote from 20");
+    await_text(s->server.folder, textf("%s.err", name), "Redis went back: what it wrote from 20");
     assert_int_equal(stage_says(s, name, "Redis went back"), 1);
     assert_int_equal(stage_says(s, name, "lost all of"), 0);
 }
@@ -74,7 +70,7 @@ static void expect_all_said(struct stage *s, pid_t workers[2])
 
     expect_went_back(s, "busy");
     expect_went_back(s, "idle");
-    await(server_number(&s->server, "HEXISTS", stage_key(s, "about"), "back", NULL) == 1);
+    await(stage_number(s, "HEXISTS", stage_key(s, "about"), "back") == 1);
     await(stage_says(s, "busy", "had lost are written again: limit timed") +
               stage_says(s, "idle", "had lost are written again: limit timed") ==
           1);
@@ -105,7 +101,7 @@ static bool are_limits_back(struct stage *s, const char *birth_before)
     char *limits = server_ask(&s->server, "HMGET", stage_key(s, "limits"), "timed", "mark", NULL);
     bool are_back = *birth && strcmp(birth, birth_before) != 0 &&
                     strcmp(limits, "gcra:200/1000000/1\ngcra:7/1000000/7") == 0 &&
-                    server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL) == 2;
+                    stage_number(s, "ZCARD", stage_key(s, "workers")) == 2;
 
     free(birth);
     free(limits);
@@ -117,7 +113,6 @@ static bool are_limits_back(struct stage *s, const char *birth_before)
 STAGE_TEST(lost_between_any_two_requests)
 {
     enum { REQUESTS = 3, OF_RECOVERY = 8 };
-    struct stage *s = *state;
     struct proxy *link = proxy_start(&s->server);
     char url[200];
     pid_t workers[2];
@@ -149,12 +144,11 @@ STAGE_TEST(lost_between_any_two_requests)
 /* Redis starts with a file of some time ago: jobs that ended since run again, jobs that came are gone. */
 STAGE_TEST(an_old_file)
 {
-    struct stage *s = *state;
     pid_t workers[2];
 
     start_two(s, workers);
     stage_enqueue(s, "mark", "{\"sleep\":0.01}", 20, 10);
-    free(server_ask(&s->server, "SAVE", NULL));
+    stage_do(s, "SAVE");
     await(history_count(s, "effect", -1) == 30);
     stage_enqueue(s, "mark", NULL, 30, 10);
     await(history_count(s, "effect", -1) == 40);
@@ -168,15 +162,12 @@ STAGE_TEST(an_old_file)
 /* A replica that lagged takes the place of its master. */
 STAGE_TEST(a_replica_that_lagged)
 {
-    struct stage *s = *state;
     struct server replica;
     struct proxy *link = proxy_start(&s->server);
     pid_t workers[2];
-    char port[24];
 
     server_start(&replica, false);
-    snprintf(port, sizeof port, "%d", proxy_tcp_port(link));
-    free(server_ask(&replica, "REPLICAOF", "127.0.0.1", port, NULL));
+    server_do(&replica, "REPLICAOF", "127.0.0.1", textf("%d", proxy_tcp_port(link)));
     start_two(s, workers);
     await(server_number(&replica, "HSTRLEN", stage_key(s, "stats:mark"), "done", NULL) == 2);
     proxy_blackhole(link, true);
@@ -185,7 +176,7 @@ STAGE_TEST(a_replica_that_lagged)
     set_rate(s, "500/s,burst=1", 4);
     server_kill(&s->server);
     proxy_stop(link);
-    free(server_ask(&replica, "REPLICAOF", "NO", "ONE", NULL));
+    server_do(&replica, "REPLICAOF", "NO", "ONE");
     assert_int_equal(rename(replica.socket, s->server.socket), 0);
     expect_all_said(s, workers);
     server_stop(&replica);
@@ -199,23 +190,20 @@ STAGE_TEST(limits_of_very_many_types)
         "for i = 0, 799 do redis.call('HSET', KEYS[1], 'n' .. i, 'gcra:5/1000000/5') end\n"
         "return redis.call('HSET', KEYS[2], '*', 7)";
     static char types[10 * TYPES] = "types=mark";
-    struct stage *s = *state;
     char limits[100], revisions[100];
-    pid_t worker;
 
     for (int i = 0; i < TYPES; i++)
         snprintf(types + strlen(types), sizeof types - strlen(types), ",n%d", i);
-    worker = stage_actor(s, "one", types, "executors=2", "lease=1", NULL);
+    stage_actor(s, "one", types, "executors=2", "lease=1", NULL);
     stage_await_workers(s, 1);
     snprintf(limits, sizeof limits, "%s", stage_key(s, "limits"));
     snprintf(revisions, sizeof revisions, "%s", stage_key(s, "revisions"));
-    free(server_ask(&s->server, "EVAL", limit, "2", limits, revisions, NULL));
+    stage_do(s, "EVAL", limit, "2", limits, revisions);
     set_rate(s, "5/s", 6);
-    free(server_ask(&s->server, "FLUSHALL", NULL));
-    await(server_number(&s->server, "HLEN", limits, NULL) == TYPES);
+    stage_do(s, "FLUSHALL");
+    await(stage_number(s, "HLEN", limits) == TYPES);
     stage_enqueue(s, "mark", NULL, 0, 1);
     await(history_count(s, "effect", 0) == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TESTS(NULL, NULL)

@@ -52,13 +52,12 @@ static int count_of(const char *text)
 /* Every row belongs to the family before it, and each family comes once. */
 static void check_families(void)
 {
-    char *copy = strdup(shown), *rest = copy, family[100] = "", again[120];
+    char *copy = strdup(shown), *rest = copy, family[100] = "";
 
     for (char *line; (line = strsep(&rest, "\n")) && *line;) {
         if (strncmp(line, "# HELP ", 7) == 0) {
             sscanf(line, "# HELP %99s", family);
-            snprintf(again, sizeof again, "# TYPE %s ", family);
-            assert_int_equal(count_of(again), 1);
+            assert_int_equal(count_of(textf("# TYPE %s ", family)), 1);
         } else if (*line != '#' && strncmp(line, family, strlen(family)) != 0) {
             fail_msg("not of %s: %s", family, line);
         }
@@ -102,7 +101,7 @@ static void report(struct stage *s)
 
 /* ---- */
 
-STAGE_TEST(an_empty_namespace)
+TEST_WITH(an_empty_namespace, stage_setup, stage_teardown)
 {
     read_metrics(*state);
     check_families();
@@ -112,7 +111,7 @@ STAGE_TEST(an_empty_namespace)
     assert_true(number_of("weir_workers{state=\"working\"}") == 0);
 }
 
-STAGE_TEST(jobs_and_limits)
+TEST_WITH(jobs_and_limits, stage_setup, stage_teardown)
 {
     struct stage *s = *state;
 
@@ -134,8 +133,6 @@ STAGE_TEST(jobs_and_limits)
 /* Buckets grow to the count, and totals to all that was ever reported. */
 STAGE_TEST(what_workers_report)
 {
-    struct stage *s = *state;
-
     stage_rate(s, "mail", "2/1s");
     stage_enqueue(s, "mail", NULL, 0, 1);
     report(s);
@@ -161,14 +158,11 @@ STAGE_TEST(what_workers_report)
 /* Scripts count these; sums of all types. */
 STAGE_TEST(what_scripts_count)
 {
-    struct stage *s = *state;
-
     stage_enqueue(s, "mail", NULL, 0, 1);
     stage_enqueue(s, "news", NULL, 1, 1);
-    free(server_ask(&s->server, "HSET", stage_key(s, "stats:mail"), "reaped", "3", "stale", "1", "dead", "2",
-                    NULL));
-    free(server_ask(&s->server, "HSET", stage_key(s, "stats:news"), "reaped", "4", "dead", "5", NULL));
-    free(server_ask(&s->server, "HSET", stage_key(s, "about"), "claimed", "1795000000500000", NULL));
+    stage_do(s, "HSET", stage_key(s, "stats:mail"), "reaped", "3", "stale", "1", "dead", "2");
+    stage_do(s, "HSET", stage_key(s, "stats:news"), "reaped", "4", "dead", "5");
+    stage_do(s, "HSET", stage_key(s, "about"), "claimed", "1795000000500000");
     read_metrics(s);
     check_families();
     assert_true(number_of("weir_reaped_jobs_total") == 7);
@@ -181,7 +175,6 @@ STAGE_TEST(what_scripts_count)
 /* What pages have read serves metrics too: nothing is read for them, and nothing of it is changed. */
 STAGE_TEST(pages_and_metrics_share_a_reading)
 {
-    struct stage *s = *state;
     struct page_cache *cache = page_cache_new();
     struct page_reading before, after;
 
@@ -203,7 +196,7 @@ STAGE_TEST(pages_and_metrics_share_a_reading)
 }
 
 /* However many types there are: rows for 200, those with the most jobs, and sums of all. */
-STAGE_TEST(rows_are_bounded)
+TEST_WITH(rows_are_bounded, stage_setup, stage_teardown)
 {
     enum { TYPES = 300 };
     struct stage *s = *state;
@@ -250,11 +243,9 @@ static void expect_known(const char *file)
 
 STAGE_TEST(examples_and_documents_name_what_there_is)
 {
-    struct stage *s = *state;
-
-    free(server_ask(&s->server, "HSET", stage_key(s, "about"), "claimed", "1795000000500000", NULL));
-    free(server_ask(&s->server, "HSET", stage_key(s, "active:w"), "@", "{\"lease\":1}", NULL));
-    free(server_ask(&s->server, "ZADD", stage_key(s, "workers"), "1795000000500000", "w", NULL));
+    stage_do(s, "HSET", stage_key(s, "about"), "claimed", "1795000000500000");
+    stage_do(s, "HSET", stage_key(s, "active:w"), "@", "{\"lease\":1}");
+    stage_do(s, "ZADD", stage_key(s, "workers"), "1795000000500000", "w");
     read_metrics(s);
     expect_known("doc/metrics.md");
     expect_known("examples/monitoring/weir.rules.yml");
@@ -264,8 +255,6 @@ STAGE_TEST(examples_and_documents_name_what_there_is)
 
 STAGE_TEST(redis_is_away)
 {
-    struct stage *s = *state;
-
     server_kill(&s->server);
     read_metrics(s);
     check_families();

@@ -65,9 +65,8 @@ static void hear_line(const char *line)
     while (!strstr(text, wanted));
 }
 
-static void worker_says_what_it_does(void **state)
+STAGE_TEST(worker_says_what_it_does)
 {
-    struct stage *s = *state;
     char environment[16384];
     pid_t worker;
 
@@ -89,9 +88,8 @@ static void worker_says_what_it_does(void **state)
 }
 
 /* A Redis that takes what is asked and does not answer: until that is an error, no turn ends, and nothing but the clock goes on. */
-static void only_a_turn_is_a_sign_of_life(void **state)
+STAGE_TEST(only_a_turn_is_a_sign_of_life)
 {
-    struct stage *s = *state;
     struct proxy *proxy = proxy_start(&s->server);
     pid_t worker;
 
@@ -115,9 +113,8 @@ static void only_a_turn_is_a_sign_of_life(void **state)
     end_listening();
 }
 
-static void not_ready_without_redis(void **state)
+STAGE_TEST(not_ready_without_redis)
 {
-    struct stage *s = *state;
     pid_t worker;
 
     listen_as_systemd(s, false);
@@ -130,9 +127,8 @@ static void not_ready_without_redis(void **state)
     end_listening();
 }
 
-static void serve_is_ready(void **state)
+STAGE_TEST(serve_is_ready)
 {
-    struct stage *s = *state;
     char socket[128];
     pid_t serve;
 
@@ -149,15 +145,4 @@ static void serve_is_ready(void **state)
     end_listening();
 }
 
-int main(int argc, char **argv)
-{
-    static const struct CMUnitTest tests[] = {
-        STAGE_TEST(worker_says_what_it_does),
-        STAGE_TEST(only_a_turn_is_a_sign_of_life),
-        STAGE_TEST(not_ready_without_redis),
-        STAGE_TEST(serve_is_ready),
-    };
-    int rc = stage_actor_main(argc, argv);
-
-    return rc >= 0 ? rc : cmocka_run_group_tests_name("notify", tests, NULL, NULL);
-}
+STAGE_TESTS(NULL, NULL)

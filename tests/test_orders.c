@@ -61,7 +61,6 @@ static bool has_order(struct stage *s, pid_t pid, const char *word)
 
 STAGE_TEST(a_worker_says_what_it_is)
 {
-    struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "queues=mail.*,default", "executors=3", NULL);
     struct status status;
     const struct worker_status *row;
@@ -77,14 +76,12 @@ STAGE_TEST(a_worker_says_what_it_is)
     assert_false(row->silent);
     assert_int_equal(status.queue_count + status.type_count, 0);
     status_free(&status);
-    assert_int_equal(stage_end(pid), 0);
 }
 
 /* What it runs ends, nothing more begins, and it stays; another worker takes the rest. */
 STAGE_TEST(a_quiet_worker_takes_no_more_jobs)
 {
-    struct stage *s = *state;
-    pid_t quiet = stage_actor(s, "quiet", "executors=1", "lease=4", NULL), other;
+    pid_t quiet = stage_actor(s, "quiet", "executors=1", "lease=4", NULL);
 
     stage_await_workers(s, 1);
     stage_enqueue(s, "mark", "{\"sleep\":2}", 0, 1);
@@ -95,16 +92,13 @@ STAGE_TEST(a_quiet_worker_takes_no_more_jobs)
     await(history_count(s, "effect", 0) == 1);
     assert_true(has_order(s, quiet, "quiet"));
     assert_int_equal(history_count(s, "begin", -1), 1);
-    other = stage_actor(s, "other", "lease=1", NULL);
+    stage_actor(s, "other", "lease=1", NULL);
     assert_int_equal(stage_await_done(s, 6).twice, 0);
-    assert_int_equal(stage_end(other), 0);
-    assert_int_equal(stage_end(quiet), 0);
 }
 
 /* Until a heartbeat has brought it, an order is no more than ordered; nor is it that again when it is given twice. */
 STAGE_TEST(an_order_is_heard_by_a_heartbeat)
 {
-    struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "lease=4", NULL);
 
     stage_await_workers(s, 1);
@@ -138,7 +132,6 @@ TEST(the_words_of_an_order)
 
 STAGE_TEST(a_stopped_worker_finishes_and_ends)
 {
-    struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "executors=1", "lease=4", NULL);
 
     stage_await_workers(s, 1);
@@ -152,18 +145,16 @@ STAGE_TEST(a_stopped_worker_finishes_and_ends)
 /* An order belongs to the process: it holds under each id that this has after it has connected again. */
 STAGE_TEST(an_order_outlives_a_connection)
 {
-    struct stage *s = *state;
     pid_t pid = stage_actor(s, "worker", "lease=1", NULL);
 
     stage_await_workers(s, 1);
-    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    stage_do(s, "CLIENT", "KILL", "TYPE", "normal");
     order(s, pid, "stop");
     assert_int_equal(program_end(pid), 0);
 }
 
 STAGE_TEST(who_stops_is_not_told_to_be_quiet)
 {
-    struct stage *s = *state;
     char *kept;
 
     assert_int_equal(worker_order(s->client, "process", "stop"), 0);
@@ -173,8 +164,8 @@ STAGE_TEST(who_stops_is_not_told_to_be_quiet)
     free(kept);
     assert_int_not_equal(worker_order(s->client, "process", "dance"), 0);
     assert_int_not_equal(worker_order(s->client, "no name", "stop"), 0);
-    free(server_ask(&s->server, "DEL", stage_key(s, "order:process"), NULL));
-    free(server_ask(&s->server, "SADD", stage_key(s, "order:process"), "x", NULL));
+    stage_do(s, "DEL", stage_key(s, "order:process"));
+    stage_do(s, "SADD", stage_key(s, "order:process"), "x");
     assert_int_not_equal(worker_order(s->client, "process", "stop"), 0);
 }
 

@@ -61,12 +61,10 @@ static void check_shape(void)
                                            "form", "svg",   "ul",    "dl", "div"};
 
     for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
-        char begin[16], begin_with[16], end[16];
+        char begin[16];
 
         snprintf(begin, sizeof begin, "<%s>", elements[i]);
-        snprintf(begin_with, sizeof begin_with, "<%s ", elements[i]);
-        snprintf(end, sizeof end, "</%s>", elements[i]);
-        if (count_of(begin) + count_of(begin_with) != count_of(end))
+        if (count_of(begin) + count_of(textf("<%s ", elements[i])) != count_of(textf("</%s>", elements[i])))
             fail_msg("%s is not ended\n%s", begin, shown);
     }
     assert_int_equal(count_of("<script"), count_of("<script src=\"/assets/page.js\""));
@@ -286,15 +284,15 @@ TEST_WITH(a_limit_shows_what_starts_next, stage_flush, NULL)
 /* A lane's name has the key of its jobs. */
 TEST_WITH(links_to_jobs_hide_keys, stage_flush, NULL)
 {
-    free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), "default", NULL));
-    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "wake:default"), "1", "-", NULL));
-    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "wait:default/-"), "1", "mail", NULL));
+    stage_do(&stage, "SADD", stage_key(&stage, "queues"), "default");
+    stage_do(&stage, "ZADD", stage_key(&stage, "wake:default"), "1", "-");
+    stage_do(&stage, "ZADD", stage_key(&stage, "wait:default/-"), "1", "mail");
     for (int i = 0; i < 2; i++) {
         const char *key = i ? "s3cret" : "", *entry = i ? "{\"id\":\"of-key\",\"type\":\"mail\"}"
                                                         : "{\"id\":\"of-none\",\"type\":\"mail\"}";
 
-        free(server_ask(&stage.server, "ZADD", stage_key(&stage, "ring:default/mail"), "1", key, NULL));
-        free(server_ask(&stage.server, "RPUSH", stage_key(&stage, "lane:default/mail/%s", key), entry, NULL));
+        stage_do(&stage, "ZADD", stage_key(&stage, "ring:default/mail"), "1", key);
+        stage_do(&stage, "RPUSH", stage_key(&stage, "lane:default/mail/%s", key), entry);
     }
     assert_int_equal(render("/jobs", NULL), 200);
     assert_shows("href=\"/jobs/of-key?at=lane%3Adefault%2Fmail%2Fs3cret&amp;from=0\"");
@@ -347,12 +345,12 @@ TEST_WITH(what_others_push_is_shown_as_text, stage_flush, NULL)
     stage_push_text(&stage, "{\"id\":\"j1\",\"type\":\"mail\",\"key\":\"" NASTY "\",\"args\":\"" NASTY "\"}");
     stage_push_text(&stage, NASTY);
     stage_push_text(&stage, long_text);
-    free(server_ask(&stage.server, "HSET", stage_key(&stage, "schedules"), NASTY, NASTY, NULL));
-    free(server_ask(&stage.server, "HSET", stage_key(&stage, "limits"), NASTY, NASTY, NULL));
-    free(server_ask(&stage.server, "HSET", stage_key(&stage, "types"), NASTY, NASTY, NULL));
-    free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), NASTY, NULL));
-    free(server_ask(&stage.server, "LPUSH", stage_key(&stage, "changes"),
-                    "{\"at\":1,\"by\":\"<i>\",\"what\":\"set mail <i>\"}", NULL));
+    stage_do(&stage, "HSET", stage_key(&stage, "schedules"), NASTY, NASTY);
+    stage_do(&stage, "HSET", stage_key(&stage, "limits"), NASTY, NASTY);
+    stage_do(&stage, "HSET", stage_key(&stage, "types"), NASTY, NASTY);
+    stage_do(&stage, "SADD", stage_key(&stage, "queues"), NASTY);
+    stage_do(&stage, "LPUSH", stage_key(&stage, "changes"),
+             "{\"at\":1,\"by\":\"<i>\",\"what\":\"set mail <i>\"}");
     usual.actions = true;
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         render(paths[i], "problem="
@@ -450,7 +448,6 @@ static struct span fill_in(const char *form, struct span nasty)
     static unsigned next;
     struct text *t = &made[next++ % 4];
     struct error e;
-    char escape[8];
 
     t->len = 0;
     for (; *form; form++)
@@ -458,8 +455,8 @@ static struct span fill_in(const char *form, struct span nasty)
             char c = *form == '%' ? nasty.at[i] : *form;
             bool escapes = *form == '%' && ((unsigned char)c < 0x20 || c == '"' || c == '\\');
 
-            snprintf(escape, sizeof escape, "\\u%04x", (unsigned char)c);
-            assert_int_equal(text_add(t, escapes ? escape : &c, escapes ? 6 : 1, &e), 0);
+            assert_int_equal(
+                text_add(t, escapes ? textf("\\u%04x", (unsigned char)c) : &c, escapes ? 6 : 1, &e), 0);
         }
     return (struct span){t->at, t->len};
 }
@@ -509,7 +506,7 @@ static void check_pages(struct span nasty, bool short_enough)
                                         "/jobs",    "/jobs/evil", "/jobs/dead1",  "/batches",   "/schedules",
                                         "/workers", "/dead",      "/redis",       "/ask"};
     static const char *const of_names[] = {"/types/", "/limits/", "/keys/", "/jobs/", "/batches/", "/"};
-    char query[16384], path[512];
+    char query[16384];
 
     make_query(query, sizeof query, nasty);
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
@@ -520,8 +517,7 @@ static void check_pages(struct span nasty, bool short_enough)
             check_shape_of_scripts();
         }
     for (size_t i = 0; short_enough && i < sizeof of_names / sizeof *of_names; i++) {
-        snprintf(path, sizeof path, "%s%.*s", of_names[i], (int)nasty.len, nasty.at);
-        assert_int_not_equal(render(path, query), 500);
+        assert_int_not_equal(render(textf("%s%.*s", of_names[i], (int)nasty.len, nasty.at), query), 500);
         check_markup();
     }
 }
@@ -573,7 +569,7 @@ TEST_WITH(nastiness_of_each_kind_is_shown_as_it_is, stage_flush, NULL)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct span nasty = {kinds[i].bytes, kinds[i].len};
 
-        free(server_ask(&stage.server, "FLUSHALL", NULL));
+        stage_do(&stage, "FLUSHALL");
         stage_rate(&stage, "mail", "1/1h,by=key");
         push_everywhere(nasty, nasty.len < 400);
         check_pages(nasty, nasty.len < 400);
@@ -625,14 +621,13 @@ static void push_many(void)
         "redis.call('SADD', KEYS[1], 'default')\n"
         "for i = 1, tonumber(ARGV[1]) do redis.call('RPUSH', KEYS[2], unpack(jobs)) end";
 
-    free(server_ask(&stage.server, "EVAL", push, "2", stage_key(&stage, "queues"),
-                    stage_key(&stage, "queue:default"), MANY_PUSHES, NULL));
+    stage_do(&stage, "EVAL", push, "2", stage_key(&stage, "queues"), stage_key(&stage, "queue:default"),
+             MANY_PUSHES);
 }
 
 /* Follows "Go on" until it is not there; how often. The status of the last page in *status. */
 static int follow(const char *path, unsigned *status)
 {
-    char query[2000];
     const char *link;
     int links = 0;
 
@@ -640,8 +635,7 @@ static int follow(const char *path, unsigned *status)
         assert_int_equal(*status, 200);
         assert_shows("data-look-on");
         link = strchr(link, '?') + 1;
-        snprintf(query, sizeof query, "%.*s", (int)strcspn(link, "\""), link);
-        *status = render(path, query);
+        *status = render(path, textf("%.*s", (int)strcspn(link, "\""), link));
     }
     return links;
 }
@@ -654,8 +648,8 @@ TEST_WITH(a_job_is_looked_for_page_by_page, stage_flush, NULL)
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 1);
     assert_int_equal(render("/jobs/j1", NULL), 200); /* at the tail */
     assert_hides("data-look-on");
-    free(server_ask(&stage.server, "LPUSH", stage_key(&stage, "queue:default"),
-                    "{\"id\":\"first\",\"type\":\"mail\",\"args\":\"its payload\"}", NULL));
+    stage_do(&stage, "LPUSH", stage_key(&stage, "queue:default"),
+             "{\"id\":\"first\",\"type\":\"mail\",\"args\":\"its payload\"}");
     assert_int_equal(render("/jobs/first", NULL), 200);
     check_shape();
     assert_shows("<p class=\"pager\"><span>looked at ");
@@ -704,9 +698,9 @@ TEST_WITH(a_search_goes_on_among_long_names, stage_flush, NULL)
 
     for (int i = 0; i < 60; i++) {
         snprintf(queue, sizeof queue, "%0100d", i);
-        free(server_ask(&stage.server, "SADD", stage_key(&stage, "queues"), queue, NULL));
-        free(server_ask(&stage.server, "RPUSH", stage_key(&stage, "queue:%s", queue),
-                        "{\"id\":\"a\",\"type\":\"t\"}", "{\"id\":\"b\",\"type\":\"t\"}", NULL));
+        stage_do(&stage, "SADD", stage_key(&stage, "queues"), queue);
+        stage_do(&stage, "RPUSH", stage_key(&stage, "queue:%s", queue), "{\"id\":\"a\",\"type\":\"t\"}",
+                 "{\"id\":\"b\",\"type\":\"t\"}");
     }
     assert_int_equal(render("/jobs", NULL), 200);
     assert_int_equal(count_of("href=\"/jobs/"), 50);
@@ -751,11 +745,8 @@ TEST_WITH(all_that_match_are_acted_on_above_them, stage_flush, NULL)
 
 static void bury(const char *tag, const char *head)
 {
-    char record[256];
-
-    snprintf(record, sizeof record, "%s default/mail/ no luck\n%s{\"id\":\"%s\",\"type\":\"mail\"}", tag,
-             head, tag);
-    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "dead"), "1763900100000000", record, NULL));
+    stage_do(&stage, "ZADD", stage_key(&stage, "dead"), "1763900100000000",
+             textf("%s default/mail/ no luck\n%s{\"id\":\"%s\",\"type\":\"mail\"}", tag, head, tag));
 }
 
 TEST_WITH(dead_jobs_show_when_they_were_enqueued, stage_flush, NULL)
@@ -779,7 +770,7 @@ TEST_WITH(all_dead_that_match_are_acted_on, stage_flush, NULL)
     static const char record[] = "quoted default/mail/ say \"no\\\n{\"id\":\"quoted\",\"type\":\"mail\"}";
 
     bury("plain", "");
-    free(server_ask(&stage.server, "ZADD", stage_key(&stage, "dead"), "1763900100000001", record, NULL));
+    stage_do(&stage, "ZADD", stage_key(&stage, "dead"), "1763900100000001", record);
     usual.actions = true;
     assert_int_equal(render("/dead", NULL), 200);
     check_shape();
@@ -882,7 +873,7 @@ TEST(a_page_without_redis_says_so)
 /* Redis answers, and what stands there is not ours: it is not away. */
 TEST_WITH(a_foreign_key_is_told, stage_flush, NULL)
 {
-    free(server_ask(&stage.server, "SET", stage_key(&stage, "limits"), "x", NULL));
+    stage_do(&stage, "SET", stage_key(&stage, "limits"), "x");
     assert_int_equal(render("/limits", NULL), 502);
     assert_shows("This cannot be shown");
     assert_shows("somebody else&#39;s");
@@ -911,14 +902,12 @@ TEST_WITH(what_was_read_is_used_again, stage_flush, NULL)
 TEST_WITH(more_types_are_read_more_rarely, stage_flush, NULL)
 {
     struct page_reading reading;
-    char type[24];
 
     usual.cache = page_cache_new();
     assert_int_equal(render("/", NULL), 200);
     assert_hides("as of");
     for (int i = 0; i < TYPES_MANY; i++) {
-        snprintf(type, sizeof type, "t%d", i);
-        free(server_ask(&stage.server, "HSET", stage_key(&stage, "types"), type, "", NULL));
+        stage_do(&stage, "HSET", stage_key(&stage, "types"), textf("t%d", i), "");
     }
     page_cache_drop(usual.cache);
     assert_int_equal(render("/", NULL), 200);
@@ -946,11 +935,9 @@ static int foretold_types(const struct status *status)
 TEST_WITH(shown_types_are_foretold, stage_flush, NULL)
 {
     struct page_reading reading;
-    char type[24];
 
     for (int i = 0; i < 300; i++) {
-        snprintf(type, sizeof type, "t%d", i);
-        free(server_ask(&stage.server, "HSET", stage_key(&stage, "types"), type, "", NULL));
+        stage_do(&stage, "HSET", stage_key(&stage, "types"), textf("t%d", i), "");
     }
     usual.cache = page_cache_new();
     assert_int_equal(render("/limits", NULL), 200);

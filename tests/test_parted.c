@@ -245,12 +245,11 @@ static void same_all(const char *const *lines)
 
 static void divide(const struct side *s)
 {
-    char key[PREFIX_SIZE + 16], count[16];
+    char count[16];
 
     snprintf(count, sizeof count, "%d", s->parts);
     for (int p = 0; s->parts > 1 && p < s->parts; p++) {
-        snprintf(key, sizeof key, "%sabout", prefix_of(s, p));
-        free(server_ask(&server, "HSET", key, "partitions", count, NULL));
+        server_do(&server, "HSET", textf("%sabout", prefix_of(s, p)), "partitions", count);
     }
 }
 
@@ -433,13 +432,11 @@ static int by_text(const void *a, const void *b)
 static void list_jobs(const struct side *s, const char *search, int limit, char out[IDS_SIZE])
 {
     static char rows[200][64];
-    char *order[200], line[600], cursor[400] = "", *at;
+    char *order[200], cursor[400] = "", *at;
     int count = 0;
 
     do {
-        snprintf(line, sizeof line, "job list %s --limit %d --json%s%s", search, limit,
-                 *cursor ? " --from " : "", cursor);
-        must(s, line);
+        must(s, textf("job list %s --limit %d --json%s%s", search, limit, *cursor ? " --from " : "", cursor));
         for (char *rest = said.out, *row; (row = strsep(&rest, "\n"));)
             if (*row && sscanf(row, "{\"id\":\"%30[^\"]\",\"state\":\"%30[^\"]", rows[count],
                                rows[count] + 32) == 2) {
@@ -491,13 +488,11 @@ TEST_WITH(test_actions_by_a_search, set_up, NULL)
 
 TEST_WITH(test_a_lock_is_freed_where_it_is, set_up, NULL)
 {
-    char key[PREFIX_SIZE + 16];
-
     for (int i = 0; i < 2; i++) {
         const struct side *s = i ? &four : &one;
 
-        snprintf(key, sizeof key, "%sunique:lost", prefix_of(s, home_of(s, "d")));
-        free(server_ask(&server, "SET", key, "ghost", NULL));
+        free(
+            server_ask(&server, "SET", textf("%sunique:lost", prefix_of(s, home_of(s, "d"))), "ghost", NULL));
     }
     same("job cancel ghost --unique lost --json");
     same("job cancel ghost --unique lost --json");
@@ -673,23 +668,19 @@ TEST_WITH(test_types_that_share_a_limit, set_up, NULL)
 TEST_WITH(test_many_are_taken, set_up, NULL)
 {
     struct outcome outs[2];
-    char script[1000];
 
     for (int i = 0; i < 2; i++) {
         const struct side *s = i ? &four : &one;
 
         for (int limit = 0; limit < 6; limit++) {
-            char line[64];
-
-            snprintf(line, sizeof line, "rate set l%d %d/1h", limit, limit + 1);
-            must(s, line);
+            must(s, textf("rate set l%d %d/1h", limit, limit + 1));
         }
-        snprintf(
-            script, sizeof script,
-            "for i in 1 2 3; do echo l0; echo l1; echo nobody; echo l2 2; echo l3; echo l4; echo l5; done | "
-            "%s take --from - --json --redis %s --namespace %s",
-            built("weir"), server.url, s->ns);
-        run_in(&outs[i], NULL, "/bin/sh", "-c", script, NULL);
+        run_in(&outs[i], NULL, "/bin/sh", "-c",
+               textf("for i in 1 2 3; do echo l0; echo l1; echo nobody; echo l2 2; echo l3; echo l4; echo "
+                     "l5; done | "
+                     "%s take --from - --json --redis %s --namespace %s",
+                     built("weir"), server.url, s->ns),
+               NULL);
     }
     mask(outs[0].out, &one);
     mask(outs[1].out, &four);
@@ -708,10 +699,7 @@ TEST_WITH(test_bulks, set_up, NULL)
                "{\"type\":\"a\"}\n{\"type\":\"a\"}\n{\"type\":\"b\"}\n{\"type\":\"c\"}\n"
                "{\"type\":\"d\",\"queue\":\"mail\"}\n{\"type\":\"a\",\"cost\":7}\n{}\n");
     for (int i = 0; lines[i]; i++) {
-        char line[200];
-
-        snprintf(line, sizeof line, lines[i], server.folder);
-        same(line);
+        same(textf(lines[i], server.folder));
     }
     same("status --json");
 }
@@ -724,8 +712,8 @@ TEST_WITH(test_what_was_done_is_said, set_up, NULL)
     char key[PREFIX_SIZE + 16];
 
     snprintf(key, sizeof key, "%shalted", prefix_of(&four, 2));
-    free(server_ask(&server, "DEL", key, NULL));
-    free(server_ask(&server, "SET", key, "somebody's", NULL));
+    server_do(&server, "DEL", key);
+    server_do(&server, "SET", key, "somebody's");
     assert_int_equal(weir(&four, "queue pause mail"), 78);
     assert_non_null(strstr(said.err, "done on 3 of 4 partitions, not on 2: repeat it"));
     snprintf(key, sizeof key, "%shalted", prefix_of(&four, 3));
@@ -736,10 +724,9 @@ TEST_WITH(test_what_was_done_is_said, set_up, NULL)
 TEST_WITH(test_a_job_on_a_wrong_partition, set_up, NULL)
 {
     int home = home_of(&four, "d"), there = (home + 1) % PARTS;
-    char key[PREFIX_SIZE + 16];
 
-    snprintf(key, sizeof key, "%squeue:default", prefix_of(&four, there));
-    free(server_ask(&server, "LPUSH", key, "{\"id\":\"stray\",\"type\":\"d\"}", NULL));
+    server_do(&server, "LPUSH", textf("%squeue:default", prefix_of(&four, there)),
+              "{\"id\":\"stray\",\"type\":\"d\"}");
     assert_int_equal(weir(&four, "job show stray --json"), 0);
     assert_non_null(strstr(said.out, "\"state\":\"waiting\""));
     must(&four, "why stray");
@@ -764,11 +751,9 @@ TEST_WITH(test_a_job_on_a_wrong_partition, set_up, NULL)
 /* A type that an earlier partition knows too, by a stray that was moved, waits where it lives. */
 TEST_WITH(test_a_type_waits_where_it_lives, set_up, NULL)
 {
-    char key[PREFIX_SIZE + 16];
-
     assert_int_not_equal(home_of(&four, "alone"), 0);
-    snprintf(key, sizeof key, "%squeue:default", prefix_of(&four, 0));
-    free(server_ask(&server, "LPUSH", key, "{\"id\":\"moved\",\"type\":\"alone\"}", NULL));
+    server_do(&server, "LPUSH", textf("%squeue:default", prefix_of(&four, 0)),
+              "{\"id\":\"moved\",\"type\":\"alone\"}");
     now_us = clock_wall_us();
     claim(&four);
     must(&four, "job retry id:moved");
@@ -793,7 +778,7 @@ TEST_WITH(test_doctor, set_up, NULL)
     must(&one, "doctor");
     assert_null(strstr(said.out, "partition"));
     snprintf(key, sizeof key, "%sworkers", prefix_of(&four, 3));
-    free(server_ask(&server, "DEL", key, NULL));
+    server_do(&server, "DEL", key);
     assert_int_equal(weir(&four, "doctor"), 65);
     assert_non_null(strstr(said.out, ": partition 3: "));
     assert_non_null(strstr(said.out, "1 wrong"));
@@ -801,7 +786,7 @@ TEST_WITH(test_doctor, set_up, NULL)
     must(&four, "doctor");
 
     snprintf(key, sizeof key, "%sabout", prefix_of(&four, 2));
-    free(server_ask(&server, "HDEL", key, "partitions", NULL));
+    server_do(&server, "HDEL", key, "partitions");
     assert_int_equal(weir(&four, "doctor"), 78);
     assert_non_null(strstr(said.out, "partitions: partition 2: says that there are 1, not 4"));
 }
@@ -821,7 +806,7 @@ static void send_line(char *line)
 TEST_WITH(test_rights, set_up, NULL)
 {
     static const char *const lines[] = {"dead keep", "queue pause mail", NULL};
-    char user[] = "ACL SETUSER anna on >secret", url[200], *rights;
+    char user[] = "ACL SETUSER anna on >secret", *rights;
 
     send_line(user);
     must(&four, "acl viewer --user anna");
@@ -830,8 +815,7 @@ TEST_WITH(test_rights, set_up, NULL)
     assert_non_null(strstr(rights, ":{*}:"));
     rights[strcspn(rights, "\n")] = '\0';
     send_line(rights);
-    snprintf(url, sizeof url, "unix://anna:secret@%s", server.socket);
-    setenv("REDIS_URL", url, 1);
+    setenv("REDIS_URL", textf("unix://anna:secret@%s", server.socket), 1);
     assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "job show d1"), 0);
     assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "batch list"), 0);
     assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "doctor"), 0);
@@ -843,12 +827,11 @@ TEST_WITH(test_rights, set_up, NULL)
 /* Rights to one partition are not enough; the rule that is missing names all. */
 TEST_WITH(test_rights_to_one_partition, set_up, NULL)
 {
-    char user[300], url[200];
+    char user[300];
 
     snprintf(user, sizeof user, "ACL SETUSER ben on >secret +@all ~%s*", prefix_of(&four, 0));
     send_line(user);
-    snprintf(url, sizeof url, "unix://ben:secret@%s", server.socket);
-    setenv("REDIS_URL", url, 1);
+    setenv("REDIS_URL", textf("unix://ben:secret@%s", server.socket), 1);
     assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "doctor"), 77);
     assert_non_null(strstr(said.out, "permissions: partition 1: user ben lacks rights"));
     assert_non_null(strstr(said.out, ":{*}:*"));
@@ -927,12 +910,9 @@ TEST(test_executors_that_are_busy_elsewhere)
 /* The bounds of dead jobs hold for each partition. */
 TEST_WITH(test_bounds_of_dead_jobs, set_up, NULL)
 {
-    char key[PREFIX_SIZE + 16];
-
     must(&four, "dead keep --most 1 --yes --json");
     for (int p = 0; p < PARTS; p++) {
-        snprintf(key, sizeof key, "%ssettings", prefix_of(&four, p));
-        assert_int_equal(server_number(&server, "EXISTS", key, NULL), 1);
+        assert_int_equal(server_number(&server, "EXISTS", textf("%ssettings", prefix_of(&four, p)), NULL), 1);
     }
     must(&four, "dead keep");
     assert_non_null(strstr(said.out, "3 of at most 1 in each of 4 partitions"));

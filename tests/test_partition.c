@@ -87,12 +87,9 @@ TEST(test_refusals_are_learned)
 static void set_count(const char *count)
 {
     for (int p = 0; p < atoi(count); p++) {
-        char key[PREFIX_SIZE];
-
-        snprintf(key, sizeof key, "weir:{%d}:about", p);
-        free(server_ask(&server, "HSET", key, "partitions", count, NULL));
+        server_do(&server, "HSET", textf("weir:{%d}:about", p), "partitions", count);
     }
-    free(server_ask(&server, "FUNCTION", "FLUSH", NULL)); /* it keeps the number of the test before */
+    server_do(&server, "FUNCTION", "FLUSH"); /* it keeps the number of the test before */
 }
 
 /* So many jobs wait in the usual queue of a partition. */
@@ -171,7 +168,7 @@ TEST_WITH(test_a_circle_ends, client_begin, client_end)
     struct weir_job_spec spec = {.type = "mail"};
 
     set_count("2");
-    free(server_ask(&server, "HDEL", "weir:{1}:about", "partitions", NULL));
+    server_do(&server, "HDEL", "weir:{1}:about", "partitions");
     assert_int_equal(weir_enqueue(w, &spec, NULL), WEIR_ENOTNOW);
     assert_non_null(strstr(weir_message(w), "another partition"));
     assert_int_equal(waiting(0) + waiting(1), 0);
@@ -199,8 +196,8 @@ TEST_WITH(test_count, client_begin, client_end)
     assert_int_equal(client_at(w, 4), 0);
     assert_string_equal(w->prefix, "weir:{4}:");
 
-    free(server_ask(&server, "HDEL", "weir:{4}:about", "partitions",
-                    NULL)); /* a partition that has lost its data says nothing */
+    server_do(&server, "HDEL", "weir:{4}:about",
+              "partitions"); /* a partition that has lost its data says nothing */
     args_init(&a);
     script_begin(&a, "rate_log", w->prefix, -1);
     if (client_ask(w, "rate_log", &a, &answer) != 0)
@@ -246,10 +243,9 @@ static void assert_all_there(int partitions)
 
     memset(last, -1, sizeof last);
     for (int p = 0; p < partitions; p++) {
-        char key[PREFIX_SIZE + 16], *jobs, *at;
+        char *jobs, *at;
 
-        snprintf(key, sizeof key, "weir:{%d}:queue:default", p);
-        jobs = server_ask(&server, "LRANGE", key, "0", "-1", NULL);
+        jobs = server_ask(&server, "LRANGE", textf("weir:{%d}:queue:default", p), "0", "-1", NULL);
         for (at = jobs; (at = strstr(at, "\"type\":\"")); found++) {
             const char *type = at + strlen("\"type\":\"");
             size_t len = strcspn(type, "\"");
@@ -287,8 +283,8 @@ TEST_WITH(test_a_bulk_into_what_was_parted_meanwhile, client_begin, client_end)
     bulk_through(w);
     assert_all_there(3);
 
-    free(server_ask(&server, "FLUSHALL", NULL)); /* and into one that is not parted any more */
-    free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+    server_do(&server, "FLUSHALL"); /* and into one that is not parted any more */
+    server_do(&server, "FUNCTION", "FLUSH");
     assert_int_equal(weir_bulk_open(w, NULL, &b), 0);
     assert_int_equal(weir_bulk_add(b, &(struct weir_job_spec){.type = "mail"}), 0);
     assert_int_equal(weir_bulk_close(b, NULL), WEIR_ENOTNOW);
@@ -311,7 +307,7 @@ TEST_WITH(test_bulk_through_cuts, client_begin, client_end)
             bulk_through(through);
             proxy_cut_before(proxy, side, 0);
             assert_all_there(3);
-            free(server_ask(&server, "FLUSHALL", NULL));
+            server_do(&server, "FLUSHALL");
             weir_free(through);
         }
     proxy_stop(proxy);
@@ -391,17 +387,14 @@ TEST_WITH(test_half_divided, client_begin, client_end)
 {
     bool was;
 
-    free(server_ask(&server, "HSET", "weir:{3}:about", "partitions", "4", NULL));
-    free(server_ask(&server, "HSET", "weir:{2}:about", "partitions", "4", NULL));
+    server_do(&server, "HSET", "weir:{3}:about", "partitions", "4");
+    server_do(&server, "HSET", "weir:{2}:about", "partitions", "4");
     assert_int_equal(divide_by(3, &was), 0); /* with another number at last */
     assert_false(was);
     for (int p = 0; p < 3; p++) {
-        char key[PREFIX_SIZE + 16];
-
-        snprintf(key, sizeof key, "weir:{%d}:about", p);
-        assert_answer("3", "HGET", key, "partitions");
+        assert_answer("3", "HGET", textf("weir:{%d}:about", p), "partitions");
     }
-    free(server_ask(&server, "HDEL", "weir:{1}:about", "partitions", NULL)); /* lost */
+    server_do(&server, "HDEL", "weir:{1}:about", "partitions"); /* lost */
     assert_int_equal(divide_by(3, &was), 0);
     assert_true(was);
     assert_answer("3", "HGET", "weir:{1}:about", "partitions");
@@ -436,8 +429,8 @@ TEST_WITH(test_in_use, client_begin, client_end)
     assert_int_equal(divide_by(2, &was), WEIR_ECONFIG);
     assert_int_equal(divide_by(1, &was), 0);
     assert_true(was);
-    free(server_ask(&server, "FLUSHALL", NULL));
-    free(server_ask(&server, "RPUSH", "weir:{1}:later", "x", NULL)); /* somebody's */
+    server_do(&server, "FLUSHALL");
+    server_do(&server, "RPUSH", "weir:{1}:later", "x"); /* somebody's */
     assert_int_equal(divide_by(2, &was), WEIR_ECONFIG);
     assert_answer("(nil)", "HGET", "weir:{0}:about", "partitions");
     assert_int_equal(divide_by(1, &was), 0);

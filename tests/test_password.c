@@ -22,25 +22,20 @@ static const char *folder(void)
 /* The user app with that password, its connections closed. */
 static void set_password(const char *password)
 {
-    char rule[300], *answer;
+    char *answer;
 
-    snprintf(rule, sizeof rule, ">%s", password);
-    answer =
-        server_ask(&stage.server, "ACL", "SETUSER", "app", "reset", "on", rule, "~*", "&*", "+@all", NULL);
+    answer = server_ask(&stage.server, "ACL", "SETUSER", "app", "reset", "on", textf(">%s", password), "~*",
+                        "&*", "+@all", NULL);
     assert_string_equal(answer, "OK");
     free(answer);
-    free(server_ask(&stage.server, "CLIENT", "KILL", "USER", "app", NULL));
+    stage_do(&stage, "CLIENT", "KILL", "USER", "app");
 }
 
 /* An executable script of the shell, for --password-command. */
 static void write_script(const char *name, const char *lines)
 {
-    char path[128], text[600];
-
-    snprintf(text, sizeof text, "#!/bin/sh\ncd %s\n%s", folder(), lines);
-    write_text(folder(), name, text);
-    snprintf(path, sizeof path, "%s/%s", folder(), name);
-    assert_int_equal(chmod(path, 0700), 0);
+    write_text(folder(), name, textf("#!/bin/sh\ncd %s\n%s", folder(), lines));
+    assert_int_equal(chmod(textf("%s/%s", folder(), name), 0700), 0);
 }
 
 static int set_up(void **state)
@@ -86,14 +81,11 @@ static void forget_runs(void)
 
 TEST(from_a_file)
 {
-    char plain[200];
-
     both_work(asking("password-file", "password"));
     write_text(folder(), "bare", SECRET);
     both_work(asking("password-file", "bare"));
     setenv("CREDENTIALS_DIRECTORY", folder(), 1);
-    snprintf(plain, sizeof plain, "unix://app@%s?password-file=password", stage.server.socket);
-    both_work(plain);
+    both_work(textf("unix://app@%s?password-file=password", stage.server.socket));
     unsetenv("CREDENTIALS_DIRECTORY");
 }
 
@@ -122,22 +114,15 @@ TEST(unusable_files)
 
 TEST(from_a_command)
 {
-    char url[400];
-
     both_work(asking("password-command", "ask"));
-    snprintf(url, sizeof url, "unix://app@%s?password-command=cat%%20%s/password", stage.server.socket,
-             folder());
-    both_work(url);
+    both_work(textf("unix://app@%s?password-command=cat%%20%s/password", stage.server.socket, folder()));
 }
 
 /* No shell reads the words; what only one could read is refused: tests/test_core.c. */
 TEST(no_shell)
 {
-    char url[400];
-
     set_password("$HOME;x");
-    snprintf(url, sizeof url, "unix://app@%s?password-command=echo%%20'$HOME;x'", stage.server.socket);
-    both_work(url);
+    both_work(textf("unix://app@%s?password-command=echo%%20'$HOME;x'", stage.server.socket));
     set_password(SECRET);
 }
 
@@ -271,14 +256,12 @@ TEST(a_worker_goes_on)
 /* Jobs that are commands beside a password that is one: each child is waited for by its own. */
 TEST(a_worker_with_commands)
 {
-    char url[400];
     struct outcome o;
 
     for (int i = 0; i < 3; i++)
         stage_enqueue(&stage, "run", "1", 100 + i, 1);
-    snprintf(url, sizeof url, "%s", asking("password-command", "ask"));
-    run_in(&o, folder(), built("weir"), "worker", "--exec", "run=sleep 0.1", "--drain", "--redis", url,
-           "--namespace", stage.ns, NULL);
+    run_in(&o, folder(), built("weir"), "worker", "--exec", "run=sleep 0.1", "--drain", "--redis",
+           textf("%s", asking("password-command", "ask")), "--namespace", stage.ns, NULL);
     assert_int_equal(o.code, 0);
     assert_int_equal(stage_stat(&stage, "run", "done"), 3);
 }
@@ -288,12 +271,11 @@ TEST(a_worker_with_commands)
 /* The worker's arguments and its log; a file of the stage's is "NAME.err". */
 static void shows_none(pid_t pid, const char *log)
 {
-    char path[64], text[16384];
+    char text[16384];
     ssize_t len;
     int fd;
 
-    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
+    fd = open(textf("/proc/%d/cmdline", (int)pid), O_RDONLY | O_CLOEXEC);
     len = read(fd, text, sizeof text);
     close(fd);
     assert_true(len > 0);

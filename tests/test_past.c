@@ -27,12 +27,12 @@ static int64_t mark(void)
 
 static void keep(void)
 {
-    free(redis_text("COPY", PREFIX "about", "kept", "REPLACE"));
+    redis_do("COPY", PREFIX "about", "kept", "REPLACE");
 }
 
 static void go_back(void)
 {
-    free(redis_text("COPY", "kept", PREFIX "about", "REPLACE"));
+    redis_do("COPY", "kept", PREFIX "about", "REPLACE");
 }
 
 static void after(int64_t us)
@@ -167,13 +167,13 @@ SCENE_TEST(test_about_alone_is_deleted)
 {
     adopt("w", "", 0);
     snprintf(turns.birth, sizeof turns.birth, "%s", turns.reply->element[2]->str);
-    free(redis_text("DEL", PREFIX "about"));
+    redis_do("DEL", PREFIX "about");
     after(SECOND_US);
     adopt("w2", "w", turns.now_us - SECOND_US);
     assert_string_equal(turns.reply->element[2]->str, turns.birth);
     assert_int_equal(redis_number("HEXISTS", PREFIX "about", "lost"), 0);
     expect_back(0, 0, 0);
-    free(redis_text("FLUSHALL"));
+    redis_do("FLUSHALL");
     adopt("w3", "w2", turns.now_us);
     assert_string_not_equal(turns.reply->element[2]->str, turns.birth);
     expect_back(0, 0, 0);
@@ -187,7 +187,7 @@ SCENE_TEST(test_about_is_another_key)
 
     adopt("w", "", 0);
     enqueue("default", "t", "a");
-    free(redis_text("SET", PREFIX "about", "mine"));
+    redis_do("SET", PREFIX "about", "mine");
     assert_int_equal(claim("w", 1, 0), 1);
     must(turns_reap("w", &taken, &workers));
     assert_int_equal(turns_adopt("w2", "w", NULL, 0, default_queue, NULL), -78);

@@ -100,12 +100,11 @@ static bool was_told(struct stage *s, const char *text)
 /* ---- What it gets */
 
 /* One line whatever stands between the tokens, and nothing else of it changed. */
-TEST_WITH(a_job_is_one_line, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_job_is_one_line, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
     char lines[4096];
 
+    start_worker(s, "1", "1");
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\r\n\t\"args\":{\"record\": 1.50,\n\"e\":[]},"
                        "\"text\":\"a\\n\xe2\x80\xa8\",\"other\":1234567890123456789}");
     stage_push_text(s, " {\"type\":\"run\",\"attempt\":\"mine\",\"id\":\"j1\",\"args\":{\"record\":1}}");
@@ -119,15 +118,13 @@ TEST_WITH(a_job_is_one_line, open_stage, stage_teardown)
                         " {\"type\":\"run\",\"attempt\":\"mine\",\"id\":\"j1\",\"args\":{\"record\":1}}\n"
                         "{\"attempt\":1,\"enqueued_at\":1763900000.05,\"id\":\"j2\",\"type\":\"run\","
                         "\"args\":{\"record\":1}}\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(a_job_larger_than_a_pipe, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_job_larger_than_a_pipe, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "8", "8");
     char *args = malloc(900001);
 
+    start_worker(s, "8", "8");
     memset(args, '7', 900000);
     memcpy(args, "{\"x\":\"", 6);
     memcpy(args + 899998, "\"}", 3);
@@ -136,17 +133,15 @@ TEST_WITH(a_job_larger_than_a_pipe, open_stage, stage_teardown)
     free(args);
     await(stage_stat(s, "run", "done") == 8);
     assert_int_equal(stage_lines(s, "pids"), 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- What its answers mean */
 
-TEST_WITH(every_status, open_stage, stage_teardown)
+STAGE_TEST_WITH(every_status, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
     char lines[4096];
 
+    start_worker(s, "1", "1");
     push(s, 0, "{\"answer\":{\"status\":\"done\",\"reason\":\"not kept\"}}");
     stage_run(s, 1, "{\"answer\":{\"status\":\"retry\",\"reason\":\"no\\nluck\"}}", 1, 0);
     push(s, 2, "{\"answer\":{\"status\":\"dead\",\"reason\":\"no such customer\"}}");
@@ -172,13 +167,11 @@ TEST_WITH(every_status, open_stage, stage_teardown)
     assert_non_null(strstr(lines, "{\"attempt\":1,\"id\":\"j5\""));
     assert_null(strstr(lines, "{\"attempt\":2,\"id\":\"j5\""));
     assert_int_equal(stage_lines(s, "pids"), 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* What a job cost in truth goes to its limit. */
-TEST_WITH(the_true_cost, open_stage, stage_teardown)
+STAGE_TEST_WITH(the_true_cost, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker;
 
     stage_rate(s, "run", "100/s");
@@ -192,7 +185,7 @@ TEST_WITH(the_true_cost, open_stage, stage_teardown)
 }
 
 /* The line is told, the child stays, the job waits for its own answer. */
-TEST_WITH(lines_that_are_no_answers, open_stage, stage_teardown)
+STAGE_TEST_WITH(lines_that_are_no_answers, open_stage, stage_teardown)
 {
     static const struct {
         const char *say, *told;
@@ -208,9 +201,8 @@ TEST_WITH(lines_that_are_no_answers, open_stage, stage_teardown)
          "no job of that id waits for one: {\"id\":\"j6\\udcff\""},
         {"{\\\"status\\\":\\\"done\\\",\\\"id\\\":\\\"j7\\n", "wrong answer: not a JSON object: {\"status\""},
     };
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
 
+    start_worker(s, "1", "1");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char args[512];
 
@@ -223,11 +215,10 @@ TEST_WITH(lines_that_are_no_answers, open_stage, stage_teardown)
     push(s, 20, "{\"say\":\"\\n\\r\\n{\\\"id\\\":\\\"j20\\\",\\\"status\\\":\\\"done\\\"}\\r\\n\"}");
     await(stage_stat(s, "run", "done") == sizeof cases / sizeof *cases + 1);
     assert_int_equal(stage_lines(s, "pids"), 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A language without types writes the id "1" as a number, and loses the zeros of "007" and the last digits of a long one. */
-TEST_WITH(an_id_that_is_a_number, open_stage, stage_teardown)
+STAGE_TEST_WITH(an_id_that_is_a_number, open_stage, stage_teardown)
 {
     static const struct {
         const char *id, *say;
@@ -238,25 +229,20 @@ TEST_WITH(an_id_that_is_a_number, open_stage, stage_teardown)
         {"1e3", "{\\\"id\\\":1000,\\\"status\\\":\\\"done\\\"}"},
         {"-5", "{\\\"id\\\":-5.0,\\\"status\\\":\\\"done\\\"}"},
     };
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
     char text[512];
 
+    start_worker(s, "1", "1");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         snprintf(text, sizeof text, "{\"id\":\"%s\",\"type\":\"run\",\"args\":{\"say\":\"%s\\n\"}}",
                  cases[i].id, cases[i].say);
         stage_push_text(s, text);
         await(stage_stat(s, "run", "done") == (int)i + 1);
     }
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* One of two has ended, and nobody knows which: an answer of the first one, which failed. What is exactly so is no other. */
-TEST_WITH(a_number_that_two_jobs_have, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_number_that_two_jobs_have, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     write_text(s->server.folder, "pair.py",
                "import sys, json\n"
                "a, b = sys.stdin.readline(), sys.stdin.readline()\n"
@@ -265,18 +251,15 @@ TEST_WITH(a_number_that_two_jobs_have, open_stage, stage_teardown)
                "sys.stdin.read()\n");
     stage_push_text(s, "{\"id\":\"07\",\"type\":\"run\",\"max_attempts\":1}");
     stage_push_text(s, "{\"id\":\"7\",\"type\":\"run\",\"max_attempts\":1}");
-    worker = stage_weir(s, "worker", "--pipe", "run=python3 pair.py", "-c", "2", "--in-flight", "2", NULL);
+    stage_weir(s, "worker", "--pipe", "run=python3 pair.py", "-c", "2", "--in-flight", "2", NULL);
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
     assert_told(s, "wrong answer: ambiguous: several jobs have that number as id");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The job was answered, only how is not known: it failed. */
-TEST_WITH(an_unknown_status_is_a_failure, open_stage, stage_teardown)
+STAGE_TEST_WITH(an_unknown_status_is_a_failure, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
-
+    start_worker(s, "1", "1");
     stage_run(s, 0, "{\"answer\":{\"status\":\"ok\"}}", 1, 0);
     stage_run(s, 1, "{\"answer\":{}}", 1, 0);
     stage_run(s, 2, "{\"answer\":{\"status\":\"retry\",\"after\":\"soon\",\"reason\":[]}}", 1, 0);
@@ -286,31 +269,27 @@ TEST_WITH(an_unknown_status_is_a_failure, open_stage, stage_teardown)
     stage_died(s, 2, "failed once");
     assert_told(s, "wrong answer: no such status: {\"id\": \"j0\", \"status\": \"ok\"}");
     assert_int_equal(stage_lines(s, "pids"), 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A traceback as the reason: it begins as given, and its last line stays. */
-TEST_WITH(a_long_reason_keeps_its_end, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_long_reason_keeps_its_end, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     char body[3000] = "{\"answer\":{\"status\":\"dead\",\"reason\":\"Traceback:";
-    pid_t worker;
 
     while (strlen(body) < 2500)
         strcat(body, " File \\\"mail.py\\\", line 12");
     strcat(body, " ValueError: no such customer\"}}");
     stage_run(s, 0, body, 1, 0);
-    worker = start_worker(s, "1", "1");
+    start_worker(s, "1", "1");
     await(stage_stat(s, "run", "dead") == 1);
     assert_non_null(strstr(stage_death(s, 0), " Traceback: File \"mail.py\", line 12 "));
     assert_non_null(strstr(stage_death(s, 0), " line 12 ValueError: no such customer"));
     assert_in_range(strlen(stage_death(s, 0)), 1000, 1250);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Answers as they are given, one for each job. The first fault of a line is nobody else's: the job that it
  * names has ended. */
-TEST_WITH(answers_with_wrong_characters, open_stage, stage_teardown)
+STAGE_TEST_WITH(answers_with_wrong_characters, open_stage, stage_teardown)
 {
     static const struct {
         const char *answer, *death; /* NULL: done */
@@ -327,9 +306,7 @@ TEST_WITH(answers_with_wrong_characters, open_stage, stage_teardown)
         {"{\"id\":\"j8\",\"status\":\"done\",\"status\":\"dead\"}", "failed for good"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
-    struct stage *s = *state;
     char answers[2048] = "";
-    pid_t worker;
 
     for (int i = 0; i < CASES; i++) {
         strcat(strcat(answers, cases[i].answer), "\n");
@@ -342,7 +319,7 @@ TEST_WITH(answers_with_wrong_characters, open_stage, stage_teardown)
                "for line in sys.stdin:\n"
                "    sys.stdout.buffer.write(answers.readline())\n"
                "    sys.stdout.buffer.flush()\n");
-    worker = stage_weir(s, "worker", "--pipe", "run=python3 answer.py", "-c", "1", NULL);
+    stage_weir(s, "worker", "--pipe", "run=python3 answer.py", "-c", "1", NULL);
     await(stage_stat(s, "run", "dead") + stage_stat(s, "run", "done") == CASES);
     for (int i = 0; i < CASES; i++)
         if (cases[i].death)
@@ -352,11 +329,10 @@ TEST_WITH(answers_with_wrong_characters, open_stage, stage_teardown)
     assert_told(s, "run j4: wrong answer: \"after\" must");
     assert_told(s, "wrong answer: not JSON: a comma or } is missing at byte 27: {\"id\":\"j5\"");
     assert_false(was_told(s, "died"));
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The member is told and left out, the status stands. */
-TEST_WITH(wrong_members_are_left_out, open_stage, stage_teardown)
+STAGE_TEST_WITH(wrong_members_are_left_out, open_stage, stage_teardown)
 {
     static const struct {
         const char *member, *told; /* NULL: nothing */
@@ -372,7 +348,6 @@ TEST_WITH(wrong_members_are_left_out, open_stage, stage_teardown)
         {"\"reason\":[]", "\"reason\" must be a string"},
     };
     enum { CASES = sizeof cases / sizeof *cases };
-    struct stage *s = *state;
     pid_t worker;
     char log[65536], trace[16384];
 
@@ -408,54 +383,43 @@ TEST_WITH(wrong_members_are_left_out, open_stage, stage_teardown)
     assert_null(strstr(strstr(trace, "{\"spent\":") + 1, "{\"spent\":"));
 }
 
-TEST_WITH(a_child_that_babbles_is_ended, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_child_that_babbles_is_ended, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
-
+    start_worker(s, "1", "1");
     push(s, 0, "{\"say\":\"hello\\n\",\"times\":99999}");
     await(stage_stat(s, "run", "dead") == 1);
     stage_died(s, 0, "its handler died 3 times: it wrote 100 lines in a row that are no answers");
     push(s, 1, "{}");
     await(stage_stat(s, "run", "done") == 1);
     assert_int_equal(stage_lines(s, "pids"), 4);
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(a_line_without_end, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_line_without_end, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
-
+    start_worker(s, "1", "1");
     push(s, 0, "{\"say\":\"0123456789\",\"times\":300000}");
     await(stage_stat(s, "run", "dead") == 1);
     stage_died(s, 0, "its handler died 3 times: it wrote a line of more than 1 MiB");
     push(s, 1, "{}");
     await(stage_stat(s, "run", "done") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Several at a time */
 
-TEST_WITH(answers_in_any_order, open_stage, stage_teardown)
+STAGE_TEST_WITH(answers_in_any_order, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "100", "100");
-
+    start_worker(s, "100", "100");
     for (int i = 0; i < 100; i++)
         push(s, i, "{\"hold\":100}");
     await(stage_stat(s, "run", "done") == 100);
     assert_int_equal(stage_lines(s, "pids"), 1);
     assert_false(was_told(s, "wrong answer"));
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Two jobs with one id: the first answer is for the first one. */
-TEST_WITH(the_same_id_twice, open_stage, stage_teardown)
+STAGE_TEST_WITH(the_same_id_twice, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "2", "2");
-
+    start_worker(s, "2", "2");
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"args\":{\"say\":\"\"}}");
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"n\":2,\"args\":{\"say\":"
                        "\"{\\\"id\\\":\\\"j0\\\",\\\"status\\\":\\\"dead\\\",\\\"reason\\\":\\\"first\\\"}\\n"
@@ -468,15 +432,12 @@ TEST_WITH(the_same_id_twice, open_stage, stage_teardown)
         assert_null(strstr(dead, "\"n\":2"));
         free(dead);
     }
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Full children first, and no more of them than the executors can fill. */
-TEST_WITH(children_on_demand, open_stage, stage_teardown)
+STAGE_TEST_WITH(children_on_demand, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "5", "2");
-
+    start_worker(s, "5", "2");
     push(s, 0, "{}");
     await(stage_stat(s, "run", "done") == 1);
     assert_int_equal(stage_lines(s, "pids"), 1);
@@ -484,16 +445,13 @@ TEST_WITH(children_on_demand, open_stage, stage_teardown)
         push(s, i, "{\"sleep\":0.1}");
     await(stage_stat(s, "run", "done") == 13);
     assert_int_equal(stage_lines(s, "pids"), 3);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Its end */
 
-TEST_WITH(a_job_that_kills_its_child, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_job_that_kills_its_child, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
-
+    start_worker(s, "1", "1");
     push(s, 0, "{\"exit\":3,\"err\":\"Traceback\\nKeyError: to\\n\"}");
     push(s, 1, "{\"kill\":11,\"once\":\"crashed\"}");
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 1);
@@ -502,55 +460,45 @@ TEST_WITH(a_job_that_kills_its_child, open_stage, stage_teardown)
     assert_int_equal(stage_lines(s, "pids"), 5);
     assert_told(s, "died with 1 jobs: exit 3: Traceback");
     assert_told(s, "died with 1 jobs: killed by signal 11");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Twenty in one child: the nineteen that were in it by chance all end well. */
-TEST_WITH(the_innocent_live, open_stage, stage_teardown)
+STAGE_TEST_WITH(the_innocent_live, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     for (int i = 0; i < 20; i++)
         push(s, i, i == 7 ? "{\"exit\":1}" : "{\"hold\":1}");
-    worker = start_worker(s, "20", "20");
+    start_worker(s, "20", "20");
     await(stage_stat(s, "run", "dead") == 1 && stage_stat(s, "run", "done") == 19);
     stage_died(s, 7, "its handler died 3 times: exit 1");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* What it had not read is not counted as interrupted: it never met the child. */
-TEST_WITH(lines_not_taken_are_given_back, open_stage, stage_teardown)
+STAGE_TEST_WITH(lines_not_taken_are_given_back, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     char args[20001];
-    pid_t worker;
 
     memset(args, '7', sizeof args - 1);
     memcpy(args, "{\"exit\":1,\"once\":\"died\",\"x\":\"", 29);
     memcpy(args + sizeof args - 3, "\"}", 3);
     for (int i = 0; i < 20; i++)
         push(s, i, args);
-    worker = start_worker(s, "20", "20");
+    start_worker(s, "20", "20");
     await(stage_stat(s, "run", "done") == 20);
     assert_int_equal(stage_stat(s, "run", "back"), 20);
     /* Python reads a few of these lines ahead. */
     assert_told(s, "died with ");
     assert_false(was_told(s, "died with 20 jobs"));
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Jobs are not handed to what does not work: none is harmed, and the other types go on. */
-TEST_WITH(a_child_that_does_not_start, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_child_that_does_not_start, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker;
     char *entry;
 
     write_text(s->server.folder, "broken.py", "import sys\nsys.exit('no module named sms')\n");
     stage_push(s, "sms", NULL, 0, 30);
-    worker = stage_weir(s, "worker", "--pipe", "sms=python3 broken.py", "--exec", "other=/bin/true", "-c",
-                        "10", "--in-flight", "10", "--unknown", "dead", NULL);
+    stage_weir(s, "worker", "--pipe", "sms=python3 broken.py", "--exec", "other=/bin/true", "-c", "10",
+               "--in-flight", "10", "--unknown", "dead", NULL);
     for (int deaths = 1; deaths <= 3; deaths++)
         await(stage_stat(s, "sms", "back") >= 10 * deaths);
     stage_push(s, "other", NULL, 100, 20);
@@ -564,37 +512,30 @@ TEST_WITH(a_child_that_does_not_start, open_stage, stage_teardown)
     entry = server_ask(&s->server, "ZCARD", stage_key(s, "dead"), NULL);
     assert_string_equal(entry, "0");
     free(entry);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* While its only type rests, a worker does not look at its queue again and again. */
-TEST_WITH(nobody_peeks_for_a_type_that_rests, open_stage, stage_teardown)
+STAGE_TEST_WITH(nobody_peeks_for_a_type_that_rests, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     stage_push(s, "sms", NULL, 0, 1);
-    worker = stage_weir(s, "worker", "--pipe", "sms,tel=false", "-c", "2", NULL);
+    stage_weir(s, "worker", "--pipe", "sms,tel=false", "-c", "2", NULL);
     for (int deaths = 1; deaths <= 5; deaths++) {
         await(stage_stat(s, "sms", "back") >= deaths);
         stage_push(s, "sms", NULL, deaths, 1); /* it stays in the queue as long as the rest lasts */
     }
     assert_in_range(stage_peeks(s), 0, 50);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
 /* A program that is gone: as if it did not start. */
-TEST_WITH(a_program_that_goes_missing, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_program_that_goes_missing, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     char path[160];
-    pid_t worker;
 
     snprintf(path, sizeof path, "%s/handler", s->server.folder);
     write_text(s->server.folder, "handler", "#!/bin/sh\nexec python3 child.py\n");
     assert_int_equal(chmod(path, 0755), 0);
-    worker = stage_weir(s, "worker", "--pipe", "run=./handler", NULL);
+    stage_weir(s, "worker", "--pipe", "run=./handler", NULL);
     push(s, 0, "{\"answer\":{\"status\":\"done\"},\"exit\":0}");
     stage_await_workers(s, 1);
     assert_int_equal(unlink(path), 0);
@@ -603,18 +544,14 @@ TEST_WITH(a_program_that_goes_missing, open_stage, stage_teardown)
     write_text(s->server.folder, "handler", "#!/bin/sh\nexec python3 child.py\n");
     assert_int_equal(chmod(path, 0755), 0);
     await(stage_stat(s, "run", "done") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 #endif
 
 /* Types that were named together have the same children, and options of their own. */
-TEST_WITH(types_share_their_children, open_stage, stage_teardown)
+STAGE_TEST_WITH(types_share_their_children, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_weir(s, "worker", "--pipe", "run,sms,tel=python3 child.py", "-c", "1", "--timeout",
-                              "*=200ms", "--timeout", "sms,tel=1m", "--backoff", "*=1m..1m", "--backoff",
-                              "run,tel=10ms..10ms", NULL);
-
+    stage_weir(s, "worker", "--pipe", "run,sms,tel=python3 child.py", "-c", "1", "--timeout", "*=200ms",
+               "--timeout", "sms,tel=1m", "--backoff", "*=1m..1m", "--backoff", "run,tel=10ms..10ms", NULL);
     stage_push(s, "sms", "{\"sleep\":0.4}", 0, 1);
     stage_push(s, "tel", "{}", 1, 1);
     await(stage_stat(s, "sms", "done") == 1 && stage_stat(s, "tel", "done") == 1);
@@ -623,54 +560,42 @@ TEST_WITH(types_share_their_children, open_stage, stage_teardown)
     await(stage_stat(s, "run", "dead") == 1);
     stage_push(s, "tel", "{\"exit\":1,\"once\":\"fault\"}", 3, 1);
     await(stage_stat(s, "tel", "done") == 2);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Both rest while their program is not there, and both go on. */
-TEST_WITH(types_rest_together, open_stage, stage_teardown)
+STAGE_TEST_WITH(types_rest_together, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_weir(s, "worker", "--pipe", "run,sms=python3 child.py", "-c", "1", NULL);
-
+    stage_weir(s, "worker", "--pipe", "run,sms=python3 child.py", "-c", "1", NULL);
     push(s, 0, "{\"exit\":1,\"once\":\"fault\"}");
     stage_push(s, "sms", "{}", 1, 1);
     await(stage_stat(s, "run", "done") == 1 && stage_stat(s, "sms", "done") == 1);
     assert_told(s, "run,sms : child ");
-    assert_int_equal(stage_end(worker), 0);
 }
 
-TEST_WITH(a_child_that_closes_its_output, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_child_that_closes_its_output, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
-
+    start_worker(s, "1", "1");
     push(s, 0, "{\"close\":1}");
     await(stage_stat(s, "run", "dead") == 1);
     stage_died(s, 0, "its handler died 3 times: killed by signal 15");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* It ends after each job, as some do to be rid of what leaks: no death. */
-TEST_WITH(a_child_that_retires, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_child_that_retires, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     write_text(s->server.folder, "once.sh",
                "read -r job\necho '{\"id\":\"j'$(echo \"$job\" | sed "
                "'s/.*\"id\":\"j\\([0-9]*\\).*/\\1/')'\",\"status\":\"done\"}'\n");
-    worker = stage_weir(s, "worker", "--pipe", "run=sh once.sh", "-c", "1", NULL);
+    stage_weir(s, "worker", "--pipe", "run=sh once.sh", "-c", "1", NULL);
     for (int i = 0; i < 10; i++)
         push(s, i, "{}");
     await(stage_stat(s, "run", "done") == 10);
     assert_false(was_told(s, "died"));
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* With all that it has started. */
-TEST_WITH(its_group_ends_with_it, open_stage, stage_teardown)
+STAGE_TEST_WITH(its_group_ends_with_it, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1"), grandchild;
 
     push(s, 0, "{\"fork\":1,\"exit\":1,\"once\":\"crashed\"}");
@@ -680,12 +605,11 @@ TEST_WITH(its_group_ends_with_it, open_stage, stage_teardown)
     await(!is_running(grandchild));
 }
 
-TEST_WITH(standard_error_goes_to_the_log, open_stage, stage_teardown)
+STAGE_TEST_WITH(standard_error_goes_to_the_log, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker = start_worker(s, "1", "1");
     char args[8192];
 
+    start_worker(s, "1", "1");
     push(s, 0, "{\"err\":\"one\\ntw\\u001bo\\nthree\"}");
     assert_told(s, "run : one\n");
     assert_told(s, "run : tw\\u001bo\n");
@@ -696,22 +620,20 @@ TEST_WITH(standard_error_goes_to_the_log, open_stage, stage_teardown)
     assert_told(s, "run : threefourxxx");
     push(s, 2, "{\"err\":\"five\\n\"}");
     assert_told(s, "run : five\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Time, and stopping */
 
 /* TERM does not help against a child that ignores it; its other job runs again, and ends well. */
-TEST_WITH(a_job_over_its_time, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_job_over_its_time, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker, child;
+    pid_t child;
 
     write_text(s->server.folder, "deaf.py",
                "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
                "exec(open('child.py').read())\n");
-    worker = stage_weir(s, "worker", "--pipe", "run=python3 deaf.py", "-c", "2", "--in-flight", "2",
-                        "--kill-after", "300ms", NULL);
+    stage_weir(s, "worker", "--pipe", "run=python3 deaf.py", "-c", "2", "--in-flight", "2", "--kill-after",
+               "300ms", NULL);
     stage_run(s, 0, "{\"sleep\":1000}", 1, 2);
     child = await_pid(s->server.folder, "sleeping");
     push(s, 1, "{}");
@@ -719,13 +641,11 @@ TEST_WITH(a_job_over_its_time, open_stage, stage_teardown)
     stage_died(s, 0, "over its time of 2 s: killed by signal 9");
     assert_false(is_running(child));
     assert_int_equal(stage_lines(s, "pids"), 2);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* TERM: the jobs in it end; then it reads the end of its input and ends by itself. */
-TEST_WITH(stopping_lets_it_end, open_stage, stage_teardown)
+STAGE_TEST_WITH(stopping_lets_it_end, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker = start_worker(s, "4", "2");
 
     for (int i = 0; i < 4; i++)
@@ -738,24 +658,18 @@ TEST_WITH(stopping_lets_it_end, open_stage, stage_teardown)
 }
 
 /* Over its time before the child has read it. */
-TEST_WITH(a_job_that_was_never_read, open_stage, stage_teardown)
+STAGE_TEST_WITH(a_job_that_was_never_read, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     write_text(s->server.folder, "slow.py", "import time\ntime.sleep(1000)\n");
-    worker = stage_weir(s, "worker", "--pipe", "run=python3 slow.py", "-c", "2", "--in-flight", "2", NULL);
+    stage_weir(s, "worker", "--pipe", "run=python3 slow.py", "-c", "2", "--in-flight", "2", NULL);
     stage_run(s, 0, "{}", 1, 0.3);
     await(stage_stat(s, "run", "dead") == 1);
     stage_died(s, 0, "over its time of 0.3 s: killed by signal 15");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The child ends by itself: the worker does not wait until it would end one that is deaf. */
-TEST_WITH(draining_ends_it_too, open_stage, stage_teardown)
+STAGE_TEST_WITH(draining_ends_it_too, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-
     for (int i = 0; i < 10; i++)
         push(s, i, "{}");
     assert_int_equal(program_end(stage_weir(s, "worker", "--pipe", "run=python3 child.py", "--drain",
@@ -766,9 +680,8 @@ TEST_WITH(draining_ends_it_too, open_stage, stage_teardown)
 }
 
 /* The grace is over: the child is killed, its jobs are where they were. */
-TEST_WITH(stopping_does_not_wait_for_ever, open_stage, stage_teardown)
+STAGE_TEST_WITH(stopping_does_not_wait_for_ever, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     int64_t start_us;
     pid_t worker, child;
 
@@ -789,9 +702,8 @@ TEST_WITH(stopping_does_not_wait_for_ever, open_stage, stage_teardown)
 }
 
 /* A service manager tells the whole group to stop: the child ends by that, and no job of its was interrupted. */
-TEST_WITH(term_ends_the_child_too, open_stage, stage_teardown)
+STAGE_TEST_WITH(term_ends_the_child_too, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1"), child;
 
     push(s, 0, "{\"sleep\":1000}");
@@ -804,9 +716,8 @@ TEST_WITH(term_ends_the_child_too, open_stage, stage_teardown)
     assert_false(was_told(s, "interrupted"));
 }
 
-TEST_WITH(children_end_with_their_worker, open_stage, stage_teardown)
+STAGE_TEST_WITH(children_end_with_their_worker, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker = start_worker(s, "1", "1"), child;
 
     push(s, 0, "{\"sleep\":1000}");
@@ -818,10 +729,8 @@ TEST_WITH(children_end_with_their_worker, open_stage, stage_teardown)
 
 /* ---- Setting up */
 
-TEST_WITH(wrong_set_ups, open_stage, stage_teardown)
+STAGE_TEST_WITH(wrong_set_ups, open_stage, stage_teardown)
 {
-    struct stage *s = *state;
-
     assert_int_equal(program_end(stage_weir(s, "a", "--pipe", "run=./nothing", NULL)), 78);
     assert_int_equal(program_end(stage_weir(s, "b", "--pipe", "run=", NULL)), 64);
     assert_int_equal(program_end(stage_weir(s, "c", "--pipe", "run=cat", "--in-flight", "10001", NULL)), 64);

@@ -118,8 +118,8 @@ static int worker_main(char **argv) /* "worker" URL */
 
 static pid_t start_worker(struct stage *s)
 {
-    return program_start(s->server.folder, "worker",
-                         (const char *[]){"/proc/self/exe", "worker", s->server.url, NULL});
+    return stage_keeps(s, program_start(s->server.folder, "worker",
+                                        (const char *[]){"/proc/self/exe", "worker", s->server.url, NULL}));
 }
 
 /* ---- The stage */
@@ -158,28 +158,24 @@ static pid_t start_weir_with(struct stage *s, void (*child)(int number), int blo
 /* A supervisor had it ignored. */
 STAGE_TEST(ignored_ends_of_children)
 {
-    struct stage *s = *state;
-    pid_t pid = start_weir_with(s, SIG_IGN, 0);
     char *dead;
 
+    start_weir_with(s, SIG_IGN, 0);
     push_once(s, "bad", 5);
     await(stage_stat(s, "bad", "dead") == 5);
     assert_int_equal(stage_stat(s, "bad", "done"), 0);
     dead = stage_dead(s);
     assert_non_null(strstr(dead, "failed once: exit 1"));
     free(dead);
-    assert_int_equal(stage_end(pid), 0);
 }
 
 /* The same in a host program, which is its own master: no end that is not known is a success. */
 STAGE_TEST(unknown_ends_of_children)
 {
-    struct stage *s = *state;
-    pid_t pid;
     char *dead;
 
     signal(SIGCHLD, SIG_IGN);
-    pid = start_worker(s);
+    start_worker(s);
     signal(SIGCHLD, SIG_DFL);
     push_once(s, "bad", 5);
     await(stage_stat(s, "bad", "dead") == 5);
@@ -189,33 +185,28 @@ STAGE_TEST(unknown_ends_of_children)
     free(dead);
     stage_push(s, "mute", NULL, 0, 1);
     await_text(s->server.folder, "worker.err", "died with 1 jobs: how it ended is unknown");
-    assert_int_equal(stage_end(pid), 0);
 }
 
 STAGE_TEST(a_handler_that_reaps_children)
 {
-    struct stage *s = *state;
-    pid_t pid = start_worker(s);
-
+    start_worker(s);
     stage_push(s, "reap", NULL, 1000, 2);
-    await(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL) == 0);
+    await(stage_number(s, "LLEN", stage_key(s, "queue:default")) == 0);
     push_once(s, "bad", 100);
     await(stage_stat(s, "bad", "dead") + stage_stat(s, "bad", "done") == 100);
     assert_int_equal(stage_stat(s, "bad", "done"), 0);
     write_text(s->server.folder, "go", "");
-    assert_int_equal(stage_end(pid), 0);
 }
 
 /* ---- Signals */
 
 STAGE_TEST(a_signal_that_was_blocked)
 {
-    struct stage *s = *state;
     pid_t pid = start_weir_with(s, SIG_DFL, SIGTERM);
 
     stage_await_workers(s, 1);
     assert_int_equal(stage_end(pid), 0);
-    assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
+    assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "workers")), 0);
 }
 
 /* None of them ends it. */
@@ -224,7 +215,6 @@ STAGE_TEST(signals_that_mean_nothing)
     const int numbers[] = {SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF,      SIGIO,   SIGSTKFLT,
                            SIGXFSZ, SIGPIPE, SIGTTIN,   SIGTTOU,      SIGURG,  SIGWINCH,
                            SIGCONT, SIGCHLD, SIGRTMIN,  SIGRTMIN + 1, SIGRTMAX};
-    struct stage *s = *state;
     pid_t pid = start_weir_with(s, SIG_DFL, 0);
 
     stage_await_workers(s, 1);
@@ -233,14 +223,12 @@ STAGE_TEST(signals_that_mean_nothing)
         stage_push(s, "good", NULL, (int)i, 1);
         await(stage_stat(s, "good", "done") == (long long)i + 1);
     }
-    assert_int_equal(stage_end(pid), 0);
 }
 
 /* Each of them is a wish that it ends: it hands back what it has. */
 STAGE_TEST(signals_that_stop)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM, SIGXCPU, SIGPWR};
-    struct stage *s = *state;
     pid_t pids[COUNT(numbers)];
 
     signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
@@ -251,7 +239,7 @@ STAGE_TEST(signals_that_stop)
         kill(pids[i], numbers[i]);
     for (size_t i = 0; i < COUNT(numbers); i++)
         assert_int_equal(program_end(pids[i]), 0);
-    assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
+    assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "workers")), 0);
 }
 
 /* ---- Another locale */
@@ -259,9 +247,7 @@ STAGE_TEST(signals_that_stop)
 /* In it 0.9 is no number: the times that handlers give are read, and told, as everywhere else. */
 STAGE_TEST(a_decimal_comma)
 {
-    struct stage *s = *state;
     char path[160];
-    pid_t pid;
 
     write_text(s->server.folder, "answers",
                "#!/bin/sh\n"
@@ -270,7 +256,7 @@ STAGE_TEST(a_decimal_comma)
     snprintf(path, sizeof path, "%s/answers", s->server.folder);
     assert_int_equal(chmod(path, 0755), 0);
     comma_begin(s->server.folder);
-    pid = start_worker(s);
+    start_worker(s);
     comma_end();
     stage_push(s, "exec", NULL, 0, 1);
     stage_push(s, "pipe", NULL, 1, 1);
@@ -279,7 +265,6 @@ STAGE_TEST(a_decimal_comma)
     stage_push_text(s, "{\"id\":\"j2\",\"type\":\"wait\",\"timeout\":0.25}");
     await_log(s->server.folder, "wait j2: over its time of 0.25 s: asked to end");
     await_text(s->server.folder, "worker.err", " s: over its time of 0.25 s");
-    assert_int_equal(stage_end(pid), 0);
 }
 
 /* ---- Handlers that end the process */
@@ -308,7 +293,7 @@ static void ends_its_process(struct stage *s, const char *type, const char *way)
             stage_push(s, type, NULL, 0, 1);
         assert_int_equal(program_end(pid), 70);
         assert_int_equal(stage_judge(s, 2).lost, 0);
-        assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "workers"), NULL), 0);
+        assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "workers")), 0);
         if (i < 3)
             assert_interrupted(s, type, i);
         snprintf(text, sizeof text,
@@ -322,29 +307,26 @@ static void ends_its_process(struct stage *s, const char *type, const char *way)
     assert_in_range(stage_stat(s, "wait", "back"), 1, 3);
 }
 
-STAGE_TEST(a_function_that_calls_exit)
+TEST_WITH(a_function_that_calls_exit, stage_setup, stage_teardown)
 {
     ends_its_process(*state, "exit", "function");
 }
 
-STAGE_TEST(a_function_that_ends_its_thread)
+TEST_WITH(a_function_that_ends_its_thread, stage_setup, stage_teardown)
 {
     ends_its_process(*state, "thread", "function");
 }
 
-STAGE_TEST(an_asynchronous_handler_that_calls_exit)
+TEST_WITH(an_asynchronous_handler_that_calls_exit, stage_setup, stage_teardown)
 {
     ends_its_process(*state, "async", "async");
 }
 
 STAGE_TEST(a_child_of_a_handler_that_calls_exit)
 {
-    struct stage *s = *state;
-    pid_t pid = start_worker(s);
-
+    start_worker(s);
     stage_push(s, "fork", NULL, 0, 1);
     await(stage_stat(s, "fork", "done") == 1);
-    assert_int_equal(stage_end(pid), 0);
 }
 
 int main(int argc, char **argv)

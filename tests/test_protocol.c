@@ -251,7 +251,7 @@ static void check_step(carrier *carry, const json_t *step)
 /* A namespace in which a worker has begun, and nothing else is. */
 static void begin(void)
 {
-    free(server_ask(&server, "FLUSHALL", NULL));
+    server_do(&server, "FLUSHALL");
     serving_weir("worker --exec nothing=true --drain");
 }
 
@@ -355,13 +355,13 @@ static int flush(void **state)
     return serving_flush(state);
 }
 
-static void test_vectors(void **state)
+TEST_WITH(test_vectors, flush, NULL)
 {
     (void)state;
     check_vectors(by_redis);
 }
 
-static void test_vectors_over_http(void **state)
+TEST_WITH(test_vectors_over_http, flush, NULL)
 {
     (void)state;
     serving_start();
@@ -369,7 +369,7 @@ static void test_vectors_over_http(void **state)
     serving_end();
 }
 
-static void test_document(void **state)
+TEST_WITH(test_document, flush, NULL)
 {
     (void)state;
     check_document(by_redis);
@@ -408,22 +408,22 @@ static const char *redis_error(const char *verb, const char *document)
 #define JOB "{\"id\":\"j1\",\"type\":\"mail\",\"args\":1}"
 
 /* Functions were lost, and come again with the next worker; its words are read anew. */
-static void test_functions_gone(void **state)
+TEST_WITH(test_functions_gone, flush, NULL)
 {
     (void)state;
     begin();
-    free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+    server_do(&server, "FUNCTION", "FLUSH");
     assert_string_equal(redis_error("enqueue", JOB), "ERR Function not found");
     serving_weir("worker --exec nothing=true --drain");
     assert_answer(by_redis, "enqueue", JOB, "{\"id\":\"j1\",\"new\":true}");
 }
 
-static void test_wrong_kinds_of_keys(void **state)
+TEST_WITH(test_wrong_kinds_of_keys, flush, NULL)
 {
     (void)state;
     begin();
-    free(server_ask(&server, "SET", PREFIX "queue:default", "x", NULL));
-    free(server_ask(&server, "SET", PREFIX "batch:b", "x", NULL));
+    server_do(&server, "SET", PREFIX "queue:default", "x");
+    server_do(&server, "SET", PREFIX "batch:b", "x");
     assert_answer(by_redis, "enqueue", JOB,
                   "{\"refused\":\"unavailable\",\"why\":\"weir:{0}:queue:default is a string, not a list\"}");
     assert_answer(by_redis, "batch", "{\"batch\":\"b\"}",
@@ -449,7 +449,7 @@ static void assert_no_right(const char *verb, const char *document)
     assert_memory_equal(redis_error(verb, document), "NOPERM", 6);
 }
 
-static void test_rights(void **state)
+TEST_WITH(test_rights, flush, NULL)
 {
     (void)state;
     begin();
@@ -522,7 +522,7 @@ static const char *const partitioned[][3] = {
 
 static void check_partitions(carrier *carry)
 {
-    free(server_ask(&server, "FLUSHALL", NULL));
+    server_do(&server, "FLUSHALL");
     serving_weir("init --partitions 4");
     serving_weir("worker --exec nothing=true --drain");
     serving_weir("rate set mail 5/1h");
@@ -530,7 +530,7 @@ static void check_partitions(carrier *carry)
         assert_answer(carry, partitioned[i][0], partitioned[i][1], partitioned[i][2]);
 }
 
-static void test_partitions(void **state)
+TEST_WITH(test_partitions, flush, NULL)
 {
     (void)state;
     check_partitions(by_partitions);
@@ -547,7 +547,7 @@ static void refused(const char *path, const char *headers, unsigned status, cons
     serving_refused("POST", path, headers, "{}", status, says);
 }
 
-static void test_http_refuses(void **state)
+TEST_WITH(test_http_refuses, flush, NULL)
 {
     (void)state;
     begin();
@@ -563,18 +563,4 @@ static void test_http_refuses(void **state)
     serving_end();
 }
 
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(test_vectors, flush),
-        cmocka_unit_test_setup(test_vectors_over_http, flush),
-        cmocka_unit_test_setup(test_document, flush),
-        cmocka_unit_test_setup(test_functions_gone, flush),
-        cmocka_unit_test_setup(test_wrong_kinds_of_keys, flush),
-        cmocka_unit_test_setup(test_rights, flush),
-        cmocka_unit_test_setup(test_partitions, flush),
-        cmocka_unit_test_setup(test_http_refuses, flush),
-    };
-
-    return cmocka_run_group_tests(tests, set_up, tear_down);
-}
+TESTS(set_up, tear_down)

@@ -21,11 +21,10 @@ static pid_t start_worker(const char *name, const char *const *more)
 
 static int64_t done_of(const char *type)
 {
-    char key[100], *n;
+    char *n;
     int64_t done;
 
-    snprintf(key, sizeof key, PREFIX "stats:%s", type);
-    n = redis_text("HGET", key, "done");
+    n = redis_text("HGET", textf(PREFIX "stats:%s", type), "done");
     done = strtoll(n, NULL, 10);
     free(n);
     return done;
@@ -39,8 +38,7 @@ TEST_WITH(test_list_and_pause, begin_now, NULL)
 
     must_say("queue list", "no queues yet");
     start("w");
-    free(redis_text("HSET", ACTIVE "w", "@",
-                    "{\"host\":\"h\",\"pid\":1,\"queues\":[\"default\"],\"types\":[]}"));
+    redis_do("HSET", ACTIVE "w", "@", "{\"host\":\"h\",\"pid\":1,\"queues\":[\"default\"],\"types\":[]}");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "a b c");
     enqueue("other", "t", "d");
@@ -91,14 +89,14 @@ TEST_WITH(test_a_list_of_many_queues_takes_few_calls, begin_now, NULL)
     before = count_calls();
     expect_rows(1000, 3, "q7", 3);
     assert_in_range(count_calls() - before, 1, 20);
-    free(redis_text("EVAL",
-                    "local P = ARGV[1]\n"
-                    "for i = 1, 5000 do\n"
-                    "    redis.call('ZADD', P .. 'ring:q7/t', 1, 'k' .. i)\n"
-                    "    redis.call('RPUSH', P .. 'lane:q7/t/k' .. i, '{}')\n"
-                    "end\n"
-                    "return 0",
-                    "0", PREFIX));
+    redis_do("EVAL",
+             "local P = ARGV[1]\n"
+             "for i = 1, 5000 do\n"
+             "    redis.call('ZADD', P .. 'ring:q7/t', 1, 'k' .. i)\n"
+             "    redis.call('RPUSH', P .. 'lane:q7/t/k' .. i, '{}')\n"
+             "end\n"
+             "return 0",
+             "0", PREFIX);
     expect_rows(1000, 3, "q7", 5003);
 }
 
@@ -108,7 +106,7 @@ TEST_WITH(test_paused_since_an_unknown_time, begin_now, NULL)
 
     enqueue("default", "t", "a");
     for (size_t i = 0; i < COUNT(times); i++) {
-        free(redis_text("HSET", PREFIX "halted", "q/default", times[i]));
+        redis_do("HSET", PREFIX "halted", "q/default", times[i]);
         must_say("queue list", "an unknown time");
         must_say("queue list --json", "\"paused_since\":0.0,");
         must_say("status", "at an unknown time\n");
@@ -127,8 +125,8 @@ TEST_WITH(test_counters_that_are_no_numbers_count_nothing, begin_now, NULL)
     must(turns_rate("t", CLOSED_RULE));
     enqueue("default", "t", "a"); /* is seen in its queue */
     for (size_t i = 0; i < COUNT(counters); i++) {
-        free(redis_text("HSET", PREFIX "stats:t", "enqueued", counters[i], "returned", counters[i], "pulled",
-                        counters[i]));
+        redis_do("HSET", PREFIX "stats:t", "enqueued", counters[i], "returned", counters[i], "pulled",
+                 counters[i]);
         must_say("status --json", "\"t\":{\"waiting\":1,\"parked\":0,\"held\":0,\"running\":0,");
         must_say("rate list --json", "\"waiting\":1,\"parked\":0,");
     }
@@ -139,7 +137,7 @@ TEST_WITH(test_resuming_rings_the_bell_of_those_who_serve_it, begin_now, NULL)
     start("w");
     claim("w", 1, 0); /* has the duty now */
     must_say("queue pause default", "is paused");
-    free(redis_text("DEL", PREFIX "bell:g"));
+    redis_do("DEL", PREFIX "bell:g");
     must_say("queue resume default", "resumed");
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
 }
@@ -182,7 +180,7 @@ TEST_WITH(test_a_worker_leaves_a_paused_queue_alone, begin_now, NULL)
     enqueue("other", "t", "c");
     await(done_of("t") == 2); /* c */
     assert_int_equal(redis_number("LLEN", QUEUE), 1);
-    free(redis_text("CONFIG", "RESETSTAT"));
+    redis_do("CONFIG", "RESETSTAT");
     begun = clock_mono_us();
     clock_sleep_until(begun + 500000);
     assert_in_range(count_calls(), 0, 20 * (clock_mono_us() - begun) / 500000);

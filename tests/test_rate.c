@@ -102,10 +102,7 @@ static const char *text(json_t *doc, const char *name)
 
 static void put(const char *command, const char *key, const char *a, const char *b)
 {
-    char whole[256];
-
-    snprintf(whole, sizeof whole, "weir:{0}:%s", key);
-    free(server_ask(&server, command, whole, a, b, NULL));
+    server_do(&server, command, textf("weir:{0}:%s", key), a, b);
 }
 
 /* ---- set, list, show, remove */
@@ -144,10 +141,7 @@ TEST_WITH(test_wrong_rules, client_flush, NULL)
                                         "10/s,x=1", "concurrency=0", "10/s,burst=0", "10/s,algorithm=best"};
 
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        char line[128];
-
-        snprintf(line, sizeof line, "set mail 1/s %s", rules[i]);
-        fails(line, 65, rules[i]);
+        fails(textf("set mail 1/s %s", rules[i]), 65, rules[i]);
     }
     fails("set mail 10/s,by=args.a 10/s,by=args.b", 65, "args.b");
     fails("set mail 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s", 65, "8");
@@ -190,18 +184,17 @@ static void add_parked(const char *type, const char *n)
 
     snprintf(key, sizeof key, "weir:{0}:stats:%s", type);
     put("HSETNX", "types", type, "");
-    free(server_ask(&server, "HSET", key, "enqueued", n, "parked", n, NULL));
+    server_do(&server, "HSET", key, "enqueued", n, "parked", n);
 }
 
 /* A worker that is alive and has more executors than there are jobs: forecasts are exact. */
 static void add_worker(const char *type)
 {
-    char info[200], until[32];
+    char info[200];
 
     snprintf(info, sizeof info,
              "{\"executors\":1000,\"lease\":30,\"queues\":[\"default\"],\"types\":[\"%s\"]}", type);
-    snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600000000);
-    put("ZADD", "workers", until, "w");
+    put("ZADD", "workers", textf("%lld", (long long)clock_wall_us() + 600000000), "w");
     put("HSET", "active:w", "@", info);
 }
 
@@ -566,7 +559,7 @@ TEST_WITH(test_types_and_queues_add_up, client_flush, NULL)
         const char *const *words = lines[i];
         struct outcome o;
 
-        free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+        server_do(&server, "CONFIG", "RESETSTAT");
         run_in(&o, NULL, built("weir"), words[0], words[1], words[2], words[3], words[4], NULL);
         assert_int_equal(o.code, 0);
         if (commands_run() >= MANY * MANY)
@@ -625,7 +618,7 @@ TEST_WITH(test_a_change_reaches_what_waits, client_flush, NULL)
         const char *const worker[] = {built("weir"), "worker", "--exec", "mail=/bin/true", "--drain", NULL};
         pid_t pid;
 
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
         run_lines(cases[i].before);
         for (int job = 0; job < 6; job++) {
             struct outcome o;

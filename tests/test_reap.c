@@ -174,8 +174,8 @@ SCENE_TEST(test_a_heartbeat_counts_whatever_keys_hold)
         assert_int_equal(claim("dead", 2, 0), 2);
         pass("w", LEASE_US - 1);
         snprintf(key, sizeof key, PREFIX "%s", cases[i].key);
-        free(redis_text("DEL", key));
-        free(redis_text(strcmp(cases[i].key, "reap") == 0 ? "SADD" : "PFADD", key, "x"));
+        redis_do("DEL", key);
+        redis_do(strcmp(cases[i].key, "reap") == 0 ? "SADD" : "PFADD", key, "x");
         turns.now_us++;
         must(turns_reap("w", &taken, &workers));
         assert_int_equal(redis_number("ZSCORE", PREFIX "workers", "w"), turns.now_us + LEASE_US);
@@ -183,7 +183,7 @@ SCENE_TEST(test_a_heartbeat_counts_whatever_keys_hold)
             fail_msg("%s: %d taken back; %s", key, (int)taken, reap_fault(0));
         if (taken == 2 && strcmp(cases[i].key, "later") != 0)
             assert_int_equal(redis_number("ZCARD", PREFIX "later"), cases[i].later);
-        free(redis_text("DEL", key));
+        redis_do("DEL", key);
         must(turns_reap("w", &taken, &workers));
         turns.now_us += 11 * SECOND_US;
         promote(cases[i].later);
@@ -208,14 +208,14 @@ SCENE_TEST(test_what_cannot_be_buried_stays)
         start("dead");
         enqueue("default", "t", "b");
         assert_int_equal(claim("dead", 1, 0), 1);
-        free(redis_text("HSET", ACTIVE "dead", buried[i][0], buried[i][1]));
+        redis_do("HSET", ACTIVE "dead", buried[i][0], buried[i][1]);
         pass("w", LEASE_US - 1);
-        free(redis_text("SET", PREFIX "dead", "foreign"));
+        redis_do("SET", PREFIX "dead", "foreign");
         turns.now_us++;
         must(turns_reap("w", &taken, &workers));
         assert_int_equal(taken, 0);
         assert_string_equal(reap_fault(0), PREFIX "dead is a string, not a zset");
-        free(redis_text("DEL", PREFIX "dead"));
+        redis_do("DEL", PREFIX "dead");
         must(turns_reap("w", &taken, &workers));
         assert_int_equal(taken, 2);
         assert_int_equal(workers, 1);
@@ -240,7 +240,7 @@ SCENE_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
         turns.now_us++;
     }
     pass("w", LEASE_US - 13);
-    free(redis_text("MSET", ALONE("t"), "foreign", PREFIX "later", "foreign"));
+    redis_do("MSET", ALONE("t"), "foreign", PREFIX "later", "foreign");
     turns.now_us += 13;
     for (int beats = 0; beats < 3; beats++, turns.now_us++) {
         must(turns_reap("w", &taken, &workers));
@@ -250,7 +250,7 @@ SCENE_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
     }
     assert_int_equal(all, 1);
     expect_list(ALONE("slow"), "d11");
-    free(redis_text("DEL", ALONE("t"), PREFIX "later"));
+    redis_do("DEL", ALONE("t"), PREFIX "later");
     for (int beats = 0; beats < 2; beats++)
         must(turns_reap("w", &taken, &workers));
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
@@ -368,8 +368,6 @@ SCENE_TEST(test_after_an_outage_the_longest_lease_counts)
 
 SCENE_TEST(test_a_clock_that_was_set_back_strands_nothing)
 {
-    char far[64];
-
     start("w");
     start("dead");
     must(turns_rate("slow", "1/1000000/1"));
@@ -387,13 +385,12 @@ SCENE_TEST(test_a_clock_that_was_set_back_strands_nothing)
     expect_list(ALONE("slow"), "a");
     expect_list(LANE("slow"), "b");
     expect_list(ALONE("t"), "c");
-    free(redis_text("SET", PREFIX "reap", "what 1"));
+    redis_do("SET", PREFIX "reap", "what 1");
     start("v");
     pass("w", LEASE_US - 1);
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
-    snprintf(far, sizeof far, "%lld 9999999999999999",
-             (long long)turns.now_us); /* no amnesty is longer than a lease */
-    free(redis_text("SET", PREFIX "reap", far));
+    /* no amnesty is longer than a lease */
+    redis_do("SET", PREFIX "reap", textf("%lld 9999999999999999", (long long)turns.now_us));
     pass("w", LEASE_US + SECOND_US);
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
 }
@@ -460,7 +457,7 @@ SCENE_TEST(test_a_clock_that_was_set_back_opens_windows_in_time)
 /* Retries wait so long, scheduled jobs for a time of day. */
 SCENE_TEST(test_a_clock_that_was_set_back_takes_retries_along)
 {
-    char *later, last[24];
+    char *later;
     int ticks = 0;
 
     start("w");
@@ -470,7 +467,7 @@ SCENE_TEST(test_a_clock_that_was_set_back_takes_retries_along)
     keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 7 * SECOND_US, NULL);
     settle("w", SETTLE_THROTTLED, tokens[1], 3 * SECOND_US, NULL);
-    free(redis_text("ZADD", PREFIX "later", "1795000005000000", "s nightly\n"));
+    redis_do("ZADD", PREFIX "later", "1795000005000000", "s nightly\n");
     turns.now_us -= 3600 * SECOND_US;
     tick("w");
     later = redis_text("ZRANGE", PREFIX "later", "0", "-1", "WITHSCORES");
@@ -483,21 +480,22 @@ SCENE_TEST(test_a_clock_that_was_set_back_takes_retries_along)
     assert_int_equal(turns.claim.later_us, turns.now_us + 3 * SECOND_US);
 
     /* Very many, a page with each heartbeat, among scheduled jobs of the same times. */
-    free(redis_text("DEL", PREFIX "later"));
-    free(redis_text("EVAL",
-                    "for i = 1, ARGV[1] do for _, kind in ipairs({'l', 'q'}) do\n"
-                    "  redis.call('ZADD', KEYS[1], string.format('%.0f', ARGV[2] + math.floor(i / 1000)), "
-                    "kind .. ' x:' .. i .. ' default/t/\\n{}')\n"
-                    "end end return 0",
-                    "1", PREFIX "later", "3000", "1795000000000000"));
+    redis_do("DEL", PREFIX "later");
+    redis_do("EVAL",
+             "for i = 1, ARGV[1] do for _, kind in ipairs({'l', 'q'}) do\n"
+             "  redis.call('ZADD', KEYS[1], string.format('%.0f', ARGV[2] + math.floor(i / 1000)), "
+             "kind .. ' x:' .. i .. ' default/t/\\n{}')\n"
+             "end end return 0",
+             "1", PREFIX "later", "3000", "1795000000000000");
     turns.now_us -= 3600 * SECOND_US;
     do {
         tick("w");
         assert_in_range(++ticks, 1, 30);
     } while (turns.reply->element[3]->integer > 0);
     assert_true(ticks > 10);
-    snprintf(last, sizeof last, "%lld", (long long)(1795000000000000 - 3600 * SECOND_US + 3));
-    assert_int_equal(redis_number("ZCOUNT", PREFIX "later", "-inf", last), 3000);
+    assert_int_equal(redis_number("ZCOUNT", PREFIX "later", "-inf",
+                                  textf("%lld", (long long)(1795000000000000 - 3600 * SECOND_US + 3))),
+                     3000);
     assert_int_equal(redis_number("ZCOUNT", PREFIX "later", "1795000000000000", "1795000000000003"), 3000);
     assert_int_equal(redis_number("EXISTS", PREFIX "clock"), 0);
 }

@@ -104,11 +104,9 @@ static void expect_type(struct stage *s, const char *type, const char *path, int
 
 static void touch(struct stage *s, const char *name)
 {
-    char path[200];
     FILE *file;
 
-    snprintf(path, sizeof path, "%s/%s", s->server.folder, name);
-    file = fopen(path, "w");
+    file = fopen(textf("%s/%s", s->server.folder, name), "w");
     assert_non_null(file);
     fclose(file);
 }
@@ -197,17 +195,16 @@ TEST(a_killed_worker_loses_counts_only)
 TEST(a_key_of_another_kind_is_logged_once)
 {
     struct stage s;
-    char command[300];
 
     stage_branch(&stage, "foreign", &s);
-    free(server_ask(&s.server, "SET", stage_key(&s, "minutes:t/mark"), "mine", NULL));
+    stage_do(&s, "SET", stage_key(&s, "minutes:t/mark"), "mine");
     stage_enqueue(&s, "mark", NULL, 0, 3);
     stage_enqueue(&s, "other", NULL, 3, 3);
     program_end(stage_actor(&s, "worker", "types=mark,other", "executors=4", "drain=1", NULL));
     expect_type(&s, "other", "done", 3);
-    snprintf(command, sizeof command, "grep -q 'not recorded: .*minutes:t/mark is a string' %s/worker.err",
-             s.server.folder);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(
+        system(textf("grep -q 'not recorded: .*minutes:t/mark is a string' %s/worker.err", s.server.folder)),
+        0);
     stage_close(&s);
 }
 
@@ -249,10 +246,7 @@ TEST(each_partition_has_its_own)
 
     stage_branch(&stage, "parts", &s);
     for (int p = 1; p >= 0; p--) {
-        char key[64];
-
-        snprintf(key, sizeof key, "parts:{%d}:about", p);
-        server_number(&s.server, "HSET", key, "partitions", "2", NULL);
+        stage_number(&s, "HSET", textf("parts:{%d}:about", p), "partitions", "2");
     }
     stage_rate(&s, "a", "1000/s");
     stage_enqueue(&s, "a", NULL, 0, 5);
@@ -261,8 +255,7 @@ TEST(each_partition_has_its_own)
     expect_type(&s, "a", "done", 5);
     expect_type(&s, "b", "done", 7);
     assert_int_equal(of_limit(&s, "a", "granted"), 5);
-    assert_int_equal(
-        server_number(&s.server, "EXISTS", "parts:{1}:minutes:t/a", "parts:{0}:minutes:t/b", NULL), 2);
+    assert_int_equal(stage_number(&s, "EXISTS", "parts:{1}:minutes:t/a", "parts:{0}:minutes:t/b"), 2);
     stage_close(&s);
 }
 
@@ -271,11 +264,9 @@ TEST(each_partition_has_its_own)
 /* Job number n of that type, enqueued so long ago. */
 static void push_at(struct stage *s, int64_t ago_us, const char *type, int n, const char *args)
 {
-    char text[300];
-
-    snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"%s\",\"key\":\"k\",\"args\":%s}", n, type,
-             args ? args : "{}");
-    stage_push_stamped(s, clock_wall_us() - ago_us, text);
+    stage_push_stamped(
+        s, clock_wall_us() - ago_us,
+        textf("{\"id\":\"j%d\",\"type\":\"%s\",\"key\":\"k\",\"args\":%s}", n, type, args ? args : "{}"));
 }
 
 static void weir(struct stage *s, const char *line)
@@ -441,7 +432,6 @@ TEST(slots_given_back_were_not_granted)
     const struct count_start start = {.at_us = 100 * SECOND, .slots = 2, .wait_us = -1};
     struct counts c = {0};
     struct args a;
-    char text[400];
 
     counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1"));
@@ -454,8 +444,8 @@ TEST(slots_given_back_were_not_granted)
         if (i == 0)
             counts_back(&c, 0, BACK_WRONG_JOB, 1, false);
     }
-    snprintf(text, sizeof text, "%.*s", (int)a.len, a.bytes);
-    assert_string_equal(text, "lmail g2smail 1000=1tt s1lmail f2 w1tt s1lmail g2smail 1000=2tt s1");
+    assert_string_equal(textf("%.*s", (int)a.len, a.bytes),
+                        "lmail g2smail 1000=1tt s1lmail f2 w1tt s1lmail g2smail 1000=2tt s1");
     args_free(&a);
     counts_free(&c);
 }
@@ -465,7 +455,6 @@ TEST(lost_slots_are_spread_over_their_seconds)
 {
     struct counts c = {0};
     struct args a;
-    char text[4096];
     int seconds = 0;
 
     counts_open(&c, 1);
@@ -473,8 +462,7 @@ TEST(lost_slots_are_spread_over_their_seconds)
                 &(struct count_loss){6400000, 1000 * SECOND, 1090 * SECOND});
     args_init(&a);
     counts_write(&c, (const char *[]){"t"}, &a);
-    snprintf(text, sizeof text, "%.*s", (int)a.len, a.bytes);
-    for (char *at = text; (at = strstr(at, " N")); at++) {
+    for (char *at = textf("%.*s", (int)a.len, a.bytes); (at = strstr(at, " N")); at++) {
         assert_in_range(atoi(at + 2), 1027, 1090);
         assert_memory_equal(strchr(at, '='), "=100", 4);
         seconds++;
@@ -514,7 +502,7 @@ static bool names(const struct args *a, const char *what, const char *name)
 TEST(none_waits_for_ever)
 {
     enum { MANY = 40, TENTHS = 60, ROUNDS = 16 };
-    char limits[MANY][24], hold[64];
+    char limits[MANY][24];
     const char *types[MANY];
     bool seen[2 * MANY] = {false};
     struct counts c = {0};
@@ -524,8 +512,7 @@ TEST(none_waits_for_ever)
     for (int i = 0; i < MANY; i++) {
         types[i] = limits[i];
         snprintf(limits[i], sizeof limits[i], "name%d", i);
-        snprintf(hold, sizeof hold, "name%d=gcra:1/1000000/1", i);
-        counts_hold(&c, i, span_str(hold));
+        counts_hold(&c, i, span_str(textf("name%d=gcra:1/1000000/1", i)));
     }
     args_init(&a);
     for (int round = 0; round < ROUNDS; round++) {

@@ -177,10 +177,10 @@ TEST_WITH(error_replies, set_up, tear_down)
         call(f, f->direct, command(f, "EVAL", "return redis.error_reply('WEIR type: no name')", "0", NULL)),
         WEIR_EINPUT);
     assert_string_equal(f->e.text, "type: no name");
-    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    stage_do(f, "CONFIG", "SET", "maxmemory", "1");
     assert_int_equal(call(f, f->direct, command(f, "SET", "k", "v", NULL)), WEIR_ENOTNOW);
     says(f, WEIR_ENOTNOW, "maxmemory");
-    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    stage_do(f, "CONFIG", "SET", "maxmemory", "0");
     assert_false(f->sent);
     counts_to(f, f->direct, "n", 2);
 }
@@ -201,8 +201,8 @@ TEST_WITH(a_missing_function_is_repeated_once, set_up, tear_down)
     struct fixture *f = *state;
 
     runs_a_script(f, f->direct);
-    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
-    free(server_ask(&f->server, "CONFIG", "RESETSTAT", NULL));
+    stage_do(f, "FUNCTION", "FLUSH");
+    stage_do(f, "CONFIG", "RESETSTAT");
     runs_a_script(f, f->direct);
     assert_int_equal(server_calls(&f->server, "fcall"), 2);
     assert_int_equal(server_calls(&f->server, "function|load"), 1);
@@ -218,11 +218,9 @@ TEST_WITH(libraries_stay, set_up, tear_down)
     struct fixture *f = *state;
     char *list;
 
-    free(server_ask(
-        &f->server, "FUNCTION", "LOAD",
-        "#!lua name=weir_0123456789ab\nredis.register_function('weir_0123456789ab_claim', function() "
-        "return 1 end)",
-        NULL));
+    server_do(&f->server, "FUNCTION", "LOAD",
+              "#!lua name=weir_0123456789ab\nredis.register_function('weir_0123456789ab_claim', function() "
+              "return 1 end)");
     runs_a_script(f, f->direct);
     runs_a_script(f, f->proxied);
     list = server_ask(&f->server, "FUNCTION", "LIST", "LIBRARYNAME", "weir_*", NULL);
@@ -235,13 +233,10 @@ TEST_WITH(libraries_stay, set_up, tear_down)
 TEST_WITH(loading_needs_a_permission_only_once, set_up, tear_down)
 {
     struct fixture *f = *state;
-    char url[200];
     struct redis *poor;
 
-    free(server_ask(&f->server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function",
-                    NULL));
-    snprintf(url, sizeof url, "unix://poor:pw@%s", f->server.socket);
-    poor = open_url(url);
+    stage_do(f, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function");
+    poor = open_url(textf("unix://poor:pw@%s", f->server.socket));
     assert_int_equal(call(f, poor, any_script(f)), WEIR_EREFUSED);
     says(f, WEIR_EREFUSED, "+function|load");
     runs_a_script(f, f->direct);
@@ -254,13 +249,13 @@ TEST_WITH(a_full_redis_runs_what_it_has, set_up, tear_down)
     struct fixture *f = *state;
 
     runs_a_script(f, f->direct);
-    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    stage_do(f, "CONFIG", "SET", "maxmemory", "1");
     runs_a_script(f, f->proxied);
     assert_int_equal(redis_load_scripts(f->direct, &f->e), 0); /* nothing was missed */
-    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
+    stage_do(f, "FUNCTION", "FLUSH");
     assert_int_equal(call(f, f->direct, any_script(f)), WEIR_ENOTNOW);
     says(f, WEIR_ENOTNOW, "without the functions");
-    free(server_ask(&f->server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    stage_do(f, "CONFIG", "SET", "maxmemory", "0");
     runs_a_script(f, f->direct);
 }
 
@@ -269,7 +264,7 @@ TEST_WITH(a_call_that_was_killed, set_up, tear_down)
     struct fixture *f = *state;
     char *killed = NULL;
 
-    free(server_ask(&f->server, "CONFIG", "SET", "busy-reply-threshold", "1", NULL));
+    stage_do(f, "CONFIG", "SET", "busy-reply-threshold", "1");
     free(
         server_ask(&f->server, "FUNCTION", "LOAD",
                    "#!lua name=spin\nredis.register_function{function_name='spin', callback=function() while "
@@ -292,12 +287,12 @@ TEST_WITH(too_few_replicas, set_up, tear_down)
 {
     struct fixture *f = *state;
 
-    free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
+    stage_do(f, "CONFIG", "SET", "min-replicas-to-write", "1");
     assert_int_equal(call(f, f->direct, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
     says(f, WEIR_EUNREACHABLE, "fewer replicas are in sync than its min-replicas-to-write (NOREPLICAS");
-    free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "0", NULL));
+    stage_do(f, "CONFIG", "SET", "min-replicas-to-write", "0");
     runs_a_script(f, f->direct);
-    free(server_ask(&f->server, "CONFIG", "SET", "min-replicas-to-write", "1", NULL));
+    stage_do(f, "CONFIG", "SET", "min-replicas-to-write", "1");
     assert_int_equal(call(f, f->proxied, any_look(f)),
                      0); /* another connection finds the functions, and reads */
     freeReplyObject(f->reply);
@@ -360,7 +355,7 @@ TEST_WITH(a_lost_answer_is_not_asked_for_again, set_up, tear_down)
         says(f, WEIR_EUNREACHABLE, "connection lost");
         assert_true(f->sent);
         assert_true(proxy_has_cut(f->proxy));
-        assert_int_equal(server_number(&f->server, "GET", "n", NULL), 2 * i + 2);
+        assert_int_equal(stage_number(f, "GET", "n"), 2 * i + 2);
         counts_to(f, f->proxied, "n", 2 * i + 3);
     }
 }
@@ -496,16 +491,13 @@ TEST_WITH(an_old_redis_is_named, set_up, tear_down)
 TEST_WITH(a_replica_is_left, set_up, tear_down)
 {
     struct fixture *f = *state;
-    char url[200];
     struct redis *humble;
 
-    free(server_ask(&f->server, "ACL", "SETUSER", "humble", "on", ">pw", "~*", "&*", "+@all", "-role",
-                    "-ping", NULL));
-    snprintf(url, sizeof url, "unix://humble:pw@%s", f->server.socket);
-    humble = open_url(url);
+    stage_do(f, "ACL", "SETUSER", "humble", "on", ">pw", "~*", "&*", "+@all", "-role", "-ping");
+    humble = open_url(textf("unix://humble:pw@%s", f->server.socket));
     runs_a_script(f, humble);
     counts_to(f, f->direct, "n", 1);
-    free(server_ask(&f->server, "REPLICAOF", "127.0.0.1", "1", NULL));
+    stage_do(f, "REPLICAOF", "127.0.0.1", "1");
     assert_int_equal(call(f, f->direct, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
     says(f, WEIR_EUNREACHABLE, "READONLY");
     assert_false(f->sent);
@@ -516,7 +508,7 @@ TEST_WITH(a_replica_is_left, set_up, tear_down)
     assert_int_equal(call(f, humble, any_script(f)), WEIR_EUNREACHABLE);
     says(f, WEIR_EUNREACHABLE, "takes no writes: READONLY");
     redis_free(humble);
-    free(server_ask(&f->server, "REPLICAOF", "NO", "ONE", NULL));
+    stage_do(f, "REPLICAOF", "NO", "ONE");
     counts_to(f, f->direct, "n", 2);
 }
 
@@ -546,14 +538,12 @@ TEST_WITH(nobody_there, set_up, tear_down)
 TEST_WITH(over_tcp, set_up, tear_down)
 {
     struct fixture *f = *state;
-    char url[64];
     struct redis *r = open_url(proxy_tcp_url(f->proxy));
 
     counts_to(f, r, "n", 1);
     redis_free(r);
-    snprintf(url, sizeof url, "redis://localhost:%d/3",
-             proxy_tcp_port(f->proxy)); /* ::1 refuses where it is known */
-    r = open_url(url);
+    /* ::1 refuses where it is known */
+    r = open_url(textf("redis://localhost:%d/3", proxy_tcp_port(f->proxy)));
     counts_to(f, r, "n", 1);
     redis_free(r);
 }
@@ -577,14 +567,12 @@ TEST_WITH(logins, set_up, tear_down)
     };
     struct fixture *f = *state;
     struct redis *r;
-    char url[256];
 
     server_stop(&f->server);
     server_start_with(&f->server, false, options);
-    free(server_ask(&f->server, "ACL", "SETUSER", "few", "on", ">rights", "+ping", NULL));
+    stage_do(f, "ACL", "SETUSER", "few", "on", ">rights", "+ping");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(url, sizeof url, "unix://%s%s%s", cases[i].login, f->server.socket, cases[i].tail);
-        r = open_url(url);
+        r = open_url(textf("unix://%s%s%s", cases[i].login, f->server.socket, cases[i].tail));
         assert_int_equal(call(f, r, command(f, "INCR", "n", NULL)), cases[i].status);
         if (cases[i].says)
             says(f, cases[i].status, cases[i].says);
@@ -598,11 +586,9 @@ TEST_WITH(logins, set_up, tear_down)
 TEST_WITH(a_password_that_is_not_asked_for, set_up, tear_down)
 {
     struct fixture *f = *state;
-    char url[256];
     struct redis *r;
 
-    snprintf(url, sizeof url, "unix://:sesame@%s", f->server.socket);
-    r = open_url(url);
+    r = open_url(textf("unix://:sesame@%s", f->server.socket));
     assert_int_equal(call(f, r, command(f, "PING", NULL)), WEIR_EREFUSED);
     says(f, WEIR_EREFUSED, "without any password configured");
     redis_free(r);
@@ -615,7 +601,7 @@ TEST_WITH(no_room_for_another_client, set_up, tear_down)
     struct redis *another = open_url(f->server.url);
 
     counts_to(f, f->direct, "n", 1);
-    free(server_ask(&f->server, "CONFIG", "SET", "maxclients", "1", NULL));
+    stage_do(f, "CONFIG", "SET", "maxclients", "1");
     assert_int_equal(call(f, another, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
     says(f, WEIR_EUNREACHABLE, "maxclients");
     assert_false(f->sent);
@@ -653,7 +639,7 @@ TEST_WITH(pipelines_tell_of_missing_functions, set_up, tear_down)
     struct fixture *f = *state;
 
     counts_to(f, f->direct, "n", 1);
-    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
+    stage_do(f, "FUNCTION", "FLUSH");
     assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
     assert_int_equal(redis_append(f->direct, command(f, "INCR", "n", NULL), &f->e), 0);
     assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
@@ -665,7 +651,7 @@ TEST_WITH(pipelines_tell_of_missing_functions, set_up, tear_down)
     assert_int_equal(redis_load_scripts(f->direct, &f->e), 0);
     runs_a_script(f, f->direct);
     assert_int_equal(server_calls(&f->server, "function|load"), 1);
-    free(server_ask(&f->server, "FUNCTION", "FLUSH", NULL));
+    stage_do(f, "FUNCTION", "FLUSH");
     assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
     assert_int_equal(redis_result(f->direct, &f->reply, &f->e), WEIR_ENOTNOW);
     runs_a_script(f, f->proxied); /* which misses them too, and is first */

@@ -101,8 +101,8 @@ static void begin_worker(const char *id, int executors, int until_s)
              "\"default\",\"far\"],\"types\":[\"t\",\"slow\"]}",
              id, id, executors);
     snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + until_s * SECOND_US);
-    free(redis_text("HSET", active, "@", said));
-    free(redis_text("ZADD", PREFIX "workers", until, id));
+    redis_do("HSET", active, "@", said);
+    redis_do("ZADD", PREFIX "workers", until, id);
 }
 
 static void pause_queue(const char *queue, bool pause)
@@ -183,11 +183,11 @@ TEST_WITH(test_workers_that_were_told_to_rest, begin, end)
 {
     begin_worker("w", 5, 60);
     enqueue("default", "t", "a");
-    free(redis_text("SET", PREFIX "order:iw", "quiet"));
+    redis_do("SET", PREFIX "order:iw", "quiet");
     expect_verdict("stuck worker 1");
-    free(redis_text("SET", PREFIX "order:iw", "stop"));
+    redis_do("SET", PREFIX "order:iw", "stop");
     expect_verdict("stuck worker 1");
-    free(redis_text("DEL", PREFIX "order:iw"));
+    redis_do("DEL", PREFIX "order:iw");
     expect_verdict("flowing nothing 1");
 }
 
@@ -246,9 +246,9 @@ TEST_WITH(test_a_type_that_some_cannot_run, begin, end)
     enqueue("default", "t", "a b c");
     assert_int_equal(claim("w", 1, 0), 1);
     expect_verdict("flowing executor 1");
-    free(redis_text("ZADD", PREFIX "ring:default/t", "1", ""));
-    free(redis_text("ZADD", PREFIX "held:default", "1", "t"));
-    free(redis_text("RPUSH", PREFIX "lane:default/t/", "{\"id\":\"d\",\"type\":\"t\"}"));
+    redis_do("ZADD", PREFIX "ring:default/t", "1", "");
+    redis_do("ZADD", PREFIX "held:default", "1", "t");
+    redis_do("RPUSH", PREFIX "lane:default/t/", "{\"id\":\"d\",\"type\":\"t\"}");
     expect_verdict("flowing executor 1");
 }
 
@@ -362,7 +362,7 @@ TEST_WITH(test_a_gate_that_is_held_for_another_is_said, begin, end)
     must(turns_rate("slow", "gcra:10/1000000/5"));
     snprintf(gate, sizeof gate, "%" PRId64 " 0 %" PRId64 ",%" PRId64 ",fax - gcra:10/1000000/5 %" PRId64 " 0",
              turns.now_us, turns.now_us - SECOND_US, held_us, turns.now_us);
-    free(redis_text("SET", PREFIX "gate:slow#0", gate));
+    redis_do("SET", PREFIX "gate:slow#0", gate);
     enqueue("default", "slow", "a");
     assert_int_equal(claim("w", 2, 0), 0);
     assert_int_equal(status_read(w, &status), 0);
@@ -404,10 +404,8 @@ TEST_WITH(test_gates_of_keys, begin, end)
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "gcra:1/3600000000/1,by=args.customer gcra:9/1000000/9"));
     for (int i = 0; i < 3; i++) {
-        char body[120];
-
-        snprintf(body, sizeof body, "{\"id\":\"%c\",\"type\":\"slow\",\"args\":{\"customer\":7}}", 'a' + i);
-        free(redis_text("RPUSH", PREFIX "queue:default", body));
+        redis_do("RPUSH", PREFIX "queue:default",
+                 textf("{\"id\":\"%c\",\"type\":\"slow\",\"args\":{\"customer\":7}}", 'a' + i));
     }
     assert_int_equal(claim("w", 5, 0), 1);
     snprintf(expected, sizeof expected, "slow#0, 1 an hour for each args.customer, until %s",
@@ -424,9 +422,9 @@ TEST_WITH(test_what_no_gate_ever_lets_through, begin, end)
     must(turns_rate("slow", "1/1000000/9"));
     must(turns_use("slow", "use", "9", (const char *const[]){"slow"}, 0));
     enqueue("default", "slow", "a");
-    free(redis_text("HSET", PREFIX "limits", "slow", "gcra:" CLOSED_RULE));
+    redis_do("HSET", PREFIX "limits", "slow", "gcra:" CLOSED_RULE);
     expect_verdict("stuck never 1");
-    free(redis_text("HSET", PREFIX "limits", "slow", "x"));
+    redis_do("HSET", PREFIX "limits", "slow", "x");
     expect_verdict("stuck never 1");
 }
 
@@ -476,7 +474,7 @@ TEST_WITH(test_a_queue_that_a_key_stops, begin, end)
     begin_worker("w", 5, 60);
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a");
-    free(redis_text("SET", PREFIX "lane:default/slow/", "x"));
+    redis_do("SET", PREFIX "lane:default/slow/", "x");
     assert_int_equal(claim("w", 1, 0), 0);
     expect_verdict("wrong nothing 1");
     check = json_array_get(json_object_get(report, "checks"), 0);
@@ -484,7 +482,7 @@ TEST_WITH(test_a_queue_that_a_key_stops, begin, end)
     assert_non_null(strstr(answer_text(check, "text"), PREFIX "lane:default/slow/ is a string, not a list"));
     assert_int_equal(view_why(w, "a", NULL, &why), WEIR_ECONFIG);
     assert_non_null(strstr(weir_message(w), PREFIX "lane:default/slow/ is a string, not a list"));
-    free(redis_text("DEL", PREFIX "lane:default/slow/"));
+    redis_do("DEL", PREFIX "lane:default/slow/");
     expect_verdict("flowing nothing 1");
 }
 
@@ -500,15 +498,15 @@ TEST_WITH(test_a_queue_that_cannot_be_read, begin, end)
         const json_t *check;
         json_t *rows;
 
-        free(redis_text("DEL", PREFIX "queue:other"));
-        free(redis_text("SET", keys[i], "x"));
+        redis_do("DEL", PREFIX "queue:other");
+        redis_do("SET", keys[i], "x");
         expect_verdict("wrong nothing 1");
         check = json_array_get(json_object_get(report, "checks"), 0);
         assert_string_equal(answer_text(check, "name"), "queue other");
         assert_non_null(strstr(answer_text(check, "text"), keys[i]));
         assert_int_equal(queues_read(w, &rows), WEIR_ECONFIG);
         assert_non_null(strstr(weir_message(w), keys[i]));
-        free(redis_text("DEL", keys[i]));
+        redis_do("DEL", keys[i]);
     }
 }
 
@@ -540,8 +538,8 @@ TEST_WITH(test_redis_is_away, begin, end)
 TEST_WITH(test_failures, begin, end)
 {
     begin_worker("w", 5, 60);
-    free(redis_text("HSET", PREFIX "types", "t", ""));
-    free(redis_text("HSET", PREFIX "stats:t", "retried", "4", "dead", "1"));
+    redis_do("HSET", PREFIX "types", "t", "");
+    redis_do("HSET", PREFIX "stats:t", "retried", "4", "dead", "1");
     record(RECORD_TYPE, "t", 'r', 4, NULL);
     expect_verdict("idle");
     expect_found(0, NULL, NULL, NULL);
@@ -558,8 +556,8 @@ TEST_WITH(test_failures, begin, end)
 TEST_WITH(test_failures_that_are_retried, begin, end)
 {
     begin_worker("w", 5, 60);
-    free(redis_text("HSET", PREFIX "types", "t", ""));
-    free(redis_text("HSET", PREFIX "stats:t", "retried", "5"));
+    redis_do("HSET", PREFIX "types", "t", "");
+    redis_do("HSET", PREFIX "stats:t", "retried", "5");
     record(RECORD_TYPE, "t", 'r', 5, NULL);
     expect_verdict("wrong");
     expect_found(0, "wrong", "t", "each of 5 attempts of the last 10 minutes failed");
@@ -573,7 +571,7 @@ TEST_WITH(test_an_old_worker_among_all_that_are_ordered, begin, end)
 
     begin_worker("a", 5, 60);
     begin_worker("b", 5, 60);
-    free(redis_text("HSET", ACTIVE "a", "@", "{\"host\":\"a\",\"pid\":7,\"executors\":5,\"lease\":30}"));
+    redis_do("HSET", ACTIVE "a", "@", "{\"host\":\"a\",\"pid\":7,\"executors\":5,\"lease\":30}");
     assert_int_equal(view_worker_orders(w, "all", "quiet", &orders), WEIR_ENOTNOW);
     assert_non_null(strstr(weir_message(w), "worker quiet a: an older version"));
     assert_int_equal(json_array_size(orders), 1);
@@ -594,9 +592,9 @@ TEST_WITH(test_jobs_set_aside, begin, end)
     must(batch_pause(w, "b", &change));
     must(batch_pause(w, "without", &change));
     for (int i = 0; i < 2; i++)
-        free(redis_text("RPUSH", PREFIX "aside:b", "default/t/\n{\"id\":\"a\",\"type\":\"t\"}"));
-    free(redis_text("HSET", PREFIX "types", "t", ""));
-    free(redis_text("HSET", PREFIX "stats:t", "set_aside", "2"));
+        redis_do("RPUSH", PREFIX "aside:b", "default/t/\n{\"id\":\"a\",\"type\":\"t\"}");
+    redis_do("HSET", PREFIX "types", "t", "");
+    redis_do("HSET", PREFIX "stats:t", "set_aside", "2");
     expect_verdict("stuck batch 1");
     row = json_array_get(json_object_get(report, "constraints"), 0);
     assert_string_equal(answer_text(row, "batch"), "b");
@@ -610,8 +608,8 @@ TEST_WITH(test_jobs_set_aside, begin, end)
     assert_string_equal(said, "jobs of batch b start only when somebody acts");
     free(said);
     begin_worker("w", 5, 60);
-    free(redis_text("HDEL", PREFIX "halted", "b/b"));
-    free(redis_text("HSET", PREFIX "stats:t", "set_aside", "0"));
+    redis_do("HDEL", PREFIX "halted", "b/b");
+    redis_do("HSET", PREFIX "stats:t", "set_aside", "0");
     expect_verdict("idle");
 }
 
@@ -632,20 +630,20 @@ TEST_WITH(test_slots_and_throttling, begin, end)
 
 TEST_WITH(test_redis_at_a_glance, begin, end)
 {
-    free(redis_text("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru"));
+    redis_do("CONFIG", "SET", "maxmemory", "1gb", "maxmemory-policy", "allkeys-lru");
     expect_verdict("wrong");
     expect_found(0, "wrong", "eviction", "maxmemory-policy is allkeys-lru");
     expect_found(1, NULL, NULL, NULL);
-    free(redis_text("CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction"));
+    redis_do("CONFIG", "SET", "maxmemory", "0", "maxmemory-policy", "noeviction");
     expect_verdict("idle");
     expect_found(0, NULL, NULL, NULL);
 }
 
 TEST_WITH(test_a_history_that_cannot_be_read, begin, end)
 {
-    free(redis_text("HSET", PREFIX "types", "t", ""));
-    free(redis_text("HSET", PREFIX "stats:t", "retried", "1"));
-    free(redis_text("SET", PREFIX "minutes:t/t", "text"));
+    redis_do("HSET", PREFIX "types", "t", "");
+    redis_do("HSET", PREFIX "stats:t", "retried", "1");
+    redis_do("SET", PREFIX "minutes:t/t", "text");
     expect_verdict("idle");
     expect_found(0, "warning", "t", "its history: ");
 }

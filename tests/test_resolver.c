@@ -72,10 +72,9 @@ static void enqueue(struct fixture *f, const char *type, const char *id, double 
 
 static pid_t await_command(struct fixture *f, const char *id)
 {
-    char name[32], text[24] = "";
+    char text[24] = "";
 
-    snprintf(name, sizeof name, "%s.pid", id);
-    await(read_text(f->stage.server.folder, name, text, sizeof text) && strchr(text, '\n'));
+    await(read_text(f->stage.server.folder, textf("%s.pid", id), text, sizeof text) && strchr(text, '\n'));
     return atoi(text);
 }
 

@@ -135,10 +135,7 @@ static int fire_all(void)
 
 static void assert_due(const char *name, int64_t at_us)
 {
-    char record[200];
-
-    snprintf(record, sizeof record, "s %s\n", name);
-    assert_int_equal(redis_number("ZSCORE", LATER, record), at_us);
+    assert_int_equal(redis_number("ZSCORE", LATER, textf("s %s\n", name)), at_us);
 }
 
 /* ---- Promote */
@@ -172,16 +169,10 @@ TEST_WITH(test_many_schedules_keep_nobody_waiting, begin, NULL)
     int64_t moved;
 
     for (int i = 0; i < 300; i++) {
-        char name[32];
-
-        snprintf(name, sizeof name, "s%d", i);
-        add(name, "every 1m", WEIR_MISSED_ONCE, FIRST_US);
+        add(textf("s%d", i), "every 1m", WEIR_MISSED_ONCE, FIRST_US);
     }
     for (int i = 0; i < 30; i++) {
-        char id[32];
-
-        snprintf(id, sizeof id, "j%d", i);
-        must(turns_enqueue("default", "t", id, 1));
+        must(turns_enqueue("default", "t", textf("j%d", i), 1));
     }
     turns.now_us += 1;
     must(turns_promote(10, &moved));
@@ -218,16 +209,16 @@ TEST_WITH(test_an_answer_of_promote_is_bounded, begin, NULL)
 TEST_WITH(test_records_without_a_schedule_go, begin, NULL)
 {
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    free(redis_text("ZADD", LATER, "1", RECORD("gone")));
+    redis_do("ZADD", LATER, "1", RECORD("gone"));
     promote(0);
     assert_int_equal(turns.promoted.due_count, 1);
     assert_int_equal(redis_number("ZCARD", LATER), 1);
-    free(redis_text("SET", SCHEDULES, "x"));
+    redis_do("SET", SCHEDULES, "x");
     promote(0);
     assert_int_equal(turns.promoted.due_count, 0);
     assert_int_equal(redis_number("ZCARD", LATER), 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "dead"), 0);
-    free(redis_text("ZADD", LATER, "1", "s wrong name\n", "2", "s tick\n{}", "3", "s tick"));
+    redis_do("ZADD", LATER, "1", "s wrong name\n", "2", "s tick\n{}", "3", "s tick");
     promote(3); /* no record of ours */
     assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 3);
 }
@@ -441,7 +432,7 @@ TEST_WITH(test_keys_of_the_wrong_kind, begin, NULL)
     for (size_t i = 0; i < COUNT(keys); i++) {
         begin(state);
         add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-        free(redis_text("SETRANGE", keys[i], "0", "x"));
+        redis_do("SETRANGE", keys[i], "0", "x");
         assert_int_equal(fire_all(), 1);
         dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
         assert_non_null(strstr(dead, keys[i]));
@@ -456,8 +447,8 @@ TEST_WITH(test_keys_of_the_wrong_kind, begin, NULL)
     begin(state);
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
     told = told_of(0);
-    free(redis_text("SET", QUEUE, "x"));
-    free(redis_text("SET", PREFIX "dead", "x"));
+    redis_do("SET", QUEUE, "x");
+    redis_do("SET", PREFIX "dead", "x");
     before = turns_digest();
     assert_true(fire(&told) < 0);
     assert_non_null(strstr(turns.error.text, PREFIX "dead is a string, not a zset"));
@@ -477,7 +468,7 @@ TEST_WITH(test_registries_of_the_wrong_kind_are_refused, begin, NULL)
 
     for (size_t k = 0; k < COUNT(keys); k++) {
         begin(state);
-        free(redis_text("SET", keys[k], "x"));
+        redis_do("SET", keys[k], "x");
         for (size_t i = 0; i < COUNT(calls); i++) {
             char *before = turns_digest();
 
@@ -553,7 +544,7 @@ TEST_WITH(test_a_schedule_that_comes_first_rings, begin, NULL)
     assert_int_equal(claim("w", 1, 0), 0); /* it takes the duty */
     add("late", "every 1h", WEIR_MISSED_ONCE, FIRST_US + 60 * MINUTE_US);
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
-    free(redis_text("DEL", PREFIX "bell:g"));
+    redis_do("DEL", PREFIX "bell:g");
     add("later", "every 1h", WEIR_MISSED_ONCE, FIRST_US + 61 * MINUTE_US);
     assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0);
 }
@@ -576,12 +567,9 @@ TEST_WITH(test_the_list_has_all_of_them, begin, NULL)
     bool met[350] = {false};
 
     for (int i = 0; i < 350; i++) {
-        char name[16];
-
-        snprintf(name, sizeof name, "s%03d", i);
-        add(name, "every 1m", WEIR_MISSED_SKIP, FIRST_US + i);
+        add(textf("s%03d", i), "every 1m", WEIR_MISSED_SKIP, FIRST_US + i);
     }
-    free(redis_text("ZREM", LATER, RECORD("s007")));
+    redis_do("ZREM", LATER, RECORD("s007"));
     assert_int_equal(schedule_each(w, note_row, met), 0);
     for (int i = 0; i < 350; i++)
         assert_true(met[i]);
@@ -634,16 +622,14 @@ TEST_WITH(test_args_are_kept_byte_for_byte, begin, NULL)
     static const char args[] =
         "{\"a\":[], \"b\" : 12345678901234567890123.50, \"\\u00e4\":\"\xc3\xa4/\\/\", \"a\":{}}";
     struct weir_job_spec job = {.type = "t", .args = args, .key = "k", .cost = 2, .timeout_s = 1.5};
-    char expected[300];
 
     assert_int_equal(weir_schedule_add(w, "a", "every 1m", NULL, WEIR_MISSED_ONCE, &job), 0);
-    free(redis_text("ZADD", LATER, "1795000000000000", RECORD("a")));
+    redis_do("ZADD", LATER, "1795000000000000", RECORD("a"));
     assert_int_equal(fire_all(), 1);
-    snprintf(
-        expected, sizeof expected,
-        "{\"id\":\"a.1795000000\",\"type\":\"t\",\"key\":\"k\",\"cost\":2,\"args\":%s,\"timeout\":1.500000}",
-        args);
-    expect_text(expected, "LINDEX", QUEUE, "0");
+    expect_text(textf("{\"id\":\"a.1795000000\",\"type\":\"t\",\"key\":\"k\",\"cost\":2,\"args\":%s,"
+                      "\"timeout\":1.500000}",
+                      args),
+                "LINDEX", QUEUE, "0");
 }
 
 /* ---- The command. What it prints is in tests/transcripts/schedules.txt. */
@@ -699,17 +685,15 @@ STAGE_TEST(test_the_command_says_what_is_wrong)
         {"schedule run a", 66, "schedule a: there is none"},
         {NULL, 0, NULL},
     };
-    struct stage *s = *state;
 
     stage_rate(s, "dear", "10/1m");
     program_misuses(s->server.folder, s->server.url, NULL, cases);
-    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "schedules"), NULL), 0);
+    assert_int_equal(stage_number(s, "EXISTS", stage_key(s, "schedules")), 0);
 }
 
 /* The occurrences of "0 9 * * MON" in Berlin: Mondays at nine, a week apart. */
 STAGE_TEST(test_the_next_occurrences)
 {
-    struct stage *s = *state;
     struct zone *berlin;
     struct error e;
     json_t *doc, *next;
@@ -739,7 +723,6 @@ STAGE_TEST(test_the_next_occurrences)
 /* With all that a job may have, and another id. */
 STAGE_TEST(test_one_of_its_jobs_now)
 {
-    struct stage *s = *state;
     char expected[200], *body;
 
     assert_int_equal(
@@ -755,15 +738,14 @@ STAGE_TEST(test_one_of_its_jobs_now)
     body = server_ask(&s->server, "LINDEX", stage_key(s, "queue:low"), "0", NULL);
     assert_string_equal(unstamped(body), expected);
     free(body);
-    assert_int_equal(server_number(&s->server, "ZCARD", stage_key(s, "later"), NULL), 1);
+    assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "later")), 1);
     assert_int_equal(weir(s, "schedule remove a"), 0);
-    assert_int_equal(server_number(&s->server, "EXISTS", stage_key(s, "later"), NULL), 0);
+    assert_int_equal(stage_number(s, "EXISTS", stage_key(s, "later")), 0);
 }
 
 /* On a terminal it asks; elsewhere, or with --yes, it does not. */
 STAGE_TEST(test_removing_asks_on_a_terminal)
 {
-    struct stage *s = *state;
     const char *words[] = {built("weir"), "schedule", "--redis", s->server.url, "--namespace",
                            s->ns,         "remove",   "a",       NULL,          NULL};
     char text[2048];
@@ -815,7 +797,6 @@ static pid_t noting_worker(struct stage *s, const char *name)
 
 STAGE_TEST(test_two_workers_run_each_occurrence_once)
 {
-    struct stage *s = *state;
     pid_t one = noting_worker(s, "one"), two = noting_worker(s, "two");
     long long ids[64];
     int count;
@@ -838,7 +819,6 @@ STAGE_TEST(test_two_workers_run_each_occurrence_once)
 /* What is due needs no free executor, and none of the workers in particular. */
 STAGE_TEST(test_busy_workers_promote)
 {
-    struct stage *s = *state;
     pid_t workers[2];
     int64_t count;
 
@@ -856,38 +836,31 @@ STAGE_TEST(test_busy_workers_promote)
     await(stage_stat(s, "t", "enqueued") >= count + 2);
     assert_int_equal(history_count(s, "effect", -1), 0);
     write_text(s->server.folder, "go", "");
-    assert_int_equal(stage_end(workers[1]), 0);
 }
 
 /* Nor a claim that succeeds. */
 STAGE_TEST(test_refused_claims_keep_nothing_in_later)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
-    free(server_ask(&s->server, "SET", stage_key(s, "halted"), "x", NULL));
-    worker = stage_actor(s, "worker", "lease=120", NULL);
+    stage_do(s, "SET", stage_key(s, "halted"), "x");
+    stage_actor(s, "worker", "lease=120", NULL);
     await_text(s->server.folder, "worker.err", "halted is a string");
     assert_int_equal(weir(s, "enqueue t --in 1s"), 0);
     await(stage_stat(s, "t", "enqueued") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A worker without the tz database leaves the schedule to others, and runs jobs meanwhile. */
 STAGE_TEST(test_a_worker_that_does_not_know_the_zone)
 {
-    struct stage *s = *state;
-    pid_t without, with;
     long long ids[4];
     int64_t begun_us;
 
     setenv("TZDIR", "/nonexistent", 1);
-    without = noting_worker(s, "without");
+    noting_worker(s, "without");
     unsetenv("TZDIR");
     stage_await_workers(s, 1);
     assert_int_equal(weir(s, "schedule add tick 0~0~1~1~* t --tz Europe/Berlin"), 0);
-    free(server_ask(&s->server, "ZADD", stage_key(s, "later"), "1795000000000000", RECORD("tick"), NULL));
-    free(server_ask(&s->server, "RPUSH", stage_key(s, "bell:x"), "1", NULL));
+    stage_do(s, "ZADD", stage_key(s, "later"), "1795000000000000", RECORD("tick"));
+    stage_do(s, "RPUSH", stage_key(s, "bell:x"), "1");
     await_text(
         s->server.folder, "without.err",
         "time zone 'Europe/Berlin': this machine's tz database has none of that name; write one such as "
@@ -898,31 +871,26 @@ STAGE_TEST(test_a_worker_that_does_not_know_the_zone)
     await(stage_stat(s, "t", "done") == 20);
     assert_true(clock_mono_us() - begun_us < 60 * SECOND_US);
     assert_int_equal(read_ids(s, ids, 4), 0);
-    with = noting_worker(s, "with");
+    noting_worker(s, "with");
     await(read_ids(s, ids, 4) == 1);
     assert_int_equal(ids[0], 1795000000);
-    assert_int_equal(stage_end(without), 0);
-    assert_int_equal(stage_end(with), 0);
 }
 
 /* One that nobody can read is told once and keeps no job waiting. */
 STAGE_TEST(test_a_worker_tells_what_it_cannot_read)
 {
-    struct stage *s = *state;
-    pid_t worker = noting_worker(s, "worker");
-
+    noting_worker(s, "worker");
     stage_await_workers(s, 1);
     assert_int_equal(weir(s, "schedule add tick every~1h t"), 0);
-    free(server_ask(&s->server, "HSET", stage_key(s, "schedules"), "tick", "{}", NULL));
-    free(server_ask(&s->server, "ZADD", stage_key(s, "later"), "1795000000000000", RECORD("tick"), NULL));
+    stage_do(s, "HSET", stage_key(s, "schedules"), "tick", "{}");
+    stage_do(s, "ZADD", stage_key(s, "later"), "1795000000000000", RECORD("tick"));
     await_text(
         s->server.folder, "worker.err",
         "schedule tick: its definition cannot be read; add it again: weir schedule add; it is not due any "
         "more");
-    await(server_number(&s->server, "EXISTS", stage_key(s, "later"), NULL) == 0);
+    await(stage_number(s, "EXISTS", stage_key(s, "later")) == 0);
     stage_enqueue(s, "t", NULL, 0, 1);
     await(stage_stat(s, "t", "done") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TESTS(start_all, stop_all)

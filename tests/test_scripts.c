@@ -294,7 +294,7 @@ SCENE_TEST(test_promote_buries_what_it_cannot_read)
 
     start("w");
     for (size_t i = 0; i < COUNT(records); i++)
-        free(redis_text("ZADD", PREFIX "later", "1", records[i]));
+        redis_do("ZADD", PREFIX "later", "1", records[i]);
     must(turns_enqueue("default", "t", "good", 1000));
     turns.now_us += 1000;
     promote(COUNT(records) + 1);
@@ -313,7 +313,7 @@ SCENE_TEST(test_promote_moves_no_more_than_it_was_asked)
 {
     int64_t moved;
 
-    free(redis_text("ZADD", PREFIX "later", "1", "s night\n"));
+    redis_do("ZADD", PREFIX "later", "1", "s night\n");
     for (int i = 0; i < 3; i++)
         must(turns_enqueue("default", "t", (const char *[]){"a", "b", "c"}[i], SECOND_US));
     turns.now_us += SECOND_US;
@@ -331,7 +331,7 @@ SCENE_TEST(test_promote_puts_off_what_cannot_come_to_its_lane)
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "x");
-    free(redis_text("SET", LANE("t"), "foreign"));
+    redis_do("SET", LANE("t"), "foreign");
     turns.now_us += SECOND_US;
     promote(1);
     assert_int_equal(redis_number("ZCARD", PREFIX "later"), 1);
@@ -659,16 +659,15 @@ SCENE_TEST(test_a_replica_is_written_to_by_none)
 
     start("w");
     enqueue("default", "t", "a");
-    free(redis_text("CONFIG", "SET", "replica-read-only", "no"));
-    free(redis_text("REPLICAOF", "127.0.0.1", "1"));
+    redis_do("CONFIG", "SET", "replica-read-only", "no");
+    redis_do("REPLICAOF", "127.0.0.1", "1");
     before = turns_digest();
     for (const struct script *s = scripts; s->name; s++) {
         bool looks = strcmp(s->role, SCRIPT_VIEWER) == 0;
-        char function[64], key[64], *answer;
+        char *answer;
 
-        snprintf(function, sizeof function, "weir_%s_%s", script_digest, s->name);
-        snprintf(key, sizeof key, looks ? "%s" : "%srole:%s", PREFIX, s->role);
-        answer = redis_text(looks ? "FCALL_RO" : "FCALL", function, "1", key, "");
+        answer = redis_text(looks ? "FCALL_RO" : "FCALL", textf("weir_%s_%s", script_digest, s->name), "1",
+                            textf(looks ? "%s" : "%srole:%s", PREFIX, s->role), "");
         lookers += looks;
         if (strncmp(answer, "(error) READONLY a replica", 26) == 0)
             refused++;
@@ -678,8 +677,8 @@ SCENE_TEST(test_a_replica_is_written_to_by_none)
     }
     after = turns_digest();
     assert_string_equal(before, after);
-    free(redis_text("REPLICAOF", "NO", "ONE"));
-    free(redis_text("CONFIG", "SET", "replica-read-only", "yes"));
+    redis_do("REPLICAOF", "NO", "ONE");
+    redis_do("CONFIG", "SET", "replica-read-only", "yes");
     assert_true(refused > 20 && lookers > 15);
     assert_int_equal(others, lookers);
     free(before);
@@ -689,23 +688,23 @@ SCENE_TEST(test_a_replica_is_written_to_by_none)
 /* Who may not ask whether it is one goes on. */
 SCENE_TEST(test_a_user_without_info)
 {
-    free(redis_text("ACL", "SETUSER", "default", "-info"));
+    redis_do("ACL", "SETUSER", "default", "-info");
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
     expect_text("0", "EVAL", "return redis.acl_check_cmd('INFO') and 1 or 0", "0");
-    free(redis_text("ACL", "SETUSER", "default", "+info"));
+    redis_do("ACL", "SETUSER", "default", "+info");
 }
 
 /* Libraries share one collector. */
 SCENE_TEST(test_the_collector_takes_short_steps)
 {
     start("w");
-    free(redis_text("FUNCTION", "LOAD",
-                    "#!lua name=probe\nredis.register_function('probe', function() return "
-                    "collectgarbage('setstepmul', 40) end)"));
+    redis_do("FUNCTION", "LOAD",
+             "#!lua name=probe\nredis.register_function('probe', function() return "
+             "collectgarbage('setstepmul', 40) end)");
     expect_text("40", "FCALL", "probe", "0");
-    free(redis_text("FUNCTION", "DELETE", "probe"));
+    redis_do("FUNCTION", "DELETE", "probe");
 }
 
 /* ---- Answers of another shape */

@@ -166,7 +166,7 @@ TEST(a_master_that_stays)
     both_open_link(&l, s->url);
     BOTH_RUN_UNTIL(&l, l.heard.up);
     assert_int_equal(both_ping(r, &e), 0);
-    free(server_ask(&s->redis[old], "ACL", "SETUSER", "default", "-replicaof", "-slaveof", NULL));
+    server_do(&s->redis[old], "ACL", "SETUSER", "default", "-replicaof", "-slaveof");
     await(begins_failover(s));
     now = several_await_holder_other_than(s, old);
     named_us = clock_mono_us();
@@ -226,11 +226,11 @@ static void one_failover(const char *name, enum trial trial, const char *const *
         if (!done && clock_mono_us() > begun_us + EVENT_S * INT64_C(1000000)) {
             done = true;
             if (trial == PAUSE_AND_ORDER)
-                free(server_ask(&s.redis[old], "CLIENT", "PAUSE", "5000", "WRITE", NULL));
+                server_do(&s.redis[old], "CLIENT", "PAUSE", "5000", "WRITE");
             if (trial == KILL)
                 several_kill(&s, old);
             else
-                free(server_ask(&s.sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER, NULL));
+                server_do(&s.sentinels[0], "SENTINEL", "FAILOVER", SEVERAL_MASTER);
         }
         if (accepts(&stage, accepted)) {
             accepted++;

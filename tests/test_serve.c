@@ -99,7 +99,7 @@ static int flush(void **state)
     end_leftover(&serving);
     end_leftover(&proxying);
     client_flush(state);
-    free(server_ask(&server, "CONFIG", "RESETSTAT", NULL));
+    server_do(&server, "CONFIG", "RESETSTAT");
     return 0;
 }
 
@@ -181,19 +181,17 @@ TEST_WITH(test_each_key_has_its_gate, flush, NULL)
 TEST_WITH(test_partitions, flush, NULL)
 {
     struct http_reply r;
-    char key[32], name[24], path[48];
+    char path[48];
     long before;
     pid_t pid;
 
     for (int p = 0; p < 4; p++) {
-        snprintf(key, sizeof key, "weir:{%d}:about", p);
-        free(server_ask(&server, "HSET", key, "partitions", "4", NULL));
+        server_do(&server, "HSET", textf("weir:{%d}:about", p), "partitions", "4");
     }
-    free(server_ask(&server, "FUNCTION", "FLUSH", NULL)); /* it keeps the number of the test before */
+    server_do(&server, "FUNCTION", "FLUSH"); /* it keeps the number of the test before */
     pid = serve(NULL, NULL);
     for (int i = 0; i < 12; i++) {
-        snprintf(name, sizeof name, "l%d", i);
-        set_limit(name, "1/1h");
+        set_limit(textf("l%d", i), "1/1h");
     }
     for (int i = 0; i < 24; i++) {
         snprintf(path, sizeof path, "/take/l%d?cost=%d", i % 12, 1);
@@ -215,21 +213,19 @@ TEST_WITH(test_partitions, flush, NULL)
 /* Each partition must answer; it learns by itself how many there are. */
 TEST_WITH(test_health_of_all_partitions, flush, NULL)
 {
-    char key[32];
     pid_t pid;
 
     for (int n = 2; n <= PARTITIONS_MOST; n++)
         assert_int_not_equal(partition_crc16("healthz10", strlen("healthz10")) % (unsigned)n, 0);
     for (int p = 0; p < 3; p++) {
-        snprintf(key, sizeof key, "weir:{%d}:about", p);
-        free(server_ask(&server, "HSET", key, "partitions", "3", NULL));
+        server_do(&server, "HSET", textf("weir:{%d}:about", p), "partitions", "3");
     }
-    free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+    server_do(&server, "FUNCTION", "FLUSH");
     pid = serve(NULL, NULL);
     await_status("/healthz", 200);
-    free(server_ask(&server, "ACL", "SETUSER", "default", "resetkeys", "~weir:{0}:*", "~weir:{1}:*", NULL));
+    server_do(&server, "ACL", "SETUSER", "default", "resetkeys", "~weir:{0}:*", "~weir:{1}:*");
     await_status("/healthz", 503);
-    free(server_ask(&server, "ACL", "SETUSER", "default", "allkeys", NULL));
+    server_do(&server, "ACL", "SETUSER", "default", "allkeys");
     await_status("/healthz", 200);
     end_serve(pid);
 }
@@ -569,7 +565,7 @@ TEST_WITH(test_a_library_that_is_gone_is_loaded_again, flush, NULL)
     pid_t pid = serve(NULL, NULL);
 
     set_limit("mail", "1000/1h");
-    free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+    server_do(&server, "FUNCTION", "FLUSH");
     http_get(socket_path, "/take/mail", &r);
     assert_int_equal(r.status, 200);
     end_serve(pid);
@@ -605,11 +601,10 @@ TEST_WITH(test_the_end, flush, NULL)
 TEST_WITH(test_a_socket_that_was_left_behind, flush, NULL)
 {
     struct outcome o;
-    char where[128];
 
     serve(NULL, NULL);
-    snprintf(where, sizeof where, "unix:%s", socket_path);
-    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
+    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen",
+           textf("unix:%s", socket_path), NULL);
     assert_int_equal(o.code, 78); /* it is somebody's */
     assert_non_null(strstr(o.err, "Address already in use; is another weir serve running?"));
     assert_int_equal(access(socket_path, F_OK), 0);
@@ -747,9 +742,9 @@ TEST_WITH(test_a_wrong_password_ends_it, flush, NULL)
     char where[128];
 
     snprintf(where, sizeof where, "unix:%s", socket_path);
-    free(server_ask(&server, "CONFIG", "SET", "requirepass", "secret", NULL));
+    server_do(&server, "CONFIG", "SET", "requirepass", "secret");
     run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
-    free(server_ask(&server, "CONFIG", "SET", "requirepass", "", NULL));
+    server_do(&server, "CONFIG", "SET", "requirepass", "");
     assert_int_equal(o.code, 77);
     assert_int_equal(access(socket_path, F_OK), -1);
 }

@@ -130,8 +130,8 @@ TEST(test_settings_of_a_service_are_in_its_console)
         expect(&s, 0, "\n1 warning\n");
         worker(&s);
         expect(&s, 0, "Redis keeps no AOF");
-        free(server_ask(&s.server, "CONFIG", "SET", "maxmemory-policy", "volatile-lru", NULL));
-        free(server_ask(&s.server, "CONFIG", "SET", "maxmemory", "100mb", NULL));
+        stage_do(&s, "CONFIG", "SET", "maxmemory-policy", "volatile-lru");
+        stage_do(&s, "CONFIG", "SET", "maxmemory", "100mb");
         doctor(&s);
         expect(&s, 78, cases[i].eviction);
         worker(&s);
@@ -150,7 +150,7 @@ TEST(test_rights_are_given_where_the_service_gives_them)
 
     begin(&s, &kind);
     doctor(&s); /* loads the functions */
-    free(server_ask(&s.server, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "+@all", "-zrandmember", NULL));
+    stage_do(&s, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "+@all", "-zrandmember");
     snprintf(url, sizeof url, "unix://poor:pw@%s", s.service.socket);
     run_in(&s.o, s.server.folder, built("weir"), "doctor", "--redis", url, NULL);
     expect(&s, 77, "lacks rights; give the user in its user group: +zrandmember\n");

@@ -236,12 +236,11 @@ TEST(test_a_body_that_does_not_end)
 
 TEST(test_what_has_come_gives_time)
 {
-    char text[200], body[101];
+    char body[101];
 
     memset(body, 'x', sizeof body);
     begin(EVER_US, SHORT_US, 1); /* a byte, a second */
-    snprintf(text, sizeof text, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n%.100s", body);
-    send_text(text);
+    send_text(textf("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 101\r\n\r\n%.100s", body));
     rest(4 * SHORT_US);
     send_text("x");
     assert_non_null(strstr(go_on("\r\n\r\n101", false), "200 OK"));

@@ -68,9 +68,8 @@ static int setup(void **state)
 }
 
 /* Nothing that the worker sends reaches Redis, and its job starts. */
-TEST_WITH(test_no_request_lies_between_a_job_and_its_start, setup, stage_teardown)
+STAGE_TEST_WITH(test_no_request_lies_between_a_job_and_its_start, setup, stage_teardown)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker = start_behind(s, p);
     bool started = false;
@@ -92,9 +91,8 @@ TEST_WITH(test_no_request_lies_between_a_job_and_its_start, setup, stage_teardow
 }
 
 /* The worker joins again, and what was leased comes back: nothing else would notice, as its own link is whole. */
-TEST_WITH(test_an_answer_that_is_lost, setup, stage_teardown)
+STAGE_TEST_WITH(test_an_answer_that_is_lost, setup, stage_teardown)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker = start_behind(s, p);
 
@@ -121,9 +119,8 @@ static long connection(struct stage *s, const char *words)
 
 /* The worker joins again meanwhile, and what the answer brings is handed back: it runs once. Only when the answer has come, the worker peeks
  * again. */
-TEST_WITH(test_an_answer_to_an_id_that_has_ended, setup, stage_teardown)
+STAGE_TEST_WITH(test_an_answer_to_an_id_that_has_ended, setup, stage_teardown)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker = start_behind(s, p);
     char turns[24];
@@ -134,7 +131,7 @@ TEST_WITH(test_an_answer_to_an_id_that_has_ended, setup, stage_teardown)
     one_more(s);
     await(connection(s, " cmd=blmove ") == 0);
     proxy_delay(p, PROXY_REPLIES, 0);
-    free(server_ask(&s->server, "CLIENT", "KILL", "ID", turns, NULL));
+    stage_do(s, "CLIENT", "KILL", "ID", turns);
     await(history_count(s, "effect", sent - 1) == 1);
     await(connection(s, " cmd=blmove ") != 0);
     assert_int_equal(stage_end(worker), 0);
@@ -143,9 +140,8 @@ TEST_WITH(test_an_answer_to_an_id_that_has_ended, setup, stage_teardown)
 }
 
 /* The answer is on its way as the worker stops: nothing stays leased. */
-TEST_WITH(test_a_stop, setup, stage_teardown)
+STAGE_TEST_WITH(test_a_stop, setup, stage_teardown)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker = start_behind(s, p);
 
@@ -171,9 +167,8 @@ static pid_t runner(struct stage *s, int job)
 }
 
 /* The answer is on its way: another worker runs the job. */
-TEST_WITH(test_a_worker_that_becomes_quiet, setup, stage_teardown)
+STAGE_TEST_WITH(test_a_worker_that_becomes_quiet, setup, stage_teardown)
 {
-    struct stage *s = *state;
     struct proxy *p = proxy_start(&s->server);
     pid_t worker = start_behind(s, p), another;
 
@@ -189,32 +184,29 @@ TEST_WITH(test_a_worker_that_becomes_quiet, setup, stage_teardown)
     proxy_stop(p);
 }
 
-TEST_WITH(test_redis_loses_its_functions, setup, stage_teardown)
+STAGE_TEST_WITH(test_redis_loses_its_functions, setup, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL);
 
     make_stand(s);
-    free(server_ask(&s->server, "FUNCTION", "FLUSH", NULL));
+    stage_do(s, "FUNCTION", "FLUSH");
     one_more(s);
     end_well(s, worker);
 }
 
-TEST_WITH(test_redis_loses_all, setup, stage_teardown)
+STAGE_TEST_WITH(test_redis_loses_all, setup, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL);
 
     make_stand(s);
-    free(server_ask(&s->server, "FLUSHALL", NULL));
+    stage_do(s, "FLUSHALL");
     one_more(s);
     end_well(s, worker);
 }
 
 /* The queue is paused, and then the type gets a limit: what stands does not start what these hold. */
-TEST_WITH(test_a_pause_and_a_limit, setup, stage_teardown)
+STAGE_TEST_WITH(test_a_pause_and_a_limit, setup, stage_teardown)
 {
-    struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL);
 
     make_stand(s);
@@ -236,10 +228,9 @@ TEST_WITH(test_a_pause_and_a_limit, setup, stage_teardown)
 }
 
 /* It takes two jobs with it at most, until it goes on or its lease is over. */
-TEST_WITH(test_a_worker_that_hangs, setup, stage_teardown)
+STAGE_TEST_WITH(test_a_worker_that_hangs, setup, stage_teardown)
 {
     enum { JOBS = 10, KEPT = 2 };
-    struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=4", NULL), another;
     int before;
 

@@ -22,20 +22,16 @@ static int forget(void **state)
 
 static void push(const char *list, const char *type, int minute)
 {
-    char entry[256], head[STAMP_HEAD_LEN + 1] = "";
+    char head[STAMP_HEAD_LEN + 1] = "";
 
     if (minute >= 0)
         stamp_head(BEGIN_US + minute * MINUTE_US, head);
-    snprintf(entry, sizeof entry, "%s{\"id\":\"x\",\"type\":\"%s\"}", head, type);
-    client_send("RPUSH", list, entry, NULL);
+    client_send("RPUSH", list, textf("%s{\"id\":\"x\",\"type\":\"%s\"}", head, type), NULL);
 }
 
 static void push_in_queue(const char *queue, const char *type, int minute)
 {
-    char key[200];
-
-    snprintf(key, sizeof key, "queue:%s", queue);
-    push(key, type, minute);
+    push(textf("queue:%s", queue), type, minute);
     client_send("SADD", "queues", queue, NULL);
     client_send("HSET", "types", type, "");
 }
@@ -165,7 +161,7 @@ TEST_WITH(keys_of_another_kind_say_nothing, client_flush, forget)
     static const char *const keys[] = {"lane:mail/a/", "ring:mail/a", "wait:mail/a#0"};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
         park("mail", "a", "", "a#0", 2);
         push_in_queue("mail", "b", 3);
         client_send("SET", keys[i], "x", NULL);
@@ -246,7 +242,7 @@ static int count_page(const json_t *page, void *arg)
     c->types += (size_t)answer_int_at(json_object_get(page, "types"), 1);
     c->limits += (size_t)answer_int(page, "limits");
     if (++c->pages == c->cut_at)
-        free(server_ask(&server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+        server_do(&server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     return 0;
 }
 
@@ -289,7 +285,7 @@ TEST_WITH(walks_at_once_have_everything_once, client_flush, forget)
     fill_many(2000);
     for (size_t cut = 0; cut < 14; cut++) {
         if (cut == 13)
-            free(server_ask(&server, "FUNCTION", "FLUSH", NULL));
+            server_do(&server, "FUNCTION", "FLUSH");
         c = (struct counting){.cut_at = cut};
         assert_int_equal(pages_walk_together(walks, 3), 0);
         assert_int_equal(c.types, 2000);
@@ -307,13 +303,11 @@ TEST_WITH(walks_at_once_have_everything_once, client_flush, forget)
 /* Of a hundred queues 30 jobs each are looked at. */
 TEST_WITH(of_many_queues_fewer_jobs_are_looked_at, client_flush, forget)
 {
-    char queue[16];
     json_t *answer;
     struct args a;
 
     for (int i = 0; i < 100; i++) {
-        snprintf(queue, sizeof queue, "q%d", i);
-        client_send("SADD", "queues", queue, NULL);
+        client_send("SADD", "queues", textf("q%d", i), NULL);
     }
     for (int i = 0; i < 31; i++)
         push_in_queue("q5", i < 29 ? "mail" : i < 30 ? "last" : "beyond", -1);

@@ -6,7 +6,7 @@
 #include "tests/scene.h"
 
 /* Runs a script's text over the keys of this namespace: what would take many calls to build. */
-#define build(text) free(redis_text("EVAL", "local P = ARGV[1]\n" text "return 0", "0", PREFIX))
+#define build(text) redis_do("EVAL", "local P = ARGV[1]\n" text "return 0", "0", PREFIX)
 #define STR_(x) #x
 #define STR(x) STR_(x)
 

@@ -32,10 +32,7 @@ static int end(void **state)
 static void divide(void)
 {
     for (int p = 0; p < 3; p++) {
-        char key[32];
-
-        snprintf(key, sizeof key, "weir:{%d}:about", p);
-        free(redis_text("HSET", key, "partitions", HERE, NULL));
+        redis_do("HSET", textf("weir:{%d}:about", p), "partitions", HERE, NULL);
     }
 }
 
@@ -157,8 +154,8 @@ TEST_WITH(test_what_is_kept, begin, end)
     start("w");
     use_secret();
     push("default", "@3,1,0,s" SECRET ",bnight,ukey;{\"id\":\"s1\",\"type\":\"slow\"}");
-    free(redis_text("SET", PREFIX "unique:key", "s1", NULL));
-    free(redis_text("HSET", PREFIX "batch:night", "total", "2", NULL));
+    redis_do("SET", PREFIX "unique:key", "s1", NULL);
+    redis_do("HSET", PREFIX "batch:night", "total", "2", NULL);
     divide();
     assert_int_equal(claim("w", 1, 0), 0);
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:key", NULL), 0);
@@ -202,10 +199,9 @@ TEST_WITH(test_killed_between_the_steps, begin, end)
     start("w");
     divide();
     for (int killed = 1; killed <= 3; killed++) {
-        char body[64], *record;
+        char *record;
 
-        snprintf(body, sizeof body, "{\"id\":\"s%d\",\"type\":\"slow\"}", killed);
-        push("default", body);
+        push("default", textf("{\"id\":\"s%d\",\"type\":\"slow\"}", killed));
         assert_int_equal(claim("w", 1, 0), 0);
         record = redis_text("ZRANGE", DEAD, "0", "0", NULL);
         if (killed > 1)
@@ -292,11 +288,11 @@ TEST_WITH(test_into_a_queue, begin, end)
     divide();
     push("default", "{\"id\":\"s1\",\"type\":\"slow\"}");
     assert_int_equal(claim("w", 1, 0), 0);
-    free(redis_text("SET", "weir:{2}:queue:other", "x", NULL));
+    redis_do("SET", "weir:{2}:queue:other", "x", NULL);
     (void)try_retry("other", &status);
     assert_int_equal(status, WEIR_ECONFIG);
     expect_dead(1);
-    free(redis_text("DEL", "weir:{2}:queue:other", NULL));
+    redis_do("DEL", "weir:{2}:queue:other", NULL);
     assert_int_equal(try_retry("other", &status), 1);
     assert_int_equal(status, 0);
     assert_int_equal(redis_number("LLEN", "weir:{2}:queue:other", NULL), 1);
@@ -315,7 +311,7 @@ TEST_WITH(test_wrong_arguments, begin, end)
     divide();
     for (size_t i = 0; i < COUNT(lines); i++)
         assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
-    free(redis_text("SET", DEAD, "x", NULL));
+    redis_do("SET", DEAD, "x", NULL);
     assert_int_equal(call_line("dead_leave x"), WEIR_ECONFIG);
 }
 

@@ -53,7 +53,7 @@ TEST_WITH(test_keys_of_any_text, flush, NULL)
         "\n",
         "-",
         "h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"}; /* the last two look like keys that Weir made */
-    char key[LIMIT_NAME_SIZE], expected[64], text[300];
+    char key[LIMIT_NAME_SIZE], text[300];
 
     for (size_t i = 0; i < COUNT(names); i++) {
         key_make(names[i], strlen(names[i]), key);
@@ -63,8 +63,7 @@ TEST_WITH(test_keys_of_any_text, flush, NULL)
         char *hash = server_ask(&server, "EVAL", "return redis.sha1hex(ARGV[1])", "0", others[i], NULL);
 
         key_make(others[i], strlen(others[i]), key);
-        snprintf(expected, sizeof expected, "h.%s", hash);
-        assert_string_equal(key, expected);
+        assert_string_equal(key, textf("h.%s", hash));
         free(hash);
     }
     for (size_t len = 40; len < sizeof text - 1; len++) { /* all paddings; from 129 on too long for a name */
@@ -292,7 +291,7 @@ TEST_WITH(test_what_cannot_be_taken, flush, NULL)
     set_limit("mail", "100/1m,burst=20");
     set_limit("api", "10/s,by=key");
     set_limit("slots", "concurrency=5");
-    free(server_ask(&server, "HSET", PREFIX "limits", "broken", "100/1m", NULL));
+    server_do(&server, "HSET", PREFIX "limits", "broken", "100/1m");
     for (size_t i = 0; i < COUNT(cases); i++) {
         int status = weir_take(w, cases[i].target, cases[i].rule, 1, 0, &t);
 
@@ -593,7 +592,7 @@ TEST_WITH(test_thousands_of_lines, flush, NULL)
     enum { LINES = 3500 };
     static char text[LINES * 8];
     struct outcome o;
-    char folder[64], path[96];
+    char folder[64];
     size_t len = 0;
     FILE *f;
     int lines = 0, allowed = 0, c;
@@ -606,8 +605,7 @@ TEST_WITH(test_thousands_of_lines, flush, NULL)
     run_in(&o, folder, "/bin/sh", "-c", "\"$1\" take --redis \"$2\" --from - --json <lines >answers", "sh",
            built("weir"), server.url, NULL);
     assert_int_equal(o.code, 75);
-    snprintf(path, sizeof path, "%s/answers", folder);
-    f = fopen(path, "r");
+    f = fopen(textf("%s/answers", folder), "r");
     assert_non_null(f);
     while (fgets(text, sizeof text, f)) {
         lines++;

@@ -179,7 +179,7 @@ static int begin_line(void **state)
 
 static void limit_m(const char *rules)
 {
-    free(redis_text("HSET", PREFIX "limits", "m", rules));
+    redis_do("HSET", PREFIX "limits", "m", rules);
 }
 
 /* ---- */
@@ -218,7 +218,7 @@ TEST_WITH(test_other_rules, begin_line, NULL)
     for (size_t n = 0; n < COUNT(cases); n++) {
         uint64_t random = seed;
 
-        free(redis_text("FLUSHALL"));
+        redis_do("FLUSHALL");
         caller_count = 0;
         limit_m(cases[n].rules);
         for (int i = 0; i < 100; i++)
@@ -301,7 +301,7 @@ static void random_line(const char *rules, uint64_t *random)
     struct naive naive;
     int count = (int)random_in(random, 2, 60);
 
-    free(redis_text("FLUSHALL"));
+    redis_do("FLUSHALL");
     caller_count = 0;
     limit_m(rules);
     naive_begin(&naive, rules);
@@ -444,7 +444,7 @@ TEST_WITH(test_a_limit_that_is_resumed_resumes_keys_with_lines, begin_line, NULL
     assert_int_equal(claim("w", 1, 0), 1);
     keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], 3600 * SECOND_US, NULL);
-    free(redis_text("DEL", LANE("slow") "a", PREFIX "ring:default/slow", PREFIX "sleep:default"));
+    redis_do("DEL", LANE("slow") "a", PREFIX "ring:default/slow", PREFIX "sleep:default");
     add_caller("slow", 1, turns.now_us);
     strcpy(callers[0].wait.q.key, "a");
     assert_true(ask_place(&callers[0], -1).retry_after_s > 3599);
@@ -483,7 +483,7 @@ TEST_WITH(test_a_limit_that_is_removed_wakes_its_line, begin_line, NULL)
 
     for (size_t n = 0; n < COUNT(rules); n++) {
         caller_count = 0;
-        free(redis_text("FLUSHALL"));
+        redis_do("FLUSHALL");
         sleep_for_hours("gcra:1/3600000000/1", 4);
         must(turns_rate("m", rules[n]));
         hear_bells();
@@ -517,12 +517,9 @@ TEST_WITH(test_every_line_is_woken, begin_line, NULL)
 {
     sleep_for_hours("gcra:1/3600000000/1", 3);
     for (int i = 0; i < 4; i++) {
-        char name[16];
-
-        snprintf(name, sizeof name, "l%d", i);
-        must(turns_rate(name, "gcra:1/3600000000/1"));
+        must(turns_rate(textf("l%d", i), "gcra:1/3600000000/1"));
     }
-    free(redis_text("DEL", STATE("m#0")));
+    redis_do("DEL", STATE("m#0"));
     must(turns_use("t", "use", "", (const char *[]){"l0", "l1", "l2", "l3"}, 4));
     assert_int_equal(redis_number("EXISTS", callers[1].wait.bell), 0);
     must(turns_use("t", "unuse", "", (const char *[]){"l0", "l1", "l2", "l3"}, 4));
@@ -593,7 +590,7 @@ static void change_at_random(uint64_t *random)
     int64_t change_us = BEGIN_US, open_us = BEGIN_US + 4 * SECOND_US;
     struct caller *c;
 
-    free(redis_text("FLUSHALL"));
+    redis_do("FLUSHALL");
     caller_count = start_count = 0;
     turns.now_us = BEGIN_US;
     must(turns_rate("m", "gcra:1/3600000000/1"));
@@ -643,7 +640,7 @@ TEST_WITH(test_random_changes_keep_nobody, begin_line, NULL)
 TEST_WITH(test_a_long_line_is_woken_in_pages, begin_line, NULL)
 {
     must(turns_rate("m", "gcra:1/3600000000/1"));
-    free(redis_text(
+    redis_do(
         "EVAL",
         "redis.call('ZADD', ARGV[1] .. 'lines', '0', '!m')\n"
         "for i = 1, 2000 do\n"
@@ -653,7 +650,7 @@ TEST_WITH(test_a_long_line_is_woken_in_pages, begin_line, NULL)
         "place)\n"
         "end\n"
         "return 0",
-        "0", PREFIX));
+        "0", PREFIX);
     must(turns_rate("m", "gcra:10/1000000/1"));
     for (int i = 1; i <= 2000; i++) {
         char bell[64];
@@ -680,7 +677,7 @@ TEST_WITH(test_dead_lines_are_forgotten, begin_line, NULL)
             char line[64];
 
             snprintf(line, sizeof line, PREFIX "line:m/k%d", i);
-            free(redis_text("DEL", line));
+            redis_do("DEL", line);
         }
     }
     assert_in_range(redis_number("ZCARD", PREFIX "lines"), 10, 60);
@@ -754,7 +751,7 @@ TEST_WITH(test_what_is_wrong, begin_line, NULL)
     free(before);
     free(after);
     assert_true(ask_place(&callers[2], -1).allowed);
-    free(redis_text("SET", PREFIX "due:m", "x"));
+    redis_do("SET", PREFIX "due:m", "x");
     must(send_wait(&callers[3], -1, false));
     assert_int_equal(take_wait_reply(turns.reply, &callers[3].wait, &take, &turns.error), WEIR_ECONFIG);
 }
@@ -765,7 +762,7 @@ TEST_WITH(test_a_long_line_is_bounded, begin_line, NULL)
     int64_t begun_us, took_us, best_us = INT64_MAX;
 
     limit_m("gcra:1/1000000/1");
-    free(redis_text(
+    redis_do(
         "EVAL",
         "for i = 1, 5000 do\n"
         "    local place = string.format('%d.1.t', 1794999999000000 + i)\n"
@@ -774,7 +771,7 @@ TEST_WITH(test_a_long_line_is_bounded, begin_line, NULL)
         "place)\n"
         "end\n"
         "return 0",
-        "0", PREFIX));
+        "0", PREFIX);
     add_caller("m", 1, BEGIN_US);
     for (int tries = 0; tries < 20 && best_us > 100000; tries++) {
         begun_us = clock_mono_us();
@@ -809,10 +806,7 @@ TEST_WITH(test_the_command_leaves_its_place, begin_line, NULL)
     assert_int_equal(program_end(pids[0]), 0);
     before = count_calls();
     for (int i = 1; i < 4; i++) {
-        char name[24];
-
-        snprintf(name, sizeof name, "w%d", i);
-        pids[i] = start_waiter(name);
+        pids[i] = start_waiter(textf("w%d", i));
         await(line_is(i));
     }
     kill(pids[1], SIGTERM);

@@ -18,7 +18,7 @@ static uint64_t seed;
 
 static void set_limit(const char *name, const char *stored)
 {
-    free(server_ask(&server, "HSET", PREFIX "limits", name, stored, NULL));
+    server_do(&server, "HSET", PREFIX "limits", name, stored);
 }
 
 /* ---- Calls */
@@ -312,7 +312,7 @@ TEST_WITH(test_random_takes_equal_the_gates_in_c, client_flush, NULL)
     for (int sequence = 0; sequence < 400; sequence++) {
         int64_t now_us = BEGIN_US;
 
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
         random_limit(&l, &random);
         if (l.own)
             set_limit("mail", l.stored);
@@ -372,7 +372,7 @@ TEST_WITH(test_a_changed_limit_counts_at_once, client_flush, NULL)
     assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).retry_after_us, 2000000);
     set_limit("mail", "gcra:1/1000000/3,by=key");
     assert_string_equal(take(BEGIN_US, false, "", "mail", "", 1).word, "keyless");
-    free(server_ask(&server, "HDEL", PREFIX "limits", "mail", NULL));
+    server_do(&server, "HDEL", PREFIX "limits", "mail");
     assert_string_equal(take(BEGIN_US, false, "", "mail", "", 1).word, "missing");
 }
 
@@ -452,13 +452,11 @@ TEST_WITH(test_a_thousand_items_and_no_more, client_flush, NULL)
     for (int n = 1000; n <= 1001; n++) {
         redisReply *reply = NULL;
         struct args a;
-        char key[16];
 
         args_init(&a);
         begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
         for (int i = 0; i < n; i++) {
-            snprintf(key, sizeof key, "%d", i);
-            add_item(&a, "login", key, 1);
+            add_item(&a, "login", textf("%d", i), 1);
         }
         if (n == 1000) {
             freeReplyObject(ask(&a, 1000));
@@ -523,8 +521,8 @@ TEST_WITH(test_a_pause_or_hold_of_a_key_is_its_own, client_flush, NULL)
         redisReply *reply;
         struct args a;
 
-        free(server_ask(&server, "FLUSHALL", NULL));
-        free(server_ask(&server, "SET", PREFIX "gate:mail#0/a", states[i], NULL));
+        server_do(&server, "FLUSHALL");
+        server_do(&server, "SET", PREFIX "gate:mail#0/a", states[i]);
         args_init(&a);
         begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
         add_item(&a, "mail", "a", 1);
@@ -541,12 +539,12 @@ TEST_WITH(test_keys_of_another_kind_are_told, client_flush, NULL)
     static const char *const rules[] = {"gcra:1/1000000/1", "gcra:1/1000000/1 gcra:9/1000000/9",
                                         "gcra:1/1000000/1,adapt=1..2"};
 
-    free(server_ask(&server, "RPUSH", PREFIX "gate:mail#0/b", "x", NULL));
+    server_do(&server, "RPUSH", PREFIX "gate:mail#0/b", "x");
     for (size_t i = 0; i < COUNT(rules); i++) {
         redisReply *reply;
         struct args a;
 
-        free(server_ask(&server, "DEL", PREFIX "gate:mail#0/a", PREFIX "gate:mail#0/c", NULL));
+        server_do(&server, "DEL", PREFIX "gate:mail#0/a", PREFIX "gate:mail#0/c");
         args_init(&a);
         begin(&a, BEGIN_US, false, rules[i]);
         add_item(&a, "mail", "a", 1);
@@ -578,9 +576,9 @@ TEST_WITH(test_a_key_may_come_twice, client_flush, NULL)
         redisReply *reply;
         struct args a;
 
-        free(server_ask(&server, "FLUSHALL", NULL));
+        server_do(&server, "FLUSHALL");
         if (states[i])
-            free(server_ask(&server, "SET", PREFIX "gate:mail#0/a", states[i], NULL));
+            server_do(&server, "SET", PREFIX "gate:mail#0/a", states[i]);
         args_init(&a);
         begin(&a, BEGIN_US + 1, false, "gcra:1/1000000/2");
         for (int j = 0; j < 3; j++)

@@ -284,12 +284,10 @@ static void set_cost(void)
     struct sim_type *t = &sim.types[sim_pick(0, sim.type_count - 1)];
     int64_t cost = sim_pick(1, 3);
     const char *limits[SIM_LIMITS];
-    char number[8];
 
     for (int i = 0; i < t->use_count; i++)
         limits[i] = sim_limit_names[t->uses[i]];
-    snprintf(number, sizeof number, "%d", (int)cost);
-    if (turns_use(t->name, "use", number, limits, (size_t)t->use_count) == 0)
+    if (turns_use(t->name, "use", textf("%d", (int)cost), limits, (size_t)t->use_count) == 0)
         t->cost = cost;
     else if (cost <= sim_cost_most((int)(t - sim.types)))
         sim_fail("rate use --cost: %s", turns.error.text);

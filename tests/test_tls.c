@@ -72,10 +72,7 @@ TEST(the_certificate_is_checked)
 
 TEST(system_issuers)
 {
-    char file[160];
-
-    snprintf(file, sizeof file, "%s/ca.crt", folder());
-    setenv("SSL_CERT_FILE", file, 1); /* as if it were the system's */
+    setenv("SSL_CERT_FILE", textf("%s/ca.crt", folder()), 1); /* as if it were the system's */
     both_work(address_of("rediss://localhost", port, "db=0"));
     unsetenv("SSL_CERT_FILE");
 }
@@ -428,7 +425,7 @@ TEST(an_idle_connection_that_ended)
     struct error e;
 
     assert_int_equal(both_ping(r, &e), 0);
-    free(server_ask(&stage.server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes", NULL));
+    stage_do(&stage, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
     assert_int_equal(both_ping(r, &e), 0);
     redis_free(r);
 }
@@ -455,9 +452,8 @@ TEST(a_child)
         "0", NULL);
     assert_int_equal(both_ping(r, &e), 0);
     assert_int_equal(
-        server_number(&stage.server, "EVAL",
-                      "return redis.call('INFO', 'stats'):match('total_connections_received:(%d+)')", "0",
-                      NULL),
+        stage_number(&stage, "EVAL",
+                     "return redis.call('INFO', 'stats'):match('total_connections_received:(%d+)')", "0"),
         connections + 1); /* that of this question */
     redis_free(r);
 }
@@ -469,12 +465,10 @@ TEST(a_worker_under_load)
 {
     struct proxy *proxy = proxy_start_to(&stage.server, port);
     const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
-    char option[900];
     pid_t pid;
 
-    free(server_ask(&stage.server, "FLUSHALL", NULL));
-    snprintf(option, sizeof option, "url=%s", to);
-    pid = stage_actor(&stage, "far", option, "lease=2", NULL);
+    stage_do(&stage, "FLUSHALL");
+    pid = stage_actor(&stage, "far", textf("url=%s", to), "lease=2", NULL);
     stage_await_workers(&stage, 1);
     proxy_delay(proxy, PROXY_REPLIES, 2000);
     proxy_trickle(proxy, true);
@@ -494,13 +488,13 @@ TEST(exit_gives_back)
     char option[300];
     pid_t pid;
 
-    free(server_ask(&stage.server, "FLUSHALL", NULL));
+    stage_do(&stage, "FLUSHALL");
     snprintf(option, sizeof option, "url=%s", url);
     stage_enqueue(&stage, "mark", "{\"exit\":1}", 0, 1);
     pid = stage_actor(&stage, "exits", option, NULL);
     assert_int_equal(program_end(pid), 70);
     await_text(folder(), "exits.err", "ended the process by exit()");
-    assert_int_equal(server_number(&stage.server, "ZCARD", stage_key(&stage, "workers"), NULL), 0);
+    assert_int_equal(stage_number(&stage, "ZCARD", stage_key(&stage, "workers")), 0);
 }
 
 /* ---- The command */

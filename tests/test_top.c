@@ -198,13 +198,11 @@ TEST_WITH(test_rates_fit_their_columns, begin, end)
                  {0.83891, "0.839/s"},    {0.05, "3/m"},         {1e-9, "0/d"},
                  {12.345, "12.3/s"},      {999.4, "999/s"},      {999.6, "1,000/s"},
                  {123456.7, "123,457/s"}, {1234567, "1,234k/s"}, {5000.0 / 86400, "3.47/m"}};
-    char cell[40];
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         now->status.types[0].rate_now = cases[i].rate;
         look();
-        snprintf(cell, sizeof cell, " %s ", cases[i].shown);
-        assert_shows(cell);
+        assert_shows(textf(" %s ", cases[i].shown));
     }
 }
 
@@ -349,10 +347,7 @@ TEST_WITH(test_a_long_list_scrolls, begin, end)
     now->status.types = calloc(100, sizeof *now->status.types);
     now->status.type_count = 0;
     for (int i = 0; i < 100; i++) {
-        char name[24];
-
-        snprintf(name, sizeof name, "t%02d", i);
-        add_type(&now->status, name, 100 - i, 0);
+        add_type(&now->status, textf("t%02d", i), 100 - i, 0);
     }
     look();
     assert_shows("t00");

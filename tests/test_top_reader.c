@@ -35,10 +35,9 @@ static int tear_down(void **state)
 
 static void ask(const char *expected, const char *command, const char *key, const char *a, const char *b)
 {
-    char whole[200], *answer;
+    char *answer;
 
-    snprintf(whole, sizeof whole, PREFIX "%s", key);
-    answer = server_ask(&server, command, whole, a, b, NULL);
+    answer = server_ask(&server, command, textf(PREFIX "%s", key), a, b, NULL);
     if (expected)
         assert_string_equal(answer, expected);
     free(answer);

@@ -36,13 +36,12 @@ static void tmux(const char *fmt, ...)
 /* What is on the screen now, with colours as escape sequences or without. */
 static const char *look(bool colors)
 {
-    char command[512];
     FILE *from;
     size_t len;
 
-    snprintf(command, sizeof command, "tmux -u -S %s/tmux capture-pane -p %s -t t 2>/dev/null",
-             stage.server.folder, colors ? "-e" : "");
-    from = popen(command, "r");
+    from = popen(textf("tmux -u -S %s/tmux capture-pane -p %s -t t 2>/dev/null", stage.server.folder,
+                       colors ? "-e" : ""),
+                 "r");
     assert_non_null(from);
     len = fread(screen, 1, sizeof screen - 1, from);
     screen[len] = '\0';
@@ -92,14 +91,12 @@ static void type(const char *text)
 /* weir top with these flags in a terminal of that size; before it and behind it a line is printed. */
 static void start_with(const char *environment, const char *flags, int columns, int rows)
 {
-    char script[1024];
-
-    snprintf(script, sizeof script,
-             "cd %s; trap : INT; rm -f ended; stty -a >before; ulimit -c 0; echo earlier words; "
-             "%s sh -c 'echo $$ >pid; exec %s top --interval 200ms --redis %s --namespace %s %s 2>err'; "
-             "echo \"code $?\"; stty -a >after; head -n 3 err; echo 1 >ended; exec cat\n",
-             stage.server.folder, environment, built("weir"), stage.server.url, stage.ns, flags);
-    write_text(stage.server.folder, "start", script);
+    write_text(
+        stage.server.folder, "start",
+        textf("cd %s; trap : INT; rm -f ended; stty -a >before; ulimit -c 0; echo earlier words; "
+              "%s sh -c 'echo $$ >pid; exec %s top --interval 200ms --redis %s --namespace %s %s 2>err'; "
+              "echo \"code $?\"; stty -a >after; head -n 3 err; echo 1 >ended; exec cat\n",
+              stage.server.folder, environment, built("weir"), stage.server.url, stage.ns, flags));
     tmux("new-session -d -s t -x %d -y %d 'LC_ALL=C.UTF-8 sh %s/start'", columns, rows, stage.server.folder);
 }
 
@@ -167,10 +164,7 @@ static int finish_without_tmux(void **unused)
 
 static int finish(void **unused)
 {
-    char command[256];
-
-    snprintf(command, sizeof command, "tmux -S %s/tmux kill-server", stage.server.folder);
-    assert_int_equal(system(command), 0);
+    assert_int_equal(system(textf("tmux -S %s/tmux kill-server", stage.server.folder)), 0);
     return finish_without_tmux(unused);
 }
 

@@ -20,11 +20,9 @@ static int begin(void **state)
 /* What it prints as JSON, freed by the caller. */
 static json_t *json_of(const char *line)
 {
-    char with[400];
     json_t *doc;
 
-    snprintf(with, sizeof with, "%s --json", line);
-    must_run(with);
+    must_run(textf("%s --json", line));
     doc = json_loads(said.out, 0, NULL);
     if (!doc)
         fail_msg("%s: no JSON: %s", line, said.out);
@@ -104,7 +102,7 @@ TEST_WITH(test_a_drained_worker_says_what_is_left, begin, NULL)
             expect_said(cases[i].said);
         must_run(cases[i].resume);
         must_run("worker --exec t=true --drain");
-        free(redis_text("DEL", PREFIX "batch:b"));
+        redis_do("DEL", PREFIX "batch:b");
     }
 }
 
@@ -146,10 +144,7 @@ static void drain_many(int n, int rc, const char *message)
     struct weir_worker *w = weir_worker_new(&options);
 
     for (int i = 0; i < n; i++) {
-        char type[24];
-
-        snprintf(type, sizeof type, "t%d", i);
-        assert_int_equal(weir_worker_handle(w, type, succeed, NULL), 0);
+        assert_int_equal(weir_worker_handle(w, textf("t%d", i), succeed, NULL), 0);
     }
     assert_int_equal(weir_worker_run(w), rc);
     if (!strstr(weir_worker_message(w), message))
@@ -182,8 +177,8 @@ static void begin_worker(int executors)
              "\"t\",\"slow\"]}",
              executors);
     snprintf(until, sizeof until, "%lld", (long long)clock_wall_us() + 600 * SECOND_US);
-    free(redis_text("HSET", ACTIVE "w", "@", info));
-    free(redis_text("ZADD", PREFIX "workers", until, "w"));
+    redis_do("HSET", ACTIVE "w", "@", info);
+    redis_do("ZADD", PREFIX "workers", until, "w");
 }
 
 static void enqueue_ten_of_slow(void)
@@ -282,10 +277,10 @@ TEST_WITH(test_a_batch_of_several_types, begin, NULL)
     status = number_of("status", "types.slow.finish_at");
     expect_time("batch show b", "finish_at", status);
     assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 0);
-    free(redis_text("HINCRBY", PREFIX "batch:b", "done", "4"));
+    redis_do("HINCRBY", PREFIX "batch:b", "done", "4");
     expect_time("batch show b", "finish_at", status - 4 * 60);
     must_say("batch show b", " at the earliest (how many of which type are left is not counted)\n");
-    free(redis_text("HDEL", PREFIX "batch:b", "types")); /* of a version that did not count them */
+    redis_do("HDEL", PREFIX "batch:b", "types"); /* of a version that did not count them */
     assert_true(isnan(number_of("batch show b", "finish_at")));
     assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 1);
 }
@@ -316,8 +311,8 @@ TEST_WITH(test_limits_that_are_shared, begin, NULL)
     must_run("rate use t account");
     enqueue_ten_of_slow();
     enqueue("default", "t", "a b");
-    free(redis_text("HINCRBY", PREFIX "stats:t", "enqueued", "2"));
-    free(redis_text("HSETNX", PREFIX "types", "t", ""));
+    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "2");
+    redis_do("HSETNX", PREFIX "types", "t", "");
     assert_true(
         same(number_of("rate show account", "finish_at"), number_of("status", "types.slow.finish_at")));
     assert_int_equal((int)number_of("rate show account", "at_the_earliest"), 0);
@@ -361,8 +356,8 @@ TEST_WITH(test_what_workers_do_is_not_promised, begin, NULL)
     expect_forecast("");
     enqueue("other", "slow", "x");
     expect_forecast(" at the earliest (their queue is paused)");
-    free(redis_text("DEL", PREFIX "queue:other"));
-    free(redis_text("ZADD", PREFIX "workers", "1", "w"));
+    redis_do("DEL", PREFIX "queue:other");
+    redis_do("ZADD", PREFIX "workers", "1", "w");
     expect_forecast(" at the earliest (no worker takes them)");
 }
 

@@ -32,7 +32,7 @@ SCENE_TEST(test_settles_and_claims)
 SCENE_TEST(test_claims_the_type_that_it_settles)
 {
     run("a");
-    free(redis_text("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}"));
+    redis_do("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}");
     ask.digest = "5f1cb89b8ac5976fc8157549a804413a02dedc4d"; /* sha1 of ["slow","t"] */
     ask.types = (struct names){NULL, 0};
     enqueue("default", "t", "b");
@@ -88,8 +88,8 @@ SCENE_TEST(test_refuses_a_foreign_key)
     char *before;
 
     run("a");
-    free(redis_text("DEL", ACTIVE "w"));
-    free(redis_text("SET", ACTIVE "w", "foreign"));
+    redis_do("DEL", ACTIVE "w");
+    redis_do("SET", ACTIVE "w", "foreign");
     before = turns_digest();
     along(1);
     assert_true(try_claim("w", 10, 0) != 0);

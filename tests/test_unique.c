@@ -65,10 +65,7 @@ static void expect_holder(const char *key, const char *holder)
 
 static void expect_free(const char *key)
 {
-    char name[200];
-
-    snprintf(name, sizeof name, PREFIX "unique:%s", key);
-    assert_int_equal(redis_number("EXISTS", name), 0);
+    assert_int_equal(redis_number("EXISTS", textf(PREFIX "unique:%s", key)), 0);
 }
 
 /* ---- Until it ends */
@@ -191,10 +188,7 @@ SCENE_TEST(test_freed_among_equal_jobs)
     (void)state;
     start("w");
     for (int i = 0; i < 12; i++) {
-        char entry[100];
-
-        snprintf(entry, sizeof entry, "@0,0,0,t0000000;{\"id\":\"p%02d\",\"type\":\"t\"}", i);
-        push("default", entry);
+        push("default", textf("@0,0,0,t0000000;{\"id\":\"p%02d\",\"type\":\"t\"}", i));
         if (i == 5 || i == 8)
             locked(i == 5 ? "a" : "b", i == 5 ? "k" : "l", LOCK_UNTIL_START);
     }
@@ -323,14 +317,13 @@ TEST_WITH(test_command, stage_start, stage_stop)
     assert_string_equal(o.out, expected);
     weir("enqueue", "t", "--unique", "time:90s", "--json");
     assert_non_null(strstr(o.out, "\"new\":true}"));
-    assert_in_range(server_number(&stage.server, "PTTL", stage_key(&stage, "unique:time"), NULL), 80000,
-                    90000);
-    assert_int_equal(server_number(&stage.server, "PTTL", stage_key(&stage, "unique:k"), NULL), -1);
+    assert_in_range(stage_number(&stage, "PTTL", stage_key(&stage, "unique:time")), 80000, 90000);
+    assert_int_equal(stage_number(&stage, "PTTL", stage_key(&stage, "unique:k")), -1);
 
     weir("worker", "--exec", "t=/bin/true", "--drain", "--drain-max", "20s");
     assert_int_equal(o.code, 0);
-    assert_int_equal(server_number(&stage.server, "EXISTS", stage_key(&stage, "unique:k"), NULL), 0);
-    assert_int_equal(server_number(&stage.server, "EXISTS", stage_key(&stage, "unique:time"), NULL), 1);
+    assert_int_equal(stage_number(&stage, "EXISTS", stage_key(&stage, "unique:k")), 0);
+    assert_int_equal(stage_number(&stage, "EXISTS", stage_key(&stage, "unique:time")), 1);
     weir("enqueue", "t", "--unique", "k", "--json");
     assert_non_null(strstr(o.out, "\"new\":true}"));
 }
@@ -342,7 +335,7 @@ TEST_WITH(test_lost_job, stage_start, stage_stop)
 
     weir("enqueue", "t", "--unique", "lost", "--queue", "gone");
     snprintf(id, sizeof id, "%.*s", (int)strcspn(o.out, "\n"), o.out);
-    assert_int_equal(server_number(&stage.server, "DEL", stage_key(&stage, "queue:gone"), NULL), 1);
+    assert_int_equal(stage_number(&stage, "DEL", stage_key(&stage, "queue:gone")), 1);
     weir("enqueue", "t", "--unique", "lost");
     assert_non_null(strstr(o.err, id));
     weir("job", "show", id);
@@ -356,15 +349,14 @@ TEST_WITH(test_lost_job, stage_start, stage_stop)
 /* Many ask at once: one job is enqueued each time. */
 TEST_WITH(test_many_at_once, stage_start, stage_stop)
 {
-    char line[700];
-
-    snprintf(
-        line, sizeof line,
-        "for i in 1 2 3 4 5 6 7 8; do %s enqueue once --queue once --unique once --redis %s & done; wait",
-        built("weir"), stage.server.url);
-    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
+    run_in(
+        &o, NULL, "/bin/sh", "-c",
+        textf(
+            "for i in 1 2 3 4 5 6 7 8; do %s enqueue once --queue once --unique once --redis %s & done; wait",
+            built("weir"), stage.server.url),
+        NULL);
     assert_int_equal(o.code, 0);
-    assert_int_equal(server_number(&stage.server, "LLEN", stage_key(&stage, "queue:once"), NULL), 1);
+    assert_int_equal(stage_number(&stage, "LLEN", stage_key(&stage, "queue:once")), 1);
     for (char *at = o.out; *at; at = strchr(at, '\n') + 1)
         assert_memory_equal(at, o.out, strcspn(o.out, "\n"));
 }

@@ -67,10 +67,7 @@ static void expect_rates_kept(struct stage *s)
 
     assert_int_equal(verify_init(&verify, &e), 0);
     for (int i = 0; i < WORKERS; i++) {
-        char path[160];
-
-        snprintf(path, sizeof path, "%s/%d.trace", s->server.folder, i);
-        if (verify_read(&verify, path, &torn, &e) != 0)
+        if (verify_read(&verify, textf("%s/%d.trace", s->server.folder, i), &torn, &e) != 0)
             fail_msg("%s", e.text);
     }
     assert_int_equal(verify_replay(&verify, &e), 0);
@@ -81,7 +78,6 @@ static void expect_rates_kept(struct stage *s)
 /* Two of each, one of each is killed, and its jobs go on with the others. Then the old version is stopped. */
 STAGE_TEST(two_versions_side_by_side)
 {
-    struct stage *s = *state;
     pid_t workers[WORKERS];
     struct verdict v;
 
@@ -109,19 +105,18 @@ STAGE_TEST(two_versions_side_by_side)
 /* The data are of a version that keeps them in another way. */
 STAGE_TEST(another_format)
 {
-    struct stage *s = *state;
     pid_t early = start(s, 0, NULL), late;
 
     stage_await_workers(s, 1);
-    await(server_number(&s->server, "HGET", stage_key(s, "about"), "format", NULL) == 1);
-    free(server_ask(&s->server, "HSET", stage_key(s, "about"), "format", "2", NULL));
+    await(stage_number(s, "HGET", stage_key(s, "about"), "format") == 1);
+    stage_do(s, "HSET", stage_key(s, "about"), "format", "2");
     stage_enqueue(s, "timed", NULL, 0, 1);
     await(history_count(s, "effect", 0) == 1); /* it goes on as long as it is connected */
     late = start(s, 1, OTHER);
     assert_int_equal(program_end(late), 78);
     await_text(s->server.folder, "worker1.err",
                "format: the data of this namespace have format 2, and this version of Weir reads 1");
-    free(server_ask(&s->server, "CLIENT", "KILL", "TYPE", "normal", NULL));
+    stage_do(s, "CLIENT", "KILL", "TYPE", "normal");
     assert_int_equal(program_end(early), 78);
 }
 
@@ -139,15 +134,14 @@ static void expect_to_say_so(struct stage *s, const char *command)
  * producers of this version go on, and what they enqueue is run. */
 STAGE_TEST(a_newer_format)
 {
-    struct stage *s = *state;
-    pid_t early = start(s, 0, NULL), newer, late;
+    pid_t early = start(s, 0, NULL), late;
 
     stage_await_workers(s, 1);
     stage_enqueue(s, "timed", "{\"wait\":\"go\"}", 0, 1);
     await(history_count(s, "begin", 0) == 1);
-    newer = start(s, 1, NEWER);
-    await(server_number(&s->server, "EXISTS", stage_key(s, "format:2"), NULL) == 1);
-    assert_int_equal(server_number(&s->server, "HGET", stage_key(s, "about"), "oldest", NULL), 1);
+    start(s, 1, NEWER);
+    await(stage_number(s, "EXISTS", stage_key(s, "format:2")) == 1);
+    assert_int_equal(stage_number(s, "HGET", stage_key(s, "about"), "oldest"), 1);
     stage_enqueue(s, "timed", "{\"fail\":1,\"after\":0.1}", 1, 20);
     await_text(s->server.folder, "worker0.err", "have format 2");
     write_text(s->server.folder, "go", "");
@@ -158,16 +152,14 @@ STAGE_TEST(a_newer_format)
     expect_to_say_so(s, "status");
     expect_to_say_so(s, "doctor");
     stage_await_done(s, 21);
-    assert_int_equal(stage_end(newer), 0);
 }
 
 /* The old version again: what it does not read it leaves alone, until the newer one is back. */
 STAGE_TEST(and_back_again)
 {
-    struct stage *s = *state;
     pid_t newer = start(s, 0, NEWER), older;
 
-    await(server_number(&s->server, "EXISTS", stage_key(s, "format:2"), NULL) == 1);
+    await(stage_number(s, "EXISTS", stage_key(s, "format:2")) == 1);
     stage_enqueue(s, "timed", NULL, 0, 1);
     await(history_count(s, "effect", 0) == 1);
     kill(newer, SIGKILL);
@@ -175,11 +167,10 @@ STAGE_TEST(and_back_again)
     stage_enqueue(s, "timed", NULL, 1, 5);
     older = start(s, 1, NULL);
     assert_int_equal(program_end(older), 78);
-    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "queue:default"), NULL), 5);
+    assert_int_equal(stage_number(s, "LLEN", stage_key(s, "queue:default")), 5);
     newer = start(s, 2, NEWER);
     stage_await_done(s, 6);
-    assert_int_equal(server_number(&s->server, "HGET", stage_key(s, "about"), "oldest", NULL), 2);
-    assert_int_equal(stage_end(newer), 0);
+    assert_int_equal(stage_number(s, "HGET", stage_key(s, "about"), "oldest"), 2);
 }
 
 STAGE_TESTS(NULL, NULL)

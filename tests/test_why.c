@@ -23,7 +23,7 @@ static int stop_all(void **state)
 static void start_worker(void)
 {
     start("w");
-    free(redis_text("HSET", ACTIVE_W, "@", INFO));
+    redis_do("HSET", ACTIVE_W, "@", INFO);
 }
 
 static int try_ask(const char *id)
@@ -124,10 +124,7 @@ static void ask_why(const char *id, const char *state, const char *expected)
 
 static void push_job(const char *queue, const char *type, const char *id, const char *more)
 {
-    char body[400];
-
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\"%s}", id, type, more);
-    push(queue, body);
+    push(queue, textf("{\"id\":\"%s\",\"type\":\"%s\"%s}", id, type, more));
 }
 
 static void use_at(const char *type, const char *cost, const char *limit)
@@ -234,18 +231,18 @@ SCENE_TEST(test_what_is_halted)
     enqueue("default", "slow", "a");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"b\",\"type\":\"slow\"}");
-    free(redis_text("HSET", PREFIX "halted", "q/default", "7"));
+    redis_do("HSET", PREFIX "halted", "q/default", "7");
     ask_why("a", "waiting", "queue_paused_since=7 start=none");
-    free(redis_text("DEL", PREFIX "halted"));
+    redis_do("DEL", PREFIX "halted");
     ask_why("a", "waiting", "");
     assert_int_equal(answer_int(why, "start"), turns.now_us);
 
-    free(redis_text("HSET", PREFIX "halted", "b/b", "paused 8"));
+    redis_do("HSET", PREFIX "halted", "b/b", "paused 8");
     ask_why("b", "waiting", "batch_paused_since=8 start=none");
     claim("w", 5, 0);
     ask_why("b", "aside", "place=1 of=1 type=slow batch=b");
 
-    free(redis_text("SET", PREFIX "finished:c", "done 9 w 2 default/t/\n{\"id\":\"c\",\"type\":\"t\"}"));
+    redis_do("SET", PREFIX "finished:c", "done 9 w 2 default/t/\n{\"id\":\"c\",\"type\":\"t\"}");
     ask_why("c", "finished", "since=9 attempts=2 worker.name=w outcome=done");
 }
 
@@ -477,7 +474,7 @@ SCENE_TEST(test_a_job_that_never_fits)
 SCENE_TEST(test_a_limit_that_cannot_be_read)
 {
     start_worker();
-    free(redis_text("HSET", PREFIX "limits", "t", "nonsense"));
+    redis_do("HSET", PREFIX "limits", "t", "nonsense");
     enqueue("default", "t", "a");
     ask_why("a", "waiting", "holder=t@none");
     assert_null(json_object_get(gate_at(0), "rule"));
@@ -612,7 +609,7 @@ SCENE_TEST(test_no_start_is_sooner_than_it_was_told)
 
 SCENE_TEST(test_long_lanes_and_queues_are_paged)
 {
-    char big[20000], body[21000];
+    char big[20000];
 
     start_worker();
     must(turns_rate("t", "1/10000000/1"));
@@ -620,8 +617,7 @@ SCENE_TEST(test_long_lanes_and_queues_are_paged)
     big[sizeof big - 1] = '\0';
     enqueue_many("t", 3000);
     for (int i = 0; i < 300; i++) {
-        snprintf(body, sizeof body, "{\"id\":\"big%d\",\"type\":\"t\",\"args\":\"%s\"}", i, big);
-        push("default", body);
+        push("default", textf("{\"id\":\"big%d\",\"type\":\"t\",\"args\":\"%s\"}", i, big));
     }
     ask_why("t0", "waiting", "place=1 of=3300");
     ask_why("t2999", "waiting", "place=3000 of=3300");
@@ -786,10 +782,7 @@ SCENE_TEST(test_a_part_says_how_far_it_has_looked)
 
 static void push_front(const char *key, const char *id)
 {
-    char body[100];
-
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
-    free(redis_text("LPUSH", key, body));
+    redis_do("LPUSH", key, textf("{\"id\":\"%s\",\"type\":\"t\"}", id));
 }
 
 /* Its state, found at once from where the last look ended; "": passed over. */

@@ -19,11 +19,8 @@ static struct span span_of(const char *text)
 
 static void learn_many(struct wide *w, const char *prefix, int n)
 {
-    char name[40];
-
     for (int i = 0; i < n; i++) {
-        snprintf(name, sizeof name, "%s%04d", prefix, i);
-        assert_true(wide_learn(w, span_of(name)));
+        assert_true(wide_learn(w, span_of(textf("%s%04d", prefix, i))));
     }
 }
 
@@ -129,10 +126,7 @@ TEST(what_is_due_leaves_room_for_others)
     learn_many(w, "r", 100);
     look_at_all(w, 2 * SECOND, 0);
     for (int i = 0; i < 100; i++) {
-        char name[24];
-
-        snprintf(name, sizeof name, "r%04d", i);
-        wide_ring(w, span_of(name));
+        wide_ring(w, span_of(textf("r%04d", i)));
     }
     wide_pick(w, 2 * SECOND, 2 * SECOND);
     for (int i = 0; i < wide_picked(w).count; i++)
@@ -258,20 +252,15 @@ static int64_t await_begin(struct stage *s, int job)
 STAGE_TEST(each_queue_has_its_turn)
 {
     enum { QUEUES = 300, JOBS = 3 * QUEUES, FLOOD = 2000 };
-    struct stage *s = *state;
     int of_flood = 0, of_others = 0;
     struct history h;
-    pid_t worker;
 
     fill(s, QUEUES, 3, "{\"sleep\":0.0005}");
     for (int i = 0; i < FLOOD; i++) {
-        char text[100];
-
-        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"mark\",\"args\":{\"sleep\":0.0005}}",
-                 JOBS + i);
-        server_number(&s->server, "RPUSH", stage_key(s, "queue:mail.q7"), text, NULL);
+        stage_number(s, "RPUSH", stage_key(s, "queue:mail.q7"),
+                     textf("{\"id\":\"j%d\",\"type\":\"mark\",\"args\":{\"sleep\":0.0005}}", JOBS + i));
     }
-    worker = stage_actor(s, "worker", "queues=mail.*", "executors=4", NULL);
+    stage_actor(s, "worker", "queues=mail.*", "executors=4", NULL);
     assert_int_equal(stage_await_done(s, JOBS + FLOOD).twice, 0);
     h = history_read(s);
     for (int i = 0; i < h.count && of_others < JOBS - 3; i++)
@@ -283,62 +272,47 @@ STAGE_TEST(each_queue_has_its_turn)
     history_free(&h);
     if (of_flood > FLOOD / 2)
         fail_msg("%d jobs of one queue before all of the others had three", of_flood);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* The bell names the queue: no need to look at the 300 others, nor to wait for the next match. */
 STAGE_TEST(a_new_queue_is_served_at_once)
 {
     enum { TRIES = 20 };
-    struct stage *s = *state;
     int64_t best_us = INT64_MAX;
-    pid_t worker;
 
     fill(s, 300, 1, NULL);
-    worker = stage_actor(s, "worker", "queues=*", NULL);
+    stage_actor(s, "worker", "queues=*", NULL);
     stage_await_done(s, 300);
     await_idle(s);
     for (int i = 0; i < TRIES; i++) {
         int64_t at_us = clock_mono_us(), late_us;
-        char queue[24];
 
-        snprintf(queue, sizeof queue, "new%d", i);
-        enqueue(s, queue, 300 + i, NULL);
+        enqueue(s, textf("new%d", i), 300 + i, NULL);
         late_us = await_begin(s, 300 + i) - at_us;
         best_us = late_us < best_us ? late_us : best_us;
     }
     assert_in_range(best_us, 0, 100 * MS);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* What any Redis client pushes into a queue that Weir knows is found by looking; so is a queue that becomes
  * known. */
 STAGE_TEST(foreign_jobs_are_found)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     fill(s, 100, 1, NULL);
-    worker = stage_actor(s, "worker", "queues=*", NULL);
+    stage_actor(s, "worker", "queues=*", NULL);
     stage_await_done(s, 100);
     await_idle(s);
-    server_number(&s->server, "RPUSH", stage_key(s, "queue:mail.q55"), "{\"id\":\"j100\",\"type\":\"mark\"}",
-                  NULL);
+    stage_number(s, "RPUSH", stage_key(s, "queue:mail.q55"), "{\"id\":\"j100\",\"type\":\"mark\"}");
     await_begin(s, 100);
-    server_number(&s->server, "RPUSH", stage_key(s, "queue:other"), "{\"id\":\"j101\",\"type\":\"mark\"}",
-                  NULL);
-    server_number(&s->server, "SADD", stage_key(s, "queues"), "other", NULL);
+    stage_number(s, "RPUSH", stage_key(s, "queue:other"), "{\"id\":\"j101\",\"type\":\"mark\"}");
+    stage_number(s, "SADD", stage_key(s, "queues"), "other");
     await_begin(s, 101);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(a_pattern_that_stands_for_nothing_yet)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     enqueue(s, "news", 0, NULL);
-    worker = stage_actor(s, "worker", "queues=mail.*", NULL);
+    stage_actor(s, "worker", "queues=mail.*", NULL);
     await_idle(s);
     enqueue(s, "mail.a", 1, NULL);
     enqueue(s, "mail", 2, NULL);
@@ -346,7 +320,6 @@ STAGE_TEST(a_pattern_that_stands_for_nothing_yet)
     await(history_count(s, "effect", 1) == 1 && history_count(s, "effect", 3) == 1);
     await_idle(s);
     assert_int_equal(history_count(s, "begin", -1), 2);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 static void weir(struct stage *s, const char *const *words)
@@ -368,11 +341,8 @@ static void weir(struct stage *s, const char *const *words)
 /* Scheduled, of a schedule, of a batch that has ended, set aside, dead: each into another queue. */
 STAGE_TEST(jobs_come_by_all_ways)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     enqueue(s, "a", 0, "{\"dead\":\"for a test\"}");
-    worker = stage_actor(s, "worker", "queues=*", "types=mark,after", NULL);
+    stage_actor(s, "worker", "queues=*", "types=mark,after", NULL);
     await(stage_stat(s, "mark", "dead") == 1);
     await_idle(s);
     WEIR(s, "enqueue", "mark", "--in", "0.2s", "-q", "b");
@@ -385,7 +355,6 @@ STAGE_TEST(jobs_come_by_all_ways)
     await(stage_stat(s, "after", "done") == 1);
     WEIR(s, "dead", "retry", "--all", "--into", "e");
     await(stage_stat(s, "mark", "dead") == 2);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* One shared rate, over 200 queues whose jobs are parked. */
@@ -418,14 +387,13 @@ static void a_rate_over_many_queues(struct stage *s, const char *url)
         fail_msg("%.2f of the rate kept", kept);
 }
 
-STAGE_TEST(parked_jobs_of_many_queues_start_on_time)
+TEST_WITH(parked_jobs_of_many_queues_start_on_time, stage_setup, stage_teardown)
 {
     a_rate_over_many_queues(*state, NULL);
 }
 
 STAGE_TEST(the_same_over_a_long_link)
 {
-    struct stage *s = *state;
     struct proxy *proxy = proxy_start(&s->server);
     char url[200];
 
@@ -440,29 +408,22 @@ STAGE_TEST(the_same_over_a_long_link)
 STAGE_TEST(a_gate_of_concurrency_over_many_queues)
 {
     enum { QUEUES = 200 };
-    struct stage *s = *state;
-    pid_t worker;
 
     stage_rate(s, "mark", "concurrency=2");
     fill(s, QUEUES, 2, "{\"sleep\":0.002}");
-    worker = stage_actor(s, "worker", "queues=mail.*", NULL);
+    stage_actor(s, "worker", "queues=mail.*", NULL);
     assert_int_equal(stage_await_done(s, 2 * QUEUES).twice, 0);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(patterns_that_overlap)
 {
     enum { QUEUES = 100 };
-    struct stage *s = *state;
-    pid_t one, two;
 
-    one = stage_actor(s, "one", "queues=mail.*", "executors=2", NULL);
-    two = stage_actor(s, "two", "queues=*", "executors=2", NULL);
+    stage_actor(s, "one", "queues=mail.*", "executors=2", NULL);
+    stage_actor(s, "two", "queues=*", "executors=2", NULL);
     stage_await_workers(s, 2);
     fill(s, QUEUES, 5, "{\"sleep\":0.001}");
     assert_int_equal(stage_await_done(s, 5 * QUEUES).twice, 0);
-    assert_int_equal(stage_end(one), 0);
-    assert_int_equal(stage_end(two), 0);
 }
 
 /* A worker with one executor and 100 names: they have n jobs each, and start in strict order. */
@@ -486,8 +447,6 @@ static void await_strict_order(struct stage *s, int n)
 
 STAGE_TEST(a_hundred_names_in_strict_order)
 {
-    struct stage *s = *state;
-
     fill(s, 100, 2, "{\"sleep\":0.002}");
     await_strict_order(s, 2);
 }
@@ -495,34 +454,26 @@ STAGE_TEST(a_hundred_names_in_strict_order)
 /* Those that were leased ahead wait too long behind a slow one, and go back to queues that have nothing else. */
 STAGE_TEST(jobs_given_back_keep_the_order)
 {
-    struct stage *s = *state;
-    char queue[24];
-
     for (int i = 0; i < 100; i++) {
-        snprintf(queue, sizeof queue, "mail.q%d", i);
-        enqueue(s, queue, i, i == 50 ? "{\"sleep\":0.4}" : NULL);
+        enqueue(s, textf("mail.q%d", i), i, i == 50 ? "{\"sleep\":0.4}" : NULL);
     }
     await_strict_order(s, 1);
 }
 
 STAGE_TEST(a_job_that_runs_alone_is_found)
 {
-    struct stage *s = *state;
-    pid_t first, second;
+    pid_t first;
 
     fill(s, 200, 1, NULL);
     enqueue(s, "mail.kill", 200, "{\"kill\":\"before\"}");
     first = stage_actor(s, "first", "queues=*", "lease=1", "fragile=1", NULL);
     assert_int_equal(program_end(first), 1009);
-    second = stage_actor(s, "second", "queues=*", "lease=1", NULL);
+    stage_actor(s, "second", "queues=*", "lease=1", NULL);
     assert_int_equal(stage_await_done(s, 201).lost, 0);
-    assert_int_equal(stage_end(second), 0);
 }
 
 STAGE_TEST(drains_all_queues)
 {
-    struct stage *s = *state;
-
     fill(s, 150, 2, NULL);
     assert_int_equal(program_end(stage_actor(s, "worker", "queues=*", "drain=1", NULL)), 0);
     assert_int_equal(stage_judge(s, 300).done, 300);
@@ -532,7 +483,6 @@ STAGE_TEST(drains_all_queues)
 
 STAGE_TEST(commands_know_patterns)
 {
-    struct stage *s = *state;
     struct outcome o;
     pid_t worker;
 
@@ -559,7 +509,6 @@ STAGE_TEST(commands_know_patterns)
     run_in(&o, NULL, built("weir"), "doctor", "--redis", s->server.url, NULL);
     if (strstr(o.out, "wrong:"))
         fail_msg("%s", o.out);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 TEST(wrong_words_are_refused)
@@ -588,15 +537,14 @@ TEST(wrong_words_are_refused)
 /* Three claims a second, four queues each: nothing of what patterns need. */
 STAGE_TEST(named_queues_cost_as_before)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "queues=a,b,c,d", NULL);
     long long claims, queues;
     int64_t begin_us;
 
+    stage_actor(s, "worker", "queues=a,b,c,d", NULL);
     stage_await_workers(s, 1);
     stage_await_blocked(s, 5);
     begin_us = clock_mono_us();
-    free(server_ask(&s->server, "CONFIG", "RESETSTAT", NULL));
+    stage_do(s, "CONFIG", "RESETSTAT");
     clock_sleep_until(clock_mono_us() + SECOND);
     claims = server_calls(&s->server, "fcall");
     queues = server_calls(&s->server, "llen");
@@ -606,7 +554,6 @@ STAGE_TEST(named_queues_cost_as_before)
     for (int i = 0; i < 10; i++)
         enqueue(s, "a", i, NULL);
     stage_await_done(s, 10);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TESTS(NULL, NULL)

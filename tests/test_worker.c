@@ -40,7 +40,6 @@ static pid_t start_without_threads(struct stage *s, const char *failing)
 
 STAGE_TEST(done_retry_dead_throttled)
 {
-    struct stage *s = *state;
     struct history h;
     char *dead;
     pid_t worker;
@@ -90,21 +89,19 @@ static const char most_ends[] =
 STAGE_TEST(large_jobs_are_settled_a_few_at_a_time)
 {
     enum { JOBS = 32, BYTES = 60000 };
-    struct stage *s = *state;
     char *args = malloc(BYTES + 100);
     pid_t worker;
     int len = sprintf(args, "{\"wait\":\"go\",\"fail\":1,\"after\":600,\"pad\":\"");
 
     memset(args + len, 'x', (size_t)(BYTES - len));
     strcpy(args + BYTES, "\"}");
-    free(server_ask(&s->server, "CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "4000",
-                    NULL));
+    stage_do(s, "CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "4000");
     worker = stage_actor(s, "large", "executors=32", NULL);
     stage_enqueue(s, "mark", args, 0, JOBS);
     await(history_count(s, "begin", -1) == JOBS);
     write_text(s->server.folder, "go", "");
     await(stage_stat(s, "mark", "retried") == JOBS);
-    assert_in_range(server_number(&s->server, "EVAL", most_ends, "0", NULL), 1, 8);
+    assert_in_range(stage_number(s, "EVAL", most_ends, "0"), 1, 8);
     stage_end(worker);
     free(args);
 }
@@ -112,7 +109,6 @@ STAGE_TEST(large_jobs_are_settled_a_few_at_a_time)
 /* The provider gave no time: its type rests for 1 s, then for 2. */
 STAGE_TEST(throttled_without_a_time)
 {
-    struct stage *s = *state;
     struct history h;
     pid_t worker;
 
@@ -144,12 +140,9 @@ static int64_t slots_left(struct stage *s, const char *limit)
 /* What a handler says that its job cost is what its limit gives in the end. */
 STAGE_TEST(true_cost)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     stage_rate(s, "mark", "100/1d");
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":3}}");
-    worker = stage_actor(s, "worker", NULL);
+    stage_actor(s, "worker", NULL);
     await(stage_stat(s, "mark", "done") == 1);
     await(slots_left(s, "mark") == 97);
     stage_push_text(s, "{\"id\":\"j1\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":30}}");
@@ -162,17 +155,15 @@ STAGE_TEST(true_cost)
     stage_push_text(s, "{\"id\":\"j3\",\"type\":\"mark\",\"cost\":10}");
     await(stage_stat(s, "mark", "done") == 3);
     assert_int_equal(slots_left(s, "mark"), 57);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* A handler that says neither when nor what: a retry, 15 to 25 s later. */
 STAGE_TEST(usual_backoff)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", NULL);
     char *later, *time;
     double due_s, now_s;
 
+    stage_actor(s, "worker", NULL);
     stage_push(s, "mark", "{\"fail\":1}", 0, 1);
     stage_push(s, "mark", "{\"value\":42}", 1, 1);
     await(stage_stat(s, "mark", "retried") == 2);
@@ -186,33 +177,26 @@ STAGE_TEST(usual_backoff)
     assert_int_equal(stage_stat(s, "mark", "scheduled"), 2);
     free(time);
     free(later);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(executors_run_side_by_side)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "executors=7", NULL);
-
+    stage_actor(s, "worker", "executors=7", NULL);
     stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 0, 9);
     await(history_count(s, "begin", -1) == 7);
     write_text(s->server.folder, "go", "");
     stage_await_done(s, 9);
     assert_int_equal(history_count(s, "begin", -1), 9);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Many short jobs: prefetched, each run once. */
 STAGE_TEST(thousands_once_each)
 {
-    struct stage *s = *state;
-    pid_t one = stage_actor(s, "one", "executors=4", NULL), two = stage_actor(s, "two", "executors=4", NULL);
-
+    stage_actor(s, "one", "executors=4", NULL);
+    stage_actor(s, "two", "executors=4", NULL);
     stage_enqueue(s, "mark", NULL, 0, 5000);
     assert_int_equal(stage_await_done(s, 5000).twice, 0);
     assert_int_equal(history_count(s, "begin", -1), 5000);
-    assert_int_equal(stage_end(one), 0);
-    assert_int_equal(stage_end(two), 0);
 }
 
 static int never_called(struct weir_job *job, void *arg)
@@ -272,19 +256,15 @@ TEST(wrong_handlers)
 
 STAGE_TEST(a_thread_is_tried_again)
 {
-    struct stage *s = *state;
-    pid_t worker = start_without_threads(s, "4");
-
+    start_without_threads(s, "4");
     stage_rate(s, "mark", "100/s");
     stage_push(s, "mark", NULL, 0, 1);
     await(stage_stat(s, "mark", "done") == 1);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Another worker may have one. */
 STAGE_TEST(a_job_without_a_thread_is_given_back)
 {
-    struct stage *s = *state;
     pid_t worker = start_without_threads(s, "1000000");
 
     stage_rate(s, "mark", "100/s");
@@ -301,19 +281,16 @@ STAGE_TEST(a_job_without_a_thread_is_given_back)
 
 STAGE_TEST(handlers_from_a_shared_object)
 {
-    struct stage *s = *state;
     char receipts[512];
-    pid_t worker;
 
     setenv("WEEKLY_SUMMARY_DIR", s->server.folder, 1);
-    worker = stage_weir(s, "worker", "--load", built("examples/weekly_summary_handler.so"), "-c", "3", NULL);
+    stage_weir(s, "worker", "--load", built("examples/weekly_summary_handler.so"), "-c", "3", NULL);
     unsetenv("WEEKLY_SUMMARY_DIR");
     stage_push(s, "receipt", "{\"business_id\":\"b7\",\"amount_cents\":1250}", 0, 1);
     stage_push(s, "receipt", "{\"business_id\":7}", 1, 1);
     await(stage_stat(s, "receipt", "done") == 1 && stage_stat(s, "receipt", "dead") == 1);
     read_text(s->server.folder, "receipts.ndjson", receipts, sizeof receipts);
     assert_string_equal(receipts, "{\"id\":\"j0\",\"business_id\":\"b7\",\"amount_cents\":1250}\n");
-    assert_int_equal(stage_end(worker), 0);
 }
 
 static json_t *status_of(struct stage *s)
@@ -341,7 +318,6 @@ TEST(wrong_options_with_a_shared_object)
 
 STAGE_TEST(status_of_a_running_worker)
 {
-    struct stage *s = *state;
     int running, waiting, parked, done, pid, count;
     pid_t worker;
     json_t *status, *type, *first;

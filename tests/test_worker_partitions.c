@@ -30,7 +30,7 @@ static void split(struct stage *s)
 {
     for (int p = PARTITIONS - 1; p >= 0; p--) {
         assert_int_equal(partition_crc16(types[p], 1) % PARTITIONS, p);
-        server_number(&s->server, "HSET", key_at(s, p, "about"), "partitions", "4", NULL);
+        stage_number(s, "HSET", key_at(s, p, "about"), "partitions", "4");
     }
 }
 
@@ -42,7 +42,7 @@ static void branch(const char *ns, struct stage *s)
 
 static long long count_workers(struct stage *s, int p)
 {
-    return server_number(&s->server, "ZCARD", key_at(s, p, "workers"), NULL);
+    return stage_number(s, "ZCARD", key_at(s, p, "workers"));
 }
 
 static bool are_in_all(struct stage *s, int workers)
@@ -232,10 +232,9 @@ TEST(a_handler_that_exits_gives_back_everywhere)
     assert_true(are_in_all(&s, 0));
     for (int p = 0; p < PARTITIONS; p++)
         if (p != 1)
-            assert_int_equal(
-                server_number(&s.server, "LLEN", key_at(&s, p, "queue:default"), NULL) +
-                    (long long)server_number(&s.server, "EXISTS", key_at(&s, p, "wake:default"), NULL),
-                1);
+            assert_int_equal(stage_number(&s, "LLEN", key_at(&s, p, "queue:default")) +
+                                 (long long)stage_number(&s, "EXISTS", key_at(&s, p, "wake:default")),
+                             1);
     stage_close(&s);
 }
 
@@ -253,8 +252,7 @@ TEST(a_lost_number_is_written_again)
     server_restart(&s.server);
     await(are_in_all(&s, 1));
     for (int p = 0; p < PARTITIONS; p++)
-        assert_int_equal(server_number(&s.server, "HGET", key_at(&s, p, "about"), "partitions", NULL),
-                         PARTITIONS);
+        assert_int_equal(stage_number(&s, "HGET", key_at(&s, p, "about"), "partitions"), PARTITIONS);
     for (int p = 0; p < PARTITIONS; p++)
         stage_enqueue(&s, types[p], NULL, 100 * p, 1);
     await(effects(&s) == PARTITIONS);
@@ -273,13 +271,11 @@ TEST(strays_are_dead_until_they_are_retried)
 {
     struct stage s;
     int64_t jobs = 0;
-    char body[80];
 
     branch("strays", &s);
     for (int i = 0; i < 320; i++) {
-        snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"%s\"}", i, types[i % PARTITIONS]);
-        server_number(&s.server, "RPUSH", key_at(&s, i / PARTITIONS % PARTITIONS, "queue:default"), body,
-                      NULL);
+        stage_number(&s, "RPUSH", key_at(&s, i / PARTITIONS % PARTITIONS, "queue:default"),
+                     textf("{\"id\":\"j%d\",\"type\":\"%s\"}", i, types[i % PARTITIONS]));
     }
     assert_int_equal(program_end(stage_actor(&s, "first", TYPES, "executors=4", "drain=1", NULL)), 0);
     assert_int_equal(effects(&s), 80);
@@ -307,7 +303,7 @@ static void split_cluster(struct stage *s)
     for (int p = PARTITIONS - 1; p >= 0; p--)
         server_number(master_of(p), "HSET", key_at(s, p, "about"), "partitions", "4", NULL);
     for (int i = 0; i < cluster.count; i++)
-        free(server_ask(&cluster.redis[i], "CONFIG", "SET", "cluster-require-full-coverage", "no", NULL));
+        server_do(&cluster.redis[i], "CONFIG", "SET", "cluster-require-full-coverage", "no");
 }
 
 /* Neither the master of one partition nor its replica answers: jobs of its types wait, the others run, though the answer to a claim

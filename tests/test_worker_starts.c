@@ -25,7 +25,6 @@ static void expect_one_short(const int64_t *us, int n, int64_t most_us)
 STAGE_TEST(an_end_that_others_wait_for_is_settled_at_once)
 {
     enum { JOBS = 200 };
-    struct stage *s = *state;
     struct history h;
     int64_t gaps[JOBS - 1];
     pid_t worker;
@@ -47,7 +46,6 @@ STAGE_TEST(an_end_that_others_wait_for_is_settled_at_once)
 STAGE_TEST(what_follows_a_batch_starts_at_once)
 {
     enum { BATCHES = 20 };
-    struct stage *s = *state;
     struct history h;
     int64_t gaps[BATCHES];
     pid_t worker = stage_actor(s, "worker", "executors=10", NULL);
@@ -78,7 +76,6 @@ STAGE_TEST(what_follows_a_batch_starts_at_once)
 STAGE_TEST(two_workers_keep_one_rate)
 {
     enum { JOBS = 150, BURST = 5, T_US = 20 * MS };
-    struct stage *s = *state;
     struct slots slots;
     struct history h;
     pid_t one, two;
@@ -119,40 +116,32 @@ static int begun_by(struct stage *s, pid_t worker, int first_job)
 STAGE_TEST(what_was_leased_ahead_waits_for_nobody)
 {
     enum { SHORT = 3000, LONG = 100 };
-    struct stage *s = *state;
-    pid_t one, two;
+    pid_t two;
 
     stage_enqueue(s, "mark", NULL, 0, SHORT);
     stage_enqueue(s, "mark", "{\"sleep\":0.5}", SHORT, LONG);
-    one = stage_actor(s, "one", "executors=2", NULL);
+    stage_actor(s, "one", "executors=2", NULL);
     await(stage_stat(s, "mark", "done") > SHORT);
     two = stage_actor(s, "two", "executors=50", NULL);
     assert_int_equal(stage_await_done(s, SHORT + LONG).twice, 0);
     assert_in_range(begun_by(s, two, SHORT), LONG / 2, LONG);
-    assert_int_equal(stage_end(one), 0);
-    assert_int_equal(stage_end(two), 0);
 }
 
 STAGE_TEST(parked_jobs_delay_nobody)
 {
-    struct stage *s = *state;
-    pid_t worker;
-
     stage_rate(s, "slow", "1/1d");
     stage_enqueue(s, "slow", NULL, 0, 20000);
     stage_enqueue(s, "mark", NULL, 20000, 200);
-    worker = stage_actor(s, "worker", "types=slow,mark", "executors=4", NULL);
+    stage_actor(s, "worker", "types=slow,mark", "executors=4", NULL);
     await(history_count(s, "effect", -1) == 201);
-    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "lane:default/slow/"), NULL), 19999);
+    assert_int_equal(stage_number(s, "LLEN", stage_key(s, "lane:default/slow/")), 19999);
     await(stage_stat(s, "mark", "done") == 200);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* Jobs without a limit are prefetched and wait for each executor: some are kept from them all the same. */
 STAGE_TEST(a_flood_leaves_executors_to_limits)
 {
     static const char *const executors[] = {"executors=4", "executors=1"};
-    struct stage *s = *state;
 
     stage_rate(s, "mark", "100/s,burst=1");
     stage_enqueue(s, "mark", NULL, 0, 60);
@@ -171,15 +160,13 @@ STAGE_TEST(a_flood_leaves_executors_to_limits)
 /* Parked for an hour, and then the rate is set faster, or the limit removed. */
 STAGE_TEST(changed_rate_applies_at_once)
 {
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
-
+    stage_actor(s, "worker", "executors=2", NULL);
     for (int round = 0; round < 2; round++) {
         int first = round * 5;
 
         stage_rate(s, "mark", "1/1h,burst=1");
         stage_enqueue(s, "mark", NULL, first, 5);
-        await(server_number(&s->server, "LLEN", stage_key(s, "lane:default/mark/"), NULL) >= 4);
+        await(stage_number(s, "LLEN", stage_key(s, "lane:default/mark/")) >= 4);
         stage_await_blocked(s, 2);
         if (round == 0)
             stage_rate(s, "mark", "1000/s");
@@ -187,24 +174,22 @@ STAGE_TEST(changed_rate_applies_at_once)
             assert_int_equal(weir_rate_remove(s->client, "mark"), 0);
         stage_await_done(s, first + 5);
     }
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Types that no worker can run */
 
 STAGE_TEST(unknown_type_waits)
 {
-    struct stage *s = *state;
-    pid_t one = stage_actor(s, "one", "executors=2", NULL), two;
     int64_t us[20];
 
+    stage_actor(s, "one", "executors=2", NULL);
     stage_push(s, "rare", NULL, 0, 3);
     await_text(s->server.folder, "one.err", "jobs of type rare wait for a worker");
     stage_push(s, "mark", NULL, 3, 1);
     await(history_count(s, "effect", 3) == 1);
-    assert_int_equal(server_number(&s->server, "LLEN", stage_key(s, "lane:default/rare/"), NULL), 3);
+    assert_int_equal(stage_number(s, "LLEN", stage_key(s, "lane:default/rare/")), 3);
 
-    two = stage_actor(s, "two", "types=rare", NULL);
+    stage_actor(s, "two", "types=rare", NULL);
     await(history_count(s, "effect", -1) == 4);
     /* Whoever sees it first, who can run it is called. */
     stage_await_blocked(s, 4);
@@ -215,27 +200,21 @@ STAGE_TEST(unknown_type_waits)
         us[i] = clock_mono_us() - us[i];
     }
     expect_one_short(us, 20, 100 * MS);
-    assert_int_equal(stage_end(one), 0);
-    assert_int_equal(stage_end(two), 0);
 }
 
 STAGE_TEST(unknown_type_dies_if_told_so)
 {
-    struct stage *s = *state;
-    char *dead, before[24];
-    pid_t worker;
+    char *dead;
 
-    snprintf(before, sizeof before, "%" PRId64,
-             clock_wall_us() - 120 * SECOND); /* no worker has run it since */
-    free(server_ask(&s->server, "ZADD", stage_key(s, "runs"), before, "rare", NULL));
-    worker = stage_weir(s, "worker", "--exec", "mark=/bin/true", "--unknown", "dead", NULL);
+    /* no worker has run it since */
+    stage_do(s, "ZADD", stage_key(s, "runs"), textf("%" PRId64, clock_wall_us() - 120 * SECOND), "rare");
+    stage_weir(s, "worker", "--exec", "mark=/bin/true", "--unknown", "dead", NULL);
     stage_push(s, "rare", NULL, 0, 1);
     await(stage_stat(s, "rare", "dead") == 1);
     dead = stage_dead(s);
     assert_non_null(
         strstr(dead, "no handler for its type: no worker has run it for a minute\n{\"id\":\"j0\""));
     free(dead);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Waking */
@@ -264,7 +243,6 @@ static void expect_woken_at_once(struct stage *s, int first)
 STAGE_TEST(idle_worker_wakes_at_once)
 {
     static const char *const executors[] = {"executors=2", "executors=1"};
-    struct stage *s = *state;
 
     for (int i = 0; i < 2; i++) {
         pid_t worker = stage_actor(s, "worker", executors[i], NULL);
@@ -303,15 +281,11 @@ static int64_t lateness_us(struct stage *s, int job, int64_t due_us)
 STAGE_TEST(idle_worker_among_busy_ones)
 {
     enum { BUSY = 4 };
-    struct stage *s = *state;
     pid_t workers[BUSY + 1];
     int64_t us[BUSY];
 
     for (int i = 0; i <= BUSY; i++) {
-        char name[24];
-
-        snprintf(name, sizeof name, "worker%d", i);
-        workers[i] = stage_actor(s, name, "executors=1", NULL);
+        workers[i] = stage_actor(s, textf("worker%d", i), "executors=1", NULL);
     }
     stage_await_workers(s, BUSY + 1);
     stage_await_blocked(s, 2 + BUSY);
@@ -337,10 +311,9 @@ STAGE_TEST(idle_worker_among_busy_ones)
 STAGE_TEST(delayed_jobs_start_on_time)
 {
     enum { ROUNDS = 5 };
-    struct stage *s = *state;
-    pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
     int64_t us[ROUNDS];
 
+    stage_actor(s, "worker", "executors=2", NULL);
     stage_await_blocked(s, 2);
     for (int job = 0; job < ROUNDS; job++)
         us[job] = enqueue_delayed(s, job, 0.2 * (ROUNDS - job));
@@ -348,49 +321,41 @@ STAGE_TEST(delayed_jobs_start_on_time)
     for (int job = 0; job < ROUNDS; job++)
         us[job] = lateness_us(s, job, us[job]);
     expect_one_short(us + 1, ROUNDS - 1, 100 * MS);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Queues */
 
 static void push_to(struct stage *s, const char *queue, int first, int n, const char *args)
 {
-    char text[256];
-
     for (int i = first; i < first + n; i++) {
-        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"mark\",\"args\":%s}", i, args);
-        server_number(&s->server, "RPUSH", stage_key(s, "queue:%s", queue), text, NULL);
+        stage_number(s, "RPUSH", stage_key(s, "queue:%s", queue),
+                     textf("{\"id\":\"j%d\",\"type\":\"mark\",\"args\":%s}", i, args));
     }
 }
 
 STAGE_TEST(strict_queues)
 {
-    struct stage *s = *state;
     struct history h;
-    pid_t worker;
 
     push_to(s, "low", 0, 30, "null");
     push_to(s, "high", 30, 30, "null");
-    worker = stage_actor(s, "worker", "queues=high,low", "executors=1", NULL);
+    stage_actor(s, "worker", "queues=high,low", "executors=1", NULL);
     stage_await_done(s, 60);
     h = history_read(s);
     for (int i = 0; i < 60; i++) /* begin and effect of each */
         assert_true(h.events[i].job >= 30);
     history_free(&h);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TEST(weighted_queues)
 {
     enum { JOBS = 200 };
-    struct stage *s = *state;
     struct history h;
     int seldom = 0;
-    pid_t worker;
 
     push_to(s, "often", 0, JOBS, "{\"sleep\":0.002}");
     push_to(s, "seldom", JOBS, JOBS, "{\"sleep\":0.002}");
-    worker = stage_actor(s, "worker", "queues=often=3,seldom", "executors=1", NULL);
+    stage_actor(s, "worker", "queues=often=3,seldom", "executors=1", NULL);
     stage_await_done(s, 2 * JOBS);
     h = history_read(s);
     for (int i = 0; i < 2 * JOBS; i++) /* the first half of the jobs, begin and effect of each */
@@ -400,7 +365,6 @@ STAGE_TEST(weighted_queues)
     if (seldom < 1 ||
         seldom > JOBS * 6 / 10) /* 50 on average; each of 30 turns or more takes a few of one queue */
         fail_msg("%d of the first %d jobs came from the queue with a quarter of the weight", seldom, JOBS);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 /* ---- Idle */
@@ -409,11 +373,10 @@ STAGE_TEST(weighted_queues)
 static long long waits_of(pid_t pid)
 {
     static const char name[] = "\nvoluntary_ctxt_switches:";
-    char path[48], text[4096];
+    char text[4096];
     FILE *f;
 
-    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
-    assert_non_null(f = fopen(path, "r"));
+    assert_non_null(f = fopen(textf("/proc/%d/status", (int)pid), "r"));
     text[fread(text, 1, sizeof text - 1, f)] = '\0';
     fclose(f);
     assert_non_null(strstr(text, name));
@@ -423,7 +386,6 @@ static long long waits_of(pid_t pid)
 /* Claims, 2.5 a second, and heartbeats: a timer and an answer each. With a tick each 0.1 s it would wait five times a call. */
 STAGE_TEST(an_idle_worker_sleeps)
 {
-    struct stage *s = *state;
     pid_t worker = stage_actor(s, "worker", "executors=2", NULL);
     long long calls, waits;
 
@@ -439,7 +401,6 @@ STAGE_TEST(an_idle_worker_sleeps)
     calls = server_calls(&s->server, "fcall") - calls;
     print_message("%lld waits, %lld calls\n", waits, calls);
     assert_in_range(waits, 1, 7 * (calls + 1) / 2);
-    assert_int_equal(stage_end(worker), 0);
 }
 
 STAGE_TESTS(NULL, NULL)

@@ -1057,7 +1057,7 @@ static long long sum_of(struct run *run, const char *pattern, const char *field)
                                  "end\n"
                                  "return sum";
 
-    return server_number(&run->server, "EVAL", script, "0", pattern, field, NULL);
+    return stage_number(run, "EVAL", script, "0", pattern, field);
 }
 
 /* Dead jobs of cancelled batches are not retried; all others were, until none was dead. */
@@ -1066,7 +1066,7 @@ static void check_batches(struct run *run, struct verdict *v)
     static const char all[] = "weir:{0}:batch:batch*";
     long long total = sum_of(run, all, "total"), done = sum_of(run, all, "done"),
               dead = sum_of(run, all, "dead"), cancelled = sum_of(run, all, "cancelled"),
-              left = server_number(&run->server, "ZCARD", "weir:{0}:dead", NULL);
+              left = stage_number(run, "ZCARD", "weir:{0}:dead");
 
     if (dead != left || done + dead + cancelled != total)
         wrong(v, "batches: %lld jobs, but %lld done, %lld dead, %lld cancelled; %lld are dead", total, done,

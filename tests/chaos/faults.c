@@ -168,25 +168,25 @@ static void restart_redis(struct run *run, const struct fault *f)
     (void)f;
     run->redis_stopped = false;
     server_restart(&run->server);
-    free(server_ask(&run->server, "BGREWRITEAOF", NULL));
+    stage_do(run, "BGREWRITEAOF");
 }
 
 static void flush_functions(struct run *run, const struct fault *f)
 {
     continue_redis(run, f);
-    free(server_ask(&run->server, "FUNCTION", "FLUSH", NULL));
+    stage_do(run, "FUNCTION", "FLUSH");
 }
 
 static void fill_memory(struct run *run, const struct fault *f)
 {
     continue_redis(run, f);
-    free(server_ask(&run->server, "CONFIG", "SET", "maxmemory", "1", NULL));
+    stage_do(run, "CONFIG", "SET", "maxmemory", "1");
 }
 
 static void free_memory(struct run *run, const struct fault *f)
 {
     continue_redis(run, f);
-    free(server_ask(&run->server, "CONFIG", "SET", "maxmemory", "0", NULL));
+    stage_do(run, "CONFIG", "SET", "maxmemory", "0");
 }
 
 static void step_clock(struct run *run, const struct fault *f)

@@ -526,8 +526,7 @@ bool run_finish(struct run *run, char **what)
         server_shift_clock(&run->server, run->shift_us);
     }
     finished = drain(run, what);
-    for (int i = 0;
-         finished && i < DEATHS_MOST && server_number(&run->server, "ZCARD", "weir:{0}:dead", NULL); i++) {
+    for (int i = 0; finished && i < DEATHS_MOST && stage_number(run, "ZCARD", "weir:{0}:dead"); i++) {
         free(*what);
         retry_dead(run);
         finished = drain(run, what);
