@@ -280,7 +280,7 @@ static void read_block(struct transcript *t, const char *info, int line, int end
     else if (strcmp(info, "console") == 0)
         for (; line < end; line++)
             read_line(t, line, line == first, varies);
-    else if (!strstr(info, "norun") && strncmp(t->lines[line], "$ ", 2) == 0)
+    else if (!strstr(info, "norun") && strcmp(info, "protocol") != 0 && strncmp(t->lines[line], "$ ", 2) == 0)
         fail_msg("%s:%d: not marked as console", t->path, line);
 }
 

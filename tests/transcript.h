@@ -1,6 +1,7 @@
 /* Transcripts: shell sessions with weir, as a person sees them, run and compared. A .txt file is one session;
  * in a .md file the fenced blocks marked console are, one after the other, and those marked sh: commands alone,
- * of which none may fail. A block with more behind that word, such as norun, is not run.
+ * of which none may fail. A block with more behind that word, such as norun, is not run; one marked protocol is run by
+ * test_protocol.
  *
  *   $ weir enqueue mail --id a          a command for bash; its next lines begin with "> "
  *   a                                   what it prints, standard error too
