@@ -183,7 +183,7 @@ WEIR_API WEIR_CHECKED int weir_rate_unuse(struct weir *w, const char *type, cons
 /* Keys of a limit take turns. Gives key (any text) weight turns for one of the others: 1 to 1000; 1 at first. */
 WEIR_API WEIR_CHECKED int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight);
 /* Pauses the limit for for_s seconds, at most ten years: no job that it holds starts. limit may be "LIMIT/KEY", KEY
- * any text, where the limit is keyed: then only that key is paused, with INFINITY until it is resumed. */
+ * any text, where the limit is keyed: then only that key is paused. INFINITY: until it is resumed. */
 WEIR_API WEIR_CHECKED int weir_rate_pause(struct weir *w, const char *limit, double for_s);
 /* Ends the pause of a limit, or of "LIMIT/KEY", and those that throttled jobs asked for. */
 WEIR_API WEIR_CHECKED int weir_rate_resume(struct weir *w, const char *limit);

@@ -122,32 +122,33 @@ static int do_rate_set(struct weir *w, const struct ask *ask, json_t **doc)
     return document_done(w, rate_set_document(ask->names[0], &kept), doc);
 }
 
-/* key=: only that one, and without for= until it is resumed. */
-static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
+/* key=: only that one. */
+static int change_pause(struct weir *w, const struct ask *ask, const struct pausing *how, json_t **doc)
 {
-    const char *span = field_text(ask->fields, "for"), *key = field_text(ask->fields, "key");
-    int64_t for_us = RATE_ENDLESS;
-    struct error why;
+    const char *key = field_text(ask->fields, "key");
+    json_t *answer;
+    int status = rate_pause(w, ask->names[0], key, how, &answer);
 
     *doc = NULL;
-    if (span || !key)
-        if (!span || duration_parse(span, &for_us, &why) < 0 || for_us < 1)
-            return error_set(&w->error, WEIR_EINPUT, "rate pause %.128s: for how long? give for=10m",
-                             ask->names[0]);
-    if (rate_pause(w, ask->names[0], key, for_us, NULL) < 0)
+    if (status == 0)
+        status = document_done(w, pausing_key_document(ask->names[0], key, answer), doc);
+    json_decref(answer);
+    return status;
+}
+
+static int do_rate_pause(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct pausing how;
+
+    *doc = NULL;
+    if (read_pausing(w, ask, &how) < 0)
         return w->error.status;
-    return document_done(w, rate_pause_document(ask->names[0], key, for_us), doc);
+    return change_pause(w, ask, &how, doc);
 }
 
 static int do_rate_resume(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    const char *key = field_text(ask->fields, "key");
-    bool was;
-
-    *doc = NULL;
-    if (rate_pause(w, ask->names[0], key, RATE_RESUME, &was) < 0)
-        return w->error.status;
-    return document_done(w, rate_resume_document(ask->names[0], key, was), doc);
+    return change_pause(w, ask, &(struct pausing){.for_us = RATE_RESUME}, doc);
 }
 
 static json_t *done_document(const char *name, const char *action)
@@ -308,7 +309,7 @@ const struct resource action_resources[] = {
     {"/api/queues/*/resume", THREAD_CHANGE, "", do_queue_resume},
     {"/api/queues/*/purge", THREAD_CHANGE, "type count", do_queue_purge},
     {"/api/rates/*", THREAD_CHANGE, "rules", do_rate_set},
-    {"/api/rates/*/pause", THREAD_CHANGE, "for key", do_rate_pause},
+    {"/api/rates/*/pause", THREAD_CHANGE, "for reason key", do_rate_pause},
     {"/api/rates/*/resume", THREAD_CHANGE, "key", do_rate_resume},
     {"/api/rates/*/remove", THREAD_CHANGE, "", do_rate_remove},
     {"/api/jobs/actions", THREAD_SEARCH, "action search count dry_run cursor", do_jobs},

@@ -352,7 +352,7 @@ static void pause_queue(int q, bool pauses)
 {
     sim_must(turns_pausing("queue_pause", sim_queue_names[q], pauses ? RATE_ENDLESS : RATE_RESUME),
              "queue_pause");
-    if (json_is_object(json_object_get(turns.answer, "was")) != sim.paused[q] ||
+    if (json_is_object(json_object_get(turns.answer, "before")) != sim.paused[q] ||
         json_is_object(json_object_get(turns.answer, "pause")) != pauses)
         sim_fail("queue_pause: %s was paused: %d", sim_queue_names[q], !sim.paused[q]);
     sim.paused[q] = pauses;

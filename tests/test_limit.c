@@ -92,7 +92,7 @@ static int pause_at(int64_t now_us, const char *limit, int64_t for_us)
     struct args a;
 
     args_init(&a);
-    rate_pause_request(&a, PREFIX, now_us, limit, for_us);
+    rate_pause_request(&a, PREFIX, now_us, limit, &(struct pausing){.for_us = for_us});
     return send_change(&a, "rate_pause");
 }
 
@@ -101,7 +101,7 @@ static int pause_key_at(int64_t now_us, const char *limit, const char *key, int6
     struct args a;
 
     args_init(&a);
-    rate_pause_key_request(&a, PREFIX, now_us, limit, key, for_us);
+    rate_pause_key_request(&a, PREFIX, now_us, limit, key, &(struct pausing){.for_us = for_us});
     return send_change(&a, "rate_pause_key");
 }
 
@@ -787,8 +787,8 @@ TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
         {"rate_use", {"mail", "use", "", "what", "by", "a/b", NULL}},
         {"rate_weight", {"mail", "42", "3", "what", NULL}},
         {"rate_weight", {"mail", "a b", "3", "what", "by", NULL}},
-        {"rate_pause", {"mail", "3", "what", NULL}},
-        {"rate_pause", {"a b", "3", "what", "by", NULL}},
+        {"rate_pause", {"mail", "3", "", "what", NULL}},
+        {"rate_pause", {"a b", "3", "", "what", "by", NULL}},
         {"rate_apply", {"default", "0", "", NULL}},
         {"rate_apply", {"a b", "0", "", "0", "mail", NULL}},
         {"rate_apply", {"default", "x", "", "0", "mail", NULL}},
@@ -842,6 +842,8 @@ TEST_WITH(test_wrong_numbers_change_nothing, client_flush, NULL)
             if (calls[i].second)
                 args_add(&a, calls[i].second);
             args_add(&a, calls[i].numbers[k]);
+            if (!calls[i].second)
+                args_add(&a, ""); /* a reason */
             args_add(&a, "what");
             args_add(&a, "by");
             assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), WEIR_EINPUT);
@@ -961,7 +963,8 @@ TEST_WITH(test_weir_rate_use_and_the_others, client_flush, NULL)
     expect("1", "HLEN", PREFIX "key_pauses");
     assert_int_equal(weir_rate_resume(w, "acct/a/b c"), 0);
     expect("0", "HLEN", PREFIX "key_pauses");
-    assert_int_equal(weir_rate_pause(w, "acct", INFINITY), WEIR_EINPUT);
+    assert_int_equal(weir_rate_pause(w, "acct", INFINITY), 0);
+    assert_int_equal(weir_rate_resume(w, "acct"), 0);
     assert_int_equal(weir_rate_pause(w, "acct/", 1), WEIR_EINPUT);
     assert_int_equal(weir_rate_pause(w, "more/42", 1), WEIR_EINPUT);
 }

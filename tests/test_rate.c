@@ -322,7 +322,7 @@ TEST_WITH(test_pause_and_resume, client_flush, NULL)
     json_t *doc;
 
     assert_int_equal(rate("set mail 10/s")->code, 0);
-    prints("pause mail 1h", "mail: paused for 1h; weir rate resume mail ends that\n");
+    says("pause mail 1h", "; weir rate resume mail ends that\n");
     says("show mail",
          "burst 10, 10 free after the pause\npaused:      by hand: resumes in "); /* they are not spent */
     says("show mail", "next start:  in ");
@@ -331,11 +331,11 @@ TEST_WITH(test_pause_and_resume, client_flush, NULL)
     doc = json_line("show mail --json", 0);
     assert_true(number(doc, "paused_until") == number(doc, "next_start"));
     json_decref(doc);
-    prints("pause mail 1m --json", "{\"name\":\"mail\",\"paused_for\":60.0}\n");
-    prints("resume mail", "mail: resumed\n");
+    says("pause mail 1m --json", "\"reason\":\"\"}}\n");
+    says("resume mail", "limit mail resumed; it was paused since ");
     says("show mail", "burst 10, 10 free now\nparked:");
-    prints("resume mail", "mail: was not paused; pauses of its keys that jobs asked for are ended too\n");
-    prints("resume mail --json", "{\"name\":\"mail\",\"was_paused\":false}\n");
+    prints("resume mail", "limit mail was not paused\n");
+    prints("resume mail --json", "{\"name\":\"mail\",\"paused\":null,\"before\":null}\n");
 }
 
 /* ---- log */

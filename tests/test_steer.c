@@ -77,7 +77,14 @@ static const struct order {
     const char *gate;                /* that becomes due in all queues */
     int64_t others;                  /* queues in which the gate of another limit does */
 } orders[] = {
-    {"rate_pause", {"shared", "60000000", "pause", "me"}, 4, "limits", "shared", "* pause:*", "shared#0", 0},
+    {"rate_pause",
+     {"shared", "60000000", "", "pause", "me"},
+     5,
+     "limits",
+     "shared",
+     "* pause:*",
+     "shared#0",
+     0},
     {"rate_set",
      {"shared", "gcra:7/1000000/7", "0", "set", "me"},
      5,

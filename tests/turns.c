@@ -363,22 +363,22 @@ int turns_weight(const char *limit, const char *key, int weight)
 int turns_pause(const char *limit, int64_t for_us)
 {
     char number[32];
-    const char *words[] = {limit, number, "pause", "tests"};
+    const char *words[] = {limit, number, "", "pause", "tests"};
     int rc;
 
     snprintf(number, sizeof number, "%lld", (long long)for_us);
-    rc = changed(turns_ask("rate_pause", words, 4));
+    rc = changed(turns_ask("rate_pause", words, 5));
     return rc ? rc : turns_apply_all("", for_us == 0, &limit, 1);
 }
 
 int turns_pause_key(const char *limit, const char *key, int64_t for_us)
 {
     char number[32] = "";
-    const char *words[] = {limit, key, "", number, "pause", "tests"};
+    const char *words[] = {limit, key, "", number, "", "pause", "tests"};
 
     if (for_us >= 0)
         snprintf(number, sizeof number, "%lld", (long long)for_us);
-    return changed(turns_ask("rate_pause_key", words, 6));
+    return changed(turns_ask("rate_pause_key", words, 7));
 }
 
 int turns_pausing(const char *script, const char *name, int64_t for_us)

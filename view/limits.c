@@ -170,25 +170,6 @@ json_t *rate_set_document(const char *name, const struct rule_set *rules)
     return json_pack("{s:s,s:o}", "name", name, "rules", rules_document(rules));
 }
 
-static json_t *add_key(json_t *doc, const char *key)
-{
-    if (doc && key)
-        json_object_set_new(doc, "key", text_word(key));
-    return doc;
-}
-
-json_t *rate_pause_document(const char *name, const char *key, int64_t for_us)
-{
-    return add_key(json_pack("{s:s,s:o}", "name", name, "paused_for",
-                             for_us == RATE_ENDLESS ? json_null() : json_seconds(for_us)),
-                   key);
-}
-
-json_t *rate_resume_document(const char *name, const char *key, bool was)
-{
-    return add_key(json_pack("{s:s,s:b}", "name", name, "was_paused", was), key);
-}
-
 /* ---- Asked */
 
 struct found {

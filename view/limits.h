@@ -22,11 +22,8 @@ int64_t limit_provider_pause(const struct limit *limit);
 /* To such a document: what was granted and lost within the last hour, as workers recorded it; null when that cannot be read. */
 void limit_add_hour(struct weir *w, const char *name, json_t *doc);
 
-/* What rate set, pause and resume have done. */
+/* What rate set has done. */
 json_t *rate_set_document(const char *name, const struct rule_set *rules);
-/* key NULL: of the whole limit. for_us: or RATE_ENDLESS. */
-json_t *rate_pause_document(const char *name, const char *key, int64_t for_us);
-json_t *rate_resume_document(const char *name, const char *key, bool was);
 
 /* The limits of the partition that has one of that name, or of the last one; >= 0. Freed with limits_free, also
  * after a failure. */

@@ -20,7 +20,16 @@ json_t *pausing_document(const char *name, const json_t *answer)
 {
     return json_pack("{s:o, s:o, s:o}", "name", text_word(name), "paused",
                      pause_document(json_object_get(answer, "pause")), "before",
-                     pause_document(json_object_get(answer, "was")));
+                     pause_document(json_object_get(answer, "before")));
+}
+
+json_t *pausing_key_document(const char *limit, const char *key, const json_t *answer)
+{
+    json_t *doc = pausing_document(limit, answer);
+
+    if (doc && key)
+        json_object_set_new(doc, "key", text_word(key));
+    return doc;
 }
 
 void pause_put(FILE *to, const json_t *doc, int64_t now_us)

@@ -9,6 +9,8 @@
 json_t *pause_document(const json_t *pause);
 /* Of an answer to a pause or a resume: {"name", "paused", "before"}: as it is, and as it was before. */
 json_t *pausing_document(const char *name, const json_t *answer);
+/* The same of one key of a limit, which it has too; key NULL: of the limit. */
+json_t *pausing_key_document(const char *limit, const char *key, const json_t *answer);
 /* Puts "since 09:36 until 10:00: INC-123" of such a document. */
 void pause_put(FILE *to, const json_t *doc, int64_t now_us);
 

@@ -101,7 +101,7 @@ static int change(struct cli *cli, struct weir *w, const struct pausing *how, co
         return cli_failed(cli, w);
     doc = pausing_document(type, answer);
     json_decref(answer);
-    return pausing_print(cli, doc);
+    return pausing_print(cli, type, false, doc);
 }
 
 static int run_pause(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)

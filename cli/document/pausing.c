@@ -1,5 +1,7 @@
 #include "cli/document/pausing.h"
 
+#include <string.h>
+
 #include "cli/document/json.h"
 #include "cli/document/text.h"
 #include "core/clock.h"
@@ -22,14 +24,18 @@ static void put(const char *what, const json_t *pause)
     pause_put(stdout, pause, clock_wall_us());
 }
 
-int pausing_print(struct cli *cli, struct json_t *doc)
+int pausing_print(struct cli *cli, const char *name, bool was, struct json_t *doc)
 {
     const json_t *paused = json_object_get(doc, "paused"), *before = json_object_get(doc, "before");
-    const char *name = answer_text(doc, "name"), *quote = text_quote(name);
+    const char *quote = text_quote(name);
 
     if (cli->json || !doc)
         return json_print(cli, doc);
-    output("%s %s ", cli->command->name, name);
+    output("%s %s ",
+           strcmp(cli->command->name, "rate") ? cli->command->name
+           : strchr(name, '/')                ? "key"
+                                              : "limit",
+           name);
     if (json_is_object(paused)) {
         put("is paused ", paused);
         output("; weir %s resume %s%s%s ends that", cli->command->name, quote, name, quote);
@@ -37,6 +43,8 @@ int pausing_print(struct cli *cli, struct json_t *doc)
             put("; before, it was paused ", before);
     } else if (json_is_object(before)) {
         put("resumed; it was paused ", before);
+    } else if (was) {
+        output("resumed; it was paused for a provider");
     } else {
         output("was not paused");
     }

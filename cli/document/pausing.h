@@ -7,19 +7,24 @@
 
 struct json_t; /* jansson */
 
-/* The rows of a command's flags for `pause`, of a struct pausing. */
-#define PAUSING_FLAGS(how)                                                                                   \
+/* The rows of a command's flags for `pause`, of a struct pausing; PAUSING_FLAGS where it may be created. */
+#define PAUSING_TIME_FLAGS(how)                                                                              \
     {                                                                                                        \
         "for",        0, FLAG_DURATION, "DURATION", "pause: for that time; default until it is resumed",     \
         &(how).for_us},                                                                                      \
-        {"reason", 0, FLAG_TEXT, "TEXT", "pause: why, for those who see it", &(how).reason},                 \
+    {                                                                                                        \
+        "reason", 0, FLAG_TEXT, "TEXT", "pause: why, for those who see it", &(how).reason                    \
+    }
+#define PAUSING_FLAGS(how)                                                                                   \
+    PAUSING_TIME_FLAGS(how),                                                                                 \
     {                                                                                                        \
         "create", 0, FLAG_BOOL, NULL, "pause: although there is none of that name yet", &(how).create        \
     }
 
 /* Completes what the flags have filled: without --for it is RATE_ENDLESS. WEIR_EINPUT: --for 0s. */
 WEIR_CHECKED int pausing_read(struct cli *cli, struct pausing *how);
-/* Prints the document of a pause or resume (view/pause.h), which it frees. */
-WEIR_CHECKED int pausing_print(struct cli *cli, struct json_t *doc);
+/* Prints the document of a pause or resume (view/pause.h), which it frees, of what has that name in a command. was: it was paused, though not by
+ * hand. */
+WEIR_CHECKED int pausing_print(struct cli *cli, const char *name, bool was, struct json_t *doc);
 
 #endif

@@ -7,10 +7,12 @@
 #include <string.h>
 
 #include "cli/document/json.h"
+#include "cli/document/pausing.h"
 #include "cli/document/text.h"
 #include "queue/limits/rate.h"
 #include "queue/status/status.h"
 #include "view/format.h"
+#include "view/pause.h"
 #include "view/rate_keys.h"
 
 #define OPERANDS_MAX 17 /* a name and what goes with it: up to 16 limits */
@@ -95,61 +97,53 @@ static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *
     return 0;
 }
 
-/* For how long: the operand, --for, or RATE_ENDLESS. */
-static int read_pause(struct cli *cli, const struct rate_flags *flags, const char *span, int64_t *for_us)
+/* For how long: the operand, or --for. */
+static int read_pause(struct cli *cli, const char *span, struct pausing *how)
 {
     struct error why;
 
-    *for_us = cli_gave(cli, "for") ? flags->for_us : RATE_ENDLESS;
     if (span && cli_gave(cli, "for"))
         return error_set(&cli->error, WEIR_EUSAGE, "rate pause: %.60s and --for: give one of them", span);
-    if (span && duration_parse(span, for_us, &why) < 0)
+    if (!span)
+        return pausing_read(cli, how);
+    if (duration_parse(span, &how->for_us, &why) < 0)
         return error_set(&cli->error, WEIR_EINPUT, "rate pause: %s", why.text);
-    if (*for_us == 0)
+    if (how->for_us == 0)
         return error_set(&cli->error, WEIR_EINPUT,
-                         "rate pause %.60s: not a valid time; rate resume ends a pause", span ? span : "0s");
+                         "rate pause %.60s: no time at all; rate resume ends a pause", span);
     return 0;
+}
+
+/* NAME or NAME/KEY */
+static int change_pause(struct cli *cli, struct weir *w, const char *name, const struct pausing *how)
+{
+    char limit[RATE_LIMIT_SIZE];
+    const char *key;
+    json_t *answer, *doc;
+    bool was;
+
+    rate_part(name, limit, &key);
+    if (rate_pause(w, limit, key, how, &answer) < 0)
+        return cli_failed(cli, w);
+    was = json_is_true(json_object_get(answer, "was"));
+    doc = pausing_key_document(limit, key, answer);
+    json_decref(answer);
+    return pausing_print(cli, name, was, doc);
 }
 
 static int run_pause(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    const char *quote = text_quote(argv[1]), *key;
-    char span[32], limit[RATE_LIMIT_SIZE];
-    int64_t for_us;
+    struct pausing how = flags->pausing;
 
-    rate_part(argv[1], limit, &key);
-    if (read_pause(cli, flags, argv[2], &for_us) < 0)
+    if (read_pause(cli, argv[2], &how) < 0)
         return cli->error.status;
-    if (rate_pause(w, limit, key, for_us, NULL) < 0)
-        return cli_failed(cli, w);
-    if (cli->json)
-        return json_print(cli, rate_pause_document(limit, key, for_us));
-    if (for_us == RATE_ENDLESS) {
-        output("%s: paused until weir rate resume %s%s%s\n", argv[1], quote, argv[1], quote);
-        return 0;
-    }
-    duration_format(for_us, span);
-    output("%s: paused for %s; weir rate resume %s%s%s ends that\n", argv[1], span, quote, argv[1], quote);
-    return 0;
+    return change_pause(cli, w, argv[1], &how);
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
 {
-    char limit[RATE_LIMIT_SIZE];
-    const char *key;
-    bool was;
-
     (void)flags;
-    rate_part(argv[1], limit, &key);
-    if (rate_pause(w, limit, key, RATE_RESUME, &was) < 0)
-        return cli_failed(cli, w);
-    if (cli->json)
-        return json_print(cli, rate_resume_document(limit, key, was));
-    output("%s: %s\n", argv[1],
-           was   ? "resumed"
-           : key ? "was not paused"
-                 : "was not paused; pauses of its keys that jobs asked for are ended too");
-    return 0;
+    return change_pause(cli, w, argv[1], &(struct pausing){.for_us = RATE_RESUME});
 }
 
 static const struct action {
@@ -162,7 +156,7 @@ static const struct action {
     {"use", "cost", "TYPE NAME...", 2, OPERANDS_MAX, run_use},
     {"unuse", "dry-run yes", "TYPE NAME...", 2, OPERANDS_MAX, rate_run_unuse},
     {"weight", "", "NAME KEY N", 3, 3, run_weight},
-    {"pause", "for", "NAME DURATION, or NAME/KEY and perhaps a DURATION", 1, 2, run_pause},
+    {"pause", "for reason", "NAME or NAME/KEY, and perhaps a DURATION", 1, 2, run_pause},
     {"resume", "", "NAME or NAME/KEY", 1, 1, run_resume},
     {"list", "", "nothing more", 0, 0, rate_run_list},
     {"show", "verbose", "NAME", 1, 1, rate_run_show},
@@ -210,11 +204,7 @@ static int run_rate(struct cli *cli, int argc, char **argv)
                                   .value = "N",
                                   .help = "use: the slots that a job takes",
                                   .target = &given.cost},
-                                 {.name = "for",
-                                  .kind = FLAG_DURATION,
-                                  .value = "DURATION",
-                                  .help = "pause: for that time",
-                                  .target = &given.for_us},
+                                 PAUSING_TIME_FLAGS(given.pausing),
                                  {.name = "top",
                                   .kind = FLAG_INT,
                                   .value = "N",

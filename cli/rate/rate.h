@@ -3,13 +3,14 @@
 #define CLI_RATE_RATE_H
 
 #include "cli/document/json.h"
+#include "queue/limits/rate_request.h"
 #include "view/limits.h"
 
 /* What was given besides the flags that all commands take. */
 struct rate_flags {
     bool dry_run, yes, verbose;
     long long cost; /* 0: not given */
-    int64_t for_us; /* 0: not given */
+    struct pausing pausing;
     long long top;
 };
 

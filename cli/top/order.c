@@ -25,10 +25,16 @@ static int halt(struct weir *w, const struct order *o, struct result *r)
 
 static int halt_limit(struct weir *w, const struct order *o, struct result *r)
 {
-    bool pause = o->kind == ORDER_PAUSE_LIMIT, was = false;
-    int status = rate_pause(w, o->name, NULL, pause ? PAUSE_US : RATE_RESUME, &was);
+    bool pause = o->kind == ORDER_PAUSE_LIMIT;
+    json_t *answer;
+    int status =
+        rate_pause(w, o->name, NULL, &(struct pausing){.for_us = pause ? PAUSE_US : RATE_RESUME}, &answer);
 
-    SAY(r, "limit %s %s", o->name, pause ? "paused for 10m" : was ? "resumed" : "was not paused");
+    SAY(r, "limit %s %s", o->name,
+        pause                                          ? "paused for 10m"
+        : json_is_true(json_object_get(answer, "was")) ? "resumed"
+                                                       : "was not paused");
+    json_decref(answer);
     return status;
 }
 

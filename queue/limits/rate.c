@@ -3,11 +3,13 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/answer.h"
 #include "core/clock.h"
 #include "core/given.h"
+#include "core/likely.h"
 #include "core/script/script.h"
 
 #define CURSOR_SIZE 24
@@ -15,9 +17,23 @@
 /* A change takes so many calls: each checks 200 types, and all begin anew when a limit is changed meanwhile. */
 #define CALLS_MOST 20000
 
+/* Fills w->error with the limit that the name is close to, where there is one. */
 static int no_limit(struct weir *w, const char *name)
 {
-    return error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; weir rate list shows them", name);
+    struct limits limits;
+    const char *likely = NULL, **names = NULL;
+
+    if (limits_ask(w, -1, LIMITS_ALONE, &limits) == 0 && (names = calloc(limits.count + 1, sizeof *names))) {
+        for (size_t i = 0; i < limits.count; i++)
+            names[i] = limits.at[i].name;
+        likely = likely_word(name, names);
+    }
+    error_set(&w->error, WEIR_ENOTFOUND, "limit %s: there is none; %s%s%s", name,
+              likely ? "did you mean " : "weir rate list shows them", likely ? likely : "",
+              likely ? "?" : "");
+    free(names);
+    limits_free(&limits);
+    return w->error.status;
 }
 
 /* What a change has left to do. */
@@ -373,24 +389,29 @@ static int check_pause(struct weir *w, const char *limit, const char *key)
     return 0;
 }
 
-int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_us, bool *was)
+int rate_pause(struct weir *w, const char *limit, const char *key, const struct pausing *how,
+               json_t **answered)
 {
-    json_t *answer;
+    json_t *answer = NULL;
     struct args a;
-    int status;
+    int status = check_pause(w, limit, key);
 
-    if (check_pause(w, limit, key) < 0 || client_at_home(w, limit, strlen(limit)) < 0)
-        return w->error.status;
+    if (status == 0)
+        status = client_at_home(w, limit, strlen(limit));
+    if (answered)
+        *answered = NULL;
+    if (status != 0)
+        return status;
     args_init(&a);
     if (key)
-        rate_pause_key_request(&a, w->prefix, -1, limit, key, for_us);
+        rate_pause_key_request(&a, w->prefix, -1, limit, key, how);
     else
-        rate_pause_request(&a, w->prefix, -1, limit, for_us);
+        rate_pause_request(&a, w->prefix, -1, limit, how);
     status = ask_change(w, key ? "rate_pause_key" : "rate_pause", &a, limit, &answer);
     if (status == 0)
-        status = apply(w, answer, &(struct change){.limit = limit, .resume = for_us == RATE_RESUME});
-    if (status == 0 && was)
-        *was = json_is_true(json_object_get(answer, "was"));
+        status = apply(w, answer, &(struct change){.limit = limit, .resume = how->for_us == RATE_RESUME});
+    if (status == 0 && answered)
+        *answered = json_incref(answer);
     json_decref(answer);
     return status;
 }
@@ -413,12 +434,12 @@ int weir_rate_pause(struct weir *w, const char *limit, double for_s)
     if (GIVEN(w, PASSED(limit)) < 0)
         return WEIR_EUSAGE;
     rate_part(limit, name, &key);
-    if (key && isinf(for_s) && for_s > 0)
-        return rate_pause(w, name, key, RATE_ENDLESS, NULL);
+    if (isinf(for_s) && for_s > 0)
+        return rate_pause(w, name, key, &(struct pausing){.for_us = RATE_ENDLESS}, NULL);
     if (!(for_s > 0 && for_s <= LONGEST_PAUSE_S))
         return error_set(&w->error, WEIR_EINPUT,
                          "pause of %g s: must be above 0 and at most ten years (3650d)", for_s);
-    return rate_pause(w, name, key, (int64_t)ceil(for_s * 1e6), NULL);
+    return rate_pause(w, name, key, &(struct pausing){.for_us = (int64_t)ceil(for_s * 1e6)}, NULL);
 }
 
 int weir_rate_resume(struct weir *w, const char *limit)
@@ -429,7 +450,7 @@ int weir_rate_resume(struct weir *w, const char *limit)
     if (GIVEN(w, PASSED(limit)) < 0)
         return WEIR_EUSAGE;
     rate_part(limit, name, &key);
-    return rate_pause(w, name, key, RATE_RESUME, NULL);
+    return rate_pause(w, name, key, &(struct pausing){.for_us = RATE_RESUME}, NULL);
 }
 
 /* ---- The log */

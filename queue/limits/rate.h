@@ -29,9 +29,10 @@ WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, b
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* cost 0: as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);
-/* key NULL: the whole limit; else one of its keys, any text. for_us: or RATE_RESUME, of a key RATE_ENDLESS. *was (may be NULL): was it
- * paused? */
-WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, const char *key, int64_t for_us, bool *was);
+/* key NULL: the whole limit; else one of its keys, any text. *answer (may be NULL): as type_pause() has it, and "was": was it paused, by somebody or
+ * for a provider? The caller's, NULL after a failure. */
+WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, const char *key, const struct pausing *how,
+                            struct json_t **answer);
 /* Parts "LIMIT" or "LIMIT/KEY", a key may have blanks and slashes; *key points into text, NULL: none. limit is cut where it is too long for a name.
  */
 void rate_part(const char *text, char limit[RATE_LIMIT_SIZE], const char **key);

@@ -1,12 +1,13 @@
--- rate_pause: pauses a limit for a time, or ends its pause and those that providers asked for; what waits is looked at
+-- rate_pause: pauses a limit for a time or until it is resumed, or ends its pause and those that providers asked for; what waits is looked at
 -- again.
 --
 -- KEYS[1] prefix
--- ARGV: now, limit, for_us (0: resume; '': not given, which only a key's pause may leave out), what, by (for the log)
+-- ARGV: now, limit, for_us ('': until it is resumed; 0: resume), reason, what, by (for the log)
 -- role: operator
--- reply: JSON: {"was": was it paused, "asleep", "rest": as rate_wake has them}
+-- reply: JSON: {"was": was it paused, by somebody or for a provider, "before", "pause": as reasons.pause has what somebody has set, "asleep", "rest":
+--        as rate_wake has them}
 --        {"missing": limit}
--- uses: check gate key_pauses line partition rates rules
+-- uses: check gate key_pauses line partition rates reasons rules
 
 local LONGEST = 3650 * 86400 * 1000000
 
@@ -38,29 +39,31 @@ local function resume_waiting(name, set)
 end
 
 local function rate_pause(ARGV)
-    local name, for_us = ARGV[2], ARGV[3] ~= '' and tonumber(ARGV[3])
-    if #ARGV ~= 5 or not is_name(name) then return refuse('rate_pause: wants now, limit, for_us, what, by') end
+    local name, for_us = ARGV[2], ARGV[3] ~= '' and tonumber(ARGV[3]) or nil
+    if #ARGV ~= 6 or not is_name(name) then return refuse('rate_pause: wants now, limit, for_us, reason, what, by') end
     if ARGV[3] ~= '' and not is_whole(for_us) or for_us and for_us > LONGEST then return refuse('pause: must be at most ten years (3650d)') end
-    local refusal = partition.refusal(name)
+    local refusal = partition.refusal(name) or reasons.refusal(ARGV[4])
     if refusal then return refusal end
-    local wrong = rates.wrong_keys() or rates.wrong_gates(name)
+    local wrong = reasons.wrong() or rates.wrong_keys() or rates.wrong_gates(name)
     if wrong then return check.refuse_key(wrong) end
     local text = call('HGET', P .. 'limits', name)
     if not text then return answer{missing = name} end
-    if not for_us then return refuse('pause %s: for how long? give a time such as 10m; without one only a key is paused: %s/KEY', name, name) end
     local set = rules.read(text)
     if not set then return refuse('limit %s: its rules cannot be read; set it again with weir rate set', name) end
 
     local paused = rules.paused(set) > now
+    local before = paused and reasons.pause('limit', name, set) or nil
     if for_us == 0 and resume_gates(name, set) then paused = true end
     local parts = rates.split(text)
-    parts.pause = for_us > 0 and us(now + for_us) .. '/' .. us(now) or nil
+    local pause = for_us ~= 0 and {pause_until = for_us and now + for_us or key_pauses.ENDLESS, paused_at = now} or nil
+    parts.pause = pause and us(pause.pause_until) .. '/' .. us(now) or nil
     rates.write(name, parts)
     if for_us == 0 then resume_waiting(name, set) end
-    rates.record(ARGV[4], ARGV[5], 'limit', name)
+    reasons.set('limit', name, ARGV[4], pause and pause.pause_until)
+    rates.record(ARGV[5], ARGV[6], 'limit', name)
     rates.wake({name})
     local asleep, rest = rates.look_on('0', '', {})
-    return answer{was = paused, asleep = asleep, rest = rest}
+    return answer{was = paused, before = before, pause = reasons.pause('limit', name, pause), asleep = asleep, rest = rest}
 end
 
 return rate_pause

@@ -2,11 +2,11 @@
 -- looked at again.
 --
 -- KEYS[1] prefix
--- ARGV: now, limit, key, the key as jobs have it ('': the same), for_us ('': until it is resumed; 0: resume), what, by (for the log)
+-- ARGV: now, limit, key, the key as jobs have it ('': the same), for_us ('': until it is resumed; 0: resume), reason, what, by (for the log)
 -- role: operator
--- reply: JSON: {"was": was it paused, "rest": as rate_wake has it}
+-- reply: JSON: {"was": was it paused, "before", "pause": as rate_pause has them, "rest": as rate_wake has it}
 --        {"missing": limit}
--- uses: check gate key_pauses partition rates rules
+-- uses: check gate key_pauses partition rates reasons rules
 
 local LONGEST = 3650 * 86400 * 1000000
 
@@ -34,9 +34,9 @@ end
 
 -- What is wrong with the words of the call; nil: nothing.
 local function wrong_words(ARGV, for_us)
-    if #ARGV ~= 7 or not is_name(ARGV[2]) or not is_name(ARGV[3]) or #ARGV[4] > key_pauses.TEXT_MOST
+    if #ARGV ~= 8 or not is_name(ARGV[2]) or not is_name(ARGV[3]) or #ARGV[4] > key_pauses.TEXT_MOST
         or find(ARGV[4], '%c') then
-        return 'rate_pause_key: wants now, limit, key, text, for_us, what, by'
+        return 'rate_pause_key: wants now, limit, key, text, for_us, reason, what, by'
     end
     if ARGV[5] ~= '' and (not is_whole(for_us) or for_us > LONGEST) then return 'pause: must be at most ten years (3650d)' end
 end
@@ -45,9 +45,9 @@ local function rate_pause_key(ARGV)
     local name, key, shown, for_us = ARGV[2], ARGV[3], ARGV[4], tonumber(ARGV[5])
     local wrong = wrong_words(ARGV, for_us)
     if wrong then return refuse('%s', wrong) end
-    local refusal = partition.refusal(name)
+    local refusal = partition.refusal(name) or reasons.refusal(ARGV[6])
     if refusal then return refusal end
-    wrong = rates.wrong_keys()
+    wrong = reasons.wrong() or rates.wrong_keys()
     if wrong then return check.refuse_key(wrong) end
     local text = call('HGET', P .. 'limits', name)
     if not text then return answer{missing = name} end
@@ -57,7 +57,8 @@ local function rate_pause_key(ARGV)
     end
     local gates, names = gates_of(name, set, key)
     if not gates then return check.refuse_key(names) end
-    local was = key_pauses.till(name, key) and true or false
+    local before = reasons.pause('key', name .. '/' .. key, key_pauses.pause(name, key))
+    local was = before and true or false
     if for_us ~= 0 and not was and not key_pauses.has_room() then
         return refuse('limit %s: %d keys of all limits are paused, and that is the most; resume some (weir status)', name, key_pauses.MOST)
     end
@@ -68,9 +69,11 @@ local function rate_pause_key(ARGV)
         key_pauses.write(name, set, key, key_pauses.text(for_us and now + for_us or key_pauses.ENDLESS, shown))
     end
     gate.save()
-    rates.record(ARGV[6], ARGV[7], 'limit', name)
+    local pause = key_pauses.pause(name, key)
+    reasons.set('key', name .. '/' .. key, ARGV[6], pause and pause.pause_until)
+    rates.record(ARGV[7], ARGV[8], 'limit', name)
     rates.wake_at(names)
-    return answer{was = was, rest = rates.rest()}
+    return answer{was = was, before = before, pause = reasons.pause('key', name .. '/' .. key, pause), rest = rates.rest()}
 end
 
 return rate_pause_key

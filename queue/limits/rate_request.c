@@ -107,37 +107,49 @@ static void add_time(struct args *a, int64_t for_us)
         args_add_int(a, for_us);
 }
 
-void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit, int64_t for_us)
+/* Adds its reason, "pause mail 10m: INC-123", and by whom. */
+static void add_pausing(struct args *a, const char *kind, const char *name, const struct pausing *how)
 {
+    bool says = how->for_us && how->reason && is_printable(how->reason);
     char what[WHAT_SIZE], span[32] = "";
 
-    script_begin(a, "rate_pause", prefix, now_us);
-    args_add(a, limit);
-    add_time(a, for_us);
-    if (for_us > 0)
-        duration_format(for_us, span);
-    snprintf(what, sizeof what, "%s %s%s%s", for_us ? "pause" : "resume", limit, for_us ? " " : "", span);
+    if (how->for_us > 0)
+        duration_format(how->for_us, span);
+    snprintf(what, sizeof what, "%s %s%s%s%s%s%s", how->for_us ? "pause" : "resume", kind, name,
+             *span ? " " : "", span, says ? ": " : "", says ? how->reason : "");
     args_add(a, what);
     add_by(a);
+}
+
+static const char *reason_of(const struct pausing *how)
+{
+    return how->reason ? how->reason : "";
+}
+
+void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                        const struct pausing *how)
+{
+    script_begin(a, "rate_pause", prefix, now_us);
+    args_add(a, limit);
+    add_time(a, how->for_us);
+    args_add(a, reason_of(how));
+    add_pausing(a, "", limit, how);
 }
 
 void pause_request(struct args *a, const char *script, const char *prefix, int64_t now_us, const char *kind,
                    const char *name, const struct pausing *how)
 {
-    bool says = how->for_us && how->reason && is_printable(how->reason);
-    char what[WHAT_SIZE], span[32] = "";
-
     script_begin(a, script, prefix, now_us);
     args_add(a, name);
     add_time(a, how->for_us);
-    args_add(a, how->reason ? how->reason : "");
+    args_add(a, reason_of(how));
     args_add_int(a, how->create);
-    if (how->for_us > 0)
-        duration_format(how->for_us, span);
-    snprintf(what, sizeof what, "%s %s %s%s%s%s%s", how->for_us ? "pause" : "resume", kind, name,
-             *span ? " " : "", span, says ? ": " : "", says ? how->reason : "");
-    args_add(a, what);
-    add_by(a);
+    if (kind) {
+        add_pausing(a, kind, name, how);
+        return;
+    }
+    args_add(a, "");
+    args_add(a, "");
 }
 
 void type_remove_request(struct args *a, const char *prefix, int64_t now_us, const char *type)
@@ -165,22 +177,19 @@ static bool is_kept(const char *key)
 }
 
 void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
-                            const char *key, int64_t for_us)
+                            const char *key, const struct pausing *how)
 {
-    char what[WHAT_SIZE], span[32] = "", made[LIMIT_NAME_SIZE];
+    char name[WHAT_SIZE], made[LIMIT_NAME_SIZE];
 
     key_make(key, strlen(key), made);
     script_begin(a, "rate_pause_key", prefix, now_us);
     args_add(a, limit);
     args_add(a, made);
     args_add(a, strcmp(made, key) != 0 && is_kept(key) ? key : "");
-    add_time(a, for_us);
-    if (for_us > 0)
-        duration_format(for_us, span);
-    snprintf(what, sizeof what, "%s %s/%.200s%s%s", for_us ? "pause" : "resume", limit,
-             is_printable(key) ? key : made, *span ? " " : "", span);
-    args_add(a, what);
-    add_by(a);
+    add_time(a, how->for_us);
+    args_add(a, reason_of(how));
+    snprintf(name, sizeof name, "%s/%.200s", limit, is_printable(key) ? key : made);
+    add_pausing(a, "", name, how);
 }
 
 void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, const char *queue,

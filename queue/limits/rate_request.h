@@ -31,13 +31,12 @@ void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const 
                       const char *const *limits, size_t count, int64_t cost);
 void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                          const char *key, int64_t weight);
-/* for_us: or RATE_RESUME; RATE_ENDLESS: none is given, which is refused. */
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
-                        int64_t for_us);
-/* Pauses one key of a limit, any text. for_us: or RATE_RESUME, RATE_ENDLESS. */
+                        const struct pausing *how);
+/* Pauses one key of a limit, any text. */
 void rate_pause_key_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
-                            const char *key, int64_t for_us);
-/* script: type_pause or queue_pause; kind: "type", for the log. */
+                            const char *key, const struct pausing *how);
+/* script: type_pause or queue_pause; kind: "type ", for the log; NULL: it is not logged. */
 void pause_request(struct args *a, const char *script, const char *prefix, int64_t now_us, const char *kind,
                    const char *name, const struct pausing *how);
 void type_remove_request(struct args *a, const char *prefix, int64_t now_us, const char *type);

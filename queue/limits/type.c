@@ -42,7 +42,7 @@ int type_pause(struct weir *w, const char *type, const struct pausing *how, json
     if (status != 0)
         return status;
     args_init(&a);
-    pause_request(&a, "type_pause", w->prefix, -1, "type", type, how);
+    pause_request(&a, "type_pause", w->prefix, -1, "type ", type, how);
     status = client_ask(w, "type_pause", &a, answer);
     if (status == 0 && *answer_text(*answer, "missing"))
         status = no_type(w, type,

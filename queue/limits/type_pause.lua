@@ -4,7 +4,7 @@
 -- KEYS[1] prefix
 -- ARGV: now, type, for_us ('': until it is resumed; 0: resume), reason, create (1: though there is no such type yet), what, by (for the log)
 -- role: operator
--- reply: JSON: {"was", "pause": as reasons.pause has them, of the pause before and of the one that is there now; "rest": as rate_wake has it}
+-- reply: JSON: {"before", "pause": as reasons.pause has them, of the pause before and of the one that is there now; "rest": as rate_wake has it}
 --        {"missing": type}: no job, worker or limit has that name
 -- uses: check key_pauses partition rates reasons runs types
 
@@ -40,7 +40,7 @@ local function type_pause(ARGV)
         rates.record(ARGV[6], ARGV[7], 'type', name)
         rates.wake_at({types.pause_gate(name)})
     end
-    return answer{was = was, pause = reasons.pause('type', name, t.pause), rest = rates.rest()}
+    return answer{before = was, pause = reasons.pause('type', name, t.pause), rest = rates.rest()}
 end
 
 return type_pause

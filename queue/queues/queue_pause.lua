@@ -2,9 +2,9 @@
 -- its first job.
 --
 -- KEYS[1] prefix
--- ARGV: now, queue, for_us ('': until it is resumed; 0: resume), reason, create (1: though there is no such queue yet), what, by (for the log)
+-- ARGV: now, queue, for_us ('': until it is resumed; 0: resume), reason, create (1: though there is no such queue yet), what, by (for the log; '': it is noted elsewhere)
 -- role: operator
--- reply: JSON: {"was", "pause": as reasons.pause has them, of the pause before and of the one that is there now, "rest": as rate_wake has it}
+-- reply: JSON: {"before", "pause": as reasons.pause has them, of the pause before and of the one that is there now, "rest": as rate_wake has it}
 --        {"missing": true}: no job or worker has that queue
 -- uses: bell check key_pauses paused rates reasons
 
@@ -37,9 +37,9 @@ local function queue_pause(ARGV)
     end
     if for_us ~= 0 or was then
         reasons.set('queue', queue, ARGV[4], for_us ~= 0 and (for_us and now + for_us or key_pauses.ENDLESS) or nil)
-        rates.record(ARGV[6], ARGV[7])
+        if ARGV[6] ~= '' then rates.record(ARGV[6], ARGV[7]) end
     end
-    return answer{was = was, pause = describe(queue), rest = for_us ~= 0 and rates.rest() or nil}
+    return answer{before = was, pause = describe(queue), rest = for_us ~= 0 and rates.rest() or nil}
 end
 
 return queue_pause

@@ -69,7 +69,8 @@ static int pause_here(struct weir *w, void *arg)
     if (halting->answered[w->at])
         return 0;
     args_init(&a);
-    pause_request(&a, "queue_pause", w->prefix, -1, "queue", halting->queue, &halting->how);
+    pause_request(&a, "queue_pause", w->prefix, -1, halting->answer ? NULL : "queue ", halting->queue,
+                  &halting->how);
     status = client_ask(w, "queue_pause", &a, &answer);
     halting->answered[w->at] = !json_object_get(answer, "missing");
     if (status == 0)

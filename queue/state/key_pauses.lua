@@ -49,6 +49,12 @@ end
 -- Until when somebody has paused a key; nil: nobody has.
 function key_pauses.till(limit, key) return (read(call('HGET', P .. 'key_pauses', limit .. '/' .. key))) end
 
+-- The pause of a key, as rules.paused takes it; nil: nobody has paused it.
+function key_pauses.pause(limit, key)
+    local till, since = read(call('HGET', P .. 'key_pauses', limit .. '/' .. key))
+    return till and {pause_until = till, paused_at = since} or nil
+end
+
 -- The gates of the keys that are paused until somebody resumes them: {count =, gates = {name = true}}.
 function key_pauses.endless()
     local found, sets = {count = 0, gates = {}}, {}

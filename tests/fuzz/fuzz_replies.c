@@ -410,11 +410,10 @@ static void ask_changes(void)
 {
     struct rule_set kept;
     json_t *changes;
-    bool was;
 
     (void)!rate_set(w, "mail", "10/s", false, &kept);
     (void)!rate_use(w, "mail", true, "acct", 0);
-    (void)!rate_pause(w, "mail", NULL, RATE_RESUME, &was);
+    (void)!rate_pause(w, "mail", NULL, &(struct pausing){.for_us = RATE_RESUME}, NULL);
     (void)!rate_remove(w, "mail", true);
     if (rate_log_read(w, &changes) == 0)
         for (size_t i = 0; i < json_array_size(changes); i++)
