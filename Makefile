@@ -185,6 +185,15 @@ test-pages:
 
 .PHONY: test-pages
 
+# ---- The clients in other languages, each on its own tests, its README, and a story; clients/tests/README.md
+
+test-clients:
+	@core/deps.sh clients
+	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/weir
+	@BUILD=$(BUILD) python3 clients/tests/run.py
+
+.PHONY: test-clients
+
 # ---- Alert rules, by promtool of Debian's package prometheus, which it installs; no service is started
 
 test-monitoring:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # make deps: installs from Debian what building, testing and the demo need and this machine lacks. On other systems it
 # names that and stops. No service is started or enabled: Weir's tests and the demo run a redis-server of their own.
-# deps.sh fuzz, lint, monitoring, pages, peers: what those targets need besides.
+# deps.sh clients, fuzz, lint, monitoring, pages, peers: what those targets need besides.
 set -eu
 
 cc=${CC:-cc}
@@ -50,6 +50,9 @@ pages)
 monitoring)
     need prometheus command -v promtool
     ;;
+clients)
+    need python3-redis /usr/bin/python3 -c 'import redis.asyncio'
+    ;;
 peers)
     need nodejs command -v node
     need npm command -v npm
@@ -60,7 +63,6 @@ peers)
     need python3-redis /usr/bin/python3 -c 'import redis'
     need python3-hiredis /usr/bin/python3 -c 'import hiredis'
     need python3-rq /usr/bin/python3 -c 'import rq'
-    need ruby-sidekiq command -v sidekiq
     ;;
 esac
 [ -n "$missing" ] || exit 0

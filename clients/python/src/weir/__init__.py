@@ -1,0 +1,15 @@
+"""Client of Weir, a job queue on Redis whose workers keep each job type to a rate, exactly."""
+from . import aio, testing
+from .client import Client
+from .errors import Closed, Dead, Denied, Error, Invalid, Missing, Refused, Retry, Throttled, Unknown, Unreachable
+from .handlers import Handlers, Job, Task, default
+from .protocol import Bulk, Enqueued, Take
+
+__version__ = "0.1.0"
+
+handler, task, run = default.handler, default.task, default.run
+
+__all__ = [
+    "Bulk", "Client", "Closed", "Dead", "Denied", "Enqueued", "Error", "Handlers", "Invalid", "Job", "Missing", "Refused", "Retry",
+    "Take", "Task", "Throttled", "Unknown", "Unreachable", "aio", "handler", "run", "task", "testing",
+]

@@ -1,0 +1,104 @@
+"""Runs the tests of the clients: tests/run.py [LANGUAGE...]; CASES='*bulk*' runs some. Two are run at a time; the last line is
+"N passed, N failed"."""
+import fnmatch
+import os
+import subprocess
+import sys
+import time
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+import readme
+import story
+import vectors
+from stage import ROOT, Adapter, Stage
+
+# Of each: how its adapter and its handlers are started, its own tests, and the ways to connect that its adapter knows.
+LANGUAGES = {
+    "python": {"adapter": ["/usr/bin/python3", "adapter.py"], "handlers": "/usr/bin/python3 {}/handlers.py", "ways": ["", "async"],
+               "own": ["/usr/bin/python3", "-m", "unittest", "-q"], "async": True,
+               "example": ["/usr/bin/python3", "-m", "unittest", "-q", "test_summary"],
+               "env": {"PYTHONPATH": ROOT + "/clients/python/src", "PYTHONDONTWRITEBYTECODE": "1"}},
+}
+# What a way to connect does not touch is run once.
+ONCE = (story.handlers, story.lines_and_deaths, story.several_at_a_time_and_stopping, story.cancelling, story.test_mode)
+
+
+def command(folder, command, env):
+    done = subprocess.run(command, cwd=folder, env={**os.environ, **env}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def starter(stage, language, folder, way):
+    """Returns what starts an adapter of the language, connected."""
+    words = [word if word.startswith("/") or "." not in word else os.path.join(folder, word) for word in language["adapter"]]
+
+    def start(**where):
+        q = Adapter(stage, words)
+        q("connect", **({"way": way} if way else {}), **{"url": stage.url, **where})
+        return q
+
+    return start
+
+
+def tell_readme(language, folder):
+    with Stage() as stage:
+        stage.begin()
+        readme.run(stage, os.path.join(folder, "..", "README.md"), language.get("env", {}))
+
+
+def vector(language, folder, path, way):
+    with Stage() as stage:
+        start = starter(stage, language, folder, "fake" if way == "fake" else "")
+        if way != "fake":
+            stage.begin()
+        q = start(url=stage.serve("--allow-enqueue", "--allow-actions")) if way == "serve" else start()
+        vectors.run(path, stage, q, way)
+
+
+def tell(case, language, folder, way):
+    with Stage() as stage:
+        stage.begin()
+        stage.handlers, stage.has_async = language["handlers"].format(folder), language.get("async", False)
+        try:
+            case(stage, starter(stage, language, folder, way))
+        except Exception as e:
+            logs = [f"{log}: {line}" for log in ("worker.log", "adapter.log", "serve.log") for line in stage.read(log).splitlines()[-12:]]
+            raise AssertionError("\n".join(logs)) from e
+
+
+def checks(name, language):
+    """Yields the name of each test with its function and arguments."""
+    folder, env = os.path.join(ROOT, "clients", name, "tests"), language.get("env", {})
+    if not os.path.isdir(folder) or len(sys.argv) > 1 and name not in sys.argv[1:]:
+        return
+    yield f"{name}/own", command, folder, language["own"], env
+    if "example" in language:
+        yield f"{name}/example", command, os.path.join(ROOT, "examples", name), language["example"], env
+    yield f"{name}/readme", tell_readme, language, folder
+    for path in vectors.files():
+        for way in ("redis", "serve", "fake"):
+            yield f"{name}/vectors/{os.path.basename(path)[:-5]}/{way}", vector, language, folder, path, way
+    for way in language["ways"]:
+        for case in story.CASES:
+            if way == "" or case not in ONCE:
+                yield f"{name}{'/' + way if way else ''}/{case.__name__}", tell, case, language, folder, way
+
+
+def run(name, function, *arguments):
+    begin = time.monotonic()
+    try:
+        function(*arguments)
+    except Exception:
+        print(f"{traceback.format_exc()}{name}: FAILED", flush=True)
+        return False
+    print(f"{name}: passed in {time.monotonic() - begin:.1f} s", flush=True)
+    return True
+
+
+pattern = os.environ.get("CASES", "*")
+todo = [check for name, language in LANGUAGES.items() for check in checks(name, language) if fnmatch.fnmatch(check[0], pattern)]
+with ThreadPoolExecutor(2) as pool:
+    results = list(pool.map(lambda check: run(*check), todo))
+print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+sys.exit(not all(results))

@@ -1,0 +1,315 @@
+"""The story: what a program lives through with Weir, told by the adapter of any language against a real server and workers.
+Each case is a function of (stage, adapter): adapter(**where) starts one."""
+import json
+import os
+import signal
+import threading
+
+from stage import Proxy, Refused, await_that, free_port
+
+
+def refusal(call, *arguments, **named):
+    try:
+        value = call(*arguments, **named)
+    except Refused as e:
+        return e
+    raise AssertionError(f"{arguments} {named} was not refused: {value}")
+
+
+def pipe(stage, *types, in_flight=8, more=()):
+    words = [word for type in types for word in ("--pipe", f"{type}={stage.handlers}")]
+    return stage.worker(*words, "--in-flight", str(in_flight), "-c", "16", *more)
+
+
+def bulk_over_a_cut_connection(stage, start):
+    """5,000 jobs, and the connection is cut within a text and before an answer: each arrives once."""
+    proxy = Proxy(stage, [12000, -2, 15000])
+    q = start(url=proxy.url)
+    done = q("enqueue_many", type="many", count=5000, batch="week-47", then="report")
+    assert done == {"lines": 5000, "jobs": 5000, "resumed": 0}, done
+    assert proxy.made == 4, f"it was not cut: {proxy.made} connections"
+    assert q("batch", name="week-47")["total"] == 5000
+    again = refusal(q, "enqueue_many", type="many", count=4000, batch="week-47")
+    assert again.kind == "invalid", again
+    done = q("enqueue_many", type="many", count=5000, batch="week-47", then="report")
+    assert done == {"lines": 5000, "jobs": 0, "resumed": 5000}, done
+    pipe(stage, "many", "report")
+    await_that("the report came", lambda: any(job["type"] == "report" for job in stage.jobs()))
+    numbers = [job["args"]["n"] for job in stage.jobs() if job["type"] == "many"]
+    assert sorted(numbers) == list(range(5000)), f"{len(numbers)} runs of {len(set(numbers))} jobs"
+    reports = [job for job in stage.jobs() if job["type"] == "report"]
+    assert len(reports) == 1 and reports[0]["id"] == "week-47.then", reports
+    assert reports[0]["args"] == {"batch": "week-47", "total": 5000, "done": 5000, "dead": 0, "cancelled": 0}, reports
+    await_that("the batch has ended", lambda: q("batch", name="week-47")["state"] == "ended")
+
+
+def bulk_without_a_batch(stage, start):
+    q = start(url=Proxy(stage, [20000, -2]).url)
+    done = q("enqueue_many", type="many", count=2500)
+    assert done == {"lines": 2500, "jobs": 2500, "resumed": 0}, done
+    assert stage.stat("many", "enqueued") == 2500
+
+
+def one_job(stage, start):
+    q = start()
+    proxied = start(url=Proxy(stage, [200, -2, -1]).url)
+    for n in range(5):  # three of them lose their connection on the way
+        assert proxied("enqueue", type="cut", args={"n": n})["new"]
+    assert stage.stat("cut", "enqueued") == 5
+    given = q("enqueue", type="mail", args={"to": "ann <&> \u2028 ü"}, options={
+        "id": "m1", "queue": "high", "key": "ann", "cost": 2, "delay": 3600, "timeout": 30.5, "max_attempts": 5, "batch": "b",
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "meta": {"a": [1]}})
+    assert given == {"id": "m1", "new": True, "locked": False}, given
+    assert not q("enqueue", type="mail", options={"id": "m1"})["new"]
+    state = q("job", id="m1")
+    assert (state["state"], state["type"], state["queue"]) == ("scheduled", "mail", "high"), state
+    body = json.loads(stage.weir("job", "show", "m1", "--json"))
+    body = body.get("body", body)
+    body = json.loads(body) if isinstance(body, str) else body
+    assert body["args"] == {"to": "ann <&> \u2028 ü"} and body["meta"] == {"a": [1]} and body["cost"] == 2, body
+    assert q("batch", name="b")["total"] == 1
+    assert q("cancel", id="m1") == "removed"
+    assert refusal(q, "cancel", id="m1").kind == "missing"
+    assert refusal(q, "job", id="m1").kind == "missing"
+    assert q("batch", name="b")["cancelled"] == 1
+    assert q("seal", name="b")["state"] == "ended"
+    assert refusal(q, "enqueue", type="mail", options={"batch": "b"}).kind == "closed"
+    assert refusal(q, "batch", name="nobody").kind == "missing"
+    assert q("about")["protocol"] == 1
+
+
+def unique(stage, start):
+    q = start()
+    first = q("enqueue", type="sync", options={"unique": "account-7"})
+    second = q("enqueue", type="sync", options={"unique": "account-7"})
+    assert second == {"id": first["id"], "new": False, "locked": True}, second
+    q("cancel", id=first["id"])
+    assert q("enqueue", type="sync", options={"unique": "account-7", "unique_until": 0.05})["new"]
+
+
+def wrong_input(stage, start):
+    """The same is refused over both carriers."""
+    for q in (start(), start(url=stage.serve("--allow-enqueue", "--allow-actions"))):
+        for arguments, member in (
+            ({"type": "a b"}, "type"), ({"type": ""}, "type"), ({"type": "x" * 129}, "type"),
+            ({"type": "mail", "options": {"id": "é"}}, "id"), ({"type": "mail", "options": {"cost": 0}}, "cost"),
+            ({"type": "mail", "options": {"cost": 1.5}}, "cost"), ({"type": "mail", "options": {"delay": -1}}, "in"),
+            ({"type": "mail", "options": {"max_attempts": 0}}, "max_attempts"), ({"type": "mail", "options": {"timeout": 0}}, "timeout"),
+            ({"type": "mail", "options": {"traceparent": "00"}}, "traceparent"), ({"type": "mail", "options": {"unique": "a:b"}}, "unique"),
+        ):
+            e = refusal(q, "enqueue", **arguments)
+            assert (e.kind, e.member) == ("invalid", member), f"{arguments}: {e} {e.member}"
+        assert refusal(q, "enqueue", type="mail", args="x" * (1 << 20)).kind == "invalid"
+        assert q("enqueue", type="mail", args=(1 << 63) - 1)["new"]
+        assert refusal(q, "enqueue", type="mail", args=1 << 63).kind == "invalid"
+    assert stage.stat("mail", "enqueued") == 2
+
+
+def serve(stage, start):
+    """The same client over HTTP, with a token, and no right in Redis."""
+    tokens = os.path.join(stage.folder, "tokens")
+    with open(os.open(tokens, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+        file.write("producer,viewer 5fJ9gT1aPq7uEo3iK6zXw2Vb robot\n")
+    url = stage.serve("--allow-enqueue", "--token-file", tokens)
+    q = start(url=url, token="5fJ9gT1aPq7uEo3iK6zXw2Vb")
+    assert q("enqueue", type="mail", options={"id": "h1", "delay": 60})["new"]
+    assert q("enqueue_many", type="mail", count=1500, batch="b")["jobs"] == 1500
+    assert q("job", id="h1")["state"] == "scheduled"
+    stage.weir("rate", "set", "openai", "1/1h")
+    assert q("take", limit="openai")["allowed"] and not q("take", limit="openai")["allowed"]
+    assert refusal(q, "cancel", id="h1").kind == "refused"
+    assert refusal(start(url=url, token="x" * 20), "enqueue", type="mail").kind == "refused"
+    assert refusal(start(url="http://127.0.0.1:1"), "enqueue", type="mail").kind == "unreachable"
+
+
+def slots_of_two_processes(stage, start):
+    """A slot that one has taken is not there for the other; a denial is remembered."""
+    one, two = start(), start()
+    stage.weir("rate", "set", "openai", "5/1h")
+    answers = [q("take", limit="openai") for _ in range(5) for q in (one, two)]
+    assert [a["allowed"] for a in answers] == [True] * 5 + [False] * 5, answers
+    denied = refusal(two, "slot", limit="openai")
+    assert denied.kind == "denied" and 600 < denied.retry_after <= 720, denied.retry_after
+    calls = calls_of_redis(stage)
+    for _ in range(50):
+        assert not two("take", limit="openai")["allowed"]
+    assert calls_of_redis(stage) - calls < 25, "denials are not remembered"
+    assert refusal(one, "slot", limit="openai", cost=9).retry_after is None
+    assert one("rate", limit="openai")["limit"] == 5
+    assert refusal(one, "take", limit="nobody").kind == "missing"
+    assert refusal(one, "take", limit="openai", key="k").kind == "invalid"
+    stage.weir("rate", "set", "sms", "10/s,burst=1")
+    slots = [one("slot", limit="sms", wait=5) for _ in range(4)]
+    assert all(slot["allowed"] for slot in slots)
+    stage.weir("rate", "set", "keyed", "1/1h,by=key")
+    assert one("take", limit="keyed", key="any text: ü")["allowed"] and one("take", limit="keyed", key="k")["allowed"]
+    assert not two("take", limit="keyed", key="any text: ü")["allowed"]
+
+
+def calls_of_redis(stage):
+    lines = stage.try_redis("INFO", "commandstats").splitlines()
+    return sum(int(line.split("calls=")[1].split(",")[0]) for line in lines if line.startswith("cmdstat_fcall"))
+
+
+def handlers(stage, start):
+    """Each end of a job; what is printed does not matter."""
+    q = start()
+    for how in ("done", "print", "retry", "dead", "throttled", "spent", "fail"):
+        q("enqueue", type="story", args={"do": how}, options={"id": how.replace(" ", "-"), "max_attempts": 3})
+    stage.weir("rate", "set", "story", "1000/s")
+    worker = pipe(stage, "story", more=("--backoff", "story=100ms..200ms"))
+    await_that("all have ended", lambda: stage.stat("story", "done") == 5 and stage.stat("story", "dead") == 2)
+    attempts = {}
+    for job in stage.jobs():
+        attempts.setdefault(job["id"], []).append(job["attempt"])
+    assert attempts == {"done": [1], "print": [1], "retry": [1, 2], "dead": [1], "throttled": [1, 1], "spent": [1],
+                        "fail": [1, 2, 3]}, attempts
+    dead = stage.weir("dead", "list")
+    assert "no such number" in dead and "a plain failure" in dead, dead
+    log = stage.read("worker.log")
+    for line in ("a stray line", "a stray end", "from a program that it started"):
+        assert line in log, line
+    assert "wrong answer" not in log and "died" not in log, log
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+
+
+def lines_and_deaths(stage, start):
+    """A job of nearly 1 MiB, one with U+2028 and CRLF; a child that is killed in the middle of a job: all of them run."""
+    q = start()
+    texts = ["x" * 1000000, "a\u2028b\r\nc\\u2028"]
+    for text in texts:
+        q("enqueue", type="many", args={"text": text})
+    for n in range(5):
+        q("enqueue", type="story", args={"do": "kill" if n == 2 else "done"}, options={"id": f"n{n}"})
+    pipe(stage, "many", "story")
+    await_that("all are done", lambda: stage.stat("story", "done") == 5 and stage.stat("many", "done") == 2)
+    assert sorted(job["args"]["text"] for job in stage.jobs() if job["type"] == "many") == sorted(texts)
+    assert [job["attempt"] for job in stage.jobs() if job["id"] == "n2"] == [1, 1]
+
+
+def several_at_a_time_and_stopping(stage, start):
+    """Jobs of one child overlap; told to stop, it finishes what it has."""
+    q = start()
+    types = ["story"] + (["async"] if stage.has_async else [])
+    for type in types:
+        for n in range(4):
+            q("enqueue", type=type, args={"do": "slow", "seconds": 1.0, "n": n})
+    worker = pipe(stage, *types)
+    await_that("all have begun", lambda: len(stage.jobs()) >= 4 * len(types))
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    for type in types:
+        lines = [job for job in stage.jobs() if job["type"] == type]
+        assert not any("ended" in job for job in lines[:4]), "they did not overlap"
+        assert len({job["pid"] for job in lines}) == 1 and len(lines) == 8, lines
+        assert stage.stat(type, "done") == 4
+
+
+def cancelling(stage, start):
+    q = start()
+    q("enqueue", type="story", args={"do": "until cancelled"}, options={"id": "long"})
+    pipe(stage, "story")
+    await_that("it runs", stage.jobs)
+    assert q("cancel", id="long") == "told"
+    await_that("it heard of it", lambda: any("ended" in job for job in stage.jobs()))
+    await_that("it has ended", lambda: stage.stat("story", "cancelled") + stage.stat("story", "done") == 1)
+
+
+def a_rate(stage, start):
+    """A rate is kept, as weir verify judges by the trace."""
+    q = start()
+    stage.weir("rate", "set", "many", "40/s,burst=1")
+    q("enqueue_many", type="many", count=60)
+    pipe(stage, "many", more=("--trace", os.path.join(stage.folder, "trace")))
+    await_that("all have run", lambda: len(stage.jobs()) == 60)
+    await_that("all are settled", lambda: stage.stat("many", "done") == 60)
+    stage.weir("verify", "trace")
+
+
+def redis_killed_and_back(stage, start):
+    """While it is away a call fails at once, or goes on when it is back where the client cannot know that nothing was sent."""
+    q = start()
+    assert q("enqueue", type="mail", options={"id": "before"})["new"]
+    stage.kill_redis()
+    assert refusal(start(), "enqueue", type="mail").kind == "unreachable"
+    back = threading.Timer(1.5, stage.start_redis)
+    back.start()
+    try:
+        assert q("enqueue", type="mail", options={"id": "between"})["new"]
+    except Refused as e:
+        assert e.kind == "unreachable", e
+    back.join()
+    q("enqueue", type="mail", options={"id": "between"})
+    assert not q("enqueue", type="mail", options={"id": "before"})["new"]
+    assert stage.stat("mail", "enqueued") == 2
+
+
+def functions_flushed(stage, start):
+    """Functions are gone, and come back with the next worker. Then it goes on, with the words of another version too."""
+    q = start()
+    assert q("enqueue", type="mail")["new"]
+    stage.try_redis("FUNCTION", "FLUSH")
+    assert refusal(q, "enqueue", type="mail").kind == "unreachable"
+    stage.begin()
+    assert q("enqueue", type="mail")["new"]
+
+
+def another_version(stage, start):
+    """While it is connected, the function gets another name: it reads that, and goes on."""
+    q = start()
+    assert q("enqueue", type="mail")["new"]
+    about = json.loads(stage.try_redis("HGET", "weir:{0}:about", "protocol"))
+    words = about["verbs"]["enqueue"]
+    source = stage.try_redis("FUNCTION", "LIST", "WITHCODE")
+    assert words[1] in source or words[0] != "FCALL"
+    library = "#!lua name=other\nredis.register_function('other_call', function(keys, argv) return '{\"id\":\"other\",\"new\":true}' end)"
+    stage.try_redis("FUNCTION", "LOAD", library)
+    about["verbs"]["enqueue"] = ["FCALL", "other_call", *words[2:]]
+    stage.try_redis("HSET", "weir:{0}:about", "protocol", json.dumps(about))
+    assert q("enqueue", type="mail")["new"], "the words that it knows go on to work"
+    stage.try_redis("FUNCTION", "FLUSH")
+    stage.try_redis("FUNCTION", "LOAD", library)
+    assert q("enqueue", type="mail")["id"] == "other"
+
+
+def rights(stage, start):
+    """A user without a right is told so, in one clear error."""
+    stage.try_redis("ACL", "SETUSER", "nobody", "on", ">secret", "~*", "+ping", "+hello", "+client", "+select")
+    port = str(free_port())
+    stage.try_redis("CONFIG", "SET", "port", port)
+    for user, words in (("nobody:secret", "weir acl"), ("nobody:wrong", "")):
+        e = refusal(start(url=f"redis://{user}@127.0.0.1:{port}"), "enqueue", type="mail")
+        assert e.kind == "refused" and words in e.message, e
+
+
+def test_mode(stage, start):
+    """No server: a list of jobs, drain, a clock that moves, limits that deny."""
+    q = start(way="fake", url="unix:///nowhere")
+    assert q("enqueue", type="mail", args={"to": 1}, options={"delay": 60})["new"]
+    assert [job["args"] for job in q("jobs", type="mail")] == [{"to": 1}]
+    assert q("drain", types=["mail"]) == []
+    q("move", seconds=60)
+    assert q("drain", types=["mail"]) == [{"to": 1}]
+    assert q("jobs", type="mail") == []
+    done = q("enqueue_many", type="many", count=2500, batch="b", then="report")
+    assert done == {"lines": 2500, "jobs": 2500, "resumed": 0}, done
+    q("set_rate", name="many", rules="10/s")
+    assert len(q("drain", types=["many"])) == 1 + 10
+    q("move", seconds=1)
+    assert len(q("drain", types=["many"])) == 1 + 20
+    q("set_rate", name="openai", rules="2/1h")
+    assert [q("take", limit="openai")["allowed"] for _ in range(3)] == [True, True, False]
+    assert refusal(q, "slot", limit="openai").retry_after == 1800
+    q("move", seconds=1800)
+    assert q("slot", limit="openai")["allowed"]
+    assert q("slot", limit="openai", wait=3600)["allowed"]
+    assert refusal(q, "enqueue", type="a b").member == "type"
+    assert refusal(q, "take", limit="nobody").kind == "missing"
+    first = q("enqueue", type="sync", options={"unique": "u"})
+    assert q("enqueue", type="sync", options={"unique": "u"})["id"] == first["id"]
+
+
+CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, slots_of_two_processes, handlers, lines_and_deaths,
+         several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights,
+         test_mode]
