@@ -722,6 +722,27 @@ static const struct redisReply *answer(const char *lua)
     return turns.reply;
 }
 
+/* A head that is that of the job before is read once; one that differs in its last digit, or says more, by itself. */
+SCENE_TEST(test_heads_that_differ)
+{
+    struct error e;
+
+    start("w");
+    assert_int_equal(
+        claim_reply(answer("return {'1',{'1.--/q/t/','@0,0,0,t-JIgFkI;{}','1.-0/q/t/','@0,0,0,t-JIgFkJ;{}',"
+                           "'1.-1/q/t/','@0,0,0,t-JIgFkJ;{}','1.-2/q/t/','@0,0,0,t-JIgFkJ,bb;{}',"
+                           "'1.-3/q/t/','@0,0,0,t-JI,bb;;{}','1.-4/q/t/','@0,0,0,t-J,bb00;{}'}}"),
+                    &turns.claim, &e),
+        0);
+    for (int i = 1; i < 6; i++)
+        assert_int_equal(turns.claim.leases[i].enqueued_us,
+                         i < 4 ? turns.claim.leases[0].enqueued_us + 10000 : 0);
+    for (int i = 0; i < 6; i++) {
+        assert_int_equal(turns.claim.leases[i].usual, i < 3);
+        assert_int_equal(turns.claim.leases[i].body.len, i == 4 ? 3 : 2);
+    }
+}
+
 SCENE_TEST(test_answers_are_checked)
 {
     static const char *const claims[] = {

@@ -58,11 +58,16 @@ int64_t stamp_read(struct span digits)
 bool stamp_next(char *digits, size_t n)
 {
     while (n-- > 0) {
-        int value = value_of(digits[n]);
+        char digit = digits[n];
 
-        digits[n] = digit_of[(value + 1) % 64];
-        if (value != 63)
-            return value >= 0;
+        digits[n] = digit == '-'   ? '0'
+                    : digit == '9' ? 'A'
+                    : digit == 'Z' ? '_'
+                    : digit == '_' ? 'a'
+                                   : (char)(digit + 1);
+        if (digit != 'z')
+            return true;
+        digits[n] = '-';
     }
     return false;
 }

@@ -17,7 +17,7 @@ void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1]);
 void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1]);
 /* 0: they say nothing, or are none. */
 int64_t stamp_read(struct span digits);
-/* Counts n such digits up by one; false: that is too many, or they are none. */
+/* Counts n such digits up by one; false: that is one too many for them. */
 bool stamp_next(char *digits, size_t n);
 /* What a producer writes that calls with this now_us: < 0 is this machine's time. */
 int64_t stamp_now(int64_t now_us);

@@ -123,11 +123,10 @@ enum record_cause record_cause_of(char letter)
 
 int record_bucket_of(int64_t us)
 {
-    int bucket = 0;
+    uint64_t ms = us > 1 ? (uint64_t)(us - 1) / 1000 : 0; /* those that are full */
+    int bucket = ms ? 64 - __builtin_clzll(ms) : 0;
 
-    while (bucket < RECORD_BUCKETS - 1 && us > (INT64_C(1000) << bucket))
-        bucket++;
-    return bucket;
+    return bucket < RECORD_BUCKETS - 1 ? bucket : RECORD_BUCKETS - 1;
 }
 
 int record_reply(const struct redisReply *reply, struct span *wrong, struct error *e)

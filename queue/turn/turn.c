@@ -52,16 +52,16 @@ void settle_run(struct args *a, const char *type, struct span batch, struct span
 
 bool settle_follows(struct span token, struct span before)
 {
-    size_t index;
+    size_t at;
     char next[TOKEN_INDEX];
 
-    if (token.len != before.len || !token_index(before, &index))
+    if (token.len != before.len || !token_index(before, &at))
         return false;
-    memcpy(next, before.at + index, sizeof next);
-    return stamp_next(next, sizeof next) && memcmp(token.at + index, next, sizeof next) == 0 &&
-           memcmp(token.at, before.at, index) == 0 &&
-           memcmp(token.at + index + sizeof next, before.at + index + sizeof next,
-                  token.len - index - sizeof next) == 0;
+    memcpy(next, before.at + at, sizeof next);
+    return stamp_next(next, sizeof next) && memcmp(token.at + at, next, sizeof next) == 0 &&
+           memcmp(token.at, before.at, at) == 0 &&
+           memcmp(token.at + at + sizeof next, before.at + at + sizeof next, token.len - at - sizeof next) ==
+               0;
 }
 
 void settle_cost(struct args *a, struct span token, int64_t cost)

@@ -62,6 +62,7 @@ struct lease {
     /* it waits since then: that, or later when it was scheduled, or retried from the dead; 0: unknown */
     int64_t since_us;
     int attempts, interrupted, throttled;
+    bool usual; /* its attrs are known to say nothing but when it was enqueued */
 };
 
 /* Slots of a limit that nobody took, in thousandths, until that lease took some; why: a letter of claim_causes.lua. */

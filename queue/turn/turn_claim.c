@@ -213,7 +213,15 @@ bool token_index(struct span token, size_t *at)
     if (!dot || token.at + token.len - dot <= TOKEN_INDEX + 1)
         return false;
     *at = (size_t)(dot + 1 - token.at);
-    return strchr("@*+/", token.at[*at + TOKEN_INDEX]) != NULL;
+    switch (token.at[*at + TOKEN_INDEX]) {
+    case '/':
+    case '@':
+    case '*':
+    case '+':
+        return true;
+    default:
+        return false;
+    }
 }
 
 /* Makes room for n leases, and for `bytes` of tokens that the answer left out. */
@@ -244,9 +252,33 @@ static int unreadable(struct error *e)
     return error_set(e, WEIR_EINTERNAL, "claim: a lease that cannot be read; is another version at work?");
 }
 
-/* Reads the entry of a lease. */
-static void read_entry(struct span entry, struct lease *lease)
+/* The usual head that was read last, where one was: jobs of a bulk share it. */
+struct usual_head {
+    const char *at;
+    int64_t enqueued_us;
+};
+
+static void read_usual(struct span entry, int64_t enqueued_us, struct lease *lease)
 {
+    lease->attempts = lease->interrupted = lease->throttled = 0;
+    lease->attrs = (struct span){entry.at + 6, STAMP_LEN + 2};
+    lease->body = (struct span){entry.at + STAMP_HEAD_LEN, entry.len - STAMP_HEAD_LEN};
+    lease->enqueued_us = lease->since_us = enqueued_us;
+}
+
+/* Reads the entry of a lease. */
+static void read_entry(struct span entry, struct lease *lease, struct usual_head *last)
+{
+    bool same = last->at && entry.len > STAMP_HEAD_LEN && memcmp(entry.at, last->at, STAMP_HEAD_LEN) == 0;
+    int64_t at_us = 0;
+
+    if (!same && is_stamped_alone(entry) && (at_us = stamp_read((struct span){entry.at + 8, STAMP_LEN})))
+        *last = (struct usual_head){entry.at, at_us};
+    lease->usual = same || at_us;
+    if (lease->usual) {
+        read_usual(entry, last->enqueued_us, lease);
+        return;
+    }
     if (!lease_read_entry(entry, lease)) {
         /* From outside: all of it is the body, and whoever reads that finds it wrong. */
         lease->attempts = lease->interrupted = lease->throttled = 0;
@@ -254,7 +286,7 @@ static void read_entry(struct span entry, struct lease *lease)
         lease->attrs = (struct span){"", 0};
     }
     lease->enqueued_us = stamp_in(lease->attrs, 't');
-    lease->since_us = lease->attrs.len > STAMP_LEN + 2 ? stamp_in(lease->attrs, 'd') : 0;
+    lease->since_us = stamp_in(lease->attrs, 'd');
     if (!lease->since_us)
         lease->since_us = lease->enqueued_us;
 }
@@ -262,12 +294,13 @@ static void read_entry(struct span entry, struct lease *lease)
 /* Reads n leases: token, entry, token, entry ... */
 static int read_leases(struct redisReply *const *at, size_t n, struct claim *claim, struct error *e)
 {
+    struct usual_head head = {NULL, 0};
     int rc = make_lease_room(claim, n, 0, e);
 
     for (size_t i = 0; rc == 0 && i < n; i++) {
         if (!read_token(span_of(at[2 * i]), &claim->leases[i]))
             return unreadable(e);
-        read_entry(span_of(at[2 * i + 1]), &claim->leases[i]);
+        read_entry(span_of(at[2 * i + 1]), &claim->leases[i], &head);
     }
     return rc;
 }
@@ -294,15 +327,11 @@ static bool next_run(const char **counts, struct redisReply *const **at, size_t 
     return true;
 }
 
-/* Makes the token of a lease at `to` from that of the lease before it. false: it has no index to count up. */
-static bool follow(struct lease *lease, const struct lease *before, char *to)
+/* Makes the token of a lease at `to` from that of the lease before it; index: where that has its index. false: it cannot be counted up. */
+static bool follow(struct lease *lease, const struct lease *before, size_t index, char *to)
 {
-    size_t index;
-
-    if (!token_index(before->token, &index))
-        return false;
-    *lease = *before;
     memcpy(to, before->token.at, before->token.len);
+    *lease = *before;
     lease->type.at = to + (before->type.at - before->token.at);
     lease->key.at = to + (before->key.at - before->token.at);
     lease->token.at = to;
@@ -310,13 +339,17 @@ static bool follow(struct lease *lease, const struct lease *before, char *to)
 }
 
 /* Reads the leases of a run; *to: where the tokens go that were left out, behind which it is then. */
-static bool read_run(const struct run *run, struct lease *leases, char **to)
+static bool read_run(const struct run *run, struct lease *leases, char **to, struct usual_head *head)
 {
+    size_t index;
+
+    if (!read_token(run->token, leases) || !token_index(run->token, &index))
+        return false;
     for (size_t i = 0; i < run->count; i++) {
-        if (i == 0 ? !read_token(run->token, leases) : !follow(&leases[i], &leases[i - 1], *to))
+        if (i > 0 && !follow(&leases[i], &leases[i - 1], index, *to))
             return false;
-        *to += i == 0 ? 0 : run->token.len;
-        read_entry(span_of(run->entries[i]), &leases[i]);
+        *to += i > 0 ? run->token.len : 0;
+        read_entry(span_of(run->entries[i]), &leases[i], head);
     }
     return true;
 }
@@ -327,6 +360,7 @@ static int read_runs(const struct redisReply *list, struct claim *claim, struct 
     size_t left = list->elements ? list->elements - 1 : 0, words = left, n = 0, bytes = 0;
     struct redisReply *const *at = words ? list->element + 1 : NULL;
     const char *counts = words ? span_of(list->element[0]).at : "";
+    struct usual_head head = {NULL, 0};
     struct run run;
     char *to;
 
@@ -341,7 +375,7 @@ static int read_runs(const struct redisReply *list, struct claim *claim, struct 
     at = list->element + 1;
     left = words;
     for (size_t i = 0; next_run(&counts, &at, &left, &run); i += run.count)
-        if (!read_run(&run, &claim->leases[i], &to))
+        if (!read_run(&run, &claim->leases[i], &to, &head))
             return unreadable(e);
     return 0;
 }

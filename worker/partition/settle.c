@@ -285,7 +285,10 @@ void tasks_collect(struct worker *w)
 /* Does the end of a task let others start: is a job in flight less, or are slots given back? */
 static bool makes_room(const struct task *task)
 {
-    return memchr(task->token.at, '~', task->token.len) || (task->slot_us && !was_called(task)) ||
+    bool counted =
+        task->key.at + task->key.len < task->token.at + task->token.len; /* gates are named behind its key */
+
+    return counted || (task->slot_us && !was_called(task)) ||
            (task_settles_up(task) && task->spent < task->cost);
 }
 

@@ -25,7 +25,7 @@ static struct span copy(struct span text, char **at)
 struct task *task_new(const struct lease *lease, struct handler *handler, struct conditions *conditions,
                       struct span limits)
 {
-    struct span batch = lease_attr(lease->attrs, 'b');
+    struct span batch = lease->usual ? (struct span){NULL, 0} : lease_attr(lease->attrs, 'b');
     size_t size = sizeof(struct task) + lease->token.len + lease->body.len + limits.len +
                   (batch.at ? batch.len : 0) + 4;
     struct task *task = malloc(size);
@@ -44,7 +44,7 @@ struct task *task_new(const struct lease *lease, struct handler *handler, struct
         .attempts = lease->attempts,
         .interrupted = lease->interrupted,
         .throttled = lease->throttled,
-        .unique = lease_attr(lease->attrs, 'u').at != NULL,
+        .unique = !lease->usual && lease_attr(lease->attrs, 'u').at != NULL,
         .after_s = -1,
         .spent = -1,
     };
