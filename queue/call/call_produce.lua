@@ -96,13 +96,16 @@ local function too_long(size)
                                               size, document.MOST))
 end
 
-local head, head_unit -- "@0,0,0,t...;" of these 10 ms
+local head, head_open, head_unit -- "@0,0,0,t...;" of these 10 ms, and with a bracket behind it
 
 -- The head that says when a job is enqueued.
 local function stamped()
     read_clock()
     local unit = floor(now / 10000)
-    if unit ~= head_unit then head, head_unit = '@0,0,0' .. stamp.attr(now) .. ';', unit end
+    if unit ~= head_unit then
+        head, head_unit = '@0,0,0' .. stamp.attr(now) .. ';', unit
+        head_open = head .. '{'
+    end
     return head
 end
 
@@ -146,20 +149,23 @@ local function wrong_place(batch, name)
 end
 
 local FRONT = '^"id":"([%w_.-]+)","type":"([%w_.-]+)","args":()'
-local GIVEN_MS = '86400000' -- KEEP_GIVEN
+local MADE = '{"remember":60,' -- an id that a client has made
+local GIVEN_MS, MADE_MS = '86400000', '60000' -- KEEP_GIVEN, KEEP_MADE
 local ONCE = 'x' -- the tag of who asks for nothing more: to who asks again it is known
 
 -- Most calls ask for nothing but a job with args: they are read without a look at each member. nil: this one is no such call, or something stands in
 -- its way.
 local function enqueue_fast(text)
-    local keep, at = match(text, '^{"remember":([1-9]%d*),()')
-    local id, name, args = match(text, FRONT, at or 2)
+    local is_made = sub(text, 1, #MADE) == MADE
+    local at = is_made and #MADE + 1 or 2
+    local id, name, args = match(text, FRONT, at)
     if not id or byte(text) ~= 123 or byte(text, -1) ~= 125 or #id > 128 or #name > 128 or #text > document.MOST
-        or keep and tonumber(keep) > KEEP_MOST or not document.is_value(sub(text, args, -2)) then
+        or not document.is_value(sub(text, args, -2)) then
         return nil
     end
-    local entry = stamped() .. (at and '{' .. sub(text, at) or text)
-    return scripts.put_at_once('default', name, id, keep and keep .. '000' or GIVEN_MS, ONCE, entry) and '{"id":"' .. id .. '","new":true}'
+    local entry = stamped()
+    entry = is_made and head_open .. sub(text, at) or entry .. text
+    return scripts.put_at_once('default', name, id, is_made and MADE_MS or GIVEN_MS, ONCE, entry) and '{"id":"' .. id .. '","new":true}'
 end
 
 local function enqueue(text)

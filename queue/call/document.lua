@@ -24,13 +24,13 @@ local DEPTH = 512 -- levels, as JSON_DEPTH
 local has_numbers, has_large -- of a value: whether some of its numbers need a look at their digits
 
 local function look_at(value)
-    for _, v in pairs(value) do
-        local of = type(v)
-        if of == 'table' then
-            look_at(v)
-        elseif of == 'number' then
-            has_numbers = true
-            if v >= 2 ^ 63 or v <= -2 ^ 63 then has_large = true end
+    local of = type(value)
+    if of == 'number' then
+        has_numbers = true
+        if value >= 2 ^ 63 or value <= -2 ^ 63 then has_large = true end
+    elseif of == 'table' then
+        for _, v in pairs(value) do
+            if type(v) ~= 'string' then look_at(v) end
         end
     end
 end
@@ -104,14 +104,8 @@ end
 
 -- Returns what json_read took and JSON does not.
 local function wrong_value(text, value, is_plain)
-    local of = type(value)
-    if of == 'table' then
-        has_numbers, has_large = false, false
-        look_at(value)
-    else
-        has_numbers = of == 'number'
-        has_large = has_numbers
-    end
+    has_numbers, has_large = false, false
+    look_at(value)
     if is_plain and not has_large and not (has_numbers and has_bare_point(text)) then return nil end
     local unescaped = is_plain and text or text:gsub('\\.', '')
     local bare = unescaped:gsub('"[^"]*"', '')
