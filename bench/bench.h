@@ -117,6 +117,9 @@ enum figure {
     TAKE_MANY,
     TAKE_MANY_OF_ONE,
     TAKE_DENIED,
+    PROTOCOL_ENQUEUE,
+    PROTOCOL_TAKE,
+    PROTOCOL_BULK,
     BATCH_BULK_PLAIN,
     BATCH_BULK,
     BATCH_RUN_PLAIN,
@@ -348,6 +351,7 @@ int bench_growth(struct bench *b);
 int bench_keys(struct bench *b);
 int bench_gates(struct bench *b);
 int bench_take(struct bench *b);
+int bench_protocol(struct bench *b);
 int bench_batch(struct bench *b);
 int bench_unique(struct bench *b);
 int bench_pipe(struct bench *b);
