@@ -52,6 +52,10 @@ monitoring)
     ;;
 clients)
     need python3-redis /usr/bin/python3 -c 'import redis.asyncio'
+    need ruby command -v ruby
+    need ruby-redis ruby -e 'require "redis"'
+    need ruby-activejob ruby -e 'require "active_job"'
+    need ruby-minitest ruby -e 'require "minitest"'
     ;;
 peers)
     need nodejs command -v node

@@ -19,6 +19,8 @@ LANGUAGES = {
                "own": ["/usr/bin/python3", "-m", "unittest", "-q"], "async": True,
                "example": ["/usr/bin/python3", "-m", "unittest", "-q", "test_summary"],
                "env": {"PYTHONPATH": ROOT + "/clients/python/src", "PYTHONDONTWRITEBYTECODE": "1"}},
+    "ruby": {"adapter": ["/usr/bin/ruby", "adapter.rb"], "handlers": "/usr/bin/ruby {}/handlers.rb", "ways": [""],
+             "own": ["/usr/bin/ruby", "test_weir.rb"], "env": {"RUBYLIB": ROOT + "/clients/ruby/lib"}},
 }
 # What a way to connect does not touch is run once.
 ONCE = (story.handlers, story.lines_and_deaths, story.several_at_a_time_and_stopping, story.cancelling, story.test_mode)

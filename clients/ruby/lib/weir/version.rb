@@ -1,0 +1,3 @@
+module Weir
+  VERSION = "0.1.0"
+end

@@ -1,0 +1,57 @@
+# Holds a client and does what each line says: clients/tests/README.md.
+$LOAD_PATH.unshift(File.join(__dir__, "../lib"))
+require "weir"
+
+KINDS = {Weir::Unreachable => "unreachable", Weir::Refused => "refused", Weir::Invalid => "invalid", Weir::Missing => "missing",
+         Weir::Closed => "closed", Weir::Denied => "denied", Weir::Unknown => "unknown"}.freeze
+
+class Adapter
+  def connect(url: nil, token: nil, way: nil)
+    @fake = Weir::Testing.fake! if way == "fake"
+    @client = Weir::Client.new(url, token: token)
+    @handlers, @ran = Weir::Handlers.new, []
+    nil
+  end
+
+  def enqueue(type:, args: nil, options: {})
+    id = @client.enqueue(type, args, **options)
+    {id: id, new: id.new?, locked: id.locked?}
+  end
+
+  def enqueue_many(type:, count:, **more)
+    @client.enqueue_many(type, (0...count).lazy.map { |n| {n: n} }, **more).to_h
+  end
+
+  def take(limit:, **more) = @client.take(limit, **more).to_h
+  def slot(limit:, **more) = @client.slot(limit, **more, &:to_h)
+  def rate(limit:, **more) = @client.rate(limit, **more).to_h
+  def call(verb:, text:) = JSON.parse(@client.carry(verb, text))
+  def job(id:) = @client.job(id)
+  def cancel(id:) = @client.cancel(id)
+  def batch(name:) = @client.batch(name)
+  def seal(name:, **more) = @client.seal(name, **more)
+  def about = @client.about
+  def set_rate(name:, rules:) = @fake.rate(name, rules) && nil
+  def move(seconds:) = @fake.move(seconds)
+  def jobs(type:) = @fake.jobs(type)
+
+  def drain(types:)
+    types.each { |type| @handlers.by_type[type] = ->(job) { @ran << job.args } }
+    @fake.drain(@handlers)
+    @ran
+  end
+end
+
+adapter = Adapter.new
+$stdout.sync = true
+$stdin.each_line do |line|
+  told = JSON.parse(line, symbolize_names: false)
+  arguments = told.except("do").to_h { |name, value| [name.to_sym, name == "options" ? value.transform_keys(&:to_sym) : value] }
+  begin
+    answer = {ok: adapter.public_send(told["do"], **arguments)}
+  rescue Weir::Error => e
+    answer = {kind: KINDS[e.class], message: e.message}
+    %i[member line retry_after id].each { |name| answer[name] = e.public_send(name) if e.respond_to?(name) }
+  end
+  puts JSON.generate(answer)
+end
