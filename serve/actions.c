@@ -296,6 +296,11 @@ static int do_worker_quiet(struct weir *w, const struct ask *ask, json_t **doc)
     return order_worker(w, ask, "quiet", doc);
 }
 
+static int do_worker_resume(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return order_worker(w, ask, "resume", doc);
+}
+
 static int do_worker_stop(struct weir *w, const struct ask *ask, json_t **doc)
 {
     return order_worker(w, ask, "stop", doc);
@@ -322,6 +327,7 @@ const struct resource action_resources[] = {
     {"/api/batches/*/cancel", THREAD_CHANGE, "", do_batch_cancel},
     {"/api/schedules/*/remove", THREAD_CHANGE, "", do_schedule_remove},
     {"/api/workers/*/quiet", THREAD_CHANGE, "", do_worker_quiet},
+    {"/api/workers/*/resume", THREAD_CHANGE, "", do_worker_resume},
     {"/api/workers/*/stop", THREAD_CHANGE, "", do_worker_stop},
     {.path = NULL},
 };

@@ -106,7 +106,7 @@ TEST(test_wrong_worker)
         {"worker lisst", 64, "worker lisst: unknown; did you mean worker list?"},
         {"worker list --exec a=b", 64, "worker list --exec: only a worker that runs jobs has it"},
         {"worker --exec mail ./send", 64, "worker ./send: belongs to no flag; write a handler as one word"},
-        {"worker stop", 64, "worker stop: takes a worker's name, HOST:PID, or all"},
+        {"worker stop", 64, "worker stop: takes a worker's name, HOST:PID, HOST, or all"},
         {"worker --exec a=b --json", 64, "worker --json: it prints no document; leave it out"},
         {"worker -c 0 --exec a=b", 64, "worker --executors 0: out of range; give 1 to 65536"},
         {"worker -c 65537 --exec a=b", 64, "give 1 to 65536"},

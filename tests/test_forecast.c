@@ -213,15 +213,15 @@ static const struct place {
      .halted = true},
     {"a quiet worker", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; quiet", .first = "slow2",
      .last = "slow29",
-     .type = "a worker that takes slow: the only one was told to take no more jobs; start one",
-     .job =
-         "a worker that takes slow from queue default: the only one was told to take no more jobs; start one",
+     .type = "a worker that takes slow: the only one is quiet, or stops; weir worker resume, or start one",
+     .job = "a worker that takes slow from queue default: the only one is quiet, or stops; weir worker "
+            "resume, or start one",
      .stuck = true},
     {"a worker of another queue", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; another; quiet",
      .first = "slow2", .last = "slow29",
-     .type = "a worker that takes slow: the only one was told to take no more jobs; start one",
-     .job =
-         "a worker that takes slow from queue default: the only one was told to take no more jobs; start one",
+     .type = "a worker that takes slow: the only one is quiet, or stops; weir worker resume, or start one",
+     .job = "a worker that takes slow from queue default: the only one is quiet, or stops; weir worker "
+            "resume, or start one",
      .stuck = true},
     {"no worker", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; nobody", .first = "slow2",
      .last = "slow29", .type = "a worker that takes slow: none does; start one",

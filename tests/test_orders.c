@@ -96,6 +96,20 @@ STAGE_TEST(a_quiet_worker_takes_no_more_jobs)
     assert_int_equal(stage_await_done(s, 6).twice, 0);
 }
 
+STAGE_TEST(a_quiet_worker_takes_jobs_again)
+{
+    pid_t pid = stage_actor(s, "worker", "executors=1", "lease=1", NULL);
+
+    stage_await_workers(s, 1);
+    order(s, pid, "resume"); /* it is not quiet: nothing to hear */
+    order(s, pid, "quiet");
+    await(has_heard(s, pid));
+    stage_enqueue(s, "mark", NULL, 0, 3);
+    order(s, pid, "resume");
+    assert_int_equal(stage_await_done(s, 3).twice, 0);
+    await(has_order(s, pid, ""));
+}
+
 /* Until a heartbeat has brought it, an order is no more than ordered; nor is it that again when it is given twice. */
 STAGE_TEST(an_order_is_heard_by_a_heartbeat)
 {
@@ -121,6 +135,7 @@ TEST(the_words_of_an_order)
         {{.order = ""}, "working"},
         {{.order = "quiet"}, "quiet ordered"},
         {{.order = "quiet", .heard = true}, "quiet"},
+        {{.order = "resume", .heard = true}, "resume ordered"},
         {{.order = "stop"}, "stop ordered"},
         {{.order = "stop", .heard = true}, "stopping"},
         {{.order = "stop", .heard = true, .silent = true}, "silent"},

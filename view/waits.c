@@ -107,9 +107,9 @@ static void put_worker(FILE *to, const json_t *waits_for)
     if (resting == 0)
         output_to(to, "none does; start one");
     else if (resting == 1)
-        output_to(to, "the only one was told to take no more jobs; start one");
+        output_to(to, "the only one is quiet, or stops; weir worker resume, or start one");
     else
-        output_to(to, "all %s were told to take no more jobs; start one",
+        output_to(to, "all %s are quiet, or stop; weir worker resume, or start one",
                   grouped((uint64_t)resting, workers));
 }
 

@@ -15,6 +15,8 @@ const char *worker_state(const struct worker_status *w)
         return "silent";
     if (!*w->order)
         return "working";
+    if (strcmp(w->order, "resume") == 0)
+        return "resume ordered";
     if (strcmp(w->order, "stop") == 0)
         return w->heard ? "stopping" : "stop ordered";
     return w->heard ? "quiet" : "quiet ordered";
@@ -75,8 +77,8 @@ static bool is_meant(const struct worker_status *worker, const char *which)
     char process[WHICH_SIZE];
 
     snprintf(process, sizeof process, "%s:%" PRId64, worker->host, worker->pid);
-    return !worker->silent &&
-           (strcmp(which, "all") == 0 || strcmp(which, worker->name) == 0 || strcmp(which, process) == 0);
+    return !worker->silent && (strcmp(which, "all") == 0 || strcmp(which, worker->name) == 0 ||
+                               strcmp(which, process) == 0 || strcmp(which, worker->host) == 0);
 }
 
 static int order_one(struct weir *w, const struct worker_status *worker, const char *order, json_t *ordered)
@@ -85,8 +87,8 @@ static int order_one(struct weir *w, const struct worker_status *worker, const c
         return error_set(&w->error, WEIR_ENOTNOW,
                          "worker %s %s: an older version, which hears no orders; send %s to process %" PRId64
                          " of %s",
-                         order, worker->name, strcmp(order, "stop") == 0 ? "SIGTERM" : "SIGTSTP", worker->pid,
-                         worker->host);
+                         order, worker->name, strcmp(order, "quiet") == 0 ? "SIGTSTP" : "SIGTERM",
+                         worker->pid, worker->host);
     if (worker_order(w, worker->instance, order) < 0)
         return w->error.status;
     json_array_append_new(ordered, order_document(worker, order));
@@ -119,4 +121,18 @@ int view_worker_orders(struct weir *w, const char *which, const char *order, jso
                        "worker %.200s: there is none that runs; weir worker list shows them", which);
     status_free(&status);
     return rc;
+}
+
+int view_workers_busy(struct weir *w, const char *which)
+{
+    struct status status;
+    int rc = status_workers(w, &status), busy = 0;
+
+    for (size_t i = 0; rc == 0 && i < status.worker_count; i++) {
+        const struct worker_status *worker = &status.workers[i];
+
+        busy += is_meant(worker, which) && *worker->order && (worker->running > 0 || !worker->heard);
+    }
+    status_free(&status);
+    return rc < 0 ? rc : busy;
 }

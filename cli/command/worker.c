@@ -61,6 +61,8 @@ void worker_flags_init(struct worker_flags *f)
         {"dead-age", 0, FLAG_DURATION, "DUR", "the same of weir dead keep --age", &f->dead_age_us},
         {"pause-most", 0, FLAG_DURATION, "DUR", "the longest pause that a handler may ask for; default 1d",
          &f->pause_most_us},
+        {"wait", 0, FLAG_BOOL, NULL, "quiet, stop: return when they have no jobs left", &f->others.wait},
+        {"yes", 'y', FLAG_BOOL, NULL, "quiet, resume, stop: do not ask", &f->others.yes},
         {"drain", 0, FLAG_BOOL, NULL,
          "end when nothing waits or runs; later retries do not count, nor what is paused until it is "
          "resumed: then exit 75",
@@ -328,7 +330,11 @@ static int run_worker(struct cli *cli, int argc, char **argv)
     if (cli_parse(cli, f.table, argc, argv, &operands) < 0)
         return cli->error.status;
     if (operands)
-        return workers_run(cli, operands, argv);
+        return workers_run(cli, &f.others, operands, argv);
+    if (f.others.wait || f.others.yes)
+        return error_set(&cli->error, WEIR_EUSAGE,
+                         "worker --%s: only worker quiet and stop have it; leave it out",
+                         f.others.wait ? "wait" : "yes");
     if (cli->json)
         return error_set(&cli->error, WEIR_EUSAGE, "worker --json: it prints no document; leave it out");
     if (worker_flags_check(cli, &f) < 0)

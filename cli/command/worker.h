@@ -3,8 +3,9 @@
 #define CLI_COMMAND_WORKER_H
 
 #include "cli/cli.h"
+#include "cli/command/workers.h"
 
-#define WORKER_FLAG_COUNT 22
+#define WORKER_FLAG_COUNT 24
 
 struct worker_flags {
     const char *queues, *trace, *unknown, *log, *log_level;
@@ -13,6 +14,7 @@ struct worker_flags {
     struct flag_values timeout, backoff, keep; /* of types */
     int64_t lease_us, grace_us, drain_max_us, kill_after_us, dead_age_us, pause_most_us;
     bool drain;
+    struct workers_flags others;
     struct flag table[WORKER_FLAG_COUNT + 1]; /* for cli_parse; points into this struct */
 };
 

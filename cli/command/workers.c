@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "cli/confirm.h"
 #include "cli/document/table.h"
+#include "core/clock.h"
 #include "core/likely.h"
 #include "view/workers.h"
 
@@ -22,12 +24,12 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
-static int run_list(struct cli *cli, struct weir *w, const char *which)
+static int run_list(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
 {
     struct status status;
     int rc = status_workers(w, &status);
 
-    (void)which;
+    (void)flags, (void)which;
     rc = rc < 0 ? cli_failed(cli, w)
                 : table_list(cli, columns, workers_document(&status), status.now_us,
                              "no worker runs; weir worker --exec TYPE=COMMAND starts one");
@@ -46,34 +48,65 @@ static int print_order(struct cli *cli, const json_t *worker)
         return json_print(cli, json_incref((json_t *)worker));
     output("worker %s (%s:%lld) %s, within %s\n", json_text_of(worker, "name"), json_text_of(worker, "host"),
            (long long)json_int_of(worker, "pid"),
-           strcmp(order, "stop") == 0 ? "finishes its jobs and stops" : "takes no more jobs and stays",
+           strcmp(order, "stop") == 0    ? "finishes its jobs and stops"
+           : strcmp(order, "quiet") == 0 ? "takes no more jobs and stays"
+                                         : "takes jobs again",
            format_span(json_us(json_object_get(worker, "within")), within));
     return 0;
 }
 
-/* Orders all, and prints those that were ordered, whatever happened to others. */
-static int order_all(struct cli *cli, struct weir *w, const char *which, const char *order)
+#define LOOK_EVERY_US 300000
+
+/* Until those that were ordered have no jobs left. */
+static int await_idle(struct cli *cli, struct weir *w, const char *which)
+{
+    int busy;
+
+    while ((busy = view_workers_busy(w, which)) > 0)
+        clock_sleep_until(clock_mono_us() + LOOK_EVERY_US);
+    return busy < 0 ? cli_failed(cli, w) : 0;
+}
+
+/* Orders all that are meant, and prints those that were ordered, whatever happened to others. */
+static int order(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which,
+                 const char *order)
 {
     json_t *ordered, *worker;
-    int rc = view_worker_orders(w, which, order, &ordered), printed = 0;
+    bool all = strcmp(which, "all") == 0;
+    int rc = cli_confirm(cli, flags->yes || !all, order, "have all workers of this namespace %s",
+                         strcmp(order, "stop") == 0    ? "stop"
+                         : strcmp(order, "quiet") == 0 ? "take no more jobs"
+                                                       : "take jobs again"),
+        printed = 0;
     size_t i;
 
+    if (rc != 0)
+        return rc;
+    rc = view_worker_orders(w, which, order, &ordered);
     json_array_foreach(ordered, i, worker)
     {
         printed = printed ? printed : print_order(cli, worker);
     }
     json_decref(ordered);
-    return rc < 0 ? cli_failed(cli, w) : printed;
+    if (rc < 0)
+        return cli_failed(cli, w);
+    fflush(stdout);
+    return printed == 0 && flags->wait ? await_idle(cli, w, which) : printed;
 }
 
-static int run_quiet(struct cli *cli, struct weir *w, const char *which)
+static int run_quiet(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
 {
-    return order_all(cli, w, which, "quiet");
+    return order(cli, w, flags, which, "quiet");
 }
 
-static int run_stop(struct cli *cli, struct weir *w, const char *which)
+static int run_resume(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
 {
-    return order_all(cli, w, which, "stop");
+    return order(cli, w, flags, which, "resume");
+}
+
+static int run_stop(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which)
+{
+    return order(cli, w, flags, which, "stop");
 }
 
 /* ---- The table */
@@ -81,11 +114,12 @@ static int run_stop(struct cli *cli, struct weir *w, const char *which)
 static const struct action {
     const char *name, *flags;
     int operands; /* behind the name */
-    int (*run)(struct cli *cli, struct weir *w, const char *which);
+    int (*run)(struct cli *cli, struct weir *w, const struct workers_flags *flags, const char *which);
 } actions[] = {
     {"list", "", 0, run_list},
-    {"quiet", "", 1, run_quiet},
-    {"stop", "", 1, run_stop},
+    {"quiet", "wait yes", 1, run_quiet},
+    {"resume", "yes", 1, run_resume},
+    {"stop", "wait yes", 1, run_stop},
 };
 
 const struct actions workers_actions = ACTIONS(actions);
@@ -108,26 +142,36 @@ static bool is_near_action(const char *word)
     return likely_word(word, names);
 }
 
-int workers_run(struct cli *cli, int argc, char **argv)
+/* A flag that only a worker has which runs jobs; NULL: none was given. */
+static const char *flag_of_worker(const struct cli *cli)
 {
+    for (int i = 0; i < cli->given_count; i++)
+        if (strcmp(cli->given[i], "wait") != 0 && strcmp(cli->given[i], "yes") != 0)
+            return cli->given[i];
+    return NULL;
+}
+
+int workers_run(struct cli *cli, const struct workers_flags *flags, int argc, char **argv)
+{
+    const char *other = flag_of_worker(cli);
     const struct action *action;
     struct weir *w;
     int chosen, status;
 
-    if (cli->given_count > 0 && !is_action(argv[0]))
+    if (other && !is_action(argv[0]))
         return error_set(&cli->error, WEIR_EUSAGE,
                          "worker %.60s: belongs to no flag; write a handler as one word: --exec "
                          "'mail=./send --fast'",
                          argv[0]);
-    if (cli->given_count > 0)
+    if (other)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "worker %.100s --%s: only a worker that runs jobs has it; leave it out", argv[0],
-                         cli->given[0]);
+                         other);
     if (!is_action(argv[0]) && !is_near_action(argv[0]))
         return error_set(
             &cli->error, WEIR_EUSAGE,
             "worker %.60s: types are named with their handlers, as --exec %.60s=./handler; or there are "
-            "worker list, quiet and stop",
+            "worker list, quiet, resume and stop",
             argv[0], argv[0]);
     chosen = cli_choose(cli, argv[0]);
     if (chosen < 0)
@@ -136,10 +180,10 @@ int workers_run(struct cli *cli, int argc, char **argv)
     if (argc - 1 != action->operands)
         return error_set(&cli->error, WEIR_EUSAGE, "worker %s: takes %s; weir help worker has examples",
                          action->name,
-                         action->operands ? "a worker's name, HOST:PID, or all" : "nothing more");
+                         action->operands ? "a worker's name, HOST:PID, HOST, or all" : "nothing more");
     if (!(w = cli_client(cli)))
         return cli->error.status;
-    status = action->run(cli, w, argv[1]);
+    status = action->run(cli, w, flags, argv[1]);
     weir_free(w);
     return status;
 }

@@ -59,7 +59,7 @@ local function served(queue, name)
     local resting = 0
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
         if pattern.serves(registry.words(worker), lease.usual_queue(queue)) and registry.runs(worker, name) then
-            if orders.read(registry.instance(registry.info(worker))) == '' then return true end
+            if not orders.rests(registry.instance(registry.info(worker))) then return true end
             resting = resting + 1
         end
     end

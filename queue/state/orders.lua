@@ -1,7 +1,8 @@
 -- orders: what an operator orders a worker to do. The worker hears it with its next heartbeat, which keeps the order for as long as the worker
 -- lives; a day later it is gone.
 --
---   order:<instance>   "quiet": take no more jobs, and stay; "stop": finish, and leave. It is kept for longer when it was heard
+--   order:<instance>   "quiet": take no more jobs, and stay; "resume": take jobs again, until a heartbeat says that it does; "stop": finish, and
+--                      leave. It is kept for longer when it was heard
 --
 -- An instance is a worker process, whatever its ids are, in each partition.
 --
@@ -14,7 +15,13 @@ local HEARD_MS = 172800000 -- from the last heartbeat that has heard it
 -- Returns the order of an instance, '' where there is none; what is no name has none.
 function orders.read(instance)
     local order = is_name(instance) and call_safe('GET', P .. 'order:' .. instance)
-    return (order == 'quiet' or order == 'stop') and order or ''
+    return (order == 'quiet' or order == 'resume' or order == 'stop') and order or ''
+end
+
+-- True when the worker takes no more jobs, or is about to hear that.
+function orders.rests(instance)
+    local order = orders.read(instance)
+    return order == 'quiet' or order == 'stop'
 end
 
 -- True when a heartbeat has answered the order: the worker hears it before its next one.
@@ -25,18 +32,30 @@ end
 
 -- Reads the order of a worker that hears it now. A worker that a signal has made quiet has that for its order.
 function orders.of(instance, is_quiet)
-    if is_quiet and is_name(instance) then orders.give(instance, 'quiet') end
     local order = orders.read(instance)
+    if order == 'resume' and not is_quiet then
+        call_safe('DEL', P .. 'order:' .. instance)
+        return ''
+    end
+    if is_quiet and order == '' and is_name(instance) then
+        orders.give(instance, 'quiet')
+        order = orders.read(instance)
+    end
     if order ~= '' and not VIRTUAL then call_safe('PEXPIRE', P .. 'order:' .. instance, us(HEARD_MS)) end
     return order
 end
 
--- Gives an order; a worker that stops is not told to be quiet. Returns what is wrong with the key.
+-- Gives an order; a worker that stops hears no other one, and one that has not heard that it is to be quiet need not hear that it is not. Returns
+-- what is wrong with the key.
 function orders.give(instance, order)
     local key = 'order:' .. instance
     local wrong = check.wrong_kind(key, 'string')
     local before = not wrong and orders.read(instance)
-    if wrong or before == order or order == 'quiet' and before == 'stop' then return wrong end
+    if wrong or before == order or before == 'stop' then return wrong end
+    if order == 'resume' and (before == '' or not orders.is_heard(instance)) then
+        call('DEL', P .. key)
+        return nil
+    end
     if VIRTUAL then call('SET', P .. key, order) else call('SET', P .. key, order, 'PX', us(KEPT_MS)) end
 end
 

@@ -8,6 +8,11 @@
 #include "queue/status/status_merge.h"
 #include "queue/status/status_rows.h"
 
+static bool is_resting(const char *order)
+{
+    return strcmp(order, "quiet") == 0 || strcmp(order, "stop") == 0;
+}
+
 /* A worker that is alive. */
 struct taker {
     const json_t *types, *queues;
@@ -126,7 +131,7 @@ int status_read_serving(struct status *s, const json_t *root, const struct statu
                                        .queues = json_object_get(info, "queues"),
                                        .executors = answer_int(info, "executors"),
                                        .free = idle_of(worker, processes),
-                                       .rests = *answer_text(worker, "order")};
+                                       .rests = is_resting(answer_text(worker, "order"))};
         done = mark_types(s, &takers[count], count ? &takers[count - 1] : NULL);
         if (done)
             add_taker(s, &takers[count++]);

@@ -13,7 +13,7 @@
 --          opened, what follows a clock that was set back),
 --     5    [worker of which none is left, ...], [what is wrong with a key, ...],
 --     7    [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see data_loss) or '',
---     9    what an operator orders: "quiet", "stop" or "",
+--     9    what an operator orders: "quiet", "resume", "stop" or "",
 --    10    how many workers are registered, when any limit or type was changed last ('': nobody can say; see rate_known),
 --    12    1 where two others of the group look after its queues (duty), else 0,
 --    13    [id ('': unknown), type, attempt, "dead", "interrupted" or "", ... of each job that was taken back] ]

@@ -233,7 +233,10 @@ static enum worker_order order_of(const struct redisReply *reply)
 {
     const char *word = reply->type == REDIS_REPLY_STRING ? reply->str : "";
 
-    return strcmp(word, "quiet") == 0 ? ORDER_QUIET : strcmp(word, "stop") == 0 ? ORDER_STOP : ORDER_NONE;
+    return strcmp(word, "quiet") == 0    ? ORDER_QUIET
+           : strcmp(word, "resume") == 0 ? ORDER_RESUME
+           : strcmp(word, "stop") == 0   ? ORDER_STOP
+                                         : ORDER_NONE;
 }
 
 int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e)

@@ -224,7 +224,7 @@ struct reap_call {
 };
 void reap_request(struct args *a, const char *prefix, int64_t now_us, const struct reap_call *call);
 enum { REAPED_WRONG_MOST = 9 };
-enum worker_order { ORDER_NONE, ORDER_QUIET, ORDER_STOP };
+enum worker_order { ORDER_NONE, ORDER_QUIET, ORDER_RESUME, ORDER_STOP };
 struct reaped {
     int64_t now_us;
     struct went_back back;

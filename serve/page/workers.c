@@ -28,6 +28,8 @@ static void write_acts(struct page *p, const char *name, const char *state)
     if (name_is_valid(name, strlen(name))) {
         if (strcmp(state, "working") == 0)
             put_button(p, &(struct button){"Quiet", "worker", "/api/workers/", name, "/quiet", NULL, NULL});
+        if (strncmp(state, "quiet", strlen("quiet")) == 0)
+            put_button(p, &(struct button){"Resume", "worker", "/api/workers/", name, "/resume", NULL, NULL});
         if (strcmp(state, "working") == 0 || strncmp(state, "quiet", strlen("quiet")) == 0)
             put_ask(p, "Stop", "worker-stop", name);
     }

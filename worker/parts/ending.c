@@ -21,6 +21,11 @@ void worker_quiet(struct worker *w)
     atomic_store(&w->ending.quiet, true);
 }
 
+void worker_resume(struct worker *w)
+{
+    atomic_store(&w->ending.quiet, false);
+}
+
 void worker_call_loop(struct worker *w)
 {
     ev_async_send(w->loop, &w->ending.async);
