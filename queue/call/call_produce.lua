@@ -269,19 +269,22 @@ end
 -- Reads the lines that begin at that place; returns a refusal.
 local function read_lines(text, at)
     local sums, lines, last = c.sums, 0, #text
-    local bodies, add = c.type and bodies_of(c.queue), c.type and add_args or add_line
+    local bodies, add = {}, c.type and add_args or add_line
     while at <= last do
         local ends = find(text, '\n', at, true) or last + 1
         local line = sub(text, at, ends - 1)
         lines = lines + 1
         c.lines = lines
         if lines > LINES_MOST then return document.refused('invalid', format('wrong bulk: at most %d lines are allowed', LINES_MOST)) end
-        local refusal = ((byte(line) or 0) > 32 or find(line, '%S')) and add(line, bodies)
+        local refusal = ((byte(line) or 0) > 32 or find(line, '[^ \t\r]')) and add(line, bodies)
         if refusal then return (refusal:gsub('"why"', '"line":' .. us(lines) .. ',"why"', 1)) end
         if sums then sums = sub(sha1(sums .. line), 1, 16) end
         at = ends + 1
     end
-    if c.type then count_type(c.type, #bodies) end
+    if #bodies > 0 then
+        count_type(c.type, #bodies)
+        c.queues[1], c.bodies[c.queue] = c.queue, bodies
+    end
     for _, queue in ipairs(c.queues) do c.jobs = c.jobs + #c.bodies[queue] end
     c.after = sums or ZEROS
 end

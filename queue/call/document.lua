@@ -1,4 +1,5 @@
--- document: what callers of the protocol send, one JSON object, checked as strictly as queue/job/json.c checks; and what they are answered.
+-- document: what callers of the protocol send, one JSON object, checked as strictly as queue/job/json.c checks, but for numbers within args that a
+-- later member of the same name hides; and what they are answered.
 --
 --   document.read(text, known, what)   the members, as json_read has them; nil and the refusal: it is wrong. known: name -> {is = (value, digits),
 --                                      must_be =}; what: a word for messages
