@@ -350,10 +350,13 @@ local function bulk(text)
     if wrong then return document.refused('unavailable', wrong) end
     local state = call('HMGET', P .. 'batch:' .. name, 'next', 'sum')
     local lines, before = tonumber(state[1] or 0), state[2] or ZEROS
-    if lines ~= offset or given.sum and given.sum ~= before then return taken(false, lines, 0, before) end
-    begin_lines(given, before)
-    refusal = read_lines(text, ends + 1) or wrong_types(given.batch)
-    if refusal then return refusal end
+    local is_next = lines == offset and (given.sum or before) == before
+    if is_next or not state[1] and partition.count() > 1 then -- where nothing is known of it, its types say whether it is elsewhere
+        begin_lines(given, before)
+        refusal = read_lines(text, ends + 1) or wrong_types(given.batch)
+        if refusal then return refusal end
+    end
+    if not is_next then return taken(false, lines, 0, before) end
     local reply = scripts.append(arguments(given, name, offset, before))
     if reply.err then return refused(reply.err, given.batch) end
     return taken(true, reply[2], c.jobs, c.after)
