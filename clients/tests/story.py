@@ -283,6 +283,27 @@ def rights(stage, start):
         assert e.kind == "refused" and words in e.message, e
 
 
+def partitions(stage, start):
+    """What lives elsewhere is asked there."""
+    stage.try_redis("FLUSHALL")
+    stage.weir("init", "--partitions", "4")
+    stage.begin()
+    q = start()
+    ids = [q("enqueue", type=f"type{n}", options={"delay": 60})["id"] for n in range(8)]
+    assert [q("job", id=id)["type"] for id in ids] == [f"type{n}" for n in range(8)]
+    assert [q("cancel", id=id) for id in ids] == ["removed"] * 8
+    for type in ("type1", "type2", "type3", "type4"):
+        assert q("enqueue_many", type=type, count=1500)["jobs"] == 1500
+        q("enqueue", type=type, options={"id": "last-" + type})
+        assert q("job", id="last-" + type)["state"] == "waiting"
+    assert refusal(q, "job", id="nobody").kind == "missing"
+    for name in ("mail", "news", "sms", "call"):
+        assert q("enqueue_many", type=name, count=1200, batch=f"{name}.week-47")["jobs"] == 1200
+        assert q("batch", name=f"{name}.week-47")["total"] == 1200
+        stage.weir("rate", "set", name, "1/1h")
+        assert [q("take", limit=name)["allowed"] for _ in range(2)] == [True, False]
+
+
 def test_mode(stage, start):
     """No server: a list of jobs, drain, a clock that moves, limits that deny."""
     q = start(way="fake", url="unix:///nowhere")
@@ -311,5 +332,5 @@ def test_mode(stage, start):
 
 
 CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, slots_of_two_processes, handlers, lines_and_deaths,
-         several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights,
+         several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights, partitions,
          test_mode]

@@ -121,7 +121,7 @@ HEAD = {
 BATCH = {"batch": _NAME, "seal": _TRUE, "then": _NAME, "queue": _NAME}
 RATE = {"limit": _NAME, "key": _text(lambda value: 1 <= len(value.encode()) <= 1024, "a string of 1 to 1024 bytes"), "cost": _COST}
 TAKE = {**RATE, "wait": (_number(0, 86400), "a number of seconds from 0 to 86400"), "place": _text(bool, "a string"), "leave": _TRUE}
-ID = {"id": _NAME, "cursor": _text(lambda value: True, "a string")}
+ID = {"id": _NAME, "cursor": ((lambda value: False), "as it was answered")}  # here there is none
 
 
 def check(document: Any, members: Dict[str, Any], required: str = "", what: str = "document") -> Dict[str, Any]:

@@ -180,30 +180,36 @@ class Words:
         self.known: Dict[str, Document] = {}
 
     def call(self, verb: str, text: str) -> Generator[Tuple[Any, ...], Any, str]:
-        """Yields commands of Redis, is sent their replies, and returns the answer. A carrier throws FunctionMissing in."""
-        prefix = self.home
+        """Yields commands of Redis, is sent their replies, and returns the answer. A carrier throws FunctionMissing in. A cursor is
+        of the partition that gave it, so it is followed here."""
+        prefix, asked = self.home, text
         for _ in range(64):
-            again = prefix in self.known
-            answer = None
-            while answer is None:
-                verbs = self.known.get(prefix)
-                if verbs is None:
-                    verbs = self.known[prefix] = yield from self._read(prefix)
-                words = verbs.get(verb)
-                if not words:
-                    raise Unreachable(f"the Weir in this Redis does not know {verb}")
-                try:
-                    answer = yield (*words, verb, text.encode())
-                except FunctionMissing as e:
-                    self.known.pop(prefix, None)
-                    if not again:
-                        raise Unreachable(str(e)) from None
-                    again = False
-            answer = answer.decode() if isinstance(answer, bytes) else answer
+            answer = yield from self._ask(prefix, verb, asked)
+            while verb in ("job", "cancel") and list(json.loads(answer)) == ["cursor"]:
+                asked = dumps({**json.loads(text), **json.loads(answer)})
+                answer = yield from self._ask(prefix, verb, asked)
             if '"elsewhere"' not in answer[:20]:
                 return answer
-            prefix = json.loads(answer)["elsewhere"]
+            prefix, asked = json.loads(answer)["elsewhere"], text
         raise Unreachable("it is always elsewhere: the partitions of this Redis disagree")
+
+    def _ask(self, prefix: str, verb: str, text: str) -> Generator[Tuple[Any, ...], Any, str]:
+        again = prefix in self.known
+        while True:
+            verbs = self.known.get(prefix)
+            if verbs is None:
+                verbs = self.known[prefix] = yield from self._read(prefix)
+            words = verbs.get(verb)
+            if not words:
+                raise Unreachable(f"the Weir in this Redis does not know {verb}")
+            try:
+                answer = yield (*words, verb, text.encode())
+                return answer.decode() if isinstance(answer, bytes) else str(answer)
+            except FunctionMissing as e:
+                self.known.pop(prefix, None)
+                if not again:
+                    raise Unreachable(str(e)) from None
+                again = False
 
     @staticmethod
     def _read(prefix: str) -> Generator[Tuple[Any, ...], Any, Document]:
@@ -214,7 +220,7 @@ class Words:
                 return about["verbs"]
         except (TypeError, ValueError, KeyError):
             pass
-        raise Unreachable(f"no Weir of protocol 1 in this Redis ({prefix}about); start weir worker, or weir init once")
+        raise Unreachable(f"no Weir of protocol 1 in this Redis ({prefix}about); a worker of Weir brings it as it begins")
 
 
 class FunctionMissing(Exception):

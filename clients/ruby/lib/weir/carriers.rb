@@ -13,10 +13,14 @@ module Weir
       @redis, @home, @words = redis, "#{namespace}:{0}:", {}
     end
 
+    # A cursor is of the partition that gave it, so it is followed here.
     def call(verb, text)
       prefix = @home
       64.times do
         answer = ask(prefix, verb, text)
+        while %w[job cancel].include?(verb) && JSON.parse(answer).keys == ["cursor"]
+          answer = ask(prefix, verb, JSON.generate(JSON.parse(text).merge(JSON.parse(answer))))
+        end
         return answer unless answer[0, 20].include?('"elsewhere"')
 
         prefix = JSON.parse(answer)["elsewhere"]
@@ -50,7 +54,7 @@ module Weir
 
       raise JSON::ParserError
     rescue JSON::ParserError
-      raise Unreachable, "no Weir of protocol 1 in this Redis (#{prefix}about); start weir worker, or weir init once"
+      raise Unreachable, "no Weir of protocol 1 in this Redis (#{prefix}about); a worker of Weir brings it as it begins"
     end
 
     def command(*words)
