@@ -212,6 +212,8 @@ static void ask(struct http_request *r)
     r->asked = true;
     if (r->plan != PLAN_PAGE && r->plan != PLAN_CALL && !read_fields(r))
         return;
+    if (r->plan == PLAN_CALL && r->verb->right == RIGHT_ACT) /* for the log */
+        r->fields = json_loadb(r->body.at ? r->body.at : "", r->body.len, 0, NULL);
     key = shared_key(r);
     item = make_item(r, &thread);
     r->waiter.on_answer = on_answer;

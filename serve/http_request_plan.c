@@ -134,6 +134,11 @@ static void read_call(struct http_request *r)
         return;
     }
     r->body_most = r->verb->body_most;
+    if (r->routes->options.hide_args && r->verb->thread == THREAD_SEARCH) {
+        http_request_refuse(r, MHD_HTTP_FORBIDDEN,
+                            "payloads are hidden here, and this may show keys; ask /api/jobs/ID");
+        return;
+    }
     if (!type || !strcasestr(type, "json"))
         http_request_refuse(r, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
                             "send it as application/json, lines as application/x-ndjson");

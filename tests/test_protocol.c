@@ -571,4 +571,29 @@ TEST_WITH(test_http_refuses, flush, NULL)
     serving_end();
 }
 
+/* Its answers may name keys of jobs. */
+TEST_WITH(test_http_hides_args, flush, NULL)
+{
+    (void)state;
+    begin();
+    serving_start_at(NULL, NULL,
+                     (const char *const[]){"--hide-args", "--allow-actions", "--allow-enqueue", NULL});
+    refused("/api/v1/job", JSON, 403, "rights");
+    refused("/api/v1/cancel", JSON, 403, "rights");
+    assert_answer(by_http, "enqueue", JOB, "{\"id\":\"j1\",\"new\":true}");
+    serving_end();
+}
+
+TEST_WITH(test_a_cancel_is_logged, flush, NULL)
+{
+    (void)state;
+    begin();
+    serving_start();
+    assert_answer(by_http, "enqueue", JOB, "{\"id\":\"j1\",\"new\":true}");
+    assert_answer(by_http, "cancel", "{\"id\":\"j1\"}", "{\"id\":\"j1\",\"cancelled\":\"removed\"}");
+    await_text(serving.folder, "serve.err",
+               "event=action path=/api/v1/cancel fields=\"{\\\"id\\\":\\\"j1\\\"}\"");
+    serving_end();
+}
+
 TESTS(set_up, tear_down)
