@@ -335,6 +335,13 @@ SCENE_TEST(test_a_type_without_handler_is_held_until_one_comes)
     assert_int_equal(turns.claim.held_count, 1);
     assert_int_equal(redis_number("EXISTS", PREFIX "wake:default"), 0);
     turns_check();
+    must(turns_claim(&able));
+    expect_leases("b");
+    redis_do("ZADD", PREFIX "runs", "8000000000000000", "odd");
+    enqueue("default", "odd", "d");
+    assert_int_equal(claim("w", 5, 0), 0);
+    assert_int_equal(turns.claim.held_count, 0); /* v takes it */
+    expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "-1");
 }
 
 SCENE_TEST(test_a_type_waits_in_wake_or_in_held)

@@ -306,14 +306,40 @@ static bool check_options(struct reading *r)
     return true;
 }
 
+#define TENS_MOST 1000000 /* of the digits behind a point */
+
+/* Says how "1.5/s" is written: "3/2s". */
+static bool wrong_fraction(struct reading *r)
+{
+    int64_t count = r->rule->count, tens = 1, a, b, period_us;
+    const char *at = r->at + 1;
+    char period[32];
+
+    for (; *at >= '0' && *at <= '9' && tens < TENS_MOST; at++, tens *= 10)
+        count = 10 * count + (*at - '0');
+    if (tens == 1 || count == 0 || *at++ != '/' || period_read(&at, &period_us) ||
+        period_us > TEN_YEARS_US / tens)
+        return wrong(r, "the count must be a whole number; " RATE_HINT);
+    for (a = count, b = tens; b > 0;) {
+        int64_t rest = a % b;
+
+        a = b;
+        b = rest;
+    }
+    duration_format(period_us * (tens / a), period);
+    return wrong(r, "the count must be a whole number; write %" PRId64 "/%s", count / a, period);
+}
+
 static bool read_rate(struct reading *r)
 {
     const char *why;
 
-    if (!count_read(&r->at, COUNT_MAX, &r->rule->count) || r->rule->count < 1)
+    if (!count_read(&r->at, COUNT_MAX, &r->rule->count))
         return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
     if (*r->at == '.')
-        return wrong(r, "the count must be a whole number; " RATE_HINT);
+        return wrong_fraction(r);
+    if (r->rule->count < 1)
+        return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
     if (*r->at++ != '/')
         return wrong(r, "no / follows the count; " RATE_HINT);
     why = period_read(&r->at, &r->rule->period_us);

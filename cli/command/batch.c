@@ -104,7 +104,7 @@ static const struct column sheet[] = {
     COLUMN("batch", "name"),
     COLUMN("state", NULL, .put = put_state),
     COLUMN("total", "total", .show = SHOW_COUNT),
-    COLUMN("waiting", NULL, .put = put_waiting),
+    COLUMN("not begun", NULL, .put = put_waiting),
     COLUMN("running", "running", .show = SHOW_COUNT),
     COLUMN("done", "done", .show = SHOW_COUNT),
     COLUMN("dead", "dead", .show = SHOW_COUNT, .tone = TONE_WRONG),

@@ -42,7 +42,7 @@ static const struct column type_columns[] = {
     COLUMN("scheduled", "scheduled", .show = SHOW_COUNT, .drop = 7),
     COLUMN("done", "done", .show = SHOW_COUNT, .drop = 4),
     COLUMN("retried", "retried", .show = SHOW_COUNT, .drop = 9),
-    COLUMN("dead", "dead", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
+    COLUMN("dead", "dead_kept", .show = SHOW_COUNT, .drop = 1, .tone = TONE_WRONG),
     COLUMN("oldest", "oldest_at", .show = SHOW_TIME, .drop = 6),
     COLUMN("rate", "rule", .drop = 2),
     COLUMN("now", "rate_now", .show = SHOW_RATE, .drop = 6),

@@ -87,7 +87,7 @@ static const struct column type_columns[] = {
     {"NEXT", 7, .drop = 5, .least_first = true, CELL(UNTIL, struct type_status, next_start_us)},
     {"ENDS", 8, .least_first = true, CELL(UNTIL, struct type_status, finish_us), .put = put_ends},
     {"OLDEST", 8, .drop = 6, .least_first = true, CELL(SINCE, struct type_status, oldest_us)},
-    {"DEAD", COUNT_WIDTH, .drop = 7, CELL(COUNT, struct type_status, dead)},
+    {"DEAD", COUNT_WIDTH, .drop = 7, CELL(COUNT, struct type_status, dead_kept)},
     {"DEAD 1H", COUNT_WIDTH, .drop = 3, .put = put_hour_dead},
     {"RETRY 1H", COUNT_WIDTH, .drop = 4, CELL(COUNT, struct type_status, retried), .put = put_hour_retried},
     {.heading = NULL},

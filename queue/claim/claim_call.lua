@@ -161,7 +161,7 @@ local function begin_decided(c)
     c.emptied = {}    -- those of them that are listed in `large` and have no job left
     c.more = false    -- a queue has more than could be taken
     c.limits = {}     -- type, its limits, type ...
-    c.held = {}      -- types that became held
+    c.held = {}      -- types that became held, and that no worker runs
     c.broken = {}     -- limits whose rules cannot be read
     c.paused = {}     -- queues that it does not serve
     c.faults, c.is_noted = {}, {} -- what is wrong with keys; the same as a set

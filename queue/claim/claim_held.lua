@@ -10,7 +10,7 @@ local claim, ring = claim_call, claim_ring
 -- Lets s wait for a worker that can run it.
 function claim_held.add(s, ticket)
     s.gone = false
-    claim.held[#claim.held + 1] = s.name
+    if not runs.is_run(s.name) then claim.held[#claim.held + 1] = s.name end
     if call('ZADD', P .. 'held:' .. s.queue, us(ticket), s.name) ~= 1 then return end
     bell.ring(s.queue)
     if claim.rests[s.name] then bell.ring_spare(claim.group) end -- it only rests here: others of the group may run it

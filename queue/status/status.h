@@ -19,6 +19,7 @@ struct queue_status {
 struct type_status {
     char name[129];
     int64_t waiting, parked, held, aside, running, scheduled, done, retried, dead, cancelled; /* jobs */
+    int64_t dead_kept; /* of the dead those that are still there */
     int64_t cost;      /* of a job that does not name its own */
     char *use;         /* limits that hold it besides the one of its own name, "," between; NULL: none */
     int64_t oldest_us; /* when the first of its waiting jobs that were looked at was enqueued; 0: unknown */

@@ -9,19 +9,13 @@
 
 const struct jobs_count jobs_counts[] = {
 #define AT(member) offsetof(struct type_status, member)
-    {"waiting", JOBS_NOW, AT(waiting)},
-    {"parked", JOBS_NOW, AT(parked)},
-    {"held", JOBS_NOW, AT(held)},
-    {"running", JOBS_NOW, AT(running)},
-    {"scheduled", JOBS_NOW, AT(scheduled)},
-    {"done", JOBS_ENDED, AT(done)},
-    {"retried", JOBS_ENDED, AT(retried)},
-    {"dead", JOBS_ENDED, AT(dead)},
-    {"cancelled", JOBS_ENDED, AT(cancelled)},
-    {"aside", JOBS_NOW, AT(aside)},
-    {"reaped", JOBS_LOST, AT(reaped)},
-    {"stale", JOBS_LOST, AT(stale)},
-    {.name = NULL},
+    {"waiting", JOBS_NOW, AT(waiting)},     {"parked", JOBS_NOW, AT(parked)},
+    {"held", JOBS_NOW, AT(held)},           {"running", JOBS_NOW, AT(running)},
+    {"scheduled", JOBS_NOW, AT(scheduled)}, {"dead_kept", JOBS_NOW, AT(dead_kept)},
+    {"done", JOBS_ENDED, AT(done)},         {"retried", JOBS_ENDED, AT(retried)},
+    {"dead", JOBS_ENDED, AT(dead)},         {"cancelled", JOBS_ENDED, AT(cancelled)},
+    {"aside", JOBS_NOW, AT(aside)},         {"reaped", JOBS_LOST, AT(reaped)},
+    {"stale", JOBS_LOST, AT(stale)},        {.name = NULL},
 #undef AT
 };
 
@@ -55,14 +49,20 @@ enum counter {
     UNSTARTED,
     REAPED,
     STALE,
+    REVIVED,
+    REMOVED,
+    FORGOTTEN,
     COUNTERS
 };
 static const char *const names[COUNTERS] = {
-    [ENQUEUED] = "enqueued",   [PULLED] = "pulled",       [PARKED] = "parked", [SERVED] = "served",
-    [DONE] = "done",           [MARK_US] = "mark_us",     [MARK] = "mark",     [LAST_US] = "last_us",
-    [LAST] = "last",           [RETRIED] = "retried",     [DEAD] = "dead",     [CANCELLED] = "cancelled",
-    [SCHEDULED] = "scheduled", [RETURNED] = "returned",   [BACK] = "back",     [DROPPED] = "dropped",
-    [SET_ASIDE] = "set_aside", [UNSTARTED] = "unstarted", [REAPED] = "reaped", [STALE] = "stale",
+    [ENQUEUED] = "enqueued",   [PULLED] = "pulled",       [PARKED] = "parked",
+    [SERVED] = "served",       [DONE] = "done",           [MARK_US] = "mark_us",
+    [MARK] = "mark",           [LAST_US] = "last_us",     [LAST] = "last",
+    [RETRIED] = "retried",     [DEAD] = "dead",           [CANCELLED] = "cancelled",
+    [SCHEDULED] = "scheduled", [RETURNED] = "returned",   [BACK] = "back",
+    [DROPPED] = "dropped",     [SET_ASIDE] = "set_aside", [UNSTARTED] = "unstarted",
+    [REAPED] = "reaped",       [STALE] = "stale",         [REVIVED] = "revived",
+    [REMOVED] = "removed",     [FORGOTTEN] = "forgotten",
 };
 
 /* The next word of a row, up to its blank; what is behind the last one is empty. */
@@ -134,6 +134,7 @@ static void use_counters(struct type_status *t, const int64_t counts[COUNTERS], 
     t->done = counts[DONE];
     t->retried = counts[RETRIED];
     t->dead = counts[DEAD];
+    t->dead_kept = positive(counts[DEAD] - counts[REVIVED] - counts[REMOVED] - counts[FORGOTTEN]);
     t->cancelled = counts[CANCELLED];
     t->reaped = counts[REAPED];
     t->stale = counts[STALE];

@@ -261,7 +261,7 @@ static void write_type(struct page *p, const struct line *line)
     put_time_cell(p, "next start", t->next_start_us);
     write_last_start(p, t);
     put_count_cell(p, "done", t->done);
-    put_count_cell(p, "dead", t->dead);
+    put_count_cell(p, "dead", t->dead_kept);
     html(p->h, "</tr>");
 }
 
