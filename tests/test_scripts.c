@@ -151,6 +151,17 @@ SCENE_TEST(test_tokens_that_follow_one_another)
     turns_check();
 }
 
+/* The places for jobs without a limit are taken: none of the type behind them starts, and it is no run. */
+SCENE_TEST(test_a_run_of_none_is_none)
+{
+    start("w");
+    ask.reserved = true;
+    enqueue_many("t", 40);
+    enqueue_many("slow", 1);
+    assert_int_equal(claim("w", 5, 40), 40);
+    assert_int_equal(turns_check().leased, 40);
+}
+
 SCENE_TEST(test_a_run_counts_as_its_jobs_one_by_one)
 {
     struct args a;

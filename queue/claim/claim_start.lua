@@ -179,6 +179,7 @@ end
 -- ---- Starting
 
 local function start_free(s, l, jobs, first, most)
+    if most < 1 then return 0 end
     lease(jobs, first, most, '', l and l.tail or '/' .. s.lane_head)
     local ahead = min(most, claim.prefetch)
     claim.prefetch, claim.free = claim.prefetch - ahead, claim.free - (most - ahead)
