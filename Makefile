@@ -287,14 +287,13 @@ demo: deps
 
 # ---- Man pages: of commands from doc/cli.md, which is what weir help prints; of the library from weir.h; of the protocol where lowdown is
 
-PAGES      = $(wildcard doc/protocol.md)
-AWK_MAN    = awk -v dir=$(BUILD)/man/$1 -v version=$(VERSION) -v date=$(shell date -u -d @$(DIST_TIME) +%F) -f packaging/roff.awk -f
+AWK_MAN = awk -v dir=$(BUILD)/man/$1 -v version=$(VERSION) -v date=$(shell date -u -d @$(DIST_TIME) +%F) -f packaging/roff.awk -f
 
-$(BUILD)/man/made: doc/cli.md include/weir.h $(PAGES) $(wildcard packaging/*.awk)
+$(BUILD)/man/made: doc/cli.md doc/protocol.md include/weir.h $(wildcard packaging/*.awk)
 	@rm -rf $(@D) && mkdir -p $(addprefix $(@D)/man,1 3 7)
 	$(call step,MAN)$(call AWK_MAN,man1) packaging/man.awk doc/cli.md && $(call AWK_MAN,man3) packaging/man_library.awk include/weir.h
-	@if command -v lowdown >/dev/null; then for page in $(PAGES); do \
-	  lowdown -s -Tman -M title=weir-protocol -M section=7 -M date=$(shell date -u -d @$(DIST_TIME) +%F) -M source='Weir $(VERSION)' $$page > $(@D)/man7/weir-$$(basename $$page .md).7; done; fi
+	@if command -v lowdown >/dev/null; then lowdown -s -Tman -M title=WEIR-PROTOCOL -M section=7 -M date=$(shell date -u -d @$(DIST_TIME) +%F) \
+	  -M source='Weir $(VERSION)' doc/protocol.md | awk -f packaging/protocol.awk > $(@D)/man7/weir-protocol.7; fi
 	@touch $@
 
 # ---- What is installed: the GNU variables, and DESTDIR before them. PREFIX is prefix.
@@ -357,7 +356,23 @@ dist:
 	    --transform='s,^,$(DIST)/,' -cf - | gzip -9n > $(BUILD)/dist/$(DIST).tar.gz
 	@cd $(BUILD)/dist && sha256sum $(DIST).tar.gz | tee SHA256SUMS
 
-.PHONY: FORCE uninstall dist
+# ---- Packages of Debian, made from that archive in build/deb: weir, libweir0, libweir-dev. `make test-deb` installs, uses, upgrades and
+# purges them in a Debian 12 of their own (as root); tests/deb.sh
+
+DEB_FILES = $(BUILD)/deb/weir_$(VERSION)
+
+deb: dist
+	@core/deps.sh deb
+	@grep -q '^weir ($(VERSION)-' debian/changelog || { echo 'debian/changelog: no entry for $(VERSION)' && exit 1; }
+	@rm -rf $(BUILD)/deb && mkdir -p $(BUILD)/deb && cp $(BUILD)/dist/$(DIST).tar.gz $(DEB_FILES).orig.tar.gz
+	@tar -xzf $(DEB_FILES).orig.tar.gz -C $(BUILD)/deb
+	@cd $(BUILD)/deb/$(DIST) && env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL -u CFLAGS -u CPPFLAGS -u LDFLAGS dpkg-buildpackage -us -uc
+	@ls $(BUILD)/deb/*.deb
+
+test-deb: deb
+	@tests/deb.sh $(BUILD)/deb
+
+.PHONY: FORCE uninstall dist deb test-deb
 
 # The protocol, in every order of events, by spin (installed by hand: apt-get install spin).
 model:

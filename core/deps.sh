@@ -1,7 +1,7 @@
 #!/bin/sh
 # make deps: installs from Debian what building, testing and the demo need and this machine lacks. On other systems it
 # names that and stops. No service is started or enabled: Weir's tests and the demo run a redis-server of their own.
-# deps.sh clients, fuzz, lint, monitoring, pages, peers: what those targets need besides.
+# deps.sh clients, deb, fuzz, lint, monitoring, pages, peers: what those targets need besides.
 set -eu
 
 cc=${CC:-cc}
@@ -46,6 +46,14 @@ pages)
     need npm command -v npm
     need chromium sh -c 'command -v chromium || command -v chromium-browser || command -v google-chrome'
     need fonts-noto-core test -d /usr/share/fonts/truetype/noto
+    ;;
+deb)
+    need debhelper command -v dh
+    need dpkg-dev command -v dpkg-buildpackage
+    need fakeroot command -v fakeroot
+    need lintian command -v lintian
+    need debootstrap sh -c 'PATH=$PATH:/usr/sbin command -v debootstrap'
+    need lowdown command -v lowdown
     ;;
 monitoring)
     need prometheus command -v promtool
