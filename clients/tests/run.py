@@ -45,7 +45,6 @@ def starter(stage, language, folder, way):
 
 def tell_readme(language, folder):
     with Stage() as stage:
-        stage.begin()
         readme.run(stage, os.path.join(folder, "..", "README.md"), language.get("env", {}))
 
 
