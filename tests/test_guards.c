@@ -178,7 +178,7 @@ TEST_WITH(test_a_key_of_another_kind_keeps_no_limit_from_being_changed, begin_no
 TEST_WITH(test_a_queue_is_paused_before_its_first_job, begin_now, NULL)
 {
     start("w");
-    must_end("queue pause default", 0, "weir queue resume default\n");
+    must_end("queue pause default", 0, "weir queue resume default ends that\n");
     must_end("queue resume default", 0, "default resumed");
     redis_do("DEL", PREFIX "queues");
     must_end("queue pause default", 0,
