@@ -75,10 +75,9 @@ void enqueue_with(const char *type, const char *ids, const char *fields)
 
     snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));) {
-        char body[600];
+        const char *body = textf("{\"id\":\"%s\",\"type\":\"%s\",%s}", id, type, fields);
         const char *words[] = {"default", type, id, "1000", "tag", "", "", "", "", "", "", body};
 
-        snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",%s}", id, type, fields);
         must(turns_script("enqueue", words, COUNT(words)));
         assert_int_equal(turns.reply->integer, 1);
     }
@@ -279,9 +278,8 @@ void use(const char *type, const char *limits)
 
 void fill_queues(int count)
 {
-    char n[24];
+    const char *n = textf("%d", count);
 
-    snprintf(n, sizeof n, "%d", count);
     redis_do("EVAL",
              "local P = ARGV[1]\n"
              "local function put(key, kind, id)\n"

@@ -595,9 +595,8 @@ int64_t sim_job_opens(int n, int key, bool parked, enum sim_gates gates)
     struct sim_need needs[SIM_NEEDS];
     const char *type = sim_type_names[sim_jobs[n].type];
     int64_t opens_us = sim_later(turns.now_us, paused_until(sim_jobs[n].type));
-    char lane[80];
+    const char *lane = textf("%s/%s", type, sim_key_text(key));
 
-    snprintf(lane, sizeof lane, "%s/%s", type, sim_key_text(key));
     for (int i = sim_needs(sim_jobs[n].type, key, needs); i-- > 0;) {
         const struct sim_gate *gate = needs[i].gate;
 

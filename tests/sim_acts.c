@@ -731,7 +731,7 @@ static void walk_dead(struct filter f, bool retries)
     size_t seen = 0;
 
     do {
-        char number[8];
+        const char *number = textf("%d", (int)(sim_chance(2) ? sim_pick(1, 4) : 200));
         const char *words[16] = {retries ? "retry" : "remove",
                                  number,
                                  f.type < 0 ? "" : sim_type_names[f.type],
@@ -747,7 +747,6 @@ static void walk_dead(struct filter f, bool retries)
         size_t count = f.id < 0 ? 11 : 12;
         int64_t looked_at;
 
-        snprintf(number, sizeof number, "%d", (int)(sim_chance(2) ? sim_pick(1, 4) : 200));
         for (size_t i = 0; i < json_array_size(place); i++) /* till, score; the record */
             words[count++] = i < 2 ? json_string_value(json_array_get(place, i)) : record;
         sim_must(turns_ask("dead", words, count), "dead");

@@ -34,11 +34,10 @@ static int new_followers(const struct item *queue)
 static void absorb_queue(const struct snapshot *all, int q, struct sim_list *gone_jobs)
 {
     struct sim_list *queue = &sim.queues[q];
-    char name[64];
     const struct item *item;
     int gone;
+    const char *name = textf("queue:%s", sim_queue_names[q]);
 
-    snprintf(name, sizeof name, "queue:%s", sim_queue_names[q]);
     item = snapshot_item(all, name);
     gone = queue->count + new_followers(item) - (item ? (int)item->count : 0);
     if (gone < 0)
@@ -346,9 +345,8 @@ static bool has_its_turn(int q, int type, int key, const char *lane_node, bool a
 /* Does a lane wait at a gate of its key? */
 static bool is_asleep(int q, int type, int key)
 {
-    char ring[64];
+    const char *ring = textf("ring:%s/%s", sim_queue_names[q], sim_type_names[type]);
 
-    snprintf(ring, sizeof ring, "ring:%s/%s", sim_queue_names[q], sim_type_names[type]);
     return item_value(snapshot_item(sim.all, ring), sim_key_text(key)) == NULL;
 }
 
@@ -357,11 +355,10 @@ static void check_lane(const struct look *look, int q, int type, int key)
 {
     const struct claim *claim = &turns.claim;
     int n = sim.lanes[q][type][key].at[0];
-    char node[80];
     bool asleep = is_asleep(q, type, key);
     int64_t opens_us;
+    const char *node = textf("%s/%s", sim_type_names[type], sim_key_text(key));
 
-    snprintf(node, sizeof node, "%s/%s", sim_type_names[type], sim_key_text(key));
     if (!has_its_turn(q, type, key, node, asleep))
         return;
     opens_us = sim_job_opens(n, key, true, asleep ? KEY_GATES : ALL_GATES);

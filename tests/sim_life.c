@@ -217,9 +217,8 @@ static struct span text_of(const struct redisReply *r)
 
 static const struct item *item_of(const struct snapshot *all, const char *kind, const char *name)
 {
-    char text[80];
+    const char *text = textf("%s:%s", kind, name);
 
-    snprintf(text, sizeof text, "%s:%s", kind, name);
     return snapshot_item(all, text);
 }
 
@@ -439,10 +438,10 @@ static void check_locks(const struct snapshot *all)
     int held = 0;
 
     for (int i = 0; i < SIM_LOCKS; i++) {
-        char name[16], id[24];
+        char id[24];
         const struct item *lock;
+        const char *name = textf("lock%d", i);
 
-        snprintf(name, sizeof name, "lock%d", i);
         lock = item_of(all, "unique", name);
         if (!lock && sim.locks[i] < 0)
             continue;

@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #define TESTS_MOST 200
-#define TEXTS 1000
+#define TEXTS 100000
 
 static struct {
     struct CMUnitTest test;

@@ -42,7 +42,7 @@
         return tests_run(setup, teardown);                                                                   \
     }
 
-/* A text as of printf, good until 999 more were written; of one thread. */
+/* A text as of printf, good until 99,999 more were written; of one thread. */
 char *textf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 void tests_add(int line, struct CMUnitTest test);

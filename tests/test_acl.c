@@ -161,9 +161,8 @@ static void prepare_work(struct stage *s)
     make_user(s, "operator");
     expect_all(s, lines, 0);
     for (int i = 0; i < 60; i++) {
-        char args[64];
+        const char *args = textf("{\"k\":%d,\"sleep\":0.02}", i % 5);
 
-        snprintf(args, sizeof args, "{\"k\":%d,\"sleep\":0.02}", i % 5);
         stage_enqueue(s, "keyed", args, i, 1);
     }
     stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0.1}", 60, 5);
@@ -341,9 +340,8 @@ static const struct {
 
 static bool has_word(const char *words, const char *word)
 {
-    char mark[80];
+    const char *mark = textf(" %s ", word);
 
-    snprintf(mark, sizeof mark, " %s ", word);
     return strstr(words, mark) != NULL;
 }
 

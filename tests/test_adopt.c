@@ -4,10 +4,9 @@
 /* Adopt as often as it is needed, first with that many tokens; returns how many calls that took. */
 static int adopt_all(const char *new, const char *old, size_t running)
 {
-    char active[64];
     int calls = 0;
+    const char *active = textf("%s%s", ACTIVE, old);
 
-    snprintf(active, sizeof active, "%s%s", ACTIVE, old);
     do {
         int64_t before = redis_number("HLEN", active);
         size_t lost;

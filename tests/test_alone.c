@@ -49,9 +49,8 @@ static void expect_alone(size_t leases, bool alone)
 /* Is it among the leases of the last claim? */
 static bool is_leased(const char *id)
 {
-    char text[40];
+    const char *text = textf("\"id\":\"%s\"", id);
 
-    snprintf(text, sizeof text, "\"id\":\"%s\"", id);
     for (size_t i = 0; i < turns.claim.lease_count; i++)
         if (memmem(turns.claim.leases[i].body.at, turns.claim.leases[i].body.len, text, strlen(text)))
             return true;

@@ -125,10 +125,9 @@ TEST_WITH(test_hanging_up_stops_it, serving_flush, NULL)
 
 static void serve_with_tokens(void)
 {
-    char path[128];
+    const char *path = textf("%s/tokens", serving.folder);
     const char *flags[] = {"--allow-actions", "--allow-enqueue", "--token-file", path, NULL};
 
-    snprintf(path, sizeof path, "%s/tokens", serving.folder);
     write_text(serving.folder, "tokens",
                "# who may\nviewer " VIEWER "\noperator " OPERATOR " alice\nproducer\t" PRODUCER "\n");
     chmod(path, 0600);

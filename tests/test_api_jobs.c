@@ -13,9 +13,8 @@
 
 static long long waiting(const char *queue)
 {
-    char key[160];
+    const char *key = textf("weir:{0}:queue:%s", queue);
 
-    snprintf(key, sizeof key, "weir:{0}:queue:%s", queue);
     return server_number(&server, "LLEN", key, NULL);
 }
 

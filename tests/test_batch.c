@@ -17,7 +17,6 @@ static struct span span_of(const char *text)
 /* 0, or what Redis refuses it with. */
 static int try_join(const char *id, const char *batch, const char *type, int64_t delay_us)
 {
-    char body[300];
     struct enqueue job = {.queue = span_of("default"),
                           .type = span_of(type),
                           .id = span_of(id),
@@ -27,8 +26,8 @@ static int try_join(const char *id, const char *batch, const char *type, int64_t
                           .at_us = -1,
                           .batch = span_of(batch)};
     struct args a;
+    const char *body = textf("{\"id\":\"%s\",\"type\":\"%s\"}", id, type);
 
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\"}", id, type);
     job.body = span_of(body);
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);

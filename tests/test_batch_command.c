@@ -251,9 +251,8 @@ TEST_WITH(test_command_watch, stage_flush, NULL)
     drawn = server_calls(&stage.server, "fcall_ro");
     opener = fork();
     if (opener == 0) {
-        char path[300];
+        const char *path = textf("%s/go", stage.server.folder);
 
-        snprintf(path, sizeof path, "%s/go", stage.server.folder);
         for (int left = 3000; left > 0 && server_calls(&stage.server, "fcall_ro") < drawn + 2;
              left--) /* then the first answer is shown */
             clock_sleep_until(clock_mono_us() + 20000);
@@ -301,9 +300,8 @@ TEST_WITH(test_killed_workers, stage_flush, NULL)
 TEST_WITH(test_cut_workers, stage_flush, NULL)
 {
     struct proxy *proxy = proxy_start(&stage.server);
-    char url[200];
+    const char *url = textf("url=%s", proxy_url(proxy));
 
-    snprintf(url, sizeof url, "url=%s", proxy_url(proxy));
     write_jobs("jobs", 30);
     for (enum proxy_side side = PROXY_REQUESTS; side <= PROXY_REPLIES; side++)
         for (unsigned n = 2; n <= 14; n += 2) {

@@ -804,10 +804,9 @@ static int64_t longest_beat_us(void (*between)(void))
 /* So many keys sleep in a queue, one opens each millisecond. */
 static void plant_sleeping(const char *queue, int count)
 {
-    char n[24], from[24];
+    const char *n = textf("%d", count);
+    const char *from = textf("%" PRId64, turns.now_us);
 
-    snprintf(n, sizeof n, "%d", count);
-    snprintf(from, sizeof from, "%" PRId64, turns.now_us);
     build(
         "local from, rule = tonumber(ARGV[4]), 'gcra:1/1000000/1'\n"
         "redis.call('SADD', P .. 'queues', ARGV[2])\n"
@@ -824,9 +823,8 @@ static void plant_sleeping(const char *queue, int count)
 /* How many of them are not where they would be if the clock had always gone as it goes now. */
 static int64_t misplaced(const char *queue, int64_t from_us)
 {
-    char from[24];
+    const char *from = textf("%" PRId64, from_us);
 
-    snprintf(from, sizeof from, "%" PRId64, from_us);
     return redis_number("EVAL",
                         "local n, list = 0, redis.call('ZRANGE', ARGV[1] .. 'sleep:' .. ARGV[2], 0, -1, "
                         "'WITHSCORES')\n"
@@ -840,10 +838,9 @@ static int64_t misplaced(const char *queue, int64_t from_us)
 
 static void sleep_meanwhile(void)
 {
-    char soon[24], late[24];
+    const char *soon = textf("%" PRId64, turns.now_us + 1);
+    const char *late = textf("%" PRId64, turns.now_us + 2 * BACK_US);
 
-    snprintf(soon, sizeof soon, "%" PRId64, turns.now_us + 1);
-    snprintf(late, sizeof late, "%" PRId64, turns.now_us + 2 * BACK_US);
     redis_do("ZADD", PREFIX "sleep:default", soon, "new#1/soon", late, "new#1/late", "+inf", "new#1/flight");
 }
 
@@ -971,10 +968,10 @@ static int64_t take_all_back(int64_t *calls)
 static void expect_order(const char *lane, int count)
 {
     for (int i = 0; i < count; i++) {
-        char *entry, at[24], id[24];
+        char *entry;
+        const char *at = textf("%d", i);
+        const char *id = textf("\"j%d\"", i);
 
-        snprintf(at, sizeof at, "%d", i);
-        snprintf(id, sizeof id, "\"j%d\"", i);
         entry = redis_text("LINDEX", lane, at);
         if (!strstr(entry, id))
             fail_msg("place %d has %s", i, entry);

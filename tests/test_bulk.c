@@ -951,10 +951,10 @@ TEST_WITH(test_command_twice_at_once, client_flush, NULL)
 TEST_WITH(test_command_slow_input, client_flush, NULL)
 {
     static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    char path[200], text[2000];
+    char text[2000];
     FILE *pipe;
+    const char *path = textf("%s/pipe", server.folder);
 
-    snprintf(path, sizeof path, "%s/pipe", server.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     pipe = fopen(path, "r+");
     for (size_t i = 0; i < COUNT(signals); i++) {

@@ -478,10 +478,9 @@ SCENE_TEST(test_large_jobs_of_a_worker_that_is_gone_return_in_their_order)
             measure(c == 0 ? "reap" : "adopt", calls[c], loads[i].count, loads[i].bytes);
             assert_int_equal(redis_number("EXISTS", ACTIVE "w"), 0);
             for (int n = 0; n < loads[i].count; n++) {
-                char place[16], id[32];
+                const char *place = textf("%d", n);
+                const char *id = textf("{\"id\":\"t%d\"", n);
 
-                snprintf(place, sizeof place, "%d", n);
-                snprintf(id, sizeof id, "{\"id\":\"t%d\"", n);
                 first = redis_text("LINDEX", c == 0 ? ALONE("t") : LANE("t"), place);
                 assert_non_null(strstr(first, id));
                 free(first);

@@ -72,9 +72,8 @@ static void rate_set(int64_t now_us, const char *rules)
 
 static char *state_of(const char *gate)
 {
-    char key[80];
+    const char *key = textf(PREFIX "gate:%s", gate);
 
-    snprintf(key, sizeof key, PREFIX "gate:%s", gate);
     return server_ask(&server, "GET", key, NULL);
 }
 
@@ -550,9 +549,8 @@ TEST_WITH(test_a_former_state_that_cannot_be_read_closes_the_gate, client_flush,
 
     assert_int_equal(rule_read(rule, &read, &error), 0);
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        char text[800];
+        const char *text = textf("1795000000000000 0 - - %s 1795000000000000 0 %s", rule, wrong[i]);
 
-        snprintf(text, sizeof text, "1795000000000000 0 - - %s 1795000000000000 0 %s", rule, wrong[i]);
         server_do(&server, "SET", PREFIX "gate:d#0", text);
         gate_init(&gate, &read);
         if (take(BEGIN_US + 999999, rule, 1) || gate_read(&gate, text, BEGIN_US, &error) != WEIR_EINPUT)

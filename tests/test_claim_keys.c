@@ -112,11 +112,10 @@ SCENE_TEST(test_keys_come_from_a_path)
     start("w");
     must(turns_rate("slow", "1000/1000000/1000,by=args.who.id"));
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char fields[200], id[32];
         const struct lease *lease = turns.claim.leases;
+        const char *fields = textf("\"args\":%s", cases[i].args);
+        const char *id = textf("j%zu", i);
 
-        snprintf(fields, sizeof fields, "\"args\":%s", cases[i].args);
-        snprintf(id, sizeof id, "j%zu", i);
         enqueue_with("slow", id, fields);
         assert_int_equal(claim("w", 1, 0), 1);
         lease = turns.claim.leases;
@@ -217,10 +216,9 @@ SCENE_TEST(test_lanes_that_sleep_are_sorted_when_their_path_changes)
     start("w");
     must(turns_rate("slow", "1/86400000000/1,by=args.a"));
     for (int i = 2; i < 5; i++) {
-        char id[16], args[40];
+        const char *id = textf("j%d", i);
+        const char *args = textf("\"args\":{\"a\":1,\"b\":%d}", i);
 
-        snprintf(id, sizeof id, "j%d", i);
-        snprintf(args, sizeof args, "\"args\":{\"a\":1,\"b\":%d}", i);
         enqueue_with("slow", id, args);
     }
     enqueue_with("slow", "k2 k5", "\"args\":{\"a\":7,\"b\":7}");

@@ -371,10 +371,9 @@ TEST(test_version_and_help)
 static void expect_output_fails(const char *line, const char *why)
 {
     struct outcome o;
-    char text[600], says[200];
+    const char *text = textf("exec '%s' %s", built("weir"), line);
+    const char *says = textf("weir: standard output: %s; what was to be printed is not complete\n", why);
 
-    snprintf(text, sizeof text, "exec '%s' %s", built("weir"), line);
-    snprintf(says, sizeof says, "weir: standard output: %s; what was to be printed is not complete\n", why);
     run_in(&o, NULL, "/bin/sh", "-c", text, NULL);
     assert_int_equal(o.code, 70);
     assert_string_equal(o.err, says);

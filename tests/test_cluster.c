@@ -120,10 +120,8 @@ static void run_commands(const char *ns)
     struct outcome o;
 
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
-        char line[400];
+        const char *line = textf("%s %s --redis %s --namespace %s", built("weir"), lines[i], cluster.url, ns);
 
-        snprintf(line, sizeof line, "%s %s --redis %s --namespace %s", built("weir"), lines[i], cluster.url,
-                 ns);
         run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
         if (o.code != 0)
             fail_msg("%s: %d: %s%s", line, o.code, o.out, o.err);

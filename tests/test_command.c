@@ -159,9 +159,9 @@ STAGE_TEST(failures_with_their_reason)
     await(stage_stat(s, "run", "dead") == CASES);
     dead = stage_dead(s);
     for (int i = 0; i < CASES; i++) {
-        char id[32], *entry, *header;
+        char *entry, *header;
+        const char *id = textf("\n@1,0,0;{\"id\":\"j%d\"", i);
 
-        snprintf(id, sizeof id, "\n@1,0,0;{\"id\":\"j%d\"", i);
         entry = strstr(dead, id);
         assert_non_null(entry);
         *entry = '\0';
@@ -593,10 +593,9 @@ STAGE_TEST(after_hundreds_of_attempts)
     }
     await(stage_stat(s, "run", "retried") == CASES);
     for (int i = 0; i < CASES; i++) {
-        char id[16];
         double days;
+        const char *id = textf("\"j%d\"", i);
 
-        snprintf(id, sizeof id, "\"j%d\"", i);
         days = due_in_days(s, id);
         if (days < cases[i].days - 1 || days > cases[i].days + 1)
             fail_msg("after %d attempts: again in %g days", cases[i].attempts, days);
@@ -748,11 +747,10 @@ static pid_t start_unread(struct stage *s)
 STAGE_TEST(standard_error_that_nobody_reads)
 {
     enum { JOBS = 150 }; /* of 1 KB each: a pipe has room for 64 of them */
-    char path[160];
     pid_t worker;
     int unread;
+    const char *path = textf("%s/unread", s->server.folder);
 
-    snprintf(path, sizeof path, "%s/unread", s->server.folder);
     assert_int_equal(mkfifo(path, 0600), 0);
     unread = open(path, O_RDWR | O_CLOEXEC);
     worker = start_unread(s);

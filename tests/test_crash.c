@@ -14,9 +14,8 @@
 /* An actor whose connections go through the proxy. */
 static pid_t proxied_actor(struct stage *s, const struct proxy *p, const char *name, const char *lease)
 {
-    char url[200];
+    const char *url = textf("url=%s", proxy_url(p));
 
-    snprintf(url, sizeof url, "url=%s", proxy_url(p));
     return stage_actor(s, name, url, "types=mark,timed", "executors=2", lease, NULL);
 }
 

@@ -26,10 +26,9 @@ static void end_dev(pid_t pid, int signal_number)
 
 static bool exists(const char *folder, const char *name)
 {
-    char path[1024];
     struct stat status;
+    const char *path = textf("%s/%s", folder, name);
 
-    snprintf(path, sizeof path, "%s/%s", folder, name);
     return lstat(path, &status) == 0;
 }
 

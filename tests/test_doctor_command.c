@@ -191,10 +191,9 @@ static void spoil_and_repair(struct stage *s, struct stand *stand, const char *n
     static const char spoil[] = "redis.call('DEL', KEYS[1])\n"
                                 "if ARGV[1] == 'gate' then redis.call('RPUSH', KEYS[1], 'x') else "
                                 "redis.call('SET', KEYS[1], 'x') end";
-    char key[100], told[200];
+    const char *key = textf(PREFIX "%s", name);
+    const char *told = textf("repaired: keys: %s is a ", key);
 
-    snprintf(key, sizeof key, PREFIX "%s", name);
-    snprintf(told, sizeof told, "repaired: keys: %s is a ", key);
     stage_enqueue(s, "b", NULL, 20 * number, 20);
     await(stage_stat(s, "b", "done") > 20 * number);
     stage_do(s, "EVAL", spoil, "1", key, strncmp(name, "gate", 4) ? "" : "gate");

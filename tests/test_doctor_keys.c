@@ -190,10 +190,10 @@ TEST(test_nobody_sleeps_for_good)
 static void put_aside(const char *name)
 {
     static const char digest[] = "return redis.sha1hex(redis.call('DUMP', KEYS[1]))";
-    char key[400], aside[400], *before, *after;
+    char *before, *after;
+    const char *key = textf(PREFIX "%s", name);
+    const char *aside = textf(PREFIX "foreign:%s", name);
 
-    snprintf(key, sizeof key, PREFIX "%s", name);
-    snprintf(aside, sizeof aside, PREFIX "foreign:%s", name);
     before = redis_text("EVAL", digest, "1", key);
     repair(name);
     after = redis_text("EVAL", digest, "1", aside);

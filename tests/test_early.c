@@ -29,12 +29,11 @@ static struct conditions conditions;
 /* slot_us 0: a job without a limit. */
 static void add(struct pool *pool, int number, int64_t slot_us)
 {
-    char token[40];
     struct lease lease = {.body = {"{}", 2}, .slot_us = slot_us, .cost = 1};
     struct task_list list;
     struct task *task;
+    const char *token = textf("1.%d/default/t/", number);
 
-    snprintf(token, sizeof token, "1.%d/default/t/", number);
     lease.token = (struct span){token, strlen(token)};
     lease.type = (struct span){token + strlen(token) - 2, 1};
     lease.key = lease.attrs = (struct span){"", 0};

@@ -360,7 +360,6 @@ TEST_WITH(test_enqueue_made_ids, client_flush, NULL)
 
 static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t at_us)
 {
-    char body[100];
     struct enqueue job = {.queue = {"q", 1},
                           .type = {"t", 1},
                           .id = {id, strlen(id)},
@@ -372,8 +371,8 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
     enum enqueue_result result;
     struct span answered;
     struct args a;
+    const char *body = textf("{\"id\":\"%s\",\"type\":\"t\"}", id);
 
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
     job.body = span_str(body);
     args_init(&a);
     enqueue_request(&a, P, now_us, &job);

@@ -19,10 +19,9 @@ static const char *handler(const char *name)
 
 static void enqueue(struct stage *s, const char *to)
 {
-    char args[128];
+    const char *args = textf("{\"to\":\"%s\",\"text\":\"a \\\"b\\\" \xe2\x80\xa8 \\n c\"}", to);
     struct weir_job_spec job = {.type = "sms", .args = args};
 
-    snprintf(args, sizeof args, "{\"to\":\"%s\",\"text\":\"a \\\"b\\\" \xe2\x80\xa8 \\n c\"}", to);
     if (weir_enqueue(s->client, &job, NULL) != 0)
         fail_msg("%s", weir_message(s->client));
 }

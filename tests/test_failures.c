@@ -48,11 +48,10 @@ STAGE_TEST(reapers_killed)
 
 static void newest_aof(struct stage *s, char path[256])
 {
-    char folder[128];
     struct dirent *entry;
     DIR *dir;
+    const char *folder = textf("%s/appendonlydir", s->server.folder);
 
-    snprintf(folder, sizeof folder, "%s/appendonlydir", s->server.folder);
     assert_non_null(dir = opendir(folder));
     *path = '\0';
     while ((entry = readdir(dir)))
@@ -282,9 +281,8 @@ STAGE_TEST(wrong_clocks_of_workers)
     int64_t begun, took;
 
     for (int i = 0; i < 2; i++) {
-        char file[100];
+        const char *file = textf("%s/clock%d", s->server.folder, i);
 
-        snprintf(file, sizeof file, "%s/clock%d", s->server.folder, i);
         clock_shift_set(file, shifts[i]);
         clock_shift_enter(file);
         stage_actor(s, i ? "ahead" : "behind", "executors=4", "lease=2", NULL);
@@ -332,9 +330,9 @@ static bool all_are_gone(const char *folder, const char *name)
 /* G3: a command that has many children and hangs is ended with all of them. */
 STAGE_TEST(a_crowd_of_children)
 {
-    char path[128], exec[160];
+    char exec[160];
+    const char *path = textf("%s/crowd.sh", s->server.folder);
 
-    snprintf(path, sizeof path, "%s/crowd.sh", s->server.folder);
     write_text(s->server.folder, "crowd.sh",
                "#!/bin/sh\nfor i in $(seq 40); do sleep 987 & echo $! >>crowd.pids; done\necho begun "
                ">>crowd.log\nwait\n");
@@ -411,10 +409,10 @@ STAGE_TEST(commands_that_leak)
                                  "j0) x=$(head -c 100000000 /dev/zero | tr '\\0' x) ;;\n"
                                  "j1) kill -KILL $$ ;;\n"
                                  "esac\n";
-    char path[120], exec[200], *dead;
+    char exec[200], *dead;
     FILE *f;
+    const char *path = textf("%s/leak", s->server.folder);
 
-    snprintf(path, sizeof path, "%s/leak", s->server.folder);
     f = fopen(path, "w");
     assert_non_null(f);
     fputs(script, f);

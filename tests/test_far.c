@@ -83,9 +83,8 @@ static struct proxy *link_of(struct stage *s, int64_t trip_us)
 
 static pid_t far_actor(struct stage *s, struct proxy *proxy, const char *name)
 {
-    char url[200];
+    const char *url = textf("url=%s", proxy_url(proxy));
 
-    snprintf(url, sizeof url, "url=%s", proxy_url(proxy));
     return stage_actor(s, name, url, "executors=10", NULL);
 }
 

@@ -210,9 +210,8 @@ TEST(a_cluster_over_tls)
 static const char *master_at(int at)
 {
     static char text[100];
-    char digits[24];
+    const char *digits = textf("%d", at);
 
-    snprintf(digits, sizeof digits, "%d", at);
     snprintf(text, sizeof text, "*2\r\n$9\r\n127.0.0.1\r\n$%zu\r\n%s\r\n", strlen(digits), digits);
     return text;
 }

@@ -90,10 +90,9 @@ static void drain(void)
 static void enqueue_costs(const char *type, int count, int least, int most)
 {
     for (int i = 0; i < count; i++) {
-        char id[32], cost[32];
+        const char *id = textf("%s%d", type, i);
+        const char *cost = textf("\"cost\":%d", least + (most > least ? i % (most - least + 1) : 0));
 
-        snprintf(id, sizeof id, "%s%d", type, i);
-        snprintf(cost, sizeof cost, "\"cost\":%d", least + (most > least ? i % (most - least + 1) : 0));
         enqueue_with(type, id, cost);
     }
 }
@@ -405,11 +404,10 @@ static void look_at_page(const char *path, const char *waits)
 /* Where the first job has a key, "anna0" or "k0-1". */
 static void look_at_key(const struct said *said)
 {
-    char key[40];
     size_t len = strlen(place->first) - 1;
     json_t *doc;
+    const char *key = textf("%.*s", (int)len, place->first);
 
-    snprintf(key, sizeof key, "%.*s", (int)len, place->first);
     if (strncmp(place->first, "slow", 4) == 0)
         return;
     assert_int_equal(view_rate_keys(w, "slow", 1, key, &doc, NULL), 0);

@@ -521,9 +521,8 @@ static void park_in_lanes_that_sleep(void)
     start("w");
     must(turns_rate("slow", "24/86400000000/24,by=key"));
     for (int i = 0; i < 24; i++) {
-        char id[20];
+        const char *id = textf("x%d", i);
 
-        snprintf(id, sizeof id, "x%d", i);
         enqueue_with("slow", id, "\"key\":\"k\"");
     }
     assert_int_equal(claim("w", 24, 0), 24);

@@ -205,10 +205,9 @@ SCENE_TEST(test_a_head_behind_a_forged_one_is_none)
 
 static void enqueue_locked(const char *id, const char *key)
 {
-    char body[100];
+    const char *body = textf("{\"id\":\"%s\",\"type\":\"t\"}", id);
     const char *words[] = {"default", "t", id, "60000", "tag", "", "", "", "", key, "end", body};
 
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
     must(turns_script("enqueue", words, COUNT(words)));
 }
 

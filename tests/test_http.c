@@ -99,9 +99,8 @@ static int close_stage(void **state)
 
 static pid_t start_worker_for(struct stage *s, const char *scheme, int port, const char *executors)
 {
-    char handler[64];
+    const char *handler = textf("run=%s://127.0.0.1:%d/jobs?x=1", scheme, port);
 
-    snprintf(handler, sizeof handler, "run=%s://127.0.0.1:%d/jobs?x=1", scheme, port);
     return stage_weir(s, "worker", "--http", handler, "-c", executors, "--grace", "1s", NULL);
 }
 

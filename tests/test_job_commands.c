@@ -15,9 +15,8 @@
 /* weir job VERB and its words. */
 static int job(const char *words)
 {
-    char line[400];
+    const char *line = textf("job %s", words);
 
-    snprintf(line, sizeof line, "job %s", words);
     return weir(line);
 }
 
@@ -371,9 +370,8 @@ static void write_handler(const char *name, const char *lines)
 
 static bool is_shown(const char *id, const char *part)
 {
-    char line[100];
+    const char *line = textf("show %s", id);
 
-    snprintf(line, sizeof line, "show %s", id);
     return job(line) == 0 && strstr(said.out, part);
 }
 

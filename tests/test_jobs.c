@@ -376,11 +376,11 @@ static void fill_many(char ids[IDS_SIZE])
     for (int i = 0; i < 30; i++)
         snprintf(ids + strlen(ids), IDS_SIZE - strlen(ids), "%sw%d r%d s%d h%d", i ? " " : "", i, i, i, i);
     for (int i = 0; i < 300; i++) {
-        char body[100], token[60];
+        char token[60];
         static const char *const kinds[] = {"l", "q", "d", "a", "p"};
         const char *kind = kinds[i % 5];
+        const char *body = textf("{\"id\":\"%s%d\",\"type\":\"t\"}", kind, i);
 
-        snprintf(body, sizeof body, "{\"id\":\"%s%d\",\"type\":\"t\"}", kind, i);
         snprintf(ids + strlen(ids), IDS_SIZE - strlen(ids), " %s%d", kind, i);
         snprintf(token, sizeof token, "%d.0/q0/t/x", i);
         if (*kind == 'p')
@@ -996,10 +996,9 @@ SCENE_TEST(test_many_jobs_in_line_are_put_first)
     start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     for (int i = 0; i < 700; i++) {
-        char id[24], args[40];
+        const char *id = textf("s%d", i);
+        const char *args = textf("\"args\":{\"n\":%d}", i % 7);
 
-        snprintf(id, sizeof id, "s%d", i);
-        snprintf(args, sizeof args, "\"args\":{\"n\":%d}", i % 7);
         enqueue_with("slow", id, args);
     }
     act("run", "args.n:3 type:slow", 100, 0);

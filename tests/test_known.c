@@ -548,9 +548,8 @@ TEST_WITH(test_wrong_arguments_change_nothing, turns_flush, NULL)
     free(before);
     free(after);
     for (size_t i = 0; i < COUNT(keys); i++) {
-        char key[64];
+        const char *key = textf(PREFIX "%s", keys[i]);
 
-        snprintf(key, sizeof key, PREFIX "%s", keys[i]);
         redis_do("FLUSHALL");
         redis_do("SADD", key, "x");
         assert_true(turns_script("rate_again", words, 4) != 0);

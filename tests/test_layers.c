@@ -183,9 +183,8 @@ static bool ends_with(const char *text, const char *end)
 
 static bool exists(const struct look *look, const char *path)
 {
-    char whole[PATH_SIZE * 2];
+    const char *whole = textf("%s/%s", look->root, path);
 
-    snprintf(whole, sizeof whole, "%s/%s", look->root, path);
     return access(whole, R_OK) == 0;
 }
 
@@ -324,9 +323,8 @@ static void strip(char *text)
 
 static bool is_local(const struct module *m, const char *word)
 {
-    char spaced[80];
+    const char *spaced = textf(" %s ", word);
 
-    snprintf(spaced, sizeof spaced, " %s ", word);
     return strstr(m->locals, spaced) != NULL;
 }
 

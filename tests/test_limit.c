@@ -24,9 +24,8 @@ static void assert_answer(int line, const char *expected, char *answer)
 
 static long long number(const char *command, const char *key)
 {
-    char whole[256];
+    const char *whole = textf(PREFIX "%s", key);
 
-    snprintf(whole, sizeof whole, PREFIX "%s", key);
     return server_number(&server, command, whole, NULL);
 }
 
@@ -675,10 +674,10 @@ TEST_WITH(test_resume_ends_what_a_provider_asked_for, client_flush, NULL)
 static void add_sleeping(int n, const char *rule)
 {
     for (int i = 0; i < n; i++) {
-        char gate[64], key[96], lane[64];
+        char key[96];
+        const char *gate = textf("mail#0/%d", i);
+        const char *lane = textf("mail/%d", i);
 
-        snprintf(gate, sizeof gate, "mail#0/%d", i);
-        snprintf(lane, sizeof lane, "mail/%d", i);
         client_send("ZADD", "sleep:default", "1795086400000000", gate);
         snprintf(key, sizeof key, "wait:default/%s", gate);
         client_send("ZADD", key, "1", lane);

@@ -17,10 +17,9 @@ static void list_at(int64_t now_us, const char *name, struct limits *limits)
 /* Counters of a type: so many in queues, so many in lanes. */
 static void add_backlog(const char *type, int waiting, int parked)
 {
-    char key[128], enqueued[16];
+    const char *key = textf(PREFIX "stats:%s", type);
+    const char *enqueued = textf("%d", waiting + parked);
 
-    snprintf(key, sizeof key, PREFIX "stats:%s", type);
-    snprintf(enqueued, sizeof enqueued, "%d", waiting + parked);
     server_do(&server, "HSET", key, "enqueued", enqueued, "parked", textf("%d", parked));
     server_do(&server, "HSETNX", PREFIX "types", type, "");
 }

@@ -525,11 +525,10 @@ TEST_WITH(missing_functions_repeat_each_once, set_up, tear_down)
 
 static void ask_enqueue(struct fixture *f, int number)
 {
-    char id[24], body[64];
     struct args a;
+    const char *id = textf("j%d", number);
+    const char *body = textf("{\"id\":\"j%d\",\"type\":\"t\"}", number);
 
-    snprintf(id, sizeof id, "j%d", number);
-    snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"t\"}", number);
     args_init(&a);
     enqueue_request(&a, "test:{0}:", -1,
                     &(struct enqueue){.queue = {"default", 7},

@@ -114,11 +114,10 @@ STAGE_TEST(lost_between_any_two_requests)
 {
     enum { REQUESTS = 3, OF_RECOVERY = 8 };
     struct proxy *link = proxy_start(&s->server);
-    char url[200];
     pid_t workers[2];
     int jobs = 0;
+    const char *url = textf("url=%s", proxy_url(link));
 
-    snprintf(url, sizeof url, "url=%s", proxy_url(link));
     workers[0] = stage_actor(s, "one", "types=timed", "executors=2", "lease=1", url, NULL);
     workers[1] = stage_actor(s, "two", "types=timed,mark", "executors=2", "lease=1", url, NULL);
     stage_await_workers(s, 2);

@@ -32,10 +32,9 @@ static void read_metrics(struct stage *s)
 /* The number behind a row; -1: there is none. */
 static double number_of(const char *row)
 {
-    char line[300];
     const char *at;
+    const char *line = textf("\n%s ", row);
 
-    snprintf(line, sizeof line, "\n%s ", row);
     at = strstr(shown, line);
     return at ? atol(at + strlen(line)) : -1;
 }

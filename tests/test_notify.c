@@ -19,9 +19,8 @@ static char heard[1024]; /* the last message */
 static void listen_as_systemd(struct stage *s, bool abstract)
 {
     struct sockaddr_un at = {.sun_family = AF_UNIX};
-    char name[sizeof at.sun_path];
+    const char *name = textf("%s%s/notify", abstract ? "@" : "", s->server.folder);
 
-    snprintf(name, sizeof name, "%s%s/notify", abstract ? "@" : "", s->server.folder);
     memcpy(at.sun_path, name, strlen(name));
     if (abstract)
         at.sun_path[0] = '\0';
@@ -57,9 +56,8 @@ static const char *hear(void)
 static void hear_line(const char *line)
 {
     char text[sizeof heard + 2];
-    char wanted[128];
+    const char *wanted = textf("\n%s\n", line);
 
-    snprintf(wanted, sizeof wanted, "\n%s\n", line);
     do
         snprintf(text, sizeof text, "\n%s\n", hear());
     while (!strstr(text, wanted));

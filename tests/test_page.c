@@ -61,9 +61,8 @@ static void check_shape(void)
                                            "form", "svg",   "ul",    "dl", "div"};
 
     for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
-        char begin[16];
+        const char *begin = textf("<%s>", elements[i]);
 
-        snprintf(begin, sizeof begin, "<%s>", elements[i]);
         if (count_of(begin) + count_of(textf("<%s ", elements[i])) != count_of(textf("</%s>", elements[i])))
             fail_msg("%s is not ended\n%s", begin, shown);
     }
@@ -394,9 +393,8 @@ static const char *check_tag(const char *at)
                                    "details summary svg path rect table thead tbody tr th td dl dt dd ul ol "
                                    "li div span p a b i small bdi code pre br time h1 h2 h3 ";
     size_t len = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789");
-    char name[32];
+    const char *name = textf(" %.*s ", (int)len, at);
 
-    snprintf(name, sizeof name, " %.*s ", (int)len, at);
     if (strncmp(at, "!DOCTYPE html>", 14) == 0)
         return at + 14;
     if (len == 0 || !strstr(elements, name))

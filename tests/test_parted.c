@@ -245,9 +245,8 @@ static void same_all(const char *const *lines)
 
 static void divide(const struct side *s)
 {
-    char count[16];
+    const char *count = textf("%d", s->parts);
 
-    snprintf(count, sizeof count, "%d", s->parts);
     for (int p = 0; s->parts > 1 && p < s->parts; p++) {
         server_do(&server, "HSET", textf("%sabout", prefix_of(s, p)), "partitions", count);
     }
@@ -769,9 +768,8 @@ TEST_WITH(test_doctor, set_up, NULL)
 
     must(&four, "doctor");
     for (int p = 0; p < PARTS; p++) {
-        char says[64];
+        const char *says = textf("structures: partition %d: ", p);
 
-        snprintf(says, sizeof says, "structures: partition %d: ", p);
         assert_non_null(strstr(said.out, says));
     }
     assert_null(strstr(said.out, "redis: partition"));
@@ -870,9 +868,8 @@ TEST(test_a_worker_is_one)
         clock_sleep_until(clock_mono_us() + 20000);
     }
     for (int i = 0; i < 2; i++) {
-        char pid[40];
+        const char *pid = textf("\"pid\":%d,", (int)workers[i]);
 
-        snprintf(pid, sizeof pid, "\"pid\":%d,", (int)workers[i]);
         assert_non_null(strstr(said.out, pid));
     }
     must(&fresh, "queue list --json");

@@ -95,9 +95,8 @@ static void set_count(const char *count)
 /* So many jobs wait in the usual queue of a partition. */
 static long long waiting(int p)
 {
-    char key[PREFIX_SIZE + 16];
+    const char *key = textf("weir:{%d}:queue:default", p);
 
-    snprintf(key, sizeof key, "weir:{%d}:queue:default", p);
     return server_number(&server, "LLEN", key, NULL);
 }
 
@@ -370,11 +369,10 @@ static int divide_by(int count, bool *was)
 /* What the library keeps of the number for a moment is forgotten. */
 TEST_WITH(test_divided_now, client_begin, client_end)
 {
-    char function[64];
     int count;
     bool was;
+    const char *function = textf("weir_%s_fits", script_digest);
 
-    snprintf(function, sizeof function, "weir_%s_fits", script_digest);
     assert_int_equal(client_learn(w, &count), 0); /* loads the library */
     assert_answer("", "FCALL_RO", function, "1", "weir:{0}:", "", "mail", "1");
     assert_int_equal(divide_by(7, &was), 0);

@@ -236,10 +236,9 @@ TEST(asked_once_more_only)
 /* Connections of the worker; a worker whose password is refused goes on, and works again when it is right. */
 TEST(a_worker_goes_on)
 {
-    char url[400];
     pid_t pid;
+    const char *url = textf("url=%s", asking("password-file", "password"));
 
-    snprintf(url, sizeof url, "url=%s", asking("password-file", "password"));
     pid = stage_actor(&stage, "goes-on", url, "lease=2", NULL);
     stage_await_workers(&stage, 1);
     stage_enqueue(&stage, "mark", NULL, 0, 20);

@@ -99,11 +99,10 @@ static unsigned status_of(const json_t *answer)
 
 static json_t *by_http(const char *verb, const struct text *text)
 {
-    char path[64];
     unsigned status;
     json_t *answer;
+    const char *path = textf("/api/v1/%s", verb);
 
-    snprintf(path, sizeof path, "/api/v1/%s", verb);
     status =
         serving_status_of("POST", path, strcmp(verb, "bulk") == 0 ? NDJSON : JSON, text->len ? text->at : "");
     answer = serving_parsed();
@@ -435,11 +434,9 @@ TEST_WITH(test_wrong_kinds_of_keys, flush, NULL)
 /* Makes the user that weir acl prints, and is it from now on. */
 static void become(const char *role)
 {
-    char command[600];
+    const char *command = textf("%s acl %s --user %s | sed 's/PASSWORD/pw/' | redis-cli -s %s >%s/acl.out",
+                                built("weir"), role, role, server.socket, server.folder);
 
-    snprintf(command, sizeof command,
-             "%s acl %s --user %s | sed 's/PASSWORD/pw/' | redis-cli -s %s >%s/acl.out", built("weir"), role,
-             role, server.socket, server.folder);
     assert_int_equal(system(command), 0);
     freeReplyObject(redisCommand(plain, "AUTH %s pw", role));
 }
@@ -549,9 +546,8 @@ TEST_WITH(test_partitions, flush, NULL)
 
 static void refused(const char *path, const char *headers, unsigned status, const char *kind)
 {
-    char says[64];
+    const char *says = textf("{\"refused\":\"%s\",\"why\":", kind);
 
-    snprintf(says, sizeof says, "{\"refused\":\"%s\",\"why\":", kind);
     serving_refused("POST", path, headers, "{}", status, says);
 }
 

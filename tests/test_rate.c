@@ -180,9 +180,8 @@ TEST_WITH(test_wrong_use, client_flush, NULL)
 
 static void add_parked(const char *type, const char *n)
 {
-    char key[64];
+    const char *key = textf("weir:{0}:stats:%s", type);
 
-    snprintf(key, sizeof key, "weir:{0}:stats:%s", type);
     put("HSETNX", "types", type, "");
     server_do(&server, "HSET", key, "enqueued", n, "parked", n);
 }
@@ -190,10 +189,9 @@ static void add_parked(const char *type, const char *n)
 /* A worker that is alive and has more executors than there are jobs: forecasts are exact. */
 static void add_worker(const char *type)
 {
-    char info[200];
+    const char *info =
+        textf("{\"executors\":1000,\"lease\":30,\"queues\":[\"default\"],\"types\":[\"%s\"]}", type);
 
-    snprintf(info, sizeof info,
-             "{\"executors\":1000,\"lease\":30,\"queues\":[\"default\"],\"types\":[\"%s\"]}", type);
     put("ZADD", "workers", textf("%lld", (long long)clock_wall_us() + 600000000), "w");
     put("HSET", "active:w", "@", info);
 }
@@ -546,11 +544,10 @@ TEST_WITH(test_types_and_queues_add_up, client_flush, NULL)
 
     assert_int_equal(rate("set lim 10/s")->code, 0);
     for (int i = 0; i < MANY; i++) {
-        char type[24], queue[24], held[40];
+        const char *type = textf("type%d", i);
+        const char *queue = textf("queue%d", i);
+        const char *held = textf("held:%s", queue);
 
-        snprintf(type, sizeof type, "type%d", i);
-        snprintf(queue, sizeof queue, "queue%d", i);
-        snprintf(held, sizeof held, "held:%s", queue);
         put("HSET", "types", type, "use=lim");
         put("SADD", "queues", queue, NULL);
         put("ZADD", held, "1", type);

@@ -231,9 +231,8 @@ SCENE_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
 
     start("w");
     for (int i = 0; i < 12; i++) {
-        char name[16];
+        const char *name = textf("d%d", i);
 
-        snprintf(name, sizeof name, "d%d", i);
         start(name);
         must(turns_enqueue("default", i < 11 ? "t" : "slow", name, -1));
         assert_int_equal(claim(name, 1, 0), 1);
@@ -264,9 +263,8 @@ SCENE_TEST(test_a_job_that_kills_its_workers_is_dead)
     start("w");
     enqueue("default", "t", "poison");
     for (int i = 0; i < 3; i++) {
-        char name[16];
+        const char *name = textf("d%d", i);
 
-        snprintf(name, sizeof name, "d%d", i);
         start(name);
         assert_int_equal(claim(name, 1, 0), 1);
         assert_int_equal(turns.claim.leases[0].interrupted, i);
@@ -314,20 +312,18 @@ static int64_t seconds(int64_t s)
 /* A worker with a lease of its own, as it begins, and its heartbeat; returns how many it reaped. */
 static void start_with_lease(const char *worker, int lease_s)
 {
-    char info[40], lease_us[24];
+    const char *lease_us = textf("%lld", (long long)seconds(lease_s));
+    const char *info = textf("{\"pid\":1,\"lease\":%d.0}", lease_s);
     const char *words[] = {worker, "", "g", lease_us, info, "", "0", "1", "default"};
 
-    snprintf(info, sizeof info, "{\"pid\":1,\"lease\":%d.0}", lease_s);
-    snprintf(lease_us, sizeof lease_us, "%lld", (long long)seconds(lease_s));
     must(turns_script("adopt", words, COUNT(words)));
 }
 
 static size_t beat(const char *worker, int lease_s)
 {
-    char lease_us[24];
+    const char *lease_us = textf("%lld", (long long)seconds(lease_s));
     const char *words[] = {worker, lease_us, "3", "1000", "86400000000"};
 
-    snprintf(lease_us, sizeof lease_us, "%lld", (long long)seconds(lease_s));
     must(turns_script("reap", words, COUNT(words)));
     return turns.reply->element[4]->elements;
 }
@@ -506,9 +502,8 @@ SCENE_TEST(test_many_dead_workers_are_reaped_bit_by_bit)
 
     start("w");
     for (int i = 0; i < 20; i++) {
-        char name[16];
+        const char *name = textf("d%d", i);
 
-        snprintf(name, sizeof name, "d%d", i);
         start(name);
         must(turns_enqueue("default", "t", name, -1));
         claim(name, 1, 0);

@@ -129,9 +129,8 @@ static void runs_a_script(struct fixture *f, struct redis *r)
 #define STEPS 4
 static struct redis *open_with_all_steps(struct fixture *f)
 {
-    char url[200];
+    const char *url = textf("unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://"));
 
-    snprintf(url, sizeof url, "unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://"));
     return open_url(url);
 }
 

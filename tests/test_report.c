@@ -322,10 +322,9 @@ static void expect_on_page(const char *path, const char *expected)
 
 static void expect_everywhere(const char *type, const char *id, const char *expected)
 {
-    char of_type[40], of_job[40];
+    const char *of_type = textf("/types/%s", type);
+    const char *of_job = textf("/jobs/%s", id);
 
-    snprintf(of_type, sizeof of_type, "/types/%s", type);
-    snprintf(of_job, sizeof of_job, "/jobs/%s", id);
     expect_in_status(type, expected);
     expect_in_report(type, expected);
     expect_in_why(id, expected);

@@ -58,10 +58,9 @@ static char *definition(const char *name, const char *when, enum weir_missed mis
 /* schedule_add as it stands; returns its answer: was there one? */
 static bool put(const char *name, const char *text, int64_t next_us, bool keep)
 {
-    char next[32];
+    const char *next = textf("%lld", (long long)next_us);
     const char *words[] = {name, text, next, keep ? "1" : "0", "t", ""};
 
-    snprintf(next, sizeof next, "%lld", (long long)next_us);
     must(turns_ask("schedule_add", words, COUNT(words)));
     return json_is_true(json_object_get(turns.answer, "known"));
 }
@@ -194,9 +193,8 @@ TEST_WITH(test_an_answer_of_promote_is_bounded, begin, NULL)
     args[0] = args[size + 1] = '"';
     args[size + 2] = '\0';
     for (int i = 0; i < 8; i++) {
-        char name[16];
+        const char *name = textf("s%d", i);
 
-        snprintf(name, sizeof name, "s%d", i);
         text = definition(name, "every 1m", WEIR_MISSED_ALL, args);
         put(name, text, FIRST_US, false);
         free(text);

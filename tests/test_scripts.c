@@ -116,9 +116,8 @@ SCENE_TEST(test_tokens_that_follow_one_another)
     enqueue_many("t", 90);
     enqueue_many("slow", 2);
     for (int i = 0; i < 70; i++) {
-        char id[32];
+        const char *id = textf("u%d", i);
 
-        snprintf(id, sizeof id, "u%d", i);
         must(turns_enqueue("default", "t", id, -1));
     }
     assert_int_equal(claim("w", 162, 0), 162);
@@ -127,9 +126,8 @@ SCENE_TEST(test_tokens_that_follow_one_another)
     for (size_t i = 0; i < 162; i++) {
         const struct lease *lease = &turns.claim.leases[i];
         const char *type = i == 90 || i == 91 ? "slow" : "t";
-        char token[200];
+        const char *token = textf("%.*s", (int)lease->token.len, lease->token.at);
 
-        snprintf(token, sizeof token, "%.*s", (int)lease->token.len, lease->token.at);
         if (i == 2)
             strcpy(third, token);
         assert_int_equal(redis_number("HEXISTS", ACTIVE "w", token), 1);

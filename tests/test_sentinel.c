@@ -70,9 +70,8 @@ static void end_load(struct several *s, struct stage *stage, const pid_t workers
 
 static bool accepts(struct stage *stage, int number)
 {
-    char id[24];
+    const char *id = textf("j%d", number);
 
-    snprintf(id, sizeof id, "j%d", number);
     return weir_enqueue(stage->client, &(struct weir_job_spec){.type = "mark", .id = id}, NULL) == 0;
 }
 

@@ -34,12 +34,11 @@ static void end_leftover(pid_t *pid)
 
 static pid_t start_serve(const char *name, const char *flag, const char *value)
 {
-    char where[128], file[64];
+    const char *where = textf("unix:%s", socket_path);
     const char *words[] = {built("weir"), "serve", "--redis", server.url, "--listen",
                            where,         flag,    value,     NULL};
+    const char *file = textf("%s.err", name);
 
-    snprintf(where, sizeof where, "unix:%s", socket_path);
-    snprintf(file, sizeof file, "%s.err", name);
     serving = program_start(folder, name, words);
     await_text(folder, file, LISTENING);
     return serving;
@@ -739,9 +738,8 @@ TEST_WITH(test_wrong_flags, flush, NULL)
 TEST_WITH(test_a_wrong_password_ends_it, flush, NULL)
 {
     struct outcome o;
-    char where[128];
+    const char *where = textf("unix:%s", socket_path);
 
-    snprintf(where, sizeof where, "unix:%s", socket_path);
     server_do(&server, "CONFIG", "SET", "requirepass", "secret");
     run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
     server_do(&server, "CONFIG", "SET", "requirepass", "");
@@ -802,12 +800,12 @@ static const char *nginx_program(void)
 
 static pid_t start_nginx(void)
 {
-    char text[8192], path[96], log[96];
+    char text[8192];
+    const char *log = textf("%s/nginx.log", folder);
+    const char *path = textf("%s/nginx.conf", folder);
     const char *words[] = {nginx_program(), "-p", folder, "-c", path, "-e", log, NULL};
     int64_t limit_us = clock_mono_us() + 60000000;
 
-    snprintf(path, sizeof path, "%s/nginx.conf", folder);
-    snprintf(log, sizeof log, "%s/nginx.log", folder);
     snprintf(nginx_socket, sizeof nginx_socket, "%s/nginx.sock", folder);
     snprintf(text, sizeof text, nginx_config, folder);
     write_text(folder, "nginx.conf", text);

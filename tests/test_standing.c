@@ -47,9 +47,8 @@ static void make_stand(struct stage *s)
 
 static pid_t start_behind(struct stage *s, struct proxy *p)
 {
-    char url[200];
+    const char *url = textf("url=%s", proxy_url(p));
 
-    snprintf(url, sizeof url, "url=%s", proxy_url(p));
     return stage_actor(s, "worker", url, "executors=4", NULL);
 }
 

@@ -262,9 +262,8 @@ static int stop_at_once(const json_t *page, void *arg)
 static void fill_many(int count)
 {
     for (int i = 0; i < count; i++) {
-        char name[24];
+        const char *name = textf("t%d", i);
 
-        snprintf(name, sizeof name, "t%d", i);
         client_send("HSET", "types", name, "");
         client_send("HSET", "limits", name, "gcra:1/1000/1");
     }

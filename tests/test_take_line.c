@@ -653,9 +653,8 @@ TEST_WITH(test_a_long_line_is_woken_in_pages, begin_line, NULL)
         "0", PREFIX);
     must(turns_rate("m", "gcra:10/1000000/1"));
     for (int i = 1; i <= 2000; i++) {
-        char bell[64];
+        const char *bell = textf(PREFIX "turn:%" PRId64 ".1.t", INT64_C(1794999999000000) + i);
 
-        snprintf(bell, sizeof bell, PREFIX "turn:%" PRId64 ".1.t", INT64_C(1794999999000000) + i);
         if (redis_number("LLEN", bell) != 1)
             fail_msg("place %d was told %d times", i, (int)redis_number("LLEN", bell));
     }
@@ -674,9 +673,8 @@ TEST_WITH(test_dead_lines_are_forgotten, begin_line, NULL)
             ask_place(&callers[i], -1);
         }
         if (i < 90) {
-            char line[64];
+            const char *line = textf(PREFIX "line:m/k%d", i);
 
-            snprintf(line, sizeof line, PREFIX "line:m/k%d", i);
             redis_do("DEL", line);
         }
     }

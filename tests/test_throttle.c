@@ -101,9 +101,8 @@ static void enqueue_some(void)
         int n = sim_new_job((int)sim_pick(0, sim.queue_count - 1), (int)sim_pick(0, sim.type_count - 1), 0);
         struct sim_job *job = &sim_jobs[n];
         int64_t delay_us = sim_chance(4) ? sim_pick(1, 3 * SECOND_US) : -1;
-        char id[16];
+        const char *id = textf("j%d", n);
 
-        snprintf(id, sizeof id, "j%d", n);
         for (int i_path = 0; i_path < SIM_PATHS; i_path++)
             job->values[i_path] = 0; /* turns_enqueue writes none */
         sim_must(turns_enqueue(sim_queue_names[job->queue], sim_type_names[job->type], id, delay_us),
@@ -425,9 +424,8 @@ static void check_bells(void)
         struct names queues = {worker->queues, worker->queue_count},
                      types = {worker->types, worker->type_count};
         size_t len = worker->id >= 0 ? strlen(id_of(worker)->name) : 0;
-        char bell[32];
+        const char *bell = textf("bell:%s", worker->group);
 
-        snprintf(bell, sizeof bell, "bell:%s", worker->group);
         if (len == 0 || !duty || strncmp(duty, id_of(worker)->name, len) != 0 || duty[len] != ' ' ||
             atoll(duty + len) <= turns.now_us || snapshot_item(sim.all, bell))
             continue;
@@ -462,9 +460,8 @@ static void look(void)
 static void answer_bell(const struct worker *worker)
 {
     struct args a;
-    char bell[64];
+    const char *bell = textf(PREFIX "bell:%s", worker->group);
 
-    snprintf(bell, sizeof bell, PREFIX "bell:%s", worker->group);
     args_init(&a);
     args_add(&a, "DEL");
     args_add(&a, bell);

@@ -79,10 +79,10 @@ TEST(system_issuers)
 
 TEST(a_folder_of_issuers)
 {
-    char issuers[128], text[4096];
+    char text[4096];
     struct outcome o;
+    const char *issuers = textf("%s/issuers", folder());
 
-    snprintf(issuers, sizeof issuers, "%s/issuers", folder());
     assert_int_equal(mkdir(issuers, 0777), 0);
     assert_true(read_text(folder(), "ca.crt", text, sizeof text));
     write_text(issuers, "ca.pem", text);
@@ -501,10 +501,10 @@ TEST(exit_gives_back)
 
 TEST(flags)
 {
-    char ca[160], to[64];
+    char to[64];
     struct outcome o;
+    const char *ca = textf("%s/ca.crt", folder());
 
-    snprintf(ca, sizeof ca, "%s/ca.crt", folder());
     snprintf(to, sizeof to, "rediss://localhost:%d", port);
     run_in(&o, folder(), built("weir"), "status", "--redis", to, "--tls-cacert", ca, "--tls-cert",
            "client.crt", "--tls-key", "client.key", NULL);

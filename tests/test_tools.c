@@ -162,10 +162,9 @@ TEST_WITH(a_clock_of_a_program, open_all, close_all)
 {
     static const char *const date[] = {"/bin/date", "+%s", NULL};
     struct fixture *f = *state;
-    char file[160];
     struct outcome o;
+    const char *file = textf("%s/mine", f->server.folder);
 
-    snprintf(file, sizeof file, "%s/mine", f->server.folder);
     clock_shift_set(file, -86400 * SECOND);
     clock_shift_enter(file);
     program_run(&o, NULL, date);

@@ -55,12 +55,12 @@ TEST(test_malformed_lines_are_named)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        char text[512], where[128];
+        char where[128];
         size_t torn_line;
         struct verify v;
+        const char *text =
+            textf("{\"start\":1,\"type\":\"a\"}\n%s\n{\"start\":1,\"type\":\"a\"}\n", cases[i].line);
 
-        snprintf(text, sizeof text, "{\"start\":1,\"type\":\"a\"}\n%s\n{\"start\":1,\"type\":\"a\"}\n",
-                 cases[i].line);
         traces_write(text);
         snprintf(where, sizeof where, "%s:2: ", trace_paths[0]);
         assert_int_equal(verify_init(&v, &trace_error), 0);

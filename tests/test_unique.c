@@ -18,7 +18,6 @@ static const char *try_enqueue(const char *id, const char *tag, const char *key,
                                int64_t delay_us, enum enqueue_result *result)
 {
     static char answered[200];
-    char body[300];
     struct enqueue job = {.queue = span_of("default"),
                           .type = span_of("t"),
                           .id = span_of(id),
@@ -30,8 +29,8 @@ static const char *try_enqueue(const char *id, const char *tag, const char *key,
                           .lock_ms = lock_ms};
     struct span holder;
     struct args a;
+    const char *body = textf("{\"id\":\"%s\",\"type\":\"t\"}", id);
 
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"t\"}", id);
     job.body = span_of(body);
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);

@@ -15,11 +15,10 @@ enum { TIMED = 300, KEYS = 10, OF_KEY = 20, JOBS = TIMED + KEYS * OF_KEY, WORKER
 /* Of this version (NULL), or of another. */
 static pid_t start(struct stage *s, int number, const char *other)
 {
-    char name[24], trace[40], program[200];
+    const char *name = textf("worker%d", number);
+    const char *trace = textf("trace=%d.trace", number);
+    const char *program = textf("program=%s", other ? built(other) : "/proc/self/exe");
 
-    snprintf(name, sizeof name, "worker%d", number);
-    snprintf(trace, sizeof trace, "trace=%d.trace", number);
-    snprintf(program, sizeof program, "program=%s", other ? built(other) : "/proc/self/exe");
     return stage_actor(s, name, "types=timed,keyed", "executors=4", "lease=1", trace, program, NULL);
 }
 
@@ -30,9 +29,8 @@ static void enqueue_all(struct stage *s)
     stage_rate(s, "keyed", "20/s,burst=2,by=args.k concurrency=1,by=args.k");
     stage_enqueue(s, "timed", "{\"sleep\":0.06}", 0, TIMED);
     for (int i = 0; i < KEYS * OF_KEY; i++) {
-        char args[64];
+        const char *args = textf("{\"k\":%d,\"sleep\":0.06}", i % KEYS);
 
-        snprintf(args, sizeof args, "{\"k\":%d,\"sleep\":0.06}", i % KEYS);
         stage_enqueue(s, "keyed", args, TIMED + i, 1);
     }
 }

@@ -590,10 +590,9 @@ SCENE_TEST(test_no_start_is_sooner_than_it_was_told)
     use("t", "account");
     use_at("slow", "2", "account");
     for (int i = 0; i < 60; i++) {
-        char id[16], key[32];
+        const char *id = textf("j%d", i);
+        const char *key = textf(",\"key\":\"k%d\"", i % 7);
 
-        snprintf(id, sizeof id, "j%d", i);
-        snprintf(key, sizeof key, ",\"key\":\"k%d\"", i % 7);
         push_job("default", i % 3 ? "t" : "slow", id, key);
     }
     ask_why("j58", "waiting", "inexact");
@@ -634,10 +633,9 @@ SCENE_TEST(test_many_lanes_are_paged)
     must(turns_rate("t", "gcra:1/10000000/1 gcra:100/1000000/100,by=key"));
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:1/100000000/1,by=key"));
     for (int i = 0; i < 3000; i++) {
-        char id[16], key[32];
+        const char *id = textf("j%d", i);
+        const char *key = textf(",\"key\":\"k%d\"", i < 1000 ? 0 : i / 2);
 
-        snprintf(id, sizeof id, "j%d", i);
-        snprintf(key, sizeof key, ",\"key\":\"k%d\"", i < 1000 ? 0 : i / 2);
         push_job("default", i < 2000 ? "t" : "slow", id, key);
     }
     for (int i = 0; i < 30; i++)

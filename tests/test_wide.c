@@ -197,9 +197,8 @@ TEST(at_most_ten_thousand)
 
 static void enqueue(struct stage *s, const char *queue, int job, const char *args)
 {
-    char id[24];
+    const char *id = textf("j%d", job);
 
-    snprintf(id, sizeof id, "j%d", job);
     if (weir_enqueue(s->client,
                      &(struct weir_job_spec){.type = "mark", .args = args, .id = id, .queue = queue},
                      NULL) != 0)

@@ -52,11 +52,10 @@ STAGE_TEST(what_follows_a_batch_starts_at_once)
 
     stage_await_workers(s, 1);
     for (int i = 0; i < BATCHES; i++) {
-        char batch[16], id[16];
+        const char *id = textf("j%d", i);
+        const char *batch = textf("j%d", 1000 + i);
         struct weir_job_spec job = {.type = "mark", .id = id, .args = "{\"sleep\":0.1}", .batch = batch};
 
-        snprintf(batch, sizeof batch, "j%d", 1000 + i);
-        snprintf(id, sizeof id, "j%d", i);
         assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
         assert_int_equal(weir_batch_seal(s->client, batch, "mark"), 0);
         await(history_count(s, "begin", 1000 + i) == 1);
@@ -257,9 +256,8 @@ STAGE_TEST(idle_worker_wakes_at_once)
 static int64_t enqueue_delayed(struct stage *s, int job, double delay_s)
 {
     int64_t due_us = clock_mono_us() + (int64_t)(delay_s * 1e6);
-    char id[16];
+    const char *id = textf("j%d", job);
 
-    snprintf(id, sizeof id, "j%d", job);
     assert_int_equal(
         weir_enqueue(s->client, &(struct weir_job_spec){.type = "mark", .id = id, .delay_s = delay_s}, NULL),
         0);

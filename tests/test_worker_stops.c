@@ -125,10 +125,9 @@ STAGE_TEST(second_term_leaves_functions)
 STAGE_TEST(second_term_settles_first)
 {
     struct proxy *p = proxy_start(&s->server);
-    char url[200];
     pid_t worker;
+    const char *url = textf("url=%s", proxy_url(p));
 
-    snprintf(url, sizeof url, "url=%s", proxy_url(p));
     stage_enqueue(s, "mark", "{\"wait\":\"first\"}", 0, 1);
     stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 20);
     worker = stage_actor(s, "worker", url, "executors=21", NULL);

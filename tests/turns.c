@@ -239,7 +239,6 @@ int turns_settle_done(const char *worker, const char *type, const struct span *t
 
 int turns_enqueue(const char *queue, const char *type, const char *id, int64_t delay_us)
 {
-    char body[512];
     struct enqueue job = {.queue = span_str(queue),
                           .type = span_str(type),
                           .id = span_str(id),
@@ -251,8 +250,8 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
     struct span answered;
     struct args a;
     int rc;
+    const char *body = textf("{\"id\":\"%s\",\"type\":\"%s\",\"args\":{}}", id, type);
 
-    snprintf(body, sizeof body, "{\"id\":\"%s\",\"type\":\"%s\",\"args\":{}}", id, type);
     job.body = span_str(body);
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
@@ -325,11 +324,10 @@ static int recount(const char *limit)
 
 int turns_rate(const char *limit, const char *rules)
 {
-    char text[600];
+    const char *text = textf("%s%s", rules[0] >= '0' && rules[0] <= '9' ? "gcra:" : "", rules);
     const char *words[] = {limit, text, "0", "set", "tests"};
     int rc;
 
-    snprintf(text, sizeof text, "%s%s", rules[0] >= '0' && rules[0] <= '9' ? "gcra:" : "", rules);
     rc = changed(ask_pages("rate_set", words, 5));
     if (rc == 0)
         rc = recount(limit);
@@ -353,20 +351,18 @@ int turns_use(const char *type, const char *verb, const char *cost, const char *
 
 int turns_weight(const char *limit, const char *key, int weight)
 {
-    char number[16];
+    const char *number = textf("%d", weight);
     const char *words[] = {limit, key, number, "weight", "tests"};
 
-    snprintf(number, sizeof number, "%d", weight);
     return changed(turns_ask("rate_weight", words, 5));
 }
 
 int turns_pause(const char *limit, int64_t for_us)
 {
-    char number[32];
+    const char *number = textf("%lld", (long long)for_us);
     const char *words[] = {limit, number, "", "pause", "tests"};
     int rc;
 
-    snprintf(number, sizeof number, "%lld", (long long)for_us);
     rc = changed(turns_ask("rate_pause", words, 5));
     return rc ? rc : turns_apply_all("", for_us == 0, &limit, 1);
 }
