@@ -24,6 +24,16 @@ extern struct serving {
 int serving_setup(void **state);
 int serving_teardown(void **state);
 int serving_flush(void **state);
+/* A test beside a server with all that may be allowed. */
+#define SERVING_TEST(name)                                                                                   \
+    static void name##_served(void);                                                                         \
+    TEST_WITH(name, serving_flush, NULL)                                                                     \
+    {                                                                                                        \
+        serving_start();                                                                                     \
+        name##_served();                                                                                     \
+        serving_end();                                                                                       \
+    }                                                                                                        \
+    static void name##_served(void)
 
 /* url NULL: that of the Redis. listen NULL: a unix socket. flags end with NULL. */
 void serving_start_at(const char *url, const char *listen, const char *const *flags);

@@ -17,6 +17,7 @@
 
 #include "tests/program.h"
 #include "tests/server.h"
+#include "tests/test.h"
 #include "weir.h"
 
 #define MS INT64_C(1000) /* in us */

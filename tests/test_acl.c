@@ -6,7 +6,6 @@
 #include "core/script/script.h"
 #include "tests/http.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 enum { JOBS = 73 };
 

@@ -4,7 +4,6 @@
 #include "tests/program.h"
 #include "tests/serving.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* ---- Documents */
 
@@ -144,7 +143,7 @@ TEST_WITH(test_dead_jobs, serving_flush, NULL)
     serving_end();
 }
 
-TEST_WITH(test_wrong_requests, serving_flush, NULL)
+SERVING_TEST(test_wrong_requests)
 {
     static const struct {
         const char *method, *path, *headers, *body;
@@ -195,11 +194,9 @@ TEST_WITH(test_wrong_requests, serving_flush, NULL)
         {"POST", "/api/workers/none/stop", FORM, "", 404, "worker none: there is none that runs"},
     };
 
-    serving_start();
     for (size_t i = 0; i < COUNT(asks); i++)
         serving_refused(asks[i].method, asks[i].path, asks[i].headers, asks[i].body, asks[i].status,
                         asks[i].says);
-    serving_end();
 }
 
 /* Does doc/api.md have a row for that path, with a name in place of "*"? */
@@ -252,12 +249,10 @@ TEST(test_the_page_of_routes_has_all_of_them)
     check_routes("serve/actions.c", "POST", 16);
 }
 
-TEST_WITH(test_names_may_be_anything, serving_flush, NULL)
+SERVING_TEST(test_names_may_be_anything)
 {
-    serving_start();
     serving_refused("GET", "/api/jobs/%22%3E%3Cscript%3E%1b%5b0m%ff", "", NULL, 400,
                     "\\\"><script>\\\\x1b[0m\\\\xff");
-    serving_end();
 }
 
 /* A person who is refused gets a page with links, a program JSON. */
@@ -500,7 +495,7 @@ TEST_WITH(test_actions_on_many_go_on_at_a_cursor, serving_flush, NULL)
     serving_end();
 }
 
-TEST_WITH(test_workers_are_ordered, serving_flush, NULL)
+SERVING_TEST(test_workers_are_ordered)
 {
     const char *words[] = {built("weir"),    "worker",  "--redis", server.url, "--exec",
                            "none=/bin/true", "--lease", "2s",      NULL};
@@ -508,7 +503,6 @@ TEST_WITH(test_workers_are_ordered, serving_flush, NULL)
     json_t *doc;
     char path[256];
 
-    serving_start();
     await_text(serving.folder, "worker.err", "worker");
     do {
         doc = serving_get("/api/workers");
@@ -522,10 +516,9 @@ TEST_WITH(test_workers_are_ordered, serving_flush, NULL)
     assert_non_null(strstr(serving.reply.body, "\"order\":\"quiet\""));
     serving_act("/api/workers/all/stop", "");
     assert_int_equal(program_end(worker), 0);
-    serving_end();
 }
 
-TEST_WITH(test_forms_lead_back, serving_flush, NULL)
+SERVING_TEST(test_forms_lead_back)
 {
     static const struct {
         const char *path, *form, *location;
@@ -540,7 +533,6 @@ TEST_WITH(test_forms_lead_back, serving_flush, NULL)
         {"/api/rates/q", "back=%2Fx%3Fy%3D1&rules=%3Cb%3E", NULL},
     };
 
-    serving_start();
     for (size_t i = 0; i < COUNT(cases); i++) {
         assert_int_equal(serving_status_of("POST", cases[i].path, FORM, cases[i].form), 303);
         if (cases[i].location)
@@ -549,7 +541,6 @@ TEST_WITH(test_forms_lead_back, serving_flush, NULL)
             assert_non_null(
                 strstr(http_header(&serving.reply, "Location"), "/x?y=1&problem=rule%20%27%3Cb%3E"));
     }
-    serving_end();
 }
 
 TESTS(serving_setup, serving_teardown)

@@ -50,6 +50,7 @@ TEST_WITH(test_other_sites_are_refused, serving_flush, NULL)
     static const char *const flags[] = {"--allow-actions", "--host", "weir.internal", NULL};
     char headers[512];
 
+    serving_weir("enqueue t --queue q");
     serving_start_at(NULL, "127.0.0.1:0", flags);
     for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(headers, sizeof headers, FORM "%s", cases[i].headers);
@@ -83,7 +84,7 @@ TEST_WITH(test_takes_are_refused_to_other_sites, serving_flush, NULL)
 }
 
 /* What is no text is named, and is not "malformed" JSON. */
-TEST_WITH(test_bodies_that_are_no_text, serving_flush, NULL)
+SERVING_TEST(test_bodies_that_are_no_text)
 {
     static const struct {
         const char *path, *headers, *body;
@@ -102,14 +103,12 @@ TEST_WITH(test_bodies_that_are_no_text, serving_flush, NULL)
         {"/api/queues/q/pause", JSON, "\xef\xbb\xbf{}", 400, "byte order mark"},
     };
 
-    serving_start();
     for (size_t i = 0; i < COUNT(cases); i++)
         serving_refused("POST", cases[i].path, cases[i].headers, cases[i].body, cases[i].status,
                         cases[i].says);
     assert_int_equal(
         serving_status_of("POST", "/api/jobs", JSON "Content-Encoding: identity\r\n", "{\"type\":\"a\"}"),
         200);
-    serving_end();
 }
 
 TEST_WITH(test_hanging_up_stops_it, serving_flush, NULL)
@@ -164,6 +163,7 @@ TEST_WITH(test_tokens, serving_flush, NULL)
         {"GET", "/assets/style.css", "", 200},
     };
 
+    serving_weir("enqueue t --queue q");
     serve_with_tokens();
     while (serving_status_of("GET", "/healthz", "", NULL) != 200)
         ;

@@ -7,7 +7,6 @@
 #include "tests/proxy.h"
 #include "tests/serving.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* ---- Jobs */
 
@@ -66,11 +65,10 @@ TEST_WITH(test_one_job, serving_flush, NULL)
     serving_end();
 }
 
-TEST_WITH(test_lines, serving_flush, NULL)
+SERVING_TEST(test_lines)
 {
     static const char wrong[] = "{\"type\":\"a\"}\n{\"type\":\"b c\"}\n\n{\"args\":1}\nx\n{\"type\":\"a\"}";
 
-    serving_start();
     serving_refused("POST", "/api/jobs", NDJSON, wrong, 400, "3 wrong lines, and nothing was sent");
     assert_non_null(strstr(serving.reply.body, "{\"line\":2,\"error\":\"wrong job:"));
     assert_non_null(
@@ -87,7 +85,6 @@ TEST_WITH(test_lines, serving_flush, NULL)
     serving_refused("POST", "/api/jobs?then=x", NDJSON, "{\"type\":\"a\"}", 400, "give the jobs a batch");
     serving_refused("POST", "/api/jobs?batches=x", NDJSON, "{\"type\":\"a\"}", 400, "batches: unknown");
     serving_refused("POST", "/api/jobs?batch=a%20b", NDJSON, "{\"type\":\"a\"}", 400, "not a valid name");
-    serving_end();
 }
 
 #define MANY 20000
@@ -165,11 +162,10 @@ TEST_WITH(test_a_body_that_is_too_large, serving_flush, NULL)
 }
 
 /* What a proxy and we could take for different requests is refused, and nothing behind it is done. */
-TEST_WITH(test_a_body_of_two_lengths, serving_flush, NULL)
+SERVING_TEST(test_a_body_of_two_lengths)
 {
     int fd;
 
-    serving_start();
     fd = http_open(serving.where);
     dprintf(fd, "POST /api/queues/a/pause HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
                 "4\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -180,11 +176,10 @@ TEST_WITH(test_a_body_of_two_lengths, serving_flush, NULL)
     close(fd);
     json_decref(serving_get("/api/queues"));
     assert_null(strstr(serving.reply.body, "paused_since\":1"));
-    serving_end();
 }
 
 /* Heads of a megabyte, no head at all, versions, methods: each is answered, and what follows is answered too. */
-TEST_WITH(test_strange_requests, serving_flush, NULL)
+SERVING_TEST(test_strange_requests)
 {
     static const struct {
         const char *begin, *fill, *end;
@@ -200,7 +195,6 @@ TEST_WITH(test_strange_requests, serving_flush, NULL)
         {"GET /jobs/%00 HTTP/1.1\r\nHost: localhost\r\n\r\n", "", "", 404},
     };
 
-    serving_start();
     for (size_t i = 0; i < COUNT(cases); i++) {
         int fd = http_open(serving.where);
         bool sent = http_send(fd, cases[i].begin, strlen(cases[i].begin));
@@ -214,7 +208,6 @@ TEST_WITH(test_strange_requests, serving_flush, NULL)
         close(fd);
         json_decref(serving_get("/api/status"));
     }
-    serving_end();
 }
 
 /* Hundreds of clients that send their heads byte by byte hold up nobody. */

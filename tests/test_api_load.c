@@ -9,7 +9,6 @@
 #include "tests/proxy.h"
 #include "tests/serving.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 static long long calls(void)
 {
@@ -75,9 +74,8 @@ TEST(test_takes_wait_for_nothing_else)
     proxy_stop(proxy);
 }
 
-TEST_WITH(test_redis_away, serving_flush, NULL)
+SERVING_TEST(test_redis_away)
 {
-    serving_start();
     json_decref(serving_get("/api/status"));
     server_kill(&server);
     clock_sleep_until(clock_mono_us() + 1000000); /* as above */
@@ -87,9 +85,8 @@ TEST_WITH(test_redis_away, serving_flush, NULL)
     serving_refused("POST", "/api/queues/q/pause", FORM, "", 503, "error");
     serving_refused("POST", "/api/jobs", NDJSON, "{\"type\":\"a\"}", 503, "error");
     server_restart(&server);
-    serving_act("/api/queues/q/pause", "");
+    serving_act("/api/queues/q/pause", "create=true");
     json_decref(serving_get("/api/status"));
-    serving_end();
 }
 
 /* Who waits when it ends is answered. */
@@ -100,7 +97,7 @@ TEST_WITH(test_the_end, serving_flush, NULL)
 
     serving_start_at(proxy_url(proxy), NULL, serving_all_flags);
     json_decref(serving_get("/api/status"));
-    serving_act("/api/queues/q/pause", ""); /* what was read is not fresh any more */
+    serving_act("/api/queues/q/pause", "create=true"); /* what was read is not fresh any more */
     kill(server.pid, SIGSTOP);
     asked = proxy_trips(proxy);
     for (size_t i = 0; i < COUNT(waits); i++) {

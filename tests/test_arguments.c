@@ -1,7 +1,6 @@
 /* Each public function with each of its pointers NULL: refused with the argument's name, taken where weir.h says that it may be NULL,
  * or without effect; none of them crashes. Each function of weir.h has a row here. */
 #include "tests/stage.h"
-#include "tests/test.h"
 #include "weir.h"
 
 static char called[4096]; /* the functions that had a row, each with blanks around it */

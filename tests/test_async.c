@@ -9,7 +9,6 @@
 #include "core/clock.h"
 #include "tests/slots.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* ---- The worker: this program, started again */
 

@@ -6,7 +6,6 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage_group.h"
-#include "tests/test.h"
 
 static struct outcome o;
 

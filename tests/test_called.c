@@ -5,12 +5,9 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "tests/stage.h"
-#include "tests/test.h"
+#include "tests/stage_group.h"
 
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
-
-static struct stage stage;
 
 #define WORKS                                                                                                \
     "#!/bin/sh\n"                                                                                            \
@@ -139,23 +136,20 @@ TEST(a_handler_that_cannot_be_called)
 }
 
 /* Anybody may push, and uses up nothing of what others may use. */
-TEST(a_job_that_is_wrong)
+BRANCH_TEST(a_job_that_is_wrong, "wrong")
 {
-    struct stage s;
     pid_t worker;
 
-    stage_branch(&stage, "wrong", &s);
-    stage_rate(&s, "run", "5/1d,algorithm=fixed-window");
-    worker = stage_weir(&s, "worker", "--exec", "run=/bin/true", "--trace", "trace", NULL);
+    stage_rate(s, "run", "5/1d,algorithm=fixed-window");
+    worker = stage_weir(s, "worker", "--exec", "run=/bin/true", "--trace", "trace", NULL);
     for (int i = 0; i < 20; i++) {
-        stage_push_text(&s, textf("{\"id\":\"j%d\",\"type\":\"run\",\"timeout\":-1}", i));
-        await(stage_stat(&s, "run", "dead") == i + 1);
+        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"run\",\"timeout\":-1}", i));
+        await(stage_stat(s, "run", "dead") == i + 1);
     }
-    expect_quota(&s, "rate show run", "5 free now");
+    expect_quota(s, "rate show run", "5 free now");
     assert_int_equal(stage_end(worker), 0);
-    expect_quota(&s, "rate show run", "0 granted, 0 wasted, 20 given back: 20 wrong job\n");
-    expect_quota(&s, "verify trace", "as no handler was called: 20 wrong job\n");
-    stage_close(&s);
+    expect_quota(s, "rate show run", "0 granted, 0 wasted, 20 given back: 20 wrong job\n");
+    expect_quota(s, "verify trace", "as no handler was called: 20 wrong job\n");
 }
 
 /* ---- What it waits for */
@@ -193,19 +187,7 @@ TEST(who_can_run_it_has_it)
     }
 }
 
-static int open_all(void **state)
-{
-    stage_open(&stage, false);
-    return 0;
-}
-
-static int close_all(void **state)
-{
-    stage_close(&stage);
-    return 0;
-}
-
-STAGE_TESTS(open_all, close_all)
+STAGE_TESTS(stage_start, stage_stop)
 
 #else
 int main(void)

@@ -4,7 +4,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 #define NOWHERE "/nonexistent/redis.sock"
 

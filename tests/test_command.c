@@ -8,7 +8,6 @@
 #include "core/duration.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 static void write_script(struct stage *s, const char *name, const char *lines)
 {

@@ -8,7 +8,6 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 #include "throttle/verify/verify.h"
 
 /* An actor whose connections go through the proxy. */

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "tests/test.h"
 
 static int branches;
 

@@ -5,7 +5,6 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* The process that holds the pacing duty; second: that looks after it. */
 static pid_t on_duty(struct stage *s, bool second)

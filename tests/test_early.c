@@ -2,7 +2,6 @@
  * until shortly before their time, and go back, with their slots, when anything stands against them. */
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 #include "worker/partition/partition.h"
 #include "worker/parts/pool.h"
 #include "worker/way/way.h"

@@ -4,7 +4,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* "sms=<the source>/examples/<name>": the path of a program that a worker in another folder starts. */
 static const char *handler(const char *name)

@@ -12,7 +12,6 @@
 #include "tests/clock_shift.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 #define S INT64_C(1000000)
 #define HOUR_US (3600 * S)

@@ -3,7 +3,6 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 #include "worker/mind/distance.h"
 
 /* ---- The distance */

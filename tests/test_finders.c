@@ -15,7 +15,6 @@
 #include "tests/secure.h"
 #include "tests/several.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 static struct server redis, sentinel;
 static int port, sealed_port;           /* of the Redis */

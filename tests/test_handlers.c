@@ -9,7 +9,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* Where a job is to be found, and what was kept with it. */
 enum state { DONE, LATER, DEAD, CANCELLED, LANE, NOT_HERE };

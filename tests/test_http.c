@@ -5,7 +5,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* A server that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body,
  * chunked), "last" (behind these), "sleep" before, "stall" before the body, "drop" (closes without an

@@ -4,7 +4,6 @@
 #include "tests/proxy.h"
 #include "tests/slots.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* Three workers under load; all is gone at once; what comes then keeps the old rate, by the slots that Redis granted. */
 STAGE_TEST(rates_outlive_their_redis)

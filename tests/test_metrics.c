@@ -1,5 +1,4 @@
 /* GET /metrics: its format, what it counts, and its bounds. */
-#include "tests/test.h"
 #include <hiredis/hiredis.h>
 
 #include "core/client/client.h"

@@ -8,7 +8,6 @@
 #include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 #define HEARS_MS 60000
 

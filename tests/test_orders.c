@@ -6,7 +6,6 @@
 #include "queue/inspect/order.h"
 #include "queue/status/status.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 #include "view/workers.h"
 
 /* The row of a process; the caller frees *status. */

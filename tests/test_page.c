@@ -1,6 +1,5 @@
 /* The pages of weir serve as they are rendered: each with data and without, what they escape, and what they show to whom. How a browser shows
  * them: tests/pages/. */
-#include "tests/test.h"
 #include <hiredis/hiredis.h>
 
 #include "core/client/client.h"

@@ -10,7 +10,6 @@
 #include "core/clock.h"
 #include "tests/both.h"
 #include "tests/stage_group.h"
-#include "tests/test.h"
 
 #define SECRET "open-sesame-17"
 

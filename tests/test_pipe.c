@@ -6,7 +6,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* A child that does with a job what its args say, in this order:
  *   "record"     appends the line to the file lines

@@ -11,7 +11,6 @@
 #include "core/clock.h"
 #include "tests/comma.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* ---- A worker in C: this program, started again */
 

@@ -4,7 +4,6 @@
 #include "core/clock.h"
 #include "queue/history/history.h"
 #include "tests/stage_group.h"
-#include "tests/test.h"
 #include "worker/parts/counts.h"
 
 /* The last hours: no minute ends in between. The caller's. */
@@ -111,124 +110,105 @@ static void touch(struct stage *s, const char *name)
     fclose(file);
 }
 
-TEST(each_end_is_counted)
+BRANCH_TEST(each_end_is_counted, "ends")
 {
-    struct stage s;
-
-    stage_branch(&stage, "ends", &s);
-    stage_enqueue(&s, "mark", NULL, 0, 3);
-    stage_enqueue(&s, "mark", "{\"fail\":1,\"after\":0}", 3, 1);
-    stage_enqueue(&s, "mark", "{\"dead\":\"it is\"}", 4, 1);
-    stage_enqueue(&s, "other", "{\"sleep\":0.02}", 5, 2);
-    program_end(stage_actor(&s, "worker", "types=mark,other", "executors=4", "drain=1", NULL));
-    expect_type(&s, "mark", "starts", 6);
-    expect_type(&s, "mark", "done", 4);
-    expect_type(&s, "mark", "retried", 1);
-    expect_type(&s, "mark", "dead", 1);
-    expect_type(&s, "mark", "throttled", 0);
-    expect_type(&s, "mark", "run", 6);
-    expect_type(&s, "other", "starts", 2);
-    expect_type(&s, "other", "run", 2);
-    assert_int_equal(of_limit(&s, "mark", "granted"), 0);
-    stage_close(&s);
+    stage_enqueue(s, "mark", NULL, 0, 3);
+    stage_enqueue(s, "mark", "{\"fail\":1,\"after\":0}", 3, 1);
+    stage_enqueue(s, "mark", "{\"dead\":\"it is\"}", 4, 1);
+    stage_enqueue(s, "other", "{\"sleep\":0.02}", 5, 2);
+    program_end(stage_actor(s, "worker", "types=mark,other", "executors=4", "drain=1", NULL));
+    expect_type(s, "mark", "starts", 6);
+    expect_type(s, "mark", "done", 4);
+    expect_type(s, "mark", "retried", 1);
+    expect_type(s, "mark", "dead", 1);
+    expect_type(s, "mark", "throttled", 0);
+    expect_type(s, "mark", "run", 6);
+    expect_type(s, "other", "starts", 2);
+    expect_type(s, "other", "run", 2);
+    assert_int_equal(of_limit(s, "mark", "granted"), 0);
 }
 
-TEST(slots_and_throttled_jobs_are_counted_at_limits)
+BRANCH_TEST(slots_and_throttled_jobs_are_counted_at_limits, "limits")
 {
-    struct stage s;
     pid_t worker;
 
-    stage_branch(&stage, "limits", &s);
-    stage_rate(&s, "mark", "1000/s");
-    stage_enqueue(&s, "mark", NULL, 0, 5);
-    stage_enqueue(&s, "mark", "{\"throttled\":0.01}", 5, 1);
-    worker = stage_actor(&s, "worker", "executors=4", "drain=1", NULL);
-    await(history_count(&s, "begin", 5) >= 2); /* it was throttled */
-    touch(&s, "j5.open");
+    stage_rate(s, "mark", "1000/s");
+    stage_enqueue(s, "mark", NULL, 0, 5);
+    stage_enqueue(s, "mark", "{\"throttled\":0.01}", 5, 1);
+    worker = stage_actor(s, "worker", "executors=4", "drain=1", NULL);
+    await(history_count(s, "begin", 5) >= 2); /* it was throttled */
+    touch(s, "j5.open");
     assert_int_equal(program_end(worker), 0);
-    expect_type(&s, "mark", "done", 6);
-    assert_true(of_type(&s, "mark", "throttled") >= 1);
-    assert_int_equal(of_limit(&s, "mark", "throttled"), of_type(&s, "mark", "throttled"));
-    assert_int_equal(of_limit(&s, "mark", "granted"), of_type(&s, "mark", "starts"));
-    assert_int_equal(sum_now(&s, "mark", "starts_now"), of_type(&s, "mark", "starts"));
-    stage_close(&s);
+    expect_type(s, "mark", "done", 6);
+    assert_true(of_type(s, "mark", "throttled") >= 1);
+    assert_int_equal(of_limit(s, "mark", "throttled"), of_type(s, "mark", "throttled"));
+    assert_int_equal(of_limit(s, "mark", "granted"), of_type(s, "mark", "starts"));
+    assert_int_equal(sum_now(s, "mark", "starts_now"), of_type(s, "mark", "starts"));
 }
 
 /* Once, though it runs when counts are sent, and at its end too. */
-TEST(a_start_is_counted_while_the_job_runs)
+BRANCH_TEST(a_start_is_counted_while_the_job_runs, "runs")
 {
-    struct stage s;
     pid_t worker;
 
-    stage_branch(&stage, "runs", &s);
-    stage_enqueue(&s, "mark", "{\"wait\":\"go\"}", 0, 1);
-    worker = stage_actor(&s, "worker", "executors=2", "lease=2", NULL);
-    await(of_type(&s, "mark", "starts") == 1);
-    expect_type(&s, "mark", "run", 0);
-    touch(&s, "go");
-    await(history_count(&s, "effect", 0) == 1);
+    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 0, 1);
+    worker = stage_actor(s, "worker", "executors=2", "lease=2", NULL);
+    await(of_type(s, "mark", "starts") == 1);
+    expect_type(s, "mark", "run", 0);
+    touch(s, "go");
+    await(history_count(s, "effect", 0) == 1);
     assert_int_equal(stage_end(worker), 0);
-    expect_type(&s, "mark", "starts", 1);
-    expect_type(&s, "mark", "done", 1);
-    stage_close(&s);
+    expect_type(s, "mark", "starts", 1);
+    expect_type(s, "mark", "done", 1);
 }
 
 /* Its counts of the last seconds are lost, and no job. */
-TEST(a_killed_worker_loses_counts_only)
+BRANCH_TEST(a_killed_worker_loses_counts_only, "killed")
 {
-    struct stage s;
     pid_t worker;
 
-    stage_branch(&stage, "killed", &s);
-    stage_enqueue(&s, "mark", NULL, 0, 20);
-    stage_enqueue(&s, "mark", "{\"kill\":\"before\"}", 20, 1);
-    worker = stage_actor(&s, "worker", "executors=2", "lease=1", "fragile=1", NULL);
+    stage_enqueue(s, "mark", NULL, 0, 20);
+    stage_enqueue(s, "mark", "{\"kill\":\"before\"}", 20, 1);
+    worker = stage_actor(s, "worker", "executors=2", "lease=1", "fragile=1", NULL);
     assert_int_equal(program_end(worker), 1000 + SIGKILL);
-    worker = stage_actor(&s, "second", "executors=2", "lease=1", NULL);
-    assert_int_equal(stage_await_done(&s, 21).done, 21);
+    worker = stage_actor(s, "second", "executors=2", "lease=1", NULL);
+    assert_int_equal(stage_await_done(s, 21).done, 21);
     assert_int_equal(stage_end(worker), 0);
-    assert_in_range(of_type(&s, "mark", "done"), 1, 21);
-    assert_in_range(stage_stat(&s, "mark", "reaped"), 1, 21);
-    stage_close(&s);
+    assert_in_range(of_type(s, "mark", "done"), 1, 21);
+    assert_in_range(stage_stat(s, "mark", "reaped"), 1, 21);
 }
 
-TEST(a_key_of_another_kind_is_logged_once)
+BRANCH_TEST(a_key_of_another_kind_is_logged_once, "foreign")
 {
-    struct stage s;
-
-    stage_branch(&stage, "foreign", &s);
-    stage_do(&s, "SET", stage_key(&s, "minutes:t/mark"), "mine");
-    stage_enqueue(&s, "mark", NULL, 0, 3);
-    stage_enqueue(&s, "other", NULL, 3, 3);
-    program_end(stage_actor(&s, "worker", "types=mark,other", "executors=4", "drain=1", NULL));
-    expect_type(&s, "other", "done", 3);
+    stage_do(s, "SET", stage_key(s, "minutes:t/mark"), "mine");
+    stage_enqueue(s, "mark", NULL, 0, 3);
+    stage_enqueue(s, "other", NULL, 3, 3);
+    program_end(stage_actor(s, "worker", "types=mark,other", "executors=4", "drain=1", NULL));
+    expect_type(s, "other", "done", 3);
     assert_int_equal(
-        system(textf("grep -q 'not recorded: .*minutes:t/mark is a string' %s/worker.err", s.server.folder)),
+        system(textf("grep -q 'not recorded: .*minutes:t/mark is a string' %s/worker.err", s->server.folder)),
         0);
-    stage_close(&s);
 }
 
 /* More types than one record has room for: a worker that leaves sends them all. */
-TEST(a_worker_that_leaves_records_everything)
+BRANCH_TEST(a_worker_that_leaves_records_everything, "many")
 {
     enum { TYPES = 500 };
     char types[16 * TYPES] = "types=", name[24];
     const char *names[TYPES];
-    struct stage s;
     int64_t starts = 0;
 
-    stage_branch(&stage, "many", &s);
     for (int i = 0; i < TYPES; i++) {
         snprintf(name, sizeof name, "type%d", i);
         sprintf(types + strlen(types), "%s%s", i ? "," : "", name);
         names[i] = strdup(name);
-        stage_enqueue(&s, name, NULL, i, 1);
+        stage_enqueue(s, name, NULL, i, 1);
     }
-    program_end(stage_actor(&s, "worker", types, "executors=50", "drain=1", NULL));
+    program_end(stage_actor(s, "worker", types, "executors=50", "drain=1", NULL));
     for (int first = 0; first < TYPES; first += 100) {
         json_t *rows;
 
-        assert_int_equal(history_totals(s.client, false, names + first, 100, &rows), 0);
+        assert_int_equal(history_totals(s->client, false, names + first, 100, &rows), 0);
         for (size_t i = 0; i < 100; i++)
             starts += answer_int(json_array_get(rows, i), "starts");
         json_decref(rows);
@@ -236,27 +216,22 @@ TEST(a_worker_that_leaves_records_everything)
     assert_int_equal(starts, TYPES);
     for (int i = 0; i < TYPES; i++)
         free((char *)names[i]);
-    stage_close(&s);
 }
 
 /* Of two partitions "b" and "d" live on 0, "a" and "c" on 1. */
-TEST(each_partition_has_its_own)
+BRANCH_TEST(each_partition_has_its_own, "parts")
 {
-    struct stage s;
-
-    stage_branch(&stage, "parts", &s);
     for (int p = 1; p >= 0; p--) {
-        stage_number(&s, "HSET", textf("parts:{%d}:about", p), "partitions", "2");
+        stage_number(s, "HSET", textf("parts:{%d}:about", p), "partitions", "2");
     }
-    stage_rate(&s, "a", "1000/s");
-    stage_enqueue(&s, "a", NULL, 0, 5);
-    stage_enqueue(&s, "b", NULL, 5, 7);
-    program_end(stage_actor(&s, "worker", "types=a,b", "executors=4", "drain=1", NULL));
-    expect_type(&s, "a", "done", 5);
-    expect_type(&s, "b", "done", 7);
-    assert_int_equal(of_limit(&s, "a", "granted"), 5);
-    assert_int_equal(stage_number(&s, "EXISTS", "parts:{1}:minutes:t/a", "parts:{0}:minutes:t/b"), 2);
-    stage_close(&s);
+    stage_rate(s, "a", "1000/s");
+    stage_enqueue(s, "a", NULL, 0, 5);
+    stage_enqueue(s, "b", NULL, 5, 7);
+    program_end(stage_actor(s, "worker", "types=a,b", "executors=4", "drain=1", NULL));
+    expect_type(s, "a", "done", 5);
+    expect_type(s, "b", "done", 7);
+    assert_int_equal(of_limit(s, "a", "granted"), 5);
+    assert_int_equal(stage_number(s, "EXISTS", "parts:{1}:minutes:t/a", "parts:{0}:minutes:t/b"), 2);
 }
 
 /* ---- What held jobs, and slots that were lost */
@@ -320,18 +295,16 @@ TRIAL_WITH(waits_are_split_by_what_held_jobs, stage_setup, stage_teardown)
 }
 
 /* An hour is 2^22 ms, about. */
-TEST(a_wait_is_as_long_as_it_was)
+BRANCH_TEST(a_wait_is_as_long_as_it_was, "long")
 {
-    struct stage s;
     json_t *history;
 
-    stage_branch(&stage, "long", &s);
-    push_at(&s, 3600 * SECOND, "mark", 0, NULL);
-    push_at(&s, 3600 * SECOND, "mark", 1, "{\"fail\":1,\"after\":0}"); /* its second start does not count */
-    program_end(stage_actor(&s, "worker", "executors=2", "drain=1", NULL));
-    expect_type(&s, "mark", "starts", 3);
-    expect_type(&s, "mark", "wait", 2);
-    history = look(&s, "mark", false);
+    push_at(s, 3600 * SECOND, "mark", 0, NULL);
+    push_at(s, 3600 * SECOND, "mark", 1, "{\"fail\":1,\"after\":0}"); /* its second start does not count */
+    program_end(stage_actor(s, "worker", "executors=2", "drain=1", NULL));
+    expect_type(s, "mark", "starts", 3);
+    expect_type(s, "mark", "wait", 2);
+    history = look(s, "mark", false);
     assert_int_equal(
         answer_int_at(
             json_array_get(
@@ -341,57 +314,50 @@ TEST(a_wait_is_as_long_as_it_was)
             0),
         1 << 22);
     json_decref(history);
-    stage_close(&s);
 }
 
 /* Of each type two jobs: the second takes a slot some tenths of a second after the first. */
-TEST(lost_slots_have_a_reason)
+BRANCH_TEST(lost_slots_have_a_reason, "lost")
 {
-    struct stage s;
     pid_t worker;
 
-    stage_branch(&stage, "lost", &s);
-    stage_rate(&s, "late", "concurrency=1 100/s,burst=1");
-    stage_rate(&s, "held", "4/s,burst=1,by=key 100/s,burst=1");
-    stage_rate(&s, "idle", "100/s,burst=1");
+    stage_rate(s, "late", "concurrency=1 100/s,burst=1");
+    stage_rate(s, "held", "4/s,burst=1,by=key 100/s,burst=1");
+    stage_rate(s, "idle", "100/s,burst=1");
     for (int i = 0; i < 2; i++) {
-        push_at(&s, 0, "late", i, "{\"sleep\":0.2}");
-        push_at(&s, 0, "held", 2 + i, NULL);
+        push_at(s, 0, "late", i, "{\"sleep\":0.2}");
+        push_at(s, 0, "held", 2 + i, NULL);
     }
-    push_at(&s, 0, "idle", 4, NULL);
-    worker = stage_actor(&s, "worker", "types=late,held,idle", "executors=9", NULL);
-    await(history_count(&s, "effect", -1) == 5);
-    push_at(&s, 0, "idle", 5, NULL);
-    await(history_count(&s, "effect", 5) == 1);
+    push_at(s, 0, "idle", 4, NULL);
+    worker = stage_actor(s, "worker", "types=late,held,idle", "executors=9", NULL);
+    await(history_count(s, "effect", -1) == 5);
+    push_at(s, 0, "idle", 5, NULL);
+    await(history_count(s, "effect", 5) == 1);
     assert_int_equal(stage_end(worker), 0);
-    assert_true(of_limit(&s, "late", "wasted.late") >= 15);
-    assert_true(of_limit(&s, "held", "wasted.held") >= 15);
-    assert_true(of_limit(&s, "idle", "wasted.no_job") >= 15);
-    assert_int_equal(sum_wasted_now(&s, "idle", "no_job"), of_limit(&s, "idle", "wasted.no_job"));
-    assert_int_equal(of_limit(&s, "idle", "wasted.held") + of_limit(&s, "idle", "wasted.late"), 0);
-    assert_int_equal(of_limit(&s, "late", "wasted.held") + of_limit(&s, "held", "wasted.late"), 0);
-    stage_close(&s);
+    assert_true(of_limit(s, "late", "wasted.late") >= 15);
+    assert_true(of_limit(s, "held", "wasted.held") >= 15);
+    assert_true(of_limit(s, "idle", "wasted.no_job") >= 15);
+    assert_int_equal(sum_wasted_now(s, "idle", "no_job"), of_limit(s, "idle", "wasted.no_job"));
+    assert_int_equal(of_limit(s, "idle", "wasted.held") + of_limit(s, "idle", "wasted.late"), 0);
+    assert_int_equal(of_limit(s, "late", "wasted.held") + of_limit(s, "held", "wasted.late"), 0);
 }
 
 /* Its only executor is busy while slots pass. Whether a job says when it was enqueued or not, that is why. */
-TEST(slots_are_lost_for_want_of_an_executor)
+BRANCH_TEST(slots_are_lost_for_want_of_an_executor, "want")
 {
     struct outcome o;
-    struct stage s;
 
-    stage_branch(&stage, "want", &s);
-    stage_rate(&s, "stamped", "100/s,burst=1");
-    stage_rate(&s, "plain", "100/s,burst=1");
+    stage_rate(s, "stamped", "100/s,burst=1");
+    stage_rate(s, "plain", "100/s,burst=1");
     for (int i = 0; i < 2; i++)
-        push_at(&s, 0, "stamped", i, "{\"sleep\":0.2}");
-    stage_push(&s, "plain", "{\"sleep\":0.2}", 2, 2);
-    program_end(stage_actor(&s, "worker", "types=stamped,plain", "executors=1", "drain=1", NULL));
-    assert_int_equal(program_weir(&o, s.server.folder, s.server.url, s.ns, "rate show stamped"), 0);
+        push_at(s, 0, "stamped", i, "{\"sleep\":0.2}");
+    stage_push(s, "plain", "{\"sleep\":0.2}", 2, 2);
+    program_end(stage_actor(s, "worker", "types=stamped,plain", "executors=1", "drain=1", NULL));
+    assert_int_equal(program_weir(&o, s->server.folder, s->server.url, s->ns, "rate show stamped"), 0);
     if (!strstr(o.out, "last hour:   2 granted, ") || !strstr(o.out, " no executor\n"))
         fail_msg("%s", o.out);
-    assert_true(of_limit(&s, "stamped", "wasted.no_executor") >= 15);
-    assert_true(of_limit(&s, "plain", "wasted.no_executor") >= 15);
-    stage_close(&s);
+    assert_true(of_limit(s, "stamped", "wasted.no_executor") >= 15);
+    assert_true(of_limit(s, "plain", "wasted.no_executor") >= 15);
 }
 
 /* ---- Counts without Redis */

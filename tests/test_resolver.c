@@ -6,7 +6,6 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 struct fixture {
     struct stage stage;

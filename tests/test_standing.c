@@ -5,7 +5,6 @@
 #include "core/clock.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 #define LATE_US (1500 * MS)
 #define TRIES 50 /* a claim stands for a quarter of a second, and the machine may be busy */

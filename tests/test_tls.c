@@ -12,7 +12,6 @@
 #include "tests/proxy.h"
 #include "tests/secure.h"
 #include "tests/stage_group.h"
-#include "tests/test.h"
 
 #define DAY_US INT64_C(86400000000)
 #define HOST "DNS:localhost,IP:127.0.0.1"

@@ -10,7 +10,6 @@
 #include "core/clock.h"
 #include "core/spawn.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 static struct stage stage;
 static char screen[1 << 16];

@@ -4,7 +4,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 #include "throttle/verify/verify.h"
 
 enum { TIMED = 300, KEYS = 10, OF_KEY = 20, JOBS = TIMED + KEYS * OF_KEY, WORKERS = 6 };

@@ -109,14 +109,11 @@ static void expect(const char *expected)
 /* It changes nothing. */
 static void ask_why(const char *id, const char *state, const char *expected)
 {
-    char *before = turns_digest(), *after;
+    char *before = turns_digest();
 
     if (try_ask(id) != 0)
         fail_msg("%s: %s", id, w->error.text);
-    after = turns_digest();
-    assert_string_equal(before, after);
-    free(before);
-    free(after);
+    turns_unchanged(before);
     assert_string_equal(answer_text(why, "state"), state);
     assert_int_equal(answer_int(why, "now"), turns.now_us);
     expect(expected);

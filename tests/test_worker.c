@@ -11,7 +11,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* That of all code here: in a worker it fails FAILING_THREADS times before it works. */
 int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*run)(void *), void *arg)

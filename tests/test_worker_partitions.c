@@ -6,7 +6,6 @@
 #include "queue/dead/dead.h"
 #include "tests/several.h"
 #include "tests/stage_group.h"
-#include "tests/test.h"
 
 #define PARTITIONS 4
 

@@ -3,7 +3,6 @@
 
 #include "core/clock.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 TEST(wrong_password)
 {

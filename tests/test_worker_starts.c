@@ -6,7 +6,6 @@
 #include "core/number.h"
 #include "tests/slots.h"
 #include "tests/stage.h"
-#include "tests/test.h"
 
 /* ---- When another ends */
 

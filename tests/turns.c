@@ -413,3 +413,12 @@ char *turns_digest(void)
 {
     return server_ask(&turns.server, "DEBUG", "DIGEST", NULL);
 }
+
+void turns_unchanged(char *before)
+{
+    char *after = turns_digest();
+
+    assert_string_equal(before, after);
+    free(before);
+    free(after);
+}

@@ -85,5 +85,7 @@ int turns_pause_key(const char *limit, const char *key, int64_t for_us);
 struct invariants turns_check(void);
 /* A digest of all that Redis holds; the caller's to free. */
 char *turns_digest(void);
+/* It is still that one; frees it. */
+void turns_unchanged(char *before);
 
 #endif
