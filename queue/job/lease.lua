@@ -19,24 +19,50 @@
 
 local lease = {}
 
-function lease.entry_read(entry)
+local AT = 64 -- "@"
+
+-- ---- Entries. What ends, or comes back, together mostly has the same head, lane and reason: what was read or written last is kept.
+
+local head, head_attempts, head_interrupted, head_throttled, head_attrs = ' ', 0, 0, 0, ''
+
+-- Reads the head of an entry; returns where its body begins; nil: it has no head.
+local function read_head(entry)
+    if byte(entry) ~= AT then return nil end
+    if sub(entry, 1, #head) == head then return #head + 1 end
     local attempts, interrupted, throttled, attrs, at = match(entry, '^@(%d+),(%d+),(%d+)([^;]*);()')
+    if not at then return nil end
+    head, head_attempts, head_interrupted, head_throttled = sub(entry, 1, at - 1), tonumber(attempts), tonumber(interrupted), tonumber(throttled)
+    head_attrs = attrs
+    return at
+end
+
+function lease.entry_read(entry)
+    local at = read_head(entry)
     if not at then return 0, 0, 0, entry, '' end
-    return tonumber(attempts), tonumber(interrupted), tonumber(throttled), sub(entry, at), attrs
+    return head_attempts, head_interrupted, head_throttled, sub(entry, at), head_attrs
 end
 
 -- Returns the attrs of an entry, and where its body begins: a body may be large, and is not copied.
 function lease.head_read(entry)
-    local attrs, at = match(entry, '^@%d+,%d+,%d+([^;]*);()')
-    return attrs or '', at or 1
+    local at = read_head(entry)
+    return at and head_attrs or '', at or 1
 end
 
+local counts, counts_attempts, counts_interrupted, counts_throttled
+
 function lease.entry_write(attempts, interrupted, throttled, body, attrs)
-    return format('@%d,%d,%d', attempts, interrupted, throttled) .. (attrs or '') .. ';' .. body
+    if attempts ~= counts_attempts or interrupted ~= counts_interrupted or throttled ~= counts_throttled then
+        counts = format('@%d,%d,%d', attempts, interrupted, throttled)
+        counts_attempts, counts_interrupted, counts_throttled = attempts, interrupted, throttled
+    end
+    return counts .. (attrs or '') .. ';' .. body
 end
 
 -- Returns one of the attrs, by its letter; nil: it is not there.
-function lease.attr(attrs, letter) return match(attrs, ',' .. letter .. '([^,]*)') end
+function lease.attr(attrs, letter)
+    local mark = ',' .. letter
+    return find(attrs, mark, 1, true) and match(attrs, mark .. '([^,]*)')
+end
 
 -- Of a long reason the beginning is kept, which says how it ended, and the end: the last line of a traceback says what was wrong.
 local REASON_HEAD, REASON_TAIL = 100, 200
@@ -48,15 +74,19 @@ local function ends_of(reason)
 end
 
 local last_reason, last_escaped -- jobs that end together mostly have the same one
+local failed_attrs, failed_us, failed
 
 -- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it.
 function lease.failed(attrs, reason)
+    if attrs == failed_attrs and reason == last_reason and now == failed_us then return failed end
+    local before = attrs
     if find(attrs, ',e', 1, true) then attrs = attrs:gsub(',e[^,]*', '') end
     if reason == '' then return attrs end
     if reason ~= last_reason then
         last_reason, last_escaped = reason, ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
     end
-    return attrs .. ',e' .. us(now) .. ':' .. last_escaped
+    failed_attrs, failed_us, failed = before, now, attrs .. ',e' .. us(now) .. ':' .. last_escaped
+    return failed
 end
 
 -- Returns when the job failed last, us, and why; nil: it has not.
@@ -66,10 +96,17 @@ function lease.failure(attrs)
     return tonumber(at), (reason:gsub('%%(%x%x)', function(hex) return char(tonumber(hex, 16)) end))
 end
 
--- Returns the lane of a token. The pattern takes the whole token at its first try: one that must try again takes ten times as long.
+local behind, behind_lane -- what stands behind the head of the token that was read last; its lane, nil: it is none
+
+-- Returns the lane of a token. Each pattern takes all of its text at the first try: one that must try again takes ten times as long.
 function lease.lane_of(token)
-    local lane, gates = match(token, '^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/([%w_.-]+!?/[%w_.-]+/[%w_.-]*)(.*)$')
-    return lane and (gates == '' or find(gates, '^~[%w_.#/,-]+$')) and lane or nil
+    local at = match(token, '^%d+%.[%w_-]+@?%d*%*?%d*%+?%x*/()')
+    local text = at and sub(token, at)
+    if text ~= behind then
+        local lane, gates = match(text or '', '^([%w_.-]+!?/[%w_.-]+/[%w_.-]*)(.*)$')
+        behind, behind_lane = text, lane and (gates == '' or find(gates, '^~[%w_.#/,-]+$')) and lane or nil
+    end
+    return text and behind_lane
 end
 
 function lease.slot_of(token) return tonumber(token:match('^[^/]-@(%d+)')) or 0 end
@@ -116,13 +153,13 @@ function lease.lane_parts(lane) return lane:match('^([^/]+)/([^/]+)/(.*)$') end
 -- True for a lane of suspects. The other functions name a lane as one of suspects, and give a lane or a token its usual name.
 function lease.is_alone(lane) return find(lane, '!/', 1, true) ~= nil end
 function lease.alone(lane) return (lane:gsub('^([^/!]+)!?/', '%1!/')) end
-function lease.usual(lane) return (lane:gsub('^([^/!]+)!/', '%1/')) end
+function lease.usual(lane) return find(lane, '!', 1, true) and lane:gsub('^([^/!]+)!/', '%1/') or lane end
 function lease.usual_token(token) return (token:gsub('^([^/]+/[^/!]+)!/', '%1/')) end
 
 -- ---- Suspects: jobs whose worker died while they ran, until they end in some way
 
 -- Returns how many suspects may run together with this one; nil: it is none, or one that an older version left, which runs alone.
-function lease.together(entry) return tonumber(match(entry, '^@[^;]*,h(%d+)')) end
+function lease.together(entry) return read_head(entry) and tonumber(lease.attr(head_attrs, 'h')) or nil end
 
 -- Returns the attrs of a job whose worker died with so many: the next time half of them run together. deaths: there were so many, which is more than
 -- what counts as interruptions; nil: it is not.
@@ -142,7 +179,7 @@ function lease.is_queue(name) return is_name(name) or name ~= nil and is_name(ma
 function lease.usual_queue(name) return match(name, '^[^!]*') end
 
 -- Returns what stands before the lane in a token.
-function lease.token_head(token) return token:match('^[^/]+') end
+function lease.token_head(token) return sub(token, 1, (find(token, '/', 1, true) or 0) - 1) end
 
 -- Lists what active:<worker> holds: {token =, entry =, alone = (it ran so), lane = (to which it goes back), queue =, type =} each, and the {token
 -- =, entry =} pairs whose token cannot be read.

@@ -64,10 +64,7 @@ function cancelled.mark(entry)
     return lease.entry_write(attempts, interrupted, throttled, body, attrs .. ',c' .. us(now))
 end
 
-function cancelled.is_marked(entry)
-    local head = match(entry, '^@%d+,%d+,%d+([^;]*);')
-    return head and lease.attr(head, 'c') ~= nil
-end
+function cancelled.is_marked(entry) return lease.attr(lease.head_read(entry), 'c') ~= nil end
 
 -- Ends jobs that ran as cancelled.
 function cancelled.end_leases(jobs)

@@ -142,11 +142,12 @@ function ends.started(entry)
 end
 
 local function count_batches(entries, what, unlocks)
-    local batches = {}
+    local batches, known, batch, key = {}, nil, nil, nil
     for _, entry in ipairs(entries) do
         local attrs, at = lease.head_read(entry)
-        local batch = lease.attr(attrs, 'b')
-        local key = unlocks and (lease.attr(attrs, 'u') or lease.attr(attrs, 'w'))
+        if attrs ~= known then
+            known, batch, key = attrs, lease.attr(attrs, 'b'), unlocks and (lease.attr(attrs, 'u') or lease.attr(attrs, 'w'))
+        end
         if batch then batches[batch] = (batches[batch] or 0) + 1 end
         if key then unlock(key, entry, at) end
     end
@@ -174,10 +175,11 @@ end
 -- batches and locks know of it. lane: "<queue>//" or "//", and no type, where that is not known.
 function ends.bury_all(jobs)
     if #jobs == 0 then return end
-    local added, records, entries, at = {}, {}, {}, us(now)
+    local added, records, entries, at, reason, line = {}, {}, {}, us(now), nil, nil
     for i, job in ipairs(jobs) do
+        if job.reason ~= reason then reason, line = job.reason, ' ' .. job.reason:gsub('%c', ' ') .. '\n' end
         entries[i] = lease.cleared(job.entry)
-        records[i] = job.tag .. ' ' .. lease.usual(job.lane) .. ' ' .. job.reason:gsub('%c', ' ') .. '\n' .. entries[i]
+        records[i] = job.tag .. ' ' .. lease.usual(job.lane) .. line .. entries[i]
         added[2 * i - 1], added[2 * i] = at, records[i]
     end
     push('ZADD', P .. 'dead', added)

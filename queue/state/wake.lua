@@ -172,6 +172,7 @@ end
 
 -- Gives back what the token of a lease that ends took of concurrency gates. A key of a wrong kind counts nothing.
 function wake.release(token)
+    if not find(token, '~', 1, true) then return end
     for name in lease.gates_of(token) do
         if not check.wrong_kind('gate:' .. name, 'string') then
             gate.release(name)

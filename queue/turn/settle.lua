@@ -210,30 +210,28 @@ end
 -- After these ends a job waits for long. Others come back at once, and a claim ends those of a cancelled batch.
 local WAITS_LONG = {retry = true, throttled = true}
 
--- True when this job, or the batch it is of, has been cancelled.
-local function was_cancelled(job, batches)
-    if cancelled.is_marked(job.entry) then return true end
-    if not WAITS_LONG[job.verb] then return false end
-    local attrs = lease.head_read(job.entry)
-    local batch = lease.attr(attrs, 'b')
-    if not batch then return false end
-    if batches[batch] == nil then batches[batch] = cancelled.batch_of(attrs) or false end
-    return batches[batch]
+-- Says what these attrs mean for a job that ends by that verb: {cancelled = (it, or the batch it is of, has been), suspect =}.
+local function meaning_of(attrs, verb)
+    local cancels = lease.attr(attrs, 'c') or WAITS_LONG[verb] and cancelled.batch_of(attrs)
+    return {cancelled = cancels and verb ~= 'finish', suspect = lease.attr(attrs, 'h')}
 end
 
 -- Reads the leases of leaving jobs that are there, with entry and token. What was cancelled and is not done has ended as cancelled.
 local function read_leases(active, leaving)
-    local found, tokens, asked, known, batches = {}, {}, {}, {}, {}
+    local found, tokens, asked, known, n = {}, {}, {}, {}, 0
+    local attrs, verb, is -- of the job before: mostly they are the same
     for i, job in ipairs(leaving) do asked[i] = job.token end
     for first = 1, #asked, 4000 do
         local entries = call('HMGET', active, unpack(asked, first, min(first + 3999, #asked)))
         for i, entry in ipairs(entries) do
             local job = leaving[first + i - 1]
             if entry and not known[job.token] then
-                job.entry, known[job.token] = entry, true
-                found[#found + 1], tokens[#tokens + 1] = job, job.token
-                if job.verb ~= 'finish' and was_cancelled(job, batches) then job.verb = 'cancelled' end
-                if lease.together(entry) then follow_suspect(job) end
+                local its = lease.head_read(entry)
+                if its ~= attrs or job.verb ~= verb then attrs, verb, is = its, job.verb, meaning_of(its, job.verb) end
+                job.entry, known[job.token], n = entry, true, n + 1
+                found[n], tokens[n] = job, job.token
+                if is.cancelled then job.verb = 'cancelled' end
+                if is.suspect then follow_suspect(job) end
             end
         end
     end
