@@ -47,7 +47,7 @@ static int bulk_by_protocol(struct weir *w, size_t i)
         if (line == 0)
             snprintf(text, sizeof text, "{\"batch\":\"b\",\"type\":\"noop\",\"offset\":%zu}\n", i * LINES);
         else
-            snprintf(text, sizeof text, "{\"to\":\"user%zu@example.com\",\"n\":%zu}\n", line, i);
+            snprintf(text, sizeof text, "{\"business_id\":%zu}\n", line);
         rc = text_add(&lines, text, strlen(text), &w->error);
     }
     return rc == 0 ? call(w, "bulk", lines.at, lines.len, "{\"taken\":true") : rc;

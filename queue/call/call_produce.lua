@@ -230,7 +230,7 @@ end
 
 -- Of a head with a type.
 local function add_args(line, bodies)
-    local ok, why = document.is_value(line)
+    local ok, why = document.is_value(line, c.is_plain)
     if not ok then return document.refused('invalid', 'wrong args, ' .. why) end
     if byte(line) <= 32 or byte(line, -1) <= 32 then line = match(line, '^%s*(.*%S)') end
     local body = c.front .. digits(c.lines) .. c.middle .. line .. '}'
@@ -353,7 +353,8 @@ local function bulk(text)
     local is_next = lines == offset and (given.sum or before) == before
     if is_next or not state[1] and partition.count() > 1 then -- where nothing is known of it, its types say whether it is elsewhere
         begin_lines(given, before)
-        refusal = read_lines(text, ends + 1) or wrong_types(given.batch)
+        c.is_plain = find(text, '^[\n -~]*$', ends) and not find(text, '\\', ends, true)
+    refusal = document.strictly(read_lines, text, ends + 1) or wrong_types(given.batch)
         if refusal then return refusal end
     end
     if not is_next then return taken(false, lines, 0, before) end

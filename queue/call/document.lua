@@ -3,7 +3,9 @@
 --
 --   document.read(text, known, what)   the members, as json_read has them; nil and the refusal: it is wrong. known: name -> {is = (value, digits),
 --                                      must_be =}; what: a word for messages
---   document.is_value(text)            true for one JSON value, as it may stand in a document; false and why
+--   document.is_value(text[, is_plain])  true for one JSON value, as it may stand in a document; false and why. is_plain: it is ASCII, without escapes and
+--                                      control characters, as is known
+--   document.strictly(f, ...)          calls f, which asks is_value often
 --   document.text_of(name)             the value of a member as it stands in the text that was read last
 --   document.begin_of(name)            the place of the quote at which that member begins; nil: they are not known without a walk
 --   document.members()                 {name =, from =, first =, last =} of each member of that text: of the name's quote, and of its value
@@ -24,14 +26,14 @@ local DEPTH = 512 -- levels, as JSON_DEPTH
 
 local has_numbers, has_large -- of a value: whether some of its numbers need a look at their digits
 
-local function look_at(value)
-    local of = type(value)
-    if of == 'number' then
-        has_numbers = true
-        if value >= 2 ^ 63 or value <= -2 ^ 63 then has_large = true end
-    elseif of == 'table' then
-        for _, v in pairs(value) do
-            if type(v) ~= 'string' then look_at(v) end
+local function look_at(values)
+    for _, value in pairs(values) do
+        local of = type(value)
+        if of == 'number' then
+            has_numbers = true
+            if value >= 2 ^ 63 or value <= -2 ^ 63 then has_large = true end
+        elseif of == 'table' then
+            look_at(value)
         end
     end
 end
@@ -76,20 +78,30 @@ local function wrong_string(text, unescaped, bare)
     return not is_utf8(text) and 'invalid UTF-8' or nil
 end
 
--- Decodes more strictly than others who use the same library want it.
-local function decode(text, levels)
-    local loose, depth = json_numbers(), #text > levels and json_depth()
+local is_strict = false
+
+-- Calls f, in which json_read takes no number that JSON does not know. Others who use the same library get back what they have set.
+function document.strictly(f, ...)
+    local loose, was_strict = json_numbers(), is_strict
     json_numbers(false)
+    is_strict = true
+    local ok, first, second, third = pcall(f, ...)
+    is_strict = was_strict
+    json_numbers(loose)
+    if not ok then error(first) end
+    return first, second, third
+end
+
+-- Decodes; what has more levels is no value.
+local function decode(text, levels)
+    local depth = #text > levels and json_depth()
     if depth then json_depth(levels) end
     local ok, value = pcall(json_read, text)
-    json_numbers(loose)
     if depth then json_depth(depth) end
     return ok, value
 end
 
 local DOTS_MOST = 20 -- more cost as much as a look at the numbers alone
-
-local function is_digit(c) return c and c >= 48 and c <= 57 end
 
 -- True when a point may stand in a number without a digit on both sides.
 local function has_bare_point(text)
@@ -97,8 +109,8 @@ local function has_bare_point(text)
     for _ = 1, DOTS_MOST do
         at = find(text, '.', at + 1, true)
         if not at then return false end
-        local before = byte(text, at - 1)
-        if before == 45 or is_digit(before) and not is_digit(byte(text, at + 1)) then return true end
+        local before, behind = byte(text, at - 1) or 0, byte(text, at + 1) or 0
+        if before == 45 or before >= 48 and before <= 57 and (behind < 48 or behind > 57) then return true end
     end
     return true
 end
@@ -106,7 +118,7 @@ end
 -- Returns what json_read took and JSON does not.
 local function wrong_value(text, value, is_plain)
     has_numbers, has_large = false, false
-    look_at(value)
+    look_at(type(value) == 'table' and value or {value})
     if is_plain and not has_large and not (has_numbers and has_bare_point(text)) then return nil end
     local unescaped = is_plain and text or text:gsub('\\.', '')
     local bare = unescaped:gsub('"[^"]*"', '')
@@ -116,20 +128,23 @@ end
 local BOM = '\239\187\191'
 
 -- Returns whether it is JSON, the value or why it is none, and whether only quotes are to be looked at in it.
-local function checked(text, levels)
+local function checked(text, levels, is_plain)
     local ok, value = decode(text, levels)
     if not ok then
         if sub(text, 1, 3) == BOM then return false, 'begins with a byte order mark (BOM); save it without one' end
         value = type(value) == 'string' and value or ''
         return false, 'not JSON: ' .. (match(value, 'found (.*)$') or 'nested too deep')
     end
-    local is_plain = find(text, '^[ -~]*$') and not find(text, '\\', 1, true)
+    is_plain = is_plain or find(text, '^[ -~]*$') and not find(text, '\\', 1, true)
     local wrong = wrong_value(text, value, is_plain)
     if wrong then return false, 'not JSON: ' .. wrong end
     return true, value, is_plain
 end
 
-function document.is_value(text) return checked(text, DEPTH - 1) end
+function document.is_value(text, is_plain)
+    if not is_strict then return document.strictly(checked, text, DEPTH - 1, is_plain) end
+    return checked(text, DEPTH - 1, is_plain)
+end
 
 -- ---- Where its members stand
 
@@ -233,7 +248,7 @@ function document.read(given, known, what)
         return nil, document.refused('invalid', format('wrong %s: it has %d bytes: at most %d are allowed; keep large data elsewhere and ' ..
                                                            'enqueue where it is', what, #given, document.MOST))
     end
-    local ok, members, is_plain = checked(given, DEPTH)
+    local ok, members, is_plain = document.strictly(checked, given, DEPTH)
     if not ok then return nil, document.refused('invalid', members) end
     if not find(given, '^%s*{') then return nil, document.refused('invalid', format('not a JSON object: a %s begins with {', what)) end
     text, places, walked = given, {}, nil
