@@ -431,6 +431,24 @@ TEST_WITH(test_wrong_kinds_of_keys, flush, NULL)
                   "{\"refused\":\"unavailable\",\"why\":\"weir:{0}:batch:b is a string, not a hash\"}");
 }
 
+/* libweir and the protocol make the same bytes of the same job. */
+TEST_WITH(test_libweir_writes_the_same, flush, NULL)
+{
+    static const char job[] =
+        "{\"id\":\"c1\",\"type\":\"mail\",\"key\":\"ann\",\"cost\":3,\"meta\":[1, 2],\"args\":{\"a\": 1.50}}";
+    const struct weir_job_spec spec = {
+        .id = "c1", .type = "mail", .key = "ann", .cost = 3, .meta = "[1, 2]", .args = "{\"a\": 1.50}"};
+
+    (void)state;
+    begin();
+    assert_int_equal(weir_enqueue(w, &spec, NULL), 0);
+    assert_true(has_job("default", job));
+    assert_answer(by_redis, "enqueue", job, "{\"id\":\"c1\",\"new\":false}");
+    free(server_ask(&server, "DEL", PREFIX "id:c1", PREFIX "queue:default", NULL));
+    assert_answer(by_redis, "enqueue", job, "{\"id\":\"c1\",\"new\":true}");
+    assert_true(has_job("default", job));
+}
+
 /* Makes the user that weir acl prints, and is it from now on. */
 static void become(const char *role)
 {

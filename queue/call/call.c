@@ -22,7 +22,7 @@ static const char *script_of(const char *verb)
     return NULL;
 }
 
-/* The partition that {"elsewhere":"weir:{3}:"} names; -1: the answer is another one. */
+/* Reads the partition that an answer {"elsewhere":"weir:{3}:"} names; -1: it is another answer. */
 static int elsewhere(const struct redisReply *reply)
 {
     static const char begin[] = "{\"elsewhere\":\"";

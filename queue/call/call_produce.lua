@@ -228,7 +228,7 @@ local function id_of_line()
     return c.ids .. digits(c.made)
 end
 
--- Of a head with a type.
+-- Adds a line of a text whose head has a type.
 local function add_args(line, bodies)
     local ok, why = document.is_value(line, c.is_plain)
     if not ok then return document.refused('invalid', 'wrong args, ' .. why) end
@@ -238,7 +238,7 @@ local function add_args(line, bodies)
     bodies[#bodies + 1] = body
 end
 
--- What a single job is told, and no line.
+-- A single job is told these, and no line is.
 local ALONE = {['in'] = true, at = true, unique = true, unique_until = true, remember = true, batch = true}
 
 local LINE_FRONT = '^"type":"([%w_.-]+)","args":()'
