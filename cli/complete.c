@@ -223,7 +223,7 @@ static void offer_flags(const struct asked *a, const char *action)
     }
 }
 
-/* The word of a form at that index; one that ends with "..." stands for all behind it. NULL: the form has fewer. */
+/* Finds the word of a form at that index; one that ends with "..." stands for all behind it. NULL: the form has fewer. */
 static const char *word_of_form(const char *form, int index)
 {
     for (; *form; index--) {

@@ -304,6 +304,6 @@ void help_print_markdown_head(const struct command *const *commands, size_t coun
     for (int i = flags->own; i < first_of_connection(flags); i++)
         print_flag(flags->at[i]);
     output("```\n\n## weir help connection\n\n```text\n");
-    help_print_connection(NULL, flags);
+    help_print_connection(*commands, flags);
     output("```\n");
 }

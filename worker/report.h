@@ -14,7 +14,7 @@ struct report {
     uint64_t turns; /* that had ended when it was last said that it lives */
 };
 
-/* At each tick of the loop. */
+/* Says it; called at each tick of the loop. */
 void worker_report(struct weir_worker *w);
 
 #endif
