@@ -189,6 +189,7 @@ test-pages:
 
 test-clients:
 	@core/deps.sh clients
+	@test -d clients/node/node_modules || npm install --prefix clients/node --no-package-lock --no-audit --no-fund --silent
 	@$(MAKE) -s --no-print-directory $(PARALLEL) $(BUILD)/weir
 	@BUILD=$(BUILD) python3 clients/tests/run.py
 

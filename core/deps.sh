@@ -60,6 +60,8 @@ monitoring)
     ;;
 clients)
     need python3-redis /usr/bin/python3 -c 'import redis.asyncio'
+    need nodejs command -v node
+    need npm command -v npm
     need ruby command -v ruby
     need ruby-redis ruby -e 'require "redis"'
     need ruby-activejob ruby -e 'require "active_job"'

@@ -12,6 +12,48 @@ static void assert_misuses(const struct misuse *m)
     program_misuses(NULL, NULL, NULL, m);
 }
 
+TEST(test_wrong_commands)
+{
+    assert_misuses((const struct misuse[]){
+        {"enqeue", 64, "enqeue: unknown command; did you mean enqueue?"},
+        {"wroker", 64, "did you mean worker?"},
+        {"stat", 64, "did you mean status?"},
+        {"frobnicate", 64, "frobnicate: unknown command; weir help lists them"},
+        {"--redis x", 64, "--redis: a flag where a command should be; write weir COMMAND --redis"},
+        {"-x", 64, "-x: a flag where a command should be"},
+        {"help enqeue", 64, "did you mean enqueue?"},
+        {"help rate sett", 64, "rate sett: unknown; did you mean rate set?"},
+        {"rate extra -h", 64, "rate extra: unknown; there are set, use,"},
+        {"help --no", 64, "help --no: unknown flag; weir help help lists the flags"},
+        {"version more", 64, "version more: takes no arguments"},
+        {NULL, 0, NULL},
+    });
+}
+
+TEST(test_wrong_flags)
+{
+    assert_misuses((const struct misuse[]){
+        {"version --jsn", 64, "version --jsn: unknown flag; did you mean --json?"},
+        {"version --js", 64, "version --js: unknown flag; did you mean --json?"},
+        {"version --json=yes", 64, "version --json: takes no value"},
+        {"version -j", 64, "version -j: unknown flag; weir help version lists the flags"},
+        {"version -jx", 64, "version -j: unknown flag"},
+        {"version --json -jx", 64, "version -j: unknown flag"},
+        {"worker --drain -c", 64, "worker -c: needs a value"},
+        {"worker --l", 64, "worker --l: unknown flag; weir help worker lists the flags"},
+        {"version --namespace", 64, "version --namespace: needs a value"},
+        {"version --frobnicate=1", 64,
+         "version --frobnicate: unknown flag; weir help version lists the flags"},
+        {"version -- --json", 64, "version --json: takes no arguments"},
+        {"worker --qeue x", 64, "worker --qeue: unknown flag; did you mean --queues?"},
+        {"worker -c", 64, "worker -c: needs a value"},
+        {"worker -c many", 64, "worker --executors many: not a whole number"},
+        {"worker -c 99999999999999999999", 64, "not a whole number"},
+        {"worker --lease soon", 64, "worker --lease"},
+        {NULL, 0, NULL},
+    });
+}
+
 /* Does the line of a help text name a flag that takes a value? Then which. */
 static bool reads_value(const char *line, char name[64])
 {
@@ -52,6 +94,110 @@ TEST(test_empty_values)
     assert_int_equal(o.code, 64);
     run_in(&o, NULL, built("weir"), "queue", "purge", "default", "--type", "", NULL);
     assert_int_equal(o.code, 64);
+}
+
+TEST(test_wrong_worker)
+{
+    assert_misuses((const struct misuse[]){
+        {"worker", 64,
+         "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http TYPE=URL"},
+        {"worker job", 64, "worker job: types are named with their handlers, as --exec job=./handler"},
+        {"worker lisst", 64, "worker lisst: unknown; did you mean worker list?"},
+        {"worker list --exec a=b", 64, "worker list --exec: only a worker that runs jobs has it"},
+        {"worker --exec mail ./send", 64, "worker ./send: belongs to no flag; write a handler as one word"},
+        {"worker stop", 64, "worker stop: takes a worker's name, HOST:PID, HOST, or all"},
+        {"worker --exec a=b --json", 64, "worker --json: it prints no document; leave it out"},
+        {"worker -c 0 --exec a=b", 64, "worker --executors 0: out of range; give 1 to 65536"},
+        {"worker -c 65537 --exec a=b", 64, "give 1 to 65536"},
+        {"worker --lease 0s --exec a=b", 64, "worker --lease"},
+        {"worker --drain-max 1s --exec a=b", 64, "add --drain"},
+        {"worker --unknown maybe --exec a=b", 64, "worker --unknown maybe: unknown word; give hold or dead"},
+        {"worker --exec a", 64, "worker --exec a: not TYPE=COMMAND"},
+        {"worker --exec =b", 64, "not TYPE=COMMAND"},
+        {"worker --exec a=", 64, "not TYPE=COMMAND"},
+        {"worker --exec a/b=true --redis " NOWHERE, 64, "a/b"},
+        {"worker --exec a=true --exec a=true --redis " NOWHERE, 64, "a"},
+        {"worker --load /nonexistent.so --redis " NOWHERE, 78, "/nonexistent.so"},
+        {"worker --exec a=true -q a//b --redis " NOWHERE, 64, "a//b"},
+        {"worker --exec a=true --trace /nonexistent/trace --redis " NOWHERE, 78, "/nonexistent/trace"},
+        {"worker --exec a=true --redis rediss://x?cacert=/none", 78, "--tls-cacert /none"},
+        {"worker --exec a=true --namespace a/b", 78, "namespace"},
+        {NULL, 0, NULL},
+    });
+}
+
+TEST(test_wrong_log)
+{
+    const struct misuse flag[] = {
+        {"worker --exec a=b --log xml", 64, "worker --log xml: unknown word; give logfmt or json"},
+        {"serve --log-level loud", 64,
+         "serve --log-level loud: unknown word; give error, warn, info or debug"},
+        {NULL, 0, NULL},
+    };
+    const struct misuse level[] = {
+        {"worker --exec a=b", 64, "worker WEIR_LOG loud: unknown word; give error"}, {NULL, 0, NULL}};
+    const struct misuse format[] = {{"serve", 64, "serve WEIR_LOG_FORMAT xml: unknown word; give logfmt"},
+                                    {NULL, 0, NULL}};
+
+    assert_misuses(flag);
+    setenv("WEIR_LOG", "loud", 1);
+    assert_misuses(level);
+    unsetenv("WEIR_LOG");
+    setenv("WEIR_LOG_FORMAT", "xml", 1);
+    assert_misuses(format);
+    unsetenv("WEIR_LOG_FORMAT");
+}
+
+TEST(test_wrong_dev)
+{
+    assert_misuses((const struct misuse[]){
+        {"dev now", 64, "dev now: takes no arguments"},
+        {"dev --redis /x", 64, "dev --redis: runs a Redis of its own"},
+        {"dev --tls-cert x", 64, "dev: runs a Redis of its own; leave --tls-... and --password-... out"},
+        {"dev --password-file x", 64, "runs a Redis of its own"},
+        {"dev -c 0", 64, "dev --executors 0: out of range"},
+        {"dev --exec a", 64, "dev --exec a: not TYPE=COMMAND"},
+        {"dev --lod x", 64, "dev --lod: unknown flag; did you mean --load?"},
+        {NULL, 0, NULL},
+    });
+}
+
+TEST(test_wrong_use_of_the_others)
+{
+    assert_misuses((const struct misuse[]){
+        {"enqueue", 64, "enqueue"},
+        {"enqueue - --redis " NOWHERE, 64, "enqueue -: the type is missing; write weir enqueue TYPE -"},
+        {"enqueue a/b --redis " NOWHERE, 65, "type"},
+        {"enqueue a {oops --redis " NOWHERE, 65, "not JSON"},
+        {"enqueue a 1 2 --redis " NOWHERE, 64, "enqueue"},
+        {"enqueue a --in soon", 64, "enqueue --in"},
+        {"enqueue a --max-attempts x", 64, "enqueue --max-attempts"},
+        {"enqueue --from /nonexistent.ndjson --redis " NOWHERE, 65, "/nonexistent.ndjson"},
+        {"enqueue --from - a --key k", 64, "write it into the lines"},
+        {"enqueue --from - a --in 5s", 64, "one by one"},
+        {"enqueue --from - a --unique k", 64, "one by one"},
+        {"enqueue a --then b", 64, "with --from"},
+        {"enqueue a --cert both.pem --key cl.key", 64,
+         "enqueue --cert: unknown flag; did you mean --tls-cert?"},
+        {"status --cert both.pem --key cl.key", 64, "did you mean --tls-cert?"},
+        {"status --key=cl.key", 64, "status --key: unknown flag; did you mean --tls-key?"},
+        {"status --insecure", 64, "did you mean --tls-insecure?"},
+        {"enqueue a --tls-key cl.key --redis rediss://x", 78, "name that too, cert=FILE or --tls-cert"},
+        {"rate", 64, "rate"},
+        {"rate lst", 64, "did you mean rate list?"},
+        {"rate set mail", 64, "rate set"},
+        {"rate set mail fast --redis " NOWHERE, 65, "fast"},
+        {"rate set a/b 1/s --redis " NOWHERE, 65, "a/b"},
+        {"rate show", 64, "rate show"},
+        {"rate remove", 64, "rate remove"},
+        {"take", 64, "take"},
+        {"take mail --cost 0", 64, "take --cost"},
+        {"take mail --rule fast --redis " NOWHERE, 65, "fast"},
+        {"status now", 64, "status"},
+        {"verify", 64, "verify"},
+        {"verify /nonexistent.trace", 65, "/nonexistent.trace"},
+        {NULL, 0, NULL},
+    });
 }
 
 /* Every command that needs a Redis, and one that works where there is one. */

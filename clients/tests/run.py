@@ -19,6 +19,9 @@ LANGUAGES = {
                "own": ["/usr/bin/python3", "-m", "unittest", "-q"], "async": True,
                "example": ["/usr/bin/python3", "-m", "unittest", "-q", "test_summary"],
                "env": {"PYTHONPATH": ROOT + "/clients/python/src", "PYTHONDONTWRITEBYTECODE": "1"}},
+    "node": {"adapter": ["/usr/bin/node", "adapter.mjs"], "handlers": "/usr/bin/node {}/handlers.mjs", "ways": ["", "redis"],
+             "own": ["/usr/bin/node", "--test", "weir.test.mjs"], "async": True, "link": "node_modules/weir-queue",
+             "example": ["/usr/bin/node", "--test"]},
     "ruby": {"adapter": ["/usr/bin/ruby", "adapter.rb"], "handlers": "/usr/bin/ruby {}/handlers.rb", "ways": [""],
              "own": ["/usr/bin/ruby", "test_weir.rb"], "env": {"RUBYLIB": ROOT + "/clients/ruby/lib"}},
 }
@@ -43,8 +46,17 @@ def starter(stage, language, folder, way):
     return start
 
 
+def link(language, folder, at):
+    """Puts the package where the programs of a folder look for it."""
+    place = os.path.join(at, language.get("link", "."))
+    if not os.path.lexists(place):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.symlink(os.path.dirname(folder), place)
+
+
 def tell_readme(language, folder):
     with Stage() as stage:
+        link(language, folder, stage.folder)
         readme.run(stage, os.path.join(folder, "..", "README.md"), language.get("env", {}))
 
 
@@ -75,6 +87,7 @@ def checks(name, language):
         return
     yield f"{name}/own", command, folder, language["own"], env
     if "example" in language:
+        link(language, folder, os.path.join(ROOT, "examples", name))
         yield f"{name}/example", command, os.path.join(ROOT, "examples", name), language["example"], env
     yield f"{name}/readme", tell_readme, language, folder
     for path in vectors.files():
