@@ -313,46 +313,8 @@ STAGE_TEST_WITH(fifty_are_listed, open_stage, close_stage)
     assert_null(strstr(said.out, "  mark  mark50  "));
 }
 
-STAGE_TEST_WITH(wrong_usage, open_stage, close_stage)
+STAGE_TEST_WITH(no_registry_of_the_dead, open_stage, close_stage)
 {
-    static const struct misuse cases[] = {
-        {"dead", 64, "dead: what to do is missing; there are list, show, retry, remove and keep"},
-        {"dead lst", 64, "dead lst: unknown; did you mean dead list?"},
-        {"dead bury", 64, "dead bury: unknown; there are"},
-        {"dead list j1", 64, "dead list: takes no ID"},
-        {"dead list --all", 64, "dead list --all: only dead retry and remove have it; leave it out"},
-        {"dead list --limit -1", 64, "dead list --limit -1: must be 1 or more"},
-        {"dead list --limit 0", 64, "dead list --limit 0: must be 1 or more"},
-        {"dead list --older soon", 64, "--older"},
-        {"dead list --newer 0s", 64, "dead --newer 0s: no time at all"},
-        {"dead show", 64, "dead show: which one?"},
-        {"dead show a b", 64, "dead show: more than 1 ID; "},
-        {"dead show a --type t", 64,
-         "dead show --type: only dead list, retry and remove have it; leave it out"},
-        {"dead show a --raw --json", 64, "the bytes of the body and nothing else; leave out --json or --raw"},
-        {"dead retry", 64, "dead retry: which ones?"},
-        {"dead retry --dry-run", 64, "dead retry: which ones?"},
-        {"dead retry --all --yes", 64, "dead retry --yes: only dead remove and keep have it; leave it out"},
-        {"dead retry --all j1", 64, "dead retry --all: means all of them"},
-        {"dead retry --all --type t", 64, "dead retry --all: means all of them"},
-        {"dead retry --all --into a~b", 64, "dead retry --into a b: not a valid name"},
-        {"dead remove", 64, "dead remove: which ones?"},
-        {"dead remove --all --limit 5", 64, "dead remove --limit: only dead list has it; leave it out"},
-        {"dead remove --tpye t", 64, "did you mean --type?"},
-        {"dead remove --most 5", 64, "dead remove --most: only dead keep has it; leave it out"},
-        {"dead keep j1", 64, "dead keep: takes no ID"},
-        {"dead keep --all", 64, "dead keep --all: only dead retry and remove have it; leave it out"},
-        {"dead keep --most 0", 64, "dead keep --most 0: out of range; give 1 to 1000000000"},
-        {"dead keep --most -1", 64, "dead keep --most -1: out of range"},
-        {"dead keep --age 0s", 64, "dead keep --age 0s: out of range; give 1s to 3650d"},
-        {"dead keep --age 4000d", 64, "dead keep --age 4000d: out of range"},
-        {"dead keep --bytes 12", 64,
-         "dead keep --bytes 12: not a size, or out of range; give 2MiB to 1024GiB"},
-        {"dead keep --bytes 1MiB", 64, "dead keep --bytes 1MiB: not a size"},
-        {"dead keep --bytes 1025GiB", 64, "dead keep --bytes 1025GiB: not a size"},
-        {"dead keep --bytes 99999999999999999999GiB", 64, "not a size"},
-        {NULL, 0, NULL},
-    };
     static const struct misuse wrong_key[] = {
         {"dead list", 78, WRONG_KEY},
         {"dead retry --all", 78, WRONG_KEY},
@@ -364,8 +326,6 @@ STAGE_TEST_WITH(wrong_usage, open_stage, close_stage)
                                                 {NULL, 0, NULL}};
 
     bury(s, "mark", 1);
-    program_misuses(NULL, s->server.url, s->ns, cases);
-    assert_int_equal(dead_count(s), 1);
     program_misuses(NULL, "/nonexistent/redis.sock", NULL, unreachable);
     stage_do(s, "SET", stage_key(s, "dead"), "somebody's");
     program_misuses(NULL, s->server.url, s->ns, wrong_key);

@@ -80,11 +80,16 @@ static struct proxy *link_of(struct stage *s, int64_t trip_us)
     return proxy;
 }
 
-static pid_t far_actor(struct stage *s, struct proxy *proxy, const char *name)
+static pid_t far_actor_of(struct stage *s, struct proxy *proxy, const char *name, const char *queues)
 {
     const char *url = textf("url=%s", proxy_url(proxy));
 
-    return stage_actor(s, name, url, "executors=10", NULL);
+    return stage_actor(s, name, url, "executors=10", queues, NULL);
+}
+
+static pid_t far_actor(struct stage *s, struct proxy *proxy, const char *name)
+{
+    return far_actor_of(s, proxy, name, "queues=default");
 }
 
 static void far_open_types(struct far *f, int64_t trip_us, const char *executors, const char *types)
@@ -178,6 +183,27 @@ TRIAL_WITH(jobs_come_as_fast_as_they_end, NULL, NULL)
     if (most < ONE_BY_ONE * 3 / 2)
         stage_late("%d starts in a round trip", most);
     assert_int_equal(stage_end(worker), 0);
+    proxy_stop(proxy);
+    stage_close(&s);
+}
+
+/* A claim that names no queue is refused, and the worker rests. */
+TEST(claims_beside_a_turn_name_all_queues)
+{
+    struct stage s;
+    struct proxy *proxy;
+    pid_t worker;
+    char *text = malloc(1 << 20);
+
+    stage_open(&s, false);
+    proxy = link_of(&s, FAR_TRIP_US);
+    stage_enqueue(&s, "mark", NULL, 0, NO_OPS);
+    worker = far_actor_of(&s, proxy, "far", "queues=default,other");
+    assert_int_equal(stage_await_done(&s, NO_OPS).twice, 0);
+    assert_int_equal(stage_end(worker), 0);
+    read_text(s.server.folder, "far.err", text, 1 << 20);
+    assert_null(strstr(text, "trying again every second"));
+    free(text);
     proxy_stop(proxy);
     stage_close(&s);
 }

@@ -196,6 +196,9 @@ TEST(test_claims_beside_a_turn)
     m->claims.plenty = m->claims.wanted = true; /* that is for a turn */
     assert_false(plan_beside(m, NOW + 500, &call, &next_us));
     m->claims.wanted = false;
+    o.all.weights = (const int[]){1};
+    assert_false(plan_beside(m, NOW + 500, &call, &next_us)); /* the order is drawn for each turn */
+    o.all.weights = NULL;
     assert_true(plan_beside(m, NOW + 500, &call, &next_us));
     hear_beside(m, NULL, NOW + 600);
     assert_false(m->claims.plenty);

@@ -29,16 +29,6 @@ static struct outcome *rate(const char *line)
     return &o;
 }
 
-/* It exits 0 and prints exactly that. */
-static void prints(const char *line, const char *out)
-{
-    struct outcome *o = rate(line);
-
-    if (o->code != 0 || strcmp(o->out, out) != 0)
-        fail_msg("weir rate %s: exit %d: %s%s(not: %s)", line, o->code, o->err, o->out, out);
-    assert_string_equal(o->err, "");
-}
-
 /* It exits 0 and prints that somewhere. */
 static void says(const char *line, const char *part)
 {
@@ -46,16 +36,6 @@ static void says(const char *line, const char *part)
 
     if (o->code != 0 || !strstr(o->out, part))
         fail_msg("weir rate %s: exit %d: %s%s(not: %s)", line, o->code, o->err, o->out, part);
-}
-
-/* It exits 0 and prints nothing but that on standard error. */
-static void says_nothing(const char *line, const char *err)
-{
-    struct outcome *o = rate(line);
-
-    assert_int_equal(o->code, 0);
-    assert_string_equal(o->out, "");
-    assert_string_equal(o->err, err);
 }
 
 static void fails(const char *line, int code, const char *err)
@@ -105,78 +85,7 @@ static void put(const char *command, const char *key, const char *a, const char 
     server_do(&server, command, textf("weir:{0}:%s", key), a, b);
 }
 
-/* ---- set, list, show, remove */
-
-TEST_WITH(test_set, client_flush, NULL)
-{
-    prints("set mail 100/1m,burst=20", "mail: 100/1m,burst=20; at most 119 in any 1m\n");
-    prints("set mailgun 10/s,burst=1 10000/1d,algorithm=fixed-window",
-           "mailgun: 10/1s,burst=1; at most 10 in any 1s\n"
-           "mailgun: 10000/1d,algorithm=fixed-window; at most 20,000 in any 1d\n");
-    prints("set api 5/s,by=args.business_id,burst=1 concurrency=3",
-           "api: 5/1s,burst=1,by=args.business_id; at most 5 in any 1s for each args.business_id\n"
-           "api: concurrency=3; at most 3 at once\n");
-    prints("remove api", "api: removed; the type of that name runs without it\n");
-    prints("remove mail --json", "{\"name\":\"mail\",\"action\":\"remove\"}\n");
-    fails("remove api", 66, "limit api: there is none; weir rate list shows them");
-}
-
-TEST_WITH(test_set_as_json, client_flush, NULL)
-{
-    json_t *doc;
-
-    doc = json_line("set mail 100/1m,burst=20 concurrency=4,by=key --json", 0);
-    assert_string_equal(text(doc, "name"), "mail");
-    assert_string_equal(text(rule_at(doc, 0), "rule"), "100/1m,burst=20");
-    assert_true(number(rule_at(doc, 0), "t") == 0.6);
-    assert_true(number(rule_at(doc, 0), "tau") == 11.4);
-    assert_int_equal(number(rule_at(doc, 0), "most_in_period"), 119);
-    assert_string_equal(text(rule_at(doc, 1), "by"), "key");
-    json_decref(doc);
-}
-
-TEST_WITH(test_wrong_rules, client_flush, NULL)
-{
-    static const char *const rules[] = {"0/s",      "-1/s",          "10/0s",        "99999999999999999999/s",
-                                        "10/s,x=1", "concurrency=0", "10/s,burst=0", "10/s,algorithm=best"};
-
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
-        fails(textf("set mail 1/s %s", rules[i]), 65, rules[i]);
-    }
-    fails("set mail 10/s,by=args.a 10/s,by=args.b", 65, "args.b");
-    fails("set mail 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s 1/s", 65, "8");
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
-}
-
-TEST_WITH(test_wrong_use, client_flush, NULL)
-{
-    fails("", 64, "rate: what to do is missing; there are set, use");
-    fails("sett mail 1/s", 64, "did you mean rate set?");
-    fails("frobnicate", 64, "rate frobnicate: unknown; there are set");
-    fails("set mail", 64, "rate set: takes NAME RULE...");
-    fails("use mail", 64, "rate use: takes TYPE NAME...");
-    fails("unuse mail", 64, "rate unuse: takes TYPE NAME...");
-    fails("unuse mail acct --cost 3", 64, "rate unuse --cost: only rate use has it");
-    fails("use mail --cost 0", 64, "rate use --cost 0: below 1");
-    fails("show mail --dry-run", 64, "rate show --dry-run: only rate set, unuse and remove have it");
-    fails("weight mail 42", 64, "rate weight: takes NAME KEY N");
-    fails("weight mail 42 x", 65, "rate weight x: not a valid weight; give 1 to 1000");
-    fails("weight mail 42 1001", 65, "give 1 to 1000");
-    fails("pause mail", 66, "limit mail: there is none"); /* before it asks for how long */
-    fails("pause mail/7 1s --for 1s", 64, "rate pause: 1s and --for: give one of them");
-    fails("pause mail/7 --for 0s", 65, "rate resume ends a pause");
-    fails("pause mail/ 1s", 65, "key '': empty");
-    fails("pause mail soon", 65, "duration 'soon'");
-    fails("pause mail 0s", 65, "rate resume ends a pause");
-    fails("log more", 64, "rate log: takes nothing more");
-    fails("show mail", 66, "limit mail: there is none");
-    fails("pause mail 1s", 66, "limit mail: there is none");
-    fails("resume mail", 66, "limit mail: there is none");
-    fails("weight mail 42 2", 66, "limit mail: there is none");
-    says_nothing("list", "no limits yet; weir rate set NAME RULE sets one\n");
-    says_nothing("log", "no changes yet\n");
-    fails("list --verbose", 64, "rate list --verbose: only rate show has it");
-}
+/* ---- list, show */
 
 static void add_parked(const char *type, const char *n)
 {
@@ -281,61 +190,6 @@ TEST_WITH(test_the_next_start_is_by_all_limits_of_a_type, client_flush, NULL)
     says("show keyed", "next start:   in ");
 }
 
-/* ---- use, unuse, weight */
-
-TEST_WITH(test_use, client_flush, NULL)
-{
-    fails("use mail acct", 66, "limit acct: there is none; set it first: weir rate set acct RULE");
-    assert_int_equal(rate("set acct 10/s")->code, 0);
-    assert_int_equal(rate("set more 10/s,by=key")->code, 0);
-    prints("use mail acct more --cost 2", "mail: now also held by acct more\nmail: a job costs 2\n");
-    prints("use sms --cost 3", "sms: a job costs 3\n");
-    fails("use mail --cost 11", 65,
-          "type mail: a job costs 11 and limit acct never lets more than 10 start at once");
-    fails("set acct 10/s,by=args.a", 65, "type mail: limit acct goes by args.a and limit more by key");
-    fails("use mail mail", 65, "type mail: always held by the limit of its own name");
-    fails("remove acct", 65, "limit acct: used by mail; end that first: weir rate unuse mail acct");
-    prints("unuse mail acct", "mail: no longer held by acct\n");
-    fails("unuse mail acct", 66, "type mail: does not use limit acct");
-    prints("unuse mail more --json", "{\"type\":\"mail\",\"action\":\"unuse\",\"limits\":[\"more\"]}\n");
-    assert_int_equal(rate("remove acct")->code, 0);
-}
-
-TEST_WITH(test_weight, client_flush, NULL)
-{
-    assert_int_equal(rate("set acct 10/s")->code, 0);
-    fails("weight acct 42 3", 65, "limit acct: has no keys to weigh; set a rule with ,by=PATH");
-    assert_int_equal(rate("set acct 10/s,by=key")->code, 0);
-    prints("weight acct 42 3", "acct: 42 has 3 starts for one of a key without a weight\n");
-    prints("weight acct 2001:db8::1 3 --json", "{\"name\":\"acct\",\"key\":\"2001:db8::1\",\"weight\":3}\n");
-    assert_int_equal(server_number(&server, "HLEN", "weir:{0}:weights", NULL), 2);
-    prints("weight acct 42 1", "acct: 42 has 1 start for one of a key without a weight\n");
-    assert_int_equal(server_number(&server, "HLEN", "weir:{0}:weights", NULL), 1);
-}
-
-/* ---- pause, resume */
-
-TEST_WITH(test_pause_and_resume, client_flush, NULL)
-{
-    json_t *doc;
-
-    assert_int_equal(rate("set mail 10/s")->code, 0);
-    says("pause mail 1h", "; weir rate resume mail ends that\n");
-    says("show mail",
-         "burst 10, 10 free after the pause\npaused:      by hand: resumes in "); /* they are not spent */
-    says("show mail", "next start:  in ");
-    says("list", "mail           10       0  in ");
-    says("list", "  by hand  10/1s\n");
-    doc = json_line("show mail --json", 0);
-    assert_true(number(doc, "paused_until") == number(doc, "next_start"));
-    json_decref(doc);
-    says("pause mail 1m --json", "\"reason\":\"\"}}\n");
-    says("resume mail", "limit mail resumed; it was paused since ");
-    says("show mail", "burst 10, 10 free now\nparked:");
-    prints("resume mail", "limit mail was not paused\n");
-    prints("resume mail --json", "{\"name\":\"mail\",\"paused\":null,\"before\":null}\n");
-}
-
 /* ---- log */
 
 TEST_WITH(test_log, client_flush, NULL)
@@ -381,8 +235,8 @@ TEST_WITH(test_dry_run, client_flush, NULL)
 {
     json_t *doc, *type;
 
-    prints("set mail 1/1m --dry-run",
-           "mail: nothing was changed; now: no rules; then: 1/1m\nno job that it holds is waiting\n");
+    says("set mail 1/1m --dry-run",
+         "mail: nothing was changed; now: no rules; then: 1/1m\nno job that it holds is waiting\n");
     assert_int_equal(server_number(&server, "EXISTS", "weir:{0}:limits", NULL), 0);
     assert_int_equal(rate("set mail 1/1m")->code, 0);
     add_parked("mail", "61");

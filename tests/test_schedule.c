@@ -639,56 +639,6 @@ static int weir(struct stage *s, const char *line)
     return program_weir(&o, s->server.folder, s->server.url, NULL, line);
 }
 
-STAGE_TEST(test_the_command_says_what_is_wrong)
-{
-    static const struct misuse cases[] = {
-        {"schedule", 64, "schedule: what to do is missing; there are add, list, show, remove and run"},
-        {"schedule lst", 64, "schedule lst: unknown; did you mean schedule list?"},
-        {"schedule frobnicate", 64,
-         "schedule frobnicate: unknown; there are add, list, show, remove and run"},
-        {"schedule add a", 64,
-         "schedule add: takes NAME WHEN TYPE [ARGS], WHEN in quotes; weir help schedule"},
-        {"schedule add a @daily t 1 2", 64, "schedule add: takes NAME WHEN TYPE [ARGS], WHEN in quotes"},
-        {"schedule list a", 64, "schedule list: takes nothing more"},
-        {"schedule show", 64, "schedule show: takes NAME"},
-        {"schedule remove a b", 64, "schedule remove: takes NAME"},
-        {"schedule run", 64, "schedule run: takes NAME"},
-        {"schedule show a --tz UTC", 64, "schedule show --tz: only schedule add has it; leave it out"},
-        {"schedule run a --cost 2", 64, "schedule run --cost: only schedule add has it"},
-        {"schedule add a @daily t --cost 0", 64, "schedule add --cost 0: must be 1 to 1000000000"},
-        {"schedule add a @daily t --max-attempts 0", 64,
-         "schedule add --max-attempts 0: must be 1 to 1000000"},
-        {"schedule add a @daily t --timeout 0s", 64, "schedule add --timeout 0s: must be above 0"},
-        {"schedule add a @daily t --timeout soon", 64, "schedule --timeout: duration 'soon'"},
-        {"schedule add a @daily t --missed never", 64,
-         "schedule add --missed never: must be once, skip or all"},
-        {"schedule add a @daily t --zone UTC", 64, "unknown flag"},
-        {"schedule add a @daily t {x", 65, "args '{x': not JSON: "},
-        {"schedule add a @daily t/t", 65, "its type must be 1 to 128 of A-Z a-z 0-9 _ . -"},
-        {"schedule add a/b @daily t", 65,
-         "schedule 'a/b': not a valid name; use 1 to 100 of A-Z a-z 0-9 _ . -"},
-        {"schedule add a @daily t --queue a/b", 65, "queue 'a/b': not a valid name; "},
-        {"schedule add a @daily t --tz Nowhere", 65,
-         "time zone 'Nowhere': this machine's tz database has none"},
-        {"schedule add a 61~*~*~*~* t", 65,
-         "when '61 * * * *': minute 61: must be 0 to 59; write minute hour"},
-        {"schedule add a every 15m t", 65, "when 'every': its time is missing; write 'every 15m', in quotes"},
-        {"schedule add a 0~0~30~2~* t", 65,
-         "when '0 0 30 2 *': never occurs before the year 2100; write a day that exists"},
-        {"schedule add a @daily dear --cost 11", 65, "dear"},
-        {"schedule show a", 66, "schedule a: there is none; weir schedule list shows them"},
-        {"schedule show a/b", 66, "schedule a/b: there is none"},
-        {"schedule remove a", 66, "schedule a: there is none"},
-        {"schedule remove a/b", 66, "schedule a/b: there is none"},
-        {"schedule run a", 66, "schedule a: there is none"},
-        {NULL, 0, NULL},
-    };
-
-    stage_rate(s, "dear", "10/1m");
-    program_misuses(s->server.folder, s->server.url, NULL, cases);
-    assert_int_equal(stage_number(s, "EXISTS", stage_key(s, "schedules")), 0);
-}
-
 /* The occurrences of "0 9 * * MON" in Berlin: Mondays at nine, a week apart. */
 STAGE_TEST(test_the_next_occurrences)
 {

@@ -701,40 +701,6 @@ TEST_WITH(test_one_address_may_have_half_of_the_connections, flush, NULL)
     serving = 0;
 }
 
-TEST_WITH(test_wrong_flags, flush, NULL)
-{
-    static const struct {
-        const char *flag, *value;
-        int code;
-        const char *says;
-    } cases[] = {
-        {"--listen", "0.0.0.0:0", 78, "other machines could reach it"},
-        {"--listen", "[::]:0", 78, "other machines could reach it"},
-        {"--listen", "nowhere", 64, "not an address"},
-        {"--listen", ":80", 64, "not an address"},
-        {"--listen", "127.0.0.1:", 64, "not an address"},
-        {"--listen", "127.0.0.1:65536", 64, "127.0.0.1:65536: not a port; give one from 1 to 65535"},
-        {"--listen", "127.0.0.1:99999", 64, "not a port"},
-        {"--listen", "[::1]:9999999", 64, "not a port"},
-        {"--listen", "65536", 64, "not a port"},
-        {"--listen", "unix:", 64, "unix: without a path"},
-        {"--listen", "unix:/no/such/folder/x.sock", 78, "No such file or directory"},
-        {"--on-error", "ignore", 64, "give allow, deny or error"},
-        {"--socket-mode", "999", 64, "not a mode"},
-        {"--redis", "redis://", 78, ""},
-        {"--namespace", "a b", 78, "namespace"},
-        {"more", NULL, 64, "takes no arguments"},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct outcome o;
-
-        run_in(&o, folder, built("weir"), "serve", cases[i].flag, cases[i].value, NULL);
-        if (o.code != cases[i].code || !strstr(o.err, cases[i].says))
-            fail_msg("%s %s: %d: %s", cases[i].flag, cases[i].value, o.code, o.err);
-    }
-}
-
 TEST_WITH(test_a_wrong_password_ends_it, flush, NULL)
 {
     struct outcome o;

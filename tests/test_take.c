@@ -414,40 +414,6 @@ static void expect(const struct outcome *o, int code, const char *out, const cha
 
 #define TAKE(...) run_in(&o, NULL, built("weir"), "take", "--redis", server.url, __VA_ARGS__, NULL)
 
-TEST_WITH(test_the_command, flush, NULL)
-{
-    struct outcome o;
-
-    set_limit("mail", "2/1h");
-    TAKE("mail", "--peek");
-    expect(&o, 0, "mail: allowed, nothing taken; 2 of 2 slots left\n", "");
-    TAKE("mail");
-    expect(&o, 0, "mail: allowed; 1 of 2 slots left\n", "");
-    TAKE("mail", "--json");
-    expect(&o, 0,
-           "{\"target\":\"mail\",\"cost\":1,\"allowed\":true,\"limit\":2,\"remaining\":0,\"retry_after\":-1,"
-           "\"reset_after\":3",
-           "");
-    TAKE("mail");
-    expect(&o, 75, "mail: denied; 0 of 2 slots left; retry in ", "");
-    TAKE("mail", "--cost", "2", "--json");
-    expect(
-        &o, 75,
-        "{\"target\":\"mail\",\"cost\":2,\"allowed\":false,\"limit\":2,\"remaining\":0,\"retry_after\":", "");
-    TAKE("mail", "--cost", "3");
-    expect(&o, 65, "", "weir: take mail: cost 3 can never fit; the burst is 2");
-    TAKE("mail", "--cost", "3", "--json");
-    expect(&o, 65, "\"never\":true}", "can never fit");
-    TAKE("nobody");
-    expect(&o, 66, "", "weir: take nobody: there is no such limit");
-    TAKE("login/alice@example.com", "--rule", "1/1h", "--rule", "5/1d,algorithm=fixed-window");
-    expect(&o, 0, "login/alice@example.com: allowed; 0 of 1 slots left", "");
-    TAKE("login/bob@example.com", "--rule", "1/1h", "--rule", "5/1d,algorithm=fixed-window");
-    expect(&o, 0, "allowed", "");
-    TAKE("login/bob@example.com", "--rule", "1/1h", "--rule", "5/1d,algorithm=fixed-window");
-    expect(&o, 75, "denied", "");
-}
-
 TEST_WITH(test_the_command_waits, flush, NULL)
 {
     struct outcome o;
@@ -466,70 +432,6 @@ TEST_WITH(test_the_command_waits, flush, NULL)
     TAKE("slow");
     TAKE("slow", "--wait=2s");
     expect(&o, 75, "denied", "");
-}
-
-TEST_WITH(test_the_command_without_redis, flush, NULL)
-{
-    struct outcome o;
-
-    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", NULL);
-    expect(&o, 69, "", "weir: redis unix:///nowhere (--redis): no such socket");
-    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "allow", NULL);
-    expect(&o, 0, "mail: allowed; Redis is away, nothing was counted\n", "weir: take --on-error: redis");
-    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--json",
-           NULL);
-    expect(&o, 75, "\"assumed\":true}", "no such socket");
-    run_in(&o, NULL, built("weir"), "take", "mail", "--redis", "/nowhere", "--on-error", "deny", "--wait",
-           NULL);
-    expect(&o, 75, "mail: denied; Redis is away, nothing was counted\n", "no such socket");
-}
-
-TEST_WITH(test_lines_of_a_file, flush, NULL)
-{
-    struct outcome o;
-    char folder[64];
-
-    folder_make(folder);
-    set_limit("mail", "5/1h");
-    write_text(folder, "lines",
-               "mail\n  mail\t2 \r\n\nlogin/a b\nnobody\nmail 6\nmail 2\nmail 2\nmail/\n\xff\xfe\n");
-    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
-    expect(&o, 65,
-           "mail: allowed; 4 of 5 slots left\n"
-           "mail: allowed; 2 of 5 slots left\n"
-           "login/a: no answer: wrong cost; give how many slots to take, 1 or more\n"
-           "nobody: no answer: there is no such limit; set it with weir rate set, or give a rule\n"
-           "mail: denied; 2 of 5 slots left; cost 6 can never fit\n"
-           "mail: allowed; 0 of 5 slots left\n"
-           "mail: denied; 0 of 5 slots left; retry in ",
-           "weir: take --from: login/a: wrong cost");
-    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", "--json", "--peek",
-           NULL);
-    expect(&o, 65, "{\"target\":\"mail\",\"cost\":6,\"allowed\":false,\"limit\":5,", "");
-    assert_non_null(strstr(o.out, "{\"target\":\"nobody\",\"error\":\"there is no such limit;"));
-    assert_non_null(strstr(o.out, "{\"target\":\"\\\\xff\\\\xfe\",\"error\":"));
-    write_text(folder, "lines", "mail 2\nmail\n");
-    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
-    expect(&o, 75, "mail: denied", "");
-    write_text(folder, "lines", "x/1\nx/2\nx/1");
-    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", "--rule", "1/1h",
-           NULL);
-    expect(&o, 75, "x/1: allowed; 0 of 1 slots left\nx/2: allowed; 0 of 1 slots left\nx/1: denied", "");
-    write_text(folder, "lines", "");
-    run_in(&o, folder, built("weir"), "take", "--redis", server.url, "--from", "lines", NULL);
-    expect(&o, 0, "", "");
-    write_text(folder, "lines", "mail\nmail\n");
-    run_in(&o, folder, "/bin/sh", "-c", "exec \"$1\" take --redis \"$2\" --from lines >/dev/full", "sh",
-           built("weir"), server.url, NULL);
-    expect(&o, 70, "",
-           "weir: take --from: standard output: No space left on device; what was to be printed is not "
-           "complete");
-    run_in(&o, folder, built("weir"), "take", "--redis", "/nowhere", "--from", "lines", NULL);
-    expect(&o, 69, "", "no such socket");
-    run_in(&o, folder, built("weir"), "take", "--redis", "/nowhere", "--from", "lines", "--on-error", "allow",
-           NULL);
-    expect(&o, 0, "mail: allowed; Redis is away", "no such socket");
-    folder_remove(folder);
 }
 
 /* A key is told from others by its last byte, however long it is. */
@@ -567,24 +469,6 @@ TEST_WITH(test_long_lines, flush, NULL)
     expect(&o, 65, "line 1: no answer: it is longer than 64 KiB; give a shorter key\nx/a: allowed; ",
            "weir: take --from: line 1: it is longer than 64 KiB");
     folder_remove(folder);
-}
-
-TEST_WITH(test_lines_with_a_nul_byte, flush, NULL)
-{
-    static const char script[] = "printf 'x/a\\nx/b\\0c\\n\\0\\nx/b\\n' | "
-                                 "\"$1\" take --redis \"$2\" --rule 1/1h --from - $3";
-    struct outcome o;
-
-    run_in(&o, NULL, "/bin/sh", "-c", script, "sh", built("weir"), server.url, NULL);
-    expect(&o, 65,
-           "x/a: allowed; 0 of 1 slots left\n"
-           "line 2: no answer: it holds a NUL byte; give lines of text\n"
-           "line 3: no answer: it holds a NUL byte; give lines of text\n"
-           "x/b: allowed; 0 of 1 slots left\n",
-           "weir: take --from: line 2: it holds a NUL byte");
-    run_in(&o, NULL, "/bin/sh", "-c", script, "sh", built("weir"), server.url, "--json", NULL);
-    expect(&o, 65, "\n{\"target\":null,\"line\":2,\"error\":\"it holds a NUL byte; give lines of text\"}\n",
-           "line 2");
 }
 
 TEST_WITH(test_thousands_of_lines, flush, NULL)
@@ -632,30 +516,6 @@ TEST_WITH(test_a_program_that_asks_line_by_line, flush, NULL)
            "[ $((${EPOCHREALTIME/./} - begin)) -lt 5000000 ] && echo \"$answer\"",
            "bash", built("weir"), server.url, NULL);
     expect(&o, 0, "\"remaining\":900", "");
-}
-
-TEST_WITH(test_wrong_flags, flush, NULL)
-{
-    static const struct {
-        const char *words[4];
-        const char *says;
-    } cases[] = {
-        {{"--cost", "0", "mail"}, "take --cost 0: below 1"},
-        {{"mail", "bob"}, "needs one NAME"},
-        {{"mail", "--from", "-"}, "leave out the one given"},
-        {{"--from", "-", "--wait"}, "take --from --wait"},
-        {{"mail", "--peek", "--wait"}, "take --peek --wait"},
-        {{"mail", "--wait=soon"}, "take --wait: "},
-        {{"mail", "--on-error", "ignore"}, "give allow or deny"},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *const *a = cases[i].words;
-        struct outcome o;
-
-        run_in(&o, NULL, built("weir"), "take", a[0], a[1], a[2], NULL);
-        expect(&o, 64, "", cases[i].says);
-    }
 }
 
 TESTS(client_start, client_stop)

@@ -103,12 +103,13 @@ int when_chunk(const struct mind *m, int jobs)
     return (int)min_i64(max_i64(jobs, 16), (int)limit);
 }
 
-/* True when a claim may go beside a turn. Where bodies are large none does: one claim brings as many bytes as it may. */
+/* True when a claim may go beside a turn: it names all queues, in their order. Where bodies are large none does: one claim brings as many bytes as
+ * it may. */
 static bool may_claim_beside(const struct mind *m)
 {
     return m->claims.plenty && distance_far(&m->distance) > 0 && !room_is_in_crowd(m) &&
-           m->claims.beside < BESIDE_MOST && !m->all->wide && !m->alone.on && !m->claims.wanted &&
-           mind_takes_jobs(m) && when_chunk(m, LEASE_MOST) == LEASE_MOST;
+           m->claims.beside < BESIDE_MOST && !m->all->wide && !m->all->weights && !m->alone.on &&
+           !m->claims.wanted && mind_takes_jobs(m) && when_chunk(m, LEASE_MOST) == LEASE_MOST;
 }
 
 int64_t when_apart(const struct mind *m)

@@ -253,7 +253,7 @@ void claiming_name_call(struct partition *p, struct claim_call *call)
 {
     call->worker = p->session.id;
     call->group = p->adoption.group;
-    if (!p->mind.wide)
+    if (call->queues.count + call->asked.count == 0) /* the mind picks those of a turn */
         call->queues = claiming_queues(p);
     call->digest = p->session.types_digest;
     call->types = resting_types(p);
