@@ -66,3 +66,44 @@ int weir_schedule_remove(struct weir *w, const char *name)
         return WEIR_EUSAGE;
     return schedule_take_out(w, name);
 }
+
+struct halting {
+    const char *name;
+    const struct pausing *how;
+    json_t *answer; /* of the partition that has it */
+};
+
+static int pause_here(struct weir *w, void *arg)
+{
+    struct halting *halting = arg;
+    json_t *answer;
+    struct args a;
+    int status;
+
+    args_init(&a);
+    pause_request(&a, "schedule_pause", w->prefix, -1, "schedule ", halting->name, halting->how);
+    status = client_ask(w, "schedule_pause", &a, &answer);
+    if (status == 0 && !halting->answer && !json_object_get(answer, "missing"))
+        halting->answer = json_incref(answer);
+    json_decref(answer);
+    return status;
+}
+
+int schedule_pause(struct weir *w, const char *name, const struct pausing *how, json_t **answer)
+{
+    struct halting halting = {.name = name, .how = how};
+    struct schedule_row row;
+    int status = schedule_find(w, name, &row);
+
+    *answer = NULL;
+    schedule_free(&row.s);
+    if (status == 0)
+        status = client_change_all(w, pause_here, &halting);
+    if (status == 0 && halting.answer)
+        *answer = halting.answer;
+    else
+        json_decref(halting.answer);
+    return status == 0 && !*answer
+               ? error_set(&w->error, WEIR_ENOTNOW, "schedule %s: it was removed meanwhile", name)
+               : status;
+}

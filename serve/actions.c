@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "core/duration.h"
+#include "producer/schedule.h"
 #include "queue/inspect/cancel.h"
 #include "queue/limits/rate.h"
 #include "queue/limits/type.h"
+#include "queue/schedule/schedule.h"
 #include "serve/fields.h"
 #include "view/batches.h"
 #include "view/dead.h"
@@ -270,6 +272,33 @@ static int do_batch_cancel(struct weir *w, const struct ask *ask, json_t **doc)
     return document_done(w, batch_change_document(ask->names[0], "cancel", &change), doc);
 }
 
+static int do_schedule_pause(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return do_pause(w, ask, schedule_pause, doc);
+}
+
+static int do_schedule_resume(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return do_resume(w, ask, schedule_pause, doc);
+}
+
+static int do_schedule_run(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct schedule_row row;
+    char id[WEIR_ID_SIZE];
+    int status = schedule_find(w, ask->names[0], &row);
+
+    *doc = NULL;
+    if (status == 0 && row.status != 0) {
+        w->error = row.why;
+        status = row.status;
+    }
+    if (status == 0)
+        status = schedule_enqueue(w, &row.s, id);
+    schedule_free(&row.s);
+    return status == 0 ? document_done(w, json_pack("{s:s}", "id", id), doc) : status;
+}
+
 static int do_schedule_remove(struct weir *w, const struct ask *ask, json_t **doc)
 {
     *doc = NULL;
@@ -325,6 +354,9 @@ const struct resource action_resources[] = {
     {"/api/batches/*/pause", THREAD_CHANGE, "", do_batch_pause},
     {"/api/batches/*/resume", THREAD_CHANGE, "", do_batch_resume},
     {"/api/batches/*/cancel", THREAD_CHANGE, "", do_batch_cancel},
+    {"/api/schedules/*/pause", THREAD_CHANGE, "for reason", do_schedule_pause},
+    {"/api/schedules/*/resume", THREAD_CHANGE, "", do_schedule_resume},
+    {"/api/schedules/*/run", THREAD_CHANGE, "", do_schedule_run},
     {"/api/schedules/*/remove", THREAD_CHANGE, "", do_schedule_remove},
     {"/api/workers/*/quiet", THREAD_CHANGE, "", do_worker_quiet},
     {"/api/workers/*/resume", THREAD_CHANGE, "", do_worker_resume},

@@ -267,7 +267,8 @@ static void check_jobs(void)
               "job run later", "job show later", "job run type:t --dry-run", "job cancel later",
               "queue purge default --type t --dry-run", "enqueue x --batch open", "batch seal open",
               "batch cancel open --yes", "schedule add day 0~9~*~*~* t {\"n\":1}",
-              "schedule add day @daily t", "schedule run day", "schedule show day", "schedule list",
+              "schedule add day @daily t", "schedule pause day --for 1h", "schedule list",
+              "schedule resume day", "schedule run day", "schedule show day", "schedule list",
               "enqueue keyed --id p --key p", "rate pause keyed/p", "rate pause keyed/q --for 1h", "why p",
               "status", "rate keys keyed", "rate keys keyed/q --top 5", "rate show keyed",
               "rate resume keyed/p", "rate resume keyed/q", "job cancel p");

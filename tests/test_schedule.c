@@ -162,6 +162,23 @@ TEST_WITH(test_promote_names_what_is_due, begin, NULL)
     turns_check();
 }
 
+/* Its occurrences pass, by the time of the pause and not of a heartbeat. */
+TEST_WITH(test_a_paused_schedule_enqueues_nothing, begin, NULL)
+{
+    static const char *const words[] = {"tick", "90000000", "", "0", "pause", "tests"};
+
+    start("w");
+    add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
+    must(turns_ask("schedule_pause", words, COUNT(words)));
+    turns.now_us += MINUTE_US;
+    assert_int_equal(fire_all(), 1);
+    assert_int_equal(redis_number("LLEN", QUEUE), 0);
+    assert_due("tick", FIRST_US + 2 * MINUTE_US);
+    turns.now_us += MINUTE_US;
+    assert_int_equal(fire_all(), 1);
+    assert_int_equal(redis_number("LLEN", QUEUE), 1);
+}
+
 /* Due schedules that nobody fires keep no job waiting, and not all of them are named at once. */
 TEST_WITH(test_many_schedules_keep_nobody_waiting, begin, NULL)
 {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "view/pause.h"
 #include "view/text.h"
 #include "view/write.h"
 
@@ -17,6 +18,7 @@ static json_t *row_json(const struct schedule_row *row)
                                               s->zone_name, "missed", missed_name(s->missed), "queue",
                                               s->queue, "type", s->view.type.at, s->view.type.len, "due_at",
                                               json_time(row->due_us)));
+    json_object_set_new(doc, "paused", pause_document(s->pause));
     if (row->status != 0)
         json_object_set_new(doc, "error", text_word(row->why.text));
     return doc;

@@ -3,8 +3,10 @@
 
 #include "cli/commands.h"
 #include "cli/confirm.h"
+#include "cli/document/pausing.h"
 #include "cli/document/table.h"
 #include "producer/schedule.h"
+#include "view/pause.h"
 #include "view/schedules.h"
 #include "view/text.h"
 
@@ -16,6 +18,7 @@ struct schedule_flags {
     long long cost, max_attempts;
     int64_t timeout_us;
     bool yes;
+    struct pausing pausing;
 };
 
 /* ---- Text */
@@ -29,11 +32,22 @@ static void put_due(FILE *to, const json_t *doc, int64_t now_us)
         output_to(to, "%s", json_is_number(at) ? format_when(now_us, json_us(at), when) : "never");
 }
 
+static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
+{
+    if (json_is_object(json_object_get(doc, "paused")))
+        pause_put(to, json_object_get(doc, "paused"), now_us);
+}
+
 static void put_wrong(FILE *to, const json_t *doc, int64_t now_us)
 {
     const json_t *at = json_object_get(doc, "due_at");
     const char *error = json_string_value(json_object_get(doc, "error"));
 
+    if (!error && json_is_object(json_object_get(doc, "paused"))) {
+        output_to(to, "paused ");
+        put_pause(to, doc, now_us);
+        return;
+    }
     output_to(to, "%s",
               error                              ? error
               : !json_is_number(at)              ? "never again; replace it: weir schedule add"
@@ -91,10 +105,15 @@ static void put_next(FILE *to, const json_t *doc, int64_t now_us)
 }
 
 static const struct column sheet[] = {
-    COLUMN("schedule", "name"), COLUMN("when", "when"),
-    COLUMN("zone", "zone"),     COLUMN("missed", "missed"),
-    COLUMN("queue", "queue"),   COLUMN("type", "type"),
-    COLUMN("body", "body"),     {.heading = "next", .put = put_next},
+    COLUMN("schedule", "name"),
+    {.heading = "paused", .put = put_pause, .drop = 1},
+    COLUMN("when", "when"),
+    COLUMN("zone", "zone"),
+    COLUMN("missed", "missed"),
+    COLUMN("queue", "queue"),
+    COLUMN("type", "type"),
+    COLUMN("body", "body"),
+    {.heading = "next", .put = put_next},
     {.heading = NULL},
 };
 static const struct column *const next_lines = &sheet[sizeof sheet / sizeof *sheet - 2];
@@ -208,6 +227,28 @@ static int run_remove(struct cli *cli, struct weir *w, const struct schedule_fla
     return 0;
 }
 
+static int change(struct cli *cli, struct weir *w, const struct pausing *how, const char *name)
+{
+    json_t *answer, *doc;
+
+    if (schedule_pause(w, name, how, &answer) < 0)
+        return cli_failed(cli, w);
+    doc = pausing_document(name, answer);
+    json_decref(answer);
+    return pausing_print(cli, name, false, doc);
+}
+
+static int run_pause(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+{
+    return change(cli, w, &f->pausing, argv[1]);
+}
+
+static int run_resume(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
+{
+    (void)f;
+    return change(cli, w, &(struct pausing){.for_us = RATE_RESUME}, argv[1]);
+}
+
 static int run_run(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
     struct schedule_row row;
@@ -237,6 +278,8 @@ static const struct action {
     {"list", "", "nothing more", 0, 0, run_list},
     {"show", "", "NAME", 1, 1, run_show},
     {"remove", "yes", "NAME", 1, 1, run_remove},
+    {"pause", "for reason", "NAME", 1, 1, run_pause},
+    {"resume", "", "NAME", 1, 1, run_resume},
     {"run", "", "NAME", 1, 1, run_run},
 };
 
@@ -253,7 +296,7 @@ static int check_values(struct cli *cli, const struct schedule_flags *f)
     return 0;
 }
 
-static int run_action(struct cli *cli, const struct schedule_flags *f, int operands, char **argv)
+static int run_action(struct cli *cli, struct schedule_flags *f, int operands, char **argv)
 {
     const struct action *action;
     struct weir *w;
@@ -266,7 +309,7 @@ static int run_action(struct cli *cli, const struct schedule_flags *f, int opera
     if (operands - 1 < action->least || operands - 1 > action->most)
         return error_set(&cli->error, WEIR_EUSAGE, "schedule %s: takes %s; weir help schedule has examples",
                          action->name, action->operands);
-    if (check_values(cli, f) < 0 || !(w = cli_client(cli)))
+    if (check_values(cli, f) < 0 || pausing_read(cli, &f->pausing) < 0 || !(w = cli_client(cli)))
         return cli->error.status;
     status = action->run(cli, w, f, argv);
     weir_free(w);
@@ -289,6 +332,7 @@ static int run_schedule(struct cli *cli, int argc, char **argv)
         {"max-attempts", 0, FLAG_INT, "N", "how often a job is tried; default 25", &f.max_attempts},
         {"timeout", 0, FLAG_DURATION, "DUR", "how long an attempt may take", &f.timeout_us},
         {"yes", 'y', FLAG_BOOL, NULL, "remove: do not ask", &f.yes},
+        PAUSING_TIME_FLAGS(f.pausing),
         {.name = NULL},
     };
     int operands;

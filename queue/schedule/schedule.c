@@ -39,6 +39,7 @@ void schedule_free(struct schedule *s)
 {
     zone_free(s->zone);
     json_decref(s->document);
+    json_decref(s->pause);
     *s = (struct schedule){0};
 }
 
@@ -238,6 +239,7 @@ static void read_row(const json_t *answered, int64_t now_us, struct schedule_row
     row->status = schedule_read(span_str(name),
                                 (struct span){json_string_value(definition), json_string_length(definition)},
                                 &row->s, &row->why);
+    row->s.pause = json_incref(json_object_get(answered, "pause"));
 }
 
 static int take_page(const json_t *page, void *arg)

@@ -24,6 +24,7 @@ struct weir;
 
 struct schedule {
     struct json_t *document; /* owns the texts */
+    struct json_t *pause;    /* of a row: as queue/state/reasons.lua has it; NULL: it is not paused */
     const char *when, *zone_name, *queue;
     struct span job;      /* the body */
     struct job_view view; /* of it */

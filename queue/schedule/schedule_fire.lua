@@ -1,4 +1,4 @@
--- schedule_fire: the jobs of a schedule that is due, and its next occurrence, once: whoever comes second finds that the
+-- schedule_fire: the jobs of a schedule that is due, unless it is paused, and its next occurrence, once: whoever comes second finds that the
 -- schedule waits for another occurrence.
 --
 -- KEYS[1] prefix
@@ -9,7 +9,7 @@
 --                         enqueued
 -- role: worker
 -- reply: 1, or 0 when it is no longer as promote named it, and nothing was changed
--- uses: arrival bell check ends large stamp
+-- uses: arrival bell check ends large reasons stamp
 
 local BODIES_MOST = 1000
 
@@ -55,6 +55,7 @@ local function schedule_fire(ARGV)
     if call('HGET', P .. 'schedules', name) ~= ARGV[3] or tonumber(call('ZSCORE', P .. 'later', record) or nil) ~= due then
         return 0
     end
+    if #bodies > 0 and not reasons.wrong() and reasons.noted('schedule', name) then bodies = {} end
     local unwanted = #bodies > 0 and wrong_keys(ARGV[6], ARGV[7])
     wrong = unwanted and check.wrong_kind('dead', 'zset')
     if wrong then return check.refuse_key(wrong) end

@@ -1,6 +1,6 @@
--- reasons: why somebody has paused something, in the words of --reason, and until when where nothing else says that.
+-- reasons: why somebody has paused something, in the words of --reason; and since and until when, where nothing else says that.
 --
---   reasons: hash "<kind> <name>" -> "<until_us> <text>"; kinds: type, queue, batch, limit, key, schedule. A pause without a time ends at
+--   reasons: hash "<kind> <name>" -> "<until_us>/<since_us> <text>"; kinds: type, queue, batch, limit, key, schedule. A pause without a time ends at
 --            key_pauses.ENDLESS. Heartbeats forget those that are over, and resume a queue whose pause is
 --
 -- uses: bell check key_pauses rules
@@ -19,18 +19,20 @@ function reasons.refusal(text)
     end
 end
 
--- Notes until when something is paused, and why; text '': nobody has said. till nil: it is not.
+-- Notes until when something is paused, and why; text '': nobody has said. till nil: it is not. Of some kinds nothing else says that.
+local NOTED = {queue = true, schedule = true}
+
 function reasons.set(kind, name, text, till)
-    if not till or text == '' and (kind ~= 'queue' or till == key_pauses.ENDLESS) then
+    if not till or text == '' and not NOTED[kind] then
         call('HDEL', P .. 'reasons', kind .. ' ' .. name)
     else
-        call('HSET', P .. 'reasons', kind .. ' ' .. name, us(till) .. ' ' .. text)
+        call('HSET', P .. 'reasons', kind .. ' ' .. name, us(till) .. '/' .. us(now) .. ' ' .. text)
     end
 end
 
 local function read(text)
-    local till, words = match(text or '', '^(%d+) (.*)$')
-    return tonumber(till) or key_pauses.ENDLESS, words or ''
+    local till, since, words = match(text or '', '^(%d+)/(%d+) (.*)$')
+    return tonumber(till) or key_pauses.ENDLESS, words or '', since
 end
 
 -- Describes a pause, as rules.paused takes it, or one since a time that reasons.set has noted: {"since", "until": us, "reason": ''}; nil: there is none.
@@ -39,6 +41,12 @@ function reasons.pause(kind, name, pause, since)
     local till, words = read(call('HGET', P .. 'reasons', kind .. ' ' .. name))
     if pause then since, till = us(min(pause.paused_at, now)), rules.paused(pause) end
     return {since = since, ['until'] = us(till), reason = words}
+end
+
+-- Describes a pause that stands here alone; nil: there is none.
+function reasons.noted(kind, name)
+    local till, words, since = read(call('HGET', P .. 'reasons', kind .. ' ' .. name))
+    return since and till > now and {since = since, ['until'] = us(till), reason = words} or nil
 end
 
 -- Forgets what is over.

@@ -17,6 +17,9 @@ static void write_state(struct page *p, const json_t *s)
     if (*json_text_of(s, "error")) {
         put_state(p, "wrong");
         html(p->h, ": %s", json_text_of(s, "error"));
+    } else if (json_is_object(json_object_get(s, "paused"))) {
+        put_state(p, "paused");
+        html(p->h, " <bdi>%s</bdi>", json_text_of(json_object_get(s, "paused"), "reason"));
     } else if (due_us == 0) {
         put_state(p, "ended");
         html(p->h, ": never again; replace it with <code>weir schedule add</code>");
@@ -39,7 +42,13 @@ static void write_row(struct page *p, const json_t *s)
     put_doc_time(p, "next", s, "due_at");
     write_state(p, s);
     if (p->r->actions) {
+        bool paused = json_is_object(json_object_get(s, "paused"));
+        const char *name = json_text_of(s, "name");
+
         html(p->h, "<td class=\"acts\">");
+        put_button(p, &(struct button){paused ? "Resume" : "Pause", "schedule", "/api/schedules/", name,
+                                       paused ? "/resume" : "/pause", NULL, NULL});
+        put_button(p, &(struct button){"Run", "schedule", "/api/schedules/", name, "/run", NULL, NULL});
         put_ask(p, "Remove", "schedule-remove", json_text_of(s, "name"));
         html(p->h, "</td>");
     }
