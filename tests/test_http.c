@@ -174,6 +174,23 @@ STAGE_TEST_WITH(connections_are_kept, open_stage, close_stage)
     assert_int_equal(opened, 1);
 }
 
+/* The body of an answer comes while the worker stands still, for longer than it waits for one: it is read, and the connection kept. */
+STAGE_TEST_WITH(a_worker_that_stood_still_keeps_its_connection, open_stage, close_stage)
+{
+    pid_t worker = start_worker(s, "1");
+
+    stage_run(s, 0, "{\"status\":200,\"body\":\"fine\",\"stall\":1}", 0, 0);
+    await(count_posts(s) == 1);
+    clock_sleep_until(clock_mono_us() + SECOND / 2); /* the worker has read the status */
+    kill(worker, SIGSTOP);
+    clock_sleep_until(clock_mono_us() + 2 * SECOND);
+    kill(worker, SIGCONT);
+    stage_run(s, 1, "{\"status\":200,\"body\":\"fine\"}", 0, 0);
+    await(stage_stat(s, "run", "done") == 2);
+    assert_int_equal(stage_lines(s, "connections"), 1);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 STAGE_TEST_WITH(many_at_a_time, open_stage, close_stage)
 {
     int64_t start_us = clock_mono_us();

@@ -51,6 +51,7 @@ struct request {
     size_t head_len, answer_len, sent; /* sent: of the task's body */
     long status;                       /* of the answer whose headers have come; 0: none yet */
     ev_timer rest;                     /* for its body */
+    bool is_late;                      /* it has not come in time */
 };
 
 /* A push says where the jobs of a type are sent. */
@@ -223,12 +224,19 @@ static void completed(struct request *r, CURLcode code)
     end_request(r, END_RETRY, -1, reason);
 }
 
+/* Where this process stood still, what has come meanwhile is read first: the loop looks once more. */
 static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct request *r = timer->data;
 
-    (void)loop, (void)events;
-    answered(r, r->status);
+    (void)events;
+    if (r->is_late) {
+        answered(r, r->status);
+        return;
+    }
+    r->is_late = true;
+    ev_timer_set(timer, 0, 0);
+    ev_timer_start(loop, timer);
 }
 
 /* Awaits the body of an answer that came in time: it is for the reason, and for the connection to be kept. */
@@ -455,6 +463,7 @@ static void start(struct task *task)
         r->push = p;
         r->task = task;
         ev_timer_init(&r->rest, on_rest, 0, 0);
+        ev_set_priority(&r->rest, EV_MINPRI); /* behind what has come */
         r->rest.data = r;
     }
     if (!r || !(r->easy = curl.easy_init()) || !add_headers(r)) {
