@@ -243,9 +243,39 @@ class Handlers(unittest.TestCase):
             (weir.Throttled(3), {"status": "throttled", "after": 3.0}), (weir.Throttled(), {"status": "throttled"}),
             (weir.Dead("no"), {"status": "dead", "reason": "no"}), (KeyError("k"), {"status": "retry", "reason": "KeyError: 'k'"}),
             (weir.Retry(after=float("nan")), {"status": "retry"}), (weir.Dead("\ud800"), {"status": "dead", "reason": "?"}),
+            (weir.Retry(after=timedelta(minutes=1)), {"status": "retry", "after": 60.0}),
             (weir.Denied("d", 4), {"status": "retry", "after": 4.0, "reason": "Denied: d"}),
         ):
             self.assertEqual(answer_of(job, error), {"id": "j", **answer})
+
+    def test_an_error_that_cannot_be_told_is_one(self):
+        from weir.handlers import answer_of
+
+        class Silent(Exception):
+            def __str__(self):
+                raise KeyError("silence")
+
+        job = weir.Job({"id": "j", "type": "t"})
+        for error in (Silent(), weir.Retry(after="soon"), weir.Dead(7)):
+            self.assertEqual(answer_of(job, error)["status"], "retry")
+
+    def test_a_limit_with_keys_pauses_one(self):
+        own, told = weir.Handlers(), []
+
+        @own.handler("mail")
+        def mail(job):
+            told.append(job.key)
+            if len(told) == 1:
+                raise weir.Throttled(60)
+
+        with weir.testing.fake() as t:
+            t.rate("mail", "100/s,by=key")
+            for key in ("a", "a", "b"):
+                weir.Client().enqueue("mail", key=key)
+            self.assertEqual((t.drain(own), told), (2, ["a", "b"]))
+            self.assertEqual(weir.Client().rate("mail", "a").retry_after, 60)
+            t.move(60)
+            self.assertEqual((t.drain(own), told), (2, ["a", "b", "a", "a"]))
 
     def test_ends_in_the_test_mode(self):
         own, left = weir.Handlers(), [weir.Throttled(5), weir.Retry(after=60), ValueError("x"), None]

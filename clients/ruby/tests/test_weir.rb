@@ -224,6 +224,17 @@ class JobsTest < Minitest::Test
     assert_equal [1, 2], Weir.client.batch("b").values_at("done", "failed")
   end
 
+  def test_a_limit_with_keys_pauses_one
+    own, told = Weir::Handlers.new, []
+    own.handler("mail") { |job| (told << job.key).size == 1 && raise(Weir::Throttled.new(60)) }
+    @t.rate("mail", "100/s,by=key")
+    %w[a a b].each { |key| Weir.enqueue("mail", key: key) }
+    assert_equal [2, %w[a b]], [@t.drain(own), told]
+    assert_equal 60, Weir.client.rate("mail", key: "a").retry_after
+    @t.move(60)
+    assert_equal [2, %w[a b a a]], [@t.drain(own), told]
+  end
+
   def test_answers
     job = Weir::Running.new({"id" => "j", "type" => "t"})
     {nil => {"status" => "done"}, Weir::Retry.new("why", after: 2) => {"status" => "retry", "after" => 2.0, "reason" => "why"},

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterable, AsyncIterator, Dict, Itera
 import redis.asyncio as redis_py
 
 from . import carriers, client, protocol
-from .protocol import NEXT, Bulk, Enqueued, Options, Span, Take
+from .errors import Span
+from .protocol import NEXT, Bulk, Enqueued, Options, Take
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

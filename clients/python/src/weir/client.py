@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, Optional, TypeV
 import redis as redis_py
 
 from . import carriers, protocol
-from .errors import Denied
-from .protocol import NEXT, Bulk, Enqueued, Options, Span, Take
+from .errors import Denied, Span
+from .protocol import NEXT, Bulk, Enqueued, Options, Take
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

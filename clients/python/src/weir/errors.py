@@ -1,7 +1,10 @@
 """What can go wrong, as types; and what a handler may raise to say how its job ends."""
 from __future__ import annotations
 
-from typing import Optional
+from datetime import timedelta
+from typing import Optional, Union
+
+Span = Union[int, float, timedelta]  # seconds
 
 
 class Error(Exception):
@@ -61,7 +64,7 @@ class Outcome(Exception):
 
     status = "retry"
 
-    def __init__(self, reason: str = "", after: Optional[float] = None) -> None:
+    def __init__(self, reason: str = "", after: Optional[Span] = None) -> None:
         super().__init__(reason)
         self.reason, self.after = reason, after
 
@@ -69,7 +72,7 @@ class Outcome(Exception):
 class Retry(Outcome):
     """It failed: again after that many seconds, else after the usual backoff."""
 
-    def __init__(self, reason: str = "", *, after: Optional[float] = None) -> None:
+    def __init__(self, reason: str = "", *, after: Optional[Span] = None) -> None:
         super().__init__(reason, after)
 
 
@@ -87,5 +90,5 @@ class Throttled(Outcome):
 
     status = "throttled"
 
-    def __init__(self, after: Optional[float] = None, reason: str = "") -> None:
+    def __init__(self, after: Optional[Span] = None, reason: str = "") -> None:
         super().__init__(reason, after)

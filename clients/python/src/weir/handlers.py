@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 from .client import Client
 from .errors import Denied, Outcome
-from .protocol import Enqueued, Options
+from .protocol import Enqueued, Options, seconds
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -55,7 +55,7 @@ class Job:
 
     def spent(self, cost: int) -> None:
         """Tells the true cost, where it was not known before: the limits take, or give back, the difference."""
-        self.cost_spent = cost
+        self.cost_spent = int(cost)
 
 
 Handler = Callable[[Job], Any]
@@ -63,6 +63,13 @@ Handler = Callable[[Job], Any]
 
 def answer_of(job: Job, error: Optional[BaseException]) -> Dict[str, Any]:
     """Returns the line that ends the job, as a document."""
+    try:
+        return _answer(job, error)
+    except Exception as e:  # a text or a number of the error is none
+        return {"id": job.id, "status": "retry", "reason": f"{type(error).__name__}, and {type(e).__name__}: {e}"}
+
+
+def _answer(job: Job, error: Optional[BaseException]) -> Dict[str, Any]:
     answer: Dict[str, Any] = {"id": job.id, "status": "done"}
     after, reason = None, ""
     if isinstance(error, Outcome):
@@ -71,8 +78,8 @@ def answer_of(job: Job, error: Optional[BaseException]) -> Dict[str, Any]:
         answer["status"] = "retry"
         after = error.retry_after if isinstance(error, Denied) else None
         reason = f"{type(error).__name__}: {error}"
-    if after is not None and math.isfinite(after):
-        answer["after"] = float(after)
+    if after is not None and math.isfinite(seconds(after)):
+        answer["after"] = float(seconds(after))
     if reason:
         answer["reason"] = reason[:REASON_MOST].encode("utf-8", "replace").decode()
     if job.cost_spent is not None:
@@ -180,8 +187,14 @@ async def _wait(awaitable: Any) -> Any:
 class _Log(io.TextIOBase):
     """Standard output of handlers: whole lines to standard error, as several threads print at a time."""
 
+    encoding = "utf-8"
+
     def __init__(self) -> None:
         self.begun = threading.local()
+        self.buffer = sys.stderr.buffer
+
+    def fileno(self) -> int:
+        return 2
 
     def writable(self) -> bool:
         return True

@@ -122,12 +122,18 @@ class Limit:
         if len({rule.by for rule in self.rules if rule.by}) > 1:
             raise Invalid("all keyed rules of a limit use one path", "rules")
         self.by = next((rule.by for rule in self.rules if rule.by), "")
-        self.paused_until = 0
+        self.pauses: Dict[str, int] = {}  # by key, where the limit has some
         self.gates: Dict[Tuple[int, str], Gate] = {}
 
     def of(self, key: str) -> List[Gate]:
         places = [(i, key if rule.by else "") for i, rule in enumerate(self.rules)]
         return [self.gates.setdefault(place, Gate(self.rules[place[0]])) for place in places]
+
+    def pause(self, key: str, until: int) -> None:
+        self.pauses[key if self.by else ""] = until
+
+    def paused(self, key: str) -> int:
+        return self.pauses.get(key if self.by else "", 0)
 
     def key_of(self, job: Dict[str, Any]) -> str:
         """Returns the key of a job: the value at the path of the rules."""

@@ -13,9 +13,8 @@ import time
 from datetime import datetime, timedelta
 from typing import Any, Dict, Generator, List, NamedTuple, Optional, Tuple, TypedDict, TypeVar, Union
 
-from .errors import Closed, Error, Invalid, Missing, Refused, Unknown, Unreachable
+from .errors import Closed, Error, Invalid, Missing, Refused, Span, Unknown, Unreachable
 
-Span = Union[int, float, timedelta]
 Document = Dict[str, Any]
 
 GIVE_UP_S = 15  # a lost call is asked again for that long, well within the minute for which made ids are remembered

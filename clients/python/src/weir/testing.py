@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterator, List, Optional
 from . import carriers, documents, handlers, protocol
 from .documents import check
 from .errors import Closed, Error, Invalid, Missing
-from .limits import Limit
+from .limits import Gate, Limit
 
 _KINDS = ((Invalid, "invalid"), (Missing, "missing"), (Closed, "closed"))
 KEEP_MADE_S, KEEP_GIVEN_S = 60, 86400
@@ -126,9 +126,9 @@ class Fake:
         job.state = "scheduled" if job.due > self.now else "waiting"
         if "unique" in document:
             until = document.get("unique_until", "end")
-            job.unique = document["unique"]
             ends = self.now + round(until * 1e6) if not isinstance(until, str) else 1 << 62
-            self.unique[job.unique] = (id, ends, until)
+            self.unique[document["unique"]] = (id, ends, until)
+            job.unique = document["unique"]
         return {"id": id, "new": True}
 
     def _check_cost(self, document: Dict[str, Any]) -> None:
@@ -275,16 +275,16 @@ class Fake:
             raise Invalid("the limit counts jobs in flight, which a take cannot give back", "limit")
         if "leave" in document:
             return {"left": True}
-        gates = limit.of(document.get("key", ""))
+        gates, paused = limit.of(document.get("key", "")), limit.paused(document.get("key", ""))
         starts = [gate.start(self.now, cost) for gate in gates]
-        start = None if None in starts else max(limit.paused_until, self.now, *(one for one in starts if one is not None))
+        start = None if None in starts else max(paused, self.now, *(one for one in starts if one is not None))
         allowed = start == self.now
         if allowed and takes:
             for gate in gates:
                 gate.take(self.now, cost)
-        reset = max(limit.paused_until, *(gate.resets(self.now) for gate in gates), self.now)
-        answer = {"allowed": allowed, "limit": min(gate.rule.burst for gate in gates), "reset_after": (reset - self.now) / 1e6,
-                  "remaining": min(gate.remaining(self.now) for gate in gates) if limit.paused_until <= self.now else 0}
+        reset = max(paused, *(gate.resets(self.now) for gate in gates), self.now)
+        answer: Dict[str, Any] = {"allowed": allowed, "limit": min(gate.rule.burst for gate in gates), "reset_after": (reset - self.now) / 1e6,
+                  "remaining": min(gate.remaining(self.now) for gate in gates) if paused <= self.now else 0}
         if start is None:
             answer["never"] = True
         elif not allowed:
@@ -295,19 +295,20 @@ class Fake:
 
     # ---- Running
 
-    def _gates(self, job: _Job) -> Any:
+    def _gates(self, job: _Job) -> List[Gate]:
         limit = self.limits.get(job.type)
-        return (limit, limit.of(limit.key_of(job.document))) if limit else (None, [])
+        return limit.of(limit.key_of(job.document)) if limit else []
 
     def _may_start(self, job: _Job) -> bool:
         if job.state in ("dead", "running") or job.due > self.now:
             return False
-        limit, gates = self._gates(job)
-        cost = job.document.get("cost", 1)
-        return not limit or limit.paused_until <= self.now and all(gate.start(self.now, cost) == self.now for gate in gates)
+        limit, cost = self.limits.get(job.type), job.document.get("cost", 1)
+        if limit and limit.paused(limit.key_of(job.document)) > self.now:
+            return False
+        return all(gate.start(self.now, cost) == self.now for gate in self._gates(job))
 
     def _run(self, job: _Job, known: handlers.Handlers) -> None:
-        _, gates = self._gates(job)
+        gates = self._gates(job)
         for gate in gates:
             gate.take(self.now, job.document.get("cost", 1))
         if job.unique and self.unique[job.unique][2] == "start":
@@ -329,7 +330,7 @@ class Fake:
         limit = self.limits.get(job.type)
         until = self.now + max(100000, round(after * 1e6))
         if limit:
-            limit.paused_until = until
+            limit.pause(limit.key_of(job.document), until)
         else:
             job.due = until
 

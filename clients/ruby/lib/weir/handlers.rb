@@ -16,7 +16,7 @@ module Weir
     def cancelled? = @stopping ? @stopping.call : false
 
     # Tells the true cost, where it was not known before: the limits take, or give back, the difference.
-    def spent(cost) = @cost = cost
+    def spent(cost) = @cost = Integer(cost)
 
     REASON_MOST = 500 # characters; more would only fill the log
 

@@ -99,7 +99,6 @@ module Weir
 
     class Limit
       attr_reader :rules, :by
-      attr_accessor :paused_until
 
       def initialize(text)
         @rules = text.split.map { |one| Rule.new(one) }
@@ -108,12 +107,16 @@ module Weir
         paths = @rules.filter_map(&:by).uniq
         raise Invalid.new("all keyed rules of a limit use one path", "rules") if paths.size > 1
 
-        @by, @paused_until, @gates = paths.first, 0, {}
+        @by, @pauses, @gates = paths.first, Hash.new(0), {}
       end
 
       def of(key)
         @rules.each_with_index.map { |rule, i| @gates[[i, rule.by && key]] ||= Gate.new(rule) }
       end
+
+      # A limit with keys pauses one of them.
+      def pause(key, till) = @pauses[@by && key] = till
+      def paused(key) = @pauses[@by && key]
 
       # The key of a job: the value at the path of the rules.
       def key_of(job)

@@ -267,12 +267,13 @@ module Weir
 
       def answer_take(limit, gates, document, takes)
         cost = document.fetch("cost", 1)
-        start = [limit.paused_until, @now, *gates.map { |gate| gate.start(@now, cost) }].max
+        paused = limit.paused(document["key"])
+        start = [paused, @now, *gates.map { |gate| gate.start(@now, cost) }].max
         allowed = start == @now
         gates.each { |gate| gate.take(@now, cost) } if allowed && takes
-        reset = [limit.paused_until, @now, *gates.map { |gate| gate.resets(@now) }].max
+        reset = [paused, @now, *gates.map { |gate| gate.resets(@now) }].max
         answer = {allowed: allowed, limit: gates.map { |gate| gate.rule.burst }.min, reset_after: (reset - @now) / 1e6,
-                  remaining: limit.paused_until <= @now ? gates.map { |gate| gate.remaining(@now) }.min : 0}
+                  remaining: paused <= @now ? gates.map { |gate| gate.remaining(@now) }.min : 0}
         return answer if allowed
         return answer.merge(never: true) if start == Limits::Gate::NEVER
 
@@ -291,7 +292,8 @@ module Weir
 
       def may_start?(job)
         return false if %w[dead running].include?(job.state) || job.due > @now
-        return false if @limits[job.type] && @limits[job.type].paused_until > @now
+        limit = @limits[job.type]
+        return false if limit && limit.paused(limit.key_of(job.document)) > @now
 
         gates_of(job).all? { |gate| gate.start(@now, job.cost) == @now }
       end
@@ -314,7 +316,8 @@ module Weir
 
       def throttle(job, after)
         till = @now + [100_000, us(after)].max
-        @limits[job.type] ? @limits[job.type].paused_until = till : job.due = till
+        limit = @limits[job.type]
+        limit ? limit.pause(limit.key_of(job.document), till) : job.due = till
       end
 
       def fail_job(job, answer)
