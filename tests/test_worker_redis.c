@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "core/clock.h"
+#include "core/script/script.h"
 #include "tests/stage.h"
 
 TEST(wrong_password)
@@ -264,6 +265,25 @@ STAGE_TEST(right_of_scripts_lost_and_found)
     stage_do(s, "ACL", "SETUSER", "poor", "+ltrim");
     verdict = stage_await_done(s, 20);
     assert_in_range(verdict.twice, 1, 20);
+}
+
+/* What was leased in an answer that cannot be read is handed back: the same worker runs it once it can read the next one. */
+STAGE_TEST(an_answer_that_cannot_be_read)
+{
+    static const char sound[] = "packed[1] = concat(runs, ' ')\n",
+                      faulty[] = "packed[1] = 'no  number here'\n";
+    char *text = strdup(script_library), *at = strstr(text, sound);
+
+    assert_non_null(at);
+    assert_int_equal(sizeof faulty, sizeof sound);
+    memcpy(at, faulty, sizeof faulty - 1);
+    stage_do(s, "FUNCTION", "LOAD", "REPLACE", text);
+    stage_push(s, "mark", NULL, 0, 20);
+    stage_actor(s, "worker", "executors=20", NULL);
+    await_text(s->server.folder, "worker.err", "a lease that cannot be read");
+    stage_do(s, "FUNCTION", "LOAD", "REPLACE", script_library);
+    assert_int_equal(stage_await_done(s, 20).twice, 0);
+    free(text);
 }
 
 STAGE_TESTS(NULL, NULL)

@@ -28,7 +28,7 @@ static void on_claimed_beside(void *arg, const struct redisReply *reply)
     if (rc == 0)
         run_beside(p);
     else if (reply)
-        request_refused(p, &e);
+        claiming_refused(p, &e);
     partition_wake(p);
 }
 

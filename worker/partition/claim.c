@@ -181,6 +181,13 @@ static void hear_claim_of_turn(struct partition *p, int executors, int64_t now)
     partition_wake(p); /* tasks of the loop can begin */
 }
 
+void claiming_refused(struct partition *p, const struct error *e)
+{
+    request_refused(p, e);
+    if (e->status == WEIR_EINTERNAL) /* it may have leased jobs, and nobody knows which */
+        session_unregister(p);
+}
+
 /* What a claim leased whose answer was lost is handed back when the next id is adopted. */
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
@@ -198,7 +205,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
         hear_no_claim(&p->mind, !reply);
         worker_reserve(p->worker);
         if (reply)
-            request_refused(p, &e);
+            claiming_refused(p, &e);
     }
     request_answered(p);
 }

@@ -7,6 +7,7 @@
 #include "core/script/args.h"
 #include "queue/turn/turn.h"
 
+struct error;
 struct partition;
 struct plan;
 struct task_list;
@@ -26,6 +27,8 @@ void claiming_serve_again(struct partition *p);
 
 /* Gives the call the names that the mind does not know. */
 void claiming_name_call(struct partition *p, struct claim_call *call);
+/* Hears that a claim was refused, or that its answer cannot be read. */
+void claiming_refused(struct partition *p, const struct error *e);
 /* Takes the jobs of the last answer. */
 void claiming_take_jobs(struct partition *p, struct task_list *tasks);
 /* Logs what the last answer says of types that wait, of limits, queues and keys. */
