@@ -391,6 +391,36 @@ SCENE_TEST(test_a_queue_is_listed_while_large_bodies_are_in_it)
     turns_check();
 }
 
+/* The same of lanes: what is parked, or comes back, tells how much may be read of them at once. */
+SCENE_TEST(test_lanes_are_listed_once_a_large_body_was_in_them)
+{
+    long long before;
+    int parked;
+
+    start("w");
+    must(turns_rate("slow", "100/100000000/100"));
+    enqueue_many("slow", 200);
+    parked = 200 - (int)claim("w", 500, 0);
+    assert_in_range(parked, 80, 100);
+    turns.now_us += 100 * SECOND_US;
+    before = server_calls(&turns.server, "lrange");
+    assert_int_equal(claim("w", 500, 0), parked);
+    assert_in_range(server_calls(&turns.server, "lrange") - before, 1, 4);
+    assert_int_equal(redis_number("EXISTS", PREFIX "large"), 0);
+
+    for (int n = 200; n < 360; n++)
+        enqueue_body("slow", n, 200);
+    enqueue_body("slow", 1000, LARGEST);
+    while (redis_number("EXISTS", QUEUE) == 1)
+        claim("w", 500, 0);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default/"), 1);
+    turns.now_us += 100 * SECOND_US;
+    before = server_calls(&turns.server, "lrange");
+    assert_true(claim("w", 500, 0) > 40);
+    assert_true(server_calls(&turns.server, "lrange") - before > 40 / 3);
+    turns_check();
+}
+
 /* The mark only keeps calls short: a key of another kind in its place stops nothing. */
 SCENE_TEST(test_a_list_of_large_queues_that_is_none)
 {

@@ -31,6 +31,7 @@ local function write_lane(l, ended)
     local lane, more = P .. 'lane:' .. l.name, l.parked[l.parked_next]
     if more then
         local length = append(lane, l.parked, l.parked_next)
+        large.note_lane(l.s.queue, l.parked, l.parked_next)
         if length >= longest.LEAST and l.key ~= '' then longest.note(l.s.queue, l.s.name, l.key, length, #l.parked - l.parked_next + 1) end
     end
     if l.read_at == 1 then return end

@@ -1,11 +1,12 @@
 -- claim_meet: the types and lanes that a claim meets, with their gates.
 --
--- uses: body check claim_cache claim_call gate partition rules slices types
+-- uses: body check claim_cache claim_call gate large partition rules slices types
 local claim_meet = {}
 
 local cache, claim = claim_cache, claim_call
 
 local NONE = claim.NONE
+local FEW = 3 -- jobs of a lane are read without asking how large they may be
 
 -- Loads a gate; one whose key is of a wrong kind is closed for a while.
 local function load_gate(t, name, rule)
@@ -93,7 +94,8 @@ function claim_meet.head(l, ahead)
     if entry then return entry end
     if l.whole then return l.parked[l.parked_next] end
     local got
-    got, l.whole = slices.read('LRANGE', P .. 'lane:' .. l.name, l.fetched, ahead, claim.load)
+    local at_once = ahead > FEW and large.lane_at_once(l.s.queue) or nil
+    got, l.whole = slices.read('LRANGE', P .. 'lane:' .. l.name, l.fetched, ahead, claim.load, at_once)
     if l.fetched == 0 then l.read = got end
     for i = 1, l.fetched > 0 and #got or 0 do l.read[l.fetched + i] = got[i] end
     l.fetched = l.fetched + #got

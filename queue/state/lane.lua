@@ -12,7 +12,7 @@
 --
 -- These functions move jobs without asking gates; claim decides what waits where, and wake.lua makes due what waits at a gate.
 --
--- uses: bell body check later_records lease longest registry slices types
+-- uses: bell body check large later_records lease longest registry slices types
 local lane = {}
 
 -- Says what is wrong with the keys that give_back writes; nil: nothing.
@@ -67,6 +67,7 @@ end
 -- Appends a job to the tail of a lane.
 function lane.append(queue, kind, key, entry)
     local length = call('RPUSH', P .. 'lane:' .. queue .. '/' .. kind .. '/' .. key, entry)
+    large.note(queue .. '/', entry)
     if length == 1 then put_in_ring(queue, kind, key, now) end
     if length >= longest.LEAST and key ~= '' then longest.note(queue, kind, key, length, 1) end
 end
@@ -114,6 +115,7 @@ local function put_first(name, entries, are_back)
     if waits and are_back and lease.taken(entries[before]) then entries = merge(P .. 'lane:' .. name, entries) end
     for i = #entries, 1, -1 do reversed[#reversed + 1] = entries[i] end
     push('LPUSH', P .. 'lane:' .. name, reversed)
+    large.note_lane(queue, entries, 1)
     lease.count(kind, 'returned', before)
     if waits then
         if types.load(kind).own_costs or body.names_cost(entries[1]) or resorts(kind) then lane.gates_are_due(queue, kind, key) end

@@ -1,12 +1,16 @@
--- large: the queues into which Weir's scripts have put an entry that is not small. A claim reads many entries of any other queue at once,
--- and only few of these. Entries that another client pushed are not listed: one call may read MANY large ones, and leaves all that are too many.
+-- large: the queues into which Weir's scripts have put an entry that is not small, or into a lane of which. A claim reads many entries of any other
+-- queue, or lane, at once, and only few of these. Entries that another client pushed into a queue are not listed: one call may read MANY large ones, and
+-- leaves all that are too many.
 --
 --   large  hash: queue -> '', from such an entry on until a claim that reads more than a few entries has read the queue to its end
+--                queue/ -> '', from such an entry in one of its lanes on until the queue is forgotten
 --
 --   large.note(queue, entry)                    lists the queue if that entry is large
 --   large.note_some(queue, ARGV, first, last)   lists it if one of these entries of a chunk is
+--   large.note_lane(queue, entries, first)      the same of entries that come to a lane, from a place in a list on
+--   large.lane_at_once(queue)                   returns how many entries of a lane may be read at once
 --   large.at_once(queue)                        returns how many entries may be read at once, and whether the queue is listed
---   large.forget(queue)                         takes the queue off the list
+--   large.forget(queue)                         takes the queue off the list; forget_lanes: its lanes
 local large = {}
 
 local SMALL = 8192 -- bytes
@@ -28,11 +32,21 @@ function large.note_some(queue, ARGV, first, last)
     end
 end
 
+function large.note_lane(queue, entries, first)
+    for i = first, #entries do
+        if #entries[i] > SMALL then return large.note(queue .. '/', entries[i]) end
+    end
+end
+
+function large.lane_at_once(queue) return (large.at_once(queue .. '/')) end
+
 function large.at_once(queue)
     local listed = call_safe('HEXISTS', P .. 'large', queue) ~= 0
     return listed and FEW or MANY, listed
 end
 
 function large.forget(queue) call_safe('HDEL', P .. 'large', queue) end
+
+function large.forget_lanes(queue) call_safe('HDEL', P .. 'large', queue .. '/', queue .. '!/') end
 
 return large

@@ -131,6 +131,7 @@ local function forget_some(words)
         for queue in pairs(empty) do
             call('SREM', P .. 'queues', queue)
             large.forget(queue)
+            large.forget_lanes(queue)
         end
     end
 end
