@@ -106,47 +106,6 @@ TEST_WITH(test_command_single_jobs, stage_flush, NULL)
     succeed("worker", "--exec", "next=/bin/true", "--exec", "t=/bin/false", "--drain", "--drain-max", "1s");
 }
 
-TEST_WITH(test_command_refuses, stage_flush, NULL)
-{
-    static const struct {
-        const char *words[5];
-        int code;
-        const char *says;
-    } cases[] = {
-        {{"lost"}, 64, "did you mean batch list?"},
-        {{"xxxxxx"}, 64, "there are list, show"},
-        {{"show"}, 64, "the NAME of one batch"},
-        {{"show", "a", "b"}, 64, "the NAME of one batch"},
-        {{"list", "a"}, 64, "nothing more"},
-        {{"list", "--watch"}, 64, "only batch show has it"},
-        {{"pause", "a", "--yes"}, 64, "only batch cancel has it"},
-        {{"show", "a", "--then", "t"}, 64, "only batch seal has it"},
-        {{"seal", "a", "--queue", "q"}, 64, "add --then"},
-        {{"show", "a"}, 66, "batch a: there is none"},
-        {{"show", "a", "--watch"}, 66, "batch a: there is none"},
-        {{"cancel", "a"}, 66, "batch a: there is none"},
-        {{"cancel", "a", "--dry-run"}, 66, "batch a: there is none"},
-        {{"resume", "a"}, 66, "batch a: there is none"},
-        {{"seal", "a"}, 66, "batch a: there is none"},
-        {{"show", "a b"}, 65, "not a valid name"},
-        {{"seal", "a", "--then", "b b"}, 65, "type 'b b' to follow"},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const char *const *c = cases[i].words;
-        const char *words[12] = {built("weir"), "batch", "--redis", stage.server.url};
-
-        for (int k = 0; k < 5 && c[k]; k++)
-            words[4 + k] = c[k];
-        program_run(&o, NULL, words);
-        if (o.code != cases[i].code || !strstr(o.err, cases[i].says) || o.out[0])
-            fail_msg("%s %s: %d %s", c[0], c[1], o.code, o.err);
-    }
-    weir("batch");
-    assert_int_equal(o.code, 64);
-    assert_int_equal(stage_number(&stage, "DBSIZE"), 0);
-}
-
 /* Paused with a real worker: it takes nothing more of it, and all after. */
 TEST_WITH(test_command_pause, stage_flush, NULL)
 {

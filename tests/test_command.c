@@ -678,36 +678,6 @@ STAGE_TEST(done_is_remembered)
     assert_in_range(stage_number(s, "PTTL", stage_key(s, "finished:j0")), 3590000, 3600000);
 }
 
-STAGE_TEST(wrong_flags)
-{
-    static const struct {
-        const char *flag, *value, *part;
-    } cases[] = {
-        {"--timeout", "5s", "--timeout 5s: not TYPE=DUR; write --timeout mail=30s"},
-        {"--timeout", "run=soon", "--timeout: "},
-        {"--timeout", "run=0s", "--timeout 0s: no time at all"},
-        {"--timeout", "other=5s", "options of type other, which has no handler here"},
-        {"--backoff", "run=5s", "--backoff 5s: not FIRST..MOST; write --backoff mail=10s..1h"},
-        {"--backoff", "run=5s..1s", "a backoff of 5 s that is 1 s at most"},
-        {"--keep", "run=", "--keep run=: not TYPE=DUR"},
-        {"--kill-after", "0s", "--kill-after: no time at all"},
-        {"--in-flight", "0", "--in-flight 0: out of range; give 1 to 10000"},
-        {"--dead-most", "0", "--dead-most 0: out of range"},
-        {"--pipe", "mail", "--pipe mail: not TYPE=COMMAND"},
-        {"--http", "mail", "--http mail: not TYPE=URL"},
-        {"-c", "1025", "1025 executors; use 1 to 1024 where functions or commands run on threads"},
-    };
-
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct outcome o;
-
-        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--exec", "run=true",
-               cases[i].flag, cases[i].value, NULL);
-        if (o.code != 64 || !strstr(o.err, cases[i].part))
-            fail_msg("%s %s: %d %s", cases[i].flag, cases[i].value, o.code, o.err);
-    }
-}
-
 /* ---- Process 1 */
 
 /* Of the one child of a process that is there for it. */

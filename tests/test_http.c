@@ -438,21 +438,4 @@ STAGE_TEST_WITH(stopping, open_stage, close_stage)
     assert_int_equal(stage_stat(s, "run", "retried") + stage_stat(s, "run", "dead"), 0);
 }
 
-/* ---- Setting up */
-
-STAGE_TEST_WITH(wrong_set_ups, open_stage, close_stage)
-{
-    static const char *const urls[] = {"run=ftp://127.0.0.1/",   "run=127.0.0.1/x", "run=http://",
-                                       "run=file:///etc/passwd", "run=http://a b/", "run=x"};
-
-    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
-        char err[1024];
-
-        assert_int_equal(program_end(stage_weir(s, "wrong", "--http", urls[i], NULL)), 64);
-        assert_true(read_text(s->server.folder, "wrong.err", err, sizeof err));
-        assert_non_null(strstr(err, "is not a URL of http or https; use TYPE=http://"));
-        assert_int_equal(unlink((snprintf(err, sizeof err, "%s/wrong.err", s->server.folder), err)), 0);
-    }
-}
-
 TESTS(NULL, NULL)

@@ -726,19 +726,4 @@ STAGE_TEST_WITH(children_end_with_their_worker, open_stage, stage_teardown)
     await(!is_running(child));
 }
 
-/* ---- Setting up */
-
-STAGE_TEST_WITH(wrong_set_ups, open_stage, stage_teardown)
-{
-    assert_int_equal(program_end(stage_weir(s, "a", "--pipe", "run=./nothing", NULL)), 78);
-    assert_int_equal(program_end(stage_weir(s, "b", "--pipe", "run=", NULL)), 64);
-    assert_int_equal(program_end(stage_weir(s, "c", "--pipe", "run=cat", "--in-flight", "10001", NULL)), 64);
-    assert_int_equal(program_end(stage_weir(s, "d", "--pipe", "run=cat", "--exec", "run=cat", NULL)), 64);
-    assert_int_equal(program_end(stage_weir(s, "e", "--pipe", "sms,run=cat", "--exec", "run=cat", NULL)), 64);
-    assert_int_equal(program_end(stage_weir(s, "f", "--pipe", "run,run=cat", NULL)), 64);
-    assert_int_equal(program_end(stage_weir(s, "g", "--pipe", "run,=cat", NULL)), 64);
-    assert_int_equal(program_end(stage_weir(s, "h", "--pipe", "run=cat", "--keep", "run,sms=1h", NULL)), 64);
-    assert_int_equal(program_end(stage_weir(s, "i", "--pipe", "run=cat", "--keep", "r*=1h", NULL)), 64);
-}
-
 TESTS(NULL, NULL)

@@ -507,27 +507,6 @@ STAGE_TEST(commands_know_patterns)
         fail_msg("%s", o.out);
 }
 
-TEST(wrong_words_are_refused)
-{
-    static const char *const wrong[][2] = {
-        {"ma*l", "worker: 'ma*l' is not a valid queue; use 1 to 128 of A-Z a-z 0-9 _ . -, or a pattern with "
-                 "one * at its "
-                 "end, as mail.* or *"},
-        {"*.mail", "'*.mail' is not a valid queue"},
-        {"mail.**", "'mail.**' is not a valid queue"},
-        {"mail.?", "'mail.?' is not a valid queue"},
-        {"mail.*=3,news", "worker: weights are for at most 64 queues, and for no pattern"},
-        {"*,*", "worker: queue * is named twice"},
-    };
-    struct outcome o;
-
-    for (size_t i = 0; i < COUNT(wrong); i++) {
-        run_in(&o, NULL, built("weir"), "worker", "-q", wrong[i][0], "--exec", "mark=true", NULL);
-        if (o.code != 64 || !strstr(o.err, wrong[i][1]) || strchr(o.err, '\n') != o.err + strlen(o.err) - 1)
-            fail_msg("%s: %d %s", wrong[i][0], o.code, o.err);
-    }
-}
-
 /* ---- What it costs */
 
 /* Three claims a second, four queues each: nothing of what patterns need. */
