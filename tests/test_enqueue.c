@@ -10,7 +10,6 @@
 #include "queue/enqueue/enqueue.h"
 #include "queue/turn/turn.h"
 #include "tests/client.h"
-#include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/test.h"
 
@@ -590,91 +589,6 @@ TEST_WITH(test_enqueue_full, client_flush, NULL)
     server_do(&server, "CONFIG", "SET", "maxmemory", "0");
     assert_int_equal(length(P "queue:default"), 1);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t"}, NULL), 0);
-}
-
-/* ---- The command */
-
-static struct outcome o;
-
-#define weir(...) run_in(&o, NULL, built("weir"), "enqueue", "--redis", server.url, __VA_ARGS__, NULL)
-
-TEST_WITH(test_command, client_flush, NULL)
-{
-    weir("t", "{\"a\":1}");
-    assert_int_equal(o.code, 0);
-    assert_int_equal(strlen(o.out), 17);
-    assert_int_equal(length(P "queue:default"), 1);
-
-    weir("t", "--id", "x", "--queue", "q", "--key", "k", "--cost", "2", "--max-attempts", "3", "--timeout",
-         "90s");
-    assert_string_equal(o.out, "x\n");
-    assert_string_equal(o.err, "");
-    assert_answer(
-        "{\"id\":\"x\",\"type\":\"t\",\"key\":\"k\",\"cost\":2,\"max_attempts\":3,\"timeout\":90.000000}",
-        "LRANGE", P "queue:q", "0", "-1");
-    weir("t", "1", "--id", "z", "--queue", "context", "--meta", " {\"a\": [] } ", "--traceparent",
-         "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
-    assert_answer(
-        "{\"id\":\"z\",\"type\":\"t\",\"traceparent\":"
-        "\"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\",\"meta\":{\"a\": [] },\"args\":1}",
-        "LRANGE", P "queue:context", "0", "-1");
-    weir("t", "--id", "x", "--queue", "q");
-    assert_int_equal(o.code, 0);
-    assert_string_equal(o.out, "x\n");
-    assert_non_null(strstr(o.err, "x was enqueued before"));
-    weir("t", "--id", "x", "--json");
-    assert_string_equal(o.out, "{\"id\":\"x\",\"new\":false}\n");
-    weir("t", "--id", "y", "--json");
-    assert_string_equal(o.out, "{\"id\":\"y\",\"new\":true}\n");
-    assert_int_equal(length(P "queue:q"), 1);
-}
-
-TEST_WITH(test_command_input, client_flush, NULL)
-{
-    char line[600];
-
-    snprintf(line, sizeof line, "printf '{\"a\":\\n[1]}\\n' | %s enqueue t - --queue q --id i --redis %s",
-             built("weir"), server.url);
-    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
-    assert_int_equal(o.code, 0);
-    assert_answer("{\"id\":\"i\",\"type\":\"t\",\"args\":{\"a\":\n[1]}}", "LRANGE", P "queue:q", "0", "-1");
-    snprintf(line, sizeof line, "printf '1\\0' | %s enqueue t - --redis %s", built("weir"), server.url);
-    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
-    assert_int_equal(o.code, 65);
-    snprintf(line, sizeof line, "head -c 2000000 /dev/zero | tr '\\0' 1 | %s enqueue t - --redis %s",
-             built("weir"), server.url);
-    run_in(&o, NULL, "/bin/sh", "-c", line, NULL);
-    assert_int_equal(o.code, 65);
-    weir("t", "-"); /* empty */
-    assert_int_equal(o.code, 65);
-}
-
-TEST_WITH(test_command_times, client_flush, NULL)
-{
-    static const char *const cases[][2] = {
-        {"2030-01-01T00:00:00Z", "1893456000000000"},
-        {"2030-01-01T01:30:00+01:30", "1893456000000000"},
-        {"2029-12-31t23:00:00-01:00", "1893456000000000"},
-        {"2030-01-01 00:00:00.25Z", "1893456000250000"},
-        {"2028-02-29T12:00:00.000001z", "1835438400000001"},
-        {"2030-01-01T01:30:00+0130", "1893456000000000"},
-        {"2029-12-31T19:00-05", "1893456000000000"},
-        {"1893456000", "1893456000000000"},
-        {"1893456000.5", "1893456000500000"},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char *score;
-
-        weir("t", "--at", cases[i][0]);
-        assert_int_equal(o.code, 0);
-        score = server_ask(&server, "ZRANGE", P "later", "0", "0", "WITHSCORES", NULL);
-        assert_string_equal(strrchr(score, '\n') + 1, cases[i][1]);
-        free(score);
-        client_flush(NULL);
-    }
-    weir("t", "--in", "2h");
-    assert_int_equal(server_number(&server, "ZCARD", P "later", NULL), 1);
 }
 
 TESTS(client_start, client_stop)

@@ -292,38 +292,6 @@ static struct outcome o;
 
 #define weir(...) run_in(&o, NULL, built("weir"), __VA_ARGS__, "--redis", stage.server.url, NULL)
 
-TEST_WITH(test_command, stage_start, stage_stop)
-{
-    char first[40], expected[200];
-
-    weir("enqueue", "t", "--unique", "k");
-    assert_int_equal(o.code, 0);
-    assert_string_equal(o.err, "");
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(o.out, "\n"), o.out);
-    weir("enqueue", "t", "--unique", "k");
-    assert_int_equal(o.code, 0);
-    snprintf(expected, sizeof expected, "%s\n", first);
-    assert_string_equal(o.out, expected);
-    snprintf(expected, sizeof expected,
-             "weir: k is held by job %s; nothing was enqueued; weir job show %s says where it is\n", first,
-             first);
-    assert_string_equal(o.err, expected);
-    weir("enqueue", "t", "--unique", "k:waiting", "--json", "--in", "1h");
-    snprintf(expected, sizeof expected, "{\"id\":\"%s\",\"new\":false,\"locked\":true}\n", first);
-    assert_string_equal(o.out, expected);
-    weir("enqueue", "t", "--unique", "time:90s", "--json");
-    assert_non_null(strstr(o.out, "\"new\":true}"));
-    assert_in_range(stage_number(&stage, "PTTL", stage_key(&stage, "unique:time")), 80000, 90000);
-    assert_int_equal(stage_number(&stage, "PTTL", stage_key(&stage, "unique:k")), -1);
-
-    weir("worker", "--exec", "t=/bin/true", "--drain", "--drain-max", "20s");
-    assert_int_equal(o.code, 0);
-    assert_int_equal(stage_number(&stage, "EXISTS", stage_key(&stage, "unique:k")), 0);
-    assert_int_equal(stage_number(&stage, "EXISTS", stage_key(&stage, "unique:time")), 1);
-    weir("enqueue", "t", "--unique", "k", "--json");
-    assert_non_null(strstr(o.out, "\"new\":true}"));
-}
-
 /* The job was removed by hand: its lock is found by the answer, and freed. */
 TEST_WITH(test_lost_job, stage_start, stage_stop)
 {
