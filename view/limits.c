@@ -100,15 +100,18 @@ static json_t *types_json(const struct limits *limits, const char *limit)
 
 json_t *limit_document(const struct limits *limits, const struct limit *limit)
 {
-    json_t *rules = limit->readable ? json_array() : json_null();
+    json_t *rules = limit->readable ? json_array() : json_null(), *doc;
 
     for (size_t i = 0; limit->readable && i < limit->set.count; i++)
         json_array_append_new(rules, gate_json(limit, i));
-    return json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
-                     (json_int_t)limits_parked(limits, limit->name), "next_start",
-                     limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(),
-                     "paused_until", future_json(limit->pause_until_us, limit->now_us), "types",
-                     types_json(limits, limit->name));
+    doc = json_pack("{s:o,s:o,s:I,s:o,s:o,s:o}", "name", text_word(limit->name), "rules", rules, "parked",
+                    (json_int_t)limits_parked(limits, limit->name), "next_start",
+                    limit->readable ? json_time(limits_next_start(limits, limit)) : json_null(),
+                    "paused_until", future_json(limit->pause_until_us, limit->now_us), "types",
+                    types_json(limits, limit->name));
+    if (doc && limit->reason)
+        json_object_set_new(doc, "reason", text_word(limit->reason));
+    return doc;
 }
 
 int limit_document_whole(const struct limits *limits, const char *name, json_t **doc, struct error *e)

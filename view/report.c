@@ -29,7 +29,7 @@ enum held_by {
     HOLD_NEVER,
     HOLD_WORKER,
     HOLD_KEY,   /* all keys are paused until somebody resumes them */
-    HOLD_PAUSE, /* the type itself is, until somebody resumes it */
+    HOLD_PAUSE, /* the type itself is, or a limit of it, until somebody resumes it */
     HOLD_QUEUE,
     HOLD_BATCH,
     HOLD_COUNT
@@ -75,6 +75,8 @@ static enum held_by hold_of(const struct type_status *t)
         return HOLD_WORKER;
     if (json_is_true(json_object_get(waits, "by_hand")))
         return HOLD_KEY;
+    if (answer_int(waits, "until") >= FORMAT_ENDLESS_US)
+        return HOLD_PAUSE;
     if (json_is_true(json_object_get(waits, "never")))
         return HOLD_NEVER;
     return json_object_get(waits, "rule") || json_object_get(waits, "until") ? HOLD_LIMIT : HOLD_NEVER;

@@ -77,6 +77,7 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
     bool rule = json_is_string(json_object_get(gate, "rule")),
          paused = json_is_number(json_object_get(gate, "paused_until")) &&
                   json_us(json_object_get(gate, "paused_until")) > now_us;
+    const char *reason = answer_text(gate, "reason");
     char clock[PHRASE_SIZE];
 
     output_to(to, "%s", answer_text(gate, "gate"));
@@ -90,7 +91,8 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
     if (json_is_true(json_object_get(gate, "never")))
         output_to(to, ", which can never hold what it costs");
     else if (json_is_number(until))
-        output_to(to, ", until %s", format_clock(now_us, json_us(until), clock));
+        output_to(to, ", until %s%s%s", format_clock(now_us, json_us(until), clock), *reason ? ": " : "",
+                  reason);
     else if (!by)
         output_to(to, rule ? ", until a job ends"
                            : ", whose rules cannot be read; set it again with weir rate set");

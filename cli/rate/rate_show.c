@@ -158,10 +158,16 @@ static void put_rules_verbose(FILE *to, const json_t *doc, int64_t now_us)
 
 static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
 {
+    const json_t *until = json_object_get(doc, "paused_until");
+    const char *reason = answer_text(doc, "reason");
     char when[PHRASE_SIZE];
 
-    if (json_has(doc, "paused_until"))
-        output_to(to, "by hand: resumes %s", when_text(json_object_get(doc, "paused_until"), now_us, when));
+    if (!json_is_number(until))
+        return;
+    output_to(to, "by hand");
+    if (json_us(until) < FORMAT_ENDLESS_US)
+        output_to(to, ": resumes %s", when_text(until, now_us, when));
+    output_to(to, "%s%s", *reason ? ": " : "", reason);
 }
 
 /* The first of the keys that somebody has paused. */

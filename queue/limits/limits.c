@@ -10,6 +10,7 @@ static void free_gates(struct limit *limit)
     for (size_t i = 0; limit->gates && i < limit->set.count; i++)
         gate_free(&limit->gates[i]);
     free(limit->gates);
+    free(limit->reason);
 }
 
 static void free_type(struct limit_type *type)

@@ -21,7 +21,8 @@ struct limit {
     int64_t factor[RULES_MAX]; /* thousandths of the rate that are granted now; 0: the rule does not adapt */
     int64_t held_until_us[RULES_MAX]; /* of its gates, for a job that waits for others too; 0: not held */
     int64_t pause_until_us;           /* of the limit as a whole; not above now_us: it is not paused */
-    int64_t now_us;                   /* Redis's time when it was read */
+    char *reason;   /* in the words of who has paused it, as status_limits tells it; NULL: nobody has said */
+    int64_t now_us; /* Redis's time when it was read */
 };
 
 /* Rules as rate_set keeps them. */

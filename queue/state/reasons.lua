@@ -49,6 +49,17 @@ function reasons.noted(kind, name)
     return since and till > now and {since = since, ['until'] = us(till), reason = words} or nil
 end
 
+-- Returns why things of a kind are paused: name -> text; a table without any where nobody has said it.
+function reasons.all(kind)
+    local all, found = call('HGETALL', P .. 'reasons'), {}
+    for i = 1, #all, 2 do
+        local name = match(all[i], '^' .. kind .. ' (.*)$')
+        local till, words = read(all[i + 1])
+        if name and till > now and words ~= '' then found[name] = words end
+    end
+    return found
+end
+
 -- Forgets what is over.
 function reasons.follow()
     local all = call_safe('HGETALL', P .. 'reasons')

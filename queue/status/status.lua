@@ -13,7 +13,7 @@
 --        cost, and what these cost; "head": of the first, if it names it}; how many where none does}},
 --        "lanes": {type that has jobs in lanes: as backlog has its row},
 --        "types": [from, n]: the rows of n types stand in raw from there on,
---        "paused_types": {type: as reasons.pause has it},
+--        "paused_types": {type: as reasons.pause has it}, "reasons": {limit: why somebody has paused it}, on the first page,
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
 --        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it, "heard": true, where it is}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
 --        raw: what workers say of themselves, and rows: "counter value counter value ... \n type", and where there is more to say " flags cost
@@ -283,6 +283,7 @@ local function status(ARGV)
     backlog.begin()
     reply.looks_at_lanes = reply.any_paused or oldest.has_few_queues()
     name_more(reply, ARGV, 6 + count, more_held)
+    if not ARGV[2] then reply.reasons = reasons.all('limit') end
     if not ARGV[2] then reply.paused_keys, reply.paused_key_count = key_pauses.rows('', PAUSED_KEYS) end
     if #ARGV < 6 + count then what, cursor, found = take_page(reply, what, cursor, found, load, more_held) end
     if what then

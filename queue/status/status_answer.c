@@ -8,8 +8,8 @@
 #include "queue/status/status_type.h"
 
 /* The members that have something by names, which come in parts. */
-static const char *const lists[] = {"queues", "stopped", "oldest",      "paused", "unread",      "asleep",
-                                    "held",   "workers", "paused_keys", "lanes",  "paused_types"};
+static const char *const lists[] = {"queues", "stopped", "oldest",      "paused", "unread",       "asleep",
+                                    "held",   "workers", "paused_keys", "lanes",  "paused_types", "reasons"};
 
 /* The members that each page has, of which the last one counts. */
 static const char *const numbers[] = {"now", "dead", "dead_bytes", "claimed", "later"};

@@ -83,6 +83,22 @@ static bool is_limit(const struct limits *limits, size_t *at, const char *name)
     return order == 0;
 }
 
+/* false: out of memory. */
+static bool give_reasons(const json_t *root, struct limits *limits)
+{
+    const char *name;
+    json_t *reason;
+
+    json_object_foreach(json_object_get(root, "reasons"), name, reason)
+    {
+        struct limit *limit = (struct limit *)limits_find(limits, name);
+
+        if (limit && !limit->reason && !(limit->reason = strdup(json_string_value(reason))))
+            return false;
+    }
+    return true;
+}
+
 int status_give_types(struct status *s, const json_t *root, struct limits *limits, struct error *e)
 {
     const json_t *asleep = json_object_get(root, "asleep"), *n;
@@ -90,6 +106,8 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
     size_t at = 0;
     int rc = 0;
 
+    if (!give_reasons(root, limits))
+        return error_no_memory(e, "status");
     free(limits->types);
     limits->types = malloc((s->type_count + 1) * sizeof *limits->types);
     if (!limits->types)

@@ -31,12 +31,21 @@ static void set_rule(json_t *row, const struct rule *rule, const char *key)
         json_object_set_new(row, "period", json_integer(rule->period_us));
 }
 
+/* Of a limit that is paused as a whole. */
+static void set_reason(json_t *row, const struct limit *limit)
+{
+    if (limit && limit->reason)
+        json_object_set_new(row, "reason", json_string(limit->reason));
+}
+
 const struct rule *waits_gate(json_t *row, const struct limits *limits, const char *key, int64_t now_us)
 {
     const struct rule *rule = rule_of(row, limits);
     bool open = answer_int_or(row, "opens_at", INT64_MAX) <= now_us;
 
     set_rule(row, rule, key);
+    if (!rule)
+        set_reason(row, limits_find(limits, answer_text(row, "limit_name")));
     json_object_set_new(row, "open", json_boolean(open));
     if (open)
         json_object_del(row, "opens_at");
@@ -123,6 +132,7 @@ static json_t *closed_gate(const struct closed *c, int64_t cost)
             json_object_set_new(gate, "never", json_true());
     } else if (c->limit->readable) {
         json_object_set_new(gate, "paused_until", json_integer(c->limit->pause_until_us));
+        set_reason(gate, c->limit);
     }
     set_rule(gate, rule, NULL);
     if (c->opens_us < GATE_NEVER) {
