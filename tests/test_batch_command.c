@@ -62,7 +62,7 @@ TEST_WITH(test_command, stage_flush, NULL)
     succeed("batch", "list");
     expect_says(o.out, "b      running  1,000  1,000     0");
     succeed("batch", "show", "b");
-    expect_says(o.out, "state:      running\ntotal:      1,000\nwaiting:    1,000\nrunning:    0\n");
+    expect_says(o.out, "state:      running\ntotal:      1,000\nnot begun:  1,000\nrunning:    0\n");
     expect_says(o.out, "waits for:  a worker that takes t: none does; start one\n");
     expect_says(o.out, "then:       next in queue q, when all have ended\n");
     succeed("batch", "show", "b", "--json");
@@ -77,7 +77,7 @@ TEST_WITH(test_command, stage_flush, NULL)
     succeed("worker", "-q", "q", "--exec", "next=/bin/cat", "--exec", "t=/bin/true", "--drain", "--drain-max",
             "50s", "-c", "4");
     succeed("batch", "show", "b", "--watch");
-    expect_says(o.out, "state:      ended\ntotal:      1,000\nwaiting:    0\n");
+    expect_says(o.out, "state:      ended\ntotal:      1,000\nnot begun:  0\n");
     expect_says(o.out, "done:       1,000\n");
     expect_says(o.out, "then:       next in queue q, enqueued ");
     assert_int_equal(stage_stat(&stage, "next", "done"), 1);
@@ -120,7 +120,7 @@ TEST_WITH(test_command_pause, stage_flush, NULL)
     worker = stage_actor(&stage, "w", "types=t,next", "executors=4", NULL);
     await(stage_number(&stage, "LLEN", stage_key(&stage, "aside:b")) == 1200);
     succeed("batch", "show", "b");
-    expect_says(o.out, "state:      paused\ntotal:      1,200\nwaiting:    1,200, 1,200 of them set aside\n");
+    expect_says(o.out, "state:      paused\ntotal:      1,200\nnot begun:  1,200, 1,200 of them set aside\n");
     succeed("enqueue", "t", "7");
     await(stage_stat(&stage, "t", "done") == 1);
     succeed("batch", "resume", "b");
@@ -154,7 +154,7 @@ TEST_WITH(test_command_cancel, stage_flush, NULL)
     expect_says(o.err, "was cancelled, which cannot be undone");
     worker = stage_actor(&stage, "w", "types=t,next", "executors=4", NULL);
     succeed("batch", "show", "b", "--watch");
-    expect_says(o.out, "state:      cancelled\ntotal:      1,200\nwaiting:    0\n");
+    expect_says(o.out, "state:      cancelled\ntotal:      1,200\nnot begun:  0\n");
     expect_says(o.out, "cancelled:  1,200\n");
     expect_says(o.out, "then:       next in queue default, not enqueued\n");
     assert_int_equal(stage_end(worker), 0);
