@@ -276,6 +276,11 @@ static int end_workers(const char *folder)
     return wrong;
 }
 
+void stage_end_workers(struct stage *s)
+{
+    assert_int_equal(end_workers(s->server.folder), 0);
+}
+
 void stage_close(struct stage *s)
 {
     int wrong = end_workers(s->server.folder);

@@ -106,6 +106,8 @@ void stage_await_heartbeats(struct stage *s, int n);
 void stage_await_blocked(struct stage *s, int n);
 /* A worker that was started another way: the stage ends it, too. Returns pid. */
 pid_t stage_keeps(struct stage *s, pid_t pid);
+/* Ends all of its workers, as stage_close does. */
+void stage_end_workers(struct stage *s);
 /* TERM, and the exit code. */
 int stage_end(pid_t pid);
 

@@ -18,6 +18,7 @@ int stage_stop(void **state)
 
 int stage_flush(void **state)
 {
+    stage_end_workers(&stage);
     stage_do(&stage, "FLUSHALL");
     return 0;
 }

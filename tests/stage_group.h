@@ -9,7 +9,7 @@ extern struct stage stage;
 /* Setup and teardown of the group. */
 int stage_start(void **state);
 int stage_stop(void **state);
-/* Setup of each test: nothing in Redis. */
+/* Setup of each test: nothing in Redis, and no worker of the test before. */
 int stage_flush(void **state);
 /* A test with a branch of it as s. */
 #define BRANCH_TEST(name, ns)                                                                                \
