@@ -25,6 +25,18 @@ SCENE_TEST(test_a_job_takes_as_many_slots_as_it_costs)
 }
 
 /* One that waits for several slots keeps its turn against jobs of other keys, which need less. */
+SCENE_TEST(test_a_cost_behind_jobs_that_begin_alike)
+{
+    start("w");
+    must(turns_rate("slow", "10/1000000/10"));
+    enqueue_with("slow", "a b c", "\"args\":{}");
+    enqueue_with("slow", "d", "\"cost\":5");
+    assert_int_equal(claim("w", 10, 0), 4);
+    assert_int_equal(turns.claim.leases[2].cost, 1);
+    assert_int_equal(turns.claim.leases[3].cost, 5);
+    turns_check();
+}
+
 SCENE_TEST(test_a_cheap_job_of_another_key_does_not_pass)
 {
     start("w");

@@ -184,6 +184,53 @@ SCENE_TEST(test_a_run_counts_as_its_jobs_one_by_one)
     turns_check();
 }
 
+/* Ends of one call share what they have in common, and nothing else. */
+SCENE_TEST(test_ends_that_are_alike)
+{
+    struct args a;
+    int64_t stale;
+
+    assert_false(settle_follows(span_str("2.-0/q/t/"), span_str("1.--/q/t/")));
+    assert_false(settle_follows(span_str("1.-0/q/u/"), span_str("1.--/q/t/")));
+    start("w");
+    use_secret();
+    push("default", "@0,0,0,s" SECRET ",bgone;{\"id\":\"a\",\"type\":\"t\"}");
+    push("default", "@0,0,0,s" SECRET ",bgone;{\"id\":\"b\",\"type\":\"t\"}");
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    free(redis_text("HSET", PREFIX "halted", "b/gone", "cancelled"));
+    args_init(&a);
+    settle_request(&a, PREFIX, turns.now_us, "w");
+    settle_end(&a, SETTLE_FINISH, tokens[0], 0, NULL);
+    settle_end(&a, SETTLE_RETRY, tokens[1], SECOND_US, "x");
+    must(turns_send(&a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    expect_counters("t", "done 1, cancelled 1, scheduled 0");
+    redis_do("DEL", PREFIX "halted");
+
+    enqueue("default", "t", "c d");
+    assert_int_equal(claim("w", 2, 0), 2);
+    keep_tokens();
+    settle("w", SETTLE_DEAD, tokens[0], 0, "x");
+    settle("w", SETTLE_RETRY, tokens[1], 0, "same");
+    must(turns_enqueue("default", "t", "e", -1));
+    turns.now_us += SECOND_US;
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "same");
+    assert_int_equal(
+        redis_number("EVAL",
+                     "local n = 0\n"
+                     "for _, record in ipairs(redis.call('ZRANGE', ARGV[1] .. 'later', 0, -1)) do\n"
+                     "  local at = record:match(',e(%d+):same')\n"
+                     "  n = n + (at == ARGV[2] and 1 or at == ARGV[3] and 10 or 100)\n"
+                     "end\n"
+                     "return n",
+                     "0", PREFIX, "1795000000000000", "1795000001000000"),
+        11);
+    turns_check();
+}
+
 SCENE_TEST(test_a_lease_is_lost_with_its_worker)
 {
     start("w");
