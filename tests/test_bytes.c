@@ -398,6 +398,13 @@ SCENE_TEST(test_lanes_are_listed_once_a_large_body_was_in_them)
     int parked;
 
     start("w");
+    enqueue_body("t", 1, LARGEST);
+    assert_int_equal(claim("w", 1, 0), 1);
+    keep_tokens();
+    settle("w", SETTLE_BACK, tokens[0], 0, NULL);
+    assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default/"), 1);
+    assert_int_equal(claim("w", 1, 0), 1);
+    redis_do("DEL", PREFIX "large");
     must(turns_rate("slow", "100/100000000/100"));
     enqueue_many("slow", 200);
     parked = 200 - (int)claim("w", 500, 0);

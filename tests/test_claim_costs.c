@@ -29,8 +29,9 @@ SCENE_TEST(test_a_cost_behind_jobs_that_begin_alike)
 {
     start("w");
     must(turns_rate("slow", "10/1000000/10"));
-    enqueue_with("slow", "a b c", "\"args\":{}");
-    enqueue_with("slow", "d", "\"cost\":5");
+    for (const char *id = "abcd"; *id; id++)
+        push("default", textf("@0,0,0,t-JIgFkI;{\"id\":\"%c\",\"type\":\"slow\",%s}", *id,
+                              *id == 'd' ? "\"cost\":5" : "\"args\":{}"));
     assert_int_equal(claim("w", 10, 0), 4);
     assert_int_equal(turns.claim.leases[2].cost, 1);
     assert_int_equal(turns.claim.leases[3].cost, 5);
