@@ -66,6 +66,8 @@ clients)
     need ruby-redis ruby -e 'require "redis"'
     need ruby-activejob ruby -e 'require "active_job"'
     need ruby-minitest ruby -e 'require "minitest"'
+    need golang-go command -v go
+    need golang-github-gomodule-redigo-dev test -d /usr/share/gocode/src/github.com/gomodule/redigo
     ;;
 peers)
     need nodejs command -v node

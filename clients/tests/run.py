@@ -13,7 +13,9 @@ import story
 import vectors
 from stage import ROOT, Adapter, Stage
 
-# Of each: how its adapter and its handlers are started, its own tests, and the ways to connect that its adapter knows.
+BUILT = os.path.join(ROOT, os.environ.get("BUILD", "build"), "clients", "go", "")
+
+# Of each: how its adapter and its handlers are built and started, its own tests, and the ways to connect that its adapter knows.
 LANGUAGES = {
     "python": {"adapter": ["/usr/bin/python3", "adapter.py"], "handlers": "/usr/bin/python3 {}/handlers.py", "ways": ["", "async"],
                "own": ["/usr/bin/python3", "-m", "unittest", "-q"], "async": True,
@@ -24,6 +26,10 @@ LANGUAGES = {
              "example": ["/usr/bin/node", "--test"]},
     "ruby": {"adapter": ["/usr/bin/ruby", "adapter.rb"], "handlers": "/usr/bin/ruby {}/handlers.rb", "ways": [""],
              "own": ["/usr/bin/ruby", "test_weir.rb"], "env": {"RUBYLIB": ROOT + "/clients/ruby/lib"}},
+    # go.work puts Debian's redigo beside the module, so that nothing is fetched.
+    "go": {"build": ["/usr/bin/go", "build", "-o", BUILT, "./adapter", "./handlers"], "adapter": [BUILT + "adapter"],
+           "handlers": BUILT + "handlers", "ways": [""], "own": ["sh", "-c", 'test -z "$(gofmt -l ..)" && go vet ../... && go test ../...'],
+           "env": {"GOWORK": ROOT + "/clients/go/tests/go.work", "GOPROXY": "off"}},
 }
 # What a way to connect does not touch is run once.
 ONCE = (story.handlers, story.lines_and_deaths, story.several_at_a_time_and_stopping, story.cancelling, story.test_mode)
@@ -85,6 +91,8 @@ def checks(name, language):
     folder, env = os.path.join(ROOT, "clients", name, "tests"), language.get("env", {})
     if not os.path.isdir(folder) or len(sys.argv) > 1 and name not in sys.argv[1:]:
         return
+    if "build" in language:
+        command(folder, language["build"], env)
     yield f"{name}/own", command, folder, language["own"], env
     if "example" in language:
         link(language, folder, os.path.join(ROOT, "examples", name))

@@ -1,0 +1,5 @@
+module weir
+
+go 1.19
+
+require github.com/gomodule/redigo v1.8.3
