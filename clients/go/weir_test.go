@@ -120,8 +120,14 @@ func TestAnotherVersionIsReadOnce(t *testing.T) {
 	equal(t, len(s.told), 9)
 }
 
+// goRedis is what go-redis calls a reply that is an error.
+type goRedis string
+
+func (e goRedis) Error() string { return string(e) }
+func (goRedis) RedisError()     {}
+
 func TestWhatRedisSays(t *testing.T) {
-	for _, reply := range []any{redis.Error("OOM full"), redis.Error("LOADING x"), "{}", `{"protocol":2,"verbs":{}}`, "no JSON", `{"protocol":1,"verbs":{}}`} {
+	for _, reply := range []any{redis.Error("OOM full"), goRedis("BUSY x"), goRedis("redis: nil"), redis.Error("LOADING x"), "{}", `{"protocol":2,"verbs":{}}`, "no JSON", `{"protocol":1,"verbs":{}}`} {
 		c, s := client(reply)
 		_, err := c.Job(ctx, "j")
 		is[*weir.UnreachableError](t, err)
