@@ -17,10 +17,11 @@ static struct text answer, lines;
 
 static int call(struct weir *w, const char *verb, const char *document, size_t len, const char *says)
 {
+    bool lost;
     int rc;
 
     answer.len = 0;
-    rc = call_verb(w, verb, (struct span){document, len}, &answer);
+    rc = call_verb(w, verb, (struct span){document, len}, &answer, &lost);
     if (rc == 0 && (answer.len < strlen(says) || memcmp(answer.at, says, strlen(says)) != 0))
         return error_set(&w->error, WEIR_EINTERNAL, "%s: %.*s", verb, (int)answer.len, answer.at);
     return rc;

@@ -199,15 +199,19 @@ static unsigned status_of_answer(const struct text *answer)
 
 static void run_call(struct work_item *item, struct weir *w)
 {
+    bool lost;
+
     item->type = "application/json";
     if (call_verb(w, item->verb, (struct span){item->body.at ? item->body.at : "", item->body.len},
-                  &item->text) == 0) {
+                  &item->text, &lost) == 0) {
         item->status = status_of_answer(&item->text);
         return;
     }
     item->error = w->error;
-    item->status = MHD_HTTP_SERVICE_UNAVAILABLE;
-    put_document(item, json_pack("{s:s, s:o}", "refused", "unavailable", "why", text_word(w->error.text)));
+    item->status = lost ? MHD_HTTP_GATEWAY_TIMEOUT : MHD_HTTP_SERVICE_UNAVAILABLE;
+    put_document(item,
+                 lost ? json_pack("{s:o}", "error", text_word(w->error.text))
+                      : json_pack("{s:s, s:o}", "refused", "unavailable", "why", text_word(w->error.text)));
 }
 
 static void run_metrics(struct work_item *item, const struct tools *tools)

@@ -7,6 +7,7 @@
 #include "queue/job/job.h"
 #include "tests/client.h"
 #include "tests/program.h"
+#include "tests/proxy.h"
 #include "tests/serving.h"
 #include "tests/test.h"
 #include "throttle/key.h"
@@ -15,6 +16,7 @@
 #define VECTORS "tests/protocol/"
 #define ASKS_MOST 1000 /* of a job that is looked for */
 #define WORDS_MOST 16
+#define CUTS_MOST 50 /* serve asks Redis other things too */
 #define DOCUMENT_SIZE (128 << 10)
 
 static struct error error;
@@ -583,6 +585,32 @@ TEST_WITH(test_http_refuses, flush, NULL)
     assert_answer(by_http, "rate", "{\"limit\":\"x\"}",
                   "{\"refused\":\"missing\",\"member\":\"limit\",\"why\":\"<why>\"}");
     serving_end();
+}
+
+/* Whether Redis has done it is not known when its answer does not come; so it is no refusal. */
+TEST_WITH(test_http_says_that_an_answer_was_lost, flush, NULL)
+{
+    struct proxy *p = proxy_start(&server);
+    unsigned status = 0;
+    json_t *answer;
+
+    (void)state;
+    begin();
+    serving_start_at(proxy_url(p), NULL, (const char *const[]){"--allow-enqueue", NULL});
+    for (int tries = 0; status != 504; tries++) {
+        assert_true(tries < CUTS_MOST);
+        free(server_ask(&server, "DEL", PREFIX "id:j1", PREFIX "queue:default", NULL));
+        assert_int_equal(serving_status_of("POST", "/api/v1/enqueue", JSON, "{\"type\":\"first\"}"), 200);
+        proxy_cut_before(p, PROXY_REPLIES, 1);
+        status = serving_status_of("POST", "/api/v1/enqueue", JSON, JOB);
+    }
+    answer = serving_parsed();
+    assert_null(json_object_get(answer, "refused"));
+    assert_non_null(json_object_get(answer, "error"));
+    json_decref(answer);
+    assert_answer(by_http, "enqueue", JOB, "{\"id\":\"j1\",\"new\":false}");
+    serving_end();
+    proxy_stop(p);
 }
 
 /* Its answers may name keys of jobs. */

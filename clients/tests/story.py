@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from stage import Proxy, Refused, await_that, free_port
 
@@ -120,6 +121,30 @@ def serve(stage, start):
     assert refusal(q, "cancel", id="h1").kind == "refused"
     assert refusal(start(url=url, token="x" * 20), "enqueue", type="mail").kind == "refused"
     assert refusal(start(url="http://127.0.0.1:1"), "enqueue", type="mail").kind == "unreachable"
+
+
+def lost_over_http(stage, start):
+    """An answer of no Weir, from a proxy or as weir serve lost Redis, does not say what was done: it is asked for again."""
+    answers = [(502, b"<h1>Bad Gateway</h1>"), (504, b'{"error":"connection lost"}'), (200, b'{"id":"m1","new":false}')]
+
+    class Gateway(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            status, body = answers.pop(0)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Gateway) as gateway:
+        threading.Thread(target=gateway.serve_forever, daemon=True).start()
+        q = start(url=f"http://127.0.0.1:{gateway.server_port}")
+        assert q("enqueue", type="mail", options={"id": "m1"})["new"] is False
+        gateway.shutdown()
+    assert not answers
 
 
 def slots_of_two_processes(stage, start):
@@ -331,6 +356,6 @@ def test_mode(stage, start):
     assert q("enqueue", type="sync", options={"unique": "u"})["id"] == first["id"]
 
 
-CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, slots_of_two_processes, handlers, lines_and_deaths,
-         several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights, partitions,
-         test_mode]
+CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, lost_over_http, slots_of_two_processes, handlers,
+         lines_and_deaths, several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights,
+         partitions, test_mode]

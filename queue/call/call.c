@@ -36,7 +36,7 @@ static int elsewhere(const struct redisReply *reply)
                : -1;
 }
 
-static int ask(struct weir *w, const char *verb, struct span document, struct redisReply **reply)
+static int ask(struct weir *w, const char *verb, struct span document, struct redisReply **reply, bool *lost)
 {
     struct args a;
     int status;
@@ -45,22 +45,23 @@ static int ask(struct weir *w, const char *verb, struct span document, struct re
     script_begin(&a, script_of(verb), w->prefix, -1);
     args_add(&a, verb);
     args_add_bytes(&a, document.at, document.len);
-    status = client_call(w, &a, reply, NULL);
+    status = client_call(w, &a, reply, lost);
     args_free(&a);
     return status;
 }
 
-int call_verb(struct weir *w, const char *verb, struct span document, struct text *answer)
+int call_verb(struct weir *w, const char *verb, struct span document, struct text *answer, bool *lost)
 {
     struct redisReply *reply = NULL;
     int status, p = 0;
 
+    *lost = false;
     for (int hops = 0; p >= 0 && hops <= PARTITIONS_MOST; hops++) {
         freeReplyObject(reply);
         reply = NULL;
         status = client_at(w, p);
         if (!status)
-            status = ask(w, verb, document, &reply);
+            status = ask(w, verb, document, &reply, lost);
         if (status)
             return status;
         p = elsewhere(reply);

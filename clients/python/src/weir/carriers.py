@@ -113,7 +113,7 @@ class HttpCarrier:
                 text = ""
         if '"refused"' in text:
             return text
-        error = Refused if e.code in (401, 403) else Unreachable
+        error = Lost if e.code >= 500 else Refused if e.code in (401, 403) else Unreachable
         raise error(f"{self.url}: HTTP {e.code}: {text[:200]}")
 
 

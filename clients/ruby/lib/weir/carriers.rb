@@ -99,7 +99,7 @@ module Weir
       body = response.body.to_s.force_encoding(Encoding::UTF_8)
       return body if response.is_a?(Net::HTTPOK) || body.include?('"refused"')
 
-      error = %w[401 403].include?(response.code) ? Refused : Unreachable
+      error = response.is_a?(Net::HTTPServerError) ? Lost : %w[401 403].include?(response.code) ? Refused : Unreachable
       raise error, "#{@url}: HTTP #{response.code}: #{body[0, 200]}"
     end
   end
