@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Invalid, Refused, Unreachable } from './errors.js';
 import { stringify } from './json.js';
-import { Lost } from './protocol.js';
+import { Lost, abortable } from './protocol.js';
 
 const HTTP_TIMEOUT_MS = 30_000;
 const REDIS_TIMEOUT_MS = 15_000;
@@ -16,7 +16,7 @@ class Timed {
     return performance.now() / 1000;
   }
   sleep(s, signal) {
-    return sleep(s * 1000, undefined, { signal });
+    return abortable(sleep(s * 1000, undefined, { signal }), signal);
   }
 }
 
@@ -116,12 +116,13 @@ export class RedisCarrier extends Timed {
 
   /** Ends the connection that it made. */
   async close() {
-    if (this.#address && this.#redis) await this.#redis.disconnect();
+    this.#connecting?.then((redis) => redis.disconnect()).catch(() => {});
+    if (this.#address && (this.#redis?.status === 'ready' || this.#redis?.isReady)) await this.#redis.disconnect();
   }
 
   async #command(words, signal) {
     signal?.throwIfAborted();
-    if (this.#address) await this.#connect();
+    if (this.#address) await abortable(this.#connect(), signal);
     try {
       const reply = await abortable(senderOf(this.#redis)(words), signal);
       return Buffer.isBuffer(reply) ? reply.toString() : reply;
@@ -178,16 +179,6 @@ export class RedisCarrier extends Timed {
   }
 }
 
-/* Ends waiting when the signal comes; what was sent may be done all the same. */
-function abortable(promise, signal) {
-  if (!signal) return promise;
-  return new Promise((done, failed) => {
-    const abort = () => failed(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(done, failed).finally(() => signal.removeEventListener('abort', abort));
-  });
-}
-
 /* ---- HTTP */
 
 export class HttpCarrier extends Timed {
@@ -203,11 +194,12 @@ export class HttpCarrier extends Timed {
   async call(verb, text, signal) {
     const headers = { 'Content-Type': verb === 'bulk' ? 'application/x-ndjson' : 'application/json' };
     if (this.#token) headers.Authorization = `Bearer ${this.#token}`;
-    const timeout = AbortSignal.timeout(HTTP_TIMEOUT_MS);
+    const stop = new AbortController();
+    const timer = setTimeout(() => stop.abort(new Error(`no answer within ${HTTP_TIMEOUT_MS / 1000} s`)), HTTP_TIMEOUT_MS);
     let response, body;
     try {
       response = await abortable(
-        fetch(`${this.#url}/api/v1/${verb}`, { method: 'POST', headers, body: text, redirect: 'manual', signal: timeout }),
+        fetch(`${this.#url}/api/v1/${verb}`, { method: 'POST', headers, body: text, redirect: 'manual', signal: stop.signal }),
         signal,
       );
       body = await abortable(response.text(), signal);
@@ -215,11 +207,13 @@ export class HttpCarrier extends Timed {
       if (signal?.aborted) throw e;
       const why = `${this.#url}: ${e.cause?.message || e.cause?.code || e.message}`;
       throw NOT_SENT.test(`${e.cause?.code} ${e.cause?.message}`) ? new Unreachable(why) : new Lost(why);
+    } finally {
+      clearTimeout(timer);
+      if (signal?.aborted) stop.abort();
     }
     if (response.ok || body.includes('"refused"')) return body;
-    throw new (response.status === 401 || response.status === 403 ? Refused : Unreachable)(
-      `${this.#url}: HTTP ${response.status}: ${body.slice(0, 200)}`,
-    );
+    const kind = response.status >= 500 ? Lost : response.status === 401 || response.status === 403 ? Refused : Unreachable;
+    throw new kind(`${this.#url}: HTTP ${response.status}: ${body.slice(0, 200)}`);
   }
 }
 

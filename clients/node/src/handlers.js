@@ -20,7 +20,17 @@ export class Job {
 
   /** Tells the true cost, where it was not known before: the limits take, or give back, the difference. */
   spent(cost) {
+    if (!Number.isSafeInteger(cost)) throw new TypeError('spent: the cost must be a whole number');
     this.cost = cost;
+  }
+}
+
+/* Anything can be thrown, also what has no text. */
+function textOf(error) {
+  try {
+    return error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  } catch {
+    return 'its handler threw something without a text';
   }
 }
 
@@ -31,7 +41,7 @@ function answerOf(job, error) {
   } else if (error !== undefined) {
     answer.status = 'retry';
     answer.after = error instanceof Denied ? (error.retryAfter ?? undefined) : undefined;
-    answer.reason = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    answer.reason = textOf(error);
   }
   if (!Number.isFinite(answer.after)) delete answer.after;
   answer.reason = answer.reason?.slice(0, REASON_MOST);

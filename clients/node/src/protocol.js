@@ -1,6 +1,7 @@
 /* Protocol 1: documents are made here, and answers are read. A carrier brings them to Weir: call(verb, text, signal), now() in seconds
  * and sleep(seconds, signal). doc/protocol.md of Weir says what the documents mean. */
 import { createHash, randomInt } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { Closed, Invalid, Missing, Refused, Unknown, Unreachable, WeirError } from './errors.js';
 import { documentText, stringify } from './json.js';
@@ -16,6 +17,24 @@ const DIGITS = 'abcdefghijklmnopqrstuvwxyz0123456789';
 
 /** A carrier throws it when nobody knows whether the call was done. */
 export class Lost extends Error {}
+
+/** Ends waiting when the signal comes; what was sent may be done all the same. */
+export function abortable(promise, signal) {
+  if (!signal) return promise;
+  return new Promise((done, failed) => {
+    const abort = () => failed(signal.reason);
+    if (signal.aborted) abort();
+    signal.addEventListener('abort', abort, { once: true });
+    promise.then(done, failed).finally(() => signal.removeEventListener('abort', abort));
+  });
+}
+
+/* Waits for what a call leaves behind, but a second at most; how it ends matters to nobody. */
+async function briefly(promise) {
+  const over = new AbortController();
+  await Promise.race([promise, sleep(1000, undefined, { signal: over.signal })]).catch(() => {});
+  over.abort();
+}
 
 export function makeId() {
   return Array.from({ length: 16 }, () => DIGITS[randomInt(DIGITS.length)]).join('');
@@ -91,7 +110,7 @@ function uniqueUntilOf(until) {
 
 export async function enqueue(carrier, type, args, options) {
   checkOptions(options, JOB_OPTIONS);
-  const made = options.id === undefined;
+  const made = options.id === undefined || options.id === null;
   const document = given({
     remember: seconds(options.remember, 'remember') ?? (made ? 60 : undefined),
     queue: options.queue,
@@ -124,7 +143,8 @@ function addLine(sum, line) {
 
 /* Rows as lines. */
 class Input {
-  constructor(rows) {
+  constructor(rows, signal) {
+    this.signal = signal;
     this.rows = rows[Symbol.asyncIterator]?.() ?? rows[Symbol.iterator]?.();
     if (!this.rows) throw new TypeError('enqueueMany: rows must be an iterable, or an asynchronous one');
     this.number = 0;
@@ -136,7 +156,7 @@ class Input {
     const { kept } = this;
     this.kept = null;
     if (kept !== null) return kept;
-    const { done, value } = await this.rows.next();
+    const { done, value } = await abortable(Promise.resolve(this.rows.next()), this.signal);
     if (done) return null;
     this.number++;
     try {
@@ -161,7 +181,8 @@ class Input {
   }
 
   async end() {
-    await this.rows.return?.();
+    const ended = this.rows.return?.();
+    await (this.signal?.aborted ? briefly(ended) : ended);
   }
 }
 
@@ -208,7 +229,7 @@ export async function enqueueMany(carrier, type, rows, options) {
   checkOptions(options, ['batch', 'then', 'queue', 'signal']);
   const { batch, then, queue, signal } = options;
   if (then && !batch) throw new Invalid('wrong bulk: "then" wants a batch', 'then');
-  const input = new Input(rows);
+  const input = new Input(rows, signal);
   try {
     const name = batch === undefined ? { stream: `stream.${makeId()}` } : { batch };
     let { at, sum } = batch === undefined ? { at: 0, sum: NO_SUM } : await resume(carrier, input, batch, signal);
@@ -284,21 +305,13 @@ function takeOf(answer) {
   };
 }
 
-/* Leaves the line. Who cannot loses the place all the same, ten seconds behind its slot. */
-async function leave(carrier, document) {
-  try {
-    await carrier.call('take', documentText({ ...document, leave: true }));
-  } catch {
-    return;
-  }
-}
-
 /* Stands in line until the slot comes or is denied. */
 async function stand(carrier, document, wait, { asked, signal }) {
   const begin = asked;
   try {
     for (;;) {
-      const answer = await ask(carrier, 'take', wait > 0 ? { ...document, wait: Math.max(0, wait - (asked - begin)) } : document, { signal });
+      const { place } = document;
+      const answer = await ask(carrier, 'take', wait === 0 ? document : { ...document, wait: place === undefined ? wait : Math.max(0, wait - (asked - begin)) }, { signal });
       if (answer.allowed && answer.start_after) await carrier.sleep(answer.start_after, signal);
       if (answer.place === undefined) return { answer, asked };
       document = { ...document, place: answer.place };
@@ -306,7 +319,8 @@ async function stand(carrier, document, wait, { asked, signal }) {
       asked = carrier.now();
     }
   } catch (e) {
-    if (document.place !== undefined) await leave(carrier, document);
+    // Who cannot leave the line loses the place all the same, ten seconds behind its slot.
+    if (document.place !== undefined) await briefly(carrier.call('take', documentText({ ...document, leave: true })));
     throw e;
   }
 }
@@ -316,10 +330,11 @@ export async function take(carrier, denials, limit, options) {
   const { key, cost, fresh, signal } = options;
   const wait = seconds(options.wait, 'wait') ?? 0;
   const asked = carrier.now();
-  const question = JSON.stringify([limit, key, cost ?? 1]);
+  const document = given({ limit, key, cost });
+  const question = documentText(document);
   const known = fresh ? undefined : denials.find(question, asked);
   if (known && (known.retry_after ?? Infinity) > wait) return takeOf(known);
-  const came = await stand(carrier, given({ limit, key, cost }), wait, { asked, signal });
+  const came = await stand(carrier, document, wait, { asked, signal });
   if (!came.answer.allowed) denials.keep(question, came.asked, came.answer);
   return takeOf(came.answer);
 }
