@@ -318,6 +318,9 @@ func (c *httpCarrier) call(ctx context.Context, verb, text string) ([]byte, erro
 		return reply, nil
 	}
 	why := fmt.Sprintf("%s: HTTP %d: %.200s", c.url, response.StatusCode, reply)
+	if response.StatusCode >= 500 {
+		return nil, &lostError{errors.New(why)}
+	}
 	if response.StatusCode == 401 || response.StatusCode == 403 {
 		return nil, &RefusedError{why}
 	}
