@@ -334,6 +334,13 @@ func (f *Fake) bulk(text string) (map[string]any, error) {
 	if len(lines) > bulkLines {
 		return nil, invalid("", "%d lines: at most %d in one text", len(lines), bulkLines)
 	}
+	at, sum := f.streams[stream], noSum
+	if known := f.batches[name]; known != nil {
+		at, sum = known.lines, known.sum
+	}
+	if at != int64(head.number("offset", 0)) || sum != head.text("sum", sum) {
+		return map[string]any{"taken": false, "lines": at, "jobs": 0, "sum": sum}, nil
+	}
 	var jobs []document
 	for i, line := range lines {
 		one, err := f.bulkLine(head, line)
@@ -345,13 +352,6 @@ func (f *Fake) bulk(text string) (map[string]any, error) {
 		if one != nil {
 			jobs = append(jobs, one)
 		}
-	}
-	at, sum := f.streams[stream], noSum
-	if known := f.batches[name]; known != nil {
-		at, sum = known.lines, known.sum
-	}
-	if at != int64(head.number("offset", 0)) || sum != head.text("sum", sum) {
-		return map[string]any{"taken": false, "lines": at, "jobs": 0, "sum": sum}, nil
 	}
 	at += int64(len(lines))
 	if name != "" {

@@ -173,11 +173,11 @@ export class Fake {
       throw new Invalid('wrong head: "batch" or "stream", one of them', 'stream' in head ? 'stream' : undefined);
     if ('sum' in head && 'stream' in head) throw new Invalid('wrong head: "sum" is of a batch', 'sum');
     if (lines.length > documents.BULK_LINES) throw new Invalid(`${lines.length} lines: at most ${documents.BULK_LINES} in one text`);
-    const jobs = lines.map((line, i) => this.#readLine(head, line, i + 1)).filter(Boolean);
     const { batch, stream, offset = 0 } = head;
     const known = batch === undefined ? { lines: this.#streams.get(stream) ?? 0, sum: NO_SUM } : (this.#batches.get(batch) ?? { lines: 0, sum: NO_SUM });
     if (known.lines !== offset || (batch !== undefined && (head.sum ?? known.sum) !== known.sum))
       return { taken: false, lines: known.lines, jobs: 0, sum: known.sum };
+    const jobs = lines.map((line, i) => this.#readLine(head, line, i + 1)).filter(Boolean);
     const state = batch === undefined ? known : this.#openBatch(batch);
     state.lines += lines.length;
     if (batch === undefined) this.#streams.set(stream, state.lines);

@@ -166,11 +166,11 @@ class Fake:
             raise Invalid('wrong head: a "sum" is of a batch', "sum")
         if len(lines) > documents.BULK_LINES:
             raise Invalid(f"{len(lines)} lines: at most {documents.BULK_LINES} in one text")
-        jobs = [self._line(head, line, i) for i, line in enumerate(lines, 1)]
         offset, batch = head.get("offset", 0), head.get("batch", "")
         state = self.batches.get(batch, {"lines": 0, "sum": "0" * 16}) if batch else {"lines": self._stream(head), "sum": "0" * 16}
         if state["lines"] != offset or batch and head.get("sum", state["sum"]) != state["sum"]:
             return {"taken": False, "lines": state["lines"], "jobs": 0, "sum": state["sum"]}
+        jobs = [self._line(head, line, i) for i, line in enumerate(lines, 1)]
         if batch:
             state = self._open_batch(batch)
             for line in lines:

@@ -155,16 +155,17 @@ module Weir
         refuse(Invalid, "sum", 'wrong head: a "sum" is of a batch') if head.key?("stream") && head.key?("sum")
         raise Invalid, "#{lines.size} lines: at most #{Checks::BULK_LINES} in one text" if lines.size > Checks::BULK_LINES
 
-        put(head, lines, lines.each_with_index.filter_map { |line, i| line_of(head, line, i + 1) })
+        put(head, lines)
       end
 
-      def put(head, lines, jobs)
+      def put(head, lines)
         batch, offset, zeros = head["batch"], head.fetch("offset", 0), "0" * 16
         state = batch ? @batches.fetch(batch, {lines: 0, sum: zeros}) : {lines: @streams[head["stream"]], sum: zeros}
         if state[:lines] != offset || (batch && head.fetch("sum", state[:sum]) != state[:sum])
           return {taken: false, lines: state[:lines], jobs: 0, sum: state[:sum]}
         end
 
+        jobs = lines.each_with_index.filter_map { |line, i| line_of(head, line, i + 1) }
         if batch
           state = open_batch(batch)
           state[:sum] = lines.reduce(state[:sum]) { |sum, line| Documents.add_line(sum, line) }
