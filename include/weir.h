@@ -15,7 +15,8 @@
  *   - A pointer may be NULL where it says so. Elsewhere a status is WEIR_EUSAGE then, and the message names the argument;
  *     a function without a status does nothing and returns NULL or 0. A text or list that comes with its length may be NULL when that is 0.
  *   - Strings that are passed in are copied. Strings that are returned belong to the object they came from.
- *   - A struct weir and a struct weir_worker belong to one thread; handlers run on threads of the worker.
+ *   - A struct weir and a struct weir_worker belong to one thread; handlers run on threads of the worker. Calls of two
+ *     threads that meet at one struct weir fail with WEIR_EUSAGE. weir_job_client() is the client of a handler's thread.
  *   - Calls wait for Redis, and signals are left as they are: the library sets no handler, and needs none.
  *   - A struct may gain members at its end, and functions may come, under the same soname. So make a struct all zero (by = {0}, or by
  *     naming members), and compile anew to use what is new: "Structs that grow", below, is how old programs go on working.
@@ -256,6 +257,10 @@ WEIR_API const char *weir_job_batch(const struct weir_job *job);
 WEIR_API const char *weir_job_traceparent(const struct weir_job *job);
 /* Says whether the handler should end: 1 when the job was cancelled, is over its time, or was given to another worker. */
 WEIR_API int weir_job_is_cancelled(const struct weir_job *job);
+/* A client of the worker's Redis and namespace for handlers that enqueue, take slots or ask: that of the executor's thread, which keeps it
+ * until it ends. It is not to be freed, nor given to another thread. NULL: out of memory; the handler is asynchronous, and its calls must not
+ * wait. */
+WEIR_API struct weir *weir_job_client(const struct weir_job *job);
 /* Writes one line to the worker's log, with the job's type and id. From any thread. */
 WEIR_API void weir_log(const struct weir_job *job, const char *fmt, ...) WEIR_PRINTF(2, 3);
 

@@ -96,6 +96,12 @@ static int play(struct weir_job *job, json_t *args)
         return weir_job_dead(job, "%s", why);
     if (json_object_get(args, "throttled") && access(open_file, F_OK) != 0)
         return weir_job_throttled(job, number(args, "throttled", -1));
+    if (json_object_get(args, "next") &&
+        weir_enqueue(weir_job_client(job),
+                     &(struct weir_job_spec){.type = weir_job_type(job),
+                                             .id = json_string_value(json_object_get(args, "next"))},
+                     NULL) != 0)
+        return weir_job_dead(job, "%s", weir_message(weir_job_client(job)));
     if (kills(args, "before"))
         kill(getpid(), SIGKILL);
     note(job, "effect");

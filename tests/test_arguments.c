@@ -334,6 +334,7 @@ TEST(handlers)
     ANSWERS(NULL, weir_job_batch(NULL));
     ANSWERS(NULL, weir_job_traceparent(NULL));
     ANSWERS(0, weir_job_is_cancelled(NULL));
+    ANSWERS(NULL, weir_job_client(NULL));
     DOES_NOTHING(weir_log(NULL, "text"));
     ANSWERS(WEIR_RETRY, weir_job_retry(NULL, 1, NULL));
     ANSWERS(WEIR_DEAD, weir_job_dead(NULL, NULL));

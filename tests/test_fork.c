@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/client/client.h"
+#include "core/clock.h"
 #include "core/log/log.h"
 #include "tests/client.h"
 #include "tests/program.h"
@@ -457,6 +458,42 @@ static void drain_forking(bool async)
     assert_int_equal(calls, 3);
     assert_int_equal(queued(), 0);
     await_text(server.folder, async ? "async" : "function", "fork()");
+}
+
+/* ---- Two threads at one client */
+
+static struct weir *shared;
+static atomic_int met, wrong;
+
+static void *enqueue_by_shared(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&over)) {
+        int rc = weir_enqueue(shared, &job, NULL);
+
+        atomic_fetch_add(&met, rc == WEIR_EUSAGE);
+        atomic_fetch_add(&wrong, rc != 0 && rc != WEIR_EUSAGE);
+    }
+    return NULL;
+}
+
+/* They are told so, and it works on. */
+TEST(test_threads_that_share_a_client)
+{
+    pthread_t threads[3];
+
+    atomic_store(&over, false);
+    shared = weir_new(server.url, "threads");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, enqueue_by_shared, NULL), 0);
+    while (atomic_load(&met) <= 10)
+        clock_sleep_until(clock_mono_us() + 1000);
+    atomic_store(&over, true);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+    assert_int_equal(atomic_load(&wrong), 0);
+    assert_int_equal(weir_enqueue(shared, &job, NULL), 0);
+    weir_free(shared);
 }
 
 TEST(test_a_child_of_a_handler_is_no_worker)

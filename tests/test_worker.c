@@ -37,6 +37,20 @@ static pid_t start_without_threads(struct stage *s, const char *failing)
 
 /* ---- What handlers answer */
 
+/* Handlers on several threads enqueue by the client that each is lent. */
+STAGE_TEST(a_client_is_lent)
+{
+    char args[32];
+    pid_t worker = stage_actor(s, "worker", "executors=8", NULL);
+
+    for (int i = 0; i < 40; i++) {
+        snprintf(args, sizeof args, "{\"next\":\"j%d\"}", 40 + i);
+        stage_push(s, "mark", args, i, 1);
+    }
+    await(stage_stat(s, "mark", "done") == 80);
+    assert_int_equal(stage_end(worker), 0);
+}
+
 STAGE_TEST(done_retry_dead_throttled)
 {
     struct history h;

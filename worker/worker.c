@@ -279,6 +279,8 @@ static int open_handlers(struct weir_worker *w)
     const struct way_host host = {w->common.loop,
                                   w->common.options.executors,
                                   w->common.options.kill_after_us,
+                                  &w->common.options.address,
+                                  w->common.options.prefix,
                                   &w->common,
                                   begin_task_ended,
                                   on_rest};

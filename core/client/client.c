@@ -41,6 +41,19 @@ int client_address(const char *url, struct redis_address *address, struct error 
     return redis_address_parse(choose(url, "REDIS_URL", REDIS_USUAL), address, e);
 }
 
+struct weir *client_new(const struct redis_address *address, const char *prefix)
+{
+    struct weir *w = calloc(1, sizeof *w);
+
+    if (!w || !(w->redis = redis_new(address))) {
+        free(w);
+        return NULL;
+    }
+    w->connections[0] = w->redis;
+    strcpy(w->prefix, prefix);
+    return w;
+}
+
 struct weir *weir_new(const char *url, const char *ns)
 {
     struct weir *w = calloc(1, sizeof *w);

@@ -26,6 +26,8 @@ struct weir {
     struct denials *denials;                    /* of weir_take; throttle/take/denials.h */
 };
 
+/* A client as of weir_new, of an address and a prefix ("weir:{0}:") that are right. NULL: out of memory. */
+struct weir *client_new(const struct redis_address *address, const char *prefix);
 /* Makes "weir:{0}:" of a namespace; NULL: $WEIR_NAMESPACE, else "weir". WEIR_ECONFIG when it is no valid name. */
 WEIR_CHECKED int client_prefix(const char *ns, char prefix[PREFIX_SIZE], struct error *e);
 #define REDIS_USUAL "redis://127.0.0.1:6379"

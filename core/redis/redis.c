@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <hiredis/hiredis.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -32,11 +33,12 @@ struct redis {
     int64_t asked_us;    /* when they were asked */
     struct wire wire;
     unsigned forks;
-    size_t awaited; /* answers under way */
-    bool sent;      /* a byte of what is under way has left */
-    bool missed;    /* a call has missed the library since it was loaded last */
-    bool plain;     /* whatever Redis is */
-    bool silent;    /* it was waited for in vain, and not reached since */
+    size_t awaited;   /* answers under way */
+    atomic_bool used; /* by a call that has not returned */
+    bool sent;        /* a byte of what is under way has left */
+    bool missed;      /* a call has missed the library since it was loaded last */
+    bool plain;       /* whatever Redis is */
+    bool silent;      /* it was waited for in vain, and not reached since */
 };
 
 struct redis *redis_new(const struct redis_address *address)
@@ -310,7 +312,24 @@ int redis_load_scripts(struct redis *r, struct error *e)
 
 /* ---- Commands */
 
-int redis_append(struct redis *r, const struct args *a, struct error *e)
+/* A connection is of one thread. Two that use it at a time are told so, before they take each other's answers. */
+static int enter(struct redis *r, struct error *e)
+{
+    if (atomic_exchange(&r->used, true))
+        return error_set(
+            e, WEIR_EUSAGE,
+            "Redis: two threads use one struct weir at a time; give each its own, by weir_new()");
+    leave_to_parent(r);
+    return 0;
+}
+
+static int leave(struct redis *r, int status)
+{
+    atomic_store(&r->used, false);
+    return status;
+}
+
+static int append(struct redis *r, const struct args *a, struct error *e)
 {
     int status = open_connection(r, e);
 
@@ -321,15 +340,27 @@ int redis_append(struct redis *r, const struct args *a, struct error *e)
     return status;
 }
 
-int redis_flush(struct redis *r, struct error *e)
+int redis_append(struct redis *r, const struct args *a, struct error *e)
 {
-    int status;
+    int status = enter(r, e);
 
-    leave_to_parent(r);
-    status = r->wire.fd >= 0 ? send_all(r, e) : 0;
+    return status ? status : leave(r, append(r, a, e));
+}
+
+static int flush(struct redis *r, struct error *e)
+{
+    int status = r->wire.fd >= 0 ? send_all(r, e) : 0;
+
     if (status)
         close_connection(r);
     return status;
+}
+
+int redis_flush(struct redis *r, struct error *e)
+{
+    int status = enter(r, e);
+
+    return status ? status : leave(r, flush(r, e));
 }
 
 /* The next answer as it is; *reply is set on success only. */
@@ -337,10 +368,9 @@ static int take_answer(struct redis *r, struct redisReply **reply, struct error 
 {
     int status;
 
-    leave_to_parent(r);
     if (r->awaited == 0)
         return error_set(e, WEIR_EUNREACHABLE, "Redis: connection lost before the answer; try again");
-    status = redis_flush(r, e);
+    status = flush(r, e);
     if (status)
         return status;
     status = receive_one(r, reply, e);
@@ -386,8 +416,10 @@ int redis_result(struct redis *r, struct redisReply **reply, struct error *e)
     int status;
 
     *reply = NULL;
+    if ((status = enter(r, e)))
+        return status;
     status = take_answer(r, reply, e);
-    return status ? status : judge(r, reply, e);
+    return leave(r, status ? status : judge(r, reply, e));
 }
 
 bool redis_await(const struct redis *r, int64_t until_us)
@@ -408,7 +440,7 @@ static int exchange_once(struct redis *r, const struct args *a, struct redisRepl
 
     do {
         was_open = r->wire.fd >= 0;
-        status = redis_append(r, a, e);
+        status = append(r, a, e);
         if (!status)
             status = take_answer(r, reply, e);
     } while (status == WEIR_EUNREACHABLE && was_open && !r->sent);
@@ -449,12 +481,18 @@ int redis_call(struct redis *r, const struct args *a, struct redisReply **reply,
 {
     int status;
 
-    leave_to_parent(r);
-    assert(r->awaited == 0);
-    r->sent = false;
     *reply = NULL;
+    if (sent)
+        *sent = false;
+    if ((status = enter(r, e)))
+        return status;
+    if (r->awaited > 0)
+        return leave(
+            r, error_set(e, WEIR_EUSAGE,
+                         "Redis: a bulk of another thread uses this struct weir; give each thread its own"));
+    r->sent = false;
     status = exchange(r, a, reply, e);
     if (sent)
         *sent = status && r->sent;
-    return status ? status : judge(r, reply, e);
+    return leave(r, status ? status : judge(r, reply, e));
 }

@@ -9,6 +9,7 @@
 #include "worker/way/task.h"
 
 struct ev_loop;
+struct redis_address;
 struct partition;
 struct worker;
 struct trace;
@@ -32,7 +33,9 @@ bool lease_is_over(const struct conditions *conditions);
 struct way_host {
     struct ev_loop *loop;
     int executors;
-    int64_t kill_after_us; /* from TERM to KILL */
+    int64_t kill_after_us;               /* from TERM to KILL */
+    const struct redis_address *address; /* of its Redis */
+    const char *prefix;
     struct worker *worker;
     void (*on_ended)(struct task *task); /* of task_ended; on any thread */
     void (*on_rest)(struct worker *w,

@@ -1,12 +1,14 @@
 #include "worker/way/weir_job.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "core/client/client.h"
 #include "core/forks.h"
 #include "core/log/log.h"
 #include "queue/job/json.h"
@@ -51,6 +53,38 @@ void weir_job_finish(struct weir_job *job, int result)
 
     weir_job_check_fork(job->task->handler, job->forks);
     job->task->end = result >= 0 && result <= WEIR_THROTTLED ? ends[result] : END_RETRY;
+}
+
+/* The client of each executor's thread. */
+static pthread_key_t client_key;
+static pthread_once_t client_once = PTHREAD_ONCE_INIT;
+static bool client_has_key;
+
+static void free_client(void *client)
+{
+    weir_free(client);
+}
+
+static void make_client_key(void)
+{
+    client_has_key = pthread_key_create(&client_key, free_client) == 0;
+}
+
+struct weir *weir_job_client(const struct weir_job *job)
+{
+    const struct runner *runner = job ? job->task->handler->runner : NULL;
+    struct weir *client;
+
+    pthread_once(&client_once, make_client_key);
+    if (!runner || !runner->way->run || !client_has_key)
+        return NULL;
+    client = pthread_getspecific(client_key);
+    if (!client && (client = client_new(runner->host.address, runner->host.prefix)) &&
+        pthread_setspecific(client_key, client) != 0) {
+        weir_free(client);
+        client = NULL;
+    }
+    return client;
 }
 
 struct span task_traceparent(const struct task *task)
