@@ -221,6 +221,24 @@ SCENE_TEST(test_a_pause_goes_back_with_the_clock)
         answer_text(json_object_get(json_object_get(turns.answer, "paused_keys"), "slow/a"), "paused_until"));
 }
 
+/* Heartbeats move it, so it ends by the clock that was set back. */
+SCENE_TEST(test_the_pause_of_a_type_goes_back_with_the_clock)
+{
+    int64_t taken, workers;
+
+    start("w");
+    enqueue("default", "slow", "a");
+    must(turns_reap("w", &taken, &workers));
+    must(turns_pausing("type_pause", "slow", 9 * SECOND_US));
+    turns.now_us -= 3600 * SECOND_US;
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(claim("w", 1, 0), 0);
+    turns.now_us += 9 * SECOND_US;
+    must(turns_reap("w", &taken, &workers));
+    claim("w", 1, 0);
+    expect_leases("a");
+}
+
 /* What was granted far ahead is to come back. */
 SCENE_TEST(test_workers_hear_of_a_paused_key)
 {
