@@ -184,12 +184,11 @@ static void apply_limit(int limit, const char *text)
     snprintf(limit_texts[limit], sizeof limit_texts[limit], "%s", text);
     before = sim.limits[limit].path;
     sim_limit_is(limit, text);
-    if (!*text) {
+    if (!*text)
         sim.limits[limit].pause_until_us = 0; /* a pause goes with its limit */
-        server_do(&turns.server, "HDEL", PREFIX "revisions",
-                  textf("places/%s", sim_limit_names[limit])); /* its next rules begin at the first place */
-    }
-    if (sim.limits[limit].path != before) /* that of a key with the path of its keys */
+    server_do(&turns.server, "HDEL", PREFIX "revisions",
+              textf("places/%s", sim_limit_names[limit])); /* new rules take the first free places */
+    if (sim.limits[limit].path != before)                  /* that of a key with the path of its keys */
         memset(sim.limits[limit].key_until_us, 0, sizeof sim.limits[limit].key_until_us);
 }
 
