@@ -109,7 +109,7 @@ export class RedisCarrier extends Timed {
     try {
       this.#redis = await this.#connecting;
     } catch (e) {
-      const failure = failureOf(e);
+      const failure = e instanceof Invalid ? e : failureOf(e);
       throw failure instanceof Lost ? new Unreachable(`Redis: ${failure.message}`) : failure;
     }
   }

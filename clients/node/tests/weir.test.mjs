@@ -1,6 +1,6 @@
 /* What needs no server. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,6 +76,15 @@ test('a signal ends whatever is waited for, with its reason', async () => {
   await q.close();
   silent.close();
   for (const socket of sockets) socket.destroy();
+  rmSync(folder, { recursive: true });
+});
+
+test('without a library it is no fault of Redis', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'weir-node-'));
+  cpSync(new URL('../src', import.meta.url), join(folder, 'src'), { recursive: true });
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  const alone = await import(join(folder, 'src/index.js'));
+  await assert.rejects(new alone.Weir({ url: 'unix:///nowhere' }).about(), (e) => e instanceof alone.Invalid && /npm install/.test(e.message));
   rmSync(folder, { recursive: true });
 });
 
