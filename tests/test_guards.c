@@ -181,8 +181,8 @@ TEST_WITH(test_a_queue_is_paused_before_its_first_job, begin_now, NULL)
     must_end("queue pause default", 0, "weir queue resume default ends that\n");
     must_end("queue resume default", 0, "default resumed");
     redis_do("DEL", PREFIX "queues");
-    must_end("queue pause default", 0,
-             "nothing of it starts until weir queue resume default; it has had no job yet\n");
+    must_end("queue pause default", 66, "queue default: there is none");
+    must_end("queue pause default --create", 0, "weir queue resume default ends that\n");
     must_end("queue list --json", 0, "{\"name\":\"default\",\"waiting\":0,\"parked\":0,\"paused_since\":1");
     must_end("status --json", 0,
              "\"queues\":{\"default\":{\"waiting\":0,\"oldest_at\":null,\"paused_since\":1");
@@ -206,7 +206,7 @@ TEST_WITH(test_a_batch_is_paused_before_its_first_job, begin_now, NULL)
     assert_int_equal(redis_number("TTL", PREFIX "batch:b"), -1);
     turns.now_us = clock_wall_us();
     assert_int_equal(claim("w", 1, 0), 0);
-    must_end("batch show b", 0, "waiting:    1, 1 of them set aside");
+    must_end("batch show b", 0, "not begun:  1, 1 of them set aside");
     must_end("batch resume b", 0, "batch b resumed; 1 job put back in its queue");
     assert_int_equal(claim("w", 1, 0), 1);
     turns_check();
