@@ -2,8 +2,10 @@
  * through weir serve; what a client meets when functions are gone; rights; partitions. */
 #include <dirent.h>
 #include <hiredis/hiredis.h>
+#include <inttypes.h>
 #include <jansson.h>
 
+#include "core/clock.h"
 #include "queue/job/job.h"
 #include "tests/client.h"
 #include "tests/program.h"
@@ -431,6 +433,24 @@ TEST_WITH(test_wrong_kinds_of_keys, flush, NULL)
                   "{\"refused\":\"unavailable\",\"why\":\"weir:{0}:batch:b is a string, not a hash\"}");
     assert_answer(by_redis, "bulk", "{\"batch\":\"b\",\"type\":\"t\"}\n1",
                   "{\"refused\":\"unavailable\",\"why\":\"weir:{0}:batch:b is a string, not a hash\"}");
+}
+
+/* Nobody can wake who asks by the protocol: it is told the soonest time, also where jobs seem to take every second slot. */
+TEST_WITH(test_in_line_beside_jobs, flush, NULL)
+{
+    static const char wait[] = "{\"limit\":\"x\",\"wait\":86400}";
+    struct text text = {.at = (char *)wait, .len = sizeof wait - 1};
+    json_t *answer;
+
+    (void)state;
+    begin();
+    serving_weir("rate set x 1/100s,burst=1");
+    json_decref(by_redis("take", &text));
+    json_decref(by_redis("take", &text));
+    server_do(&server, "ZADD", PREFIX "due:x", textf("%" PRId64, clock_wall_us()), "~");
+    answer = by_redis("take", &text);
+    assert_in_range((long)json_number_value(json_object_get(answer, "retry_after")), 100, 200);
+    json_decref(answer);
 }
 
 /* libweir and the protocol make the same bytes of the same job. */

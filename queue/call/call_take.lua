@@ -47,7 +47,7 @@ end
 local function wait(given, key, cost)
     local place = given.place or ''
     local tag, most = match(place, '%w+$') or document.made(), us(floor((given.wait or 0) * 1000000))
-    local reply = scripts.take_wait{'', given.leave and 'leave' or 'wait', '', given.limit, key, cost, place, tag, most}
+    local reply = scripts.take_wait{'', given.leave and 'leave' or 'ask', '', given.limit, key, cost, place, tag, most}
     if reply.err then return document.fault(reply.err) end
     if given.leave and reply[2] == nil then return '{"left":true}' end
     if reply[1] == 1 then return answered(reply, reply[4] > 0 and ',"start_after":' .. document.seconds(reply[4]) or '') end

@@ -5,7 +5,7 @@
 --   line.last_start(came)               the ticket of one who came then
 --   line.opens(cost, ticket)            when its gates open for who has it to itself; huge: never
 --   line.start_now(cost, came, ticket)  when they do behind those who came before, and are here
---   line.start_then(cost, came, ticket) the same behind those who will come
+--   line.start_then(cost, came, ticket, hears) the same behind those who will come; hears: it is told when that is too late
 --   line.take(place, at, cost)          it starts then, and leaves
 --   line.figures([at])                  the burst, how many slots are left at that time, and when all are free
 --   line.forget_gone()                  those who are late by much too much, before anything else is asked
@@ -148,7 +148,7 @@ end
 
 function line.start_now(cost, came, ticket) return nth_start(cost, came, ticket, LATE, 1) end
 
-function line.start_then(cost, came, ticket) return nth_start(cost, came, ticket, COMING, is_shared() and 2 or 1) end
+function line.start_then(cost, came, ticket, hears) return nth_start(cost, came, ticket, COMING, hears and is_shared() and 2 or 1) end
 
 -- ---- Places
 

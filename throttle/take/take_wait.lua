@@ -2,8 +2,9 @@
 -- Each is told when its slot comes, sleeps until then, and asks once more: two calls for a start.
 --
 -- KEYS[1] prefix
--- ARGV: now, "wait" or "leave" (it does not wait any more), rules (as in take), limit, key ('' for none), cost, place ('' at first,
---       then as it was answered), tag (letters and digits, of the caller's own), most (how long it may wait yet, us; -1: as long as it takes)
+-- ARGV: now, what it does: "wait", "ask" (it waits, and does not listen to its bell: it is told the soonest time) or "leave" (it does not
+--       wait any more), rules (as in take), limit, key ('' for none), cost, place ('' at first, then as it was answered), tag (letters and
+--       digits, of the caller's own), most (how long it may wait yet, us; -1: as long as it takes)
 -- role: taker
 -- reply: leave: [ 1 ]; wait: the five elements of take, but that of one who is allowed retry_after_us is when its slot starts, then
 --        now, place ('': denied, and not in line: the slot comes later than it may wait), bell (a list to which a time is pushed
@@ -36,7 +37,7 @@ local function deny(place, cost, came, at, most)
     return answer(0, burst, remaining, at - now, resets - now, place)
 end
 
-local function wait(place, cost, came, most)
+local function wait(place, cost, came, most, hears)
     local ticket = line.last_start(came)
     gate.save() -- what loading has put right counts from now
     local till = now + gate.AHEAD
@@ -44,14 +45,14 @@ local function wait(place, cost, came, most)
         return grant(place, cost, ticket)
     end
     line.look(place)
-    return deny(place, cost, came, line.start_then(cost, came, ticket), most)
+    return deny(place, cost, came, line.start_then(cost, came, ticket, hears), most)
 end
 
 -- ---- The call
 
 local function wrong_arguments(ARGV, cost, most)
-    if #ARGV ~= 9 or ARGV[2] ~= 'wait' and ARGV[2] ~= 'leave' or not is_whole(most, -1) or not find(ARGV[8], '^%w+$') then
-        return 'wants now, wait or leave, rules, limit, key, cost, place, tag, most'
+    if #ARGV ~= 9 or ARGV[2] ~= 'wait' and ARGV[2] ~= 'ask' and ARGV[2] ~= 'leave' or not is_whole(most, -1) or not find(ARGV[8], '^%w+$') then
+        return 'wants now, wait, ask or leave, rules, limit, key, cost, place, tag, most'
     end
     if takes.wrong_rules(ARGV[3]) then return 'wrong rule' end
     if not is_name(ARGV[4]) or ARGV[5] ~= '' and not is_name(ARGV[5]) then return 'wrong name of a limit or key' end
@@ -64,7 +65,7 @@ local function take_wait(ARGV)
     local cost, most, place = tonumber(ARGV[6]), tonumber(ARGV[9]), ARGV[7]
     local wrong = wrong_arguments(ARGV, cost, most)
     if wrong then return refuse('take_wait: %s', wrong) end
-    local refusal = ARGV[2] == 'wait' and partition.refusal(ARGV[4])
+    local refusal = ARGV[2] ~= 'leave' and partition.refusal(ARGV[4])
     if refusal then return refusal end
     wrong = line.open(ARGV[4], ARGV[5], takes.limit_of(ARGV[4], ARGV[3]))
     if wrong then return answer(wrong, 0, 0, 0, 0, '') end
@@ -75,7 +76,7 @@ local function take_wait(ARGV)
     end
     local came = line.came(place)
     if place == '' then place = format('%d.%d.%s', came, cost, ARGV[8]) end
-    return wait(place, cost, came, most)
+    return wait(place, cost, came, most, ARGV[2] == 'wait')
 end
 
 return take_wait
