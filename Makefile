@@ -138,8 +138,8 @@ $(BUILD)/tests/test_orders: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 # The API's tables.
 $(BUILD)/tests/test_nasty: $(patsubst %,$(BUILD)/serve/%.o,actions documents fields resource) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
-# weir status as text.
-$(BUILD)/tests/test_status: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
+# weir status as text; groups of dead jobs.
+$(BUILD)/tests/test_status $(BUILD)/tests/test_dead: $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
 
 # What Prometheus reads, likewise.
 $(BUILD)/tests/test_metrics: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/metrics*.c) serve/page/data.c) $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))

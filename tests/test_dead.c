@@ -7,9 +7,11 @@
 #include "queue/dead/dead.h"
 #include "queue/enqueue/enqueue.h"
 #include "tests/random.h"
+#include "view/dead.h"
 
 #define DEAD PREFIX "dead"
 #define ANY ((struct dead_filter){0})
+#define LONG_60 "a reason that is so long that nobody wants to see all of it, "
 #define FOR_EVER (2000000000 * SECOND_US)
 
 static char seen[200000]; /* what the last walk met: "id id id" */
@@ -121,6 +123,16 @@ static void expect_moved(const char *verb, struct dead_filter filter, const char
         fail_msg("%s", w->error.text);
     assert_int_equal(walked.jobs, moved);
     assert_int_equal(walked.without_queue, left);
+}
+
+static int64_t walk_counts(struct dead_filter filter)
+{
+    return walk("list", filter, NULL).jobs;
+}
+
+static int take_groups(const json_t *page, void *arg)
+{
+    return dead_groups_add(arg, page);
 }
 
 /* The only one that the filter lets through; the caller's. */
@@ -662,6 +674,96 @@ SCENE_TEST(test_filters)
         assert_int_equal(counted.jobs, (strlen(cases[i].ids) + 1) / 2);
         assert_int_equal(counted.without_queue, 0);
     }
+}
+
+/* ---- Groups */
+
+/* Checks that the dead jobs are one group of such a reason, which selects all of them. */
+static void expect_one_group(const char *reason, int64_t jobs)
+{
+    struct dead_walk walk = {.w = w, .now_us = turns.now_us, .verb = "count", .take = take_groups};
+    json_t *groups = json_object(), *row;
+
+    walk.arg = groups;
+    must(dead_walk(&walk));
+    groups = dead_groups(groups, 0);
+    row = json_array_get(groups, 0);
+    assert_string_equal(answer_text(row, "reason"), reason);
+    assert_int_equal(json_array_size(groups), 1);
+    assert_int_equal(answer_int(row, "jobs"), jobs);
+    assert_int_equal(walk_counts((struct dead_filter){.reason = reason}), jobs);
+    json_decref(groups);
+}
+
+SCENE_TEST(test_reasons_that_differ_in_numbers_are_one_group)
+{
+    static const struct {
+        const char *reasons[3], *folded;
+    } cases[] = {
+        {{"no luck", "no luck"}, "no luck"},
+        {{"order 4711: gone", "order 3: gone"}, "order #: gone"},
+        {{"failed 3 times: exit 1: k9", "failed 12 times: exit 1: 0x7f"}, "failed # times: exit 1: #"},
+        {{"HTTP 503: at 17:04:59.1", "HTTP 503: at 9:12:00.25"}, "HTTP 503: at #:#:#.#"},
+        {{"8f2c4d1e-abcd-4a01-9f2a-0a1b2c3d4e5f!", "11111111-2222-beef-face-444444444444!"}, "#!"},
+        {{"C# at 5, #7 a_1", "C# at 66, #888 a_2"}, "C# at #, ## a_#"},
+        {{"%d 1 [", "%d 22 ["}, "%d # ["},
+        {{"", ""}, ""},
+    };
+
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        redis_do("DEL", DEAD);
+        bury_job("a", cases[i].reasons[0]);
+        bury_job("b", cases[i].reasons[1]);
+        expect_one_group(cases[i].folded, 2);
+    }
+}
+
+SCENE_TEST(test_a_long_reason_is_cut_between_characters)
+{
+    char reason[1000] = "", folded[256];
+    size_t len = 0;
+
+    for (int i = 0; i < 3; i++)
+        len += (size_t)snprintf(reason + len, sizeof reason - len, "%s", LONG_60);
+    snprintf(reason + len, sizeof reason - len, "\xc3\xa4%s", LONG_60);
+    snprintf(folded, sizeof folded, "%.60s...%s", reason, reason + strlen(reason) - 137);
+    bury_job("a", reason);
+    expect_one_group(folded, 1);
+    redis_do("DEL", DEAD);
+    memcpy(reason + 59, "\xc3\xa4", 2);
+    memcpy(reason + strlen(reason) - 138, "\xc3\xa4", 2);
+    snprintf(folded, sizeof folded, "%.59s...%s", reason, reason + strlen(reason) - 136);
+    bury_job("a", reason);
+    expect_one_group(folded, 1);
+}
+
+SCENE_TEST(test_groups_say_when_and_the_rest_is_one_row)
+{
+    struct dead_walk walk = {
+        .w = w, .now_us = turns.now_us + 60 * SECOND_US, .verb = "count", .take = take_groups};
+    json_t *groups = json_object(), *row;
+    int64_t begin_us = turns.now_us;
+
+    redis_do("ZADD", DEAD, "-5", "w:0 default/t/ order 1\n{\"id\":\"z\"}");
+    for (int i = 0; i < 500; i++) {
+        bury_job(textf("j%d", i), i % 5 < 3 ? textf("order %d", i) : textf("other %c", 'a' + i % 5));
+        turns.now_us += 1000;
+    }
+    walk.arg = groups;
+    must(dead_walk(&walk));
+    groups = dead_groups(groups, 1);
+    assert_int_equal(json_array_size(groups), 2);
+    row = json_array_get(groups, 0);
+    assert_string_equal(answer_text(row, "reason"), "order #");
+    assert_int_equal(answer_int(row, "jobs"), 301);
+    assert_int_equal(json_us(json_object_get(row, "first_at")), begin_us);
+    assert_int_equal(json_us(json_object_get(row, "last_at")), begin_us + 497 * 1000);
+    row = json_array_get(groups, 1);
+    assert_true(json_is_null(json_object_get(row, "reason")));
+    assert_int_equal(answer_int(row, "groups"), 2);
+    assert_int_equal(answer_int(row, "jobs"), 200);
+    assert_int_equal(json_us(json_object_get(row, "last_at")), begin_us + 499 * 1000);
+    json_decref(groups);
 }
 
 SCENE_TEST(test_all_is_told_of_a_job)

@@ -221,11 +221,14 @@ STAGE_TEST_WITH(many_are_counted_retried_and_removed, open_stage, close_stage)
            "  334  other  exit 2: no luck\n"
            "    1  -      this record cannot be read\n"
            "4,000 dead jobs would be retried\n1 without a queue would stay: name one with --into QUEUE\n");
-    expect(s, "remove --type other --dry-run --json",
-           "{\"dry_run\":true,\"jobs\":1000,\"without_queue\":0,\"batch_cancelled\":0,\"reasons\":[{\"type\":"
-           "\"other\",\"reason\":"
-           "\"exit 1: no luck\",\"jobs\":666},{\"type\":\"other\",\"reason\":\"exit 2: no "
-           "luck\",\"jobs\":334}]}\n");
+    expect(
+        s, "remove --type other --dry-run --json",
+        "{\"dry_run\":true,\"jobs\":1000,\"without_queue\":0,\"batch_cancelled\":0,\"reasons\":[{\"type\":"
+        "\"other\",\"reason\":"
+        "\"exit 1: no "
+        "luck\",\"jobs\":666,\"first_at\":1700000000.000001,\"last_at\":1700000000.000998,\"id\":"
+        "\"other1\"},{\"type\":\"other\",\"reason\":\"exit 2: no "
+        "luck\",\"jobs\":334,\"first_at\":1700000000.0,\"last_at\":1700000000.000999,\"id\":\"other0\"}]}\n");
     assert_int_equal(dead_count(s), 4001);
     expect(s, "retry --type mark --reason exit~2 --json",
            "{\"action\":\"retry\",\"jobs\":1000,\"without_queue\":0,\"batch_cancelled\":0}\n");

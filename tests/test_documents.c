@@ -311,8 +311,9 @@ static void check_ended(void)
          0);
     CHECK_ALL("job show fine", "why fine", "job show worse", "why worse", "dead list", "job list fine",
               "job list state:dead", "dead show worse", "dead keep", "dead keep --most 1000 --dry-run",
-              "dead retry --all --dry-run", "dead retry worse", "dead remove --all --dry-run",
-              "dead remove --all --yes", "doctor", "verify trace", "batch show b");
+              "dead list --group --limit 1", "dead retry --all --dry-run", "dead retry worse",
+              "dead remove --all --dry-run", "dead remove --all --yes", "doctor", "verify trace",
+              "batch show b");
 }
 
 /* Two starts of a key that has one a second. */

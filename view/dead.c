@@ -1,6 +1,8 @@
 #include "view/dead.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "queue/inspect/job_act.h"
 #include "throttle/limit.h"
@@ -106,6 +108,92 @@ int view_dead_one(struct weir *w, const char *id, json_t **doc)
         status = document_done(w, json_incref(json_array_get(list.rows, 0)), doc);
     json_decref(list.rows);
     return status;
+}
+
+/* ---- Groups */
+
+static const struct member group_members[] = {
+    MEMBER("type", WORD),
+    MEMBER("reason", WORD),
+    MEMBER("jobs", NUMBER),
+    MEMBER("first_at", TIME),
+    MEMBER("last_at", TIME),
+    MEMBER("id", WORD),
+    MEMBER("groups", NUMBER, .optional = true),
+    {.name = NULL},
+};
+
+static int set_number(json_t *row, const char *name, int64_t n)
+{
+    return json_object_set_new(row, name, json_integer(n));
+}
+
+/* Jobs whose time of death nobody knows change no time. */
+static int add_counts(json_t *to, const json_t *row)
+{
+    int64_t first = answer_int(row, "first_at"), last = answer_int(row, "last_at");
+    int64_t known = answer_int(to, "first_at");
+    int status = set_number(to, "jobs", answer_int(to, "jobs") + answer_int(row, "jobs"));
+
+    if (first > 0 && (known <= 0 || first < known))
+        status |= set_number(to, "first_at", first);
+    if (last > answer_int(to, "last_at"))
+        status |= set_number(to, "last_at", last);
+    return status;
+}
+
+static int add_group(json_t *groups, json_t *row)
+{
+    char *reason = text_of(text_bytes(json_object_get(row, "reason"))), *key = NULL;
+    json_t *known;
+    int status = -1;
+
+    if (reason && asprintf(&key, "%s\n%s", answer_text(row, "type"), reason) >= 0) {
+        known = json_object_get(groups, key);
+        status = known ? add_counts(known, row) : json_object_set_nocheck(groups, key, row);
+        free(key);
+    }
+    free(reason);
+    return status;
+}
+
+int dead_groups_add(json_t *groups, const json_t *page)
+{
+    const json_t *rows = json_object_get(page, "reasons");
+    int status = 0;
+
+    for (size_t i = 0; status == 0 && i < json_array_size(rows); i++)
+        status = add_group(groups, json_array_get(rows, i));
+    return status == 0 ? 0 : WEIR_EINTERNAL;
+}
+
+static int by_jobs(const void *a, const void *b)
+{
+    const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
+    int64_t x_jobs = answer_int(x, "jobs"), y_jobs = answer_int(y, "jobs");
+    int order = (x_jobs < y_jobs) - (x_jobs > y_jobs);
+
+    if (order == 0)
+        order = strcmp(answer_text(x, "reason"), answer_text(y, "reason"));
+    return order ? order : strcmp(answer_text(x, "type"), answer_text(y, "type"));
+}
+
+json_t *dead_groups(json_t *groups, size_t most)
+{
+    json_t *rows = document_rows(groups, by_jobs), *others, *documents;
+    size_t count = json_array_size(rows);
+
+    if (most > 0 && count > most) {
+        others = json_pack("{s:I}", "groups", (json_int_t)(count - most));
+        for (size_t i = most; i < count; i++)
+            add_counts(others, json_array_get(rows, i));
+        for (size_t i = count; i > most; i--)
+            json_array_remove(rows, i - 1);
+        json_array_append_new(rows, others);
+    }
+    documents = document_list(rows, group_members);
+    json_decref(rows);
+    return documents;
 }
 
 /* ---- Moved */

@@ -12,6 +12,11 @@ struct span dead_body(const json_t *page, size_t i);
 /* {"jobs", "more"}: the oldest that the filter lets through, at most so many, and fewer where their bodies are large;
  * more: there are others. */
 WEIR_CHECKED int view_dead(struct weir *w, const struct dead_filter *filter, int64_t most, json_t **doc);
+/* Adds the "reasons" of a page of counted jobs to groups, an object. A group is of jobs of one type whose reasons differ in numbers and ids alone. */
+WEIR_CHECKED int dead_groups_add(json_t *groups, const json_t *page);
+/* The groups as rows {"type", "reason", "jobs", "first_at", "last_at", "id": of the first}, the largest first. Those beyond most, of 0: none, are one row at the
+ * end, without type, reason and id: {"groups": how many, "jobs", "first_at", "last_at"}. Frees the object; NULL: out of memory. */
+json_t *dead_groups(json_t *groups, size_t most);
 /* Of jobs that were retried or removed. without_queue: that were not retried, as nobody knows into which queue; cancelled: as their
  * batch was cancelled. */
 json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue, int64_t cancelled);

@@ -13,7 +13,7 @@ static const struct action {
     int least, most; /* ids */
     int (*run)(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 } actions[] = {
-    {"list", FILTERS " limit", 0, 0, dead_run_list},
+    {"list", FILTERS " group limit", 0, 0, dead_run_list},
     {"show", "raw", 1, 1, dead_run_show},
     {"retry", FILTERS " into all dry-run", 0, IDS_MOST, dead_run_retry},
     {"remove", FILTERS " all dry-run yes", 0, IDS_MOST, dead_run_remove},
@@ -98,7 +98,8 @@ static int run_dead(struct cli *cli, int argc, char **argv)
         {"reason", 0, FLAG_TEXT, "TEXT", "with that in their reason", &only->reason},
         {"older", 0, FLAG_DURATION, "DUR", "died at least that long ago", &only->older_us},
         {"newer", 0, FLAG_DURATION, "DUR", "died at most that long ago", &only->newer_us},
-        {"limit", 0, FLAG_INT, "N", "list: at most so many lines; default 50", &f.limit},
+        {"group", 0, FLAG_BOOL, NULL, "list: by type and reason, the largest first", &f.group},
+        {"limit", 0, FLAG_INT, "N", "list: at most so many lines; default 50, with --group 20", &f.limit},
         {"raw", 0, FLAG_BOOL, NULL, "show: the bytes of its body, as they are", &f.raw},
         {"into", 0, FLAG_TEXT, "QUEUE", "retry: into this queue, instead of each its own", &f.into},
         {"all", 0, FLAG_BOOL, NULL, "retry, remove: all of them", &f.all},

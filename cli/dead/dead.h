@@ -9,7 +9,7 @@ struct dead_flags {
     struct dead_filter filter;
     long long limit;
     const char *into;
-    bool all, dry_run, yes, raw;
+    bool all, dry_run, yes, raw, group;
     long long most; /* these of keep */
     const char *bytes;
     int64_t age_us;
@@ -22,6 +22,11 @@ WEIR_CHECKED int dead_go(struct cli *cli, struct dead_walk *walk);
 /* dead_show.c */
 int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 int dead_run_show(struct cli *cli, struct weir *w, const struct dead_flags *flags);
+/* dead_group.c */
+#define DEAD_GROUPS_SHOWN 20
+/* Prints rows of dead_groups(), brief: without times and sample; takes the last one off where it is of others. */
+WEIR_CHECKED int dead_print_groups(struct cli *cli, FILE *to, json_t *rows, bool brief);
+int dead_run_groups(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 /* dead_move.c */
 int dead_run_retry(struct cli *cli, struct weir *w, const struct dead_flags *flags);
 int dead_run_remove(struct cli *cli, struct weir *w, const struct dead_flags *flags);

@@ -15,73 +15,18 @@
 #include "view/dead.h"
 
 #define SHOW_EVERY_US 100000
-#define REASONS_SHOWN 20
-#define NAMES_SIZE 300  /* of ids that are not there */
-#define REASON_KEPT 200 /* bytes by which reasons are told apart */
+#define NAMES_SIZE 300 /* of ids that are not there */
 
 /* A retry or a remove, and what it has met so far. */
 struct move {
     const char *verb, *done; /* "retry", "retried" */
     struct cli *cli;
     const struct dead_flags *flags;
-    json_t *reasons;             /* counted: {type, reason, jobs}, by the two */
+    json_t *reasons;             /* counted: as dead_groups_add() leaves them */
     json_t *missing;             /* the ids that were not met: an object */
     char batch[LIMIT_NAME_SIZE]; /* one that was cancelled, of those jobs; "" */
     int64_t jobs, without_queue, cancelled, looked_at, shown_us;
 };
-
-/* ---- What there is, by type and reason */
-
-static void add_reason(json_t *reasons, const json_t *counted)
-{
-    struct span type = text_bytes(json_object_get(counted, "type"));
-    char *reason = text_of_ends(text_bytes(json_object_get(counted, "reason")), REASON_KEPT), *key = NULL;
-    json_t *row;
-
-    if (!reason || asprintf(&key, "%.*s\n%s", (int)type.len, type.at, reason) < 0)
-        key = NULL;
-    row = key ? json_object_get(reasons, key) : NULL;
-    if (!row && key) {
-        row = json_pack("{s:o, s:s, s:i}", "type", text_json(type), "reason", reason, "jobs", 0);
-        json_object_set_new_nocheck(reasons, key, row);
-    }
-    json_object_set_new(row, "jobs", json_integer(answer_int(row, "jobs") + answer_int(counted, "jobs")));
-    free(key);
-    free(reason);
-}
-
-static int by_jobs(const void *a, const void *b)
-{
-    const json_t *x = *(const json_t *const *)a, *y = *(const json_t *const *)b;
-    int64_t x_jobs = answer_int(x, "jobs"), y_jobs = answer_int(y, "jobs");
-    int order = (x_jobs < y_jobs) - (x_jobs > y_jobs);
-
-    if (order == 0)
-        order = strcmp(answer_text(x, "reason"), answer_text(y, "reason"));
-    return order ? order : strcmp(answer_text(x, "type"), answer_text(y, "type"));
-}
-
-static int print_reasons(struct cli *cli, FILE *to, const json_t *reasons)
-{
-    static const struct column columns[] = {
-        COLUMN("jobs", "jobs", .show = SHOW_COUNT),
-        COLUMN("type", "type"),
-        COLUMN("reason", "reason", .rest = true),
-        {.heading = NULL},
-    };
-    size_t count = json_array_size(reasons);
-    json_t *shown = json_array();
-    char others[PHRASE_SIZE];
-    int status;
-
-    for (size_t i = 0; i < count && i < REASONS_SHOWN; i++)
-        json_array_append(shown, json_array_get(reasons, i));
-    status = count > 0 ? table_print(cli, to, columns, shown, 0) : 0;
-    if (count > REASONS_SHOWN)
-        output_to(to, "and %s\n", counted((int64_t)(count - REASONS_SHOWN), "other reason", others));
-    json_decref(shown);
-    return status;
-}
 
 /* ---- Walks */
 
@@ -99,7 +44,7 @@ static void show_progress(struct move *m)
 
 static int take_page(const json_t *page, void *arg)
 {
-    const json_t *reasons = json_object_get(page, "reasons"), *ids = json_object_get(page, "ids");
+    const json_t *ids = json_object_get(page, "ids");
     struct move *m = arg;
 
     m->looked_at += answer_int(page, "looked_at");
@@ -108,13 +53,11 @@ static int take_page(const json_t *page, void *arg)
     m->cancelled += answer_int(page, "cancelled");
     if (*answer_text(page, "batch"))
         snprintf(m->batch, sizeof m->batch, "%s", answer_text(page, "batch"));
-    for (size_t i = 0; i < json_array_size(reasons); i++)
-        add_reason(m->reasons, json_array_get(reasons, i));
     for (size_t i = 0; i < json_array_size(ids); i++)
         json_object_del(m->missing, text_bytes(json_array_get(ids, i)).at);
-    if (!reasons && cli_is_terminal(stderr))
+    if (!json_object_get(page, "reasons") && cli_is_terminal(stderr))
         show_progress(m);
-    return 0;
+    return dead_groups_add(m->reasons, page);
 }
 
 static void free_walk(struct move *m)
@@ -214,7 +157,7 @@ static int print_move(const struct move *m, json_t *doc)
     if (m->cli->json) {
         status = json_print(m->cli, doc);
     } else {
-        status = print_reasons(m->cli, stdout, json_object_get(doc, "reasons"));
+        status = dead_print_groups(m->cli, stdout, json_object_get(doc, "reasons"), true);
         if (met == 0 || answer_int(doc, "jobs") > 0) /* else the error says it all */
             print_counts(m, doc);
         json_decref(doc);
@@ -224,6 +167,7 @@ static int print_move(const struct move *m, json_t *doc)
 
 static int try_it(struct move *m, struct weir *w)
 {
+    size_t most = m->cli->json ? 0 : DEAD_GROUPS_SHOWN;
     int status = walk(m, w, "count");
 
     if (status < 0)
@@ -235,7 +179,7 @@ static int try_it(struct move *m, struct weir *w)
     return print_move(m, json_pack("{s:b, s:I, s:I, s:I, s:o}", "dry_run", 1, "jobs",
                                    (json_int_t)(m->jobs - m->cancelled), "without_queue",
                                    (json_int_t)m->without_queue, "batch_cancelled", (json_int_t)m->cancelled,
-                                   "reasons", document_rows(json_incref(m->reasons), by_jobs)));
+                                   "reasons", dead_groups(json_incref(m->reasons), most)));
 }
 
 static int do_it(struct move *m, struct weir *w)
@@ -255,8 +199,8 @@ static int confirm(struct move *m, struct weir *w)
 
     if (status < 0 || m->jobs == 0)
         return status;
-    reasons = document_rows(json_incref(m->reasons), by_jobs);
-    status = print_reasons(m->cli, stderr, reasons);
+    reasons = dead_groups(json_incref(m->reasons), DEAD_GROUPS_SHOWN);
+    status = dead_print_groups(m->cli, stderr, reasons, true);
     json_decref(reasons);
     return status < 0 ? status
                       : cli_confirm(m->cli, false, "dead remove", "remove %s for good",

@@ -84,8 +84,13 @@ int dead_run_list(struct cli *cli, struct weir *w, const struct dead_flags *flag
                              .take = list_page,
                              .arg = &list};
     char shown[PHRASE_SIZE];
-    int status = dead_go(cli, &walk);
+    int status;
 
+    if (flags->group) {
+        json_decref(list.rows);
+        return dead_run_groups(cli, w, flags);
+    }
+    status = dead_go(cli, &walk);
     if (status >= 0)
         status = print_rows(&list);
     json_decref(list.rows);

@@ -6,14 +6,14 @@
 --
 -- KEYS[1] prefix
 -- ARGV: now, verb, most (records to look at, 1 to 200),
---       type, queue, batch, text (in the reason), older, newer (us, died at least and at most so long ago); '' for each: any
+--       type, queue, batch, text (in the reason, or in what it is folded to), older, newer (us, died at least and at most so long ago); '' for each: any
 --       argument   of list: how many bytes of each body; of retry: the queue for all, '' for each its own; else ''
 --       seed       random: see sign
 --       count, id ...           as list names them; 0: any
 --       till, score, record     the place, as the last page says; none for the first one
 -- role: operator
 -- reply: JSON: {"next": the place, if there is more, its record beside the JSON; "looked_at": records of this page; "ids": of the jobs, if some were asked for}, and
---        count:         "jobs": how many, "without_queue", "cancelled": those of them, "batch", "reasons": [{"type":, "reason":, "jobs":}, ...]
+--        count:         "jobs": how many, "without_queue", "cancelled": those of them, "batch", "reasons": [{"type", "reason": folded, "jobs", "first_at", "last_at": us, unless nobody knows, "id": of the first}, ...]
 --        list:          "found": [{"since": us, unless nobody knows; "id", "type", "queue", "key", "reason", "attempts", "interrupted",
 --                       "throttled", "enqueued_at": us, "due_at": us, where it was scheduled or retried, "batch", "unique": its lock, "failed_at": us of its last failure, "failure",
 --                       "bytes": of the body}, ...]; what is not known is absent or ''; beside the JSON, in that order: as much of the bodies as asked for
@@ -35,7 +35,7 @@ end
 local function is_wanted(job, asked)
     return (asked.type == '' or job.type == asked.type) and (asked.queue == '' or job.queue == asked.queue)
         and (asked.batch == '' or lease.attr(job.attrs, 'b') == asked.batch)
-        and (asked.text == '' or find(job.reason, asked.text, 1, true) ~= nil)
+        and (asked.text == '' or dead_records.has_reason(job.reason, asked.text))
         and (not asked.ids or asked.ids[job.id] ~= nil)
 end
 
@@ -75,13 +75,15 @@ function verbs.count(jobs, asked)
     local by_name, able = {}, nil
     able, found.cancelled, found.batch = apart(jobs)
     for _, job in ipairs(jobs) do
-        local name = job.type .. '\n' .. job.reason
+        local reason = dead_records.fold(job.reason)
+        local name = job.type .. '\n' .. reason
         local row = by_name[name]
         if not row then
-            row = {type = job.type, reason = job.reason, jobs = 0}
+            row = {type = job.type, reason = reason, jobs = 0, id = dead_records.handle(job.record, job.body)}
             found.reasons[#found.reasons + 1], by_name[name] = row, row
         end
-        row.jobs = row.jobs + 1
+        local died = dead_records.time(job.score)
+        row.jobs, row.first_at, row.last_at = row.jobs + 1, row.first_at or died, died
     end
     for _, job in ipairs(able) do
         if not is_name(job.queue) then found.without_queue = found.without_queue + 1 end

@@ -2,7 +2,7 @@
 --
 --   job_search.read(words, first, count)  so many pairs of words from there on, each a field and its value; nil: they are wrong
 --     id, type, queue, batch, state (several: any of them), key (then made: the key of a lane that stands for that text),
---     older, newer (us since it was enqueued), reason (a part of it), args.<path>, able (run, retry: not those with which that is
+--     older, newer (us since it was enqueued), reason (a part of it, as dead_records.has_reason has it), args.<path>, able (run, retry: not those with which that is
 --     not done, as they were cancelled)
 -- Values are compared by their one text (body.text): 100 is 1e2, 1.50 is 1.5. A string is equal to the number that it spells.
 --
@@ -10,7 +10,7 @@
 --   job_search.wants, job_search.is_state for its visitor
 --   job_search.batch()                    a cancelled batch for which some were not wanted; nil: none
 --
--- uses: body cancelled job_text lease stamp types
+-- uses: body cancelled dead_records job_text lease stamp types
 local job_search = {}
 
 local FIELDS = {id = true, type = true, queue = true, batch = true, state = true, key = true, made = true, older = true, newer = true,
@@ -114,7 +114,7 @@ end
 
 local function is_reason(attrs, reason)
     local _, failure = lease.failure(attrs)
-    return find(reason or failure or '', asked.reason, 1, true) ~= nil
+    return dead_records.has_reason(reason or failure or '', asked.reason)
 end
 
 local AHEAD_US = 1000000 -- clocks of producers differ

@@ -6,6 +6,9 @@ local dead_records = {}
 local BYTES_MOST = 512 * 1024 -- of a page or a search, about
 local READ_US = 1000          -- when no more are read
 local AT_ONCE = 32            -- records between two looks at the clock
+local FOLDED_MOST = 200       -- bytes of a reason that is folded
+local HEAD = 60               -- of these, so many of its beginning; its end matters more
+local TOLD_APART = {exit = true, HTTP = true, signal = true, status = true} -- a number behind one of these says what went wrong
 local SLICE_MOST = 4          -- records that are read at once, as large ones may stand behind small ones; the first one is read alone
 
 -- Returns {queue =, type =, key =, reason =, entry =}; what is not known is ''.
@@ -22,6 +25,28 @@ end
 function dead_records.handle(record, text)
     local id = body.id(text)
     return is_name(id) and id or 'raw:' .. sub(sha1(record), 1, 16)
+end
+
+local whole
+
+local function hide(at, word)
+    local before = match(sub(whole, max(1, at - 7), at - 1), '(%a+) $')
+    return before and TOLD_APART[before] and word or '#'
+end
+
+-- Makes one text of reasons that differ in numbers and ids alone: each word with a digit is "#", each id of such words and dashes too. A long one
+-- is cut in the middle, between two characters.
+function dead_records.fold(reason)
+    whole = reason
+    local text = reason:gsub('()%f[%w](%a*%d%w*)', hide):gsub('#%-[#%x%-]*#', '#')
+    if #text <= FOLDED_MOST then return text end
+    return sub(text, 1, HEAD):gsub('[\192-\255][\128-\191]*$', '') .. '...' .. sub(text, HEAD + 3 - FOLDED_MOST):gsub('^[\128-\191]+', '')
+end
+
+-- Whether a text stands in a reason, or in what it is folded to.
+function dead_records.has_reason(reason, text)
+    if find(reason, text, 1, true) then return true end
+    return (find(text, '#', 1, true) or find(text, '...', 1, true)) ~= nil and find(dead_records.fold(reason), text, 1, true) ~= nil
 end
 
 -- Returns when a job died; nil: nobody knows, as a foreign client has put it there.
