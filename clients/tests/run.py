@@ -112,15 +112,14 @@ def run(name, function, *arguments):
     try:
         function(*arguments)
     except Exception:
-        print(f"{traceback.format_exc()}{name}: FAILED", flush=True)
-        return False
+        return f"{traceback.format_exc()}{name}: FAILED"
     print(f"{name}: passed in {time.monotonic() - begin:.1f} s", flush=True)
-    return True
+    return None
 
 
 pattern = os.environ.get("CASES", "*")
 todo = [check for name, language in LANGUAGES.items() for check in checks(name, language) if fnmatch.fnmatch(check[0], pattern)]
 with ThreadPoolExecutor(2) as pool:
-    results = list(pool.map(lambda check: run(*check), todo))
-print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-sys.exit(not all(results))
+    failures = [failure for failure in pool.map(lambda check: run(*check), todo) if failure]
+print("\n".join([*failures, f"{len(todo) - len(failures)} passed, {len(failures)} failed"]))
+sys.exit(bool(failures))

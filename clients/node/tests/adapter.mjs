@@ -13,7 +13,7 @@ const KINDS = new Map([
 const NAMES = { unique_until: 'uniqueUntil', max_attempts: 'maxAttempts' };
 const ran = [];
 
-let q, mode;
+let q, mode, own;
 
 function run(job) {
   ran.push(job.args);
@@ -41,6 +41,7 @@ const acts = {
       const redis = createClient({ socket: { path, reconnectStrategy: () => 50 }, username, password, disableOfflineQueue: true });
       redis.on('error', () => {});
       await Promise.race([redis.connect(), sleep(500)]); // it tries for ever
+      own = redis;
       q = new Weir({ redis });
     } else {
       q = new Weir({ url, token });
@@ -77,6 +78,7 @@ const acts = {
 for await (const line of createInterface({ input: process.stdin })) {
   const { do: name, ...rest } = parse(line);
   let answer;
+  for (let i = 0; own && !own.isReady && i < 50; i++) await sleep(10); // it connects again by itself
   try {
     answer = { ok: (await acts[name](rest)) ?? null };
   } catch (e) {
