@@ -276,6 +276,9 @@ func open(address string) (Doer, error) {
 	return Pool(&redis.Pool{MaxIdle: 8, MaxActive: 64, Wait: true, IdleTimeout: 4 * time.Minute, Dial: dial}), nil
 }
 
+// httpBytesMost is the size of the largest document: weir serve reads no more, and may close the connection before it says so.
+const httpBytesMost = 2 << 20
+
 type httpCarrier struct {
 	url, token string
 	client     *http.Client
@@ -289,6 +292,9 @@ func newHTTPCarrier(address, token string) *httpCarrier {
 }
 
 func (c *httpCarrier) call(ctx context.Context, verb, text string) ([]byte, error) {
+	if len(text) > httpBytesMost {
+		return nil, &InvalidError{Why: fmt.Sprintf("the document has more than %d bytes", httpBytesMost)}
+	}
 	sent := false
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }}
 	request, err := http.NewRequestWithContext(httptrace.WithClientTrace(ctx, trace), "POST", c.url+"/api/v1/"+verb, strings.NewReader(text))

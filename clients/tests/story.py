@@ -100,7 +100,8 @@ def wrong_input(stage, start):
         ):
             e = refusal(q, "enqueue", **arguments)
             assert (e.kind, e.member) == ("invalid", member), f"{arguments}: {e} {e.member}"
-        assert refusal(q, "enqueue", type="mail", args="x" * (1 << 20)).kind == "invalid"
+        for size in (1 << 20, 3 << 20):
+            assert refusal(q, "enqueue", type="mail", args="x" * size).kind == "invalid"
         assert q("enqueue", type="mail", args=(1 << 63) - 1)["new"]
         assert refusal(q, "enqueue", type="mail", args=1 << 63).kind == "invalid"
     assert stage.stat("mail", "enqueued") == 2

@@ -7,6 +7,7 @@ import { stringify } from './json.js';
 import { Lost, abortable } from './protocol.js';
 
 const HTTP_TIMEOUT_MS = 30_000;
+const HTTP_BYTES_MOST = 2 << 20; // of any document; weir serve reads no more, and may close the connection before it says so
 const REDIS_TIMEOUT_MS = 15_000;
 const PARTITIONS_MOST = 64;
 
@@ -192,6 +193,7 @@ export class HttpCarrier extends Timed {
   }
 
   async call(verb, text, signal) {
+    if (Buffer.byteLength(text) > HTTP_BYTES_MOST) throw new Invalid(`the document has more than ${HTTP_BYTES_MOST} bytes`);
     const headers = { 'Content-Type': verb === 'bulk' ? 'application/x-ndjson' : 'application/json' };
     if (this.#token) headers.Authorization = `Bearer ${this.#token}`;
     const stop = new AbortController();

@@ -12,10 +12,11 @@ from typing import Any, Optional
 from redis import exceptions
 
 from . import protocol
-from .errors import Refused, Unreachable
+from .errors import Invalid, Refused, Unreachable
 from .protocol import FunctionMissing, Lost, Words
 
 HTTP_TIMEOUT_S = 30
+HTTP_BYTES_MOST = 2 << 20  # of any document; weir serve reads no more, and may close the connection before it says so
 
 #: The test mode, while there is one (weir.testing.fake): every client speaks to it.
 fake: Any = None
@@ -89,6 +90,8 @@ class HttpCarrier:
         self.opener = urllib.request.build_opener(_NoRedirect)
 
     def call(self, verb: str, text: str) -> str:
+        if len(text.encode()) > HTTP_BYTES_MOST:
+            raise Invalid(f"the document has more than {HTTP_BYTES_MOST} bytes")
         kind = "application/x-ndjson" if verb == "bulk" else "application/json"
         request = urllib.request.Request(f"{self.url}/api/v1/{verb}", text.encode(), {"Content-Type": kind})
         if self.token:

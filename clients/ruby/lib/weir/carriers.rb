@@ -75,12 +75,15 @@ module Weir
   # Carries calls to weir serve.
   class HttpCarrier
     TIMEOUT_S = 30
+    BYTES_MOST = 2 << 20 # of any document; weir serve reads no more, and may close the connection before it says so
 
     def initialize(url, token)
       @url, @token = url.chomp("/"), token
     end
 
     def call(verb, text)
+      raise Invalid, "the document has more than #{BYTES_MOST} bytes" if text.bytesize > BYTES_MOST
+
       uri = URI("#{@url}/api/v1/#{verb}")
       post = Net::HTTP::Post.new(uri, "Content-Type" => verb == "bulk" ? "application/x-ndjson" : "application/json")
       post["Authorization"] = "Bearer #{@token}" if @token
