@@ -791,6 +791,36 @@ TEST_WITH(all_dead_that_match_are_acted_on, stage_flush, NULL)
     assert_hides("All that match");
 }
 
+TEST_WITH(the_dead_are_grouped_by_reason, stage_flush, NULL)
+{
+    const char *const ids[] = {"a1", "b2", "c"};
+
+    for (size_t i = 0; i < COUNT(ids); i++)
+        stage_do(&stage, "ZADD", stage_key(&stage, "dead"), textf("176390010000000%zu", i),
+                 textf("w:%s default/mail/ %s <is> gone\n{\"id\":\"%s\",\"type\":\"mail\"}", ids[i], ids[i],
+                       ids[i]));
+    assert_int_equal(render("/dead", NULL), 200);
+    check_shape();
+    assert_shows("<a href=\"/dead?type=mail&amp;reason=%23%20%3Cis%3E%20gone\"># &lt;is&gt; gone</a>");
+    assert_int_equal(render("/dead", "type=mail&reason=%23%20%3Cis%3E%20gone"), 200);
+    assert_shows("href=\"/jobs/a1?");
+    assert_shows("href=\"/jobs/b2?");
+    assert_hides("href=\"/jobs/c?");
+    assert_hides("By reason");
+    usual.actions = true;
+    assert_int_equal(
+        render("/ask",
+               "do=jobs-retry&name=state%3Adead%20type%3Amail%20reason%3A%22%23%20%3Cis%3E%20gone%22"),
+        200);
+    usual.actions = false;
+    assert_shows("<b>2 jobs</b>");
+    usual.hide_args = true;
+    assert_int_equal(render("/dead", NULL), 200);
+    usual.hide_args = false;
+    assert_hides("By reason");
+    assert_hides("gone");
+}
+
 TEST_WITH(asking_says_what_and_how_many, stage_flush, NULL)
 {
     stage_enqueue(&stage, "mail", "{}", 1, 3);

@@ -11,6 +11,7 @@
 #include "view/json.h"
 
 #define ROWS 100
+#define GROUPS 10
 #define LOOK_US 100000 /* so long a page looks for them */
 
 static void write_acts(struct page *p, const char *id)
@@ -95,6 +96,67 @@ static void write_buttons(struct page *p, const char *type, const char *reason)
     html(p->h, "</div>");
 }
 
+/* ---- Groups */
+
+struct groups {
+    json_t *rows;
+    int64_t end_us; /* monotonic */
+};
+
+static int take_groups(const json_t *page, void *arg)
+{
+    struct groups *groups = arg;
+    int status = dead_groups_add(groups->rows, page);
+
+    return status < 0 ? status : clock_mono_us() >= groups->end_us;
+}
+
+/* A group's reason is a link to its jobs, with the buttons for all of them. */
+static void write_group(struct page *p, const json_t *group)
+{
+    const char *type = json_text_of(group, "type"), *reason = json_text_of(group, "reason");
+
+    html(p->h, "<tr>");
+    put_doc_count(p, "jobs", group, "jobs");
+    put_doc_text(p, "type", group, "type");
+    put_cell(p, "reason", false);
+    if (*reason)
+        html(p->h, "<a href=\"/dead?type=%u&amp;reason=%u\">%s</a>", type, reason, reason);
+    else
+        html(p->h, "%r", json_object_get(group, "groups") ? "others" : "none");
+    html(p->h, "</td>");
+    put_doc_time(p, "first", group, "first_at");
+    put_doc_time(p, "last", group, "last_at");
+    html(p->h, "</tr>");
+}
+
+/* Where there are several, and reasons may be shown. */
+static int write_groups(struct page *p, const char *type)
+{
+    static const char *const columns[] = {"#Jobs", "Type", "Reason", "#First", "#Last"};
+    struct groups groups = {.rows = json_object(), .end_us = clock_mono_us() + LOOK_US};
+    const struct dead_walk walk = {.w = p->w,
+                                   .now_us = -1,
+                                   .verb = "count",
+                                   .filter = {.type = *type ? type : NULL},
+                                   .take = take_groups,
+                                   .arg = &groups};
+    int status = groups.rows ? dead_walk(&walk) : WEIR_EINTERNAL;
+    json_t *rows = dead_groups(groups.rows, GROUPS), *row;
+    size_t i;
+
+    if (status >= 0 && json_array_size(rows) > 1) {
+        put_table(p, status > 0 ? "By reason, of the oldest" : "By reason", columns, 5);
+        json_array_foreach(rows, i, row)
+        {
+            write_group(p, row);
+        }
+        put_table_end(p);
+    }
+    json_decref(rows);
+    return status;
+}
+
 /* ---- Which */
 
 struct found {
@@ -144,6 +206,8 @@ unsigned page_dead(struct page *p, const char *name)
                    "again by themselves. "
                    "<code>weir dead keep</code> says how many are kept.</p>");
         write_search(p, type, reason);
+        if (json_array_size(found.rows) > 1 && !*reason && !p->r->hide_args)
+            status = write_groups(p, type);
         if (json_array_size(found.rows) > 0)
             write_buttons(p, type, reason);
         write_rows(p, found.rows, type, reason);
