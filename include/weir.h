@@ -355,6 +355,11 @@ WEIR_API WEIR_CHECKED int weir_worker_pipe(struct weir_worker *worker, const cha
 /* Sends each job of type as a POST to url: 2xx done; 429 and 503 throttled, as Retry-After says; other 4xx
  * dead, but for 408 and 425; all else retry. */
 WEIR_API WEIR_CHECKED int weir_worker_http(struct weir_worker *worker, const char *type, const char *url);
+/* Reads files, either of which may be NULL, for the POSTs to all endpoints: headers has lines "Name: value"; secrets one or two lines, by
+ * which each POST is signed: Weir-Signature is "t=SECONDS,v1=HEX", with a v1 for each secret, the HMAC-SHA-256 of "SECONDS.BODY". They are
+ * read once, at this call; WEIR_ECONFIG where everybody can read them. */
+WEIR_API WEIR_CHECKED int weir_worker_http_files(struct weir_worker *worker, const char *headers,
+                                                 const char *secrets);
 /* Calls handler(job, arg) for each job of type on the worker's event loop. */
 WEIR_API WEIR_CHECKED int weir_worker_handle_async(struct weir_worker *worker, const char *type,
                                                    weir_async_handler *handler, void *arg);

@@ -313,6 +313,7 @@ TEST(workers)
     WITHOUT(weir_worker_http(NULL, "a", "http://localhost"));
     REFUSED(worker, "type", weir_worker_http(worker, NULL, "http://localhost"));
     REFUSED(worker, "url", weir_worker_http(worker, "a", NULL));
+    WITHOUT(weir_worker_http_files(NULL, "headers", "secrets"));
     WITHOUT(weir_worker_load(NULL, "./a.so"));
     REFUSED(worker, "file", weir_worker_load(worker, NULL));
     weir_worker_free(worker);

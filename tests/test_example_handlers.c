@@ -1,5 +1,6 @@
 /* The handlers of examples/ in other languages, each under the same four jobs. */
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -77,18 +78,37 @@ STAGE_TEST(one_process_a_job)
     assert_ends(s, stage_weir(s, "worker", "--exec", handler("exec_handler.sh"), NULL));
 }
 
+/* A worker that signs by these. */
+static pid_t start_signing(struct stage *s, const char *name, const char *url, const char *secrets)
+{
+    const char *path = textf("%s/%s.secrets", s->server.folder, name);
+
+    write_text("/", path + 1, secrets);
+    assert_int_equal(chmod(path, 0600), 0);
+    return stage_weir(s, name, "--http", url, "--http-secret", path, NULL);
+}
+
+/* It does the jobs of those only who sign by its secret. */
 STAGE_TEST(http)
 {
     const char *program = strchr(handler("handler_http.py"), '=') + 1;
     char text[128];
-    pid_t server;
+    pid_t server, worker;
     int port;
 
-    server = program_start(s->server.folder, "endpoint", (const char *[]){program, "0", NULL});
+    server =
+        program_start(s->server.folder, "endpoint",
+                      (const char *[]){"/usr/bin/env", "WEIR_SECRET=0123456789abcdef", program, "0", NULL});
     await_text(s->server.folder, "endpoint.out", "\n");
     assert_true(read_text(s->server.folder, "endpoint.out", text, sizeof text));
     assert_int_equal(sscanf(text, "listening on port %d", &port), 1);
-    assert_ends(s, stage_weir(s, "worker", "--http", textf("sms=http://127.0.0.1:%d/sms", port), NULL));
+    stage_run(s, 0, "{\"to\":\"+9\",\"text\":\"\"}", 1, 0);
+    worker = start_signing(s, "other", textf("run=http://127.0.0.1:%d/sms", port), "0123456789abcdeF\n");
+    await(stage_stat(s, "run", "dead") == 1);
+    stage_died(s, 0, "not signed by the secret");
+    assert_int_equal(stage_end(worker), 0);
+    assert_ends(s, start_signing(s, "worker", textf("sms=http://127.0.0.1:%d/sms", port),
+                                 "another-one-of-bytes\n0123456789abcdef\n"));
     kill(server, SIGKILL);
     program_end(server);
 }

@@ -1,6 +1,7 @@
 /* Jobs as POSTs to a URL (--http): what is sent, what each answer means, and what becomes of those that do
  * not come. */
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -9,9 +10,10 @@
 /* A server that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body,
  * chunked), "last" (behind these), "sleep" before, "stall" before the body, "drop" (closes without an
  * answer), "half" (closes in the middle of one), "raw" (says that and closes). It notes each request in the
- * file requests, each connection in connections; as a proxy each one asked for in connects. */
+ * file requests, each connection in connections; as a proxy each one asked for in connects. Of a request that is signed it
+ * notes in signed whether it is so by each line of the file secrets, at a time since the server began. */
 static const char server_text[] =
-    "import json, sys, time\n"
+    "import hmac, json, sys, time\n"
     "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n"
     "class Handler(BaseHTTPRequestHandler):\n"
     "    protocol_version = 'HTTP/1.1'\n"
@@ -25,6 +27,14 @@ static const char server_text[] =
     "                 'traceparent']\n"
     "        lines = [self.command + ' ' + self.path] + [n + ': ' + str(self.headers[n]) for n in names]\n"
     "        open('requests', 'ab').write('\\n'.join(lines).encode() + b'\\n' + body + b'\\n')\n"
+    "        if 'Weir-Signature' in self.headers:\n"
+    "            t, *macs = self.headers['Weir-Signature'].split(',')\n"
+    "            text = t[2:].encode() + b'.' + body\n"
+    "            mine = ['v1=' + hmac.new(s.encode(), text, 'sha256').hexdigest() for s in "
+    "open('secrets').read().split()]\n"
+    "            line = [mine == macs, t[:2] == 't=' and began <= int(t[2:]) <= time.time(), len(macs), "
+    "self.headers['Authorization'], self.headers['X-Team']]\n"
+    "            open('signed', 'a').write(' '.join(map(str, line)) + '\\n')\n"
     "        args = json.loads(body).get('args') or {}\n"
     "        time.sleep(args.get('sleep', 0))\n"
     "        if 'drop' in args:\n"
@@ -62,6 +72,7 @@ static const char server_text[] =
     "class Server(ThreadingHTTPServer):\n"
     "    request_queue_size = 500\n"
     "    daemon_threads = True\n"
+    "began = int(time.time())\n"
     "server = Server(('127.0.0.1', 0), Handler)\n"
     "print(server.server_port, flush=True)\n"
     "server.serve_forever()\n";
@@ -155,6 +166,93 @@ STAGE_TEST_WITH(a_job_is_a_post, open_stage, close_stage)
                  "None\ntraceparent: %s\n%s\n",
                  i, i == 0 ? "None" : "1763900000.05", i == 0 ? trace : "None", bodies[i]);
     assert_string_equal(requests, expected);
+}
+
+/* Writes a file that only its owner can read. */
+static const char *write_private(struct stage *s, const char *name, const char *text)
+{
+    const char *path = textf("%s/%s", s->server.folder, name);
+
+    write_text(s->server.folder, name, text);
+    assert_int_equal(chmod(path, 0600), 0);
+    return path;
+}
+
+static pid_t start_signing(struct stage *s, const char *secrets)
+{
+    return stage_weir(
+        s, "worker", "--http", textf("run=http://127.0.0.1:%d/jobs", server.port), "--http-secret",
+        write_private(s, "secrets", secrets), "--http-header",
+        write_private(s, "headers", "# of us\nAuthorization: Bearer abc\r\n\n  X-Team: a: b \n"),
+        "--log-level", "debug", NULL);
+}
+
+#define OLD_SECRET "0123456789abcdef"
+#define NEW_SECRET "a-new-secret/of+more=bytes"
+
+/* By the exact bytes of the body, and by both secrets while there are two. */
+STAGE_TEST_WITH(requests_are_signed, open_stage, close_stage)
+{
+    char text[512];
+    pid_t worker = start_signing(s, OLD_SECRET);
+
+    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"args\":{\"n\": 1.50,\n\"e\":\"\xc3\xa4\"}}");
+    await(stage_stat(s, "run", "done") == 1);
+    assert_int_equal(stage_end(worker), 0);
+    worker = start_signing(s, NEW_SECRET "\n" OLD_SECRET "\n");
+    stage_run(s, 1, "{}", 0, 0);
+    await(stage_stat(s, "run", "done") == 2);
+    assert_int_equal(stage_end(worker), 0);
+    assert_true(read_text(s->server.folder, "signed", text, sizeof text));
+    assert_string_equal(text, "True True 1 Bearer abc a: b\nTrue True 2 Bearer abc a: b\n");
+    assert_int_equal(stage_says(s, "worker", OLD_SECRET) + stage_says(s, "worker", "Bearer"), 0);
+}
+
+/* At the start, in one line that shows nothing of the file. */
+STAGE_TEST_WITH(wrong_files_of_headers_and_secrets, open_stage, close_stage)
+{
+    static const struct {
+        const char *flag, *text, *says;
+    } wrong[] = {
+        {"--http-header", "X-A: 1\nhidden\n", ":2: not a header"},
+        {"--http-header", "X A: hidden\n", ":1: not a header"},
+        {"--http-header", ": hidden\n", ":1: not a header"},
+        {"--http-header", "X-A: \n", ":1: not a header"},
+        {"--http-header", "X-A: hidden\rX-B: 1\n", ":1: a byte that is no printable ASCII"},
+        {"--http-header", "X-A: hidden\x7f\n", ":1: a byte that is no printable ASCII"},
+        {"--http-header", "hOST: hidden\n", ":1: a header that the job or its connection has"},
+        {"--http-header", "Content-Length: 1\n", ":1: a header that the job or its connection has"},
+        {"--http-header", "weir-signature: hidden\n", ":1: a header that the job or its connection has"},
+        {"--http-secret", "\n# 0123456789abcdef\n", "no secret in it; write one in a line"},
+        {"--http-secret", "0123456789hidden\n0123456789hidde\n", ":2: not a secret"},
+        {"--http-secret", "0123456789 hidden\n", ":1: not a secret"},
+        {"--http-secret", "0123456789hidden1\n0123456789hidden2\n0123456789hidden3\n", ":3: too many lines"},
+    };
+    char text[2049];
+    struct outcome o;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--http",
+               "a=http://127.0.0.1", wrong[i].flag, write_private(s, "file", wrong[i].text), NULL);
+        assert_int_equal(o.code, 78);
+        assert_non_null(strstr(o.err, wrong[i].says));
+        assert_null(strstr(o.err, "hidde"));
+    }
+    memset(text, 'a', 2048);
+    text[2048] = '\0';
+    for (int i = 0; i < 2; i++) {
+        const char *path = write_private(s, "file", i ? OLD_SECRET : text);
+
+        assert_int_equal(chmod(path, i ? 0644 : 0600), 0);
+        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--http",
+               "a=http://127.0.0.1", "--http-secret", path, NULL);
+        assert_int_equal(o.code, 78);
+        assert_non_null(strstr(o.err, i ? "everybody can read it; chmod o-r it" : "longer than 2,046 bytes"));
+    }
+    run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--exec", "a=true",
+           "--http-secret", "file", NULL);
+    assert_int_equal(o.code, 64);
+    assert_non_null(strstr(o.err, "--http-secret: only --http has it"));
 }
 
 /* A connection may break on a busy machine; one worker of eight needs no other. */

@@ -200,6 +200,11 @@ int weir_worker_http(struct weir_worker *w, const char *type, const char *url)
     return http_add(&w->common.handlers, type, url, &w->error);
 }
 
+int weir_worker_http_files(struct weir_worker *w, const char *headers, const char *secrets)
+{
+    return w ? identity_read(&w->common.handlers.identity, headers, secrets, &w->error) : WEIR_EUSAGE;
+}
+
 struct ev_loop *weir_worker_loop(struct weir_worker *w)
 {
     return w ? w->common.loop : NULL;

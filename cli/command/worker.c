@@ -43,6 +43,10 @@ void worker_flags_init(struct worker_flags *f)
          &f->pipe},
         {"in-flight", 0, FLAG_INT, "N", "jobs at a time in each of those; default 1", &f->in_flight},
         {"http", 0, FLAG_REPEATED, "TYPE=URL", "jobs are sent there; may be given again", &f->http},
+        {"http-header", 0, FLAG_TEXT, "FILE", "headers of all these requests: lines Name: value",
+         &f->http_header},
+        {"http-secret", 0, FLAG_TEXT, "FILE", "signs all these requests; one secret, or two, each in a line",
+         &f->http_secret},
         {"timeout", 0, FLAG_REPEATED, "TYPE=DUR",
          "time limit of jobs that name none; default: none; *=DUR: of all other types", &f->timeout},
         {"kill-after", 0, FLAG_DURATION, "DUR", "from TERM to KILL of a job over its time; default 5s",
@@ -209,6 +213,9 @@ static int check_numbers(struct cli *cli, const struct worker_flags *f)
     if (f->in_flight != 1 && f->pipe.count == 0)
         return error_set(&cli->error, WEIR_EUSAGE, "%s --in-flight: only --pipe has it; leave it out",
                          cli->command->name);
+    if ((f->http_header || f->http_secret) && f->http.count == 0)
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --http-%s: only --http has it; leave it out",
+                         cli->command->name, f->http_header ? "header" : "secret");
     return 0;
 }
 
@@ -282,7 +289,7 @@ static int add_handlers(struct weir_worker *worker, const struct worker_flags *f
 {
     const char *value;
     char type[TYPES_SIZE];
-    int status = 0;
+    int status = weir_worker_http_files(worker, f->http_header, f->http_secret);
 
     for (int i = 0; status == 0 && i < f->load.count; i++)
         status = weir_worker_load(worker, f->load.at[i]);

@@ -5,10 +5,10 @@
 #include "cli/cli.h"
 #include "cli/command/workers.h"
 
-#define WORKER_FLAG_COUNT 24
+#define WORKER_FLAG_COUNT 26
 
 struct worker_flags {
-    const char *queues, *trace, *unknown, *log, *log_level;
+    const char *queues, *trace, *unknown, *log, *log_level, *http_header, *http_secret;
     long long executors, in_flight, dead_most;
     struct flag_values load, exec, pipe, http;
     struct flag_values timeout, backoff, keep; /* of types */

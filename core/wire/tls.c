@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
+#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 #include <pthread.h>
@@ -66,7 +67,9 @@ struct tls {
     F(ERR_reason_error_string)                                                                               \
     F(X509_VERIFY_PARAM_set1_host)                                                                           \
     F(X509_VERIFY_PARAM_set1_ip_asc)                                                                         \
-    F(X509_verify_cert_error_string)
+    F(X509_verify_cert_error_string)                                                                         \
+    F(EVP_sha256)                                                                                            \
+    F(HMAC)
 
 static struct {
 #define FUNCTION(name) __typeof__(name) *name;
@@ -434,4 +437,14 @@ const char *tls_advice(const struct tls *t)
     return t->has_certificate
                ? "see whether it takes the certificate of --tls-cert, or was restarted"
                : "see whether it wants a certificate of ours (--tls-cert, --tls-key), or was restarted";
+}
+
+int tls_hmac(const char *secret, const char *text, size_t len, unsigned char mac[TLS_MAC_SIZE],
+             struct error *e)
+{
+    if (has_openssl() &&
+        ssl.HMAC(ssl.EVP_sha256(), secret, (int)strlen(secret), (const unsigned char *)text, len, mac, NULL))
+        return 0;
+    return error_set(e, WEIR_ECONFIG, "HMAC: no OpenSSL: %s; install libssl3",
+                     ssl_missing[0] ? ssl_missing : "it makes none");
 }

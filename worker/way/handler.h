@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "core/error.h"
+#include "worker/way/identity.h"
 #include "worker/way/rest.h"
 #include "worker/way/task.h"
 
@@ -64,8 +65,9 @@ struct handlers {
     struct runner *runners; /* each once, the last one added first */
     struct handler *at;
     int count;
-    const char **types;   /* at[i].type, for struct names */
-    const char **resting; /* room for as many */
+    const char **types;       /* at[i].type, for struct names */
+    const char **resting;     /* room for as many */
+    struct identity identity; /* of all endpoints */
 };
 
 void handlers_free(struct handlers *h);

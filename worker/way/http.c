@@ -29,6 +29,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/clock.h"
 #include "core/decimal.h"
 #include "core/spawn.h"
 #include "worker/way/way.h"
@@ -57,6 +58,7 @@ struct request {
 /* A push says where the jobs of a type are sent. */
 struct push {
     struct runner *runner;
+    const struct identity *identity;
     char *url;
     bool local; /* this machine: no proxy */
     CURLM *multi;
@@ -380,16 +382,35 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
 
 /* ---- A request */
 
+static bool add_line(struct request *r, const char *line)
+{
+    struct curl_slist *longer = curl.slist_append(r->headers, line);
+
+    if (longer)
+        r->headers = longer;
+    return longer;
+}
+
 static bool add_header(struct request *r, const char *name, struct span value)
 {
     char line[256];
-    struct curl_slist *longer;
 
     snprintf(line, sizeof line, "%s: %.*s", name, (int)value.len, value.at);
-    if (!(longer = curl.slist_append(r->headers, line)))
-        return false;
-    r->headers = longer;
-    return true;
+    return add_line(r, line);
+}
+
+static bool add_identity(struct request *r)
+{
+    const struct identity *i = r->push->identity;
+    char signature[SIGNATURE_SIZE];
+    struct error e;
+
+    for (int n = 0; n < i->header_count; n++)
+        if (!add_line(r, i->headers[n]))
+            return false;
+    return i->secret_count == 0 ||
+           (identity_sign(i, clock_wall_us() / 1000000, r->task->body, signature, &e) == 0 &&
+            add_header(r, "Weir-Signature", span_str(signature)));
 }
 
 /* Hex and dashes, as W3C has it: nothing else of a foreign job gets into a header. */
@@ -411,7 +432,7 @@ static bool add_headers(struct request *r)
            add_header(r, "Weir-Job-Id", task->view.id) && add_header(r, "Weir-Job-Type", task->view.type) &&
            add_header(r, "Weir-Attempt", (struct span){attempt, (size_t)len}) &&
            (!enqueued[0] || add_header(r, "Weir-Enqueued-At", span_str(enqueued))) &&
-           (!is_traceparent(trace) || add_header(r, "traceparent", trace));
+           (!is_traceparent(trace) || add_header(r, "traceparent", trace)) && add_identity(r);
 }
 
 static void set_options(struct request *r)
@@ -587,6 +608,7 @@ int http_add(struct handlers *h, const char *type, const char *url, struct error
         free(p);
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     }
+    p->identity = &h->identity;
     if (!read_url(p->url, &p->local))
         rc = error_set(e, WEIR_EUSAGE,
                        "handler %.64s: '%.200s' is not a URL of http or https; use TYPE=http://...", type,
