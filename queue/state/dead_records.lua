@@ -8,7 +8,7 @@ local READ_US = 1000          -- when no more are read
 local AT_ONCE = 32            -- records between two looks at the clock
 local FOLDED_MOST = 200       -- bytes of a reason that is folded
 local HEAD = 60               -- of these, so many of its beginning; its end matters more
-local TOLD_APART = {exit = true, HTTP = true, signal = true, status = true} -- a number behind one of these says what went wrong
+local CODES = {'exit ', 'HTTP ', 'signal ', 'status '} -- a number behind one of these says what went wrong
 local SLICE_MOST = 4          -- records that are read at once, as large ones may stand behind small ones; the first one is read alone
 
 -- Returns {queue =, type =, key =, reason =, entry =}; what is not known is ''.
@@ -27,18 +27,23 @@ function dead_records.handle(record, text)
     return is_name(id) and id or 'raw:' .. sub(sha1(record), 1, 16)
 end
 
-local whole
-
-local function hide(at, word)
-    local before = match(sub(whole, max(1, at - 7), at - 1), '(%a+) $')
-    return before and TOLD_APART[before] and word or '#'
+-- Where the first code in a reason has its word's end, and what is behind the code; 0, 1: there is none.
+local function find_code(reason)
+    for _, word in ipairs(CODES) do
+        local _, at = find(reason, word, 1, true)
+        local behind = at and match(reason, '^%d+()', at + 1)
+        if behind then return at, behind end
+    end
+    return 0, 1
 end
 
--- Makes one text of reasons that differ in numbers and ids alone: each word with a digit is "#", each id of such words and dashes too. A long one
--- is cut in the middle, between two characters.
+local function hide(text) return (text:gsub('%f[%w]%a*%d%w*', '#')) end
+
+-- Makes one text of reasons that differ in numbers and ids alone: each word with a digit is "#", each id of such words and dashes too, but for
+-- the first code. A long one is cut in the middle, between two characters.
 function dead_records.fold(reason)
-    whole = reason
-    local text = reason:gsub('()%f[%w](%a*%d%w*)', hide):gsub('#%-[#%x%-]*#', '#')
+    local at, behind = find_code(reason)
+    local text = (hide(sub(reason, 1, at)) .. sub(reason, at + 1, behind - 1) .. hide(sub(reason, behind))):gsub('#%-[#%x%-]*#', '#')
     if #text <= FOLDED_MOST then return text end
     return sub(text, 1, HEAD):gsub('[\192-\255][\128-\191]*$', '') .. '...' .. sub(text, HEAD + 3 - FOLDED_MOST):gsub('^[\128-\191]+', '')
 end
