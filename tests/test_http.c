@@ -232,7 +232,7 @@ STAGE_TEST_WITH(wrong_files_of_headers_and_secrets, open_stage, close_stage)
     struct outcome o;
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--http",
+        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--drain", "--http",
                "a=http://127.0.0.1", wrong[i].flag, write_private(s, "file", wrong[i].text), NULL);
         assert_int_equal(o.code, 78);
         assert_non_null(strstr(o.err, wrong[i].says));
@@ -244,7 +244,7 @@ STAGE_TEST_WITH(wrong_files_of_headers_and_secrets, open_stage, close_stage)
         const char *path = write_private(s, "file", i ? OLD_SECRET : text);
 
         assert_int_equal(chmod(path, i ? 0644 : 0600), 0);
-        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--http",
+        run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--drain", "--http",
                "a=http://127.0.0.1", "--http-secret", path, NULL);
         assert_int_equal(o.code, 78);
         assert_non_null(strstr(o.err, i ? "everybody can read it; chmod o-r it" : "longer than 2,046 bytes"));
