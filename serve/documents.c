@@ -155,6 +155,7 @@ static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)
 {
     struct dead_filter filter = {.reason = field_text(ask->fields, "reason")};
     int64_t most = field_number(ask->fields, "limit", DEAD_SHOWN);
+    bool group = false;
 
     *doc = NULL;
     if (ask->hide_args && filter.reason)
@@ -167,7 +168,9 @@ static int read_dead(struct weir *w, const struct ask *ask, json_t **doc)
         return w->error.status;
     if (most < 1 || most > DEAD_MOST)
         return error_set(&w->error, WEIR_EINPUT, "limit: must be 1 to %d", DEAD_MOST);
-    return view_dead(w, &filter, most, doc);
+    if (field_flag(ask->fields, "group", &group, &w->error) < 0)
+        return w->error.status;
+    return group ? view_dead_groups(w, &filter, (size_t)most, doc) : view_dead(w, &filter, most, doc);
 }
 
 static int read_dead_one(struct weir *w, const struct ask *ask, json_t **doc)
@@ -225,7 +228,7 @@ const struct resource document_resources[] = {
     {"/api/jobs", THREAD_SEARCH, "q limit cursor wait", read_jobs},
     {"/api/jobs/*", THREAD_SEARCH, "cursor wait", read_job},
     {"/api/jobs/*/why", THREAD_SEARCH, "cursor wait", read_why},
-    {"/api/dead", THREAD_SEARCH, "type queue batch reason older newer limit", read_dead},
+    {"/api/dead", THREAD_SEARCH, "type queue batch reason older newer group limit", read_dead},
     {"/api/dead/*", THREAD_SEARCH, "", read_dead_one},
     {"/api/doctor", THREAD_SEARCH, "", read_doctor},
     {.path = NULL},

@@ -138,6 +138,10 @@ TEST_WITH(test_dead_jobs, serving_flush, NULL)
     serving_act("/api/dead/d3/retry", "");
     assert_non_null(strstr(serving.reply.body, "\"jobs\":1"));
     serving_refused("POST", "/api/dead/d3/remove", FORM, "", 404, "not among the dead jobs");
+    doc = serving_get("/api/dead?group=true");
+    assert_int_equal(json_array_size(json_object_get(doc, "reasons")), 2);
+    json_decref(doc);
+    serving_refused("GET", "/api/dead?group=maybe", "", NULL, 400, "group");
     serving_refused("GET", "/api/dead?limit=0", "", NULL, 400, "limit: must be 1 to 1000");
     serving_refused("GET", "/api/dead?older=x", "", NULL, 400, "not a time such as 10m");
     serving_end();

@@ -196,6 +196,26 @@ json_t *dead_groups(json_t *groups, size_t most)
     return documents;
 }
 
+static int add_groups(const json_t *page, void *arg)
+{
+    return dead_groups_add(arg, page);
+}
+
+int view_dead_groups(struct weir *w, const struct dead_filter *filter, size_t most, json_t **doc)
+{
+    json_t *groups = json_object();
+    const struct dead_walk walk = {
+        .w = w, .now_us = -1, .verb = "count", .filter = *filter, .take = add_groups, .arg = groups};
+    int status = dead_walk(&walk);
+    json_t *rows = dead_groups(groups, most);
+
+    *doc = NULL;
+    if (status == 0)
+        return document_done(w, json_pack("{s:o}", "reasons", rows), doc);
+    json_decref(rows);
+    return w->error.status;
+}
+
 /* ---- Moved */
 
 json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue, int64_t cancelled)

@@ -17,6 +17,9 @@ WEIR_CHECKED int dead_groups_add(json_t *groups, const json_t *page);
 /* The groups as rows {"type", "reason", "jobs", "first_at", "last_at", "id": of the first}, the largest first. Those beyond most, of 0: none, are one row at the
  * end, without type, reason and id: {"groups": how many, "jobs", "first_at", "last_at"}. Frees the object; NULL: out of memory. */
 json_t *dead_groups(json_t *groups, size_t most);
+/* {"reasons"}: the groups of those that the filter lets through, as dead_groups() has them. */
+WEIR_CHECKED int view_dead_groups(struct weir *w, const struct dead_filter *filter, size_t most,
+                                  json_t **doc);
 /* Of jobs that were retried or removed. without_queue: that were not retried, as nobody knows into which queue; cancelled: as their
  * batch was cancelled. */
 json_t *dead_move_document(const char *verb, int64_t jobs, int64_t without_queue, int64_t cancelled);
