@@ -275,7 +275,7 @@ TEST_WITH(test_what_is_said, client_flush, NULL)
         {"GET", "/api/history?limit=%ff", "", NULL, 400, "limit '\\\\xff': not a valid name"},
         {"GET", "/api/dead?queue=%3C/script%3E", "", NULL, 400, "queue '</script>': not a valid name"},
         {"GET", "/api/dead?tpye=x", "", NULL, 400,
-         "tpye: unknown; known here: type queue batch reason older newer limit"},
+         "tpye: unknown; known here: type queue batch reason older newer group limit"},
         {"GET", "/api/status?x=1", "", NULL, 400, "x: unknown; nothing is asked for here"},
         {"GET", "/api/jobs?limit=9007199254740993", "", NULL, 400, "limit: must be 1 to 1000"},
         {"GET", "/api/types/%00", "", NULL, 404, "nothing here"},
