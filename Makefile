@@ -241,7 +241,7 @@ FUZZ_PARTS   = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/fuzz/libfuzzer.c,$
 # Functions in whose place the targets have their own.
 FUZZ_WRAPS   = redis_call redis_append redis_flush redis_result redis_load_scripts clock_sleep_until \
   child_start child_free child_line child_send child_sent child_taken child_close child_end child_distrust child_is_ending child_wait \
-  child_pid task_ended runner_rest take_batcher_ask take_batcher_check
+  child_pid child_was_terminated task_ended runner_rest take_batcher_ask take_batcher_check
 FUZZ_FLAGS   = $(FUZZ_WRAPS:%=-Wl,--wrap=%)
 
 $(BUILD)/tests/test_fuzz: $(FUZZ_PARTS)

@@ -85,6 +85,7 @@ int main(void)
 {
     static const char *const patterns[] = {"tests/transcripts/*.txt", "README.md", "doc/*.md"};
     glob_t files;
+    int failed;
 
     for (size_t i = 0; i < COUNT(patterns); i++)
         if (glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &files) != 0)
@@ -93,5 +94,7 @@ int main(void)
         tests_add(__LINE__, (struct CMUnitTest){.name = files.gl_pathv[i],
                                                 .test_func = test_a_file,
                                                 .initial_state = files.gl_pathv[i]});
-    return tests_run(NULL, NULL);
+    failed = tests_run(NULL, NULL);
+    globfree(&files);
+    return failed;
 }

@@ -37,6 +37,7 @@ void __wrap_child_distrust(struct child *c, const char *why);
 bool __wrap_child_is_ending(const struct child *c);
 bool __wrap_child_wait(struct child *c, int64_t until_us);
 int __wrap_child_pid(const struct child *c);
+bool __wrap_child_was_terminated(const struct child *c);
 void __wrap_task_ended(struct task *task);
 void __wrap_runner_rest(struct runner *runner, double most_s);
 
@@ -116,6 +117,12 @@ bool __wrap_child_wait(struct child *c, int64_t until_us)
 {
     (void)c, (void)until_us;
     return true;
+}
+
+bool __wrap_child_was_terminated(const struct child *c)
+{
+    (void)c;
+    return false;
 }
 
 int __wrap_child_pid(const struct child *c)
