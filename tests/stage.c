@@ -267,8 +267,9 @@ static int end_workers(const char *folder)
 
     for (int i = 0; i < worker_count; i++)
         if (strcmp(workers[i].folder, folder) == 0 && is_there(workers[i].pid)) {
+            kill(workers[i].pid,
+                 SIGCONT); /* not behind TERM: it would take the stop away that LeakSanitizer waits for */
             kill(workers[i].pid, SIGTERM);
-            kill(workers[i].pid, SIGCONT);
         }
     for (int i = 0; i < worker_count; i++)
         if (strcmp(workers[i].folder, folder) != 0) {
