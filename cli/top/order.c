@@ -15,7 +15,7 @@ static int halt(struct weir *w, const struct order *o, struct result *r)
     bool type = o->kind == ORDER_PAUSE_TYPE || o->kind == ORDER_RESUME_TYPE,
          pause = o->kind == ORDER_PAUSE_TYPE || o->kind == ORDER_PAUSE_QUEUE;
     const struct pausing how = {.for_us = pause ? RATE_ENDLESS : RATE_RESUME, .create = true};
-    json_t *answer;
+    json_t *answer = NULL;
     int status = (type ? type_pause : queue_pause)(w, o->name, &how, &answer);
 
     SAY(r, "%s %s %s", type ? "type" : "queue", o->name, pause ? "paused" : "resumed");
@@ -26,7 +26,7 @@ static int halt(struct weir *w, const struct order *o, struct result *r)
 static int halt_limit(struct weir *w, const struct order *o, struct result *r)
 {
     bool pause = o->kind == ORDER_PAUSE_LIMIT;
-    json_t *answer;
+    json_t *answer = NULL;
     int status =
         rate_pause(w, o->name, NULL, &(struct pausing){.for_us = pause ? PAUSE_US : RATE_RESUME}, &answer);
 

@@ -69,7 +69,7 @@ static int check_types(const struct handlers *h, const char *types, int *count, 
 /* Makes room for more handlers. false: out of memory. */
 static bool make_room(struct handlers *h, int more)
 {
-    size_t count = (size_t)(h->count + more);
+    size_t count = (size_t)h->count + (size_t)more;
     struct handler *at = realloc(h->at, count * sizeof *at);
 
     if (at)
