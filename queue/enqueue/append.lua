@@ -104,7 +104,6 @@ local function append(ARGV)
     if wrong then return refuse('%s', wrong) end
     if c.keep_ms == '' then add_heads(ARGV, c) end
     put_jobs(ARGV, c)
-    collect_behind((#ARGV - c.bodies + 1) / 3)
     local after = us(c.first + c.lines)
     call('HSET', batch, 'next', after, 'sum', c.sum_after)
     if c.keep_ms == '' then
