@@ -37,26 +37,15 @@ static int run_list(struct cli *cli, struct weir *w, const struct queue_flags *f
 
 /* ---- pause, resume */
 
-static int change(struct cli *cli, struct weir *w, const struct pausing *how, const char *queue)
-{
-    json_t *answer, *doc;
-
-    if (queue_pause(w, queue, how, &answer) < 0)
-        return cli_failed(cli, w);
-    doc = pausing_document(queue, answer);
-    json_decref(answer);
-    return pausing_print(cli, queue, false, doc);
-}
-
 static int run_pause(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
-    return change(cli, w, &flags->pausing, queue);
+    return pausing_change(cli, w, queue_pause, queue, &flags->pausing);
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct queue_flags *flags, const char *queue)
 {
     (void)flags;
-    return change(cli, w, &(struct pausing){.for_us = RATE_RESUME}, queue);
+    return pausing_change(cli, w, queue_pause, queue, &(struct pausing){.for_us = RATE_RESUME});
 }
 
 /* ---- purge */

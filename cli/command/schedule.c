@@ -227,26 +227,15 @@ static int run_remove(struct cli *cli, struct weir *w, const struct schedule_fla
     return 0;
 }
 
-static int change(struct cli *cli, struct weir *w, const struct pausing *how, const char *name)
-{
-    json_t *answer, *doc;
-
-    if (schedule_pause(w, name, how, &answer) < 0)
-        return cli_failed(cli, w);
-    doc = pausing_document(name, answer);
-    json_decref(answer);
-    return pausing_print(cli, name, false, doc);
-}
-
 static int run_pause(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
-    return change(cli, w, &f->pausing, argv[1]);
+    return pausing_change(cli, w, schedule_pause, argv[1], &f->pausing);
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)
 {
     (void)f;
-    return change(cli, w, &(struct pausing){.for_us = RATE_RESUME}, argv[1]);
+    return pausing_change(cli, w, schedule_pause, argv[1], &(struct pausing){.for_us = RATE_RESUME});
 }
 
 static int run_run(struct cli *cli, struct weir *w, const struct schedule_flags *f, char **argv)

@@ -93,26 +93,15 @@ static int run_show(struct cli *cli, struct weir *w, const struct pausing *how, 
 
 /* ---- pause, resume, remove */
 
-static int change(struct cli *cli, struct weir *w, const struct pausing *how, const char *type)
-{
-    json_t *answer, *doc;
-
-    if (type_pause(w, type, how, &answer) < 0)
-        return cli_failed(cli, w);
-    doc = pausing_document(type, answer);
-    json_decref(answer);
-    return pausing_print(cli, type, false, doc);
-}
-
 static int run_pause(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)
 {
-    return change(cli, w, how, argv[1]);
+    return pausing_change(cli, w, type_pause, argv[1], how);
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)
 {
     (void)how;
-    return change(cli, w, &(struct pausing){.for_us = RATE_RESUME}, argv[1]);
+    return pausing_change(cli, w, type_pause, argv[1], &(struct pausing){.for_us = RATE_RESUME});
 }
 
 static int run_remove(struct cli *cli, struct weir *w, const struct pausing *how, char **argv)

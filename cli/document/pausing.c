@@ -52,3 +52,16 @@ int pausing_print(struct cli *cli, const char *name, bool was, struct json_t *do
     json_decref(doc);
     return 0;
 }
+
+int pausing_change(struct cli *cli, struct weir *w,
+                   int (*pause)(struct weir *w, const char *name, const struct pausing *how, json_t **answer),
+                   const char *name, const struct pausing *how)
+{
+    json_t *answer, *doc;
+
+    if (pause(w, name, how, &answer) < 0)
+        return cli_failed(cli, w);
+    doc = pausing_document(name, answer);
+    json_decref(answer);
+    return pausing_print(cli, name, false, doc);
+}

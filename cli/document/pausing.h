@@ -27,4 +27,10 @@ WEIR_CHECKED int pausing_read(struct cli *cli, struct pausing *how);
  * hand. */
 WEIR_CHECKED int pausing_print(struct cli *cli, const char *name, bool was, struct json_t *doc);
 
+/* Pauses or resumes by that call (type_pause() and its like), and prints what came of it. */
+WEIR_CHECKED int pausing_change(struct cli *cli, struct weir *w,
+                                int (*pause)(struct weir *w, const char *name, const struct pausing *how,
+                                             struct json_t **answer),
+                                const char *name, const struct pausing *how);
+
 #endif
