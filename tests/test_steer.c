@@ -132,7 +132,7 @@ SCENE_TEST(test_a_change_is_made_in_short_calls)
         must(rc);
         print_message("%s: %d calls, %" PRId64 " commands\n", o->script, calls, most);
         assert_in_range(calls, IN_PAGES, 20);
-        assert_in_range(most, 1, 2700); /* 3 ms */
+        assert_in_range(most, 1, 2500);
         assert_in_range(asleep, WAITS, WAITS + WAITS / 2);
         assert_int_equal(count_due_at(o->gate), WAITS);
         assert_int_equal(count_due_at("u#0"), o->others);

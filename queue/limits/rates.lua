@@ -202,7 +202,7 @@ function rates.look_on(cursor, name, limits)
         cursor = page[1] ~= '0' and page[1] or ''
         for _, queue in ipairs(page[2]) do
             local waits = name ~= '' and #limits > 0 and call('EXISTS', P .. 'ring:' .. queue .. '/' .. name) == 1
-            if waits and not lane.wrong(queue .. '/' .. name .. '/') and leave_gates(queue, name, limits) then due[queue], is_due = true, true end
+            if waits and not lane.wrong_due(queue) and leave_gates(queue, name, limits) then due[queue], is_due = true, true end
             if name ~= '' then call('DEL', P .. 'credit:' .. queue .. '/' .. name) end
             if call('EXISTS', P .. 'sleep:' .. queue) == 1 then asleep[#asleep + 1] = queue end
         end

@@ -15,12 +15,16 @@
 -- uses: bell body check large later_records lease longest registry slices types
 local lane = {}
 
+-- Says which key of a queue has another kind, of those that type_is_due writes; nil: none.
+function lane.wrong_due(queue)
+    return check.wrong_kind('wait:' .. queue .. '/-', 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
+end
+
 -- Says what is wrong with the keys that give_back writes; nil: nothing.
 function lane.wrong(name)
     local queue, kind = lease.lane_parts(name)
     return lease.is_alone(name) and check.wrong_kind('alone', 'zset') or check.wrong_kind('lane:' .. name, 'list') or check.wrong_kind('ring:' .. queue .. '/' .. kind, 'zset')
-        or check.wrong_kind('wait:' .. queue .. '/-', 'zset') or check.wrong_kind('wake:' .. queue, 'zset')
-        or check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
+        or lane.wrong_due(queue) or check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
         or check.wrong_kind('held:' .. queue, 'zset')
 end
 
