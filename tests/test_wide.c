@@ -381,17 +381,18 @@ static void a_rate_over_many_queues(struct stage *s, const char *url)
     if (o.code != 0)
         fail_msg("%s%s", o.out, o.err);
     kept = (double)(JOBS - BURST) / RATE / ((double)(last_us - first_us) / 1e6);
-    if (kept < 0.2) /* a worker that looked at queues as it polls would keep 0.02 */
-        fail_msg("%.2f of the rate kept", kept);
+    if (kept < 0.7) /* a worker that looked at queues as it polls would keep 0.02 */
+        stage_late("%.2f of the rate kept", kept);
 }
 
-TEST_WITH(parked_jobs_of_many_queues_start_on_time, stage_setup, stage_teardown)
+TRIAL_WITH(parked_jobs_of_many_queues_start_on_time, stage_setup, stage_teardown)
 {
     a_rate_over_many_queues(*state, NULL);
 }
 
-STAGE_TEST(the_same_over_a_long_link)
+TRIAL_WITH(the_same_over_a_long_link, stage_setup, stage_teardown)
 {
+    struct stage *s = *state;
     struct proxy *proxy = proxy_start(&s->server);
     char url[200];
 
