@@ -19,6 +19,13 @@
 static char shown[8 << 20];
 static struct page_request usual;
 
+/* Nothing in Redis, and a page that may not act. */
+static int begin(void **state)
+{
+    usual = (struct page_request){0};
+    return stage_flush(state);
+}
+
 static unsigned render(const char *path, const char *query)
 {
     struct page_request r = usual;
@@ -59,7 +66,7 @@ static void check_shape(void)
     static const char *const elements[] = {"main", "table", "tbody", "tr", "td", "section",
                                            "form", "svg",   "ul",    "dl", "div"};
 
-    for (size_t i = 0; i < sizeof elements / sizeof *elements; i++) {
+    for (size_t i = 0; i < COUNT(elements); i++) {
         const char *begin = textf("<%s>", elements[i]);
 
         if (count_of(begin) + count_of(textf("<%s ", elements[i])) != count_of(textf("</%s>", elements[i])))
@@ -72,9 +79,19 @@ static void check_shape(void)
     assert_hides("javascript:");
 }
 
-static void check_shape_of_scripts(void)
+/* The page of an address has that status, and a page's shape. It shows each of these texts, and none of those behind a '!'. */
+#define page(status, ...) expect_page(status, (const char *const[]){__VA_ARGS__, NULL})
+static void expect_page(unsigned status, const char *const *words)
 {
-    assert_int_equal(count_of("<script"), count_of("<script src=\"/assets/page.js\""));
+    const char *query = strchr(words[0], '?');
+    unsigned given = render(textf("%.*s", (int)strcspn(words[0], "?"), words[0]), query ? query + 1 : NULL);
+
+    if (given != status)
+        fail_msg("%s: %u, not %u\n%s", words[0], given, status, shown);
+    check_shape();
+    for (const char *const *word = words + 1; *word; word++)
+        if ((strstr(shown, **word == '!' ? *word + 1 : *word) != NULL) != (**word != '!'))
+            fail_msg("%s: not so: %s\n%s", words[0], *word, shown);
 }
 
 /* ---- The writer */
@@ -147,56 +164,38 @@ TEST(queries_are_decoded)
 
 /* ---- Pages */
 
-TEST_WITH(pages_render_without_data, stage_flush, NULL)
+TEST_WITH(pages_render_without_data, begin, NULL)
 {
     static const char *const paths[] = {"/",     "/limits",  "/batches", "/schedules",
                                         "/jobs", "/workers", "/dead",    "/redis"};
 
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (size_t i = 0; i < COUNT(paths); i++) {
         assert_true(page_is(paths[i]));
-        assert_int_equal(render(paths[i], NULL), 200);
-        check_shape();
-        assert_shows("<!DOCTYPE html>");
-        assert_shows("aria-current=\"page\"");
+        page(200, paths[i], "<!DOCTYPE html>", "aria-current=\"page\"");
     }
-    assert_int_equal(render("/", NULL), 200);
-    assert_shows("No worker is alive.");
-    assert_shows("No jobs yet");
+    page(200, "/", "No worker is alive.", "No jobs yet");
 }
 
-TEST_WITH(names_that_are_nowhere_are_not_found, stage_flush, NULL)
+TEST_WITH(names_that_are_nowhere_are_not_found, begin, NULL)
 {
     static const char *const paths[] = {"/types/none", "/limits/none", "/jobs/none", "/batches/none"};
 
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        assert_int_equal(render(paths[i], NULL), 404);
-        check_shape();
-        assert_shows("Not found");
+    for (size_t i = 0; i < COUNT(paths); i++) {
+        page(404, paths[i], "Not found");
     }
 }
 
 /* ---- One limit, one type, one job */
 
-TEST_WITH(a_limit_shows_its_rules_and_what_others_would_do, stage_flush, NULL)
+TEST_WITH(a_limit_shows_its_rules_and_what_others_would_do, begin, NULL)
 {
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{}", 1, 300);
-    assert_int_equal(render("/limits/mail", NULL), 200);
-    check_shape();
-    assert_shows("at most 19 in any 1s");
-    assert_shows("not reported by the workers yet");
-    assert_shows("set mail 10/1s");
-    assert_shows("data-stops=\"[{&quot;rules&quot;:&quot;1/1s&quot;,&quot;ends&quot;:[");
-    assert_shows("in 29s");
-    assert_hides("Nothing is changed yet.");
-    assert_int_equal(render("/limits/mail", "rules=20%2Fs"), 200);
-    check_shape();
-    assert_shows("Nothing is changed yet.");
-    assert_shows("in 14s");
-    assert_int_equal(render("/limits/mail", "rules=%22%3Eno"), 200);
-    assert_shows("Not a rule:");
-    assert_shows("value=\"&quot;&gt;no\"");
-    check_shape();
+    page(200, "/limits/mail", "at most 19 in any 1s", "not reported by the workers yet", "set mail 10/1s",
+         "data-stops=\"[{&quot;rules&quot;:&quot;1/1s&quot;,&quot;ends&quot;:[", "in 29s",
+         "!Nothing is changed yet.");
+    page(200, "/limits/mail?rules=20%2Fs", "Nothing is changed yet.", "in 14s");
+    page(200, "/limits/mail?rules=%22%3Eno", "Not a rule:", "value=\"&quot;&gt;no\"");
 }
 
 /* As a worker sends it, now. */
@@ -231,27 +230,19 @@ static void record_some(void)
     args_free(&a);
 }
 
-TEST_WITH(a_type_shows_what_was_recorded, stage_flush, NULL)
+TEST_WITH(a_type_shows_what_was_recorded, begin, NULL)
 {
     record_some();
     stage_enqueue(&stage, "mail", "{}", 1, 1);
-    assert_int_equal(render("/types/mail", NULL), 200);
-    check_shape();
-    assert_shows("90 waited for a rate");
-    assert_shows("30 for an executor");
-    assert_shows("117 done");
-    assert_shows("half within");
-    assert_int_equal(render("/types/mail", "by=hours"), 200);
-    assert_shows("117 done");
+    page(200, "/types/mail", "90 waited for a rate", "30 for an executor", "117 done", "half within");
+    page(200, "/types/mail?by=hours", "117 done");
 }
 
-TEST_WITH(a_limit_shows_starts_and_wasted_slots, stage_flush, NULL)
+TEST_WITH(a_limit_shows_starts_and_wasted_slots, begin, NULL)
 {
     record_some();
     stage_rate(&stage, "mail", "10/s");
-    assert_int_equal(render("/limits/mail", NULL), 200);
-    check_shape();
-    assert_shows("<rect class=\"start\"");
+    page(200, "/limits/mail", "<rect class=\"start\"");
     assert_hides("not reported by the workers yet"); /* some started just now */
     assert_shows("120 granted");
     assert_shows("7 wasted: no job waited");
@@ -262,25 +253,22 @@ TEST_WITH(a_limit_shows_starts_and_wasted_slots, stage_flush, NULL)
     assert_shows("5 started, 7 slots were wasted: no job waited, 6; no executor was free, 1.");
 }
 
-TEST_WITH(a_limit_shows_what_starts_next, stage_flush, NULL)
+TEST_WITH(a_limit_shows_what_starts_next, begin, NULL)
 {
     stage_rate(&stage, "mail", "1/1h");
     stage_enqueue(&stage, "mail", "{}", 1, 3);
-    assert_int_equal(render("/limits/mail", NULL), 200);
-    check_shape();
-    assert_shows("The next 3 starts");
+    page(200, "/limits/mail", "The next 3 starts");
     assert_int_equal(count_of("<td class=\"wide\" data-label=\"type\"><span><a href=\"/types/mail\">"), 3);
     assert_shows("href=\"/jobs/j1?at=queue%3Adefault&amp;from=2\"");
     assert_shows("href=\"/jobs/j3?at=queue%3Adefault&amp;from=0\"");
     assert_hides("No job that it holds waits");
     stage_rate(&stage, "sms", "1/1h,by=args.to");
     stage_enqueue(&stage, "sms", "{}", 4, 1);
-    assert_int_equal(render("/limits/sms", NULL), 200);
-    assert_shows("not known</span> <small>no worker takes them<");
+    page(200, "/limits/sms", "not known</span> <small>no worker takes them<");
 }
 
 /* A lane's name has the key of its jobs. */
-TEST_WITH(links_to_jobs_hide_keys, stage_flush, NULL)
+TEST_WITH(links_to_jobs_hide_keys, begin, NULL)
 {
     stage_do(&stage, "SADD", stage_key(&stage, "queues"), "default");
     stage_do(&stage, "ZADD", stage_key(&stage, "wake:default"), "1", "-");
@@ -292,47 +280,32 @@ TEST_WITH(links_to_jobs_hide_keys, stage_flush, NULL)
         stage_do(&stage, "ZADD", stage_key(&stage, "ring:default/mail"), "1", key);
         stage_do(&stage, "RPUSH", stage_key(&stage, "lane:default/mail/%s", key), entry);
     }
-    assert_int_equal(render("/jobs", NULL), 200);
-    assert_shows("href=\"/jobs/of-key?at=lane%3Adefault%2Fmail%2Fs3cret&amp;from=0\"");
+    page(200, "/jobs", "href=\"/jobs/of-key?at=lane%3Adefault%2Fmail%2Fs3cret&amp;from=0\"");
     usual.hide_args = true;
-    assert_int_equal(render("/jobs", NULL), 200);
-    usual.hide_args = false;
-    assert_hides("s3cret");
-    assert_shows("href=\"/jobs/of-key\"");
-    assert_shows("href=\"/jobs/of-none?at=lane%3Adefault%2Fmail%2F&amp;from=0\"");
+    page(200, "/jobs", "!s3cret", "href=\"/jobs/of-key\"",
+         "href=\"/jobs/of-none?at=lane%3Adefault%2Fmail%2F&amp;from=0\"");
 }
 
-TEST_WITH(a_type_without_records_says_so, stage_flush, NULL)
+TEST_WITH(a_type_without_records_says_so, begin, NULL)
 {
     stage_enqueue(&stage, "mail", "{}", 1, 3);
-    assert_int_equal(render("/types/mail", NULL), 200);
-    check_shape();
-    assert_shows("Nothing was recorded yet");
-    assert_shows("3 waiting");
-    assert_int_equal(render("/types/mail", "by=hours"), 200);
-    assert_shows("by minute");
+    page(200, "/types/mail", "Nothing was recorded yet", "3 waiting");
+    page(200, "/types/mail?by=hours", "by minute");
 }
 
-TEST_WITH(a_job_shows_where_it_is_and_what_it_is, stage_flush, NULL)
+TEST_WITH(a_job_shows_where_it_is_and_what_it_is, begin, NULL)
 {
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{\"to\":\"<b>\\u202e\"}", 1, 2);
-    assert_int_equal(render("/jobs/j2", NULL), 200);
-    check_shape();
-    assert_shows("&lt;b&gt;");
-    assert_shows("2 of 2");
-    assert_hides("method=\"post\"");
+    page(200, "/jobs/j2", "&lt;b&gt;", "2 of 2", "!method=\"post\"");
     usual.hide_args = true;
-    assert_int_equal(render("/jobs/j2", NULL), 200);
-    usual.hide_args = false;
-    assert_hides("&lt;b&gt;");
-    assert_shows("Hidden");
+    page(200, "/jobs/j2", "!&lt;b&gt;", "Hidden");
 }
 
 #define NASTY "\"><script>alert(1)</script>\xff' \xe2\x80\xae"
 
 /* A foreign client may push anything. */
-TEST_WITH(what_others_push_is_shown_as_text, stage_flush, NULL)
+TEST_WITH(what_others_push_is_shown_as_text, begin, NULL)
 {
     static const char *const paths[] = {"/",        "/limits", "/batches",    "/schedules",
                                         "/workers", "/dead",   "/types/mail", ("/jobs/" NASTY)};
@@ -350,7 +323,7 @@ TEST_WITH(what_others_push_is_shown_as_text, stage_flush, NULL)
     stage_do(&stage, "LPUSH", stage_key(&stage, "changes"),
              "{\"at\":1,\"by\":\"<i>\",\"what\":\"set mail <i>\"}");
     usual.actions = true;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+    for (size_t i = 0; i < COUNT(paths); i++) {
         render(paths[i], "problem="
                          "%22%3E%3Cscript%3E&like=%22%3E%3Cscript%3E&q=%3Cscript%3E");
         check_shape();
@@ -359,7 +332,6 @@ TEST_WITH(what_others_push_is_shown_as_text, stage_flush, NULL)
         assert_hides("\xe2\x80\xae");
         assert_hides("<i>");
     }
-    usual.actions = false;
     free(long_text);
 }
 
@@ -490,7 +462,7 @@ static void make_query(char *query, size_t size, struct span nasty)
                                         "key", "name", "back",    "by",   "from",   "at"};
     size_t len = (size_t)snprintf(query, size, "do=purge");
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < COUNT(names); i++) {
         len += (size_t)snprintf(query + len, size - len, "&%s=", names[i]);
         for (size_t k = 0; k < nasty.len && k < 300; k++)
             len += (size_t)snprintf(query + len, size - len, "%%%02X", (unsigned char)nasty.at[k]);
@@ -506,14 +478,14 @@ static void check_pages(struct span nasty, bool short_enough)
     char query[16384];
 
     make_query(query, sizeof query, nasty);
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+    for (size_t i = 0; i < COUNT(paths); i++)
         for (int with = 0; with < 2; with++) {
             assert_int_not_equal(render(paths[i], with ? query : NULL), 500);
             assert_true(strlen(shown) < (1 << 20)); /* a text of a megabyte is cut */
             check_markup();
-            check_shape_of_scripts();
+            assert_int_equal(count_of("<script"), count_of("<script src=\"/assets/page.js\""));
         }
-    for (size_t i = 0; short_enough && i < sizeof of_names / sizeof *of_names; i++) {
+    for (size_t i = 0; short_enough && i < COUNT(of_names); i++) {
         assert_int_not_equal(render(textf("%s%.*s", of_names[i], (int)nasty.len, nasty.at), query), 500);
         check_markup();
     }
@@ -536,7 +508,7 @@ static unsigned render_job(const char *path)
     return status;
 }
 
-TEST_WITH(nastiness_of_each_kind_is_shown_as_it_is, stage_flush, NULL)
+TEST_WITH(nastiness_of_each_kind_is_shown_as_it_is, begin, NULL)
 {
     static char large[1 << 20];
     static const struct {
@@ -563,7 +535,7 @@ TEST_WITH(nastiness_of_each_kind_is_shown_as_it_is, stage_flush, NULL)
     memset(large, '<', sizeof large);
     pusher = redisConnectUnix(stage.server.socket);
     usual.actions = true;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         struct span nasty = {kinds[i].bytes, kinds[i].len};
 
         stage_do(&stage, "FLUSHALL");
@@ -574,38 +546,26 @@ TEST_WITH(nastiness_of_each_kind_is_shown_as_it_is, stage_flush, NULL)
             fail_msg("kind %zu: %s", i, strstr(shown, "<main"));
         assert_shows(kinds[i].shown);
     }
-    usual.actions = false;
     redisFree(pusher);
 }
 
-TEST_WITH(jobs_are_found_by_a_search, stage_flush, NULL)
+TEST_WITH(jobs_are_found_by_a_search, begin, NULL)
 {
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 60);
     stage_enqueue(&stage, "other", "{\"secret\":\"s3cret\"}", 61, 1);
-    assert_int_equal(render("/jobs", "q=type%3Aother"), 200);
-    check_shape();
-    assert_shows("href=\"/jobs/j61?at=queue%3Adefault&amp;from=0\"");
-    assert_hides("href=\"/jobs/j1");
-    assert_hides("/ask?");
-    assert_int_equal(render("/jobs", "q=type%3Amail"), 200);
+    page(200, "/jobs?q=type%3Aother", "href=\"/jobs/j61?at=queue%3Adefault&amp;from=0\"", "!href=\"/jobs/j1",
+         "!/ask?");
+    page(200, "/jobs?q=type%3Amail");
     assert_int_equal(count_of("href=\"/jobs/j"), 50);
     assert_shows("Go on");
-    assert_int_equal(render("/jobs", "q=size%3A%3Cb%3E"), 200);
-    assert_shows("Not a search:");
-    check_shape();
+    page(200, "/jobs?q=size%3A%3Cb%3E", "Not a search:");
     usual.hide_args = true;
-    assert_int_equal(render("/jobs", "q=args.secret%3As3cret"), 200);
-    assert_shows("--hide-args");
-    assert_hides("j61");
+    page(200, "/jobs?q=args.secret%3As3cret", "--hide-args", "!j61");
     usual.hide_args = false;
     usual.actions = true;
-    assert_int_equal(render("/jobs", "q=type%3Amail"), 200);
-    assert_shows("/ask?do=jobs-cancel&amp;name=type%3Amail&amp;back=");
-    assert_int_equal(render("/ask", "do=jobs-cancel&name=type%3Amail&back=%2Fjobs"), 200);
-    assert_shows("<b>60 jobs</b>");
-    assert_shows("name=\"count\" value=\"60\"");
-    assert_shows("name=\"search\" value=\"type:mail\"");
-    usual.actions = false;
+    page(200, "/jobs?q=type%3Amail", "/ask?do=jobs-cancel&amp;name=type%3Amail&amp;back=");
+    page(200, "/ask?do=jobs-cancel&name=type%3Amail&back=%2Fjobs", "<b>60 jobs</b>",
+         "name=\"count\" value=\"60\"", "name=\"search\" value=\"type:mail\"");
 }
 
 /* More than a page looks at, in one queue. */
@@ -637,21 +597,18 @@ static int follow(const char *path, unsigned *status)
     return links;
 }
 
-TEST_WITH(a_job_is_looked_for_page_by_page, stage_flush, NULL)
+TEST_WITH(a_job_is_looked_for_page_by_page, begin, NULL)
 {
     unsigned status;
 
     push_many();
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 1);
-    assert_int_equal(render("/jobs/j1", NULL), 200); /* at the tail */
+    page(200, "/jobs/j1"); /* at the tail */
     assert_hides("data-look-on");
     stage_do(&stage, "LPUSH", stage_key(&stage, "queue:default"),
              "{\"id\":\"first\",\"type\":\"mail\",\"args\":\"its payload\"}");
-    assert_int_equal(render("/jobs/first", NULL), 200);
-    check_shape();
-    assert_shows("<p class=\"pager\"><span>looked at ");
-    assert_shows(" of about 400,002</span> <a rel=\"next\" href=\"/jobs/first?cursor=");
-    assert_hides("its payload");
+    page(200, "/jobs/first", "<p class=\"pager\"><span>looked at ",
+         " of about 400,002</span> <a rel=\"next\" href=\"/jobs/first?cursor=", "!its payload");
     assert_true(follow("/jobs/first", &status) > 0);
     assert_int_equal(status, 200);
     assert_shows("its payload");
@@ -661,7 +618,7 @@ TEST_WITH(a_job_is_looked_for_page_by_page, stage_flush, NULL)
     check_shape();
 }
 
-TEST_WITH(a_cursor_may_come_from_anybody, stage_flush, NULL)
+TEST_WITH(a_cursor_may_come_from_anybody, begin, NULL)
 {
     static const char *const wrong[] = {"cursor=x", "cursor=0%2C0%2Cnowhere%2C",
                                         "cursor=%22%3E%3Cscript%3Ealert(1)%3C/script%3E",
@@ -669,26 +626,21 @@ TEST_WITH(a_cursor_may_come_from_anybody, stage_flush, NULL)
     char lengthy[20000] = "cursor=0,0,";
 
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 1);
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(render("/jobs/j1", wrong[i]), 400);
-        assert_shows("not one; take it as the page before gave it");
-        assert_hides("<script>alert");
-        check_shape();
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        page(400, textf("/jobs/j1?%s", wrong[i]), "not one; take it as the page before gave it",
+             "!<script>alert");
     }
     memset(lengthy + strlen(lengthy), 'a', sizeof lengthy - strlen(lengthy) - 1);
-    assert_int_equal(render("/jobs/j1", lengthy), 400);
-    assert_shows("cursor: too long");
-    assert_int_equal(render("/jobs/j1", "cursor="), 200);
-    assert_int_equal(render("/jobs/j1", "cursor=0%2C0%2Cqueue%3Aanother%2C17"),
-                     404); /* of another namespace */
+    page(400, textf("/jobs/j1?%s", lengthy), "cursor: too long");
+    page(200, "/jobs/j1?cursor=");
+    page(404, "/jobs/j1?cursor=0%2C0%2Cqueue%3Aanother%2C17"); /* of another namespace */
     assert_shows("look again without the cursor");
-    assert_int_equal(render("/jobs", "q=type%3Amail&at=0%2C0%2Cnowhere%2C"), 200);
-    assert_shows("not one; take it as the page before gave it");
-    assert_int_equal(render("/jobs/j1", "at=queue%3Adefault&from=0&cursor=x"), 200); /* it is there */
+    page(200, "/jobs?q=type%3Amail&at=0%2C0%2Cnowhere%2C", "not one; take it as the page before gave it");
+    page(200, "/jobs/j1?at=queue%3Adefault&from=0&cursor=x"); /* it is there */
 }
 
 /* A search that goes on among queues of long names has a long cursor. */
-TEST_WITH(a_search_goes_on_among_long_names, stage_flush, NULL)
+TEST_WITH(a_search_goes_on_among_long_names, begin, NULL)
 {
     char queue[120], query[20000];
     const char *at;
@@ -699,18 +651,18 @@ TEST_WITH(a_search_goes_on_among_long_names, stage_flush, NULL)
         stage_do(&stage, "RPUSH", stage_key(&stage, "queue:%s", queue), "{\"id\":\"a\",\"type\":\"t\"}",
                  "{\"id\":\"b\",\"type\":\"t\"}");
     }
-    assert_int_equal(render("/jobs", NULL), 200);
+    page(200, "/jobs");
     assert_int_equal(count_of("href=\"/jobs/"), 50);
     at = strstr(shown, "&amp;at=");
     assert_non_null(at);
     snprintf(query, sizeof query, "q=&%.*s", (int)strcspn(at + 5, "\""), at + 5);
     assert_true(strlen(query) > 2000);
-    assert_int_equal(render("/jobs", query), 200);
+    page(200, textf("/jobs?%s", query));
     assert_int_equal(count_of("href=\"/jobs/"), 50);
 }
 
 /* What is done to all that match stands before them; where nothing matches there is nothing to do, nor what their states do not allow. */
-TEST_WITH(all_that_match_are_acted_on_above_them, stage_flush, NULL)
+TEST_WITH(all_that_match_are_acted_on_above_them, begin, NULL)
 {
     static const struct {
         const char *query;
@@ -726,18 +678,16 @@ TEST_WITH(all_that_match_are_acted_on_above_them, stage_flush, NULL)
 
     stage_enqueue(&stage, "mail", "{\"n\":1}", 1, 3);
     usual.actions = true;
-    for (size_t i = 0; i < sizeof searches / sizeof *searches; i++) {
+    for (size_t i = 0; i < COUNT(searches); i++) {
         const char *buttons;
 
-        assert_int_equal(render("/jobs", searches[i].query), 200);
-        check_shape();
+        page(200, textf("/jobs?%s", searches[i].query));
         buttons = strstr(shown, "All that match:");
         assert_int_equal(strstr(shown, "do=jobs-run") && strstr(shown, "do=jobs-cancel"), searches[i].runs);
         assert_int_equal(strstr(shown, "do=jobs-retry") && strstr(shown, "do=jobs-remove"),
                          searches[i].retries);
         assert_int_equal(buttons && buttons < strstr(shown, "<table"), searches[i].runs);
     }
-    usual.actions = false;
 }
 
 static void bury(const char *tag, const char *head)
@@ -746,52 +696,40 @@ static void bury(const char *tag, const char *head)
              textf("%s default/mail/ no luck\n%s{\"id\":\"%s\",\"type\":\"mail\"}", tag, head, tag));
 }
 
-TEST_WITH(dead_jobs_show_when_they_were_enqueued, stage_flush, NULL)
+TEST_WITH(dead_jobs_show_when_they_were_enqueued, begin, NULL)
 {
     char head[STAMP_HEAD_LEN + 1];
 
     bury("foreign", "");
-    assert_int_equal(render("/dead", NULL), 200);
+    page(200, "/dead");
     assert_int_equal(count_of("<time data-at="), 1);
     stamp_head(INT64_C(1763900000050000), head);
     bury("ours", head);
-    assert_int_equal(render("/dead", NULL), 200);
-    check_shape();
-    assert_shows("data-label=\"enqueued\"><time data-at=\"1763900000050\"");
+    page(200, "/dead", "data-label=\"enqueued\"><time data-at=\"1763900000050\"");
     assert_int_equal(count_of("<time data-at="), 3);
 }
 
 /* What is shown is what the question counts, whatever stands in the reason. */
-TEST_WITH(all_dead_that_match_are_acted_on, stage_flush, NULL)
+TEST_WITH(all_dead_that_match_are_acted_on, begin, NULL)
 {
     static const char record[] = "quoted default/mail/ say \"no\\\n{\"id\":\"quoted\",\"type\":\"mail\"}";
 
     bury("plain", "");
     stage_do(&stage, "ZADD", stage_key(&stage, "dead"), "1763900100000001", record);
     usual.actions = true;
-    assert_int_equal(render("/dead", NULL), 200);
-    check_shape();
-    assert_shows("/ask?do=jobs-retry&amp;name=state%3Adead&amp;back=");
-    assert_int_equal(render("/ask", "do=jobs-retry&name=state%3Adead"), 200);
-    assert_shows("<b>2 jobs</b>");
-    assert_hides("danger");
-    assert_int_equal(render("/dead", "type=mail&reason=%22no%5C"), 200);
-    assert_shows("href=\"/jobs/quoted?at=dead&amp;from=1763900100000001%3A0\"");
-    assert_hides("href=\"/jobs/plain");
-    assert_shows("name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22&amp;back=");
-    assert_int_equal(
-        render("/ask", "do=jobs-remove&name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22"),
-        200);
-    assert_shows("<b>1 job</b>");
-    assert_shows("danger main");
-    assert_int_equal(render("/dead", "reason=other"), 200);
-    assert_hides("All that match");
+    page(200, "/dead", "/ask?do=jobs-retry&amp;name=state%3Adead&amp;back=");
+    page(200, "/ask?do=jobs-retry&name=state%3Adead", "<b>2 jobs</b>", "!danger");
+    page(200, "/dead?type=mail&reason=%22no%5C",
+         "href=\"/jobs/quoted?at=dead&amp;from=1763900100000001%3A0\"", "!href=\"/jobs/plain",
+         "name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22&amp;back=");
+    page(200, "/ask?do=jobs-remove&name=state%3Adead%20type%3Amail%20reason%3A%22%5C%22no%5C%5C%22",
+         "<b>1 job</b>", "danger main");
+    page(200, "/dead?reason=other", "!All that match");
     usual.actions = false;
-    assert_int_equal(render("/dead", NULL), 200);
-    assert_hides("All that match");
+    page(200, "/dead", "!All that match");
 }
 
-TEST_WITH(the_dead_are_grouped_by_reason, stage_flush, NULL)
+TEST_WITH(the_dead_are_grouped_by_reason, begin, NULL)
 {
     const char *const ids[] = {"a1", "b2", "c"};
 
@@ -799,89 +737,59 @@ TEST_WITH(the_dead_are_grouped_by_reason, stage_flush, NULL)
         stage_do(&stage, "ZADD", stage_key(&stage, "dead"), textf("176390010000000%zu", i),
                  textf("w:%s default/mail/ %s <is> gone\n{\"id\":\"%s\",\"type\":\"mail\"}", ids[i], ids[i],
                        ids[i]));
-    assert_int_equal(render("/dead", NULL), 200);
-    check_shape();
-    assert_shows("<a href=\"/dead?type=mail&amp;reason=%23%20%3Cis%3E%20gone\"># &lt;is&gt; gone</a>");
-    assert_int_equal(render("/dead", "type=mail&reason=%23%20%3Cis%3E%20gone"), 200);
-    assert_shows("href=\"/jobs/a1?");
-    assert_shows("href=\"/jobs/b2?");
-    assert_hides("href=\"/jobs/c?");
-    assert_hides("By reason");
+    page(200, "/dead", "<a href=\"/dead?type=mail&amp;reason=%23%20%3Cis%3E%20gone\"># &lt;is&gt; gone</a>");
+    page(200, "/dead?type=mail&reason=%23%20%3Cis%3E%20gone", "href=\"/jobs/a1?", "href=\"/jobs/b2?",
+         "!href=\"/jobs/c?", "!By reason");
     usual.actions = true;
-    assert_int_equal(
-        render("/ask",
-               "do=jobs-retry&name=state%3Adead%20type%3Amail%20reason%3A%22%23%20%3Cis%3E%20gone%22"),
-        200);
+    page(200, "/ask?do=jobs-retry&name=state%3Adead%20type%3Amail%20reason%3A%22%23%20%3Cis%3E%20gone%22",
+         "<b>2 jobs</b>");
     usual.actions = false;
-    assert_shows("<b>2 jobs</b>");
     usual.hide_args = true;
-    assert_int_equal(render("/dead", NULL), 200);
-    usual.hide_args = false;
-    assert_hides("By reason");
-    assert_hides("gone");
+    page(200, "/dead", "!By reason", "!gone");
 }
 
-TEST_WITH(asking_says_what_and_how_many, stage_flush, NULL)
+TEST_WITH(asking_says_what_and_how_many, begin, NULL)
 {
     stage_enqueue(&stage, "mail", "{}", 1, 3);
-    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F"), 404); /* not allowed */
+    page(404, "/ask?do=purge&name=default&back=%2F"); /* not allowed */
     usual.actions = true;
-    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F%3Flike%3Dx"), 200);
-    check_shape();
-    assert_shows("<b>3 jobs</b>");
-    assert_shows("action=\"/api/queues/default/purge\"");
-    assert_shows("name=\"back\" value=\"/?like=x\"");
-    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F%2Fevil.example"), 200);
-    assert_hides("evil.example");
-    assert_int_equal(render("/ask", "do=purge&name=default&back=%2F%5Cevil.example"), 200);
-    assert_hides("evil.example");
-    assert_int_equal(render("/ask", "do=nothing&name=x"), 404);
-    assert_int_equal(render("/ask", "do=rate-remove&name=none"), 404);
-    usual.actions = false;
+    page(200, "/ask?do=purge&name=default&back=%2F%3Flike%3Dx", "<b>3 jobs</b>",
+         "action=\"/api/queues/default/purge\"", "name=\"back\" value=\"/?like=x\"");
+    page(200, "/ask?do=purge&name=default&back=%2F%2Fevil.example", "!evil.example");
+    page(200, "/ask?do=purge&name=default&back=%2F%5Cevil.example", "!evil.example");
+    page(404, "/ask?do=nothing&name=x");
+    page(404, "/ask?do=rate-remove&name=none");
 }
 
-TEST_WITH(what_is_no_page_is_not_found, stage_flush, NULL)
+TEST_WITH(what_is_no_page_is_not_found, begin, NULL)
 {
     assert_false(page_is("/nothing"));
-    assert_int_equal(render("/<script>", NULL), 404);
-    check_shape();
-    assert_shows("&lt;script&gt;");
+    page(404, "/<script>", "&lt;script&gt;");
 }
 
-TEST_WITH(the_overview_shows_types_and_queues, stage_flush, NULL)
+TEST_WITH(the_overview_shows_types_and_queues, begin, NULL)
 {
     stage_rate(&stage, "mail", "10/s");
     stage_enqueue(&stage, "mail", "{}", 1, 12);
     stage_enqueue(&stage, "report", "{}", 13, 1);
-    assert_int_equal(render("/", NULL), 200);
-    check_shape();
-    assert_shows("href=\"/types/mail\"");
-    assert_shows("12 waiting");
-    assert_shows("waits for <bdi>a worker that takes mail: none does; start one");
-    assert_int_equal(render("/", "like=rep"), 200);
-    assert_shows("href=\"/types/report\"");
-    assert_hides("href=\"/types/mail\"");
+    page(200, "/", "href=\"/types/mail\"", "12 waiting",
+         "waits for <bdi>a worker that takes mail: none does; start one");
+    page(200, "/?like=rep", "href=\"/types/report\"", "!href=\"/types/mail\"");
 }
 
-TEST_WITH(actions_stand_only_where_they_are_allowed, stage_flush, NULL)
+TEST_WITH(actions_stand_only_where_they_are_allowed, begin, NULL)
 {
     stage_enqueue(&stage, "mail", "{}", 1, 1);
-    assert_int_equal(render("/", NULL), 200);
-    assert_hides("method=\"post\"");
-    assert_hides("/ask?");
+    page(200, "/", "!method=\"post\"", "!/ask?");
     usual.actions = true;
-    assert_int_equal(render("/", "like=a%22b&problem=x"), 200);
-    usual.actions = false;
-    assert_shows("action=\"/api/queues/default/pause\"");
-    assert_shows("name=\"back\" value=\"/?like=a%22b\"");
-    assert_shows("href=\"/ask?do=purge&amp;name=default&amp;back=%2F%3Flike%3Da%2522b\"");
+    page(200, "/?like=a%22b&problem=x", "action=\"/api/queues/default/pause\"",
+         "name=\"back\" value=\"/?like=a%22b\"",
+         "href=\"/ask?do=purge&amp;name=default&amp;back=%2F%3Flike%3Da%2522b\"");
 }
 
-TEST_WITH(a_problem_is_shown_as_text, stage_flush, NULL)
+TEST_WITH(a_problem_is_shown_as_text, begin, NULL)
 {
-    assert_int_equal(render("/", "problem=%3Cimg%20src%3Dx%3E"), 200);
-    assert_shows("<b>Not done:</b> &lt;img src=x&gt;");
-    check_shape();
+    page(200, "/?problem=%3Cimg%20src%3Dx%3E", "<b>Not done:</b> &lt;img src=x&gt;");
 }
 
 TEST(a_page_without_redis_says_so)
@@ -898,47 +806,38 @@ TEST(a_page_without_redis_says_so)
 }
 
 /* Redis answers, and what stands there is not ours: it is not away. */
-TEST_WITH(a_foreign_key_is_told, stage_flush, NULL)
+TEST_WITH(a_foreign_key_is_told, begin, NULL)
 {
     stage_do(&stage, "SET", stage_key(&stage, "limits"), "x");
-    assert_int_equal(render("/limits", NULL), 502);
-    assert_shows("This cannot be shown");
-    assert_shows("somebody else&#39;s");
-    assert_hides("does not answer");
-    assert_hides("data-away");
+    page(502, "/limits", "This cannot be shown", "somebody else&#39;s", "!does not answer", "!data-away");
 }
 
-TEST_WITH(what_was_read_is_used_again, stage_flush, NULL)
+TEST_WITH(what_was_read_is_used_again, begin, NULL)
 {
     usual.cache = page_cache_new();
     stage_enqueue(&stage, "mail", "{}", 1, 1);
-    assert_int_equal(render("/", NULL), 200);
-    assert_hides("/types/late");
+    page(200, "/", "!/types/late");
     stage_enqueue(&stage, "late", "{}", 2, 1);
     page_cache_renew(stage.client, usual.cache); /* nothing is due: it was read in a moment */
-    assert_int_equal(render("/", NULL), 200);
-    assert_hides("/types/late");
+    page(200, "/", "!/types/late");
     page_cache_drop(usual.cache);
-    assert_int_equal(render("/", NULL), 200);
-    assert_shows("/types/late");
+    page(200, "/", "/types/late");
     page_cache_free(usual.cache);
     usual.cache = NULL;
 }
 
 /* The more types, the longer it is kept: what a reading costs stays a hundredth of the time. Such a page says how old it is. */
-TEST_WITH(more_types_are_read_more_rarely, stage_flush, NULL)
+TEST_WITH(more_types_are_read_more_rarely, begin, NULL)
 {
     struct page_reading reading;
 
     usual.cache = page_cache_new();
-    assert_int_equal(render("/", NULL), 200);
-    assert_hides("as of");
+    page(200, "/", "!as of");
     for (int i = 0; i < TYPES_MANY; i++) {
         stage_do(&stage, "HSET", stage_key(&stage, "types"), textf("t%d", i), "");
     }
     page_cache_drop(usual.cache);
-    assert_int_equal(render("/", NULL), 200);
-    assert_shows("as of <time");
+    page(200, "/", "as of <time");
     assert_int_equal(page_cache_read(stage.client, usual.cache, &reading), 0);
     assert_true(reading.keep_us >= TYPES_MANY * 1500);
     assert_true(reading.age_us < reading.keep_us);
@@ -959,7 +858,7 @@ static int foretold_types(const struct status *status)
 }
 
 /* Of many types only those that a page shows are foretold, and each once. */
-TEST_WITH(shown_types_are_foretold, stage_flush, NULL)
+TEST_WITH(shown_types_are_foretold, begin, NULL)
 {
     struct page_reading reading;
 
@@ -967,12 +866,12 @@ TEST_WITH(shown_types_are_foretold, stage_flush, NULL)
         stage_do(&stage, "HSET", stage_key(&stage, "types"), textf("t%d", i), "");
     }
     usual.cache = page_cache_new();
-    assert_int_equal(render("/limits", NULL), 200);
+    page(200, "/limits");
     assert_int_equal(page_cache_read(stage.client, usual.cache, &reading), 0);
     assert_int_equal(foretold_types(reading.status), 0);
-    assert_int_equal(render("/types/t7", NULL), 200);
+    page(200, "/types/t7");
     assert_int_equal(foretold_types(reading.status), 1);
-    assert_int_equal(render("/", NULL), 200);
+    page(200, "/");
     assert_in_range(foretold_types(reading.status), 100, 101);
     page_cache_free(usual.cache);
     usual.cache = NULL;
