@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "tests/client.h"
 #include "tests/program.h"
@@ -47,14 +48,19 @@ void serving_start(void)
     serving_start_at(NULL, NULL, serving_all_flags);
 }
 
-void serving_end(void)
+void serving_ended(void)
 {
-    int code;
+    int code = program_end(serving.pid);
 
-    kill(serving.pid, SIGTERM);
-    code = program_end(serving.pid);
     serving.pid = 0;
     assert_int_equal(code, 0);
+    assert_int_equal(access(serving.where, F_OK), -1); /* its socket */
+}
+
+void serving_end(void)
+{
+    kill(serving.pid, SIGTERM);
+    serving_ended();
 }
 
 int serving_setup(void **state)

@@ -40,8 +40,10 @@ void serving_start_at(const char *url, const char *listen, const char *const *fl
 /* With all that may be allowed. */
 void serving_start(void);
 extern const char *const serving_all_flags[];
-/* TERM; it must end with 0. */
+/* TERM; it must end with 0 and leave no socket. */
 void serving_end(void);
+/* The same of one that was told to end. */
+void serving_ended(void);
 
 /* Each asks once; the answer stays in serving.reply. */
 unsigned serving_status_of(const char *method, const char *path, const char *headers, const char *body);

@@ -9,97 +9,89 @@
 #include "core/client/partition.h"
 #include "core/clock.h"
 #include "tests/client.h"
-#include "tests/http.h"
 #include "tests/program.h"
-#include "tests/test.h"
+#include "tests/serving.h"
+#include "tests/stage.h"
 
 #define LISTENING "serve: listening on "
 
-static char folder[64];
-static char socket_path[96]; /* of weir serve */
+static pid_t proxying; /* nginx; 0: not running */
 
-/* ---- Starting and stopping */
-
-static pid_t serving, proxying; /* 0: not running */
-
-/* What a test that failed has left running. */
-static void end_leftover(pid_t *pid)
+static int flush(void **state)
 {
-    if (*pid > 0) {
-        kill(*pid, SIGKILL);
-        waitpid(*pid, NULL, 0);
+    if (proxying > 0) { /* a test that failed has left it running */
+        kill(proxying, SIGKILL);
+        waitpid(proxying, NULL, 0);
+        proxying = 0;
     }
-    *pid = 0;
-}
-
-static pid_t start_serve(const char *name, const char *flag, const char *value)
-{
-    const char *where = textf("unix:%s", socket_path);
-    const char *words[] = {built("weir"), "serve", "--redis", server.url, "--listen",
-                           where,         flag,    value,     NULL};
-    const char *file = textf("%s.err", name);
-
-    serving = program_start(folder, name, words);
-    await_text(folder, file, LISTENING);
-    return serving;
-}
-
-static void await_status(const char *path, int status)
-{
-    struct http_reply r;
-    int64_t limit_us = clock_mono_us() + 60000000;
-
-    do {
-        http_get(socket_path, path, &r);
-        if (clock_mono_us() > limit_us)
-            fail_msg("%s: %d, not %d: %s", path, r.status, status, r.body);
-        clock_sleep_until(clock_mono_us() + 5000);
-    } while (r.status != status);
-}
-
-/* Ready: with Redis at its side. */
-static pid_t serve(const char *flag, const char *value)
-{
-    pid_t pid = start_serve("serve", flag, value);
-
-    await_status("/healthz", 200);
-    return pid;
-}
-
-static void end_serve(pid_t pid)
-{
-    int code;
-
-    kill(pid, SIGTERM);
-    code = program_end(pid);
-    serving = 0;
-    assert_int_equal(code, 0);
-    assert_int_equal(access(socket_path, F_OK), -1);
-}
-
-static int setup(void **state)
-{
-    folder_make(folder);
-    snprintf(socket_path, sizeof socket_path, "%s/serve.sock", folder);
-    return client_start(state);
+    serving_flush(state);
+    server_do(&server, "CONFIG", "RESETSTAT");
+    return 0;
 }
 
 static int teardown(void **state)
 {
-    end_leftover(&serving);
-    end_leftover(&proxying);
-    client_stop(state);
-    folder_remove(folder);
-    return 0;
+    flush(state);
+    return serving_teardown(state);
 }
 
-static int flush(void **state)
+static void await_status(const char *path, int status)
 {
-    end_leftover(&serving);
-    end_leftover(&proxying);
-    client_flush(state);
-    server_do(&server, "CONFIG", "RESETSTAT");
-    return 0;
+    await(serving_status_of("GET", path, "", NULL) == (unsigned)status);
+}
+
+/* Ready: with Redis at its side. */
+static void serve(const char *flag, const char *value)
+{
+    serving_start_at(NULL, NULL, (const char *const[]){flag, value, NULL});
+    await_status("/healthz", 200);
+}
+
+/* A test beside a server. */
+#define SERVE_TEST(name)                                                                                     \
+    static void name##_served(void);                                                                         \
+    TEST_WITH(name, flush, NULL)                                                                             \
+    {                                                                                                        \
+        serve(NULL, NULL);                                                                                   \
+        name##_served();                                                                                     \
+        serving_end();                                                                                       \
+    }                                                                                                        \
+    static void name##_served(void)
+
+/* The answer stays in serving.reply. */
+static void get_from(const char *where, const char *path, int status)
+{
+    http_get(where, path, &serving.reply);
+    if (serving.reply.status != status)
+        fail_msg("%s: %d, not %d: %s", path, serving.reply.status, status, serving.reply.body);
+}
+
+static void get(const char *path, int status)
+{
+    get_from(serving.where, path, status);
+}
+
+static void next_answer(int fd, int status)
+{
+    assert_true(http_receive(fd, false, &serving.reply));
+    assert_int_equal(serving.reply.status, status);
+}
+
+static void expect_header(const char *name, const char *value)
+{
+    assert_string_equal(http_header(&serving.reply, name), value);
+}
+
+/* One path a row, and the status of its answer. */
+struct asked {
+    const char *path;
+    int status;
+};
+
+static void get_each(const struct asked *rows, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        get(rows[i].path, rows[i].status);
 }
 
 static void set_limit(const char *name, const char *rule)
@@ -110,44 +102,34 @@ static void set_limit(const char *name, const char *rule)
 
 /* ---- Answers */
 
-TEST_WITH(test_allowed_and_denied, flush, NULL)
+SERVE_TEST(test_allowed_and_denied)
 {
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
-
     set_limit("mail", "2/1h");
-    http_get(socket_path, "/take/mail", &r);
-    assert_int_equal(r.status, 200);
-    assert_string_equal(http_header(&r, "RateLimit-Limit"), "2");
-    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "1");
-    assert_string_equal(http_header(&r, "RateLimit-Reset"), "1800");
-    assert_string_equal(http_header(&r, "Retry-After"), "");
-    assert_string_equal(http_header(&r, "Cache-Control"), "no-store");
-    assert_string_equal(r.body, "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_after\":-1,"
-                                "\"reset_after\":1800.000000}\n");
-    http_get(socket_path, "/take/mail?cost=2", &r);
-    assert_int_equal(r.status, 429);
-    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "1");
-    assert_string_equal(http_header(&r, "Retry-After"), "1800"); /* rounded up */
-    assert_non_null(strstr(r.body, "{\"allowed\":false,\"limit\":2,\"remaining\":1,\"retry_after\":1799."));
-    http_get(socket_path, "/take/mail", &r);
-    assert_int_equal(r.status, 200);
-    http_get(socket_path, "/take/mail?denied=403", &r);
-    assert_int_equal(r.status, 403);
-    assert_string_equal(http_header(&r, "Retry-After"), "1800");
-    http_get(socket_path, "/take/mail?cost=3", &r);
-    assert_int_equal(r.status, 400);
-    assert_non_null(strstr(r.body, "\"never\":true"));
-    assert_string_equal(http_header(&r, "Retry-After"), "");
-    end_serve(pid);
+    get("/take/mail", 200);
+    expect_header("RateLimit-Limit", "2");
+    expect_header("RateLimit-Remaining", "1");
+    expect_header("RateLimit-Reset", "1800");
+    expect_header("Retry-After", "");
+    expect_header("Cache-Control", "no-store");
+    assert_string_equal(serving.reply.body,
+                        "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_after\":-1,"
+                        "\"reset_after\":1800.000000}\n");
+    get("/take/mail?cost=2", 429);
+    expect_header("RateLimit-Remaining", "1");
+    expect_header("Retry-After", "1800"); /* rounded up */
+    assert_non_null(
+        strstr(serving.reply.body, "{\"allowed\":false,\"limit\":2,\"remaining\":1,\"retry_after\":1799."));
+    get("/take/mail", 200);
+    get("/take/mail?denied=403", 403);
+    expect_header("Retry-After", "1800");
+    get("/take/mail?cost=3", 400);
+    assert_non_null(strstr(serving.reply.body, "\"never\":true"));
+    expect_header("Retry-After", "");
 }
 
-TEST_WITH(test_each_key_has_its_gate, flush, NULL)
+SERVE_TEST(test_each_key_has_its_gate)
 {
-    static const struct {
-        const char *path;
-        int status;
-    } asks[] = {
+    static const struct asked asks[] = {
         {"/take/api/alice", 200},
         {"/take/api/alice", 429},
         {"/take/api?key=alice", 429},
@@ -164,72 +146,53 @@ TEST_WITH(test_each_key_has_its_gate, flush, NULL)
         {"/take/api/a%zz", 200},
         {"/take/api/a%", 200},
     };
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
 
     set_limit("api", "1/1h,by=key");
-    for (size_t i = 0; i < COUNT(asks); i++) {
-        http_get(socket_path, asks[i].path, &r);
-        if (r.status != asks[i].status)
-            fail_msg("%s: %d, not %d: %s", asks[i].path, r.status, asks[i].status, r.body);
-    }
-    end_serve(pid);
+    get_each(asks, COUNT(asks));
+}
+
+static void serve_partitions(int count)
+{
+    for (int p = 0; p < count; p++)
+        server_do(&server, "HSET", textf("weir:{%d}:about", p), "partitions", textf("%d", count));
+    server_do(&server, "FUNCTION", "FLUSH"); /* it keeps the number of the test before */
+    serve(NULL, NULL);
 }
 
 /* A request goes where its limit lives; the first ones learn where that is. */
 TEST_WITH(test_partitions, flush, NULL)
 {
-    struct http_reply r;
-    char path[48];
     long before;
-    pid_t pid;
 
-    for (int p = 0; p < 4; p++) {
-        server_do(&server, "HSET", textf("weir:{%d}:about", p), "partitions", "4");
-    }
-    server_do(&server, "FUNCTION", "FLUSH"); /* it keeps the number of the test before */
-    pid = serve(NULL, NULL);
-    for (int i = 0; i < 12; i++) {
+    serve_partitions(4);
+    for (int i = 0; i < 12; i++)
         set_limit(textf("l%d", i), "1/1h");
-    }
-    for (int i = 0; i < 24; i++) {
-        snprintf(path, sizeof path, "/take/l%d?cost=%d", i % 12, 1);
-        http_get(socket_path, path, &r);
-        if (r.status != (i < 12 ? 200 : 429))
-            fail_msg("%s: %d, %s", path, r.status, r.body);
-    }
-    http_get(socket_path, "/take/nobody", &r);
-    assert_int_equal(r.status, 404);
+    for (int i = 0; i < 24; i++)
+        get(textf("/take/l%d?cost=1", i % 12), i < 12 ? 200 : 429);
+    get("/take/nobody", 404);
     set_limit("l9", "3/1h");
     before = server_calls(&server, "fcall");
-    http_get(socket_path, "/take/l9?cost=2", &r);
-    assert_int_equal(r.status, 200);
+    get("/take/l9?cost=2", 200);
     assert_int_equal(server_calls(&server, "fcall"), before + 1);
     await_status("/healthz", 200);
-    end_serve(pid);
+    serving_end();
 }
 
 /* Each partition must answer; it learns by itself how many there are. */
 TEST_WITH(test_health_of_all_partitions, flush, NULL)
 {
-    pid_t pid;
-
     for (int n = 2; n <= PARTITIONS_MOST; n++)
         assert_int_not_equal(partition_crc16("healthz10", strlen("healthz10")) % (unsigned)n, 0);
-    for (int p = 0; p < 3; p++) {
-        server_do(&server, "HSET", textf("weir:{%d}:about", p), "partitions", "3");
-    }
-    server_do(&server, "FUNCTION", "FLUSH");
-    pid = serve(NULL, NULL);
+    serve_partitions(3);
     await_status("/healthz", 200);
     server_do(&server, "ACL", "SETUSER", "default", "resetkeys", "~weir:{0}:*", "~weir:{1}:*");
     await_status("/healthz", 503);
     server_do(&server, "ACL", "SETUSER", "default", "allkeys");
     await_status("/healthz", 200);
-    end_serve(pid);
+    serving_end();
 }
 
-TEST_WITH(test_wrong_requests, flush, NULL)
+SERVE_TEST(test_wrong_requests)
 {
     static const struct {
         const char *method, *path;
@@ -258,33 +221,20 @@ TEST_WITH(test_wrong_requests, flush, NULL)
         {"POST", "/take/mail", 405, "only GET and HEAD"},
         {"DELETE", "/healthz", 405, "only GET and HEAD"},
     };
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
 
     set_limit("mail", "1/1h");
     for (size_t i = 0; i < COUNT(asks); i++) {
-        int fd = http_open(socket_path);
-
-        http_ask(fd, asks[i].method, asks[i].path);
-        assert_true(http_receive(fd, false, &r));
-        if (r.status != asks[i].status || !strstr(r.body, asks[i].says))
-            fail_msg("%s: %d: %s", asks[i].path, r.status, r.body);
-        if (r.status == 405)
-            assert_string_equal(http_header(&r, "Allow"), "GET, HEAD");
-        close(fd);
+        serving_refused(asks[i].method, asks[i].path, "", NULL, (unsigned)asks[i].status, asks[i].says);
+        if (serving.reply.status == 405)
+            expect_header("Allow", "GET, HEAD");
     }
-    http_get(socket_path, "/take/mail", &r);
-    assert_int_equal(r.status, 200); /* none of them took the slot */
-    end_serve(pid);
+    get("/take/mail", 200); /* none of them took the slot */
 }
 
 /* As a client asks that takes it for a proxy (RFC 9112, 3.2.2). */
-TEST_WITH(test_whole_addresses, flush, NULL)
+SERVE_TEST(test_whole_addresses)
 {
-    static const struct {
-        const char *address;
-        int status;
-    } asks[] = {
+    static const struct asked asks[] = {
         {"http://h/take/api/alice", 200},
         {"/take/api/alice", 429},
         {"http://h/take/api/alice?denied=403", 403},
@@ -300,72 +250,56 @@ TEST_WITH(test_whole_addresses, flush, NULL)
         {"ftp://h/take/api/carol", 404},
         {"/take/api/carol", 200},
     };
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
 
     set_limit("api", "1/1h,by=key");
-    for (size_t i = 0; i < COUNT(asks); i++) {
-        http_get(socket_path, asks[i].address, &r);
-        if (r.status != asks[i].status)
-            fail_msg("%s: %d, not %d: %s", asks[i].address, r.status, asks[i].status, r.body);
-    }
-    end_serve(pid);
+    get_each(asks, COUNT(asks));
 }
 
-TEST_WITH(test_head, flush, NULL)
+SERVE_TEST(test_head)
 {
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
-    int fd = http_open(socket_path);
+    int fd = http_open(serving.where);
 
     set_limit("mail", "1/1h");
     for (int i = 0; i < 3; i++) {
         http_ask(fd, "HEAD", "/take/mail");
-        assert_true(http_receive(fd, true, &r));
-        assert_int_equal(r.status, i == 0 ? 200 : 429);
-        assert_string_equal(http_header(&r, "RateLimit-Limit"), "1");
+        assert_true(http_receive(fd, true, &serving.reply));
+        assert_int_equal(serving.reply.status, i == 0 ? 200 : 429);
+        expect_header("RateLimit-Limit", "1");
     }
     http_ask(fd, "HEAD", "/healthz");
-    assert_true(http_receive(fd, true, &r));
-    assert_int_equal(r.status, 200);
+    assert_true(http_receive(fd, true, &serving.reply));
+    assert_int_equal(serving.reply.status, 200);
     close(fd);
-    end_serve(pid);
 }
 
 /* Requests that wait behind one another on a connection, and bodies that nobody reads. */
-TEST_WITH(test_connections_are_kept, flush, NULL)
+SERVE_TEST(test_connections_are_kept)
 {
     static const char three[] = "GET /take/mail HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello"
                                 "GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n"
                                 "GET /take/mail HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
     static const int statuses[] = {200, 404, 429};
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
-    int fd = http_open(socket_path);
+    int fd = http_open(serving.where);
 
     set_limit("mail", "1/1h");
     assert_true(http_send(fd, three, strlen(three)));
-    for (size_t i = 0; i < COUNT(statuses); i++) {
-        assert_true(http_receive(fd, false, &r));
-        assert_int_equal(r.status, statuses[i]);
-    }
-    assert_false(http_receive(fd, false, &r)); /* closed */
+    for (size_t i = 0; i < COUNT(statuses); i++)
+        next_answer(fd, statuses[i]);
+    assert_false(http_receive(fd, false, &serving.reply)); /* closed */
     close(fd);
-    end_serve(pid);
 }
 
 static void send_garbage(const char *bytes, size_t len, bool answered)
 {
-    int fd = http_open(socket_path);
-    struct http_reply r;
+    int fd = http_open(serving.where);
 
     if (http_send(fd, bytes, len) && http_send(fd, "\r\n\r\n", 4) && answered &&
-        (!http_receive(fd, false, &r) || r.status < 400))
-        fail_msg("%.60s: %d", bytes, r.status);
+        (!http_receive(fd, false, &serving.reply) || serving.reply.status < 400))
+        fail_msg("%.60s: %d", bytes, serving.reply.status);
     close(fd);
 }
 
-TEST_WITH(test_garbage, flush, NULL)
+SERVE_TEST(test_garbage)
 {
     static const struct {
         const char *bytes;
@@ -386,9 +320,7 @@ TEST_WITH(test_garbage, flush, NULL)
         {"GET /take/mail\r\nHost: x\r\nContent-Length: -1", true},
     };
     static char large[200000];
-    struct http_reply r;
     uint32_t random = 12345;
-    pid_t pid = serve(NULL, NULL);
 
     set_limit("mail", "1/1h");
     for (size_t i = 0; i < COUNT(cases); i++)
@@ -401,9 +333,7 @@ TEST_WITH(test_garbage, flush, NULL)
     memset(large, 'a', sizeof large);
     memcpy(large, "GET /take/", 10);
     send_garbage(large, sizeof large, false);
-    http_get(socket_path, "/healthz", &r);
-    assert_int_equal(r.status, 200);
-    end_serve(pid);
+    get("/healthz", 200);
 }
 
 /* ---- What it asks of Redis */
@@ -414,7 +344,6 @@ static int storm(const char *where, const char *path, int n)
 {
     enum { CONNECTIONS = 50 };
     int fds[CONNECTIONS], allowed = 0;
-    struct http_reply r;
 
     for (int i = 0; i < CONNECTIONS; i++)
         fds[i] = http_open(where);
@@ -422,10 +351,10 @@ static int storm(const char *where, const char *path, int n)
         for (int i = 0; i < CONNECTIONS; i++)
             http_ask(fds[i], "GET", path);
         for (int i = 0; i < CONNECTIONS; i++) {
-            assert_true(http_receive(fds[i], false, &r));
-            if (r.status != 200 && r.status != 429)
-                fail_msg("%s: %d: %s", path, r.status, r.body);
-            allowed += r.status == 200;
+            assert_true(http_receive(fds[i], false, &serving.reply));
+            if (serving.reply.status != 200 && serving.reply.status != 429)
+                fail_msg("%s: %d: %s", path, serving.reply.status, serving.reply.body);
+            allowed += serving.reply.status == 200;
         }
     }
     for (int i = 0; i < CONNECTIONS; i++)
@@ -433,25 +362,20 @@ static int storm(const char *where, const char *path, int n)
     return allowed;
 }
 
-TEST_WITH(test_exactly_as_many_as_the_limit_grants, flush, NULL)
+SERVE_TEST(test_exactly_as_many_as_the_limit_grants)
 {
-    pid_t pid = serve(NULL, NULL);
-
     set_limit("mail", "100/10h");
     set_limit("large", "1000/10h");
-    assert_int_equal(storm(socket_path, "/take/mail", 1000), 100);
-    assert_int_equal(storm(socket_path, "/take/large", 1000), 1000);
-    assert_int_equal(storm(socket_path, "/take/large", 50), 0);
-    end_serve(pid);
+    assert_int_equal(storm(serving.where, "/take/mail", 1000), 100);
+    assert_int_equal(storm(serving.where, "/take/large", 1000), 1000);
+    assert_int_equal(storm(serving.where, "/take/large", 50), 0);
 }
 
-TEST_WITH(test_a_hot_denied_key_costs_no_round_trip, flush, NULL)
+SERVE_TEST(test_a_hot_denied_key_costs_no_round_trip)
 {
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
     int64_t begun_us;
     long before, after;
-    int fd = http_open(socket_path), rounds = 0;
+    int fd = http_open(serving.where), rounds = 0;
 
     set_limit("mail", "1/1h");
     do { /* within the second for which a denial is remembered, however busy the machine is */
@@ -459,7 +383,7 @@ TEST_WITH(test_a_hot_denied_key_costs_no_round_trip, flush, NULL)
         begun_us = clock_mono_us();
         for (int i = 0; i < 200; i++) {
             http_ask(fd, "GET", "/take/mail");
-            assert_true(http_receive(fd, false, &r));
+            assert_true(http_receive(fd, false, &serving.reply));
         }
         after = server_calls(&server, "fcall");
         assert_true(++rounds < 20);
@@ -469,21 +393,18 @@ TEST_WITH(test_a_hot_denied_key_costs_no_round_trip, flush, NULL)
     await_status("/take/mail", 200); /* a changed rule shows */
     assert_true(clock_mono_us() - begun_us < 20000000);
     close(fd);
-    end_serve(pid);
 }
 
 /* While Redis does not answer, all that is asked waits for the next call. */
-TEST_WITH(test_what_comes_together_is_asked_together, flush, NULL)
+SERVE_TEST(test_what_comes_together_is_asked_together)
 {
     enum { REQUESTS = 60 };
     int fds[REQUESTS];
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
     long before;
 
     set_limit("mail", "1000/1h");
     for (int i = 0; i < REQUESTS; i++)
-        fds[i] = http_open(socket_path);
+        fds[i] = http_open(serving.where);
     before = server_calls(&server, "fcall");
     kill(server.pid, SIGSTOP);
     for (int i = 0; i < REQUESTS; i++)
@@ -492,12 +413,10 @@ TEST_WITH(test_what_comes_together_is_asked_together, flush, NULL)
         http_await_read(fds[i]);
     kill(server.pid, SIGCONT);
     for (int i = 0; i < REQUESTS; i++) {
-        assert_true(http_receive(fds[i], false, &r));
-        assert_int_equal(r.status, 200);
+        next_answer(fds[i], 200);
         close(fds[i]);
     }
     assert_in_range(server_calls(&server, "fcall") - before, 1, REQUESTS / 3);
-    end_serve(pid);
 }
 
 /* ---- Redis away */
@@ -511,143 +430,128 @@ TEST_WITH(test_redis_away, flush, NULL)
                     {"--on-error", "allow", 200},
                     {"--on-error", "deny", 429},
                     {"--on-error", "error", 503}};
-    struct http_reply r;
 
     for (size_t i = 0; i < COUNT(policies); i++) {
-        pid_t pid = serve(policies[i].flag, policies[i].value);
-
+        serve(policies[i].flag, policies[i].value);
         set_limit("mail", "1000/1h");
         server_kill(&server);
         await_status("/healthz", 503);
-        http_get(socket_path, "/take/mail", &r);
-        assert_int_equal(r.status, policies[i].status);
-        assert_string_equal(http_header(&r, "RateLimit-Limit"), "");
-        assert_string_equal(http_header(&r, "Retry-After"), r.status == 200 ? "" : "1");
-        if (r.status == 503)
-            assert_string_equal(r.body, "{\"error\":\"Redis is away; try again\"}\n");
+        get("/take/mail", policies[i].status);
+        expect_header("RateLimit-Limit", "");
+        expect_header("Retry-After", serving.reply.status == 200 ? "" : "1");
+        if (serving.reply.status == 503)
+            assert_string_equal(serving.reply.body, "{\"error\":\"Redis is away; try again\"}\n");
         else
-            assert_non_null(strstr(r.body, "\"assumed\":true"));
+            assert_non_null(strstr(serving.reply.body, "\"assumed\":true"));
         server_restart(&server);
         set_limit("mail", "1000/1h");
         await_status("/healthz", 200);
-        http_get(socket_path, "/take/mail", &r);
-        assert_int_equal(r.status, 200);
-        assert_string_equal(http_header(&r, "RateLimit-Remaining"), "999");
-        end_serve(pid);
-        await_text(folder, "serve.err", "requests are answered without it until it is back");
-        await_text(folder, "serve.err", "Redis answers again");
+        get("/take/mail", 200);
+        expect_header("RateLimit-Remaining", "999");
+        serving_end();
+        await_text(serving.folder, "serve.err", "requests are answered without it until it is back");
+        await_text(serving.folder, "serve.err", "Redis answers again");
     }
 }
 
 /* Nobody waits long for a Redis that hangs. */
 TEST_WITH(test_redis_hangs, flush, NULL)
 {
-    struct http_reply r;
-    pid_t pid = serve("--on-error", "allow");
     int64_t begun_us;
 
+    serve("--on-error", "allow");
     set_limit("mail", "1000/1h");
     kill(server.pid, SIGSTOP);
     begun_us = clock_mono_us();
-    http_get(socket_path, "/take/mail", &r);
-    assert_int_equal(r.status, 200);
-    assert_non_null(strstr(r.body, "\"assumed\":true"));
+    get("/take/mail", 200);
+    assert_non_null(strstr(serving.reply.body, "\"assumed\":true"));
     assert_true(clock_mono_us() - begun_us < 15000000);
     kill(server.pid, SIGCONT);
     await_status("/healthz", 200);
-    end_serve(pid);
+    serving_end();
 }
 
-TEST_WITH(test_a_library_that_is_gone_is_loaded_again, flush, NULL)
+SERVE_TEST(test_a_library_that_is_gone_is_loaded_again)
 {
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
-
     set_limit("mail", "1000/1h");
     server_do(&server, "FUNCTION", "FLUSH");
-    http_get(socket_path, "/take/mail", &r);
-    assert_int_equal(r.status, 200);
-    end_serve(pid);
+    get("/take/mail", 200);
 }
 
 /* ---- Beginning and end */
 
 TEST_WITH(test_the_end, flush, NULL)
 {
-    struct http_reply r;
-    pid_t pid = serve(NULL, NULL);
-    int idle = http_open(socket_path), waiting = http_open(socket_path);
+    int idle, waiting;
 
+    serve(NULL, NULL);
+    idle = http_open(serving.where);
+    waiting = http_open(serving.where);
     set_limit("mail", "1000/1h");
     kill(server.pid, SIGSTOP);
     http_ask(waiting, "GET", "/take/mail");
     http_await_read(waiting);
     clock_sleep_until(clock_mono_us() + 100000); /* it is under way */
-    kill(pid, SIGTERM);
-    for (int i = 0; i < 1000 && access(socket_path, F_OK) == 0; i++)
+    kill(serving.pid, SIGTERM);
+    for (int i = 0; i < 1000 && access(serving.where, F_OK) == 0; i++)
         clock_sleep_until(clock_mono_us() + 2000);
     kill(server.pid, SIGCONT);
-    assert_true(http_receive(waiting, false, &r)); /* who has asked is answered */
-    assert_int_equal(r.status, 200);
-    assert_false(http_receive(idle, false, &r));
-    assert_int_equal(program_end(pid), 0);
-    serving = 0;
-    assert_int_equal(access(socket_path, F_OK), -1);
+    next_answer(waiting, 200); /* who has asked is answered */
+    assert_false(http_receive(idle, false, &serving.reply));
+    serving_ended();
     close(idle);
     close(waiting);
 }
 
-TEST_WITH(test_a_socket_that_was_left_behind, flush, NULL)
+/* Another one that listens there ends with that code, and says why. */
+static void refused_at(const char *where, int code, const char *why)
 {
     struct outcome o;
 
+    run_in(&o, serving.folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
+    if (o.code != code || !strstr(o.err, why))
+        fail_msg("%s: %d, %s", where, o.code, o.err);
+}
+
+TEST_WITH(test_a_socket_that_was_left_behind, flush, NULL)
+{
     serve(NULL, NULL);
-    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen",
-           textf("unix:%s", socket_path), NULL);
-    assert_int_equal(o.code, 78); /* it is somebody's */
-    assert_non_null(strstr(o.err, "Address already in use; is another weir serve running?"));
-    assert_int_equal(access(socket_path, F_OK), 0);
-    end_leftover(&serving);
-    assert_int_equal(access(socket_path, F_OK), 0);
-    end_serve(serve(NULL, NULL));
+    refused_at(textf("unix:%s", serving.where), 78, "Address already in use; is another weir serve running?");
+    assert_int_equal(access(serving.where, F_OK), 0);
+    kill(serving.pid, SIGKILL);
+    program_end(serving.pid);
+    assert_int_equal(access(serving.where, F_OK), 0);
+    serve(NULL, NULL);
+    serving_end();
 }
 
 TEST_WITH(test_a_file_is_not_replaced, flush, NULL)
 {
-    struct outcome o;
     char text[16];
 
-    write_text(folder, "precious", "data");
-    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", "./precious", NULL);
-    assert_int_equal(o.code, 78);
-    assert_true(read_text(folder, "precious", text, sizeof text));
+    write_text(serving.folder, "precious", "data");
+    refused_at("./precious", 78, "");
+    assert_true(read_text(serving.folder, "precious", text, sizeof text));
     assert_string_equal(text, "data");
 }
 
 TEST_WITH(test_the_sockets_permissions, flush, NULL)
 {
     struct stat s;
-    pid_t pid = serve("--socket-mode", "620");
 
-    assert_int_equal(stat(socket_path, &s), 0);
+    serve("--socket-mode", "620");
+    assert_int_equal(stat(serving.where, &s), 0);
     assert_int_equal(s.st_mode & 0777, 0620);
-    end_serve(pid);
+    serving_end();
 }
 
 TEST_WITH(test_on_the_loopback, flush, NULL)
 {
-    const char *words[] = {built("weir"), "serve", "--redis", server.url, "--listen", "127.0.0.1:0", NULL};
-    char log[4096], port[8] = "";
-    struct http_reply r;
-    pid_t pid = program_start(folder, "tcp", words);
-
-    await_text(folder, "tcp.err", LISTENING "http://127.0.0.1:");
-    assert_true(read_text(folder, "tcp.err", log, sizeof log));
-    assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", port), 1);
-    http_request(port, "GET", "/take/nobody?cost=1", "", NULL, &r);
-    assert_true(r.status == 404 || r.status == 503); /* Redis may not be there yet */
-    kill(pid, SIGINT);
-    assert_int_equal(program_end(pid), 0);
+    serving_start_at(NULL, "127.0.0.1:0", (const char *const[]){NULL});
+    http_request(serving.where, "GET", "/take/nobody?cost=1", "", NULL, &serving.reply);
+    assert_true(serving.reply.status == 404 || serving.reply.status == 503); /* Redis may not be there yet */
+    kill(serving.pid, SIGINT);
+    serving_ended();
 }
 
 /* A connection from an address of this machine to a port of it. */
@@ -675,156 +579,104 @@ TEST_WITH(test_one_address_may_have_half_of_the_connections, flush, NULL)
                            "127.0.0.1:0", NULL};
     char log[4096], port[8] = "";
     int fds[68], more; /* of 200 descriptors 64 are for all else */
-    struct http_reply r;
-    pid_t pid = serving = program_start(folder, "few", words);
 
-    await_text(folder, "few.err", LISTENING "http://127.0.0.1:");
-    assert_true(read_text(folder, "few.err", log, sizeof log));
+    serving.pid = program_start(serving.folder, "few", words);
+    await_text(serving.folder, "few.err", LISTENING "http://127.0.0.1:");
+    assert_true(read_text(serving.folder, "few.err", log, sizeof log));
     assert_int_equal(sscanf(strstr(log, "127.0.0.1:"), "127.0.0.1:%7[0-9]", port), 1);
     for (size_t i = 0; i < COUNT(fds); i++) {
         fds[i] = open_from("127.0.0.1", port);
         http_ask(fds[i], "GET", "/take/a%20b");
-        assert_true(http_receive(fds[i], false, &r));
+        next_answer(fds[i], 400);
     }
     more = open_from("127.0.0.1", port);
-    assert_false(http_receive(more, false, &r));
+    assert_false(http_receive(more, false, &serving.reply));
     close(more);
     more = open_from("127.0.0.2", port);
     http_ask(more, "GET", "/take/a%20b");
-    assert_true(http_receive(more, false, &r));
-    assert_int_equal(r.status, 400);
+    next_answer(more, 400);
     close(more);
     for (size_t i = 0; i < COUNT(fds); i++)
         close(fds[i]);
-    kill(pid, SIGTERM);
-    assert_int_equal(program_end(pid), 0);
-    serving = 0;
+    serving_end();
 }
 
 TEST_WITH(test_a_wrong_password_ends_it, flush, NULL)
 {
-    struct outcome o;
-    const char *where = textf("unix:%s", socket_path);
-
     server_do(&server, "CONFIG", "SET", "requirepass", "secret");
-    run_in(&o, folder, built("weir"), "serve", "--redis", server.url, "--listen", where, NULL);
+    refused_at("unix:secret.sock", 77, "");
     server_do(&server, "CONFIG", "SET", "requirepass", "");
-    assert_int_equal(o.code, 77);
-    assert_int_equal(access(socket_path, F_OK), -1);
+    assert_int_equal(access(textf("%s/secret.sock", serving.folder), F_OK), -1);
 }
 
-/* ---- Behind nginx: the configuration of examples/nginx.conf, with paths of our own */
-
-static const char nginx_config[] =
-    "daemon off;\nmaster_process off;\npid %1$s/nginx.pid;\nerror_log %1$s/nginx.log;\n"
-    "events { worker_connections 512; }\n"
-    "http {\n"
-    "    access_log off;\n"
-    "    client_body_temp_path %1$s/t1;\n    proxy_temp_path %1$s/t2;\n    fastcgi_temp_path %1$s/t3;\n"
-    "    uwsgi_temp_path %1$s/t4;\n    scgi_temp_path %1$s/t5;\n"
-    "    upstream weir { server unix:%1$s/serve.sock; keepalive 16; }\n"
-    "    server { listen unix:%1$s/backend.sock; location / { return 200 \"through\"; } }\n"
-    "    server {\n"
-    "        listen unix:%1$s/nginx.sock;\n"
-    "        location = /_limit {\n"
-    "            internal;\n"
-    "            proxy_pass http://weir/take/$limit_name?denied=403;\n"
-    "            proxy_http_version 1.1;\n"
-    "            proxy_set_header Connection \"\";\n"
-    "            proxy_pass_request_body off;\n"
-    "            proxy_set_header Content-Length \"\";\n"
-    "        }\n"
-    "        location ~ ^/(?<limit_name>.*)$ {\n"
-    "            auth_request /_limit;\n"
-    "            auth_request_set $limit_limit $upstream_http_ratelimit_limit;\n"
-    "            auth_request_set $limit_remaining $upstream_http_ratelimit_remaining;\n"
-    "            auth_request_set $limit_reset $upstream_http_ratelimit_reset;\n"
-    "            auth_request_set $limit_retry $upstream_http_retry_after;\n"
-    "            add_header RateLimit-Limit $limit_limit always;\n"
-    "            add_header RateLimit-Remaining $limit_remaining always;\n"
-    "            add_header RateLimit-Reset $limit_reset always;\n"
-    "            error_page 403 = @limited;\n"
-    "            proxy_pass http://unix:%1$s/backend.sock;\n"
-    "        }\n"
-    "        location @limited {\n"
-    "            add_header RateLimit-Limit $limit_limit always;\n"
-    "            add_header RateLimit-Remaining $limit_remaining always;\n"
-    "            add_header RateLimit-Reset $limit_reset always;\n"
-    "            add_header Retry-After $limit_retry always;\n"
-    "            return 429 \"slowly\";\n"
-    "        }\n"
-    "    }\n"
-    "}\n";
+/* ---- Behind nginx: examples/nginx.conf, with paths of our own, and the limit that the path names */
 
 static char nginx_socket[96];
 
-/* Debian keeps it where only root's PATH looks. */
-static const char *nginx_program(void)
+static void start_nginx(void)
 {
-    return access("/usr/sbin/nginx", X_OK) == 0 ? "/usr/sbin/nginx" : "/usr/bin/nginx";
-}
+    static const char head[] =
+        "daemon off;\nmaster_process off;\npid nginx.pid;\nerror_log nginx.log;\n"
+        "events { worker_connections 512; }\n"
+        "http {\n"
+        "    access_log off;\n"
+        "    client_body_temp_path t1;\n    proxy_temp_path t2;\n    fastcgi_temp_path t3;\n"
+        "    uwsgi_temp_path t4;\n    scgi_temp_path t5;\n"
+        "    server { listen unix:%s/backend.sock; location / { return 200 \"through\"; } }\n"
+        "%s}\n";
+    static const char changes[] =
+        "s,/run/weir,%1$s,; s,^server {,& listen unix:%1$s/nginx.sock;,; "
+        "s,location / {,location ~ ^/(?<limit_name>.*)$ {,; s,api/.remote_addr,$limit_name,; "
+        "s,//backend,//unix:%1$s/backend.sock,; s,return 429,& slowly,";
+    /* Debian keeps it where only root's PATH looks. */
+    const char *nginx = access("/usr/sbin/nginx", X_OK) == 0 ? "/usr/sbin/nginx" : "/usr/bin/nginx";
+    const char *words[] = {nginx, "-p", serving.folder, "-c", "nginx.conf", "-e", "nginx.log", NULL};
+    struct outcome o;
 
-static pid_t start_nginx(void)
-{
-    char text[8192];
-    const char *log = textf("%s/nginx.log", folder);
-    const char *path = textf("%s/nginx.conf", folder);
-    const char *words[] = {nginx_program(), "-p", folder, "-c", path, "-e", log, NULL};
-    int64_t limit_us = clock_mono_us() + 60000000;
-
-    snprintf(nginx_socket, sizeof nginx_socket, "%s/nginx.sock", folder);
-    snprintf(text, sizeof text, nginx_config, folder);
-    write_text(folder, "nginx.conf", text);
+    run_in(&o, NULL, "/bin/sed", textf(changes, serving.folder), "examples/nginx.conf", NULL);
+    write_text(serving.folder, "nginx.conf", textf(head, serving.folder, o.out));
+    snprintf(nginx_socket, sizeof nginx_socket, "%s/nginx.sock", serving.folder);
     unlink(nginx_socket);
-    snprintf(text, sizeof text, "%s/backend.sock", folder);
-    unlink(text);
-    proxying = program_start(folder, "nginx", words);
-    while (!http_listens(nginx_socket)) { /* the socket is there before it listens */
-        if (clock_mono_us() > limit_us)
-            fail_msg("nginx does not start; is nginx-light installed? see %s", log);
-        clock_sleep_until(clock_mono_us() + 5000);
-    }
-    return proxying;
+    unlink(textf("%s/backend.sock", serving.folder));
+    proxying = program_start(serving.folder, "nginx", words);
+    await(http_listens(nginx_socket)); /* if it does not start: is nginx-light installed? */
 }
 
-static void end_nginx(pid_t pid)
+static void end_nginx(void)
 {
-    kill(pid, SIGTERM);
-    assert_int_equal(program_end(pid), 0);
+    pid_t pid = proxying;
+
     proxying = 0;
+    assert_int_equal(stage_end(pid), 0);
 }
 
 TEST_WITH(test_behind_nginx, flush, NULL)
 {
-    pid_t pid = serve(NULL, NULL), nginx = start_nginx();
-    struct http_reply r;
-
+    serve(NULL, NULL);
+    start_nginx();
     set_limit("mail", "1/1h");
-    http_get(nginx_socket, "/mail", &r);
-    assert_int_equal(r.status, 200);
-    assert_string_equal(r.body, "through");
-    assert_string_equal(http_header(&r, "RateLimit-Limit"), "1");
-    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "0");
-    assert_string_equal(http_header(&r, "RateLimit-Reset"), "3600");
-    http_get(nginx_socket, "/mail", &r);
-    assert_int_equal(r.status, 429);
-    assert_string_equal(r.body, "slowly");
-    assert_string_equal(http_header(&r, "RateLimit-Remaining"), "0");
-    assert_string_equal(http_header(&r, "Retry-After"), "3600");
-    http_get(nginx_socket, "/nobody", &r);
-    assert_int_equal(r.status, 500); /* nothing passes unlimited by mistake */
-    end_nginx(nginx);
-    end_serve(pid);
+    get_from(nginx_socket, "/mail", 200);
+    assert_string_equal(serving.reply.body, "through");
+    expect_header("RateLimit-Limit", "1");
+    expect_header("RateLimit-Remaining", "0");
+    expect_header("RateLimit-Reset", "3600");
+    get_from(nginx_socket, "/mail", 429);
+    assert_string_equal(serving.reply.body, "slowly");
+    expect_header("RateLimit-Remaining", "0");
+    expect_header("Retry-After", "3600");
+    get_from(nginx_socket, "/nobody", 500); /* nothing passes unlimited by mistake */
+    end_nginx();
+    serving_end();
 }
 
 TEST_WITH(test_exactly_as_many_behind_nginx, flush, NULL)
 {
-    pid_t pid = serve(NULL, NULL), nginx = start_nginx();
-
+    serve(NULL, NULL);
+    start_nginx();
     set_limit("mail", "123/10h");
     assert_int_equal(storm(nginx_socket, "/mail", 1000), 123);
-    end_nginx(nginx);
-    end_serve(pid);
+    end_nginx();
+    serving_end();
 }
 
 TEST_WITH(test_redis_away_behind_nginx, flush, NULL)
@@ -833,45 +685,39 @@ TEST_WITH(test_redis_away_behind_nginx, flush, NULL)
         const char *policy;
         int status;
     } cases[] = {{"allow", 200}, {"deny", 429}, {"error", 500}};
-    struct http_reply r;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        pid_t pid = serve("--on-error", cases[i].policy), nginx = start_nginx();
-
+        serve("--on-error", cases[i].policy);
+        start_nginx();
         server_kill(&server);
         await_status("/healthz", 503);
-        http_get(nginx_socket, "/mail", &r);
-        assert_int_equal(r.status, cases[i].status);
-        end_serve(pid);
-        http_get(nginx_socket, "/mail", &r);
-        assert_int_equal(r.status, 500); /* weir serve itself is away */
-        end_nginx(nginx);
+        get_from(nginx_socket, "/mail", cases[i].status);
+        serving_end();
+        get_from(nginx_socket, "/mail", 500); /* weir serve itself is away */
+        end_nginx();
         server_restart(&server);
     }
 }
 
 /* libmicrohttpd has no room for so many arguments, nor for an answer: the connection ends, and not with
  * somebody else's request. */
-TEST_WITH(test_more_arguments_than_there_is_room_for, flush, NULL)
+SERVE_TEST(test_more_arguments_than_there_is_room_for)
 {
     static const int counts[] = {300, 600, 5000};
-    pid_t pid = serve(NULL, NULL);
 
     for (size_t i = 0; i < COUNT(counts); i++) {
         char *text = malloc(32000), *end = text + sprintf(text, "GET /take/mail?");
-        int fd = http_open(socket_path);
-        struct http_reply r;
+        int fd = http_open(serving.where);
 
         for (int n = 0; n < counts[i]; n++)
             end += sprintf(end, "a=1&");
         end += sprintf(end, " HTTP/1.1\r\nHost: x\r\n\r\n");
         (void)http_send(fd, text, (size_t)(end - text));
-        if (http_receive(fd, false, &r))
-            assert_in_range(r.status, 400, 431);
+        if (http_receive(fd, false, &serving.reply))
+            assert_in_range(serving.reply.status, 400, 431);
         close(fd);
         free(text);
     }
-    end_serve(pid);
 }
 
-TESTS(setup, teardown)
+TESTS(serving_setup, teardown)
