@@ -506,10 +506,9 @@ TEST_WITH(test_many_rules_in_turns_give_nothing_back, client_flush, NULL)
     int64_t all = 0;
 
     for (int round = 0; round < 5; round++)
-        for (int i = 0; i < 30; i++) {
+        for (int i = 0; i < 30; i++)
             while (take(BEGIN_US + all, textf("gcra:%d/86400000000/%d", 100 + i, 100 + i), 1))
                 all++;
-        }
     assert_int_equal(all, 129);
 }
 

@@ -31,9 +31,8 @@ static void bury_job(const char *id, const char *reason)
 
 static void bury_many(const char *name, int first, int count)
 {
-    for (int i = first; i < first + count; i++) {
+    for (int i = first; i < first + count; i++)
         bury_job(textf("%s%04d", name, i), "why");
-    }
 }
 
 static void add_seen(const char *id)

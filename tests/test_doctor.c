@@ -32,9 +32,8 @@ static void plant(const char *command)
     for (int i = 0; i < 12 && (words[i] = strsep(&rest, " "));)
         i += *words[i] != '\0';
     args_init(&a);
-    for (int i = 0; i < 12 && words[i]; i++) {
+    for (int i = 0; i < 12 && words[i]; i++)
         args_add(&a, textf("%s%s", i == 1 ? PREFIX : "", words[i]));
-    }
     if (turns_send(&a) != 0)
         fail_msg("%s: %s", command, turns.error.text);
 }

@@ -148,9 +148,8 @@ static void scene_of_rules(void)
     pass("w", LEASE_US + SECOND_US);
     for (size_t i = 0; i < COUNT(rules_of); i++) {
         must(turns_rate(rules_of[i][0], rules_of[i][1]));
-        for (int k = 0; k < 6; k++) {
+        for (int k = 0; k < 6; k++)
             push_keyed("default", rules_of[i][0], textf("%s.%d", rules_of[i][0], k), textf("k%d", k % 2));
-        }
     }
     use("r7", "r1");
     must(turns_weight("r2", "k0", 2));

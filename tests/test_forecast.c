@@ -99,9 +99,8 @@ static void enqueue_costs(const char *type, int count, int least, int most)
 
 static void enqueue_keyed(const char *key, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         enqueue_with("slow", textf("%s%d", key, i), textf("\"key\":\"%s\"", key));
-    }
 }
 
 static void run_step(const char *step)

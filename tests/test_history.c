@@ -316,9 +316,8 @@ TEST_WITH(test_foreign_keys_and_slots, begin, end)
     redis_do("DEL", OF_T);
     counts(RECORD_TYPE, "t", 's', 1);
     redis_do("HSET", OF_T, "m0", "what", "m1", "", "x", "1");
-    for (int i = 0; i < HISTORY_MINUTES; i++) {
+    for (int i = 0; i < HISTORY_MINUTES; i++)
         redis_do("HSET", OF_T, textf("m%d", i), textf("%ld s1x zz5 ?? =3 s2", turns.now_us / MINUTE_US));
-    }
     look("t", false, false, HISTORY_MINUTES);
     expect_slots("[{\"starts\":2}]");
 }

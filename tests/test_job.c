@@ -390,10 +390,9 @@ TEST(test_read_refuses)
     };
     struct job_view v;
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
+    for (size_t i = 0; i < COUNT(cases); i++)
         if (read_text(cases[i][0], &v) != WEIR_EINPUT || !strstr(error.text, cases[i][1]))
             fail_msg("%s: \"%s\" should say \"%s\"", cases[i][0], error.text, cases[i][1]);
-    }
 }
 
 TEST(test_read_timeouts)

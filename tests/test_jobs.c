@@ -981,9 +981,8 @@ SCENE_TEST(test_those_that_run_keep_their_order)
 SCENE_TEST(test_many_scheduled_jobs_run)
 {
     start("w");
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 600; i++)
         must(turns_enqueue("default", "t", textf("%s%d", i % 3 ? "x" : "y", i), 3600 * SECOND_US + i / 100));
-    }
     act("run", "type:t queue:default state:scheduled", 600, 0);
     assert_int_equal(redis_number("LLEN", QUEUE), 600);
     assert_int_equal(redis_number("EXISTS", PREFIX "later"), 0);
@@ -1050,9 +1049,8 @@ SCENE_TEST(test_actions_page_by_page)
     for (int small = 0; small < 2; small++) {
         scene_begin(NULL);
         start("w");
-        for (int i = 0; i < 40; i++) {
+        for (int i = 0; i < 40; i++)
             must(turns_enqueue("default", "t", textf("l%d", i), 3600 * SECOND_US + i / 10));
-        }
         *ids = '\0';
         act_at_most("cancel", "l3 state:scheduled", 1, small ? 1 : 1000);
         act_at_most("cancel", "type:t state:scheduled", 1000, small ? 1 : 1000);

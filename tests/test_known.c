@@ -333,9 +333,8 @@ TEST_WITH(test_what_does_not_fit_is_counted, turns_flush, NULL)
     }
     redis_do("HSET", PREFIX "limits", "t0", "nothing that can be read");
     redis_do("HSET", PREFIX "limits", "t1", "gcra:5/1000000/5,by=key weights:1");
-    for (int i = 0; i < TYPES; i++) {
+    for (int i = 0; i < TYPES; i++)
         redis_do("HSET", PREFIX "weights", textf("t1/%d", i), "2");
-    }
     learn(&known, types, TYPES);
     assert_int_equal(known.records.count, 1000);
     assert_int_equal(known.left_out, 1499); /* t1, and those behind t1001 */

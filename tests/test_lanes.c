@@ -465,9 +465,8 @@ SCENE_TEST(test_one_customer_does_not_starve_fifty)
     open_shop(20, 0, &type, 1);
     shop.on_start = on_few;
     run_shop(2 * SECOND_US);
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < 150; i++)
         push_jobs("default", textf("\"type\":\"mail\",\"args\":{\"customer\":%d}", i / 3), 1);
-    }
     run_shop(4 * SECOND_US);
     assert_int_equal(few_started, 150);
     expect_at_most("all of the fifty had started after us", few_last_us - BEGIN_US - 2 * SECOND_US, 1600000);

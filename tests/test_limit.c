@@ -606,9 +606,8 @@ TEST_WITH(test_so_many_keys_are_paused, client_flush, NULL)
 {
     assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "over", 1000000), 0);
-    for (int i = 1; i < 1000; i++) {
+    for (int i = 1; i < 1000; i++)
         client_send("HSET", "key_pauses", textf("mail/%d", i), "8000000000000000/1795000000000000");
-    }
     expect_refused(__LINE__, pause_key_at(BEGIN_US, "mail", "more", RATE_ENDLESS),
                    "limit mail: 1000 keys of all limits are paused, and that is the most; resume some");
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "7", 5000000), 0);

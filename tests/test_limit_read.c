@@ -419,9 +419,8 @@ TEST_WITH(test_pages_asked_ahead, client_flush, NULL)
     struct meanwhile ends = {.pages = 0}, cut = {.words = {"CLIENT", "KILL", "TYPE", "normal"}},
                      bare = {.words = {"FUNCTION", "FLUSH"}};
 
-    for (int i = 0; i < 3000; i++) {
+    for (int i = 0; i < 3000; i++)
         client_send("HSET", "types", textf("t%04d", i), "");
-    }
     assert_int_equal(walk_ahead(&ends), WEIR_ENOTFOUND);
     assert_int_equal(walk_ahead(&cut), 0);
     assert_int_equal(walk_ahead(&bare), 0);

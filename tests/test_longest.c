@@ -10,9 +10,8 @@ static void park(const char *queue, const char *key, int jobs)
 {
     static int ids;
 
-    for (int i = 0; i < jobs; i++) {
+    for (int i = 0; i < jobs; i++)
         push(queue, textf("{\"id\":\"j%d\",\"type\":\"slow\",\"key\":\"%s\"}", ids++, key));
-    }
     while (redis_number("EXISTS", PREFIX "queue:default", PREFIX "queue:other") > 0)
         claim("w", 10, 0);
 }
@@ -80,9 +79,8 @@ SCENE_TEST(test_few_keys_are_all_found)
 SCENE_TEST(test_the_longest_of_many_keys)
 {
     close_keys();
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 300; i++)
         park("default", textf("k%03d", i), i < 120 ? 16 : 1);
-    }
     park("default", "long", 70);
     park("default", "longer", 140);
     assert_int_equal(redis_number("ZCARD", NOTED), 100);
@@ -113,9 +111,8 @@ SCENE_TEST(test_lanes_that_have_shrunk_leave)
 {
     close_keys();
     park("default", "a", 20);
-    for (int i = 0; i < 99; i++) {
+    for (int i = 0; i < 99; i++)
         redis_do("ZADD", NOTED, "1000000", textf("default/gone%d", i));
-    }
     redis_do("ZADD", NOTED, "1000000", "default/a");
     park("default", "b", 40); /* was counted just now */
     expect_text("(nil)", "ZSCORE", NOTED, "default/b");

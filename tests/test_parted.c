@@ -247,9 +247,8 @@ static void divide(const struct side *s)
 {
     const char *count = textf("%d", s->parts);
 
-    for (int p = 0; s->parts > 1 && p < s->parts; p++) {
+    for (int p = 0; s->parts > 1 && p < s->parts; p++)
         server_do(&server, "HSET", textf("%sabout", prefix_of(s, p)), "partitions", count);
-    }
 }
 
 static void check(struct weir *client, int status)
@@ -671,9 +670,8 @@ TEST_WITH(test_many_are_taken, set_up, NULL)
     for (int i = 0; i < 2; i++) {
         const struct side *s = i ? &four : &one;
 
-        for (int limit = 0; limit < 6; limit++) {
+        for (int limit = 0; limit < 6; limit++)
             must(s, textf("rate set l%d %d/1h", limit, limit + 1));
-        }
         run_in(&outs[i], NULL, "/bin/sh", "-c",
                textf("for i in 1 2 3; do echo l0; echo l1; echo nobody; echo l2 2; echo l3; echo l4; echo "
                      "l5; done | "
@@ -697,9 +695,8 @@ TEST_WITH(test_bulks, set_up, NULL)
     write_text(server.folder, "bulk",
                "{\"type\":\"a\"}\n{\"type\":\"a\"}\n{\"type\":\"b\"}\n{\"type\":\"c\"}\n"
                "{\"type\":\"d\",\"queue\":\"mail\"}\n{\"type\":\"a\",\"cost\":7}\n{}\n");
-    for (int i = 0; lines[i]; i++) {
+    for (int i = 0; lines[i]; i++)
         same(textf(lines[i], server.folder));
-    }
     same("status --json");
 }
 
@@ -908,9 +905,8 @@ TEST(test_executors_that_are_busy_elsewhere)
 TEST_WITH(test_bounds_of_dead_jobs, set_up, NULL)
 {
     must(&four, "dead keep --most 1 --yes --json");
-    for (int p = 0; p < PARTS; p++) {
+    for (int p = 0; p < PARTS; p++)
         assert_int_equal(server_number(&server, "EXISTS", textf("%ssettings", prefix_of(&four, p)), NULL), 1);
-    }
     must(&four, "dead keep");
     assert_non_null(strstr(said.out, "3 of at most 1 in each of 4 partitions"));
 }

@@ -86,9 +86,8 @@ TEST(test_refusals_are_learned)
 
 static void set_count(const char *count)
 {
-    for (int p = 0; p < atoi(count); p++) {
+    for (int p = 0; p < atoi(count); p++)
         server_do(&server, "HSET", textf("weir:{%d}:about", p), "partitions", count);
-    }
     server_do(&server, "FUNCTION", "FLUSH"); /* it keeps the number of the test before */
 }
 
@@ -389,9 +388,8 @@ TEST_WITH(test_half_divided, client_begin, client_end)
     server_do(&server, "HSET", "weir:{2}:about", "partitions", "4");
     assert_int_equal(divide_by(3, &was), 0); /* with another number at last */
     assert_false(was);
-    for (int p = 0; p < 3; p++) {
+    for (int p = 0; p < 3; p++)
         assert_answer("3", "HGET", textf("weir:{%d}:about", p), "partitions");
-    }
     server_do(&server, "HDEL", "weir:{1}:about", "partitions"); /* lost */
     assert_int_equal(divide_by(3, &was), 0);
     assert_true(was);

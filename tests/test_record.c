@@ -221,9 +221,8 @@ BRANCH_TEST(a_worker_that_leaves_records_everything, "many")
 /* Of two partitions "b" and "d" live on 0, "a" and "c" on 1. */
 BRANCH_TEST(each_partition_has_its_own, "parts")
 {
-    for (int p = 1; p >= 0; p--) {
+    for (int p = 1; p >= 0; p--)
         stage_number(s, "HSET", textf("parts:{%d}:about", p), "partitions", "2");
-    }
     stage_rate(s, "a", "1000/s");
     stage_enqueue(s, "a", NULL, 0, 5);
     stage_enqueue(s, "b", NULL, 5, 7);

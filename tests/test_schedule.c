@@ -184,12 +184,10 @@ TEST_WITH(test_many_schedules_keep_nobody_waiting, begin, NULL)
 {
     int64_t moved;
 
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 300; i++)
         add(textf("s%d", i), "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    }
-    for (int i = 0; i < 30; i++) {
+    for (int i = 0; i < 30; i++)
         must(turns_enqueue("default", "t", textf("j%d", i), 1));
-    }
     turns.now_us += 1;
     must(turns_promote(10, &moved));
     assert_int_equal(moved, 10);
@@ -581,9 +579,8 @@ TEST_WITH(test_the_list_has_all_of_them, begin, NULL)
 {
     bool met[350] = {false};
 
-    for (int i = 0; i < 350; i++) {
+    for (int i = 0; i < 350; i++)
         add(textf("s%03d", i), "every 1m", WEIR_MISSED_SKIP, FIRST_US + i);
-    }
     redis_do("ZREM", LATER, RECORD("s007"));
     assert_int_equal(schedule_each(w, note_row, met), 0);
     for (int i = 0; i < 350; i++)

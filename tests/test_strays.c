@@ -31,9 +31,8 @@ static int end(void **state)
 /* From now on there are three partitions; what waits of "slow" is in the wrong place. */
 static void divide(void)
 {
-    for (int p = 0; p < 3; p++) {
+    for (int p = 0; p < 3; p++)
         redis_do("HSET", textf("weir:{%d}:about", p), "partitions", HERE, NULL);
-    }
 }
 
 /* So many are dead here, and the newest for that reason. */

@@ -516,9 +516,8 @@ TEST_WITH(test_who_can_never_start_any_more_is_told, begin_line, NULL)
 TEST_WITH(test_every_line_is_woken, begin_line, NULL)
 {
     sleep_for_hours("gcra:1/3600000000/1", 3);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         must(turns_rate(textf("l%d", i), "gcra:1/3600000000/1"));
-    }
     redis_do("DEL", STATE("m#0"));
     must(turns_use("t", "use", "", (const char *[]){"l0", "l1", "l2", "l3"}, 4));
     assert_int_equal(redis_number("EXISTS", callers[1].wait.bell), 0);

@@ -455,9 +455,8 @@ TEST_WITH(test_a_thousand_items_and_no_more, client_flush, NULL)
 
         args_init(&a);
         begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
-        for (int i = 0; i < n; i++) {
+        for (int i = 0; i < n; i++)
             add_item(&a, "login", textf("%d", i), 1);
-        }
         if (n == 1000) {
             freeReplyObject(ask(&a, 1000));
             continue;
