@@ -131,7 +131,6 @@ void populate(void)
     for (int i = 0; i < 3; i++)
         claim("w", 30, 0);
     must(turns_enqueue("default", "slow", "later1", 30000000));
-    keep_tokens();
     claim("w", 30, 0);
 }
 
@@ -140,7 +139,6 @@ static void end_one(enum settle_verb verb)
 {
     turns.now_us += 6000000;
     assert_true(claim("w", 5, 0) > 0);
-    keep_tokens();
     settle("w", verb, tokens[0], 9000000, "no");
 }
 
@@ -173,7 +171,6 @@ void run_all(const char *what)
         pass("x", 0);
         must(turns_promote(100, &moved));
         if (claim("x", 50, 0) > 0) {
-            keep_tokens();
             for (size_t i = 0,
                         n = turns.claim.lease_count < TOKENS_MOST ? turns.claim.lease_count : TOKENS_MOST;
                  i < n; i++)

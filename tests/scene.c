@@ -28,13 +28,37 @@ void start(const char *worker)
     must(turns_adopt(worker, "", NULL, 0, default_queue, NULL));
 }
 
+int worker_begin(void **state)
+{
+    scene_begin(state);
+    start("w");
+    return 0;
+}
+
+static void keep_tokens(void)
+{
+    for (size_t i = 0; i < turns.claim.lease_count && i < COUNT(tokens); i++) {
+        const struct span *token = &turns.claim.leases[i].token;
+
+        assert_in_range(token->len, 1, sizeof token_texts[i] - 1);
+        memcpy(token_texts[i], token->at, token->len);
+        token_texts[i][token->len] = '\0';
+        tokens[i] = (struct span){token_texts[i], token->len};
+    }
+}
+
 int try_claim(const char *worker, int free, int prefetch)
 {
+    int rc;
+
     ask.worker = worker;
     ask.turn++;
     ask.free = free;
     ask.prefetch = prefetch;
-    return turns_claim(&ask);
+    rc = turns_claim(&ask);
+    if (rc == 0)
+        keep_tokens();
+    return rc;
 }
 
 size_t claim(const char *worker, int free, int prefetch)
@@ -64,9 +88,8 @@ void enqueue(const char *queue, const char *type, const char *ids)
 
 void enqueue_many(const char *type, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         must(turns_enqueue("default", type, textf("%s%d", type, i), -1));
-    }
 }
 
 void enqueue_with(const char *type, const char *ids, const char *fields)
@@ -185,18 +208,6 @@ void expect_counters(const char *type, const char *expected)
     }
 }
 
-void keep_tokens(void)
-{
-    for (size_t i = 0; i < turns.claim.lease_count && i < COUNT(tokens); i++) {
-        const struct span *token = &turns.claim.leases[i].token;
-
-        assert_in_range(token->len, 1, sizeof token_texts[i] - 1);
-        memcpy(token_texts[i], token->at, token->len);
-        token_texts[i][token->len] = '\0';
-        tokens[i] = (struct span){token_texts[i], token->len};
-    }
-}
-
 void settle(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
             const char *reason)
 {
@@ -260,9 +271,8 @@ void start_big(void)
     static int jobs;
 
     start("big");
-    for (int i = 0; i < BIG_LEASES; i++) {
+    for (int i = 0; i < BIG_LEASES; i++)
         must(turns_enqueue("default", "t", textf("j%d", jobs++), -1));
-    }
     while (redis_number("LLEN", PREFIX "queue:default") > 0)
         claim("big", 0, 500);
 }

@@ -34,7 +34,7 @@
 extern const struct names default_queue;
 extern struct claim_call ask; /* what the next claim asks for; its turn counts up by itself */
 
-/* The last claim's tokens, kept by keep_tokens, since a reply ends at the next call. */
+/* The tokens of the last claim that leased something, kept here since a reply ends at the next call. */
 #define TOKENS_MOST 64
 extern char token_texts[TOKENS_MOST][200];
 extern struct span tokens[TOKENS_MOST];
@@ -42,13 +42,15 @@ extern struct span tokens[TOKENS_MOST];
 /* Setup of each test: nothing in Redis, ask as above. */
 int scene_begin(void **state);
 #define SCENE_TEST(name) TEST_WITH(name, scene_begin, NULL)
+/* The same, and worker "w" has started. */
+int worker_begin(void **state);
+#define WORKER_TEST(name) TEST_WITH(name, worker_begin, NULL)
 
 void must(int rc);
 void start(const char *worker);
 int try_claim(const char *worker, int free, int prefetch);
 /* The number of leases. */
 size_t claim(const char *worker, int free, int prefetch);
-void keep_tokens(void);
 void settle(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
             const char *reason);
 /* count are due. */

@@ -27,7 +27,6 @@ SCENE_TEST(test_a_worker_with_many_leases_comes_and_leaves_bit_by_bit)
     int calls;
 
     start_big();
-    keep_tokens();
     calls = adopt_all("new", "big", 2);
     assert_in_range(calls, BIG_LEASES / 40, BIG_LEASES / 40 + 2);
     assert_int_equal(redis_number("HLEN", ACTIVE "new"), 1 + 2);
@@ -59,7 +58,6 @@ SCENE_TEST(test_what_was_never_heard_of_gives_its_slots_back)
         must(turns_rate("slow", rules[r / 2]));
         enqueue_with("slow", "a b c d", KEY("k"));
         assert_int_equal(claim("w1", 4, 0), 3);
-        keep_tokens();
         running[0] = tokens[0];
         running[1] = (struct span){"-", 1};
         must(turns_adopt("w2", "w1", running, unheard ? 2 : 1, default_queue, &lost));
@@ -79,7 +77,6 @@ SCENE_TEST(test_adopt_takes_over)
     start("w1");
     enqueue("default", "t", "a b c d e");
     claim("w1", 5, 0);
-    keep_tokens();
     running[0] = tokens[1];
     running[1] = tokens[3];
     running[2] = (struct span){"7.--/default/t/", 15};
@@ -107,15 +104,13 @@ SCENE_TEST(test_adopt_takes_over)
     turns_check();
 }
 
-SCENE_TEST(test_adopt_after_being_reaped_has_lost_all)
+WORKER_TEST(test_adopt_after_being_reaped_has_lost_all)
 {
     size_t lost;
 
-    start("w");
     start("slow");
     enqueue("default", "t", "a b");
     claim("slow", 2, 0);
-    keep_tokens();
     pass("w", LEASE_US + SECOND_US);
     must(turns_adopt("slow2", "slow", tokens, 2, default_queue, &lost));
     assert_int_equal(lost, 2);
@@ -129,19 +124,17 @@ static void know_birth(void)
 }
 
 /* Whoever comes back to a Redis that has lost all hears of it, not only the first one. */
-SCENE_TEST(test_adopt_after_all_data_are_lost_says_so)
+WORKER_TEST(test_adopt_after_all_data_are_lost_says_so)
 {
     char before[128];
     size_t lost;
 
-    start("w");
     know_birth();
     start("v");
     assert_string_equal(turns.reply->element[2]->str, turns.birth);
     snprintf(before, sizeof before, "%s", turns.birth);
     enqueue("default", "t", "a b");
     claim("w", 2, 0);
-    keep_tokens();
     assert_int_equal(redis_number("HEXISTS", PREFIX "about", "lost"), 0);
     redis_do("FLUSHALL");
     turns.now_us += SECOND_US;
@@ -161,9 +154,8 @@ SCENE_TEST(test_adopt_after_all_data_are_lost_says_so)
     turns_check();
 }
 
-SCENE_TEST(test_who_leaves_hands_all_back_and_the_duty_on)
+WORKER_TEST(test_who_leaves_hands_all_back_and_the_duty_on)
 {
-    start("w");
     start("v");
     enqueue("default", "t", "a b");
     assert_int_equal(claim("w", 2, 0), 2);
@@ -182,15 +174,13 @@ SCENE_TEST(test_who_leaves_hands_all_back_and_the_duty_on)
 
 /* What a key of another kind keeps from its lane waits in `later`; where that is not ours either, all stays with the
  * old id, and the worker begins. */
-SCENE_TEST(test_adopt_puts_off_what_cannot_go_back)
+WORKER_TEST(test_adopt_puts_off_what_cannot_go_back)
 {
     size_t lost;
 
-    start("w");
     enqueue("default", "t", "a b");
     enqueue("default", "slow", "c");
     assert_int_equal(claim("w", 3, 0), 3);
-    keep_tokens();
     redis_do("MSET", LANE("t"), "foreign", PREFIX "later", "foreign");
     must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
     assert_int_equal(lost, 0);
@@ -213,11 +203,10 @@ SCENE_TEST(test_adopt_puts_off_what_cannot_go_back)
     turns_check();
 }
 
-SCENE_TEST(test_a_lease_that_cannot_be_read_is_dead)
+WORKER_TEST(test_a_lease_that_cannot_be_read_is_dead)
 {
     char *dead;
 
-    start("w");
     start("old");
     start("gone");
     redis_do("HSET", ACTIVE "old", "what is this", "{\"id\":\"a\",\"type\":\"t\"}");

@@ -32,7 +32,6 @@ static void done(const char *worker, const char *type)
 {
     int64_t stale;
 
-    keep_tokens();
     must(turns_settle_done(worker, type, tokens, turns.claim.lease_count, &stale));
     assert_int_equal(stale, 0);
 }
@@ -135,7 +134,6 @@ SCENE_TEST(test_it_has_its_worker_to_itself)
     enqueue("default", "slow", "c d e");
     assert_int_equal(claim("w", 1, 0), 1);
     expect_leases("c");
-    keep_tokens();
     ask.alone = true;
     claim("w", 4, 4);
     expect_alone(0, true);
@@ -144,7 +142,6 @@ SCENE_TEST(test_it_has_its_worker_to_itself)
     expect_alone(1, true);
     expect_leases("a");
     assert_int_equal(turns.claim.leases[0].interrupted, 1);
-    keep_tokens();
     claim("w", 4, 4);
     expect_alone(0, true);
     ask.alone = false;
@@ -179,7 +176,6 @@ SCENE_TEST(test_reserved_executors)
     ask.alone = ask.reserved = true;
     claim("w", 2, 5);
     expect_alone(1, true);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     claim("w", 0, 5);
     expect_alone(0, true);
@@ -205,7 +201,6 @@ SCENE_TEST(test_its_ends)
         die_with("t", "a", NULL);
         start("w");
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         settle("w", cases[i].verb, tokens[0], cases[i].verb == SETTLE_INTERRUPTED ? 3 : 1000, "why");
         expect_list(LANE("t"), cases[i].usual);
         expect_list(ALONE("t"), cases[i].alone);
@@ -227,7 +222,6 @@ SCENE_TEST(test_throttled_under_a_limit)
     die_with("slow", "a", NULL);
     start("w");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], SECOND_US, NULL);
     expect_list(LANE("slow"), "a");
     turns_check();
@@ -246,7 +240,6 @@ SCENE_TEST(test_what_counts)
         expect_list(ALONE("t"), "a b");
         for (int k = 0; k < 2; k++) {
             assert_int_equal(claim("w", 1, 0), 1);
-            keep_tokens();
             settle("w", SETTLE_RETRY, tokens[0], 0, NULL);
         }
         promote(2);
@@ -438,7 +431,6 @@ SCENE_TEST(test_ends_of_a_group)
     claim("w", 5, 0);
     expect_leases("a b c d e");
     expect_alone(5, true);
-    keep_tokens();
     assert_null(memchr(tokens[0].at, '!', tokens[0].len));
     settle("w", SETTLE_BACK, tokens[0], 0, NULL);
     expect_list(ALONE("t"), "a f g h i j");
@@ -550,7 +542,6 @@ SCENE_TEST(test_its_place_among_those_in_flight_is_kept)
     enqueue("default", "t", "d"); /* an idle one might run it */
     assert_int_equal(claim("v", 2, 0), 2);
     expect_leases("b d");
-    keep_tokens();
     redis_do("ZADD", PREFIX "wake:default!", "1", "slow#0"); /* somebody had it looked at */
     ask.alone = true;
     claim("w", 1, 0);

@@ -114,7 +114,6 @@ static void expect_follower(const char *args)
 static void run_one(enum settle_verb verb)
 {
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", verb, tokens[0], verb == SETTLE_RETRY ? SECOND_US : 0, verb == SETTLE_DEAD ? "never" : NULL);
 }
 
@@ -135,9 +134,8 @@ static void settle_done_of(const struct span *done, size_t count, const char *ba
 
 /* ---- Counting */
 
-SCENE_TEST(test_counts_each_end)
+WORKER_TEST(test_counts_each_end)
 {
-    start("w");
     join("a b c d");
     expect_text("@0,0,0,stag,bb;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
     expect_batch("total 4");
@@ -149,7 +147,6 @@ SCENE_TEST(test_counts_each_end)
     run_one(SETTLE_CANCELLED);
     expect_batch("cancelled 1");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle_done_of(tokens, 1, "b");
     expect_batch("total 4, done 1, dead 1, cancelled 1, failed 2");
     turns.now_us += SECOND_US;
@@ -163,13 +160,11 @@ SCENE_TEST(test_counts_each_end)
 }
 
 /* Many done jobs of two batches in one settle. */
-SCENE_TEST(test_counts_groups)
+WORKER_TEST(test_counts_groups)
 {
-    start("w");
     join("a b c d e");
     enqueue("default", "t", "x y");
     assert_int_equal(claim("w", 10, 0), 7);
-    keep_tokens();
     settle_done_of(tokens, 4, "b");
     settle_done_of(tokens + 5, 2, "");
     expect_batch("total 5, done 4");
@@ -179,16 +174,14 @@ SCENE_TEST(test_counts_groups)
 }
 
 /* A lease that was taken back settles nothing and counts nothing. */
-SCENE_TEST(test_counts_a_job_once)
+WORKER_TEST(test_counts_a_job_once)
 {
     struct span late[2];
     char texts[2][200];
 
-    start("w");
     join("a b");
     seal("next");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     memcpy(texts, token_texts, sizeof texts);
     for (int i = 0; i < 2; i++)
         late[i] = (struct span){texts[i], tokens[i].len};
@@ -196,7 +189,6 @@ SCENE_TEST(test_counts_a_job_once)
     pass("reaper", 3 * LEASE_US); /* w was silent */
     ask.turn = 100;
     assert_int_equal(claim("reaper", 2, 0), 1); /* alone */
-    keep_tokens();
     start("w2");
     settle("reaper", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_stale("w", SETTLE_FINISH, late[0]);
@@ -204,7 +196,6 @@ SCENE_TEST(test_counts_a_job_once)
     expect_batch("done 1");
     expect_ended(false);
     assert_int_equal(claim("reaper", 2, 0), 1);
-    keep_tokens();
     settle("reaper", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_stale("reaper", SETTLE_FINISH, tokens[0]);
     expect_batch("done 2");
@@ -212,11 +203,10 @@ SCENE_TEST(test_counts_a_job_once)
 }
 
 /* Those of two batches whose long names end otherwise are two jobs. */
-SCENE_TEST(test_followers_of_long_names)
+WORKER_TEST(test_followers_of_long_names)
 {
     char name[129], id[2][160];
 
-    start("w");
     for (int i = 0; i < 2; i++) {
         const char *seal[] = {name, "1", "default", "next"};
         char *body;
@@ -235,9 +225,8 @@ SCENE_TEST(test_followers_of_long_names)
 }
 
 /* A batch that is no longer remembered, or something else by that name, does not stop its jobs. */
-SCENE_TEST(test_forgotten)
+WORKER_TEST(test_forgotten)
 {
-    start("w");
     join("a b c");
     redis_do("DEL", BATCH);
     run_one(SETTLE_FINISH);
@@ -249,11 +238,10 @@ SCENE_TEST(test_forgotten)
 }
 
 /* The list of batches does not grow by those that are no longer remembered. */
-SCENE_TEST(test_names_are_forgotten)
+WORKER_TEST(test_names_are_forgotten)
 {
     char name[16];
 
-    start("w");
     for (int i = 0; i < 250; i++) {
         snprintf(name, sizeof name, "n%d", i);
         must(try_join(name, name, "t", -1));
@@ -262,22 +250,19 @@ SCENE_TEST(test_names_are_forgotten)
         else
             must(turns_script("batch_seal", (const char *[]){name, "0", "", ""}, 4));
     }
-    for (size_t n; (n = claim("w", 50, 0)) > 0;) {
-        keep_tokens();
+    for (size_t n; (n = claim("w", 50, 0)) > 0;)
         for (size_t i = 0; i < n; i++)
             settle("w", SETTLE_FINISH, tokens[i], 0, NULL);
-    }
     assert_in_range(redis_number("ZCARD", PREFIX "batches"), 200,
                     210); /* of those 50, each is seen in all likelihood */
 }
 
 /* A body of the largest size has room for its head. */
-SCENE_TEST(test_a_large_job)
+WORKER_TEST(test_a_large_job)
 {
     size_t len = JOB_BODY_MAX;
     char *entry = malloc(len + 20), *body = entry + sprintf(entry, "@0,0,0,bb;");
 
-    start("w");
     memset(body, ' ', len);
     memcpy(body, "{\"id\":\"a\",\"type\":\"t\"", 20);
     body[len - 1] = '}';
@@ -294,9 +279,8 @@ SCENE_TEST(test_a_large_job)
 
 /* ---- Sealing, and what follows */
 
-SCENE_TEST(test_follows_once)
+WORKER_TEST(test_follows_once)
 {
-    start("w");
     join("a b");
     seal("next");
     expect_ended(false);
@@ -313,13 +297,11 @@ SCENE_TEST(test_follows_once)
 }
 
 /* Its queue is somebody else's: it is dead, and can be retried. */
-SCENE_TEST(test_a_follower_without_a_queue_is_not_lost)
+WORKER_TEST(test_a_follower_without_a_queue_is_not_lost)
 {
-    start("w");
     join("a");
     seal("next");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     redis_do("SET", QUEUE, "x");
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_ended(true);
@@ -329,11 +311,10 @@ SCENE_TEST(test_a_follower_without_a_queue_is_not_lost)
 }
 
 /* A dead job that is retried later counts anew, and nothing follows twice. */
-SCENE_TEST(test_follows_once_though_revived)
+WORKER_TEST(test_follows_once_though_revived)
 {
     static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
-    start("w");
     join("a b");
     seal("next");
     run_one(SETTLE_DEAD);
@@ -355,9 +336,8 @@ SCENE_TEST(test_follows_once_though_revived)
     expect_counters("next", "enqueued 1");
 }
 
-SCENE_TEST(test_seals_what_has_ended)
+WORKER_TEST(test_seals_what_has_ended)
 {
-    start("w");
     join("a");
     run_one(SETTLE_FINISH);
     seal("next");
@@ -453,20 +433,17 @@ static void expect_aside(int n)
 
 /* Waiting and parked jobs go aside as they are met, others run, and all come back in their order, whatever
  * the size of the pages. */
-SCENE_TEST(test_pause)
+WORKER_TEST(test_pause)
 {
-    start("w");
     join("a b c d e");
     enqueue("default", "t", "x");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     halt("pause", "running");
     halt("pause", "paused");
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
     assert_int_equal(claim("w", 10, 0), 1);
     expect_leases("x");
     expect_aside(4);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     turns.now_us += SECOND_US;
     promote(1);
@@ -483,9 +460,8 @@ SCENE_TEST(test_pause)
 }
 
 /* A producer that seals it may end no pause: it ends, and is followed, when it is resumed. */
-SCENE_TEST(test_sealed_while_paused)
+WORKER_TEST(test_sealed_while_paused)
 {
-    start("w");
     join("a");
     run_one(SETTLE_FINISH);
     halt("pause", "running");
@@ -500,13 +476,11 @@ SCENE_TEST(test_sealed_while_paused)
 }
 
 /* All that was left runs to its end while it is paused: then it is not paused any more. */
-SCENE_TEST(test_ends_while_paused)
+WORKER_TEST(test_ends_while_paused)
 {
-    start("w");
     join("a");
     seal("next");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     halt("pause", "running");
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_ended(true);
@@ -528,14 +502,12 @@ SCENE_TEST(test_resume_buries_the_unreadable)
 
 /* ---- Cancelling */
 
-SCENE_TEST(test_cancel)
+WORKER_TEST(test_cancel)
 {
-    start("w");
     join("a b c");
     must(try_join("later", "b", "t", 5 * SECOND_US));
     seal("next");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     halt("cancel", "running");
     halt("cancel", "cancelled");
     halt("pause", "cancelled");
@@ -556,15 +528,13 @@ SCENE_TEST(test_cancel)
 }
 
 /* A job that ran when its batch was cancelled ends with its attempt: no retry of it waits. */
-SCENE_TEST(test_cancel_ends_what_fails)
+WORKER_TEST(test_cancel_ends_what_fails)
 {
     static const enum settle_verb verbs[] = {SETTLE_RETRY, SETTLE_THROTTLED, SETTLE_RETRY};
 
-    start("w");
     join("a b c");
     seal("next");
     assert_int_equal(claim("w", 3, 0), 3);
-    keep_tokens();
     halt("cancel", "running");
     for (size_t i = 0; i < COUNT(verbs); i++) {
         expect_ended(false);
@@ -577,11 +547,10 @@ SCENE_TEST(test_cancel_ends_what_fails)
 }
 
 /* It takes no more, and what was to follow does not, also after a dead job of it has been retried. */
-SCENE_TEST(test_cancel_closes)
+WORKER_TEST(test_cancel_closes)
 {
     static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
-    start("w");
     join("a b");
     run_one(SETTLE_DEAD);
     must(try_seal("1", "default", "next"));
@@ -599,11 +568,10 @@ SCENE_TEST(test_cancel_closes)
 }
 
 /* What was aside is dropped, page by page, with its locks. */
-SCENE_TEST(test_cancel_of_a_paused_batch)
+WORKER_TEST(test_cancel_of_a_paused_batch)
 {
     static const char *const resume[] = {"b", "500", "seed"};
 
-    start("w");
     join("a b c d e");
     seal("next");
     redis_do("LSET", QUEUE, "0", "@0,0,0,stag,bb,uk;{\"id\":\"a\",\"type\":\"t\"}");
@@ -746,19 +714,17 @@ SCENE_TEST(test_list)
 }
 
 /* The rate of the last second or two, and when all have ended at that rate; then that of the whole batch. */
-SCENE_TEST(test_rate)
+WORKER_TEST(test_rate)
 {
     static const char *const words[] = {"b"};
     struct weir *w = weir_new(turns.server.url, NULL);
     struct batch b;
     json_t *ended;
 
-    start("w");
     join("a b c d e f g h i j");
     for (int i = 0; i < 5; i++) {
         turns.now_us += SECOND_US / 2;
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         settle_done_of(tokens, 1, "b");
     }
     must(turns_ask("batch_show", words, 1));
@@ -785,13 +751,12 @@ SCENE_TEST(test_rate)
 }
 
 /* Beyond one page of a worker's leases, and of several workers. */
-SCENE_TEST(test_running)
+WORKER_TEST(test_running)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
     struct batch b;
     char id[16];
 
-    start("w");
     start("v");
     for (int i = 0; i < 1500; i++) {
         sprintf(id, "j%d", i);

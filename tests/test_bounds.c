@@ -88,11 +88,10 @@ static int64_t settle_all(const char *type)
     return script_us() - before_us;
 }
 
-SCENE_TEST(test_ends_ask_no_queue_in_which_nobody_waits)
+WORKER_TEST(test_ends_ask_no_queue_in_which_nobody_waits)
 {
     struct timing timing = {"settle of 500 jobs in flight, 5,000 queues", 0};
 
-    start("w");
     must(turns_adopt("w2", "", NULL, 0, many_queues(QUEUES), NULL));
     must(turns_rate("t", "concurrency:1000"));
     for (int try = 0; try < TRIES; try++) {
@@ -180,7 +179,6 @@ static void wait_everywhere(void)
     build("for i = 0, 1499 do redis.call('RPUSH', P .. 'queue:q' .. i, '{\"id\":\"j' .. i .. "
           "'\",\"type\":\"t\"}') end\n");
     assert_int_equal(claim("w", 2, 0), 1);
-    keep_tokens();
     while (redis_number("EXISTS", PREFIX "queue:q1499") == 1)
         assert_int_equal(claim("w", 1, 0), 0);
     turns_check();
@@ -209,11 +207,10 @@ SCENE_TEST(test_queues_that_wait_are_woken_bit_by_bit)
 
 /* ---- The registry of queues */
 
-SCENE_TEST(test_queues_that_nobody_needs_leave)
+WORKER_TEST(test_queues_that_nobody_needs_leave)
 {
     int64_t taken, workers;
 
-    start("w");
     build("for i = 1, 500 do redis.call('SADD', P .. 'queues', 'old' .. i) end\n"
           "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\",\"mine\"]}')\n"
           "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
@@ -232,12 +229,11 @@ SCENE_TEST(test_queues_that_nobody_needs_leave)
 }
 
 /* 64 idle workers would read each other's words with every heartbeat. */
-SCENE_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
+WORKER_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
 {
     int64_t taken, workers;
     char *calls;
 
-    start("w");
     build("redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\"]}')\n"
           "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
           "redis.call('SADD', P .. 'queues', 'default', 'theirs')\n");
@@ -250,11 +246,10 @@ SCENE_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
 }
 
 /* Of a worker, or of a group: others than Weir may push into such a queue, and patterns find only what is known. */
-SCENE_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
+WORKER_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
 {
     int64_t taken, workers;
 
-    start("w");
     build("for i = 1, 800 do redis.call('SADD', P .. 'queues', 'mail.' .. i) end\n"
           "redis.call('SADD', P .. 'queues', 'news', 'sms.a', 'default')\n"
           "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"mail.*\",\"default\"]}')\n"
@@ -272,12 +267,11 @@ SCENE_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
 }
 
 /* The bell of a group that serves patterns rings for a job in an empty queue, and names it; no other bell does. */
-SCENE_TEST(test_a_wide_group_hears_of_new_jobs)
+WORKER_TEST(test_a_wide_group_hears_of_new_jobs)
 {
     static const char *const queues[] = {"mail.a"};
     char *duty;
 
-    start("w");
     redis_do("HSET", PREFIX "duty", "named", "other 9000000000000000 mail.a", "wide",
              "other 9000000000000000 ,news,mail.*");
     enqueue("mail.a", "t", "a");
@@ -306,7 +300,7 @@ SCENE_TEST(test_a_wide_group_hears_of_new_jobs)
 }
 
 /* So does it for a chunk of a bulk. */
-SCENE_TEST(test_a_wide_group_hears_of_a_bulk)
+WORKER_TEST(test_a_wide_group_hears_of_a_bulk)
 {
     static const char *const chunk[] = {"run", "1000", "0", "1", "s0",
                                         "s1",  "seed", "",  "1", "t",
@@ -315,7 +309,6 @@ SCENE_TEST(test_a_wide_group_hears_of_a_bulk)
                                        "s2",  "seed", "",  "1", "t",
                                        "1",   "1",    "q", "1", "{\"id\":\"y\",\"type\":\"t\"}"};
 
-    start("w");
     ask.wide = true;
     redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"]}");
     claim("w", 1, 0);
@@ -328,9 +321,8 @@ SCENE_TEST(test_a_wide_group_hears_of_a_bulk)
 }
 
 /* None is known yet: the duty is taken all the same. */
-SCENE_TEST(test_a_claim_without_queues)
+WORKER_TEST(test_a_claim_without_queues)
 {
-    start("w");
     ask.wide = true;
     ask.queues = (struct names){NULL, 0};
     redis_do("HSET", PREFIX "halted", "q/mail", "1");
@@ -340,11 +332,10 @@ SCENE_TEST(test_a_claim_without_queues)
 }
 
 /* Whoever brings something into a queue that has left registers it. */
-SCENE_TEST(test_a_queue_that_has_something_is_registered)
+WORKER_TEST(test_a_queue_that_has_something_is_registered)
 {
     int64_t stale;
 
-    start("w");
     must(turns_rate("t", CLOSED_RULE));
     push("default", "{\"id\":\"a\",\"type\":\"t\"}");
     push("default", "{\"id\":\"b\",\"type\":\"t\"}");
@@ -356,7 +347,6 @@ SCENE_TEST(test_a_queue_that_has_something_is_registered)
     must(turns_rate("t", ""));
     claim("w", 1, 0);
     expect_leases("b");
-    keep_tokens();
     redis_do("DEL", PREFIX "queues");
     must(turns_settle_end("w", SETTLE_BACK, tokens[0], 0, "", &stale));
     expect_text("default", "SMEMBERS", PREFIX "queues");
@@ -417,8 +407,7 @@ SCENE_TEST(test_a_claim_of_many_types)
 
     for (size_t limited = 0; limited < COUNT(rules); limited++) {
         for (int try = 0; try < TRIES; try++) {
-            scene_begin(NULL);
-            start("w");
+            worker_begin(NULL);
             ask.types = many_types(TYPES);
             build("for i = 0, 499 do\n"
                   "  redis.call('RPUSH', P .. 'queue:default', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. i "
@@ -436,11 +425,10 @@ SCENE_TEST(test_a_claim_of_many_types)
 
 /* Of types that take turns a claim handles few: it reads first what its budget is enough for in any case, and then by what one has taken. The first
  * 64 jobs are of 32 types, each behind them is of another. A job more or less does not matter: three are read at once. */
-SCENE_TEST(test_a_claim_reads_no_more_than_it_handles)
+WORKER_TEST(test_a_claim_reads_no_more_than_it_handles)
 {
     size_t handled;
 
-    start("w");
     ask.types = many_types(TYPES);
     ask.chunk = 1000;
     build(
@@ -711,11 +699,10 @@ SCENE_TEST(test_a_type_lets_go_of_a_limit_among_very_many_queues)
     assert_in_range(w.most_commands, 1, 1000);
 }
 
-SCENE_TEST(test_many_held_types)
+WORKER_TEST(test_many_held_types)
 {
     struct timing timing = {"claim that looks at held types, 50,000 of others", 0};
 
-    start("w");
     build("for i = 1, 50000 do redis.call('ZADD', P .. 'held:default', i, 'h' .. i) end\n");
     ask.held = true;
     for (int try = 0; try < TRIES; try++)
@@ -724,11 +711,10 @@ SCENE_TEST(test_many_held_types)
 }
 
 /* 2,000 types that another worker has set aside, all of them this worker's, and as many names more. */
-SCENE_TEST(test_held_types_come_back_bit_by_bit)
+WORKER_TEST(test_held_types_come_back_bit_by_bit)
 {
     struct timing timing = {"claim that takes held types back", 0};
 
-    start("w");
     name_types("w", "t", "h", 4000);
     claim("w", 0, 0); /* its types are read */
     redis_do("HSET", PREFIX "duty", "g", "other 9000000000000000 default");
@@ -844,13 +830,12 @@ static void sleep_meanwhile(void)
     redis_do("ZADD", PREFIX "sleep:default", soon, "new#1/soon", late, "new#1/late", "+inf", "new#1/flight");
 }
 
-SCENE_TEST(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit)
+WORKER_TEST(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit)
 {
     enum { KEYS = 50000, FEW = 600 };
     struct timing timing = {"heartbeat after a step back, 50,000 keys", 0};
     int64_t planted_us = turns.now_us, left;
 
-    start("w");
     beat_us(&left);
     plant_sleeping("default", KEYS);
     plant_sleeping("other", FEW);
@@ -872,11 +857,10 @@ SCENE_TEST(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit)
 }
 
 /* The first page has the keys that open first, and all types: what is due starts, however much is left. */
-SCENE_TEST(test_what_opens_first_after_a_step_back_is_moved_first)
+WORKER_TEST(test_what_opens_first_after_a_step_back_is_moved_first)
 {
     int64_t planted_us = turns.now_us, left;
 
-    start("w");
     beat_us(&left);
     plant_sleeping("default", 5000);
     plant_sleeping("other", 5000);
@@ -896,13 +880,12 @@ SCENE_TEST(test_what_opens_first_after_a_step_back_is_moved_first)
     assert_in_range(redis_number("ZSCORE", PREFIX "sleep:other", "m#1/k1"), 0, turns.now_us + 1000);
 }
 
-SCENE_TEST(test_many_queues_and_limits_after_a_step_back)
+WORKER_TEST(test_many_queues_and_limits_after_a_step_back)
 {
     struct timing timing = {"heartbeat after a step back, 5,000 queues and limits", 0};
     char from[24];
     int64_t left;
 
-    start("w");
     for (int try = 0; try < TRIES; try++) {
         snprintf(from, sizeof from, "%" PRId64, turns.now_us);
         build("for i = 1, 5000 do\n"
@@ -979,11 +962,10 @@ static void expect_order(const char *lane, int count)
     }
 }
 
-SCENE_TEST(test_leases_go_back_bit_by_bit_in_their_order)
+WORKER_TEST(test_leases_go_back_bit_by_bit_in_their_order)
 {
     int64_t calls, most;
 
-    start("w");
     pass("w", 61 * SECOND_US); /* behind the amnesty */
     late_worker("800", "0");
     most = take_all_back(&calls);
@@ -996,11 +978,10 @@ SCENE_TEST(test_leases_go_back_bit_by_bit_in_their_order)
 }
 
 /* More than one call takes cannot come to their lane: they wait in `later`, and those behind them go back. */
-SCENE_TEST(test_leases_that_a_key_keeps_hold_up_no_others)
+WORKER_TEST(test_leases_that_a_key_keeps_hold_up_no_others)
 {
     int64_t calls;
 
-    start("w");
     pass("w", 61 * SECOND_US); /* behind the amnesty */
     late_worker("800", "500");
     assert_in_range(take_all_back(&calls), 1, 1100);
@@ -1010,13 +991,12 @@ SCENE_TEST(test_leases_that_a_key_keeps_hold_up_no_others)
 }
 
 /* A worker that leaves gives all back, also bit by bit. */
-SCENE_TEST(test_a_worker_that_leaves_gives_back_bit_by_bit)
+WORKER_TEST(test_a_worker_that_leaves_gives_back_bit_by_bit)
 {
     const char *leave[] = {"", "late", "g", "30000000", "{}", "", "0", "1", "default"};
     int64_t before, most = 0, left = 1;
     int calls;
 
-    start("w");
     late_worker("800", "0");
     for (calls = 0; left > 0 && calls < 30; calls++) {
         before = count_commands();
@@ -1068,7 +1048,7 @@ static int64_t drained_us(struct names queues, struct names types)
     return script_us() - before_us;
 }
 
-SCENE_TEST(test_whatever_there_is_each_look_is_short)
+WORKER_TEST(test_whatever_there_is_each_look_is_short)
 {
     static const char *const set[] = {"t7", "gcra:9/1000000/9", "0", "set", "me"}, *const all[] = {""};
     struct timing timing[] = {{"page of status", 0},
@@ -1078,7 +1058,6 @@ SCENE_TEST(test_whatever_there_is_each_look_is_short)
                               {"rate_set of one in 10,000", 0},
                               {"page of the types of status", 0}};
 
-    start("w");
     build("for i = 0, 9999 do\n"
           "  redis.call('HSET', P .. 'types', 't' .. i, '')\n"
           "  redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:' .. 1 + i % 70 .. '/1000000/1')\n"

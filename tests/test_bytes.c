@@ -326,12 +326,11 @@ SCENE_TEST(test_claims_of_cancelled_bodies)
 }
 
 /* What is large is known only when it has been read. */
-SCENE_TEST(test_large_bodies_behind_small_ones)
+WORKER_TEST(test_large_bodies_behind_small_ones)
 {
     int claims = 0;
     size_t jobs = 0;
 
-    start("w");
     for (int round = 0; round < 3; round++) {
         enqueue_many("t", 60);
         push_bodies("t", 2, LARGEST);
@@ -400,7 +399,6 @@ SCENE_TEST(test_lanes_are_listed_once_a_large_body_was_in_them)
     start("w");
     enqueue_body("t", 1, LARGEST);
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_BACK, tokens[0], 0, NULL);
     assert_int_equal(redis_number("HEXISTS", PREFIX "large", "default/"), 1);
     assert_int_equal(claim("w", 1, 0), 1);
@@ -429,9 +427,8 @@ SCENE_TEST(test_lanes_are_listed_once_a_large_body_was_in_them)
 }
 
 /* The mark only keeps calls short: a key of another kind in its place stops nothing. */
-SCENE_TEST(test_a_list_of_large_queues_that_is_none)
+WORKER_TEST(test_a_list_of_large_queues_that_is_none)
 {
-    start("w");
     redis_do("SET", PREFIX "large", "x");
     enqueue_many("t", 60);
     enqueue_body("t", 100, LARGEST);
@@ -451,11 +448,10 @@ SCENE_TEST(test_claims_of_large_bodies_from_lanes)
 }
 
 /* Neither the queue nor its lanes wait for the other for good. */
-SCENE_TEST(test_lanes_and_queue_take_turns_with_large_bodies)
+WORKER_TEST(test_lanes_and_queue_take_turns_with_large_bodies)
 {
     size_t first = 0;
 
-    start("w");
     park(4, LARGEST);
     push_bodies("slow", 4, LARGEST);
     for (int i = 0; i < 4; i++)
@@ -720,9 +716,8 @@ static int call_doctor(void)
     return 1;
 }
 
-SCENE_TEST(test_status_and_doctor_read_few_where_jobs_are_large)
+WORKER_TEST(test_status_and_doctor_read_few_where_jobs_are_large)
 {
-    start("w");
     record_front = "q a%d default t\n";
     push_bodies("t", 20, LARGEST);
     plant(PREFIX "later", true, 20, LARGEST);

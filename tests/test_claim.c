@@ -13,12 +13,11 @@ static void expect_word(struct span word, const char *expected)
 
 /* ---- Claim: leases */
 
-SCENE_TEST(test_claim_leases_what_it_grants)
+WORKER_TEST(test_claim_leases_what_it_grants)
 {
     static const char odd[] = " \t\r\n{\"args\" : [1, 2.50], \"type\":\"t\", \"id\":\"d\"} ";
     const struct lease *lease;
 
-    start("w");
     must(turns_rate("slow", "10/1000000/1"));
     enqueue("default", "t", "a");
     enqueue("default", "slow", "b c");
@@ -45,9 +44,8 @@ SCENE_TEST(test_claim_leases_what_it_grants)
     turns_check();
 }
 
-SCENE_TEST(test_slots_are_granted_five_ms_ahead)
+WORKER_TEST(test_slots_are_granted_five_ms_ahead)
 {
-    start("w");
     must(turns_rate("slow", "1000/1000000/1"));
     enqueue_many("slow", 20);
     assert_int_equal(claim("w", 20, 0), 6);
@@ -64,11 +62,10 @@ SCENE_TEST(test_slots_are_granted_five_ms_ahead)
     turns_check();
 }
 
-SCENE_TEST(test_an_unregistered_worker_leases_nothing)
+WORKER_TEST(test_an_unregistered_worker_leases_nothing)
 {
     char *before;
 
-    start("w");
     enqueue("default", "t", "a");
     before = turns_digest();
     assert_true(try_claim("nobody", 1, 0) != 0 && turn_is_unregistered(&turns.error));
@@ -89,9 +86,8 @@ static void fill_lanes_of_both(void)
     must(turns_rate("t", ""));
 }
 
-SCENE_TEST(test_a_claim_that_fails_moves_nothing_and_strands_nothing)
+WORKER_TEST(test_a_claim_that_fails_moves_nothing_and_strands_nothing)
 {
-    start("w");
     fill_lanes_of_both();
     redis_do("HSET", PREFIX "dead", "not", "ours");
     push("default", "garbage");
@@ -108,9 +104,8 @@ SCENE_TEST(test_a_claim_that_fails_moves_nothing_and_strands_nothing)
     turns_check();
 }
 
-SCENE_TEST(test_prefetch_is_for_jobs_without_a_limit)
+WORKER_TEST(test_prefetch_is_for_jobs_without_a_limit)
 {
-    start("w");
     must(turns_rate("slow", "1000000/1000000/1000000"));
     enqueue("default", "t", "a b c");
     enqueue("default", "slow", "d e");
@@ -183,9 +178,8 @@ static void expect_share(int free, int prefetch, int from_lane, int from_queue)
     assert_true(turns.claim.more);
 }
 
-SCENE_TEST(test_lanes_and_queue_share_the_executors)
+WORKER_TEST(test_lanes_and_queue_share_the_executors)
 {
-    start("w");
     fill_lane(80);
     enqueue_many("t", 80);
     expect_share(10, 0, 5, 5);
@@ -209,11 +203,10 @@ SCENE_TEST(test_lanes_and_queue_share_the_executors)
     assert_false(turns.claim.more);
 }
 
-SCENE_TEST(test_due_types_share_alike)
+WORKER_TEST(test_due_types_share_alike)
 {
     static const char *const types[] = {"slow", "t0", "t1", "t2"};
 
-    start("w");
     ask.types = (struct names){types, 4};
     for (int k = 1; k < 4; k++) {
         must(turns_rate(types[k], CLOSED_RULE));
@@ -231,11 +224,10 @@ SCENE_TEST(test_due_types_share_alike)
     turns_check();
 }
 
-SCENE_TEST(test_a_closed_type_costs_the_others_nothing)
+WORKER_TEST(test_a_closed_type_costs_the_others_nothing)
 {
     int claims = 0;
 
-    start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue_many("slow", 4001);
     enqueue("default", "t", "behind");
@@ -272,13 +264,12 @@ SCENE_TEST(test_bodies_are_bounded_in_one_claim)
     free(body);
 }
 
-SCENE_TEST(test_a_turn_of_many_executors_mints_different_tokens)
+WORKER_TEST(test_a_turn_of_many_executors_mints_different_tokens)
 {
     static const char *const types[] = {"a", "b", "c", "d", "e", "f"};
     const int jobs = 900;
     long long leases = COUNT(types);
 
-    start("w");
     ask.chunk = 1000;
     ask.types = (struct names){types, COUNT(types)};
     for (size_t i = 0; i < COUNT(types); i++) {
@@ -414,11 +405,10 @@ static int64_t dead_jobs(void)
     return redis_number("ZCARD", PREFIX "dead");
 }
 
-SCENE_TEST(test_unknown_types_are_dead_where_that_is_asked_for)
+WORKER_TEST(test_unknown_types_are_dead_where_that_is_asked_for)
 {
     char *dead;
 
-    start("w");
     enqueue("default", "odd", "a");
     push("default", "{\"type\":\"odd\"}");
     enqueue("default", "t", "b");
@@ -442,9 +432,8 @@ SCENE_TEST(test_unknown_types_are_dead_where_that_is_asked_for)
     turns_check();
 }
 
-SCENE_TEST(test_types_of_live_workers_are_left_to_them)
+WORKER_TEST(test_types_of_live_workers_are_left_to_them)
 {
-    start("w");
     start_with_types("v", "\"odd\",\"t\"");
     ask.unknown_dead = true;
     enqueue_many("odd", 600);
@@ -547,9 +536,8 @@ SCENE_TEST(test_types_that_are_being_named_are_not_unknown)
 }
 
 /* A clock that is set back takes the times along. */
-SCENE_TEST(test_types_go_back_with_the_clock)
+WORKER_TEST(test_types_go_back_with_the_clock)
 {
-    start("w");
     start_with_types("v", "\"odd\"");
     turns.now_us -= 3600 * SECOND_US;
     pass("w", 0);
@@ -565,9 +553,8 @@ SCENE_TEST(test_types_go_back_with_the_clock)
 
 /* ---- Claim: limits */
 
-SCENE_TEST(test_a_limit_that_cannot_be_read_closes_its_type)
+WORKER_TEST(test_a_limit_that_cannot_be_read_closes_its_type)
 {
-    start("w");
     redis_do("HSET", PREFIX "limits", "slow", "ten a second");
     enqueue("default", "slow", "a b");
     enqueue("default", "t", "c");
@@ -586,9 +573,8 @@ SCENE_TEST(test_a_limit_that_cannot_be_read_closes_its_type)
     turns_check();
 }
 
-SCENE_TEST(test_a_changed_limit_takes_effect_at_once)
+WORKER_TEST(test_a_changed_limit_takes_effect_at_once)
 {
-    start("w");
     must(turns_rate("slow", "1/3600000000/1"));
     enqueue_many("slow", 20);
     assert_int_equal(claim("w", 20, 0), 1);
@@ -606,9 +592,8 @@ SCENE_TEST(test_a_changed_limit_takes_effect_at_once)
     turns_check();
 }
 
-SCENE_TEST(test_claim_marks_the_rates_once_a_second)
+WORKER_TEST(test_claim_marks_the_rates_once_a_second)
 {
-    start("w");
     enqueue("default", "t", "a b c d e");
     ask.mark = true;
     claim("w", 1, 0);

@@ -1,22 +1,19 @@
 /* Slots that come back: of jobs that cost less than was said, and of jobs that were claimed and have not started. Under virtual time. */
 #include "tests/scene.h"
 
-SCENE_TEST(test_the_true_cost_is_taken_or_given_back)
+WORKER_TEST(test_the_true_cost_is_taken_or_given_back)
 {
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "10/1000000/5"));
     enqueue_with("slow", "a", "\"cost\":5");
     enqueue_with("slow", "b c d", "\"cost\":2");
     expect_claim("a");
     expect_next(2 * 100000 - LEAD_US);
-    keep_tokens();
     must(turns_settle_cost("w", tokens[0], 2, &stale));
     assert_int_equal(stale, 0);
     expect_claim("b"); /* three were given back, and b takes two */
     expect_next(100000 - LEAD_US);
-    keep_tokens();
     must(turns_settle_cost("w", tokens[0], 4, &stale));
     settle("w", SETTLE_DEAD, tokens[0], 0, "x");
     must(turns_settle_cost("w", tokens[0], 1, &stale)); /* no lease of its own: changes nothing */
@@ -28,16 +25,14 @@ SCENE_TEST(test_the_true_cost_is_taken_or_given_back)
 }
 
 /* Lanes at a key's gate are not noted to be woken until a job of the type has said what it cost. */
-SCENE_TEST(test_the_first_true_cost_of_a_type_wakes_its_key)
+WORKER_TEST(test_the_first_true_cost_of_a_type_wakes_its_key)
 {
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "gcra:10/1000000/5,by=key"));
     enqueue_with("slow", "a", KEY("k") ",\"cost\":5");
     enqueue_with("slow", "b", KEY("k") ",\"cost\":2");
     expect_claim("a");
-    keep_tokens();
     must(turns_settle_cost("w", tokens[0], 1, &stale));
     expect_claim("b");
 }
@@ -79,14 +74,12 @@ SCENE_TEST(test_what_has_not_started_gives_its_slots_back)
         size_t first = 3;
         int64_t slots[6];
 
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         must(turns_rate("slow", rules[r]));
         enqueue("default", "slow", "a b c d e f");
         ask.ahead_us = 50000;
         ask.far = 10;
         expect_claim("a b c d e f");
-        keep_tokens();
         for (size_t i = 0; i < COUNT(slots); i++)
             slots[i] = slot_of(i);
         turns.now_us += 1000;
@@ -112,7 +105,6 @@ static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
     int started = 0;
     struct args a;
 
-    keep_tokens();
     turns.now_us += passed;
     args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, worker);
@@ -146,8 +138,7 @@ SCENE_TEST(test_a_quota_of_a_day_is_used_whole_however_late)
         int64_t lost_us = 0;
         int started = 0;
 
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         start("v");
         must(turns_rate("slow", rule));
         enqueue("default", "slow", "a b c d e f g");
@@ -161,15 +152,13 @@ SCENE_TEST(test_a_quota_of_a_day_is_used_whole_however_late)
 }
 
 /* A slot from before the clock was set back lies far ahead, and stands for no start of now. */
-SCENE_TEST(test_a_slot_before_a_clock_step_stays_used)
+WORKER_TEST(test_a_slot_before_a_clock_step_stays_used)
 {
     char *gate;
 
-    start("w");
     must(turns_rate("slow", "100/1000000/3"));
     enqueue("default", "slow", "a");
     expect_claim("a");
-    keep_tokens();
     turns.now_us -= 10000000;
     settle_unstarted(0, 1);
     gate = redis_text("GET", PREFIX "gate:slow#0");
@@ -180,15 +169,13 @@ SCENE_TEST(test_a_slot_before_a_clock_step_stays_used)
 }
 
 /* Under other rules nobody knows what they still stand for. */
-SCENE_TEST(test_slots_of_other_rules_stay_used)
+WORKER_TEST(test_slots_of_other_rules_stay_used)
 {
-    start("w");
     must(turns_rate("slow", "100/1000000/1"));
     enqueue("default", "slow", "a b c");
     ask.ahead_us = 50000;
     ask.far = 10;
     expect_claim("a b c");
-    keep_tokens();
     must(turns_rate("slow", "10/1000000/1"));
     settle_unstarted(1, 3);
     expect_claim("");
@@ -197,15 +184,13 @@ SCENE_TEST(test_slots_of_other_rules_stay_used)
 }
 
 /* A job that was cancelled while it waited for its start has ended, and its slot is free. */
-SCENE_TEST(test_a_cancelled_job_that_has_not_started_gives_its_slot_back)
+WORKER_TEST(test_a_cancelled_job_that_has_not_started_gives_its_slot_back)
 {
-    start("w");
     must(turns_rate("slow", "100/1000000/1"));
     enqueue("default", "slow", "a b c");
     ask.ahead_us = 15000;
     ask.far = 1;
     expect_claim("a b");
-    keep_tokens();
     must(turns_script("cancel", (const char *[]){"b", "tell", "w", token_texts[1]}, 4));
     settle_unstarted(1, 2);
     expect_claim("c");
@@ -219,12 +204,10 @@ SCENE_TEST(test_a_quota_is_used_by_handlers_only)
     static const enum settle_verb verbs[] = {SETTLE_BACK, SETTLE_DEAD, SETTLE_CANCELLED};
 
     for (size_t v = 0; v < COUNT(verbs); v++) {
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         must(turns_rate("slow", "fixed-window:3/86400000000/0"));
         enqueue_with("slow", "a b c", "\"cost\":1");
         expect_claim("a b c");
-        keep_tokens();
         settle_unstarted_as(verbs[v], 0, 2);
         enqueue("default", "slow", "d e f");
         assert_int_equal(claim("w", 10, 0), 2);
@@ -249,7 +232,6 @@ SCENE_TEST(test_a_slot_of_a_key_that_is_given_back_wakes_all)
         enqueue_with("t", "a", "\"key\":\"k\"");
         ask.queues = usual;
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         if (spends)
             must(turns_settle_cost("w", tokens[0], 1, &stale));
         push("high", "{\"id\":\"b\",\"type\":\"slow\",\"key\":\"k\"}");
@@ -278,18 +260,16 @@ static int used_of(const char *gate)
 }
 
 /* To a limit that did not hold it as it started, or had other rules, a job gives nothing back. */
-SCENE_TEST(test_nothing_is_given_back_to_other_rules)
+WORKER_TEST(test_nothing_is_given_back_to_other_rules)
 {
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "10/1000000/5"));
     must(turns_rate("acct", "fixed-window:9/60000000/0"));
     use("t", "acct");
     enqueue_with("slow", "a", "\"cost\":3");
     enqueue_with("t", "b", "\"cost\":3");
     expect_claim("a b");
-    keep_tokens();
     use("slow", "acct");
     must(turns_settle_cost("w", tokens[0], 1, &stale));
     assert_int_equal(used_of(STATE("acct#0")), 3);
@@ -342,8 +322,7 @@ SCENE_TEST(test_jobs_come_back_to_the_order_in_which_they_were_taken)
         int count = 0;
 
         srand((unsigned)seed);
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         start("v");
         must(turns_rate("slow", "100/1000000/3"));
         enqueue_many("slow", 9);
@@ -416,8 +395,7 @@ static int starts_of_cheap_jobs(const char *rule, int64_t takes_us)
     int64_t next_us = 0;
     int starts = 0;
 
-    scene_begin(NULL);
-    start("w");
+    worker_begin(NULL);
     must(turns_rate("slow", rule));
     redis_do("EVAL",
              "for i = 1, 1000 do redis.call('RPUSH', KEYS[1], '{\"id\":\"' .. i .. "

@@ -1,9 +1,8 @@
 /* claim of jobs that cost more slots than one. Under virtual time. */
 #include "tests/scene.h"
 
-SCENE_TEST(test_a_job_takes_as_many_slots_as_it_costs)
+WORKER_TEST(test_a_job_takes_as_many_slots_as_it_costs)
 {
-    start("w");
     must(turns_rate("slow", "10/1000000/5"));
     must(turns_use("slow", "use", "2", NULL, 0));
     enqueue_with("slow", "three", "\"cost\":3");
@@ -25,9 +24,8 @@ SCENE_TEST(test_a_job_takes_as_many_slots_as_it_costs)
 }
 
 /* One that waits for several slots keeps its turn against jobs of other keys, which need less. */
-SCENE_TEST(test_a_cost_behind_jobs_that_begin_alike)
+WORKER_TEST(test_a_cost_behind_jobs_that_begin_alike)
 {
-    start("w");
     must(turns_rate("slow", "10/1000000/10"));
     for (const char *id = "abcd"; *id; id++)
         push("default", textf("@0,0,0,t-JIgFkI;{\"id\":\"%c\",\"type\":\"slow\",%s}", *id,
@@ -38,9 +36,8 @@ SCENE_TEST(test_a_cost_behind_jobs_that_begin_alike)
     turns_check();
 }
 
-SCENE_TEST(test_a_cheap_job_of_another_key_does_not_pass)
+WORKER_TEST(test_a_cheap_job_of_another_key_does_not_pass)
 {
-    start("w");
     must(turns_rate("slow", "gcra:10/1000000/5 gcra:1000/1000000/1000,by=key"));
     enqueue_with("slow", "a", KEY("a") ",\"cost\":3");
     enqueue_with("slow", "b", KEY("b") ",\"cost\":5");
@@ -56,9 +53,8 @@ SCENE_TEST(test_a_cheap_job_of_another_key_does_not_pass)
 }
 
 /* Several jobs of one lane, which the gate of its key lets start at once: as many as their costs fit there. */
-SCENE_TEST(test_alike_jobs_of_a_key_fit_its_gate)
+WORKER_TEST(test_alike_jobs_of_a_key_fit_its_gate)
 {
-    start("w");
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:10/1000000/5,by=key"));
     must(turns_use("slow", "use", "2", NULL, 0));
     enqueue_with("slow", "a b c d e f g", KEY("k"));
@@ -70,9 +66,8 @@ SCENE_TEST(test_alike_jobs_of_a_key_fit_its_gate)
 }
 
 /* What stopped an earlier job in the same claim does not park one that only lacks an executor. */
-SCENE_TEST(test_a_job_without_an_executor_stays_in_the_queue)
+WORKER_TEST(test_a_job_without_an_executor_stays_in_the_queue)
 {
-    start("w");
     must(turns_rate("slow", CLOSED_RULE));
     must(turns_rate("t", "10/1000000/5"));
     enqueue("default", "slow", "s0 s1");
@@ -85,9 +80,8 @@ SCENE_TEST(test_a_job_without_an_executor_stays_in_the_queue)
 }
 
 /* Jobs that are alike are leased without a question for each, as far as nothing else stands between them. */
-SCENE_TEST(test_alike_jobs_keep_their_order_among_others)
+WORKER_TEST(test_alike_jobs_keep_their_order_among_others)
 {
-    start("w");
     must(turns_rate("slow", "10/1000000/10"));
     enqueue("default", "slow", "a b");
     enqueue_with("slow", "c", "\"cost\":3");
@@ -117,9 +111,8 @@ SCENE_TEST(test_alike_jobs_keep_their_order_among_others)
 }
 
 /* The same where their slots come one after the other. */
-SCENE_TEST(test_alike_jobs_start_when_their_slots_come)
+WORKER_TEST(test_alike_jobs_start_when_their_slots_come)
 {
-    start("w");
     must(turns_rate("slow", "1000/1000000/2"));
     enqueue("default", "slow", "1 2 3 4 5 6 7 a b");
     enqueue_with("slow", "c", "\"cost\":2");
@@ -165,8 +158,7 @@ SCENE_TEST(test_a_look_is_early_as_far_as_slots_would_be_lost)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         must(turns_rate("slow", cases[i].rule));
         enqueue_many("slow", 101);
         claim("w", 200, 0);
@@ -176,17 +168,15 @@ SCENE_TEST(test_a_look_is_early_as_far_as_slots_would_be_lost)
         assert_int_equal(turns.claim.leases[0].slot_us, BEGIN_US + cases[i].opens_us);
     }
     /* A job that takes the whole burst loses by being late. */
-    scene_begin(state);
-    start("w");
+    worker_begin(state);
     must(turns_rate("slow", "1000/1000000/9"));
     enqueue_with("slow", "a b", "\"cost\":9");
     expect_claim("a");
     expect_next(9000 - LEAD_US);
 }
 
-SCENE_TEST(test_a_job_in_flight_is_one_whatever_it_costs)
+WORKER_TEST(test_a_job_in_flight_is_one_whatever_it_costs)
 {
-    start("w");
     must(turns_rate("slow", "concurrency:2"));
     enqueue_with("slow", "a b c", "\"cost\":100");
     expect_claim("a b");
@@ -194,15 +184,13 @@ SCENE_TEST(test_a_job_in_flight_is_one_whatever_it_costs)
 }
 
 /* A worker that has not heard the answer says once more what has ended. */
-SCENE_TEST(test_an_end_that_is_repeated_makes_room_once)
+WORKER_TEST(test_an_end_that_is_repeated_makes_room_once)
 {
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "concurrency:2"));
     enqueue("default", "slow", "a b c d");
     expect_claim("a b");
-    keep_tokens();
     for (int i = 0; i < 2; i++) {
         must(turns_settle_done("w", "slow", tokens, 1, &stale));
         assert_int_equal(stale, i);
@@ -210,14 +198,13 @@ SCENE_TEST(test_an_end_that_is_repeated_makes_room_once)
     expect_claim("c");
 }
 
-SCENE_TEST(test_a_cost_that_never_fits_is_dead)
+WORKER_TEST(test_a_cost_that_never_fits_is_dead)
 {
     static const char *const dear[] = {
         "default", "slow", "dear", "1000", "tag", "",
         "",        "6",    "",     "",     "",    "{\"id\":\"dear\",\"type\":\"slow\",\"cost\":6}"};
     char *dead;
 
-    start("w");
     must(turns_rate("slow", "10/1000000/5"));
     assert_int_equal(turns_script("enqueue", dear, COUNT(dear)), WEIR_EINPUT);
     assert_non_null(strstr(turns.error.text, "a job costs 6 and limit slow never lets more than 5 start"));

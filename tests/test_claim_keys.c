@@ -1,9 +1,8 @@
 /* claim and settle under limits by key. Under virtual time. */
 #include "tests/scene.h"
 
-SCENE_TEST(test_keyed_lanes_sleep_until_their_gates_open)
+WORKER_TEST(test_keyed_lanes_sleep_until_their_gates_open)
 {
-    start("w");
     must(turns_rate("slow", "1/1000000/1,by=key"));
     enqueue_with("slow", "a1 a2", KEY("a"));
     enqueue_with("slow", "b1", KEY("b"));
@@ -28,9 +27,8 @@ SCENE_TEST(test_keyed_lanes_sleep_until_their_gates_open)
     expect_counters("slow", "served 2");
 }
 
-SCENE_TEST(test_keys_take_turns_at_a_limit_for_all)
+WORKER_TEST(test_keys_take_turns_at_a_limit_for_all)
 {
-    start("w");
     must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
     enqueue_with("slow", "a1 a2 a3 a4", KEY("a"));
     enqueue_with("slow", "b1 b2", KEY("b"));
@@ -43,9 +41,8 @@ SCENE_TEST(test_keys_take_turns_at_a_limit_for_all)
     assert_int_equal(redis_number("EXISTS", PREFIX "ring:default/slow", WAKE, SLEEP), 0);
 }
 
-SCENE_TEST(test_a_weight_is_a_share)
+WORKER_TEST(test_a_weight_is_a_share)
 {
-    start("w");
     must(turns_rate("slow", "gcra:10/1000000/1 gcra:1000/1000000/1000,by=key"));
     must(turns_weight("slow", "a", 3));
     enqueue_with("slow", "x", KEY("x"));
@@ -55,7 +52,7 @@ SCENE_TEST(test_a_weight_is_a_share)
     assert_int_equal(redis_number("EXISTS", PREFIX "credit:default/slow"), 0);
 }
 
-SCENE_TEST(test_keys_come_from_a_path)
+WORKER_TEST(test_keys_come_from_a_path)
 {
     static const struct {
         const char *args, *key;
@@ -109,7 +106,6 @@ SCENE_TEST(test_keys_come_from_a_path)
         {"\"who\"", "-"},
     };
 
-    start("w");
     must(turns_rate("slow", "1000/1000000/1000,by=args.who.id"));
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct lease *lease = turns.claim.leases;
@@ -128,9 +124,8 @@ SCENE_TEST(test_keys_come_from_a_path)
 }
 
 /* Looked at as often as it may be, until an executor is free for it. */
-SCENE_TEST(test_a_job_without_a_key_counts_once)
+WORKER_TEST(test_a_job_without_a_key_counts_once)
 {
-    start("w");
     must(turns_rate("slow", "3/1000000/3,by=key"));
     enqueue_many("slow", 5);
     for (int i = 0; i < 4; i++)
@@ -158,9 +153,8 @@ SCENE_TEST(test_why_reads_long_numbers)
     assert_string_equal(answer_text(turns.answer, "key"), "9007199254740993");
 }
 
-SCENE_TEST(test_jobs_are_sorted_when_their_type_gets_keys)
+WORKER_TEST(test_jobs_are_sorted_when_their_type_gets_keys)
 {
-    start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue_with("slow", "a1 a2", KEY("a"));
     enqueue_with("slow", "b1", KEY("b"));
@@ -184,15 +178,13 @@ SCENE_TEST(test_jobs_are_sorted_when_their_type_gets_keys)
 }
 
 /* Whatever path their keys were found by when they were put there; a retry comes back to its old lane. */
-SCENE_TEST(test_jobs_are_sorted_when_their_path_changes)
+WORKER_TEST(test_jobs_are_sorted_when_their_path_changes)
 {
-    start("w");
     must(turns_rate("slow", CLOSED_RULE " gcra:9/1000000/9,by=args.n"));
     enqueue_with("slow", "a1 a2 b1", KEY("a") ",\"args\":{\"n\":1}");
     enqueue_with("slow", "a3 a4", KEY("a") ",\"args\":{\"n\":2}");
     enqueue_with("slow", "c1", KEY("c") ",\"args\":{\"n\":2}");
     expect_claim("a1");
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
     expect_list(LANE("slow") "1", "a2 b1");
     expect_list(LANE("slow") "2", "a3 a4 c1");
@@ -211,9 +203,8 @@ SCENE_TEST(test_jobs_are_sorted_when_their_path_changes)
 }
 
 /* Lanes that sleep too: they do not wait for the gates of their old keys. */
-SCENE_TEST(test_lanes_that_sleep_are_sorted_when_their_path_changes)
+WORKER_TEST(test_lanes_that_sleep_are_sorted_when_their_path_changes)
 {
-    start("w");
     must(turns_rate("slow", "1/86400000000/1,by=args.a"));
     for (int i = 2; i < 5; i++) {
         const char *id = textf("j%d", i);
@@ -223,7 +214,6 @@ SCENE_TEST(test_lanes_that_sleep_are_sorted_when_their_path_changes)
     }
     enqueue_with("slow", "k2 k5", "\"args\":{\"a\":7,\"b\":7}");
     expect_claim("j2 k2");
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 1, "again");
     expect_list(LANE("slow") "1", "j3 j4");
     must(turns_rate("slow", "1/86400000000/1,by=args.b"));
@@ -278,9 +268,8 @@ static void fill_crowd(void)
 
 /* A hundred times as many lanes as a claim may sort: those of the new keys start in the first claim, with
  * what comes then. */
-SCENE_TEST(test_new_keys_do_not_wait_for_a_crowd_that_sleeps)
+WORKER_TEST(test_new_keys_do_not_wait_for_a_crowd_that_sleeps)
 {
-    start("w");
     must(turns_rate("slow", "1/86400000000/1,by=key"));
     fill_crowd();
     must(turns_rate("slow", "1/86400000000/1,by=args.b"));
@@ -291,11 +280,10 @@ SCENE_TEST(test_new_keys_do_not_wait_for_a_crowd_that_sleeps)
 }
 
 /* The crowd is sorted a few at a time: between two of these calls a job of a new key starts, and with it those that are sorted. */
-SCENE_TEST(test_new_keys_start_while_a_crowd_is_sorted)
+WORKER_TEST(test_new_keys_start_while_a_crowd_is_sorted)
 {
     static const char *const page[] = {"default", "0", "", "0", "slow"};
 
-    start("w");
     must(turns_rate("slow", "1/86400000000/1,by=key"));
     fill_crowd();
     redis_do("HSET", PREFIX "limits", "slow", "gcra:1/86400000000/1,by=args.b");
@@ -345,13 +333,11 @@ SCENE_TEST(test_large_jobs_that_sleep_are_read_up_to_a_bound)
 }
 
 /* A pause that a provider asked for ends all the same. */
-SCENE_TEST(test_a_resume_reaches_lanes_that_are_to_be_sorted)
+WORKER_TEST(test_a_resume_reaches_lanes_that_are_to_be_sorted)
 {
-    start("w");
     must(turns_rate("slow", "9/1000000/9,by=args.a"));
     enqueue_with("slow", "x y", "\"args\":{\"a\":1,\"b\":2}");
     claim("w", 1, 0);
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], DAY_US, "busy");
     expect_claim("");
     assert_int_equal(redis_number("ZCARD", SLEEP), 1);

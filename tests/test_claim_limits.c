@@ -5,18 +5,16 @@
 /* ---- Limits that types share */
 
 /* The text was written by somebody: a type is held by the limit of its own name, once. */
-SCENE_TEST(test_a_type_that_names_its_own_limit)
+WORKER_TEST(test_a_type_that_names_its_own_limit)
 {
-    start("w");
     must(turns_rate("t", "10/1000000/2"));
     redis_do("HSET", PREFIX "types", "t", "use=t");
     enqueue("default", "t", "a b c");
     expect_claim("a b");
 }
 
-SCENE_TEST(test_types_take_turns_at_a_shared_limit)
+WORKER_TEST(test_types_take_turns_at_a_shared_limit)
 {
-    start("w");
     must(turns_rate("acct", "10/1000000/1"));
     use("t", "acct");
     use("slow", "acct");
@@ -36,11 +34,10 @@ SCENE_TEST(test_types_take_turns_at_a_shared_limit)
     assert_int_equal(redis_number("EXISTS", WAKE), 0);
 }
 
-SCENE_TEST(test_a_job_takes_a_slot_of_all_its_limits_or_of_none)
+WORKER_TEST(test_a_job_takes_a_slot_of_all_its_limits_or_of_none)
 {
     char *before, *after;
 
-    start("w");
     must(turns_rate("t", "1/1000000/1"));
     must(turns_rate("acct", "10/1000000/1"));
     use("t", "acct");
@@ -65,9 +62,8 @@ SCENE_TEST(test_a_job_takes_a_slot_of_all_its_limits_or_of_none)
     turns_check();
 }
 
-SCENE_TEST(test_an_older_waiter_holds_what_is_open_for_one_slot)
+WORKER_TEST(test_an_older_waiter_holds_what_is_open_for_one_slot)
 {
-    start("w");
     must(turns_rate("fast", "10/1000000/1"));
     must(turns_rate("other", "10/1000000/1"));
     use("t", "fast");
@@ -95,23 +91,20 @@ SCENE_TEST(test_an_older_waiter_holds_what_is_open_for_one_slot)
 
 /* ---- Jobs in flight */
 
-SCENE_TEST(test_jobs_in_flight_are_counted_by_their_leases)
+WORKER_TEST(test_jobs_in_flight_are_counted_by_their_leases)
 {
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "concurrency:2"));
     enqueue("default", "slow", "a b c d e f g h");
     expect_claim("a b");
     expect_token(0, "@1795000000000000/default/slow/~slow#0");
     assert_int_equal(turns.claim.next_us, -1);
     expect_text("slow#0\ninf", "ZRANGE", WAKE, "0", "-1", "WITHSCORES");
-    keep_tokens();
     expect_stale("w", SETTLE_DEAD, (struct span){"1.zz@1795000000000000/default/slow/~slow#0", 42});
     must(turns_settle_done("w", "slow", tokens, 1, &stale));
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
     expect_claim("c");
-    keep_tokens();
     for (int verb = SETTLE_RETRY; verb <= SETTLE_DEAD; verb++) {
         static const char *const next[] = {"d", "e", "e", "e"};
 
@@ -120,15 +113,13 @@ SCENE_TEST(test_jobs_in_flight_are_counted_by_their_leases)
         if (verb == SETTLE_THROTTLED) /* it pauses the limit too */
             must(turns_pause("slow", 0));
         expect_claim(verb == SETTLE_THROTTLED ? "d" : verb == SETTLE_BACK ? "d" : next[verb]);
-        keep_tokens();
     }
 }
 
-SCENE_TEST(test_who_dies_or_leaves_frees_what_it_had_in_flight)
+WORKER_TEST(test_who_dies_or_leaves_frees_what_it_had_in_flight)
 {
     size_t lost;
 
-    start("w");
     start("dead");
     must(turns_rate("slow", "concurrency:3,by=key"));
     must(turns_rate("acct", "concurrency:4"));
@@ -144,7 +135,6 @@ SCENE_TEST(test_who_dies_or_leaves_frees_what_it_had_in_flight)
     turns_check();
     expect_claim("a4 b2"); /* the others run alone */
     /* It connects anew with what it still runs, and without the rest. */
-    keep_tokens();
     must(turns_adopt("w2", "w", tokens, 1, default_queue, &lost));
     turns_check();
     ask.turn = 100;
@@ -155,15 +145,13 @@ SCENE_TEST(test_who_dies_or_leaves_frees_what_it_had_in_flight)
     assert_int_equal(turns_check().leased, 0);
 }
 
-SCENE_TEST(test_what_is_in_flight_outlives_a_change_of_the_limit)
+WORKER_TEST(test_what_is_in_flight_outlives_a_change_of_the_limit)
 {
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "concurrency:3"));
     enqueue("default", "slow", "a b c d e f");
     expect_claim("a b c");
-    keep_tokens();
     must(turns_rate("slow", "1/1000000/1"));
     turns_check();
     must(turns_settle_done("w", "slow", tokens, 1, &stale));
@@ -181,15 +169,13 @@ SCENE_TEST(test_what_is_in_flight_outlives_a_change_of_the_limit)
 /* a of t runs; b of t waits first, c of slow behind it. */
 static void wait_in_line(const char *rules)
 {
-    scene_begin(NULL);
-    start("w");
+    worker_begin(NULL);
     must(turns_rate("acct", rules));
     use("t", "acct");
     use("slow", "acct");
     enqueue_with("t", "a b", KEY("k"));
     enqueue_with("slow", "c", KEY("k"));
     expect_claim("a");
-    keep_tokens();
 }
 
 SCENE_TEST(test_who_no_longer_uses_a_limit_does_not_wait_for_it)
@@ -215,12 +201,10 @@ SCENE_TEST(test_a_limit_that_came_holds_what_is_parked)
     must(turns_rate("slow", CLOSED_RULE));
     must(turns_settle_done("w", "t", tokens, 1, &stale));
     expect_claim("b");
-    keep_tokens();
     must(turns_settle_done("w", "t", tokens, 1, &stale));
     expect_claim("c");
     expect_token(0, "@1795000000000000/default/slow/~acct#0");
     expect_text("slow=gcra:1/86400000000/1|acct=concurrency:1", "ECHO", turns.claim.limits[1].at);
-    keep_tokens();
     must(turns_settle_done("w", "slow", tokens, 1, &stale));
     enqueue("default", "slow", "d");
     expect_claim("");
@@ -229,9 +213,8 @@ SCENE_TEST(test_a_limit_that_came_holds_what_is_parked)
 
 /* ---- Throttled */
 
-SCENE_TEST(test_a_throttled_job_pauses_its_limits)
+WORKER_TEST(test_a_throttled_job_pauses_its_limits)
 {
-    start("w");
     must(turns_rate("slow", "100/1000000/100"));
     must(turns_rate("acct", "100/1000000/100"));
     use("slow", "acct");
@@ -239,7 +222,6 @@ SCENE_TEST(test_a_throttled_job_pauses_its_limits)
     enqueue("default", "slow", "a b c");
     claim("w", 2, 0);
     expect_leases("a b");
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], 3 * SECOND_US, NULL);
     expect_list(LANE("slow"), "a");
     enqueue("default", "t", "x");
@@ -258,15 +240,13 @@ SCENE_TEST(test_a_throttled_job_pauses_its_limits)
     turns_check();
 }
 
-SCENE_TEST(test_a_throttled_job_of_a_key_pauses_that_key_only)
+WORKER_TEST(test_a_throttled_job_of_a_key_pauses_that_key_only)
 {
-    start("w");
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:100/1000000/100,by=key"));
     enqueue_with("slow", "a1 a2", KEY("a"));
     enqueue_with("slow", "b1 b2", KEY("b"));
     claim("w", 1, 0);
     expect_leases("a1");
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], 3 * SECOND_US, NULL);
     expect_claim("b1 b2");
     expect_list(LANE("slow") "a", "a1 a2");
@@ -276,18 +256,16 @@ SCENE_TEST(test_a_throttled_job_of_a_key_pauses_that_key_only)
     expect_claim("a1 a2");
 }
 
-SCENE_TEST(test_without_a_time_the_pause_doubles)
+WORKER_TEST(test_without_a_time_the_pause_doubles)
 {
     static const int seconds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300};
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "100/1000000/100"));
     enqueue("default", "slow", "a b");
     for (size_t i = 0; i < COUNT(seconds); i++) {
         claim("w", 2, 0);
         expect_leases("a b");
-        keep_tokens();
         settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
         turns.now_us += 400000;
         settle("w", SETTLE_THROTTLED, tokens[1], SETTLE_NO_TIME, NULL); /* one stop, not two */
@@ -296,28 +274,24 @@ SCENE_TEST(test_without_a_time_the_pause_doubles)
         turns.now_us = turns.claim.next_us + LEAD_US;
     }
     claim("w", 1, 0);
-    keep_tokens();
     must(turns_settle_done("w", "slow", tokens, 1, &stale));
     claim("w", 1, 0);
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
     expect_claim("");
     expect_next(SECOND_US - LEAD_US);
 }
 
 /* "At once" is a pause all the same, for all that were running; one that is asked for is kept. */
-SCENE_TEST(test_a_pause_has_a_floor)
+WORKER_TEST(test_a_pause_has_a_floor)
 {
     static const int tenths[] = {1, 2, 4, 8, 16, 32, 64, 100, 100};
     static const int64_t asked_us[] = {0, 1000};
     struct paused paused;
 
-    start("w");
     must(turns_rate("slow", "100/1000000/100"));
     enqueue("default", "slow", "a b");
     for (size_t i = 0; i < COUNT(tenths); i++) {
         claim("w", 2, 0);
-        keep_tokens();
         settle("w", SETTLE_THROTTLED, tokens[0], asked_us[i % 2], NULL);
         assert_true(settle_paused(turns.reply, 0, &paused));
         assert_int_equal(paused.pause_us, tenths[i] * 100000);
@@ -332,26 +306,23 @@ SCENE_TEST(test_a_pause_has_a_floor)
         turns.now_us = turns.claim.next_us + LEAD_US;
     }
     claim("w", 1, 0);
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], 60 * SECOND_US, NULL);
     expect_claim("");
     expect_next(60 * SECOND_US - LEAD_US);
 }
 
-SCENE_TEST(test_throttled_for_a_day_counts_as_attempts)
+WORKER_TEST(test_throttled_for_a_day_counts_as_attempts)
 {
     int64_t since_us = turns.now_us;
     int counted = 0;
     char *dead;
 
-    start("w");
     must(turns_rate("slow", "100/1000000/100"));
     enqueue_with("slow", "a", "\"max_attempts\":3");
     while (claim("w", 1, 0) == 1) {
         bool counts = turns.now_us - since_us >= DAY_US;
 
         assert_int_equal(turns.claim.leases[0].attempts, counted);
-        keep_tokens();
         settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
         counted += counts;
         if (claim("w", 1, 0) == 0 && turns.claim.next_us > 0)
@@ -365,13 +336,11 @@ SCENE_TEST(test_throttled_for_a_day_counts_as_attempts)
     turns_check();
 }
 
-SCENE_TEST(test_a_type_without_limits_waits_in_later)
+WORKER_TEST(test_a_type_without_limits_waits_in_later)
 {
-    start("w");
     enqueue("default", "t", "a");
     for (int second = 1; second <= 4; second *= 2) {
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
         assert_int_equal(claim("w", 1, 0), 0);
         assert_int_equal(turns.claim.later_us, turns.now_us + second * SECOND_US);

@@ -408,8 +408,7 @@ static char *outcome(const struct scene *scene, int chunk, bool standing, bool *
     int rc;
 
     assert_non_null(out);
-    scene_begin(NULL);
-    start("w");
+    worker_begin(NULL);
     claim("w", 10, 0);
     ask.duty_until_us = turns.claim.duty_until_us;
     turns.now_us += 1000;

@@ -178,11 +178,10 @@ static struct reaped reap_with(int64_t most, int64_t age_us)
     return r;
 }
 
-SCENE_TEST(test_the_oldest_are_forgotten_beyond_a_number)
+WORKER_TEST(test_the_oldest_are_forgotten_beyond_a_number)
 {
     struct reaped r;
 
-    start("w");
     bury_many("j", 0, 30);
     turns.now_us++;
     bury_many("k", 0, 5);
@@ -198,11 +197,10 @@ SCENE_TEST(test_the_oldest_are_forgotten_beyond_a_number)
     expect_listed(ANY, "k0004");
 }
 
-SCENE_TEST(test_the_oldest_are_forgotten_beyond_an_age)
+WORKER_TEST(test_the_oldest_are_forgotten_beyond_an_age)
 {
     struct reaped r;
 
-    start("w");
     bury_job("a", "why");
     turns.now_us++;
     bury_job("b", "why");
@@ -218,12 +216,11 @@ SCENE_TEST(test_the_oldest_are_forgotten_beyond_an_age)
 }
 
 /* A heartbeat takes a bounded number, says how many are left, and catches up. */
-SCENE_TEST(test_forgetting_goes_by_steps)
+WORKER_TEST(test_forgetting_goes_by_steps)
 {
     struct reaped r;
     int calls = 0;
 
-    start("w");
     bury_many("j", 0, 1300);
     do {
         r = reap_with(100, FOR_EVER);
@@ -235,13 +232,12 @@ SCENE_TEST(test_forgetting_goes_by_steps)
     expect_counters("t", "forgotten 1200");
 }
 
-SCENE_TEST(test_large_ones_are_forgotten_a_few_at_a_time)
+WORKER_TEST(test_large_ones_are_forgotten_a_few_at_a_time)
 {
     char *entry = malloc(1 << 20);
     struct reaped r;
     struct args a;
 
-    start("w");
     for (int i = 0; i < 12; i++) {
         snprintf(entry, 64, "w:%d default/t/ why\n", i);
         memset(entry + strlen(entry), 'x', (1 << 20) - strlen(entry));
@@ -261,9 +257,8 @@ SCENE_TEST(test_large_ones_are_forgotten_a_few_at_a_time)
     assert_int_equal(redis_number("ZCARD", DEAD), 2);
 }
 
-SCENE_TEST(test_a_heartbeat_goes_on_beside_what_is_not_ours)
+WORKER_TEST(test_a_heartbeat_goes_on_beside_what_is_not_ours)
 {
-    start("w");
     redis_do("ZADD", DEAD, "5", "junk", "6", "w:1 //", "-inf", "", "7", "w:2 // why\n");
     assert_int_equal(reap_with(2, FOR_EVER).forgotten, 2);
     assert_int_equal(reap_with(1, FOR_EVER).forgotten, 1);
@@ -281,11 +276,10 @@ static int64_t counted_bytes(void)
 
 /* What a worker was started with forgets nothing: it counts only where nothing is set, if it keeps more than
  * usual. */
-SCENE_TEST(test_options_of_a_worker_only_widen)
+WORKER_TEST(test_options_of_a_worker_only_widen)
 {
     struct reaped r;
 
-    start("w");
     bury_many("j", 0, 30);
     turns.now_us += DAY_US;
     redis_do("ZADD", PREFIX "workers", "1999999999999999", "w");
@@ -319,19 +313,17 @@ static void die(int count, size_t size)
         strcpy(body + len + size, "\"}");
         push("default", body);
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         settle("w", SETTLE_DEAD, tokens[0], 0, "no");
         turns.now_us++;
     }
     free(body);
 }
 
-SCENE_TEST(test_the_oldest_are_forgotten_beyond_bytes)
+WORKER_TEST(test_the_oldest_are_forgotten_beyond_bytes)
 {
     struct reaped r;
     int64_t one;
 
-    start("w");
     die(1, 1000);
     one = counted_bytes();
     die(39, 1000);
@@ -357,12 +349,11 @@ SCENE_TEST(test_the_oldest_are_forgotten_beyond_bytes)
 
 /* Those that were there before anybody counted are counted by heartbeats, exactly, whatever moves meanwhile.
  */
-SCENE_TEST(test_bytes_are_counted_while_jobs_move)
+WORKER_TEST(test_bytes_are_counted_while_jobs_move)
 {
     struct reaped r;
     int beats = 0;
 
-    start("w");
     bury_many("j", 0, 1300);
     assert_int_equal(redis_number("EXISTS", PREFIX "dead_bytes"), 0);
     expect_moved("remove", by_id("j0000"), NULL, 1, 0);
@@ -387,9 +378,8 @@ SCENE_TEST(test_bytes_are_counted_while_jobs_move)
 }
 
 /* More than usual that was there before there was a bound is kept; a count that is gone begins anew. */
-SCENE_TEST(test_what_was_there_before_is_kept)
+WORKER_TEST(test_what_was_there_before_is_kept)
 {
-    start("w");
     bury_many("j", 0, 3);
     redis_do("HSET", PREFIX "dead_bytes", "bytes", "300000000", "score", "-inf", "record", "");
     assert_in_range(beat(0, 0).kept.bytes, 300000100, 300000400);
@@ -408,11 +398,10 @@ SCENE_TEST(test_what_was_there_before_is_kept)
 }
 
 /* Others who do not count write there, such as workers of an older version: begun anew, every ten minutes. */
-SCENE_TEST(test_bytes_are_counted_anew_when_others_write)
+WORKER_TEST(test_bytes_are_counted_anew_when_others_write)
 {
     int64_t bytes;
 
-    start("w");
     die(3, 10);
     turns_check();
     bytes = counted_bytes();
@@ -481,14 +470,13 @@ SCENE_TEST(test_bounds_are_read_and_set)
 }
 
 /* Marks that nobody confirmed, after a day; of jobs that wait, when nothing is left where they could be. */
-SCENE_TEST(test_marks_of_cancelled_jobs_are_forgotten)
+WORKER_TEST(test_marks_of_cancelled_jobs_are_forgotten)
 {
     static const char *const places[] = {QUEUE, PREFIX "ring:default/t", PREFIX "sleep:default",
                                          PREFIX "aside:b"};
     char old[40], young[40];
     const char *waiting = "waiting 1 default/t b";
 
-    start("w");
     snprintf(old, sizeof old, "asked %lld", (long long)turns.now_us);
     snprintf(young, sizeof young, "asked %lld", (long long)turns.now_us + 1);
     for (size_t i = 0; i < COUNT(places); i++) {
@@ -787,9 +775,8 @@ SCENE_TEST(test_all_is_told_of_a_job)
 
 /* ---- Back into a queue */
 
-SCENE_TEST(test_retried_jobs_begin_anew_and_keep_what_they_belong_to)
+WORKER_TEST(test_retried_jobs_begin_anew_and_keep_what_they_belong_to)
 {
-    start("w");
     redis_do("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1", "ended",
              "1");
     redis_do("SET", PREFIX "unique:held", "another");
@@ -826,9 +813,8 @@ SCENE_TEST(test_retried_jobs_begin_anew_and_keep_what_they_belong_to)
 }
 
 /* It was cancelled, and died all the same: who retries it wants it to run. */
-SCENE_TEST(test_a_retried_job_is_cancelled_no_more)
+WORKER_TEST(test_a_retried_job_is_cancelled_no_more)
 {
-    start("w");
     bury_job("a", "why");
     bury_job("b", "why");
     bury_job("c", "why");
@@ -840,14 +826,12 @@ SCENE_TEST(test_a_retried_job_is_cancelled_no_more)
 }
 
 /* By way of a queue and a worker, twice: the counters agree with what is there. */
-SCENE_TEST(test_a_job_may_die_and_come_back_again_and_again)
+WORKER_TEST(test_a_job_may_die_and_come_back_again_and_again)
 {
-    start("w");
     enqueue("default", "t", "a");
     push("default", "{\"type\":\"t\",\"id\":\"foreign\"}");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(claim("w", 2, 0), 2);
-        keep_tokens();
         settle("w", SETTLE_DEAD, tokens[0], 0, "no");
         settle("w", SETTLE_DEAD, tokens[1], 0, "no");
         assert_int_equal(turns_check().dead, 2);
@@ -858,7 +842,6 @@ SCENE_TEST(test_a_job_may_die_and_come_back_again_and_again)
     expect_counters("t", "enqueued 7, pulled 6, dead 6, revived 6");
     expect_moved("remove", ANY, NULL, 0, 0);
     claim("w", 2, 0);
-    keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "no");
     settle("w", SETTLE_DEAD, tokens[1], 0, "no");
     expect_moved("remove", ANY, NULL, 2, 0);
@@ -903,7 +886,6 @@ static void lease_it(void)
 {
     promote(1);
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
 }
 
 static void by_promote_to_its_queue(void)
@@ -981,8 +963,7 @@ SCENE_TEST(test_every_way_into_the_dead_jobs_is_counted)
     static const char *const seal[] = {"b", "0", "other", "next"};
 
     for (size_t i = 0; i < COUNT(ways); i++) {
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         use_secret();
         schedule_for_now();
         must(turns_script("batch_seal", seal, COUNT(seal)));
@@ -1001,9 +982,8 @@ SCENE_TEST(test_every_way_into_the_dead_jobs_is_counted)
 }
 
 /* Their lane is in their record. */
-SCENE_TEST(test_what_promote_buries_knows_its_queue)
+WORKER_TEST(test_what_promote_buries_knows_its_queue)
 {
-    start("w");
     use_secret();
     must(turns_enqueue("default", "t", "a", 1));
     must(turns_enqueue("default", "slow", "b", 1));

@@ -167,13 +167,11 @@ TEST(test_lost_queues_stop_nobody)
     scene();
     redis_do("DEL", PREFIX "queues");
     run_all("queues");
-    scene_begin(NULL);
-    start("w");
+    worker_begin(NULL);
     must(turns_rate("t", "concurrency:1"));
     enqueue("default", "t", "a b c");
     for (int i = 0; i < 3; i++) { /* before any heartbeat */
         assert_int_equal(claim("w", 5, 0), 1);
-        keep_tokens();
         redis_do("DEL", PREFIX "queues");
         settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     }
@@ -221,8 +219,7 @@ TEST(test_a_redis_that_went_back)
 {
     char back[80];
 
-    scene_begin(NULL);
-    start("w");
+    worker_begin(NULL);
     snprintf(back, sizeof back, "%lld %lld %lld", (long long)turns.now_us - 9000000,
              (long long)turns.now_us - 7750000, (long long)turns.now_us - 5000000);
     redis_do("HSET", PREFIX "about", "back", back);

@@ -287,7 +287,6 @@ static void check_at_work(void)
     turns.now_us = clock_wall_us();
     count = claim("w", 10, 0);
     assert_true(count > 1);
-    keep_tokens();
     CHECK_ALL("status", "why a", "job show a", "why s2", "job show s2", "report", "job list", "job run s2",
               "job cancel a", "job run type:slow --state parked",
               "job cancel type:slow --state parked --dry-run", "batch show b", "rate list", "rate show slow",

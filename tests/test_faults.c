@@ -135,9 +135,8 @@ TEST_WITH(test_what_waits_in_it_holds_up_no_other_queue, begin, NULL)
 {
     begin(state);
     enqueue_many("slow", 12);
-    for (int i = 0; i < 60; i++) {
+    for (int i = 0; i < 60; i++)
         enqueue("other", "slow", textf("o%d", i));
-    }
     claim("w", 100, 0);
     plant(PREFIX "ring:default/slow");
     for (int i = 0; i < 40; i++) {
@@ -303,7 +302,6 @@ TEST_WITH(test_who_cannot_be_listed_looks_again, begin, NULL)
     enqueue("default", "once", "o0 o1");
     assert_int_equal(claim("w", 10, 0), 1);
     expect_named(PREFIX "at:once#0");
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     turns.now_us += 2 * SECOND_US;
     assert_int_equal(claim("w", 10, 0), 1);
@@ -322,7 +320,6 @@ TEST_WITH(test_a_retried_job_waits_for_its_lane, begin, NULL)
         enqueue("default", "t", "r0");
         enqueue("other", "t", "r1");
         assert_int_equal(claim("w", 0, 2), 2);
-        keep_tokens();
         settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "no");
         settle("w", SETTLE_RETRY, tokens[1], SECOND_US, "no");
         plant(keys[i]);

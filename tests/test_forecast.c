@@ -75,7 +75,6 @@ static void end_jobs(void)
 
     for (size_t i = 0; i < n; i++)
         slow[i] = turns.claim.leases[i].type.len == 4;
-    keep_tokens();
     for (size_t i = 0; i < n; i++)
         must(turns_settle_done("w", slow[i] ? "slow" : "t", &tokens[i], 1, &(int64_t){0}));
 }

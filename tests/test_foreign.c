@@ -216,7 +216,6 @@ SCENE_TEST(test_a_full_redis_is_drained)
     assert_int_equal(turns.error.status, WEIR_ENOTNOW);
     assert_int_equal(claim("w", 5, 0), 5);
     expect_leases("f g h i j");
-    keep_tokens();
     must(turns_settle_done("w", "t", tokens, 1, &stale));
     for (int verb = SETTLE_RETRY; verb <= SETTLE_DEAD; verb++)
         settle("w", (enum settle_verb)verb, tokens[1 + verb], 0, "x");
@@ -227,7 +226,6 @@ SCENE_TEST(test_a_full_redis_is_drained)
     for (int i = 0; i < 20; i++) {
         size_t n = claim("v", 9, 0);
 
-        keep_tokens();
         for (size_t k = 0; k < n; k++)
             settle("v", SETTLE_DEAD, tokens[k], 0, "over");
         turns.now_us += SECOND_US;
@@ -264,7 +262,6 @@ static void build_stage(void)
     enqueue("default", "odd", "l");
     must(turns_enqueue("default", "t", "m", 2 * SECOND_US));
     claim("w", 6, 0);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, NULL);
     settle("w", SETTLE_DEAD, tokens[1], 0, "x");
     pass("w", LEASE_US - 1);
@@ -428,7 +425,6 @@ SCENE_TEST(test_a_key_that_was_mended_works_again)
             must(turns_promote(100, &n));
             must(turns_reap("x", &n, &m));
             claim("x", 50, 50);
-            keep_tokens();
             for (size_t j = 0; j < turns.claim.lease_count && j < TOKENS_MOST; j++) {
                 const char *type = strstr(token_texts[j], "/t/")      ? "t"
                                    : strstr(token_texts[j], "/slow/") ? "slow"

@@ -49,7 +49,6 @@ SCENE_TEST(test_a_forged_head_counts_nothing)
         assert_int_equal(turns.claim.leases[0].attempts, 0);
         assert_int_equal(turns.claim.leases[0].interrupted, 0);
         assert_int_equal(turns.claim.leases[0].attrs.len, 0);
-        keep_tokens();
         settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
         expect_no_harm();
     }
@@ -65,9 +64,8 @@ static void expect_lease(size_t i, const char *id, int64_t enqueued_us)
 }
 
 /* In a queue such a head needs no signature. Jobs that begin alike start together; others among them are what they are. */
-SCENE_TEST(test_a_head_says_when_a_job_was_enqueued)
+WORKER_TEST(test_a_head_says_when_a_job_was_enqueued)
 {
-    start("w");
     push("default", "@0,0,0,t-JDOAw-;{\"id\":\"a\",\"type\":\"t\"}");
     assert_int_equal(claim("w", 3, 0), 1); /* alone, by the short way */
     expect_lease(0, "a", BEGIN_US);
@@ -93,21 +91,18 @@ SCENE_TEST(test_a_head_says_when_a_job_was_enqueued)
 }
 
 /* It stays with a job: until it runs again, in its lane, when it is dead. */
-SCENE_TEST(test_a_job_keeps_when_it_was_enqueued)
+WORKER_TEST(test_a_job_keeps_when_it_was_enqueued)
 {
     char *dead;
 
-    start("w");
     push("default", "@0,0,0,t-JDOAw-;" VICTIM);
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 1000, "no luck");
     turns.now_us += 1000000;
     must(turns_promote(10, &(int64_t){0}));
     assert_int_equal(claim("w", 1, 0), 1);
     expect_lease(0, "a", BEGIN_US);
     assert_int_equal(turns.claim.leases[0].attempts, 1);
-    keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "no luck");
     dead = redis_text("ZPOPMIN", PREFIX "dead");
     assert_non_null(strstr(dead, "\n@2,0,0,t-JDOAw-"));
@@ -211,11 +206,10 @@ static void enqueue_locked(const char *id, const char *key)
     must(turns_script("enqueue", words, COUNT(words)));
 }
 
-SCENE_TEST(test_the_secret_is_made_once)
+WORKER_TEST(test_the_secret_is_made_once)
 {
     char *secret;
 
-    start("w");
     enqueue("default", "t", "plain");
     assert_int_equal(redis_number("HEXISTS", PREFIX "about", "secret"),
                      0); /* a job without a head needs none */

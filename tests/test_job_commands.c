@@ -111,7 +111,6 @@ TEST_WITH(test_a_long_failure_keeps_its_end, begin_now, NULL)
     start("w");
     enqueue("default", "t", "a b");
     claim("w", 2, 0);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, reason);
     settle("w", SETTLE_DEAD, tokens[1], 0, reason);
     expect_shown("a", "as: exit 1: Traceback (most recent call last): \xc3\xa9| ... |"
@@ -206,7 +205,6 @@ TEST_WITH(test_a_job_that_has_ended_is_not_cancelled, begin_now, NULL)
     start("w");
     enqueue("default", "t", "a b");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "wrong address");
     settle("w", SETTLE_FINISH, tokens[1], 60000, NULL);
     assert_int_equal(job("cancel a"), 65);
@@ -224,7 +222,6 @@ TEST_WITH(test_a_running_job_is_told, begin_now, NULL)
     must(turns_rate("t", "1/1000000/1"));
     enqueue("default", "t", "a");
     claim("w", 1, 0);
-    keep_tokens();
     expect_shown("a", "state: running|worker: w|since|lease: ends in");
     expect_cancelled("a", "job a runs on worker w, which was asked to stop it");
     expect_text(token_texts[0], "LRANGE", PREFIX "told:w", "0", "-1");
@@ -247,7 +244,6 @@ TEST_WITH(test_a_cancelled_job_that_is_done, begin_now, NULL)
     start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     expect_cancelled("a", "job a runs on worker w, which was asked to stop it");
     must(turns_settle_done("w", "t", tokens, 1, &stale));
     assert_int_equal(stale, 0);
@@ -276,7 +272,6 @@ TEST_WITH(test_a_cancelled_job_that_comes_back_ends, begin_now, NULL)
         push("default", "@0,2,0,s" SECRET ",bb,ulock;{\"id\":\"a\",\"type\":\"t\"}");
         redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         must(turns_script("cancel", (const char *[]){"a", "tell", "w", token_texts[0]}, 4));
         if (i == REAPED)
             assert_int_equal(pass("other", LEASE_US), 1);
@@ -299,7 +294,6 @@ TEST_WITH(test_a_worker_that_reconnects_is_told, begin_now, NULL)
     start("w");
     enqueue("default", "t", "a b");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     expect_cancelled("a", "job a runs on worker w, which was asked to stop it");
     must(turns_adopt("w2", "w", tokens, 2, default_queue, NULL));
     assert_int_equal(redis_number("EXISTS", PREFIX "told:w"), 0);

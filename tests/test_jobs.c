@@ -193,13 +193,11 @@ static void fill_states(void)
     must(turns_rate("slow", "1/1000000000/1"));
     enqueue("default", "slow", "first parked");
     claim("w", 2, 0);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 60000, NULL);
     enqueue("default", "other", "held");
     claim("w", 1, 0);
     enqueue("default", "t", "retry dead running");
     claim("w", 3, 0);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 3600 * SECOND_US, "no answer, at all");
     settle("w", SETTLE_DEAD, tokens[1], 0, "exit 1: timeout of 3 s");
     redis_do("HSET", PREFIX "halted", "b/night", "paused 1795000000000000");
@@ -285,14 +283,13 @@ SCENE_TEST(test_terms_choose_jobs)
 }
 
 /* By the key of its lane, made from any text, where that runs or sleeps; of jobs in the queue by the path of its limit. */
-SCENE_TEST(test_jobs_by_their_age)
+WORKER_TEST(test_jobs_by_their_age)
 {
     struct job_bounds most = {.looked_at = 100, .jobs = 10};
     char head[STAMP_HEAD_LEN + 1];
     static const char *const ids[] = {"old", "new"};
     struct job_search s = search_of("old");
 
-    start("w");
     for (int i = 0; i < 2; i++) {
         stamp_head(turns.now_us - (i ? 60 : 7200) * SECOND_US, head);
         push("default", textf("%s{\"id\":\"%s\",\"type\":\"t\"}", head, ids[i]));
@@ -329,8 +326,7 @@ SCENE_TEST(test_values_that_are_written_in_several_ways)
     };
 
     for (int parked = 0; parked < 2; parked++) {
-        scene_begin(NULL);
-        start("w");
+        worker_begin(NULL);
         must(turns_rate("slow", parked ? CLOSED_RULE ",by=args.k" : "gcra:1000/1000000/1000,by=args.k"));
         enqueue_with("slow", "e", "\"args\":{\"k\":1e2}");
         enqueue_with("slow", "digits", "\"args\":{\"k\":100}");
@@ -345,9 +341,8 @@ SCENE_TEST(test_values_that_are_written_in_several_ways)
     }
 }
 
-SCENE_TEST(test_jobs_of_a_key)
+WORKER_TEST(test_jobs_of_a_key)
 {
-    start("w");
     must(turns_rate("slow", "gcra:1/1000000000/1,by=args.to"));
     enqueue_with("slow", "a1 a2 a3", "\"args\":{\"to\":\"a b\"}");
     enqueue_with("slow", "b1 b2", "\"args\":{\"to\":5}");
@@ -397,11 +392,10 @@ static void fill_many(char ids[IDS_SIZE])
     }
 }
 
-SCENE_TEST(test_pages_have_everything_once)
+WORKER_TEST(test_pages_have_everything_once)
 {
     char ids[IDS_SIZE];
 
-    start("w");
     redis_do("ZADD", PREFIX "later", "1795000000000003", "s daily\n");
     redis_do("HSET", PREFIX "schedules", "daily", "{}");
     fill_many(ids);
@@ -413,13 +407,12 @@ SCENE_TEST(test_pages_have_everything_once)
 }
 
 /* Its answer says how far a page has come, and of how many: it has looked at enough, or its time is over. */
-SCENE_TEST(test_a_page_says_how_far_it_looked)
+WORKER_TEST(test_a_page_says_how_far_it_looked)
 {
     static const struct job_bounds mosts[] = {{.looked_at = 500, .jobs = 10},
                                               {.looked_at = INT64_MAX, .jobs = 10, .until_us = 1}};
     struct job_search s = search_of("type:nothing");
 
-    start("w");
     enqueue_many("t", 1200);
     for (int i = 0; i < 2; i++) {
         json_decref(last);
@@ -431,12 +424,11 @@ SCENE_TEST(test_a_page_says_how_far_it_looked)
 }
 
 /* Thousands of types share a limit by key, and wait for the same key: no call looks at them all. */
-SCENE_TEST(test_many_lanes_at_the_gate_of_one_key)
+WORKER_TEST(test_many_lanes_at_the_gate_of_one_key)
 {
     const char *words[] = {"count", "100", "1", "1", "state", "parked"};
     struct job_search s = search_of("state:parked");
 
-    start("w");
     redis_do("EVAL",
              "for i = 1, 3000 do\n"
              "redis.call('RPUSH', KEYS[1] .. 'lane:default/t' .. i .. '/k', '{\"id\":\"j' .. i .. "
@@ -454,7 +446,7 @@ SCENE_TEST(test_many_lanes_at_the_gate_of_one_key)
 }
 
 /* Where its type and key, or its queue, are known, a search looks nowhere else. */
-SCENE_TEST(test_a_search_looks_only_where_its_jobs_may_be)
+WORKER_TEST(test_a_search_looks_only_where_its_jobs_may_be)
 {
     static const struct {
         const char *text;
@@ -466,7 +458,6 @@ SCENE_TEST(test_a_search_looks_only_where_its_jobs_may_be)
                  {"state:running,dead", 0},
                  {"state:parked type:t key:b", 30}};
 
-    start("w");
     fill_queues(30);
     for (size_t i = 0; i < COUNT(cases); i++) {
         found_by(cases[i].text, 1000, 100000);
@@ -540,9 +531,8 @@ static void refuse_to_run(const char *id, int status, const char *why)
     nothing_changed_since(before);
 }
 
-SCENE_TEST(test_a_scheduled_job_runs_now)
+WORKER_TEST(test_a_scheduled_job_runs_now)
 {
-    start("w");
     enqueue("default", "t", "a");
     must(turns_enqueue("default", "t", "b", 3600 * SECOND_US));
     turns.now_us += 60 * SECOND_US;
@@ -560,25 +550,22 @@ SCENE_TEST(test_a_scheduled_job_runs_now)
 }
 
 /* With a batch and a lock, whose head is signed. */
-SCENE_TEST(test_a_scheduled_job_keeps_its_head)
+WORKER_TEST(test_a_scheduled_job_keeps_its_head)
 {
     const char *words[] = {"default", "t", "a",     "1000", "tag", "3600000000",
                            "",        "",  "night", "lock", "end", "{\"id\":\"a\",\"type\":\"t\"}"};
 
-    start("w");
     must(turns_script("enqueue", words, COUNT(words)));
     run("a", "scheduled", "moved");
     claim("w", 1, 0);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_text("1", "HGET", PREFIX "batch:night", "done");
     assert_int_equal(redis_number("EXISTS", PREFIX "unique:lock"), 0);
 }
 
 /* Thousands are due at the same time, before it. */
-SCENE_TEST(test_one_of_many_that_are_due_at_once_runs_now)
+WORKER_TEST(test_one_of_many_that_are_due_at_once_runs_now)
 {
-    start("w");
     redis_do("EVAL",
              "for i = 1, 6000 do redis.call('ZADD', KEYS[1], '1795003600000000', 'q ' .. i .. ' default "
              "t\\n{\"id\":\"a' .. i .. '\",\"type\":\"t\"}') end return ''",
@@ -589,14 +576,12 @@ SCENE_TEST(test_one_of_many_that_are_due_at_once_runs_now)
     expect_list(QUEUE, "a999");
 }
 
-SCENE_TEST(test_a_job_that_retries_runs_now)
+WORKER_TEST(test_a_job_that_retries_runs_now)
 {
-    start("w");
     redis_do("HSET", ACTIVE_W, "@", "{\"queues\":[\"default\"],\"types\":[\"t\"]}");
     must(turns_rate("t", "3/1000000000/3"));
     enqueue("default", "t", "a b c d");
     claim("w", 1, 0);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 3600 * SECOND_US, "no");
     claim("w", 1, 0);
     claim("w", 2, 0);
@@ -613,9 +598,8 @@ SCENE_TEST(test_a_job_that_retries_runs_now)
     expect_leases("a");
 }
 
-SCENE_TEST(test_a_parked_job_becomes_the_first_of_its_lane)
+WORKER_TEST(test_a_parked_job_becomes_the_first_of_its_lane)
 {
-    start("w");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c d");
     claim("w", 1, 0);
@@ -635,9 +619,8 @@ SCENE_TEST(test_a_parked_job_becomes_the_first_of_its_lane)
 }
 
 /* A cheaper job comes to the head of a lane that sleeps: its gate opens sooner. */
-SCENE_TEST(test_the_gate_opens_for_the_job_that_is_first_now)
+WORKER_TEST(test_the_gate_opens_for_the_job_that_is_first_now)
 {
-    start("w");
     must(turns_rate("slow", "10/10000000/10"));
     enqueue_with("slow", "big", "\"cost\":10");
     enqueue_with("slow", "next", "\"cost\":10");
@@ -661,7 +644,7 @@ static void expect_at(const char *place, const char *id)
 }
 
 /* LREM would take Redis too long there. */
-SCENE_TEST(test_far_from_both_ends_the_last_job_takes_its_place)
+WORKER_TEST(test_far_from_both_ends_the_last_job_takes_its_place)
 {
     static const char fill[] =
         "for i = 0, 101999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"' .. ((i == "
@@ -669,7 +652,6 @@ SCENE_TEST(test_far_from_both_ends_the_last_job_takes_its_place)
     const struct job_bounds most = {.looked_at = 1000000, .jobs = 2};
     struct job_search two = search_of("type:u");
 
-    start("w");
     redis_do("EVAL", fill, "1", QUEUE);
     must(turns_enqueue("default", "t", "last", 0));
     json_decref(last);
@@ -690,9 +672,8 @@ SCENE_TEST(test_far_from_both_ends_the_last_job_takes_its_place)
     assert_int_equal(redis_number("LLEN", QUEUE), 102001);
 }
 
-SCENE_TEST(test_a_waiting_job_becomes_the_first_of_its_queue)
+WORKER_TEST(test_a_waiting_job_becomes_the_first_of_its_queue)
 {
-    start("w");
     enqueue("default", "t", "a b c d e");
     run("d", "waiting", "moved");
     run("b", "waiting", "moved");
@@ -722,8 +703,7 @@ SCENE_TEST(test_a_run_beside_a_promote_and_a_claim)
         json_t *job = NULL;
         bool ran;
 
-        scene_begin(NULL);
-        start("w");
+        worker_begin(NULL);
         must(turns_enqueue("default", "t", "a", SECOND_US));
         turns.now_us += SECOND_US;
         for (int step = 0; step < 3; step++) {
@@ -833,17 +813,15 @@ SCENE_TEST(test_what_was_cancelled_is_not_run)
     assert_null(json_object_get(last, "batch"));
 }
 
-SCENE_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
+WORKER_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
 {
     static const char *const retry[] = {"retry", "100", "", "", "b", "", "", "", "", "seed", "0"};
 
-    start("w");
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"d\",\"type\":\"t\"}");
     redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
     enqueue("default", "t", "other");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "no luck");
     settle("w", SETTLE_DEAD, tokens[1], 0, "no luck");
     redis_do("HSET", PREFIX "batch:b", "total", "2", "dead", "1", "cancel", "1");
@@ -862,12 +840,11 @@ SCENE_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
 }
 
 /* It moves between the look that has found it and what is to be done: that is not done to another one. */
-SCENE_TEST(test_a_job_that_has_moved_is_left)
+WORKER_TEST(test_a_job_that_has_moved_is_left)
 {
     struct job_acted acted;
     json_t *job;
 
-    start("w");
     enqueue("default", "t", "a b");
     must(find_job(w, turns.now_us, "a", &job));
     assert_int_equal(claim("w", 1, 0), 1);
@@ -880,7 +857,7 @@ SCENE_TEST(test_a_job_that_has_moved_is_left)
 }
 
 /* In the middle of many others: a worker that runs its type ends it as it comes there; where nobody does it is gone. */
-SCENE_TEST(test_far_from_both_ends_a_claim_ends_it)
+WORKER_TEST(test_far_from_both_ends_a_claim_ends_it)
 {
     static const char fill[] =
         "for i = 0, 11999 do redis.call('RPUSH', KEYS[1], '{\"id\":\"j' .. i .. '\",\"type\":\"' .. (i == "
@@ -888,7 +865,6 @@ SCENE_TEST(test_far_from_both_ends_a_claim_ends_it)
     struct job_acted acted;
     json_t *job;
 
-    start("w");
     redis_do("EVAL", fill, "1", QUEUE);
     redis_do("ZADD", PREFIX "runs", "9000000000000000", "t");
     for (int i = 0; i < 2; i++) { /* the second time it is marked already */
@@ -942,9 +918,8 @@ SCENE_TEST(test_a_record_that_cannot_be_read_is_left)
 }
 
 /* Parked jobs are gone, though their gate is closed, and their lane with the last of them. */
-SCENE_TEST(test_cancelled_lanes_are_gone)
+WORKER_TEST(test_cancelled_lanes_are_gone)
 {
-    start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     enqueue_with("slow", "a b", "\"args\":{\"n\":1}");
     enqueue_with("slow", "c d", "\"args\":{\"n\":2}");
@@ -958,9 +933,8 @@ SCENE_TEST(test_cancelled_lanes_are_gone)
     expect_counters("slow", "cancelled 3");
 }
 
-SCENE_TEST(test_no_more_than_was_said)
+WORKER_TEST(test_no_more_than_was_said)
 {
-    start("w");
     enqueue_many("t", 30);
     act_at_most("cancel", "type:t", 7, INT64_MAX);
     assert_int_equal(answer_int(last, "all"), 7);
@@ -968,9 +942,8 @@ SCENE_TEST(test_no_more_than_was_said)
     expect_counters("t", "cancelled 7, dropped 7");
 }
 
-SCENE_TEST(test_those_that_run_keep_their_order)
+WORKER_TEST(test_those_that_run_keep_their_order)
 {
-    start("w");
     enqueue("default", "slow", "a");
     enqueue("default", "t", "b");
     enqueue("default", "slow", "c");
@@ -978,9 +951,8 @@ SCENE_TEST(test_those_that_run_keep_their_order)
     expect_list(QUEUE, "a c b");
 }
 
-SCENE_TEST(test_many_scheduled_jobs_run)
+WORKER_TEST(test_many_scheduled_jobs_run)
 {
-    start("w");
     for (int i = 0; i < 600; i++)
         must(turns_enqueue("default", "t", textf("%s%d", i % 3 ? "x" : "y", i), 3600 * SECOND_US + i / 100));
     act("run", "type:t queue:default state:scheduled", 600, 0);
@@ -990,9 +962,8 @@ SCENE_TEST(test_many_scheduled_jobs_run)
 }
 
 /* Some of a list, again and again: none is lost, none comes twice, and each walk ends. */
-SCENE_TEST(test_many_jobs_in_line_are_put_first)
+WORKER_TEST(test_many_jobs_in_line_are_put_first)
 {
-    start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     for (int i = 0; i < 700; i++) {
         const char *id = textf("s%d", i);
@@ -1006,9 +977,8 @@ SCENE_TEST(test_many_jobs_in_line_are_put_first)
 }
 
 /* The same of a lane, of which a look among others sees a few jobs. */
-SCENE_TEST(test_many_jobs_of_a_lane_are_put_first)
+WORKER_TEST(test_many_jobs_of_a_lane_are_put_first)
 {
-    start("w");
     must(turns_rate("slow", "1/1000000000/1"));
     for (int i = 0; i < 40; i++) {
         enqueue_with("slow", textf("%s%d", i % 4 ? "x" : "y", i),
@@ -1022,13 +992,11 @@ SCENE_TEST(test_many_jobs_of_a_lane_are_put_first)
     assert_int_equal(redis_number("LLEN", LANE("slow")), 39);
 }
 
-SCENE_TEST(test_dead_jobs_are_retried_and_removed)
+WORKER_TEST(test_dead_jobs_are_retried_and_removed)
 {
-    start("w");
     enqueue_many("t", 60);
     for (int i = 0; i < 2; i++) {
         claim("w", 30, 0);
-        keep_tokens();
         for (size_t n = 0; n < 30; n++)
             settle("w", SETTLE_DEAD, tokens[n], 0, n % 3 ? "timeout" : "wrong");
     }
@@ -1047,8 +1015,7 @@ SCENE_TEST(test_actions_page_by_page)
     char ids[IDS_SIZE];
 
     for (int small = 0; small < 2; small++) {
-        scene_begin(NULL);
-        start("w");
+        worker_begin(NULL);
         for (int i = 0; i < 40; i++)
             must(turns_enqueue("default", "t", textf("l%d", i), 3600 * SECOND_US + i / 10));
         *ids = '\0';
@@ -1083,8 +1050,7 @@ TRIAL_WITH(test_walks_rest_and_have_long_pages, scene_begin, NULL)
     struct job_search s = search_of("none");
     int64_t began_us, of_list;
 
-    scene_begin(state);
-    start("w");
+    worker_begin(state);
     redis_do("EVAL", fill, "1", QUEUE);
     redis_do("CONFIG", "RESETSTAT");
     began_us = clock_mono_us();

@@ -89,11 +89,10 @@ SCENE_TEST(test_the_longest_of_many_keys)
 }
 
 /* Each sleeps at the gate of its key, and more do than one look finds. */
-SCENE_TEST(test_a_sample_of_keys_that_sleep)
+WORKER_TEST(test_a_sample_of_keys_that_sleep)
 {
     char key[24];
 
-    start("w");
     must(turns_rate("slow", CLOSED_RULE ",by=key"));
     for (int i = 0; i < 200; i++) {
         snprintf(key, sizeof key, "k%03d", i);
@@ -174,9 +173,8 @@ static const json_t *row_of(const char *key)
     return json_array_get(json_object_get(turns.answer, "keys"), 0);
 }
 
-SCENE_TEST(test_a_paused_key_holds_only_its_jobs)
+WORKER_TEST(test_a_paused_key_holds_only_its_jobs)
 {
-    start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause_key("slow", "a", -1));
     enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
@@ -196,9 +194,8 @@ SCENE_TEST(test_a_paused_key_holds_only_its_jobs)
 }
 
 /* Its gate is open, its limit is not. */
-SCENE_TEST(test_a_key_of_a_paused_limit_starts_when_that_ends)
+WORKER_TEST(test_a_key_of_a_paused_limit_starts_when_that_ends)
 {
-    start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause("slow", 60 * SECOND_US));
     expect_text(textf("%lld", (long long)turns.now_us + 60 * SECOND_US), "ECHO",
@@ -206,9 +203,8 @@ SCENE_TEST(test_a_key_of_a_paused_limit_starts_when_that_ends)
 }
 
 /* A pause that begins in an hour, by now, ends as long after now as it was to last. */
-SCENE_TEST(test_a_pause_goes_back_with_the_clock)
+WORKER_TEST(test_a_pause_goes_back_with_the_clock)
 {
-    start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause_key("slow", "a", 9 * SECOND_US));
     turns.now_us -= 3600 * SECOND_US;
@@ -219,11 +215,10 @@ SCENE_TEST(test_a_pause_goes_back_with_the_clock)
 }
 
 /* Heartbeats move it, so it ends by the clock that was set back. */
-SCENE_TEST(test_the_pause_of_a_type_goes_back_with_the_clock)
+WORKER_TEST(test_the_pause_of_a_type_goes_back_with_the_clock)
 {
     int64_t taken, workers;
 
-    start("w");
     enqueue("default", "slow", "a");
     must(turns_reap("w", &taken, &workers));
     must(turns_pausing("type_pause", "slow", 9 * SECOND_US));
@@ -237,9 +232,8 @@ SCENE_TEST(test_the_pause_of_a_type_goes_back_with_the_clock)
 }
 
 /* What was granted far ahead is to come back. */
-SCENE_TEST(test_workers_hear_of_a_paused_key)
+WORKER_TEST(test_workers_hear_of_a_paused_key)
 {
-    start("w");
     must(turns_rate("slow", "gcra:100/1000000/1,by=key"));
     enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
     claim("w", 10, 0);
@@ -249,9 +243,8 @@ SCENE_TEST(test_workers_hear_of_a_paused_key)
 }
 
 /* A pause of the limit ends, that of its key does not; a provider's longer pause is kept. */
-SCENE_TEST(test_a_pause_of_the_limit_leaves_that_of_its_key)
+WORKER_TEST(test_a_pause_of_the_limit_leaves_that_of_its_key)
 {
-    start("w");
     must(turns_rate("slow", "gcra:100/1000000/100,by=key"));
     must(turns_pause_key("slow", "a", 5 * SECOND_US));
     must(turns_pause("slow", 3600 * SECOND_US));
@@ -282,9 +275,8 @@ static void expect_drained(int64_t parked, int64_t stopped)
     assert_int_equal(d.stopped, stopped);
 }
 
-SCENE_TEST(test_drained_tells_paused_keys_apart)
+WORKER_TEST(test_drained_tells_paused_keys_apart)
 {
-    start("w");
     must(turns_rate("slow", CLOSED_RULE ",by=key"));
     must(turns_pause_key("slow", "a", -1));
     must(turns_pause_key("slow", "nobody", -1));
@@ -296,9 +288,8 @@ SCENE_TEST(test_drained_tells_paused_keys_apart)
     expect_drained(1, 2);
 }
 
-SCENE_TEST(test_drained_tells_paused_types_apart)
+WORKER_TEST(test_drained_tells_paused_types_apart)
 {
-    start("w");
     enqueue("default", "slow", "a b");
     must(turns_pausing("type_pause", "slow", 10 * SECOND_US));
     assert_int_equal(claim("w", 10, 10), 0);

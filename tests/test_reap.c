@@ -10,9 +10,8 @@ static int64_t tick(const char *worker)
     return workers;
 }
 
-SCENE_TEST(test_the_silent_are_reaped_and_the_others_live)
+WORKER_TEST(test_the_silent_are_reaped_and_the_others_live)
 {
-    start("w");
     start("dead");
     enqueue("default", "t", "a b c d");
     assert_int_equal(claim("dead", 3, 0), 3);
@@ -64,11 +63,10 @@ SCENE_TEST(test_what_is_done_for_all_is_done_once_a_second)
 }
 
 /* Of claims those count that lease jobs or take the duty; a heartbeat is none. */
-SCENE_TEST(test_the_last_claim_is_known)
+WORKER_TEST(test_the_last_claim_is_known)
 {
     int64_t claimed_us;
 
-    start("w");
     assert_int_equal(redis_number("HEXISTS", PREFIX "about", "claimed"), 0);
     enqueue("default", "t", "a");
     turns.now_us += SECOND_US;
@@ -89,9 +87,8 @@ static bool is_of_others(const char *worker)
 }
 
 /* One has the duty, one is the second, and the others need not look; nor are they needed by another group. */
-SCENE_TEST(test_who_is_not_needed_is_told_so)
+WORKER_TEST(test_who_is_not_needed_is_told_so)
 {
-    start("w");
     start("v");
     start("u");
     assert_false(is_of_others("u"));
@@ -114,11 +111,10 @@ static const char *newest_revision(void)
     return turns.reply->element[10]->str;
 }
 
-SCENE_TEST(test_a_heartbeat_says_when_limits_changed)
+WORKER_TEST(test_a_heartbeat_says_when_limits_changed)
 {
     char *changed;
 
-    start("w");
     assert_string_equal(newest_revision(), "0");
     must(turns_rate("mail", "gcra:1/1000000/1"));
     changed = redis_text("HGET", PREFIX "revisions", "*");
@@ -166,8 +162,7 @@ SCENE_TEST(test_a_heartbeat_counts_whatever_keys_hold)
     for (size_t i = 0; i < COUNT(cases); i++) {
         char key[100];
 
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         start("dead");
         enqueue("default", "t", "a");
         enqueue("default", "slow", "b");
@@ -203,8 +198,7 @@ SCENE_TEST(test_what_cannot_be_buried_stays)
     for (size_t i = 0; i < COUNT(buried); i++) {
         int64_t taken, workers;
 
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         start("dead");
         enqueue("default", "t", "b");
         assert_int_equal(claim("dead", 1, 0), 1);
@@ -225,11 +219,10 @@ SCENE_TEST(test_what_cannot_be_buried_stays)
 }
 
 /* More workers than a heartbeat looks at cannot be reaped: one that can be is, two heartbeats later. */
-SCENE_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
+WORKER_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
 {
     int64_t taken, workers, all = 0;
 
-    start("w");
     for (int i = 0; i < 12; i++) {
         const char *name = textf("d%d", i);
 
@@ -256,11 +249,10 @@ SCENE_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
     assert_int_equal(turns_check().parked, 12);
 }
 
-SCENE_TEST(test_a_job_that_kills_its_workers_is_dead)
+WORKER_TEST(test_a_job_that_kills_its_workers_is_dead)
 {
     char *dead;
 
-    start("w");
     enqueue("default", "t", "poison");
     for (int i = 0; i < 3; i++) {
         const char *name = textf("d%d", i);
@@ -279,9 +271,8 @@ SCENE_TEST(test_a_job_that_kills_its_workers_is_dead)
     expect_counters("t", "dead 1, back 2");
 }
 
-SCENE_TEST(test_after_an_outage_nobody_is_reaped_for_a_lease)
+WORKER_TEST(test_after_an_outage_nobody_is_reaped_for_a_lease)
 {
-    start("w");
     start("v");
     assert_int_equal(tick("w"), 0); /* the first one ever */
     turns.now_us += 3600 * SECOND_US;
@@ -362,9 +353,8 @@ SCENE_TEST(test_after_an_outage_the_longest_lease_counts)
     }
 }
 
-SCENE_TEST(test_a_clock_that_was_set_back_strands_nothing)
+WORKER_TEST(test_a_clock_that_was_set_back_strands_nothing)
 {
-    start("w");
     start("dead");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b");
@@ -451,16 +441,14 @@ SCENE_TEST(test_a_clock_that_was_set_back_opens_windows_in_time)
 }
 
 /* Retries wait so long, scheduled jobs for a time of day. */
-SCENE_TEST(test_a_clock_that_was_set_back_takes_retries_along)
+WORKER_TEST(test_a_clock_that_was_set_back_takes_retries_along)
 {
     char *later;
     int ticks = 0;
 
-    start("w");
     must(turns_enqueue("default", "t", "scheduled", 8 * SECOND_US));
     enqueue("default", "t", "a b");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 7 * SECOND_US, NULL);
     settle("w", SETTLE_THROTTLED, tokens[1], 3 * SECOND_US, NULL);
     redis_do("ZADD", PREFIX "later", "1795000005000000", "s nightly\n");
@@ -496,11 +484,10 @@ SCENE_TEST(test_a_clock_that_was_set_back_takes_retries_along)
     assert_int_equal(redis_number("EXISTS", PREFIX "clock"), 0);
 }
 
-SCENE_TEST(test_many_dead_workers_are_reaped_bit_by_bit)
+WORKER_TEST(test_many_dead_workers_are_reaped_bit_by_bit)
 {
     int64_t workers = 0;
 
-    start("w");
     for (int i = 0; i < 20; i++) {
         const char *name = textf("d%d", i);
 
@@ -519,12 +506,11 @@ SCENE_TEST(test_many_dead_workers_are_reaped_bit_by_bit)
 }
 
 /* A call takes back about 100 leases: however many a worker had, Redis is not kept from the others. */
-SCENE_TEST(test_a_worker_with_many_leases_is_reaped_bit_by_bit)
+WORKER_TEST(test_a_worker_with_many_leases_is_reaped_bit_by_bit)
 {
     int64_t taken = 0, workers = 0, all = 0;
     int calls = 0;
 
-    start("w");
     start_big();
     pass("w", LEASE_US - 1);
     for (turns.now_us++; workers == 0 && calls < 2 * BIG_LEASES / 100; calls++) {
@@ -542,11 +528,10 @@ SCENE_TEST(test_a_worker_with_many_leases_is_reaped_bit_by_bit)
 }
 
 /* The same however many workers had them. */
-SCENE_TEST(test_many_leases_of_some_workers_are_reaped_bit_by_bit)
+WORKER_TEST(test_many_leases_of_some_workers_are_reaped_bit_by_bit)
 {
     int64_t taken = 0, workers = 0, all = 0, gone = 0;
 
-    start("w");
     start("d0");
     start("d1");
     enqueue_many("t", 1350);

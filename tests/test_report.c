@@ -223,7 +223,6 @@ TEST_WITH(test_a_stall, begin, end)
     enqueue_at("t", "a", 50 * SECOND_US);
     expect_verdict("flowing nothing 1");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     must(turns_settle_done("w", "t", tokens, 1, &(int64_t){0}));
     enqueue_at("t", "b", 200 * SECOND_US);
     expect_verdict("wrong nothing 1");

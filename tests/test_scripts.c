@@ -4,14 +4,12 @@
 
 /* ---- Settle */
 
-SCENE_TEST(test_settle_ends_jobs_by_their_verbs)
+WORKER_TEST(test_settle_ends_jobs_by_their_verbs)
 {
     int64_t stale;
 
-    start("w");
     enqueue("default", "t", "a b c d e f");
     assert_int_equal(claim("w", 5, 0), 5);
-    keep_tokens();
     must(turns_settle_done("w", "t", tokens, 1, &stale));
     assert_int_equal(stale, 0);
     settle("w", SETTLE_RETRY, tokens[1], 7000000, NULL);
@@ -32,17 +30,15 @@ SCENE_TEST(test_settle_ends_jobs_by_their_verbs)
 }
 
 /* Handlers die under the same job: the third death is one too many. */
-SCENE_TEST(test_settle_counts_interruptions)
+WORKER_TEST(test_settle_counts_interruptions)
 {
     char *dead;
 
-    start("w");
     enqueue("default", "t", "poison next");
     for (int i = 0; i < 3; i++) {
         assert_int_equal(claim("w", 1, 0), 1);
         assert_int_equal(turns.claim.leases[0].interrupted, i);
         assert_int_equal(turns.claim.leases[0].attempts, 0);
-        keep_tokens();
         settle("w", SETTLE_INTERRUPTED, tokens[0], 3, i == 1 ? NULL : "exit 1: a, b");
         turns_check();
     }
@@ -55,17 +51,15 @@ SCENE_TEST(test_settle_counts_interruptions)
     expect_stale("w", SETTLE_INTERRUPTED, tokens[0]);
 }
 
-SCENE_TEST(test_a_lease_is_settled_once_and_by_its_worker)
+WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
 {
     struct span strange = {"1.xx/default/t/", 15}, done;
     int64_t stale;
     struct args a;
 
-    start("w");
     start("other");
     enqueue("default", "t", "a b c");
     claim("w", 3, 0);
-    keep_tokens();
     expect_stale("other", SETTLE_DEAD, tokens[0]);
     expect_stale("nobody", SETTLE_RETRY, tokens[0]);
     expect_stale("w", SETTLE_BACK, strange);
@@ -107,11 +101,10 @@ static int64_t settle_run_of(const char *type, const char *batch, struct span fi
 
 /* The answer leaves out tokens that follow one another; what the reader makes of it is what stands in the leases. The index has two digits, of
  * which the first one changes after 64. */
-SCENE_TEST(test_tokens_that_follow_one_another)
+WORKER_TEST(test_tokens_that_follow_one_another)
 {
     char first[200], third[200];
 
-    start("w");
     must(turns_rate("slow", "100/1000000/2"));
     enqueue_many("t", 90);
     enqueue_many("slow", 2);
@@ -150,9 +143,8 @@ SCENE_TEST(test_tokens_that_follow_one_another)
 }
 
 /* The places for jobs without a limit are taken: none of the type behind them starts, and it is no run. */
-SCENE_TEST(test_a_run_of_none_is_none)
+WORKER_TEST(test_a_run_of_none_is_none)
 {
-    start("w");
     ask.reserved = true;
     enqueue_many("t", 40);
     enqueue_many("slow", 1);
@@ -160,17 +152,15 @@ SCENE_TEST(test_a_run_of_none_is_none)
     assert_int_equal(turns_check().leased, 40);
 }
 
-SCENE_TEST(test_a_run_counts_as_its_jobs_one_by_one)
+WORKER_TEST(test_a_run_counts_as_its_jobs_one_by_one)
 {
     struct args a;
     int64_t stale;
 
-    start("w");
     must(turns_rate("slow", "concurrency:70"));
     enqueue_many("slow", 70);
     enqueue_many("t", 10);
     assert_int_equal(claim("w", 100, 0), 80);
-    keep_tokens();
     assert_int_equal(settle_run_of("slow", "", tokens[0], 69), 0);
     args_init(&a); /* with an end that is none, and what of the run is stale */
     settle_request(&a, PREFIX, turns.now_us, "w");
@@ -197,7 +187,6 @@ SCENE_TEST(test_ends_that_are_alike)
     push("default", "@0,0,0,s" SECRET ",bgone;{\"id\":\"a\",\"type\":\"t\"}");
     push("default", "@0,0,0,s" SECRET ",bgone;{\"id\":\"b\",\"type\":\"t\"}");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     free(redis_text("HSET", PREFIX "halted", "b/gone", "cancelled"));
     args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
@@ -210,13 +199,11 @@ SCENE_TEST(test_ends_that_are_alike)
 
     enqueue("default", "t", "c d");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "x");
     settle("w", SETTLE_RETRY, tokens[1], 0, "same");
     must(turns_enqueue("default", "t", "e", -1));
     turns.now_us += SECOND_US;
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "same");
     assert_int_equal(
         redis_number("EVAL",
@@ -231,13 +218,11 @@ SCENE_TEST(test_ends_that_are_alike)
     turns_check();
 }
 
-SCENE_TEST(test_a_lease_is_lost_with_its_worker)
+WORKER_TEST(test_a_lease_is_lost_with_its_worker)
 {
-    start("w");
     start("dead");
     enqueue("default", "t", "a b");
     claim("dead", 1, 0);
-    keep_tokens();
     pass("w", LEASE_US + SECOND_US);
     assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
     expect_stale("dead", SETTLE_DEAD, tokens[0]);
@@ -248,13 +233,12 @@ SCENE_TEST(test_a_lease_is_lost_with_its_worker)
     turns_check();
 }
 
-SCENE_TEST(test_many_are_handed_back_in_order)
+WORKER_TEST(test_many_are_handed_back_in_order)
 {
     char expected[1000] = "";
     static char many[150][200];
     struct args a;
 
-    start("w");
     enqueue_many("t", 150);
     ask.turn = 8; /* from turn 9 to turn 10 */
     for (int at = 0; at < 150; at += 75) {
@@ -279,14 +263,12 @@ SCENE_TEST(test_many_are_handed_back_in_order)
 
 /* ---- Promote */
 
-SCENE_TEST(test_a_retry_comes_before_what_was_parked)
+WORKER_TEST(test_a_retry_comes_before_what_was_parked)
 {
-    start("w");
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c");
     assert_int_equal(claim("w", 3, 0), 1);
     expect_leases("a");
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 2000000, NULL);
     expect_list(LANE("slow"), "b c");
     turns.now_us += 1000000;
@@ -305,17 +287,15 @@ SCENE_TEST(test_a_retry_comes_before_what_was_parked)
     turns_check();
 }
 
-SCENE_TEST(test_promote_keeps_the_order_of_due_times)
+WORKER_TEST(test_promote_keeps_the_order_of_due_times)
 {
     int64_t moved;
 
-    start("w");
     must(turns_enqueue("default", "t", "late", 3000000));
     must(turns_enqueue("default", "t", "early", 1000000));
     must(turns_enqueue("default", "t", "never", 9000000));
     enqueue("default", "t", "a b c d");
     assert_int_equal(claim("w", 3, 0), 3);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[2], 1000000, NULL);
     settle("w", SETTLE_RETRY, tokens[0], 2000000, NULL);
     settle("w", SETTLE_THROTTLED, tokens[1], 3000000, NULL);
@@ -332,7 +312,7 @@ SCENE_TEST(test_promote_keeps_the_order_of_due_times)
     turns_check();
 }
 
-SCENE_TEST(test_promote_buries_what_it_cannot_read)
+WORKER_TEST(test_promote_buries_what_it_cannot_read)
 {
     static const char *const records[] = {
         "",
@@ -348,7 +328,6 @@ SCENE_TEST(test_promote_buries_what_it_cannot_read)
     };
     char *dead;
 
-    start("w");
     for (size_t i = 0; i < COUNT(records); i++)
         redis_do("ZADD", PREFIX "later", "1", records[i]);
     must(turns_enqueue("default", "t", "good", 1000));
@@ -378,14 +357,12 @@ SCENE_TEST(test_promote_moves_no_more_than_it_was_asked)
     assert_int_equal(redis_number("LLEN", QUEUE), 2);
 }
 
-SCENE_TEST(test_promote_puts_off_what_cannot_come_to_its_lane)
+WORKER_TEST(test_promote_puts_off_what_cannot_come_to_its_lane)
 {
     char *scores;
 
-    start("w");
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "x");
     redis_do("SET", LANE("t"), "foreign");
     turns.now_us += SECOND_US;
@@ -424,18 +401,16 @@ SCENE_TEST(test_append_takes_the_next_chunk_only)
 
 /* ---- Drained, status */
 
-SCENE_TEST(test_drained_counts_what_a_draining_worker_waits_for)
+WORKER_TEST(test_drained_counts_what_a_draining_worker_waits_for)
 {
     struct drained d;
     struct args a;
     char *before;
 
-    start("w");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "a b c");
     enqueue("default", "t", "d e");
     claim("w", 3, 0);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[1], SECOND_US, NULL);
     must(turns_enqueue("default", "t", "later", 2 * SECOND_US));
     enqueue("default", "t", "f");
@@ -543,7 +518,7 @@ static int call_in_words(const char *call)
     return turns_script(script, words, n);
 }
 
-SCENE_TEST(test_wrong_arguments_change_nothing)
+WORKER_TEST(test_wrong_arguments_change_nothing)
 {
     static const char *const calls[] = {
         /* the script and its words; _ is empty */
@@ -679,7 +654,6 @@ SCENE_TEST(test_wrong_arguments_change_nothing)
     };
     char *before, *after;
 
-    start("w");
     enqueue("default", "t", "a b c");
     must(turns_enqueue("default", "t", "later", 1));
     claim("w", 2, 0);
@@ -702,12 +676,11 @@ SCENE_TEST(test_wrong_arguments_change_nothing)
 /* ---- A replica that takes writes */
 
 /* Each script that may write refuses; those that only look do not write. */
-SCENE_TEST(test_a_replica_is_written_to_by_none)
+WORKER_TEST(test_a_replica_is_written_to_by_none)
 {
     char *before, *after;
     int refused = 0, others = 0, lookers = 0;
 
-    start("w");
     enqueue("default", "t", "a");
     redis_do("CONFIG", "SET", "replica-read-only", "no");
     redis_do("REPLICAOF", "127.0.0.1", "1");
@@ -747,9 +720,8 @@ SCENE_TEST(test_a_user_without_info)
 }
 
 /* Libraries share one collector. */
-SCENE_TEST(test_the_collector_takes_short_steps)
+WORKER_TEST(test_the_collector_takes_short_steps)
 {
-    start("w");
     redis_do("FUNCTION", "LOAD",
              "#!lua name=probe\nredis.register_function('probe', function() return "
              "collectgarbage('setstepmul', 40) end)");
@@ -773,11 +745,10 @@ static const struct redisReply *answer(const char *lua)
 }
 
 /* A head that is that of the job before is read once; one that differs in its last digit, or says more, by itself. */
-SCENE_TEST(test_heads_that_differ)
+WORKER_TEST(test_heads_that_differ)
 {
     struct error e;
 
-    start("w");
     assert_int_equal(
         claim_reply(answer("return {'1',{'1.--/q/t/','@0,0,0,t-JIgFkI;{}','1.-0/q/t/','@0,0,0,t-JIgFkJ;{}',"
                            "'1.-1/q/t/','@0,0,0,t-JIgFkJ;{}','1.-2/q/t/','@0,0,0,t-JIgFkJ,bb;{}',"

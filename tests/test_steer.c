@@ -147,8 +147,7 @@ SCENE_TEST(test_heartbeats_finish_a_change)
     for (const struct order *o = orders; o < orders + COUNT(orders); o++) {
         int64_t taken, workers;
 
-        scene_begin(state);
-        start("w");
+        worker_begin(state);
         wait_in_many_queues();
         serve_many_queues();
         order_first(o);

@@ -103,7 +103,6 @@ TEST_WITH(test_from_lanes, begin, end)
     start("w");
     enqueue("default", "slow", "s1");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "it broke");
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "s2 s3 s4");
@@ -237,7 +236,6 @@ TEST_WITH(test_many, begin, end)
     start("w");
     enqueue("default", "t", "t1");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_DEAD, tokens[0], 0, "it broke");
     enqueue_many("slow", 300);
     memset(body, ' ', size);

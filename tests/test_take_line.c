@@ -442,7 +442,6 @@ TEST_WITH(test_a_limit_that_is_resumed_resumes_keys_with_lines, begin_line, NULL
     must(turns_rate("slow", "gcra:10/1000000/1,by=key"));
     enqueue_with("slow", "j", KEY("a"));
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], 3600 * SECOND_US, NULL);
     redis_do("DEL", LANE("slow") "a", PREFIX "ring:default/slow", PREFIX "sleep:default");
     add_caller("slow", 1, turns.now_us);
@@ -532,7 +531,6 @@ TEST_WITH(test_slots_that_a_job_gives_back_wake_the_line, begin_line, NULL)
     must(turns_rate("slow", "gcra:10/3600000000/10"));
     enqueue_with("slow", "j", "\"cost\":10");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     for (int i = 0; i < 2; i++) {
         add_caller("slow", 1, turns.now_us);
         assert_false(ask_place(&callers[i], -1).allowed);

@@ -143,9 +143,8 @@ static void drain_many(int n, int rc, const char *message)
         .redis_url = turns.server.url, .executors = 2, .drain = 1, .drain_max_s = 20};
     struct weir_worker *w = weir_worker_new(&options);
 
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
         assert_int_equal(weir_worker_handle(w, textf("t%d", i), succeed, NULL), 0);
-    }
     assert_int_equal(weir_worker_run(w), rc);
     if (!strstr(weir_worker_message(w), message))
         fail_msg("%s: not in %s", message, weir_worker_message(w));
@@ -250,7 +249,6 @@ TEST_WITH(test_a_batch_ends_when_its_types_do, begin, NULL)
     assert_int_equal((int)number_of("batch show b", "at_the_earliest"), 0);
     turns.now_us = clock_wall_us();
     assert_int_equal(claim("w", 3, 0), 3);
-    keep_tokens();
     assert_int_equal(claim("w", 1, 0), 0);
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     settle("w", SETTLE_FINISH, tokens[1], 0, NULL);

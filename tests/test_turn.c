@@ -14,7 +14,6 @@ static void run(const char *ids)
     start("w");
     enqueue("default", "t", ids);
     claim("w", 10, 0);
-    keep_tokens();
 }
 
 SCENE_TEST(test_settles_and_claims)

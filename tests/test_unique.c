@@ -66,15 +66,13 @@ static void expect_free(const char *key)
 
 /* ---- Until it ends */
 
-SCENE_TEST(test_held_until_it_ends)
+WORKER_TEST(test_held_until_it_ends)
 {
-    start("w");
     locked("a", "k", LOCK_UNTIL_END);
     locked("b", "other", LOCK_UNTIL_END);
     expect_text("@0,0,0,stag,uk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
     expect_holder("k", "a");
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     expect_holder("k", "a");
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
     expect_holder("k", "a");
@@ -82,7 +80,6 @@ SCENE_TEST(test_held_until_it_ends)
     promote(1);
     expect_holder("k", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_free("k");
     expect_holder("other", "b");
@@ -90,18 +87,16 @@ SCENE_TEST(test_held_until_it_ends)
 }
 
 /* Each way a job ends. */
-SCENE_TEST(test_freed_by_each_end)
+WORKER_TEST(test_freed_by_each_end)
 {
     static const enum settle_verb verbs[] = {SETTLE_FINISH, SETTLE_DEAD, SETTLE_CANCELLED};
 
-    start("w");
     for (size_t i = 0; i < COUNT(verbs); i++) {
         char id[32];
 
         sprintf(id, "j%zu", i);
         locked(id, "k", LOCK_UNTIL_END);
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         expect_holder("k", id);
         settle("w", verbs[i], tokens[0], 0, verbs[i] == SETTLE_DEAD ? "never" : NULL);
         expect_free("k");
@@ -127,28 +122,23 @@ SCENE_TEST(test_freed_by_the_last_interruption)
     expect_free("k");
 }
 
-SCENE_TEST(test_handed_back_it_keeps_its_lock)
+WORKER_TEST(test_handed_back_it_keeps_its_lock)
 {
-    start("w");
     locked("a", "k", LOCK_UNTIL_END);
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_BACK, tokens[0], 0, NULL);
     expect_holder("k", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_free("k");
 }
 
 /* A lock that was freed by hand and taken by another job is not freed by the first one's end. */
-SCENE_TEST(test_only_its_own_lock)
+WORKER_TEST(test_only_its_own_lock)
 {
-    start("w");
     locked("a", "k", LOCK_UNTIL_END);
     assert_int_equal(redis_number("DEL", PREFIX "unique:k"), 1);
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     locked("b", "k", LOCK_UNTIL_END);
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_holder("k", "b");
@@ -156,14 +146,12 @@ SCENE_TEST(test_only_its_own_lock)
 
 /* ---- Until it starts */
 
-SCENE_TEST(test_held_until_it_starts)
+WORKER_TEST(test_held_until_it_starts)
 {
-    start("w");
     locked("a", "k", LOCK_UNTIL_START);
     expect_text("@0,0,0,stag,wk;{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
     expect_holder("k", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     expect_free("k");
     locked("b", "k", LOCK_UNTIL_START);
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again"); /* the second one holds it */
@@ -171,7 +159,6 @@ SCENE_TEST(test_held_until_it_starts)
     turns.now_us += SECOND_US;
     promote(1);
     assert_int_equal(claim("w", 2, 0), 2);
-    keep_tokens();
     expect_free("k");
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     settle("w", SETTLE_FINISH, tokens[1], 0, NULL);
@@ -194,9 +181,8 @@ SCENE_TEST(test_freed_among_equal_jobs)
 }
 
 /* Parked is not started. */
-SCENE_TEST(test_held_while_parked)
+WORKER_TEST(test_held_while_parked)
 {
-    start("w");
     must(turns_rate("t", CLOSED_RULE));
     enqueue("default", "t", "first");
     locked("a", "k", LOCK_UNTIL_START);
@@ -210,11 +196,10 @@ SCENE_TEST(test_held_while_parked)
 
 /* ---- Scheduled, again, for a time */
 
-SCENE_TEST(test_held_while_scheduled)
+WORKER_TEST(test_held_while_scheduled)
 {
     enum enqueue_result result;
 
-    start("w");
     try_enqueue("a", "tag", "k", LOCK_UNTIL_END, 5 * SECOND_US, &result);
     assert_int_equal(result, ENQUEUE_NEW);
     expect_holder("k", "a");
@@ -222,7 +207,6 @@ SCENE_TEST(test_held_while_scheduled)
     promote(1);
     expect_holder("k", "a");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_free("k");
 }
@@ -245,13 +229,11 @@ SCENE_TEST(test_its_own_lock_does_not_refuse_it)
 }
 
 /* A lock for a time does not care for its job. */
-SCENE_TEST(test_held_for_a_time)
+WORKER_TEST(test_held_for_a_time)
 {
-    start("w");
     locked("a", "k", 60000);
     expect_text("{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
     assert_int_equal(claim("w", 1, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     expect_holder("k", "a");
 }
@@ -266,20 +248,17 @@ static void revive(const char *id)
 }
 
 /* It takes its lock again, unless another job has it by now. */
-SCENE_TEST(test_revived)
+WORKER_TEST(test_revived)
 {
-    start("w");
     for (int taken = 0; taken < 2; taken++) {
         locked(taken ? "b" : "a", "k", LOCK_UNTIL_END);
         assert_int_equal(claim("w", 1, 0), 1);
-        keep_tokens();
         settle("w", SETTLE_DEAD, tokens[0], 0, "never");
         if (taken)
             locked("c", "k", LOCK_UNTIL_END);
         revive(taken ? "b" : "a");
         expect_holder("k", taken ? "c" : "a");
         assert_int_equal(claim("w", 2, 0), taken + 1);
-        keep_tokens();
         for (int i = taken; i >= 0; i--)
             settle("w", SETTLE_FINISH, tokens[i], 0, NULL);
         expect_free("k");

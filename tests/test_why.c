@@ -179,7 +179,6 @@ SCENE_TEST(test_a_job_of_later)
     must(turns_enqueue("default", "t", "s", 5 * SECOND_US));
     enqueue("default", "t", "r");
     assert_int_equal(claim("w", 9, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_RETRY, tokens[0], 7 * SECOND_US, "");
 
     ask_why("s", "scheduled", "queue=default type=t start=+5 attempts=0");
@@ -191,7 +190,6 @@ SCENE_TEST(test_a_dead_job)
     start_worker();
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 9, 0), 1);
-    keep_tokens();
     turns.now_us += SECOND_US;
     settle("w", SETTLE_DEAD, tokens[0], 0, "wrong-address");
 
@@ -253,7 +251,6 @@ SCENE_TEST(test_a_job_that_is_nowhere)
     assert_int_equal(try_ask("not a name"), WEIR_EINPUT);
     assert_int_equal(try_ask(""), WEIR_EINPUT);
     assert_int_equal(claim("w", 9, 0), 2);
-    keep_tokens();
     must(turns_settle_done("w", "t", tokens, 2, &(int64_t){0}));
     assert_int_equal(try_ask("a"), WEIR_ENOTFOUND);
     assert_non_null(strstr(w->error.text, "it is done, or was never enqueued"));
@@ -349,7 +346,6 @@ SCENE_TEST(test_a_full_concurrency_gate)
     ask_why("b", "waiting", "start=+0");
     ask_why("c", "waiting", "start=none"); /* only two at once */
     assert_int_equal(claim("w", 9, 0), 2);
-    keep_tokens();
     ask_why("c", "parked", "holder=t#0@none");
     assert_null(json_object_get(gate_at(0), "never"));
     expect("start=none");
@@ -375,7 +371,6 @@ SCENE_TEST(test_a_provider_that_says_stop)
     must(turns_rate("t", "10/1000000/10"));
     enqueue("default", "t", "a");
     assert_int_equal(claim("w", 9, 0), 1);
-    keep_tokens();
     settle("w", SETTLE_THROTTLED, tokens[0], 30 * SECOND_US, "");
     ask_why("a", "parked", "holder=t#0@+30");
     assert_int_equal(answer_int(gate_at(0), "paused_until"), BEGIN_US + 30 * SECOND_US);
@@ -612,9 +607,8 @@ SCENE_TEST(test_long_lanes_and_queues_are_paged)
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = '\0';
     enqueue_many("t", 3000);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 300; i++)
         push("default", textf("{\"id\":\"big%d\",\"type\":\"t\",\"args\":\"%s\"}", i, big));
-    }
     ask_why("t0", "waiting", "place=1 of=3300");
     ask_why("t2999", "waiting", "place=3000 of=3300");
     ask_why("big150", "waiting", "ahead=3150");
