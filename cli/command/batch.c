@@ -348,7 +348,7 @@ static int run_batch(struct cli *cli, int argc, char **argv)
     const struct flag flags[] = {
         {"watch", 0, FLAG_BOOL, NULL, "show: follow it until it has ended", &f.watch},
         {"dry-run", 0, FLAG_BOOL, NULL, "cancel: only say how many jobs", &f.dry_run},
-        {"yes", 'y', FLAG_BOOL, NULL, "cancel: do not ask", &f.yes},
+        {"yes", 'y', FLAG_BOOL, NULL, "cancel: do not ask; needed off a terminal", &f.yes},
         {"then", 0, FLAG_TEXT, "TYPE", "seal: a job of TYPE when all have ended", &f.then},
         {"queue", 'q', FLAG_TEXT, "Q", "seal: its queue; default \"default\"", &f.queue},
         {.name = NULL},

@@ -207,7 +207,8 @@ static int run_job(struct cli *cli, int argc, char **argv)
         {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &f->lock},
         {"dry-run", 0, FLAG_BOOL, NULL, "run, cancel, retry, remove: say how many, change nothing",
          &f->dry_run},
-        {"yes", 'y', FLAG_BOOL, NULL, "cancel, remove: do not ask", &f->yes},
+        {"yes", 'y', FLAG_BOOL, NULL, "cancel, remove: do not ask; of a search needed off a terminal",
+         &f->yes},
         {.name = NULL}};
     struct flag flags[JOB_SEARCH_FLAGS + sizeof own / sizeof *own];
     int operands, status;

@@ -119,7 +119,11 @@ static int run_queue(struct cli *cli, int argc, char **argv)
          .kind = FLAG_BOOL,
          .help = "purge: count, and change nothing",
          .target = &given.dry_run},
-        {.name = "yes", .letter = 'y', .kind = FLAG_BOOL, .help = "purge: do not ask", .target = &given.yes},
+        {.name = "yes",
+         .letter = 'y',
+         .kind = FLAG_BOOL,
+         .help = "purge: do not ask; needed off a terminal",
+         .target = &given.yes},
         PAUSING_FLAGS(given.pausing),
         {.name = NULL}};
     const struct action *action;

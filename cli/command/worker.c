@@ -66,7 +66,8 @@ void worker_flags_init(struct worker_flags *f)
         {"pause-most", 0, FLAG_DURATION, "DUR", "the longest pause that a handler may ask for; default 1d",
          &f->pause_most_us},
         {"wait", 0, FLAG_BOOL, NULL, "quiet, stop: return when they have no jobs left", &f->others.wait},
-        {"yes", 'y', FLAG_BOOL, NULL, "quiet, resume, stop: do not ask", &f->others.yes},
+        {"yes", 'y', FLAG_BOOL, NULL, "quiet, resume, stop: do not ask; of all needed off a terminal",
+         &f->others.yes},
         {"drain", 0, FLAG_BOOL, NULL,
          "end when nothing waits or runs; later retries do not count, nor what is paused until it is "
          "resumed: then exit 75",

@@ -107,7 +107,7 @@ static int run_dead(struct cli *cli, int argc, char **argv)
         {"bytes", 0, FLAG_TEXT, "SIZE", "keep: at most so many bytes, 2MiB to 1024GiB", &f.bytes},
         {"age", 0, FLAG_DURATION, "DUR", "keep: for at most that time", &f.age_us},
         {"dry-run", 0, FLAG_BOOL, NULL, "retry, remove, keep: say how many, change nothing", &f.dry_run},
-        {"yes", 'y', FLAG_BOOL, NULL, "remove, keep: do not ask", &f.yes},
+        {"yes", 'y', FLAG_BOOL, NULL, "remove, keep: do not ask; needed off a terminal", &f.yes},
         {.name = NULL},
     };
     int operands;

@@ -197,7 +197,7 @@ static int run_rate(struct cli *cli, int argc, char **argv)
                                  {.name = "yes",
                                   .letter = 'y',
                                   .kind = FLAG_BOOL,
-                                  .help = "unuse, remove: do not ask",
+                                  .help = "unuse, remove: do not ask; needed off a terminal",
                                   .target = &given.yes},
                                  {.name = "cost",
                                   .kind = FLAG_INT,
