@@ -11,8 +11,7 @@ struct redis *both_redis(const char *to)
     struct redis *r;
     struct error e;
 
-    if (redis_address_parse(to, &address, &e) != 0)
-        fail_msg("%s: %s", to, e.text);
+    fail_if(redis_address_parse(to, &address, &e) != 0, "%s: %s", to, e.text);
     r = redis_new(&address);
     assert_non_null(r);
     return r;
@@ -113,8 +112,7 @@ void both_check(const char *to, int is, const struct error *e, int status, const
 {
     if (is != status || (status && !strstr(e->text, says)))
         fail_msg("%s: %d, not %d with '%s': %s", to, is, status, says, is ? e->text : "up");
-    if (status && (strchr(e->text, '\n') || !strstr(e->text, "; ")))
-        fail_msg("no line with advice: %s", e->text);
+    fail_if(status && (strchr(e->text, '\n') || !strstr(e->text, "; ")), "no line with advice: %s", e->text);
 }
 
 void both_come_to(const char *to, int status, const char *says)

@@ -19,8 +19,7 @@ int scene_stop_doctor(void **state)
 void examine(bool repair)
 {
     doctor_free(&doctor);
-    if (doctor_run(w, turns.now_us, repair, &doctor) != 0)
-        fail_msg("%s", w->error.text);
+    fail_if(doctor_run(w, turns.now_us, repair, &doctor) != 0, "%s", w->error.text);
 }
 
 const char *findings(void)
@@ -55,12 +54,10 @@ void expect_health(const char *what)
 
     examine(false);
     after = turns_digest();
-    if (strcmp(before, after) != 0)
-        fail_msg("%s: looking has changed something", what);
+    fail_if(strcmp(before, after) != 0, "%s: looking has changed something", what);
     free(before);
     free(after);
-    if (doctor.broken)
-        fail_msg("%s: %s", what, findings());
+    fail_if(doctor.broken, "%s: %s", what, findings());
 }
 
 void expect_finding(const char *what, const char *text)
@@ -69,19 +66,16 @@ void expect_finding(const char *what, const char *text)
 
     examine(false);
     after = turns_digest();
-    if (strcmp(before, after) != 0)
-        fail_msg("%s: looking has changed something", what);
+    fail_if(strcmp(before, after) != 0, "%s: looking has changed something", what);
     free(before);
     free(after);
-    if (!tells(text))
-        fail_msg("%s: not told: '%s', but: %s", what, text, findings());
+    fail_if(!tells(text), "%s: not told: '%s', but: %s", what, text, findings());
 }
 
 void repair(const char *what)
 {
     examine(true);
-    if (doctor.broken)
-        fail_msg("%s: not mended: %s", what, findings());
+    fail_if(doctor.broken, "%s: not mended: %s", what, findings());
     expect_health(what);
 }
 
@@ -120,13 +114,8 @@ void populate(void)
     enqueue("default", "con", "c1 c2 c3 c4");
     enqueue("default", "other", "o1 o2");
     for (int i = 0; i < 12; i++) {
-        char id[16], key[16];
-
-        snprintf(id, sizeof id, "k%d", i);
-        snprintf(key, sizeof key, "key%d", i / 2);
-        push_keyed(i % 2 ? "default" : "low", "keyed", id, key);
-        snprintf(id, sizeof id, "w%d", i);
-        push_keyed("default", "two", id, i % 3 ? "a" : "b");
+        push_keyed(i % 2 ? "default" : "low", "keyed", textf("k%d", i), textf("key%d", i / 2));
+        push_keyed("default", "two", textf("w%d", i), i % 3 ? "a" : "b");
     }
     for (int i = 0; i < 3; i++)
         claim("w", 30, 0);

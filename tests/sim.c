@@ -47,8 +47,7 @@ void sim_fail(const char *fmt, ...)
 
 void sim_must(int rc, const char *what)
 {
-    if (rc != 0)
-        sim_fail("%s: %s", what, turns.error.text);
+    sim_fail_if(rc != 0, "%s: %s", what, turns.error.text);
 }
 
 int64_t sim_pick(int64_t low, int64_t high)
@@ -632,13 +631,11 @@ static void check_taken(const struct token *token, const struct sim_need *needs,
 
         for (int i = 0; i < count; i++)
             found |= needs[i].rule->rule.kind == NAIVE_CONCURRENCY && needs[i].gate == gate_named(name);
-        if (!found)
-            sim_fail("a token names %.*s, which its job does not need", (int)name.len, name.at);
+        sim_fail_if(!found, "a token names %.*s, which its job does not need", (int)name.len, name.at);
         named++;
     }
-    if (named != wanted)
-        sim_fail("a token names %d gates, not %d: %.*s", named, wanted, (int)token->gates.len,
-                 token->gates.at);
+    sim_fail_if(named != wanted, "a token names %d gates, not %d: %.*s", named, wanted, (int)token->gates.len,
+                token->gates.at);
 }
 
 static void take_gate(int n, const struct sim_need *need, int64_t slot_us)
@@ -646,21 +643,18 @@ static void take_gate(int n, const struct sim_need *need, int64_t slot_us)
     struct sim_gate *gate = need->gate;
     const char *too_much;
 
-    if (slot_us < gate->pause_until_us)
-        sim_fail("job %d starts at now + %lld, and %s is paused", n, (long long)(slot_us - turns.now_us),
-                 gate->name);
+    sim_fail_if(slot_us < gate->pause_until_us, "job %d starts at now + %lld, and %s is paused", n,
+                (long long)(slot_us - turns.now_us), gate->name);
     gate_follow(gate, need->rule);
     if (need->rule->rule.kind == NAIVE_CONCURRENCY) {
-        if (++gate->in_flight > need->rule->rule.count)
-            sim_fail("%s: %d in flight, %lld are allowed", gate->name, gate->in_flight,
-                     (long long)need->rule->rule.count);
+        sim_fail_if(++gate->in_flight > need->rule->rule.count, "%s: %d in flight, %lld are allowed",
+                    gate->name, gate->in_flight, (long long)need->rule->rule.count);
         naive_note(&gate->naive, sim_later(slot_us, turns.now_us), sim_cost(n));
         return;
     }
     too_much = naive_start(&gate->naive, slot_us, sim_cost(n), n);
-    if (too_much)
-        sim_fail("%s (%s) by job %d of cost %lld at now + %lld: %s", gate->name, gate->rule, n,
-                 (long long)sim_cost(n), (long long)(slot_us - turns.now_us), too_much);
+    sim_fail_if(too_much, "%s (%s) by job %d of cost %lld at now + %lld: %s", gate->name, gate->rule, n,
+                (long long)sim_cost(n), (long long)(slot_us - turns.now_us), too_much);
 }
 
 static void shadow(struct sim_gate *gate, int64_t until_us, const char *node)
@@ -744,8 +738,7 @@ void sim_unlease(int n)
     struct token token;
     struct span name;
 
-    if (!token_read(sim_token(n), &token))
-        sim_fail("token %s", sim_jobs[n].token);
+    sim_fail_if(!token_read(sim_token(n), &token), "token %s", sim_jobs[n].token);
     while (next_name(&token.gates, &name))
         gate_named(name)->in_flight--;
 }
@@ -777,8 +770,7 @@ int sim_job_in(struct span entry)
     const char *at = memmem(entry.at, entry.len, id, sizeof id - 1);
     int n = at ? atoi(at + sizeof id - 1) : -1;
 
-    if (n < 0 || n >= sim.job_count)
-        sim_fail("what is no job of ours: %.*s", (int)entry.len, entry.at);
+    sim_fail_if(n < 0 || n >= sim.job_count, "what is no job of ours: %.*s", (int)entry.len, entry.at);
     return n;
 }
 
@@ -800,25 +792,20 @@ static void check_list(const struct snapshot *all, const char *name, const struc
         list->at[at] = list->at[i];
         list->at[i] = n;
     }
-    if (count != list->count)
-        sim_fail("%s has %d jobs, not %d", name, count, list->count);
+    sim_fail_if(count != list->count, "%s has %d jobs, not %d", name, count, list->count);
 }
 
 static void check_lists(const struct snapshot *all)
 {
-    char name[200];
-
-    for (int q = 0; q < sim.queue_count; q++) {
-        snprintf(name, sizeof name, "queue:%s", sim_queue_names[q]);
-        check_list(all, name, &sim.queues[q]);
-    }
+    for (int q = 0; q < sim.queue_count; q++)
+        check_list(all, textf("queue:%s", sim_queue_names[q]), &sim.queues[q]);
     for (int q = 0; q < SIM_LINES; q++)
         for (int t = 0; t < sim.type_count; t++)
             for (int key = 0; key <= NO_KEY; key++) {
-                snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[t],
-                         sim_key_text(key));
                 if (sim.lanes[q][t][key].count > 0) /* the others: check_counts */
-                    check_list(all, name, &sim.lanes[q][t][key]);
+                    check_list(
+                        all, textf("lane:%s/%s/%s", sim_queue_names[q], sim_type_names[t], sim_key_text(key)),
+                        &sim.lanes[q][t][key]);
             }
 }
 
@@ -856,15 +843,14 @@ static void check_counts(const struct invariants *seen)
 
     for (int n = 0; n < sim.job_count; n++)
         places[sim_jobs[n].place]++;
-    if (seen->queued + seen->parked != places[SIM_WAITING] || seen->leased != places[SIM_LEASED] ||
-        seen->later != places[SIM_LATER] || seen->dead != places[SIM_DEAD] || seen->foreign != sim.raw)
-        sim_fail(
-            "Redis has %lld queued, %lld parked, %lld leased, %lld later, %lld dead, %lld foreign; the model "
-            "%lld waiting, %lld leased, %lld later, %lld dead, %d foreign",
-            (long long)seen->queued, (long long)seen->parked, (long long)seen->leased, (long long)seen->later,
-            (long long)seen->dead, (long long)seen->foreign, (long long)places[SIM_WAITING],
-            (long long)places[SIM_LEASED], (long long)places[SIM_LATER], (long long)places[SIM_DEAD],
-            sim.raw);
+    sim_fail_if(
+        seen->queued + seen->parked != places[SIM_WAITING] || seen->leased != places[SIM_LEASED] ||
+            seen->later != places[SIM_LATER] || seen->dead != places[SIM_DEAD] || seen->foreign != sim.raw,
+        "Redis has %lld queued, %lld parked, %lld leased, %lld later, %lld dead, %lld foreign; the model "
+        "%lld waiting, %lld leased, %lld later, %lld dead, %d foreign",
+        (long long)seen->queued, (long long)seen->parked, (long long)seen->leased, (long long)seen->later,
+        (long long)seen->dead, (long long)seen->foreign, (long long)places[SIM_WAITING],
+        (long long)places[SIM_LEASED], (long long)places[SIM_LATER], (long long)places[SIM_DEAD], sim.raw);
 }
 
 /* The rule of a limit under which a gate was written, when it is one that the limit has now. */
@@ -938,10 +924,8 @@ static void read_gate(const struct item *item)
     struct sim_gate *gate = gate_named((struct span){item->name + 5, strlen(item->name + 5)});
     const struct sim_rule *rule = rule_of(item->name + 5);
 
-    if (!gate)
-        sim_fail("%s is a gate that nobody needs", item->name);
-    if (!gate_state_read(sim_text(item->at[0]), &state))
-        sim_fail("%s: %s", item->name, item->at[0]->str);
+    sim_fail_if(!gate, "%s is a gate that nobody needs", item->name);
+    sim_fail_if(!gate_state_read(sim_text(item->at[0]), &state), "%s: %s", item->name, item->at[0]->str);
     if (!sim_is_text(state.rule, gate->rule)) {
         if (gate->pause_until_us > 0 && (!rule || !sim_is_text(state.rule, rule->text)))
             rule = rule_before(item->name + 5);
@@ -1003,8 +987,7 @@ struct snapshot *sim_read_all(void)
 {
     struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
 
-    if (!all)
-        sim_fail("snapshot: %s", turns.error.text);
+    sim_fail_if(!all, "snapshot: %s", turns.error.text);
     trace_all(all);
     return all;
 }
@@ -1016,8 +999,7 @@ void sim_compare(struct snapshot *all)
 
     if (!broken && (sim.step % DOCTOR_EVERY == 0 || getenv("WEIR_TRACE")))
         broken = doctor_broken(turns.redis, PREFIX, turns.now_us);
-    if (broken)
-        sim_fail("%s", broken);
+    sim_fail_if(broken, "%s", broken);
     check_lists(all);
     check_leases(all);
     check_counts(&seen);

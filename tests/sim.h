@@ -177,6 +177,11 @@ extern struct sim_totals {
 void sim_begin(uint64_t seed);
 void sim_end(void);
 void sim_fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), noreturn));
+#define sim_fail_if(condition, ...)                                                                          \
+    do {                                                                                                     \
+        if (condition)                                                                                       \
+            sim_fail(__VA_ARGS__);                                                                           \
+    } while (0)
 void sim_must(int rc, const char *what);
 int64_t sim_pick(int64_t low, int64_t high);
 bool sim_chance(int one_in);

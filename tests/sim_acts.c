@@ -211,8 +211,7 @@ static void append_some(struct sim_batch *b)
         if (closed)
             return;
         sim_must(append_reply(turns.reply, &state, &accepted, &turns.error), "append");
-        if (accepted != (i == 0))
-            sim_fail("append to %s: accepted %d", b->name, accepted);
+        sim_fail_if(accepted != (i == 0), "append to %s: accepted %d", b->name, accepted);
     }
     b->there = true;
     b->total += (int64_t)queue.count;
@@ -275,11 +274,10 @@ static void drop_aside(struct sim_batch *b, bool whole)
         int count = most < b->aside.count ? most : b->aside.count;
 
         sim_must(turns_ask("batch_drop", (const char *[]){b->name, textf("%d", most)}, 2), "batch_drop");
-        if (answer_int(turns.answer, "dropped") != count ||
-            answer_int(turns.answer, "aside") != b->aside.count - count)
-            sim_fail("batch_drop %s: %lld, %lld left", b->name,
-                     (long long)answer_int(turns.answer, "dropped"),
-                     (long long)answer_int(turns.answer, "aside"));
+        sim_fail_if(answer_int(turns.answer, "dropped") != count ||
+                        answer_int(turns.answer, "aside") != b->aside.count - count,
+                    "batch_drop %s: %lld, %lld left", b->name, (long long)answer_int(turns.answer, "dropped"),
+                    (long long)answer_int(turns.answer, "aside"));
         for (int i = 0; i < count; i++) {
             int n = b->aside.at[b->aside.count - 1];
 
@@ -416,8 +414,7 @@ static void purge_page(int q, int type, json_t **next)
                                          number};
     size_t count = json_array_size(*next);
 
-    if (count > 2 * PLACES)
-        sim_fail("queue_purge: %zu places", count / 2);
+    sim_fail_if(count > 2 * PLACES, "queue_purge: %zu places", count / 2);
     snprintf(number, sizeof number, "%d", most);
     for (size_t i = 0; i < count; i++)
         words[4 + i] = json_string_value(json_array_get(*next, i));
@@ -431,8 +428,7 @@ static void purge_page(int q, int type, json_t **next)
     if (json_object_get(turns.answer, "missing"))
         return;
     taken = answer_int(turns.answer, "waiting") + answer_int(turns.answer, "parked");
-    if (taken != jobs)
-        sim_fail("queue_purge: %lld jobs, not %lld", (long long)taken, (long long)jobs);
+    sim_fail_if(taken != jobs, "queue_purge: %lld jobs, not %lld", (long long)taken, (long long)jobs);
     acts_totals.purged += jobs;
 }
 
@@ -442,9 +438,8 @@ static void check_purged(int q, int type, int since)
 {
     for (int t = 0; t < sim.type_count; t++)
         for (int key = 0; key <= SIM_KEYS && (type < 0 || t == type); key++)
-            if (sim.lanes[q][t][key].count > 0)
-                sim_fail("%s/%s/%s is left by a purge", sim_queue_names[q], sim_type_names[t],
-                         sim_key_text(key));
+            sim_fail_if(sim.lanes[q][t][key].count > 0, "%s/%s/%s is left by a purge", sim_queue_names[q],
+                        sim_type_names[t], sim_key_text(key));
     for (int i = 0; q < SIM_QUEUES && type < 0 && i < sim.queues[q].count; i++)
         if (sim_jobs[sim.queues[q].at[i]].fired_call <= since)
             sim_fail("job %d in %s is left by a purge", sim.queues[q].at[i], sim_queue_names[q]);
@@ -761,8 +756,7 @@ static void walk_dead(struct filter f, bool retries)
             sim_fail("dead: not %lld jobs", (long long)answer_int(turns.answer, "jobs"));
         seen += (size_t)looked_at;
     } while (place && !is_broken_off());
-    if (!place && seen != (dead ? dead->count / 2 : 0))
-        sim_fail("dead: %zu were looked at, not all", seen);
+    sim_fail_if(!place && seen != (dead ? dead->count / 2 : 0), "dead: %zu were looked at, not all", seen);
     json_decref(place);
     snapshot_free(all);
 }
@@ -888,9 +882,8 @@ static void send_action(const struct action *act)
         done += answer_int(out, "jobs");
     } while (json_object_get(out, "next"));
     json_decref(out);
-    if (done != act->done)
-        sim_fail("%s by a search: %lld jobs, not %lld", action_names[act->what], (long long)done,
-                 (long long)act->done);
+    sim_fail_if(done != act->done, "%s by a search: %lld jobs, not %lld", action_names[act->what],
+                (long long)done, (long long)act->done);
 }
 
 static void note_places(struct action *act)
@@ -928,18 +921,15 @@ static void follow_order(const struct action *act, const struct snapshot *all, c
 static void follow_orders(const struct action *act)
 {
     struct snapshot *all = snapshot_read(turns.redis, PREFIX, &turns.error);
-    char name[200];
 
-    for (int q = 0; q < sim.queue_count; q++) {
-        snprintf(name, sizeof name, "queue:%s", sim_queue_names[q]);
-        follow_order(act, all, name, &sim.queues[q]);
-    }
+    for (int q = 0; q < sim.queue_count; q++)
+        follow_order(act, all, textf("queue:%s", sim_queue_names[q]), &sim.queues[q]);
     for (int q = 0; q < SIM_LINES; q++)
         for (int t = 0; t < sim.type_count; t++)
             for (int key = 0; key <= SIM_KEYS; key++) {
-                snprintf(name, sizeof name, "lane:%s/%s/%s", sim_queue_names[q], sim_type_names[t],
-                         sim_key_text(key));
-                follow_order(act, all, name, &sim.lanes[q][t][key]);
+                follow_order(act, all,
+                             textf("lane:%s/%s/%s", sim_queue_names[q], sim_type_names[t], sim_key_text(key)),
+                             &sim.lanes[q][t][key]);
             }
     snapshot_free(all);
 }
@@ -1055,8 +1045,7 @@ void acts_finish(void)
 void acts_check_end(void)
 {
     for (int n = 0; n < sim.job_count; n++)
-        if (sim_jobs[n].marked)
-            sim_fail("the mark of job %d is never forgotten", n);
+        sim_fail_if(sim_jobs[n].marked, "the mark of job %d is never forgotten", n);
     for (int i = 0; i < SIM_BATCHES; i++) {
         const struct sim_batch *b = &sim.batches[i];
 

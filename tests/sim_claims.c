@@ -40,8 +40,7 @@ static void absorb_queue(const struct snapshot *all, int q, struct sim_list *gon
 
     item = snapshot_item(all, name);
     gone = queue->count + new_followers(item) - (item ? (int)item->count : 0);
-    if (gone < 0)
-        sim_fail("%s has grown by %d", name, -gone);
+    sim_fail_if(gone < 0, "%s has grown by %d", name, -gone);
     for (int i = 0; i < gone; i++) {
         int n = queue->at[i];
 
@@ -110,9 +109,8 @@ static void merge_lane(const struct snapshot *all, int q, int type, int key,
             sim_fail("lane %s/%s/%s: job %d is not in its order", sim_queue_names[q], sim_type_names[type],
                      sim_key_text(key), actual.at[i]);
     }
-    if (actual.count != lane->count)
-        sim_fail("lane %s/%s/%s has %d jobs, not %d", sim_queue_names[q], sim_type_names[type],
-                 sim_key_text(key), actual.count, lane->count);
+    sim_fail_if(actual.count != lane->count, "lane %s/%s/%s has %d jobs, not %d", sim_queue_names[q],
+                sim_type_names[type], sim_key_text(key), actual.count, lane->count);
     free(lane->at);
     *lane = actual;
 }
@@ -143,19 +141,15 @@ static void check_attrs(int n, const struct lease *lease)
     leave_out(found, 'k'); /* of a suspect, how often its worker died: test_alone */
     leave_out(found, 'g');
     sim_attrs(n, attrs);
-    if (strcmp(found, attrs) != 0)
-        sim_fail("job %d: its head has %s, not %s", n, found, attrs);
-    if (lease->enqueued_us != job->enqueued_us)
-        sim_fail("job %d: was enqueued at %lld, not %lld", n, (long long)lease->enqueued_us,
-                 (long long)job->enqueued_us);
-    if (lease->since_us != job->since_us)
-        sim_fail("job %d: waits since %lld, not %lld", n, (long long)lease->since_us,
-                 (long long)job->since_us);
+    sim_fail_if(strcmp(found, attrs) != 0, "job %d: its head has %s, not %s", n, found, attrs);
+    sim_fail_if(lease->enqueued_us != job->enqueued_us, "job %d: was enqueued at %lld, not %lld", n,
+                (long long)lease->enqueued_us, (long long)job->enqueued_us);
+    sim_fail_if(lease->since_us != job->since_us, "job %d: waits since %lld, not %lld", n,
+                (long long)lease->since_us, (long long)job->since_us);
     if (job->follows && !sim_is_text(lease->body, sim.batches[job->batch_followed].body))
         sim_fail("job %d is %.*s, not %s", n, (int)lease->body.len, lease->body.at,
                  sim.batches[job->batch_followed].body);
-    if (sim.paused[job->queue])
-        sim_fail("job %d starts, and its queue is paused", n);
+    sim_fail_if(sim.paused[job->queue], "job %d starts, and its queue is paused", n);
     if (sim_stops(n) != SIM_RUNS)
         sim_fail("job %d starts; it was cancelled, or its batch is paused or was", n);
 }
@@ -171,19 +165,16 @@ static void grant(const struct claim_call *call, int owner, const struct lease *
     if (!token_read(lease->token, &token))
         sim_fail("a token that cannot be read: %.*s", (int)lease->token.len, lease->token.at);
     key = sim_key_named(token.key.at, token.key.len);
-    if (job->place != SIM_WAITING)
-        sim_fail("job %d was leased, but it is in place %d", n, job->place);
+    sim_fail_if(job->place != SIM_WAITING, "job %d was leased, but it is in place %d", n, job->place);
     if (!has_name(&call->types, sim_type_names[job->type]) ||
         !has_name(&call->queues, sim_queue_names[job->queue]) ||
         !sim_is_text(token.queue, sim_queue_names[job->together == 1 ? sim_line_of(n) : job->queue]))
         sim_fail("job %d of %s was leased to one who did not ask for it", n, sim_type_names[job->type]);
-    if (key < 0 || key != job->key)
-        sim_fail("job %d has the key %s, not %.*s", n, sim_key_text(job->key), (int)token.key.len,
-                 token.key.at);
+    sim_fail_if(key < 0 || key != job->key, "job %d has the key %s, not %.*s", n, sim_key_text(job->key),
+                (int)token.key.len, token.key.at);
     place = sim_list_find(sim_lane_of(n), n);
-    if (place != 0)
-        sim_fail("job %d was leased before job %d of %s/%s/%s", n, sim_lane_of(n)->at[0],
-                 sim_queue_names[job->queue], sim_type_names[job->type], sim_key_text(key));
+    sim_fail_if(place != 0, "job %d was leased before job %d of %s/%s/%s", n, sim_lane_of(n)->at[0],
+                sim_queue_names[job->queue], sim_type_names[job->type], sim_key_text(key));
     if (lease->attempts != job->attempts || lease->interrupted != job->interrupted ||
         lease->throttled != job->throttled)
         sim_fail("job %d: @%d,%d,%d, not @%d,%d,%d", n, lease->attempts, lease->interrupted, lease->throttled,
@@ -218,13 +209,10 @@ static void absorb_dead(const struct snapshot *all, const struct claim_call *cal
 
         if (sim_jobs[n].place != SIM_WAITING)
             continue;
-        if (!is_lost(call, n))
-            sim_fail("job %d is dead: %s", n, dead->at[i]->str);
-        if (sim_stops(n) != SIM_RUNS)
-            sim_fail("job %d is dead: %s; it was not to run", n, dead->at[i]->str);
+        sim_fail_if(!is_lost(call, n), "job %d is dead: %s", n, dead->at[i]->str);
+        sim_fail_if(sim_stops(n) != SIM_RUNS, "job %d is dead: %s; it was not to run", n, dead->at[i]->str);
         place = sim_list_find(sim_lane_of(n), n);
-        if (place < 0)
-            sim_fail("job %d is dead and in its queue", n);
+        sim_fail_if(place < 0, "job %d is dead and in its queue", n);
         sim_list_remove(sim_lane_of(n), place, 1);
         sim_end_job(n, SIM_DEAD);
     }
@@ -240,8 +228,7 @@ static void check_room(const struct claim_call *call)
         limited += turns.claim.leases[i].slot_us != 0;
         unlimited += turns.claim.leases[i].slot_us == 0 && !turns.claim.alone;
     }
-    if (far > call->far)
-        sim_fail("%d leases far ahead, of %d", far, call->far);
+    sim_fail_if(far > call->far, "%d leases far ahead, of %d", far, call->far);
     if (call->reserved && unlimited > call->prefetch)
         sim_fail("%d leases without limits, for %d in advance", unlimited, call->prefetch);
     if (limited > call->free || turns.claim.lease_count > (size_t)(call->free + call->prefetch))
@@ -263,11 +250,10 @@ static void check_idle_job(const struct look *look, int n, int key, bool parked)
 
     if (look->left <= (gated ? look->call->prefetch : 0))
         return;
-    if (opens_us <= turns.now_us + SIM_AHEAD)
-        sim_fail("job %d of %s/%s/%s%s could start at now + %lld, with room for %lld", n,
-                 sim_queue_names[job->queue], sim_type_names[job->type], sim_key_text(key),
-                 parked ? "" : ", in the queue,", (long long)(opens_us - turns.now_us),
-                 (long long)look->left);
+    sim_fail_if(opens_us <= turns.now_us + SIM_AHEAD,
+                "job %d of %s/%s/%s%s could start at now + %lld, with room for %lld", n,
+                sim_queue_names[job->queue], sim_type_names[job->type], sim_key_text(key),
+                parked ? "" : ", in the queue,", (long long)(opens_us - turns.now_us), (long long)look->left);
 }
 
 /* The first job of each lane that is still in the queue. */
@@ -498,11 +484,9 @@ static void check_alone(int owner, int may_start)
         }
     if (suspects > 0 && held > suspects)
         sim_fail("%s has %d suspects among %d jobs", sim_ids[owner].name, suspects, held);
-    if (suspects > most)
-        sim_fail("%s has %d suspects, of which one runs with %d at most", sim_ids[owner].name, suspects,
-                 most);
-    if (suspects > 0 && !turns.claim.alone)
-        sim_fail("suspects run, and the claim does not say so");
+    sim_fail_if(suspects > most, "%s has %d suspects, of which one runs with %d at most", sim_ids[owner].name,
+                suspects, most);
+    sim_fail_if(suspects > 0 && !turns.claim.alone, "suspects run, and the claim does not say so");
     if (turns.claim.alone && suspects == 0 && turns.claim.lease_count > 0)
         sim_fail("%zu jobs are granted to one that is to be alone", turns.claim.lease_count);
     if (may_start >= 0 && suspects == 0 && !turns.claim.more)

@@ -191,8 +191,7 @@ void sim_tell(int n)
 {
     struct sim_told *told = &sim.told[sim.told_count];
 
-    if (sim.told_count++ == SIM_TOLD)
-        sim_fail("too many tokens are told");
+    sim_fail_if(sim.told_count++ == SIM_TOLD, "too many tokens are told");
     told->id = sim_jobs[n].owner;
     snprintf(told->token, sizeof told->token, "%s", sim_jobs[n].token);
 }
@@ -217,9 +216,7 @@ static struct span text_of(const struct redisReply *r)
 
 static const struct item *item_of(const struct snapshot *all, const char *kind, const char *name)
 {
-    const char *text = textf("%s:%s", kind, name);
-
-    return snapshot_item(all, text);
+    return snapshot_item(all, textf("%s:%s", kind, name));
 }
 
 static void see_all(const struct snapshot *all)
@@ -309,8 +306,7 @@ void sim_absorb_halted(const struct snapshot *all, const struct sim_list *from_q
     for (int n = 0; n < count; n++) {
         if (sim_jobs[n].place != SIM_WAITING || seen[n])
             continue;
-        if (sim_stops(n) != SIM_ENDS)
-            sim_fail("job %d is nowhere", n);
+        sim_fail_if(sim_stops(n) != SIM_ENDS, "job %d is nowhere", n);
         leave_lane(n, from_queue);
         sim_end_job(n, SIM_CANCELLED);
     }
@@ -339,9 +335,8 @@ static void check_number(const struct item *hash, const char *field, int64_t n)
 {
     const char *text = item_value(hash, field);
 
-    if ((text ? atoll(text) : 0) != n)
-        sim_fail("%s: %s is %s, not %lld", hash ? hash->name : "nothing", field, text ? text : "not there",
-                 (long long)n);
+    sim_fail_if((text ? atoll(text) : 0) != n, "%s: %s is %s, not %lld", hash ? hash->name : "nothing", field,
+                text ? text : "not there", (long long)n);
 }
 
 static void check_flag(const struct item *hash, const char *field, bool flag)
@@ -367,8 +362,7 @@ static void check_batch(const struct snapshot *all, const struct sim_batch *b)
     const struct item *hash = item_of(all, "batch", b->name);
     int64_t ended = b->ends[SIM_DONE] + b->ends[SIM_DEAD] + b->ends[SIM_CANCELLED];
 
-    if ((hash != NULL) != b->there)
-        sim_fail("batch %s %s there", b->name, b->there ? "is not" : "is");
+    sim_fail_if((hash != NULL) != b->there, "batch %s %s there", b->name, b->there ? "is not" : "is");
     if (ended > b->total)
         sim_fail("batch %s: %lld of %lld have ended", b->name, (long long)ended, (long long)b->total);
     check_aside(all, b);
@@ -483,8 +477,7 @@ static void check_remembered(const struct snapshot *all)
     for (int n = 0; n < sim.job_count; n++)
         if (sim_jobs[n].remembered) {
             count++;
-            if (!item_of(all, "finished", sim_id(n, id)))
-                sim_fail("nobody remembers job %d", n);
+            sim_fail_if(!item_of(all, "finished", sim_id(n, id)), "nobody remembers job %d", n);
         }
     if (count_items(all, "finished:") != count)
         sim_fail("%d finished jobs are remembered, not %d", count_items(all, "finished:"), count);

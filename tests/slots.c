@@ -10,10 +10,8 @@ static bool read_start(const char *line, struct slot *slot)
 
     if (sscanf(line, "{\"slot\":%lld,\"start\":%lld,", &at_us, &start_us) != 2)
         return false;
-    if (!type || sscanf(type, "\"type\":\"%15[^\"]", slot->type) != 1 || !id)
-        fail_msg("the trace says: %s", line);
-    if (start_us < at_us)
-        fail_msg("started before its slot: %s", line);
+    fail_if(!type || sscanf(type, "\"type\":\"%15[^\"]", slot->type) != 1 || !id, "the trace says: %s", line);
+    fail_if(start_us < at_us, "started before its slot: %s", line);
     slot->at_us = at_us;
     slot->job = atoi(id + strlen("\"id\":\"j"));
     return true;

@@ -42,6 +42,13 @@
         return tests_run(setup, teardown);                                                                   \
     }
 
+/* Fails the test, and says so as printf does, if the condition holds. */
+#define fail_if(condition, ...)                                                                              \
+    do {                                                                                                     \
+        if (condition)                                                                                       \
+            fail_msg(__VA_ARGS__);                                                                           \
+    } while (0)
+
 /* A text as of printf, good until 99,999 more were written; of one thread. */
 char *textf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -119,8 +119,7 @@ static void start_jobs(int64_t s_us, int64_t k, int64_t cost)
     pair.in_flight += k;
     for (int64_t i = 0; i < k && !is_concurrency() && !wrong; i++)
         wrong = naive_start(&pair.naive, s_us, cost, ++pair.job);
-    if (wrong)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s", seed, wrong);
+    fail_if(wrong, "WEIR_SEED=%" PRIu64 ": %s", seed, wrong);
     if (k) {
         pair.taken_us = s_us;
         pair.taken = cost;
@@ -298,8 +297,7 @@ static struct rule parsed(const char *text)
 {
     struct rule rule;
 
-    if (rule_parse(text, &rule, &error) < 0)
-        fail_msg("%s", error.text);
+    fail_if(rule_parse(text, &rule, &error) < 0, "%s", error.text);
     return rule;
 }
 
@@ -327,8 +325,7 @@ static void replay_history(void)
             naive_charge(&pair.naive, history[i].at_us, history[i].slots);
         else if (history[i].slots > 0)
             wrong = naive_start(&pair.naive, history[i].at_us, history[i].slots, i);
-    if (wrong)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s", seed, wrong);
+    fail_if(wrong, "WEIR_SEED=%" PRIu64 ": %s", seed, wrong);
 }
 
 /* As the definition has it, but for less than a microsecond: a start that was rounded up counts as the exact time
@@ -657,8 +654,7 @@ static int64_t slots_free(const char *rule, const char *state, int64_t now_us)
     int64_t n;
 
     gate_init(&g, &r);
-    if (gate_read(&g, state, now_us, &error) < 0)
-        fail_msg("%s", error.text);
+    fail_if(gate_read(&g, state, now_us, &error) < 0, "%s", error.text);
     n = gate_count(&g, now_us, 1000, 1);
     gate_free(&g);
     return n;
@@ -743,9 +739,8 @@ TEST(test_states_are_read)
     for (size_t i = 0; i < COUNT(known); i++) {
         int64_t free = slots_free(known[i].rule, known[i].state, BEGIN_US + known[i].later_us);
 
-        if (free != known[i].free)
-            fail_msg("%s: '%s': %" PRId64 " slots, not %" PRId64, known[i].rule, known[i].state, free,
-                     known[i].free);
+        fail_if(free != known[i].free, "%s: '%s': %" PRId64 " slots, not %" PRId64, known[i].rule,
+                known[i].state, free, known[i].free);
     }
 }
 

@@ -26,9 +26,8 @@ static int try_join(const char *id, const char *batch, const char *type, int64_t
                           .at_us = -1,
                           .batch = span_of(batch)};
     struct args a;
-    const char *body = textf("{\"id\":\"%s\",\"type\":\"%s\"}", id, type);
 
-    job.body = span_of(body);
+    job.body = span_of(textf("{\"id\":\"%s\",\"type\":\"%s\"}", id, type));
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     return turns_send(&a);
@@ -92,8 +91,7 @@ static void expect_batch(const char *expected)
 
         assert_int_equal(sscanf(one, " %31s %d", name, &number), 2);
         value = redis_text("HGET", BATCH, name);
-        if (atoi(value) != number)
-            fail_msg("%s: %s, not %d", name, value, number);
+        fail_if(atoi(value) != number, "%s: %s, not %d", name, value, number);
         free(value);
     }
 }

@@ -41,8 +41,7 @@ static void took(struct timing *timing, int64_t us)
 static void expect_within(const struct timing *timing, int64_t most_us)
 {
     print_message("%s: %.2f ms\n", timing->what, (double)timing->best_us / 1e3);
-    if (timing->best_us > most_us)
-        fail_msg("%s took %.2f ms", timing->what, (double)timing->best_us / 1e3);
+    fail_if(timing->best_us > most_us, "%s took %.2f ms", timing->what, (double)timing->best_us / 1e3);
 }
 
 static void expect_short(const struct timing *timing)
@@ -790,7 +789,6 @@ static int64_t longest_beat_us(void (*between)(void))
 /* So many keys sleep in a queue, one opens each millisecond. */
 static void plant_sleeping(const char *queue, int count)
 {
-    const char *n = textf("%d", count);
     const char *from = textf("%" PRId64, turns.now_us);
 
     build(
@@ -803,14 +801,12 @@ static void plant_sleeping(const char *queue, int count)
         "  redis.call('ZADD', P .. 'sleep:' .. ARGV[2], opens, 'm#1/k' .. i)\n"
         "  redis.call('SET', P .. 'gate:m#1/k' .. i, ARGV[4] .. ' 0 - - ' .. rule .. ' ' .. opens .. ' 0')\n"
         "end\n",
-        queue, n, from);
+        queue, textf("%d", count), from);
 }
 
 /* How many of them are not where they would be if the clock had always gone as it goes now. */
 static int64_t misplaced(const char *queue, int64_t from_us)
 {
-    const char *from = textf("%" PRId64, from_us);
-
     return redis_number("EVAL",
                         "local n, list = 0, redis.call('ZRANGE', ARGV[1] .. 'sleep:' .. ARGV[2], 0, -1, "
                         "'WITHSCORES')\n"
@@ -819,15 +815,13 @@ static int64_t misplaced(const char *queue, int64_t from_us)
                         "  if k and tonumber(list[i + 1]) ~= ARGV[3] + 1000 * k then n = n + 1 end\n"
                         "end\n"
                         "return n",
-                        "0", PREFIX, queue, from);
+                        "0", PREFIX, queue, textf("%" PRId64, from_us));
 }
 
 static void sleep_meanwhile(void)
 {
-    const char *soon = textf("%" PRId64, turns.now_us + 1);
-    const char *late = textf("%" PRId64, turns.now_us + 2 * BACK_US);
-
-    redis_do("ZADD", PREFIX "sleep:default", soon, "new#1/soon", late, "new#1/late", "+inf", "new#1/flight");
+    redis_do("ZADD", PREFIX "sleep:default", textf("%" PRId64, turns.now_us + 1), "new#1/soon",
+             textf("%" PRId64, turns.now_us + 2 * BACK_US), "new#1/late", "+inf", "new#1/flight");
 }
 
 WORKER_TEST(test_a_clock_that_is_set_back_moves_sleeping_keys_bit_by_bit)
@@ -883,11 +877,9 @@ WORKER_TEST(test_what_opens_first_after_a_step_back_is_moved_first)
 WORKER_TEST(test_many_queues_and_limits_after_a_step_back)
 {
     struct timing timing = {"heartbeat after a step back, 5,000 queues and limits", 0};
-    char from[24];
     int64_t left;
 
     for (int try = 0; try < TRIES; try++) {
-        snprintf(from, sizeof from, "%" PRId64, turns.now_us);
         build("for i = 1, 5000 do\n"
               "  redis.call('SADD', P .. 'queues', 'q' .. i)\n"
               "  redis.call('ZADD', P .. 'wake:q' .. i, ARGV[2] + 1000, 'm#0', 'inf', 'c#0')\n"
@@ -895,11 +887,10 @@ WORKER_TEST(test_many_queues_and_limits_after_a_step_back)
               ".. '/' "
               ".. ARGV[2])\n"
               "end\n",
-              from);
+              textf("%" PRId64, turns.now_us));
         beat_us(&left);
         turns.now_us -= BACK_US;
         took(&timing, longest_beat_us(NULL));
-        snprintf(from, sizeof from, "%" PRId64, turns.now_us);
         assert_int_equal(
             redis_number("EVAL",
                          "local n = 0\n"
@@ -908,7 +899,7 @@ WORKER_TEST(test_many_queues_and_limits_after_a_step_back)
                          "  if at[1] == ARGV[2] and at[2] == 'inf' then n = n + 1 end\n"
                          "end\n"
                          "return n",
-                         "0", PREFIX, from),
+                         "0", PREFIX, textf("%" PRId64, turns.now_us)),
             5000);
     }
     expect_short(&timing);
@@ -952,12 +943,10 @@ static void expect_order(const char *lane, int count)
 {
     for (int i = 0; i < count; i++) {
         char *entry;
-        const char *at = textf("%d", i);
         const char *id = textf("\"j%d\"", i);
 
-        entry = redis_text("LINDEX", lane, at);
-        if (!strstr(entry, id))
-            fail_msg("place %d has %s", i, entry);
+        entry = redis_text("LINDEX", lane, textf("%d", i));
+        fail_if(!strstr(entry, id), "place %d has %s", i, entry);
         free(entry);
     }
 }

@@ -36,8 +36,7 @@ static long long length(const char *key)
 
 static void check_status(int status, const char *what)
 {
-    if (status)
-        fail_msg("%s: %d: %s", what, status, weir_message(w));
+    fail_if(status, "%s: %d: %s", what, status, weir_message(w));
 }
 
 /* The queue holds the jobs 0 to n - 1, each once, in this order. */
@@ -55,8 +54,7 @@ static void assert_all(const char *queue, long long n)
         for (at = jobs; *at; at++) {
             if (*at != '"' || strncmp(at, "\"args\":", 7) != 0)
                 continue;
-            if (atoll(at + 7) != next)
-                fail_msg("job %lld stands where %lld should", atoll(at + 7), next);
+            fail_if(atoll(at + 7) != next, "job %lld stands where %lld should", atoll(at + 7), next);
             next++;
         }
         free(jobs);
@@ -404,13 +402,10 @@ static void bulk_through(struct weir *through, int n)
     struct weir_bulk_counts counts;
     struct weir_bulk *b;
 
-    if (weir_bulk_open(through, NULL, &b))
-        fail_msg("%s", weir_message(through));
+    fail_if(weir_bulk_open(through, NULL, &b), "%s", weir_message(through));
     for (int i = 0; i < n; i++)
-        if (add_with_cost(b, i))
-            fail_msg("%s", weir_message(through));
-    if (weir_bulk_close(b, &counts))
-        fail_msg("%s", weir_message(through));
+        fail_if(add_with_cost(b, i), "%s", weir_message(through));
+    fail_if(weir_bulk_close(b, &counts), "%s", weir_message(through));
     assert_int_equal(counts.accepted, n);
     assert_all(QUEUE, n);
     client_flush(NULL);
@@ -578,8 +573,7 @@ static void await_length(long long n)
     int64_t limit_us = clock_mono_us() + 60000000;
 
     while (length(QUEUE) < n) {
-        if (clock_mono_us() > limit_us)
-            fail_msg("%lld jobs do not come", n);
+        fail_if(clock_mono_us() > limit_us, "%lld jobs do not come", n);
         clock_sleep_until(clock_mono_us() + 1000);
     }
 }

@@ -55,12 +55,10 @@ static void measure_long(const char *name, one_call *call, int count, size_t byt
         int64_t begin_us = server_cpu_us();
         int n;
 
-        if (calls == CALLS_MOST)
-            fail_msg("%s: %d of %d after %d calls", name, moved, count, calls);
+        fail_if(calls == CALLS_MOST, "%s: %d of %d after %d calls", name, moved, count, calls);
         n = call();
         took_us[calls++] = server_cpu_us() - begin_us;
-        if (n > most)
-            fail_msg("%s: %d bodies of %zu bytes in one call, %d were right", name, n, bytes, most);
+        fail_if(n > most, "%s: %d bodies of %zu bytes in one call, %d were right", name, n, bytes, most);
         moved += n;
     }
     qsort(took_us, (size_t)calls, sizeof *took_us, by_size);
@@ -511,10 +509,9 @@ SCENE_TEST(test_large_jobs_of_a_worker_that_is_gone_return_in_their_order)
             measure(c == 0 ? "reap" : "adopt", calls[c], loads[i].count, loads[i].bytes);
             assert_int_equal(redis_number("EXISTS", ACTIVE "w"), 0);
             for (int n = 0; n < loads[i].count; n++) {
-                const char *place = textf("%d", n);
                 const char *id = textf("{\"id\":\"t%d\"", n);
 
-                first = redis_text("LINDEX", c == 0 ? ALONE("t") : LANE("t"), place);
+                first = redis_text("LINDEX", c == 0 ? ALONE("t") : LANE("t"), textf("%d", n));
                 assert_non_null(strstr(first, id));
                 free(first);
             }

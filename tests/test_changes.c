@@ -23,8 +23,7 @@ static redisReply *call(struct args *a)
 {
     redisReply *reply = NULL;
 
-    if (client_call(w, a, &reply, NULL) < 0)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s", seed, weir_message(w));
+    fail_if(client_call(w, a, &reply, NULL) < 0, "WEIR_SEED=%" PRIu64 ": %s", seed, weir_message(w));
     args_free(a);
     return reply;
 }
@@ -72,9 +71,7 @@ static void rate_set(int64_t now_us, const char *rules)
 
 static char *state_of(const char *gate)
 {
-    const char *key = textf(PREFIX "gate:%s", gate);
-
-    return server_ask(&server, "GET", key, NULL);
+    return server_ask(&server, "GET", textf(PREFIX "gate:%s", gate), NULL);
 }
 
 /* ---- Worlds */
@@ -182,9 +179,8 @@ static void check_own(const struct event *e)
 {
     const char *wrong = naive_start(&world.own[e->rule], e->at_us, e->cost, world.event_count);
 
-    if (wrong)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s by what started under it: %s", seed, world.stored[e->rule],
-                 wrong);
+    fail_if(wrong, "WEIR_SEED=%" PRIu64 ": %s by what started under it: %s", seed, world.stored[e->rule],
+            wrong);
 }
 
 /* What the most generous rules that were in force in a time of that length let through. */
@@ -326,8 +322,7 @@ TEST_WITH(test_a_limit_that_is_lowered_and_set_back, client_flush, NULL)
         assert_true(take(BEGIN_US, "", 20));
         rate_set(BEGIN_US, pairs[i].small);
         rate_set(BEGIN_US, pairs[i].large);
-        if (take(BEGIN_US, "", 1))
-            fail_msg("%s: %s gives it back", pairs[i].large, pairs[i].small);
+        fail_if(take(BEGIN_US, "", 1), "%s: %s gives it back", pairs[i].large, pairs[i].small);
         assert_true(take(BEGIN_US + 2 * HOUR_US, "", 20));
     }
 }
@@ -343,8 +338,7 @@ TEST_WITH(test_a_limit_that_is_another_one_and_set_back, client_flush, NULL)
         assert_true(take(BEGIN_US, "", 20));
         rate_set(BEGIN_US, others[i]);
         rate_set(BEGIN_US + 1000000, pairs[0].large);
-        if (take(BEGIN_US + 1000000, "", 1))
-            fail_msg("'%s' gives it back", others[i]);
+        fail_if(take(BEGIN_US + 1000000, "", 1), "'%s' gives it back", others[i]);
     }
 }
 
@@ -453,8 +447,7 @@ TEST_WITH(test_rules_that_take_turns_lose_nothing, client_flush, NULL)
                 fail_msg("%" PRId64 " and %" PRId64 " are no 10 ms apart", last_us, at_us);
             last_us = at_us;
             all++;
-            if (all > 10 + at_us / 10000)
-                fail_msg("%" PRId64 " by %" PRId64, all, at_us);
+            fail_if(all > 10 + at_us / 10000, "%" PRId64 " by %" PRId64, all, at_us);
         }
     }
     assert_in_range(all, 1000, 1010);
@@ -471,8 +464,7 @@ static void assert_former(int64_t now_us, const char *rule, int count)
     text = state_of("d#0");
     for (const char *at = text; *at; at++)
         bars += *at == '|';
-    if (bars != (count ? count + 1 : 0))
-        fail_msg("%d former states were expected: %s", count, text);
+    fail_if(bars != (count ? count + 1 : 0), "%d former states were expected: %s", count, text);
     free(text);
 }
 

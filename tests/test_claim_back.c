@@ -146,8 +146,7 @@ SCENE_TEST(test_a_quota_of_a_day_is_used_whole_however_late)
             started += start_some_late(round % 2 ? "w" : "v", &seed, &lost_us);
         turns.now_us += lost_us;
         started += (int)claim("w", 10, 0);
-        if (started != 5)
-            fail_msg("%s, run %u: %d of 5 have started", rule, run, started);
+        fail_if(started != 5, "%s, run %u: %d of 5 have started", rule, run, started);
     }
 }
 
@@ -163,8 +162,7 @@ WORKER_TEST(test_a_slot_before_a_clock_step_stays_used)
     settle_unstarted(0, 1);
     gate = redis_text("GET", PREFIX "gate:slow#0");
     /* one slot is in use */
-    if (!strstr(gate, textf(" %lld ", (long long)turns.now_us + 10000)))
-        fail_msg("%s", gate);
+    fail_if(!strstr(gate, textf(" %lld ", (long long)turns.now_us + 10000)), "%s", gate);
     free(gate);
 }
 

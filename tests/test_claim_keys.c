@@ -109,10 +109,8 @@ WORKER_TEST(test_keys_come_from_a_path)
     must(turns_rate("slow", "1000/1000000/1000,by=args.who.id"));
     for (size_t i = 0; i < COUNT(cases); i++) {
         const struct lease *lease = turns.claim.leases;
-        const char *fields = textf("\"args\":%s", cases[i].args);
-        const char *id = textf("j%zu", i);
 
-        enqueue_with("slow", id, fields);
+        enqueue_with("slow", textf("j%zu", i), textf("\"args\":%s", cases[i].args));
         assert_int_equal(claim("w", 1, 0), 1);
         lease = turns.claim.leases;
         if (lease->key.len != strlen(cases[i].key) ||
@@ -207,10 +205,9 @@ WORKER_TEST(test_lanes_that_sleep_are_sorted_when_their_path_changes)
 {
     must(turns_rate("slow", "1/86400000000/1,by=args.a"));
     for (int i = 2; i < 5; i++) {
-        const char *id = textf("j%d", i);
         const char *args = textf("\"args\":{\"a\":1,\"b\":%d}", i);
 
-        enqueue_with("slow", id, args);
+        enqueue_with("slow", textf("j%d", i), args);
     }
     enqueue_with("slow", "k2 k5", "\"args\":{\"a\":7,\"b\":7}");
     expect_claim("j2 k2");

@@ -442,16 +442,14 @@ static void check_standing(const struct scene *scene, const char *usual)
     bool is_short;
     char *text = outcome(scene, USUAL_CHUNK, true, &is_short);
 
-    if (is_short != scene->stands)
-        fail_msg("%s: standing: %s", scene->name, text);
+    fail_if(is_short != scene->stands, "%s: standing: %s", scene->name, text);
     if (is_short && scene->is_short && strcmp(text, usual) != 0)
         fail_msg("%s: standing: %s; else: %s", scene->name, text, usual);
     if (is_short && !scene->is_short) {
         assert_int_equal(turns.claim.lease_count, 1);
         assert_int_equal(turns.claim.duty_until_us, ask.duty_until_us);
     }
-    if (!is_short && !is_unchanged)
-        fail_msg("%s: standing, it changes what it leaves to others", scene->name);
+    fail_if(!is_short && !is_unchanged, "%s: standing, it changes what it leaves to others", scene->name);
     free(text);
 }
 
@@ -521,9 +519,8 @@ SCENE_TEST(test_the_short_way_does_what_the_long_one_does)
 
         if (strcmp(usual, other) != 0)
             fail_msg("%s: the usual claim: %s; the long way: %s", scenes[i].name, usual, other);
-        if (usual_is_short != scenes[i].is_short || (other_is_short && scenes[i].is_short))
-            fail_msg("%s: short: %d, with a chunk of two: %d", scenes[i].name, usual_is_short,
-                     other_is_short);
+        fail_if(usual_is_short != scenes[i].is_short || (other_is_short && scenes[i].is_short),
+                "%s: short: %d, with a chunk of two: %d", scenes[i].name, usual_is_short, other_is_short);
         check_standing(&scenes[i], usual);
         free(usual);
         free(other);

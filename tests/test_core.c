@@ -99,8 +99,7 @@ TEST(good_addresses)
     char shown[300];
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        if (redis_address_parse(cases[i].url, &a, &e) != 0)
-            fail_msg("%s: %s", cases[i].url, e.text);
+        fail_if(redis_address_parse(cases[i].url, &a, &e) != 0, "%s: %s", cases[i].url, e.text);
         assert_int_equal(a.slot, CLUSTER_SLOT);
         a.slot = 0;
         assert_memory_equal(&a, &cases[i].is, sizeof a);
@@ -189,8 +188,7 @@ TEST(bad_addresses)
     struct error e;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        if (redis_address_parse(cases[i].url, &a, &e) != WEIR_ECONFIG)
-            fail_msg("%s was taken", cases[i].url);
+        fail_if(redis_address_parse(cases[i].url, &a, &e) != WEIR_ECONFIG, "%s was taken", cases[i].url);
         assert_int_equal(e.status, WEIR_ECONFIG);
         if (!strstr(e.text, cases[i].says) || strstr(e.text, "sesame") || strchr(e.text, '\n'))
             fail_msg("%s: %s", cases[i].url, e.text);
@@ -201,22 +199,17 @@ TEST(bad_addresses)
 
 TEST(long_parts)
 {
-    char url[9000], word[8400];
+    char word[8400];
     struct redis_address a;
     struct error e;
 
     memset(word, 'x', sizeof word);
-    snprintf(url, sizeof url, "redis://:%.8191s@h", word);
-    assert_int_equal(redis_address_parse(url, &a, &e), 0);
+    assert_int_equal(redis_address_parse(textf("redis://:%.8191s@h", word), &a, &e), 0);
     assert_int_equal(strlen(a.password), 8191);
-    snprintf(url, sizeof url, "redis://:%.8192s@h", word);
-    assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
-    snprintf(url, sizeof url, "redis://%.128s:p@h", word);
-    assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
-    snprintf(url, sizeof url, "redis://%.255s", word);
-    assert_int_equal(redis_address_parse(url, &a, &e), 0);
-    snprintf(url, sizeof url, "redis://%.256s", word);
-    assert_int_equal(redis_address_parse(url, &a, &e), WEIR_ECONFIG);
+    assert_int_equal(redis_address_parse(textf("redis://:%.8192s@h", word), &a, &e), WEIR_ECONFIG);
+    assert_int_equal(redis_address_parse(textf("redis://%.128s:p@h", word), &a, &e), WEIR_ECONFIG);
+    assert_int_equal(redis_address_parse(textf("redis://%.255s", word), &a, &e), 0);
+    assert_int_equal(redis_address_parse(textf("redis://%.256s", word), &a, &e), WEIR_ECONFIG);
 }
 
 /* ---- Arguments */
@@ -376,8 +369,7 @@ TEST(faults_are_told_apart)
             fail_msg("%s: fault %d", cases[i].text, redis_fault(cases[i].text));
         assert_int_equal(redis_fault_error(&e, cases[i].text), cases[i].status);
         assert_int_equal(e.status, cases[i].status);
-        if (!strstr(e.text, cases[i].says))
-            fail_msg("%s: %s", cases[i].text, e.text);
+        fail_if(!strstr(e.text, cases[i].says), "%s: %s", cases[i].text, e.text);
     }
     redis_fault_error(&e, "WEIR type: not a name");
     assert_string_equal(e.text, "type: not a name");
@@ -669,7 +661,6 @@ TEST(times_as_text)
 
 int main(void)
 {
-
     unsetenv("WEIR_LOG");
     return tests_run(NULL, NULL);
 }

@@ -11,8 +11,7 @@ static struct zone *open_zone(const char *name)
     struct zone *zone;
     struct error e;
 
-    if (zone_open(name, &zone, &e) != 0)
-        fail_msg("%s", e.text);
+    fail_if(zone_open(name, &zone, &e) != 0, "%s", e.text);
     return zone;
 }
 
@@ -23,12 +22,10 @@ static int64_t read_time(const char *text)
     struct tm t = {0};
     const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &t);
 
-    if (!rest)
-        fail_msg("%s: no time", text);
+    fail_if(!rest, "%s: no time", text);
     if (*rest == 'Z')
         return timegm(&t);
-    if (sscanf(rest + 1, "%2d:%2d", &hours, &minutes) != 2)
-        fail_msg("%s: no offset", text);
+    fail_if(sscanf(rest + 1, "%2d:%2d", &hours, &minutes) != 2, "%s: no offset", text);
     return timegm(&t) - (*rest == '-' ? -1 : 1) * (hours * 3600 + minutes * 60);
 }
 
@@ -37,8 +34,7 @@ static struct cron parse(const char *when)
     struct cron cron;
     struct error e;
 
-    if (cron_parse(when, &cron, &e) != 0)
-        fail_msg("%s", e.text);
+    fail_if(cron_parse(when, &cron, &e) != 0, "%s", e.text);
     return cron;
 }
 
@@ -142,8 +138,7 @@ TEST(test_zones_are_those_of_the_database)
     struct error e;
 
     for (size_t i = 0; i < COUNT(none); i++) {
-        if (zone_open(none[i], &zone, &e) != WEIR_EINPUT)
-            fail_msg("'%s': taken", none[i]);
+        fail_if(zone_open(none[i], &zone, &e) != WEIR_EINPUT, "'%s': taken", none[i]);
         assert_non_null(strstr(e.text, "write one such as Europe/Berlin, or UTC"));
     }
     for (size_t i = 0; i < COUNT(some); i++)
@@ -279,9 +274,8 @@ TEST(test_next_occurrences_by_hand)
             at_s = cron_next(&cron, zone, at_s);
             if (at_s != CRON_NEVER)
                 zone_format(zone, at_s, found);
-            if (at_s != expected_s)
-                fail_msg("'%s' in %s: %s, not %s", by_hand[i].when, by_hand[i].zone, found,
-                         by_hand[i].next[n] ? by_hand[i].next[n] : "never");
+            fail_if(at_s != expected_s, "'%s' in %s: %s, not %s", by_hand[i].when, by_hand[i].zone, found,
+                    by_hand[i].next[n] ? by_hand[i].next[n] : "never");
         }
         zone_free(zone);
     }

@@ -100,8 +100,7 @@ static struct walked walk(const char *verb, struct dead_filter filter,
 {
     struct walked walked = {.meanwhile = meanwhile};
 
-    if (go(verb, filter, NULL, &walked) != 0)
-        fail_msg("%s", w->error.text);
+    fail_if(go(verb, filter, NULL, &walked) != 0, "%s", w->error.text);
     json_decref(walked.last);
     return walked;
 }
@@ -118,8 +117,7 @@ static void expect_moved(const char *verb, struct dead_filter filter, const char
 {
     struct walked walked = {0};
 
-    if (go(verb, filter, into, &walked) != 0)
-        fail_msg("%s", w->error.text);
+    fail_if(go(verb, filter, into, &walked) != 0, "%s", w->error.text);
     assert_int_equal(walked.jobs, moved);
     assert_int_equal(walked.without_queue, left);
 }
@@ -554,8 +552,7 @@ SCENE_TEST(test_a_walk_meets_each_once_whatever_others_do)
         assert_int_equal(sscanf(at, "j%4d", &i), 1);
         assert_true(i > last);
         for (int k = last + 1; k < i; k++)
-            if (!gone[k])
-                fail_msg("WEIR_SEED=%llu: j%04d was passed over", (unsigned long long)seed, k);
+            fail_if(!gone[k], "WEIR_SEED=%llu: j%04d was passed over", (unsigned long long)seed, k);
     }
     assert_null(strstr(seen, "new"));
 }
@@ -655,8 +652,7 @@ SCENE_TEST(test_filters)
         struct walked counted;
 
         walk("list", cases[i].filter, NULL);
-        if (strcmp(seen, cases[i].ids) != 0)
-            fail_msg("case %zu: '%s', not '%s'", i, seen, cases[i].ids);
+        fail_if(strcmp(seen, cases[i].ids) != 0, "case %zu: '%s', not '%s'", i, seen, cases[i].ids);
         counted = walk("count", cases[i].filter, NULL);
         assert_int_equal(counted.jobs, (strlen(cases[i].ids) + 1) / 2);
         assert_int_equal(counted.without_queue, 0);
@@ -767,8 +763,7 @@ SCENE_TEST(test_all_is_told_of_a_job)
                          "unique", "once", "failed_at", "1794000000000001", "failure", "a, b\n", "bytes", 21,
                          "body", "{\"id\":\"j\",\"type\":\"t\"}");
     json_object_set_new(job, "since", json_integer(answer_int(job, "since")));
-    if (!json_equal(job, expected))
-        fail_msg("%s", json_dumps(job, 0));
+    fail_if(!json_equal(job, expected), "%s", json_dumps(job, 0));
     json_decref(expected);
     json_decref(job);
 }
@@ -1033,8 +1028,7 @@ SCENE_TEST(test_wrong_arguments_change_nothing)
     bury_job("a", "why");
     before = turns_digest();
     for (size_t i = 0; i < COUNT(calls); i++)
-        if (call_line(calls[i]) != WEIR_EINPUT)
-            fail_msg("%s: %s", calls[i], turns.error.text);
+        fail_if(call_line(calls[i]) != WEIR_EINPUT, "%s: %s", calls[i], turns.error.text);
     nothing_changed_since(before);
 }
 

@@ -34,8 +34,7 @@ static void plant(const char *command)
     args_init(&a);
     for (int i = 0; i < 12 && words[i]; i++)
         args_add(&a, textf("%s%s", i == 1 ? PREFIX : "", words[i]));
-    if (turns_send(&a) != 0)
-        fail_msg("%s: %s", command, turns.error.text);
+    fail_if(turns_send(&a) != 0, "%s: %s", command, turns.error.text);
 }
 
 /* What was put aside is never lost for another that is. */
@@ -123,11 +122,9 @@ static void plant_and_repair(const struct damage *d, bool beyond)
     for (int k = 0; k < 2 && d->command[k]; k++)
         plant(d->command[k]);
     expect_finding(d->command[0], d->told);
-    if (!doctor.broken)
-        fail_msg("%s: not broken", d->command[0]);
+    fail_if(!doctor.broken, "%s: not broken", d->command[0]);
     examine(true);
-    if (doctor.broken != beyond)
-        fail_msg("%s: broken: %d; %s", d->command[0], doctor.broken, findings());
+    fail_if(doctor.broken != beyond, "%s: broken: %d; %s", d->command[0], doctor.broken, findings());
     if (!beyond)
         expect_health(d->command[0]);
 }

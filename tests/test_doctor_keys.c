@@ -190,10 +190,9 @@ static void put_aside(const char *name)
 {
     static const char digest[] = "return redis.sha1hex(redis.call('DUMP', KEYS[1]))";
     char *before, *after;
-    const char *key = textf(PREFIX "%s", name);
     const char *aside = textf(PREFIX "foreign:%s", name);
 
-    before = redis_text("EVAL", digest, "1", key);
+    before = redis_text("EVAL", digest, "1", textf(PREFIX "%s", name));
     repair(name);
     after = redis_text("EVAL", digest, "1", aside);
     assert_string_equal(after, before);

@@ -370,9 +370,8 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
     enum enqueue_result result;
     struct span answered;
     struct args a;
-    const char *body = textf("{\"id\":\"%s\",\"type\":\"t\"}", id);
 
-    job.body = span_str(body);
+    job.body = span_str(textf("{\"id\":\"%s\",\"type\":\"t\"}", id));
     args_init(&a);
     enqueue_request(&a, P, now_us, &job);
     assert_int_equal(client_call(w, &a, &reply, NULL), 0);

@@ -89,10 +89,8 @@ static void drain(void)
 static void enqueue_costs(const char *type, int count, int least, int most)
 {
     for (int i = 0; i < count; i++) {
-        const char *id = textf("%s%d", type, i);
-        const char *cost = textf("\"cost\":%d", least + (most > least ? i % (most - least + 1) : 0));
-
-        enqueue_with(type, id, cost);
+        enqueue_with(type, textf("%s%d", type, i),
+                     textf("\"cost\":%d", least + (most > least ? i % (most - least + 1) : 0)));
     }
 }
 
@@ -584,12 +582,11 @@ static void expect_random(uint64_t seed)
     assert_int_equal(forecast_type(&limits, limits_type(&limits, "slow"), NULL, &last, &w->error), 0);
     next_us = type_next_start(&limits, limits_type(&limits, "slow"));
     run(turns.now_us, &first_us, &last_us);
-    if (last_us > 0 &&
-        (first_us != next_us || last_us < last.last_us || (!last.because && last_us != last.last_us)))
-        fail_msg("WEIR_SEED=%llu: %s: said %lld and %lld us, %s; not %lld and %lld", (unsigned long long)seed,
-                 rules, (long long)(next_us - BEGIN_US), (long long)(last.last_us - BEGIN_US),
-                 forecast_reason(last.because), (long long)(first_us - BEGIN_US),
-                 (long long)(last_us - BEGIN_US));
+    fail_if(last_us > 0 &&
+                (first_us != next_us || last_us < last.last_us || (!last.because && last_us != last.last_us)),
+            "WEIR_SEED=%llu: %s: said %lld and %lld us, %s; not %lld and %lld", (unsigned long long)seed,
+            rules, (long long)(next_us - BEGIN_US), (long long)(last.last_us - BEGIN_US),
+            forecast_reason(last.because), (long long)(first_us - BEGIN_US), (long long)(last_us - BEGIN_US));
     limits_free(&limits);
 }
 

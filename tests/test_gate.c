@@ -106,8 +106,7 @@ static redisReply *ask(struct args *a)
 {
     redisReply *reply = NULL;
 
-    if (redis_call(redis, a, &reply, NULL, &error) < 0)
-        fail_msg("%s", error.text);
+    fail_if(redis_call(redis, a, &reply, NULL, &error) < 0, "%s", error.text);
     args_free(a);
     return reply;
 }
@@ -267,8 +266,7 @@ static struct rule random_valid_rule(uint64_t *random, char stored[RULE_TEXT_SIZ
     struct rule r = random_any_rule(random), read;
 
     rule_write(&r, stored);
-    if (rule_read(stored, &read, &error) < 0)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s", seed, error.text);
+    fail_if(rule_read(stored, &read, &error) < 0, "WEIR_SEED=%" PRIu64 ": %s", seed, error.text);
     return read;
 }
 
@@ -1103,11 +1101,9 @@ TEST_WITH(test_what_cannot_be_read_is_closed_for_a_period, client_flush, NULL)
         if (is_dated)
             act(PAUSE, BEGIN_US, rule, BEGIN_US + 1);
         kept = server_ask(&server, "GET", GATE, NULL);
-        if ((strcmp(kept, text) == 0) != is_dated)
-            fail_msg("%s: became %s", text, kept);
+        fail_if((strcmp(kept, text) == 0) != is_dated, "%s: became %s", text, kept);
         free(kept);
-        if (take(BEGIN_US + 2 * closed_us, rule, 1, 10).k != 5)
-            fail_msg("%s: closed for too long", text);
+        fail_if(take(BEGIN_US + 2 * closed_us, rule, 1, 10).k != 5, "%s: closed for too long", text);
     }
 }
 
@@ -1218,8 +1214,7 @@ TEST_WITH(test_a_key_that_is_gone_was_open, client_flush, NULL)
     take_by_redis_time("gcra:1/150000/1");
     end_us = begin_us + 10000000;
     while (server_number(&server, "EXISTS", GATE, NULL) == 1)
-        if (clock_mono_us() > end_us)
-            fail_msg("the key does not expire");
+        fail_if(clock_mono_us() > end_us, "the key does not expire");
     assert_true(clock_mono_us() - begin_us >= 150000);
 }
 

@@ -238,10 +238,8 @@ SCENE_TEST(test_a_foreign_key_of_the_secret_is_named)
     assert_int_equal(claim("w", 1, 0), 1);
     push("default", "@0,0,0,bvictim;" VICTIM);
     before = turns_digest();
-    if (try_claim("w", 1, 0) != WEIR_ECONFIG)
-        fail_msg("%s", turns.error.text);
-    if (!strstr(turns.error.text, PREFIX "about is a string, not a hash"))
-        fail_msg("%s", turns.error.text);
+    fail_if(try_claim("w", 1, 0) != WEIR_ECONFIG, "%s", turns.error.text);
+    fail_if(!strstr(turns.error.text, PREFIX "about is a string, not a hash"), "%s", turns.error.text);
     turns_unchanged(before);
     redis_do("DEL", PREFIX "about");
     assert_int_equal(claim("w", 1, 0), 1);

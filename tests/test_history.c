@@ -63,8 +63,7 @@ static int try_look(const char *name, bool of_limit, bool by_hours, int slots)
 
 static void look(const char *name, bool of_limit, bool by_hours, int slots)
 {
-    if (try_look(name, of_limit, by_hours, slots) != 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(try_look(name, of_limit, by_hours, slots) != 0, "%s", weir_message(w));
 }
 
 /* The slots, as JSON without their times. */
@@ -352,8 +351,7 @@ TEST_WITH(test_wrong_arguments_change_nothing, begin, end)
     };
 
     for (size_t i = 0; i < COUNT(lines); i++) {
-        if (call_line(lines[i]) != WEIR_EINPUT)
-            fail_msg("%s: %s", lines[i], turns.error.text);
+        fail_if(call_line(lines[i]) != WEIR_EINPUT, "%s: %s", lines[i], turns.error.text);
         assert_memory_equal(turns.error.text, lines[i], strcspn(lines[i], " "));
     }
     assert_int_equal(redis_number("DBSIZE"), 0);

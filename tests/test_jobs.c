@@ -25,8 +25,7 @@ static struct job_search search_of(const char *text)
     struct job_search s = {.count = 0};
     struct error e;
 
-    if (job_search_read(&s, text, &e) != 0)
-        fail_msg("%s: %s", text, e.text);
+    fail_if(job_search_read(&s, text, &e) != 0, "%s: %s", text, e.text);
     return s;
 }
 
@@ -139,8 +138,7 @@ static const char *found_by(const char *text, int64_t jobs, int64_t looked_at)
         const char *next;
 
         json_decref(last);
-        if (job_list_page(w, turns.now_us, &s, cursor, &most, &last) != 0)
-            fail_msg("%s: %s", text, w->error.text);
+        fail_if(job_list_page(w, turns.now_us, &s, cursor, &most, &last) != 0, "%s: %s", text, w->error.text);
         add_ids(ids, json_object_get(last, "jobs"));
         assert_true((int64_t)json_array_size(json_object_get(last, "jobs")) <= jobs);
         free(cursor);
@@ -512,8 +510,7 @@ SCENE_TEST(test_wrong_cursors_are_refused)
 static void run(const char *id, const char *was, const char *result)
 {
     json_decref(last);
-    if (job_run(w, turns.now_us, id, &last) != 0)
-        fail_msg("run %s: %s", id, w->error.text);
+    fail_if(job_run(w, turns.now_us, id, &last) != 0, "run %s: %s", id, w->error.text);
     assert_string_equal(answer_text(last, "was"), was);
     assert_string_equal(answer_text(last, "result"), result);
     turns_check();
@@ -526,8 +523,7 @@ static void refuse_to_run(const char *id, int status, const char *why)
 
     assert_int_equal(job_run(w, turns.now_us, id, &job), status);
     assert_null(job);
-    if (!strstr(w->error.text, why))
-        fail_msg("not '%s' but: %s", why, w->error.text);
+    fail_if(!strstr(w->error.text, why), "not '%s' but: %s", why, w->error.text);
     nothing_changed_since(before);
 }
 
@@ -638,8 +634,7 @@ static void expect_at(const char *place, const char *id)
 {
     char *entry = redis_text("LINDEX", QUEUE, place);
 
-    if (!strstr(entry, textf("\"%s\"", id)))
-        fail_msg("not %s: %s", id, entry);
+    fail_if(!strstr(entry, textf("\"%s\"", id)), "not %s: %s", id, entry);
     free(entry);
 }
 
@@ -965,12 +960,8 @@ WORKER_TEST(test_many_scheduled_jobs_run)
 WORKER_TEST(test_many_jobs_in_line_are_put_first)
 {
     must(turns_rate("slow", "1/1000000000/1"));
-    for (int i = 0; i < 700; i++) {
-        const char *id = textf("s%d", i);
-        const char *args = textf("\"args\":{\"n\":%d}", i % 7);
-
-        enqueue_with("slow", id, args);
-    }
+    for (int i = 0; i < 700; i++)
+        enqueue_with("slow", textf("s%d", i), textf("\"args\":{\"n\":%d}", i % 7));
     act("run", "args.n:3 type:slow", 100, 0);
     assert_int_equal(redis_number("LLEN", QUEUE), 700);
     act("cancel", "args.n:3 type:slow", 100, 0);

@@ -69,8 +69,7 @@ static void expect_written(struct known_limits *known, const char *expected)
 {
     char written[200];
 
-    if (again(known, written) != 0)
-        fail_msg("refused: %s", turns.error.text);
+    fail_if(again(known, written) != 0, "refused: %s", turns.error.text);
     assert_string_equal(written, expected);
 }
 
@@ -530,8 +529,7 @@ TEST_WITH(test_wrong_arguments_change_nothing, turns_flush, NULL)
 
     for (size_t i = 0; i < COUNT(records); i++) {
         words[4] = records[i];
-        if (turns_script("rate_again", words, 5) == 0)
-            fail_msg("taken: %s", records[i]);
+        fail_if(turns_script("rate_again", words, 5) == 0, "taken: %s", records[i]);
     }
     words[1] = "x";
     assert_true(turns_script("rate_again", words, 4) != 0);
@@ -546,8 +544,7 @@ TEST_WITH(test_wrong_arguments_change_nothing, turns_flush, NULL)
         redis_do("FLUSHALL");
         redis_do("SADD", key, "x");
         assert_true(turns_script("rate_again", words, 4) != 0);
-        if (!strstr(turns.error.text, key))
-            fail_msg("%s is not named: %s", key, turns.error.text);
+        fail_if(!strstr(turns.error.text, key), "%s is not named: %s", key, turns.error.text);
         assert_int_equal(redis_number("DBSIZE"), 1);
     }
 }
@@ -585,8 +582,7 @@ TEST_WITH(test_answers_are_checked, turns_flush, NULL)
 
     known_limits_ask_anew(&known);
     for (size_t i = 0; i < COUNT(wrong); i++)
-        if (rate_known_reply(answer(wrong[i]), &known, &e) == 0)
-            fail_msg("%s: taken", wrong[i]);
+        fail_if(rate_known_reply(answer(wrong[i]), &known, &e) == 0, "%s: taken", wrong[i]);
     assert_int_equal(rate_known_reply(answer("return {'7', 3, 0, 0, 'a', 'b'}"), &known, &e), 0);
     assert_int_equal(known.records.count, 2);
     assert_int_equal(known.left_out, 3);

@@ -217,16 +217,11 @@ static void push_jobs(const char *queue, const char *members, int count)
     struct args a;
 
     while (count > 0) {
-        char text[200];
-
         args_init(&a);
         args_add(&a, "RPUSH");
-        snprintf(text, sizeof text, PREFIX "queue:%s", queue);
-        args_add(&a, text);
-        for (int i = 0; i < 1000 && count > 0; i++, count--) {
-            snprintf(text, sizeof text, "{\"id\":\"j%d\",%s}", pushed++, members);
-            args_add(&a, text);
-        }
+        args_add(&a, textf(PREFIX "queue:%s", queue));
+        for (int i = 0; i < 1000 && count > 0; i++, count--)
+            args_add(&a, textf("{\"id\":\"j%d\",%s}", pushed++, members));
         must(turns_send(&a));
     }
 }
@@ -243,14 +238,12 @@ static void push_key(const char *type, const char *key, int count)
 
 static void expect_at_least(const char *what, int64_t value, int64_t least)
 {
-    if (value < least)
-        fail_msg("%s: %lld, not %lld or more", what, (long long)value, (long long)least);
+    fail_if(value < least, "%s: %lld, not %lld or more", what, (long long)value, (long long)least);
 }
 
 static void expect_at_most(const char *what, int64_t value, int64_t most)
 {
-    if (value > most)
-        fail_msg("%s: %lld, not %lld or less", what, (long long)value, (long long)most);
+    fail_if(value > most, "%s: %lld, not %lld or less", what, (long long)value, (long long)most);
 }
 
 /* ---- Exactly its rate */
@@ -540,13 +533,11 @@ struct shares {
 static void run_shares(const struct shares *s)
 {
     static const char *const type = "mail";
-    char rules[200];
 
     weight = s->weight;
     rounds = 0;
     memset(since_b, 0, sizeof since_b);
-    snprintf(rules, sizeof rules, "%s gcra:100000/1000000/100000,by=key", s->rules);
-    must(turns_rate("mail", rules));
+    must(turns_rate("mail", textf("%s gcra:100000/1000000/100000,by=key", s->rules)));
     must(turns_weight("mail", "a", s->weight));
     for (int i = 0; i < s->queue_count; i++) {
         push_jobs(share_queues[i], "\"type\":\"mail\",\"key\":\"a\"", 1300 + 6 * s->weight);
@@ -789,9 +780,8 @@ SCENE_TEST(test_many_queues_cost_what_one_does)
         commands = run_crowd(&crowds[i]);
         of_one = i == 0 ? commands : of_one;
         expect_at_least("99.5 %", shop.starts[0], crowds[i].starts);
-        if (commands > 1.5 * of_one)
-            fail_msg("%d queues: %.2f commands a start; one queue: %.2f", crowds[i].queue_count, commands,
-                     of_one);
+        fail_if(commands > 1.5 * of_one, "%d queues: %.2f commands a start; one queue: %.2f",
+                crowds[i].queue_count, commands, of_one);
         expect_turns(&crowds[i]);
         turns_check();
     }

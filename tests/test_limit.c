@@ -17,16 +17,13 @@ static struct error error;
 
 static void assert_answer(int line, const char *expected, char *answer)
 {
-    if (strcmp(answer, expected) != 0)
-        fail_msg("line %d: %s, not %s", line, answer, expected);
+    fail_if(strcmp(answer, expected) != 0, "line %d: %s, not %s", line, answer, expected);
     free(answer);
 }
 
 static long long number(const char *command, const char *key)
 {
-    const char *whole = textf(PREFIX "%s", key);
-
-    return server_number(&server, command, whole, NULL);
+    return server_number(&server, command, textf(PREFIX "%s", key), NULL);
 }
 
 /* ---- Calls: change is the answer to the last one */
@@ -673,15 +670,13 @@ TEST_WITH(test_resume_ends_what_a_provider_asked_for, client_flush, NULL)
 static void add_sleeping(int n, const char *rule)
 {
     for (int i = 0; i < n; i++) {
-        char key[96];
         const char *gate = textf("mail#0/%d", i);
         const char *lane = textf("mail/%d", i);
 
         client_send("ZADD", "sleep:default", "1795086400000000", gate);
-        snprintf(key, sizeof key, "wait:default/%s", gate);
-        client_send("ZADD", key, "1", lane);
-        snprintf(key, sizeof key, "gate:%s", gate);
-        client_send("SET", key, textf("1795000000000000 0 - - %s 1795086400000000 0", rule), NULL);
+        client_send("ZADD", textf("wait:default/%s", gate), "1", lane);
+        client_send("SET", textf("gate:%s", gate),
+                    textf("1795000000000000 0 - - %s 1795086400000000 0", rule), NULL);
     }
     server_do(&server, "SADD", PREFIX "queues", "default", "high");
     server_do(&server, "HSET", PREFIX "duty", "a", "w1 1795000001000000 default");

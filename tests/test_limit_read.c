@@ -17,10 +17,8 @@ static void list_at(int64_t now_us, const char *name, struct limits *limits)
 /* Counters of a type: so many in queues, so many in lanes. */
 static void add_backlog(const char *type, int waiting, int parked)
 {
-    const char *key = textf(PREFIX "stats:%s", type);
-    const char *enqueued = textf("%d", waiting + parked);
-
-    server_do(&server, "HSET", key, "enqueued", enqueued, "parked", textf("%d", parked));
+    server_do(&server, "HSET", textf(PREFIX "stats:%s", type), "enqueued", textf("%d", waiting + parked),
+              "parked", textf("%d", parked));
     server_do(&server, "HSETNX", PREFIX "types", type, "");
 }
 
@@ -148,9 +146,8 @@ static struct forecast forecast_of(const char *type, const char *limit, const ch
 
 static void expect_forecast(int line, struct forecast f, int64_t after_us, bool earliest)
 {
-    if (f.last_us - BEGIN_US != after_us || (f.because != 0) != earliest)
-        fail_msg("line %d: %lld us%s", line, (long long)(f.last_us - BEGIN_US),
-                 f.because ? ", earliest" : "");
+    fail_if(f.last_us - BEGIN_US != after_us || (f.because != 0) != earliest, "line %d: %lld us%s", line,
+            (long long)(f.last_us - BEGIN_US), f.because ? ", earliest" : "");
 }
 
 TEST_WITH(test_forecasts, client_flush, NULL)

@@ -87,9 +87,8 @@ static void on_watchdog(struct ev_loop *loop, struct ev_timer *timer, int revent
     (void)revents;
     f->stood_us += late_us(f, now_us);
     f->watched_us = now_us;
-    if (now_us > f->end_us)
-        fail_msg("nothing came of it in %d s: %d ups, %d downs (%s), %d of %d answered", LIMIT_S, f->ups,
-                 f->downs, f->why.text, f->answered, f->sent);
+    fail_if(now_us > f->end_us, "nothing came of it in %d s: %d ups, %d downs (%s), %d of %d answered",
+            LIMIT_S, f->ups, f->downs, f->why.text, f->answered, f->sent);
 }
 
 /* Runs the loop until the condition holds. */
@@ -225,8 +224,7 @@ static void works(struct fixture *f)
 static void says(const struct fixture *f, int status, const char *text)
 {
     assert_int_equal(f->why.status, status);
-    if (!strstr(f->why.text, text))
-        fail_msg("'%s' is not in: %s", text, f->why.text);
+    fail_if(!strstr(f->why.text, text), "'%s' is not in: %s", text, f->why.text);
 }
 
 /* ---- Answers */

@@ -91,13 +91,9 @@ SCENE_TEST(test_the_longest_of_many_keys)
 /* Each sleeps at the gate of its key, and more do than one look finds. */
 WORKER_TEST(test_a_sample_of_keys_that_sleep)
 {
-    char key[24];
-
     must(turns_rate("slow", CLOSED_RULE ",by=key"));
-    for (int i = 0; i < 200; i++) {
-        snprintf(key, sizeof key, "k%03d", i);
-        park("default", key, 2);
-    }
+    for (int i = 0; i < 200; i++)
+        park("default", textf("k%03d", i), 2);
     claim("w", 10, 0);
     must(turns_ask("rate_keys", (const char *[]){"slow", "10", ""}, 3));
     assert_int_equal(answer_int(turns.answer, "key_count"), 200);

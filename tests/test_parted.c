@@ -52,8 +52,7 @@ static struct redisReply *call(struct args *a)
     struct redisReply *reply = NULL;
     struct error e;
 
-    if (redis_call(redis, a, &reply, NULL, &e) != 0)
-        fail_msg("%s", e.text);
+    fail_if(redis_call(redis, a, &reply, NULL, &e) != 0, "%s", e.text);
     args_free(a);
     return reply;
 }
@@ -116,8 +115,7 @@ static char *token_of(const struct side *s, const char *type, const char *id)
             token = strdup(value);
     }
     free(all);
-    if (!token)
-        fail_msg("%s: job %s does not run", s->ns, id);
+    fail_if(!token, "%s: job %s does not run", s->ns, id);
     return token;
 }
 
@@ -145,9 +143,8 @@ static int weir(const struct side *s, const char *line)
 
 static void must(const struct side *s, const char *line)
 {
-    if (weir(s, line) != 0)
-        fail_msg("%s: weir %s: %d: %s%s", s->ns, line, said.code, said.err,
-                 strstr(said.out, "wrong: ") ? strstr(said.out, "wrong: ") : said.out);
+    fail_if(weir(s, line) != 0, "%s: weir %s: %d: %s%s", s->ns, line, said.code, said.err,
+            strstr(said.out, "wrong: ") ? strstr(said.out, "wrong: ") : said.out);
 }
 
 /* A member that may differ: a span that goes on; where a job stands among those of other types; whether others may come first, of which
@@ -212,9 +209,8 @@ static void compare(const char *line, const char *of_one, const char *of_four)
     while (of_one[at] && of_one[at] == of_four[at])
         at++;
     from = at > 60 ? at - 60 : 0;
-    if (of_one[at] != of_four[at])
-        fail_msg("weir %s: with one partition ...%.200s\nwith four ...%.200s", line, of_one + from,
-                 of_four + from);
+    fail_if(of_one[at] != of_four[at], "weir %s: with one partition ...%.200s\nwith four ...%.200s", line,
+            of_one + from, of_four + from);
 }
 
 /* Both say the same, with the same exit code. */
@@ -226,9 +222,8 @@ static void same(const char *line)
     first = said;
     mask(first.out, &one);
     mask(first.err, &one);
-    if (weir(&four, line) != code)
-        fail_msg("weir %s: %d with one partition (%s), %d with four (%s)", line, code, first.err, said.code,
-                 said.err);
+    fail_if(weir(&four, line) != code, "weir %s: %d with one partition (%s), %d with four (%s)", line, code,
+            first.err, said.code, said.err);
     mask(said.out, &four);
     mask(said.err, &four);
     compare(line, first.out, said.out);
@@ -253,8 +248,7 @@ static void divide(const struct side *s)
 
 static void check(struct weir *client, int status)
 {
-    if (status < 0)
-        fail_msg("%s", weir_message(client));
+    fail_if(status < 0, "%s", weir_message(client));
 }
 
 static void enqueue_all(struct weir *client, const struct weir_job_spec *jobs, int count)
@@ -518,17 +512,15 @@ TEST_WITH(test_queues, set_up, NULL)
 /* All partitions have it paused, and none has afterwards. */
 TEST_WITH(test_a_pause_is_everywhere, set_up, NULL)
 {
-    char key[PREFIX_SIZE + 16];
-
     must(&four, "queue pause mail");
     for (int p = 0; p < PARTS; p++) {
-        snprintf(key, sizeof key, "%shalted", prefix_of(&four, p));
-        assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 1);
+        assert_int_equal(
+            server_number(&server, "HEXISTS", textf("%shalted", prefix_of(&four, p)), "q/mail", NULL), 1);
     }
     must(&four, "queue resume mail");
     for (int p = 0; p < PARTS; p++) {
-        snprintf(key, sizeof key, "%shalted", prefix_of(&four, p));
-        assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 0);
+        assert_int_equal(
+            server_number(&server, "HEXISTS", textf("%shalted", prefix_of(&four, p)), "q/mail", NULL), 0);
     }
 }
 
@@ -761,8 +753,6 @@ TEST_WITH(test_a_type_waits_where_it_lives, set_up, NULL)
 /* Findings name their partition. */
 TEST_WITH(test_doctor, set_up, NULL)
 {
-    char key[PREFIX_SIZE + 16];
-
     must(&four, "doctor");
     for (int p = 0; p < PARTS; p++) {
         const char *says = textf("structures: partition %d: ", p);
@@ -772,16 +762,14 @@ TEST_WITH(test_doctor, set_up, NULL)
     assert_null(strstr(said.out, "redis: partition"));
     must(&one, "doctor");
     assert_null(strstr(said.out, "partition"));
-    snprintf(key, sizeof key, "%sworkers", prefix_of(&four, 3));
-    server_do(&server, "DEL", key);
+    server_do(&server, "DEL", textf("%sworkers", prefix_of(&four, 3)));
     assert_int_equal(weir(&four, "doctor"), 65);
     assert_non_null(strstr(said.out, ": partition 3: "));
     assert_non_null(strstr(said.out, "1 wrong"));
     must(&four, "doctor --repair");
     must(&four, "doctor");
 
-    snprintf(key, sizeof key, "%sabout", prefix_of(&four, 2));
-    server_do(&server, "HDEL", key, "partitions");
+    server_do(&server, "HDEL", textf("%sabout", prefix_of(&four, 2)), "partitions");
     assert_int_equal(weir(&four, "doctor"), 78);
     assert_non_null(strstr(said.out, "partitions: partition 2: says that there are 1, not 4"));
 }
@@ -860,15 +848,11 @@ TEST(test_a_worker_is_one)
     for (int i = 0; i < 2; i++)
         workers[i] = program_start(server.folder, i ? "second" : "first", words);
     while (count_workers(&fresh) != 2 || strstr(said.out, "\"done\":0")) {
-        if (clock_mono_us() > limit_us)
-            fail_msg("waited in vain: %s", said.out);
+        fail_if(clock_mono_us() > limit_us, "waited in vain: %s", said.out);
         clock_sleep_until(clock_mono_us() + 20000);
     }
-    for (int i = 0; i < 2; i++) {
-        const char *pid = textf("\"pid\":%d,", (int)workers[i]);
-
-        assert_non_null(strstr(said.out, pid));
-    }
+    for (int i = 0; i < 2; i++)
+        assert_non_null(strstr(said.out, textf("\"pid\":%d,", (int)workers[i])));
     must(&fresh, "queue list --json");
     assert_non_null(strstr(said.out, "\"worker_count\":2"));
     must(&fresh, "doctor");

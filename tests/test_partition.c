@@ -94,17 +94,14 @@ static void set_count(const char *count)
 /* So many jobs wait in the usual queue of a partition. */
 static long long waiting(int p)
 {
-    const char *key = textf("weir:{%d}:queue:default", p);
-
-    return server_number(&server, "LLEN", key, NULL);
+    return server_number(&server, "LLEN", textf("weir:{%d}:queue:default", p), NULL);
 }
 
 static void enqueue(const char *type)
 {
     struct weir_job_spec spec = {.type = type};
 
-    if (weir_enqueue(w, &spec, NULL) != 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(weir_enqueue(w, &spec, NULL) != 0, "%s", weir_message(w));
 }
 
 TEST_WITH(test_lua_agrees, client_begin, client_end)
@@ -182,8 +179,7 @@ TEST_WITH(test_count, client_begin, client_end)
     set_count("5");
     args_init(&a);
     script_begin(&a, "status", w->prefix, -1);
-    if (client_ask(w, "status", &a, &answer) != 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(client_ask(w, "status", &a, &answer) != 0, "%s", weir_message(w));
     json_decref(answer);
     assert_int_equal(client_count(w), 5);
     weir_free(w);
@@ -198,8 +194,7 @@ TEST_WITH(test_count, client_begin, client_end)
               "partitions"); /* a partition that has lost its data says nothing */
     args_init(&a);
     script_begin(&a, "rate_log", w->prefix, -1);
-    if (client_ask(w, "rate_log", &a, &answer) != 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(client_ask(w, "rate_log", &a, &answer) != 0, "%s", weir_message(w));
     json_decref(answer);
     assert_int_equal(client_count(w), 5);
 }
@@ -229,8 +224,7 @@ static void bulk_through(struct weir *through)
                 b, &(struct weir_job_spec){.type = type, .args = args, .cost = i % 997 ? 0 : 1 + i % 2}))
             fail_msg("%s", weir_message(through));
     }
-    if (weir_bulk_close(b, &counts))
-        fail_msg("%s", weir_message(through));
+    fail_if(weir_bulk_close(b, &counts), "%s", weir_message(through));
     assert_int_equal(counts.accepted, JOBS);
 }
 

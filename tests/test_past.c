@@ -149,8 +149,7 @@ SCENE_TEST(test_nothing_is_found_where_nothing_was_lost)
         if (!names[w][0] || what < 4) {
             snprintf(name, sizeof name, "w%d", began++);
             adopt(name, names[w], seen[w]);
-            if (back.at_us)
-                fail_msg("step %d: from %ld to %ld", i, back.from_us, back.to_us);
+            fail_if(back.at_us, "step %d: from %ld to %ld", i, back.from_us, back.to_us);
             strcpy(names[w], name);
         } else if (turns_reap(names[w], &taken, &workers) != 0) {
             names[w][0] = '\0'; /* it was reaped */

@@ -39,9 +39,8 @@ TEST(test_several_rules_are_kept_together)
                     s_us = naive_opens(&models[q], s_us, 1);
             for (size_t r = 0; r < set.count; r++)
                 assert_null(naive_start(&models[r], s_us, 1, job));
-            if (points[job].start_us != s_us)
-                fail_msg("WEIR_SEED=%llu: plan %d: job %d starts %lld us off", (unsigned long long)seed, i,
-                         job + 1, (long long)(points[job].start_us - s_us));
+            fail_if(points[job].start_us != s_us, "WEIR_SEED=%llu: plan %d: job %d starts %lld us off",
+                    (unsigned long long)seed, i, job + 1, (long long)(points[job].start_us - s_us));
         }
         for (size_t r = 0; r < set.count; r++)
             naive_free(&models[r]);

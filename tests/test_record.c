@@ -12,8 +12,7 @@ static json_t *look(struct stage *s, const char *name, bool of_limit)
     json_t *history;
     const struct history_call call = {name, of_limit, true, HISTORY_HOURS};
 
-    if (history_ask(s->client, -1, &call, &history) != 0)
-        fail_msg("%s", weir_message(s->client));
+    fail_if(history_ask(s->client, -1, &call, &history) != 0, "%s", weir_message(s->client));
     return history;
 }
 
@@ -97,8 +96,7 @@ static void expect_type(struct stage *s, const char *type, const char *path, int
 {
     int64_t found = of_type(s, type, path);
 
-    if (found != n)
-        fail_msg("%s of %s: %ld, not %ld", path, type, (long)found, (long)n);
+    fail_if(found != n, "%s of %s: %ld, not %ld", path, type, (long)found, (long)n);
 }
 
 static void touch(struct stage *s, const char *name)
@@ -247,8 +245,7 @@ static void weir(struct stage *s, const char *line)
 {
     struct outcome o;
 
-    if (program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0)
-        fail_msg("%s: %s", line, o.err);
+    fail_if(program_weir(&o, s->server.folder, s->server.url, s->ns, line) != 0, "%s: %s", line, o.err);
 }
 
 /* A job that was granted and whose worker is late goes back. What holds it then is what it waited for, rightly. To
@@ -353,8 +350,7 @@ BRANCH_TEST(slots_are_lost_for_want_of_an_executor, "want")
     stage_push(s, "plain", "{\"sleep\":0.2}", 2, 2);
     program_end(stage_actor(s, "worker", "types=stamped,plain", "executors=1", "drain=1", NULL));
     assert_int_equal(program_weir(&o, s->server.folder, s->server.url, s->ns, "rate show stamped"), 0);
-    if (!strstr(o.out, "last hour:   2 granted, ") || !strstr(o.out, " no executor\n"))
-        fail_msg("%s", o.out);
+    fail_if(!strstr(o.out, "last hour:   2 granted, ") || !strstr(o.out, " no executor\n"), "%s", o.out);
     assert_true(of_limit(s, "stamped", "wasted.no_executor") >= 15);
     assert_true(of_limit(s, "plain", "wasted.no_executor") >= 15);
 }
@@ -495,8 +491,7 @@ TEST(none_waits_for_ever)
         }
     }
     for (int i = 0; i < 2 * MANY; i++)
-        if (!seen[i])
-            fail_msg("%s was never written: %s", i < MANY ? "limit" : "type", limits[i % MANY]);
+        fail_if(!seen[i], "%s was never written: %s", i < MANY ? "limit" : "type", limits[i % MANY]);
     args_free(&a);
     counts_free(&c);
 }

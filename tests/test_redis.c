@@ -101,8 +101,7 @@ static int call(struct fixture *f, struct redis *r, const struct args *a)
 /* A call that must succeed and answer with this number. */
 static void counts_to(struct fixture *f, struct redis *r, const char *key, long long n)
 {
-    if (call(f, r, command(f, "INCR", key, NULL)) != 0)
-        fail_msg("%s", f->e.text);
+    fail_if(call(f, r, command(f, "INCR", key, NULL)) != 0, "%s", f->e.text);
     assert_int_equal(f->reply->type, REDIS_REPLY_INTEGER);
     assert_int_equal(f->reply->integer, n);
     assert_false(f->sent);
@@ -112,8 +111,7 @@ static void counts_to(struct fixture *f, struct redis *r, const char *key, long 
 static void says(const struct fixture *f, int status, const char *text)
 {
     assert_int_equal(f->e.status, status);
-    if (!strstr(f->e.text, text))
-        fail_msg("'%s' is not in: %s", text, f->e.text);
+    fail_if(!strstr(f->e.text, text), "'%s' is not in: %s", text, f->e.text);
 }
 
 /* Runs a script without its arguments: it runs when it refuses them. */
@@ -129,9 +127,7 @@ static void runs_a_script(struct fixture *f, struct redis *r)
 #define STEPS 4
 static struct redis *open_with_all_steps(struct fixture *f)
 {
-    const char *url = textf("unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://"));
-
-    return open_url(url);
+    return open_url(textf("unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://")));
 }
 
 /* ---- Calls */

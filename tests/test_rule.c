@@ -93,10 +93,8 @@ TEST(test_rules_are_read)
         char text[RULE_TEXT_SIZE], stored[RULE_TEXT_SIZE];
         struct rule r, read;
 
-        if (rule_parse(rules[i].text, &r, &error) < 0)
-            fail_msg("%s: %s", rules[i].text, error.text);
-        if (!rule_equal(&r, &rules[i].rule))
-            fail_msg("%s: read as another rule", rules[i].text);
+        fail_if(rule_parse(rules[i].text, &r, &error) < 0, "%s: %s", rules[i].text, error.text);
+        fail_if(!rule_equal(&r, &rules[i].rule), "%s: read as another rule", rules[i].text);
         assert_int_equal(rule_most_in_period(&r), rules[i].most);
         rule_format(&r, text);
         assert_string_equal(text, rules[i].formatted ? rules[i].formatted : rules[i].text);
@@ -292,8 +290,7 @@ TEST(test_the_stored_form_is_one_text_for_one_rule)
     struct rule r;
 
     for (size_t i = 0; i < COUNT(wrong); i++)
-        if (rule_read(wrong[i], &r, &error) != WEIR_EINPUT)
-            fail_msg("%s: taken for a rule", wrong[i]);
+        fail_if(rule_read(wrong[i], &r, &error) != WEIR_EINPUT, "%s: taken for a rule", wrong[i]);
 }
 
 /* Any rule that is valid, with any options. */
@@ -331,9 +328,8 @@ TEST(test_random_rules_survive_both_forms)
         rule_write(&r, stored);
         if (rule_parse(text, &parsed, &error) < 0 || rule_read(stored, &read, &error) < 0)
             fail_msg("WEIR_SEED=%llu: %s: %s", (unsigned long long)seed, stored, error.text);
-        if (!rule_equal(&parsed, &r) || !rule_equal(&read, &r))
-            fail_msg("WEIR_SEED=%llu: %s reads as another rule than %s", (unsigned long long)seed, text,
-                     stored);
+        fail_if(!rule_equal(&parsed, &r) || !rule_equal(&read, &r),
+                "WEIR_SEED=%llu: %s reads as another rule than %s", (unsigned long long)seed, text, stored);
     }
 }
 
@@ -409,8 +405,7 @@ TEST(test_the_longest_rules_fit)
     rule_format(&r, one);
     for (size_t i = 0; i < RULES_MAX; i++)
         texts[i] = one;
-    if (rule_set_parse(texts, RULES_MAX, &set, &error) < 0)
-        fail_msg("%s", error.text);
+    fail_if(rule_set_parse(texts, RULES_MAX, &set, &error) < 0, "%s", error.text);
     assert_true(rule_equal(&set.at[7], &r));
     set.pause_until_us = set.paused_at_us = INT64_C(1) << 53;
     set.weighted = true;
@@ -460,8 +455,7 @@ TEST(test_wrong_stored_sets)
     struct rule_set set;
 
     for (size_t i = 0; i < COUNT(wrong); i++)
-        if (rule_set_read(wrong[i], &set, &error) != WEIR_EINPUT)
-            fail_msg("'%s': taken for rules", wrong[i]);
+        fail_if(rule_set_read(wrong[i], &set, &error) != WEIR_EINPUT, "'%s': taken for rules", wrong[i]);
     memset(huge, '1', sizeof huge - 1);
     huge[sizeof huge - 1] = '\0';
     assert_int_equal(rule_set_read(huge, &set, &error), WEIR_EINPUT);
@@ -509,8 +503,7 @@ TEST(test_durations)
     for (size_t i = 0; i < COUNT(durations); i++) {
         int64_t us;
 
-        if (duration_parse(durations[i].text, &us, &error) < 0)
-            fail_msg("%s: %s", durations[i].text, error.text);
+        fail_if(duration_parse(durations[i].text, &us, &error) < 0, "%s: %s", durations[i].text, error.text);
         assert_int_equal(us, durations[i].us);
         duration_format(us, text);
         assert_string_equal(text, durations[i].formatted ? durations[i].formatted : durations[i].text);
@@ -533,8 +526,7 @@ TEST(test_wrong_durations_are_refused)
     int64_t us;
 
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        if (duration_parse(wrong[i], &us, &error) != WEIR_EINPUT)
-            fail_msg("%s: taken for a duration", wrong[i]);
+        fail_if(duration_parse(wrong[i], &us, &error) != WEIR_EINPUT, "%s: taken for a duration", wrong[i]);
         assert_non_null(strstr(error.text, "as in 500ms"));
     }
 }

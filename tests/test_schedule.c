@@ -49,8 +49,7 @@ static char *definition(const char *name, const char *when, enum weir_missed mis
     struct error e;
     char *text;
 
-    if (schedule_make(name, when, "UTC", missed, &job, &s, &text, &e) != 0)
-        fail_msg("%s", e.text);
+    fail_if(schedule_make(name, when, "UTC", missed, &job, &s, &text, &e) != 0, "%s", e.text);
     schedule_free(&s);
     return text;
 }
@@ -422,8 +421,7 @@ TEST_WITH(test_one_that_nobody_can_read_is_not_due_any_more, begin, NULL)
         struct schedule s;
         struct error e;
 
-        if (schedule_read(name, text, &s, &e) != WEIR_ECONFIG)
-            fail_msg("%s: taken", garbage[i]);
+        fail_if(schedule_read(name, text, &s, &e) != WEIR_ECONFIG, "%s: taken", garbage[i]);
         assert_string_equal(e.text,
                             "schedule tick: its definition cannot be read; add it again: weir schedule add");
         schedule_free(&s);
@@ -544,8 +542,7 @@ TEST_WITH(test_wrong_arguments_change_nothing, begin, NULL)
     for (size_t i = 0; i < COUNT(calls); i++) {
         char *before = turns_digest();
 
-        if (call_line(calls[i]) != WEIR_EINPUT)
-            fail_msg("%s: not refused", calls[i]);
+        fail_if(call_line(calls[i]) != WEIR_EINPUT, "%s: not refused", calls[i]);
         nothing_changed_since(before);
     }
 }

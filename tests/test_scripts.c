@@ -108,11 +108,8 @@ WORKER_TEST(test_tokens_that_follow_one_another)
     must(turns_rate("slow", "100/1000000/2"));
     enqueue_many("t", 90);
     enqueue_many("slow", 2);
-    for (int i = 0; i < 70; i++) {
-        const char *id = textf("u%d", i);
-
-        must(turns_enqueue("default", "t", id, -1));
-    }
+    for (int i = 0; i < 70; i++)
+        must(turns_enqueue("default", "t", textf("u%d", i), -1));
     assert_int_equal(claim("w", 162, 0), 162);
     assert_true(turns.reply->elements > 3 && turns.reply->element[3]->elements == 1 + 3 + 162);
     snprintf(first, sizeof first, "%s", "1.--/default/t/");
@@ -482,12 +479,10 @@ SCENE_TEST(test_status_says_what_there_is)
     before = turns_digest();
     must(turns_script("status", NULL, 0));
     for (size_t i = 0; i < COUNT(pieces); i++)
-        if (!is_in_reply(pieces[i]))
-            fail_msg("%s is not in %s", pieces[i], turns.reply->element[0]->str);
+        fail_if(!is_in_reply(pieces[i]), "%s is not in %s", pieces[i], turns.reply->element[0]->str);
     must(turns_script("status", types, COUNT(types)));
     for (size_t i = 0; i < COUNT(of_types); i++)
-        if (!is_in_reply(of_types[i]))
-            fail_msg("%s is not in %s", of_types[i], turns.reply->element[0]->str);
+        fail_if(!is_in_reply(of_types[i]), "%s is not in %s", of_types[i], turns.reply->element[0]->str);
     must(turns_ask("rate_list", &all, 1));
     assert_int_equal(answer_int(turns.answer, "limits"), 1);
     assert_string_equal(json_string_value(json_array_get(json_object_get(turns.answer, "raw"), 0)),
@@ -660,13 +655,10 @@ WORKER_TEST(test_wrong_arguments_change_nothing)
     turns.now_us += SECOND_US;
     before = turns_digest();
     for (size_t i = 0; i < COUNT(calls); i++) {
-        if (call_in_words(calls[i]) == 0)
-            fail_msg("%s: not refused", calls[i]);
-        if (turns.error.status != WEIR_EINPUT)
-            fail_msg("%s: %s", calls[i], turns.error.text);
+        fail_if(call_in_words(calls[i]) == 0, "%s: not refused", calls[i]);
+        fail_if(turns.error.status != WEIR_EINPUT, "%s: %s", calls[i], turns.error.text);
         after = turns_digest();
-        if (strcmp(before, after) != 0)
-            fail_msg("%s: has changed something", calls[i]);
+        fail_if(strcmp(before, after) != 0, "%s: has changed something", calls[i]);
         free(after);
     }
     free(before);

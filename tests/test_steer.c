@@ -100,13 +100,11 @@ static const struct order {
 /* The first call: what it writes holds from then on. */
 static void order_first(const struct order *o)
 {
-    char key[64], *holds;
+    char *holds;
 
     must(turns_ask(o->script, o->words, o->count));
-    snprintf(key, sizeof key, PREFIX "%s", o->key);
-    holds = redis_text("HGET", key, o->field);
-    if (fnmatch(o->holds, holds, 0) != 0)
-        fail_msg("%s: %s %s is %s", o->script, o->key, o->field, holds);
+    holds = redis_text("HGET", textf(PREFIX "%s", o->key), o->field);
+    fail_if(fnmatch(o->holds, holds, 0) != 0, "%s: %s %s is %s", o->script, o->key, o->field, holds);
     free(holds);
 }
 

@@ -41,8 +41,7 @@ static void expect_dead(int count)
     char *record = redis_text("ZRANGE", DEAD, "-1", "-1", NULL);
 
     assert_int_equal(redis_number("ZCARD", DEAD, NULL), count);
-    if (count > 0 && !strstr(record, REASON))
-        fail_msg("dead: %s", record);
+    fail_if(count > 0 && !strstr(record, REASON), "dead: %s", record);
     free(record);
 }
 
@@ -67,8 +66,7 @@ static int64_t retry(void)
     int status;
     int64_t jobs = try_retry(NULL, &status);
 
-    if (status < 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(status < 0, "%s", weir_message(w));
     return jobs;
 }
 
@@ -184,8 +182,7 @@ static int64_t step(const char *script, const char *record)
         args_add(&a, "default");
     }
     args_add(&a, record);
-    if (client_ask(w, script, &a, &answer) < 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(client_ask(w, script, &a, &answer) < 0, "%s", weir_message(w));
     jobs = answer_int(answer, "jobs");
     json_decref(answer);
     return jobs;
@@ -268,8 +265,7 @@ TEST_WITH(test_by_a_search, begin, end)
     push("default", "{\"id\":\"s2\",\"type\":\"slow\"}");
     assert_int_equal(claim("w", 1, 0), 0);
     assert_int_equal(job_search_add(&search, "id", "s2", &turns.error), 0);
-    if (job_actions(w, turns.now_us, &search, "retry", NULL, &most, &result) < 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(job_actions(w, turns.now_us, &search, "retry", NULL, &most, &result) < 0, "%s", weir_message(w));
     assert_int_equal(answer_int(result, "jobs"), 1);
     json_decref(result);
     expect_dead(1);

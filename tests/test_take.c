@@ -24,8 +24,7 @@ static int flush(void **state)
 
 static void set_limit(const char *name, const char *rules)
 {
-    if (weir_rate_set(w, name, rules) < 0)
-        fail_msg("%s: %s", rules, weir_message(w));
+    fail_if(weir_rate_set(w, name, rules) < 0, "%s: %s", rules, weir_message(w));
 }
 
 /* ---- Keys */
@@ -455,8 +454,7 @@ TEST_WITH(test_long_lines, flush, NULL)
         write_text(folder, "lines", text);
         run_in(&o, folder, "/bin/sh", "-c", "\"$1\" take --redis \"$2\" --rule 1/1h --from lines >answers",
                "sh", built("weir"), server.url, NULL);
-        if (o.code != 0)
-            fail_msg("%zu bytes: %d: %s", lengths[i], o.code, o.err);
+        fail_if(o.code != 0, "%zu bytes: %d: %s", lengths[i], o.code, o.err);
         assert_true(read_text(folder, "answers", text, sizeof text));
         assert_int_equal(strcspn(text, ":"), lengths[i]);
     }

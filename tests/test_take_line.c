@@ -163,9 +163,8 @@ static int calls_in_all(void)
 static void expect_rate(int64_t period_us, int most)
 {
     for (int i = 0; i + most < start_count; i++)
-        if (starts[i + most] - starts[i] < period_us)
-            fail_msg("seed %" PRIu64 ": %d starts within %" PRId64 " us", seed, most + 1,
-                     starts[i + most] - starts[i]);
+        fail_if(starts[i + most] - starts[i] < period_us, "seed %" PRIu64 ": %d starts within %" PRId64 " us",
+                seed, most + 1, starts[i + most] - starts[i]);
 }
 
 static int begin_line(void **state)
@@ -226,8 +225,7 @@ TEST_WITH(test_other_rules, begin_line, NULL)
         run_line();
         assert_int_equal(start_count, 100);
         expect_rate(cases[n].period_us, cases[n].most);
-        if (calls_in_all() > 210)
-            fail_msg("seed %" PRIu64 ": %s: %d calls", seed, cases[n].rules, calls_in_all());
+        fail_if(calls_in_all() > 210, "seed %" PRIu64 ": %s: %d calls", seed, cases[n].rules, calls_in_all());
         for (int i = 1; i < 100; i++)
             assert_true(callers[i].start_us >= callers[i - 1].start_us);
     }
@@ -318,8 +316,7 @@ static void random_line(const char *rules, uint64_t *random)
     for (int i = 0; i < start_count; i++) {
         const char *wrong = naive_start(&naive, starts[i], granted[i]->wait.q.cost, i);
 
-        if (wrong)
-            fail_msg("seed %" PRIu64 ": %s: start %d: %s", seed, rules, i, wrong);
+        fail_if(wrong, "seed %" PRIu64 ": %s: start %d: %s", seed, rules, i, wrong);
     }
     for (int i = 0; i < count; i++)
         if (!callers[i].started && callers[i].quit_us == NEVER && callers[i].at_us != NEVER)
@@ -556,8 +553,7 @@ TEST_WITH(test_who_stands_behind_a_sleeper_does_not_wait_for_it, begin_line, NUL
     run_line();
     assert_int_equal(start_count, 7);
     assert_ptr_equal(granted[6], &callers[10]);
-    if (starts[6] > since_us + 200000)
-        fail_msg("the last comes after %" PRId64 " us", starts[6] - since_us);
+    fail_if(starts[6] > since_us + 200000, "the last comes after %" PRId64 " us", starts[6] - since_us);
 }
 
 enum { CHANGES = 6 };
@@ -618,10 +614,9 @@ static void change_at_random(uint64_t *random)
         if (!callers[i].started && callers[i].quit_us == NEVER && callers[i].at_us != NEVER)
             fail_msg("seed %" PRIu64 ": caller %d has not started", seed, i);
     }
-    if (start_count > 0 && starts[start_count - 1] > open_us + (count + 2) * INT64_C(120000))
-        fail_msg("seed %" PRIu64 ": of %d, %d gone, the last starts %" PRId64
-                 " us after the limit was opened",
-                 seed, count, gone, starts[start_count - 1] - open_us);
+    fail_if(start_count > 0 && starts[start_count - 1] > open_us + (count + 2) * INT64_C(120000),
+            "seed %" PRIu64 ": of %d, %d gone, the last starts %" PRId64 " us after the limit was opened",
+            seed, count, gone, starts[start_count - 1] - open_us);
     assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:m#*"), 0);
 }
 
@@ -669,11 +664,8 @@ TEST_WITH(test_dead_lines_are_forgotten, begin_line, NULL)
             callers[i].wait.place[0] = '\0';
             ask_place(&callers[i], -1);
         }
-        if (i < 90) {
-            const char *line = textf(PREFIX "line:m/k%d", i);
-
-            redis_do("DEL", line);
-        }
+        if (i < 90)
+            redis_do("DEL", textf(PREFIX "line:m/k%d", i));
     }
     assert_in_range(redis_number("ZCARD", PREFIX "lines"), 10, 60);
     must(turns_rate("m", "gcra:2/3600000000/1,by=k"));
@@ -735,8 +727,7 @@ TEST_WITH(test_what_is_wrong, begin_line, NULL)
     add_caller("m", 1, BEGIN_US);
     before = turns_digest();
     for (size_t i = 0; i < COUNT(wrong); i++)
-        if (turns_script("take_wait", wrong[i], 8) == 0)
-            fail_msg("case %zu was not refused", i);
+        fail_if(turns_script("take_wait", wrong[i], 8) == 0, "case %zu was not refused", i);
     take = ask_place(&callers[0], -1);
     assert_true(take.never && !*callers[0].wait.place);
     must(send_wait(&callers[1], -1, false));

@@ -42,8 +42,7 @@ static redisReply *ask(struct args *a, size_t items)
 {
     redisReply *reply = NULL;
 
-    if (client_call(w, a, &reply, NULL) < 0)
-        fail_msg("%s", weir_message(w));
+    fail_if(client_call(w, a, &reply, NULL) < 0, "%s", weir_message(w));
     args_free(a);
     assert_int_equal(reply->type, REDIS_REPLY_ARRAY);
     assert_int_equal(reply->elements, FIELDS * items);
@@ -424,9 +423,8 @@ TEST_WITH(test_what_is_wrong_with_an_item, client_flush, NULL)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct answer is = take(BEGIN_US, false, cases[i].rules, cases[i].name, cases[i].key, 1);
 
-        if (!is.word || strcmp(is.word, cases[i].word) != 0)
-            fail_msg("%s %s/%s: %s", cases[i].rules, cases[i].name, cases[i].key,
-                     is.word ? is.word : "nothing wrong");
+        fail_if(!is.word || strcmp(is.word, cases[i].word) != 0, "%s %s/%s: %s", cases[i].rules,
+                cases[i].name, cases[i].key, is.word ? is.word : "nothing wrong");
     }
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
     assert_int_equal(take(BEGIN_US, false, "gcra:100/60000000/20", "mail", "", 1).status,
@@ -500,8 +498,7 @@ TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
         for (size_t j = 0; j < COUNT(calls[i]) && calls[i][j]; j++)
             args_add(&a, calls[i][j]);
         assert_int_equal(client_call(w, &a, &reply, NULL), WEIR_EINPUT);
-        if (strncmp(weir_message(w), "take: w", 7) != 0)
-            fail_msg("call %zu: %s", i, weir_message(w));
+        fail_if(strncmp(weir_message(w), "take: w", 7) != 0, "call %zu: %s", i, weir_message(w));
         args_free(&a);
     }
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);

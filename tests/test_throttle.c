@@ -768,8 +768,7 @@ static void settle_send(struct args *a, bool one_stale)
 
     sim_must(turns_send(a), "settle");
     sim_must(settle_reply(turns.reply, &stale, &turns.error), "settle");
-    if (stale != one_stale)
-        sim_fail("settle: %lld leases were stale, not %d", (long long)stale, one_stale);
+    sim_fail_if(stale != one_stale, "settle: %lld leases were stale, not %d", (long long)stale, one_stale);
 }
 
 static enum settle_verb any_verb(void)
@@ -837,8 +836,7 @@ static void settle_in_vain(struct worker *worker)
     int64_t stale;
 
     sim_must(turns_settle_end(id_of(worker)->name, SETTLE_DEAD, span_str(token), 0, "x", &stale), "settle");
-    if (stale != 1)
-        sim_fail("settle: a worker that was reaped settles");
+    sim_fail_if(stale != 1, "settle: a worker that was reaped settles");
 }
 
 /* ---- Later */
@@ -881,8 +879,7 @@ static void promote_some(void)
     if (count > most)
         count = most;
     sim_must(turns_promote(most, &moved), "promote");
-    if (moved != count)
-        sim_fail("promote: %lld moved, %d are due", (long long)moved, count);
+    sim_fail_if(moved != count, "promote: %lld moved, %d are due", (long long)moved, count);
     for (int i = 0; i < count; i++)
         if (sim_jobs[due[i]].scheduled)
             sim_to_queue(due[i]);
@@ -980,8 +977,7 @@ static void adopt_anew(struct worker *worker, bool leaves, int64_t turn_most)
         sim_must(turns_adopt(leaves ? "" : id_of(worker)->name, sim_ids[old].name, running, kept,
                              queues_of(worker), &lost),
                  "adopt");
-        if (lost != expected)
-            sim_fail("adopt: %zu lost, not %zu", lost, expected);
+        sim_fail_if(lost != expected, "adopt: %zu lost, not %zu", lost, expected);
     }
     worker->duty_until_us = 0;
     if (leaves)
@@ -1372,8 +1368,7 @@ static void drain(void)
         acts_finish();
     all = start_last_worker();
     for (sim.step = 100000; !all_ended(all); sim.step++) {
-        if (sim.step > 103000)
-            sim_fail("does not drain");
+        sim_fail_if(sim.step > 103000, "does not drain");
         if (sim.later_us >= 0 && sim.later_us <= turns.now_us)
             promote_some();
         if (is_any_held()) {
@@ -1415,8 +1410,7 @@ static void check_nothing_left(void)
         for (size_t i = 0; i < sizeof stay / sizeof *stay; i++)
             known |=
                 strncmp(key, PREFIX, strlen(PREFIX)) == 0 && strncmp(name, stay[i], strlen(stay[i])) == 0;
-        if (!known)
-            sim_fail("%s is left over", key);
+        sim_fail_if(!known, "%s is left over", key);
     }
     free(keys);
 }

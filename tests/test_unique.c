@@ -29,9 +29,8 @@ static const char *try_enqueue(const char *id, const char *tag, const char *key,
                           .lock_ms = lock_ms};
     struct span holder;
     struct args a;
-    const char *body = textf("{\"id\":\"%s\",\"type\":\"t\"}", id);
 
-    job.body = span_of(body);
+    job.body = span_of(textf("{\"id\":\"%s\",\"type\":\"t\"}", id));
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     must(turns_send(&a));

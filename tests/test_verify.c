@@ -66,8 +66,7 @@ TEST(test_a_kept_rate)
         assert_int_equal(rule->keys, 1);
         assert_int_equal(use->stretches, 1);
         assert_true(rule_equal(&rule->rule, &types[i].rule));
-        if (use->kept < 0.999999 || use->kept > 1)
-            fail_msg("%s: kept %.9f", type->name, use->kept);
+        fail_if(use->kept < 0.999999 || use->kept > 1, "%s: kept %.9f", type->name, use->kept);
         assert_int_equal(use->windows[0].most, types[i].most_1s);
         assert_int_equal(use->windows[1].most, types[i].most_100ms);
         assert_true(use->windows[0].allowed >= use->windows[0].most);
@@ -450,23 +449,20 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
             s->line = t.lines[s->file];
         }
         at_us = opens_us + (random_in(random, 0, 9) ? 0 : random_in(random, 0, model.rule.period_us));
-        if (naive_start(&model, at_us, cost, i))
-            fail_msg("the model refuses what it allows");
+        fail_if(naive_start(&model, at_us, cost, i), "the model refuses what it allows");
         traces_add_cost(&t, (int)random_in(random, 0, 2), "mail", at_us, 0, stored, cost);
     }
     traces_close(&t);
     naive_free(&model);
     v = traces_replay(3);
     for (int i = 0; i < expected && i < VERIFY_NAMED_MAX && (uint64_t)i < v.violations; i++)
-        if (v.named[i].early_us != shots[i].early_us || v.named[i].line != shots[i].line ||
-            strcmp(v.named[i].file, trace_paths[shots[i].file]) != 0)
-            fail_msg("WEIR_SEED=%" PRIu64 ": %s: violation %d is %s:%zu, %" PRId64 "us, not %s:%zu, %" PRId64
-                     "us",
-                     seed, stored, i, v.named[i].file, v.named[i].line, v.named[i].early_us,
-                     trace_paths[shots[i].file], shots[i].line, shots[i].early_us);
-    if (v.violations != (uint64_t)expected)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s: %" PRIu64 " violations, not %d", seed, stored, v.violations,
-                 expected);
+        fail_if(v.named[i].early_us != shots[i].early_us || v.named[i].line != shots[i].line ||
+                    strcmp(v.named[i].file, trace_paths[shots[i].file]) != 0,
+                "WEIR_SEED=%" PRIu64 ": %s: violation %d is %s:%zu, %" PRId64 "us, not %s:%zu, %" PRId64 "us",
+                seed, stored, i, v.named[i].file, v.named[i].line, v.named[i].early_us,
+                trace_paths[shots[i].file], shots[i].line, shots[i].early_us);
+    fail_if(v.violations != (uint64_t)expected, "WEIR_SEED=%" PRIu64 ": %s: %" PRIu64 " violations, not %d",
+            seed, stored, v.violations, expected);
     if (expected == 0)
         for (int i = 0; i < VERIFY_WINDOWS; i++)
             assert_true(v.rules[0].worst.windows[i].most <= v.rules[0].worst.windows[i].allowed);

@@ -320,9 +320,8 @@ static void check_changes(uint64_t *random)
     traces_close(&t);
     gate_free(&live);
     v = traces_replay(3);
-    if (v.violations)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s:%zu is %" PRId64 "us too early", seed, v.named[0].file,
-                 v.named[0].line, v.named[0].early_us);
+    fail_if(v.violations, "WEIR_SEED=%" PRIu64 ": %s:%zu is %" PRId64 "us too early", seed, v.named[0].file,
+            v.named[0].line, v.named[0].early_us);
     verify_free(&v);
 }
 
@@ -455,9 +454,8 @@ static void check_true_costs(uint64_t *random)
     traces_close(&l.t);
     gate_free(&l.gate);
     v = traces_replay(TRACES);
-    if (v.violations)
-        fail_msg("WEIR_SEED=%" PRIu64 ": %s: %s:%zu is %" PRId64 "us too early", seed, stored,
-                 v.named[0].file, v.named[0].line, v.named[0].early_us);
+    fail_if(v.violations, "WEIR_SEED=%" PRIu64 ": %s: %s:%zu is %" PRId64 "us too early", seed, stored,
+            v.named[0].file, v.named[0].line, v.named[0].early_us);
     verify_free(&v);
 }
 

@@ -250,9 +250,8 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
     struct span answered;
     struct args a;
     int rc;
-    const char *body = textf("{\"id\":\"%s\",\"type\":\"%s\",\"args\":{}}", id, type);
 
-    job.body = span_str(body);
+    job.body = span_str(textf("{\"id\":\"%s\",\"type\":\"%s\",\"args\":{}}", id, type));
     args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     rc = turns_send(&a);
@@ -404,8 +403,7 @@ struct invariants turns_check(void)
     struct invariants seen;
     const char *why = invariants_broken(turns.redis, PREFIX, turns.now_us, LEASE_US, &seen);
 
-    if (why)
-        fail_msg("%s", why);
+    fail_if(why, "%s", why);
     return seen;
 }
 
