@@ -101,6 +101,8 @@ TEST(test_plans)
     PLAN("fewer are open: it waits for half", { m->facts.running = 6; m->claims.more = true; m->claims.more_us = NOW; }, .next_us = 500)
     PLAN("but not for long", { m->facts.running = 6; m->claims.more = true; m->claims.more_us = NOW - 500; }, .claims = true, .free = 2, .settle = true)
     PLAN("a job with a limit found none idle", { m->facts.running = 7; m->claims.starved = true; }, .claims = true, .free = 1, .settle = true)
+    PLAN("reserved executors are not for jobs without", { m->facts.running = m->facts.unlimited = 6; m->capacity.reserve = 2; m->claims.more = true; }, .next_us = 700 * MS)
+    PLAN("but for others like those that came", { m->facts.running = m->facts.unlimited = 6; m->capacity.reserve = 2; m->claims.more = true; m->claims.limited = 2; m->claims.more_us = NOW - 500; }, .claims = true, .free = 2, .settle = true)
     PLAN("a gate opens", { m->claims.duty_until_us = NOW + 900 * MS; m->claims.next_us = NOW + 3 * MS; }, .next_us = 3 * MS, .wait = PLAN_WAIT_ON_DUTY)
     PLAN("which is for another", { m->claims.next_us = NOW + 3 * MS; }, .next_us = 700 * MS, .wait = PLAN_WAIT_OFF_DUTY)
     PLAN("unless executors are reserved here", { m->claims.next_us = NOW + 3 * MS; m->capacity.reserve = 2; }, .next_us = 3 * MS, .wait = PLAN_WAIT_OFF_DUTY)
@@ -245,6 +247,39 @@ TEST(test_partitions_share)
     o.other.capacity.taken_us = NOW;
     assert_int_equal(room_of(m, NOW).free, 1);
     assert_int_equal(room_of(m, NOW + 100 * MS).free, 2); /* its answer does not come */
+}
+
+/* What an answer with jobs that have a limit, and with more behind them, says of the executor that is reserved for such jobs: this one of two
+ * partitions goes on to claim for it. One that has met none asks only for jobs ahead, so it is not taken from the other. */
+TEST(test_reserved_executors_are_claimed_again)
+{
+    static const struct {
+        int asked, unlimited, limited, free;
+    } cases[] = {{5, 0, 1, 1}, {0, 0, 1, 1}, {5, 3, 1, 1}, {5, 0, 0, 1}, {5, 5, 0, 0}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct lease leases[8] = {{.slot_us = 0}};
+        struct claim claim = {
+            .now_us = NOW, .next_us = -1, .later_us = -1, .look_us = -1, .more = true, .leases = leases};
+        struct one o;
+        struct mind *m = one_open(&o);
+        struct plan plan;
+
+        o.all.count = 2;
+        o.all.pace.rate = 1000;
+        claim.lease_count = (size_t)cases[i].unlimited + (size_t)cases[i].limited;
+        if (cases[i].limited)
+            leases[0].slot_us = NOW;
+        m->claims.coming = cases[i].asked;
+        m->claims.free = 1;
+        m->capacity.reserve = 1;
+        assert_true(hear_claim(m, &claim, NOW));
+        m->facts.running = m->facts.unlimited = EXECUTORS - 1; /* of the other partition */
+        plan = plan_turn(m, NOW);
+        assert_true(plan.claims);
+        assert_int_equal(plan.claim.free, cases[i].free);
+        assert_int_equal(plan.claim.reserved, cases[i].free);
+    }
 }
 
 TEST(test_prefetched_jobs_do_not_stay)

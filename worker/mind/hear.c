@@ -56,6 +56,7 @@ static void hear_jobs(struct mind *m, const struct claim *claim, int asked, int6
         c->body_bytes += 0.01 * ((double)claim->leases[i].body.len - c->body_bytes);
     }
     c->leases = (int)claim->lease_count;
+    c->limited = c->leases - unlimited;
     c->crowd = claim->crowd;
     c->plenty = claim->more && unlimited > 0 && unlimited >= asked / 2;
     c->barren = unlimited == 0 && asked > 0;

@@ -43,6 +43,9 @@ int when_chunk(const struct mind *m, int jobs);
 /* True when so many workers claim ahead from this Redis that each may have less in hand than one claim could bring. */
 bool room_is_in_crowd(const struct mind *m);
 
+/* True when jobs with a limit wait for an executor, as far as the last answer shows: reserved ones are for them. */
+bool room_is_wanted(const struct mind *m);
+
 /* ---- share.c */
 
 /* Finds this partition's share of the free executors. They go one at a time to the partition with the fewest; ties go to the one that

@@ -77,7 +77,8 @@ struct claims {
     bool barren;  /* the last answer brought no job without a limit, though some were asked for */
     bool passes;  /* the next one passes the duty on */
     bool stands;  /* a claim stands behind the peek, or has just brought jobs */
-    int leases;   /* jobs that the last one brought */
+    int leases;   /* jobs that the last one brought; */
+    int limited;  /* of these: with a limit */
     int crowd;    /* workers that claim ahead from this Redis, as it said */
     int64_t more_us;             /* when it said that there is more */
     int64_t next_us;             /* when a gate opens that jobs wait for */

@@ -39,10 +39,17 @@ int room_reserved(const struct minds *all)
     return reserved;
 }
 
+bool room_is_wanted(const struct mind *m)
+{
+    const struct claims *c = &m->claims;
+
+    return c->starved || (c->more && (c->barren || c->limited > 0));
+}
+
 /* True when the idle executors are for jobs with a limit, of which it is not known to have any. Its claims for jobs ahead tell. */
 static bool leaves_reserved(const struct mind *m, const struct room *room)
 {
-    return room->open < 1 && room->prefetch > 0 && !m->claims.starved;
+    return room->open < 1 && room->prefetch > 0 && !room_is_wanted(m);
 }
 
 /* Returns what all workers of this Redis that claim ahead may have in hand together, divided by them. */

@@ -66,7 +66,7 @@ int64_t when_wanted(const struct mind *m, struct room room)
         return alone_claim_time(m);
     if (c->wanted || (c->starved && room.free > 0))
         return 0;
-    if (c->more && (room.worth_it || room.open > 0))
+    if (c->more && (room.worth_it || room.open > 0 || (room.free > 0 && room_is_wanted(m))))
         return room.worth_it ? 0 : c->more_us + HUNGRY_US;
     if ((on_duty || m->capacity.reserve > 0) && c->next_us)
         at = min_i64(at, c->next_us);
