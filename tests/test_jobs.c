@@ -52,8 +52,9 @@ SCENE_TEST(test_what_a_search_says)
         {"state:retrying state:held", "state=retry state=held"},
         {"key:42", "key=42 made=42"},
         {"key:\"a b\"", "key=a b made=h.7dbde93504122a707f849f2c12bdd9de71b41929"},
-        {"age:>1h age:<=2d", "older=3600000000 newer=172800000000"},
-        {"age:90s", "older=90000000"},
+        {"enqueued:>1h enqueued:<=2d", "enqueued>=3600000000 enqueued<=172800000000"},
+        {"died:<1m due:1h", "died<=60000000 due>=3600000000"},
+        {"enqueued:90s", "enqueued>=90000000"},
         {"reason:timeout", "reason=timeout"},
         {"reason:\"exit 1: \\\"no\\\\where\\\"\" type:t", "reason=exit 1: \"no\\where\" type=t"},
         {"args.business_id:7 args.a.b-c:\"\"", "args.business_id=7 args.a.b-c="},
@@ -74,8 +75,8 @@ SCENE_TEST(test_what_is_no_search)
 {
     static const char *const cases[][2] = {
         {"stat:parked", "search stat: no such field; did you mean state:?"},
-        {"colour:red",
-         "search colour: no such field; there are type queue key batch id state age reason args.PATH"},
+        {"colour:red", "search colour: no such field; there are type queue key batch id state enqueued died "
+                       "due reason args.PATH"},
         {"args:1", "search args: no such field"},
         {"args.:1", "search args.: no such field"},
         {"args.a..b:1", "search args.a..b: no such field"},
@@ -88,10 +89,10 @@ SCENE_TEST(test_what_is_no_search)
         {"state:parkd", "search state:parkd: no such state; did you mean state:parked?"},
         {"state:dead,blue", "search state:blue: no such state; there are waiting, parked"},
         {"state:dead,", "search state:: no such state"},
-        {"age:>1", "search age:>1: "},
-        {"age:", "search age: its value is missing"},
-        {"age:<", "search age:<: "},
-        {"age:>1h age:1h", "search age:1h: such a term is there already"},
+        {"enqueued:>1", "search enqueued:>1: "},
+        {"enqueued:", "search enqueued: its value is missing"},
+        {"enqueued:<", "search enqueued:<: "},
+        {"enqueued:>1h enqueued:1h", "search enqueued:1h: such a term is there already"},
         {"reason:\"open", "search \"open: the quotes do not end"},
         {"reason:\"a\"b", "search \"a\"b: the quotes do not end, or no blank stands behind them"},
         {"reason:\"a\\", "the quotes do not end"},
@@ -293,12 +294,12 @@ WORKER_TEST(test_jobs_by_their_age)
         push("default", textf("%s{\"id\":\"%s\",\"type\":\"t\"}", head, ids[i]));
     }
     push("default", "{\"id\":\"unknown\",\"type\":\"t\"}");
-    expect_found("age:>1h", "old");
-    expect_found("age:>2h", "old");
-    expect_found("age:<1h", "new");
-    expect_found("age:>30s age:<5m", "new");
-    expect_found("age:>3h", "");
-    expect_found("age:>0s", "old new");
+    expect_found("enqueued:>1h", "old");
+    expect_found("enqueued:>2h", "old");
+    expect_found("enqueued:<1h", "new");
+    expect_found("enqueued:>30s enqueued:<5m", "new");
+    expect_found("enqueued:>3h", "");
+    expect_found("enqueued:>0s", "old new");
     json_decref(last);
     must(job_list_page(w, turns.now_us, &s, NULL, &most, &last));
     assert_int_equal(answer_int(json_array_get(json_object_get(last, "jobs"), 0), "enqueued_at"),
@@ -505,6 +506,41 @@ SCENE_TEST(test_wrong_cursors_are_refused)
     }
 }
 
+/* Dead since 0 to 3 hours, and due in 1 to 3. */
+SCENE_TEST(test_jobs_by_when_they_died_or_are_due)
+{
+    static const char *const cases[][2] = {
+        {"died:<30m", "d0"},
+        {"died:>0s", "d0 d1 d2 d3"},
+        {"died:<=2h", "d0 d1 d2"},
+        {"died:>1h died:<2h", "d1 d2"},
+        {"died:>4h", ""},
+        {"died:>2h type:t reason:no", "d2 d3"},
+        {"died:<1h state:parked", ""},
+        {"died:<1h due:<1h", ""},
+        {"due:<90m", "s1"},
+        {"due:>1h due:<2h", "s1 s2"},
+        {"due:>1h state:retry", ""},
+        {"due:<0s", ""},
+    };
+    char id[8];
+
+    start("w");
+    for (int i = 3; i >= 0; i--) {
+        snprintf(id, sizeof id, "d%d", i);
+        enqueue("default", "t", id);
+        claim("w", 1, 0);
+        settle("w", SETTLE_DEAD, tokens[0], 0, "no");
+        turns.now_us += i ? 3600 * SECOND_US : 0;
+    }
+    for (int i = 3; i > 0; i--) {
+        snprintf(id, sizeof id, "s%d", i);
+        must(turns_enqueue("default", "t", id, i * 3600 * SECOND_US));
+    }
+    for (size_t i = 0; i < COUNT(cases); i++)
+        expect_found(cases[i][0], cases[i][1]);
+}
+
 /* ---- run */
 
 static void run(const char *id, const char *was, const char *result)
@@ -532,7 +568,7 @@ WORKER_TEST(test_a_scheduled_job_runs_now)
     enqueue("default", "t", "a");
     must(turns_enqueue("default", "t", "b", 3600 * SECOND_US));
     turns.now_us += 60 * SECOND_US;
-    expect_found("state:scheduled age:>50s", "b");
+    expect_found("state:scheduled enqueued:>50s", "b");
     run("b", "scheduled", "moved");
     expect_list(QUEUE, "b a");
     expect_counters("t", "scheduled 0, enqueued 2");

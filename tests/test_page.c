@@ -742,7 +742,13 @@ TEST_WITH(the_dead_are_grouped_by_reason, begin, NULL)
          "!href=\"/jobs/c?", "!By reason");
     usual.actions = true;
     page(200, "/ask?do=jobs-retry&name=state%3Adead%20type%3Amail%20reason%3A%22%23%20%3Cis%3E%20gone%22",
-         "<b>2 jobs</b>");
+         "<b>2 jobs</b>", "data-label=\"reason\"># &lt;is&gt; gone</td>"); /* what is retried is named */
+    page(200, "/dead?newer=300w",
+         "<a href=\"/dead?type=mail&amp;reason=%23%20%3Cis%3E%20gone&amp;newer=300w\">",
+         "do=jobs-remove&amp;name=state%3Adead%20type%3Amail%20died%3A%3C300w%20reason%3A%22%23%20%3Cis%3E%20"
+         "gone%22&amp;back=");
+    page(200, "/dead?newer=1s", "No dead job is like that.");
+    page(200, "/dead?older=soon", "<b>Not a search:</b> search died:&gt;soon: ");
     usual.actions = false;
     usual.hide_args = true;
     page(200, "/dead", "!By reason", "!gone");

@@ -33,8 +33,8 @@ int job_search_given(struct cli *cli, const struct job_flags *f, char **words, i
 {
     const struct {
         const char *field, *value;
-    } terms[] = {{"state", f->state}, {"type", f->type}, {"queue", f->queue},  {"key", f->key},
-                 {"batch", f->batch}, {"age", f->older}, {"reason", f->reason}};
+    } terms[] = {{"state", f->state}, {"type", f->type},      {"queue", f->queue},  {"key", f->key},
+                 {"batch", f->batch}, {"enqueued", f->older}, {"reason", f->reason}};
     int status = 0;
 
     *s = (struct job_search){.count = 0};

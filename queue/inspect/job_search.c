@@ -9,7 +9,7 @@
 #include "queue/job/job.h"
 #include "throttle/key.h"
 
-#define FIELDS "type queue key batch id state age reason args.PATH"
+#define FIELDS "type queue key batch id state enqueued died due reason args.PATH"
 #define PATH_MOST 128
 #define TEXT_MOST 1500
 
@@ -127,24 +127,23 @@ static int add_states(struct job_search *s, const char *field, const char *value
     return status;
 }
 
-/* Reads ">1h", "<1h", and "1h" as ">1h"; >= and <= as > and <. */
-static int add_age(struct job_search *s, const char *field, const char *value, struct error *e)
+/* Reads ">1h", "<1h", and "1h" as ">1h"; >= and <= as > and <. Keeps "died<" and the microseconds. */
+static int add_time(struct job_search *s, const char *field, const char *value, struct error *e)
 {
-    bool newer = *value == '<';
     const char *span = value + (*value == '<' || *value == '>');
     struct error why;
-    char us[24];
-    int64_t age_us;
+    char name[16], us[24];
+    int64_t span_us;
 
-    (void)field;
     span += span > value && *span == '=';
-    if (duration_parse(span, &age_us, &why) < 0)
-        return error_set(e, WEIR_EINPUT, "search age:%.40s: %.300s", value, why.text);
-    if (job_search_value(s, newer ? "newer" : "older"))
-        return error_set(e, WEIR_EINPUT, "search age:%.40s: such a term is there already; leave one out",
-                         value);
-    snprintf(us, sizeof us, "%" PRId64, age_us);
-    return keep(s, newer ? "newer" : "older", us, e);
+    if (duration_parse(span, &span_us, &why) < 0)
+        return error_set(e, WEIR_EINPUT, "search %s:%.40s: %.300s", field, value, why.text);
+    snprintf(name, sizeof name, "%s%c", field, *value == '<' ? '<' : '>');
+    if (job_search_value(s, name))
+        return error_set(e, WEIR_EINPUT, "search %s:%.40s: such a term is there already; leave one out",
+                         field, value);
+    snprintf(us, sizeof us, "%" PRId64, span_us);
+    return keep(s, name, us, e);
 }
 
 static const struct field {
@@ -152,9 +151,10 @@ static const struct field {
     int (*add)(struct job_search *s, const char *field, const char *value, struct error *e);
     bool again; /* it may be given more than once */
 } fields[] = {
-    {"type", add_name, false}, {"queue", add_name, false},  {"batch", add_name, false},
-    {"id", add_name, false},   {"key", add_key, false},     {"reason", keep, false},
-    {"age", add_age, true},    {"state", add_states, true},
+    {"type", add_name, false},    {"queue", add_name, false}, {"batch", add_name, false},
+    {"id", add_name, false},      {"key", add_key, false},    {"reason", keep, false},
+    {"enqueued", add_time, true}, {"died", add_time, true},   {"due", add_time, true},
+    {"state", add_states, true},
 };
 #define FIELD_COUNT (sizeof fields / sizeof *fields)
 

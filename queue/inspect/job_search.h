@@ -5,7 +5,8 @@
  *   key:42                               the key by which a limit tells jobs apart, or the one that the job names
  *   args.business_id:7                   a text, number, true, false, null, object or array that stands there in the job, however it is written
  *   reason:timeout                       a part of why it is dead, or of its last failure
- *   age:>1h  age:<1h                     enqueued longer ago, or less long: at least and at most
+ *   enqueued:>1h  died:<1h               longer ago, or less long: at least and at most
+ *   due:<10m  due:>1h                    scheduled or to be retried within that time, or after it
  *
  * A value with blanks stands in double quotes, where \" and \\ are those two characters. queue/inspect/job_search.lua
  * says which jobs a search is for. */

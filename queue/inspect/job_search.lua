@@ -2,7 +2,7 @@
 --
 --   job_search.read(words, first, count)  so many pairs of words from there on, each a field and its value; nil: they are wrong
 --     id, type, queue, batch, state (several: any of them), key (then made: the key of a lane that stands for that text),
---     older, newer (us since it was enqueued), reason (a part of it, as dead_records.has_reason has it), args.<path>, able (run, retry: not those with which that is
+--     enqueued>, enqueued<, died>, died< (us since then: at least, at most), due>, due< (us until then), reason (a part of it, as dead_records.has_reason has it), args.<path>, able (run, retry: not those with which that is
 --     not done, as they were cancelled)
 -- Values are compared by their one text (body.text): 100 is 1e2, 1.50 is 1.5. A string is equal to the number that it spells.
 --
@@ -13,8 +13,8 @@
 -- uses: body cancelled dead_records job_text lease stamp types
 local job_search = {}
 
-local FIELDS = {id = true, type = true, queue = true, batch = true, state = true, key = true, made = true, older = true, newer = true,
-                reason = true, able = true}
+local FIELDS = {id = true, type = true, queue = true, batch = true, state = true, key = true, made = true, ['enqueued>'] = true, ['enqueued<'] = true,
+                ['died>'] = true, ['died<'] = true, ['due>'] = true, ['due<'] = true, reason = true, able = true}
 
 local asked    -- of one call: the fields and their values; states: a set; args: {path =, value =, plain =} each
 local needles  -- texts that stand in each of those entries
@@ -53,12 +53,33 @@ local function read_pair(field, value)
     return path or FIELDS[field]
 end
 
+-- A time from least to most us after now; nil: any.
+local function range(least, most)
+    return (least or most) and {from = least and us(now + least) or '-inf', to = most and us(now + most) or '+inf'} or nil
+end
+
+local function ago(text) return text and -tonumber(text) end
+
+-- Leaves of the states that are asked for those in which a job has such a time.
+local function narrow(...)
+    local kept = {}
+    for _, state in ipairs{...} do kept[state] = job_search.is_state(state) or nil end
+    asked.states = kept
+end
+
+local function read_times()
+    asked.older, asked.newer = tonumber(asked['enqueued>']), tonumber(asked['enqueued<'])
+    asked.times = {dead = range(ago(asked['died<']), ago(asked['died>'])), later = range(tonumber(asked['due>']), tonumber(asked['due<']))}
+    if asked.times.dead then narrow('dead') end
+    if asked.times.later then narrow('scheduled', 'retry') end
+end
+
 function job_search.read(words, first, count)
     asked, needles, batch = {args = {}}, {}, nil
     for i = first, first + 2 * count - 2, 2 do
         if not words[i + 1] or not read_pair(words[i], words[i + 1]) then return nil end
     end
-    asked.older, asked.newer = tonumber(asked.older), tonumber(asked.newer)
+    read_times()
     if asked.id then needles[#needles + 1] = {text = '"' .. asked.id .. '"'} end
     local text = asked.key and text_of(asked.key)
     asked.key_of_value = text and body.key_of(text)
@@ -77,7 +98,7 @@ local function keys_of_lanes()
 end
 
 function job_search.only()
-    return {id = asked.id, type = asked.type, queue = asked.queue, batch = asked.batch, states = asked.states,
+    return {id = asked.id, type = asked.type, queue = asked.queue, batch = asked.batch, states = asked.states, times = asked.times,
             keys = asked.key and keys_of_lanes()}
 end
 

@@ -20,7 +20,8 @@
 --                               are wrong
 --   places.words(stack)         the same back; nil: nothing is left
 --   places.walk(stack, visitor, most)  looks at places until about most entries were looked at, or time is up; a place counts as one, too
---     visitor.only              only where these may be: {id =, queue =, type =, keys = {...}, batch =, states = {<state> = true}}
+--     visitor.only              only where these may be: {id =, queue =, type =, keys = {...}, batch =, states = {<state> = true},
+--                               times = {later =, dead = {from =, to =}}}: of records with such a score
 --     visitor.text              what is wanted has that text in it; nil: nothing is known
 --     visitor.wants(entry, reason, queue, type, key)   is it one of those? What its place does not say is nil; reason: of a dead job
 --     visitor.meet(state, lane, entry, more)           it is; more: what places.describe adds
@@ -364,13 +365,25 @@ local function read_records(place, rank, most)
     return slices.read('ZRANGE', P .. place, rank, most, load)
 end
 
-local NOTHING_PASSED = {later = '-inf:0', dead = '+inf:0'}
+local ANY_TIME = {from = '-inf', to = '+inf'}
+
+local function range_of(place) return visitor.only.times and visitor.only.times[place] or ANY_TIME end
+
+-- How many records there are up to the last one whose score may be wanted.
+local function count_until(place, range)
+    if range == ANY_TIME then return WHOLE_MOST end
+    if place == 'dead' then return call('ZCOUNT', P .. place, range.from, '+inf') end
+    return call('ZCOUNT', P .. place, '-inf', range.to)
+end
 
 local function look_at_records(place, most, from)
-    from = find(from, ':', 1, true) and from or NOTHING_PASSED[place]
+    local range = range_of(place)
     local score, passed = match(from, '^(.*):(%d*)')
+    score = score or place == 'dead' and range.to or place == 'later' and range.from
     local rank, at, gone, gone_score = count_before(place, score) + (tonumber(passed) or 0), 0, 0, nil
-    local records, all = read_records(place, rank, most)
+    local behind = count_until(place, range) - rank
+    if behind < 1 then return '' end
+    local records, all = read_records(place, rank, min(most, behind))
     while at < #records and not is_late(at, AT_ONCE) do
         at, left = at + 1, left - 1
         local state, of_lane, entry, reason = read_record(place, records[at])
@@ -508,7 +521,12 @@ end
 
 local function measure_list(place) return measure(call('LLEN', P .. place)) end
 local function measure_leases(place) return measure(max(0, call('HLEN', P .. place) - 1)) end
-local function measure_records(place) return measure(call('ZCARD', P .. place)) end
+
+local function measure_records(place)
+    local range = range_of(place)
+    return measure(call('ZCOUNT', P .. place, range.from, range.to))
+end
+
 
 local function measure_parked(_, most, from)
     local rest, names = scan('HSCAN', 'types', most, from)
@@ -571,7 +589,7 @@ local OF_QUEUES = {queue = true, wake = true, sleep = true, ring = true, lanes =
 local CURSOR_MOST, PASSED_MOST = 19, 15 -- digits
 
 local function is_from(place, from)
-    if from == '' or not NOTHING_PASSED[place] then return find(from, '^%d*%+?%d*$') and #match(from, '^%d*') <= CURSOR_MOST end
+    if from == '' or place ~= 'later' and place ~= 'dead' then return find(from, '^%d*%+?%d*$') and #match(from, '^%d*') <= CURSOR_MOST end
     local score, passed = match(from, '^([%w.+-]+):(%d+)$')
     score = tonumber(score)
     return score and score == score and #passed <= PASSED_MOST

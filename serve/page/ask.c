@@ -82,31 +82,32 @@ static const struct question {
     int (*about)(struct page *p, const struct question *question, const char *name,
                  struct concerns *c); /* NULL: one thing */
     const char *action; /* done to all jobs that a search is for, which is the name; NULL: to the thing */
+    bool names_reasons; /* it is done to dead jobs alone */
 } questions[] = {
     {"purge", "Purge queue",
      "in it are removed, those that wait and those in its lanes. Jobs that run go on.", "/api/queues/",
-     "/purge", "Remove them", about_queue, NULL},
+     "/purge", "Remove them", about_queue, NULL, false},
     {"rate-remove", "Remove limit", "held by it then run without it, as fast as workers can.", "/api/rates/",
-     "/remove", "Remove the limit", about_limit, NULL},
+     "/remove", "Remove the limit", about_limit, NULL, false},
     {"job-cancel", "Cancel job", "It ends without running; when it runs, its worker is asked to stop it.",
-     "/api/jobs/", "/cancel", "Cancel it", NULL, NULL},
+     "/api/jobs/", "/cancel", "Cancel it", NULL, NULL, false},
     {"dead-remove", "Remove dead job", "It is gone for good, with its payload and its reason.", "/api/dead/",
-     "/remove", "Remove it", NULL, NULL},
+     "/remove", "Remove it", NULL, NULL, false},
     {"batch-cancel", "Cancel batch", "of it that have not ended never run. Jobs that run go on.",
-     "/api/batches/", "/cancel", "Cancel them", about_batch, NULL},
+     "/api/batches/", "/cancel", "Cancel them", about_batch, NULL, false},
     {"schedule-remove", "Remove schedule", "It fires no more. Jobs that it has enqueued stay.",
-     "/api/schedules/", "/remove", "Remove it", NULL, NULL},
+     "/api/schedules/", "/remove", "Remove it", NULL, NULL, false},
     {"worker-stop", "Stop worker", "that run there may end first; what does not end in time is handed back.",
-     "/api/workers/", "/stop", "Stop it", about_worker, NULL},
+     "/api/workers/", "/stop", "Stop it", about_worker, NULL, false},
     {"jobs-run", "Run now all jobs like", "are put first in line. Their limits still hold them.",
-     "/api/jobs/actions", "", "Run them", about_jobs, "run"},
+     "/api/jobs/actions", "", "Run them", about_jobs, "run", false},
     {"jobs-retry", "Retry all dead jobs like", "go back to their queues, with all of their attempts.",
-     "/api/jobs/actions", "", "Retry them", about_jobs, "retry"},
+     "/api/jobs/actions", "", "Retry them", about_jobs, "retry", true},
     {"jobs-cancel", "Cancel all jobs like",
      "never run. Of those that run, the workers are asked to stop them.", "/api/jobs/actions", "",
-     "Cancel them", about_jobs, "cancel"},
+     "Cancel them", about_jobs, "cancel", false},
     {"jobs-remove", "Remove all dead jobs like", "are gone for good, with their payloads and their reasons.",
-     "/api/jobs/actions", "", "Remove them", about_jobs, "remove"},
+     "/api/jobs/actions", "", "Remove them", about_jobs, "remove", true},
 };
 
 static int about_jobs(struct page *p, const struct question *question, const char *search, struct concerns *c)
@@ -160,6 +161,14 @@ static void write_form(struct page *p, const struct question *question, const ch
     html(p->h, "<a class=\"button\" href=\"%s\">No, go back</a></form>", back);
 }
 
+static int write_reasons(struct page *p, const char *search)
+{
+    struct job_search s = {.count = 0};
+    int status = job_search_read(&s, search, &p->w->error);
+
+    return status < 0 ? status : put_dead_reasons(p, &s);
+}
+
 unsigned page_ask(struct page *p, const char *unused)
 {
     char word[32], name[JOB_SEARCH_SIZE];
@@ -179,6 +188,8 @@ unsigned page_ask(struct page *p, const char *unused)
     if (*concerns.text)
         html(p->h, "<b>%s</b> ", concerns.text);
     html(p->h, "%r</p>", question->means);
+    if (question->names_reasons && concerns.count > 0 && write_reasons(p, name) < 0)
+        return page_failed(p, &p->w->error);
     write_form(p, question, name, &concerns);
     return 200;
 }

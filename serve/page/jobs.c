@@ -12,16 +12,11 @@
 
 /* ---- Looking */
 
-struct found {
-    json_t *rows; /* documents */
-    int64_t looked_at, of;
-    json_t *next; /* the cursor to go on from; NULL: that was all */
-};
-
-static int look(struct page *p, const struct job_search *search, const char *cursor, struct found *found)
+int jobs_look(struct page *p, const struct job_search *search, const char *cursor, int64_t rows,
+              struct jobs_found *found)
 {
     const struct job_bounds most = {
-        .looked_at = INT64_MAX, .jobs = ROWS, .until_us = clock_mono_us() + JOB_LOOK_US};
+        .looked_at = INT64_MAX, .jobs = rows, .until_us = clock_mono_us() + JOB_LOOK_US};
     json_t *page;
     int status = job_list_page(p->w, -1, search, *cursor ? cursor : NULL, &most, &page);
 
@@ -34,6 +29,17 @@ static int look(struct page *p, const struct job_search *search, const char *cur
     found->next = json_incref(json_object_get(page, "next"));
     json_decref(page);
     return 0;
+}
+
+void jobs_found_free(struct jobs_found *found)
+{
+    json_decref(found->rows);
+    json_decref(found->next);
+}
+
+void put_no_search(struct page *p)
+{
+    html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a search:</b> %s</p>", p->w->error.text);
 }
 
 /* With --hide-args nothing may be asked of what is hidden, word by word. */
@@ -66,7 +72,7 @@ static void write_row(struct page *p, const json_t *job)
     html(p->h, "</tr>");
 }
 
-static void write_rows(struct page *p, const struct found *found)
+static void write_rows(struct page *p, const struct jobs_found *found)
 {
     static const char *const columns[] = {"Job",   "Type",      "State",     "Key",
                                           "Queue", "#Attempts", "#Enqueued", "Reason"};
@@ -94,7 +100,8 @@ static void write_search(struct page *p, const char *q)
          "<code>queue:bulk</code> "
          "<code>batch:news</code> <code>state:parked,dead</code> <code>key:42</code> "
          "<code>args.business_id:7</code> "
-         "<code>reason:timeout</code> <code>age:&gt;1h</code> <code>age:&lt;10m</code>: all must hold. A "
+         "<code>reason:timeout</code> <code>enqueued:&gt;1h</code> <code>died:&lt;10m</code> "
+         "<code>due:&lt;10m</code>: all must hold. A "
          "value with blanks stands in "
          "double quotes. A word alone is the id of a job.</p></details>",
          q);
@@ -105,6 +112,9 @@ static bool finds(const struct job_search *search, bool dead)
 {
     bool any = true;
 
+    if (job_search_value(search, dead ? "due<" : "died<") ||
+        job_search_value(search, dead ? "due>" : "died>"))
+        return false;
     for (size_t i = 0; i < search->count; i++) {
         const char *state = search->text + search->terms[i].value;
 
@@ -119,7 +129,7 @@ static bool finds(const struct job_search *search, bool dead)
 
 /* Writes what can be done to all jobs that match: not to all there are, and nothing where none was found. */
 static void write_buttons(struct page *p, const char *q, const struct job_search *search,
-                          const struct found *found)
+                          const struct jobs_found *found)
 {
     if (!p->r->actions || search->count == 0 || json_array_size(found->rows) == 0)
         return;
@@ -139,7 +149,7 @@ unsigned page_jobs(struct page *p, const char *name)
 {
     char q[JOB_SEARCH_SIZE], cursor[CURSOR_SIZE];
     struct job_search search = {.count = 0};
-    struct found found = {.rows = NULL};
+    struct jobs_found found = {.rows = NULL};
     int status;
 
     (void)name;
@@ -153,7 +163,7 @@ unsigned page_jobs(struct page *p, const char *name)
     if (status == 0)
         status = query_cursor(p, "at", cursor);
     if (status == 0)
-        status = look(p, &search, cursor, &found);
+        status = jobs_look(p, &search, cursor, ROWS, &found);
     if (status == 0) {
         write_buttons(p, q, &search, &found);
         write_rows(p, &found);
@@ -162,10 +172,9 @@ unsigned page_jobs(struct page *p, const char *name)
                                        "&amp;at=", json_string_value(found.next)});
         html(p->h, "</div>");
     } else if (status == WEIR_EINPUT) {
-        html(p->h, "<p class=\"note wrong\" role=\"alert\"><b>Not a search:</b> %s</p>", p->w->error.text);
+        put_no_search(p);
         status = 0;
     }
-    json_decref(found.rows);
-    json_decref(found.next);
+    jobs_found_free(&found);
     return status < 0 ? page_failed(p, &p->w->error) : 200;
 }

@@ -20,6 +20,23 @@ struct page {
     struct page_reading reading;
 };
 
+struct job_search;
+
+/* Jobs that a search is for, as documents, as far as a page looks. */
+struct jobs_found {
+    json_t *rows;
+    int64_t looked_at, of;
+    json_t *next; /* the cursor to go on from; NULL: that was all */
+};
+/* cursor: "": from the beginning. Fills w->error on failure; found is the caller's after success, {NULL} before. */
+WEIR_CHECKED int jobs_look(struct page *p, const struct job_search *search, const char *cursor, int64_t rows,
+                           struct jobs_found *found);
+void jobs_found_free(struct jobs_found *found);
+/* Says what is wrong with a search: w->error. */
+void put_no_search(struct page *p);
+/* Writes why the dead jobs that a search is for died, where it is a search by what they are grouped by. Fills w->error on failure. */
+WEIR_CHECKED int put_dead_reasons(struct page *p, const struct job_search *s);
+
 /* Each writes the inside of <main> and returns 200; or a status with p->e. name: what stands behind the page's path. */
 unsigned page_overview(struct page *p, const char *name);
 unsigned page_limits(struct page *p, const char *name);

@@ -432,6 +432,29 @@ cases['dead jobs are retried and removed'] = async ({ stage, open }) => {
     await shows(page, 'exit 1');
 };
 
+cases['only the dead of one reason and time are removed'] = async ({ stage, open }) => {
+    const base = await stage.serve('serve', '--allow-actions');
+    const page = await open({ viewport: { width: 360, height: 740 } });
+    const left = () => stage.weir(['dead', 'list', '--json']).split('\n').filter((line) => line).length;
+
+    for (const [minutes, reason] of [[180, 'no route'], [90, 'no route'], [90, 'bad deploy'], [1, 'bad deploy']]) {
+        const since = (Date.now() - minutes * 60000) * 1000;
+        for (let i = 0; i < 9; i++) await stage.redis('ZADD', 'weir:{0}:dead', String(since), `x${minutes}${reason[0]}${i} default/mail/ ${reason} ${i}\n{"id":"${minutes}${reason[0]}${i}","type":"mail"}`);
+    }
+    await page.goto(base + '/dead');
+    await shows(page, 'bad deploy #');
+    assert.ok(await page.evaluate(() => document.documentElement.scrollHeight) <= 5 * 740, 'five screens');
+    await page.getByLabel('Died in the last').fill('2h');
+    await page.getByLabel('but not in the last').fill('10m');
+    await page.getByRole('button', { name: 'Show' }).click();
+    await page.locator('tr', { hasText: 'bad deploy #' }).getByRole('link', { name: 'Remove' }).click();
+    await shows(page, 'bad deploy #');
+    await shows(page, '9 jobs');
+    assert.ok(!(await text(page)).includes('no route'));
+    await page.getByRole('button', { name: 'Remove them' }).click();
+    await until('nine to be gone', () => left() === 27);
+};
+
 cases['a batch is paused, resumed and cancelled'] = async ({ stage, open }) => {
     const base = await stage.serve('serve', '--allow-actions');
     const page = await open();
