@@ -162,10 +162,15 @@ void expect_list(const char *key, const char *ids)
     assert_string_equal(found, ids);
 }
 
+void expect_leased(const char *worker, int free, const char *ids)
+{
+    claim(worker, free, 0);
+    expect_leases(ids);
+}
+
 void expect_claim(const char *ids)
 {
-    claim("w", 10, 0);
-    expect_leases(ids);
+    expect_leased("w", 10, ids);
     turns_check();
 }
 
@@ -182,9 +187,7 @@ void expect_in_turn(const char *ids)
 
     snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));) {
-        claim("w", 10, 0);
-        expect_leases(id);
-        turns_check();
+        expect_claim(id);
         if (rest)
             turns.now_us = turns.claim.next_us + LEAD_US;
     }

@@ -96,6 +96,8 @@ void expect_token(size_t lease, const char *expected);
 /* The jobs that the last claim leased, or of a list, in order: "a b c". */
 void expect_leases(const char *ids);
 void expect_list(const char *key, const char *ids);
+/* A claim with so many executors free leases these. */
+void expect_leased(const char *worker, int free, const char *ids);
 /* Worker "w" claims these; all keys are as they must be. */
 void expect_claim(const char *ids);
 /* All that the last claim did not lease is parked, and must be checked again that much later. */

@@ -265,8 +265,7 @@ WORKER_TEST(test_a_large_job)
     memcpy(body, "{\"id\":\"a\",\"type\":\"t\"", 20);
     body[len - 1] = '}';
     push_bytes((struct span){entry, (size_t)(body - entry) + len});
-    assert_int_equal(claim("w", 1, 0), 1);
-    expect_leases("a");
+    expect_leased("w", 1, "a");
     body[len - 1] = ' ';
     body[len] = '}';
     push_bytes((struct span){entry, (size_t)(body - entry) + len + 1});
@@ -439,8 +438,7 @@ WORKER_TEST(test_pause)
     halt("pause", "running");
     halt("pause", "paused");
     settle("w", SETTLE_RETRY, tokens[0], SECOND_US, "again");
-    assert_int_equal(claim("w", 10, 0), 1);
-    expect_leases("x");
+    expect_leased("w", 10, "x");
     expect_aside(4);
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
     turns.now_us += SECOND_US;
@@ -452,8 +450,7 @@ WORKER_TEST(test_pause)
     expect_list(QUEUE, "b c d e a y");
     expect_aside(0);
     assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-    assert_int_equal(claim("w", 10, 0), 6);
-    expect_leases("b c d e a y");
+    expect_leased("w", 10, "b c d e a y");
     turns_check();
 }
 

@@ -278,8 +278,7 @@ WORKER_TEST(test_a_wide_group_hears_of_new_jobs)
     ask.wide = true;
     ask.queues = (struct names){queues, 1};
     redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\",\"high\"]}");
-    claim("w", 2, 0);
-    expect_leases("a");
+    expect_leased("w", 2, "a");
     duty = redis_text("HGET", PREFIX "duty", "g");
     assert_non_null(strstr(duty, " ,mail.*,high"));
     free(duty);
@@ -339,13 +338,11 @@ WORKER_TEST(test_a_queue_that_has_something_is_registered)
     push("default", "{\"id\":\"a\",\"type\":\"t\"}");
     push("default", "{\"id\":\"b\",\"type\":\"t\"}");
     redis_do("DEL", PREFIX "queues");
-    claim("w", 1, 0);
-    expect_leases("a");
+    expect_leased("w", 1, "a");
     claim("w", 1, 0);
     expect_text("default", "SMEMBERS", PREFIX "queues"); /* b was parked */
     must(turns_rate("t", ""));
-    claim("w", 1, 0);
-    expect_leases("b");
+    expect_leased("w", 1, "b");
     redis_do("DEL", PREFIX "queues");
     must(turns_settle_end("w", SETTLE_BACK, tokens[0], 0, "", &stale));
     expect_text("default", "SMEMBERS", PREFIX "queues");

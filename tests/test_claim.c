@@ -22,8 +22,7 @@ WORKER_TEST(test_claim_leases_what_it_grants)
     enqueue("default", "t", "a");
     enqueue("default", "slow", "b c");
     push("default", odd);
-    assert_int_equal(claim("w", 10, 0), 3);
-    expect_leases("a b d");
+    expect_leased("w", 10, "a b d");
     lease = turns.claim.leases;
     assert_memory_equal(lease[0].token.at, "1.--/default/t/", lease[0].token.len);
     expect_token(1, "@1795000000000000/default/slow/");
@@ -80,8 +79,7 @@ static void fill_lanes_of_both(void)
     must(turns_rate("t", CLOSED_RULE));
     enqueue("default", "slow", "a b");
     enqueue("default", "t", "c d e");
-    claim("w", 5, 0);
-    expect_leases("a c");
+    expect_leased("w", 5, "a c");
     must(turns_rate("slow", ""));
     must(turns_rate("t", ""));
 }
@@ -119,8 +117,7 @@ WORKER_TEST(test_prefetch_is_for_jobs_without_a_limit)
     assert_true(turns.claim.more);
     assert_int_equal(claim("w", 0, 2), 0);
     expect_list(QUEUE, "e f");
-    assert_int_equal(claim("w", 1, 0), 1);
-    expect_leases("e");
+    expect_leased("w", 1, "e");
     assert_int_equal(claim("w", 0, 0), 0);
     assert_int_equal(claim("w", 2, 5), 1);
     assert_false(turns.claim.more);
@@ -135,10 +132,8 @@ SCENE_TEST(test_queues_come_in_strict_order)
     ask.queues = (struct names){both_queues, 2};
     enqueue("low", "t", "l1 l2 l3");
     enqueue("high", "t", "h1 h2 h3 h4");
-    assert_int_equal(claim("w", 3, 0), 3);
-    expect_leases("h1 h2 h3");
-    assert_int_equal(claim("w", 3, 0), 3);
-    expect_leases("h4 l1 l2");
+    expect_leased("w", 3, "h1 h2 h3");
+    expect_leased("w", 3, "h4 l1 l2");
     enqueue("high", "t", "h5");
     assert_int_equal(claim("w", 1, 1), 2);
     expect_leases("h5 l3");
@@ -558,8 +553,7 @@ WORKER_TEST(test_a_limit_that_cannot_be_read_closes_its_type)
     redis_do("HSET", PREFIX "limits", "slow", "ten a second");
     enqueue("default", "slow", "a b");
     enqueue("default", "t", "c");
-    assert_int_equal(claim("w", 5, 0), 1);
-    expect_leases("c");
+    expect_leased("w", 5, "c");
     assert_int_equal(turns.claim.broken_count, 1);
     assert_memory_equal(turns.claim.broken[0].at, "slow", 4);
     assert_int_equal(turns.claim.next_us, -1);
@@ -568,8 +562,7 @@ WORKER_TEST(test_a_limit_that_cannot_be_read_closes_its_type)
     assert_int_equal(turns.claim.broken_count, 0); /* told once */
     turns_check();
     must(turns_rate("slow", "100/1000000/100"));
-    assert_int_equal(claim("w", 5, 0), 2);
-    expect_leases("a b");
+    expect_leased("w", 5, "a b");
     turns_check();
 }
 

@@ -126,8 +126,7 @@ WORKER_TEST(test_who_dies_or_leaves_frees_what_it_had_in_flight)
     use("slow", "acct");
     enqueue_with("slow", "a1 a2 a3 a4", KEY("a"));
     enqueue_with("slow", "b1 b2", KEY("b"));
-    assert_int_equal(claim("dead", 5, 0), 4);
-    expect_leases("a1 a2 a3 b1");
+    expect_leased("dead", 5, "a1 a2 a3 b1");
     expect_token(3, "@1795000000000000/default/slow/b~acct#0,slow#0/b");
     turns_check();
     expect_claim("");
@@ -220,8 +219,7 @@ WORKER_TEST(test_a_throttled_job_pauses_its_limits)
     use("slow", "acct");
     use("t", "acct");
     enqueue("default", "slow", "a b c");
-    claim("w", 2, 0);
-    expect_leases("a b");
+    expect_leased("w", 2, "a b");
     settle("w", SETTLE_THROTTLED, tokens[0], 3 * SECOND_US, NULL);
     expect_list(LANE("slow"), "a");
     enqueue("default", "t", "x");
@@ -245,8 +243,7 @@ WORKER_TEST(test_a_throttled_job_of_a_key_pauses_that_key_only)
     must(turns_rate("slow", "gcra:1000/1000000/1000 gcra:100/1000000/100,by=key"));
     enqueue_with("slow", "a1 a2", KEY("a"));
     enqueue_with("slow", "b1 b2", KEY("b"));
-    claim("w", 1, 0);
-    expect_leases("a1");
+    expect_leased("w", 1, "a1");
     settle("w", SETTLE_THROTTLED, tokens[0], 3 * SECOND_US, NULL);
     expect_claim("b1 b2");
     expect_list(LANE("slow") "a", "a1 a2");
@@ -264,8 +261,7 @@ WORKER_TEST(test_without_a_time_the_pause_doubles)
     must(turns_rate("slow", "100/1000000/100"));
     enqueue("default", "slow", "a b");
     for (size_t i = 0; i < COUNT(seconds); i++) {
-        claim("w", 2, 0);
-        expect_leases("a b");
+        expect_leased("w", 2, "a b");
         settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
         turns.now_us += 400000;
         settle("w", SETTLE_THROTTLED, tokens[1], SETTLE_NO_TIME, NULL); /* one stop, not two */

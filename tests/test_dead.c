@@ -800,8 +800,7 @@ WORKER_TEST(test_retried_jobs_begin_anew_and_keep_what_they_belong_to)
     expect_counters("u", "enqueued 1, revived 1");
     assert_int_equal(turns_check().dead, 0);
 
-    assert_int_equal(claim("w", 3, 0), 3);
-    expect_leases("first a b");
+    expect_leased("w", 3, "first a b");
     assert_int_equal(turns.claim.leases[1].attempts, 0);
     assert_memory_equal(lease_attr(turns.claim.leases[2].attrs, 'b').at, "night,", 6);
     turns_check();
@@ -816,8 +815,7 @@ WORKER_TEST(test_a_retried_job_is_cancelled_no_more)
     redis_do("HSET", PREFIX "cancelled", "a", "asked 1", "b", "waiting 1 default/t ", "other", "waiting 1");
     expect_moved("retry", ANY, NULL, 3, 0);
     expect_text("other", "HKEYS", PREFIX "cancelled");
-    assert_int_equal(claim("w", 3, 0), 3);
-    expect_leases("a b c");
+    expect_leased("w", 3, "a b c");
 }
 
 /* By way of a queue and a worker, twice: the counters agree with what is there. */

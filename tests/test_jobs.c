@@ -574,8 +574,7 @@ WORKER_TEST(test_a_scheduled_job_runs_now)
     expect_counters("t", "scheduled 0, enqueued 2");
     run("b", "waiting", "first");
     promote(0);
-    claim("w", 2, 0);
-    expect_leases("b a");
+    expect_leased("w", 2, "b a");
     assert_int_equal(turns.claim.leases[0].enqueued_us, BEGIN_US);
     assert_int_equal(turns.claim.leases[0].since_us, turns.now_us); /* not when it was due */
     refuse_to_run("b", WEIR_EINPUT, "job b: runs already");
@@ -623,11 +622,9 @@ WORKER_TEST(test_a_job_that_retries_runs_now)
     expect_list(LANE("t"), "a d");
     assert_string_equal(answer_text(json_object_get(last, "waits_for"), "gate"), "t#0");
     expect_counters("t", "scheduled 0, returned 1");
-    claim("w", 1, 0);
-    expect_leases("");
+    expect_leased("w", 1, "");
     turns.now_us += 400 * SECOND_US;
-    claim("w", 1, 0);
-    expect_leases("a");
+    expect_leased("w", 1, "a");
 }
 
 WORKER_TEST(test_a_parked_job_becomes_the_first_of_its_lane)
@@ -641,11 +638,9 @@ WORKER_TEST(test_a_parked_job_becomes_the_first_of_its_lane)
     expect_list(LANE("slow"), "d b c");
     run("d", "parked", "first");
     run("b", "parked", "moved");
-    claim("w", 1, 0);
-    expect_leases("");
+    expect_leased("w", 1, "");
     turns.now_us += SECOND_US;
-    claim("w", 1, 0);
-    expect_leases("b");
+    expect_leased("w", 1, "b");
     expect_list(LANE("slow"), "d c");
     turns_check();
 }
@@ -661,8 +656,7 @@ WORKER_TEST(test_the_gate_opens_for_the_job_that_is_first_now)
     claim("w", 2, 0);
     run("small", "parked", "moved");
     turns.now_us += SECOND_US;
-    claim("w", 2, 0);
-    expect_leases("small");
+    expect_leased("w", 2, "small");
 }
 
 /* The id of the job at that place of the queue. */
@@ -710,8 +704,7 @@ WORKER_TEST(test_a_waiting_job_becomes_the_first_of_its_queue)
     run("b", "waiting", "moved");
     expect_list(QUEUE, "b d a c e");
     expect_counters("t", "enqueued 5, pulled 0, parked 0");
-    claim("w", 5, 0);
-    expect_leases("b d a c e");
+    expect_leased("w", 5, "b d a c e");
 }
 
 SCENE_TEST(test_what_cannot_run_says_why)
@@ -924,8 +917,7 @@ SCENE_TEST(test_all_that_match_are_cancelled)
     expect_text(token_texts[2], "LRANGE", PREFIX "told:w", "0", "-1");
     redis_do("HDEL", PREFIX "halted", "b/night");
     claim("w", 10, 0);
-    claim("w", 10, 0);
-    expect_leases("");
+    expect_leased("w", 10, "");
     assert_int_equal(redis_number("EXISTS", QUEUE, LANE("slow")), 0);
     turns_check();
 }
@@ -959,8 +951,7 @@ WORKER_TEST(test_cancelled_lanes_are_gone)
     act("cancel", "args.n:2 type:slow", 2, 0);
     act("cancel", "b", 1, 0);
     assert_int_equal(redis_number("EXISTS", LANE("slow"), PREFIX "cancelled"), 0);
-    claim("w", 5, 0);
-    expect_leases("");
+    expect_leased("w", 5, "");
     expect_counters("slow", "cancelled 3");
 }
 

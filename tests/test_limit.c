@@ -41,11 +41,11 @@ static int send_change(struct args *a, const char *script)
     return status;
 }
 
+/* The last change was of something that had been there. */
 static bool was(void)
 {
     return json_is_true(json_object_get(change, "was"));
 }
-
 static size_t asleep_count(void)
 {
     return json_array_size(json_object_get(change, "asleep"));
@@ -63,6 +63,11 @@ static int set_at(int64_t now_us, const char *name, const char *rules)
     args_init(&a);
     rate_set_request(&a, PREFIX, now_us, name, rules ? &set : NULL, false);
     return send_change(&a, "rate_set");
+}
+
+static void set(const char *name, const char *rules)
+{
+    assert_int_equal(set_at(BEGIN_US, name, rules), 0);
 }
 
 static int use(const char *type, bool is_use, const char *limit, int64_t cost)
@@ -123,6 +128,16 @@ static void list_at(int64_t now_us, const char *name, struct limits *limits)
     assert_int_equal(limits_ask(w, now_us, name, limits), 0);
 }
 
+/* The slots of that rule of limit mail. */
+static void expect_slots(int64_t now_us, int rule, int slots)
+{
+    struct limits limits;
+
+    list_at(now_us, "mail", &limits);
+    assert_int_equal(limit_slots(&limits.at[0], rule), slots);
+    limits_free(&limits);
+}
+
 static void expect_limit(const char *name, const char *text)
 {
     expect(text, "HGET", PREFIX "limits", name);
@@ -132,31 +147,30 @@ static void expect_limit(const char *name, const char *text)
 
 TEST_WITH(test_set_and_remove, client_flush, NULL)
 {
-    assert_int_equal(set_at(BEGIN_US, "mail", "100/1m,burst=20"), 0);
+    set("mail", "100/1m,burst=20");
     assert_false(was());
     assert_string_equal(answer_text(change, "kept"), "gcra:100/60000000/20");
     expect_limit("mail", "gcra:100/60000000/20");
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s concurrency=5 1000/1d,algorithm=fixed-window,offset=6h"),
-                     0);
+    set("mail", "10/s concurrency=5 1000/1d,algorithm=fixed-window,offset=6h");
     assert_true(was());
     expect_limit("mail", "gcra:10/1000000/10 concurrency:5 fixed-window:1000/86400000000/21600000000");
     assert_int_equal(number("LLEN", "changes"), 2);
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    set("mail", NULL);
     assert_true(was());
     server_do(&server, "DEL", PREFIX "changes", PREFIX "revisions");
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    set("mail", NULL);
     assert_false(was());
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
 TEST_WITH(test_a_dry_run_changes_nothing, client_flush, NULL)
 {
-    struct rule_set set = client_rules("5/h 7/1m");
+    struct rule_set both = client_rules("5/h 7/1m");
     struct args a;
 
-    assert_int_equal(set_at(BEGIN_US, "mail", "7/1m"), 0);
+    set("mail", "7/1m");
     args_init(&a);
-    rate_set_request(&a, PREFIX, BEGIN_US, "mail", &set, true);
+    rate_set_request(&a, PREFIX, BEGIN_US, "mail", &both, true);
     assert_int_equal(send_change(&a, "rate_set"), 0);
     assert_true(was());
     assert_string_equal(answer_text(change, "kept"),
@@ -183,7 +197,7 @@ TEST_WITH(test_what_waits_is_looked_at_again, client_flush, NULL)
         server_do(&server, "FLUSHALL");
         add_waiting();
         client_send("HSET", "limits", "mail", "gcra:1/1000000/1");
-        assert_int_equal(set_at(BEGIN_US, "mail", rules[i]), 0);
+        set("mail", rules[i]);
         assert_int_equal(asleep_count(), 0);
         expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#0");
         expect("1795000000000000", "ZSCORE", PREFIX "wake:default", "mail#7");
@@ -227,10 +241,10 @@ TEST_WITH(test_a_change_of_many_keys_rests, client_flush, NULL)
 TEST_WITH(test_a_bell_is_rung_once_and_only_where_something_waits, client_flush, NULL)
 {
     add_waiting();
-    assert_int_equal(set_at(BEGIN_US, "fax", "1/s"), 0);
+    set("fax", "1/s");
     assert_int_equal(number("EXISTS", "bell:a"), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
-    assert_int_equal(set_at(BEGIN_US, "sms", "1/s"), 0);
+    set("mail", "1/s");
+    set("sms", "1/s");
     assert_int_equal(number("LLEN", "bell:a"), 1);
 }
 
@@ -256,7 +270,7 @@ TEST_WITH(test_a_duty_of_another_kind_fails_nobody, client_flush, NULL)
 {
     add_waiting();
     server_do(&server, "SET", PREFIX "duty", "x");
-    assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
+    set("mail", "1/s");
     expect_limit("mail", "gcra:1/1000000/1");
 }
 
@@ -287,12 +301,12 @@ TEST_WITH(test_rules_keep_their_places, client_flush, NULL)
     for (size_t i = 1; i < COUNT(cases); i++) {
         client_send("DEL", "revisions", NULL, NULL);
         client_send("HSET", "limits", "mail", cases[i].before);
-        assert_int_equal(set_at(BEGIN_US, "mail", cases[i].rules), 0);
+        set("mail", cases[i].rules);
         expect_limit("mail", cases[i].after);
     }
     client_send("DEL", "revisions", NULL, NULL);
     client_send("HSET", "limits", "mail", cases[0].before);
-    assert_int_equal(set_at(BEGIN_US, "mail", cases[0].rules), 0);
+    set("mail", cases[0].rules);
     expect_limit("mail", "gcra:5/1000000/5 gcra:9/1000000/9");
 }
 
@@ -302,12 +316,10 @@ TEST_WITH(test_a_quota_outlives_the_rules_before_it, client_flush, NULL)
 
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
     client_send("SET", "gate:mail#1", USED_DAY, NULL);
-    assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
+    set("mail", "1000/1d,algorithm=fixed-window");
     expect(USED_DAY, "GET", PREFIX "gate:mail#1");
-    list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 100);
-    limits_free(&limits);
-    assert_int_equal(set_at(BEGIN_US, "mail", "5/s 1000/1d,algorithm=fixed-window 5/1m"), 0);
+    expect_slots(BEGIN_US, 0, 100);
+    set("mail", "5/s 1000/1d,algorithm=fixed-window 5/1m");
     list_at(BEGIN_US, "mail", &limits);
     assert_int_equal(limits.at[0].set.at[1].algorithm, ALGORITHM_FIXED_WINDOW);
     assert_int_equal(limit_slots(&limits.at[0], 1), 100);
@@ -340,23 +352,18 @@ TEST_WITH(test_a_rule_that_comes_back_finds_its_place, client_flush, NULL)
     for (size_t i = 0; i < COUNT(cases); i++) {
         client_send("DEL", "revisions", PREFIX "limits", NULL);
         for (size_t k = 0; k < COUNT(cases[i].steps) && cases[i].steps[k]; k++)
-            assert_int_equal(set_at(BEGIN_US, "mail", cases[i].steps[k] == remove ? NULL : cases[i].steps[k]),
-                             0);
+            set("mail", cases[i].steps[k] == remove ? NULL : cases[i].steps[k]);
         expect_limit("mail", cases[i].kept);
     }
 }
 
 TEST_WITH(test_a_removed_quota_that_is_set_again_is_used, client_flush, NULL)
 {
-    struct limits limits;
-
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10 " DAY);
     client_send("SET", "gate:mail#1", USED_DAY, NULL);
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", DAY_RULE " 10/s"), 0);
-    list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 1), 100);
-    limits_free(&limits);
+    set("mail", NULL);
+    set("mail", DAY_RULE " 10/s");
+    expect_slots(BEGIN_US, 1, 100);
 #undef DAY_RULE
 }
 
@@ -365,9 +372,9 @@ TEST_WITH(test_jobs_in_flight_stay_with_their_place, client_flush, NULL)
     client_send("HSET", "limits", "mail", "concurrency:5 " DAY);
     client_send("SET", "gate:mail#0", "1794999999000000 0 - - concurrency:5 3", NULL);
     client_send("SET", "gate:mail#1", USED_DAY, NULL);
-    assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window"), 0);
+    set("mail", "1000/1d,algorithm=fixed-window");
     expect(USED_DAY, "GET", PREFIX "gate:mail#1");
-    assert_int_equal(set_at(BEGIN_US, "mail", "1000/1d,algorithm=fixed-window concurrency=4"), 0);
+    set("mail", "1000/1d,algorithm=fixed-window concurrency=4");
     expect_limit("mail", "concurrency:4 " DAY);
     expect("1795000000000000 0 - - concurrency:4 3", "GET", PREFIX "gate:mail#0");
 }
@@ -375,35 +382,28 @@ TEST_WITH(test_jobs_in_flight_stay_with_their_place, client_flush, NULL)
 /* Tightened at one time and looked at later: what was used counts from the change on. */
 TEST_WITH(test_a_gate_changes_over_with_its_rule, client_flush, NULL)
 {
-    struct limits limits;
     char *gate;
 
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
     client_send("SET", "gate:mail#0", "1795000000000000 0 - - gcra:10/1000000/10 1795000000500000 0", NULL);
-    assert_int_equal(set_at(BEGIN_US, "mail", "1/s,burst=10"), 0);
+    set("mail", "1/s,burst=10");
     gate = server_ask(&server, "GET", PREFIX "gate:mail#0", NULL);
     assert_non_null(strstr(gate, " gcra:1/1000000/10 "));
     free(gate);
-    list_at(BEGIN_US + 4000000, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 9); /* 5 were used, 4 seconds ago */
-    limits_free(&limits);
+    expect_slots(BEGIN_US + 4000000, 0, 9); /* 5 were used, 4 seconds ago */
 }
 
 /* ---- Types */
 
-static void expect_refused(int line, int status, const char *says)
-{
-    if (status != WEIR_EINPUT || !strstr(error.text, says))
-        fail_msg("line %d: %d: %s (not: %s)", line, status, error.text, says);
-}
-
+#define expect_refused(status, says)                                                                         \
+    fail_if((status) != WEIR_EINPUT || !strstr(error.text, says), "%s (not: %s)", error.text, says)
 TEST_WITH(test_use_and_unuse, client_flush, NULL)
 {
     assert_int_equal(use("sms", true, "acct", 0), 0);
     assert_string_equal(answer_text(change, "missing"), "acct");
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
-    assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
-    assert_int_equal(set_at(BEGIN_US, "other", "10/s"), 0);
+    set("acct", "10/s");
+    set("other", "10/s");
     assert_int_equal(use("sms", true, "acct", 0), 0);
     expect("use=acct", "HGET", PREFIX "types", "sms");
     assert_int_equal(use("sms", true, "acct", 3), 0);
@@ -417,8 +417,7 @@ TEST_WITH(test_use_and_unuse, client_flush, NULL)
     assert_int_equal(use("sms", false, "other", 0), 0);
     assert_int_equal(use("sms", true, NULL, 1), 0);
     expect("later=x", "HGET", PREFIX "types", "sms");
-    expect_refused(__LINE__, use("sms", true, "sms", 0),
-                   "type sms: always held by the limit of its own name");
+    expect_refused(use("sms", true, "sms", 0), "type sms: always held by the limit of its own name");
 }
 
 TEST_WITH(test_unuse_wakes_what_waits_there, client_flush, NULL)
@@ -447,66 +446,63 @@ TEST_WITH(test_another_cost_wakes_what_waits, client_flush, NULL)
 
 TEST_WITH(test_what_does_not_go_together, client_flush, NULL)
 {
-    assert_int_equal(set_at(BEGIN_US, "acct", "10/s,by=args.a"), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=key 5/s"), 0);
-    expect_refused(__LINE__, use("mail", true, "acct", 0),
+    set("acct", "10/s,by=args.a");
+    set("mail", "10/s,by=key 5/s");
+    expect_refused(use("mail", true, "acct", 0),
                    "type mail: limit mail goes by key and limit acct by args.a; the keyed rules of a type "
                    "have one path");
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
+    set("mail", "10/s");
     assert_int_equal(use("mail", true, "acct", 0), 0);
-    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "10/s,by=key"),
+    expect_refused(set_at(BEGIN_US, "mail", "10/s,by=key"),
                    "limit mail goes by key and limit acct by args.a");
     expect_limit("mail", "- gcra:10/1000000/10");
-    expect_refused(__LINE__, use("mail", true, NULL, 11),
+    expect_refused(use("mail", true, NULL, 11),
                    "type mail: a job costs 11 and limit mail never lets more than 10");
     assert_int_equal(use("mail", true, NULL, 10), 0);
-    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "9/s"),
-                   "a job costs 10 and limit mail never lets more than 9");
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s concurrency=2"), 0); /* that counts jobs */
-    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "10/s,algorithm=fixed-window,adapt=0.1..0.5"),
-                   "a job costs 10");
-    expect_refused(__LINE__, use("mail", true, NULL, 1000000001), "cost: must be 1 to 1000000000");
+    expect_refused(set_at(BEGIN_US, "mail", "9/s"), "a job costs 10 and limit mail never lets more than 9");
+    set("mail", "10/s concurrency=2"); /* that counts jobs */
+    expect_refused(set_at(BEGIN_US, "mail", "10/s,algorithm=fixed-window,adapt=0.1..0.5"), "a job costs 10");
+    expect_refused(use("mail", true, NULL, 1000000001), "cost: must be 1 to 1000000000");
 }
 
 TEST_WITH(test_sixteen_rules_at_most, client_flush, NULL)
 {
     static const char eight[] = "1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s";
 
-    assert_int_equal(set_at(BEGIN_US, "a", eight), 0);
-    assert_int_equal(set_at(BEGIN_US, "b", eight), 0);
+    set("a", eight);
+    set("b", eight);
     assert_int_equal(use("mail", true, "a", 0), 0);
     assert_int_equal(use("mail", true, "b", 0), 0);
-    expect_refused(__LINE__, set_at(BEGIN_US, "mail", "1/s"),
-                   "type mail: 17 rules over all its limits; at most 16");
-    assert_int_equal(set_at(BEGIN_US, "b", "1/s 2/s 3/s 4/s 5/s 6/s 7/s"), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", "1/s"), 0);
-    expect_refused(__LINE__, set_at(BEGIN_US, "b", eight), "type mail: 17 rules");
+    expect_refused(set_at(BEGIN_US, "mail", "1/s"), "type mail: 17 rules over all its limits; at most 16");
+    set("b", "1/s 2/s 3/s 4/s 5/s 6/s 7/s");
+    set("mail", "1/s");
+    expect_refused(set_at(BEGIN_US, "b", eight), "type mail: 17 rules");
 }
 
 /* No command writes that: a type is always held by the limit of its own name, once. */
 TEST_WITH(test_a_type_that_uses_its_own_limit, client_flush, NULL)
 {
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
-    assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
+    set("mail", "10/s");
+    set("acct", "10/s");
     client_send("HSET", "types", "mail", "use=mail,acct");
     assert_int_equal(use("mail", false, "acct", 0), 0);
     expect("", "HGET", PREFIX "types", "mail");
     client_send("HSET", "types", "mail", "use=mail");
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    set("mail", NULL);
     expect("0", "HEXISTS", PREFIX "limits", "mail");
 }
 
 TEST_WITH(test_a_limit_in_use_is_not_removed, client_flush, NULL)
 {
-    assert_int_equal(set_at(BEGIN_US, "acct", "10/s"), 0);
+    set("acct", "10/s");
     assert_int_equal(use("sms", true, "acct", 0), 0);
     assert_int_equal(use("fax", true, "acct", 0), 0);
     client_send("HSET", "types", "acct", "");
-    expect_refused(__LINE__, set_at(BEGIN_US, "acct", NULL),
+    expect_refused(set_at(BEGIN_US, "acct", NULL),
                    "limit acct: used by fax, sms; end that first: weir rate unuse fax acct");
     assert_int_equal(use("sms", false, "acct", 0), 0);
     assert_int_equal(use("fax", false, "acct", 0), 0);
-    assert_int_equal(set_at(BEGIN_US, "acct", NULL), 0);
+    set("acct", NULL);
     assert_int_equal(number("EXISTS", "limits"), 0);
 }
 
@@ -516,11 +512,11 @@ TEST_WITH(test_weights, client_flush, NULL)
 {
     assert_int_equal(weigh("mail", "42", 3), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
-    expect_refused(__LINE__, weigh("mail", "42", 3), "limit mail: has no keys to weigh");
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
-    expect_refused(__LINE__, weigh("mail", "42", 0), "weight: must be 1 to 1000");
-    expect_refused(__LINE__, weigh("mail", "42", 1001), "weight: must be 1 to 1000");
+    set("mail", "10/s");
+    expect_refused(weigh("mail", "42", 3), "limit mail: has no keys to weigh");
+    set("mail", "10/s,by=args.a");
+    expect_refused(weigh("mail", "42", 0), "weight: must be 1 to 1000");
+    expect_refused(weigh("mail", "42", 1001), "weight: must be 1 to 1000");
     assert_int_equal(weigh("mail", "42", 1), 0);
     expect_limit("mail", "gcra:10/1000000/10,by=args.a");
     assert_int_equal(weigh("mail", "42", 3), 0);
@@ -528,12 +524,12 @@ TEST_WITH(test_weights, client_flush, NULL)
     expect_limit("mail", "gcra:10/1000000/10,by=args.a weights:1");
     expect("3", "HGET", PREFIX "weights", "mail/42");
     expect("1000", "HGET", PREFIX "weights", "mail/h.d0338b23241f124f2c83fa6f5821920039bf85db");
-    assert_int_equal(set_at(BEGIN_US, "mail", "20/s,by=args.a"), 0);
+    set("mail", "20/s,by=args.a");
     expect_limit("mail", "gcra:20/1000000/20,by=args.a weights:1");
     assert_int_equal(weigh("mail", "42", 1), 0);
     expect("1", "HLEN", PREFIX "weights");
     client_send("HSET", "weights", "mailgun/42", "2");
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    set("mail", NULL);
     expect("mailgun/42", "HKEYS", PREFIX "weights");
 }
 
@@ -551,10 +547,9 @@ TEST_WITH(test_a_key_is_paused, client_flush, NULL)
 {
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
-    expect_refused(__LINE__, pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS),
-                   "limit mail: has no keys to pause");
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s 5/s,by=args.a"), 0);
+    set("mail", "10/s");
+    expect_refused(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), "limit mail: has no keys to pause");
+    set("mail", "10/s 5/s,by=args.a");
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
     assert_false(was());
     expect_paused(PREFIX "gate:mail#1/42", "8000000000000000 ");
@@ -576,11 +571,11 @@ TEST_WITH(test_a_key_is_paused, client_flush, NULL)
 /* It stays with the key, whatever becomes of the rules by that path, and when the limit is resumed; not longer than these. */
 TEST_WITH(test_a_paused_key_and_its_rules, client_flush, NULL)
 {
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a concurrency=3,by=args.a"), 0);
+    set("mail", "10/s,by=args.a concurrency=3,by=args.a");
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", "20/s,by=args.a"), 0);
+    set("mail", "20/s,by=args.a");
     expect_paused(PREFIX "gate:mail#0/42", "8000000000000000 ");
-    assert_int_equal(set_at(BEGIN_US, "mail", "20/s 7/m,by=args.a,algorithm=sliding-log"), 0);
+    set("mail", "20/s 7/m,by=args.a,algorithm=sliding-log");
     expect_paused(PREFIX "gate:mail#2/42", "8000000000000000 ");
     expect_paused(PREFIX "gate:mail#0/42", "");
     client_send("ZADD", "sleep:default", "9000000000000000", "mail#2/42");
@@ -589,11 +584,11 @@ TEST_WITH(test_a_paused_key_and_its_rules, client_flush, NULL)
     assert_int_equal(pause_at(BEGIN_US, "mail", RATE_RESUME), 0);
     apply_at(BEGIN_US, "default", NULL, "mail", true);
     expect_paused(PREFIX "gate:mail#2/42", "8000000000000000 ");
-    assert_int_equal(set_at(BEGIN_US, "mail", "20/s 7/m,by=args.b"), 0);
+    set("mail", "20/s 7/m,by=args.b");
     expect_paused(PREFIX "gate:mail#2/42", "");
     expect("0", "EXISTS", PREFIX "key_pauses", NULL);
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "42", RATE_ENDLESS), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    set("mail", NULL);
     expect_paused(PREFIX "gate:mail#2/42", "");
     expect("0", "EXISTS", PREFIX "key_pauses", NULL);
 }
@@ -601,11 +596,11 @@ TEST_WITH(test_a_paused_key_and_its_rules, client_flush, NULL)
 /* Those that are over leave when there is no room for one more. */
 TEST_WITH(test_so_many_keys_are_paused, client_flush, NULL)
 {
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s,by=args.a"), 0);
+    set("mail", "10/s,by=args.a");
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "over", 1000000), 0);
     for (int i = 1; i < 1000; i++)
         client_send("HSET", "key_pauses", textf("mail/%d", i), "8000000000000000/1795000000000000");
-    expect_refused(__LINE__, pause_key_at(BEGIN_US, "mail", "more", RATE_ENDLESS),
+    expect_refused(pause_key_at(BEGIN_US, "mail", "more", RATE_ENDLESS),
                    "limit mail: 1000 keys of all limits are paused, and that is the most; resume some");
     assert_int_equal(pause_key_at(BEGIN_US, "mail", "7", 5000000), 0);
     assert_int_equal(pause_key_at(BEGIN_US + 2000000, "mail", "more", RATE_ENDLESS), 0);
@@ -620,7 +615,7 @@ TEST_WITH(test_pause_and_resume, client_flush, NULL)
     assert_int_equal(pause_at(BEGIN_US, "mail", 1000000), 0);
     assert_string_equal(answer_text(change, "missing"), "mail");
     add_waiting();
-    assert_int_equal(set_at(BEGIN_US, "mail", "10/s"), 0);
+    set("mail", "10/s");
     assert_int_equal(pause_at(BEGIN_US, "mail", 9000000), 0);
     assert_false(was());
     expect_limit("mail", "gcra:10/1000000/10 pause:1795000009000000/1795000000000000");
@@ -643,25 +638,18 @@ TEST_WITH(test_pause_and_resume, client_flush, NULL)
     expect("1795000002000000", "ZSCORE", PREFIX "wake:default", "mail#pause");
     assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
     assert_false(was());
-    expect_refused(__LINE__, pause_at(BEGIN_US, "mail", INT64_C(400000000000001)),
-                   "pause: must be at most ten years");
+    expect_refused(pause_at(BEGIN_US, "mail", INT64_C(400000000000001)), "pause: must be at most ten years");
 }
 
 TEST_WITH(test_resume_ends_what_a_provider_asked_for, client_flush, NULL)
 {
-    struct limits limits;
-
     client_send("HSET", "limits", "mail", "gcra:10/1000000/10");
     client_send("SET", "gate:mail#0",
                 "1795000000000000 1795000009000000 - - gcra:10/1000000/10 1795000000500000 0", NULL);
-    list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 5);
-    limits_free(&limits);
+    expect_slots(BEGIN_US, 0, 5);
     assert_int_equal(pause_at(BEGIN_US, "mail", 0), 0);
     assert_true(was());
-    list_at(BEGIN_US, "mail", &limits);
-    assert_int_equal(limit_slots(&limits.at[0], 0), 5);
-    limits_free(&limits);
+    expect_slots(BEGIN_US, 0, 5);
 }
 
 /* ---- Lanes that sleep */
@@ -692,7 +680,7 @@ TEST_WITH(test_sleeping_lanes_are_looked_at_page_by_page, client_flush, NULL)
     client_send("HSET", "limits", "mail", "gcra:1/86400000000/1,by=key");
     add_sleeping(600, "gcra:1/86400000000/1");
     server_do(&server, "ZADD", PREFIX "sleep:default", "7", "other#0/1");
-    assert_int_equal(set_at(BEGIN_US, "mail", "1/1h,by=key"), 0);
+    set("mail", "1/1h,by=key");
     assert_int_equal(asleep_count(), 1);
     expect_sleeping("1795086400000000", "1795086400000000", 600);
     client_send("ZADD", "wake:default", "1795086400000000", "*");
@@ -704,7 +692,7 @@ TEST_WITH(test_sleeping_lanes_are_looked_at_page_by_page, client_flush, NULL)
     /* The gates were written with it: a look later says the same. */
     assert_true(apply_at(BEGIN_US + 60000000, "default", NULL, "mail", false) > 1);
     expect_sleeping("1795003600000000", "1795003600000000", 600);
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    set("mail", NULL);
     apply_at(BEGIN_US, "default", NULL, "mail", false);
     expect_sleeping("1795000000000000", "1795000000000000", 600);
     assert_int_equal(apply_at(BEGIN_US, "high", NULL, "mail", false), 1);
@@ -735,7 +723,7 @@ TEST_WITH(test_sleeping_lanes_of_a_full_gate, client_flush, NULL)
     client_send("ZADD", "sleep:default", "+inf", "mail#0/b");
     client_send("SET", "gate:mail#0/a", "1795000000000000 0 - - concurrency:1 1", NULL);
     client_send("SET", "gate:mail#0/b", "1795000000000000 0 - - concurrency:1 2", NULL);
-    assert_int_equal(set_at(BEGIN_US, "mail", "concurrency=2,by=key"), 0);
+    set("mail", "concurrency=2,by=key");
     apply_at(BEGIN_US, "default", NULL, "mail", false);
     expect("1795000000000000", "ZSCORE", PREFIX "sleep:default", "mail#0/a");
     expect("inf", "ZSCORE", PREFIX "sleep:default", "mail#0/b");
@@ -753,6 +741,19 @@ TEST_WITH(test_sleeping_lanes_of_a_type, client_flush, NULL)
 
 /* ---- What is wrong changes nothing */
 
+static void expect_wrong(const char *script, const char *const *words, const char *says)
+{
+    struct redisReply *reply;
+    struct args a;
+
+    args_init(&a);
+    script_begin(&a, script, PREFIX, BEGIN_US);
+    for (size_t i = 0; words[i]; i++)
+        args_add(&a, words[i]);
+    assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), WEIR_EINPUT);
+    fail_if(strncmp(error.text, says, strlen(says)) != 0, "%s: %s", script, error.text);
+    args_free(&a);
+}
 TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
 {
     static const struct {
@@ -793,19 +794,8 @@ TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
         {"rate_list", {"", "limits", "0", "more", NULL}},
     };
 
-    for (size_t i = 0; i < COUNT(calls); i++) {
-        struct redisReply *reply;
-        struct args a;
-
-        args_init(&a);
-        script_begin(&a, calls[i].script, PREFIX, BEGIN_US);
-        for (size_t j = 0; calls[i].words[j]; j++)
-            args_add(&a, calls[i].words[j]);
-        assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), WEIR_EINPUT);
-        if (strncmp(error.text, calls[i].script, strlen(calls[i].script)) != 0)
-            fail_msg("call %zu: %s", i, error.text);
-        args_free(&a);
-    }
+    for (size_t i = 0; i < COUNT(calls); i++)
+        expect_wrong(calls[i].script, calls[i].words, calls[i].script);
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
@@ -815,34 +805,21 @@ TEST_WITH(test_wrong_numbers_change_nothing, client_flush, NULL)
                              *const weights[] = {"0", "-1", "1.5", "x", "", "nan", "1001"},
                              *const times[] = {"-1", "1.5", "x", "1s", "nan", "inf", "315360000000001"};
     static const struct {
-        const char *script, *first, *second; /* second NULL: the number is the second word */
+        const char *script, *first, *second, *third; /* the number stands where there is none */
         const char *const *numbers;
         const char *says;
     } calls[] = {
-        {"rate_use", "mail", "use", costs, "cost: must be 1 to 1000000000"},
-        {"rate_weight", "mail", "42", weights, "weight: must be 1 to 1000"},
-        {"rate_pause", "mail", NULL, times, "pause: must be at most ten years (3650d)"},
+        {"rate_use", "mail", "use", NULL, costs, "cost: must be 1 to 1000000000"},
+        {"rate_weight", "mail", "42", NULL, weights, "weight: must be 1 to 1000"},
+        {"rate_pause", "mail", NULL, "", times, "pause: must be at most ten years (3650d)"},
     };
 
     for (size_t i = 0; i < COUNT(calls); i++)
         for (size_t k = 0; k < COUNT(costs); k++) {
-            struct redisReply *reply;
-            struct args a;
+            const char *words[] = {calls[i].first, calls[i].second, calls[i].third, "what", "by", NULL};
 
-            args_init(&a);
-            script_begin(&a, calls[i].script, PREFIX, BEGIN_US);
-            args_add(&a, calls[i].first);
-            if (calls[i].second)
-                args_add(&a, calls[i].second);
-            args_add(&a, calls[i].numbers[k]);
-            if (!calls[i].second)
-                args_add(&a, ""); /* a reason */
-            args_add(&a, "what");
-            args_add(&a, "by");
-            assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), WEIR_EINPUT);
-            if (strcmp(error.text, calls[i].says) != 0)
-                fail_msg("%s with %s: %s", calls[i].script, calls[i].numbers[k], error.text);
-            args_free(&a);
+            words[calls[i].second ? 2 : 1] = calls[i].numbers[k];
+            expect_wrong(calls[i].script, words, calls[i].says);
         }
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
@@ -891,7 +868,7 @@ TEST_WITH(test_the_log_is_capped, client_flush, NULL)
 
     for (int i = 0; i < 1003; i++)
         assert_int_equal(set_at(BEGIN_US + 1000 * i + 7, "mail", "1/s"), 0);
-    assert_int_equal(set_at(BEGIN_US, "mail", NULL), 0);
+    set("mail", NULL);
     assert_int_equal(rate_log_read(w, &log), 0);
     assert_int_equal(json_array_size(log), 1000);
     assert_non_null(strstr(json_string_value(json_array_get(log, 999)), "\"at\":1795000000.004007,"));

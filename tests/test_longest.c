@@ -175,16 +175,13 @@ WORKER_TEST(test_a_paused_key_holds_only_its_jobs)
     must(turns_pause_key("slow", "a", -1));
     enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
     enqueue_with("slow", "b1 b2", "\"key\":\"b\"");
-    claim("w", 10, 0);
-    expect_leases("b1 b2");
+    expect_leased("w", 10, "b1 b2");
     assert_true(json_is_true(json_object_get(row_of("a"), "by_hand")));
     expect_text("8000000000000000", "ECHO", answer_text(row_of("a"), "next_start"));
     turns.now_us += 3600 * SECOND_US;
-    claim("w", 10, 0);
-    expect_leases("");
+    expect_leased("w", 10, "");
     must(turns_pause_key("slow", "a", 0));
-    claim("w", 10, 0);
-    expect_leases("a1 a2");
+    expect_leased("w", 10, "a1 a2");
     assert_null(json_object_get(row_of("a"), "by_hand"));
     turns_check();
 }
@@ -223,8 +220,7 @@ WORKER_TEST(test_the_pause_of_a_type_goes_back_with_the_clock)
     assert_int_equal(claim("w", 1, 0), 0);
     turns.now_us += 9 * SECOND_US;
     must(turns_reap("w", &taken, &workers));
-    claim("w", 1, 0);
-    expect_leases("a");
+    expect_leased("w", 1, "a");
 }
 
 /* What was granted far ahead is to come back. */
@@ -246,14 +242,11 @@ WORKER_TEST(test_a_pause_of_the_limit_leaves_that_of_its_key)
     must(turns_pause("slow", 3600 * SECOND_US));
     enqueue_with("slow", "a1", "\"key\":\"a\"");
     enqueue_with("slow", "b1", "\"key\":\"b\"");
-    claim("w", 10, 0);
-    expect_leases("");
+    expect_leased("w", 10, "");
     must(turns_pause("slow", 0));
-    claim("w", 10, 0);
-    expect_leases("b1");
+    expect_leased("w", 10, "b1");
     turns.now_us += 5 * SECOND_US;
-    claim("w", 10, 0);
-    expect_leases("a1");
+    expect_leased("w", 10, "a1");
 }
 
 /* Beside a key that is paused until it is resumed another one waits for its rate. */
@@ -278,8 +271,7 @@ WORKER_TEST(test_drained_tells_paused_keys_apart)
     must(turns_pause_key("slow", "nobody", -1));
     enqueue_with("slow", "a1 a2", "\"key\":\"a\"");
     enqueue_with("slow", "b1 b2", "\"key\":\"b\"");
-    claim("w", 10, 0);
-    expect_leases("b1");
+    expect_leased("w", 10, "b1");
     claim("w", 10, 0);
     expect_drained(1, 2);
 }

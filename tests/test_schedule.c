@@ -257,8 +257,7 @@ TEST_WITH(test_one_of_two_workers_fires, begin, NULL)
     expect_counters("t", "enqueued 1");
     expect_text("default", "SMEMBERS", PREFIX "queues");
     assert_int_equal(redis_number("HEXISTS", PREFIX "types", "t"), 1);
-    assert_int_equal(claim("w", 2, 0), 1);
-    expect_leases("tick.1795000080");
+    expect_leased("w", 2, "tick.1795000080");
     assert_int_equal(turns.claim.later_us, FIRST_US + 2 * MINUTE_US);
     promote(0);
     assert_int_equal(turns.promoted.due_count, 0);

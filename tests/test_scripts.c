@@ -224,8 +224,7 @@ WORKER_TEST(test_a_lease_is_lost_with_its_worker)
     assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
     expect_stale("dead", SETTLE_DEAD, tokens[0]);
     ask.alone = true;
-    assert_int_equal(claim("w", 1, 0), 1);
-    expect_leases("a");
+    expect_leased("w", 1, "a");
     expect_stale("dead", SETTLE_DEAD, turns.claim.leases[0].token);
     turns_check();
 }
@@ -264,21 +263,18 @@ WORKER_TEST(test_a_retry_comes_before_what_was_parked)
 {
     must(turns_rate("slow", "1/1000000/1"));
     enqueue("default", "slow", "a b c");
-    assert_int_equal(claim("w", 3, 0), 1);
-    expect_leases("a");
+    expect_leased("w", 3, "a");
     settle("w", SETTLE_RETRY, tokens[0], 2000000, NULL);
     expect_list(LANE("slow"), "b c");
     turns.now_us += 1000000;
     promote(0);
-    assert_int_equal(claim("w", 3, 0), 1);
-    expect_leases("b");
+    expect_leased("w", 3, "b");
     assert_int_equal(turns.claim.later_us, BEGIN_US + 2000000);
     turns.now_us += 1000000;
     promote(1);
     expect_list(LANE("slow"), "a c");
     expect_counters("slow", "scheduled 0, retried 1");
-    assert_int_equal(claim("w", 3, 0), 1);
-    expect_leases("a");
+    expect_leased("w", 3, "a");
     assert_int_equal(turns.claim.leases[0].attempts, 1);
     assert_int_equal(turns.claim.later_us, -1);
     turns_check();
