@@ -20,10 +20,9 @@ struct redis *both_redis(const char *to)
 int both_call(struct redis *r, const char *verb, const char *word, size_t len, struct redisReply **reply,
               struct error *e)
 {
-    struct args a;
+    struct args a = {0};
     int status;
 
-    args_init(&a);
     args_add(&a, verb);
     if (word)
         args_add_bytes(&a, word, len);

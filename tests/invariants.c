@@ -644,9 +644,8 @@ static void free_check(struct check *c)
 static struct redisReply *read_all(struct redis *r, const char *prefix, struct error *e)
 {
     struct redisReply *reply = NULL;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "EVAL");
     args_add(&a, snapshot_text);
     args_add(&a, "1");

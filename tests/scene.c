@@ -260,9 +260,8 @@ int64_t pass(const char *worker, int64_t us)
 
 void push_bytes(struct span body)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "RPUSH");
     args_add(&a, QUEUE);
     args_add_bytes(&a, body.at, body.len);

@@ -105,10 +105,9 @@ static void fill_in(struct enqueue *out, int n, const char *id, const char *body
 
 static int send_enqueue(const struct enqueue *enqueue, enum enqueue_result *result, struct span *id)
 {
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, enqueue);
     rc = turns_send(&a);
     return rc ? rc : enqueue_reply(turns.reply, enqueue, result, id, &turns.error);
@@ -198,10 +197,9 @@ static void append_some(struct sim_batch *b)
     }
     for (int times = (int)sim_pick(1, 4) / 4, i = 0; i <= times; i++) {
         struct batch_state state;
-        struct args a;
+        struct args a = {0};
         int rc;
 
-        args_init(&a);
         append_request(&a, PREFIX, turns.now_us, &chunk);
         for (uint64_t k = 0; k < queue.count; k++)
             append_job(&a, &chunk, span_str(bodies[k]));
@@ -231,10 +229,9 @@ static void seal(struct sim_batch *b, bool create)
     const struct sim_job *follower = &sim_jobs[b->follower];
     bool follows = sim_chance(2), refused = follows && b->sealed && !b->has_follower;
     struct batch_sealed sealed;
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     batch_seal_request(&a, PREFIX, turns.now_us, b->name, create,
                        follows ? sim_queue_names[follower->queue] : "",
                        follows ? sim_type_names[follower->type] : "");

@@ -35,6 +35,14 @@
         tests_add(__LINE__, (struct CMUnitTest){#name, name, setup, teardown, NULL});                        \
     }                                                                                                        \
     static void name(void **state)
+/* A test of a program whose *state is a struct: the test has it as f. */
+#define TEST_OF(name, fixture, setup, teardown)                                                              \
+    static void name##_of(struct fixture *f);                                                                \
+    TEST_WITH(name, setup, teardown)                                                                         \
+    {                                                                                                        \
+        name##_of(*state);                                                                                   \
+    }                                                                                                        \
+    static void name##_of(struct fixture *f)
 /* The main of a program, with the setup and the teardown of all of its tests together. */
 #define TESTS(setup, teardown)                                                                               \
     int main(void)                                                                                           \

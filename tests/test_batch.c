@@ -25,10 +25,9 @@ static int try_join(const char *id, const char *batch, const char *type, int64_t
                           .delay_us = delay_us,
                           .at_us = -1,
                           .batch = span_of(batch)};
-    struct args a;
+    struct args a = {0};
 
     job.body = span_of(textf("{\"id\":\"%s\",\"type\":\"%s\"}", id, type));
-    args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     return turns_send(&a);
 }
@@ -117,10 +116,9 @@ static void run_one(enum settle_verb verb)
 
 static void settle_done_of(const struct span *done, size_t count, const char *batch)
 {
-    struct args a;
+    struct args a = {0};
     int64_t stale;
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_done(&a, "t", span_of(batch), count);
     for (size_t i = 0; i < count; i++)

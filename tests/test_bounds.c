@@ -73,9 +73,8 @@ static struct names many_queues(size_t count)
 static int64_t settle_all(const char *type)
 {
     int64_t stale, before_us;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_done(&a, type, (struct span){"", 0}, turns.claim.lease_count);
     for (size_t i = 0; i < turns.claim.lease_count; i++)
@@ -127,7 +126,7 @@ SCENE_TEST(test_ends_that_are_not_done_are_written_together)
                  {SETTLE_CANCELLED, 0},     {SETTLE_BACK, 1}};
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct args a;
+        struct args a = {0};
         int64_t stale;
 
         turns_flush(NULL);
@@ -140,7 +139,6 @@ SCENE_TEST(test_ends_that_are_not_done_are_written_together)
               "for i = 1, 500 do redis.call('RPUSH', P .. 'queue:default', '@0,0,0,s" SECRET
               ",bnight;{\"id\":\"j' .. i .. '\",\"type\":\"t\"}') end\n");
         assert_int_equal(claim("w", SETTLED, 0), SETTLED);
-        args_init(&a);
         settle_request(&a, PREFIX, turns.now_us, "w");
         for (int k = 0; k < SETTLED; k++) /* each sooner than those before it */
             settle_end(&a, cases[i].verb, turns.claim.leases[k].token,
@@ -446,9 +444,8 @@ static int64_t longest_known_us(struct names types)
 
     do {
         int64_t before_us = script_us(), us;
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         rate_known_request(&a, PREFIX, turns.now_us, &known, "", types);
         must(turns_send(&a));
         must(rate_known_reply(turns.reply, &known, &turns.error));
@@ -1023,9 +1020,8 @@ static int64_t drained_us(struct names queues, struct names types)
 {
     int64_t before_us = script_us();
     struct drained d;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     drained_request(&a, PREFIX, turns.now_us, queues, types);
     must(turns_send(&a));
     must(drained_reply(turns.reply, &d, &turns.error));

@@ -33,9 +33,8 @@ static int64_t ask(int64_t now_us, const char *rules, const char *key, int64_t c
 {
     redisReply *reply;
     int64_t wait_us;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, "take", PREFIX, now_us);
     args_add(&a, peek ? "1" : "0");
     args_add(&a, rules);
@@ -57,9 +56,8 @@ static bool take(int64_t now_us, const char *rule, int64_t cost)
 
 static void rate_set(int64_t now_us, const char *rules)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, "rate_set", PREFIX, now_us);
     args_add(&a, "d");
     args_add(&a, rules);

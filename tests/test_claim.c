@@ -756,11 +756,10 @@ static int64_t tell_some(const char *info, char digest[64])
     struct adopt_call call = {
         .worker = "w", .old_worker = "", .group = "g", .lease_us = 30 * SECOND_US, .info = info, .birth = ""};
     struct adopt adopt;
-    struct args a;
+    struct args a = {0};
     int64_t left;
 
     call.queues = default_queue;
-    args_init(&a);
     adopt_request(&a, PREFIX, turns.now_us, &call);
     must(turns_send(&a));
     must(adopt_reply(turns.reply, default_queue.count, &adopt, &turns.error));

@@ -45,10 +45,9 @@ static int64_t slot_of(size_t i)
 
 static void settle_unstarted_as(enum settle_verb verb, size_t first, size_t end)
 {
-    struct args a;
+    struct args a = {0};
     int64_t stale;
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     for (size_t i = first; i < end; i++)
         settle_end(&a, verb, tokens[i], 1, "x");
@@ -103,10 +102,9 @@ static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
     int64_t passed = 50000 + draw(seed, 800000), stale;
     size_t count = claim(worker, 1 + (int)draw(seed, 5), 0);
     int started = 0;
-    struct args a;
+    struct args a = {0};
 
     turns.now_us += passed;
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, worker);
     for (size_t i = 0; i < count; i++) {
         bool late = draw(seed, 3) > 0;
@@ -365,7 +363,7 @@ static void run_claimed(int64_t takes_us)
 /* Settles those that have ended by now, each by what it spent. */
 static void end_due(const char *spent)
 {
-    struct args a;
+    struct args a = {0};
     int64_t stale;
     int n = 0;
 
@@ -373,7 +371,6 @@ static void end_due(const char *spent)
         n++;
     if (n == 0)
         return;
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     for (int i = 0; i < n; i++)
         settle_cost(&a, span_str(running[i].token), atoi(spent));

@@ -216,10 +216,9 @@ TEST(long_parts)
 
 TEST(words_are_copied)
 {
-    struct args a;
+    struct args a = {0};
     char word[] = "one";
 
-    args_init(&a);
     args_add(&a, word);
     word[0] = 'x';
     args_add(&a, "");
@@ -244,10 +243,9 @@ TEST(words_are_copied)
 
 TEST(clearing_keeps_the_memory)
 {
-    struct args a;
+    struct args a = {0};
     const char *bytes;
 
-    args_init(&a);
     for (int i = 0; i < 100000; i++)
         args_add(&a, "0123456789");
     assert_int_equal(a.count, 100000);
@@ -263,9 +261,8 @@ TEST(clearing_keeps_the_memory)
 
 TEST(too_much_is_remembered)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "x");
     args_add_bytes(&a, "", SIZE_MAX / 2);
     assert_true(a.failed);
@@ -279,10 +276,9 @@ TEST(too_much_is_remembered)
 
 TEST(scripts_are_called_by_name)
 {
-    struct args a;
+    struct args a = {0};
     char expected[256];
 
-    args_init(&a);
     assert_int_equal(strspn(script_digest, "0123456789abcdef"), 12);
     assert_int_equal(strlen(script_digest), 12);
     snprintf(expected, sizeof expected, "#!lua name=weir_%s\n", script_digest);
@@ -427,10 +423,9 @@ TEST(a_wrong_setup_is_told_by_each_call)
 {
     struct weir *w = weir_new("redis://:sesame@h:x", "good");
     struct redisReply *reply;
-    struct args a;
+    struct args a = {0};
     bool sent = true;
 
-    args_init(&a);
     script_begin(&a, "claim", w->prefix, -1);
     assert_string_equal(weir_message(w), "");
     for (int i = 0; i < 2; i++) {

@@ -154,9 +154,8 @@ static struct reaped beat(int64_t most, int64_t age_us)
 {
     struct reap_call call = {"w", LEASE_US, 3, most, age_us, "g", false};
     struct reaped reaped;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     reap_request(&a, PREFIX, turns.now_us, &call);
     must(turns_send(&a));
     must(reap_reply(turns.reply, &reaped, &turns.error));
@@ -941,9 +940,8 @@ static void schedule_for_now(void)
                           .batch = span_str("b"),
                           .unique = span_str("k"),
                           .lock_ms = LOCK_UNTIL_END};
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     must(turns_send(&a));
     turns.now_us += SECOND_US;

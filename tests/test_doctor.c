@@ -26,12 +26,11 @@ static void plant(const char *command)
 {
     char text[600], *rest = text;
     const char *words[12] = {NULL};
-    struct args a;
+    struct args a = {0};
 
     snprintf(text, sizeof text, "%s", command);
     for (int i = 0; i < 12 && (words[i] = strsep(&rest, " "));)
         i += *words[i] != '\0';
-    args_init(&a);
     for (int i = 0; i < 12 && words[i]; i++)
         args_add(&a, textf("%s%s", i == 1 ? PREFIX : "", words[i]));
     fail_if(turns_send(&a) != 0, "%s: %s", command, turns.error.text);

@@ -30,96 +30,94 @@ static long long length(const char *key)
     return server_number(&server, "LLEN", key, NULL);
 }
 
-/* Calls a script with the words up to NULL behind now. */
-static int call_script(const char *name, int64_t now_us, const char *const *words, struct redisReply **reply)
+/* Calls a script with these words, "a|b||c", behind now. */
+static int call_script(const char *name, const char *words, struct redisReply **reply)
 {
-    struct args a;
+    char *text = textf("%s", words ? words : "");
+    struct args a = {0};
     int status;
 
-    args_init(&a);
-    script_begin(&a, name, P, now_us);
-    for (; *words; words++)
-        args_add(&a, *words);
+    script_begin(&a, name, P, -1);
+    while (words && text)
+        args_add(&a, strsep(&text, "|"));
     status = client_call(w, &a, reply, NULL);
     args_free(&a);
     return status;
 }
 
+static void expect_fault(const char *script, const char *words, int status, const char *says)
+{
+    struct redisReply *reply;
+
+    fail_if(call_script(script, words, &reply) != status || !strstr(w->error.text, says),
+            "%s %s: \"%s\" should say \"%s\"", script, words, w->error.text, says);
+}
+
 /* ---- Wrong arguments */
 
 struct wrong {
-    const char *words[24];
-    const char *says;
+    const char *words, *says;
 };
 
 static void assert_refused(const char *script, const struct wrong *cases, size_t n)
 {
-    struct redisReply *reply;
-
     for (size_t i = 0; i < n; i++) {
-        if (call_script(script, -1, cases[i].words, &reply) != WEIR_EINPUT ||
-            !strstr(w->error.text, cases[i].says))
-            fail_msg("%s, case %zu: \"%s\" should say \"%s\"", script, i, w->error.text, cases[i].says);
-        assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+        expect_fault(script, cases[i].words, WEIR_EINPUT, cases[i].says);
+        assert_answer("0", "DBSIZE");
     }
 }
 
 #define BODY "{\"id\":\"i\",\"type\":\"t\"}"
+#define PLAIN "q|t|i|60000|x|" BODY
 #define FORTY "0123456789012345678901234567890123456789"
 #define LONG FORTY FORTY FORTY "012345678" /* 129 bytes */
 
 TEST_WITH(test_enqueue_script_refuses, client_flush, NULL)
 {
     static const struct wrong cases[] = {
-        {{NULL}, "13 arguments"},
-        {{"q", "t", "i", "60000", "x", "", "", NULL}, "13 arguments"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, "more", NULL}, "13 arguments"},
-        {{"", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "queue is not a valid name"},
-        {{"a:b", "t", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "queue is not a valid name"},
-        {{"q", "{t}", "i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "type is not a valid name"},
-        {{"q", "t", "i/i", "60000", "x", "", "", "", "", "", "", BODY, NULL}, "id is not a valid name"},
-        {{"q", "t", "i", "0", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "1.5", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "nan", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "1e30", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "", "x", "", "", "", "", "", "", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "0060", "x", BODY, NULL}, "keep_ms"},
-        {{"q", "t", "i", "1000000000000", "x", BODY, NULL}, "keep_ms"},
-        {{"q", "t", LONG, "60000", "x", "{\"id\":\"" LONG "\",\"type\":\"t\"}", NULL},
-         "id is not a valid name"},
-        {{"q", LONG, "i", "60000", "x", "{\"id\":\"i\",\"type\":\"" LONG "\"}", NULL},
-         "type is not a valid name"},
-        {{"q", "u", "i", "60000", "x", BODY, NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "", "", "", "", "", "", "", BODY, NULL}, "tag"},
-        {{"q", "t", "i", "60000", "a b", "", "", "", "", "", "", BODY, NULL}, "tag"},
-        {{"q", "t", "i", "60000", "x", "1", "1", "", "", "", "", BODY, NULL}, "a delay or a time"},
-        {{"q", "t", "i", "60000", "x", "soon", "", "", "", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "nan", "", "", "", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "inf", "", "", "", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "1e17", "", "", "", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "-1", "", "", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "x", "", "", "", "", BODY, NULL}, "its time"},
-        {{"q", "t", "i", "60000", "x", "", "", "0", "", "", "", BODY, NULL}, "its cost"},
-        {{"q", "t", "i", "60000", "x", "", "", "1.5", "", "", "", BODY, NULL}, "its cost"},
-        {{"q", "t", "i", "60000", "x", "", "", "nan", "", "", "", BODY, NULL}, "its cost"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "", NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@9,0,0,t-JDOAw-;" BODY, NULL},
-         "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@0,0,0,b-JDOAw-;" BODY, NULL},
-         "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "@0,0,0;" BODY, NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", "{\"id\":\"j\",\"type\":\"t\"}", NULL},
-         "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "", " " BODY, NULL}, "another job's"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "b b", "", "", BODY, NULL}, "batch is not a valid name"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "", "end", BODY, NULL}, "without a unique key"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "k:k", "end", BODY, NULL},
-         "unique key is not a valid name"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "", BODY, NULL}, "its lock"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "never", BODY, NULL}, "its lock"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "0", BODY, NULL}, "its lock"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "1.5", BODY, NULL}, "its lock"},
-        {{"q", "t", "i", "60000", "x", "", "", "", "", "k", "315360000001", BODY, NULL}, "its lock"},
+        {NULL, "13 arguments"},
+        {"q|t|i|60000|x||", "13 arguments"},
+        {"q|t|i|60000|x|||||||" BODY "|more", "13 arguments"},
+        {"|t|i|60000|x|||||||" BODY, "queue is not a valid name"},
+        {"a:b|t|i|60000|x|||||||" BODY, "queue is not a valid name"},
+        {"q|{t}|i|60000|x|||||||" BODY, "type is not a valid name"},
+        {"q|t|i/i|60000|x|||||||" BODY, "id is not a valid name"},
+        {"q|t|i|0|x|||||||" BODY, "keep_ms"},
+        {"q|t|i|1.5|x|||||||" BODY, "keep_ms"},
+        {"q|t|i|nan|x|||||||" BODY, "keep_ms"},
+        {"q|t|i|1e30|x|||||||" BODY, "keep_ms"},
+        {"q|t|i||x|||||||" BODY, "keep_ms"},
+        {"q|t|i|0060|x|" BODY, "keep_ms"},
+        {"q|t|i|1000000000000|x|" BODY, "keep_ms"},
+        {"q|t|" LONG "|60000|x|{\"id\":\"" LONG "\",\"type\":\"t\"}", "id is not a valid name"},
+        {"q|" LONG "|i|60000|x|{\"id\":\"i\",\"type\":\"" LONG "\"}", "type is not a valid name"},
+        {"q|u|i|60000|x|" BODY, "another job's"},
+        {"q|t|i|60000||||||||" BODY, "tag"},
+        {"q|t|i|60000|a b|||||||" BODY, "tag"},
+        {"q|t|i|60000|x|1|1|||||" BODY, "a delay or a time"},
+        {"q|t|i|60000|x|soon||||||" BODY, "its time"},
+        {"q|t|i|60000|x|nan||||||" BODY, "its time"},
+        {"q|t|i|60000|x|inf||||||" BODY, "its time"},
+        {"q|t|i|60000|x|1e17||||||" BODY, "its time"},
+        {"q|t|i|60000|x||-1|||||" BODY, "its time"},
+        {"q|t|i|60000|x||x|||||" BODY, "its time"},
+        {"q|t|i|60000|x|||0||||" BODY, "its cost"},
+        {"q|t|i|60000|x|||1.5||||" BODY, "its cost"},
+        {"q|t|i|60000|x|||nan||||" BODY, "its cost"},
+        {"q|t|i|60000|x|||||||", "another job's"},
+        {"q|t|i|60000|x|||||||@9,0,0,t-JDOAw-;" BODY, "another job's"},
+        {"q|t|i|60000|x|||||||@0,0,0,b-JDOAw-;" BODY, "another job's"},
+        {"q|t|i|60000|x|||||||@0,0,0;" BODY, "another job's"},
+        {"q|t|i|60000|x|||||||{\"id\":\"j\",\"type\":\"t\"}", "another job's"},
+        {"q|t|i|60000|x||||||| " BODY, "another job's"},
+        {"q|t|i|60000|x||||b b|||" BODY, "batch is not a valid name"},
+        {"q|t|i|60000|x||||||end|" BODY, "without a unique key"},
+        {"q|t|i|60000|x|||||k:k|end|" BODY, "unique key is not a valid name"},
+        {"q|t|i|60000|x|||||k||" BODY, "its lock"},
+        {"q|t|i|60000|x|||||k|never|" BODY, "its lock"},
+        {"q|t|i|60000|x|||||k|0|" BODY, "its lock"},
+        {"q|t|i|60000|x|||||k|1.5|" BODY, "its lock"},
+        {"q|t|i|60000|x|||||k|315360000001|" BODY, "its lock"},
     };
 
     assert_refused("enqueue", cases, COUNT(cases));
@@ -128,43 +126,31 @@ TEST_WITH(test_enqueue_script_refuses, client_flush, NULL)
 TEST_WITH(test_append_script_refuses, client_flush, NULL)
 {
     static const struct wrong cases[] = {
-        {{NULL}, "batch is not a valid name"},
-        {{"", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
-         "batch is not a valid name"},
-        {{"b", "x", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL}, "keep_ms"},
-        {{"b", "1000", "-1", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
-         "whole numbers"},
-        {{"b", "1000", "0", "", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
-         "whole numbers"},
-        {{"b", "1000", "0", "nan", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, NULL},
-         "whole numbers"},
-        {{"b", "1000", "0", "1", NULL}, "no checksums"},
-        {{"b", "1000", "0", "1", "s", "s", NULL}, "its seed"},
-        {{"b", "1000", "0", "1", "s", "s", "a b", NULL}, "its seed"},
-        {{"b", "", "0", "1", "s", "s", "seed", NULL}, "its stamp"},
-        {{"b", "", "0", "1", "s", "s", "seed", "123456;", NULL}, "its stamp"},
-        {{"b", "", "0", "1", "s", "s", "seed", "12345678", NULL}, "its stamp"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "x", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "2", "t", "1", NULL}, "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t t", "1", "1", "q", "1", BODY, NULL},
-         "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "0", "1", "q", "1", BODY, NULL},
-         "of its types"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", NULL}, "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q:q", "1", BODY, NULL},
-         "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "-1", BODY, NULL},
-         "of its queues"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", NULL}, "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "seed", "", "1", "t", "1", "1", "q", "1", BODY, BODY, NULL},
-         "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "seed", "", "1", "t", "2", "1", "q", "1", BODY, NULL},
-         "do not agree"},
-        {{"b", "1000", "0", "2", "s", "s", "seed", "", "1", "t", "1", "1", "q", "2", BODY, BODY, NULL},
-         "do not agree"},
-        {{"b", "1000", "0", "1", "s", "s", "seed", "", "1", "t", "2", "1", "q", "2", BODY, BODY, NULL},
-         "do not agree"},
+        {NULL, "batch is not a valid name"},
+        {"|1000|0|1|s|s|seed||1|t|1|1|q|1|" BODY, "batch is not a valid name"},
+        {"b|x|0|1|s|s|seed||1|t|1|1|q|1|" BODY, "keep_ms"},
+        {"b|1000|-1|1|s|s|seed||1|t|1|1|q|1|" BODY, "whole numbers"},
+        {"b|1000|0||s|s|seed||1|t|1|1|q|1|" BODY, "whole numbers"},
+        {"b|1000|0|nan|s|s|seed||1|t|1|1|q|1|" BODY, "whole numbers"},
+        {"b|1000|0|1", "no checksums"},
+        {"b|1000|0|1|s|s", "its seed"},
+        {"b|1000|0|1|s|s|a b", "its seed"},
+        {"b||0|1|s|s|seed", "its stamp"},
+        {"b||0|1|s|s|seed|123456;", "its stamp"},
+        {"b||0|1|s|s|seed|12345678", "its stamp"},
+        {"b|1000|0|1|s|s|seed|", "of its types"},
+        {"b|1000|0|1|s|s|seed||x", "of its types"},
+        {"b|1000|0|1|s|s|seed||2|t|1", "of its types"},
+        {"b|1000|0|1|s|s|seed||1|t t|1|1|q|1|" BODY, "of its types"},
+        {"b|1000|0|1|s|s|seed||1|t|0|1|q|1|" BODY, "of its types"},
+        {"b|1000|0|1|s|s|seed||1|t|1", "of its queues"},
+        {"b|1000|0|1|s|s|seed||1|t|1|1|q:q|1|" BODY, "of its queues"},
+        {"b|1000|0|1|s|s|seed||1|t|1|1|q|-1|" BODY, "of its queues"},
+        {"b|1000|0|1|s|s|seed||1|t|1|1|q|1", "do not agree"},
+        {"b|1000|0|2|s|s|seed||1|t|1|1|q|1|" BODY "|" BODY, "do not agree"},
+        {"b|1000|0|2|s|s|seed||1|t|2|1|q|1|" BODY, "do not agree"},
+        {"b|1000|0|2|s|s|seed||1|t|1|1|q|2|" BODY "|" BODY, "do not agree"},
+        {"b|1000|0|1|s|s|seed||1|t|2|1|q|2|" BODY "|" BODY, "do not agree"},
     };
 
     assert_refused("append", cases, COUNT(cases));
@@ -173,9 +159,8 @@ TEST_WITH(test_append_script_refuses, client_flush, NULL)
 TEST_WITH(test_fits_script_refuses, client_flush, NULL)
 {
     static const struct wrong cases[] = {
-        {{NULL}, "a type and a cost"},      {{"t", NULL}, "a type and a cost"},
-        {{"t t", "1", NULL}, "a type and"}, {{"t", "0", NULL}, "a type and"},
-        {{"t", "x", NULL}, "a type and"},   {{"t", "1", "2", NULL}, "a type and"},
+        {NULL, "a type and a cost"}, {"t", "a type and a cost"}, {"t t|1", "a type and"},
+        {"t|0", "a type and"},       {"t|x", "a type and"},      {"t|1|2", "a type and"},
     };
 
     assert_refused("fits", cases, COUNT(cases));
@@ -184,16 +169,13 @@ TEST_WITH(test_fits_script_refuses, client_flush, NULL)
 /* Whatever foreign value stands under one of our names: refused, named, and nothing written. */
 TEST_WITH(test_foreign_keys, client_flush, NULL)
 {
-    static const char *const one[] = {"q", "t", "i", "60000", "x", "", "", "", "b", "k", "end", BODY, NULL};
-    static const char *const later[] = {"q", "t", "i", "60000", "x",  "5000000", "",
-                                        "",  "",  "",  "",      BODY, NULL};
-    static const char *const named[] = {"b", "",  "0", "1", "s", "s", "seed", "",
-                                        "1", "t", "1", "1", "q", "1", BODY,   NULL};
-    static const char *const chunk[] = {"b", "1000", "0", "1", "s", "s", "seed", "",
-                                        "1", "t",    "1", "1", "q", "1", BODY,   NULL};
-    static const char *const fits[] = {"t", "2", NULL};
+    static const char one[] = "q|t|i|60000|x||||b|k|end|" BODY;
+    static const char later[] = "q|t|i|60000|x|5000000||||||" BODY;
+    static const char named[] = "b||0|1|s|s|seed||1|t|1|1|q|1|" BODY;
+    static const char chunk[] = "b|1000|0|1|s|s|seed||1|t|1|1|q|1|" BODY;
+    static const char fits[] = "t|2";
     static const struct {
-        const char *script, *const *words, *key;
+        const char *script, *words, *key;
     } cases[] = {
         {"enqueue", one, P "queue:q"},  {"enqueue", one, P "queues"},  {"enqueue", one, P "types"},
         {"enqueue", one, P "stats:t"},  {"enqueue", later, P "later"}, {"append", chunk, P "queue:q"},
@@ -202,53 +184,47 @@ TEST_WITH(test_foreign_keys, client_flush, NULL)
         {"append", chunk, P "batch:b"}, {"fits", fits, P "types"},     {"fits", fits, P "limits"},
         {"enqueue", one, P "about"},    {"append", named, P "about"},
     };
-    struct redisReply *reply;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         server_do(&server, "SET", cases[i].key, "foreign");
-        if (call_script(cases[i].script, -1, cases[i].words, &reply) != WEIR_ECONFIG)
-            fail_msg("%s with a foreign %s: %s", cases[i].script, cases[i].key, w->error.text);
-        assert_non_null(strstr(w->error.text, cases[i].key));
-        assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+        expect_fault(cases[i].script, cases[i].words, WEIR_ECONFIG, cases[i].key);
+        assert_answer("1", "DBSIZE");
         server_do(&server, "FLUSHALL");
     }
     server_do(&server, "HSET", P "stats:t", "enqueued", "many");
-    assert_int_equal(call_script("append", -1, chunk, &reply), WEIR_ECONFIG);
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    expect_fault("append", chunk, WEIR_ECONFIG, "");
+    assert_answer("1", "DBSIZE");
     server_do(&server, "FLUSHALL");
     server_do(&server, "HSET", P "batch:b", "total", "many");
-    assert_int_equal(call_script("append", -1, named, &reply), WEIR_ECONFIG);
-    assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    expect_fault("append", named, WEIR_ECONFIG, "");
+    expect_fault("enqueue", one, WEIR_ECONFIG, "");
+    assert_answer("1", "DBSIZE");
     server_do(&server, "FLUSHALL");
     server_do(&server, "RPUSH", P "unique:k", "foreign");
-    assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
+    expect_fault("enqueue", one, WEIR_ECONFIG, "");
+    assert_answer("1", "DBSIZE");
     server_do(&server, "FLUSHALL");
     server_do(&server, "RPUSH", P "id:i", "foreign");
-    assert_int_equal(call_script("enqueue", -1, one, &reply), WEIR_ECONFIG);
+    expect_fault("enqueue", one, WEIR_ECONFIG, "");
 }
 
 /* A plain job is written without a look before: what was written before the step that fails is taken back. */
 TEST_WITH(test_foreign_keys_of_a_plain_job, client_flush, NULL)
 {
-    static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     static const char *const keys[] = {P "queue:q", P "queues", P "types", P "stats:t"};
-    struct redisReply *reply;
 
     for (size_t i = 0; i < COUNT(keys); i++) {
         server_do(&server, "SET", keys[i], "foreign");
-        assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
-        assert_non_null(strstr(w->error.text, keys[i]));
+        expect_fault("enqueue", PLAIN, WEIR_ECONFIG, keys[i]);
         assert_answer(keys[i], "KEYS", "*");
         server_do(&server, "FLUSHALL");
     }
     server_do(&server, "RPUSH", P "id:i", "foreign");
-    assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
+    expect_fault("enqueue", PLAIN, WEIR_ECONFIG, "");
     assert_answer(P "id:i", "KEYS", "*");
     server_do(&server, "FLUSHALL");
     server_do(&server, "HSET", P "stats:t", "enqueued", "many");
-    assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
+    expect_fault("enqueue", PLAIN, WEIR_ECONFIG, "");
     assert_answer(P "stats:t", "KEYS", "*");
     assert_answer("many", "HGET", P "stats:t", "enqueued");
 }
@@ -256,23 +232,18 @@ TEST_WITH(test_foreign_keys_of_a_plain_job, client_flush, NULL)
 /* The same where others of its type and queue were there before. */
 TEST_WITH(test_foreign_queues_behind_others, client_flush, NULL)
 {
-    static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
-    struct redisReply *reply;
-
     server_do(&server, "HSET", P "stats:t", "enqueued", "7");
     server_do(&server, "RPUSH", P "queue:q", "first");
     server_do(&server, "SET", P "queues", "foreign");
-    assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
-    assert_non_null(strstr(w->error.text, P "queues"));
+    expect_fault("enqueue", PLAIN, WEIR_ECONFIG, P "queues");
     assert_answer("7", "HGET", P "stats:t", "enqueued");
     assert_answer("first", "LRANGE", P "queue:q", "0", "-1");
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 3);
+    assert_answer("3", "DBSIZE");
 }
 
 /* A queue that is known gets it without a look before: what stands there is left alone, the id is free again, and the count is what it was. */
 TEST_WITH(test_a_foreign_queue_that_is_known, client_flush, NULL)
 {
-    static const char *const plain[] = {"q", "t", "i", "60000", "x", BODY, NULL};
     static const char *const counts[] = {"0", "7"}; /* of a type that is new, and of another */
     struct redisReply *reply;
 
@@ -282,13 +253,12 @@ TEST_WITH(test_a_foreign_queue_that_is_known, client_flush, NULL)
         server_do(&server, "SET", P "queue:q", "foreign");
         if (i > 0)
             server_do(&server, "HSET", P "stats:t", "enqueued", counts[i]);
-        assert_int_equal(call_script("enqueue", -1, plain, &reply), WEIR_ECONFIG);
-        assert_non_null(strstr(w->error.text, P "queue:q"));
+        expect_fault("enqueue", PLAIN, WEIR_ECONFIG, P "queue:q");
         assert_answer(counts[i], "HGET", P "stats:t", "enqueued");
         assert_answer("foreign", "GET", P "queue:q");
-        assert_int_equal(server_number(&server, "DBSIZE", NULL), 3);
+        assert_answer("3", "DBSIZE");
         server_do(&server, "DEL", P "queue:q");
-        assert_int_equal(call_script("enqueue", -1, plain, &reply), 0);
+        assert_int_equal(call_script("enqueue", PLAIN, &reply), 0);
         freeReplyObject(reply);
         assert_int_equal(server_number(&server, "HEXISTS", P "types", "t", NULL), i == 0);
     }
@@ -369,10 +339,9 @@ static void enqueue_at(int64_t now_us, const char *id, int64_t delay_us, int64_t
     struct redisReply *reply;
     enum enqueue_result result;
     struct span answered;
-    struct args a;
+    struct args a = {0};
 
     job.body = span_str(textf("{\"id\":\"%s\",\"type\":\"t\"}", id));
-    args_init(&a);
     enqueue_request(&a, P, now_us, &job);
     assert_int_equal(client_call(w, &a, &reply, NULL), 0);
     assert_int_equal(enqueue_reply(reply, &job, &result, &answered, &error), 0);
@@ -532,7 +501,7 @@ TEST_WITH(test_enqueue_refuses, client_flush, NULL)
         assert_int_equal(weir_enqueue(w, &cases[i].spec, NULL), cases[i].status);
         assert_true(strlen(weir_message(w)) > 10);
     }
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
+    assert_answer("0", "DBSIZE");
 }
 
 /* ---- Faults */

@@ -192,9 +192,8 @@ static struct answer do_step(const struct step *s)
 {
     struct answer answer;
     redisReply *reply;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     library_begin(&a, "steps", PREFIX, BEGIN_US);
     add_step(&a, s);
     reply = ask(&a);
@@ -543,11 +542,10 @@ static void run_sequence(uint64_t *random, int sequence)
         struct foreseen foreseen[STEPS];
         struct step steps[STEPS];
         struct rule rules[STEPS];
-        struct args a;
+        struct args a = {0};
         redisReply *reply;
         int n = 0;
 
-        args_init(&a);
         library_begin(&a, "steps", PREFIX, BEGIN_US);
         do {
             if (random_in(random, 0, change) == 0)
@@ -617,11 +615,10 @@ TEST_WITH(test_an_hour_of_backlog_is_exact, client_flush, NULL)
         server_do(&server, "DEL", GATE);
         rule_write(r, stored);
         for (int64_t n; left > 0; left -= n) {
-            struct args a;
+            struct args a = {0};
             redisReply *reply;
 
             n = left < A_CALL ? left : A_CALL;
-            args_init(&a);
             library_begin(&a, "backlog", PREFIX, s);
             args_add(&a, stored);
             args_add_int(&a, runs[i].cost);
@@ -738,9 +735,8 @@ TEST_WITH(test_a_hold_is_against_younger_tickets, client_flush, NULL)
 
 static void release(const char *name)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     library_begin(&a, "release", PREFIX, BEGIN_US);
     args_add(&a, name);
     freeReplyObject(ask(&a));
@@ -776,12 +772,11 @@ TEST_WITH(test_in_flight_outlives_other_rules, client_flush, NULL)
 
 TEST_WITH(test_a_gate_is_read_and_written_once_in_a_call, client_flush, NULL)
 {
-    struct args a;
+    struct args a = {0};
     redisReply *reply;
     char *answer;
 
     server_do(&server, "CONFIG", "RESETSTAT");
-    args_init(&a);
     library_begin(&a, "twice", PREFIX, BEGIN_US);
     args_add(&a, "concurrency:5");
     reply = ask(&a);
@@ -1021,9 +1016,8 @@ TEST_WITH(test_a_log_stays_bounded, client_flush, NULL)
     struct step s = {.rule = "sliding-log:100/1000000", .verb = TAKE, .cost = 1, .a = 1, .ticket = 1};
 
     for (int round = 0; round < 5; round++) {
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         library_begin(&a, "steps", PREFIX, BEGIN_US);
         for (int i = 0; i < 1000; i++) {
             s.now_us = BEGIN_US + (round * 1000 + i) * INT64_C(9000);
@@ -1148,10 +1142,9 @@ TEST_WITH(test_a_gate_of_another_kind_is_an_error, client_flush, NULL)
 {
     const struct step s = {.rule = "gcra:10/1000000/5", .now_us = BEGIN_US, .verb = TAKE, .cost = 1, .a = 1};
     struct redisReply *reply;
-    struct args a;
+    struct args a = {0};
 
     server_do(&server, "RPUSH", GATE, "x");
-    args_init(&a);
     library_begin(&a, "steps", PREFIX, BEGIN_US);
     add_step(&a, &s);
     assert_true(redis_call(redis, &a, &reply, NULL, &error) < 0);
@@ -1164,9 +1157,8 @@ TEST_WITH(test_a_gate_of_another_kind_is_an_error, client_flush, NULL)
 
 static void take_by_redis_time(const char *rule)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     library_begin(&a, "backlog", PREFIX, -1);
     args_add(&a, rule);
     args_add(&a, "1");
@@ -1280,11 +1272,10 @@ TEST_WITH(test_lua_and_c_know_the_same_rules, client_flush, NULL)
     static char texts[SETS][RULE_SET_TEXT_SIZE];
     uint64_t random;
     redisReply *reply;
-    struct args a;
+    struct args a = {0};
 
     seed = random_seed();
     random = seed;
-    args_init(&a);
     library_begin(&a, "rules", PREFIX, BEGIN_US);
     for (int i = 0; i < SETS; i++) {
         random_stored(&random, texts[i]);
@@ -1323,9 +1314,8 @@ TEST_WITH(test_a_set_of_rules, client_flush, NULL)
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         redisReply *reply;
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         library_begin(&a, "set", PREFIX, BEGIN_US);
         args_add(&a, cases[i].text);
         reply = ask(&a);

@@ -38,9 +38,8 @@ static const char *count(enum record_what what, const char *name, char code, int
 {
     static char text[200];
     struct span wrong;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     record_request(&a, PREFIX, turns.now_us);
     record_row(&a, what, span(name));
     record_count(&a, code, n);
@@ -115,9 +114,8 @@ TEST_WITH(test_counts_add_up_by_minutes_and_hours, begin, end)
 TEST_WITH(test_histograms_and_reasons, begin, end)
 {
     struct span wrong;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     record_request(&a, PREFIX, turns.now_us);
     record_row(&a, RECORD_TYPE, span("t"));
     record_bucket(&a, 'R', record_bucket_of(5000000000000), 1);
@@ -279,9 +277,8 @@ TEST_WITH(test_keys_expire, begin, end)
 {
     struct span wrong;
     char hour[24];
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     record_request(&a, PREFIX, -1);
     record_row(&a, RECORD_TYPE, span("t"));
     record_count(&a, 's', 1);

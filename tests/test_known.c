@@ -9,9 +9,8 @@
 /* A page of it. */
 static void learn_page(const char *birth, struct known_limits *known, const char *const *types, int count)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     rate_known_request(&a, PREFIX, turns.now_us, known, birth, (struct names){types, count});
     assert_int_equal(turns_send(&a), 0);
     assert_int_equal(rate_known_reply(turns.reply, known, &turns.error), 0);
@@ -45,10 +44,9 @@ static struct known_limits learned(const char *type)
 
 static int again_page(struct known_limits *known, char written[200])
 {
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     rate_again_request(&a, PREFIX, turns.now_us, "worker w@host", known);
     rc = turns_send(&a);
     return rc ? rc : rate_again_reply(turns.reply, known, written, 200, &turns.error);
@@ -551,9 +549,8 @@ TEST_WITH(test_wrong_arguments_change_nothing, turns_flush, NULL)
 
 static const struct redisReply *answer(const char *lua)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "EVAL");
     args_add(&a, lua);
     args_add(&a, "0");

@@ -92,11 +92,10 @@ static void start_job(const struct lease *lease)
 /* Those of a worker that have ended by now. */
 static void end_jobs_of(const char *worker)
 {
-    struct args a;
+    struct args a = {0};
     int64_t stale;
     int kept = 0;
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, worker);
     for (int i = 0; i < shop.running_count; i++) {
         struct running *r = &shop.running[i];
@@ -284,9 +283,8 @@ static void run_backlog(const struct backlog *b, int64_t starts)
                               .queues = default_queue,
                               .types = {&type, 1}};
     int64_t asked = 0, got = 0;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     while (got < starts) {
         int sent = 0;
 

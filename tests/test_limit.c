@@ -56,11 +56,10 @@ static size_t asleep_count(void)
 static int set_at(int64_t now_us, const char *name, const char *rules)
 {
     struct rule_set set;
-    struct args a;
+    struct args a = {0};
 
     if (rules)
         set = client_rules(rules);
-    args_init(&a);
     rate_set_request(&a, PREFIX, now_us, name, rules ? &set : NULL, false);
     return send_change(&a, "rate_set");
 }
@@ -72,36 +71,32 @@ static void set(const char *name, const char *rules)
 
 static int use(const char *type, bool is_use, const char *limit, int64_t cost)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     rate_use_request(&a, PREFIX, BEGIN_US, type, is_use, &limit, limit ? 1 : 0, cost);
     return send_change(&a, "rate_use");
 }
 
 static int weigh(const char *limit, const char *key, int64_t weight)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     rate_weight_request(&a, PREFIX, BEGIN_US, limit, key, weight);
     return send_change(&a, "rate_weight");
 }
 
 static int pause_at(int64_t now_us, const char *limit, int64_t for_us)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     rate_pause_request(&a, PREFIX, now_us, limit, &(struct pausing){.for_us = for_us});
     return send_change(&a, "rate_pause");
 }
 
 static int pause_key_at(int64_t now_us, const char *limit, const char *key, int64_t for_us)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     rate_pause_key_request(&a, PREFIX, now_us, limit, key, &(struct pausing){.for_us = for_us});
     return send_change(&a, "rate_pause_key");
 }
@@ -110,10 +105,9 @@ static int pause_key_at(int64_t now_us, const char *limit, const char *key, int6
 static int apply_at(int64_t now_us, const char *queue, const char *type, const char *limit, bool resume)
 {
     char cursor[24] = "0";
-    struct args a;
+    struct args a = {0};
     int pages = 0;
 
-    args_init(&a);
     do {
         rate_apply_request(&a, PREFIX, now_us, queue, cursor, type, limit, resume);
         assert_int_equal(send_change(&a, "rate_apply"), 0);
@@ -166,10 +160,9 @@ TEST_WITH(test_set_and_remove, client_flush, NULL)
 TEST_WITH(test_a_dry_run_changes_nothing, client_flush, NULL)
 {
     struct rule_set both = client_rules("5/h 7/1m");
-    struct args a;
+    struct args a = {0};
 
     set("mail", "7/1m");
-    args_init(&a);
     rate_set_request(&a, PREFIX, BEGIN_US, "mail", &both, true);
     assert_int_equal(send_change(&a, "rate_set"), 0);
     assert_true(was());
@@ -252,11 +245,10 @@ TEST_WITH(test_a_bell_of_one_queue, client_flush, NULL)
 {
     static const char *const files[] = {"core/script/pattern.lua", "core/script/bell.lua", NULL};
     struct redisReply *reply;
-    struct args a;
+    struct args a = {0};
 
     library_load(&server, files, "script('ring', function(ARGV) bell.ring(ARGV[2]) end)");
     add_waiting();
-    args_init(&a);
     library_begin(&a, "ring", PREFIX, BEGIN_US);
     args_add(&a, "high");
     assert_int_equal(redis_call(w->redis, &a, &reply, NULL, &error), 0);
@@ -744,9 +736,8 @@ TEST_WITH(test_sleeping_lanes_of_a_type, client_flush, NULL)
 static void expect_wrong(const char *script, const char *const *words, const char *says)
 {
     struct redisReply *reply;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, script, PREFIX, BEGIN_US);
     for (size_t i = 0; words[i]; i++)
         args_add(&a, words[i]);

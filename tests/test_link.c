@@ -129,6 +129,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+#define LINK_TEST(name) TEST_OF(name, fixture, set_up, tear_down)
+
 static void start(struct fixture *f, const char *url)
 {
     struct redis_address address;
@@ -181,23 +183,24 @@ static struct answer *send_args(struct fixture *f, struct args *a, double timeou
     return answer;
 }
 
-/* Sends a command of one or two words. */
-static struct answer *ask(struct fixture *f, const char *verb, const char *word)
+/* Sends a command. */
+static struct answer *ask_words(struct fixture *f, double timeout_s, const char *word, ...)
 {
-    struct args a;
+    struct args a = {0};
+    va_list rest;
 
-    args_init(&a);
-    args_add(&a, verb);
-    if (word)
+    va_start(rest, word);
+    for (; word; word = va_arg(rest, const char *))
         args_add(&a, word);
-    return send_args(f, &a, PATIENT);
+    va_end(rest);
+    return send_args(f, &a, timeout_s);
 }
+#define ask(f, ...) ask_words(f, PATIENT, __VA_ARGS__, NULL)
 
 static struct answer *ask_script(struct fixture *f)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, "claim", "test:{0}:", -1);
     return send_args(f, &a, PATIENT);
 }
@@ -229,10 +232,8 @@ static void says(const struct fixture *f, int status, const char *text)
 
 /* ---- Answers */
 
-TEST_WITH(answers_come_in_order, set_up, tear_down)
+LINK_TEST(answers_come_in_order)
 {
-    struct fixture *f = *state;
-
     bring_up(f, f->server.url);
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 500; i++)
@@ -247,9 +248,8 @@ TEST_WITH(answers_come_in_order, set_up, tear_down)
     assert_int_equal(f->downs, 0);
 }
 
-TEST_WITH(answers_of_any_size, set_up, tear_down)
+LINK_TEST(answers_of_any_size)
 {
-    struct fixture *f = *state;
     struct answer *big, *array, *error;
     char *megabytes = malloc(5000001);
 
@@ -273,10 +273,8 @@ static void ask_again(struct answer *answer)
         ask(answer->f, "INCR", "n");
 }
 
-TEST_WITH(callbacks_may_send, set_up, tear_down)
+LINK_TEST(callbacks_may_send)
 {
-    struct fixture *f = *state;
-
     bring_up(f, f->server.url);
     f->in_answer = ask_again;
     ask(f, "INCR", "n");
@@ -287,9 +285,8 @@ TEST_WITH(callbacks_may_send, set_up, tear_down)
 
 /* ---- Cuts */
 
-TEST_WITH(cut_before_each_answer, set_up, tear_down)
+LINK_TEST(cut_before_each_answer)
 {
-    struct fixture *f = *state;
     long long n = 0;
 
     bring_up(f, proxy_url(f->proxy));
@@ -319,10 +316,8 @@ TEST_WITH(cut_before_each_answer, set_up, tear_down)
     assert_int_equal(f->ups, 6);
 }
 
-TEST_WITH(cut_after_each_byte, set_up, tear_down)
+LINK_TEST(cut_after_each_byte)
 {
-    struct fixture *f = *state;
-
     bring_up(f, proxy_url(f->proxy));
     for (size_t bytes = 1; bytes <= 3 * 11; bytes++) {
         int first = f->sent;
@@ -338,10 +333,8 @@ TEST_WITH(cut_after_each_byte, set_up, tear_down)
     }
 }
 
-TEST_WITH(cut_before_each_request, set_up, tear_down)
+LINK_TEST(cut_before_each_request)
 {
-    struct fixture *f = *state;
-
     bring_up(f, proxy_url(f->proxy));
     for (int cut = 1; cut <= 3; cut++) {
         int first = f->sent;
@@ -358,10 +351,8 @@ TEST_WITH(cut_before_each_request, set_up, tear_down)
     assert_int_equal(f->downs, 3);
 }
 
-TEST_WITH(cut_within_the_handshake, set_up, tear_down)
+LINK_TEST(cut_within_the_handshake)
 {
-    struct fixture *f = *state;
-
     char url[200]; /* of a handshake with all steps: AUTH, SELECT, ROLE, PING */
 
     snprintf(url, sizeof url, "unix://weir-test:any@%s?db=3", proxy_url(f->proxy) + strlen("unix://"));
@@ -379,21 +370,16 @@ TEST_WITH(cut_within_the_handshake, set_up, tear_down)
 
 /* ---- Time */
 
-TEST_WITH(silence_times_out, set_up, tear_down)
+LINK_TEST(silence_times_out)
 {
-    struct fixture *f = *state;
     struct answer *a, *b;
-    struct args args;
     int64_t began_us;
 
     bring_up(f, proxy_url(f->proxy));
     proxy_blackhole(f->proxy, true);
-    args_init(&args);
-    args_add(&args, "PING");
     began_us = clock_mono_us();
-    a = send_args(f, &args, 0.3);
-    args_add(&args, "PING");
-    b = send_args(f, &args, 2 * LIMIT_S);
+    a = ask_words(f, 0.3, "PING", NULL);
+    b = ask_words(f, 2 * LIMIT_S, "PING", NULL);
     all_answered(f);
     assert_true(a->lost && b->lost);
     assert_true(clock_mono_us() - began_us >= 290000);
@@ -402,18 +388,13 @@ TEST_WITH(silence_times_out, set_up, tear_down)
     works(f);
 }
 
-TEST_WITH(late_answers_are_nobodys, set_up, tear_down)
+LINK_TEST(late_answers_are_nobodys)
 {
-    struct fixture *f = *state;
     struct answer *late;
-    struct args args;
 
     bring_up(f, proxy_url(f->proxy));
     proxy_delay(f->proxy, PROXY_REPLIES, 400000);
-    args_init(&args);
-    args_add(&args, "ECHO");
-    args_add(&args, "late");
-    late = send_args(f, &args, 0.1);
+    late = ask_words(f, 0.1, "ECHO", "late", NULL);
     RUN_UNTIL(f, f->downs == 1);
     assert_true(late->lost);
     works(f); /* its handshake is slow too */
@@ -422,9 +403,8 @@ TEST_WITH(late_answers_are_nobodys, set_up, tear_down)
     assert_int_equal(f->downs, 1);
 }
 
-TEST_WITH(a_silent_peer_is_left, set_up, tear_down)
+LINK_TEST(a_silent_peer_is_left)
 {
-    struct fixture *f = *state;
     int64_t began_us = clock_mono_us();
 
     proxy_blackhole(f->proxy, true);
@@ -437,17 +417,12 @@ TEST_WITH(a_silent_peer_is_left, set_up, tear_down)
     assert_int_equal(f->ups, 1);
 }
 
-TEST_WITH(answers_that_have_come_are_not_late, set_up, tear_down)
+LINK_TEST(answers_that_have_come_are_not_late)
 {
-    struct fixture *f = *state;
     struct answer *a;
-    struct args args;
 
     bring_up(f, f->server.url);
-    args_init(&args);
-    args_add(&args, "ECHO");
-    args_add(&args, "here");
-    a = send_args(f, &args, 0.5);
+    a = ask_words(f, 0.5, "ECHO", "here", NULL);
     ev_run(f->loop, EVRUN_NOWAIT);               /* sends */
     clock_sleep_until(clock_mono_us() + 600000); /* the process is held up */
     while (server_calls(&f->server, "echo") == 0)
@@ -469,24 +444,18 @@ static void held_up_while_connecting(struct fixture *f, const char *url)
     works(f);
 }
 
-TEST_WITH(a_connection_that_has_come_is_not_late, set_up, tear_down)
+LINK_TEST(a_connection_that_has_come_is_not_late)
 {
-    struct fixture *f = *state;
-
     held_up_while_connecting(f, f->server.url);
 }
 
-TEST_WITH(an_address_that_has_come_is_not_late, set_up, tear_down)
+LINK_TEST(an_address_that_has_come_is_not_late)
 {
-    struct fixture *f = *state;
-
     held_up_while_connecting(f, textf("redis://localhost:%d", proxy_tcp_port(f->proxy)));
 }
 
-TEST_WITH(slow_links_are_only_slow, set_up, tear_down)
+LINK_TEST(slow_links_are_only_slow)
 {
-    struct fixture *f = *state;
-
     proxy_trickle(f->proxy, true);
     bring_up(f, proxy_url(f->proxy));
     for (int i = 1; i <= 50; i++)
@@ -498,10 +467,8 @@ TEST_WITH(slow_links_are_only_slow, set_up, tear_down)
 
 /* ---- Functions */
 
-TEST_WITH(missing_functions_repeat_each_once, set_up, tear_down)
+LINK_TEST(missing_functions_repeat_each_once)
 {
-    struct fixture *f = *state;
-
     bring_up(f, f->server.url);
     stage_do(f, "FUNCTION", "FLUSH");
     stage_do(f, "CONFIG", "RESETSTAT");
@@ -523,11 +490,10 @@ TEST_WITH(missing_functions_repeat_each_once, set_up, tear_down)
 
 static void ask_enqueue(struct fixture *f, int number)
 {
-    struct args a;
+    struct args a = {0};
     const char *id = textf("j%d", number);
     const char *body = textf("{\"id\":\"j%d\",\"type\":\"t\"}", number);
 
-    args_init(&a);
     enqueue_request(&a, "test:{0}:", -1,
                     &(struct enqueue){.queue = {"default", 7},
                                       .type = {"t", 1},
@@ -542,9 +508,8 @@ static void ask_enqueue(struct fixture *f, int number)
 
 static void ask_look(struct fixture *f)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, "batch_show", "test:{0}:", -1);
     args_add(&a, "none");
     assert_memory_equal(a.bytes, "FCALL_RO", strlen("FCALL_RO"));
@@ -552,12 +517,11 @@ static void ask_look(struct fixture *f)
 }
 
 /* Of one pipeline: what comes behind the flush is refused, and sent again in order, exactly once. */
-TEST_WITH(functions_flushed_within_a_pipeline, set_up, tear_down)
+LINK_TEST(functions_flushed_within_a_pipeline)
 {
     static const char *const order = "{\"id\":\"j0\",\"type\":\"t\"}\n{\"id\":\"j1\",\"type\":\"t\"}\n"
                                      "{\"id\":\"j2\",\"type\":\"t\"}\n{\"id\":\"j3\",\"type\":\"t\"}\n"
                                      "{\"id\":\"j4\",\"type\":\"t\"}";
-    struct fixture *f = *state;
     char *queue;
 
     bring_up(f, f->server.url);
@@ -580,18 +544,12 @@ TEST_WITH(functions_flushed_within_a_pipeline, set_up, tear_down)
     assert_int_equal(f->downs, 0);
 }
 
-TEST_WITH(missing_twice_is_passed_on, set_up, tear_down)
+LINK_TEST(missing_twice_is_passed_on)
 {
-    struct fixture *f = *state;
     struct answer *unknown;
-    struct args args;
 
     bring_up(f, f->server.url);
-    args_init(&args);
-    args_add(&args, "FCALL");
-    args_add(&args, "weir_0123456789ab_gone");
-    args_add(&args, "0");
-    unknown = send_args(f, &args, PATIENT);
+    unknown = ask(f, "FCALL", "weir_0123456789ab_gone", "0");
     all_answered(f);
     assert_non_null(strstr(unknown->text, "not found"));
     assert_int_equal(server_calls(&f->server, "fcall"), 2);
@@ -599,10 +557,8 @@ TEST_WITH(missing_twice_is_passed_on, set_up, tear_down)
     assert_int_equal(f->downs, 0);
 }
 
-TEST_WITH(cut_while_repeating, set_up, tear_down)
+LINK_TEST(cut_while_repeating)
 {
-    struct fixture *f = *state;
-
     bring_up(f, proxy_url(f->proxy));
     for (int cut = 1; cut <= 3 + 1 + 3; cut++) {
         stage_do(f, "FUNCTION", "FLUSH");
@@ -616,9 +572,8 @@ TEST_WITH(cut_while_repeating, set_up, tear_down)
     }
 }
 
-TEST_WITH(loading_is_refused_only_when_missed, set_up, tear_down)
+LINK_TEST(loading_is_refused_only_when_missed)
 {
-    struct fixture *f = *state;
     struct answer *script;
 
     stage_do(f, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function");
@@ -639,10 +594,8 @@ TEST_WITH(loading_is_refused_only_when_missed, set_up, tear_down)
 
 /* ---- Coming back */
 
-TEST_WITH(it_backs_off_and_comes_back, set_up, tear_down)
+LINK_TEST(it_backs_off_and_comes_back)
 {
-    struct fixture *f = *state;
-
     bring_up(f, f->server.url);
     works(f);
     server_kill(&f->server);
@@ -660,10 +613,8 @@ TEST_WITH(it_backs_off_and_comes_back, set_up, tear_down)
     assert_in_range(f->down_at_us[8] - f->down_at_us[7], 0, 100000 + 200000);
 }
 
-TEST_WITH(it_survives_many_restarts, set_up, tear_down)
+LINK_TEST(it_survives_many_restarts)
 {
-    struct fixture *f = *state;
-
     bring_up(f, f->server.url);
     for (int i = 0; i < 5; i++) {
         for (int k = 0; k < 100; k++)
@@ -688,10 +639,8 @@ static void drop_once(struct answer *answer)
     assert_int_equal(answer->f->downs, 0);
 }
 
-TEST_WITH(dropping, set_up, tear_down)
+LINK_TEST(dropping)
 {
-    struct fixture *f = *state;
-
     bring_up(f, f->server.url);
     for (int i = 0; i < 3; i++)
         ask(f, "INCR", "n");
@@ -712,10 +661,8 @@ TEST_WITH(dropping, set_up, tear_down)
     assert_int_equal(f->downs, 2);
 }
 
-TEST_WITH(freeing_answers_everybody, set_up, tear_down)
+LINK_TEST(freeing_answers_everybody)
 {
-    struct fixture *f = *state;
-
     bring_up(f, f->server.url);
     for (int i = 0; i < 3; i++)
         ask(f, "INCR", "n");
@@ -729,9 +676,8 @@ TEST_WITH(freeing_answers_everybody, set_up, tear_down)
     ev_run(f->loop, EVRUN_NOWAIT);
 }
 
-TEST_WITH(memory_failure_loses_the_link_only, set_up, tear_down)
+LINK_TEST(memory_failure_loses_the_link_only)
 {
-    struct fixture *f = *state;
     struct args a = {.failed = true};
     struct answer *failed, *next;
 
@@ -749,7 +695,7 @@ TEST_WITH(memory_failure_loses_the_link_only, set_up, tear_down)
 
 /* ---- Refusals and strangers */
 
-TEST_WITH(logins, set_up, tear_down)
+LINK_TEST(logins)
 {
     static const char *const options[] = {"--requirepass", "sesame", NULL};
     static const struct {
@@ -762,7 +708,6 @@ TEST_WITH(logins, set_up, tear_down)
         {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
         {"default:sesame@", "?db=3", 0, NULL},
     };
-    struct fixture *f = *state;
 
     server_stop(&f->server);
     server_start_with(&f->server, false, options);
@@ -781,9 +726,8 @@ TEST_WITH(logins, set_up, tear_down)
     }
 }
 
-TEST_WITH(a_replica_is_left, set_up, tear_down)
+LINK_TEST(a_replica_is_left)
 {
-    struct fixture *f = *state;
     struct answer *first, *second;
 
     bring_up(f, f->server.url);
@@ -801,48 +745,35 @@ TEST_WITH(a_replica_is_left, set_up, tear_down)
     works(f);
 }
 
-TEST_WITH(no_room_for_another_client, set_up, tear_down)
+/* Answers that nobody asked for, of Redis or of a stranger; then it works. */
+LINK_TEST(what_is_said_at_first)
 {
-    struct fixture *f = *state;
+    static const char *const cases[][2] = {
+        {"-ERR max number of clients reached\r\n", "maxclients"},
+        {"-LOADING Redis is loading the dataset in memory\r\n", "loading"},
+        {"HTTP/1.1 400 Bad Request\r\n\r\n", "not a Redis server"},
+    };
 
-    proxy_inject(f->proxy, "-ERR max number of clients reached\r\n");
-    start(f, proxy_url(f->proxy));
-    RUN_UNTIL(f, f->downs == 1);
-    says(f, WEIR_EUNREACHABLE, "maxclients");
-    works(f);
-}
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        int downs = f->downs;
 
-TEST_WITH(loading_is_waited_for, set_up, tear_down)
-{
-    struct fixture *f = *state;
-
-    proxy_inject(f->proxy, "-LOADING Redis is loading the dataset in memory\r\n");
-    start(f, proxy_url(f->proxy));
-    RUN_UNTIL(f, f->downs == 1);
-    says(f, WEIR_EUNREACHABLE, "loading");
-    works(f);
-}
-
-TEST_WITH(strangers_are_left, set_up, tear_down)
-{
-    struct fixture *f = *state;
-
-    proxy_inject(f->proxy, "HTTP/1.1 400 Bad Request\r\n\r\n");
-    start(f, proxy_url(f->proxy));
-    RUN_UNTIL(f, f->downs == 1);
-    says(f, WEIR_EUNREACHABLE, "not a Redis server");
-    works(f);
+        link_free(f->link);
+        proxy_inject(f->proxy, cases[i][0]);
+        start(f, proxy_url(f->proxy));
+        RUN_UNTIL(f, f->downs > downs);
+        says(f, WEIR_EUNREACHABLE, cases[i][1]);
+        works(f);
+    }
     proxy_inject(f->proxy, "+unasked\r\n");
-    RUN_UNTIL(f, f->downs == 2);
+    RUN_UNTIL(f, f->downs == (int)COUNT(cases) + 1);
     says(f, WEIR_EUNREACHABLE, "nobody asked for");
     works(f);
 }
 
 /* Whatever comes: no crash, every callback once, and a good connection afterwards. */
-TEST_WITH(garbage, set_up, tear_down)
+LINK_TEST(garbage)
 {
     static const char alphabet[] = "*$+-:0123456789\r\n\r\nxyz";
-    struct fixture *f = *state;
     unsigned seed = 20261121;
     char bytes[64];
 
@@ -857,7 +788,7 @@ TEST_WITH(garbage, set_up, tear_down)
         proxy_inject(f->proxy, bytes);
         if (link_is_up(f->link))
             for (int i = 0; i < 3; i++)
-                ask(f, "PING", NULL);
+                ask(f, "PING");
         ev_run(f->loop, EVRUN_NOWAIT);
         link_drop(f->link, "next round");
         all_answered(f);
@@ -868,18 +799,14 @@ TEST_WITH(garbage, set_up, tear_down)
     works(f);
 }
 
-TEST_WITH(over_tcp, set_up, tear_down)
+LINK_TEST(over_tcp)
 {
-    struct fixture *f = *state;
-    char url[64];
-
     bring_up(f, proxy_tcp_url(f->proxy));
     works(f);
     link_free(f->link);
-    snprintf(url, sizeof url, "redis://localhost:%d/3",
-             proxy_tcp_port(f->proxy)); /* ::1 refuses where it is known */
     f->ups = 0;
-    bring_up(f, url);
+    bring_up(f,
+             textf("redis://localhost:%d/3", proxy_tcp_port(f->proxy))); /* ::1 refuses where it is known */
     works(f);
     link_free(f->link);
     start(f, "redis://127.0.0.1:1");
@@ -892,19 +819,13 @@ TEST_WITH(over_tcp, set_up, tear_down)
 }
 
 /* There is no such string, and no such list: a command that blocked in vain says so by the same. */
-TEST_WITH(nothing_is_nil, set_up, tear_down)
+LINK_TEST(nothing_is_nil)
 {
-    struct fixture *f = *state;
     struct answer *string, *list;
-    struct args a;
 
     bring_up(f, f->server.url);
     string = ask(f, "GET", "none");
-    args_init(&a);
-    args_add(&a, "BLPOP");
-    args_add(&a, "none");
-    args_add(&a, "0.01");
-    list = send_args(f, &a, PATIENT);
+    list = ask(f, "BLPOP", "none", "0.01");
     all_answered(f);
     assert_int_equal(string->type, REDIS_REPLY_NIL);
     assert_int_equal(list->type, REDIS_REPLY_NIL);

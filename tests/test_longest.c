@@ -254,9 +254,8 @@ WORKER_TEST(test_a_pause_of_the_limit_leaves_that_of_its_key)
 static void expect_drained(int64_t parked, int64_t stopped)
 {
     struct drained d;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     drained_request(&a, PREFIX, turns.now_us, default_queue, ask.types);
     must(turns_send(&a));
     must(drained_reply(turns.reply, &d, &turns.error));

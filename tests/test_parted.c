@@ -73,9 +73,8 @@ static void adopt(const struct side *s, int executors)
              "\"types\":[" TYPES "]}",
              executors);
     for (int p = 0; p < s->parts; p++) {
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         adopt_request(&a, prefix_of(s, p), now_us, &adoption);
         freeReplyObject(call(&a));
     }
@@ -92,9 +91,8 @@ static void claim(struct side *s)
                                       .chunk = 100,
                                       .queues = {queues, COUNT(queues)},
                                       .types = {types, COUNT(types)}};
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         claim_request(&a, prefix_of(s, p), now_us, &claiming);
         freeReplyObject(call(&a));
     }
@@ -123,9 +121,8 @@ static void settle(const struct side *s, const char *type, const char *id, enum 
                    int64_t number, const char *reason)
 {
     char *token = token_of(s, type, id);
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     settle_request(&a, prefix_of(s, home_of(s, type)), now_us, "w");
     settle_end(&a, verb, (struct span){token, strlen(token)}, number, reason);
     freeReplyObject(call(&a));
@@ -777,9 +774,8 @@ TEST_WITH(test_doctor, set_up, NULL)
 /* Sends the words of a line. */
 static void send_line(char *line)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     for (char *word; (word = strsep(&line, " "));)
         args_add(&a, word);
     freeReplyObject(call(&a));

@@ -360,7 +360,7 @@ BRANCH_TEST(slots_are_lost_for_want_of_an_executor, "want")
 TEST(slots_given_back_too_late)
 {
     struct counts c = {0};
-    struct args a;
+    struct args a = {0};
     char words[400] = "";
 
     counts_open(&c, 1);
@@ -371,7 +371,6 @@ TEST(slots_given_back_too_late)
     counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
                 &(struct count_loss){700, 103 * SECOND, 103 * SECOND});
     counts_lost(&c, span_str("other"), LOST_NO_JOB, &(struct count_loss){500, 103 * SECOND, 103 * SECOND});
-    args_init(&a);
     counts_write(&c, (const char *[]){"t"}, &a);
     /* parts of slots add up */
     counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
@@ -392,11 +391,10 @@ TEST(slots_given_back_were_not_granted)
 {
     const struct count_start start = {.at_us = 100 * SECOND, .slots = 2, .wait_us = -1};
     struct counts c = {0};
-    struct args a;
+    struct args a = {0};
 
     counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1"));
-    args_init(&a);
     for (int i = 0; i < 3; i++) {
         counts_start(&c, 0, &start);
         counts_write(&c, (const char *[]){"t"}, &a);
@@ -415,13 +413,12 @@ TEST(slots_given_back_were_not_granted)
 TEST(lost_slots_are_spread_over_their_seconds)
 {
     struct counts c = {0};
-    struct args a;
+    struct args a = {0};
     int seconds = 0;
 
     counts_open(&c, 1);
     counts_lost(&c, span_str("mail"), LOST_NO_JOB,
                 &(struct count_loss){6400000, 1000 * SECOND, 1090 * SECOND});
-    args_init(&a);
     counts_write(&c, (const char *[]){"t"}, &a);
     for (char *at = textf("%.*s", (int)a.len, a.bytes); (at = strstr(at, " N")); at++) {
         assert_in_range(atoi(at + 2), 1027, 1090);
@@ -437,11 +434,10 @@ TEST(lost_slots_are_spread_over_their_seconds)
 TEST(none_is_lost_before_all_times)
 {
     struct counts c = {0};
-    struct args a;
+    struct args a = {0};
 
     counts_open(&c, 1);
     counts_lost(&c, span_str("mail"), LOST_NO_JOB, &(struct count_loss){6400000, -1000 * SECOND, 0});
-    args_init(&a);
     counts_write(&c, (const char *[]){"t"}, &a);
     assert_null(memmem(a.bytes, a.ends[a.count - 1], "N0", 2));
     args_free(&a);
@@ -467,7 +463,7 @@ TEST(none_waits_for_ever)
     const char *types[MANY];
     bool seen[2 * MANY] = {false};
     struct counts c = {0};
-    struct args a;
+    struct args a = {0};
 
     counts_open(&c, MANY);
     for (int i = 0; i < MANY; i++) {
@@ -475,7 +471,6 @@ TEST(none_waits_for_ever)
         snprintf(limits[i], sizeof limits[i], "name%d", i);
         counts_hold(&c, i, span_str(textf("name%d=gcra:1/1000000/1", i)));
     }
-    args_init(&a);
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < MANY * TENTHS; i++)
             counts_start(

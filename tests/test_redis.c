@@ -60,6 +60,8 @@ static int tear_down(void **state)
     return 0;
 }
 
+#define REDIS_TEST(name) TEST_OF(name, fixture, set_up, tear_down)
+
 static const struct args *command(struct fixture *f, const char *word, ...)
 {
     va_list rest;
@@ -114,6 +116,13 @@ static void says(const struct fixture *f, int status, const char *text)
     fail_if(!strstr(f->e.text, text), "'%s' is not in: %s", text, f->e.text);
 }
 
+/* A call that must fail with this status and say that. */
+static void fails(struct fixture *f, struct redis *r, const struct args *a, int status, const char *text)
+{
+    call(f, r, a);
+    says(f, status, text);
+}
+
 /* Runs a script without its arguments: it runs when it refuses them. */
 static void runs_a_script(struct fixture *f, struct redis *r)
 {
@@ -132,9 +141,8 @@ static struct redis *open_with_all_steps(struct fixture *f)
 
 /* ---- Calls */
 
-TEST_WITH(answers_of_all_kinds, set_up, tear_down)
+REDIS_TEST(answers_of_all_kinds)
 {
-    struct fixture *f = *state;
     char *big = malloc(3000001);
 
     counts_to(f, f->direct, "n", 1);
@@ -159,58 +167,46 @@ TEST_WITH(answers_of_all_kinds, set_up, tear_down)
     freeReplyObject(f->reply);
 }
 
-TEST_WITH(error_replies, set_up, tear_down)
+REDIS_TEST(error_replies)
 {
-    struct fixture *f = *state;
-
     counts_to(f, f->direct, "n", 1);
-    assert_int_equal(call(f, f->direct, command(f, "LPUSH", "n", "x", NULL)), WEIR_ECONFIG);
-    says(f, WEIR_ECONFIG, "WRONGTYPE");
-    assert_int_equal(call(f, f->direct, command(f, "NONSENSE", NULL)), WEIR_ECONFIG);
-    says(f, WEIR_ECONFIG, "NONSENSE");
+    fails(f, f->direct, command(f, "LPUSH", "n", "x", NULL), WEIR_ECONFIG, "WRONGTYPE");
+    fails(f, f->direct, command(f, "NONSENSE", NULL), WEIR_ECONFIG, "NONSENSE");
     assert_int_equal(
         call(f, f->direct, command(f, "EVAL", "return redis.error_reply('WEIR type: no name')", "0", NULL)),
         WEIR_EINPUT);
     assert_string_equal(f->e.text, "type: no name");
     stage_do(f, "CONFIG", "SET", "maxmemory", "1");
-    assert_int_equal(call(f, f->direct, command(f, "SET", "k", "v", NULL)), WEIR_ENOTNOW);
-    says(f, WEIR_ENOTNOW, "maxmemory");
+    fails(f, f->direct, command(f, "SET", "k", "v", NULL), WEIR_ENOTNOW, "maxmemory");
     stage_do(f, "CONFIG", "SET", "maxmemory", "0");
     assert_false(f->sent);
     counts_to(f, f->direct, "n", 2);
 }
 
-TEST_WITH(memory_failure_is_an_error, set_up, tear_down)
+REDIS_TEST(memory_failure_is_an_error)
 {
-    struct fixture *f = *state;
-
     f->a.failed = true;
-    assert_int_equal(call(f, f->direct, &f->a), WEIR_EINTERNAL);
-    says(f, WEIR_EINTERNAL, "out of memory");
+    fails(f, f->direct, &f->a, WEIR_EINTERNAL, "out of memory");
     assert_false(f->sent);
     counts_to(f, f->direct, "n", 1);
 }
 
-TEST_WITH(a_missing_function_is_repeated_once, set_up, tear_down)
+REDIS_TEST(a_missing_function_is_repeated_once)
 {
-    struct fixture *f = *state;
-
     runs_a_script(f, f->direct);
     stage_do(f, "FUNCTION", "FLUSH");
     stage_do(f, "CONFIG", "RESETSTAT");
     runs_a_script(f, f->direct);
     assert_int_equal(server_calls(&f->server, "fcall"), 2);
     assert_int_equal(server_calls(&f->server, "function|load"), 1);
-    assert_int_equal(call(f, f->direct, command(f, "FCALL", "weir_0123456789ab_gone", "0", NULL)),
-                     WEIR_ENOTNOW);
-    says(f, WEIR_ENOTNOW, "FUNCTION FLUSH");
+    fails(f, f->direct, command(f, "FCALL", "weir_0123456789ab_gone", "0", NULL), WEIR_ENOTNOW,
+          "FUNCTION FLUSH");
     assert_int_equal(server_calls(&f->server, "fcall"), 4);
 }
 
 /* A library of another version stays, and so does ours when another connection finds it. */
-TEST_WITH(libraries_stay, set_up, tear_down)
+REDIS_TEST(libraries_stay)
 {
-    struct fixture *f = *state;
     char *list;
 
     server_do(&f->server, "FUNCTION", "LOAD",
@@ -225,38 +221,32 @@ TEST_WITH(libraries_stay, set_up, tear_down)
     assert_int_equal(server_calls(&f->server, "function|load"), 2); /* theirs, and ours once */
 }
 
-TEST_WITH(loading_needs_a_permission_only_once, set_up, tear_down)
+REDIS_TEST(loading_needs_a_permission_only_once)
 {
-    struct fixture *f = *state;
     struct redis *poor;
 
     stage_do(f, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-function");
     poor = open_url(textf("unix://poor:pw@%s", f->server.socket));
-    assert_int_equal(call(f, poor, any_script(f)), WEIR_EREFUSED);
-    says(f, WEIR_EREFUSED, "+function|load");
+    fails(f, poor, any_script(f), WEIR_EREFUSED, "+function|load");
     runs_a_script(f, f->direct);
     runs_a_script(f, poor);
     redis_free(poor);
 }
 
-TEST_WITH(a_full_redis_runs_what_it_has, set_up, tear_down)
+REDIS_TEST(a_full_redis_runs_what_it_has)
 {
-    struct fixture *f = *state;
-
     runs_a_script(f, f->direct);
     stage_do(f, "CONFIG", "SET", "maxmemory", "1");
     runs_a_script(f, f->proxied);
     assert_int_equal(redis_load_scripts(f->direct, &f->e), 0); /* nothing was missed */
     stage_do(f, "FUNCTION", "FLUSH");
-    assert_int_equal(call(f, f->direct, any_script(f)), WEIR_ENOTNOW);
-    says(f, WEIR_ENOTNOW, "without the functions");
+    fails(f, f->direct, any_script(f), WEIR_ENOTNOW, "without the functions");
     stage_do(f, "CONFIG", "SET", "maxmemory", "0");
     runs_a_script(f, f->direct);
 }
 
-TEST_WITH(a_call_that_was_killed, set_up, tear_down)
+REDIS_TEST(a_call_that_was_killed)
 {
-    struct fixture *f = *state;
     char *killed = NULL;
 
     stage_do(f, "CONFIG", "SET", "busy-reply-threshold", "1");
@@ -278,13 +268,11 @@ TEST_WITH(a_call_that_was_killed, set_up, tear_down)
     says(f, WEIR_ENOTNOW, "somebody ended this call by FUNCTION KILL before it changed anything");
 }
 
-TEST_WITH(too_few_replicas, set_up, tear_down)
+REDIS_TEST(too_few_replicas)
 {
-    struct fixture *f = *state;
-
     stage_do(f, "CONFIG", "SET", "min-replicas-to-write", "1");
-    assert_int_equal(call(f, f->direct, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "fewer replicas are in sync than its min-replicas-to-write (NOREPLICAS");
+    fails(f, f->direct, command(f, "INCR", "n", NULL), WEIR_EUNREACHABLE,
+          "fewer replicas are in sync than its min-replicas-to-write (NOREPLICAS");
     stage_do(f, "CONFIG", "SET", "min-replicas-to-write", "0");
     runs_a_script(f, f->direct);
     stage_do(f, "CONFIG", "SET", "min-replicas-to-write", "1");
@@ -301,10 +289,9 @@ static void *no_string(const redisReadTask *task, char *text, size_t len)
     return NULL;
 }
 
-TEST_WITH(no_memory_for_an_answer, set_up, tear_down)
+REDIS_TEST(no_memory_for_an_answer)
 {
     static redisReplyObjectFunctions starving = {.createString = no_string, .freeObject = freeReplyObject};
-    struct fixture *f = *state;
     struct redisReply *reply;
     struct wire wire;
     int ends[2];
@@ -323,10 +310,8 @@ TEST_WITH(no_memory_for_an_answer, set_up, tear_down)
 
 /* ---- Lost connections */
 
-TEST_WITH(an_idle_connection_is_renewed, set_up, tear_down)
+REDIS_TEST(an_idle_connection_is_renewed)
 {
-    struct fixture *f = *state;
-
     counts_to(f, f->proxied, "n", 1);
     for (int i = 2; i < 6; i++) {
         proxy_cut_all(f->proxy);
@@ -339,15 +324,12 @@ TEST_WITH(an_idle_connection_is_renewed, set_up, tear_down)
     counts_to(f, f->direct, "n", 1);
 }
 
-TEST_WITH(a_lost_answer_is_not_asked_for_again, set_up, tear_down)
+REDIS_TEST(a_lost_answer_is_not_asked_for_again)
 {
-    struct fixture *f = *state;
-
     counts_to(f, f->proxied, "n", 1);
     for (int i = 0; i < 5; i++) {
         proxy_cut_before(f->proxy, PROXY_REPLIES, 1);
-        assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-        says(f, WEIR_EUNREACHABLE, "connection lost");
+        fails(f, f->proxied, command(f, "INCR", "n", NULL), WEIR_EUNREACHABLE, "connection lost");
         assert_true(f->sent);
         assert_true(proxy_has_cut(f->proxy));
         assert_int_equal(stage_number(f, "GET", "n"), 2 * i + 2);
@@ -355,10 +337,8 @@ TEST_WITH(a_lost_answer_is_not_asked_for_again, set_up, tear_down)
     }
 }
 
-TEST_WITH(a_request_that_was_cut_is_in_doubt_too, set_up, tear_down)
+REDIS_TEST(a_request_that_was_cut_is_in_doubt_too)
 {
-    struct fixture *f = *state;
-
     counts_to(f, f->proxied, "n", 1);
     for (size_t byte = 1; byte < 20; byte++) {
         proxy_cut_after_bytes(f->proxy, PROXY_REQUESTS, byte);
@@ -368,10 +348,8 @@ TEST_WITH(a_request_that_was_cut_is_in_doubt_too, set_up, tear_down)
     }
 }
 
-TEST_WITH(cuts_within_the_handshake, set_up, tear_down)
+REDIS_TEST(cuts_within_the_handshake)
 {
-    struct fixture *f = *state;
-
     for (int n = 1; n <= STEPS; n++) {
         struct redis *r = open_with_all_steps(f);
 
@@ -383,9 +361,8 @@ TEST_WITH(cuts_within_the_handshake, set_up, tear_down)
     }
 }
 
-TEST_WITH(a_silent_redis_times_out, set_up, tear_down)
+REDIS_TEST(a_silent_redis_times_out)
 {
-    struct fixture *f = *state;
     int64_t began_us;
 
     counts_to(f, f->proxied, "n", 1);
@@ -401,9 +378,8 @@ TEST_WITH(a_silent_redis_times_out, set_up, tear_down)
     freeReplyObject(f->reply);
 }
 
-TEST_WITH(a_silent_redis_times_out_from_the_start, set_up, tear_down)
+REDIS_TEST(a_silent_redis_times_out_from_the_start)
 {
-    struct fixture *f = *state;
     int64_t began_us = clock_mono_us();
 
     proxy_blackhole(f->proxy, true);
@@ -415,10 +391,8 @@ TEST_WITH(a_silent_redis_times_out_from_the_start, set_up, tear_down)
     counts_to(f, f->proxied, "n", 1);
 }
 
-TEST_WITH(slow_links_are_only_slow, set_up, tear_down)
+REDIS_TEST(slow_links_are_only_slow)
 {
-    struct fixture *f = *state;
-
     proxy_trickle(f->proxy, true);
     counts_to(f, f->proxied, "n", 1);
     proxy_trickle(f->proxy, false);
@@ -431,9 +405,8 @@ static void on_alarm(int signal)
     (void)signal;
 }
 
-TEST_WITH(signals_do_not_matter, set_up, tear_down)
+REDIS_TEST(signals_do_not_matter)
 {
-    struct fixture *f = *state;
     const struct sigaction act = {.sa_handler = on_alarm};
     const struct itimerval often = {{0, 500}, {0, 500}}, never = {{0, 0}, {0, 0}};
 
@@ -449,30 +422,27 @@ TEST_WITH(signals_do_not_matter, set_up, tear_down)
     signal(SIGALRM, SIG_DFL);
 }
 
-TEST_WITH(strangers_are_recognized, set_up, tear_down)
+REDIS_TEST(strangers_are_recognized)
 {
     static const char *const babble[] = {"HTTP/1.1 400 Bad Request\r\n\r\n", "220 mail ESMTP\r\n", "\r\n",
                                          "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n",
                                          "$-7\r\n"};
-    struct fixture *f = *state;
 
     for (size_t i = 0; i < sizeof babble / sizeof *babble; i++) {
         struct redis *r = open_url(proxy_url(f->proxy));
 
         proxy_inject(f->proxy, babble[i]);
-        assert_int_equal(call(f, r, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-        says(f, WEIR_EUNREACHABLE, "not a Redis server");
+        fails(f, r, command(f, "INCR", "n", NULL), WEIR_EUNREACHABLE, "not a Redis server");
         assert_false(f->sent);
         counts_to(f, r, "n", (long long)i + 1);
         redis_free(r);
     }
 }
 
-TEST_WITH(an_old_redis_is_named, set_up, tear_down)
+REDIS_TEST(an_old_redis_is_named)
 {
     static const char *const renamed[] = {"--rename-command", "FCALL", "",  "--rename-command",
                                           "FUNCTION",         "",      NULL};
-    struct fixture *f = *state;
 
     server_stop(&f->server);
     server_start_with(&f->server, false, renamed);
@@ -483,9 +453,8 @@ TEST_WITH(an_old_redis_is_named, set_up, tear_down)
     assert_false(f->sent);
 }
 
-TEST_WITH(a_replica_is_left, set_up, tear_down)
+REDIS_TEST(a_replica_is_left)
 {
-    struct fixture *f = *state;
     struct redis *humble;
 
     stage_do(f, "ACL", "SETUSER", "humble", "on", ">pw", "~*", "&*", "+@all", "-role", "-ping");
@@ -493,15 +462,13 @@ TEST_WITH(a_replica_is_left, set_up, tear_down)
     runs_a_script(f, humble);
     counts_to(f, f->direct, "n", 1);
     stage_do(f, "REPLICAOF", "127.0.0.1", "1");
-    assert_int_equal(call(f, f->direct, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "READONLY");
+    fails(f, f->direct, command(f, "INCR", "n", NULL), WEIR_EUNREACHABLE, "READONLY");
     assert_false(f->sent);
     assert_int_equal(call(f, f->direct, any_look(f)), WEIR_EUNREACHABLE); /* another connection by now */
     says(f, WEIR_EUNREACHABLE, "Redis: takes no writes: READONLY a replica; name the address of the master");
     assert_int_equal(call(f, humble, any_look(f)), 0); /* what it may not ask it does without */
     freeReplyObject(f->reply);
-    assert_int_equal(call(f, humble, any_script(f)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "takes no writes: READONLY");
+    fails(f, humble, any_script(f), WEIR_EUNREACHABLE, "takes no writes: READONLY");
     redis_free(humble);
     stage_do(f, "REPLICAOF", "NO", "ONE");
     counts_to(f, f->direct, "n", 2);
@@ -509,9 +476,8 @@ TEST_WITH(a_replica_is_left, set_up, tear_down)
 
 /* ---- Not reachable, not allowed */
 
-TEST_WITH(nobody_there, set_up, tear_down)
+REDIS_TEST(nobody_there)
 {
-    struct fixture *f = *state;
     struct redis *tcp = open_url("redis://127.0.0.1:1"), *name = open_url("redis://no-such-host.invalid");
 
     server_kill(&f->server);
@@ -520,19 +486,16 @@ TEST_WITH(nobody_there, set_up, tear_down)
     says(f, WEIR_EUNREACHABLE, f->server.url);
     assert_false(f->sent);
     unlink(f->server.socket);
-    assert_int_equal(call(f, f->direct, command(f, "PING", NULL)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "no such socket");
-    assert_int_equal(call(f, tcp, command(f, "PING", NULL)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "redis redis://127.0.0.1:1/0: connection refused");
-    assert_int_equal(call(f, name, command(f, "PING", NULL)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "cannot find the host");
+    fails(f, f->direct, command(f, "PING", NULL), WEIR_EUNREACHABLE, "no such socket");
+    fails(f, tcp, command(f, "PING", NULL), WEIR_EUNREACHABLE,
+          "redis redis://127.0.0.1:1/0: connection refused");
+    fails(f, name, command(f, "PING", NULL), WEIR_EUNREACHABLE, "cannot find the host");
     redis_free(tcp);
     redis_free(name);
 }
 
-TEST_WITH(over_tcp, set_up, tear_down)
+REDIS_TEST(over_tcp)
 {
-    struct fixture *f = *state;
     struct redis *r = open_url(proxy_tcp_url(f->proxy));
 
     counts_to(f, r, "n", 1);
@@ -543,7 +506,7 @@ TEST_WITH(over_tcp, set_up, tear_down)
     redis_free(r);
 }
 
-TEST_WITH(logins, set_up, tear_down)
+REDIS_TEST(logins)
 {
     static const char *const options[] = {"--requirepass", "sesame", NULL};
     static const struct {
@@ -560,7 +523,6 @@ TEST_WITH(logins, set_up, tear_down)
         {":sesame@", "?db=9999", WEIR_ECONFIG, "refused the database"},
         {"few:rights@", "", WEIR_EREFUSED, "NOPERM"},
     };
-    struct fixture *f = *state;
     struct redis *r;
 
     server_stop(&f->server);
@@ -578,40 +540,32 @@ TEST_WITH(logins, set_up, tear_down)
     }
 }
 
-TEST_WITH(a_password_that_is_not_asked_for, set_up, tear_down)
+REDIS_TEST(a_password_that_is_not_asked_for)
 {
-    struct fixture *f = *state;
     struct redis *r;
 
     r = open_url(textf("unix://:sesame@%s", f->server.socket));
-    assert_int_equal(call(f, r, command(f, "PING", NULL)), WEIR_EREFUSED);
-    says(f, WEIR_EREFUSED, "without any password configured");
+    fails(f, r, command(f, "PING", NULL), WEIR_EREFUSED, "without any password configured");
     redis_free(r);
 }
 
-TEST_WITH(no_room_for_another_client, set_up, tear_down)
+REDIS_TEST(no_room_for_another_client)
 {
-    struct fixture *f = *state;
-
     struct redis *another = open_url(f->server.url);
 
     counts_to(f, f->direct, "n", 1);
     stage_do(f, "CONFIG", "SET", "maxclients", "1");
-    assert_int_equal(call(f, another, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "maxclients");
+    fails(f, another, command(f, "INCR", "n", NULL), WEIR_EUNREACHABLE, "maxclients");
     assert_false(f->sent);
     redis_free(another);
-    assert_int_equal(call(f, f->proxied, command(f, "INCR", "n", NULL)), WEIR_EUNREACHABLE);
-    says(f, WEIR_EUNREACHABLE, "maxclients");
+    fails(f, f->proxied, command(f, "INCR", "n", NULL), WEIR_EUNREACHABLE, "maxclients");
     counts_to(f, f->direct, "n", 2);
 }
 
 /* ---- Pipelines */
 
-TEST_WITH(pipelines_answer_in_order, set_up, tear_down)
+REDIS_TEST(pipelines_answer_in_order)
 {
-    struct fixture *f = *state;
-
     for (int i = 0; i < 20000; i++)
         assert_int_equal(
             redis_append(f->direct, command(f, i == 9999 ? "NONSENSE" : "INCR", "n", NULL), &f->e), 0);
@@ -629,10 +583,8 @@ TEST_WITH(pipelines_answer_in_order, set_up, tear_down)
     counts_to(f, f->direct, "n", 20000);
 }
 
-TEST_WITH(pipelines_tell_of_missing_functions, set_up, tear_down)
+REDIS_TEST(pipelines_tell_of_missing_functions)
 {
-    struct fixture *f = *state;
-
     counts_to(f, f->direct, "n", 1);
     stage_do(f, "FUNCTION", "FLUSH");
     assert_int_equal(redis_append(f->direct, any_script(f), &f->e), 0);
@@ -656,10 +608,8 @@ TEST_WITH(pipelines_tell_of_missing_functions, set_up, tear_down)
     assert_int_equal(server_calls(&f->server, "function|load"), 3);
 }
 
-TEST_WITH(a_lost_pipeline_is_lost_whole, set_up, tear_down)
+REDIS_TEST(a_lost_pipeline_is_lost_whole)
 {
-    struct fixture *f = *state;
-
     counts_to(f, f->proxied, "n", 1);
     for (unsigned n = 1; n <= 5; n++) {
         proxy_cut_before(f->proxy, PROXY_REPLIES, n);
@@ -678,9 +628,8 @@ TEST_WITH(a_lost_pipeline_is_lost_whole, set_up, tear_down)
     }
 }
 
-TEST_WITH(a_long_pipeline_fits_any_socket, set_up, tear_down)
+REDIS_TEST(a_long_pipeline_fits_any_socket)
 {
-    struct fixture *f = *state;
     char *chunk = malloc(1000001);
 
     memset(chunk, 'c', 1000000);

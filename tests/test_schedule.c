@@ -102,13 +102,12 @@ static int fire(const struct told *told)
     struct schedule_plan plan;
     struct schedule s;
     struct error e;
-    struct args a;
+    struct args a = {0};
     bool fired;
     int rc = schedule_read(name, text, &s, &e);
 
     if (rc == 0)
         schedule_make_plan(&s, told->due_us, told->now_us, &plan);
-    args_init(&a);
     schedule_fire_request(&a, PREFIX, turns.now_us, name, text, told->due_us, rc == 0 ? &s : NULL, &plan);
     schedule_free(&s);
     rc = turns_send(&a);

@@ -88,10 +88,9 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
 /* Settles n jobs of a run of `type`; returns how many were stale. */
 static int64_t settle_run_of(const char *type, const char *batch, struct span first, size_t n)
 {
-    struct args a;
+    struct args a = {0};
     int64_t stale;
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_run(&a, type, span_str(batch), first, n);
     must(turns_send(&a));
@@ -233,7 +232,7 @@ WORKER_TEST(test_many_are_handed_back_in_order)
 {
     char expected[1000] = "";
     static char many[150][200];
-    struct args a;
+    struct args a = {0};
 
     enqueue_many("t", 150);
     ask.turn = 8; /* from turn 9 to turn 10 */
@@ -243,7 +242,6 @@ WORKER_TEST(test_many_are_handed_back_in_order)
             snprintf(many[at + i], sizeof many[0], "%.*s", (int)turns.claim.leases[i].token.len,
                      turns.claim.leases[i].token.at);
     }
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, "w");
     for (int i = 0; i < 150; i++) { /* in any order */
         const char *token = many[(i * 77 + 5) % 150];
@@ -722,9 +720,8 @@ WORKER_TEST(test_the_collector_takes_short_steps)
 /* What Lua text answers. */
 static const struct redisReply *answer(const char *lua)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "EVAL");
     args_add(&a, lua);
     args_add(&a, "0");

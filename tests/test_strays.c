@@ -171,11 +171,10 @@ static int64_t step(const char *script, const char *record)
 {
     bool arrives = strcmp(script, "dead_arrive") == 0;
     json_t *answer;
-    struct args a;
+    struct args a = {0};
     int64_t jobs;
 
     assert_int_equal(client_at(w, arrives ? 2 : 0), 0);
-    args_init(&a);
     script_begin(&a, script, w->prefix, turns.now_us);
     if (arrives) {
         args_add(&a, "seed");

@@ -48,9 +48,8 @@ static void add_caller(const char *limit, int64_t cost, int64_t at_us)
 
 static int send_wait(struct caller *c, int64_t most_us, bool leave)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     take_wait_request(&a, PREFIX, turns.now_us, &c->wait, most_us, leave);
     return turns_send(&a);
 }

@@ -59,7 +59,7 @@ static struct answer answer_of(const redisReply *reply, size_t i)
     redisReply *const *field = reply->element + FIELDS * i;
 
     return (struct answer){
-        .word = field[0]->type == REDIS_REPLY_STRING ? field[0]->str : NULL,
+        .word = field[0]->type == REDIS_REPLY_STRING ? textf("%s", field[0]->str) : NULL,
         .status = field[0]->integer,
         .limit = field[1]->integer,
         .remaining = field[2]->integer,
@@ -68,24 +68,58 @@ static struct answer answer_of(const redisReply *reply, size_t i)
     };
 }
 
-/* One item; its word is static text of this function. */
+/* Answers to one call for a slot of limit mail at each of these keys, "a b c", by those rules. */
+static struct answer *take_keys(int64_t now_us, const char *rules, const char *keys)
+{
+    static struct answer answers[8];
+    char *rest = textf("%s", keys);
+    struct args a = {0};
+    redisReply *reply;
+    size_t count = 0;
+
+    begin(&a, now_us, false, rules);
+    for (; rest; count++)
+        add_item(&a, "mail", strsep(&rest, " "), 1);
+    reply = ask(&a, count);
+    for (size_t i = 0; i < count; i++)
+        answers[i] = answer_of(reply, i);
+    freeReplyObject(reply);
+    return answers;
+}
+
 static struct answer take(int64_t now_us, bool peek, const char *rules, const char *name, const char *key,
                           int64_t cost)
 {
-    static char word[32];
     struct answer answer;
     redisReply *reply;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     begin(&a, now_us, peek, rules);
     add_item(&a, name, key, cost);
     reply = ask(&a, 1);
     answer = answer_of(reply, 0);
-    if (answer.word)
-        answer.word = strcpy(word, answer.word);
     freeReplyObject(reply);
     return answer;
+}
+
+static bool same(const struct answer *a, const struct answer *b)
+{
+    if (a->word || b->word)
+        return a->word && b->word && strcmp(a->word, b->word) == 0;
+    return a->status == b->status && a->limit == b->limit && a->remaining == b->remaining &&
+           a->retry_after_us == b->retry_after_us && a->reset_after_us == b->reset_after_us;
+}
+
+static const char *text_of(const struct answer *a)
+{
+    return textf(
+        "%s, status %" PRId64 ", limit %" PRId64 ", remaining %" PRId64 ", retry %" PRId64 ", reset %" PRId64,
+        a->word ? a->word : "-", a->status, a->limit, a->remaining, a->retry_after_us, a->reset_after_us);
+}
+
+static struct answer take_now(const char *rules, const char *name, const char *key, int64_t cost)
+{
+    return take(BEGIN_US, false, rules, name, key, cost);
 }
 
 /* ---- Published vectors */
@@ -124,12 +158,7 @@ TEST_WITH(test_what_other_libraries_answer, client_flush, NULL)
         struct answer is = take(BEGIN_US + cases[i].at_ms * 1000, cases[i].peek, cases[i].rule,
                                 cases[i].rule[5] == '1' ? "one" : "thirty", "", cases[i].cost);
 
-        if (is.status != cases[i].is.status || is.limit != cases[i].is.limit ||
-            is.remaining != cases[i].is.remaining || is.retry_after_us != cases[i].is.retry_after_us ||
-            is.reset_after_us != cases[i].is.reset_after_us)
-            fail_msg("case %zu: status %" PRId64 ", limit %" PRId64 ", remaining %" PRId64 ", retry %" PRId64
-                     ", reset %" PRId64,
-                     i, is.status, is.limit, is.remaining, is.retry_after_us, is.reset_after_us);
+        fail_if(!same(&is, &cases[i].is), "case %zu: %s", i, text_of(&is));
     }
 }
 
@@ -240,14 +269,6 @@ static struct answer foresee(struct limit *l, int64_t now_us, int key, int64_t c
     return f;
 }
 
-static bool same(const struct answer *a, const struct answer *b)
-{
-    if (a->word || b->word)
-        return a->word && b->word && strcmp(a->word, b->word) == 0;
-    return a->status == b->status && a->limit == b->limit && a->remaining == b->remaining &&
-           a->retry_after_us == b->retry_after_us && a->reset_after_us == b->reset_after_us;
-}
-
 static int64_t move_clock(struct limit *l, int64_t now_us, uint64_t *random)
 {
     size_t i = (size_t)random_in(random, 0, (int64_t)l->count - 1);
@@ -272,9 +293,8 @@ static void run_call(struct limit *l, int64_t now_us, int sequence, uint64_t *ra
     int n = (int)random_in(random, 1, ITEMS);
     bool peek = random_in(random, 0, 3) == 0;
     redisReply *reply;
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     begin(&a, now_us, peek, l->own ? "" : l->stored);
     for (int i = 0; i < n; i++) {
         int key = (int)random_in(random, 0, KEYS - 1);
@@ -288,15 +308,9 @@ static void run_call(struct limit *l, int64_t now_us, int sequence, uint64_t *ra
     for (int i = 0; i < n; i++) {
         struct answer is = answer_of(reply, (size_t)i);
 
-        if (!same(&is, &foreseen[i]))
-            fail_msg("WEIR_SEED=%" PRIu64 ": sequence %d, at %" PRId64
-                     ", item %d of %s (Lua, C): %s %s, status %" PRId64 " %" PRId64 ", limit %" PRId64
-                     " %" PRId64 ", remaining %" PRId64 " %" PRId64 ", retry %" PRId64 " %" PRId64
-                     ", reset %" PRId64 " %" PRId64,
-                     seed, sequence, now_us, i, l->stored, is.word ? is.word : "-",
-                     foreseen[i].word ? foreseen[i].word : "-", is.status, foreseen[i].status, is.limit,
-                     foreseen[i].limit, is.remaining, foreseen[i].remaining, is.retry_after_us,
-                     foreseen[i].retry_after_us, is.reset_after_us, foreseen[i].reset_after_us);
+        fail_if(!same(&is, &foreseen[i]),
+                "WEIR_SEED=%" PRIu64 ": sequence %d, at %" PRId64 ", item %d of %s: Lua %s; C %s", seed,
+                sequence, now_us, i, l->stored, text_of(&is), text_of(&foreseen[i]));
     }
     freeReplyObject(reply);
 }
@@ -331,8 +345,8 @@ TEST_WITH(test_all_rules_or_none, client_flush, NULL)
 
     set_limit("api", "gcra:10/1000000/10 fixed-window:3/86400000000/0,by=key");
     for (int i = 0; i < 3; i++)
-        assert_int_equal(take(BEGIN_US, false, "", "api", "a", 1).status, 1);
-    a = take(BEGIN_US, false, "", "api", "a", 1);
+        assert_int_equal(take_now("", "api", "a", 1).status, 1);
+    a = take_now("", "api", "a", 1);
     assert_int_equal(a.status, 0);
     assert_int_equal(a.limit, 3);
     assert_int_equal(a.remaining, 0);
@@ -343,17 +357,17 @@ TEST_WITH(test_all_rules_or_none, client_flush, NULL)
     assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:api#0", PREFIX "gate:api#1/a",
                                    PREFIX "gate:api#1/b", NULL),
                      2);
-    a = take(BEGIN_US, false, "", "api", "b", 4);
+    a = take_now("", "api", "b", 4);
     assert_int_equal(a.status, 2);
     assert_int_equal(a.retry_after_us, -1);
 }
 
 TEST_WITH(test_rules_of_the_caller_have_gates_for_each_key, client_flush, NULL)
 {
-    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 1);
-    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "alice", 1).status, 0);
-    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "bob", 1).status, 1);
-    assert_int_equal(take(BEGIN_US, false, "gcra:1/1000000/1", "login", "", 1).status, 1);
+    assert_int_equal(take_now("gcra:1/1000000/1", "login", "alice", 1).status, 1);
+    assert_int_equal(take_now("gcra:1/1000000/1", "login", "alice", 1).status, 0);
+    assert_int_equal(take_now("gcra:1/1000000/1", "login", "bob", 1).status, 1);
+    assert_int_equal(take_now("gcra:1/1000000/1", "login", "", 1).status, 1);
     assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:login#0", PREFIX "gate:login#0/alice",
                                    PREFIX "gate:login#0/bob", NULL),
                      3);
@@ -363,16 +377,16 @@ TEST_WITH(test_rules_of_the_caller_have_gates_for_each_key, client_flush, NULL)
 TEST_WITH(test_a_changed_limit_counts_at_once, client_flush, NULL)
 {
     set_limit("mail", "gcra:1/1000000/1");
-    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).status, 1);
-    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).status, 0);
+    assert_int_equal(take_now("", "mail", "", 1).status, 1);
+    assert_int_equal(take_now("", "mail", "", 1).status, 0);
     set_limit("mail", "gcra:1/1000000/3");
-    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).remaining, 1);
+    assert_int_equal(take_now("", "mail", "", 1).remaining, 1);
     set_limit("mail", "gcra:1/1000000/3 pause:1795000002000000/1795000000000000");
-    assert_int_equal(take(BEGIN_US, false, "", "mail", "", 1).retry_after_us, 2000000);
+    assert_int_equal(take_now("", "mail", "", 1).retry_after_us, 2000000);
     set_limit("mail", "gcra:1/1000000/3,by=key");
-    assert_string_equal(take(BEGIN_US, false, "", "mail", "", 1).word, "keyless");
+    assert_string_equal(take_now("", "mail", "", 1).word, "keyless");
     server_do(&server, "HDEL", PREFIX "limits", "mail");
-    assert_string_equal(take(BEGIN_US, false, "", "mail", "", 1).word, "missing");
+    assert_string_equal(take_now("", "mail", "", 1).word, "missing");
 }
 
 TEST_WITH(test_a_denial_stands_until_it_says, client_flush, NULL)
@@ -393,7 +407,7 @@ TEST_WITH(test_a_denial_stands_until_it_says, client_flush, NULL)
 
 TEST_WITH(test_nothing_is_taken_ahead, client_flush, NULL)
 {
-    assert_int_equal(take(BEGIN_US, false, "gcra:1000/1000000/1", "x", "", 1).status, 1);
+    assert_int_equal(take_now("gcra:1000/1000000/1", "x", "", 1).status, 1);
     assert_int_equal(take(BEGIN_US + 999, false, "gcra:1000/1000000/1", "x", "", 1).status, 0);
 }
 
@@ -421,14 +435,13 @@ TEST_WITH(test_what_is_wrong_with_an_item, client_flush, NULL)
     set_limit("broken", "100/1m");
     set_limit("jobs", "gcra:100/60000000/20 concurrency:3");
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct answer is = take(BEGIN_US, false, cases[i].rules, cases[i].name, cases[i].key, 1);
+        struct answer is = take_now(cases[i].rules, cases[i].name, cases[i].key, 1);
 
         fail_if(!is.word || strcmp(is.word, cases[i].word) != 0, "%s %s/%s: %s", cases[i].rules,
                 cases[i].name, cases[i].key, is.word ? is.word : "nothing wrong");
     }
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-    assert_int_equal(take(BEGIN_US, false, "gcra:100/60000000/20", "mail", "", 1).status,
-                     1); /* no others than its own */
+    assert_int_equal(take_now("gcra:100/60000000/20", "mail", "", 1).status, 1); /* no others than its own */
 
     /* The others of a call are served. */
     args_init(&a);
@@ -449,9 +462,8 @@ TEST_WITH(test_a_thousand_items_and_no_more, client_flush, NULL)
 {
     for (int n = 1000; n <= 1001; n++) {
         redisReply *reply = NULL;
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
         for (int i = 0; i < n; i++)
             add_item(&a, "login", textf("%d", i), 1);
@@ -491,9 +503,8 @@ TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
 
     for (size_t i = 0; i < COUNT(calls); i++) {
         redisReply *reply = NULL;
-        struct args a;
+        struct args a = {0};
 
-        args_init(&a);
         script_begin(&a, "take", PREFIX, BEGIN_US);
         for (size_t j = 0; j < COUNT(calls[i]) && calls[i][j]; j++)
             args_add(&a, calls[i][j]);
@@ -504,7 +515,6 @@ TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
 }
 
-/* Each is an answer of its own: those before and behind it are served. */
 /* What one key's gate says besides its algorithm's words is not the next key's. */
 TEST_WITH(test_a_pause_or_hold_of_a_key_is_its_own, client_flush, NULL)
 {
@@ -514,22 +524,17 @@ TEST_WITH(test_a_pause_or_hold_of_a_key_is_its_own, client_flush, NULL)
     };
 
     for (size_t i = 0; i < COUNT(states); i++) {
-        redisReply *reply;
-        struct args a;
+        struct answer *is;
 
         server_do(&server, "FLUSHALL");
         server_do(&server, "SET", PREFIX "gate:mail#0/a", states[i]);
-        args_init(&a);
-        begin(&a, BEGIN_US, false, "gcra:1/1000000/1");
-        add_item(&a, "mail", "a", 1);
-        add_item(&a, "mail", "b", 1);
-        reply = ask(&a, 2);
-        assert_int_equal(answer_of(reply, 0).retry_after_us, 9000000);
-        assert_int_equal(answer_of(reply, 1).status, 1);
-        freeReplyObject(reply);
+        is = take_keys(BEGIN_US, "gcra:1/1000000/1", "a b");
+        assert_int_equal(is[0].retry_after_us, 9000000);
+        assert_int_equal(is[1].status, 1);
     }
 }
 
+/* Each is an answer of its own: those before and behind it are served. */
 TEST_WITH(test_keys_of_another_kind_are_told, client_flush, NULL)
 {
     static const char *const rules[] = {"gcra:1/1000000/1", "gcra:1/1000000/1 gcra:9/1000000/9",
@@ -537,21 +542,14 @@ TEST_WITH(test_keys_of_another_kind_are_told, client_flush, NULL)
 
     server_do(&server, "RPUSH", PREFIX "gate:mail#0/b", "x");
     for (size_t i = 0; i < COUNT(rules); i++) {
-        redisReply *reply;
-        struct args a;
+        struct answer *is;
 
         server_do(&server, "DEL", PREFIX "gate:mail#0/a", PREFIX "gate:mail#0/c");
-        args_init(&a);
-        begin(&a, BEGIN_US, false, rules[i]);
-        add_item(&a, "mail", "a", 1);
-        add_item(&a, "mail", "b", 1);
-        add_item(&a, "mail", "c", 1);
-        reply = ask(&a, 3);
-        assert_int_equal(answer_of(reply, 0).status, 1);
-        assert_string_equal(answer_of(reply, 1).word, "foreign");
-        assert_int_equal(answer_of(reply, 2).status, 1);
-        freeReplyObject(reply);
-        assert_int_equal(take(BEGIN_US, false, rules[i], "mail", "a", 1).status, 0);
+        is = take_keys(BEGIN_US, rules[i], "a b c");
+        assert_int_equal(is[0].status, 1);
+        assert_string_equal(is[1].word, "foreign");
+        assert_int_equal(is[2].status, 1);
+        assert_int_equal(take_now(rules[i], "mail", "a", 1).status, 0);
         assert_int_equal(server_number(&server, "LLEN", PREFIX "gate:mail#0/b", NULL), 1);
     }
 }
@@ -569,21 +567,13 @@ TEST_WITH(test_a_key_may_come_twice, client_flush, NULL)
     };
 
     for (size_t i = 0; i < COUNT(states); i++) {
-        redisReply *reply;
-        struct args a;
+        struct answer *is;
 
         server_do(&server, "FLUSHALL");
         if (states[i])
             server_do(&server, "SET", PREFIX "gate:mail#0/a", states[i]);
-        args_init(&a);
-        begin(&a, BEGIN_US + 1, false, "gcra:1/1000000/2");
-        for (int j = 0; j < 3; j++)
-            add_item(&a, "mail", "a", 1);
-        reply = ask(&a, 3);
-        assert_int_equal(answer_of(reply, 0).status, 1);
-        assert_int_equal(answer_of(reply, 1).status, 1);
-        assert_int_equal(answer_of(reply, 2).status, 0);
-        freeReplyObject(reply);
+        is = take_keys(BEGIN_US + 1, "gcra:1/1000000/2", "a a a");
+        assert_true(is[0].status == 1 && is[1].status == 1 && is[2].status == 0);
     }
 }
 

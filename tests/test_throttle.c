@@ -74,11 +74,10 @@ static size_t foreign_head(char *out, size_t size)
 
 static void push_raw(int count)
 {
-    struct args a;
+    struct args a = {0};
     int queue = (int)sim_pick(0, sim.queue_count - 1);
     char text[600];
 
-    args_init(&a);
     args_add(&a, "RPUSH");
     snprintf(text, sizeof text, PREFIX "queue:%s", sim_queue_names[queue]);
     args_add(&a, text);
@@ -458,10 +457,9 @@ static void look(void)
 /* It was woken, or woke by itself. */
 static void answer_bell(const struct worker *worker)
 {
-    struct args a;
+    struct args a = {0};
     const char *bell = textf(PREFIX "bell:%s", worker->group);
 
-    args_init(&a);
     args_add(&a, "DEL");
     args_add(&a, bell);
     sim_must(turns_send(&a), "DEL");
@@ -783,12 +781,11 @@ static void settle_some(struct worker *worker)
 {
     static int list[SIM_JOBS], back[SIM_JOBS], unstarted[SIM_JOBS];
     int count = sim_leases(worker->id, list), kept = 0, back_count = 0, unstarted_count = 0, again = -1;
-    struct args a;
+    struct args a = {0};
 
     for (int i = 0; i < count; i++)
         if (!sim_chance(3))
             list[kept++] = list[i];
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, id_of(worker)->name);
     for (int i = 0; i < kept; i++) {
         int n = list[i];
@@ -1255,11 +1252,10 @@ static void settle_everything(struct worker *worker)
 {
     static int list[SIM_JOBS];
     int count = sim_leases(worker->id, list);
-    struct args a;
+    struct args a = {0};
 
     if (count == 0)
         return;
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, id_of(worker)->name);
     for (int i = 0; i < count; i++)
         sim_jobs[list[i]].ending = true;
@@ -1459,9 +1455,8 @@ TEST_WITH(test_random_worlds, turns_flush, NULL)
 
 static void load_library(const char *text)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "FUNCTION");
     args_add(&a, "LOAD");
     args_add(&a, "REPLACE");

@@ -28,10 +28,9 @@ static const char *try_enqueue(const char *id, const char *tag, const char *key,
                           .unique = span_of(key),
                           .lock_ms = lock_ms};
     struct span holder;
-    struct args a;
+    struct args a = {0};
 
     job.body = span_of(textf("{\"id\":\"%s\",\"type\":\"t\"}", id));
-    args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     must(turns_send(&a));
     must(enqueue_reply(turns.reply, &job, result, &holder, &turns.error));

@@ -33,9 +33,8 @@ int turns_stop(void **state)
 
 int turns_flush(void **state)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     args_add(&a, "FLUSHALL");
     assert_int_equal(turns_send(&a), 0);
     turns.now_us = BEGIN_US;
@@ -82,9 +81,8 @@ int turns_send(struct args *a)
 
 int turns_script(const char *script, const char *const *words, size_t count)
 {
-    struct args a;
+    struct args a = {0};
 
-    args_init(&a);
     script_begin(&a, script, PREFIX, turns.now_us);
     for (size_t i = 0; i < count; i++)
         args_add(&a, words[i]);
@@ -133,10 +131,9 @@ bool turns_ask_rest(int *rc)
 int turns_claim(const struct claim_call *call)
 {
     struct turn_replies replies;
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     claim_request(&a, PREFIX, turns.now_us, call);
     rc = turns_send(&a);
     if (rc != 0 || call->done_count == 0)
@@ -158,10 +155,9 @@ int turns_adopt(const char *new, const char *old, const struct span *running, si
                               .seen_us = turns.seen_us,
                               .queues = queues};
     struct adopt adopt;
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     adopt_request(&a, PREFIX, turns.now_us, &call);
     for (size_t i = 0; i < count; i++)
         settle_token(&a, running[i]);
@@ -180,10 +176,9 @@ int turns_reap(const char *worker, int64_t *taken, int64_t *workers)
 {
     struct reap_call call = {worker, LEASE_US, 3, 100000, 180 * 86400 * INT64_C(1000000), "g", false};
     struct reaped reaped;
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     reap_request(&a, PREFIX, turns.now_us, &call);
     rc = turns_send(&a);
     if (rc == 0)
@@ -197,10 +192,9 @@ int turns_reap(const char *worker, int64_t *taken, int64_t *workers)
 
 int turns_promote(int most, int64_t *moved)
 {
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     promote_request(&a, PREFIX, turns.now_us, most);
     rc = turns_send(&a);
     promoted_free(&turns.promoted);
@@ -212,10 +206,9 @@ int turns_promote(int most, int64_t *moved)
 int turns_settle_end(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
                      const char *reason, int64_t *stale)
 {
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, worker);
     settle_end(&a, verb, token, delay_us, reason);
     rc = turns_send(&a);
@@ -225,10 +218,9 @@ int turns_settle_end(const char *worker, enum settle_verb verb, struct span toke
 int turns_settle_done(const char *worker, const char *type, const struct span *tokens, size_t count,
                       int64_t *stale)
 {
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, worker);
     settle_done(&a, type, (struct span){"", 0}, count);
     for (size_t i = 0; i < count; i++)
@@ -248,11 +240,10 @@ int turns_enqueue(const char *queue, const char *type, const char *id, int64_t d
                           .at_us = -1};
     enum enqueue_result result;
     struct span answered;
-    struct args a;
+    struct args a = {0};
     int rc;
 
     job.body = span_str(textf("{\"id\":\"%s\",\"type\":\"%s\",\"args\":{}}", id, type));
-    args_init(&a);
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     rc = turns_send(&a);
     return rc ? rc : enqueue_reply(turns.reply, &job, &result, &answered, &turns.error);
@@ -388,10 +379,9 @@ int turns_pausing(const char *script, const char *name, int64_t for_us)
 
 int turns_settle_cost(const char *worker, struct span token, int64_t cost, int64_t *stale)
 {
-    struct args a;
+    struct args a = {0};
     int rc;
 
-    args_init(&a);
     settle_request(&a, PREFIX, turns.now_us, worker);
     settle_cost(&a, token, cost);
     rc = turns_send(&a);
