@@ -83,19 +83,16 @@ function overview_out(    i) {
 /^`weir help COMMAND` prints the same\. / { sub(/.*Exit codes: /, ""); exits = $0; in_exits = 1; next }
 in_exits && /^$/ { in_exits = 0 }
 in_exits { exits = exits " " $0 }
-/^- \[weir / {
-    name = $3
-    sub(/\].*/, "", name)
-    sub(/^[^:]*:[^ ]* /, "")
-    sub(/\.$/, "")
-    command[++commands] = name
-    summary[name] = $0
-}
 /^## Flags of every command/ { title = "flags" }
 /^## weir / { title = $NF }
 /^```text/ { inside = 1; next }
 /^```/ { inside = 0 }
 inside { blocks[title, ++block_count[title]] = $0 }
+inside && block_count[title] == 1 && title != "flags" && title != "connection" {
+    command[++commands] = title
+    summary[title] = $0
+    sub(/\.$/, "", summary[title])
+}
 
 END {
     overview_out()
