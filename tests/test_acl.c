@@ -224,12 +224,11 @@ STAGE_TEST(a_worker)
 /* It asks for what is there at the next heartbeat, and hears behind it that all is lost. */
 STAGE_TEST(an_idle_worker_writes_lost_limits_again)
 {
-    char url[320], *limits, *again;
+    char *limits, *again;
 
     stage_rate(s, "mark", "7/s");
     make_user(s, "worker");
-    snprintf(url, sizeof url, "url=%s", user_url(s));
-    stage_actor(s, "idle", url, "types=mark", "executors=2", "lease=1", NULL);
+    stage_actor(s, "idle", textf("url=%s", user_url(s)), "types=mark", "executors=2", "lease=1", NULL);
     stage_await_workers(s, 1);
     stage_await_blocked(s, 2);
     limits = server_ask(&s->server, "HGETALL", stage_key(s, "limits"), NULL);
@@ -383,7 +382,7 @@ static void expect_runs(struct stage *s, const char *role, char *command, const 
 static void try_command(struct stage *s, size_t role, char *command, const char *writes)
 {
     expect_runs(s, beyond[role].role, command, "session:1", beyond[role].commands, "");
-    for (size_t k = 0; k < sizeof within / sizeof *within; k++)
+    for (size_t k = 0; k < COUNT(within); k++)
         if (strcmp(within[k].role, beyond[role].role) == 0 &&
             (within[k].commands || has_word(writes, command)))
             expect_runs(s, beyond[role].role, command, stage_key(s, "%s", within[k].key),
@@ -409,7 +408,7 @@ STAGE_TEST(no_command_does_more)
     char *writes = category(s, "write");
     int count = 0;
 
-    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+    for (size_t i = 0; i < COUNT(beyond); i++) {
         make_user(s, beyond[i].role);
         for (size_t n = 0; n < 2; n++) {
             char *commands = category(s, all[n]), *rest = commands, *command;
@@ -462,7 +461,7 @@ STAGE_TEST(commands_need_what_the_source_says)
 
     assert_true(read_text("core/script", "rights.awk", source, sizeof source));
     rest = strstr(source, "split(\"");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+    for (size_t i = 0; i < COUNT(kinds); i++) {
         at = rest + strlen("split(\"");
         end = strstr(at, kinds[i].list);
         assert_non_null(end);

@@ -104,17 +104,15 @@ SCENE_TEST(test_the_one_that_kills_is_found_by_halves)
 
     for (size_t i = 0; i < COUNT(counts); i++)
         for (int at = 0; at < counts[i]; at += at == 0 ? counts[i] / 3 + 1 : counts[i] / 2 + 1) {
-            char killer[16], reason[40], *dead;
+            char *dead;
             int deaths;
 
             scene_begin(state);
-            snprintf(killer, sizeof killer, "t%d", at);
-            deaths = run_suspects(counts[i], killer, "none");
+            deaths = run_suspects(counts[i], textf("t%d", at), "none");
             assert_in_range(deaths, 3, 3 + halvings(counts[i]));
             expect_text("1", "ZCARD", PREFIX "dead");
             dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
-            snprintf(reason, sizeof reason, "its worker died %d times\n@0,3,0;", deaths);
-            if (!strstr(unstamped(dead), reason))
+            if (!strstr(unstamped(dead), textf("its worker died %d times\n@0,3,0;", deaths)))
                 fail_msg("%d deaths: %s", deaths, dead);
             free(dead);
         }
@@ -650,7 +648,7 @@ STAGE_TEST(one_of_eight_kills)
 {
     pid_t worker;
     int deaths = 0;
-    char *dead, reason[80];
+    char *dead;
 
     stage_enqueue(s, "mark", "{\"sleep\":0.2}", 1, 7);
     stage_enqueue(s, "kills", "{\"sleep\":0.05,\"kill\":\"before\"}", 0, 1);
@@ -665,8 +663,7 @@ STAGE_TEST(one_of_eight_kills)
     assert_in_range(deaths, 3, 5);
     await(stage_stat(s, "mark", "done") == 7 + 10 * deaths);
     dead = stage_dead(s);
-    snprintf(reason, sizeof reason, "default/kills/ its worker died %d times\n", deaths);
-    assert_non_null(strstr(dead, reason));
+    assert_non_null(strstr(dead, textf("default/kills/ its worker died %d times\n", deaths)));
     assert_null(strstr(dead, "default/mark/"));
     free(dead);
 }

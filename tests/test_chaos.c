@@ -120,11 +120,9 @@ struct forged {
 
 static FILE *open_in(const struct run *run, const char *name)
 {
-    char path[128];
     FILE *f;
 
-    snprintf(path, sizeof path, "%s/%s", run->server.folder, name);
-    f = fopen(path, "w");
+    f = fopen(textf("%s/%s", run->server.folder, name), "w");
     assert_non_null(f);
     return f;
 }
@@ -270,7 +268,7 @@ TEST(the_checker_knows_the_causes)
     };
     struct forged f;
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         begin_forged(&f, TYPE_FREE);
         strike(&f, cases[i].kind, cases[i].from_ms, cases[i].to_ms);
         fputs("silent for longer than its lease\n", f.log);

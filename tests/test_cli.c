@@ -34,7 +34,7 @@ TEST(test_empty_values)
     struct outcome help, o;
     int flags = 0;
 
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    for (size_t i = 0; i < COUNT(commands); i++) {
         char *rest = help.out, *line, name[64], word[80];
 
         run_in(&help, NULL, built("weir"), commands[i], "--help", NULL);

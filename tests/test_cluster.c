@@ -119,7 +119,7 @@ static void run_commands(const char *ns)
     };
     struct outcome o;
 
-    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+    for (size_t i = 0; i < COUNT(lines); i++) {
         const char *line = textf("%s %s --redis %s --namespace %s", built("weir"), lines[i], cluster.url, ns);
 
         run_in(&o, NULL, "/bin/sh", "-c", line, NULL);

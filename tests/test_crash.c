@@ -606,7 +606,7 @@ static const char *const garbage[] = {
 /* What a foreign client pushes beside good jobs is dead with its bytes, and harms nobody. */
 STAGE_TEST(garbage_under_load)
 {
-    enum { KINDS = sizeof garbage / sizeof *garbage, ROUNDS = 5 };
+    enum { KINDS = COUNT(garbage), ROUNDS = 5 };
     char *large = malloc(3 << 20), *dead;
     int job = 0;
 

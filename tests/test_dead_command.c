@@ -85,7 +85,7 @@ static const struct death {
     {"odd", "odd", BODY("odd", "\"odd\",\n  \"args\":[1.0, 12345678901234567]"), NO_HANDLER},
     {"poison", "mark", BODY("poison", "\"mark\",\"args\":{\"kill\":\"before\"}"), "its worker died 3 times"},
 };
-#define DEATHS ((int)(sizeof deaths / sizeof *deaths))
+#define DEATHS ((int)COUNT(deaths))
 
 /* What is said of it as JSON; its id, which is raw:... when it has none. */
 static void check_death(struct stage *s, const struct death *d, const json_t *doc)

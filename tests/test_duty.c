@@ -71,14 +71,12 @@ STAGE_TEST(a_third_worker_does_not_claim)
     enum { HEARTBEATS = 6 };
     struct proxy *proxy = proxy_start(&s->server);
     pid_t workers[2], third;
-    char url[200];
     int claims;
 
     for (int i = 0; i < 2; i++)
         workers[i] = stage_actor(s, i ? "two" : "one", "executors=3", "lease=6", NULL);
     await(on_duty(s, false) != 0 && on_duty(s, true) != 0);
-    snprintf(url, sizeof url, "url=%s", proxy_url(proxy));
-    third = stage_actor(s, "third", url, "executors=3", "lease=6", NULL);
+    third = stage_actor(s, "third", textf("url=%s", proxy_url(proxy)), "executors=3", "lease=6", NULL);
     stage_await_workers(s, 3);
     stage_await_heartbeats(s, 1);
     claims = proxy_claims(proxy);
@@ -107,7 +105,7 @@ TEST(clock_of_redis_goes_back)
     } cases[] = {{"executors=3", false, INT64_C(3600) * SECOND, 30, 5},
                  {"executors=1", true, INT64_C(3600) * SECOND, 30, 5},
                  {"executors=3", false, 4500 * MS, 240, 220}}; /* less than what passed since a heartbeat */
-    enum { CASES = sizeof cases / sizeof *cases };
+    enum { CASES = COUNT(cases) };
     struct stage all[CASES];
     pid_t workers[CASES];
 

@@ -26,9 +26,8 @@ STAGE_TEST(reapers_killed)
 
     stage_push(s, "mark", "{\"wait\":\"go\"}", 0, JOBS);
     await(history_count(s, "begin", -1) == JOBS);
-    for (int i = 0; i < REAPERS; i++) {
+    for (int i = 0; i < REAPERS; i++)
         reapers[i] = stage_actor(s, textf("reaper%d", i), "types=other", "lease=1", NULL);
-    }
     stage_await_workers(s, REAPERS + 1);
     kill(victim, SIGKILL);
     program_end(victim);
@@ -217,9 +216,8 @@ STAGE_TEST_WITH(many_come_back, stage_setup_durable, stage_teardown)
 {
     enum { WORKERS = 30, JOBS = 300 };
 
-    for (int i = 0; i < WORKERS; i++) {
+    for (int i = 0; i < WORKERS; i++)
         stage_actor(s, textf("worker%d", i), "executors=2", "lease=10", NULL);
-    }
     stage_await_workers(s, WORKERS);
     stage_enqueue(s, "mark", "{\"sleep\":0.05}", 0, JOBS);
     await(history_count(s, "effect", -1) > 10);
@@ -329,15 +327,14 @@ static bool all_are_gone(const char *folder, const char *name)
 /* G3: a command that has many children and hangs is ended with all of them. */
 STAGE_TEST(a_crowd_of_children)
 {
-    char exec[160];
     const char *path = textf("%s/crowd.sh", s->server.folder);
 
     write_text(s->server.folder, "crowd.sh",
                "#!/bin/sh\nfor i in $(seq 40); do sleep 987 & echo $! >>crowd.pids; done\necho begun "
                ">>crowd.log\nwait\n");
     assert_int_equal(chmod(path, 0755), 0);
-    snprintf(exec, sizeof exec, "crowd=%s", path);
-    stage_weir(s, "worker", "--exec", exec, "--timeout", "crowd=3s", "--lease", "5s", NULL);
+    stage_weir(s, "worker", "--exec", textf("crowd=%s", path), "--timeout", "crowd=3s", "--lease", "5s",
+               NULL);
     stage_push_text(s, "{\"id\":\"j0\",\"type\":\"crowd\",\"max_attempts\":1}");
     await_text(s->server.folder, "crowd.log", "begun");
     await(stage_number(s, "ZCARD", stage_key(s, "dead")) == 1);
@@ -408,7 +405,7 @@ STAGE_TEST(commands_that_leak)
                                  "j0) x=$(head -c 100000000 /dev/zero | tr '\\0' x) ;;\n"
                                  "j1) kill -KILL $$ ;;\n"
                                  "esac\n";
-    char exec[200], *dead;
+    char *dead;
     FILE *f;
     const char *path = textf("%s/leak", s->server.folder);
 
@@ -417,8 +414,8 @@ STAGE_TEST(commands_that_leak)
     fputs(script, f);
     fclose(f);
     assert_int_equal(chmod(path, 0755), 0);
-    snprintf(exec, sizeof exec, "leak=prlimit --as=50000000 %s", path);
-    stage_weir(s, "worker", "--exec", exec, "-c", "4", "--backoff", "leak=10ms..20ms", NULL);
+    stage_weir(s, "worker", "--exec", textf("leak=prlimit --as=50000000 %s", path), "-c", "4", "--backoff",
+               "leak=10ms..20ms", NULL);
     for (int i = 0; i < 20; i++) {
         stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"leak\",\"max_attempts\":2}", i));
     }

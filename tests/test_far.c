@@ -94,16 +94,14 @@ static pid_t far_actor(struct stage *s, struct proxy *proxy, const char *name)
 
 static void far_open_types(struct far *f, int64_t trip_us, const char *executors, const char *types)
 {
-    char url[200], name[16], trace[32], count[32];
+    char count[32];
 
     stage_open(&f->stage, false);
     snprintf(count, sizeof count, "executors=%s", executors);
     for (int i = 0; i < 2; i++) {
         f->proxy[i] = link_of(&f->stage, trip_us);
-        snprintf(url, sizeof url, "url=%s", proxy_url(f->proxy[i]));
-        snprintf(name, sizeof name, "far%d", i);
-        snprintf(trace, sizeof trace, "trace=far%d.trace", i);
-        f->worker[i] = stage_actor(&f->stage, name, url, count, trace, types, NULL);
+        f->worker[i] = stage_actor(&f->stage, textf("far%d", i), textf("url=%s", proxy_url(f->proxy[i])),
+                                   count, textf("trace=far%d.trace", i), types, NULL);
     }
     stage_await_workers(&f->stage, 2);
 }

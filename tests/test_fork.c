@@ -363,11 +363,9 @@ static int enqueue_and_log_once(void *arg)
 /* Standard error goes to the server's folder meanwhile. */
 static int divert(const char *name)
 {
-    char path[96];
     int before = dup(STDERR_FILENO), fd;
 
-    snprintf(path, sizeof path, "%s/%s", server.folder, name);
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+    fd = open(textf("%s/%s", server.folder, name), O_WRONLY | O_CREAT | O_APPEND, 0600);
     assert_true(fd >= 0 && before >= 0);
     dup2(fd, STDERR_FILENO);
     close(fd);

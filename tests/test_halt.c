@@ -189,9 +189,8 @@ SCENE_TEST(test_many_cancelled_jobs_keep_nobody_waiting)
     enqueue_many("slow", 1200);
     for (int i = 0; i < 3; i++)
         claim("w", 1, 0);
-    for (int i = 1; i < 1200; i++) {
+    for (int i = 1; i < 1200; i++)
         redis_do("HSET", CANCELLED, textf("slow%d", i), "waiting 1");
-    }
     turns.now_us += SECOND_US;
     enqueue_many("t", 3);
     claim("w", 5, 0);
@@ -400,9 +399,8 @@ SCENE_TEST(test_purging_long_lanes_page_by_page)
     must(turns_rate("slow", CLOSED_RULE));
     must(turns_rate("t", "gcra:1/86400000000/1,by=key"));
     enqueue_many("slow", 1500);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 300; i++)
         enqueue_with("t", textf("k%da k%db", i, i), textf("\"key\":\"k%d\"", i));
-    }
     for (int i = 0; i < 12; i++)
         claim("w", 500, 0);
     enqueue_many("u", 700);

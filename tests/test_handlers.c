@@ -108,7 +108,7 @@ static const struct kind {
                 [CRASH] = RUNS_LATER("no answer: ", 5, 26, "@1,0,0,"),
                 [ODD] = RUNS_LATER("HTTP 304", 5, 26, "@1,0,0,")}},
 };
-#define KINDS (sizeof kinds / sizeof *kinds)
+#define KINDS COUNT(kinds)
 
 static const char exec_script[] = "#!/bin/sh\n"
                                   "touch $WEIR_JOB_TYPE.begun\n"
@@ -312,11 +312,8 @@ static int worker_main(char **argv) /* "worker" KIND URL NAMESPACE */
 
 static void write_script(struct stage *s, const char *text)
 {
-    char path[160];
-
     write_text(s->server.folder, "script", text);
-    snprintf(path, sizeof path, "%s/script", s->server.folder);
-    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(chmod(textf("%s/script", s->server.folder), 0755), 0);
 }
 
 /* weir worker with this handler for each type: "--exec", "--pipe", "--http". */
@@ -339,15 +336,14 @@ static pid_t start_weir(struct stage *s, const char *flag, const char *handler)
 /* The server ends with this program. */
 static pid_t start_http(struct stage *s)
 {
-    char path[160], port[16], url[32];
+    char path[160], port[16];
 
     write_script(s, http_script);
     snprintf(path, sizeof path, "%s/script", s->server.folder);
     program_start(s->server.folder, "server", (const char *[]){path, NULL});
     await_text(s->server.folder, "server.out", "\n");
     assert_true(read_text(s->server.folder, "server.out", port, sizeof port));
-    snprintf(url, sizeof url, "http://127.0.0.1:%d/", atoi(port));
-    return start_weir(s, "--http", url);
+    return start_weir(s, "--http", textf("http://127.0.0.1:%d/", atoi(port)));
 }
 
 static pid_t start_worker(struct stage *s, const struct kind *kind)
@@ -367,20 +363,16 @@ static pid_t start_worker(struct stage *s, const struct kind *kind)
 
 static void push(struct stage *s, enum row row)
 {
-    char text[256];
-
-    snprintf(text, sizeof text, "{\"id\":\"%s\",\"type\":\"%s\"%s}", ends[row].name, ends[row].name,
-             ends[row].members);
-    stage_push_text(s, text);
+    stage_push_text(
+        s, textf("{\"id\":\"%s\",\"type\":\"%s\"%s}", ends[row].name, ends[row].name, ends[row].members));
 }
 
 /* The entry of this row in a text of "header\nentry\nscore\n...", its end cut off; *score is what follows. */
 static char *entry_of(char *text, enum row row, double *score)
 {
-    char mark[64], *at, *begin, *end;
+    char *at, *begin, *end;
 
-    snprintf(mark, sizeof mark, "{\"id\":\"%s\"", ends[row].name);
-    if (!(at = strstr(text, mark)))
+    if (!(at = strstr(text, textf("{\"id\":\"%s\"", ends[row].name))))
         return NULL;
     for (begin = at; begin > text && begin[-1] != '\n';)
         begin--;
@@ -421,11 +413,10 @@ static bool is_later(struct stage *s, enum row row, const struct end *end)
 
 static bool is_dead(struct stage *s, enum row row, const struct end *end)
 {
-    char *text = stage_dead(s), mark[64], *at;
+    char *text = stage_dead(s), *at;
     bool found;
 
-    snprintf(mark, sizeof mark, "default/%s/ ", ends[row].name);
-    at = strstr(text, mark);
+    at = strstr(text, textf("default/%s/ ", ends[row].name));
     found = at != NULL;
     if (found && !strstr(at, end->reason))
         fail_msg("%s %s: %s", s->ns, ends[row].name, at);
@@ -530,12 +521,8 @@ static void await_logs(struct stage *s, const struct kind *kind)
     if (expected(kind, RETRY_LONG)->state == LATER)
         await_log(s->server.folder, "retry_long retry_long: a retry after 1795000000 s: must be");
     if (strcmp(kind->name, "async") == 0) /* weir_log, of both jobs that are told */
-        for (enum row row = OVER_TIME; row <= CANCEL; row++) {
-            char line[64];
-
-            snprintf(line, sizeof line, "%s %s: sent SIGTERM", ends[row].name, ends[row].name);
-            await_log(s->server.folder, line);
-        }
+        for (enum row row = OVER_TIME; row <= CANCEL; row++)
+            await_log(s->server.folder, textf("%s %s: sent SIGTERM", ends[row].name, ends[row].name));
 }
 
 /* All kinds side by side. */
@@ -569,10 +556,7 @@ struct fatal {
 
 static void begin_fatal(struct stage *root, struct fatal *f, const struct kind *kind, enum row row)
 {
-    char ns[24];
-
-    snprintf(ns, sizeof ns, "%s-%s", kind->name, ends[row].name);
-    stage_branch(root, ns, &f->stage);
+    stage_branch(root, textf("%s-%s", kind->name, ends[row].name), &f->stage);
     f->row = row;
     f->end = expected(kind, row);
     f->worker = start_worker(&f->stage, kind);
@@ -611,7 +595,6 @@ TEST(ends_that_take_the_worker_along)
 
 int main(int argc, char **argv)
 {
-
     if (argc == 5 && strcmp(argv[1], "worker") == 0)
         return worker_main(argv);
     return tests_run(NULL, NULL);

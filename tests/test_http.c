@@ -231,7 +231,7 @@ STAGE_TEST_WITH(wrong_files_of_headers_and_secrets, open_stage, close_stage)
     char text[2049];
     struct outcome o;
 
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+    for (size_t i = 0; i < COUNT(wrong); i++) {
         run_in(&o, s->server.folder, built("weir"), "worker", "--redis", s->server.url, "--drain", "--http",
                "a=http://127.0.0.1", wrong[i].flag, write_private(s, "file", wrong[i].text), NULL);
         assert_int_equal(o.code, 78);
@@ -356,7 +356,7 @@ STAGE_TEST_WITH(statuses, open_stage, close_stage)
         {"{\"raw\":\"HTTP/1.1 200 OK\\r\\nContent-\"}", NULL},
         {"{\"raw\":\"HTTP/1.1 103 Early Hints\\r\\n\\r\\n\"}", "failed once: no answer: "},
     };
-    enum { CASES = sizeof cases / sizeof *cases };
+    enum { CASES = COUNT(cases) };
     int done = 0;
 
     start_worker(s, "4");
@@ -410,7 +410,7 @@ STAGE_TEST_WITH(throttled_as_long_as_it_says, open_stage, close_stage)
         {"{\"status\":503}", -30, 1},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         pid_t worker = start_worker(s, "1");
         double in_s;
 

@@ -70,7 +70,7 @@ static const struct folder {
     {"packaging", OUTSIDE},
     {"debian", OUTSIDE},
 };
-#define FOLDER_COUNT (sizeof folders / sizeof *folders)
+#define FOLDER_COUNT COUNT(folders)
 
 /* A text that only some files of the layers may have. where: beginnings of paths. */
 static const struct reserved {
@@ -142,7 +142,7 @@ static const char *const lua_globals[] = {
 
 /* The lines that begin every script, besides its name. */
 static const char *const header_lines[] = {"-- KEYS[1] prefix", "-- ARGV: now", "-- role: ", "-- reply: "};
-#define HEADER_COUNT (sizeof header_lines / sizeof *header_lines)
+#define HEADER_COUNT COUNT(header_lines)
 
 /* One look at a tree. */
 struct look {
@@ -221,7 +221,7 @@ static void check_mind(struct look *look, const char *path, int line, const char
 {
     bool sees = strncmp(path, "worker/mind/", strlen("worker/mind/")) != 0;
 
-    for (size_t i = 0; i < sizeof mind_sees / sizeof *mind_sees; i++)
+    for (size_t i = 0; i < COUNT(mind_sees); i++)
         sees |= strncmp(target, mind_sees[i], strlen(mind_sees[i])) == 0;
     if (!sees)
         complain(look, path, line, "not for the worker's mind", target);
@@ -241,7 +241,7 @@ static void check_include(struct look *look, const char *path, int line, const c
 
 static void check_reserved(struct look *look, const char *path, int line, const char *text)
 {
-    for (size_t i = 0; i < sizeof reserved / sizeof *reserved; i++) {
+    for (size_t i = 0; i < COUNT(reserved); i++) {
         bool here = false;
 
         for (const char *const *where = reserved[i].where; *where; where++)
@@ -249,10 +249,10 @@ static void check_reserved(struct look *look, const char *path, int line, const 
         if (!here && strstr(text, reserved[i].text))
             complain(look, path, line, "not here", reserved[i].text);
     }
-    for (size_t i = 0; i < sizeof mind_lacks / sizeof *mind_lacks; i++)
+    for (size_t i = 0; i < COUNT(mind_lacks); i++)
         if (strncmp(path, "worker/mind/", strlen("worker/mind/")) == 0 && strstr(text, mind_lacks[i]))
             complain(look, path, line, "not for the worker's mind", mind_lacks[i]);
-    for (size_t i = 0; !ends_with(path, ".lua") && i < sizeof lua_only / sizeof *lua_only; i++)
+    for (size_t i = 0; !ends_with(path, ".lua") && i < COUNT(lua_only); i++)
         if (strstr(text, lua_only[i]))
             complain(look, path, line, "only Lua names keys and changes them", lua_only[i]);
 }
@@ -350,7 +350,7 @@ static void check_word(struct look *look, struct module *m, int line, const char
 {
     char path[PATH_SIZE];
 
-    for (size_t i = 0; i < sizeof lua_globals / sizeof *lua_globals; i++)
+    for (size_t i = 0; i < COUNT(lua_globals); i++)
         if (strcmp(word, lua_globals[i]) == 0)
             complain(look, m->path, line, "only core/script/base.lua names a global", word);
     for (int i = 0; i < m->count; i++)
@@ -411,9 +411,8 @@ static bool is_declared(const struct look *look, const char *word)
 
     file = fopen(textf("%s/queue/claim/claim_call.lua", look->root), "r");
     while (file && !found && fgets(line, sizeof line, file))
-        for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        for (size_t i = 0; i < COUNT(forms); i++)
             found |= strstr(line, textf(forms[i], word)) != NULL;
-        }
     if (file)
         fclose(file);
     return found;
@@ -425,7 +424,7 @@ static void check_fields(struct look *look, const struct module *m, int line, co
     static const char *const owners[] = {"claim.", "s.", "l.", "visit.", "stopped.", "round."};
     char word[64];
 
-    for (size_t i = 0; strncmp(m->name, "claim_", 6) == 0 && i < sizeof owners / sizeof *owners; i++)
+    for (size_t i = 0; strncmp(m->name, "claim_", 6) == 0 && i < COUNT(owners); i++)
         for (const char *at = text; (at = strstr(at, owners[i])); at += strlen(owners[i])) {
             if (at > text && (strchr(letters, at[-1]) || at[-1] == '.'))
                 continue;
@@ -574,9 +573,8 @@ static int wrong_in(const char *path, const char *text)
     struct look look = {.root = folder, .quiet = true};
 
     folder_make(folder);
-    for (size_t i = 0; i < FOLDER_COUNT; i++) {
+    for (size_t i = 0; i < FOLDER_COUNT; i++)
         write_below(folder, textf("%s/there.h", folders[i].name), "");
-    }
     write_below(folder, "core/low.lua", "-- low: a part\nreturn low\n");
     write_below(folder, "queue/turn/high.lua", "-- high: a part\nreturn high\n");
     write_below(folder, path, text);
@@ -654,7 +652,7 @@ TEST(test_the_checker_finds_what_is_wrong)
          "-- claim_call: a part\nc.made = s.unmade + m.other\nreturn claim_call\n", 1},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         int wrong = wrong_in(cases[i].path, cases[i].text);
 
         if (wrong != cases[i].wrong)

@@ -198,12 +198,9 @@ TEST_WITH(rows_are_bounded, stage_setup, stage_teardown)
 {
     enum { TYPES = 300 };
     struct stage *s = *state;
-    char type[24];
 
-    for (int i = 0; i < TYPES; i++) {
-        snprintf(type, sizeof type, "t%d", i);
-        stage_enqueue(s, type, NULL, 2 * i, i == TYPES - 1 ? 2 : 1);
-    }
+    for (int i = 0; i < TYPES; i++)
+        stage_enqueue(s, textf("t%d", i), NULL, 2 * i, i == TYPES - 1 ? 2 : 1);
     read_metrics(s);
     check_families();
     assert_true(number_of("weir_types") == TYPES);

@@ -309,7 +309,7 @@ TEST(test_how_full_an_answer_was)
                  {10, 0, 3, true, false, true},  {1, 0, 3, true, false, true},
                  {0, 0, 3, true, false, false}};
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct lease leases[10] = {{.slot_us = 0}};
         struct claim claim = {.now_us = NOW,
                               .next_us = -1,
@@ -413,7 +413,7 @@ TEST(test_nothing_is_reserved_among_limited_jobs)
     struct mind *m = one_open(&o);
 
     m->facts.timed = 1;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         m->facts.prefetched = cases[i].prefetched;
         m->claims.starved = cases[i].starved;
         room_adapt(m, cases[i].at_us);

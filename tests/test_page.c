@@ -180,9 +180,8 @@ TEST_WITH(names_that_are_nowhere_are_not_found, begin, NULL)
 {
     static const char *const paths[] = {"/types/none", "/limits/none", "/jobs/none", "/batches/none"};
 
-    for (size_t i = 0; i < COUNT(paths); i++) {
+    for (size_t i = 0; i < COUNT(paths); i++)
         page(404, paths[i], "Not found");
-    }
 }
 
 /* ---- One limit, one type, one job */
@@ -839,9 +838,8 @@ TEST_WITH(more_types_are_read_more_rarely, begin, NULL)
 
     usual.cache = page_cache_new();
     page(200, "/", "!as of");
-    for (int i = 0; i < TYPES_MANY; i++) {
+    for (int i = 0; i < TYPES_MANY; i++)
         stage_do(&stage, "HSET", stage_key(&stage, "types"), textf("t%d", i), "");
-    }
     page_cache_drop(usual.cache);
     page(200, "/", "as of <time");
     assert_int_equal(page_cache_read(stage.client, usual.cache, &reading), 0);
@@ -868,9 +866,8 @@ TEST_WITH(shown_types_are_foretold, begin, NULL)
 {
     struct page_reading reading;
 
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 300; i++)
         stage_do(&stage, "HSET", stage_key(&stage, "types"), textf("t%d", i), "");
-    }
     usual.cache = page_cache_new();
     page(200, "/limits");
     assert_int_equal(page_cache_read(stage.client, usual.cache, &reading), 0);

@@ -126,11 +126,8 @@ static pid_t start_worker(struct stage *s)
 /* Jobs whose first failure is their last. */
 static void push_once(struct stage *s, const char *type, int n)
 {
-    char text[128];
-
     for (int i = 0; i < n; i++) {
-        snprintf(text, sizeof text, "{\"id\":\"j%d\",\"type\":\"%s\",\"max_attempts\":1}", i, type);
-        stage_push_text(s, text);
+        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"%s\",\"max_attempts\":1}", i, type));
     }
 }
 
@@ -246,14 +243,11 @@ STAGE_TEST(signals_that_stop)
 /* In it 0.9 is no number: the times that handlers give are read, and told, as everywhere else. */
 STAGE_TEST(a_decimal_comma)
 {
-    char path[160];
-
     write_text(s->server.folder, "answers",
                "#!/bin/sh\n"
                "[ \"$1\" ] || { echo 0.9; exit 75; }\n"
                "while read -r job; do echo '{\"id\":\"j1\",\"status\":\"throttled\",\"after\":0.9}'; done\n");
-    snprintf(path, sizeof path, "%s/answers", s->server.folder);
-    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(chmod(textf("%s/answers", s->server.folder), 0755), 0);
     comma_begin(s->server.folder);
     start_worker(s);
     comma_end();
@@ -281,7 +275,7 @@ static void assert_interrupted(struct stage *s, const char *type, int times)
 /* What ran beside it is given back, and it does so three times at most. */
 static void ends_its_process(struct stage *s, const char *type, const char *way)
 {
-    char text[128], *dead;
+    char *dead;
 
     stage_push(s, "wait", NULL, 1, 1);
     for (int i = 1; i <= 3; i++) {
@@ -295,10 +289,9 @@ static void ends_its_process(struct stage *s, const char *type, const char *way)
         assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "workers")), 0);
         if (i < 3)
             assert_interrupted(s, type, i);
-        snprintf(text, sizeof text,
-                 "%s j0: its handler (%s) ended the process by exit() or pthread_exit(): exit 70; ", type,
-                 way);
-        await_log(s->server.folder, text);
+        await_log(s->server.folder,
+                  textf("%s j0: its handler (%s) ended the process by exit() or pthread_exit(): exit 70; ",
+                        type, way));
     }
     dead = stage_dead(s);
     assert_non_null(strstr(dead, "its handler died 3 times: it ended the process of its worker"));
@@ -330,7 +323,6 @@ STAGE_TEST(a_child_of_a_handler_that_calls_exit)
 
 int main(int argc, char **argv)
 {
-
     own = getpid();
     if (argc == 3 && strcmp(argv[1], "worker") == 0)
         return worker_main(argv);

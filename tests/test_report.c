@@ -354,13 +354,12 @@ TEST_WITH(test_a_gate_that_is_held_for_another_is_said, begin, end)
     int64_t held_us = turns.now_us + 5 * SECOND_US;
     struct status status;
     const json_t *waits_for;
-    char gate[200];
 
     begin_worker("w", 2, 60);
     must(turns_rate("slow", "gcra:10/1000000/5"));
-    snprintf(gate, sizeof gate, "%" PRId64 " 0 %" PRId64 ",%" PRId64 ",fax - gcra:10/1000000/5 %" PRId64 " 0",
-             turns.now_us, turns.now_us - SECOND_US, held_us, turns.now_us);
-    redis_do("SET", PREFIX "gate:slow#0", gate);
+    redis_do("SET", PREFIX "gate:slow#0",
+             textf("%" PRId64 " 0 %" PRId64 ",%" PRId64 ",fax - gcra:10/1000000/5 %" PRId64 " 0",
+                   turns.now_us, turns.now_us - SECOND_US, held_us, turns.now_us));
     enqueue("default", "slow", "a");
     assert_int_equal(claim("w", 2, 0), 0);
     assert_int_equal(status_read(w, &status), 0);

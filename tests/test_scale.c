@@ -62,7 +62,7 @@ TEST(test_intervals_grow_with_workers)
     } cases[] = {{0, 1500 * MS},  {1, 1500 * MS},  {2, 1500 * MS},    {7, 1500 * MS},        {8, 1600 * MS},
                  {30, 6000 * MS}, {45, 9000 * MS}, {1000, 9000 * MS}, {INT64_MAX, 9000 * MS}};
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         int64_t last_us = INT64_MAX;
 
         for (int k = 0; k < 100;

@@ -134,7 +134,7 @@ TEST(wrong_addresses)
     struct outcome o;
     char url[200];
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         snprintf(url, sizeof url, "%.*s%s", (int)(strrchr(s->url, '/') - s->url), s->url, cases[i].change);
         run_in(&o, NULL, built("weir"), "status", "--redis", url, NULL);
         if (o.code != cases[i].code || !strstr(o.err, cases[i].says) || strstr(o.err, "s3cret"))

@@ -160,7 +160,7 @@ TEST_WITH(keys_of_another_kind_say_nothing, client_flush, forget)
 {
     static const char *const keys[] = {"lane:mail/a/", "ring:mail/a", "wait:mail/a#0"};
 
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+    for (size_t i = 0; i < COUNT(keys); i++) {
         server_do(&server, "FLUSHALL");
         park("mail", "a", "", "a#0", 2);
         push_in_queue("mail", "b", 3);
@@ -305,9 +305,8 @@ TEST_WITH(of_many_queues_fewer_jobs_are_looked_at, client_flush, forget)
     json_t *answer;
     struct args a;
 
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; i++)
         client_send("SADD", "queues", textf("q%d", i), NULL);
-    }
     for (int i = 0; i < 31; i++)
         push_in_queue("q5", i < 29 ? "mail" : i < 30 ? "last" : "beyond", -1);
     args_init(&a);

@@ -103,7 +103,7 @@ TEST(bad_certificates)
         {"foreign", "other", HOST, 0, "issuer that is not known here"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         certificate_make(folder(), cases[i].name, cases[i].issuer, cases[i].names, cases[i].shift_us);
         server_show(&stage.server, cases[i].name);
         both_come_to(url, WEIR_EUNREACHABLE, cases[i].says);
@@ -179,7 +179,7 @@ TEST(unusable_files)
     run_in(&o, folder(), "/usr/bin/env", "openssl", "pkey", "-in", "good.key", "-aes256", "-passout",
            "pass:x", "-out", "locked.key", NULL);
     assert_int_equal(o.code, 0);
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         const char *rest = cases[i].parameters;
         size_t len = 0;
 
@@ -320,7 +320,7 @@ TEST(records)
         word[i] = (char)(i * 31 + i / 1000);
     both_open_link(&l, to);
     BOTH_RUN_UNTIL(&l, l.heard.up);
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         assert_int_equal(echo(r, word, sizes[i]), sizes[i]);
         echo_by_link(&l, word, sizes[i]);
     }

@@ -148,7 +148,7 @@ TEST_WITH(a_clock_of_redis_alone, open_all, close_all)
     struct fixture *f = *state;
 
     assert_true(is_about(shift_us(f), 0));
-    for (size_t i = 0; i < sizeof shifts_us / sizeof *shifts_us; i++) {
+    for (size_t i = 0; i < COUNT(shifts_us); i++) {
         server_shift_clock(&f->server, shifts_us[i]);
         assert_true(is_about(shift_us(f), shifts_us[i]));
         server_restart(&f->server);

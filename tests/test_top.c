@@ -346,9 +346,8 @@ TEST_WITH(test_a_long_list_scrolls, begin, end)
     free(now->status.types);
     now->status.types = calloc(100, sizeof *now->status.types);
     now->status.type_count = 0;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; i++)
         add_type(&now->status, textf("t%02d", i), 100 - i, 0);
-    }
     look();
     assert_shows("t00");
     assert_shows("t17");
@@ -584,7 +583,7 @@ TEST(test_how_often_it_reads)
         {13000, 150000, 15 * SECOND},  {13000, 10 * SECOND, 19700000}, {13000, 100, 2 * SECOND},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+    for (size_t i = 0; i < COUNT(cases); i++)
         assert_int_equal(top_snapshot_pause(cases[i].rows, cases[i].took_us, 2 * SECOND), cases[i].pause_us);
 }
 

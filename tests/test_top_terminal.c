@@ -295,7 +295,7 @@ TEST_WITH(test_it_follows_the_size_of_the_terminal, begin, finish)
 
     start("");
     expect("\nmail ");
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+    for (size_t i = 0; i < COUNT(sizes); i++) {
         tmux("resize-window -t t -x %d -y %d", sizes[i][0], sizes[i][1]);
         if (sizes[i][1] >= 24)
             expect(sizes[i][0] >= 200 ? "RETRY 1H" : "4 queues");
@@ -344,7 +344,7 @@ TEST_WITH(test_every_end_leaves_the_terminal_as_it_was, begin, finish)
                 {SIGSEGV, "code "} /* a sanitizer has its own */,
                 {SIGQUIT, "code 131"}};
 
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+    for (size_t i = 0; i < COUNT(ends); i++) {
         start("");
         assert_int_equal(kill(pid_of_top(), ends[i].number), 0);
         expect_end(ends[i].code);

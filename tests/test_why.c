@@ -549,13 +549,8 @@ SCENE_TEST(test_keys_that_share_a_gate_are_waited_for)
         start_worker();
         must(turns_rate("t", "gcra:1/1000000/1 gcra:1/5000000/1,by=key"));
         for (int round = 0; round < 2; round++)
-            for (int k = 0; k < 40; k++) {
-                char id[16], key[32];
-
-                snprintf(id, sizeof id, "%c%d", round ? 'a' : 'f', k);
-                snprintf(key, sizeof key, ",\"key\":\"k%d\"", k);
-                push_job("default", "t", id, key);
-            }
+            for (int k = 0; k < 40; k++)
+                push_job("default", "t", textf("%c%d", round ? 'a' : 'f', k), textf(",\"key\":\"k%d\"", k));
         must(try_claim("w", 100, 0)); /* f0 starts, and the lane of k0 sleeps */
         must(try_claim("w", 100, 0));
         turns.now_us += 1000;

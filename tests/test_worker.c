@@ -40,12 +40,10 @@ static pid_t start_without_threads(struct stage *s, const char *failing)
 /* Handlers on several threads enqueue by the client that each is lent. */
 STAGE_TEST(a_client_is_lent)
 {
-    char args[32];
     pid_t worker = stage_actor(s, "worker", "executors=8", NULL);
 
     for (int i = 0; i < 40; i++) {
-        snprintf(args, sizeof args, "{\"next\":\"j%d\"}", 40 + i);
-        stage_push(s, "mark", args, i, 1);
+        stage_push(s, "mark", textf("{\"next\":\"j%d\"}", 40 + i), i, 1);
     }
     await(stage_stat(s, "mark", "done") == 80);
     assert_int_equal(stage_end(worker), 0);
@@ -237,7 +235,7 @@ TEST(wrong_set_up)
         {{.trace_file = "/nowhere/x"}, "trace /nowhere/x"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct weir_worker *w = weir_worker_new(&cases[i].options);
         int rc;
 

@@ -44,7 +44,7 @@ STAGE_TEST(missing_right_of_scripts)
 
     stage_push(s, "mark", NULL, 0, 3);
     snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+    for (size_t i = 0; i < COUNT(commands); i++) {
         snprintf(right, sizeof right, "-%s", commands[i]);
         stage_do(s, "ACL", "SETUSER", "poor", "reset", "on", ">pw", "~*", "&*", "+@all", right);
         assert_int_equal(
@@ -233,11 +233,8 @@ STAGE_TEST(dead_worker_whose_job_has_no_lane)
 /* Permissions that were there at the start and are taken away: the worker says so and waits. */
 STAGE_TEST(permission_lost_and_found)
 {
-    char url[200];
-
     stage_do(s, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all");
-    snprintf(url, sizeof url, "url=unix://poor:pw@%s", s->server.socket);
-    stage_actor(s, "worker", url, "executors=2", NULL);
+    stage_actor(s, "worker", textf("url=unix://poor:pw@%s", s->server.socket), "executors=2", NULL);
     stage_push(s, "mark", "{\"sleep\":0.05}", 0, 20);
     await(history_count(s, "begin", -1) > 4);
     stage_do(s, "ACL", "SETUSER", "poor", "-fcall");
@@ -250,11 +247,9 @@ STAGE_TEST(permission_lost_and_found)
 STAGE_TEST(right_of_scripts_lost_and_found)
 {
     struct verdict verdict;
-    char url[200];
 
     stage_do(s, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all");
-    snprintf(url, sizeof url, "url=unix://poor:pw@%s", s->server.socket);
-    stage_actor(s, "worker", url, "executors=2", NULL);
+    stage_actor(s, "worker", textf("url=unix://poor:pw@%s", s->server.socket), "executors=2", NULL);
     stage_await_workers(s, 1);
     stage_do(s, "ACL", "SETUSER", "poor", "-ltrim");
     stage_push(s, "mark", NULL, 0, 20);

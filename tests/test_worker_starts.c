@@ -281,9 +281,8 @@ STAGE_TEST(idle_worker_among_busy_ones)
     pid_t workers[BUSY + 1];
     int64_t us[BUSY];
 
-    for (int i = 0; i <= BUSY; i++) {
+    for (int i = 0; i <= BUSY; i++)
         workers[i] = stage_actor(s, textf("worker%d", i), "executors=1", NULL);
-    }
     stage_await_workers(s, BUSY + 1);
     stage_await_blocked(s, 2 + BUSY);
     for (int i = 0; i < BUSY; i++) {
