@@ -1,4 +1,4 @@
-/* Commands as handlers (--exec): what they get, what their ends mean, and how they are ended. */
+/* Commands as handlers (--exec): how they are throttled and ended. What they get, and their reasons: transcripts/worker_exec.txt. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -26,11 +26,6 @@ static pid_t start_script(struct stage *s, const char *lines)
     return stage_weir(s, "worker", "--exec", "run=./script", "-c", "2", "--lease", "1s", NULL);
 }
 
-static void push_last_attempt(struct stage *s, int job)
-{
-    stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":1}", job));
-}
-
 static void assert_file(struct stage *s, const char *name, const char *text)
 {
     char found[4096];
@@ -39,154 +34,7 @@ static void assert_file(struct stage *s, const char *name, const char *text)
     assert_string_equal(found, text);
 }
 
-/* ---- What a command gets */
-
-STAGE_TEST(job_on_standard_input)
-{
-    const char *body =
-        "{\"id\":\"j0\",\"type\":\"run\",\"args\":{\"n\": 1.50, \"e\":[]},\"other\":1234567890123456789}";
-
-    start_script(s, "cat >body\nenv | grep ^WEIR_JOB | sort >variables");
-    stage_push_text(s, body);
-    await(stage_stat(s, "run", "done") == 1);
-    assert_file(s, "body", body);
-    assert_file(s, "variables",
-                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
-}
-
-STAGE_TEST(when_it_was_enqueued)
-{
-    start_script(s, "cat >>body\nenv | grep ENQUEUED >>variables");
-    stage_push_stamped(s, INT64_C(1763900000050000), "{\"id\":\"j0\",\"type\":\"run\",\"args\":[]}");
-    await(stage_stat(s, "run", "done") == 1);
-    stage_push_stamped(s, INT64_C(1763900000050000), "{\"id\":\"j1\",\"type\":\"run\",\"enqueued_at\":0}");
-    await(stage_stat(s, "run", "done") == 2);
-    assert_file(s, "body",
-                "{\"enqueued_at\":1763900000.05,\"id\":\"j0\",\"type\":\"run\",\"args\":[]}"
-                "{\"id\":\"j1\",\"type\":\"run\",\"enqueued_at\":0}");
-    assert_file(s, "variables", "WEIR_JOB_ENQUEUED_AT=1763900000.05\nWEIR_JOB_ENQUEUED_AT=1763900000.05\n");
-}
-
-/* Signals 32 and 33 are glibc's own: sigaction() does not touch them, a parent may leave them ignored. */
-#define GLIBC_SIGNALS 0x180000000ULL
-
-/* The words of the command, no shell; nothing of the worker's own files, signals or group. */
-STAGE_TEST(clean_process)
-{
-    char group[64];
-    int pgid, pid;
-    char signals[128];
-    unsigned long long ignored;
-
-    write_script(s, "script",
-                 "echo \"$# $1 $2\" >words\n"
-                 "ls /proc/self/fd | tr '\\n' ' ' >files\n"
-                 "grep -E 'Sig(Blk|Ign)' /proc/self/status >signals\n"
-                 "cut -d ' ' -f 1,5 /proc/$$/stat >group");
-    stage_weir(s, "worker", "--exec", "run=./script  '$HOME;exit'\t'*'", NULL);
-    stage_push(s, "run", NULL, 0, 1);
-    await(stage_stat(s, "run", "done") == 1);
-    assert_file(s, "words", "2 $HOME;exit *\n");
-    await_text(s->server.folder, "files", "0 1 2 3 ");
-    await_text(s->server.folder, "signals", "SigBlk:\t0000000000000000\nSigIgn:\t");
-    assert_true(read_text(s->server.folder, "signals", signals, sizeof signals));
-    assert_int_equal(sscanf(strstr(signals, "SigIgn:"), "SigIgn: %llx", &ignored), 1);
-    assert_int_equal(ignored & ~GLIBC_SIGNALS, 0);
-    assert_true(read_text(s->server.folder, "group", group, sizeof group));
-    assert_int_equal(sscanf(group, "%d %d", &pid, &pgid), 2);
-    assert_int_equal(pgid, pid);
-}
-
-/* A body larger than a pipe that nobody reads. */
-STAGE_TEST(large_body_ignored)
-{
-    struct weir_job_spec job = {.type = "run"};
-    char *args = malloc(900001);
-
-    start_script(s, "exec <&-");
-    memset(args, '7', 900000);
-    args[0] = args[899999] = '"';
-    args[900000] = '\0';
-    job.args = args;
-    for (int i = 0; i < 5; i++)
-        assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
-    free(args);
-    await(stage_stat(s, "run", "done") == 5);
-}
-
-STAGE_TEST(large_body_read)
-{
-    struct weir_job_spec job = {.type = "run", .id = "j0"};
-    char *args = malloc(900001);
-
-    start_script(s, "wc -c >size");
-    memset(args, '7', 900000);
-    args[0] = args[899999] = '"';
-    args[900000] = '\0';
-    job.args = args;
-    assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
-    free(args);
-    await(stage_stat(s, "run", "done") == 1);
-    assert_file(s, "size", "900060\n"); /* and {"enqueued_at":1763900000.05,"id":"j0","type":"run","args":} */
-}
-
 /* ---- What its end means */
-
-static const struct {
-    const char *lines, *reason;
-} deaths[] = {
-    {"echo no luck >&2; exit 1", "failed once: exit 1: no luck"},
-    {"exit 255", "failed once: exit 255"},
-    {"echo no such customer >&2; exit 65", "exit 65: no such customer"},
-    {"kill -9 $$", "failed once: killed by signal 9"},
-    {"echo 'a\tb\033[31m' >&2; printf 'c\\0d' >&2; exit 65", "exit 65: a b [31m c d"},
-    {"yes loud | head -c 3000000; yes LOUD | head -c 3000000 >&2; echo the end >&2; exit 1", "LOUD the end"},
-    {"head -c 300000 /dev/urandom >&2; echo the end >&2; exit 65", "the end"},
-};
-
-STAGE_TEST(failures_with_their_reason)
-{
-    enum { CASES = sizeof deaths / sizeof *deaths };
-    char script[1024] = "case $WEIR_JOB_ID in\n", *dead;
-
-    for (int i = 0; i < CASES; i++)
-        snprintf(script + strlen(script), sizeof script - strlen(script), "j%d) %s;;\n", i, deaths[i].lines);
-    strcat(script, "esac");
-    start_script(s, script);
-    for (int i = 0; i < CASES; i++)
-        push_last_attempt(s, i);
-    await(stage_stat(s, "run", "dead") == CASES);
-    dead = stage_dead(s);
-    for (int i = 0; i < CASES; i++) {
-        char *entry, *header;
-        const char *id = textf("\n@1,0,0;{\"id\":\"j%d\"", i);
-
-        entry = strstr(dead, id);
-        assert_non_null(entry);
-        *entry = '\0';
-        header = strrchr(dead, '\n') ? strrchr(dead, '\n') + 1 : dead;
-        if (!strstr(header, deaths[i].reason))
-            fail_msg("job %d died for: %s", i, header);
-        *entry = '\n';
-    }
-    free(dead);
-}
-
-STAGE_TEST(other_exit_codes_retry)
-{
-    start_script(s, "echo $WEIR_JOB_ATTEMPT >>attempts; exit 3");
-    stage_push(s, "run", NULL, 0, 1);
-    await(stage_stat(s, "run", "retried") == 1);
-    assert_int_equal(stage_stat(s, "run", "scheduled"), 1);
-    await_log(s->server.folder, "run j0: failed, again in ");
-    await_text(s->server.folder, "worker.err", "exit 3");
-    /* A day later, as it were: the second attempt. */
-    server_do(&s->server, "EVAL",
-              "local r = redis.call('ZRANGE', KEYS[1], 0, 0) return redis.call('ZADD', KEYS[1], 1, r[1])",
-              "1", stage_key(s, "later"));
-    await(stage_stat(s, "run", "retried") == 2);
-    assert_file(s, "attempts", "1\n2\n");
-}
 
 /* As its first line in the log says. */
 static double pause_of(struct stage *s)
@@ -244,7 +92,7 @@ TEST_WITH(last_lines_of_throttled_commands, stage_setup, stage_teardown)
         {"a line of output, not of a number, that is longer than any number of seconds is", 0, 1, true},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < COUNT(cases); i++) {
         struct stage *root = *state, s;
         char told[64];
         double pause_s;
@@ -279,30 +127,6 @@ STAGE_TEST(throttled_without_a_time)
     assert_int_equal(sscanf(tries, "%lld %lld", &at[0], &at[1]), 2);
     assert_in_range(at[1] - at[0], 990 * 1000000LL, 14000 * 1000000LL);
     assert_int_equal(stage_stat(s, "run", "retried"), 0);
-}
-
-/* The worker does not start. */
-STAGE_TEST(commands_that_cannot_run)
-{
-    static const struct {
-        const char *command, *told;
-    } cases[] = {
-        {"run=./nothing --at all", "./nothing: no such program; name one in $PATH or by its path\n"},
-        {"run=.", ".: no such program; name one in $PATH or by its path\n"},
-        {"run=./", "./: no such program; name one in $PATH or by its path\n"},
-        {"run=./plain", "./plain: not executable; chmod +x it\n"},
-        {"run=plain", "plain: no such program; name one in $PATH or by its path\n"},
-    };
-
-    write_text(s->server.folder, "plain", "#!/bin/sh\n");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char err[2048], told[256];
-
-        assert_int_equal(program_end(stage_weir(s, "worker", "--exec", cases[i].command, NULL)), 78);
-        assert_true(read_text(s->server.folder, "worker.err", err, sizeof err));
-        snprintf(told, sizeof told, "weir: handler run: %s", cases[i].told);
-        assert_string_equal(err, told);
-    }
 }
 
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
@@ -470,17 +294,6 @@ STAGE_TEST(over_its_time)
     await_text(s->server.folder, "worker.err", "over its time of 0.4 s: killed by signal 9: the last words");
 }
 
-/* One that ends well when it is told has failed all the same; its own time goes before that of its type. */
-STAGE_TEST(over_its_own_time)
-{
-    write_script(s, "polite", "trap 'exit 0' TERM\necho $$ >pid\nwhile :; do sleep 0.05; done");
-    stage_weir(s, "worker", "--exec", "run=./polite", "--timeout", "run=1h", NULL);
-    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"run\",\"timeout\":0.3}");
-    await(stage_stat(s, "run", "retried") == 1);
-    assert_int_equal(stage_stat(s, "run", "done"), 0);
-    await_text(s->server.folder, "worker.err", "over its time of 0.3 s: exit 0");
-}
-
 STAGE_TEST(cancelled)
 {
     pid_t command, child;
@@ -523,45 +336,6 @@ STAGE_TEST(ended_with_the_lease)
     proxy_stop(p);
 }
 
-/* All that a job has besides its body. */
-STAGE_TEST(all_variables)
-{
-    struct weir_job_spec job = {
-        .type = "run",
-        .id = "j0",
-        .key = "k.1",
-        .batch = "b-1",
-        .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-        .meta = "{\"traceparent\":\"no\"}",
-    };
-
-    start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sed 's/=[0-9]*[.]../=SECONDS/' | sort >variables");
-    assert_int_equal(weir_enqueue(s->client, &job, NULL), 0);
-    await(stage_stat(s, "run", "done") == 1);
-    assert_file(s, "variables",
-                "TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01\n"
-                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_BATCH=b-1\nWEIR_JOB_ENQUEUED_AT=SECONDS\nWEIR_JOB_ID=j0\nWEIR_"
-                "JOB_KEY=k.1\n"
-                "WEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
-}
-
-/* A worker that another job started shows nothing of that job. */
-STAGE_TEST(variables_of_another_job)
-{
-    static const char *const outer[] = {"WEIR_JOB_ID",      "WEIR_JOB_KEY",         "WEIR_JOB_BATCH",
-                                        "WEIR_JOB_ATTEMPT", "WEIR_JOB_ENQUEUED_AT", "TRACEPARENT"};
-
-    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
-        setenv(outer[i], "outer", 1);
-    start_script(s, "env | grep -E '^WEIR_JOB|^TRACEP' | sort >variables");
-    for (size_t i = 0; i < sizeof outer / sizeof *outer; i++)
-        unsetenv(outer[i]);
-    stage_push(s, "run", NULL, 0, 1);
-    await(stage_stat(s, "run", "done") == 1);
-    assert_file(s, "variables",
-                "WEIR_JOB_ATTEMPT=1\nWEIR_JOB_ID=j0\nWEIR_JOB_QUEUE=default\nWEIR_JOB_TYPE=run\n");
-}
-
 static double due_in_days(struct stage *s, const char *id)
 {
     char *text =
@@ -582,7 +356,7 @@ STAGE_TEST(after_hundreds_of_attempts)
         int attempts;
         double days;
     } cases[] = {{50, 72}, {300, 3650}, {400, 3650}, {1744, 3650}, {999998, 3650}};
-    enum { CASES = sizeof cases / sizeof *cases };
+    enum { CASES = COUNT(cases) };
 
     start_script(s, "exit 1");
     stage_do(s, "HSET", stage_key(s, "about"), "secret", "ours");
@@ -640,42 +414,6 @@ STAGE_TEST(one_refused_among_others)
     stage_do(s, "DEL", stage_key(s, "later"));
     await(stage_stat(s, "run", "retried") == 1);
     assert_int_equal(stage_judge(s, 5).present, 1);
-}
-
-/* The wait doubles from the first one, which is the least, up to its bound; the usual one would be 15 s at least. */
-STAGE_TEST(backoff_of_a_type)
-{
-    enum { JOBS = 8, ATTEMPTS = 3 };
-    char err[8192];
-    int waits = 0, job;
-    double wait_s;
-    pid_t worker;
-
-    write_script(s, "script", "exit 1");
-    worker = stage_weir(s, "worker", "--exec", "run=./script", "--backoff", "run=400ms..600ms", NULL);
-    for (int i = 0; i < JOBS; i++) {
-        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"run\",\"max_attempts\":%d}", i, ATTEMPTS));
-    }
-    await(stage_stat(s, "run", "dead") == JOBS);
-    assert_int_equal(stage_end(worker), 0);
-    assert_true(read_log(s->server.folder, err, sizeof err));
-    for (char *at = err; (at = strstr(at, "run j")); at++) {
-        if (sscanf(at, "run j%d: failed, again in %lf s", &job, &wait_s) != 2)
-            continue;
-        waits++;
-        if (wait_s < 0.39 || wait_s > 0.61)
-            fail_msg("%.40s", at);
-    }
-    assert_int_equal(waits, JOBS * (ATTEMPTS - 1));
-}
-
-STAGE_TEST(done_is_remembered)
-{
-    write_script(s, "script", "exit 0");
-    stage_weir(s, "worker", "--exec", "run=./script", "--keep", "run=1h", NULL);
-    stage_push(s, "run", NULL, 0, 1);
-    await(stage_stat(s, "run", "done") == 1);
-    assert_in_range(stage_number(s, "PTTL", stage_key(s, "finished:j0")), 3590000, 3600000);
 }
 
 /* ---- Process 1 */

@@ -310,7 +310,7 @@ static void write_script(const struct transcript *t, int from, int to, const cha
     size_t size;
     FILE *script = open_memstream(&text, &size);
 
-    fputs("exec 2>&1\nexport HOME=$PWD\n", script);
+    fputs("exec 2>&1\nexport HOME=$PWD\n. tests/transcript.sh\n", script);
     for (int i = from; i < to; i++)
         fprintf(script, "%s\nprintf '\\n\\001%%d\\n' $?\n", t->steps[i].command);
     fclose(script);
@@ -318,19 +318,17 @@ static void write_script(const struct transcript *t, int from, int to, const cha
     free(text);
 }
 
-/* build, examples and a folder in which the session begins. */
+/* build, examples, tests and a folder in which the session begins. */
 static void prepare_folder(const char *folder)
 {
-    char here[512], path[1200], target[1100], source[1000];
+    const char *here = textf("%s/session", folder);
+    char source[1000];
 
     assert_non_null(getcwd(source, sizeof source));
-    snprintf(here, sizeof here, "%s/session", folder);
     assert_int_equal(mkdir(here, 0700), 0);
-    snprintf(path, sizeof path, "%s/build", here);
-    assert_int_equal(symlink(built(""), path), 0);
-    snprintf(path, sizeof path, "%s/examples", here);
-    snprintf(target, sizeof target, "%s/examples", source);
-    assert_int_equal(symlink(target, path), 0);
+    assert_int_equal(symlink(built(""), textf("%s/build", here)), 0);
+    assert_int_equal(symlink(textf("%s/examples", source), textf("%s/examples", here)), 0);
+    assert_int_equal(symlink(textf("%s/tests", source), textf("%s/tests", here)), 0);
 }
 
 static void set_environment(const char *url)

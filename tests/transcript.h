@@ -9,9 +9,8 @@
  *   weir: job nobody: <any>
  *   [exit 66]                           its exit code, when that is not 0
  *
- * The session runs in an empty folder, in which build and examples are those of the source; weir is found in
- * PATH and $REDIS_URL is a Redis of its own. The time zone is UTC. Variables, cd and "&" work as in any
- * shell.
+ * The session runs in an empty folder, in which build, examples and tests are those of the source; weir is found in PATH, $REDIS_URL is a
+ * Redis of its own, and tests/transcript.sh has a few functions more. The time zone is UTC. Variables, cd and "&" work as in any shell.
  *
  * What varies:
  *

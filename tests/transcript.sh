@@ -1,0 +1,22 @@
+# What the sessions of transcripts (tests/transcript.h) have besides weir.
+# shellcheck shell=bash disable=SC2120
+
+redis() { redis-cli -s "${REDIS_URL#unix://}" "$@"; }
+
+# push BODY...: jobs as any client of Redis may push them.
+push() { redis rpush 'weir:{0}:queue:default' "$@" >/dev/null; }
+
+# program NAME: a script of what comes in.
+program() { { echo '#!/bin/sh' && cat; } >"$1" && chmod +x "$1"; }
+
+# drain FLAG...: a worker runs what there is, and ends; its log is the file log.
+drain() { weir worker --drain "$@" 2>log; }
+
+# What the log says of jobs, a line each: "TYPE JOB: message".
+told() { sed -n 's/^time=.* msg=\("\(\\.\|[^"\\]\)*"\|[^ ]*\) job=\([^ ]*\) type=\([^ ]*\).*/\4 \3: \1/p' log; }
+
+# The dead jobs, a line each: "ID: reason".
+deaths() { weir dead list --json | sed 's/.*"id":\("[^"]*"\|null\).*"reason":\(.*\),"attempts".*/\1: \2/'; }
+
+# counts TYPE COUNTER...: these counters of a type.
+counts() { local type=$1 name; shift; for name; do echo "$name $(redis hget "weir:{0}:stats:$type" "$name")"; done; }
