@@ -18,7 +18,13 @@ static const char functions[] =
     "script('array', function() return {1, 2} end)\n"
     "script('word', function() return 'not JSON' end)\n"
     "script('list', function() return '[1]' end)\n"
-    "script('refusal', function() return refuse('refusal: no') end)\n";
+    "script('refusal', function() return refuse('refusal: no') end)\n"
+    "late.said = {line = 40, names = 'us', given = function() return us end,\n"
+    "    text = [==[return function(word) return P .. us(now) .. word end ]==]}\n"
+    "late.late = {line = 50, names = 'said, answer', given = function() return late_value('said'), answer "
+    "end,\n"
+    "    text = [==[return function(ARGV) return answer{word = said(ARGV[2])} end ]==]}\n"
+    "script('late', late_script('late'))\n";
 
 static struct error e;
 
@@ -31,8 +37,8 @@ static int set_up(void **state)
     return 0;
 }
 
-/* The answer of a function that is given that word; its status is in e. */
-static json_t *ask(const char *function, const char *word, size_t len)
+/* The answer of a function that is given that word, at that time; its status is in e. */
+static json_t *ask_at(int64_t now_us, const char *prefix, const char *function, const char *word, size_t len)
 {
     struct redisReply *reply = NULL;
     json_t *answer = NULL;
@@ -40,13 +46,29 @@ static json_t *ask(const char *function, const char *word, size_t len)
 
     e = (struct error){0};
     args_init(&a);
-    library_begin(&a, function, PREFIX, 0);
+    library_begin(&a, function, prefix, now_us);
     args_add_bytes(&a, word, len);
     if (redis_call(redis, &a, &reply, NULL, &e) == 0)
         e.status = answer_read(reply, function, &answer, &e);
     freeReplyObject(reply);
     args_free(&a);
     return answer;
+}
+
+static json_t *ask(const char *function, const char *word, size_t len)
+{
+    return ask_at(0, PREFIX, function, word, len);
+}
+
+/* What is compiled at its first call sees the prefix and the time of each call, and so does what it uses. */
+TEST(test_late_files)
+{
+    json_t *first = ask_at(7, "a:", "late", "x", 1), *second = ask_at(8, "b:", "late", "y", 1);
+
+    assert_string_equal(answer_text(first, "word"), "a:7x");
+    assert_string_equal(answer_text(second, "word"), "b:8y");
+    json_decref(first);
+    json_decref(second);
 }
 
 TEST(test_numbers_are_exact)

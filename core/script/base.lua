@@ -10,6 +10,7 @@
 local error, ipairs, pairs, pcall, tonumber, tostring, type, unpack
 local floor, ceil, max, min, byte, char, find, match, sub, format, concat, sort
 local collect -- Lua's collectgarbage; nil: there is none
+local compile
 local call, call_safe, error_reply, may_call, has_info, sha1, json_read, json_write, json_numbers, json_depth, xor
 local huge = 1 / 0
 
@@ -29,6 +30,7 @@ local function take_globals()
     has_info = pcall(may_call, 'INFO') -- rename-command may have taken it away
     collect = g.collectgarbage
     if collect then collect('setstepmul', COLLECTOR_PACE) end
+    compile = g.loadstring
     json_read, json_write, json_numbers, json_depth = cjson.decode, cjson.encode, cjson.decode_invalid_numbers, cjson.decode_max_depth
     xor = bit.bxor
 end
@@ -106,6 +108,32 @@ local function begin(prefix, ARGV, own_clock)
     if not own_clock then read_clock() end
     for i = 1, forgets_count do forgets[i]() end
     forgets_count = 0
+end
+
+-- Files that no worker, producer or taker needs: name -> {text =, line = that of the library before it, names = what it sees of other files,
+-- given = a function that returns those}. They are compiled when one of them is first called: Lua's collector goes through all that is compiled
+-- again and again, and lets as much garbage come together as that is, which has to fit the processor's cache.
+local late, late_begins = {}, {}
+
+local function late_value(name)
+    local file = late[name]
+    if file.text then
+        local text = ('\n'):rep(file.line) .. 'local ' .. file.names .. ' = ... local P, now, VIRTUAL, call return (function()\n' .. file.text
+            .. 'end)(), function(...) P, now, VIRTUAL, call = ... end'
+        local value, begin_it = compile(text, '@user_function')(file.given())
+        late_begins[#late_begins + 1] = begin_it
+        file.value, file.text = value, nil
+    end
+    return file.value
+end
+
+-- Returns the function of a script that is one of these.
+local function late_script(name)
+    return function(ARGV)
+        local run = late_value(name)
+        for i = 1, #late_begins do late_begins[i](P, now, VIRTUAL, call) end
+        return run(ARGV)
+    end
 end
 
 local RECENT_US = 100000

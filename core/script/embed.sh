@@ -33,11 +33,26 @@ ordered=$(in_order)
 ordered() { printf '%s\n' "$ordered"; }
 scripts() { facts | awk -F'\t' '$3 == "script"'; }
 
+# Files that no worker, producer or taker needs: scripts of operators and viewers, and what only they use. They are compiled when they are called.
+late() {
+    ordered | awk -F'\t' '
+        { list[NR] = $2; path[$2] = $1; used[$2] = $9; soon[$2] = $3 == "script" && $4 ~ /^(worker|producer|taker|-)$/ }
+        END {
+            for (i = NR; i > 0; i--)
+                if (soon[list[i]])
+                    for (n = split(used[list[i]], names, ","); n > 0; n--) soon[names[n]] = 1
+            for (i = 1; i <= NR; i++) if (!soon[list[i]]) print path[list[i]]
+        }'
+}
+
 library() { # FILE...
+    late=" $(late | tr '\n' ' ')"
     awk -f core/script/strip.awk "$base"
     echo "local scripts, role_rights = {}, {$(roles "$@" | sed 's/^ *{"\(.*\)", \("[^"]*"\)},$/\1 = \2,/' | tr '\n' ' ')}"
-    awk -v wraps=1 -v scripts=" $(scripts | cut -f 1 | tr '\n' ' ')" -f core/script/strip.awk $(ordered | cut -f 1)
-    scripts | awk -F'\t' -v q="'" '{ printf "script(%s%s%s, scripts.%s, {full_refused = %s, own_clock = %s, role = %s%s%s, any_format = %s})\n", q, $2, q, $2, $5, $6, q, $4, q, $7 }'
+    awk -v base="$base" -v scripts=" $(scripts | cut -f 1 | tr '\n' ' ')" -v late="$late" -f core/script/strip.awk $(ordered | cut -f 1)
+    scripts | awk -F'\t' -v q="'" -v late="$late" '{
+        printf "script(%s%s%s, %s, {full_refused = %s, own_clock = %s, role = %s%s%s, any_format = %s})\n", q, $2, q,
+            index(late, " " $1 " ") ? "late_script(" q $2 q ")" : "scripts." $2, $5, $6, q, $4, q, $7 }'
 }
 
 # The line of the library that stands before a file's first one, for an error that names a line.
