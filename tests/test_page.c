@@ -746,6 +746,10 @@ TEST_WITH(the_dead_are_grouped_by_reason, begin, NULL)
          "<a href=\"/dead?type=mail&amp;reason=%23%20%3Cis%3E%20gone&amp;newer=300w\">",
          "do=jobs-remove&amp;name=state%3Adead%20type%3Amail%20died%3A%3C300w%20reason%3A%22%23%20%3Cis%3E%20"
          "gone%22&amp;back=");
+    stage_enqueue(&stage, "mail", "{}", 1, 1);
+    stage_do(&stage, "HSET", stage_key(&stage, "stats:mail"), "dead", "3");
+    page(200, "/types/mail", "<a href=\"/dead?type=mail\">dead jobs</a>",
+         "<a href=\"/dead?type=mail&amp;reason=%23%20%3Cis%3E%20gone\">");
     page(200, "/dead?newer=1s", "No dead job is like that.");
     page(200, "/dead?older=soon", "<b>Not a search:</b> search died:&gt;soon: ");
     usual.actions = false;

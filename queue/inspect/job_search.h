@@ -1,6 +1,7 @@
 /* A search for jobs, as people write it: terms with blanks between, all of which must hold.
  *
  *   type:mail  queue:Q  batch:B  id:ID   names; an ID may stand alone
+ *   worker:W                             runs there
  *   state:parked,dead                    any of these
  *   key:42                               the key by which a limit tells jobs apart, or the one that the job names
  *   args.business_id:7                   a text, number, true, false, null, object or array that stands there in the job, however it is written

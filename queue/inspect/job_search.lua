@@ -1,7 +1,7 @@
 -- job_search: a search for jobs, as queue/inspect/job_search.c reads it from what people write; and whether a job is one of those.
 --
 --   job_search.read(words, first, count)  so many pairs of words from there on, each a field and its value; nil: they are wrong
---     id, type, queue, batch, state (several: any of them), key (then made: the key of a lane that stands for that text),
+--     id, type, queue, batch, worker, state (several: any of them), key (then made: the key of a lane that stands for that text),
 --     enqueued>, enqueued<, died>, died< (us since then: at least, at most), due>, due< (us until then), reason (a part of it, as dead_records.has_reason has it), args.<path>, able (run, retry: not those with which that is
 --     not done, as they were cancelled)
 -- Values are compared by their one text (body.text): 100 is 1e2, 1.50 is 1.5. A string is equal to the number that it spells.
@@ -13,7 +13,7 @@
 -- uses: body cancelled dead_records job_text lease stamp types
 local job_search = {}
 
-local FIELDS = {id = true, type = true, queue = true, batch = true, state = true, key = true, made = true, ['enqueued>'] = true, ['enqueued<'] = true,
+local FIELDS = {id = true, worker = true, type = true, queue = true, batch = true, state = true, key = true, made = true, ['enqueued>'] = true, ['enqueued<'] = true,
                 ['died>'] = true, ['died<'] = true, ['due>'] = true, ['due<'] = true, reason = true, able = true}
 
 local asked    -- of one call: the fields and their values; states: a set; args: {path =, value =, plain =} each
@@ -67,9 +67,10 @@ local function narrow(...)
     asked.states = kept
 end
 
-local function read_times()
+local function read_places()
     asked.older, asked.newer = tonumber(asked['enqueued>']), tonumber(asked['enqueued<'])
     asked.times = {dead = range(ago(asked['died<']), ago(asked['died>'])), later = range(tonumber(asked['due>']), tonumber(asked['due<']))}
+    if asked.worker then narrow('running') end
     if asked.times.dead then narrow('dead') end
     if asked.times.later then narrow('scheduled', 'retry') end
 end
@@ -79,7 +80,7 @@ function job_search.read(words, first, count)
     for i = first, first + 2 * count - 2, 2 do
         if not words[i + 1] or not read_pair(words[i], words[i + 1]) then return nil end
     end
-    read_times()
+    read_places()
     if asked.id then needles[#needles + 1] = {text = '"' .. asked.id .. '"'} end
     local text = asked.key and text_of(asked.key)
     asked.key_of_value = text and body.key_of(text)
@@ -98,7 +99,7 @@ local function keys_of_lanes()
 end
 
 function job_search.only()
-    return {id = asked.id, type = asked.type, queue = asked.queue, batch = asked.batch, states = asked.states, times = asked.times,
+    return {id = asked.id, type = asked.type, queue = asked.queue, batch = asked.batch, worker = asked.worker, states = asked.states, times = asked.times,
             keys = asked.key and keys_of_lanes()}
 end
 

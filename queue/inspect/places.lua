@@ -20,7 +20,7 @@
 --                               are wrong
 --   places.words(stack)         the same back; nil: nothing is left
 --   places.walk(stack, visitor, most)  looks at places until about most entries were looked at, or time is up; a place counts as one, too
---     visitor.only              only where these may be: {id =, queue =, type =, keys = {...}, batch =, states = {<state> = true},
+--     visitor.only              only where these may be: {id =, queue =, type =, keys = {...}, batch =, worker =, states = {<state> = true},
 --                               times = {later =, dead = {from =, to =}}}: of records with such a score
 --     visitor.text              what is wanted has that text in it; nil: nothing is known
 --     visitor.wants(entry, reason, queue, type, key)   is it one of those? What its place does not say is nil; reason: of a dead job
@@ -506,7 +506,7 @@ local function name_places()
         name_place('halted')
         name_place('asides')
     end
-    if may_be('running') then name_place('workers') end
+    if may_be('running') then name_place(only.worker and 'active:' .. only.worker or 'workers') end
     if may_be('scheduled', 'retry') then name_place('later') end
     if may_be('dead') then name_place('dead') end
     return ''

@@ -194,6 +194,17 @@ int put_dead_reasons(struct page *p, const struct job_search *s)
     return p->r->hide_args || !filter_of(s, &filter) ? 0 : write_groups(p, &filter, 1, NULL);
 }
 
+int put_dead_of_type(struct page *p, const char *type)
+{
+    struct wanted wanted = {.search = {.count = 0}};
+    struct dead_filter filter;
+
+    snprintf(wanted.type, sizeof wanted.type, "%s", type);
+    if (p->r->hide_args || make_search(p, &wanted) < 0 || !filter_of(&wanted.search, &filter))
+        return 0;
+    return write_groups(p, &filter, 1, &wanted);
+}
+
 /* ---- Each */
 
 static void write_acts(struct page *p, const char *id)

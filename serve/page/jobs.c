@@ -68,24 +68,25 @@ static void write_row(struct page *p, const json_t *job)
     put_doc_text(p, "queue", job, "queue");
     put_doc_count(p, "attempts", job, "attempts");
     put_doc_time(p, "enqueued", job, "enqueued_at");
+    put_doc_time(p, "since", job, json_object_get(job, "start") ? "start" : "since");
     put_doc_secret(p, "reason", job, "reason");
     html(p->h, "</tr>");
 }
 
 static void write_rows(struct page *p, const struct jobs_found *found)
 {
-    static const char *const columns[] = {"Job",   "Type",      "State",     "Key",
-                                          "Queue", "#Attempts", "#Enqueued", "Reason"};
+    static const char *const columns[] = {"Job",       "Type",      "State",       "Key",   "Queue",
+                                          "#Attempts", "#Enqueued", "#Since, due", "Reason"};
     json_t *row;
     size_t i;
 
-    put_table(p, "", columns, 8);
+    put_table(p, "", columns, 9);
     json_array_foreach(found->rows, i, row)
     {
         write_row(p, row);
     }
     if (json_array_size(found->rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"8\">%r</td></tr>",
+        html(p->h, "<tr class=\"empty\"><td colspan=\"9\">%r</td></tr>",
              found->next ? "None so far." : "No job is like that.");
     put_table_end(p);
 }

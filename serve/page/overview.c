@@ -133,6 +133,11 @@ static void write_notes(struct page *p, const struct status *s)
 
 /* ---- Totals */
 
+static void write_total(struct page *p, const char *name, const char *address, int64_t n)
+{
+    html(p->h, "<div><dt><a href=\"%r\">%r</a></dt><dd>%n</dd></div>", address, name, n);
+}
+
 static void write_totals(struct page *p, const struct status *s)
 {
     int64_t waiting = 0, parked = 0, running = 0, scheduled = 0;
@@ -143,13 +148,14 @@ static void write_totals(struct page *p, const struct status *s)
         running += s->types[i].running;
         scheduled += s->types[i].scheduled;
     }
-    html(p->h,
-         "<dl class=\"totals\"><div><dt>waiting</dt><dd>%n</dd></div><div><dt>parked</dt><dd>%n</dd></div>"
-         "<div><dt>running</dt><dd>%n</dd></div><div><dt>scheduled</dt><dd>%n</dd></div>"
-         "<div><dt><a href=\"/dead\">dead</a></dt><dd>%n</dd></div><div><dt><a "
-         "href=\"/workers\">workers</a></dt>"
-         "<dd>%n</dd></div></dl>",
-         waiting, parked, running, scheduled, s->dead, (int64_t)s->worker_count);
+    html(p->h, "<dl class=\"totals\">");
+    write_total(p, "waiting", "/jobs?q=state%3Awaiting", waiting);
+    write_total(p, "parked", "/jobs?q=state%3Aparked%2Cheld%2Caside", parked);
+    write_total(p, "running", "/jobs?q=state%3Arunning", running);
+    write_total(p, "scheduled", "/jobs?q=state%3Ascheduled%2Cretry", scheduled);
+    write_total(p, "dead", "/dead", s->dead);
+    write_total(p, "workers", "/workers", (int64_t)s->worker_count);
+    html(p->h, "</dl>");
 }
 
 /* ---- Types */

@@ -37,6 +37,9 @@ void put_no_search(struct page *p);
 /* Writes why the dead jobs that a search is for died, where it is a search by what they are grouped by. Fills w->error on failure. */
 WEIR_CHECKED int put_dead_reasons(struct page *p, const struct job_search *s);
 
+/* Writes why the dead jobs of a type died, with what can be done to each group. Fills w->error on failure. */
+WEIR_CHECKED int put_dead_of_type(struct page *p, const char *type);
+
 /* Each writes the inside of <main> and returns 200; or a status with p->e. name: what stands behind the page's path. */
 unsigned page_overview(struct page *p, const char *name);
 unsigned page_limits(struct page *p, const char *name);

@@ -125,6 +125,17 @@ static void write_history(struct page *p, const json_t *history, const char *nam
     html(p->h, "</section></div>");
 }
 
+/* Why its dead jobs died. Without it the page is whole. */
+static void write_dead(struct page *p, const struct type_status *t)
+{
+    if (t->dead_kept == 0)
+        return;
+    html(p->h, "<section><h2>Its <a href=\"/dead?type=%u\">dead jobs</a></h2>", t->name);
+    if (put_dead_of_type(p, t->name) < 0)
+        html(p->h, "<p class=\"pale\">%s</p>", weir_message(p->w));
+    html(p->h, "</section>");
+}
+
 static void write_type(struct page *p, const struct type_status *t, const json_t *history, bool by_hours)
 {
     snprintf(p->title, sizeof p->title, "Type %s", t->name);
@@ -149,6 +160,7 @@ static void write_type(struct page *p, const struct type_status *t, const json_t
     write_totals(p, t);
     write_states(p, t);
     html(p->h, "<p class=\"more\"><a href=\"/jobs?q=type%%3A%u\">Its jobs</a></p>", t->name);
+    write_dead(p, t);
     write_history(p, history, t->name, by_hours, type_rate(t));
 }
 

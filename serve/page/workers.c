@@ -47,8 +47,8 @@ static void write_row(struct page *p, const json_t *worker)
     write_queues(p, json_object_get(worker, "serves"));
     put_doc_count(p, "types", worker, "type_count");
     put_cell(p, "running", false);
-    html(p->h, "<span>%n of %n</span></td>", json_int_of(worker, "running"),
-         json_int_of(worker, "executors"));
+    html(p->h, "<span><a href=\"/jobs?q=worker%%3A%u\">%n</a> of %n</span></td>", name,
+         json_int_of(worker, "running"), json_int_of(worker, "executors"));
     put_doc_time(p, "last heartbeat", worker, "seen_at");
     if (p->r->actions)
         write_acts(p, name, json_text_of(worker, "state"));
