@@ -44,9 +44,7 @@ static void join(const char *ids)
 
 static int try_seal(const char *create, const char *queue, const char *type)
 {
-    const char *words[] = {"b", create, queue, type};
-
-    return turns_script("batch_seal", words, COUNT(words));
+    return turns_script("batch_seal", WORDS("b", create, queue, type));
 }
 
 static void seal(const char *then)
@@ -57,9 +55,7 @@ static void seal(const char *then)
 /* What batch_halt says: "running", "paused" ... */
 static void halt(const char *verb, const char *was)
 {
-    const char *words[] = {"b", verb, "0"};
-
-    must(turns_ask("batch_halt", words, COUNT(words)));
+    must(turns_ask("batch_halt", WORDS("b", verb, "0")));
     assert_string_equal(answer_text(turns.answer, "was"), was);
 }
 
@@ -204,13 +200,12 @@ WORKER_TEST(test_followers_of_long_names)
     char name[129], id[2][160];
 
     for (int i = 0; i < 2; i++) {
-        const char *seal[] = {name, "1", "default", "next"};
         char *body;
 
         memset(name, 'b', 128);
         name[127] = (char)('a' + i);
         name[128] = '\0';
-        must(turns_script("batch_seal", seal, COUNT(seal)));
+        must(turns_script("batch_seal", WORDS(name, "1", "default", "next")));
         body = redis_text("LINDEX", QUEUE, "-1");
         assert_int_equal(sscanf(strstr(body, "{"), "{\"id\":\"%159[^\"]", id[i]), 1);
         free(body);
@@ -352,9 +347,6 @@ SCENE_TEST(test_seals_nothing)
 /* Nothing comes in any more, by either way; the same answer to what did come before. */
 SCENE_TEST(test_sealed)
 {
-    static const char *const chunk[] = {"b", "",     "0", "1", "s",
-                                        "s", "seed", "",  "1", "t",
-                                        "1", "1",    "q", "1", "{\"id\":\"x\",\"type\":\"t\"}"};
     char *before;
 
     join("a");
@@ -362,7 +354,8 @@ SCENE_TEST(test_sealed)
     before = turns_digest();
     assert_int_equal(try_join("b", "b", "t", -1), WEIR_EINPUT);
     assert_string_equal(turns.error.text, "batch b is sealed: it takes no more jobs; use another name");
-    assert_int_equal(turns_script("append", chunk, COUNT(chunk)), WEIR_EINPUT);
+    assert_int_equal(call_line("append b _ 0 1 s s seed _ 1 t 1 1 q 1 {\"id\":\"x\",\"type\":\"t\"}"),
+                     WEIR_EINPUT);
     assert_string_equal(turns.error.text, "batch b is sealed: it takes no more jobs; use another name");
     must(try_join("a", "b", "t", -1));
     assert_int_equal(turns.reply->integer, 1);
@@ -399,22 +392,18 @@ SCENE_TEST(test_appends)
                                         "2",
                                         "{\"id\":\"x\",\"type\":\"t\"}",
                                         "{\"id\":\"y\",\"type\":\"t\"}"};
-    static const char *const second[] = {"b", "", "3", "2", "s1", "s2", "seed", "", "0", "0"};
-    static const char *const unnamed[] = {"run.1", "1000", "0", "1", "s0",
-                                          "s1",    "seed", "",  "1", "t",
-                                          "1",     "1",    "q", "1", "{\"id\":\"z\",\"type\":\"t\"}"};
 
     must(turns_script("append", first, COUNT(first)));
     expect_batch("total 2, next 3");
     must(turns_script("append", first, COUNT(first)));
     assert_string_equal(turns.reply->element[0]->str, "at");
     expect_batch("total 2, next 3");
-    must(turns_script("append", second, COUNT(second)));
+    must(call_line("append b _ 3 2 s1 s2 seed _ 0 0"));
     expect_batch("total 2, next 5");
     seal("");
     must(turns_script("append", first, COUNT(first))); /* a place is told, sealed or not */
     assert_string_equal(turns.reply->element[0]->str, "at");
-    must(turns_script("append", unnamed, COUNT(unnamed)));
+    must(call_line("append run.1 1000 0 1 s0 s1 seed _ 1 t 1 1 q 1 {\"id\":\"z\",\"type\":\"t\"}"));
     assert_int_equal(redis_number("HEXISTS", PREFIX "batch:run.1", "total"), 0);
     assert_int_equal(redis_number("ZCARD", PREFIX "batches"), 1);
 }
@@ -542,8 +531,6 @@ WORKER_TEST(test_cancel_ends_what_fails)
 /* It takes no more, and what was to follow does not, also after a dead job of it has been retried. */
 WORKER_TEST(test_cancel_closes)
 {
-    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
-
     join("a b");
     run_one(SETTLE_DEAD);
     must(try_seal("1", "default", "next"));
@@ -554,7 +541,7 @@ WORKER_TEST(test_cancel_closes)
     assert_non_null(strstr(turns.error.text, "nothing follows it"));
     assert_int_equal(claim("w", 10, 0), 0);
     expect_ended(true);
-    must(turns_script("dead", retry, COUNT(retry))); /* no more than it takes a new one */
+    must(call_line("dead retry 100 _ _ _ _ _ _ _ seed 0")); /* no more than it takes a new one */
     assert_int_equal(claim("w", 10, 0), 0);
     expect_batch("done 0, cancelled 1, dead 1");
     expect_counters("next", "enqueued 0");

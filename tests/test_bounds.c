@@ -298,20 +298,13 @@ WORKER_TEST(test_a_wide_group_hears_of_new_jobs)
 /* So does it for a chunk of a bulk. */
 WORKER_TEST(test_a_wide_group_hears_of_a_bulk)
 {
-    static const char *const chunk[] = {"run", "1000", "0", "1", "s0",
-                                        "s1",  "seed", "",  "1", "t",
-                                        "1",   "1",    "q", "1", "{\"id\":\"x\",\"type\":\"t\"}"};
-    static const char *const next[] = {"run", "1000", "1", "1", "s1",
-                                       "s2",  "seed", "",  "1", "t",
-                                       "1",   "1",    "q", "1", "{\"id\":\"y\",\"type\":\"t\"}"};
-
     ask.wide = true;
     redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"]}");
     claim("w", 1, 0);
-    must(turns_script("append", chunk, COUNT(chunk)));
+    must(call_line("append run 1000 0 1 s0 s1 seed _ 1 t 1 1 q 1 {\"id\":\"x\",\"type\":\"t\"}"));
     expect_text("q", "LRANGE", PREFIX "bell:g", "0", "-1");
     redis_do("DEL", PREFIX "bell:g");
-    must(turns_script("append", next, COUNT(next)));
+    must(call_line("append run 1000 1 1 s1 s2 seed _ 1 t 1 1 q 1 {\"id\":\"y\",\"type\":\"t\"}"));
     assert_int_equal(redis_number("LLEN", PREFIX "queue:q"), 2);
     assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0); /* it was not empty */
 }
@@ -605,12 +598,11 @@ SCENE_TEST(test_keys_of_a_limit_of_very_many_types)
 /* A limit that no type uses is soon known to have none. */
 SCENE_TEST(test_keys_of_a_limit_among_very_many_types)
 {
-    static const char *const longest[] = {"alone", "50", ""};
     struct walk w;
 
     shared_by_many();
     redis_do("HSET", PREFIX "limits", "alone", BY_A);
-    w = walk("rate_keys", longest, COUNT(longest));
+    w = walk("rate_keys", WORDS("alone", "50", ""));
     must(w.rc);
     assert_in_range(w.calls, 5, 7);
     assert_in_range(w.most_commands, 1, 250);
@@ -678,15 +670,13 @@ SCENE_TEST(test_a_type_that_changes_while_a_limit_is_checked)
 /* It waits in none of a thousand queues: each is asked one thing. */
 SCENE_TEST(test_a_type_lets_go_of_a_limit_among_very_many_queues)
 {
-    static const char *const use[] = {"t", "use", "", "use", "me", "a", "b", "c"};
-    static const char *const unuse[] = {"t", "unuse", "", "unuse", "me", "a", "b", "c"};
     struct walk w;
 
     build("for i = 1, 1000 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
           "redis.call('HSET', P .. 'limits', 'a', 'gcra:5/1000000/5', 'b', 'gcra:5/1000000/5', 'c', "
           "'gcra:5/1000000/5')\n");
-    must(turns_ask("rate_use", use, COUNT(use)));
-    w = walk("rate_use", unuse, COUNT(unuse));
+    must(turns_ask("rate_use", WORDS("t", "use", "", "use", "me", "a", "b", "c")));
+    w = walk("rate_use", WORDS("t", "unuse", "", "unuse", "me", "a", "b", "c"));
     must(w.rc);
     print_message("rate_use: %" PRId64 " commands\n", w.most_commands);
     assert_in_range(w.most_commands, 1, 1000);
@@ -976,14 +966,13 @@ WORKER_TEST(test_leases_that_a_key_keeps_hold_up_no_others)
 /* A worker that leaves gives all back, also bit by bit. */
 WORKER_TEST(test_a_worker_that_leaves_gives_back_bit_by_bit)
 {
-    const char *leave[] = {"", "late", "g", "30000000", "{}", "", "0", "1", "default"};
     int64_t before, most = 0, left = 1;
     int calls;
 
     late_worker("800", "0");
     for (calls = 0; left > 0 && calls < 30; calls++) {
         before = count_commands();
-        must(turns_script("adopt", leave, COUNT(leave)));
+        must(call_line("adopt _ late g 30000000 {} _ 0 1 default"));
         left = turns.reply->element[1]->integer;
         most = count_commands() - before > most ? count_commands() - before : most;
     }

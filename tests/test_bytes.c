@@ -583,9 +583,7 @@ SCENE_TEST(test_large_dead_jobs_are_counted_and_forgotten_a_few_at_a_time)
 /* A place that is gone, among very many large records of its time. */
 static int call_dead_page(void)
 {
-    static const char *const words[] = {"1", "w:999 default/t/ why\n"};
-
-    must(turns_script("dead_sizes", words, COUNT(words)));
+    must(turns_script("dead_sizes", WORDS("1", "w:999 default/t/ why\n")));
     return 1;
 }
 
@@ -615,10 +613,9 @@ static void read_place(void)
  * of Redis's hash seed; twice as many would need ten of 32 entries in one bucket. */
 static int call_find(void)
 {
-    const char *words[] = {"nobody", "1000", place_looked_at, looked_from};
     int64_t bytes;
 
-    must(turns_ask("find_job", words, COUNT(words)));
+    must(turns_ask("find_job", WORDS("nobody", "1000", place_looked_at, looked_from)));
     bytes = answer_int(turns.answer, "bytes");
     read_place();
     assert_in_range(bytes, 1, 2 * LOAD);
@@ -652,27 +649,22 @@ SCENE_TEST(test_jobs_are_looked_for_a_few_at_a_time_where_they_are_large)
 
 static int call_purge(void)
 {
-    const char *words[] = {"default", "remove", "", "500", "queue", ""};
-
-    must(turns_ask("queue_purge", words, COUNT(words)));
+    must(turns_ask("queue_purge", WORDS("default", "remove", "", "500", "queue", "")));
     return (int)answer_int(turns.answer, "waiting");
 }
 
 static int call_mark(void)
 {
-    const char *words[] = {"default", "count", "t", "500", "queue", looked_from};
-
-    must(turns_ask("queue_purge", words, COUNT(words)));
+    must(turns_ask("queue_purge", WORDS("default", "count", "t", "500", "queue", looked_from)));
     read_place();
     return (int)answer_int(turns.answer, "waiting");
 }
 
 static int call_ahead(void)
 {
-    const char *words[] = {"queue:default", looked_from, "31", "t"};
     int looked_at;
 
-    must(turns_ask("ahead", words, COUNT(words)));
+    must(turns_ask("ahead", WORDS("queue:default", looked_from, "31", "t")));
     looked_at = (int)answer_int(turns.answer, "looked_at");
     snprintf(looked_from, sizeof looked_from, "%ld", strtol(looked_from, NULL, 10) + looked_at);
     return looked_at;

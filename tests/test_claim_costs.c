@@ -193,13 +193,12 @@ WORKER_TEST(test_an_end_that_is_repeated_makes_room_once)
 
 WORKER_TEST(test_a_cost_that_never_fits_is_dead)
 {
-    static const char *const dear[] = {
-        "default", "slow", "dear", "1000", "tag", "",
-        "",        "6",    "",     "",     "",    "{\"id\":\"dear\",\"type\":\"slow\",\"cost\":6}"};
     char *dead;
 
     must(turns_rate("slow", "10/1000000/5"));
-    assert_int_equal(turns_script("enqueue", dear, COUNT(dear)), WEIR_EINPUT);
+    assert_int_equal(turns_script("enqueue", WORDS("default", "slow", "dear", "1000", "tag", "", "", "6", "",
+                                                   "", "", "{\"id\":\"dear\",\"type\":\"slow\",\"cost\":6}")),
+                     WEIR_EINPUT);
     assert_non_null(strstr(turns.error.text, "a job costs 6 and limit slow never lets more than 5 start"));
     enqueue_with("slow", "fits", "\"cost\":5");
     enqueue_with("slow", "r", "\"cost\":1");

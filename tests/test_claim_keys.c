@@ -142,12 +142,10 @@ WORKER_TEST(test_a_job_without_a_key_counts_once)
 /* A long number is found again in the text of its job: by who asks before any claim, too. */
 SCENE_TEST(test_why_reads_long_numbers)
 {
-    static const char *const words[] = {"queue:default", "slow",
-                                        "{\"id\":\"a\",\"type\":\"slow\",\"args\":{\"n\":9007199254740993}}"};
-
     must(turns_rate("slow", CLOSED_RULE ",by=args.n"));
     redis_do("FUNCTION", "FLUSH");
-    must(turns_ask("why", words, COUNT(words)));
+    must(turns_ask("why", WORDS("queue:default", "slow",
+                                "{\"id\":\"a\",\"type\":\"slow\",\"args\":{\"n\":9007199254740993}}")));
     assert_string_equal(answer_text(turns.answer, "key"), "9007199254740993");
 }
 
@@ -279,8 +277,6 @@ WORKER_TEST(test_new_keys_do_not_wait_for_a_crowd_that_sleeps)
 /* The crowd is sorted a few at a time: between two of these calls a job of a new key starts, and with it those that are sorted. */
 WORKER_TEST(test_new_keys_start_while_a_crowd_is_sorted)
 {
-    static const char *const page[] = {"default", "0", "", "0", "slow"};
-
     must(turns_rate("slow", "1/86400000000/1,by=key"));
     fill_crowd();
     redis_do("HSET", PREFIX "limits", "slow", "gcra:1/86400000000/1,by=args.b");
@@ -288,7 +284,7 @@ WORKER_TEST(test_new_keys_start_while_a_crowd_is_sorted)
         char id[16], args[40];
         int64_t asleep = redis_number("ZCARD", SLEEP);
 
-        must(turns_ask("rate_apply", page, COUNT(page)));
+        must(turns_ask("rate_apply", WORDS("default", "0", "", "0", "slow")));
         assert_in_range(asleep - redis_number("ZCARD", SLEEP), 1, 60);
         snprintf(id, sizeof id, "new%d", i);
         snprintf(args, sizeof args, "\"args\":{\"b\":%d}", 100 + i);

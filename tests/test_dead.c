@@ -951,13 +951,12 @@ SCENE_TEST(test_every_way_into_the_dead_jobs_is_counted)
 {
     static void (*const ways[])(void) = {by_promote_to_its_queue, by_settle,  by_interruption,
                                          by_unread_lease,         as_unknown, as_unfit};
-    static const char *const seal[] = {"b", "0", "other", "next"};
 
     for (size_t i = 0; i < COUNT(ways); i++) {
         worker_begin(state);
         use_secret();
         schedule_for_now();
-        must(turns_script("batch_seal", seal, COUNT(seal)));
+        must(call_line("batch_seal b 0 other next"));
         ways[i]();
         assert_int_equal(turns_check().dead, 1);
         expect_text("1", "HGET", PREFIX "batch:b", "dead");

@@ -142,8 +142,6 @@ SCENE_TEST(test_a_stamp_says_a_time)
 /* Parked, set aside, cancelled, purged, dead: neither way is it taken for one of the batch. */
 SCENE_TEST(test_a_forged_head_counts_nothing_elsewhere)
 {
-    static const char *const purge[] = {"default", "remove", "", "1000", "queue", ""};
-
     make_victim();
     must(turns_rate("slow", CLOSED_RULE));
     enqueue("default", "slow", "first");
@@ -153,7 +151,7 @@ SCENE_TEST(test_a_forged_head_counts_nothing_elsewhere)
     assert_int_equal(claim("w", 1, 0), 0);
     expect_list(LANE("slow"), "a");
     push("default", "@0,0,0,bvictim,uk;" VICTIM);
-    must(turns_script("queue_purge", purge, COUNT(purge)));
+    must(call_line("queue_purge default remove _ 1000 queue _"));
     expect_text("", "LRANGE", QUEUE, "0", "-1");
     expect_no_harm();
     push("default", "@0,0,0,bvictim,uk;" VICTIM);
@@ -177,7 +175,6 @@ SCENE_TEST(test_a_head_behind_a_forged_one_is_none)
         "@0,0,0,bvictim,uk;nothing",        "@0,0,0,bvictim,uk;",
         "@0,0,0,sguess,bvictim,uk;@",
     };
-    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
 
     make_victim();
     for (size_t i = 0; i < COUNT(entries); i++) {
@@ -187,7 +184,7 @@ SCENE_TEST(test_a_head_behind_a_forged_one_is_none)
         for (int tries = 0; tries < 2; tries++) {
             assert_int_equal(claim("w", 1, 0), 0);
             assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
-            must(turns_script("dead", retry, COUNT(retry)));
+            must(call_line("dead retry 100 _ _ _ _ _ _ _ seed 0"));
             expect_no_harm();
         }
         assert_int_equal(claim("w", 1, 0), 0);

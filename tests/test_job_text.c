@@ -178,9 +178,7 @@ static void make_text(void)
 /* The key that a claim finds. */
 static const char *key_found(void)
 {
-    const char *words[] = {"queue:default", "slow", text.at};
-
-    must(turns_ask("why", words, COUNT(words)));
+    must(turns_ask("why", WORDS("queue:default", "slow", text.at)));
     return strrchr(answer_text(turns.answer, "lane"), '/') + 1;
 }
 

@@ -430,7 +430,6 @@ WORKER_TEST(test_a_page_says_how_far_it_looked)
 /* Thousands of types share a limit by key, and wait for the same key: no call looks at them all. */
 WORKER_TEST(test_many_lanes_at_the_gate_of_one_key)
 {
-    const char *words[] = {"count", "100", "1", "1", "state", "parked"};
     struct job_search s = search_of("state:parked");
 
     redis_do("EVAL",
@@ -445,7 +444,7 @@ WORKER_TEST(test_many_lanes_at_the_gate_of_one_key)
     json_decref(last);
     must(job_list_count(w, turns.now_us, &s, NULL, NULL, &last));
     assert_int_equal(answer_int(last, "jobs"), 3000);
-    must(turns_ask("job_list", words, COUNT(words)));
+    must(turns_ask("job_list", WORDS("count", "100", "1", "1", "state", "parked")));
     assert_in_range(answer_int(turns.answer, "matched"), 1, 200);
 }
 
@@ -588,10 +587,8 @@ WORKER_TEST(test_a_scheduled_job_runs_now)
 /* With a batch and a lock, whose head is signed. */
 WORKER_TEST(test_a_scheduled_job_keeps_its_head)
 {
-    const char *words[] = {"default", "t", "a",     "1000", "tag", "3600000000",
-                           "",        "",  "night", "lock", "end", "{\"id\":\"a\",\"type\":\"t\"}"};
-
-    must(turns_script("enqueue", words, COUNT(words)));
+    must(turns_script("enqueue", WORDS("default", "t", "a", "1000", "tag", "3600000000", "", "", "night",
+                                       "lock", "end", "{\"id\":\"a\",\"type\":\"t\"}")));
     run("a", "scheduled", "moved");
     claim("w", 1, 0);
     settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
@@ -844,8 +841,6 @@ SCENE_TEST(test_what_was_cancelled_is_not_run)
 
 WORKER_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
 {
-    static const char *const retry[] = {"retry", "100", "", "", "b", "", "", "", "", "seed", "0"};
-
     use_secret();
     push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"d\",\"type\":\"t\"}");
     redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "1");
@@ -859,7 +854,7 @@ WORKER_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
     count_able("remove", "state:dead", 2, "");
     act("retry", "id:d", 0, 1);
     assert_string_equal(answer_text(last, "batch"), "b");
-    must(turns_ask("dead", retry, COUNT(retry)));
+    must(turns_ask("dead", WORDS("retry", "100", "", "", "b", "", "", "", "", "seed", "0")));
     assert_int_equal(answer_int(turns.answer, "jobs"), 0);
     assert_int_equal(answer_int(turns.answer, "cancelled"), 1);
     assert_string_equal(answer_text(turns.answer, "batch"), "b");

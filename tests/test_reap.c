@@ -305,17 +305,15 @@ static void start_with_lease(const char *worker, int lease_s)
 {
     const char *lease_us = textf("%lld", (long long)seconds(lease_s));
     const char *info = textf("{\"pid\":1,\"lease\":%d.0}", lease_s);
-    const char *words[] = {worker, "", "g", lease_us, info, "", "0", "1", "default"};
 
-    must(turns_script("adopt", words, COUNT(words)));
+    must(turns_script("adopt", WORDS(worker, "", "g", lease_us, info, "", "0", "1", "default")));
 }
 
 static size_t beat(const char *worker, int lease_s)
 {
     const char *lease_us = textf("%lld", (long long)seconds(lease_s));
-    const char *words[] = {worker, lease_us, "3", "1000", "86400000000"};
 
-    must(turns_script("reap", words, COUNT(words)));
+    must(turns_script("reap", WORDS(worker, lease_us, "3", "1000", "86400000000")));
     return turns.reply->element[4]->elements;
 }
 

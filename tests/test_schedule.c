@@ -58,9 +58,8 @@ static char *definition(const char *name, const char *when, enum weir_missed mis
 static bool put(const char *name, const char *text, int64_t next_us, bool keep)
 {
     const char *next = textf("%lld", (long long)next_us);
-    const char *words[] = {name, text, next, keep ? "1" : "0", "t", ""};
 
-    must(turns_ask("schedule_add", words, COUNT(words)));
+    must(turns_ask("schedule_add", WORDS(name, text, next, keep ? "1" : "0", "t", "")));
     return json_is_true(json_object_get(turns.answer, "known"));
 }
 
@@ -163,11 +162,9 @@ TEST_WITH(test_promote_names_what_is_due, begin, NULL)
 /* Its occurrences pass, by the time of the pause and not of a heartbeat. */
 TEST_WITH(test_a_paused_schedule_enqueues_nothing, begin, NULL)
 {
-    static const char *const words[] = {"tick", "90000000", "", "0", "pause", "tests"};
-
     start("w");
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
-    must(turns_ask("schedule_pause", words, COUNT(words)));
+    must(turns_ask("schedule_pause", WORDS("tick", "90000000", "", "0", "pause", "tests")));
     turns.now_us += MINUTE_US;
     assert_int_equal(fire_all(), 1);
     assert_int_equal(redis_number("LLEN", QUEUE), 0);

@@ -370,11 +370,8 @@ WORKER_TEST(test_promote_puts_off_what_cannot_come_to_its_lane)
 static int append(const char *lines, const char *first, const char *before, const char *after,
                   const char *jobs)
 {
-    const char *const words[] = {"b",   "",     first,     lines, before,
-                                 after, "seed", "",        "1",   "t",
-                                 jobs,  "1",    "default", jobs,  "{\"id\":\"x\",\"type\":\"t\"}"};
-
-    return turns_script("append", words, COUNT(words));
+    return turns_script("append", WORDS("b", "", first, lines, before, after, "seed", "", "1", "t", jobs, "1",
+                                        "default", jobs, "{\"id\":\"x\",\"type\":\"t\"}"));
 }
 
 /* A chunk goes behind what is there of the same input, and only whole. */

@@ -162,7 +162,6 @@ SCENE_TEST(test_heartbeats_finish_a_change)
 
 SCENE_TEST(test_a_pause_of_a_queue_tells_workers_bit_by_bit)
 {
-    static const char *const words[] = {"q1", "", "", "1", "pause", "tests"};
     int64_t before;
     int rc = 0;
 
@@ -170,7 +169,7 @@ SCENE_TEST(test_a_pause_of_a_queue_tells_workers_bit_by_bit)
     build("redis.call('HSET', P .. 'duty', 'idle', 'wi 8000000000000000 q1')\n"
           "redis.call('HSET', P .. 'active:wi', '@', '{}')\n");
     before = count_commands();
-    must(turns_ask("queue_pause", words, COUNT(words)));
+    must(turns_ask("queue_pause", WORDS("q1", "", "", "1", "pause", "tests")));
     assert_in_range(count_commands() - before, 1, 1500);
     assert_in_range(count_told(), 100, WAITS / 2);
     while (turns_ask_rest(&rc) && rc == 0)
@@ -184,7 +183,6 @@ SCENE_TEST(test_a_pause_of_a_queue_tells_workers_bit_by_bit)
 /* Jobs that were set aside come from very many queues and types: few a call, and each call rings once. */
 SCENE_TEST(test_a_batch_of_very_many_queues_resumes_bit_by_bit)
 {
-    static const char *const words[] = {"b", "500", "seed"};
     int64_t before, rings, after;
     int calls = 0;
 
@@ -200,7 +198,7 @@ SCENE_TEST(test_a_batch_of_very_many_queues_resumes_bit_by_bit)
     do {
         before = count_commands();
         rings = count_rings();
-        must(turns_ask("batch_resume", words, COUNT(words)));
+        must(turns_ask("batch_resume", WORDS("b", "500", "seed")));
         after = count_commands();
         assert_in_range(count_rings() - rings, 0, 1);
         assert_in_range(after - before, 1, 1500);
@@ -213,7 +211,6 @@ SCENE_TEST(test_a_batch_of_very_many_queues_resumes_bit_by_bit)
 /* Jobs of very many lanes are put first, and retried jobs come back into as many: each call rings once. */
 SCENE_TEST(test_very_many_lanes_ring_once)
 {
-    static const char *const run[] = {"run", "500", "500", "seed", "1", "state", "parked"};
     int64_t rings, moved;
 
     serve_many_queues();
@@ -230,7 +227,7 @@ SCENE_TEST(test_very_many_lanes_ring_once)
           "'\",\"type\":\"t\"}')\n"
           "end\n");
     rings = count_rings();
-    must(turns_ask("job_act", run, COUNT(run)));
+    must(turns_ask("job_act", WORDS("run", "500", "500", "seed", "1", "state", "parked")));
     assert_int_equal(count_rings() - rings, 1);
     rings = count_rings();
     must(turns_promote(100, &moved));
@@ -241,7 +238,6 @@ SCENE_TEST(test_very_many_lanes_ring_once)
 /* What is counted is not described. */
 SCENE_TEST(test_very_many_jobs_are_counted)
 {
-    static const char *const words[] = {"count", "500", "1", "1", "state", "scheduled"};
     int64_t before;
 
     build(
@@ -250,7 +246,7 @@ SCENE_TEST(test_very_many_jobs_are_counted)
         "'\",\"type\":\"t\"}')\n"
         "end\n");
     before = count_commands();
-    must(turns_ask("job_list", words, COUNT(words)));
+    must(turns_ask("job_list", WORDS("count", "500", "1", "1", "state", "scheduled")));
     assert_in_range(count_commands() - before, 1, 150);
     assert_in_range(answer_int(turns.answer, "matched"), 490, 500);
 }
@@ -258,7 +254,6 @@ SCENE_TEST(test_very_many_jobs_are_counted)
 /* Jobs that a purge removes end together, of however many types they are. */
 SCENE_TEST(test_a_queue_of_very_many_types_is_purged)
 {
-    static const char *const words[] = {"q", "remove", "", "400"};
     int64_t before;
 
     build(
@@ -267,7 +262,7 @@ SCENE_TEST(test_a_queue_of_very_many_types_is_purged)
         "  redis.call('RPUSH', P .. 'queue:q', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. i % 100 .. '\"}')\n"
         "end\n");
     before = count_commands();
-    must(turns_ask("queue_purge", words, COUNT(words)));
+    must(turns_ask("queue_purge", WORDS("q", "remove", "", "400")));
     before = count_commands() - before;
     print_message("queue_purge: %" PRId64 " commands\n", before);
     assert_in_range(before, 1, 300);

@@ -240,9 +240,7 @@ WORKER_TEST(test_held_for_a_time)
 
 static void revive(const char *id)
 {
-    const char *words[] = {"retry", "100", "", "", "", "", "", "", "", id, "0"};
-
-    must(turns_script("dead", words, COUNT(words)));
+    must(turns_script("dead", WORDS("retry", "100", "", "", "", "", "", "", "", id, "0")));
 }
 
 /* It takes its lock again, unless another job has it by now. */
