@@ -14,246 +14,73 @@ struct scene {
     bool is_short, stands; /* stands: of the claim that stands */
 };
 
-/* ---- Scenes: worker w has the duty, and nothing is there yet */
+static struct scene scenes[100];
+static size_t scene_count;
 
-static void empty(void)
-{
-}
+/* SCENE(name, which way its claim goes, what is done before that); worker w has the duty, and nothing is there yet. */
+enum way { LONG, SHORT, SHORT_IF_STANDING };
+#define SCENE(name, way, ...)                                                                                \
+    static void name(void)                                                                                   \
+    {                                                                                                        \
+        __VA_ARGS__;                                                                                         \
+    }                                                                                                        \
+    __attribute__((constructor)) static void name##_is_a_scene(void)                                         \
+    {                                                                                                        \
+        scenes[scene_count++] = (struct scene){#name, name, (way) == SHORT, (way) != LONG};                  \
+    }
 
-static void one_job(void)
-{
-    enqueue("default", "t", "a");
-}
-
-static void two_jobs(void)
-{
-    enqueue("default", "t", "a b");
-}
-
-static void two_types(void)
-{
-    enqueue("default", "slow", "a");
-    enqueue("default", "t", "b");
-}
-
-static void pushed(void)
-{
-    push("default", "{\"id\":\"p\",\"type\":\"t\"}");
-}
-
-static void scheduled(void)
-{
-    one_job();
-    must(turns_enqueue("default", "t", "later", SECOND_US));
-}
-
-static void early_and_alone(void)
-{
-    one_job();
-    ask.alone = ask.early = true;
-    ask.far = 3;
-    ask.ahead_us = GATE_AHEAD_MOST_US;
-}
-
-static void three_jobs(void)
-{
-    enqueue("default", "t", "a b c");
-}
-
-static void limited(void)
-{
-    must(turns_rate("t", "10/1000000/1"));
-    one_job();
-}
-
-static void shared_limit(void)
-{
-    static const char *const limits[] = {"provider"};
-
-    must(turns_rate("provider", "10/1000000/1"));
-    must(turns_use("t", "use", "", limits, 1));
-    one_job();
-}
-
-static void parked(void)
-{
-    must(turns_rate("slow", "1/1000000/1"));
-    enqueue("default", "slow", "s u");
-    claim("w", 10, 0);
-    one_job();
-}
-
+/* ---- Scenes */
+SCENE(empty, SHORT, )
+SCENE(one_job, SHORT, enqueue("default", "t", "a"))
+SCENE(two_jobs, SHORT, enqueue("default", "t", "a b"))
+SCENE(two_types, SHORT, enqueue("default", "slow", "a"); enqueue("default", "t", "b"))
+SCENE(pushed, SHORT, push("default", "{\"id\":\"p\",\"type\":\"t\"}"))
+SCENE(scheduled, SHORT, one_job(); must(turns_enqueue("default", "t", "later", SECOND_US)))
+SCENE(early_and_alone, SHORT, one_job(); ask.alone = ask.early = true; ask.far = 3;
+      ask.ahead_us = GATE_AHEAD_MOST_US)
+SCENE(three_jobs, LONG, enqueue("default", "t", "a b c"))
+SCENE(limited, LONG, must(turns_rate("t", "10/1000000/1")); one_job())
+SCENE(shared_limit, LONG, must(turns_rate("provider", "10/1000000/1")); use("t", "provider"); one_job())
+SCENE(parked, LONG, must(turns_rate("slow", "1/1000000/1")); enqueue("default", "slow", "s u");
+      claim("w", 10, 0); one_job())
 /* Nothing stands in the way in the queue that was asked for last. */
-static void parked_in_another_queue(void)
-{
-    static const char *const other[] = {"other"};
-
-    must(turns_rate("slow", "1/1000000/1"));
-    enqueue("other", "slow", "s u");
-    ask.queues = (struct names){other, 1};
-    claim("w", 10, 0);
-    ask.queues = default_queue;
-    claim("w", 10, 0);
-    ask.queues = (struct names){other, 1};
-    enqueue("other", "t", "a");
-}
-
+SCENE(parked_in_another_queue, LONG, static const char *const other[] = {"other"};
+      must(turns_rate("slow", "1/1000000/1")); enqueue("other", "slow", "s u");
+      ask.queues = (struct names){other, 1}; claim("w", 10, 0); ask.queues = default_queue; claim("w", 10, 0);
+      ask.queues = (struct names){other, 1}; enqueue("other", "t", "a"))
 /* The worker has lost its lease, and two of what is looked at by one command are there. */
-static void lost_and_scheduled(void)
-{
-    one_job();
-    must(turns_enqueue("default", "t", "later", SECOND_US));
-    redis_do("HSET", PREFIX "halted", "q/other", "1");
-    redis_do("DEL", PREFIX "active:w");
-}
-
-static void parked_and_scheduled(void)
-{
-    parked();
-    must(turns_enqueue("default", "t", "later", SECOND_US));
-}
-
+SCENE(lost_and_scheduled, LONG, one_job(); must(turns_enqueue("default", "t", "later", SECOND_US));
+      redis_do("HSET", PREFIX "halted", "q/other", "1"); redis_do("DEL", PREFIX "active:w"))
+SCENE(parked_and_scheduled, LONG, parked(); must(turns_enqueue("default", "t", "later", SECOND_US)))
 /* The worker has named its types before; a claim names those that rest. */
-static void by_digest(void)
-{
-    static const struct names none = {NULL, 0};
-
-    one_job();
-    redis_do("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}");
-    ask.digest = "5f1cb89b8ac5976fc8157549a804413a02dedc4d"; /* sha1 of ["slow","t"] */
-    ask.types = none;
-}
-
-static void at_rest(void)
-{
-    static const char *const rests[] = {"t"};
-
-    by_digest();
-    ask.types = (struct names){rests, 1};
-}
-
-static void by_another_digest(void)
-{
-    by_digest();
-    ask.digest = "0123";
-}
-
-static void held(void)
-{
-    enqueue("default", "unknown", "u");
-    claim("w", 10, 0);
-    one_job();
-}
-
-static void unknown(void)
-{
-    enqueue("default", "unknown", "u");
-}
-
-static void without_id(void)
-{
-    push("default", "{\"type\":\"t\"}");
-}
-
-static void behind_one_without_id(void)
-{
-    one_job();
-    without_id();
-}
-
-static void unreadable(void)
-{
-    one_job();
-    push("default", "no job");
-}
-
-static void with_head(void)
-{
-    use_secret();
-    push("default", "@1,0,0,s" SECRET ";{\"id\":\"h\",\"type\":\"t\"}");
-}
-
-static void paused(void)
-{
-    one_job();
-    redis_do("HSET", PREFIX "halted", "q/default", "1");
-}
-
-static void cancelled(void)
-{
-    one_job();
-    redis_do("HSET", PREFIX "cancelled", "a", "waiting 1 default/t ");
-}
-
-static void alone(void)
-{
-    one_job();
-    redis_do("ZADD", PREFIX "alone", "0", "default!");
-}
-
-static void duty_ends(void)
-{
-    one_job();
-    turns.now_us += SECOND_US / 2;
-}
-
-static void duty_is_over(void)
-{
-    one_job();
-    turns.now_us += SECOND_US;
-}
-
-static void without_duty(void)
-{
-    one_job();
-    ask.duty_until_us = 0;
-}
-
-static void duty_too_long(void)
-{
-    one_job();
-    ask.duty_until_us = turns.now_us + 5 * SECOND_US;
-}
-
-static void few_executors(void)
-{
-    one_job();
-    ask.free = 2;
-}
-
-static void prefetching(void)
-{
-    two_jobs();
-    ask.prefetch = 1;
-}
-
-static void prefetching_many(void)
-{
-    one_job();
-    ask.prefetch = 17;
-}
-
-static void reserved(void)
-{
-    one_job();
-    ask.reserved = true;
-}
-
-static void marking(void)
-{
-    one_job();
-    ask.mark = true;
-}
-
-static void marking_nothing(void)
-{
-    ask.mark = true;
-}
-
+#define DIGEST "5f1cb89b8ac5976fc8157549a804413a02dedc4d" /* sha1 of ["slow","t"] */
+SCENE(by_digest, SHORT, one_job(); redis_do("HSET", ACTIVE "w", "@", "{\"types\":[\"slow\",\"t\"]}");
+      ask.digest = DIGEST; ask.types = (struct names){NULL, 0})
+SCENE(at_rest, LONG, static const char *const rests[] = {"t"}; by_digest();
+      ask.types = (struct names){rests, 1})
+SCENE(by_another_digest, LONG, by_digest(); ask.digest = "0123")
+SCENE(held, LONG, enqueue("default", "unknown", "u"); claim("w", 10, 0); one_job())
+SCENE(unknown, LONG, enqueue("default", "unknown", "u"))
+SCENE(without_id, LONG, push("default", "{\"type\":\"t\"}"))
+SCENE(behind_one_without_id, LONG, one_job(); without_id())
+SCENE(unreadable, LONG, one_job(); push("default", "no job"))
+SCENE(with_head, LONG, use_secret(); push("default", "@1,0,0,s" SECRET ";{\"id\":\"h\",\"type\":\"t\"}"))
+SCENE(paused, LONG, one_job(); redis_do("HSET", PREFIX "halted", "q/default", "1"))
+SCENE(cancelled, LONG, one_job(); redis_do("HSET", PREFIX "cancelled", "a", "waiting 1 default/t "))
+SCENE(alone, LONG, one_job(); redis_do("ZADD", PREFIX "alone", "0", "default!"))
+SCENE(duty_ends, SHORT_IF_STANDING, one_job(); turns.now_us += SECOND_US / 2)
+SCENE(duty_is_over, LONG, one_job(); turns.now_us += SECOND_US)
+SCENE(without_duty, LONG, one_job(); ask.duty_until_us = 0)
+SCENE(duty_too_long, LONG, one_job(); ask.duty_until_us = turns.now_us + 5 * SECOND_US)
+SCENE(few_executors, LONG, one_job(); ask.free = 2)
+SCENE(prefetching, SHORT, two_jobs(); ask.prefetch = 1)
+SCENE(prefetching_many, LONG, one_job(); ask.prefetch = 17)
+SCENE(reserved, LONG, one_job(); ask.reserved = true)
+SCENE(marking, LONG, one_job(); ask.mark = true)
+SCENE(marking_nothing, SHORT, ask.mark = true)
 static void write_duty(const char *field, const char *worker, int64_t us)
 {
-    free(
-        redis_text("HSET", PREFIX "duty", field, textf("%s %" PRId64 " default", worker, turns.now_us + us)));
+    redis_do("HSET", PREFIX "duty", field, textf("%s %" PRId64 " default", worker, turns.now_us + us));
 }
 
 /* The duty is x's, and the part of the second is that worker's for so long. */
@@ -265,108 +92,27 @@ static void off_duty(const char *second, int64_t us)
     write_duty("g/second", second, us);
 }
 
-static void polling(void)
-{
-    off_duty("y", SECOND_US);
-}
+SCENE(polling, SHORT, off_duty("y", SECOND_US))
+SCENE(polling_and_scheduled, SHORT, polling(); must(turns_enqueue("default", "t", "later", SECOND_US)))
+SCENE(polling_and_parked, LONG, parked(); polling())
+SCENE(polling_and_queued, LONG, one_job(); polling())
+SCENE(polling_as_the_second, LONG, off_duty("w", 3 * SECOND_US / 2))
+SCENE(polling_without_a_second, LONG, off_duty("y", -1))
+SCENE(polling_without_a_worker_on_duty, LONG, polling(); write_duty("g", "x", -1))
+SCENE(polling_by_the_one_on_duty, LONG, polling(); write_duty("g", "w", SECOND_US / 2))
+SCENE(polling_far_ahead, LONG, polling(); ask.ahead_us = GATE_AHEAD_MOST_US; ask.far = 0)
+SCENE(taking_back, LONG, one_job(); ask.held = true)
+SCENE(far_and_full, LONG, one_job(); ask.ahead_us = GATE_AHEAD_MOST_US)
+SCENE(foreign_queue, LONG, redis_do("SET", QUEUE, "foreign"))
+SCENE(foreign_types, LONG, one_job(); redis_do("DEL", PREFIX "types");
+      redis_do("SET", PREFIX "types", "foreign"))
+SCENE(foreign_later, LONG, one_job(); redis_do("SET", PREFIX "later", "foreign"))
+SCENE(foreign_counters, SHORT, one_job(); redis_do("DEL", PREFIX "stats:t");
+      redis_do("SET", PREFIX "stats:t", "foreign"))
+SCENE(elsewhere, LONG, one_job(); redis_do("HSET", PREFIX "about", "partitions", "2"))
+SCENE(newer_data, LONG, one_job(); redis_do("SET", PREFIX "format:2", "1"))
 
-static void polling_and_scheduled(void)
-{
-    polling();
-    must(turns_enqueue("default", "t", "later", SECOND_US));
-}
-
-static void polling_and_parked(void)
-{
-    parked();
-    polling();
-}
-
-static void polling_and_queued(void)
-{
-    one_job();
-    polling();
-}
-
-static void polling_as_the_second(void)
-{
-    off_duty("w", 3 * SECOND_US / 2);
-}
-
-static void polling_without_a_second(void)
-{
-    off_duty("y", -1);
-}
-
-static void polling_without_a_worker_on_duty(void)
-{
-    polling();
-    write_duty("g", "x", -1);
-}
-
-static void polling_by_the_one_on_duty(void)
-{
-    polling();
-    write_duty("g", "w", SECOND_US / 2);
-}
-
-static void polling_far_ahead(void)
-{
-    polling();
-    ask.ahead_us = GATE_AHEAD_MOST_US;
-    ask.far = 0;
-}
-
-static void taking_back(void)
-{
-    one_job();
-    ask.held = true;
-}
-
-static void far_and_full(void)
-{
-    one_job();
-    ask.ahead_us = GATE_AHEAD_MOST_US;
-}
-
-static void foreign_queue(void)
-{
-    redis_do("SET", QUEUE, "foreign");
-}
-
-static void foreign_types(void)
-{
-    one_job();
-    redis_do("DEL", PREFIX "types");
-    redis_do("SET", PREFIX "types", "foreign");
-}
-
-static void foreign_later(void)
-{
-    one_job();
-    redis_do("SET", PREFIX "later", "foreign");
-}
-
-static void foreign_counters(void)
-{
-    one_job();
-    redis_do("DEL", PREFIX "stats:t");
-    redis_do("SET", PREFIX "stats:t", "foreign");
-}
-
-static void elsewhere(void)
-{
-    one_job();
-    redis_do("HSET", PREFIX "about", "partitions", "2");
-}
-
-static void newer_data(void)
-{
-    one_job();
-    redis_do("SET", PREFIX "format:2", "1");
-}
-
-/* ---- */
+/* ---- What they come to */
 
 static void write_words(FILE *out, const char *what, const struct span *words, size_t count)
 {
@@ -455,64 +201,7 @@ static void check_standing(const struct scene *scene, const char *usual)
 
 SCENE_TEST(test_the_short_way_does_what_the_long_one_does)
 {
-    static const struct scene scenes[] = {
-#define SCENE(name, is_short) {#name, name, is_short, is_short}
-        SCENE(empty, true),
-        SCENE(one_job, true),
-        SCENE(two_jobs, true),
-        SCENE(two_types, true),
-        SCENE(pushed, true),
-        SCENE(prefetching, true),
-        SCENE(scheduled, true),
-        SCENE(early_and_alone, true),
-        SCENE(foreign_later, false),
-        SCENE(foreign_counters, true),
-        SCENE(three_jobs, false),
-        SCENE(limited, false),
-        SCENE(shared_limit, false),
-        SCENE(parked, false),
-        SCENE(held, false),
-        SCENE(by_digest, true),
-        SCENE(at_rest, false),
-        SCENE(by_another_digest, false),
-        SCENE(parked_and_scheduled, false),
-        SCENE(parked_in_another_queue, false),
-        SCENE(lost_and_scheduled, false),
-        SCENE(unknown, false),
-        SCENE(without_id, false),
-        SCENE(behind_one_without_id, false),
-        SCENE(unreadable, false),
-        SCENE(with_head, false),
-        SCENE(paused, false),
-        SCENE(cancelled, false),
-        SCENE(alone, false),
-        {"duty_ends", duty_ends, false, true},
-        SCENE(duty_is_over, false),
-        SCENE(without_duty, false),
-        SCENE(duty_too_long, false),
-        SCENE(few_executors, false),
-        SCENE(prefetching_many, false),
-        SCENE(reserved, false),
-        SCENE(marking, false),
-        SCENE(marking_nothing, true),
-        SCENE(polling, true),
-        SCENE(polling_and_scheduled, true),
-        SCENE(polling_and_parked, false),
-        SCENE(polling_and_queued, false),
-        SCENE(polling_as_the_second, false),
-        SCENE(polling_without_a_second, false),
-        SCENE(polling_without_a_worker_on_duty, false),
-        SCENE(polling_by_the_one_on_duty, false),
-        SCENE(polling_far_ahead, false),
-        SCENE(taking_back, false),
-        SCENE(far_and_full, false),
-        SCENE(foreign_queue, false),
-        SCENE(foreign_types, false),
-        SCENE(elsewhere, false),
-        SCENE(newer_data, false),
-    };
-
-    for (size_t i = 0; i < COUNT(scenes); i++) {
+    for (size_t i = 0; i < scene_count; i++) {
         bool usual_is_short, other_is_short;
         char *usual = outcome(&scenes[i], USUAL_CHUNK, false, &usual_is_short);
         char *other = outcome(&scenes[i], LONG_CHUNK, false, &other_is_short);

@@ -338,77 +338,34 @@ TEST(test_the_scene)
     assert_int_equal(count, PARTS);
 }
 
+/* Each of these lines does and says the same on both sides. */
+#define SAME_TEST(name, ...)                                                                                 \
+    TEST_WITH(name, set_up, NULL)                                                                            \
+    {                                                                                                        \
+        same_all((const char *const[]){__VA_ARGS__, NULL});                                                  \
+    }
+#define says(part) assert_non_null(strstr(said.out, part))
+#define warns(part) assert_non_null(strstr(said.err, part))
+
 /* ---- What shows */
 
-TEST_WITH(test_jobs_are_found, set_up, NULL)
-{
-    static const char *const lines[] = {"job show c2 --json",
-                                        "job show a1 --json",
-                                        "job show b0 --json",
-                                        "job show g0 --json",
-                                        "job show c1 --json",
-                                        "job show d0 --json",
-                                        "job show e0 --json",
-                                        "job show f0 --json",
-                                        "job show nobody",
-                                        "why a1 --json",
-                                        "why b1 --json",
-                                        "why c2 --json",
-                                        "why b0 --json",
-                                        "why g0 --json",
-                                        "why d0 --json",
-                                        "why nobody",
-                                        NULL};
+SAME_TEST(test_jobs_are_found, "job show c2 --json", "job show a1 --json", "job show b0 --json",
+          "job show g0 --json", "job show c1 --json", "job show d0 --json", "job show e0 --json",
+          "job show f0 --json", "job show nobody", "why a1 --json", "why b1 --json", "why c2 --json",
+          "why b0 --json", "why g0 --json", "why d0 --json", "why nobody")
 
-    same_all(lines);
-}
-
-TEST_WITH(test_lists, set_up, NULL)
-{
-    static const char *const lines[] = {"dead list --json",
-                                        "dead list --limit 2 --json",
-                                        "dead list --type d --json",
-                                        "dead show a0 --json",
-                                        "dead show nobody",
-                                        "dead keep --json",
-                                        "batch list --json",
-                                        "batch show nightly --json",
-                                        "batch show weekly --json",
-                                        "batch show nobody",
-                                        "schedule list --json",
-                                        "schedule show report --json",
-                                        "schedule show nobody",
-                                        "rate log --json",
-                                        "rate list --json",
-                                        "rate show b --json",
-                                        "rate show slots --json",
-                                        "rate show nobody",
-                                        "rate set b 5/1h --dry-run --json",
-                                        "queue list --json",
-                                        "status --json",
-                                        NULL};
-
-    same_all(lines);
-}
+SAME_TEST(test_lists, "dead list --json", "dead list --limit 2 --json", "dead list --type d --json",
+          "dead show a0 --json", "dead show nobody", "dead keep --json", "batch list --json",
+          "batch show nightly --json", "batch show weekly --json", "batch show nobody",
+          "schedule list --json", "schedule show report --json", "schedule show nobody", "rate log --json",
+          "rate list --json", "rate show b --json", "rate show slots --json", "rate show nobody",
+          "rate set b 5/1h --dry-run --json", "queue list --json", "status --json")
 
 /* ---- What changes */
 
-TEST_WITH(test_jobs_end, set_up, NULL)
-{
-    static const char *const lines[] = {"job cancel c2 --json",
-                                        "job cancel c2 --json",
-                                        "job cancel a1 --json",
-                                        "job cancel g0 --json",
-                                        "job cancel f0 --json",
-                                        "job cancel d0",
-                                        "job cancel nobody",
-                                        "job cancel nobody --unique k",
-                                        "job show c2 --json",
-                                        "job show g0",
-                                        NULL};
-
-    same_all(lines);
-}
+SAME_TEST(test_jobs_end, "job cancel c2 --json", "job cancel c2 --json", "job cancel a1 --json",
+          "job cancel g0 --json", "job cancel f0 --json", "job cancel d0", "job cancel nobody",
+          "job cancel nobody --unique k", "job show c2 --json", "job show g0")
 
 #define IDS_SIZE 4000
 
@@ -459,118 +416,61 @@ TEST_WITH(test_jobs_by_a_search, set_up, NULL)
         }
 }
 
-TEST_WITH(test_actions_by_a_search, set_up, NULL)
-{
-    static const char *const lines[] = {"job run g0 --json",
-                                        "job run nobody",
-                                        "job run state:scheduled --json",
-                                        "job retry state:dead --dry-run",
-                                        "job retry type:d --json",
-                                        "job remove state:dead --yes --json",
-                                        "job cancel queue:default --dry-run --json",
-                                        "job cancel queue:default --yes --json",
-                                        "job cancel queue:default --dry-run --json",
-                                        NULL};
-
-    same_all(lines);
-}
+SAME_TEST(test_actions_by_a_search, "job run g0 --json", "job run nobody", "job run state:scheduled --json",
+          "job retry state:dead --dry-run", "job retry type:d --json", "job remove state:dead --yes --json",
+          "job cancel queue:default --dry-run --json", "job cancel queue:default --yes --json",
+          "job cancel queue:default --dry-run --json")
 
 TEST_WITH(test_a_lock_is_freed_where_it_is, set_up, NULL)
 {
     for (int i = 0; i < 2; i++) {
         const struct side *s = i ? &four : &one;
 
-        free(
-            server_ask(&server, "SET", textf("%sunique:lost", prefix_of(s, home_of(s, "d"))), "ghost", NULL));
+        server_do(&server, "SET", textf("%sunique:lost", prefix_of(s, home_of(s, "d"))), "ghost");
     }
     same("job cancel ghost --unique lost --json");
     same("job cancel ghost --unique lost --json");
 }
 
-TEST_WITH(test_queues, set_up, NULL)
-{
-    static const char *const lines[] = {"queue pause default --json",
-                                        "queue resume default",
-                                        "queue resume default --json",
-                                        "queue resume nobody",
-                                        "queue purge mail --dry-run --json",
-                                        "queue purge default --dry-run --json",
-                                        "queue purge default --type c --yes --json",
-                                        "queue purge default --yes --json",
-                                        "queue purge default --dry-run --json",
-                                        "queue purge nobody --dry-run",
-                                        "job show a1",
-                                        "job show b1 --json",
-                                        NULL};
+SAME_TEST(test_queues, "queue pause default --json", "queue resume default", "queue resume default --json",
+          "queue resume nobody", "queue purge mail --dry-run --json", "queue purge default --dry-run --json",
+          "queue purge default --type c --yes --json", "queue purge default --yes --json",
+          "queue purge default --dry-run --json", "queue purge nobody --dry-run", "job show a1",
+          "job show b1 --json")
 
-    same_all(lines);
+static bool is_halted(int partition)
+{
+    return server_number(&server, "HEXISTS", textf("%shalted", prefix_of(&four, partition)), "q/mail", NULL);
 }
 
 /* All partitions have it paused, and none has afterwards. */
 TEST_WITH(test_a_pause_is_everywhere, set_up, NULL)
 {
     must(&four, "queue pause mail");
-    for (int p = 0; p < PARTS; p++) {
-        assert_int_equal(
-            server_number(&server, "HEXISTS", textf("%shalted", prefix_of(&four, p)), "q/mail", NULL), 1);
-    }
+    for (int p = 0; p < PARTS; p++)
+        assert_true(is_halted(p));
     must(&four, "queue resume mail");
-    for (int p = 0; p < PARTS; p++) {
-        assert_int_equal(
-            server_number(&server, "HEXISTS", textf("%shalted", prefix_of(&four, p)), "q/mail", NULL), 0);
-    }
+    for (int p = 0; p < PARTS; p++)
+        assert_false(is_halted(p));
 }
 
-TEST_WITH(test_dead_jobs, set_up, NULL)
-{
-    static const char *const lines[] = {
-        "dead keep --most 2 --dry-run --json",
-        "dead retry --all --dry-run --json",
-        "dead retry --type c --json",
-        "dead list --json",
-        "dead retry nobody",
-        "dead remove d0 nobody --yes",
-        "dead remove --all --dry-run --json",
-        "dead remove --all --yes",
-        "dead list",
-        "job show c0 --json",
-        NULL,
-    };
+SAME_TEST(test_dead_jobs, "dead retry --all --dry-run --json", "dead retry --type c --json",
+          "dead list --json", "dead retry nobody", "dead remove d0 nobody --yes",
+          "dead remove --all --dry-run --json", "dead remove --all --yes", "dead list", "job show c0 --json")
 
-    same_all(lines + 1); /* a bound holds for each partition */
-}
-
-TEST_WITH(test_batches, set_up, NULL)
-{
-    static const char *const lines[] = {
-        "batch pause weekly --json",
-        "batch pause weekly",
-        "batch list --json",
-        "batch resume weekly --json",
-        "batch resume nobody",
-        "batch seal weekly --then e.sent --json",
-        "batch seal nobody",
-        "batch show weekly --json",
-        "batch cancel nightly --dry-run --json",
-        "batch cancel nightly --yes",
-        "batch cancel nightly --yes",
-        "batch cancel nobody --yes",
-        "batch show nightly --json",
-        NULL,
-    };
-
-    same_all(lines);
-}
+SAME_TEST(test_batches, "batch pause weekly --json", "batch pause weekly", "batch list --json",
+          "batch resume weekly --json", "batch resume nobody", "batch seal weekly --then e.sent --json",
+          "batch seal nobody", "batch show weekly --json", "batch cancel nightly --dry-run --json",
+          "batch cancel nightly --yes", "batch cancel nightly --yes", "batch cancel nobody --yes",
+          "batch show nightly --json")
 
 /* What follows a batch is enqueued where that is: "weekly" has jobs of "e". */
 TEST_WITH(test_what_follows_a_batch, set_up, NULL)
 {
     assert_int_equal(weir(&four, "batch seal weekly --then d"), 65);
-    assert_non_null(strstr(
-        said.err,
-        "batch weekly: lives on partition 3 and type d on 2, so it cannot follow; use one whose name"));
+    warns("batch weekly: lives on partition 3 and type d on 2, so it cannot follow; use one whose name");
     must(&four, "batch show weekly --json");
-    assert_non_null(strstr(said.out, "\"sealed_at\":null"));
+    says("\"sealed_at\":null");
     must(&four, "batch seal weekly --then e.sent");
 }
 
@@ -578,7 +478,7 @@ TEST_WITH(test_what_follows_a_batch, set_up, NULL)
 TEST_WITH(test_a_batch_is_paused_once_it_is_somewhere, set_up, NULL)
 {
     assert_int_equal(weir(&four, "batch pause later"), 66);
-    assert_non_null(strstr(said.err, "pause it once it has one"));
+    warns("pause it once it has one");
     assert_int_equal(weir(&four, "batch show later"), 66);
 }
 
@@ -605,29 +505,11 @@ TEST_WITH(test_schedules, set_up, NULL)
     assert_int_equal(server_number(&server, "LLEN", key, NULL), waiting + 1);
 }
 
-TEST_WITH(test_limits, set_up, NULL)
-{
-    static const char *const lines[] = {
-        "rate pause a 1h",
-        "rate pause nobody 1h",
-        "rate resume a",
-        "rate set a 2/1h --json",
-        "rate set c 3/1h,by=args.user --json",
-        "rate weight c u1 3",
-        "rate remove c --yes",
-        "rate remove nobody --yes",
-        "rate log --json",
-        "take slots --json",
-        "take slots --cost 4 --json",
-        "take nobody",
-        "take own --rule 1/1h --json",
-        "take own --rule 1/1h --peek --json",
-        "take own --rule 1/1h --wait 1s --json",
-        NULL,
-    };
-
-    same_all(lines);
-}
+SAME_TEST(test_limits, "rate pause a 1h", "rate pause nobody 1h", "rate resume a", "rate set a 2/1h --json",
+          "rate set c 3/1h,by=args.user --json", "rate weight c u1 3", "rate remove c --yes",
+          "rate remove nobody --yes", "rate log --json", "take slots --json", "take slots --cost 4 --json",
+          "take nobody", "take own --rule 1/1h --json", "take own --rule 1/1h --peek --json",
+          "take own --rule 1/1h --wait 1s --json")
 
 /* What shares a limit must live where it does: names that begin alike do. */
 TEST_WITH(test_types_that_share_a_limit, set_up, NULL)
@@ -678,14 +560,11 @@ TEST_WITH(test_many_are_taken, set_up, NULL)
 /* Jobs of all types in one input: when they start is known by the limits of each. */
 TEST_WITH(test_bulks, set_up, NULL)
 {
-    static const char *const lines[] = {"enqueue --from %s/bulk --dry-run --json",
-                                        "enqueue --from %s/bulk --json", NULL};
-
     write_text(server.folder, "bulk",
                "{\"type\":\"a\"}\n{\"type\":\"a\"}\n{\"type\":\"b\"}\n{\"type\":\"c\"}\n"
                "{\"type\":\"d\",\"queue\":\"mail\"}\n{\"type\":\"a\",\"cost\":7}\n{}\n");
-    for (int i = 0; lines[i]; i++)
-        same(textf(lines[i], server.folder));
+    same(textf("enqueue --from %s/bulk --dry-run --json", server.folder));
+    same(textf("enqueue --from %s/bulk --json", server.folder));
     same("status --json");
 }
 
@@ -700,9 +579,8 @@ TEST_WITH(test_what_was_done_is_said, set_up, NULL)
     server_do(&server, "DEL", key);
     server_do(&server, "SET", key, "somebody's");
     assert_int_equal(weir(&four, "queue pause mail"), 78);
-    assert_non_null(strstr(said.err, "done on 3 of 4 partitions, not on 2: repeat it"));
-    snprintf(key, sizeof key, "%shalted", prefix_of(&four, 3));
-    assert_int_equal(server_number(&server, "HEXISTS", key, "q/mail", NULL), 1);
+    warns("done on 3 of 4 partitions, not on 2: repeat it");
+    assert_true(is_halted(3));
 }
 
 /* A job that a foreign client has pushed to another partition is found there, and once it is dead a retry moves it. */
@@ -713,23 +591,21 @@ TEST_WITH(test_a_job_on_a_wrong_partition, set_up, NULL)
     server_do(&server, "LPUSH", textf("%squeue:default", prefix_of(&four, there)),
               "{\"id\":\"stray\",\"type\":\"d\"}");
     assert_int_equal(weir(&four, "job show stray --json"), 0);
-    assert_non_null(strstr(said.out, "\"state\":\"waiting\""));
+    says("\"state\":\"waiting\"");
     must(&four, "why stray");
-    assert_non_null(strstr(
-        said.out, "reason:    dead as a worker meets it: wrong partition: its type lives on partition 2"));
+    says("reason:    dead as a worker meets it: wrong partition: its type lives on partition 2");
     assert_null(strstr(said.out, "waits for"));
     now_us = clock_wall_us();
     claim(&four);
     must(&four, "job show stray");
-    assert_non_null(strstr(said.out, "dead"));
-    assert_non_null(
-        strstr(said.out, "wrong partition: its type lives on partition 2; weir dead retry moves it there"));
+    says("dead");
+    says("wrong partition: its type lives on partition 2; weir dead retry moves it there");
     must(&four, "doctor");
 
     must(&four, "job retry id:stray --json");
-    assert_non_null(strstr(said.out, "\"jobs\":1"));
+    says("\"jobs\":1");
     must(&four, "job cancel stray");
-    assert_non_null(strstr(said.out, "job stray is cancelled: it was waiting and is gone"));
+    says("job stray is cancelled: it was waiting and is gone");
     must(&four, "doctor");
 }
 
@@ -751,24 +627,21 @@ TEST_WITH(test_a_type_waits_where_it_lives, set_up, NULL)
 TEST_WITH(test_doctor, set_up, NULL)
 {
     must(&four, "doctor");
-    for (int p = 0; p < PARTS; p++) {
-        const char *says = textf("structures: partition %d: ", p);
-
-        assert_non_null(strstr(said.out, says));
-    }
+    for (int p = 0; p < PARTS; p++)
+        says(textf("structures: partition %d: ", p));
     assert_null(strstr(said.out, "redis: partition"));
     must(&one, "doctor");
     assert_null(strstr(said.out, "partition"));
     server_do(&server, "DEL", textf("%sworkers", prefix_of(&four, 3)));
     assert_int_equal(weir(&four, "doctor"), 65);
-    assert_non_null(strstr(said.out, ": partition 3: "));
-    assert_non_null(strstr(said.out, "1 wrong"));
+    says(": partition 3: ");
+    says("1 wrong");
     must(&four, "doctor --repair");
     must(&four, "doctor");
 
     server_do(&server, "HDEL", textf("%sabout", prefix_of(&four, 2)), "partitions");
     assert_int_equal(weir(&four, "doctor"), 78);
-    assert_non_null(strstr(said.out, "partitions: partition 2: says that there are 1, not 4"));
+    says("partitions: partition 2: says that there are 1, not 4");
 }
 
 /* Sends the words of a line. */
@@ -812,8 +685,8 @@ TEST_WITH(test_rights_to_one_partition, set_up, NULL)
     send_line(user);
     setenv("REDIS_URL", textf("unix://ben:secret@%s", server.socket), 1);
     assert_int_equal(program_weir(&said, NULL, NULL, four.ns, "doctor"), 77);
-    assert_non_null(strstr(said.out, "permissions: partition 1: user ben lacks rights"));
-    assert_non_null(strstr(said.out, ":{*}:*"));
+    says("permissions: partition 1: user ben lacks rights");
+    says(":{*}:*");
     unsetenv("REDIS_URL");
 }
 
@@ -850,7 +723,7 @@ TEST(test_a_worker_is_one)
     for (int i = 0; i < 2; i++)
         assert_non_null(strstr(said.out, textf("\"pid\":%d,", (int)workers[i])));
     must(&fresh, "queue list --json");
-    assert_non_null(strstr(said.out, "\"worker_count\":2"));
+    says("\"worker_count\":2");
     must(&fresh, "doctor");
     for (int i = 0; i < 2; i++) {
         kill(workers[i], SIGTERM);
@@ -888,7 +761,7 @@ TEST_WITH(test_bounds_of_dead_jobs, set_up, NULL)
     for (int p = 0; p < PARTS; p++)
         assert_int_equal(server_number(&server, "EXISTS", textf("%ssettings", prefix_of(&four, p)), NULL), 1);
     must(&four, "dead keep");
-    assert_non_null(strstr(said.out, "3 of at most 1 in each of 4 partitions"));
+    says("3 of at most 1 in each of 4 partitions");
 }
 
 TESTS(client_start_redis, client_stop)
