@@ -18,11 +18,25 @@
 #define TEXT_LIMIT_US 60000000 /* a machine that is busy with other tests */
 #define LOOK_EVERY_US 2000
 
-const char *built(const char *name)
+static char *next_path(void)
 {
     static char paths[8][512];
     static unsigned next;
-    char *path = paths[next++ % 8];
+
+    return paths[next++ % 8];
+}
+
+const char *sourced(const char *name)
+{
+    char *path = next_path();
+
+    assert_non_null(getcwd(path, 400));
+    return strcat(strcat(path, "/tests/"), name);
+}
+
+const char *built(const char *name)
+{
+    char *path = next_path();
     ssize_t len = readlink("/proc/self/exe", path, 400);
 
     path[len > 0 ? len : 0] = '\0';

@@ -15,6 +15,8 @@ struct outcome {
 
 /* The path of something that was built, such as "weir" or "examples/demo". Static, eight at a time. */
 const char *built(const char *name);
+/* The path of what stands in tests/, such as "handlers/child.py". Static, eight at a time, with those. */
+const char *sourced(const char *name);
 
 /* Runs words[0], with the words up to NULL, in folder (NULL: here), standard input empty; fails the test when
  * that takes longer than two minutes. */

@@ -1,4 +1,4 @@
-/* Commands as handlers (--exec): how they are throttled and ended. What they get, and their reasons: transcripts/worker_exec.txt. */
+/* Commands as handlers (--exec): how they are throttled and ended. What they get, and their reasons: sessions/exec.txt. */
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -24,14 +24,6 @@ static pid_t start_script(struct stage *s, const char *lines)
 {
     write_script(s, "script", lines);
     return stage_weir(s, "worker", "--exec", "run=./script", "-c", "2", "--lease", "1s", NULL);
-}
-
-static void assert_file(struct stage *s, const char *name, const char *text)
-{
-    char found[4096];
-
-    assert_true(read_text(s->server.folder, name, found, sizeof found));
-    assert_string_equal(found, text);
 }
 
 /* ---- What its end means */

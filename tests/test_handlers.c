@@ -1,5 +1,5 @@
 /* All ends that a job can have, for every kind of handler: the rows of ends[] times those of kinds[]. A job's
- * type is the name of its row, and every kind of handler plays it by that. Kinds and ends that take the
+ * type is the name of its row, and every kind of handler plays it by that (tests/handlers/). Kinds and ends that take the
  * worker with them are run apart. */
 #include <ev.h>
 #include <math.h>
@@ -109,75 +109,6 @@ static const struct kind {
                 [ODD] = RUNS_LATER("HTTP 304", 5, 26, "@1,0,0,")}},
 };
 #define KINDS COUNT(kinds)
-
-static const char exec_script[] = "#!/bin/sh\n"
-                                  "touch $WEIR_JOB_TYPE.begun\n"
-                                  "case $WEIR_JOB_TYPE in\n"
-                                  "done) exit 0;;\n"
-                                  "retry) echo no luck >&2; exit 1;;\n"
-                                  "dead) echo no such customer >&2; exit 65;;\n"
-                                  "throttled) exit 75;;\n"
-                                  "throttled_after) echo 600; exit 75;;\n"
-                                  "throttled_long) echo 99999999999; exit 75;;\n"
-                                  "throttled_wrong) echo -1; exit 75;;\n"
-                                  "odd) exit 42;;\n"
-                                  "crash) kill -9 $$;;\n"
-                                  "says_done) trap 'exit 0' TERM; sleep 1000 & wait;;\n"
-                                  "*) sleep 1000;;\n"
-                                  "esac\n";
-
-static const char pipe_script[] =
-    "#!/usr/bin/env python3\n"
-    "import json, os, signal, sys, time\n"
-    "def say_done(*args):\n"
-    "    print(json.dumps({'id': 'says_done', 'status': 'done'}), flush=True)\n"
-    "    sys.exit()\n"
-    "answers = {'done': {'status': 'done'}, 'retry': {'status': 'retry', 'reason': 'no luck'},\n"
-    "           'retry_after': {'status': 'retry', 'after': 1000, 'reason': 'no luck'},\n"
-    "           'dead': {'status': 'dead', 'reason': 'no such customer'}, 'odd': {'status': 42},\n"
-    "           'throttled': {'status': 'throttled'}, 'throttled_after': {'status': 'throttled', 'after': "
-    "600},\n"
-    "           'throttled_long': {'status': 'throttled', 'after': 99999999999},\n"
-    "           'throttled_wrong': {'status': 'throttled', 'after': -1},\n"
-    "           'retry_wrong': {'status': 'retry', 'after': -1},\n"
-    "           'retry_long': {'status': 'retry', 'after': 1795000000, 'reason': 'no luck'}}\n"
-    "for line in sys.stdin:\n"
-    "    job = json.loads(line)\n"
-    "    open(job['type'] + '.begun', 'w').close()\n"
-    "    if job['type'] == 'crash':\n"
-    "        os.kill(os.getpid(), 9)\n"
-    "    if job['type'] == 'says_done':\n"
-    "        signal.signal(signal.SIGTERM, say_done)\n"
-    "    if job['type'] not in answers:\n"
-    "        time.sleep(1000)\n"
-    "    print(json.dumps({'id': job['id'], **answers[job['type']]}), flush=True)\n";
-
-static const char http_script[] = "#!/usr/bin/env python3\n"
-                                  "import time\n"
-                                  "from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer\n"
-                                  "answers = {'done': (200, '', {}), 'retry': (500, 'no luck', {}), 'dead': "
-                                  "(404, 'no such customer', {}),\n"
-                                  "           'odd': (304, '', {}), 'throttled': (429, '', {}),\n"
-                                  "           'throttled_after': (503, '', {'Retry-After': '600'}),\n"
-                                  "           'throttled_long': (429, '', {'Retry-After': '99999999999'}),\n"
-                                  "           'throttled_wrong': (429, '', {'Retry-After': '-1'})}\n"
-                                  "class Handler(BaseHTTPRequestHandler):\n"
-                                  "    def do_POST(self):\n"
-                                  "        name = self.headers['Weir-Job-Type']\n"
-                                  "        open(name + '.begun', 'w').close()\n"
-                                  "        if name == 'crash':\n"
-                                  "            return\n"
-                                  "        if name not in answers:\n"
-                                  "            time.sleep(1000)\n"
-                                  "        status, body, headers = answers[name]\n"
-                                  "        self.send_response(status)\n"
-                                  "        for header in headers.items():\n"
-                                  "            self.send_header(*header)\n"
-                                  "        self.end_headers()\n"
-                                  "        self.wfile.write(body.encode())\n"
-                                  "server = ThreadingHTTPServer(('127.0.0.1', 0), Handler)\n"
-                                  "print(server.server_port, flush=True)\n"
-                                  "server.serve_forever()\n";
 
 static const struct end *expected(const struct kind *kind, enum row row)
 {
@@ -310,16 +241,10 @@ static int worker_main(char **argv) /* "worker" KIND URL NAMESPACE */
 
 /* ---- The stage */
 
-static void write_script(struct stage *s, const char *text)
-{
-    write_text(s->server.folder, "script", text);
-    assert_int_equal(chmod(textf("%s/script", s->server.folder), 0755), 0);
-}
-
 /* weir worker with this handler for each type: "--exec", "--pipe", "--http". */
 static pid_t start_weir(struct stage *s, const char *flag, const char *handler)
 {
-    char pairs[ROWS][64];
+    char pairs[ROWS][200];
     const char *words[8 + 2 * ROWS + 1] = {built("weir"), "worker", "--redis", s->server.url,
                                            "--namespace", s->ns,    "-c",      "16"};
     int count = 8;
@@ -336,11 +261,9 @@ static pid_t start_weir(struct stage *s, const char *flag, const char *handler)
 /* The server ends with this program. */
 static pid_t start_http(struct stage *s)
 {
-    char path[160], port[16];
+    char port[16];
 
-    write_script(s, http_script);
-    snprintf(path, sizeof path, "%s/script", s->server.folder);
-    program_start(s->server.folder, "server", (const char *[]){path, NULL});
+    program_start(s->server.folder, "server", (const char *[]){sourced("handlers/ends_http.py"), NULL});
     await_text(s->server.folder, "server.out", "\n");
     assert_true(read_text(s->server.folder, "server.out", port, sizeof port));
     return start_weir(s, "--http", textf("http://127.0.0.1:%d/", atoi(port)));
@@ -352,12 +275,10 @@ static pid_t start_worker(struct stage *s, const struct kind *kind)
 
     if (strcmp(kind->name, "http") == 0)
         return start_http(s);
-    if (strcmp(kind->name, "exec") == 0 || strcmp(kind->name, "pipe") == 0) {
-        bool stays = strcmp(kind->name, "pipe") == 0;
-
-        write_script(s, stays ? pipe_script : exec_script);
-        return start_weir(s, stays ? "--pipe" : "--exec", "./script");
-    }
+    if (strcmp(kind->name, "exec") == 0)
+        return start_weir(s, "--exec", sourced("handlers/ends_exec.sh"));
+    if (strcmp(kind->name, "pipe") == 0)
+        return start_weir(s, "--pipe", sourced("handlers/ends_pipe.py"));
     return stage_keeps(s, program_start(s->server.folder, "worker", words));
 }
 

@@ -1,5 +1,5 @@
 /* Children that stay (--pipe): how they die and end, and what becomes of the jobs that were in them. What they get, and what their answers
- * mean: transcripts/worker_pipe.txt. */
+ * mean: sessions/pipe.txt. */
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -7,14 +7,14 @@
 #include "core/clock.h"
 #include "tests/stage.h"
 
-/* tests/pipe_child.py does with a job what its args say. */
+/* tests/handlers/child.py does with a job what its args say. */
 static void put_child(struct stage *s, const char *name)
 {
     const char *path = textf("%s/%s", s->server.folder, name);
     char source[512];
 
     unlink(path);
-    assert_int_equal(symlink(textf("%s/tests/pipe_child.py", getcwd(source, sizeof source)), path), 0);
+    assert_int_equal(symlink(textf("%s/tests/handlers/child.py", getcwd(source, sizeof source)), path), 0);
 }
 
 static int open_stage(void **state)

@@ -7,15 +7,6 @@
 
 #define NOT_RUN_MOST 13
 
-static void test_a_file(void **state)
-{
-    const char *write = getenv("WEIR_TRANSCRIPTS");
-    int wrong = transcript_check(*state, write && strcmp(write, "write") == 0);
-
-    if (wrong > 0)
-        fail_msg("%s: %d printed something else", (const char *)*state, wrong);
-}
-
 TEST(test_what_varies_matches)
 {
     static const struct {
@@ -83,18 +74,5 @@ TEST(test_few_commands_are_not_run)
 
 int main(void)
 {
-    static const char *const patterns[] = {"tests/transcripts/*.txt", "README.md", "doc/*.md"};
-    glob_t files;
-    int failed;
-
-    for (size_t i = 0; i < COUNT(patterns); i++)
-        if (glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &files) != 0)
-            return 1;
-    for (size_t i = 0; i < files.gl_pathc; i++)
-        tests_add(__LINE__, (struct CMUnitTest){.name = files.gl_pathv[i],
-                                                .test_func = test_a_file,
-                                                .initial_state = files.gl_pathv[i]});
-    failed = tests_run(NULL, NULL);
-    globfree(&files);
-    return failed;
+    return transcripts_run((const char *const[]){"tests/transcripts/*.txt", "README.md", "doc/*.md", NULL});
 }

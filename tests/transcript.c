@@ -2,6 +2,7 @@
 #include "tests/transcript.h"
 
 #include <errno.h>
+#include <glob.h>
 #include <regex.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -453,7 +454,8 @@ static void write_file(const struct transcript *t, const bool *wrong)
     fclose(file);
 }
 
-int transcript_check(const char *path, bool write)
+/* How many commands printed something else; each is shown. */
+static int check_file(const char *path, bool write)
 {
     static struct transcript t;
     static bool wrong[STEPS_MOST];
@@ -479,4 +481,30 @@ int transcript_check(const char *path, bool write)
     }
     free(text);
     return count;
+}
+
+static void test_a_file(void **state)
+{
+    const char *write = getenv("WEIR_TRANSCRIPTS");
+    int wrong = check_file(*state, write && strcmp(write, "write") == 0);
+
+    if (wrong > 0)
+        fail_msg("%s: %d printed something else", (const char *)*state, wrong);
+}
+
+int transcripts_run(const char *const *patterns)
+{
+    glob_t files = {0};
+    int failed;
+
+    for (size_t i = 0; patterns[i]; i++)
+        if (glob(patterns[i], i ? GLOB_APPEND : 0, NULL, &files) != 0)
+            return 1;
+    for (size_t i = 0; i < files.gl_pathc; i++)
+        tests_add(__LINE__, (struct CMUnitTest){.name = files.gl_pathv[i],
+                                                .test_func = test_a_file,
+                                                .initial_state = files.gl_pathv[i]});
+    failed = tests_run(NULL, NULL);
+    globfree(&files);
+    return failed;
 }

@@ -36,8 +36,8 @@
 
 #include <stdbool.h>
 
-/* Runs the file; how many commands printed something else. Each is shown. */
-int transcript_check(const char *path, bool write);
+/* The main of a program with a test for each file of these patterns; they end with NULL. */
+int transcripts_run(const char *const *patterns);
 /* Is text what lines of expected say? varies: texts that stand for <any>, joined by ", "; NULL: none. */
 bool transcript_matches(const char *expected, const char *text, const char *varies);
 
