@@ -580,10 +580,8 @@ static void run_sequence(uint64_t *random, int sequence)
 
 TEST_WITH(test_random_sequences_equal_the_gates_in_c, client_flush, NULL)
 {
-    uint64_t random;
+    uint64_t random = seed = random_seed();
 
-    seed = random_seed();
-    random = seed;
     for (int i = 0; i < 2000; i++)
         run_sequence(&random, i);
 }
@@ -1270,12 +1268,10 @@ TEST_WITH(test_lua_and_c_know_the_same_rules, client_flush, NULL)
 {
     enum { SETS = 4000 };
     static char texts[SETS][RULE_SET_TEXT_SIZE];
-    uint64_t random;
+    uint64_t random = seed = random_seed();
     redisReply *reply;
     struct args a = {0};
 
-    seed = random_seed();
-    random = seed;
     library_begin(&a, "rules", PREFIX, BEGIN_US);
     for (int i = 0; i < SETS; i++) {
         random_stored(&random, texts[i]);

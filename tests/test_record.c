@@ -92,11 +92,19 @@ static int64_t sum_wasted_now(struct stage *s, const char *limit, const char *re
     return n;
 }
 
-static void expect_type(struct stage *s, const char *type, const char *path, int64_t n)
+/* "starts 6, wait.rate 1": these numbers of a type. */
+static void expect_type(struct stage *s, const char *type, const char *numbers)
 {
-    int64_t found = of_type(s, type, path);
+    char *rest = textf("%s", numbers), path[32];
 
-    fail_if(found != n, "%s of %s: %ld, not %ld", path, type, (long)found, (long)n);
+    for (char *one; (one = strsep(&rest, ","));) {
+        int number;
+        int64_t found;
+
+        assert_int_equal(sscanf(one, " %31s %d", path, &number), 2);
+        found = of_type(s, type, path);
+        fail_if(found != number, "%s of %s: %ld, not %d", path, type, (long)found, number);
+    }
 }
 
 static void touch(struct stage *s, const char *name)
@@ -115,14 +123,8 @@ BRANCH_TEST(each_end_is_counted, "ends")
     stage_enqueue(s, "mark", "{\"dead\":\"it is\"}", 4, 1);
     stage_enqueue(s, "other", "{\"sleep\":0.02}", 5, 2);
     program_end(stage_actor(s, "worker", "types=mark,other", "executors=4", "drain=1", NULL));
-    expect_type(s, "mark", "starts", 6);
-    expect_type(s, "mark", "done", 4);
-    expect_type(s, "mark", "retried", 1);
-    expect_type(s, "mark", "dead", 1);
-    expect_type(s, "mark", "throttled", 0);
-    expect_type(s, "mark", "run", 6);
-    expect_type(s, "other", "starts", 2);
-    expect_type(s, "other", "run", 2);
+    expect_type(s, "mark", "starts 6, done 4, retried 1, dead 1, throttled 0, run 6");
+    expect_type(s, "other", "starts 2, run 2");
     assert_int_equal(of_limit(s, "mark", "granted"), 0);
 }
 
@@ -137,7 +139,7 @@ BRANCH_TEST(slots_and_throttled_jobs_are_counted_at_limits, "limits")
     await(history_count(s, "begin", 5) >= 2); /* it was throttled */
     touch(s, "j5.open");
     assert_int_equal(program_end(worker), 0);
-    expect_type(s, "mark", "done", 6);
+    expect_type(s, "mark", "done 6");
     assert_true(of_type(s, "mark", "throttled") >= 1);
     assert_int_equal(of_limit(s, "mark", "throttled"), of_type(s, "mark", "throttled"));
     assert_int_equal(of_limit(s, "mark", "granted"), of_type(s, "mark", "starts"));
@@ -152,12 +154,11 @@ BRANCH_TEST(a_start_is_counted_while_the_job_runs, "runs")
     stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 0, 1);
     worker = stage_actor(s, "worker", "executors=2", "lease=2", NULL);
     await(of_type(s, "mark", "starts") == 1);
-    expect_type(s, "mark", "run", 0);
+    expect_type(s, "mark", "run 0");
     touch(s, "go");
     await(history_count(s, "effect", 0) == 1);
     assert_int_equal(stage_end(worker), 0);
-    expect_type(s, "mark", "starts", 1);
-    expect_type(s, "mark", "done", 1);
+    expect_type(s, "mark", "starts 1, done 1");
 }
 
 /* Its counts of the last seconds are lost, and no job. */
@@ -182,7 +183,7 @@ BRANCH_TEST(a_key_of_another_kind_is_logged_once, "foreign")
     stage_enqueue(s, "mark", NULL, 0, 3);
     stage_enqueue(s, "other", NULL, 3, 3);
     program_end(stage_actor(s, "worker", "types=mark,other", "executors=4", "drain=1", NULL));
-    expect_type(s, "other", "done", 3);
+    expect_type(s, "other", "done 3");
     assert_int_equal(
         system(textf("grep -q 'not recorded: .*minutes:t/mark is a string' %s/worker.err", s->server.folder)),
         0);
@@ -225,8 +226,8 @@ BRANCH_TEST(each_partition_has_its_own, "parts")
     stage_enqueue(s, "a", NULL, 0, 5);
     stage_enqueue(s, "b", NULL, 5, 7);
     program_end(stage_actor(s, "worker", "types=a,b", "executors=4", "drain=1", NULL));
-    expect_type(s, "a", "done", 5);
-    expect_type(s, "b", "done", 7);
+    expect_type(s, "a", "done 5");
+    expect_type(s, "b", "done 7");
     assert_int_equal(of_limit(s, "a", "granted"), 5);
     assert_int_equal(stage_number(s, "EXISTS", "parts:{1}:minutes:t/a", "parts:{0}:minutes:t/b"), 2);
 }
@@ -275,17 +276,17 @@ TRIAL_WITH(waits_are_split_by_what_held_jobs, stage_setup, stage_teardown)
     weir(s, "rate resume paused");
     await(history_count(s, "effect", -1) == 17);
     assert_int_equal(stage_end(worker), 0);
-    expect_type(s, "free", "starts", 5);
-    expect_type(s, "rate", "wait", 3);
-    expect_type(s, "key", "wait", 3);
+    expect_type(s, "free", "starts 5");
+    expect_type(s, "rate", "wait 3");
+    expect_type(s, "key", "wait 3");
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (stage_stat(s, types[i], "back") > 0) {
             stage_late("jobs of type %s went back", types[i]);
             return;
         }
-    expect_type(s, "free", "wait.executor", 3);
-    expect_type(s, "flight", "wait.concurrency", 2);
-    expect_type(s, "paused", "wait.pause", 3);
+    expect_type(s, "free", "wait.executor 3");
+    expect_type(s, "flight", "wait.concurrency 2");
+    expect_type(s, "paused", "wait.pause 3");
     assert_in_range(of_type(s, "key", "wait.key"), 1, 2); /* a machine that is busy claims late */
     assert_in_range(of_type(s, "rate", "wait.rate"), 1, 2);
 }
@@ -298,8 +299,7 @@ BRANCH_TEST(a_wait_is_as_long_as_it_was, "long")
     push_at(s, 3600 * SECOND, "mark", 0, NULL);
     push_at(s, 3600 * SECOND, "mark", 1, "{\"fail\":1,\"after\":0}"); /* its second start does not count */
     program_end(stage_actor(s, "worker", "executors=2", "drain=1", NULL));
-    expect_type(s, "mark", "starts", 3);
-    expect_type(s, "mark", "wait", 2);
+    expect_type(s, "mark", "starts 3, wait 2");
     history = look(s, "mark", false);
     assert_int_equal(
         answer_int_at(
@@ -355,15 +355,40 @@ BRANCH_TEST(slots_are_lost_for_want_of_an_executor, "want")
     assert_true(of_limit(s, "plain", "wasted.no_executor") >= 15);
 }
 
-/* ---- Counts without Redis */
+/* ---- Counts without Redis, of one type */
 
-TEST(slots_given_back_too_late)
+static struct counts c;
+static struct args a; /* what was written of them */
+
+static int begin(void **state)
 {
-    struct counts c = {0};
-    struct args a = {0};
+    counts_open(&c, 1);
+    return 0;
+}
+
+static int end(void **state)
+{
+    args_free(&a);
+    counts_free(&c);
+    return 0;
+}
+#define COUNTS_TEST(name) TEST_WITH(name, begin, end)
+
+static void write_counts(void)
+{
+    counts_write(&c, (const char *[]){"t"}, &a);
+}
+
+/* All that was written, as it stands. */
+static const char *written(void)
+{
+    return textf("%.*s", (int)a.len, a.bytes);
+}
+
+COUNTS_TEST(slots_given_back_too_late)
+{
     char words[400] = "";
 
-    counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1|other=gcra:1/1000000/1"));
     counts_back(&c, 0, BACK_LATE, 2, false);
     counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
@@ -371,100 +396,80 @@ TEST(slots_given_back_too_late)
     counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
                 &(struct count_loss){700, 103 * SECOND, 103 * SECOND});
     counts_lost(&c, span_str("other"), LOST_NO_JOB, &(struct count_loss){500, 103 * SECOND, 103 * SECOND});
-    counts_write(&c, (const char *[]){"t"}, &a);
+    write_counts();
     /* parts of slots add up */
     counts_lost(&c, span_str("mail"), LOST_NO_EXECUTOR,
                 &(struct count_loss){900, 104 * SECOND, 105 * SECOND});
     counts_lost(&c, span_str("other"), LOST_NO_JOB, &(struct count_loss){500, 104 * SECOND, 104 * SECOND});
-    counts_write(&c, (const char *[]){"t"}, &a);
+    write_counts();
     for (size_t i = 0, begin = 0; i < a.count; begin = a.ends[i++])
         snprintf(words + strlen(words), sizeof words - strlen(words), "%.*s ", (int)(a.ends[i] - begin),
                  a.bytes + begin);
     assert_string_equal(words, "l mail  v2 e2 l2 s mail  L101=1 E103=2 L103=1 l other  v2 "
                                "l mail  e1 s mail  E105=1 l other  n1 s other  N104=1 ");
-    args_free(&a);
-    counts_free(&c);
 }
 
 /* One that was recorded as granted before it came back is taken from those that are granted later. */
-TEST(slots_given_back_were_not_granted)
+COUNTS_TEST(slots_given_back_were_not_granted)
 {
     const struct count_start start = {.at_us = 100 * SECOND, .slots = 2, .wait_us = -1};
-    struct counts c = {0};
-    struct args a = {0};
 
-    counts_open(&c, 1);
     counts_hold(&c, 0, span_str("mail=gcra:1/1000000/1"));
     for (int i = 0; i < 3; i++) {
         counts_start(&c, 0, &start);
-        counts_write(&c, (const char *[]){"t"}, &a);
+        write_counts();
         if (i == 0)
             counts_back(&c, 0, BACK_NO_HANDLER, 2, true);
         if (i == 0)
             counts_back(&c, 0, BACK_WRONG_JOB, 1, false);
     }
-    assert_string_equal(textf("%.*s", (int)a.len, a.bytes),
-                        "lmail g2smail 1000=1tt s1lmail f2 w1tt s1lmail g2smail 1000=2tt s1");
-    args_free(&a);
-    counts_free(&c);
+    assert_string_equal(written(), "lmail g2smail 1000=1tt s1lmail f2 w1tt s1lmail g2smail 1000=2tt s1");
 }
 
 /* The idle seconds of a limit of 100/s are lost evenly, the oldest of more than a minute are not kept. */
-TEST(lost_slots_are_spread_over_their_seconds)
+COUNTS_TEST(lost_slots_are_spread_over_their_seconds)
 {
-    struct counts c = {0};
-    struct args a = {0};
     int seconds = 0;
 
-    counts_open(&c, 1);
     counts_lost(&c, span_str("mail"), LOST_NO_JOB,
                 &(struct count_loss){6400000, 1000 * SECOND, 1090 * SECOND});
-    counts_write(&c, (const char *[]){"t"}, &a);
-    for (char *at = textf("%.*s", (int)a.len, a.bytes); (at = strstr(at, " N")); at++) {
+    write_counts();
+    for (const char *at = written(); (at = strstr(at, " N")); at++) {
         assert_in_range(atoi(at + 2), 1027, 1090);
         assert_memory_equal(strchr(at, '='), "=100", 4);
         seconds++;
     }
     assert_int_equal(seconds, 64);
-    args_free(&a);
-    counts_free(&c);
 }
 
 /* Redis said so, or its clock does. */
-TEST(none_is_lost_before_all_times)
+COUNTS_TEST(none_is_lost_before_all_times)
 {
-    struct counts c = {0};
-    struct args a = {0};
-
-    counts_open(&c, 1);
     counts_lost(&c, span_str("mail"), LOST_NO_JOB, &(struct count_loss){6400000, -1000 * SECOND, 0});
-    counts_write(&c, (const char *[]){"t"}, &a);
+    write_counts();
     assert_null(memmem(a.bytes, a.ends[a.count - 1], "N0", 2));
-    args_free(&a);
-    counts_free(&c);
 }
 
 /* Does it say something of this name? */
-static bool names(const struct args *a, const char *what, const char *name)
+static bool names(const char *what, const char *name)
 {
     bool found = false;
 
-    for (size_t i = 0; i + 2 < a->count; i++)
-        found |= a->ends[i + 1] - a->ends[i] == strlen(name) &&
-                 memcmp(a->bytes + a->ends[i], name, strlen(name)) == 0 && a->bytes[a->ends[i] - 1] == *what;
+    for (size_t i = 0; i + 2 < a.count; i++)
+        found |= a.ends[i + 1] - a.ends[i] == strlen(name) &&
+                 memcmp(a.bytes + a.ends[i], name, strlen(name)) == 0 && a.bytes[a.ends[i] - 1] == *what;
     return found;
 }
 
 /* However much there is of the first limits and types, the last ones are written in time. */
-TEST(none_waits_for_ever)
+COUNTS_TEST(none_waits_for_ever)
 {
     enum { MANY = 40, TENTHS = 60, ROUNDS = 16 };
     char limits[MANY][24];
     const char *types[MANY];
     bool seen[2 * MANY] = {false};
-    struct counts c = {0};
-    struct args a = {0};
 
+    counts_free(&c);
     counts_open(&c, MANY);
     for (int i = 0; i < MANY; i++) {
         types[i] = limits[i];
@@ -481,14 +486,12 @@ TEST(none_waits_for_ever)
         counts_write(&c, types, &a);
         assert_true(a.count < 4000);
         for (int i = 0; i < MANY; i++) {
-            seen[i] |= names(&a, "l", limits[i]);
-            seen[MANY + i] |= names(&a, "t", limits[i]);
+            seen[i] |= names("l", limits[i]);
+            seen[MANY + i] |= names("t", limits[i]);
         }
     }
     for (int i = 0; i < 2 * MANY; i++)
         fail_if(!seen[i], "%s was never written: %s", i < MANY ? "limit" : "type", limits[i % MANY]);
-    args_free(&a);
-    counts_free(&c);
 }
 
 STAGE_TESTS(stage_start, stage_stop)

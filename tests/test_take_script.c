@@ -318,10 +318,8 @@ static void run_call(struct limit *l, int64_t now_us, int sequence, uint64_t *ra
 TEST_WITH(test_random_takes_equal_the_gates_in_c, client_flush, NULL)
 {
     static struct limit l;
-    uint64_t random;
+    uint64_t random = seed = random_seed();
 
-    seed = random_seed();
-    random = seed;
     for (int sequence = 0; sequence < 400; sequence++) {
         int64_t now_us = BEGIN_US;
 

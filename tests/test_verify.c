@@ -8,6 +8,26 @@
 #include "tests/traces.h"
 
 static uint64_t seed;
+static struct traces t; /* that are being written */
+static struct verify v; /* what the last ones came to */
+
+static void replay(int files)
+{
+    verify_free(&v);
+    v = traces_replay(files);
+}
+
+static int end(void **state)
+{
+    verify_free(&v);
+    return traces_end(state);
+}
+
+/* What weir verify says of one of them, or of the first two, and its exit code. */
+static struct outcome o;
+#define say_of(...) run_in(&o, NULL, built("weir"), "verify", __VA_ARGS__, NULL)
+#define says(part) assert_non_null(strstr(o.out, part))
+#define warns(part) assert_non_null(strstr(o.err, part))
 
 /* ---- Rates kept */
 
@@ -27,12 +47,8 @@ TEST(test_a_kept_rate)
         {"thirds", GCRA(30000, 1000000, 100), 4000, 3099},
     };
     enum { STARTS = 4000 };
-    uint64_t random;
-    struct traces t;
-    struct verify v;
+    uint64_t random = seed = random_seed();
 
-    seed = random_seed();
-    random = seed;
     traces_open(&t);
     for (size_t i = 0; i < COUNT(types); i++) {
         char stored[RULE_TEXT_SIZE];
@@ -50,7 +66,7 @@ TEST(test_a_kept_rate)
         naive_free(&m);
     }
     traces_close(&t);
-    v = traces_replay(3);
+    replay(3);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.starts, COUNT(types) * STARTS);
     assert_int_equal(v.type_count, COUNT(types));
@@ -77,7 +93,6 @@ TEST(test_a_kept_rate)
         else
             assert_true(use->gap == 0);
     }
-    verify_free(&v);
 }
 
 /* ---- Rates broken */
@@ -109,8 +124,6 @@ static void check_random(uint64_t *random)
     int64_t t_us, at_us = BEGIN_US;
     char stored[RULE_TEXT_SIZE];
     uint64_t expected = 0;
-    struct traces t;
-    struct verify v;
     struct naive m;
 
     while (rule.period_us / rule.count >
@@ -130,7 +143,7 @@ static void check_random(uint64_t *random)
     traces_close(&t);
     qsort(shots, SHOTS, sizeof *shots, compare_shots);
     naive_begin(&m, stored);
-    v = traces_replay(3);
+    replay(3);
     for (int i = 0; i < SHOTS; i++) {
         struct shot *s = &shots[i];
         int64_t opens_us = naive_opens(&m, s->at_us, 1);
@@ -152,24 +165,18 @@ static void check_random(uint64_t *random)
         fail_msg("WEIR_SEED=%" PRIu64 ": %s: %" PRIu64 " violations, not %" PRIu64, seed, stored,
                  v.violations, expected);
     naive_free(&m);
-    verify_free(&v);
 }
 
 TEST(test_random_starts_are_judged_like_the_model)
 {
-    uint64_t random;
+    uint64_t random = seed = random_seed();
 
-    seed = random_seed();
-    random = seed;
     for (int i = 0; i < 100; i++)
         check_random(&random);
 }
 
 TEST(test_one_start_too_many_is_one_violation)
 {
-    struct traces t;
-    struct verify v;
-
     traces_open(&t);
     for (int i = 0; i < 1000; i++) {
         traces_add(&t, 0, "mail", BEGIN_US + i * 10000, 0, "gcra:100/1000000/1");
@@ -177,7 +184,7 @@ TEST(test_one_start_too_many_is_one_violation)
             traces_add(&t, 1, "mail", BEGIN_US + i * 10000 + 3000, 0, "gcra:100/1000000/1");
     }
     traces_close(&t);
-    v = traces_replay(2);
+    replay(2);
     assert_int_equal(v.violations, 1);
     assert_string_equal(v.named[0].file, trace_paths[1]);
     assert_string_equal(v.named[0].limit, "rate-mail");
@@ -188,57 +195,46 @@ TEST(test_one_start_too_many_is_one_violation)
     assert_int_equal(v.rules[0].worst.windows[1].most, 11);
     assert_int_equal(v.rules[0].worst.windows[1].allowed, 10);
     assert_true(v.rules[0].worst.gap > 0.299 && v.rules[0].worst.gap < 0.301);
-    verify_free(&v);
 }
 
 TEST(test_many_violations_are_counted)
 {
-    struct traces t;
-    struct verify v;
-
     traces_open(&t);
     for (int i = 0; i < 1000; i++)
         traces_add(&t, 0, "mail", BEGIN_US, 0, "gcra:1/1000000/1");
     traces_close(&t);
-    v = traces_replay(1);
+    replay(1);
     assert_int_equal(v.violations, 999);
     assert_int_equal(v.named[VERIFY_NAMED_MAX - 1].line, 21);
     assert_true(v.rules[0].worst.kept < 0);
-    verify_free(&v);
 }
 
 /* ---- Rules that change, types without one */
 
 TEST(test_a_rule_that_changed)
 {
-    struct traces t;
-    struct verify v;
-
     traces_open(&t);
     for (int i = 0; i < 100; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 1000, 0, "gcra:1000/1000000/1");
     for (int i = 0; i < 100; i++)
         traces_add(&t, 0, "mail", BEGIN_US + 100000 + i * 100000, 0, "gcra:10/1000000/1");
     traces_close(&t);
-    v = traces_replay(1);
+    replay(1);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.rules[0].worst.stretches, 2);
     assert_int_equal(v.rules[0].rule.count, 10);
     assert_true(v.rules[0].worst.kept > 0.9999 && v.rules[0].worst.kept <= 1);
     assert_true(v.rules[0].worst.gap == 1);
-    verify_free(&v);
 }
 
 TEST(test_types_without_a_limit)
 {
-    struct verify v;
-
     traces_write("{\"slot\":0,\"start\":1795000000000000,\"type\":\"b\",\"id\":\"1\",\"limits\":\"\"}\n"
                  "{\"start\":1795000002000000,\"type\":\"b\"}\n"
                  "{\"start\":1795000001000000,\"type\":\"a\",\"slot\":0}\n"
                  "{\"slot\":1795000001000000,\"start\":1795000001000300,\"type\":\"a\",\"limits\":\"a=gcra:1/"
                  "1000000/1\"}\n");
-    v = traces_replay(1);
+    replay(1);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.type_count, 2);
     assert_string_equal(v.types[0].name, "a");
@@ -248,57 +244,47 @@ TEST(test_types_without_a_limit)
     assert_int_equal(v.types[0].lateness.min_us, 300);
     assert_false(v.types[1].limited);
     assert_int_equal(v.types[1].span_us, 2000000);
-    verify_free(&v);
 }
 
 TEST(test_lateness)
 {
     const struct verify_lateness *l;
-    struct traces t;
-    struct verify v;
 
     traces_open(&t);
     for (int i = 0; i < 1000; i++)
         traces_add(&t, i % 3, "mail", BEGIN_US + i, 999 - i, "gcra:1000000/1000000/1");
     traces_close(&t);
-    v = traces_replay(3);
+    replay(3);
     l = &v.types[0].lateness;
     assert_int_equal(l->min_us, 0);
     assert_int_equal(l->p50_us, 499);
     assert_int_equal(l->p99_us, 989);
     assert_int_equal(l->p999_us, 998);
     assert_int_equal(l->max_us, 999);
-    verify_free(&v);
 }
 
 /* An answer that came 3 s late: all slots are as they should be, and twice as many start in a second. */
 TEST(test_handlers_that_started_after_their_slots)
 {
-    struct outcome o;
-    struct traces t;
-    struct verify v;
-
     traces_open(&t);
     for (int i = 0; i < 40; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 100000, i < 10 ? 3000000 - i * 100000 : 0,
                    "gcra:10/1000000/1");
     traces_close(&t);
-    v = traces_replay(1);
+    replay(1);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.after_slot, 10);
     assert_int_equal(v.types[0].after_slot, 10);
-    verify_free(&v);
 
-    run_in(&o, NULL, built("weir"), "verify", trace_paths[0], NULL);
+    say_of(trace_paths[0]);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(o.out, "\nmail      40  3.9s          0        9            0          10 "));
-    assert_non_null(strstr(o.err, "weir: verify: starts: 10 of 40 handlers began more than 1 s after their "
-                                  "slots; the slots keep the rates; "));
-    run_in(&o, NULL, built("weir"), "verify", "--json", trace_paths[0], NULL);
+    says("\nmail      40  3.9s          0        9            0          10 ");
+    warns("weir: verify: starts: 10 of 40 handlers began more than 1 s after their "
+          "slots; the slots keep the rates; ");
+    say_of("--json", trace_paths[0]);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(
-        o.out, "{\"ok\":false,\"slots_hold\":true,\"starts_hold\":false,\"starts\":40,\"violations\":0,"
-               "\"before_slot\":0,\"after_slot\":10,"));
+    says("{\"ok\":false,\"slots_hold\":true,\"starts_hold\":false,\"starts\":40,\"violations\":0,"
+         "\"before_slot\":0,\"after_slot\":10,");
 }
 
 /* All slots are as they should be. Those of one second are answered 0.9 s late, and start with those of the
@@ -306,9 +292,6 @@ TEST(test_handlers_that_started_after_their_slots)
 TEST(test_starts_are_judged_apart_from_slots)
 {
     enum { LATE = 199 };
-    struct outcome o;
-    struct traces t;
-    struct verify v;
 
     traces_open(&t);
     for (int i = 0; i < 400; i++) {
@@ -318,7 +301,7 @@ TEST(test_starts_are_judged_apart_from_slots)
                    "gcra:100/1000000/100");
     }
     traces_close(&t);
-    v = traces_replay(2);
+    replay(2);
     assert_int_equal(v.violations + v.before_slot + v.after_slot, 0);
     assert_int_equal(v.crowded, 90); /* 199, and one every 10 ms in 0.9 s */
     assert_int_equal(v.rules[0].crowded, v.crowded);
@@ -328,44 +311,37 @@ TEST(test_starts_are_judged_apart_from_slots)
     assert_int_equal(v.rules[0].worst.started.most, LATE + 90);
     assert_int_equal(v.rules[0].worst.started.allowed, 199);
     assert_true(v.named[0].started);
-    verify_free(&v);
 
-    run_in(&o, NULL, built("weir"), "verify", trace_paths[0], trace_paths[1], NULL);
+    say_of(trace_paths[0], trace_paths[1]);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(o.out, "\nmail     400    3s          0       90            0           0 "));
-    assert_non_null(strstr(o.out, "  289 of 199 in 900ms\n"));
-    assert_non_null(strstr(o.out, ": mail: limit rate-mail, 100/1s: started where too many had\n"));
-    assert_non_null(strstr(o.err, "weir: verify: starts: 90 of 400 handlers began where too many had; the "
-                                  "slots keep the rates; "));
-    run_in(&o, NULL, built("weir"), "verify", "--json", trace_paths[0], trace_paths[1], NULL);
+    says("\nmail     400    3s          0       90            0           0 ");
+    says("  289 of 199 in 900ms\n");
+    says(": mail: limit rate-mail, 100/1s: started where too many had\n");
+    warns("weir: verify: starts: 90 of 400 handlers began where too many had; the "
+          "slots keep the rates; ");
+    say_of("--json", trace_paths[0], trace_paths[1]);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(o.out, "{\"ok\":false,\"slots_hold\":true,\"starts_hold\":false,"));
-    assert_non_null(strstr(o.out, "\"failed_by\":\"start\""));
+    says("{\"ok\":false,\"slots_hold\":true,\"starts_hold\":false,");
+    says("\"failed_by\":\"start\"");
 }
 
 TEST(test_both_may_fail)
 {
-    struct outcome o;
-    struct traces t;
-
     traces_open(&t);
     for (int i = 0; i < 40; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 100000, i < 20 ? 3000000 - i * 100000 : 0,
                    "gcra:10/1000000/1");
     traces_add(&t, 0, "mail", BEGIN_US + 50000, 0, "gcra:10/1000000/1");
     traces_close(&t);
-    run_in(&o, NULL, built("weir"), "verify", trace_paths[0], NULL);
+    say_of(trace_paths[0]);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(
-        o.err, "weir: verify: slots: 1 violation among 41 starts: a gate was not open yet; starts: 20 of 41 "
-               "handlers began more than 1 s after their slots\n"));
+    warns("weir: verify: slots: 1 violation among 41 starts: a gate was not open yet; starts: 20 of 41 "
+          "handlers began more than 1 s after their slots\n");
 }
 
 /* Over a long link slots are good for longer, and the trace says so. */
 TEST(test_late_starts_of_slots_that_are_good)
 {
-    struct verify v;
-
     for (int good_us = 50000; good_us <= 700000; good_us += 650000) {
         FILE *f = fopen(trace_paths[0], "w");
 
@@ -376,20 +352,15 @@ TEST(test_late_starts_of_slots_that_are_good)
                     ",\"type\":\"mail\",\"limits\":\"mail=sliding-log:10/1000000\"}\n",
                     BEGIN_US + i * 100000, good_us, BEGIN_US + (i < 6 ? 6 : i) * 100000);
         assert_int_equal(fclose(f), 0);
-        v = traces_replay(1);
+        replay(1);
         assert_int_equal(v.violations, 0);
         assert_int_equal(v.crowded > 0, good_us == 50000);
-        verify_free(&v);
     }
 }
 
 /* Clocks differ by less than that; the slots alone keep the rate. */
 TEST(test_handlers_that_started_before_their_slots)
 {
-    struct outcome o;
-    struct traces t;
-    struct verify v;
-
     traces_open(&t);
     for (int i = 0; i < 20; i++)
         traces_add(&t, 0, "mail", BEGIN_US + i * 100000, -i * 100000, "gcra:10/1000000/1");
@@ -397,24 +368,22 @@ TEST(test_handlers_that_started_before_their_slots)
     traces_add(&t, 1, "sms", BEGIN_US + 100000, -1000001, "gcra:10/1000000/1");
     traces_add(&t, 2, "fax", BEGIN_US, -1000000, "gcra:10/1000000/1");
     traces_close(&t);
-    v = traces_replay(3);
+    replay(3);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.before_slot, 10);
     assert_int_equal(v.types[0].before_slot, 0);
     assert_int_equal(v.types[1].before_slot, 9);
     assert_int_equal(v.types[2].before_slot, 1);
-    verify_free(&v);
 
-    run_in(&o, NULL, built("weir"), "verify", trace_paths[0], NULL);
+    say_of(trace_paths[0]);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(o.out, "\nmail      20  1.9s          0       10            9           0 "));
-    assert_non_null(
-        strstr(o.err, "weir: verify: starts: 9 of 20 handlers began more than 1 s before their slots; "));
-    run_in(&o, NULL, built("weir"), "verify", "--json", trace_paths[0], NULL);
+    says("\nmail      20  1.9s          0       10            9           0 ");
+    warns("weir: verify: starts: 9 of 20 handlers began more than 1 s before their slots; ");
+    say_of("--json", trace_paths[0]);
     assert_int_equal(o.code, 65);
-    assert_non_null(strstr(o.out, "\"starts\":20,\"violations\":0,\"before_slot\":9,"));
-    assert_non_null(strstr(o.out, "\"violations\":0,\"before_slot\":9,\"after_slot\":0,"));
-    run_in(&o, NULL, built("weir"), "verify", trace_paths[2], NULL);
+    says("\"starts\":20,\"violations\":0,\"before_slot\":9,");
+    says("\"violations\":0,\"before_slot\":9,\"after_slot\":0,");
+    say_of(trace_paths[2]);
     assert_int_equal(o.code, 0);
     assert_null(strstr(o.out, "before their slots"));
 }
@@ -430,8 +399,6 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
     int64_t at_us = BEGIN_US, opens_us;
     int expected = 0;
     struct naive model;
-    struct traces t;
-    struct verify v;
 
     naive_begin(&model, stored);
     traces_open(&t);
@@ -454,7 +421,7 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
     }
     traces_close(&t);
     naive_free(&model);
-    v = traces_replay(3);
+    replay(3);
     for (int i = 0; i < expected && i < VERIFY_NAMED_MAX && (uint64_t)i < v.violations; i++)
         fail_if(v.named[i].early_us != shots[i].early_us || v.named[i].line != shots[i].line ||
                     strcmp(v.named[i].file, trace_paths[shots[i].file]) != 0,
@@ -466,7 +433,6 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
     if (expected == 0)
         for (int i = 0; i < VERIFY_WINDOWS; i++)
             assert_true(v.rules[0].worst.windows[i].most <= v.rules[0].worst.windows[i].allowed);
-    verify_free(&v);
 }
 
 TEST(test_every_algorithm_finds_what_was_put_in)
@@ -481,13 +447,11 @@ TEST(test_every_algorithm_finds_what_was_put_in)
         {"sliding-log:10/1000000", 4},    {"sliding-log:1/1500000", 1},
         {"sliding-window:10/1000000", 3}, {"sliding-window:100/60000000", 9},
     };
-    uint64_t random;
+    uint64_t random = seed = random_seed();
 
-    seed = random_seed();
-    random = seed;
     for (int round = 0; round < 20; round++)
         for (size_t i = 0; i < COUNT(cases); i++)
             check_algorithm(&random, cases[i].stored, cases[i].cost_most);
 }
 
-TESTS(traces_begin, traces_end)
+TESTS(traces_begin, end)

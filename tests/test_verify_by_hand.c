@@ -7,6 +7,20 @@
 #include "throttle/gate.h"
 
 static uint64_t seed;
+static struct traces t; /* that are being written */
+static struct verify v; /* what the last ones came to */
+
+static void replay(int files)
+{
+    verify_free(&v);
+    v = traces_replay(files);
+}
+
+static int end(void **state)
+{
+    verify_free(&v);
+    return traces_end(state);
+}
 
 /* ---- Traces by hand. A start: slot in seconds, members, limits. */
 
@@ -170,13 +184,13 @@ static const struct by_hand {
      START(100, "", "a=gcra:1/10000000/1") START(101, "", "a=concurrency:9 gcra:1/10000000/1"), ""},
 };
 
-static void describe(const struct verify *v, char out[BY_HAND_MAX])
+static void describe(char out[BY_HAND_MAX])
 {
     size_t len = 0;
 
     out[0] = '\0';
-    for (size_t i = 0; i < v->violations && i < VERIFY_NAMED_MAX; i++) {
-        const struct verify_violation *n = &v->named[i];
+    for (size_t i = 0; i < v.violations && i < VERIFY_NAMED_MAX; i++) {
+        const struct verify_violation *n = &v.named[i];
         char early[32] = "never";
 
         if (n->early_us != VERIFY_NEVER)
@@ -192,16 +206,14 @@ TEST(test_traces_by_hand)
 
     for (size_t i = 0; i < COUNT(by_hand); i++) {
         char found[BY_HAND_MAX];
-        struct verify v;
 
         traces_write(by_hand[i].text);
-        v = traces_replay(1);
-        describe(&v, found);
+        replay(1);
+        describe(found);
         if (strcmp(found, by_hand[i].finds) != 0) {
             print_error("%s: found '%s', not '%s'\n", by_hand[i].name, found, by_hand[i].finds);
             good = false;
         }
-        verify_free(&v);
     }
     assert_true(good);
 }
@@ -224,13 +236,13 @@ TEST(test_a_shared_limit_in_any_order_of_files)
     for (size_t i = 0; i < COUNT(orders); i++) {
         char found[BY_HAND_MAX];
         size_t torn_line;
-        struct verify v;
 
+        verify_free(&v);
         assert_int_equal(verify_init(&v, &trace_error), 0);
         for (int j = 0; j < TRACES; j++)
             assert_int_equal(verify_read(&v, trace_paths[orders[i][j]], &torn_line, &trace_error), 0);
         assert_int_equal(verify_replay(&v, &trace_error), 0);
-        describe(&v, found);
+        describe(found);
         assert_string_equal(found, "2 10 account#0; 1 5 account#0; 2 5 account#0; 2 10 account#0");
         assert_string_equal(v.named[1].type, "sms");
         assert_string_equal(v.named[1].file, trace_paths[1]);
@@ -238,43 +250,38 @@ TEST(test_a_shared_limit_in_any_order_of_files)
         assert_int_equal(v.type_count, 3);
         assert_int_equal(v.types[0].violations, 3);
         assert_int_equal(v.types[2].violations, 1);
-        verify_free(&v);
     }
 }
 
 TEST(test_the_fullest_key)
 {
-    struct verify v;
-
     traces_write(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
                      START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
                          START(102, KEY(y), "a=sliding-log:3/10000000,by=key")
                              START(103, "", "a=concurrency:2") START(104, "", "a=concurrency:2"));
-    v = traces_replay(1);
+    replay(1);
     assert_int_equal(v.violations, 0);
     assert_int_equal(v.rule_count, 1);
     assert_int_equal(v.rules[0].keys, 3);
-    verify_free(&v);
 
     traces_write(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
                      START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
                          START(102, KEY(y), "a=sliding-log:3/10000000,by=key"));
-    v = traces_replay(1);
+    replay(1);
     assert_int_equal(v.rules[0].keys, 2);
     assert_string_equal(v.rules[0].worst_key, "y");
     assert_int_equal(v.rules[0].worst.windows[2].most, 2);
     assert_int_equal(v.rules[0].worst.windows[2].allowed, 3);
-    verify_free(&v);
 }
 
 /* ahead_us < 0: it does not say so. */
-static void add_granted(struct traces *t, int file, int64_t slot_us, int64_t ahead_us, const char *rules)
+static void add_granted(int file, int64_t slot_us, int64_t ahead_us, const char *rules)
 {
     char ahead[32] = "";
 
     if (ahead_us >= 0)
         snprintf(ahead, sizeof ahead, ",\"ahead\":%" PRId64, ahead_us);
-    fprintf(t->files[file],
+    fprintf(t.files[file],
             "{\"slot\":%" PRId64 "%s,\"start\":%" PRId64 ",\"type\":\"mail\",\"limits\":\"mail=%s\"}\n",
             slot_us, ahead, slot_us, rules);
 }
@@ -293,8 +300,6 @@ static void check_changes(uint64_t *random)
     int64_t now_us = BEGIN_US, first_us = INT64_MAX; /* the first start under the present rule */
     const char *stored = rules[random_in(random, 0, COUNT(rules) - 1)];
     struct rule rule;
-    struct traces t;
-    struct verify v;
     struct gate live;
 
     assert_int_equal(rule_read(stored, &rule, &trace_error), 0);
@@ -313,24 +318,21 @@ static void check_changes(uint64_t *random)
         if (s_us > now_us + ahead_us)
             now_us = s_us - random_in(random, 0, ahead_us);
         assert_int_equal(gate_take(&live, s_us, 1, 1), 0);
-        add_granted(&t, (int)random_in(random, 0, 2), s_us, tells ? s_us - now_us : -1, stored);
+        add_granted((int)random_in(random, 0, 2), s_us, tells ? s_us - now_us : -1, stored);
         first_us = s_us < first_us ? s_us : first_us;
         now_us += random_in(random, 0, 9) ? 0 : random_in(random, 0, 2000000);
     }
     traces_close(&t);
     gate_free(&live);
-    v = traces_replay(3);
+    replay(3);
     fail_if(v.violations, "WEIR_SEED=%" PRIu64 ": %s:%zu is %" PRId64 "us too early", seed, v.named[0].file,
             v.named[0].line, v.named[0].early_us);
-    verify_free(&v);
 }
 
 TEST(test_changes_accuse_nobody)
 {
-    uint64_t random;
+    uint64_t random = seed = random_seed();
 
-    seed = random_seed();
-    random = seed;
     for (int i = 0; i < 300; i++)
         check_changes(&random);
 }
@@ -342,17 +344,15 @@ TEST(test_an_end_long_before_its_start_is_named)
         START(100, ID(1), "a=concurrency:1") "{\"end\":98999999,\"type\":\"mail\",\"id\":\"1\"}\n";
     char says[128];
     size_t torn_line;
-    struct verify v;
 
     traces_write(set_back);
-    v = traces_replay(1);
-    verify_free(&v);
+    replay(1);
     traces_write(before);
     snprintf(says, sizeof says, "%s:2: end is before the job's start in line 1; ", trace_paths[0]);
+    verify_free(&v);
     assert_int_equal(verify_init(&v, &trace_error), 0);
     assert_int_equal(verify_read(&v, trace_paths[0], &torn_line, &trace_error), WEIR_EINPUT);
     assert_memory_equal(trace_error.text, says, strlen(says));
-    verify_free(&v);
 }
 
 /* ---- True costs */
@@ -368,7 +368,6 @@ struct run {
 /* A live gate as workers use it: starts ahead of their time, ends that settle what was spent. */
 struct live {
     struct gate gate;
-    struct traces t;
     struct run running[RUNNING_MOST];
     int count;
     int64_t now_us;
@@ -385,7 +384,7 @@ static void end_run(struct live *l, int i)
         assert_int_equal(gate_charge(&l->gate, l->now_us, run.spent - run.cost), 0);
     if (run.spent == run.cost)
         return;
-    fprintf(l->t.files[run.file],
+    fprintf(t.files[run.file],
             "{\"spent\":%" PRId64 ",\"slot\":%" PRId64 ",\"type\":\"mail\",\"id\":\"%d.%zu\"}\n"
             "{\"end\":%" PRId64 ",\"type\":\"mail\",\"id\":\"%d.%zu\"}\n",
             run.spent, run.slot_us, run.file, run.id, run.end_us, run.file, run.id);
@@ -422,8 +421,8 @@ static void start_run(struct live *l, const char *stored, uint64_t *random)
     run->end_us = run->slot_us + random_in(random, 0, random_in(random, 0, 1) ? 2000 : 700000);
     gate_remember(&l->gate, l->now_us);
     assert_int_equal(gate_take(&l->gate, run->slot_us, 1, run->cost), 0);
-    traces_add_cost(&l->t, run->file, "mail", run->slot_us, 0, stored, run->cost);
-    run->id = l->t.lines[run->file];
+    traces_add_cost(&t, run->file, "mail", run->slot_us, 0, stored, run->cost);
+    run->id = t.lines[run->file];
     l->count++;
 }
 
@@ -437,11 +436,10 @@ static void check_true_costs(uint64_t *random)
     const char *stored = rules[random_in(random, 0, COUNT(rules) - 1)];
     struct live l = {.now_us = BEGIN_US};
     struct rule rule;
-    struct verify v;
 
     assert_int_equal(rule_read(stored, &rule, &trace_error), 0);
     gate_init(&l.gate, &rule);
-    traces_open(&l.t);
+    traces_open(&t);
     for (int i = 0; i < 400; i++) {
         int64_t opens_us = gate_start(&l.gate, l.now_us, 1);
 
@@ -451,23 +449,20 @@ static void check_true_costs(uint64_t *random)
                                                : l.now_us + random_in(random, 0, 20000));
     }
     pass_until(&l, l.now_us + 1000000);
-    traces_close(&l.t);
+    traces_close(&t);
     gate_free(&l.gate);
-    v = traces_replay(TRACES);
+    replay(TRACES);
     fail_if(v.violations, "WEIR_SEED=%" PRIu64 ": %s: %s:%zu is %" PRId64 "us too early", seed, stored,
             v.named[0].file, v.named[0].line, v.named[0].early_us);
-    verify_free(&v);
 }
 
 /* Whatever jobs spend: no start that a live gate granted is accused. */
 TEST(test_true_costs_accuse_nobody)
 {
-    uint64_t random;
+    uint64_t random = seed = random_seed();
 
-    seed = random_seed();
-    random = seed;
     for (int i = 0; i < 300; i++)
         check_true_costs(&random);
 }
 
-TESTS(traces_begin, traces_end)
+TESTS(traces_begin, end)
