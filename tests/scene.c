@@ -79,9 +79,8 @@ void use_secret(void)
 
 void enqueue(const char *queue, const char *type, const char *ids)
 {
-    char text[400], *rest = text;
+    char *rest = textf("%s", ids);
 
-    snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));)
         must(turns_enqueue(queue, type, id, -1));
 }
@@ -94,9 +93,8 @@ void enqueue_many(const char *type, int count)
 
 void enqueue_with(const char *type, const char *ids, const char *fields)
 {
-    char text[400], *rest = text;
+    char *rest = textf("%s", ids);
 
-    snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));) {
         const char *body = textf("{\"id\":\"%s\",\"type\":\"%s\",%s}", id, type, fields);
         const char *words[] = {"default", type, id, "1000", "tag", "", "", "", "", "", "", body};
@@ -183,9 +181,8 @@ void expect_next(int64_t after_us)
 
 void expect_in_turn(const char *ids)
 {
-    char text[400], *rest = text;
+    char *rest = textf("%s", ids);
 
-    snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));) {
         expect_claim(id);
         if (rest)
@@ -193,22 +190,24 @@ void expect_in_turn(const char *ids)
     }
 }
 
-void expect_counters(const char *type, const char *expected)
+void expect_fields(const char *key, const char *expected)
 {
-    char key[200], text[400], *rest = text;
+    char *rest = textf("%s", expected);
 
-    snprintf(key, sizeof key, PREFIX "stats:%s", type);
-    snprintf(text, sizeof text, "%s", expected);
     for (char *one; (one = strsep(&rest, ","));) {
         char name[32], *value;
         int number;
 
         assert_int_equal(sscanf(one, " %31s %d", name, &number), 2);
         value = redis_text("HGET", key, name);
-        if (atoi(value) != number)
-            fail_msg("%s of %s: %s, not %d", name, type, value, number);
+        fail_if(atoi(value) != number, "%s of %s: %s, not %d", name, key, value, number);
         free(value);
     }
+}
+
+void expect_counters(const char *type, const char *counters)
+{
+    expect_fields(textf(PREFIX "stats:%s", type), counters);
 }
 
 void settle(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
@@ -281,9 +280,8 @@ void start_big(void)
 
 void use(const char *type, const char *limits)
 {
-    char text[200], *rest = text;
+    char *rest = textf("%s", limits);
 
-    snprintf(text, sizeof text, "%s", limits);
     for (const char *limit; (limit = strsep(&rest, " "));)
         must(turns_use(type, "use", "", &limit, 1));
 }
@@ -335,11 +333,10 @@ int64_t count_commands(void)
 
 int call_line(const char *line)
 {
-    char text[400], *rest = text, *script;
+    char *rest = textf("%s", line), *script;
     const char *words[24];
     size_t count = 0;
 
-    snprintf(text, sizeof text, "%s", line);
     script = strsep(&rest, " ");
     while (rest && count < COUNT(words)) {
         words[count] = strsep(&rest, " ");

@@ -104,7 +104,9 @@ void expect_claim(const char *ids);
 void expect_next(int64_t after_us);
 /* Each claim of "w" leases one, as its time comes: their ids in order. */
 void expect_in_turn(const char *ids);
-/* "enqueued 3, done 1": these counters of a type. */
+/* "total 3, done 1": these fields of a hash have these numbers. */
+void expect_fields(const char *key, const char *fields);
+/* The same of the counters of a type. */
 void expect_counters(const char *type, const char *counters);
 /* That lease is not the worker's: settling it changes nothing. */
 void expect_stale(const char *worker, enum settle_verb verb, struct span token);

@@ -9,25 +9,20 @@
 #define BATCH PREFIX "batch:b"
 #define ASIDE PREFIX "aside:b"
 
-static struct span span_of(const char *text)
-{
-    return (struct span){text, text ? strlen(text) : 0};
-}
-
 /* 0, or what Redis refuses it with. */
 static int try_join(const char *id, const char *batch, const char *type, int64_t delay_us)
 {
-    struct enqueue job = {.queue = span_of("default"),
-                          .type = span_of(type),
-                          .id = span_of(id),
+    struct enqueue job = {.queue = span_str("default"),
+                          .type = span_str(type),
+                          .id = span_str(id),
                           .keep_ms = 1000,
                           .tag = "tag",
                           .delay_us = delay_us,
                           .at_us = -1,
-                          .batch = span_of(batch)};
+                          .batch = span_str(batch)};
     struct args a = {0};
 
-    job.body = span_of(textf("{\"id\":\"%s\",\"type\":\"%s\"}", id, type));
+    job.body = span_str(textf("{\"id\":\"%s\",\"type\":\"%s\"}", id, type));
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     return turns_send(&a);
 }
@@ -35,9 +30,8 @@ static int try_join(const char *id, const char *batch, const char *type, int64_t
 /* Jobs of type t in batch b: "a b c". */
 static void join(const char *ids)
 {
-    char text[400], *rest = text;
+    char *rest = textf("%s", ids);
 
-    snprintf(text, sizeof text, "%s", ids);
     for (char *id; (id = strsep(&rest, " "));)
         must(try_join(id, "b", "t", -1));
 }
@@ -74,21 +68,9 @@ static int pages(const char *script, const char *most)
     return count;
 }
 
-/* "total 3, done 1": these fields of batch b. */
-static void expect_batch(const char *expected)
+static void expect_batch(const char *fields)
 {
-    char text[400], *rest = text;
-
-    snprintf(text, sizeof text, "%s", expected);
-    for (char *one; (one = strsep(&rest, ","));) {
-        char name[32], *value;
-        int number;
-
-        assert_int_equal(sscanf(one, " %31s %d", name, &number), 2);
-        value = redis_text("HGET", BATCH, name);
-        fail_if(atoi(value) != number, "%s: %s, not %d", name, value, number);
-        free(value);
-    }
+    expect_fields(BATCH, fields);
 }
 
 static void expect_ended(bool ended)
@@ -116,7 +98,7 @@ static void settle_done_of(const struct span *done, size_t count, const char *ba
     int64_t stale;
 
     settle_request(&a, PREFIX, turns.now_us, "w");
-    settle_done(&a, "t", span_of(batch), count);
+    settle_done(&a, "t", span_str(batch), count);
     for (size_t i = 0; i < count; i++)
         settle_token(&a, done[i]);
     must(turns_send(&a));
@@ -303,12 +285,12 @@ WORKER_TEST(test_a_follower_without_a_queue_is_not_lost)
 /* A dead job that is retried later counts anew, and nothing follows twice. */
 WORKER_TEST(test_follows_once_though_revived)
 {
-    static const char *const retry[] = {"retry", "100", "", "", "", "", "", "", "", "seed", "0"};
+    static const char retry[] = "dead retry 100 _ _ _ _ _ _ _ seed 0";
 
     join("a b");
     seal("next");
     run_one(SETTLE_DEAD);
-    must(turns_script("dead", retry, COUNT(retry))); /* before it has ended */
+    must(call_line(retry)); /* before it has ended */
     expect_batch("dead 0");
     run_one(SETTLE_FINISH);
     expect_ended(false);
@@ -316,7 +298,7 @@ WORKER_TEST(test_follows_once_though_revived)
     expect_batch("done 1, dead 1");
     expect_follower("{\"batch\":\"b\",\"total\":2,\"done\":1,\"dead\":1,\"cancelled\":0}");
     redis_do("DEL", QUEUE);
-    must(turns_script("dead", retry, COUNT(retry)));
+    must(call_line(retry));
     expect_batch("done 1, dead 0");
     expect_ended(false);
     run_one(SETTLE_FINISH);
@@ -376,32 +358,18 @@ SCENE_TEST(test_sealed_without_a_follower)
 /* A chunk with a name counts its jobs, one without does not; both at their place only. */
 SCENE_TEST(test_appends)
 {
-    static const char *const first[] = {"b",
-                                        "",
-                                        "0",
-                                        "3",
-                                        "s0",
-                                        "s1",
-                                        "seed",
-                                        "-JDOAw-",
-                                        "1",
-                                        "t",
-                                        "2",
-                                        "1",
-                                        "q",
-                                        "2",
-                                        "{\"id\":\"x\",\"type\":\"t\"}",
-                                        "{\"id\":\"y\",\"type\":\"t\"}"};
+    static const char first[] = "append b _ 0 3 s0 s1 seed -JDOAw- 1 t 2 1 q 2 "
+                                "{\"id\":\"x\",\"type\":\"t\"} {\"id\":\"y\",\"type\":\"t\"}";
 
-    must(turns_script("append", first, COUNT(first)));
+    must(call_line(first));
     expect_batch("total 2, next 3");
-    must(turns_script("append", first, COUNT(first)));
+    must(call_line(first));
     assert_string_equal(turns.reply->element[0]->str, "at");
     expect_batch("total 2, next 3");
     must(call_line("append b _ 3 2 s1 s2 seed _ 0 0"));
     expect_batch("total 2, next 5");
     seal("");
-    must(turns_script("append", first, COUNT(first))); /* a place is told, sealed or not */
+    must(call_line(first)); /* a place is told, sealed or not */
     assert_string_equal(turns.reply->element[0]->str, "at");
     must(call_line("append run.1 1000 0 1 s0 s1 seed _ 1 t 1 1 q 1 {\"id\":\"z\",\"type\":\"t\"}"));
     assert_int_equal(redis_number("HEXISTS", PREFIX "batch:run.1", "total"), 0);
@@ -578,68 +546,59 @@ WORKER_TEST(test_cancel_of_a_paused_batch)
 
 SCENE_TEST(test_scripts_refuse)
 {
-    static const struct {
-        const char *script;
-        const char *words[5];
-        size_t count;
-    } cases[] = {
-        {"batch_seal", {"b", "1", "", ""}, 3},
-        {"batch_seal", {"b b", "1", "", ""}, 4},
-        {"batch_seal", {"b", "2", "", ""}, 4},
-        {"batch_seal", {"b", "1", "", "t"}, 4},
-        {"batch_seal", {"b", "1", "q", "t t"}, 4},
-        {"batch_halt", {"b", "pause"}, 2},
-        {"batch_halt", {"b b", "pause", "0"}, 3},
-        {"batch_halt", {"b", "stop", "0"}, 3},
-        {"batch_halt", {"b", "pause", "x"}, 3},
-        {"batch_resume", {"b", "1"}, 2},
-        {"batch_resume", {"b b", "1", "seed"}, 3},
-        {"batch_resume", {"b", "0", "seed"}, 3},
-        {"batch_resume", {"b", "501", "seed"}, 3},
-        {"batch_resume", {"b", "nan", "seed"}, 3},
-        {"batch_resume", {"b", "1", "a seed"}, 3},
-        {"batch_drop", {"b"}, 1},
-        {"batch_drop", {"b b", "1"}, 2},
-        {"batch_drop", {"b", "0"}, 2},
-        {"batch_drop", {"b", "501"}, 2},
-        {"batch_show", {""}, 1},
-        {"batch_show", {"b", "c"}, 2},
-        {"batch_list", {"all", "-1"}, 2},
-        {"batch_list", {"all", "x"}, 2},
-        {"batch_list", {"all", "0", "1"}, 3},
-        {"batch_list", {NULL}, 0},
-        {"batch_list", {"x"}, 1},
-        {"batch_running", {"b"}, 1},
-        {"batch_running", {"b b", "w"}, 2},
-        {"batch_running", {"b", "w", "x"}, 3},
-        {"batch_running", {"b", "w", "0", "1"}, 4},
+    static const char *const calls[] = {
+        "batch_seal b 1 _",
+        "batch_seal b/b 1 _ _",
+        "batch_seal b 2 _ _",
+        "batch_seal b 1 _ t",
+        "batch_seal b 1 q t/t",
+        "batch_halt b pause",
+        "batch_halt b/b pause 0",
+        "batch_halt b stop 0",
+        "batch_halt b pause x",
+        "batch_resume b 1",
+        "batch_resume b/b 1 seed",
+        "batch_resume b 0 seed",
+        "batch_resume b 501 seed",
+        "batch_resume b nan seed",
+        "batch_resume b 1 a/seed",
+        "batch_drop b",
+        "batch_drop b/b 1",
+        "batch_drop b 0",
+        "batch_drop b 501",
+        "batch_show _",
+        "batch_show b c",
+        "batch_list all -1",
+        "batch_list all x",
+        "batch_list all 0 1",
+        "batch_list",
+        "batch_list x",
+        "batch_running b",
+        "batch_running b/b w",
+        "batch_running b w x",
+        "batch_running b w 0 1",
     };
 
-    for (size_t i = 0; i < COUNT(cases); i++)
-        if (turns_script(cases[i].script, cases[i].words, cases[i].count) != WEIR_EINPUT)
-            fail_msg("%s, case %zu: not refused", cases[i].script, i);
+    for (size_t i = 0; i < COUNT(calls); i++)
+        fail_if(call_line(calls[i]) != WEIR_EINPUT, "%s: not refused", calls[i]);
     assert_int_equal(redis_number("DBSIZE"), 0);
 }
 
 /* Whatever stands under one of our names: refused, named, and nothing written. */
 SCENE_TEST(test_foreign_keys)
 {
-    static const struct {
-        const char *script;
-        const char *words[4];
-        size_t count;
-        const char *key;
-    } cases[] = {
-        {"batch_seal", {"b", "1", "default", "next"}, 4, PREFIX "batches"},
-        {"batch_halt", {"b", "pause", "0"}, 3, PREFIX "halted"},
-        {"batch_halt", {"b", "cancel", "0"}, 3, ASIDE},
-        {"batch_resume", {"b", "10", "seed"}, 3, PREFIX "halted"},
-        {"batch_resume", {"b", "10", "seed"}, 3, PREFIX "queue:q"},
-        {"batch_resume", {"b", "10", "seed"}, 3, PREFIX "dead"},
-        {"batch_resume", {"b", "10", "seed"}, 3, PREFIX "about"},
-        {"batch_drop", {"b", "10"}, 2, PREFIX "dead"},
-        {"batch_list", {"all"}, 1, PREFIX "batches"},
-        {"batch_list", {"aside"}, 1, PREFIX "halted"},
+    static const char *const cases[][2] = {
+        /* a call, and the key */
+        {"batch_seal b 1 default next", PREFIX "batches"},
+        {"batch_halt b pause 0", PREFIX "halted"},
+        {"batch_halt b cancel 0", ASIDE},
+        {"batch_resume b 10 seed", PREFIX "halted"},
+        {"batch_resume b 10 seed", PREFIX "queue:q"},
+        {"batch_resume b 10 seed", PREFIX "dead"},
+        {"batch_resume b 10 seed", PREFIX "about"},
+        {"batch_drop b 10", PREFIX "dead"},
+        {"batch_list all", PREFIX "batches"},
+        {"batch_list aside", PREFIX "halted"},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -648,12 +607,11 @@ SCENE_TEST(test_foreign_keys)
         turns_flush(NULL);
         join("a");
         redis_do("RPUSH", ASIDE, "q/t/\n@0,0,0,bb;{\"id\":\"z\",\"type\":\"t\"}");
-        redis_do("DEL", cases[i].key);
-        redis_do("SET", cases[i].key, "foreign");
+        redis_do("DEL", cases[i][1]);
+        redis_do("SET", cases[i][1], "foreign");
         before = turns_digest();
-        if (turns_script(cases[i].script, cases[i].words, cases[i].count) != WEIR_ECONFIG ||
-            !strstr(turns.error.text, cases[i].key))
-            fail_msg("%s with a foreign %s: %s", cases[i].script, cases[i].key, turns.error.text);
+        fail_if(call_line(cases[i][0]) != WEIR_ECONFIG || !strstr(turns.error.text, cases[i][1]),
+                "%s with a foreign %s: %s", cases[i][0], cases[i][1], turns.error.text);
         turns_unchanged(before);
     }
 }
@@ -696,7 +654,6 @@ SCENE_TEST(test_list)
 /* The rate of the last second or two, and when all have ended at that rate; then that of the whole batch. */
 WORKER_TEST(test_rate)
 {
-    static const char *const words[] = {"b"};
     struct weir *w = weir_new(turns.server.url, NULL);
     struct batch b;
     json_t *ended;
@@ -707,7 +664,7 @@ WORKER_TEST(test_rate)
         assert_int_equal(claim("w", 1, 0), 1);
         settle_done_of(tokens, 1, "b");
     }
-    must(turns_ask("batch_show", words, 1));
+    must(turns_ask("batch_show", WORDS("b")));
     batch_row(json_object_get(turns.answer, "batch"), turns.now_us, &b);
     assert_int_equal(b.done, 5);
     assert_int_equal(b.left, 5);

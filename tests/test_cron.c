@@ -319,9 +319,8 @@ TEST(test_times_are_shown_with_their_offset)
 
 static bool naive_field(const char *field, int low, int high, int value)
 {
-    char text[64], *rest = text, *part;
+    char *rest = textf("%s", field), *part;
 
-    snprintf(text, sizeof text, "%s", field);
     while ((part = strsep(&rest, ","))) {
         int from = low, to = high, step = 1;
 

@@ -24,11 +24,10 @@ TEST(test_silent_on_what_workers_leave)
 
 static void plant(const char *command)
 {
-    char text[600], *rest = text;
+    char *rest = textf("%s", command);
     const char *words[12] = {NULL};
     struct args a = {0};
 
-    snprintf(text, sizeof text, "%s", command);
     for (int i = 0; i < 12 && (words[i] = strsep(&rest, " "));)
         i += *words[i] != '\0';
     for (int i = 0; i < 12 && words[i]; i++)

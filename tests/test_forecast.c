@@ -150,9 +150,8 @@ static void run_step(const char *step)
 
 static void set_scene(const char *steps)
 {
-    char text[300], *rest = text;
+    char *rest = textf("%s", steps);
 
-    snprintf(text, sizeof text, "%s", steps);
     for (char *step; (step = strsep(&rest, ";"));)
         run_step(step + strspn(step, " "));
 }

@@ -161,10 +161,9 @@ static const char *sorted(const char *text)
 {
     static char made[2][IDS_SIZE];
     static int next;
-    char copy[IDS_SIZE], *rest = copy, *words[2000], *out = made[next ^= 1];
+    char *rest = textf("%s", text), *words[2000], *out = made[next ^= 1];
     int count = 0;
 
-    snprintf(copy, sizeof copy, "%s", text);
     for (char *word; (word = strsep(&rest, " "));)
         words[count++] = word;
     qsort(words, (size_t)count, sizeof *words, by_text);

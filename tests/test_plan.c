@@ -94,10 +94,9 @@ TEST(test_what_cannot_be_reckoned_is_refused)
 static void weir_plan(struct outcome *o, const char *line)
 {
     const char *words[WORDS_MAX + 1] = {built("weir"), "plan"};
-    char text[1024], *rest = text;
+    char *rest = textf("%s", line);
     int count = 2;
 
-    snprintf(text, sizeof text, "%s", line);
     while (count < WORDS_MAX && rest && *rest)
         words[count++] = strsep(&rest, " ");
     program_run(o, NULL, words);

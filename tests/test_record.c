@@ -43,10 +43,9 @@ static int64_t count_of(struct stage *s, const char *name, bool of_limit, const 
 
     json_array_foreach(json_object_get(history, "slots"), i, slot)
     {
-        char text[64], *rest = text;
+        char *rest = textf("%s", path);
         json_t *value = slot;
 
-        snprintf(text, sizeof text, "%s", path);
         for (char *word; value && (word = strsep(&rest, "."));)
             value = json_object_get(value, word);
         n += sum(value);

@@ -493,11 +493,10 @@ SCENE_TEST(test_status_says_what_there_is)
 
 static int call_in_words(const char *call)
 {
-    char text[300], *rest = text;
+    char *rest = textf("%s", call);
     const char *words[20], *script;
     size_t n = 0;
 
-    snprintf(text, sizeof text, "%s", call);
     script = strsep(&rest, " ");
     for (char *word; (word = strsep(&rest, " "));)
         words[n++] = strcmp(word, "_") == 0 ? "" : strcmp(word, "TOKEN") == 0 ? "1.--/default/t/" : word;

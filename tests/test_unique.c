@@ -8,29 +8,24 @@
 #include "queue/enqueue/enqueue.h"
 #include "tests/stage_group.h"
 
-static struct span span_of(const char *text)
-{
-    return (struct span){text, text ? strlen(text) : 0};
-}
-
 /* The id that is answered; *result: why. */
 static const char *try_enqueue(const char *id, const char *tag, const char *key, int64_t lock_ms,
                                int64_t delay_us, enum enqueue_result *result)
 {
     static char answered[200];
-    struct enqueue job = {.queue = span_of("default"),
-                          .type = span_of("t"),
-                          .id = span_of(id),
+    struct enqueue job = {.queue = span_str("default"),
+                          .type = span_str("t"),
+                          .id = span_str(id),
                           .keep_ms = 1000,
                           .tag = tag,
                           .delay_us = delay_us,
                           .at_us = -1,
-                          .unique = span_of(key),
+                          .unique = span_str(key),
                           .lock_ms = lock_ms};
     struct span holder;
     struct args a = {0};
 
-    job.body = span_of(textf("{\"id\":\"%s\",\"type\":\"t\"}", id));
+    job.body = span_str(textf("{\"id\":\"%s\",\"type\":\"t\"}", id));
     enqueue_request(&a, PREFIX, turns.now_us, &job);
     must(turns_send(&a));
     must(enqueue_reply(turns.reply, &job, result, &holder, &turns.error));
@@ -62,6 +57,12 @@ static void expect_free(const char *key)
     assert_int_equal(redis_number("EXISTS", textf(PREFIX "unique:%s", key)), 0);
 }
 
+static void finish_one(void)
+{
+    assert_int_equal(claim("w", 1, 0), 1);
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+}
+
 /* ---- Until it ends */
 
 WORKER_TEST(test_held_until_it_ends)
@@ -77,8 +78,7 @@ WORKER_TEST(test_held_until_it_ends)
     turns.now_us += SECOND_US;
     promote(1);
     expect_holder("k", "a");
-    assert_int_equal(claim("w", 1, 0), 1);
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    finish_one();
     expect_free("k");
     expect_holder("other", "b");
     turns_check();
@@ -90,9 +90,8 @@ WORKER_TEST(test_freed_by_each_end)
     static const enum settle_verb verbs[] = {SETTLE_FINISH, SETTLE_DEAD, SETTLE_CANCELLED};
 
     for (size_t i = 0; i < COUNT(verbs); i++) {
-        char id[32];
+        const char *id = textf("j%zu", i);
 
-        sprintf(id, "j%zu", i);
         locked(id, "k", LOCK_UNTIL_END);
         assert_int_equal(claim("w", 1, 0), 1);
         expect_holder("k", id);
@@ -107,10 +106,9 @@ SCENE_TEST(test_freed_by_the_last_interruption)
 {
     locked("a", "k", LOCK_UNTIL_END);
     for (int i = 0; i < 3; i++) {
-        char worker[16];
+        const char *worker = textf("w%d", i);
 
         expect_holder("k", "a");
-        sprintf(worker, "w%d", i);
         start(worker);
         assert_int_equal(claim(worker, 1, 0), 1);
         start("reaper");
@@ -126,8 +124,7 @@ WORKER_TEST(test_handed_back_it_keeps_its_lock)
     assert_int_equal(claim("w", 1, 0), 1);
     settle("w", SETTLE_BACK, tokens[0], 0, NULL);
     expect_holder("k", "a");
-    assert_int_equal(claim("w", 1, 0), 1);
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    finish_one();
     expect_free("k");
 }
 
@@ -164,10 +161,8 @@ WORKER_TEST(test_held_until_it_starts)
 }
 
 /* Claims look at the heads of few jobs where many are equal. */
-SCENE_TEST(test_freed_among_equal_jobs)
+WORKER_TEST(test_freed_among_equal_jobs)
 {
-    (void)state;
-    start("w");
     for (int i = 0; i < 12; i++) {
         push("default", textf("@0,0,0,t0000000;{\"id\":\"p%02d\",\"type\":\"t\"}", i));
         if (i == 5 || i == 8)
@@ -204,8 +199,7 @@ WORKER_TEST(test_held_while_scheduled)
     turns.now_us += 5 * SECOND_US;
     promote(1);
     expect_holder("k", "a");
-    assert_int_equal(claim("w", 1, 0), 1);
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    finish_one();
     expect_free("k");
 }
 
@@ -231,8 +225,7 @@ WORKER_TEST(test_held_for_a_time)
 {
     locked("a", "k", 60000);
     expect_text("{\"id\":\"a\",\"type\":\"t\"}", "LINDEX", QUEUE, "0");
-    assert_int_equal(claim("w", 1, 0), 1);
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    finish_one();
     expect_holder("k", "a");
 }
 
