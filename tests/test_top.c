@@ -294,7 +294,7 @@ TEST_WITH(test_rows_are_sorted_and_turned, begin, end)
 TEST_WITH(test_what_has_no_time_comes_last, begin, end)
 {
     look();
-    press(">>>>>>"); /* ENDS */
+    press(">>>>>>>"); /* ENDS */
     expect_rows("mail news sms");
     press("o");
     expect_rows("news sms mail");
@@ -475,6 +475,46 @@ TEST_WITH(test_a_command_is_typed, begin, end)
     assert_true(top.entered);
     assert_string_equal(top.command, "rate set mail 50/s");
     assert_int_equal(top.mode, MODE_LIST);
+}
+
+TEST_WITH(test_keys_go_into_what_is_shown, begin, end)
+{
+    static const char *const cases[][2] = {
+        {"d", "dead list --group"},
+        {"b", "batch list"},
+        {"s", "schedule list"},
+        {"\n", "type show mail; weir dead list --group --type mail; weir job list type:mail --limit 10"},
+        {"2\n", "rate show mail"},
+        {"3\n", "job list worker:w1"},
+        {"4\n", "job list queue:default --limit 20"},
+    };
+
+    state_begin(&top, true); /* they change nothing */
+    look();
+    press("j");
+    for (size_t i = 0; i < COUNT(cases); i++, top.entered = false) {
+        press(cases[i][0]);
+        assert_true(top.entered);
+        assert_string_equal(top.command, cases[i][1]);
+    }
+    strcpy(now->status.types[1].name, "a;b"); /* the shell would take it for two */
+    press("1/a;\n\n");
+    assert_false(top.entered);
+}
+
+TEST_WITH(test_a_long_name_has_the_width_first, begin, end)
+{
+    strcpy(now->status.types[1].name, "customer.of.the.north.weekly.mail");
+    look();
+    assert_shows("\ncustomer.of.the.north.weekly.mail ");
+    assert_shows(" DEAD "); /* 80 columns */
+    memset(now->status.types[1].name, 'x', 60);
+    strcpy(now->status.types[1].name + 60, "y");
+    look();
+    assert_shows("xxxx…xxxx");
+    assert_shows("xy ");
+    look_as(true);
+    assert_shows("xxxx~xxxx");
 }
 
 TEST_WITH(test_read_only_gives_no_orders, begin, end)

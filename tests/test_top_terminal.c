@@ -252,6 +252,10 @@ TEST_WITH(test_a_command_is_run, begin, finish)
     expect("$ weir rate sat");
     press("Enter");
     expect("4 queues");
+    press("s");
+    expect("$ weir schedule list");
+    press("Enter");
+    expect("4 queues");
     press("q");
     expect_end("code 0");
 }

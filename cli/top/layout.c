@@ -124,17 +124,21 @@ static void put_where(struct canvas *c, const struct frame *f, const struct heal
 
 /* ---- The table */
 
-/* Which columns there are room for; *first: what the first one then has. */
-static void choose_columns(const struct column *columns, int width, bool *shown, int *first)
+#define NAME_WIDTH 32 /* columns are left out for names of up to that */
+
+/* Which columns there is room for beside names of that width; *first: what the first one then has. */
+static void choose_columns(const struct column *columns, int width, int names, bool *shown, int *first)
 {
-    int used, drop, worst;
+    int used, drop, worst, wanted = names < NAME_WIDTH ? names : NAME_WIDTH;
+
+    wanted = wanted > columns[0].width ? wanted : columns[0].width;
 
     for (int i = 0; columns[i].heading; i++)
         shown[i] = true;
     do {
         used = worst = drop = 0;
         for (int i = 0; columns[i].heading; i++) {
-            used += shown[i] ? columns[i].width + (i > 0) : 0;
+            used += !shown[i] ? 0 : i == 0 ? wanted : columns[i].width + 1;
             if (shown[i] && columns[i].drop > drop) {
                 drop = columns[i].drop;
                 worst = i;
@@ -143,7 +147,7 @@ static void choose_columns(const struct column *columns, int width, bool *shown,
         if (used > width && drop > 0)
             shown[worst] = false;
     } while (used > width && drop > 0);
-    *first = columns[0].width + (used < width ? width - used : 0);
+    *first = wanted + width - used > columns[0].width ? wanted + width - used : columns[0].width;
 }
 
 #define COLUMNS_MOST 24
@@ -160,6 +164,18 @@ static void put_aligned(struct canvas *c, int row, int at, int width, const stru
         canvas_put(c, row, at, width, ink, text);
     else
         canvas_put_right(c, row, at, width, ink, text);
+}
+
+/* A name that is too long shows its beginning and its end. */
+static void cut_middle(const struct canvas *c, int width, char text[CELL_SIZE])
+{
+    int columns = canvas_columns(c, text), before = width / 2;
+    char end[CELL_SIZE];
+
+    if (columns <= width || columns != (int)strlen(text))
+        return;
+    snprintf(end, sizeof end, "%s", text + columns - (width - before - 1));
+    snprintf(text + before, (size_t)(CELL_SIZE - before), "%s%s", c->ascii ? "~" : "…", end);
 }
 
 /* One row of the table; what: NULL is its headings. */
@@ -180,6 +196,8 @@ static void put_cells(struct canvas *c, int row, const struct state *s, const st
             snprintf(cell.text, sizeof cell.text, "%s", columns[i].heading);
         if (!what)
             cell.ink = i == s->panes[s->view].sorted ? INK_STRONG : INK_PALE;
+        else if (i == 0)
+            cut_middle(c, width, cell.text);
         put_aligned(c, row, at, width, &columns[i], cell.ink, cell.text);
         at += width + 1;
     }
@@ -196,12 +214,26 @@ static void put_empty(struct canvas *c, const struct state *s, const struct rows
     canvas_put(c, HEAD_ROWS, 0, c->columns, INK_PALE, text);
 }
 
+/* Of the rows that are on the screen. */
+static int longest_name(const struct canvas *c, const struct state *s, const struct rows *rows)
+{
+    size_t top = s->panes[s->view].top;
+    int longest = 0;
+
+    for (size_t i = top; i < rows->count && i < top + s->room; i++) {
+        int columns = canvas_columns(c, row_name(rows->at[i]));
+
+        longest = columns > longest ? columns : longest;
+    }
+    return longest;
+}
+
 static void put_table(struct canvas *c, const struct state *s, const struct frame *f, const struct rows *rows)
 {
     const struct pane *p = &s->panes[s->view];
     struct shown_columns show = {.first = 0};
 
-    choose_columns(tables[s->view]->columns, c->columns, show.shown, &show.first);
+    choose_columns(tables[s->view]->columns, c->columns, longest_name(c, s, rows), show.shown, &show.first);
     put_cells(c, HEAD_ROWS - 1, s, f, &show, NULL);
     for (size_t i = 0; i < s->room && p->top + i < rows->count; i++) {
         int row = HEAD_ROWS + (int)i;
@@ -279,6 +311,8 @@ static void put_help(struct canvas *c)
         "< >                sort by the column before, behind",
         "o                  turn the order",
         "/                  only rows with that in their names; Esc: all of them",
+        "Enter              more of that row: why its jobs died, the first ones, its limits",
+        "d b s              dead jobs by reason, batches, schedules",
         "q, Ctrl-C          quit",
         "",
         "types    p pause, r resume: the type itself",

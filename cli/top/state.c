@@ -127,6 +127,31 @@ static void begin_command(struct state *s)
         s->mode = MODE_COMMAND;
 }
 
+/* Runs the command that shows more of the row that is chosen, or of all. */
+static void look_into(struct state *s, int key, const struct rows *rows)
+{
+    static const char *const of_row[VIEW_COUNT] = {
+        [VIEW_TYPES] =
+            "type show %1$s; weir dead list --group --type %1$s; weir job list type:%1$s --limit 10",
+        [VIEW_LIMITS] = "rate show %1$s",
+        [VIEW_WORKERS] = "job list worker:%1$s",
+        [VIEW_QUEUES] = "job list queue:%1$s --limit 20",
+    };
+    const void *row = state_row(s, rows);
+    const char *name = row ? row_name(row) : "";
+
+    if (key != KEY_IS_ENTER)
+        snprintf(s->command, sizeof s->command, "%s",
+                 key == 'd'   ? "dead list --group"
+                 : key == 'b' ? "batch list"
+                              : "schedule list");
+    else if (name_is_valid(name, strlen(name))) /* the shell takes it as it stands */
+        snprintf(s->command, sizeof s->command, of_row[s->view], name);
+    else
+        return;
+    s->entered = true;
+}
+
 static bool key_of_rows(struct state *s, int key, const struct rows *rows)
 {
     switch (key) {
@@ -189,6 +214,8 @@ static void key_of_list(struct state *s, int key, const struct rows *rows)
         begin_command(s);
     else if (key == KEY_IS_ESCAPE)
         end_filter(s);
+    else if (key == KEY_IS_ENTER || key == 'd' || key == 'b' || key == 's')
+        look_into(s, key, rows);
     else
         action_begin(s, key, state_row(s, rows));
 }
