@@ -117,6 +117,9 @@ $(BUILD)/tests/test_%: $(BUILD)/tests/test_%.o $(TEST_HELPERS) $(LIB_OBJECTS) | 
 # What commands share, without the commands.
 $(BUILD)/tests/test_table: $(patsubst %,$(BUILD)/%.o,cli/document/table cli/print/color cli/print/terminal view/format view/hidden view/output view/stream view/write)
 
+# The reader of weir.conf.
+$(BUILD)/tests/test_config: $(BUILD)/cli/config.o
+
 # The pages, without the server.
 $(BUILD)/tests/test_page $(BUILD)/tests/test_report $(BUILD)/tests/test_forecast: $(patsubst %.c,$(BUILD)/%.o,$(wildcard serve/page/*.c)) $(BUILD)/gen/assets.o \
   $(patsubst %.c,$(BUILD)/%.o,$(wildcard view/*.c))
@@ -288,11 +291,11 @@ demo: deps
 
 # ---- Man pages: of commands from doc/cli.md, which is what weir help prints; of the library from weir.h; of the protocol where lowdown is
 
-AWK_MAN = awk -v dir=$(BUILD)/man/$1 -v version=$(VERSION) -v date=$(shell date -u -d @$(DIST_TIME) +%F) -f packaging/roff.awk -f
+AWK_MAN = awk -v dir=$(BUILD)/man$1 -v version=$(VERSION) -v date=$(shell date -u -d @$(DIST_TIME) +%F) -f packaging/roff.awk -f
 
 $(BUILD)/man/made: doc/cli.md doc/protocol.md include/weir.h $(wildcard packaging/*.awk)
-	@rm -rf $(@D) && mkdir -p $(addprefix $(@D)/man,1 3 7)
-	$(call step,MAN)$(call AWK_MAN,man1) packaging/man.awk doc/cli.md && $(call AWK_MAN,man3) packaging/man_library.awk include/weir.h
+	@rm -rf $(@D) && mkdir -p $(addprefix $(@D)/man,1 3 5 7)
+	$(call step,MAN)$(call AWK_MAN,) packaging/man.awk doc/cli.md && $(call AWK_MAN,/man3) packaging/man_library.awk include/weir.h
 	@if command -v lowdown >/dev/null; then lowdown -s -Tman -M title=WEIR-PROTOCOL -M section=7 -M date=$(shell date -u -d @$(DIST_TIME) +%F) \
 	  -M source='Weir $(VERSION)' doc/protocol.md | awk -f packaging/protocol.awk > $(@D)/man7/weir-protocol.7; fi
 	@touch $@
@@ -312,11 +315,15 @@ bashcompdir = $(datadir)/bash-completion/completions
 zshcompdir  = $(datadir)/zsh/site-functions
 fishcompdir = $(datadir)/fish/vendor_completions.d
 systemddir  = $(prefix)/lib
+docdir      = $(datadir)/doc/weir
 UNITS       = weir-worker@.service weir-serve.service
 
-PAGES_OF   = $(patsubst $(BUILD)/man/%,$(mandir)/%,$(wildcard $(BUILD)/man/man[137]/*.[137])) $(addprefix $(mandir)/man3/,$(file <$(BUILD)/man/man3/links))
-INSTALLED  = $(PAGES_OF) $(bashcompdir)/weir $(zshcompdir)/_weir $(fishcompdir)/weir.fish \
+PAGES_OF   = $(patsubst $(BUILD)/man/%,$(mandir)/%,$(wildcard $(BUILD)/man/man[1357]/*.[1357])) $(addprefix $(mandir)/man3/,$(file <$(BUILD)/man/man3/links))
+INSTALLED  = $(PAGES_OF) $(bashcompdir)/weir $(zshcompdir)/_weir $(fishcompdir)/weir.fish $(docdir)/weir.conf \
              $(addprefix $(systemddir)/,$(UNITS:%=systemd/system/%) sysusers.d/weir.conf tmpfiles.d/weir.conf) $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
+# Where weir.conf is looked for.
+$(BUILD)/cli/config.o: override CPPFLAGS += -DSYSCONFDIR='"$(sysconfdir)"'
+
 VERSION  := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
 
 # Written anew each time, as variables may differ from those of the last time.
@@ -325,18 +332,19 @@ $(BUILD)/weir.pc: include/weir.pc.in FORCE
 	@sed 's|@prefix@|$(prefix)|; s|@libdir@|$(libdir)|; s|@includedir@|$(includedir)|; s|@VERSION@|$(VERSION)|' $< > $@
 
 install: $(BUILD)/weir $(BUILD)/libweir.a $(BUILD)/libweir.so $(BUILD)/weir.pc $(BUILD)/man/made
-	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig $(mandir)/man1 $(mandir)/man3 $(mandir)/man7 \
+	$(INSTALL) -d $(addprefix $(DESTDIR),$(bindir) $(includedir) $(libdir)/pkgconfig $(mandir)/man1 $(mandir)/man3 $(mandir)/man5 $(mandir)/man7 $(docdir) \
 	  $(bashcompdir) $(zshcompdir) $(fishcompdir) $(systemddir)/systemd/system $(systemddir)/sysusers.d $(systemddir)/tmpfiles.d)
 	$(INSTALL) $(BUILD)/weir $(DESTDIR)$(bindir)
 	$(INSTALL) -m 644 include/weir.h $(DESTDIR)$(includedir)
 	$(INSTALL) -m 644 $(BUILD)/libweir.a $(BUILD)/libweir.so.0 $(DESTDIR)$(libdir)
 	ln -sf libweir.so.0 $(DESTDIR)$(libdir)/libweir.so
 	$(INSTALL) -m 644 $(BUILD)/weir.pc $(DESTDIR)$(libdir)/pkgconfig
-	for page in $(BUILD)/man/man[137]/*.[137]; do $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/$$(basename $$(dirname $$page)); done
+	for page in $(BUILD)/man/man[1357]/*.[1357]; do $(INSTALL) -m 644 $$page $(DESTDIR)$(mandir)/$$(basename $$(dirname $$page)); done
 	for page in $$(cat $(BUILD)/man/man3/links); do ln -sf libweir.3 $(DESTDIR)$(mandir)/man3/$$page; done
 	$(INSTALL) -m 644 packaging/completion/weir.bash $(DESTDIR)$(bashcompdir)/weir
 	$(INSTALL) -m 644 packaging/completion/_weir $(DESTDIR)$(zshcompdir)
 	$(INSTALL) -m 644 packaging/completion/weir.fish $(DESTDIR)$(fishcompdir)
+	$(INSTALL) -m 644 packaging/weir.conf $(DESTDIR)$(docdir)
 	$(INSTALL) -m 644 packaging/systemd/weir.sysusers $(DESTDIR)$(systemddir)/sysusers.d/weir.conf
 	$(INSTALL) -m 644 packaging/systemd/weir.tmpfiles $(DESTDIR)$(systemddir)/tmpfiles.d/weir.conf
 	$(INSTALL) -m 644 $(UNITS:%=packaging/systemd/%) $(DESTDIR)$(systemddir)/systemd/system

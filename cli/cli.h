@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/config.h"
 #include "core/client/client.h"
 #include "core/error.h"
 #include "view/format.h"
@@ -44,10 +45,11 @@ struct cli {
     const struct command *command;
     /* Not NULL: cli_parse hands it the flags, and fails; nothing else is done. */
     void (*on_flags)(const struct command *command, const struct help_flags *flags);
-    const char *redis_url; /* --redis, else NULL */
+    const char *redis_url; /* --redis, else that of weir.conf, else NULL */
     struct redis_flags redis_flags;
     const char *ns; /* --namespace, else NULL */
     bool json;
+    struct config config;         /* what weir.conf says, then the environment, then the flags */
     const char *given[FLAGS_MAX]; /* the command's own flags that were given: their names */
     int given_count;
     struct error error; /* a command that fails fills it and returns its status */
@@ -71,6 +73,7 @@ struct command {
     const struct actions *actions; /* NULL: it has none */
     bool logs;                     /* it prints no document, so it refuses --json */
     bool takes_others_flags;       /* those of another command, whose help lists them */
+    bool no_config;                /* weir.conf means nothing to it */
     /* argv[0] is the command's name. Returns 0 or a negative weir_status, whose negation is the exit code. */
     int (*run)(struct cli *cli, int argc, char **argv);
 };
@@ -81,6 +84,18 @@ struct command {
 WEIR_CHECKED int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands);
 /* Parses the flags of a command without operands. */
 WEIR_CHECKED int cli_parse_alone(struct cli *cli, const struct flag *flags, int argc, char **argv);
+/* Gives a flag its value; where: how messages begin. */
+WEIR_CHECKED int cli_set_flag(struct cli *cli, const char *where, const struct flag *f, const char *text);
+/* Reads the section of a file that has the names of these flags into their targets. WEIR_ECONFIG when a name or a value is wrong: where, and what to
+ * do. takes (may be NULL) says which of them a file may have. */
+WEIR_CHECKED int cli_read_section(struct cli *cli, const struct flag *flags, const char *section,
+                                  const char *title, bool (*takes)(const struct flag *));
+/* Which flags a file may have: before its first section; in that of a command; in [handler TYPE], those whose value begins with TYPE=, without that. */
+bool cli_is_of_all(const struct flag *flag);
+bool cli_is_of_section(const struct flag *flag);
+bool cli_is_of_type(const struct flag *flag);
+/* Says in an error about a flag in which line of a file that stands, if it does. Returns the status of the command, which may be another one then. */
+int cli_name_line(struct cli *cli, int status);
 /* How many words a flag takes that every command has, "--json" 1 and "--redis" 2 with its value; 0: word is none. */
 int cli_common_words(const char *word);
 /* How the log of a command that has one looks, and the highest level in it: the values of --log and --log-level, NULL:
@@ -88,6 +103,9 @@ int cli_common_words(const char *word);
 #define CLI_LOG_HELP "how standard error looks: logfmt or json; default logfmt"
 #define CLI_LOG_LEVEL_HELP "error, warn, info or debug; default info"
 WEIR_CHECKED int cli_log(struct cli *cli, const char *format, const char *level);
+/* Calls on_flags with the flags of a command, which does nothing else. */
+void cli_with_flags(const struct command *command,
+                    void (*on_flags)(const struct command *command, const struct help_flags *flags));
 /* True when that flag was given. */
 bool cli_gave(const struct cli *cli, const char *flag);
 /* "ls" is "list" wherever an action stands. */
@@ -98,7 +116,7 @@ int cli_choose(struct cli *cli, const char *word);
 /* WEIR_EUSAGE: word is none of the command's actions. */
 int cli_unknown(struct cli *cli, const char *word);
 /* Makes the client: --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on
- * standard error), else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
+ * standard error), else as weir.conf says, else redis://127.0.0.1:6379. NULL and cli->error on failure. Freed with weir_free. */
 struct weir *cli_client(struct cli *cli);
 /* Called first, before there are threads, by a command that reads all there is: what it frees it soon needs again, so that is not given
  * back to the kernel, and what it prints leaves in large pieces. */

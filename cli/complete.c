@@ -84,18 +84,24 @@ static void offer_names(const struct asked *a, int (*list)(struct weir *w, json_
                         const char *what)
 {
     const struct itimerval limit = {.it_value = {.tv_usec = WAITS_MS * 1000}};
-    struct cli cli = {.command = a->command,
-                      .redis_url = value_of(a, "--redis"),
-                      .ns = value_of(a, "--namespace"),
-                      .redis_flags = {.password_file = value_of(a, "--password-file")}};
-    struct weir *w;
+    static const char *const flags[] = {"--redis", "--namespace", "--config", "--password-file"};
+    struct cli cli = {.command = a->command};
+    char *argv[2 * sizeof flags / sizeof *flags + 2] = {(char *)a->command->name};
+    int argc = 1, operands;
+    struct weir *w = NULL;
     const char *name;
     json_t *doc = NULL;
     size_t i;
 
+    for (i = 0; i < sizeof flags / sizeof *flags; i++)
+        if (value_of(a, flags[i])) {
+            argv[argc++] = (char *)flags[i];
+            argv[argc++] = (char *)value_of(a, flags[i]);
+        }
     signal(SIGALRM, give_up);
     setitimer(ITIMER_REAL, &limit, NULL);
-    w = cli_client(&cli);
+    if (cli_parse(&cli, NULL, argc, argv, &operands) == 0)
+        w = cli_client(&cli);
     if (!w || list(w, &doc) < 0)
         doc = NULL;
     for (i = 0; i < json_array_size(doc); i++)
@@ -106,6 +112,7 @@ static void offer_names(const struct asked *a, int (*list)(struct weir *w, json_
     json_decref(doc);
     if (w)
         weir_free(w);
+    config_free(&cli.config);
 }
 
 /* ---- Values */

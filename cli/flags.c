@@ -12,8 +12,9 @@
 
 #include "cli/help.h"
 #include "cli/print/color.h"
+#include "cli/which_redis.h"
+#include "core/duration.h"
 #include "core/likely.h"
-#include "throttle/rule.h"
 
 #define LONG_BASE 1000 /* getopt_long's value of flag i is LONG_BASE + i: clear of all letters */
 #define WORD_MAX 64    /* how much of a word a message repeats */
@@ -26,6 +27,7 @@ struct parser {
     struct flag common[COMMON_MOST];
     const struct flag *flags[FLAGS_MAX];
     int own, count; /* the first own of count are the command's, the others those that every command takes */
+    const char *said[FLAGS_MAX]; /* on the command line; NULL: it was not. "yes" where no value is given */
     struct option longs[FLAGS_MAX + 1];
     char letters[3 * FLAGS_MAX + 2];
 };
@@ -111,70 +113,12 @@ static int empty_value(struct parser *p, const struct flag *f)
                      "%s --%s: its value is empty; give one, or leave the flag out", p->where, f->name);
 }
 
-static int set_int(struct parser *p, const struct flag *f, const char *text)
-{
-    const char *at = text ? text + (*text == '-') : NULL;
-    int64_t value;
-
-    assert(text);
-    if (!count_read(&at, INT64_MAX / 100, &value) || *at)
-        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s %.60s: not a whole number; write --%s 10",
-                         p->where, f->name, text, f->name);
-    *(long long *)f->target = *text == '-' ? -value : value;
-    return 0;
-}
-
-static int set_duration(struct parser *p, const struct flag *f, const char *text)
-{
-    struct error why;
-
-    if (duration_parse(text, f->target, &why) < 0)
-        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: %s", p->where, f->name, why.text);
-    return 0;
-}
-
-static int add_value(struct parser *p, const struct flag *f, const char *text)
-{
-    struct flag_values *values = f->target;
-
-    if (values->count == FLAG_VALUES_MAX)
-        return error_set(&p->cli->error, WEIR_EUSAGE, "%s --%s: given more than %d times; give fewer",
-                         p->where, f->name, FLAG_VALUES_MAX);
-    values->at[values->count++] = text;
-    return 0;
-}
-
 /* Notes a flag of the command's own; those that every command takes stand behind them. */
 static void note_given(struct parser *p, const struct flag *f)
 {
     for (int i = 0; i < p->own; i++)
         if (p->flags[i] == f && !cli_gave(p->cli, f->name))
             p->cli->given[p->cli->given_count++] = f->name;
-}
-
-static int set_flag(struct parser *p, const struct flag *f, const char *text)
-{
-    if (text && !*text)
-        return empty_value(p, f);
-    note_given(p, f);
-    switch (f->kind) {
-    case FLAG_BOOL:
-        *(bool *)f->target = true;
-        return 0;
-    case FLAG_TEXT:
-        *(const char **)f->target = text;
-        return 0;
-    case FLAG_OPTIONAL_TEXT:
-        *(const char **)f->target = text ? text : "";
-        return 0;
-    case FLAG_INT:
-        return set_int(p, f, text);
-    case FLAG_DURATION:
-        return set_duration(p, f, text);
-    case FLAG_REPEATED:
-        return add_value(p, f, text);
-    }
-    return 0;
 }
 
 static const struct flag *flag_of_letter(const struct parser *p, int letter)
@@ -200,7 +144,12 @@ static int parse_one(struct parser *p, int found, const char *word)
         return unknown_letter(p, optopt);
     if (found == '?' || (found >= LONG_BASE && strcspn(word + 2, "=") != strlen(f->name)))
         return unknown_flag(p, word);
-    return set_flag(p, f, optarg);
+    for (int i = 0; i < p->count; i++)
+        p->said[i] = p->flags[i] == f ? (optarg ? optarg : "yes") : p->said[i];
+    if (optarg && !*optarg)
+        return empty_value(p, f);
+    note_given(p, f);
+    return cli_set_flag(p->cli, p->where, f, optarg);
 }
 
 /* "--wait 30s": a duration behind a flag whose value may be missing is its value. */
@@ -237,12 +186,67 @@ static int parse_all(struct parser *p, int argc, char **argv)
     return status;
 }
 
-bool cli_gave(const struct cli *cli, const char *flag)
+void cli_with_flags(const struct command *command,
+                    void (*on_flags)(const struct command *command, const struct help_flags *flags))
 {
-    for (int i = 0; i < cli->given_count; i++)
-        if (strcmp(cli->given[i], flag) == 0)
-            return true;
-    return false;
+    struct cli cli = {.command = command, .on_flags = on_flags};
+    char *argv[] = {(char *)command->name, NULL};
+    int status = command->run(&cli, 1, argv);
+
+    (void)status; /* it always fails, and has done nothing */
+}
+
+/* ---- Files, and the environment */
+
+/* What the environment says in place of a flag. */
+static const char *const variables[][2] = {{"redis", "$REDIS_URL"},
+                                           {"namespace", "$WEIR_NAMESPACE"},
+                                           {"log", "$WEIR_LOG_FORMAT"},
+                                           {"log-level", "$WEIR_LOG"}};
+
+/* Adds what the environment and the command line say to what the files do. */
+static int add_said(struct parser *p)
+{
+    struct cli *cli = p->cli;
+    int status = 0;
+
+    for (int i = 0; status == 0 && i < p->count; i++) {
+        struct setting s = {i < p->own ? cli->command->name : "", "", p->flags[i]->name, NULL, NULL, 0};
+
+        for (size_t k = 0; status == 0 && k < sizeof variables / sizeof *variables; k++)
+            if (strcmp(variables[k][0], s.name) == 0 && (s.value = getenv(variables[k][1] + 1)) && *s.value) {
+                s.file = variables[k][1];
+                status = config_say(&cli->config, &s, &cli->error);
+            }
+        if (status == 0 && (s.value = p->said[i])) {
+            s.file = "the command line";
+            status = config_say(&cli->config, &s, &cli->error);
+        }
+    }
+    return status;
+}
+
+static bool is_of_connection(const char *name)
+{
+    return strcmp(name, "redis") == 0 || strncmp(name, "password-", 9) == 0 || strncmp(name, "tls-", 4) == 0;
+}
+
+/* An address and what describes it belong together: of the files counts what does not stand before the address that holds. */
+static void settle_connection(struct config *c)
+{
+    const struct setting *redis = config_find(c, "", "redis");
+    const char *from = redis ? redis->file : NULL;
+    bool elsewhere = dev_is_here(), before = from;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < c->count; i++) {
+        struct setting s = c->at[i];
+
+        before = before && s.file != from;
+        if (*s.section || !s.line || !is_of_connection(s.name) || !(elsewhere || before))
+            c->at[kept++] = s;
+    }
+    c->count = kept;
 }
 
 /* ---- The password of --redis */
@@ -311,7 +315,7 @@ static int hide_login(struct cli *cli)
 /* What the flags that all commands take have said, besides what stands in struct cli. */
 struct given {
     bool help, utc;
-    const char *color;
+    const char *color, *config;
 };
 
 static void add_common_flags(struct parser *p, struct cli *cli, struct given *given)
@@ -321,7 +325,9 @@ static void add_common_flags(struct parser *p, struct cli *cli, struct given *gi
         {"redis", 0, FLAG_TEXT, "URL",
          "where Redis is, such as redis://host:6379/0; weir help connection says more", &cli->redis_url},
         {"namespace", 0, FLAG_TEXT, "NAME",
-         "what all keys in Redis begin with; else $WEIR_NAMESPACE, else weir", &cli->ns},
+         "what all keys in Redis begin with, else $WEIR_NAMESPACE; default weir", &cli->ns},
+        {"config", 0, FLAG_TEXT, "FILE", "in place of the usual files; weir help weir.conf says more",
+         &given->config},
         {"json", 0, FLAG_BOOL, NULL, "JSON on standard output, and nothing else there", &cli->json},
         {"utc", 0, FLAG_BOOL, NULL, "times are UTC, not local", &given->utc},
         {"color", 0, FLAG_TEXT, "WHEN", "auto, always or never; auto: on a terminal without $NO_COLOR",
@@ -359,6 +365,43 @@ int cli_common_words(const char *word)
     return 0;
 }
 
+/* Everybody can read that file. */
+static void warn_of_password(struct cli *cli)
+{
+    const struct setting *redis = config_find(&cli->config, "", "redis");
+    size_t len = 0;
+    char *login = redis && redis->line ? find_login((char *)redis->value, &len) : NULL;
+
+    if (!(login && memchr(login, ':', len)) &&
+        !(redis && redis->line && find_sentinel_password((char *)redis->value, &len)))
+        return;
+    for (size_t i = 0; i < CONFIG_FILES_MOST; i++)
+        if (cli->config.files[i].path == redis->file && cli->config.files[i].open_to_all)
+            output_to(stderr,
+                      "weir: %s:%d: everybody can read the password; chmod o-r %s, or use password-file\n",
+                      redis->file, redis->line, redis->file);
+}
+
+/* Reads files and environment in places where the command line says nothing. */
+static int read_config(struct parser *p, const struct flag *flags, const char *path)
+{
+    struct cli *cli = p->cli;
+    bool address = cli->redis_url;
+    int status = config_load(&cli->config, path, &cli->error);
+
+    if (status == 0)
+        status = add_said(p);
+    if (status < 0)
+        return status;
+    settle_connection(&cli->config);
+    status = cli_read_section(cli, p->common, "", "", cli_is_of_all);
+    if (status == 0 && flags && config_is_of_command(cli->command->name))
+        status = cli_read_section(cli, flags, cli->command->name, "", cli_is_of_section);
+    if (status == 0 && !address)
+        warn_of_password(cli);
+    return status;
+}
+
 static int obey_common_flags(struct cli *cli, const struct parser *p, const struct given *given)
 {
     if (cli->json && cli->command->logs)
@@ -369,7 +412,7 @@ static int obey_common_flags(struct cli *cli, const struct parser *p, const stru
     if (given->color && !color_set(given->color))
         return error_set(&cli->error, WEIR_EUSAGE, "%s --color %.20s: must be auto, always or never",
                          p->where, given->color);
-    return hide_login(cli);
+    return 0;
 }
 
 int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, int *operands)
@@ -395,6 +438,10 @@ int cli_parse(struct cli *cli, const struct flag *flags, int argc, char **argv, 
             exit(0);
         return status;
     }
+    if (status == 0)
+        status = hide_login(cli);
+    if (status == 0 && !cli->command->no_config)
+        status = read_config(&p, flags, given.config);
     if (status == 0)
         status = obey_common_flags(cli, &p, &given);
     if (status < 0)

@@ -262,6 +262,52 @@ void help_print_connection(const struct command *c, const struct help_flags *fla
         print_flag(flags->at[i]);
 }
 
+/* Names with blanks between them, below a section of weir.conf. */
+static void print_names(const char *section, const char *what, const struct help_flags *flags, int from,
+                        int to, bool (*takes)(const struct flag *))
+{
+    int column = LINE_MOST;
+
+    output("\n%s: %s", section, what);
+    for (int i = from; i < to; i++) {
+        int len = (int)strlen(flags->at[i]->name);
+
+        if (!takes(flags->at[i]))
+            continue;
+        if (column + 1 + len > LINE_MOST) {
+            output("\n ");
+            column = 1;
+        }
+        output(" %s", flags->at[i]->name);
+        column += 1 + len;
+    }
+    output("\n");
+}
+
+void help_print_file(const struct command *c)
+{
+    const char *text = text_of_command("weir.conf");
+
+    print_first_example(text);
+    print_whole(c, text);
+}
+
+void help_print_names(const struct command *c, const struct help_flags *flags)
+{
+    char section[64], what[64];
+
+    if (!config_is_of_command(c->name)) {
+        print_names("Before the first section", "flags of every command", flags, flags->own, flags->count,
+                    cli_is_of_all);
+        return;
+    }
+    snprintf(section, sizeof section, "[%s]", c->name);
+    snprintf(what, sizeof what, "flags of weir %s", c->name);
+    print_names(section, what, flags, 0, flags->own, cli_is_of_section);
+    if (strcmp(c->name, "worker") == 0)
+        print_names("[handler TYPE], or TYPE,TYPE", what, flags, 0, flags->own, cli_is_of_type);
+}
+
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count)
 {
     output_to(to, "Example: weir enqueue mail '{\"to\":\"a@example.com\"}'\n\n" WHAT_IT_IS
@@ -272,7 +318,7 @@ void help_print_overview(FILE *to, const struct command *const *commands, size_t
         output_to(to, "  %-10s %.*s\n", commands[i]->name, summary.len, summary.at);
     }
     fputs("\nweir help COMMAND says more about one of them, weir help connection where\nRedis "
-          "is.\n\n" EXIT_CODES,
+          "is, weir help weir.conf what a file may say.\n\n" EXIT_CODES,
           to);
 }
 

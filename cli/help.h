@@ -10,7 +10,7 @@
  *
  *   $ weir rate set mail 100/1m,burst=20   its examples
  *
- * Behind them stand the flags: of an action those that its row names. connection.txt is a page of its own. The summary has at most 67
+ * Behind them stand the flags: of an action those that its row names. connection.txt and weir.conf.txt are pages of their own. The summary has at most 67
  * characters, so that weir help fits 80 columns; other lines have 78. */
 #ifndef CLI_HELP_H
 #define CLI_HELP_H
@@ -34,6 +34,9 @@ struct help_flags {
 WEIR_CHECKED int help_print(struct cli *cli, const char *word, const struct help_flags *flags);
 /* Where Redis is: the page behind --redis, with its flags. The text has no form, so c is not looked at. */
 void help_print_connection(const struct command *c, const struct help_flags *flags);
+/* The page of weir.conf, which has no form either; and the names that a section has, behind it. */
+void help_print_file(const struct command *c);
+void help_print_names(const struct command *c, const struct help_flags *flags);
 /* All commands, a line each. */
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count);
 /* The summary of a command, and its forms one by one ("set NAME RULE..."), from *text on, NULL at first; false: there is none. */

@@ -37,7 +37,13 @@ static bool is_listening(const char *socket_path)
     return listening;
 }
 
-/* --redis, else $REDIS_URL, else that of weir dev; NULL: none of them. */
+bool dev_is_here(void)
+{
+    return is_listening(DEV_SOCKET);
+}
+
+/* --redis, else $REDIS_URL, else that of weir dev, else that of weir.conf; NULL: none of them. Where one of the first three is there,
+ * weir.conf has not set redis_url. */
 static const char *find_address(const struct cli *cli)
 {
     static char dev_url[DEV_URL_SIZE];
@@ -48,7 +54,7 @@ static const char *find_address(const struct cli *cli)
     if (env && *env)
         return env;
     if (!*dev_url) {
-        if (!is_listening(DEV_SOCKET))
+        if (!dev_is_here())
             return NULL;
         dev_url_here(dev_url);
         output_to(stderr, "weir: Redis is that of weir dev in this folder, %s\n", dev_url);
@@ -124,15 +130,18 @@ bool cli_describes_redis(const struct cli *cli)
 
 static const char *source_of(const struct cli *cli, const char **url)
 {
+    const struct setting *said = config_find(&cli->config, "", "redis");
+    static char place[CONFIG_PLACE_SIZE];
+
     *url = cli->redis_url ? cli->redis_url : getenv("REDIS_URL");
     if (cli->redis_url)
-        return "--redis";
+        return said && said->line ? config_place(said, place) : "--redis";
     return *url && **url ? "$REDIS_URL" : NULL;
 }
 
 /* Without what may be a password: what stands before the last @; with no @, what stands behind a colon and is no
  * port; parameters, one of which may be misspelt. */
-static void mask(const char *url, char out[200])
+void redis_mask(const char *url, char out[MASKED_SIZE])
 {
     const char *scheme = strstr(url, "://"), *begin = scheme ? scheme + 3 : url, *at = strrchr(url, '@');
     const char *colon = strchr(begin, ':'), *hidden = NULL, *rest = "";
@@ -145,12 +154,12 @@ static void mask(const char *url, char out[200])
         hidden = colon;
     }
     if (hidden)
-        snprintf(out, 200, "%.*s***%.80s", (int)(hidden - url < 100 ? hidden - url : 100), url, rest);
+        snprintf(out, MASKED_SIZE, "%.*s***%.80s", (int)(hidden - url < 100 ? hidden - url : 100), url, rest);
     else
-        snprintf(out, 200, "%.160s", url);
+        snprintf(out, MASKED_SIZE, "%.160s", url);
     parameters = strchr(out, '?');
     if (parameters && strncmp(parameters, "?db=", 4) != 0)
-        snprintf(parameters, (size_t)(out + 200 - parameters), "?***");
+        snprintf(parameters, (size_t)(out + MASKED_SIZE - parameters), "?***");
 }
 
 void cli_name_source(struct cli *cli)
@@ -158,10 +167,10 @@ void cli_name_source(struct cli *cli)
     static const char malformed[] = "address of Redis: ", reached[] = "redis ";
     const char *url, *source = source_of(cli, &url), *colon;
     struct error *e = &cli->error, was = *e;
-    char masked[200];
+    char masked[MASKED_SIZE];
 
     if (e->status == WEIR_ECONFIG && source && strncmp(e->text, malformed, strlen(malformed)) == 0) {
-        mask(url, masked);
+        redis_mask(url, masked);
         error_set(e, was.status, "%s '%s': %s", source, masked, was.text + strlen(malformed));
     } else if (e->status == WEIR_EUNREACHABLE && strncmp(e->text, reached, strlen(reached)) == 0 &&
                (colon = strstr(was.text, ": "))) {

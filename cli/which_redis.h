@@ -13,14 +13,20 @@ struct cli;
 /* The URL of the Redis of a weir dev in the current folder, running or not. */
 void dev_url_here(char url[DEV_URL_SIZE]);
 
-/* --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on standard error); static
+/* True when a weir dev runs in the current folder. */
+bool dev_is_here(void);
+
+/* --redis, else $REDIS_URL, else the socket of a running weir dev in ./.weir (said on standard error), else as weir.conf says; static
  * storage. NULL: none of them, so the library's default. */
 const char *cli_redis_url(const struct cli *cli);
 
 /* True when a flag was given that stands for a parameter of the address. */
 bool cli_describes_redis(const struct cli *cli);
 
-/* Says in an error about an address where that came from, --redis or $REDIS_URL, its login masked. */
+/* Says in an error about an address where that came from, --redis, $REDIS_URL or a line of weir.conf, its login masked. */
 void cli_name_source(struct cli *cli);
+/* The address without what may be a password. */
+#define MASKED_SIZE 200
+void redis_mask(const char *url, char out[MASKED_SIZE]);
 
 #endif

@@ -1,11 +1,11 @@
-# Writes weir.1 and weir-COMMAND.1 from doc/cli.md, which weir help --markdown prints:
-#   awk -v dir=build/man/man1 -v version=0.1.0 -v date=2026-11-28 -f packaging/roff.awk -f packaging/man.awk doc/cli.md
+# Writes man1/weir.1, man1/weir-COMMAND.1 and man5/weir.conf.5 from doc/cli.md, which weir help --markdown prints:
+#   awk -v dir=build/man -v version=0.1.0 -v date=2026-11-28 -f packaging/roff.awk -f packaging/man.awk doc/cli.md
 
-function begin(name, what) {
+function begin(name, what, section) {
     if (page)
         close(page)
-    page = dir "/" name ".1"
-    put(".TH " toupper(name) " 1 " date " \"Weir " version "\" \"Weir\"")
+    page = dir "/man" section "/" name "." section
+    put(".TH " toupper(name) " " section " " date " \"Weir " version "\" \"Weir\"")
     put(".SH NAME")
     put(text(name " - " tolower(substr(what, 1, 1)) substr(what, 2)))
 }
@@ -30,7 +30,7 @@ function body_out(title, from, i, in_flags, in_form) {
     for (i = from; i <= block_count[title]; i++)
         if (blocks[title, i] ~ /^Flags/) {
             in_flags = 1
-            if (title != "connection")
+            if (!is_page(title))
                 heading("SH", "OPTIONS")
         } else if (in_flags)
             flag_out(blocks[title, i])
@@ -43,7 +43,7 @@ function body_out(title, from, i, in_flags, in_form) {
 }
 
 function command_out(name, i, forms) {
-    begin("weir-" name, summary[name])
+    begin("weir-" name, summary[name], 1)
     put(".SH SYNOPSIS")
     for (i = 2; i <= block_count[name]; i++)
         if (is_form(name, i))
@@ -53,13 +53,25 @@ function command_out(name, i, forms) {
     put(".SH \"SEE ALSO\"\n.BR weir (1)\nhas the flags of every command and the exit codes.")
 }
 
+function is_page(title) { return title == "connection" || title == "weir.conf" }
+
+# What a file may say; the names of each section stand below its heading.
+function file_out() {
+    begin("weir.conf", "what commands and workers of Weir read: Redis, handlers, limits", 5)
+    heading("SH", "DESCRIPTION")
+    body_out("weir.conf", 5)
+    heading("SH", "FILES")
+    put(".I /etc/weir/weir.conf\n.br\n.I \\(ti/.config/weir/weir.conf")
+    put(".SH \"SEE ALSO\"\n.BR weir (1),\n.BR weir\\-config (1),\n.BR weir\\-worker (1)")
+}
+
 # "weir rate set NAME RULE...", behind an empty line or another form.
 function is_form(title, i) {
-    return title != "connection" && index(blocks[title, i] " ", "weir " title " ") == 1 && (blocks[title, i - 1] == "" || is_form(title, i - 1))
+    return !is_page(title) && index(blocks[title, i] " ", "weir " title " ") == 1 && (blocks[title, i - 1] == "" || is_form(title, i - 1))
 }
 
 function overview_out(    i) {
-    begin("weir", "a job queue on Redis; workers hold each type of task to its rate, exactly")
+    begin("weir", "a job queue on Redis; workers hold each type of task to its rate, exactly", 1)
     put(".SH SYNOPSIS\n.B weir\n.I COMMAND\n[\\fIARGUMENTS\\fP] [\\fIFLAGS\\fP]")
     heading("SH", "DESCRIPTION")
     put("Each command has a page of its own, and")
@@ -75,9 +87,10 @@ function overview_out(    i) {
     put(text(exits))
     heading("SH", "ENVIRONMENT")
     put(".TP\n.B REDIS_URL\nwhere Redis is, unless\n.B \\-\\-redis\nsays it.")
+    put(".TP\n.B WEIR_CONFIG\na file in place of those of\n.BR weir.conf (5).")
     put(".TP\n.B WEIR_NAMESPACE\nwhat all keys begin with, unless\n.B \\-\\-namespace\nsays it.")
     put(".TP\n.BR WEIR_LOG , \" WEIR_LOG_FORMAT\"\nlevel and format of the log of commands that stay.")
-    put(".SH \"SEE ALSO\"\n.BR libweir (3)")
+    put(".SH \"SEE ALSO\"\n.BR weir.conf (5),\n.BR libweir (3)")
 }
 
 /^`weir help COMMAND` prints the same\. / { sub(/.*Exit codes: /, ""); exits = $0; in_exits = 1; next }
@@ -96,6 +109,7 @@ inside && block_count[title] == 1 && title != "flags" && title != "connection" {
 
 END {
     overview_out()
+    file_out()
     for (c = 1; c <= commands; c++)
         command_out(command[c])
 }

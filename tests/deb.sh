@@ -38,7 +38,7 @@ dpkg-deb --root-owner-group -b "$folder/before" "$root/before/weir.deb" >/dev/nu
 
 say installed and used
 install redis-server systemd-standalone-sysusers /before/weir.deb
-inside 'weir version && id weir && [ "$(stat -c "%a %G" /etc/weir)" = "750 weir" ] && [ -s /usr/share/man/man1/weir-worker.1.gz ]'
+inside 'weir version && id weir && [ "$(stat -c "%a %G" /etc/weir /etc/weir/weir.conf | xargs)" = "750 weir 640 weir" ] && dpkg-query -W -f "\${Conffiles}" weir | grep -q " /etc/weir/weir.conf " && weir config >/dev/null && [ -s /usr/share/man/man1/weir-worker.1.gz ]'
 
 say upgraded with jobs inside
 inside 'mkdir -m 777 /srv/q && cd /srv/q && redis-server --port 0 --unixsocket /srv/q/redis.sock --unixsocketperm 777 --save "" --daemonize yes >/dev/null && sleep 1

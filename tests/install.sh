@@ -74,7 +74,7 @@ done
 man=$weir/share/man
 for page in weir $(weir help | sed -n 's/^  \([a-z]*\)  .*/weir-\1/p'); do [ -s "$man/man1/$page.1" ] || { echo "no page $page(1)" && exit 1; }; done
 for page in libweir $(sed -n 's/^WEIR_\(API\|INLINE\) [^(]*\b\(weir_[a-z_]*\)(.*/\2/p' "$weir/include/weir.h"); do [ -s "$man/man3/$page.3" ] || { echo "no page $page(3)" && exit 1; }; done
-mandoc -Tlint "$man"/man[17]/*.[17] "$man/man3/libweir.3"
+mandoc -Tlint "$man"/man[157]/*.[157] "$man/man3/libweir.3"
 
 gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" $(pkg-config --libs weir) -o shared
 gcc $(pkg-config --cflags weir) "$source/examples/own_worker.c" "$weir/lib/multiarch/libweir.a" $(pkg-config --static --libs-only-l weir | sed 's/-lweir//') -o static

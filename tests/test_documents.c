@@ -232,8 +232,8 @@ static void begin_worker(void)
 
 static void check_limits(void)
 {
-    CHECK_ALL("version", "report", "acl viewer", "init --partitions 1", "plan 10/s 1000/1d --count 50",
-              "rate set slow 1/1m,burst=1 100/1d,algorithm=fixed-window",
+    CHECK_ALL("version", "config", "report", "acl viewer", "init --partitions 1",
+              "plan 10/s 1000/1d --count 50", "rate set slow 1/1m,burst=1 100/1d,algorithm=fixed-window",
               "rate set keyed 10/s,by=key,adapt=0.5..1", "rate set own 5/s,adapt=0.5..1",
               "rate set busy concurrency=3", "rate use t own busy --cost 2", "rate unuse t busy --dry-run",
               "rate unuse t busy --yes", "rate use t busy", "rate weight keyed a 3", "rate pause own 1h",
@@ -409,10 +409,12 @@ static void check_help_text(const char *path, char *text)
     int number = 0;
 
     sscanf(path, "cli/help/%31[a-z]", command);
-    is_page = strcmp(command, "connection") == 0; /* of no command */
+    is_page = strcmp(command, "connection") == 0 || strstr(path, "weir.conf"); /* of no command */
     for (char *line; (line = strsep(&text, "\n"));) {
         number++;
-        if (number == 1 && !is_example_of(line, is_page ? "status" : command))
+        if (number == 1 && !is_example_of(line, !is_page                    ? command
+                                                : strstr(path, "weir.conf") ? "config"
+                                                                            : "status"))
             fail_msg("%s: does not begin with an example", path);
         if (number == 2 && (strlen(line) > SUMMARY_MOST || line[strlen(line) - 1] != '.'))
             fail_msg("%s:2: no summary of one line, %d characters and a full stop", path, SUMMARY_MOST);

@@ -32,7 +32,8 @@
 
 static int run_dev(struct cli *cli, int argc, char **argv);
 
-const struct command command_dev = {.name = "dev", .takes_others_flags = true, .run = run_dev};
+const struct command command_dev = {
+    .name = "dev", .takes_others_flags = true, .no_config = true, .run = run_dev};
 
 struct dev {
     struct cli *cli;

@@ -16,15 +16,15 @@
 static int run_version(struct cli *cli, int argc, char **argv);
 static int run_help(struct cli *cli, int argc, char **argv);
 
-const struct command command_version = {.name = "version", .run = run_version};
+const struct command command_version = {.name = "version", .no_config = true, .run = run_version};
 
-static const struct command command_help = {.name = "help", .run = run_help};
+static const struct command command_help = {.name = "help", .no_config = true, .run = run_help};
 
 static const struct command *const commands[] = {
-    &command_enqueue, &command_worker,   &command_job,  &command_queue,  &command_type,    &command_batch,
-    &command_dead,    &command_schedule, &command_rate, &command_take,   &command_report,  &command_top,
-    &command_status,  &command_why,      &command_plan, &command_verify, &command_serve,   &command_dev,
-    &command_doctor,  &command_init,     &command_acl,  &command_help,   &command_version,
+    &command_enqueue, &command_worker,   &command_job,  &command_queue,  &command_type,   &command_batch,
+    &command_dead,    &command_schedule, &command_rate, &command_take,   &command_report, &command_top,
+    &command_status,  &command_why,      &command_plan, &command_verify, &command_serve,  &command_dev,
+    &command_doctor,  &command_init,     &command_acl,  &command_config, &command_help,   &command_version,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -80,8 +80,11 @@ static int run_command(const struct command *command, struct error *e, int argc,
     struct cli cli = {.command = command};
     int status = command->run(&cli, argc, argv);
 
-    if (status < 0)
+    if (status < 0) {
         cli_name_source(&cli);
+        status = cli_name_line(&cli, status);
+    }
+    config_free(&cli.config);
     *e = cli.error;
     return status;
 }
@@ -92,22 +95,24 @@ static void print_markdown_head(const struct command *command, const struct help
     help_print_markdown_head(commands, COMMAND_COUNT, flags);
 }
 
-static void with_flags(const struct command *command,
-                       void (*on_flags)(const struct command *command, const struct help_flags *flags))
+/* weir help weir.conf */
+static void print_file_page(void)
 {
-    struct cli cli = {.command = command, .on_flags = on_flags};
-    char *argv[] = {(char *)command->name, NULL};
-    int status = command->run(&cli, 1, argv);
-
-    (void)status; /* it always fails, and has done nothing */
+    help_print_file(&command_help);
+    cli_with_flags(&command_version, help_print_names);
+    cli_with_flags(&command_worker, help_print_names);
+    cli_with_flags(&command_serve, help_print_names);
 }
 
 /* doc/cli.md */
 static void print_markdown(void)
 {
-    with_flags(&command_help, print_markdown_head);
+    cli_with_flags(&command_help, print_markdown_head);
+    output("\n## weir help weir.conf\n\n```text\n");
+    print_file_page();
+    output("```\n");
     for (size_t i = 0; i < COMMAND_COUNT; i++)
-        with_flags(commands[i], help_print_markdown);
+        cli_with_flags(commands[i], help_print_markdown);
 }
 
 /* The words of weir help --complete, for on_complete(). */
@@ -133,7 +138,7 @@ static void complete(char **words, int count)
     if (count == 1 || (count == 2 && command == &command_help && words[1][0] != '-'))
         complete_command(commands, COMMAND_COUNT, words[count - 1]);
     else if (command)
-        with_flags(command, on_complete);
+        cli_with_flags(command, on_complete);
 }
 
 /* "weir help rate set" is "weir rate set --help": only the command knows its flags. */
@@ -165,7 +170,11 @@ static int run_help(struct cli *cli, int argc, char **argv)
         return 0;
     }
     if (strcmp(argv[0], "connection") == 0) {
-        with_flags(&command_help, help_print_connection);
+        cli_with_flags(&command_help, help_print_connection);
+        return 0;
+    }
+    if (strcmp(argv[0], "weir.conf") == 0) {
+        print_file_page();
         return 0;
     }
     command = find_command(argv[0]);

@@ -97,6 +97,85 @@ bool worker_flags_have_handlers(const struct worker_flags *f)
     return f->load.count + f->exec.count + f->pipe.count + f->http.count > 0;
 }
 
+/* ---- weir.conf */
+
+static bool has_type(const char *types, const char *type, size_t len)
+{
+    for (; *types; types += strcspn(types, ",") + (types[strcspn(types, ",")] == ','))
+        if (strcspn(types, ",") == len && strncmp(types, type, len) == 0)
+            return true;
+    return false;
+}
+
+/* Checks that no section before has one of these types. */
+static int check_types(struct cli *cli, const struct setting *first)
+{
+    char place[CONFIG_PLACE_SIZE];
+
+    for (const struct setting *s = cli->config.at; s < first; s++)
+        for (const char *at = first->title; *at; at += strspn(at, ",")) {
+            size_t len = strcspn(at, ",");
+
+            if (strcmp(s->section, "handler") == 0 && has_type(s->title, at, len))
+                return error_set(
+                    &cli->error, WEIR_ECONFIG,
+                    "%.300s: [handler %.100s]: type %.*s has a handler in line %d; leave one out",
+                    config_place(first, place), first->title, (int)len, at, s->line);
+            at += len;
+        }
+    return 0;
+}
+
+static int read_handler(struct cli *cli, struct worker_flags *f, const struct setting *first)
+{
+    int before = f->exec.count + f->pipe.count + f->http.count;
+    char place[CONFIG_PLACE_SIZE];
+
+    if (check_types(cli, first) < 0 ||
+        cli_read_section(cli, f->table, first->section, first->title, cli_is_of_type) < 0)
+        return cli->error.status;
+    if (f->exec.count + f->pipe.count + f->http.count > before || strcmp(first->title, "*") == 0)
+        return 0;
+    return error_set(&cli->error, WEIR_ECONFIG,
+                     "%.300s: [handler %.100s] has no handler; give exec, pipe or http",
+                     config_place(first, place), first->title);
+}
+
+/* Behind those of the file, as the last one counts. */
+static int add_values(struct cli *cli, struct flag_values *values, const struct flag_values *more)
+{
+    if (values->count + more->count > FLAG_VALUES_MAX)
+        return error_set(&cli->error, WEIR_ECONFIG,
+                         "worker: more than %d values of a flag; name several types at once, as mail,sms",
+                         FLAG_VALUES_MAX);
+    memcpy(values->at + values->count, more->at, (size_t)more->count * sizeof *more->at);
+    values->count += more->count;
+    return 0;
+}
+
+int worker_flags_read_handlers(struct cli *cli, struct worker_flags *f)
+{
+    struct flag_values *const options[] = {&f->timeout, &f->backoff, &f->keep};
+    struct flag_values said[sizeof options / sizeof *options];
+    const struct setting *first;
+    size_t at = 0;
+    int status = 0;
+
+    if (!cli_gave(cli, "load") && (cli_gave(cli, "exec") || cli_gave(cli, "pipe") || cli_gave(cli, "http")))
+        f->load.count = 0;
+    if (cli_gave(cli, "exec") || cli_gave(cli, "pipe") || cli_gave(cli, "http") || cli_gave(cli, "load"))
+        return 0;
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        said[i] = *options[i];
+        options[i]->count = 0;
+    }
+    while (status == 0 && (first = config_next_title(&cli->config, "handler", &at)))
+        status = read_handler(cli, f, first);
+    for (size_t i = 0; status == 0 && i < sizeof options / sizeof *options; i++)
+        status = add_values(cli, options[i], &said[i]);
+    return status;
+}
+
 /* ---- TYPE=VALUE */
 
 static void split(const char *text, char types[TYPES_SIZE], const char **value)
@@ -146,8 +225,7 @@ static int read_backoff(struct cli *cli, const char *text, struct weir_type_opti
     char first[64];
 
     if (!dots || (size_t)(dots - text) >= sizeof first)
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "%s --backoff %.100s: not FIRST..MOST; write --backoff mail=10s..1h",
+        return error_set(&cli->error, WEIR_EUSAGE, "%s --backoff %.100s: not FIRST..MOST, such as 10s..1h",
                          cli->command->name, text);
     snprintf(first, sizeof first, "%.*s", (int)(dots - text), text);
     if (read_seconds(cli, "backoff", first, &o->backoff_first_s) < 0)
@@ -345,12 +423,13 @@ static int run_worker(struct cli *cli, int argc, char **argv)
                          f.others.wait ? "wait" : "yes");
     if (cli->json)
         return error_set(&cli->error, WEIR_EUSAGE, "worker --json: it prints no document; leave it out");
-    if (worker_flags_check(cli, &f) < 0)
+    if (worker_flags_read_handlers(cli, &f) < 0 || worker_flags_check(cli, &f) < 0)
         return cli->error.status;
     if (!worker_flags_have_handlers(&f))
-        return error_set(&cli->error, WEIR_EUSAGE,
-                         "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, or --http "
-                         "TYPE=URL");
+        return error_set(
+            &cli->error, WEIR_EUSAGE,
+            "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, --http TYPE=URL, "
+            "or [handler TYPE] in weir.conf");
     if (init_stay_behind(&cli->error) < 0)
         return cli->error.status;
     notify_open();

@@ -19,6 +19,8 @@ struct worker_flags {
 };
 
 void worker_flags_init(struct worker_flags *f);
+/* Reads the handlers of weir.conf where no flag names one, and their options, over which flags go. */
+WEIR_CHECKED int worker_flags_read_handlers(struct cli *cli, struct worker_flags *f);
 /* Checks that the values are in range. WEIR_EUSAGE and cli->error when not. */
 WEIR_CHECKED int worker_flags_check(struct cli *cli, const struct worker_flags *f);
 /* True when any handler was given. */

@@ -1,0 +1,288 @@
+/* weir.conf: which lines are read, what is said of those that are wrong, and who wins. */
+#include "cli/config.h"
+
+#include <inttypes.h>
+#include <sys/stat.h>
+
+#include "tests/random.h"
+#include "tests/stage.h"
+
+static char folder[64];
+
+static int begin(void **state)
+{
+    folder_make(folder);
+    return 0;
+}
+
+static int end(void **state)
+{
+    folder_remove(folder);
+    return 0;
+}
+
+/* ---- Wrong lines */
+
+static const struct wrong {
+    const char *command, *text, *says;
+} wrong[] = {
+    {"config", "x\n", "w.conf:1: x: not NAME = VALUE; write that, or # before a comment"},
+    {"config", "# a\n\n  = 3\n", "w.conf:3: = 3: not NAME = VALUE"},
+    {"config", "redis =  \n", "w.conf:1: redis: its value is empty"},
+    {"config", "[wrker]\n", "w.conf:1: [wrker]: unknown section; did you mean [worker]?"},
+    {"config", "[nothing like it]\n", "unknown section; there are [worker], [handler TYPE], [serve]"},
+    {"config", "[worker\n", "w.conf:1: [worker: the ] is missing"},
+    {"config", "[]\n", "w.conf:1: []: unknown section"},
+    {"config", "[worker mail]\n", "w.conf:1: [worker]: it takes no name"},
+    {"config", "[handler]\n", "w.conf:1: [handler]: a name is missing; write [handler TYPE]"},
+    {"config", "[handler a b]\n", "w.conf:1: [handler a b]: not a name"},
+    {"config", "reddis = x\n",
+     "w.conf:1: reddis: unknown name before the first section; did you mean redis?"},
+    {"config", "json = yes\n", "w.conf:1: json: unknown name"},
+    {"config", "[worker]\nexecuters = 3\n",
+     "w.conf:2: executers: unknown name in [worker]; did you mean executors?"},
+    {"config", "[worker]\nexec = a=b\n", "w.conf:2: exec: unknown name in [worker]"},
+    {"config", "[worker]\nyes = yes\n", "w.conf:2: yes: unknown name in [worker]"},
+    {"config", "[worker]\ngrace = 5s\ngrace = 6s\n", "w.conf:3: grace: stands in line 2 too"},
+    {"config", "[worker]\n\nexecutors = 0\n", "w.conf:3: executors = 0: out of range; give 1 to 65536"},
+    {"worker", "[worker]\n\nexecutors = ten\n",
+     "w.conf:3: executors = ten: not a whole number; write executors = 10"},
+    {"worker", "[worker]\ngrace = 5\n", "w.conf:2: grace: duration '5': the unit is missing"},
+    {"worker", "[worker]\nunknown = bury\n", "w.conf:2: unknown = bury: unknown word; give hold or dead"},
+    {"worker", "[worker]\nin-flight = 2\n[handler a]\nexec = true\n",
+     "w.conf:2: in-flight: only --pipe has it"},
+    {"worker", "[worker]\nlog-level = loud\n", "w.conf:2: log-level = loud: unknown word"},
+    {"worker", "[handler mail]\ntimeout = 3s\n",
+     "w.conf:2: [handler mail] has no handler; give exec, pipe or http"},
+    {"worker", "[handler mail]\nexec = true\ntimeout = 3x\n", "w.conf:3: timeout: duration '3x'"},
+    {"worker", "[handler mail]\nexec = true\nbackoff = 3s\n", "w.conf:3: backoff = 3s: not FIRST..MOST"},
+    {"worker", "[handler mail]\nexec = true\nqueues = a\n",
+     "w.conf:3: queues: unknown name in [handler mail]"},
+    {"worker", "[handler a]\nexec = true\n[handler b,a]\nexec = true\n",
+     "w.conf:4: [handler b,a]: type a has a handler in line 2; leave one out"},
+    {"worker", "[handler a]\nexec = true\n[handler b]\nexec = ./none\n",
+     "w.conf:4: handler b: ./none: no such program"},
+    {"worker", "[worker]\ndrain = no\ndrain-max = 5s\n[handler a]\nexec = true\n",
+     "w.conf:3: drain-max: says how long --drain may take"},
+    {"serve", "[serve]\nallow-actions = on\n", "w.conf:2: allow-actions = on: must be yes or no"},
+    {"serve", "[serve]\non-error = on\n", "w.conf:2: on-error = on: unknown word; give allow, deny or error"},
+    {"config", "[serve]\nlisten = a\nlisten = b\n", "w.conf:3: listen: stands in line 2 too"},
+    {"status", "namespace = a/b\n", "w.conf:1: namespace 'a/b': not a name"},
+    {"status", "redis = http://x\n", "w.conf:1 'http://x': it begins with none of these forms"},
+    {"status", "redis = redis://127.0.0.1:1\n", "(w.conf:1)"},
+    {"status", "color = blue\n", "w.conf:1: color = blue: must be auto, always or never"},
+};
+
+TEST(test_wrong_lines)
+{
+    struct outcome o;
+
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        write_text(folder, "w.conf", wrong[i].text);
+        run_in(&o, folder, built("weir"), wrong[i].command, "--config", "w.conf", NULL);
+        if ((o.code != 78 && o.code != 69) || !strstr(o.err, wrong[i].says) ||
+            strchr(o.err, '\n') != o.err + strlen(o.err) - 1)
+            fail_msg("%s with %s: exit %d: %s(not: %s)", wrong[i].command, wrong[i].text, o.code, o.err,
+                     wrong[i].says);
+    }
+    run_in(&o, folder, built("weir"), "status", "--config", "none.conf", NULL);
+    assert_int_equal(o.code, 78);
+    assert_non_null(
+        strstr(o.err, "none.conf: No such file or directory; see to it, or name another by --config"));
+    run_in(&o, folder, built("weir"), "status", "--config", ".", NULL);
+    assert_int_equal(o.code, 78);
+    run_in(&o, folder, built("weir"), "help", "rate", "--config", "none.conf", NULL); /* whatever it says */
+    assert_int_equal(o.code, 0);
+}
+
+/* ---- Who wins */
+
+static const char *value_of(const struct config *c, const char *section, const char *title, const char *name)
+{
+    const char *value = NULL;
+
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->at[i].section, section) == 0 && strcmp(c->at[i].title, title) == 0 &&
+            strcmp(c->at[i].name, name) == 0) {
+            assert_null(value);
+            value = c->at[i].value;
+        }
+    return value;
+}
+
+static void read_as(struct config *c, size_t i, const char *text)
+{
+    struct error e;
+
+    c->files[i].path = strdup(i ? "user" : "system");
+    c->files[i].text = strdup(text);
+    if (config_read(c, i, c->files[i].text, strlen(text), &e) != 0)
+        fail_msg("%s", e.text);
+}
+
+TEST(test_files_merge)
+{
+    struct config c = {.at = NULL};
+    size_t at = 0;
+
+    read_as(&c, 0,
+            "redis=a\r\nnamespace = n # 1\n;no\n[worker]\nexecutors=1\n load = x\nload=y\n"
+            "[handler mail]\nexec=a ; b\ntimeout=3s\n[handler sms]\nexec=\"s\"\n");
+    read_as(&c, 1, "redis = b\n[worker]\nload=z\n[handler mail]\npipe=p=q");
+    assert_string_equal(value_of(&c, "", "", "redis"), "b");
+    assert_string_equal(value_of(&c, "", "", "namespace"), "n # 1");
+    assert_string_equal(value_of(&c, "worker", "", "executors"), "1");
+    assert_string_equal(value_of(&c, "worker", "", "load"), "z");
+    assert_string_equal(value_of(&c, "handler", "mail", "pipe"), "p=q");
+    assert_null(value_of(&c, "handler", "mail", "exec"));
+    assert_null(value_of(&c, "handler", "mail", "timeout"));
+    assert_string_equal(value_of(&c, "handler", "sms", "exec"), "\"s\"");
+    assert_string_equal(config_next_title(&c, "handler", &at)->title, "sms");
+    assert_string_equal(config_next_title(&c, "handler", &at)->title, "mail");
+    assert_null(config_next_title(&c, "handler", &at));
+    config_free(&c);
+}
+
+/* The row of weir config for a name, as "value from". */
+static const char *row_of(const struct outcome *o, const char *name)
+{
+    const char *at = strstr(o->out, textf("\"name\":\"%s\"", name)), *value, *from;
+
+    assert_non_null(at);
+    value = strstr(at, "\"value\":") + 8;
+    from = strstr(at, "\"said_by\":\"") + 11;
+    return textf("%.*s %.*s", (int)strcspn(value, ",}"), value, (int)strcspn(from, "\""), from);
+}
+
+TEST(test_who_wins)
+{
+    struct outcome o;
+
+    assert_int_equal(mkdir(textf("%s/weir", folder), 0700), 0);
+    write_text(
+        folder, "weir/weir.conf",
+        "redis = unix:///user\nnamespace = of_user\npassword-file = secret\n[worker]\nexecutors = 3\n");
+    write_text(folder, "other.conf", "namespace = of_other\n");
+    setenv("XDG_CONFIG_HOME", folder, 1);
+    unsetenv("WEIR_CONFIG");
+    run_in(&o, folder, built("weir"), "config", "--json", NULL);
+    assert_string_equal(row_of(&o, "redis"), textf("\"unix:///user\" %s/weir/weir.conf:1", folder));
+    assert_string_equal(row_of(&o, "executors"), textf("\"3\" %s/weir/weir.conf:5", folder));
+    assert_string_equal(row_of(&o, "password-file"), textf("\"secret\" %s/weir/weir.conf:3", folder));
+    assert_string_equal(row_of(&o, "lease"), "\"30s\" default");
+    setenv("WEIR_NAMESPACE", "of_environment", 1);
+    setenv("REDIS_URL", "unix:///environment", 1);
+    run_in(&o, folder, built("weir"), "config", "--json", NULL);
+    assert_string_equal(row_of(&o, "namespace"), "\"of_environment\" $WEIR_NAMESPACE");
+    assert_string_equal(row_of(&o, "redis"), "\"unix:///environment\" $REDIS_URL");
+    assert_string_equal(row_of(&o, "password-file"), "null default"); /* that of another address */
+    run_in(&o, folder, built("weir"), "config", "--json", "--namespace", "of_flag", "--redis",
+           "unix://u:hush@/flag", NULL);
+    assert_string_equal(row_of(&o, "namespace"), "\"of_flag\" the command line");
+    assert_string_equal(row_of(&o, "redis"), "\"unix://***@/flag\" the command line");
+    unsetenv("WEIR_NAMESPACE");
+    unsetenv("REDIS_URL");
+    setenv("WEIR_CONFIG", "other.conf", 1);
+    run_in(&o, folder, built("weir"), "config", "--json", NULL);
+    assert_string_equal(row_of(&o, "namespace"), "\"of_other\" other.conf:1");
+    assert_string_equal(row_of(&o, "executors"), "\"10\" default");
+    run_in(&o, folder, built("weir"), "config", "--json", "--config", "weir/weir.conf", NULL);
+    assert_string_equal(row_of(&o, "namespace"), "\"of_user\" weir/weir.conf:2");
+    unsetenv("XDG_CONFIG_HOME");
+    write_text(folder, "own.conf", "[handler a]\nexec = false\nbackoff = 1s..1s\n[worker]\ndrain = no\n");
+    run_in(&o, folder, built("weir"), "worker", "--config", "own.conf", "--backoff", "a=9s..1s", NULL);
+    assert_non_null(strstr(o.err, "a backoff of 9 s that is 1 s at most")); /* the flag, not the file */
+    setenv("WEIR_CONFIG", "/dev/null", 1);
+}
+
+TEST(test_password_that_all_can_read)
+{
+    const char *path = textf("%s/p.conf", folder);
+    struct outcome o;
+
+    write_text(folder, "p.conf", "\nredis = unix://:hush@/nowhere\n");
+    for (int open = 0; open < 2; open++) {
+        assert_int_equal(chmod(path, open ? 0644 : 0640), 0);
+        run_in(&o, folder, built("weir"), "status", "--config", "p.conf", NULL);
+        assert_int_equal(o.code, 69);
+        assert_int_equal(!!strstr(o.err, "weir: p.conf:2: everybody can read the password; chmod o-r p.conf"),
+                         open);
+        assert_null(strstr(o.err, "hush"));
+        run_in(&o, folder, built("weir"), "config", "--config", "p.conf", NULL);
+        assert_null(strstr(o.out, "hush"));
+    }
+}
+
+/* ---- A worker */
+
+TEST(test_handlers_of_a_file)
+{
+    struct server s;
+    struct outcome o;
+
+    server_start(&s, false);
+    write_text(folder, "weir.conf",
+               textf("redis = %s\nnamespace = filed\n[worker]\nqueues = q\n[handler mail,sms]\n"
+                     "exec = sh -c 'echo $WEIR_JOB_TYPE >>ran; sleep $0' 0\ntimeout = 1m\n"
+                     "[handler slow]\nexec = sleep 60\ntimeout = 100ms\n[handler *]\nkeep = 1h\n",
+                     s.socket));
+    run_in(&o, folder, built("weir"), "enqueue", "mail", "-q", "q", "--config", "weir.conf", NULL);
+    assert_int_equal(o.code, 0);
+    run_in(&o, folder, built("weir"), "enqueue", "slow", "-q", "q", "--id", "s", "--max-attempts", "1",
+           "--config", "weir.conf", NULL);
+    assert_int_equal(o.code, 0);
+    run_in(&o, folder, built("weir"), "worker", "--drain", "--config", "weir.conf", NULL);
+    if (o.code != 0)
+        fail_msg("exit %d: %s", o.code, o.err);
+    await_text(folder, "ran", "mail\n");
+    run_in(&o, folder, built("weir"), "job", "show", "s", "--config", "weir.conf", NULL);
+    assert_non_null(strstr(o.out, "dead"));
+    run_in(&o, folder, built("weir"), "enqueue", "other", "-q", "q", "--config", "weir.conf", NULL);
+    run_in(&o, folder, built("weir"), "worker", "--exec", "other=touch other", "--drain", "--config",
+           "weir.conf", NULL); /* a handler by a flag: the file's are not used, but its queue is */
+    if (o.code != 0)
+        fail_msg("exit %d: %s", o.code, o.err);
+    await_text(folder, "other", "");
+    assert_null(strstr(o.err, "mail"));
+    server_stop(&s);
+}
+
+/* ---- Any bytes */
+
+TEST(test_any_bytes)
+{
+    static const char *const pieces[] = {
+        "[worker]", "[handler ", "]",  "\n", "=", " ", "\t",           "#", ";", "[",
+        "redis",    "exec",      "\r", "a",  ",", "*", "\n[limit x]\n"};
+
+    uint64_t seed = random_seed(), random = seed;
+
+    for (int world = 0; world < 20000; world++) {
+        char text[512], *copy;
+        struct config c = {.at = NULL};
+        struct error e = {.text = ""};
+        size_t len = 0, most = (size_t)random_in(&random, 0, 400);
+        int status;
+
+        while (len < most) {
+            const char *piece = pieces[random_in(&random, 0, (int64_t)COUNT(pieces) - 1)];
+
+            if (random_in(&random, 0, 7) == 0)
+                text[len++] = (char)random_in(&random, 0, 255);
+            else
+                len += (size_t)sprintf(text + len, "%s", piece);
+        }
+        copy = malloc(len + 1); /* exact, so that a sanitizer sees what goes beyond */
+        memcpy(copy, text, len);
+        c.files[0].path = strdup("f");
+        c.files[0].text = copy;
+        status = config_read(&c, 0, copy, len, &e);
+        if (status != 0 && (status != WEIR_ECONFIG || strncmp(e.text, "f:", 2) != 0))
+            fail_msg("WEIR_SEED=%" PRIu64 ": %d: %s", seed, status, e.text);
+        for (size_t i = 0; i < c.count; i++)
+            assert_true(*c.at[i].name && *c.at[i].value && c.at[i].line > 0);
+        config_free(&c);
+    }
+}
+
+TESTS(begin, end)
