@@ -11,9 +11,9 @@
 #include "core/log/log.h"
 #include "worker/worker.h"
 
-#define GIVE_BACK_US 10000000 /* what a loop that hangs, or Redis, may take of it */
+#define GIVE_BACK_US 10000000 /* how long a loop that hangs, or Redis, may delay the end */
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of running; held from exit() on */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `running`; held from exit() on */
 static struct weir_worker *running;
 static atomic_bool ending;
 static struct task *culprit; /* set before ending; NULL: nobody knows */
@@ -112,7 +112,7 @@ static void end_partition(struct partition *p)
 static void end_worker(struct weir_worker *w)
 {
     tasks_collect(&w->common);
-    for (int pass = 0; pass < 2; pass++) /* first where Redis answers */
+    for (int pass = 0; pass < 2; pass++) /* the first pass is for partitions whose Redis answers */
         for (int i = 0; i < w->common.partition_count; i++)
             if (link_is_up(w->common.partitions[i]->link) == (pass == 0))
                 end_partition(w->common.partitions[i]);
@@ -161,7 +161,7 @@ static void on_exit_of_process(void)
 
 /* ---- Which workers run */
 
-/* The workers are the parent's, and another thread of it may have held the lock. */
+/* Forgets the workers in a child of fork(): they are the parent's, another thread of which may have held the lock. */
 static void in_child(void)
 {
     static const pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;

@@ -8,15 +8,15 @@
 struct weir_worker;
 
 struct at_exit {
-    struct weir_worker *next; /* that runs in this process */
-    pthread_t thread;         /* that runs it */
+    struct weir_worker *next; /* the next worker that runs in this process */
+    pthread_t thread;         /* the thread that runs this worker */
     atomic_bool gone;         /* it has given back all */
 };
 
 /* While it runs, an exit() anywhere in the process gives back its jobs. */
 void worker_exit_open(struct weir_worker *w);
 void worker_exit_close(struct weir_worker *w);
-/* On its loop, when it was called: does not return if the process is ending. */
+/* Checks on the loop whether the process is ending. If so, gives back all jobs and does not return. */
 void worker_check_exit(struct weir_worker *w);
 
 #endif

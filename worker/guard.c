@@ -15,7 +15,8 @@
 #include "worker/worker.h"
 
 #define CHECK_MS 500
-#define CHECKS_MOST 4 /* without a tick: also after a SIGSTOP the loop has so long to end what runs itself */
+#define CHECKS_MOST                                                                                          \
+    4 /* checks without a tick that are allowed: after a SIGSTOP, too, the loop may first end by itself what runs */
 #define LAST_WORD_US 1000000
 
 static void *end_soon(void *arg)
@@ -50,7 +51,7 @@ static void end_process(const struct weir_worker *w)
     _exit(-WEIR_EINTERNAL);
 }
 
-/* True when the lease of one of its partitions is over. 0: it is given up, or none was ever taken. */
+/* True when the lease of one of the partitions is over. A lease at 0 was given up, or was never taken. */
 static bool is_past_lease(const struct weir_worker *w)
 {
     for (int i = 0; i < w->common.partition_count; i++) {
@@ -79,7 +80,7 @@ static void *guard_main(void *arg)
     return NULL;
 }
 
-/* Returns an errno. */
+/* Starts the guard's thread. Returns 0 or an errno. */
 static int start(struct weir_worker *w)
 {
     sigset_t all, before;

@@ -8,15 +8,15 @@
 struct weir_worker;
 
 struct guard {
-    atomic_uint ticks; /* of the loop, every WATCH_S while jobs run */
+    atomic_uint ticks; /* the loop has counted so many, one every WATCH_S while jobs run */
     pthread_t thread;
     int fd; /* an event ends the thread; -1: there is none */
 };
 
-/* Where no thread can be started, a line says so. */
+/* Starts the guard. Where no thread can be started, a line says so. */
 void worker_guard_open(struct weir_worker *w);
 void worker_guard_close(struct weir_worker *w);
-/* The loop runs. */
+/* Notes that the loop runs. */
 void worker_guard_tick(struct weir_worker *w);
 
 #endif

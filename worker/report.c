@@ -7,9 +7,9 @@
 #include "core/notify.h"
 #include "worker/worker.h"
 
-#define REPORT_US 900000 /* below the slow tick, so that each of those reports */
+#define REPORT_US 900000 /* is shorter than the slow tick, so that each of those reports */
 
-/* The partition whose Redis is away; NULL: none. */
+/* Finds a partition whose Redis is away; NULL: there is none. */
 static const struct partition *find_down(const struct worker *w)
 {
     for (int i = 0; i < w->partition_count; i++)

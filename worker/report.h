@@ -8,13 +8,13 @@
 
 struct weir_worker;
 
-/* report.c alone writes it. */
+/* report.c alone writes what was reported. */
 struct report {
     int64_t next_us;
-    uint64_t turns; /* that had ended when it was last said that it lives */
+    uint64_t turns; /* turns that had ended when systemd was last told that the worker lives */
 };
 
-/* Says it; called at each tick of the loop. */
+/* Tells systemd how the worker is; called at each tick of the loop. */
 void worker_report(struct weir_worker *w);
 
 #endif

@@ -4,7 +4,8 @@
 #include "core/log/log.h"
 #include "worker/worker.h"
 
-#define SETTLE_WITHIN_US 2000000 /* what has ended by then, from a forced stop on, is not run again */
+#define SETTLE_WITHIN_US                                                                                     \
+    2000000 /* how long a forced stop waits for Redis: what has ended and is settled by then is not run again */
 
 static void begin_force(struct worker *w, int64_t now)
 {
@@ -16,8 +17,7 @@ static void begin_force(struct worker *w, int64_t now)
     worker_ask_all(w, ASKED_STOP);
 }
 
-/* The grace is over, or somebody is impatient: commands are ended, and jobs that have not ended are given
- * back. Those that have are settled first. */
+/* Forces the stop, as the grace is over or a second signal has come: settles what has ended, ends commands, and gives back all other jobs. */
 static void force(struct worker *w, int64_t now)
 {
     if (!w->stop.forced_us)
@@ -47,7 +47,7 @@ static void begin_stop(struct worker *w)
             r->way->stop(r);
 }
 
-/* Lets those partitions leave that cannot tell Redis, now or ever, and have nothing to report. */
+/* Lets partitions leave that cannot tell their Redis, now or ever, and have nothing to report. */
 static void leave_without_redis(struct worker *w)
 {
     for (int i = 0; i < w->partition_count; i++) {

@@ -20,7 +20,7 @@ static void on_finished(struct ev_loop *loop, ev_async *async, int events)
     worker_wake(async->data);
 }
 
-/* A stop, a quiet, or exit(), on another thread. */
+/* Hears that another thread has asked for a stop or for quiet, or has called exit(). */
 static void on_call(struct ev_loop *loop, ev_async *async, int events)
 {
     (void)loop, (void)events;
@@ -30,7 +30,7 @@ static void on_call(struct ev_loop *loop, ev_async *async, int events)
 
 /* ---- The tick */
 
-#define IDLE_S 1.0 /* between ticks while there is nothing that they would have to end */
+#define IDLE_S 1.0 /* between ticks while nothing runs that they would have to end */
 
 static void tick_every(struct weir_worker *w, double s)
 {
@@ -40,7 +40,7 @@ static void tick_every(struct weir_worker *w, double s)
     ev_timer_again(w->common.loop, &w->tick);
 }
 
-/* Turns from idle to busy at once; back only after a tick, so jobs that come and go keep none from coming. */
+/* Makes the ticks fast as soon as a job runs; they are slow again only after a tick, so jobs that come and go cannot keep it from coming. */
 static void on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     struct weir_worker *w = prepare->data;
@@ -110,7 +110,7 @@ struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *opti
     return w;
 }
 
-/* After a fork() its threads, its loop and its children are the parent's. */
+/* True in a child of fork(), where threads, loop and children of the worker are the parent's. */
 static bool is_of_parent(const struct weir_worker *w)
 {
     return w->forks != forks_count();
@@ -236,7 +236,7 @@ int weir_worker_load(struct weir_worker *w, const char *file)
 
 /* ---- Running */
 
-/* On an executor's thread. */
+/* Wakes the loop from an executor's thread. */
 static void notify_finished(void *arg)
 {
     struct weir_worker *w = arg;
@@ -302,7 +302,7 @@ static void close_handlers(struct weir_worker *w)
         runner_close(r);
 }
 
-/* One more; it still has to connect. */
+/* Adds a partition, which still has to connect. */
 static int add_partition(struct worker *w, struct error *e)
 {
     struct partition *p = partition_new(w, w->partition_count);
@@ -315,7 +315,7 @@ static int add_partition(struct worker *w, struct error *e)
     return partition_open(p, e);
 }
 
-/* The first partition has answered that there are more. */
+/* Adds the other partitions, as the first one has answered how many there are. */
 static int spread(struct worker *w, struct error *e)
 {
     int first = w->partition_count, rc = 0;
@@ -332,7 +332,7 @@ static int spread(struct worker *w, struct error *e)
     return rc;
 }
 
-/* On the loop, when something has asked for it: worker_check_soon. */
+/* Checks, on the loop, whether to stop, and how many partitions there are: worker_check_soon() asks for it. */
 static void on_check(struct ev_loop *loop, struct ev_watcher *watcher, int events)
 {
     struct worker *w = watcher->data;

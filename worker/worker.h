@@ -33,10 +33,10 @@
 struct weir_worker {
     struct worker common;
     unsigned forks;            /* of the process, when it was made */
-    struct error error, setup; /* of the last call; of wrong options, which run reports */
+    struct error error, setup; /* setup: what is wrong with the options, which run() reports */
     ev_async finished_async;   /* executors have finished something */
-    ev_timer tick;             /* ends what runs too long, ... (worker_watch); and */
-    ev_prepare prepare;        /* sees that it is needed more often */
+    ev_timer tick;             /* at each, worker_watch() ends what runs too long */
+    ev_prepare prepare;        /* makes ticks fast or slow */
     bool abandoned;            /* a C function runs on: nothing that it uses may be freed */
     struct guard guard;
     struct report report;

@@ -9,7 +9,7 @@
 #include "worker/mind/inside.h"
 
 #define WAIT_FIRST_US (1000 * MS)
-#define ASK_US (500 * MS) /* its gates are kept for 1.5 s: see claim_wait.lua */
+#define ASK_US (500 * MS) /* between claims; claim_wait.lua keeps the gates for 1.5 s */
 
 static void end(struct alone *a, int64_t now)
 {

@@ -2,9 +2,10 @@
 
 #include "core/number.h"
 
-#define KEPT_US 2000000 /* for longer the two clocks could drift apart, and the way become another */
-#define NEAR_US 500     /* Redis is as good as here: slots are granted ahead as usual */
-#define SLACK_US 1000   /* no clock was set back that has only drifted */
+#define KEPT_US                                                                                              \
+    2000000           /* how long an answer counts: the clocks drift apart, and the way may become another */
+#define NEAR_US 500   /* a Redis that is no farther is near: slots are granted ahead as usual */
+#define SLACK_US 1000 /* a clock that is back by less has only drifted */
 
 void distance_begin(struct distance *d)
 {

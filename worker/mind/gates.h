@@ -8,10 +8,10 @@
 #include "queue/job/job.h"
 
 struct gate {
-    int64_t opens_us; /* for what costs least; 0: not known */
-    int width;        /* of the queues that it holds alone, so many are due when it opens */
+    int64_t opens_us; /* when it opens for what costs least; 0: not known */
+    int width;        /* how many of the queues that it holds alone are due when it opens */
     int left, asked;  /* of these in this pick: not marked yet, marked */
-    bool heard;       /* by the last answer */
+    bool heard;       /* the last answer told of it */
     bool may_open;    /* in the next claim, for a queue that is marked for something else */
     char name[];
 };

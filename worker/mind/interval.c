@@ -1,7 +1,7 @@
 #include "worker/mind/interval.h"
 
-#define POLL_US INT64_C(1500000)     /* hints may be lost: few workers poll at least that often, */
-#define POLL_EACH_US INT64_C(200000) /* and many one after the other, so far apart */
+#define POLL_US INT64_C(1500000)     /* few workers poll at least that often, as hints may be lost */
+#define POLL_EACH_US INT64_C(200000) /* many workers poll one after the other, so far apart */
 
 int64_t interval_of_polls(int64_t workers, double draw)
 {

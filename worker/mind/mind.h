@@ -33,7 +33,7 @@
 #define CLAIM_FEW 2    /* jobs in a claim that come one by one */
 #define BESIDE_MOST 8  /* claims that go beside a turn */
 
-/* Facts are what only the shell knows, at this moment. */
+/* Facts are what only the shell around the mind knows, at this moment. */
 struct facts {
     /* Of the worker. */
     int running;       /* tasks that run, */

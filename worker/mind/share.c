@@ -3,7 +3,7 @@
 
 #include "worker/mind/inside.h"
 
-/* For so long, and two round trips, a claim without an answer keeps executors from other partitions. */
+/* A claim without an answer keeps executors from other partitions for so long, and two round trips. */
 #define TAKEN_US (100 * MS)
 
 /* Counts the executors that run jobs of a partition, or wait for their start time. */
@@ -35,7 +35,7 @@ static bool is_hungry(const struct mind *m, int64_t now)
            now >= m->pause_until_us && (m->facts.awaited == 0 || now - m->sent_us < TAKEN_US);
 }
 
-/* The sharers of free executors; sum: these, and what they have. */
+/* Partitions that share the free executors; sum: the free ones, and those that the partitions have. */
 struct sharers {
     struct sharer {
         const struct mind *m;

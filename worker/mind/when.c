@@ -10,18 +10,20 @@
 #define UNWATCHED 1000
 #define READ_BYTES (512 * 1024) /* of bodies, in one claim */
 
-#define SETTLE_DELAY_US (10 * MS) /* an end that nobody waits for: until a turn that is due anyway; */
-#define SETTLE_CLAIM_US (60 * MS) /* of a job that is simply done: until a claim, or some more ends */
-#define SETTLE_SOON 500           /* so many do not wait; */
-#define SETTLE_STANDING 64        /* so many, of jobs that are simply done, where a claim stands */
+#define SETTLE_DELAY_US                                                                                      \
+    (10 * MS) /* how long an end that nobody waits for stays until a turn that is due anyway */
+#define SETTLE_CLAIM_US (60 * MS) /* how long the end of a job that is simply done stays until a claim */
+#define SETTLE_SOON 500           /* so many ends are settled at once */
+#define SETTLE_STANDING 64        /* so many ends of jobs that are simply done are, where a claim stands */
 
 /* Who promotes asks again so long after the time of a poll, as it has not heard what is due. */
 #define DUE_US (100 * MS)
-#define DUE_OTHERS_US (300 * MS) /* the others ask after that and take over; idle workers claim before */
+#define DUE_OTHERS_US                                                                                        \
+    (300 * MS) /* other workers ask so long after it and take over; idle ones claim before */
 
-#define DRAINED_US (50 * MS)     /* between questions whether anything is left, */
-#define DRAINED_PAGE_US (2 * MS) /* and for each page of it, */
-#define PAIRS 6400               /* of a queue and a type */
+#define DRAINED_US (50 * MS)     /* between questions whether anything is left */
+#define DRAINED_PAGE_US (2 * MS) /* more for each page of what may be left */
+#define PAIRS 6400               /* pairs of a queue and a type on such a page */
 #define TYPES_LEAST 100
 #define TYPES_MOST 400
 

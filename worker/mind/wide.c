@@ -5,7 +5,7 @@
 
 /* ---- The queues that there are */
 
-/* Where it stands among them, or would; its suspects wait in "<queue>!". */
+/* Finds the place of a queue among those that are known, or where it would stand. Of "<queue>!", where suspects wait, it is that of the queue. */
 static int place_of(const struct wide *w, struct span name)
 {
     int low = 0, high = w->queue_count;
@@ -28,7 +28,7 @@ struct queue *wide_find(const struct wide *w, struct span name)
     return at < w->queue_count && name_compare(name, w->by_name[at]->name) == 0 ? w->by_name[at] : NULL;
 }
 
-/* The first word that stands for it; -1: none. */
+/* Returns which word is the first that stands for a queue; -1: none does. */
 static int rank_of(const struct wide *w, struct span name)
 {
     for (int i = 0; i < w->count; i++)
@@ -116,7 +116,7 @@ int wide_names(const struct wide *w)
     return w->name_count;
 }
 
-/* NULL: no word stands for it, or *full. */
+/* Learns a queue. NULL: no word stands for it, or (*full) there are too many. */
 static struct queue *learn(struct wide *w, struct span name, bool *full)
 {
     struct queue *q = wide_find(w, name);
@@ -165,7 +165,6 @@ bool wide_is_complete(const struct wide *w)
 
 /* ---- What is due */
 
-/* The queue in the token of a lease: "turn.../queue/type/...". */
 struct span wide_queue_of(struct span token)
 {
     const char *at = memchr(token.at, '/', token.len);
@@ -194,7 +193,7 @@ void wide_hold_all(struct wide *w)
         w->by_name[i]->held = true;
 }
 
-/* What scripts of other versions leave in a bell is "1". */
+/* True for a token that stands for all queues. Scripts of other versions leave "1". */
 static bool is_any(struct span queue)
 {
     return queue.len == 1 && (*queue.at == '*' || *queue.at == '1');
@@ -223,7 +222,7 @@ static void ring_queue(struct wide *w, struct span queue)
     struct queue *q;
     bool full;
 
-    if (queue.len > 1 && queue.at[queue.len - 1] == '!') /* its jobs that run alone */
+    if (queue.len > 1 && queue.at[queue.len - 1] == '!') /* the lanes of suspects */
         queue.len--;
     if (name_is_valid(queue.at, queue.len) && (q = learn(w, queue, &full))) {
         wide_due_now(w, q);

@@ -144,7 +144,7 @@ static void hear_for_all(struct wide *w, const struct wide_answer *answer, int r
         hear_next(w->names_all ? w->by_name[i] : w->picked[i], answer);
 }
 
-/* A queue that was served goes behind the others of its word if it got an executor, or got none though something is due there. */
+/* Puts a queue that was served behind the others of its word, if it got an executor, or got none though something is due there. */
 static void had_its_turn(struct wide *w, struct queue *q, int64_t now_us)
 {
     q->named_us = now_us;

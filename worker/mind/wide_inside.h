@@ -20,17 +20,17 @@
 
 struct queue {
     TAILQ_ENTRY(queue) turn;
-    int rank;      /* of the word that stands for it */
-    bool is_named; /* by that */
+    int rank;      /* the place of the word that stands for it */
+    bool is_named; /* that word is its name, no pattern */
     bool is_known, held, picked;
-    bool rung;      /* since it was picked */
-    bool leased;    /* a job of it, by the last answer, */
-    bool told;      /* that says something of it: */
-    bool missed;    /* the claim did not come to it */
-    int64_t due_us; /* but for the gates it waits for: */
+    bool rung;      /* a bell has named it since it was picked */
+    bool leased;    /* the last answer brought a job of it */
+    bool told;      /* the last answer told of it */
+    bool missed;    /* the last claim did not come to it */
+    int64_t due_us; /* when it is due, gates that it waits for apart */
     struct wait waits[WAITS_MOST];
     int wait_count;
-    int64_t named_us, served_us; /* in a claim, last */
+    int64_t named_us, served_us; /* when a claim last named it, last served it */
     char name[];
 };
 
@@ -39,7 +39,7 @@ TAILQ_HEAD(turns, queue);
 struct wide {
     const char *const *words;
     int count, name_count;
-    bool names_all;         /* each claim does: it is not wide */
+    bool names_all;         /* each claim names all queues: the worker is not wide */
     int *order;             /* of the words in the next claim */
     struct turns *turns;    /* of each word: whose turn is next */
     struct queue **by_name; /* sorted */
@@ -51,7 +51,7 @@ struct wide {
     const char *picks[WIDE_CLAIM], *asks[WIDE_ASKED];
     struct queue *picked[WIDE_CLAIM], *asked[WIDE_ASKED];
     int pick_count, ask_count;
-    bool times_known; /* these two: */
+    bool times_known; /* the two times below are known */
     int64_t due_us, oldest_us;
 };
 

@@ -10,9 +10,9 @@ struct batches {
     struct batch_here *head;
 };
 
-/* Enters a task that was leased; one of no batch is not counted, nor one for which there is no memory. */
+/* Counts a task that was leased with its batch. Where memory is short it is not counted. */
 void batches_enter(struct batches *batches, struct task *task);
-/* Takes out a task that has ended or goes back. True: it was the last one of its batch here. */
+/* Takes out a task that has ended or goes back. True: it was the last one of its batch in this worker. */
 bool batches_leave(struct batches *batches, struct task *task);
 void batches_free(struct batches *batches);
 

@@ -25,8 +25,8 @@ struct limit_counts {
     bool some;
     int64_t granted;         /* below 0: as many were recorded that came back later */
     int64_t back[BACKS];     /* slots that were given back */
-    int64_t lost[LOST_WHYS]; /* thousandths; what is left of one stays */
-    int64_t late;            /* the same, given back: not lost yet */
+    int64_t lost[LOST_WHYS]; /* thousandths; a write takes whole slots and leaves the rest */
+    int64_t late;            /* thousandths of slots that came back too late, and are not lost yet */
     struct reason reasons[REASONS_MOST];
     struct {
         int64_t tenth, count;
@@ -39,7 +39,7 @@ struct limit_counts {
 struct type_counts {
     bool some;
     int64_t starts, ends[COUNT_ENDS], run[RECORD_BUCKETS], wait[CAUSES][RECORD_BUCKETS];
-    int64_t run_us, wait_us[CAUSES]; /* of all of these; what is left of a millisecond stays */
+    int64_t run_us, wait_us[CAUSES]; /* a write takes whole milliseconds and leaves the rest */
     struct limit_counts *limits[HOLDS_MOST];
     int limit_count;
     char *held_by; /* the limits as they were answered last */
@@ -100,7 +100,7 @@ static struct limit_counts *find_limit(struct counts *c, struct span name)
     return add_limit(c, name);
 }
 
-/* The part of text before that character, which it is moved behind; without it all of it. */
+/* Returns the part of text before that character, or all of it, and moves text behind it. */
 static struct span cut(struct span *text, char at)
 {
     const char *end = memchr(text->at, at, text->len);
@@ -189,7 +189,7 @@ static void add_lost_at(struct limit_counts *limit, enum count_lost why, int64_t
     limit->lost_at[place].slots[why] += slots;
 }
 
-/* Slots, evenly over the seconds in which they were lost. */
+/* Spreads lost slots evenly over the seconds in which they were lost. */
 static void spread(struct limit_counts *limit, enum count_lost why, int64_t slots,
                    const struct count_loss *loss)
 {

@@ -12,7 +12,7 @@
 
 enum count_end { COUNT_DONE, COUNT_RETRIED, COUNT_DEAD, COUNT_CANCELLED, COUNT_THROTTLED, COUNT_ENDS };
 
-/* Why slots were lost: doc/design-operations.md. */
+/* doc/design-operations.md says when slots count as lost, and why. */
 enum count_lost { LOST_NO_JOB, LOST_NO_EXECUTOR, LOST_HELD, LOST_LATE, LOST_WHYS };
 
 struct counts {
@@ -20,11 +20,11 @@ struct counts {
     int type_count;
     struct limit_counts **limits;
     int limit_count;
-    int next_limit, next_type; /* at which the next write begins */
+    int next_limit, next_type; /* the next write begins with these */
     bool some;                 /* something was counted */
 };
 
-/* All zero is empty; numbers of types are below type_count. */
+/* Makes counts, which are all zero before, for types with numbers below type_count. */
 void counts_open(struct counts *c, int type_count);
 void counts_free(struct counts *c);
 /* Notes which limits hold a type from now on: "limit=rules|limit=rules", as a claim answers it. */

@@ -11,14 +11,15 @@
 struct worker;
 
 struct ending {
-    ev_async async;          /* wakes the loop, from any thread */
-    struct ev_watcher check; /* fed: check whether to stop, and how many partitions there are */
-    atomic_int stop_calls;   /* of weir_worker_stop. 1: what runs may end, 2: now */
-    atomic_bool quiet;       /* claim no more */
-    bool wanted;             /* by the worker itself, which can run no more jobs; or by an operator */
-    bool ended;              /* the loop ends: the schedulers do nothing any more */
-    bool hurried;            /* the process must end at once */
-    struct error error;      /* why it ends, with the result of weir_worker_run; status 0: all is well */
+    ev_async async; /* wakes the loop, from any thread */
+    struct ev_watcher
+        check;             /* when fed, the loop checks whether to stop, and how many partitions there are */
+    atomic_int stop_calls; /* of weir_worker_stop. 1: what runs may end, 2: now */
+    atomic_bool quiet;     /* claim no more */
+    bool wanted;           /* quiet by its own wish, as it can run no more jobs, or by an operator's */
+    bool ended;            /* the loop ends: the schedulers do nothing any more */
+    bool hurried;          /* the process must end at once */
+    struct error error;    /* why it ends, with the result of weir_worker_run; status 0: all is well */
 };
 
 /* Opens the watchers: async calls on_call with data, check calls on_check with w; both on the loop. */

@@ -7,7 +7,7 @@
 
 #include "worker/mind/wide.h"
 
-/* Of a type that may have no handler yet. */
+/* Options of a type stand here, which may have no handler yet. */
 struct type_options {
     char type[129];
     struct weir_type_options options;
@@ -74,7 +74,7 @@ static int check_wide(struct options *o, struct error *e)
     return 0;
 }
 
-/* "a,b" or "a=3,b": without any weight a strict order, else by weight, 1 where missing. */
+/* Reads "a,b", a strict order, or "a=3,b", by weight, which is 1 where it is missing. */
 static int read_queues(struct options *o, const char *text, struct error *e)
 {
     char *rest, *word;
@@ -185,7 +185,7 @@ int options_add_type(struct options *o, const char *types, const struct weir_typ
     return rc;
 }
 
-/* What is not given stays. */
+/* Sets the options that are given; others stay. */
 static void apply(const struct weir_type_options *o, struct handler *handler)
 {
     if (o->timeout_s > 0)

@@ -13,9 +13,9 @@
 #define LACKING_US 200000 /* tasks wait that long for a thread that cannot be started, or for another */
 #define NEAR_US 5000      /* an early task gets its executor so long before its time, or half of that */
 
-/* A line has what waits for one kind of executor. */
+/* A line has the tasks that wait for one kind of executor: threads, or the loop. */
 struct line {
-    struct task_list timed; /* of the loop: by start time, linked both ways */
+    struct task_list timed; /* tasks of the loop, by start time, linked both ways */
     struct task_list prefetched;
 };
 
@@ -26,12 +26,12 @@ struct pool {
     struct task_list early; /* by start time, linked both ways */
     struct task_list finished;
     struct task **running;        /* by thread; NULL: idle */
-    struct task *afloat, *strays; /* on the loop: running; given up. Linked both ways */
+    struct task *afloat, *strays; /* tasks of the loop that run, and that were given up; linked both ways */
     pthread_t *threads;
     int executors, threads_most, started, idle;
     int reserved; /* executors that run no prefetched task */
     int busy_threads, busy_loop, given_up;
-    int unlimited;      /* of the busy: with a prefetched task */
+    int unlimited;      /* executors that run a prefetched task */
     int64_t lacking_us; /* since when tasks wait for a thread that cannot be started; 0: none do */
     bool waking;        /* a thread was called and has not come yet */
     bool stopping;
@@ -198,7 +198,7 @@ static struct task *wait_for_task(struct pool *p)
     return list && !p->stopping ? take(list) : NULL;
 }
 
-/* Takes the task out of the hands of whoever ran it. */
+/* Takes a task that has ended from its executor. */
 static void hand_in(struct pool *p, struct task *task)
 {
     bool first = !p->finished.head;
@@ -236,7 +236,7 @@ static void *thread_main(void *arg)
     sigset_t all;
 
     free(arg);
-    sigfillset(&all); /* signals are for the loop; a command that does not read its input is no SIGPIPE */
+    sigfillset(&all); /* signals are for the loop; SIGPIPE too, where a command does not read its input */
     pthread_sigmask(SIG_BLOCK, &all, NULL);
     pthread_mutex_lock(&p->lock);
     p->waking = false;
@@ -442,7 +442,7 @@ void pool_collect(struct pool *p, struct task_list *finished)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* Moves n of from, from its head, to the end of to. */
+/* Moves the first n tasks of `from` to the end of `to`. */
 static void move(struct task_list *to, struct task_list *from, int n)
 {
     struct task *task;
@@ -451,7 +451,7 @@ static void move(struct task_list *to, struct task_list *from, int n)
         task_list_push(to, task);
 }
 
-/* Takes what is prefetched, but for the first *stay. */
+/* Takes the prefetched tasks of a line, but for the first *stay. */
 static void withdraw_prefetched(struct line *line, struct task_list *tasks, int *stay)
 {
     struct task_list kept;

@@ -26,12 +26,12 @@ struct pool *pool_new(int executors, int threads, void (*on_finished)(void *arg)
 void pool_stop(struct pool *pool);
 /* Frees the pool and all tasks, after pool_stop. */
 void pool_free(struct pool *pool);
-/* Takes all of tasks. */
+/* Adds tasks, and empties the list. */
 void pool_add(struct pool *pool, struct task_list *tasks);
 /* Gives executors to early tasks whose time has come near; hands over those for which none is idle. Returns when to call it again;
  * INT64_MAX: no task is early. */
 int64_t pool_draw_near(struct pool *pool, int64_t now_us, struct task_list *crowded);
-/* Takes back the early tasks of a partition: all, or that one. */
+/* Takes back early tasks of a partition: `only`, or all at NULL. */
 void pool_recall(struct pool *pool, const struct conditions *of, struct task *only, struct task_list *tasks);
 /* Begins the next task of the loop whose time has come, by taking an executor for it. NULL: there is none;
  * *next_us is then the start time of the next one, INT64_MAX: none waits for its time. */
@@ -60,10 +60,10 @@ size_t pool_running(struct pool *pool, struct task **tasks);
 
 struct pool_load {
     int running, queued;
-    int prefetched;    /* of the queued: those without a limit, which may have to wait */
-    int early;         /* of the queued: they hold no executor yet */
-    int unlimited;     /* of the running: those without a limit */
-    int threads;       /* of the running, those on threads */
+    int prefetched;    /* queued tasks without a limit, which may have to wait */
+    int early;         /* queued tasks that hold no executor yet */
+    int unlimited;     /* running tasks without a limit */
+    int threads;       /* running tasks on threads */
     int given_up;      /* tasks that threads still hold */
     int64_t oldest_us; /* when the first of the prefetched came; 0: there is none */
 };

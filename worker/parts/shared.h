@@ -19,24 +19,24 @@
 
 struct partition;
 
-/* Start times of tasks on the loop: partition/begin.c alone writes it. */
+/* partition/begin.c alone writes these start times of tasks on the loop. */
 struct begin {
     ev_io io;        /* of a timerfd; -1: not open */
-    int64_t at_us;   /* what it is set to */
+    int64_t at_us;   /* the time that the timer is set to */
     int64_t near_us; /* when the scheduler is woken to draw early tasks near */
 };
 
-/* The end of what runs here: stop.c alone writes it. */
+/* stop.c alone writes how far the worker's stop is. */
 struct stop {
     int64_t since_us;  /* 0: it does not stop */
-    int64_t forced_us; /* since when it does not wait any more for what runs; 0: it does */
+    int64_t forced_us; /* since when it does not wait for what runs; 0: it waits */
 };
 
 struct worker {
     char instance[17]; /* the process's name, in all partitions and as long as it lives */
     struct options options;
     struct handlers handlers;
-    int resting; /* of these types: see way/rest.h */
+    int resting; /* types that rest: see way/rest.h */
     struct ev_loop *loop;
     struct pool *pool;
     struct task **running;  /* room for pool_running */
@@ -49,7 +49,7 @@ struct worker {
     uint64_t ended; /* tasks that the pool has handed over so far */
     int64_t started_us;
     struct partition *partitions[PARTITIONS_MOST];
-    atomic_int partition_count; /* the loop's; guard.c reads it too, on a thread of its own */
+    atomic_int partition_count; /* written by the loop; guard.c reads it on a thread of its own */
     int partitions_found;       /* that the namespace has, as partition/adopt.c has heard */
 };
 

@@ -15,8 +15,9 @@ struct block {
     const char *text;
     double s;
 };
-static const struct block USUAL = {"30", 30};     /* then a new one, so that a dead connection is noticed */
-static const struct block SHORT = {"0.25", 0.25}; /* where a claim stands behind it */
+static const struct block USUAL = {
+    "30", 30}; /* seconds; then it waits anew, so that a dead connection is noticed */
+static const struct block SHORT = {"0.25", 0.25}; /* where a claim stands behind the peek */
 
 struct wait {
     struct waking *waking;
@@ -58,7 +59,7 @@ static void pass_on(struct wait *w, struct span token)
     args_free(&a);
 }
 
-/* Blocks again after a removal: there may be more tokens. */
+/* Waits again after a token was removed: there may be more. */
 static void on_removed(void *arg, const struct redisReply *reply)
 {
     if (reply && reply->type == REDIS_REPLY_INTEGER)
@@ -128,7 +129,7 @@ static void on_answer(void *arg, const struct redisReply *reply)
     }
 }
 
-/* Hears of a peek: what follows is for the claim to say. */
+/* Hears that a peek has found a job: the claim will say what follows. */
 static void on_peeked(void *arg, const struct redisReply *reply)
 {
     is_refused(arg, reply);

@@ -32,9 +32,9 @@ struct waking;
 enum wake { WAKE_BELL, WAKE_SPARE, WAKE_CANCELLED, WAKE_QUEUE };
 
 struct waking_events {
-    /* Called to claim now. what: the queue, or what stood in the bell (core/script/bell.lua). False: of no use here, for others. */
+    /* Called to claim now. what: the queue, or what stood in the bell (core/script/bell.lua). False: the wake-up is of no use here, and is for others. */
     bool (*on_wake)(void *arg, enum wake why, struct span what);
-    /* The job of this lease was cancelled; *: see above. Makes *heard, which says that this has come. */
+    /* Hears that the job of this lease was cancelled, or "*": early jobs are to go back. Makes *heard, the call that says so to Redis. */
     void (*on_cancelled)(void *arg, struct span token, struct args *heard);
     /* Called when a peek at a queue is about to be sent. Makes the claim that stands behind it: then its answer comes in place of on_wake.
      * False: none stands. */
@@ -53,7 +53,7 @@ void waking_name(struct waking *w, const struct adopt *adopt);
 void waking_listen(struct waking *w);
 /* Names the queues that are paused now; no others are. */
 void waking_pause(struct waking *w, const struct span *queues, size_t count);
-/* Waits for what the worker's duty asks, as it goes idle. */
+/* Begins to wait, as the worker goes idle: on duty for the bell and the queues, else to be called as a spare. */
 void waking_wait(struct waking *w, bool on_duty);
 void waking_free(struct waking *w);
 

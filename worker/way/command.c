@@ -31,19 +31,19 @@
 
 #define EXIT_THROTTLED 75
 #define EXIT_DEAD 65
-#define STOP_HEARD_US 100000 /* from the TERM of a command to that of its worker, at most */
+#define STOP_HEARD_US 100000 /* between the TERM of a command and that of its worker, at most */
 
 struct command {
     struct task *task;
     struct process process;
     char front[FRONT_SIZE];
-    struct iovec left[2]; /* of the front, and of the rest of the body: to be written */
+    struct iovec left[2]; /* what is not yet written of the front, and of the rest of the body */
     struct tail out_tail, err_tail;
 };
 
 /* ---- Starting */
 
-/* The job's variables are "NAME=value" each; what it has not is left out. */
+/* Variables of a job are "NAME=value" each; one whose value the job has not is left out. */
 #define VARIABLES_MOST 8
 #define VARIABLE_SIZE 640
 struct variables {
@@ -91,13 +91,13 @@ static int start(struct command *c)
         return rc;
     atomic_store(&c->task->process, c->process.pid);
     if (atomic_load(&c->task->asked) != ASKED_NOTHING)
-        kill(-c->process.pid, SIGTERM); /* it was asked before there was a process */
+        kill(-c->process.pid, SIGTERM); /* the task was asked to end before there was a process */
     return 0;
 }
 
 /* ---- Talking to it */
 
-/* Reads what is there; closes at the end. */
+/* Reads what a pipe of the command holds now, and closes it at its end. */
 static void read_some(int *fd, struct tail *tail)
 {
     char bytes[16 * 1024];
@@ -111,7 +111,7 @@ static void read_some(int *fd, struct tail *tail)
 
 static void read_rest(int *fd, struct tail *tail)
 {
-    for (int i = 0; i < 64 && *fd >= 0; i++) { /* bounded: a grandchild may write for ever */
+    for (int i = 0; i < 64 && *fd >= 0; i++) { /* a grandchild may hold the pipe and write for ever */
         struct pollfd p = {.fd = *fd, .events = POLLIN};
 
         if (poll(&p, 1, 0) <= 0)
@@ -145,7 +145,7 @@ static void begin_writing(struct command *c)
     c->left[1] = (struct iovec){.iov_base = (char *)rest.at, .iov_len = rest.len};
 }
 
-/* Until the process has ended. Without pidfd (an old kernel) its pipes show it. */
+/* Feeds the command and reads what it writes, until it has ended. Without pidfd (an old kernel) its pipes show its end. */
 static void converse(struct command *c)
 {
     while (c->process.pidfd >= 0 || c->process.out >= 0 || c->process.err >= 0) {
@@ -173,8 +173,7 @@ static void converse(struct command *c)
 
 /* ---- Ending */
 
-/* The last line of standard output, a number of seconds or a duration, as seconds; -1: there is none, or it is neither,
- * which is logged. */
+/* Reads the last line of standard output, a number of seconds or a duration. -1: there is none, or it is neither, which is logged. */
 static double asked_pause_s(struct command *c)
 {
     struct tail *t = &c->out_tail;
@@ -204,7 +203,7 @@ static double asked_pause_s(struct command *c)
     return -1;
 }
 
-/* The worker may be told to stop a moment later. */
+/* Notes that TERM has ended the command. Where it came to a whole group, the worker is told to stop a moment later: that is awaited. */
 static void hear_terminated(struct task *task)
 {
     task->terminated = true;
@@ -227,8 +226,7 @@ static void end(struct command *c, int status)
         task_finish(c->task, code == EXIT_DEAD ? END_DEAD : END_RETRY, -1, reason);
 }
 
-/* The number of a process stays its own until waitpid: the lock is held from the moment that it is forgotten,
- * so that no other process of that number is met. */
+/* Held while a process is waited for and its number forgotten: behind waitpid() the number may be another process's, which must get no signal. */
 static pthread_mutex_t process_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int await_end(struct command *c)

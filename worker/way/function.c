@@ -10,7 +10,7 @@ struct function {
     void *arg;
 };
 
-/* A handler that ends its thread takes an executor along: as if it had called exit(). */
+/* Hears that a handler has ended its thread, by pthread_exit(): an executor is lost, so the process ends as if by exit(). */
 static void on_thread_exit(void *arg)
 {
     (void)arg;

@@ -203,7 +203,7 @@ static bool is_readable(struct task *task)
     return true;
 }
 
-/* True when the slot is over. Then the job takes another one: this one is past, and others have begun since. */
+/* True when the slot of a job is over. Others have begun since, so the job goes back and takes another slot. */
 static bool is_late(struct task *task)
 {
     if (!task->late_us || clock_mono_us() <= task->late_us)

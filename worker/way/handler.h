@@ -16,21 +16,20 @@ struct worker;
 struct trace;
 struct way;
 
-/* All tasks of a partition run under these conditions. */
 struct conditions {
     struct partition *partition;
     struct trace *trace;          /* NULL: none is written */
-    _Atomic int64_t lease_end_us; /* by clock_boot_us(): from then on the jobs may be others'; 0: they are */
+    _Atomic int64_t lease_end_us; /* by clock_boot_us(): others may have the jobs from then on; 0: now */
     _Atomic int late;             /* jobs that came too late for their slots, not yet logged */
-    int prefetched;               /* of the pool, under its lock: tasks without a limit that wait there */
+    int prefetched;               /* tasks without a limit that wait in the pool; under its lock */
 };
 
-/* Jobs that came too late since the last call. */
+/* Counts the jobs that came too late since the last call. */
 int handler_take_late(struct conditions *conditions);
 /* True when no job may be begun any more, by the clock of this machine. */
 bool lease_is_over(const struct conditions *conditions);
 
-/* A way needs this of the worker. */
+/* What a way of running jobs needs of the worker stands here. */
 struct way_host {
     struct ev_loop *loop;
     int executors;
@@ -38,16 +37,16 @@ struct way_host {
     const struct redis_address *address; /* of its Redis */
     const char *prefix;
     struct worker *worker;
-    void (*on_ended)(struct task *task); /* of task_ended; on any thread */
+    void (*on_ended)(struct task *task); /* called by task_ended(), on any thread */
     void (*on_rest)(struct worker *w,
-                    int types); /* so many begin to rest, or have rested: then below 0; see rest.h */
+                    int types); /* so many types begin to rest; below 0: so many have rested (rest.h) */
 };
 
 /* A runner runs the jobs of one type or of several: a function, a command, the children of a pipe, an endpoint. */
 struct runner {
     struct runner *next;
     const struct way *way;
-    void *state; /* the way's own */
+    void *state; /* belongs to the way */
     struct way_host host;
     struct rest rest;
     int count;    /* of its types */
@@ -62,11 +61,11 @@ struct handler {
 };
 
 struct handlers {
-    struct runner *runners; /* each once, the last one added first */
+    struct runner *runners; /* every runner once, the last one added first */
     struct handler *at;
     int count;
     const char **types;       /* at[i].type, for struct names */
-    const char **resting;     /* room for as many */
+    const char **resting;     /* has room for all types */
     struct identity identity; /* of all endpoints */
 };
 
@@ -82,20 +81,20 @@ struct handler *handlers_find(const struct handlers *h, struct span type);
  * a shell could read (WEIR_EUSAGE), no such program (WEIR_ECONFIG). */
 char **command_split(const char *type, const char *command, struct error *e);
 
-/* One line to the log about the types of a runner. */
+/* Writes a line to the log about the types of a runner. */
 void runner_log(enum log_level level, const struct runner *runner, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
-/* Makes a runner ready for tasks: what host names will not change any more. */
+/* Makes a runner ready for tasks. From now on what host names does not change. */
 WEIR_CHECKED int runner_open(struct runner *runner, const struct way_host *host, struct error *e);
 void runner_close(struct runner *runner);
 
 /* Runs a task on the calling thread until it has ended, by task_finish. */
 void handler_run(struct task *task);
-/* The task whose handler runs on the calling thread; NULL: none. */
+/* Returns the task whose handler runs on the calling thread; NULL: none. */
 struct task *handler_current(void);
 /* Begins a task on the loop, at its start time. */
 void handler_start(struct task *task);
-/* What has become of a task that has ended: a handler that could not be called rests. On the loop. */
+/* Hears how a task has ended, on the loop: a handler that could not be called rests. */
 void handler_hear_end(const struct task *task);
 
 #endif

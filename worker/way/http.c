@@ -36,10 +36,10 @@
 #include "worker/way/weir_job.h"
 
 #define TIMEOUT_MS 300000L        /* of a request whose job names none */
-#define CONNECT_TIMEOUT_MS 10000L /* a host that does not exist any more does not say so */
+#define CONNECT_TIMEOUT_MS 10000L /* a host that is gone does not say so */
 #define ANSWER_MOST (64 * 1024)   /* bytes: more than that of an answer is not read */
 #define BODY_S 1.0                /* for the body of an answer whose status was read */
-#define HEAD_MOST 200             /* bytes kept as the reason, with the last ones: a struct tail */
+#define HEAD_MOST 200 /* bytes of the beginning that the reason keeps, beside a struct tail of the end */
 
 struct request {
     struct request *prev, *next;
@@ -55,7 +55,6 @@ struct request {
     bool is_late;                      /* it has not come in time */
 };
 
-/* A push says where the jobs of a type are sent. */
 struct push {
     struct runner *runner;
     const struct identity *identity;
@@ -144,7 +143,7 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
     task_ended(task);
 }
 
-/* Seconds, rounded up, or a date, which counts from the answer's own; -1: none, or one that cannot be read,
+/* Reads Retry-After: seconds, rounded up, or a date, which counts from the answer's own date. -1: there is none, or none that can be read,
  * which is logged. */
 static double retry_after_s(const struct request *r)
 {
@@ -168,7 +167,7 @@ static double retry_after_s(const struct request *r)
     return -1;
 }
 
-/* What the answer said: its beginning and its end; task_finish marks what is missing between them. */
+/* Adds the beginning and the end of the answer's body to a reason; task_finish() marks what is missing between them. */
 static void append_body(const struct request *r, char *reason, size_t len)
 {
     if (r->head_len == 0)
@@ -183,7 +182,7 @@ static void append_body(const struct request *r, char *reason, size_t len)
             reason[len + i] = ' ';
 }
 
-/* A timeout of the request, or one that came too early, is no word about the job. */
+/* True for a status that ends the job for good. 408 (the request took too long) and 425 (it came too early) say nothing about the job. */
 static bool is_final(long status)
 {
     return status >= 400 && status < 500 && status != 408 && status != 425;
@@ -208,7 +207,7 @@ static void answered(struct request *r, long status)
         end_request(r, is_final(status) ? END_DEAD : END_RETRY, -1, reason);
 }
 
-/* A status that was read counts, however its body ends. */
+/* Ends the task of a request. A status that was read counts, however its body ends. */
 static void completed(struct request *r, CURLcode code)
 {
     char reason[CURL_ERROR_SIZE + 32];
@@ -226,7 +225,7 @@ static void completed(struct request *r, CURLcode code)
     end_request(r, END_RETRY, -1, reason);
 }
 
-/* Where this process stood still, what has come meanwhile is read first: the loop looks once more. */
+/* Hears that the body has not come in time. If this process stood still, the loop first reads what has come meanwhile. */
 static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
 {
     struct request *r = timer->data;
@@ -351,7 +350,7 @@ static size_t on_body(const char *bytes, size_t size, size_t n, void *arg)
     return r->answer_len > ANSWER_MOST ? 0 : size * n;
 }
 
-/* The value of the header, if that is its name. */
+/* Copies the value of a header line if the header has that name. */
 static void keep_header(const char *line, size_t len, const char *name, char value[64])
 {
     size_t name_len = strlen(name);
@@ -413,7 +412,7 @@ static bool add_identity(struct request *r)
             add_header(r, "Weir-Signature", span_str(signature)));
 }
 
-/* Hex and dashes, as W3C has it: nothing else of a foreign job gets into a header. */
+/* True for hex and dashes, as W3C has it: nothing else of a foreign job gets into a header. */
 static bool is_traceparent(struct span text)
 {
     return text.at && text.len <= 128 && strspn(text.at, "0123456789abcdef-") >= text.len;

@@ -19,7 +19,7 @@ static bool is_printable(const char *text, char first)
     return !*text;
 }
 
-/* What is wrong with it, or NULL. */
+/* Takes a line over as a header. Returns what is wrong with it, or NULL. */
 static const char *take_header(struct identity *i, const char *line)
 {
     static const char *const taken[] = {

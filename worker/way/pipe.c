@@ -42,7 +42,7 @@ struct flight {
     struct flights *in; /* NULL: it has ended */
     struct task *task;
     struct member *member; /* NULL: it waits */
-    uint64_t begin;        /* of its line, in bytes that its child was sent before */
+    uint64_t begin;        /* how many bytes its child was sent before its line */
 };
 
 struct flights {
@@ -50,14 +50,13 @@ struct flights {
     int count;
 };
 
-/* A member is one of the children. */
 struct member {
     struct member *next;
     struct pipe *pipe;
     struct child *child;
     struct flights flights;
-    bool alone;   /* its job was interrupted before: it gets no other beside it */
-    bool ordered; /* that it ends was our wish */
+    bool alone;   /* its job was interrupted before, and has the child to itself */
+    bool ordered; /* we have told it to end */
     bool answered;
     int wrong;
 };
@@ -104,7 +103,7 @@ static void end_flight(struct flight *flight, enum task_end end, double after_s,
     task_ended(task);
 }
 
-/* The end that its task has been given. */
+/* Ends a flight whose handler was not called, with the end that its task has been given. */
 static void end_uncalled(struct flight *flight)
 {
     struct task *task = flight->task;
@@ -127,7 +126,7 @@ static void give_back_waiting(struct pipe *p)
 
 /* ---- A job as a line */
 
-/* Newlines stand between tokens only: inside of strings JSON has none. */
+/* Makes blanks of newlines. In JSON they stand between tokens only, never inside of strings. */
 static void blank_newlines(char *line, size_t len)
 {
     for (char *at = line; (at = memchr(at, '\n', len - (size_t)(at - line)));)
@@ -248,7 +247,7 @@ static bool is_text(struct span value)
     return *value.at == '"';
 }
 
-/* NAN: it is none. What stands behind it ends it. */
+/* Reads a number of an answer, which ends where something else begins. NAN: it is none. */
 static double read_number(struct span value)
 {
     return *value.at == '-' || isdigit((unsigned char)*value.at) ? decimal_read(value.at, NULL) : NAN;
@@ -289,7 +288,7 @@ static struct flight *find_id(struct flight *flight, struct span id)
     return flight;
 }
 
-/* The first whose id is that number, as programs read numbers, from flight on: "007" is 7. */
+/* Finds the first flight, from flight on, whose id is that number as programs read numbers: "007" is 7. */
 static struct flight *find_number(struct flight *flight, double number)
 {
     for (; flight; flight = flight->next) {
@@ -302,13 +301,13 @@ static struct flight *find_number(struct flight *flight, double number)
     return NULL;
 }
 
-/* The first that was sent of that id. *ambiguous: its handler wrote a number, and others may be meant. */
+/* Finds the flight of that id that was sent first. *ambiguous: the handler wrote a number, and other jobs may be meant. */
 static struct flight *find_flight(const struct member *member, const struct json_members *answer,
                                   bool *ambiguous)
 {
     struct span value = json_member(answer, "id");
     struct flight *flight = member->flights.head;
-    char id[160] = ""; /* one that does not fit is nobody's */
+    char id[160] = ""; /* an id that does not fit is nobody's */
     double number;
 
     if (!value.at)
@@ -343,7 +342,7 @@ static const struct {
     [REASON] = {"reason", is_text, "a string"},
 };
 
-/* false: it was left out, or null, or wrong, which is logged. */
+/* Finds an optional member of an answer. false: it was left out, or null, or wrong, which is logged. */
 static bool find_optional(const struct task *task, const struct json_members *answer, struct span line,
                           int which, struct span *value)
 {
@@ -379,7 +378,7 @@ static bool is_blank(const char *line, size_t len)
     return len == 0 || (len == 1 && *line == '\r');
 }
 
-/* wrong: why it is no answer; NULL: it is one. */
+/* Ends the task of a flight by an answer. wrong: why the line is no answer; NULL: it is one. */
 static void end_answered(struct member *member, struct flight *flight, const struct json_members *answer,
                          struct span line, const char *wrong)
 {
@@ -559,7 +558,7 @@ static int open_pipe(struct runner *runner, struct error *e)
     return 0;
 }
 
-/* The worker takes no more jobs: a child that reads the end of its input may end by itself. */
+/* Closes the inputs of all children, as the worker takes no more jobs: a child that reads the end of its input may end by itself. */
 static void stop(struct runner *runner)
 {
     struct pipe *p = runner->state;
@@ -571,7 +570,7 @@ static void stop(struct runner *runner)
     }
 }
 
-/* Ends the children that have not ended by themselves; the loop does not run any more. */
+/* Ends the children that have not ended by themselves. The loop does not run any more. */
 static void close_pipe(struct runner *runner)
 {
     struct pipe *p = runner->state;

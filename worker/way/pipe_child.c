@@ -14,13 +14,14 @@
 #include "core/log/quiet.h"
 #include "core/spawn.h"
 
-#define READ_SIZE (64 * 1024) /* what a pipe holds: at each event no more, so that others get their turn */
-#define REST_READS 64      /* of what an ended process left; another that holds the pipe may write for ever */
+#define READ_SIZE (64 * 1024) /* what a pipe holds; an event reads no more, so that others get their turn */
+#define REST_READS                                                                                           \
+    64 /* reads of what an ended process left; another process that holds the pipe may write for ever */
 #define ERR_LINE_MOST 1000 /* bytes of a line of standard error that go to the log */
 
 struct buffer {
     char *at;
-    size_t from, to, capacity; /* what is in it: from ... to */
+    size_t from, to, capacity; /* the bytes from `from` to `to` are not yet taken */
 };
 
 struct child {
@@ -30,20 +31,20 @@ struct child {
     void *arg;
     struct process process;
     ev_io ended_io, in_io, out_io, err_io;
-    ev_timer timer; /* how long it may take to end */
+    ev_timer timer; /* runs while it may still end by itself, or by TERM */
     int64_t kill_after_us;
     struct buffer in, out;
-    uint64_t sent, taken; /* taken: when it ended */
+    uint64_t sent, taken; /* bytes; taken is known once it has ended */
     char err_line[ERR_LINE_MOST];
     size_t err_len;
     struct tail err_tail;
-    char why[128]; /* it is not trusted any more; "": it is */
+    char why[128]; /* why it is not trusted any more; "": it is */
     bool ending, closing, termed, reaped, terminated;
 };
 
 /* ---- Buffers */
 
-/* Room for more bytes at the end. */
+/* Makes room for `more` bytes at the end. false: out of memory. */
 static bool buffer_reserve(struct buffer *b, size_t more)
 {
     size_t capacity = b->capacity ? b->capacity : READ_SIZE;
@@ -137,7 +138,8 @@ static void stop_watchers(struct child *c)
     close_side(c, &c->err_io, &c->process.err);
 }
 
-/* What is left of its group ends with it; its number is its own until waitpid. Returns its status. */
+/* Kills what is left of the process group, then waits for the child: until waitpid() its number cannot be another process's. Returns its
+ * status. */
 static int reap(struct child *c)
 {
     int status;
@@ -175,7 +177,7 @@ static void hand_over(struct child *c)
         c->out.from = c->out.to = 0;
 }
 
-/* 1: something was read, 0: nothing now, -1: its end. */
+/* Reads standard output. 1: something was read; 0: nothing is there now; -1: it has ended. */
 static int read_out(struct child *c)
 {
     ssize_t n;
@@ -200,7 +202,7 @@ static void log_err_line(struct child *c)
     c->err_len = 0;
 }
 
-/* Of a line that is too long its beginning is logged. */
+/* Keeps what it wrote to standard error, and logs whole lines; of a line that is too long the beginning. */
 static void keep_err(struct child *c, const char *bytes, size_t n)
 {
     tail_keep(&c->err_tail, bytes, n);
@@ -223,7 +225,7 @@ static int read_err(struct child *c)
     return 1;
 }
 
-/* What is left in the pipe was not taken, and can be counted after its end. */
+/* Counts the bytes that it has taken from its standard input. What is left in the pipe was not taken; this can be asked after its end, too. */
 static uint64_t count_taken(const struct child *c)
 {
     uint64_t left = c->in.to - c->in.from;
@@ -234,7 +236,7 @@ static uint64_t count_taken(const struct child *c)
     return c->sent - left;
 }
 
-/* Hands over its last words; then its end is reported. */
+/* Reaps the child, hands over its last lines, and reports its end. */
 static void finish(struct child *c)
 {
     char reason[END_REASON_SIZE], whole[END_REASON_SIZE + sizeof c->why + 2];
@@ -264,7 +266,7 @@ static void on_out(struct ev_loop *loop, ev_io *io, int events)
         finish(c);
         return;
     }
-    c->ending = true; /* nobody can answer any more; mostly it is just ending */
+    c->ending = true; /* it can answer no more; mostly it is just ending */
     arm(c);
 }
 

@@ -1,8 +1,9 @@
 /* A child that stays, on the loop: lines go to its standard input, lines come from its standard output; what
- * it writes to standard error goes to the log. It knows no jobs.
+ * it writes to standard error goes to the log. This file knows no jobs.
  *
  * Nothing here waits. What is sent is buffered until the child reads it. A child that closes its input or
- * output has a moment to end by itself, and is then ended. Its process group ends with it. */
+ * output has a moment to end by itself, and is then ended. Its process group ends with it, and it ends with
+ * the worker, even one that is killed (core/spawn.h). */
 #ifndef WORKER_WAY_PIPE_CHILD_H
 #define WORKER_WAY_PIPE_CHILD_H
 
@@ -14,7 +15,7 @@
 struct child;
 
 struct child_events {
-    /* A line that it wrote, without its newline; at most CHILD_LINE_MOST bytes. */
+    /* Hears a line that the child wrote, without its newline; at most CHILD_LINE_MOST bytes. */
     void (*on_line)(void *arg, const char *line, size_t len);
     /* Hears that the child has ended, and all of its lines were handed over; reason: how, one line or more. child_free() is allowed, here
      * and not in on_line. */
@@ -27,18 +28,18 @@ struct child_events {
  * started. The caller keeps name, argv and events as long as the child. */
 struct child *child_start(struct ev_loop *loop, const char *name, char *const argv[], int64_t kill_after_us,
                           const struct child_events *events, void *arg, int *rc);
-/* Ends it with KILL if it still runs, without on_end; c may be NULL. */
+/* Kills the child if it still runs, without on_end(), and frees it. c may be NULL. */
 void child_free(struct child *c);
 
-/* Room for a line of at most len bytes, newline included, and then how many there are. NULL: out of memory.
- */
+/* child_line() makes room for a line of at most len bytes, newline included (NULL: out of memory); child_send() sends as many of them as there
+ * are. */
 char *child_line(struct child *c, size_t len);
 void child_send(struct child *c, size_t len);
-/* How many bytes were sent so far, and how many of those it has taken from its standard input. */
+/* Count the bytes that were sent so far, and those that the child has taken from its standard input. */
 uint64_t child_sent(const struct child *c);
 uint64_t child_taken(const struct child *c);
 
-/* No more lines: its standard input ends when it has read what was sent. */
+/* Ends the standard input of the child when it has read what was sent: no more lines come. */
 void child_close(struct child *c);
 /* Ends its process group by TERM, and by KILL when that did not help in time, or (force) at once. */
 void child_end(struct child *c, bool force);
@@ -50,7 +51,7 @@ bool child_is_ending(const struct child *c);
 /* True when TERM has ended it. */
 bool child_was_terminated(const struct child *c);
 
-/* Without the loop, which has ended: waits at most so long for its end. true: it has ended. */
+/* Waits for the end of the child until that time, for when the loop does not run any more. true: it has ended. */
 bool child_wait(struct child *c, int64_t until_us);
 int child_pid(const struct child *c);
 

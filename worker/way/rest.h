@@ -14,21 +14,21 @@ struct runner;
 #define REST_START_MOST_S 2.0  /* after a program that could not be started: a try costs little */
 #define REST_CHILD_MOST_S 30.0 /* after a child that died */
 
-/* Written by the loop, but for failures, which a thread sets back. */
+/* The loop writes all members but failures, which a thread may set back. */
 struct rest {
     ev_timer timer;
     atomic_bool on;
     atomic_int failures; /* rests since the handler worked */
 };
 
-/* runner->host is set from then on. */
+/* Makes the rest of a runner. From then on runner->host is set. */
 void rest_open(struct runner *runner);
 void rest_close(struct runner *runner);
 /* Begins a rest of most_s at most, on the loop; while there is one it goes on. */
 void runner_rest(struct runner *runner, double most_s);
-/* On any thread. */
+/* True while the runner rests. On any thread. */
 bool runner_rests(const struct runner *runner);
-/* The handler works: the next rest is a short one. On any thread. */
+/* Notes that the handler works: the next rest is a short one. On any thread. */
 void runner_works(struct runner *runner);
 
 #endif

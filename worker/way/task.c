@@ -8,8 +8,8 @@
 #include "core/decimal.h"
 #include "worker/way/way.h"
 
-#define REASON_HEAD 200 /* bytes of a long reason that are kept, */
-#define REASON_TAIL 900 /* and of its end */
+#define REASON_HEAD 200 /* bytes of the beginning of a long reason that are kept */
+#define REASON_TAIL 900 /* bytes of its end that are kept */
 
 /* Copies a text to *at, ended by a NUL; moves *at behind it. */
 static struct span copy(struct span text, char **at)
@@ -119,7 +119,7 @@ static bool is_inside_character(char byte)
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-/* The beginning says how it ended, the end what was wrong. NULL: out of memory. */
+/* Copies a reason; of a long one the beginning, which says how the job ended, and the end, which says what was wrong. NULL: out of memory. */
 static char *copy_reason(const char *reason, size_t len)
 {
     size_t head = REASON_HEAD, tail = len - REASON_TAIL;

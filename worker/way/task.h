@@ -17,16 +17,15 @@ struct conditions;
 struct handler;
 
 enum task_end {
-    END_RETRY, /* first: what nobody has said is no success */
+    END_RETRY, /* stands first, at 0: an end that nobody has said is no success */
     END_DONE,
     END_THROTTLED,
     END_BACK,
     END_DEAD,
     END_CANCELLED,
-    END_INTERRUPTED, /* what ran it died: no attempt is used, but too often is dead */
+    END_INTERRUPTED, /* what ran it died: no attempt is used, but a job that does so too often is dead */
 };
 
-/* Why a task was asked to end. */
 enum task_asked {
     ASKED_NOTHING,
     ASKED_OVER_TIME, /* failed, whatever it says */
@@ -38,29 +37,29 @@ enum task_asked {
 struct task {
     struct task *next, *prev; /* prev: in lists of the pool that are linked both ways */
     struct handler *handler;
-    struct conditions *conditions; /* of its partition */
-    size_t size;                   /* of all of it */
+    struct conditions *conditions; /* its partition's */
+    size_t size;                   /* bytes of the whole allocation */
     struct span token, body;       /* in bytes; NUL-terminated */
     struct span key;               /* the lane's, part of token */
     struct span batch;             /* empty: none */
     const char *limits;            /* of the type, as claim gave them, for the trace; "": none, or no trace */
     int64_t cost;
     int64_t slot_us;                      /* by Redis's clock, 0: no gate */
-    int64_t ahead_us, good_us;            /* so long before it it was granted; so long is it good */
+    int64_t ahead_us, good_us;            /* how long before slot_us it was granted; how long it is good */
     int64_t start_us;                     /* when to start, by this machine's monotonic clock; 0: at once */
     int64_t late_us;                      /* its slot is good until then, by that clock; 0: for ever */
     int64_t enqueued_us, since_us;        /* as those of its lease */
-    int64_t came_us;                      /* to the pool, by that clock */
+    int64_t came_us;                      /* when it came to the pool, by that clock */
     int attempts, interrupted, throttled; /* before this run */
     bool unique;                          /* it holds a lock until it ends */
 
     struct job_view view;     /* of the body, once it is being run; its spans point into it */
-    void *state;              /* of the way that runs it */
+    void *state;              /* belongs to the way that runs it */
     _Atomic pid_t process;    /* of a command that runs; 0: none */
     _Atomic int64_t begun_us; /* when its handler was called, monotonic; 0: it was not */
-    int64_t timeout_us;       /* the time it has from then on, 0: any; set before begun_us */
+    int64_t timeout_us;       /* how long it may run from begun_us on, 0: any time; set before begun_us */
     _Atomic int asked;        /* enum task_asked, by the loop */
-    int64_t asked_us;         /* when that was; INT64_MAX: it was made to end */
+    int64_t asked_us;         /* when it was asked; INT64_MAX: it was made to end */
     bool early;               /* it holds no executor yet; see pool.h, under its lock */
     bool ended, stray;        /* see pool.h; under its lock */
 
@@ -70,16 +69,16 @@ struct task {
     int64_t spent;  /* the true cost that the handler reported; -1: none */
     int64_t finished_us;
     enum record_cause cause; /* what let it start */
-    bool counted;            /* its start; by the loop */
+    bool counted;            /* its start is counted; written by the loop */
     enum record_back back;   /* why its handler was not called, where it was not */
     bool terminated;         /* TERM has ended its program; see way.h */
     bool unable;             /* nor can it be called for another job now */
-    bool written;            /* to the settle that is under way, with others of its type and batch */
+    bool written;            /* the settle that is being written has it, with others of its type and batch */
 
     char bytes[];
 };
 
-/* Copies what it needs of the lease. NULL: out of memory. */
+/* Makes a task, with copies of what it needs of the lease. NULL: out of memory. */
 struct task *task_new(const struct lease *lease, struct handler *handler, struct conditions *conditions,
                       struct span limits);
 /* Makes a task of the same lease, as if it had not been run. NULL: out of memory. */
@@ -88,13 +87,13 @@ void task_free(struct task *task);
 /* Sets how it ended. The reason is copied, a long one but for its middle; control characters become blanks.
  */
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason);
-/* One line to the log about a job: with its id, once it was read, its type and attempt. */
+/* Writes a line to the log about a job, with its id (once its body was read), type and attempt. */
 void task_log(enum log_level level, const struct task *task, const char *fmt, ...) WEIR_PRINTF(3, 4);
 
 /* True when its handler reported another cost than the gates gave it. */
 bool task_settles_up(const struct task *task);
 
-/* A list, first in first out. */
+/* A task list is first in, first out. */
 struct task_list {
     struct task *head, **tail;
     int count;

@@ -21,16 +21,16 @@
 #include "worker/way/handler.h"
 
 #define LINE_MAX_BYTES 16384    /* sixteen rules of 272 in sixteen limits, three names of 128, numbers */
-#define WRITE_SIZE (48 * 1024)  /* so much is written without waiting for the loop to do it */
-#define KEPT_SIZE (1024 * 1024) /* of lines that cannot be written now */
+#define WRITE_SIZE (48 * 1024)  /* at so many bytes a thread writes, and does not wait for the loop */
+#define KEPT_SIZE (1024 * 1024) /* bytes of lines that cannot be written now */
 #define REST_US 1000000
 
 struct trace {
     pthread_mutex_t lock;
     bool regular;  /* a file on a disk: its end can be cut */
     bool losing;   /* lines are dropped */
-    uint64_t lost; /* lines, since then */
-    char by[9];    /* who writes: others may, to the same file */
+    uint64_t lost; /* lines that were dropped since then */
+    char by[9];    /* the name of this writer: others may write to the same file */
     struct sink sink;
     char lines[KEPT_SIZE];
 };
@@ -43,8 +43,8 @@ static size_t mark(char line[SINK_MARK_SIZE], uint64_t dropped)
 /* ---- The end of the file */
 
 /* Cuts the last line, or only one that is torn: a worker that was killed, or a disk that was full, may have
- * left half a line, and the next one would be joined to it. Returns how many lines are missing then, a mark
- * counting as those that it reports; -1: errno. */
+ * left half a line, to which the next one would be joined. Returns how many lines are missing then (a mark
+ * counts as those that it reports); -1: errno. */
 static int64_t cut_last_line(int fd, bool only_torn)
 {
     char tail[LINE_MAX_BYTES + 1];
@@ -65,7 +65,7 @@ static int64_t cut_last_line(int fd, bool only_torn)
     return ftruncate(fd, from + (line - tail)) == 0 ? (int64_t)missing : -1;
 }
 
-/* The file cannot grow: its last line makes room for the mark that so many more are missing. */
+/* Puts the mark that so many more lines are missing in place of the last line, as the file cannot grow. */
 static void mark_in_place(struct trace *t, uint64_t lost)
 {
     char line[SINK_MARK_SIZE];
@@ -96,7 +96,7 @@ static void lose_line(struct trace *t)
     if (t->regular && t->sink.dropped > 0) {
         mark_in_place(t, t->sink.dropped);
         t->sink.dropped = 0;
-        t->lost++; /* where the mark stands */
+        t->lost++; /* the mark takes its place */
     }
 }
 
@@ -128,7 +128,7 @@ static void add_line(struct trace *t, const char *fmt, ...)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* A torn line is cut only where nobody else writes: the end of one that is just being written looks the same. Who writes holds a
+/* Cuts a torn last line, if nobody else writes: a line that is just being written looks the same. Each writer holds a
  * shared lock, flock(2). Returns false when it cannot be cut, and errno says why. */
 static bool begin_whole(int fd)
 {
@@ -140,7 +140,7 @@ static bool begin_whole(int fd)
     return whole;
 }
 
-/* A pipe that nobody reads, or a terminal that is stopped, does not make us wait. */
+/* Opens the file so that a pipe that nobody reads, or a terminal that is stopped, does not make us wait. */
 static int open_file(const char *file, bool *regular, struct error *e)
 {
     int fd = open(file, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0644);
@@ -246,7 +246,7 @@ void trace_flush(struct trace *t)
     pthread_mutex_unlock(&t->lock);
 }
 
-/* A pipe whose reader is slow gets a moment. */
+/* Writes what was collected. A pipe whose reader is slow gets a moment. */
 static int write_rest(struct trace *t)
 {
     int64_t until_us = clock_mono_us() + REST_US;

@@ -22,7 +22,7 @@
 struct way {
     const char *name;
     bool inside; /* its handlers run in the worker's process, and can end it */
-    /* A way has one of these two. start() may end the task before it returns. */
+    /* A way has either run() or start(). start() may end the task before it returns. */
     void (*run)(struct task *task);
     void (*start)(struct task *task);
     /* Asks a running task to end (TERM), or makes it (KILL), on the loop's thread; task->asked says why. The
@@ -53,7 +53,7 @@ void task_uncall(struct task *task);
 /* Ends a task whose handler cannot be called now: the type rests. why: for the log. */
 void task_unable(struct task *task, const char *why);
 
-/* These add a runner of each kind for a type, or for several. Errors are as of handlers_add, and what is wrong with the rest. */
+/* Each adds a runner of its kind for a type, or for several. Errors are those of handlers_add(), and what is wrong with the other arguments. */
 WEIR_CHECKED int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg,
                               struct error *e);
 WEIR_CHECKED int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg,

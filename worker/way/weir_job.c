@@ -55,7 +55,6 @@ void weir_job_finish(struct weir_job *job, int result)
     job->task->end = result >= 0 && result <= WEIR_THROTTLED ? ends[result] : END_RETRY;
 }
 
-/* The client of each executor's thread. */
 static pthread_key_t client_key;
 static pthread_once_t client_once = PTHREAD_ONCE_INIT;
 static bool client_has_key;
@@ -117,7 +116,7 @@ void task_enqueued(const struct task *task, char text[ENQUEUED_SIZE])
                  (int)(task->enqueued_us / 10000 % 100));
 }
 
-/* Returns how long it is; 0: there is no value, or the body has that member. */
+/* Writes a member at `at` and returns its length; 0: there is no value, or the body has that member. */
 static size_t put_member(char *at, const struct task *task, const char *name, const char *value)
 {
     if (!*value || json_find(task->body.at, task->body.len, name).at)
@@ -145,7 +144,7 @@ struct span task_front(const struct task *task, bool attempt, char front[FRONT_S
 
 /* ---- What a handler reads */
 
-/* The copy is made at the first call. */
+/* Copies a text at the first call, and returns that copy from then on. */
 static const char *text_once(char **copy, struct span text)
 {
     if (text.at && !*copy)

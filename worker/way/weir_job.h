@@ -11,21 +11,21 @@ struct weir_job {
     char *args, *traceparent; /* made when asked for */
 };
 
-/* Of a task whose body was read. */
+/* Makes the job that a handler gets of a task whose body was read. */
 void weir_job_init(struct weir_job *job, struct task *task);
 /* Frees what job owns, not job itself. */
 void weir_job_clear(struct weir_job *job);
 /* Called where a handler comes back, with forks_count() of its call: a child that it has forked ends here,
  * since the worker and the job are the parent's. */
 void weir_job_check_fork(const struct handler *handler, unsigned forks);
-/* What a handler has returned becomes the end of its task. A child that it has forked ends here. */
+/* Makes what a handler has returned the end of its task. A child that it has forked ends here. */
 void weir_job_finish(struct weir_job *job, int result);
 
-/* The member traceparent of the body, without its quotes; at NULL: there is none. */
+/* Finds the member traceparent of the body, without its quotes; at NULL: there is none. */
 struct span task_traceparent(const struct task *task);
 
 #define ENQUEUED_SIZE 32
-/* When it was enqueued, in seconds since 1970, as JSON has numbers; "": unknown. */
+/* Writes when the job was enqueued, in seconds since 1970, as JSON has numbers; "": unknown. */
 void task_enqueued(const struct task *task, char text[ENQUEUED_SIZE]);
 
 #define FRONT_SIZE 80
