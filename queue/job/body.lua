@@ -139,7 +139,7 @@ function body.key(entry, path)
     return body.key_of(path == 'key' and match(entry, KEY) or job_text.value(entry, path))
 end
 
-local SHOWN = 128 -- bytes of a key that was hashed
+local SHOWN = 128 -- bytes that are shown of a key that was hashed
 
 function body.shown_key(entry, path, key)
     local value = job_text.value(entry, path)

@@ -3,7 +3,7 @@
 
 local check = {}
 
-local kinds -- of keys, in this call
+local kinds -- kinds of keys, as this call has found them
 
 local function forget() kinds = nil end
 

@@ -9,9 +9,9 @@
 -- decoded. So a large text that is no JSON may have a value: what stands behind that is not looked at.
 local job_text = {}
 
-job_text.NESTED_MOST = 1024 -- decoded, sorted and hashed in less than 0.2 ms
-local SMALL = 1024        -- decoded in less time than it is walked through
-local MEMBERS_MOST = 500  -- of one object
+job_text.NESTED_MOST = 1024 -- a value is decoded, sorted and hashed in less than 0.2 ms
+local SMALL = 1024        -- a text is decoded in less time than it is walked through
+local MEMBERS_MOST = 500  -- members of one object
 local ESCAPED_MOST = 2000 -- quotes within one string
 local RUN_MOST = 100      -- backslashes before a quote
 

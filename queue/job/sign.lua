@@ -14,8 +14,8 @@ local AT = 64 -- "@"
 
 local ALONE, BODY = stamp.ALONE, stamp.BODY
 
-local secret -- in this call. false: there is none, nil: not read yet
-local known, known_at -- what the entry began with that was read last and has such a head, and where its body began
+local secret -- as this call has read it; false: there is none, nil: it is not read yet
+local known, known_at -- the signed head of the entry that was read last, and where its body began
 
 local function forget() secret, known = nil, nil end
 

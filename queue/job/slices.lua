@@ -16,8 +16,8 @@
 --                                    what HSCAN or ZSCAN finds from a cursor on, about so many, and the next cursor
 local slices = {}
 
-slices.BYTES = 512 * 1024 -- of what one call moves: 4 ms
-local AT_ONCE, DEEP_AT_ONCE = 3, 8 -- of entries of unknown size
+slices.BYTES = 512 * 1024 -- of bodies that one call moves: 4 ms
+local AT_ONCE, DEEP_AT_ONCE = 3, 8 -- entries of unknown size that are read at once
 
 function slices.load(bytes, alone, step)
     local left = bytes or slices.BYTES

@@ -65,7 +65,7 @@ function arrival.join(name, types, n, delay_us)
     local total = call('HINCRBY', batch, 'total', n)
     local begun = total == n and call('HSETNX', batch, 'created', us(now)) == 1
     local known = call('HGET', batch, 'types')
-    -- A batch that was begun by a version that did not count types stays without.
+    -- a batch that was begun by a version that did not count types stays without
     if n > 0 and (known or total == n) then call('HSET', batch, 'types', add_types(known or '', types)) end
     if begun then call('ZADD', P .. 'batches', us(now), name) end
     ends.keep(name, keep_ms, begun)

@@ -10,9 +10,9 @@
 -- uses: bell gate rules slices
 local clock = {}
 
-local PAGE = 500        -- members gone through in one call, 2 to 3 us each
-local SET = 3           -- of them, for each set
-local GATE = 5          -- for the gate of a key, which is read and written
+local PAGE = 500        -- members that one call goes through, 2 to 3 us each
+local SET = 3           -- members that going to another set counts as
+local GATE = 5          -- members that the gate of a key counts as, which is read and written
 local BYTES = 64 * 1024 -- of records of `later` in one call, or one that is larger
 
 local function entry_of(what, e, place) return format('%s %d %d %s', what, e.back, e.since, place) end
@@ -54,7 +54,7 @@ function through.types(e, most)
     return #page[2] / 2, page[1] ~= '0' and page[1] or nil
 end
 
--- The types that wait in these come next, then the other queues; lanes that sleep come last.
+-- Goes through queues: the types that wait in these come next, then the other queues; lanes that sleep come last.
 function through.queues(e, most)
     local page = call_safe('SSCAN', P .. 'queues', e.place, 'COUNT', digits(ceil(most / SET)))
     if page.err then return 0 end
@@ -75,8 +75,8 @@ function through.wake(e, most)
     return #names, #names == most and '-' or nil
 end
 
--- Where a page of a sorted set begins, and the next one behind n members, the last of which stands at a time. Some may stay there, so a
--- place is a time and how many of that time were gone through. nil: the key holds something else.
+-- Finds where a page of a sorted set begins. A place is a time, and how many members of that time were gone through, as some may stay there. nil:
+-- the key holds something else.
 local function rank_of(key, place)
     local time, passed = match(place, '^(%S+),(%d+)$')
     local before = call_safe('ZCOUNT', key, '-inf', '(' .. (time or ''))
@@ -85,7 +85,7 @@ end
 
 local function place_of(key, rank, time) return time .. ',' .. us(rank - call('ZCOUNT', key, '-inf', '(' .. time)) end
 
--- A page of n members moves to where time_of says. Returns what was written, and the next place.
+-- Moves a page of n members to the times that time_of says. Returns what was written, and the next place.
 local function move(e, key, n, time_of)
     local rank, changes = rank_of(key, e.place), {}
     local page = rank and call('ZRANGE', key, us(rank), us(rank + n - 1), 'WITHSCORES') or {}
@@ -106,7 +106,7 @@ local function rule_of(name)
     return set and rules.at(set, tonumber(index)), set
 end
 
--- When the gate of a key opens now, which was to open then. It is loaded, so that it counts from now on too.
+-- Returns when the gate of a key opens now that was to open at `at`. Loading it puts its own times right, too.
 local function opening(e, name, at)
     local rule, set = rule_of(name)
     local g = rule and gate.load_safe(name, rule)
@@ -126,13 +126,13 @@ end
 -- Returns until when a worker's type is known. Those that are named meanwhile may move too: they are known at least until now, and are named again.
 local function known_until(e, _, at) return max(e.since, at - e.back) end
 
--- Types that workers run.
+-- Goes through the types that workers run.
 function through.runs(e, most)
     local changes, place = move(e, P .. 'runs', most, known_until)
     return #changes / 2, place
 end
 
--- Retries.
+-- Goes through the retries.
 function through.later(e, most)
     local key, load = P .. 'later', slices.load(BYTES)
     local rank = rank_of(key, e.place)
@@ -147,7 +147,7 @@ end
 
 -- ----
 
--- The clock was set back by so much.
+-- Notes that the clock was set back by so much.
 function clock.set_back(back_us)
     local unfinished = entry_read(call_safe('LINDEX', P .. 'clock', '0'))
     local e = {back = back_us + (unfinished and unfinished.back or 0), since = now}

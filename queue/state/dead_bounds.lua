@@ -8,7 +8,7 @@ local dead_bounds = {}
 local FIELDS = {'dead_most', 'dead_age_us', 'dead_bytes'}
 local USUAL = {100000, 180 * 86400 * 1000000, 256 * 1024 * 1024}
 local BYTES = 3
-local STEP_MOST = 500 -- forgotten in one call; about 2 ms
+local STEP_MOST = 500 -- records that one call forgets: about 2 ms
 
 -- Returns {most, age in us, bytes}. A number that cannot be read bounds nothing.
 function dead_bounds.read()

@@ -9,7 +9,7 @@
 local dead_bytes = {}
 
 local PAGE = 500               -- records counted by one heartbeat
-local ANEW_US = 600 * 1000000 -- not begun anew sooner: all are read for that
+local ANEW_US = 600 * 1000000 -- counting is not begun anew sooner: it reads all records
 
 -- What this call knows: {wrong = (the key), bytes =, jobs =, since =, place =, score =, record =}; bytes nil: nobody counts; place: score as text.
 local state
@@ -96,7 +96,7 @@ function dead_bytes.count()
     local records, scores, ended = dead_records.page(dead_records.rank_behind(state.place, state.record), PAGE, huge)
     local last, bytes, jobs = #records, 0, 0
     if not ended and is_counted(tonumber(scores[last]), records[last]) then
-        begin(true) -- its place is gone, and cannot be found: anew
+        begin(true) -- its place is gone, and cannot be found
         return true
     end
     for i, record in ipairs(records) do

@@ -4,10 +4,10 @@
 local dead_records = {}
 
 local BYTES_MOST = 512 * 1024 -- of a page or a search, about
-local READ_US = 1000          -- when no more are read
+local READ_US = 1000          -- from then on no more are read
 local AT_ONCE = 32            -- records between two looks at the clock
 local FOLDED_MOST = 200       -- bytes of a reason that is folded
-local HEAD = 60               -- of these, so many of its beginning; its end matters more
+local HEAD = 60               -- bytes of its beginning among these: its end matters more
 local CODES = {'exit ', 'HTTP ', 'signal ', 'status '} -- a number behind one of these says what went wrong
 local SLICE_MOST = 4          -- records that are read at once, as large ones may stand behind small ones; the first one is read alone
 
@@ -27,7 +27,7 @@ function dead_records.handle(record, text)
     return is_name(id) and id or 'raw:' .. sub(sha1(record), 1, 16)
 end
 
--- Where the first code in a reason has its word's end, and what is behind the code; 0, 1: there is none.
+-- Finds the first code in a reason. Returns where its word ends, and where what is behind the code begins; 0, 1: there is none.
 local function find_code(reason)
     for _, word in ipairs(CODES) do
         local _, at = find(reason, word, 1, true)
@@ -48,7 +48,7 @@ function dead_records.fold(reason)
     return sub(text, 1, HEAD):gsub('[\192-\255][\128-\191]*$', '') .. '...' .. sub(text, HEAD + 3 - FOLDED_MOST):gsub('^[\128-\191]+', '')
 end
 
--- Whether a text stands in a reason, or in what it is folded to.
+-- True when a text stands in a reason, or in what it is folded to.
 function dead_records.has_reason(reason, text)
     if find(reason, text, 1, true) then return true end
     return (find(text, '#', 1, true) or find(text, '...', 1, true)) ~= nil and find(dead_records.fold(reason), text, 1, true) ~= nil

@@ -9,14 +9,14 @@
 -- uses: check gate rules
 local key_pauses = {}
 
-key_pauses.MOST = 1000    -- in all limits
+key_pauses.MOST = 1000    -- paused keys of all limits
 key_pauses.TEXT_MOST = 100 -- bytes of a key as jobs have it
 key_pauses.ENDLESS = 8e15 -- until when a pause without a time is, in 2223: view/format.h
 
 function key_pauses.wrong() return check.wrong_kind('key_pauses', 'hash') end
 
--- When a pause ends, when it was set, and the key as jobs have it (''); nil: it is over. One that was set at a time which has not come yet moves
--- back with the clock.
+-- Reads a pause: when it ends, when it was set, and the key as jobs have it (''); nil: it is over. A pause that was set at a time which has not
+-- come yet moves back with the clock.
 local function read(text)
     local till, set_at, shown = match(text or '', '^(%d+)/(%d+) ?(.*)$')
     till, set_at = tonumber(till), tonumber(set_at)
@@ -26,7 +26,7 @@ local function read(text)
     return till, min(set_at, now), shown
 end
 
--- The gate that is paused for a key; nil: the limit has no keyed rule, or the gate's key is of a wrong kind.
+-- Loads the gate that is paused for a key; nil: the limit has no keyed rule, or the gate's key is of a wrong kind.
 local function gate_of(limit, set, key)
     local rule = set and set.keyed[1]
     return rule and gate.load_safe(limit .. '#' .. rule.index .. '/' .. key, rule)
@@ -46,16 +46,16 @@ local function all_of(limit)
     return found
 end
 
--- Until when somebody has paused a key; nil: nobody has.
+-- Returns until when somebody has paused a key; nil: nobody has.
 function key_pauses.till(limit, key) return (read(call('HGET', P .. 'key_pauses', limit .. '/' .. key))) end
 
--- The pause of a key, as rules.paused takes it; nil: nobody has paused it.
+-- Returns the pause of a key, as rules.paused takes it; nil: nobody has paused it.
 function key_pauses.pause(limit, key)
     local till, since = read(call('HGET', P .. 'key_pauses', limit .. '/' .. key))
     return till and {pause_until = till, paused_at = since} or nil
 end
 
--- The gates of the keys that are paused until somebody resumes them: {count =, gates = {name = true}}.
+-- Lists the gates of the keys that are paused until somebody resumes them: {count =, gates = {name = true}}.
 function key_pauses.endless()
     local found, sets = {count = 0, gates = {}}, {}
     for _, pause in ipairs(all_of('')) do
@@ -71,7 +71,7 @@ function key_pauses.endless()
     return found
 end
 
--- Writes a pause and closes the gate; text: as the hash has it. The one that somebody set before ends, however long it was.
+-- Writes a pause, as text in the form of the hash, and closes the gate. A pause that somebody set before ends, however long it was.
 function key_pauses.write(limit, set, key, text)
     if key_pauses.till(limit, key) then resume(limit, set, key) end
     call('HSET', P .. 'key_pauses', limit .. '/' .. key, text)
@@ -101,7 +101,7 @@ end
 -- Ends the pause of one key.
 function key_pauses.forget(limit, key) call('HDEL', P .. 'key_pauses', limit .. '/' .. key) end
 
--- Ends those of all keys of a limit, whose rules are set; nil: they cannot be read.
+-- Ends the pauses of all keys of a limit. set: its rules; nil: they cannot be read.
 function key_pauses.forget_all(limit, set)
     for _, pause in ipairs(all_of(limit)) do
         resume(limit, set, pause.key)
@@ -109,7 +109,7 @@ function key_pauses.forget_all(limit, set)
     end
 end
 
--- A limit gets other rules: its paused keys stay so where the rules go by the same path.
+-- Keeps keys paused as their limit gets other rules, where these go by the same path.
 function key_pauses.move(limit, old, new)
     local from, to = old and old.keyed[1], new.keyed[1]
     if not from then return end
@@ -121,7 +121,7 @@ function key_pauses.move(limit, old, new)
     end
 end
 
-local lines -- limit -> those of its keys, as this call has read them
+local lines -- limit -> the lines of its keys, as this call has read them
 
 local function forget_lines() lines = nil end
 
@@ -143,7 +143,7 @@ function key_pauses.lines(limit)
     return lines[limit] or {}
 end
 
--- Reads one of these: the key and the text; nil: it is none.
+-- Reads such a line: the key and the text; nil: it is none.
 function key_pauses.line_read(line)
     local key, text = match(line, '^([%w_.-]+) (%d+/%d+ ?.*)$')
     return key, text

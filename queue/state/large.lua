@@ -14,8 +14,8 @@
 local large = {}
 
 local SMALL = 8192 -- bytes
-local MANY = 64    -- of them are what one call may read: slices.BYTES
-local FEW = 3      -- of an unknown size
+local MANY = 64    -- so many entries of that size are what one call may read: slices.BYTES
+local FEW = 3      -- entries of unknown size that are read at once
 
 -- A chunk of append with more jobs is below 128 KiB in all (producer/stream.h), so MANY entries of such chunks are below 1 MiB.
 local CHUNK_FEW = 16

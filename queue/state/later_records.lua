@@ -7,11 +7,11 @@
 local later_records = {}
 
 local AGAIN_US = 10000000
-local EACH_US = 100 -- later by so much for each record: a million of them must not keep Redis busy
+local EACH_US = 100 -- how much later each record in `later` makes the next question: a million records must not keep Redis busy
 
 local LARGE = 4096 -- from that size on a first record is not read again as long as it is the first
 
--- When the large record is due that came first when it was read last, and in which namespace. Redis is asked whether it is still the first.
+-- Remembers when the large record is due that stood first when it was read last, and in which namespace. Redis is asked whether it still does.
 local known_at, known_in
 
 function later_records.put_all(records, at)

@@ -9,7 +9,7 @@
 -- uses: check clock lane lease slices
 local leases = {}
 
-leases.MOST = 100      -- of the dead that one heartbeat takes back, about: 5 ms where each has a lane of its own
+leases.MOST = 100      -- leases of dead workers that one heartbeat takes back, about: 5 ms where each has a lane of its own
 local SORTED_MOST = 1000 -- tokens of which one call finds the youngest: 1 ms
 
 -- Returns how late a lease was granted, as a number.
@@ -123,7 +123,7 @@ local function tell_to_give_back(id)
     if length == 1 and not VIRTUAL then call('PEXPIRE', told, RECALL_MS) end
 end
 
-local GROUPS_ASKED = '200' -- of a scan: 4 us each
+local GROUPS_ASKED = '200' -- groups on a page: 4 us each
 
 -- Tells the workers on duty that run something that what they were granted far ahead may not hold any more: they give it back. It tells a page,
 -- from a cursor that begins at '0'; returns where the next page begins, '': that was the last. Who is not told as somebody died half way has
@@ -150,7 +150,7 @@ local function follow_clock(back_us)
     clock.set_back(back_us)
 end
 
-local WORKERS_MOST = 1000 -- whose leases are looked at, those of the earliest deadlines: 2 ms
+local WORKERS_MOST = 1000 -- workers whose leases are looked at, those of the earliest deadlines: 2 ms
 
 -- Returns the lease that a worker says it has; 0: it says none.
 local function lease_of(id)
@@ -180,7 +180,7 @@ function leases.follow(lease_us)
     if silence_us > lease_us / 2 then
         till = now + longest_lease(silence_us, lease_us)
     elseif till > now + lease_us then
-        till = min(till, now + longest_lease(huge, lease_us)) -- none is longer, whatever stands there
+        till = min(till, now + longest_lease(huge, lease_us)) -- no lease is longer, whatever stands in the key
     end
     return till, from or '', now < last
 end
@@ -189,7 +189,8 @@ function leases.heard(till, from)
     call('SET', P .. 'reap', us(now) .. ' ' .. us(till) .. (from ~= '' and ' ' .. from or ''))
 end
 
--- Notes it by a claim that takes or renews the duty: so a clock that is set back by more than that is noticed in time. Returns whether it was.
+-- Notes that a worker is heard of by a claim that takes or renews the duty, so that a clock that was set back is noticed in time. Returns whether
+-- it was set back.
 function leases.claimed(worker)
     local lease_us = lease_of(worker)
     if lease_us < 1 then return false end

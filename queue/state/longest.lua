@@ -15,10 +15,10 @@ local longest = {}
 longest.LEAST = 16
 longest.MOST = 100
 local AGAIN_US = 10000000
-local KEPT_MS = 30 * 86400000 -- behind the last count
+local KEPT_MS = 30 * 86400000 -- a set is kept so long behind its last count
 local KNOWN_MOST = 1000       -- types whose shortest lane is known between calls
 
--- key -> {count =, least =, at =}: how many lanes the set has; the length of the shortest, 0 where there is room; as they were counted then
+-- key -> {count =, least =, at =}: how many lanes the set has; the length of the shortest, 0 where there is room; when they were counted
 local known, known_count = {}, 0
 
 local function keep(name, count, least)

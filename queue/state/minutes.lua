@@ -20,7 +20,7 @@ minutes.MINUTE_US, minutes.HOUR_US, minutes.SECOND_US, minutes.TENTH_US = 600000
 minutes.MINUTES, minutes.HOURS, minutes.SECONDS = 120, 72, 120
 
 local KEPT_MS, STARTS_KEPT_MS = '259200000', '120000'
-local REASONS_MOST = 8 -- of a slot; further ones count as "other"
+local REASONS_MOST = 8 -- reasons of a slot; further ones count as "other"
 local OTHER = ':other='
 
 local REASON = 58 -- ":", with which the code of a reason begins
@@ -32,7 +32,7 @@ local function counts_of(text, number)
     return text and sub(text, 1, #head) == head and sub(text, #head) or ''
 end
 
--- The counts that are added, as they were read last: the text, the codes, the counts by code; and how many of these the slot already had.
+-- Remembers the counts that were added last: the text, the codes, the counts by code, and how many of these the slot already had.
 local added_text, added_codes, added_counts, added_met
 
 local function note_count(code, count)

@@ -9,8 +9,8 @@
 -- uses: check
 local orders = {}
 
-local KEPT_MS = 86400000  -- a day: more than there is between two heartbeats
-local HEARD_MS = 172800000 -- from the last heartbeat that has heard it
+local KEPT_MS = 86400000  -- an order waits for a day to be heard, which is more than there is between two heartbeats
+local HEARD_MS = 172800000 -- an order is kept for two days behind the last heartbeat that has heard it
 
 -- Returns the order of an instance, '' where there is none; what is no name has none.
 function orders.read(instance)

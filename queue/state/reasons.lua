@@ -7,7 +7,7 @@
 local reasons = {}
 
 local TEXT_MOST = 200 -- bytes
-local MOST = 1000     -- of all kinds
+local MOST = 1000     -- reasons of all kinds
 
 function reasons.wrong() return check.wrong_kind('reasons', 'hash') end
 

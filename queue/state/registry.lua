@@ -7,13 +7,13 @@
 -- uses: large pattern
 local registry = {}
 
-local LOOKS = 20        -- queues in one heartbeat,
-local MORE_LOOKS = 200  -- and so many more where half of these are empty: less than 1 ms
+local LOOKS = 20        -- queues at which one heartbeat looks
+local MORE_LOOKS = 200  -- more of them where half of these are empty: less than 1 ms
 local WORKERS_MOST = 64 -- whose queues are read for that, by chance: with more of them a queue may leave until its worker's next heartbeat
 
 local KEPT_MOST = 1000  -- queues that are kept for a pattern: with more of them, those that are empty leave
 
-local added -- the last one, in this call
+local added -- the queue that this call added last
 
 local function forget() added = nil end
 

@@ -11,7 +11,7 @@ local runs = {}
 
 local GRACE_US = 60 * 1000000 -- a worker may be away for so long, as in a restart
 local KEPT_US = 86400 * 1000000 -- after that the time of a type is forgotten
-local FORGET_MOST = 100       -- in one heartbeat
+local FORGET_MOST = 100       -- types that one heartbeat forgets
 local PAGE = 1000             -- types that one call names: less than 1.5 ms
 
 local NAMING = '*'

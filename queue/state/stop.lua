@@ -10,10 +10,10 @@
 -- uses: check gate types
 local stop = {}
 
-local FIRST_US, MOST_US = 1000000, 300 * 1000000   -- without a time
-local FLOOR_US, FLOOR_MOST_US = 100000, 10 * 1000000 -- with one
+local FIRST_US, MOST_US = 1000000, 300 * 1000000   -- of a pause without a time
+local FLOOR_US, FLOOR_MOST_US = 100000, 10 * 1000000 -- of a pause with a time
 local DAY_US = 86400 * 1000000
-local KEPT_MS = 3600000 -- after the pause
+local KEPT_MS = 3600000 -- a streak is kept so long after its pause
 local ATTEMPTS = 25     -- JOB_MAX_ATTEMPTS of queue/job/job.h
 
 -- Says what is wrong with the keys that this reads and writes; nil: nothing.
@@ -28,8 +28,8 @@ local function pause_of(streak, delay_us)
     return max(delay_us, min(FLOOR_MOST_US, FLOOR_US * doubled))
 end
 
--- What this call read or wrote last of <type>/<key>, {text =, done =}, and for how long its limits pause, {us =, any =}: jobs that end together
--- nearly all say the same.
+-- Remember what this call read or wrote last of <type>/<key>, {text =, done =}, and for how long its limits pause, {us =, any =}: jobs that end
+-- together nearly all say the same.
 local records, paused
 
 local function forget() records, paused = nil, nil end
@@ -70,7 +70,7 @@ function stop.record(name, key, delay_us)
     streak, since, till = tonumber(streak), tonumber(since), tonumber(till)
     if not streak or mark ~= r.done or since > now then streak, since, till = 0, now, 0 end
     local pause_us, begun
-    if till > now then -- several were running when it said so: one stop
+    if till > now then -- several jobs were running when the provider said stop: they count as one
         pause_us = max(delay_us, till - now)
     else
         streak = streak + 1

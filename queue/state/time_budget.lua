@@ -17,11 +17,11 @@
 --                        adds what stands in found from a place on to a list; returns it
 local time_budget = {}
 
-local LOOKS = 500     -- of a call: some 1.5 ms
+local LOOKS = 500     -- looks of a call: some 1.5 ms
 local TIME_US = 2000  -- of a call
-local AT_ONCE = 50    -- looks between two at the clock
+local AT_ONCE = 50    -- looks between two questions what the time is
 
-local left, next_look -- next_look: as many looks are left when the clock is asked again
+local left, next_look -- next_look: the clock is asked again when so many looks are left
 
 function time_budget.is_late(us) return passed_us() >= (us or TIME_US) end
 

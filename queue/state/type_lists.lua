@@ -12,8 +12,8 @@
 -- uses: registry
 local type_lists = {}
 
-local PAGE = 500    -- names that a call of read reads: 1 ms,
-local ENOUGH = 250  -- and with so many no more is to be done with them in that call
+local PAGE = 500    -- names that a call of read() reads: 1 ms
+local ENOUGH = 250  -- with so many names nothing more is done with them in that call
 local MOST = 100000 -- names kept, of all lists: some 10 MB
 
 local kept, count = {}, 0 -- digest -> list, which has at: where in the text its next name stands; nil: all were read

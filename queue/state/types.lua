@@ -23,9 +23,9 @@
 -- uses: check gate rules
 local types = {}
 
-local RULES_MOST = 16 -- over all limits of a type; each is a gate to ask in every claim
+local RULES_MOST = 16 -- rules of all limits of a type: each is a gate that every claim asks
 
--- A pause that lasts; nil: it is over.
+-- Reads a pause that lasts; nil: it is over.
 local function pause_read(value)
     local pause_until, set_at = match(value, '^(%d+)/(%d+)$')
     local pause = {pause_until = tonumber(pause_until), paused_at = tonumber(set_at)}
@@ -95,7 +95,7 @@ end
 
 -- ---- What holds the jobs of a type: its limits with all their rules, and so its gates. All keyed rules go by one path.
 
-local loaded -- in this call
+local loaded -- types that this call has loaded, by name
 
 local function forget() loaded = nil end
 
@@ -111,10 +111,10 @@ local function add(t, list, value)
     if t[list] == NONE then t[list] = {value} else t[list][#t[list] + 1] = value end
 end
 
--- Where a type waits that is paused itself; for the end of the pause of a limit it waits at <limit>#pause.
+-- Names the gate where a type waits that is paused itself. For the end of the pause of a limit it waits at <limit>#pause.
 function types.pause_gate(name) return name .. '#paused' end
 
--- One gate that holds a type: {name =, rule =}; of a keyed rule the key is still to be added to its name. fixed: it is no
+-- Adds the gates of a limit to a type, {name =, rule =} each; to the name of a keyed one the key is still to be added. {name =, fixed =} is no
 -- gate but opens at that time: a pause, or a limit whose rules cannot be read.
 local function add_limit(t, name, text)
     local set, between = rules.read(text), t.limited and '|' or ''
@@ -146,8 +146,8 @@ local function build(name, options, names, texts)
     return t
 end
 
--- What was built of the same texts is kept, of types that have any: they change seldom. Many are cheaper to build again than to keep, as the
--- processor forgets them meanwhile, and Lua goes over all of them again and again.
+-- Types with attributes are kept as they were built, with their texts, which change seldom. Very many are cheaper to build again than to keep, as
+-- the processor forgets them meanwhile, and Lua goes over all of them again and again.
 local MOST_KEPT = 256
 local kept, kept_count = {}, 0 -- name -> {text =, own =, shared =, type =}, as it was last
 
@@ -160,7 +160,7 @@ local function keep(name, text, own, shared, t)
     return t
 end
 
--- A type that only the limit of its own name can hold: most are, and this is asked in each call.
+-- Loads a type that only the limit of its own name can hold. Most are, and this is asked in each call.
 local function load_own(name)
     local own, known = call('HGET', P .. 'limits', name), kept[name]
     if not own then return new_type(name, NONE) end
@@ -168,7 +168,7 @@ local function load_own(name)
     return keep(name, '', own, '', build(name, NONE, {name}, {own}))
 end
 
--- One with attributes: further limits, a cost.
+-- Loads a type with attributes: further limits, a cost.
 local function load_shared(name, text)
     local options, known = types.parse(name, text), kept[name]
     local names = {name, unpack(options.use)}
@@ -181,7 +181,7 @@ local function load_shared(name, text)
     return keep(name, text, texts[1], shared, build(name, options, names, texts))
 end
 
--- The type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited
+-- Loads a type as it is held now: {name, cost, lanes, own_costs, spends, path (nil: no keyed rule), in_flight (a rule counts jobs in flight), limited
 -- (it has limits, or is paused), pause (nil: it is not), limits = {name...}, text (the limits with their rules), digest (of these, as tokens say it), global = {{name, rule | fixed}...}, keyed = {...},
 -- paused = {{name, set}...}, weighted = {limit...}, broken = {limit...}}. Not to be changed: it is shared by calls.
 function types.load(name)
@@ -204,7 +204,7 @@ function types.is_limited(name)
     return call('HGET', P .. 'limits', name) and true or false
 end
 
--- The gates that hold a job of that type and key; a limit whose rules cannot be read has none.
+-- Lists the gates that hold a job of that type and key; a limit whose rules cannot be read has none.
 function types.specs(name, key)
     local t, specs = types.load(name), {}
     for _, spec in ipairs(t.global) do

@@ -9,16 +9,16 @@
 -- uses: bell check gate lease line
 local wake = {}
 
-local WOKEN_MOST = 300  -- queues woken in one call, about 5 us each, 8 where each has a group of workers of its own,
-local WAKE_US = 1000    -- less where those behind the first ones take so long;
-local AT_ONCE = 25      -- so many at once,
-local SPARE = 3         -- and so many more than slots that jobs give back: some have nothing that fits, or nobody who serves them,
-local SPARE_ENDED = 20  -- at a gate that opens as jobs end, and for no other reason;
-local GATES_SHARE = 20  -- and gates of one that count as one more;
-local TIMES_SHARE = 2   -- where it is asked for all gates of a limit, it counts as so many
+local WOKEN_MOST = 300  -- queues that one call wakes, about 5 us each, 8 where each has a group of workers of its own
+local WAKE_US = 1000    -- it ends sooner where the queues behind the first ones take so long
+local AT_ONCE = 25      -- queues that are taken off a list at once
+local SPARE = 3         -- queues that are woken beyond the slots that jobs give back: some have nothing that fits, or nobody who serves them
+local SPARE_ENDED = 20  -- queues that are woken beyond them at a gate that opens as jobs end, and for no other reason
+local GATES_SHARE = 20  -- so many gates that a queue has due count as one more queue
+local TIMES_SHARE = 2   -- a queue that is asked for all gates of a limit counts as so many
 local AT_MS = 3600000   -- a queue is listed for so long at a gate of a key that opens by time: its own wake-up comes before
 
-local opened = {} -- gates, in this call, and for each how many queues are enough to take its slots
+local opened = {} -- gates that this call has opened, and for each how many queues are enough to take its slots
 
 local function forget_opened() opened = {} end
 
@@ -34,7 +34,7 @@ end
 
 local FEW = 8 -- queues
 
-local few -- in this call: all queues, where they are few; else none
+local few -- all queues where they are few, else none; as this call has read them
 
 local function forget_few() few = nil end
 
@@ -60,8 +60,8 @@ local function list_lines(name)
     return #lines
 end
 
-local has_lines       -- in this call: does any caller stand in line?
-local with_lines = {} -- gates at which some do
+local has_lines       -- true when this call has found that some caller stands in line
+local with_lines = {} -- gates at which callers do
 
 local function forget_lines() has_lines, with_lines = nil, {} end
 
@@ -143,7 +143,7 @@ function wake.all(rest)
     for i, name in ipairs(opened) do
         local times, asked, queues = times_of(name), nil, nil
         local enough = not (rest or i > of_jobs or with_lines[name]) and opened[name] or huge
-        local others_wait = enough > SPARE_ENDED -- for that alone: the gate opens for no other reason
+        local others_wait = enough > SPARE_ENDED -- they need to be woken: the gate opens for no other reason
         repeat
             asked = max(0, min(most, AT_ONCE, enough))
             queues = asked > 0 and take_waiting(name, asked) or {}

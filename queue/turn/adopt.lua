@@ -14,8 +14,8 @@
 -- format: any
 -- uses: bell cancelled check data_loss ends gate lane lease leases partition pattern protocol runs slices time_budget type_lists unspent wake
 
-local MOST = 40       -- given back in one call, about: 2 ms where each has a lane of its own
-local AT_ONCE = 8     -- of these, and then the clock is asked
+local MOST = 40       -- jobs that one call gives back, about: 2 ms where each has a lane of its own
+local AT_ONCE = 8     -- jobs that go back between two questions what the time is
 local BACK_US = 1700  -- when no more go back
 
 local UNHEARD = '-'

@@ -14,7 +14,7 @@ local ROWS_MOST = 1000   -- a worker sends a third as many at most: 3 ms
 local BYTES_MOST = 16384 -- of the counts of a row
 
 local COUNTS = {t = {' [sdrxct]%d+', ' [RAKCPE][a-zA-F+]%d+'}, l = {' [gnehluvfw]%d+', ' :[%w%%_.-]*=%d+'}, s = {' [NEHL]?%d+=%d+'}}
-local TOO_LARGE = '%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d' -- for a count that is exact
+local TOO_LARGE = '%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d' -- a count of so many digits is not exact
 
 local function are_counts(what, text)
     if not COUNTS[what] or #text > BYTES_MOST or find(text, TOO_LARGE) then return false end

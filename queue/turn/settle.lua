@@ -25,7 +25,7 @@
 -- format: any
 -- uses: bell body cancelled check ends gate lane later_records lease leases settle_done stop types unspent wake
 
-local paused -- the reply, where it says of pauses
+local paused -- the reply, if pauses began
 
 -- Lists of jobs for which the verbs of this call have decided. They are written together: one by one they take Redis twice as long. finish,
 -- cancelled, dead: they have ended so. scheduled, back: they go to `later`, to the heads of their lanes. retry, failed, returned: they are counted
@@ -219,7 +219,7 @@ end
 -- Reads the leases of leaving jobs that are there, with entry and token. What was cancelled and is not done has ended as cancelled.
 local function read_leases(active, leaving)
     local found, tokens, asked, known, n = {}, {}, {}, {}, 0
-    local attrs, verb, is -- of the job before: mostly they are the same
+    local attrs, verb, is -- those of the job before, which are mostly the same
     for i, job in ipairs(leaving) do asked[i] = job.token end
     for first = 1, #asked, 4000 do
         local entries = call('HMGET', active, unpack(asked, first, min(first + 3999, #asked)))
@@ -242,7 +242,7 @@ local KEYS_OF = {dead = 'dead', interrupted = 'dead', throttled = 'later', retry
 local GOES_BACK = {back = true, interrupted = true, throttled = true}
 
 local function wrong_keys(leaving)
-    local wrong, looked = nil, {} -- lanes of these verbs were looked at
+    local wrong, looked = nil, {} -- looked: verbs and lanes whose keys were looked at
     for _, job in ipairs(leaving) do
         local place = job.verb .. ' ' .. job.lane
         if not looked[place] then

@@ -36,7 +36,7 @@ function settle_done.plain(ARGV, worker, name, first, last)
 end
 
 local IS_GROUP = {done = true, run = true}
-local MOST = 4000 -- jobs of a group
+local MOST = 4000 -- jobs of one group
 
 function settle_done.is_group(verb) return IS_GROUP[verb] end
 

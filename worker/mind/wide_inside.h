@@ -23,7 +23,7 @@ struct queue {
     int rank;      /* the place of the word that stands for it */
     bool is_named; /* that word is its name, no pattern */
     bool is_known, held, picked;
-    bool rung;      /* a bell has named it since it was picked */
+    bool rung;      /* it has become due since it was picked */
     bool leased;    /* the last answer brought a job of it */
     bool told;      /* the last answer told of it */
     bool missed;    /* the last claim did not come to it */

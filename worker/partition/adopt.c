@@ -13,7 +13,7 @@
 #include "core/script/script.h"
 #include "worker/partition/partition.h"
 
-/* The workers that are equal to Redis: same queues, same types. FNV-1a over their names, in any order. */
+/* Names the group of workers that are equal to Redis, with the same queues and types: FNV-1a over the names, in any order. */
 static void make_group(struct partition *p)
 {
     uint64_t sum = 0;
@@ -31,7 +31,7 @@ static void make_group(struct partition *p)
     snprintf(p->adoption.group, sizeof p->adoption.group, "%016" PRIx64, sum);
 }
 
-/* The types whose handlers can end this process: when it dies, jobs of others are not to blame. NULL: all. */
+/* Lists the types whose handlers can end this process: when it dies, jobs of other types are not to blame. NULL: all can. */
 static json_t *types_inside(const struct handlers *handlers)
 {
     json_t *types = json_array();
@@ -118,7 +118,7 @@ static void log_lost(struct partition *p, const struct lost *lost)
                  lost->count);
 }
 
-/* To a trace: the leases were over by now, or, as far as this worker knows, before. */
+/* Tells the trace that the leases are over by now, or were over when this worker knows it of. */
 static void trace_lost(struct partition *p)
 {
     int64_t end_us = atomic_load(&p->conditions.lease_end_us), now_us = clock_boot_us();
@@ -128,7 +128,7 @@ static void trace_lost(struct partition *p)
 
 static void adopt_rest(struct partition *p, int64_t now);
 
-/* worker.c sees to the others. */
+/* Hears how many partitions there are; worker.c makes the others. */
 static void hear_partitions(struct worker *w, int count)
 {
     if (count <= w->partitions_found || count > PARTITIONS_MOST)
@@ -192,7 +192,7 @@ static void add_token(struct task *task, void *arg)
         settle_token(running->a, task->token);
 }
 
-/* The request, without the jobs that run. */
+/* Writes the request, without the jobs that run. */
 static void ask_adopt(struct partition *p, struct args *a, int64_t now)
 {
     struct adopt_call call = {.worker = p->adoption.next_id,
@@ -242,7 +242,7 @@ void adoption_ask(struct partition *p, int64_t now)
     args_free(&a);
 }
 
-/* A connection alone is not enough: a full Redis without its functions is down again at the first call. */
+/* Hears that the connection is up. That is not enough to say so: a full Redis without its functions is down again at the first call. */
 static void on_up(void *arg)
 {
     struct partition *p = arg;

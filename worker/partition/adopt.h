@@ -8,8 +8,8 @@
 struct partition;
 
 struct adoption {
-    char next_id[WORKER_ID_SIZE]; /* asked for; "": none is */
-    char group[24];               /* of workers with the same queues and types */
+    char next_id[WORKER_ID_SIZE]; /* the id that was asked for; "": none was */
+    char group[24];               /* names the workers with the same queues and types */
     char *info;                   /* what others may know of this worker, JSON */
 };
 

@@ -11,7 +11,7 @@ struct task;
 
 WEIR_CHECKED int begin_open(struct worker *w, struct error *e);
 void begin_close(struct worker *w);
-/* Says when early tasks are to be drawn near next, NEVER: there are none. Called before begin_tasks. */
+/* Sets when early tasks are to be drawn near next; NEVER: there are none. Called before begin_tasks(). */
 void begin_near(struct worker *w, int64_t near_us);
 /* Begins the tasks of the loop whose time has come, and sets the timer to the next one. */
 void begin_tasks(struct worker *w);

@@ -70,8 +70,7 @@ static void take_standing(struct partition *p, int64_t now)
     claiming_run_jobs(p, executors, true, &tasks);
 }
 
-/* What it leased under an id that has ended, or that ends as nobody knows, is handed back as the next one is adopted: such an answer is not
- * heard. */
+/* An answer under an id that has ended, or whose end nobody knows, is not heard: what it leased is handed back when the next id is adopted. */
 void beside_hear_standing(struct partition *p, const struct redisReply *reply)
 {
     bool stood = hear_stood(&p->mind) && p->session.registered;

@@ -7,7 +7,7 @@
 #include "core/number.h"
 #include "worker/partition/partition.h"
 
-#define LATE_US (50 * MS) /* a slot is good for that long, or for two round trips */
+#define LATE_US (50 * MS) /* how long a slot is good, or two round trips */
 
 /* ---- The answer */
 
@@ -25,7 +25,7 @@ static struct span limits_of(const struct claim *claim, struct span type)
     return (struct span){"", 0};
 }
 
-/* A job that begins later than that after its slot would begin among those of later slots. */
+/* Returns how long a slot is good. A job that begins later would begin among those of later slots. */
 static int64_t slot_life(const struct partition *p)
 {
     return max_i64(2 * distance_trip(&p->mind.distance), LATE_US);
@@ -36,7 +36,7 @@ struct cause_run {
     long left;
 };
 
-/* What let the next lease start: of "Q3A10", a letter and how many. */
+/* Reads what let the next lease start from causes such as "Q3A10": a letter, and for how many leases it holds. */
 static enum record_cause next_cause(struct span *causes, struct cause_run *run)
 {
     while (run->left == 0 && causes->len > 0) {
@@ -51,7 +51,7 @@ static enum record_cause next_cause(struct span *causes, struct cause_run *run)
     return run->cause;
 }
 
-/* The tasks of a claim, in its order. */
+/* Makes the tasks of a claim, in its order. */
 static int make_tasks(struct partition *p, const struct claim *claim, struct task_list *tasks)
 {
     struct handler *handler = NULL;
@@ -90,7 +90,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
     return 0;
 }
 
-/* Each name once; not of types of our own, which only rest. */
+/* Each name is logged once, and none of our own types, which only rest. */
 void claiming_log_waiting(struct partition *p)
 {
     for (size_t i = 0; i < p->answer.held_count; i++)
@@ -106,7 +106,7 @@ void claiming_log_waiting(struct partition *p)
         request_log_fault(p, p->answer.faults[i]);
 }
 
-/* The answer came so late that others have got the executors: that many stay, of those with a slot, or of all. */
+/* Gives tasks back beyond so many, of those with a slot or of all: the answer came so late that other jobs have got the executors. */
 static void give_back_beyond(int executors, bool all, struct task_list *tasks)
 {
     struct task_list kept, back;
@@ -128,7 +128,7 @@ void claiming_take_jobs(struct partition *p, struct task_list *tasks)
         link_drop(p->link, "out of memory"); /* the next adopt hands back what did not fit */
 }
 
-/* On its way out, or back from an absence that cost it its leases, it can run nothing. */
+/* True when jobs may begin: not while the worker leaves, or when it is back from an absence that cost it its leases. */
 static bool may_begin(const struct partition *p)
 {
     return !p->worker->stop.since_us && !p->leaving && p->session.registered &&
@@ -184,11 +184,11 @@ static void hear_claim_of_turn(struct partition *p, int executors, int64_t now)
 void claiming_refused(struct partition *p, const struct error *e)
 {
     request_refused(p, e);
-    if (e->status == WEIR_EINTERNAL) /* it may have leased jobs, and nobody knows which */
+    if (e->status == WEIR_EINTERNAL) /* the claim may have leased jobs, and nobody knows which */
         session_unregister(p);
 }
 
-/* What a claim leased whose answer was lost is handed back when the next id is adopted. */
+/* Hears the answer to a claim. If it was lost, what the claim leased is handed back when the next id is adopted. */
 static void on_claimed(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
@@ -210,7 +210,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     request_answered(p);
 }
 
-/* The answer to a claim that settles. */
+/* Hears the answer to a claim that settles. */
 static void on_turned(void *arg, const struct redisReply *reply)
 {
     struct turn_replies replies = turn_replies(reply);
@@ -233,7 +233,7 @@ struct names claiming_queues(const struct partition *p)
     return (struct names){(const char *const *)o->queues, o->wide ? 0 : o->queue_count};
 }
 
-/* The types whose jobs may not come now. */
+/* Lists the types that rest: their jobs may not come now. */
 static struct names resting_types(struct partition *p)
 {
     struct names types = {p->worker->handlers.resting, 0};

@@ -29,7 +29,7 @@ static void say_left(char *text, size_t size, int64_t jobs, const char *where)
         snprintf(text + len, size - len, "%s%" PRId64 " %s", len ? ", " : "", jobs, where);
 }
 
-/* All is done but what waits for a person. */
+/* Ends a worker that has drained: all is done but what waits for a person. */
 static void end_drained(struct worker *w)
 {
     struct drained left = {0};
@@ -55,8 +55,8 @@ static void note_left(struct worker *w)
         w->partitions[i]->draining.empty = 0;
 }
 
-/* Nothing is left in that partition. A job of another one may bring something: of several, nothing was left in all of them
- * twice in a row, while nothing ran here. */
+/* Notes that nothing is left in a partition. A job of another partition may bring something: of several, all must be empty
+ * twice in a row, while nothing runs here. */
 static void note_empty(struct partition *p)
 {
     struct worker *w = p->worker;
@@ -72,8 +72,8 @@ static void note_empty(struct partition *p)
     end_drained(w);
 }
 
-/* Pages come in order: those of all types, for the same queues; then those for other queues, which say the same of
- * types. Was this the last one? */
+/* Adds a page to the sum. Pages come in order: those of all types, for the same queues; then those for other queues, which say the same of
+ * types. Returns whether it was the last one. */
 static bool add_page(struct draining *draining, const struct drained *d)
 {
     struct drained *sum = &draining->sum, *part = &draining->part;

@@ -9,8 +9,8 @@
 struct partition;
 
 struct draining {
-    struct drained sum;  /* of the pages of an answer that have come, */
-    struct drained part; /* and of those for the same queues as the last one */
+    struct drained sum;  /* the sum of the pages of an answer that have come */
+    struct drained part; /* the sum of those that are for the same queues as the last one */
     int pages, came;     /* how many there are, and have come */
     int of_types;        /* how many there are for the same queues */
     int empty;           /* answers in a row, in all partitions, that nothing is left */

@@ -16,7 +16,7 @@
 
 /* ---- Schedules */
 
-/* What promote and the claim behind it saw is old now. */
+/* Hears that a schedule has fired: what promote and the claim behind it saw is old. */
 static void on_fired(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;

@@ -22,7 +22,7 @@ static void look(struct partition *p, const struct pool_load *load)
         .stopping = w->stop.since_us != 0,
         .quiet = atomic_load(&w->ending.quiet),
         .rests = rests(w),
-        .up = p->link && link_is_up(p->link), /* disconnected as the loop has ended */
+        .up = p->link && link_is_up(p->link), /* p->link is NULL once the loop has ended */
         .registered = p->session.registered,
         .awaited = p->awaited,
         .here = s->here,

@@ -7,8 +7,8 @@
 struct partition;
 struct worker;
 
-/* Tells the minds of all partitions the facts of this moment: before a mind is asked, or hears an answer. What a claim could settle is told
- * of this one alone. */
+/* Tells the minds of all partitions the facts of this moment, before a mind is asked or hears an answer. Only of p they hear what a claim
+ * could settle. */
 void executors_look(struct partition *p);
 /* Keeps as many executors as minds say for jobs with a limit, from now on. */
 void worker_reserve(struct worker *w);

@@ -24,7 +24,7 @@ static void log_forgotten(struct partition *p, int64_t forgotten, int64_t now)
     h->forgotten_us = now;
 }
 
-/* What the worker was started with is not what holds: logged once, and again when that changes. */
+/* Logs that a bound with which the worker was started is not the one that holds: once, and again when that changes. */
 static void log_bound(struct partition *p, const char *option, int64_t own, int64_t kept, int64_t unit,
                       const char *of)
 {
@@ -46,7 +46,7 @@ static void log_late(struct partition *p)
             late, late == 1 ? "" : "s");
 }
 
-/* Each key once. */
+/* Logs each key once that is of a wrong kind. */
 static void log_wrong_keys(struct partition *p, const struct reaped *r)
 {
     for (size_t i = 0; i < r->wrong_count; i++)
@@ -76,7 +76,7 @@ static void log_jobs(const struct redisReply *reply)
                    3, "%s", what_became(&job));
 }
 
-/* Of a worker that held many jobs each heartbeat takes back some: logged with the last of them. */
+/* Logs what was taken back from workers that died. Of one that held many jobs each heartbeat takes back some, and the last says all. */
 static void log_taken_back(struct partition *p, const struct reaped *r)
 {
     p->heartbeat.taken += r->taken;
@@ -87,7 +87,7 @@ static void log_taken_back(struct partition *p, const struct reaped *r)
     p->heartbeat.taken = 0;
 }
 
-/* Each order once: it stays in Redis for as long as this worker lives. */
+/* Obeys an order, once: it stays in Redis for as long as this worker lives. */
 static void hear_order(struct partition *p, enum worker_order order)
 {
     struct worker *w = p->worker;

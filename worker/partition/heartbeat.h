@@ -9,8 +9,9 @@
 struct partition;
 
 struct heartbeat {
-    int64_t taken;                   /* leases, of workers of which some are left */
-    int64_t forgotten, forgotten_us; /* dead jobs, since the last line about them, and when that was */
+    int64_t taken; /* leases taken so far from workers that have some left */
+    int64_t forgotten,
+        forgotten_us; /* dead jobs that were forgotten since the last line about them, and when that was */
 };
 
 void heartbeat_send(struct partition *p, struct args *a);

@@ -13,7 +13,7 @@ static void end_loop_if_last(struct worker *w)
     worker_end_loop(w);
 }
 
-/* reply NULL: Redis is away; what is still leased returns when the lease ends. */
+/* Hears that Redis knows that this partition leaves. reply NULL: Redis is away, and what is still leased returns when the lease ends. */
 static void on_left(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;

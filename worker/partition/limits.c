@@ -18,7 +18,7 @@ static void ask_more(struct partition *p)
     args_free(&a);
 }
 
-/* The next page is asked for by the next turn, or at once where nothing is claimed before the last one is there. */
+/* Hears a page of limits. The next turn asks for the next page; it is asked for at once where nothing may be claimed before the last. */
 static void on_known(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;
@@ -70,7 +70,7 @@ static void add_again(struct partition *p, struct args *a)
 
 static void write_again(struct partition *p);
 
-/* The next page of what is known, or what there is now. Nothing is claimed before that is answered. */
+/* Hears that a page of known limits was written. Sends the next one, or asks what there is now; nothing is claimed before that is answered. */
 static void on_again(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;

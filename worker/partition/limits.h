@@ -8,7 +8,7 @@
 struct partition;
 
 struct limits_here {
-    struct known_limits known; /* of the types that it runs */
+    struct known_limits known; /* limits of the types that it runs */
     bool old;                  /* Redis may have older ones, or none */
     bool newer;                /* it may have newer ones */
 };

@@ -9,8 +9,8 @@
 struct partition;
 
 struct matching {
-    uint64_t cursor; /* of the page that is asked for next */
-    int64_t at_us;   /* and when */
+    uint64_t cursor; /* where the page begins that is asked for next */
+    int64_t at_us;   /* when that is asked for */
 };
 
 /* Asks anew, on a new connection. */

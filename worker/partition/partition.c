@@ -76,7 +76,7 @@ int partition_open(struct partition *p, struct error *e)
     return 0;
 }
 
-/* Queues that are watched, each by a connection. */
+/* Counts the queues that are watched, each by a connection. */
 static int count_peeks(const struct partition *p)
 {
     const struct options *o = &p->worker->options;

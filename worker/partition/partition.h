@@ -56,7 +56,7 @@
 #include "worker/way/trace.h"
 #include "worker/way/way.h"
 
-#define INTERRUPTED_MOST 3 /* a job is dead then; queue/state/ends.lua says what counts */
+#define INTERRUPTED_MOST 3 /* makes a job dead; queue/state/ends.lua says what counts */
 
 struct partition {
     struct worker *worker;
@@ -66,14 +66,15 @@ struct partition {
     struct link *link;            /* to Redis */
     struct waking *waking;
 
-    /* Each is written by its owner alone; see above. */
+    /* Each member below is written by its owner alone: see the table above. */
     struct reasons reasons;
     struct session session;
     struct mind mind;    /* what it decides: worker/mind/mind.h */
-    struct claim answer; /* to the last claim: of claim.c, beside.c */
+    struct claim answer; /* to the last claim; written by claim.c and beside.c */
     int awaited;         /* answers under way: no other turn begins before the last has come */
     uint64_t turns;      /* that have ended, with all their answers */
-    char last_error[sizeof((struct error *)0)->text]; /* that was logged; "": none since an answer was good */
+    char last_error[sizeof((struct error *)0)
+                        ->text]; /* the error that was logged last; "": an answer has been good since */
     struct settling settling;
     struct precheck precheck;
     struct limits_here limits;
@@ -81,9 +82,9 @@ struct partition {
     struct matching matching;
     struct recording recording;
     struct adoption adoption;
-    bool leaving, left; /* of leave.c: nothing is left here; Redis has been asked, and has answered */
+    bool leaving, left; /* written by leave.c: nothing is left and Redis was told; Redis has answered */
     struct draining draining;
-    ev_timer timer; /* of turn.c: the scheduler's next decision */
+    ev_timer timer; /* set by turn.c to the scheduler's next decision */
 };
 
 /* Makes a partition without connections. NULL: out of memory. */

@@ -26,7 +26,8 @@ void precheck_tell_settings(struct partition *p)
     p->precheck.hint = NULL;
 }
 
-/* A cluster's node holds the keys for as long as it likes. */
+/* Reads the settings of Redis. A node of a cluster is refused where it is named as one Redis: it holds the keys only as long as the cluster
+ * likes. */
 static int read_settings(const struct partition *p, const struct redisReply *reply, struct settings *settings,
                          struct error *e)
 {
@@ -57,7 +58,7 @@ static void on_settings(void *arg, const struct redisReply *reply)
     p->precheck.checked = true;
 }
 
-/* Leaving would strand the jobs: it is logged, each time. */
+/* Hears the settings again. A wrong one is logged each time; the worker stays, as leaving would strand the jobs. */
 static void on_rechecked(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;

@@ -10,12 +10,13 @@
 struct partition;
 
 struct precheck {
-    bool checked;     /* Redis's settings are */
-    const char *hint; /* what is to be said of them, once the worker has said who it is; NULL: nothing */
+    bool checked; /* Redis's settings are */
+    const char
+        *hint; /* what the log is to say of the settings, once the worker has said who it is; NULL: nothing */
     int64_t again_us; /* when to check them again */
 };
 
-/* Asks, as far as that is not known; false: the answer wakes the scheduler. */
+/* True when Redis was asked for rights and settings, and they are good. False: the answer will wake the scheduler. */
 bool precheck_passes(struct partition *p);
 /* Logs once what the settings gave occasion to, as the worker has begun. */
 void precheck_tell_settings(struct partition *p);

@@ -14,7 +14,7 @@ void reasons_open(struct partition *p, void (*schedule)(struct partition *p))
 {
     p->reasons.schedule = schedule;
     ev_init(&p->reasons.event, on_wake);
-    /* Before any other event, so that what has come starts and is answered at once. */
+    /* It comes before any other event, so that what has come starts and is answered at once. */
     ev_set_priority(&p->reasons.event, EV_MAXPRI);
     p->reasons.event.data = p;
 }

@@ -7,10 +7,10 @@
 #include "core/random.h"
 #include "worker/partition/partition.h"
 
-/* Between two records, up to a fifth less at random, so that workers do not send together. */
+/* A record follows the last one after so long, or up to a fifth less at random, so that workers do not send together. */
 #define RECORD_US (5000 * MS)
 #define LOOK_US (500 * MS) /* a worker may run thousands of jobs */
-#define MORE_US (100 * MS) /* the same where one did not send all */
+#define MORE_US (100 * MS) /* a record follows one that did not send all after so long */
 /* A worker that leaves sends so many records; each takes Redis 3 ms, and others are served between them. */
 #define RECORDS_MOST 100
 
@@ -66,7 +66,7 @@ void recording_count_claim(struct partition *p, const struct claim *claim)
     }
 }
 
-/* Of its first start: what comes again has waited for other things too. */
+/* Returns how long a job waited for its first start; < 0: this is another one, which has waited for other things too. */
 static int64_t wait_time(const struct task *task, int64_t at_us)
 {
     if (!task->since_us || task->attempts + task->interrupted + task->throttled > 0)
@@ -127,7 +127,7 @@ static void count_running(struct partition *p)
             task_count_start(tasks[i]);
 }
 
-/* A failure stops nothing: logged once. */
+/* Hears the answer to a record. A failure stops nothing, and is logged once. */
 static void on_recorded(void *arg, const struct redisReply *reply)
 {
     struct partition *p = arg;

@@ -10,8 +10,8 @@ struct task;
 
 struct recording {
     struct counts counts;
-    int64_t next_us; /* not before that is anything sent, */
-    int64_t look_us; /* or looked for among the jobs that run */
+    int64_t next_us; /* when counts are sent next */
+    int64_t look_us; /* when running jobs are looked through for starts next */
 };
 
 void recording_open(struct partition *p);

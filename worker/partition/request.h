@@ -19,7 +19,7 @@ void request_answered(struct partition *p);
 void request_refused(struct partition *p, const struct error *e);
 /* Logs once that a key of another kind keeps jobs from running. wrong: what is wrong with it. */
 void request_log_fault(struct partition *p, struct span wrong);
-/* Notes that it is good: the next error is logged even if it is the same. */
+/* Notes that an answer is good: the next error is logged even if it is the same as the last. */
 void request_accepted(struct partition *p);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* ---- The connection and the rights on it */
 
-/* Another reason than the one that was logged last: at once when it is none that time alone may mend, else when
+/* Logs a reason other than the one that was logged last: at once when time alone cannot mend it, else when
  * it has stayed for a while. */
 static void log_other_reason(struct session *s, const struct error *why)
 {
@@ -26,7 +26,7 @@ static void log_other_reason(struct session *s, const struct error *why)
     s->down_logged_us = now_us;
 }
 
-/* Another partition that is down; for that reason, NULL: for any. */
+/* True when another partition is down, for that reason (NULL: for any). */
 static bool is_other_down(const struct partition *p, const char *why)
 {
     for (int i = 0; i < p->worker->partition_count; i++) {
@@ -110,7 +110,7 @@ static size_t join_types(const struct handlers *handlers, char *text, size_t siz
     return len;
 }
 
-/* The first line of a worker, once it may take jobs. */
+/* Logs the first line of a worker, once it may take jobs. */
 static void log_start(const struct partition *p)
 {
     const struct worker *w = p->worker;
@@ -199,7 +199,7 @@ static bool is_other_birth(const struct session *s, struct span birth)
     return *s->birth && !(strlen(s->birth) == birth.len && memcmp(s->birth, birth.at, birth.len) == 0);
 }
 
-/* What was lost before the first answer was others': nothing is logged of it. */
+/* Hears what Redis has lost. What was lost before the first answer is for others to log. */
 bool session_hear_data(struct partition *p, const struct adopt *adopt)
 {
     struct session *s = &p->session;
@@ -223,7 +223,7 @@ bool session_is_hopeless(struct partition *p, const struct error *why)
         e.status = WEIR_ECONFIG;
     else if (p->session.id[0] || (why->status != WEIR_EREFUSED && why->status != WEIR_ECONFIG))
         return false;
-    if (p->number > 0) { /* the others have jobs */
+    if (p->number > 0) { /* jobs of other partitions may run already */
         worker_fail_and_stop(p->worker, &e);
         return true;
     }

@@ -17,22 +17,22 @@ struct session {
     bool permitted;          /* the user has all rights, as far as we know */
     bool registered;         /* under id, on this connection */
     bool lapsed;             /* the lease has ended since the request to register was sent */
-    bool dropped;            /* it has, so that jobs were given up that Redis may still have under our id */
-    int64_t beat_us;         /* when the last request was sent that renews the lease, by clock_boot_us() */
-    char types_digest[48];   /* of the types that were named under id: claims name it instead of them */
-    char birth[128];         /* of Redis's data; "": not known yet */
-    int64_t seen_us;         /* the last mark that it answered */
-    int64_t back_us;         /* when it was last found that Redis went back, as far as was logged */
-    int64_t down_since_us;   /* 0: connected */
-    int64_t down_logged_us;  /* when the last reason for that was logged, and which */
+    bool dropped;    /* the lease has ended: jobs were given up that Redis may still have under our id */
+    int64_t beat_us; /* when the last request was sent that renews the lease, by clock_boot_us() */
+    char types_digest[48];  /* of the types that were named under id: claims name it instead of them */
+    char birth[128];        /* of Redis's data; "": not known yet */
+    int64_t seen_us;        /* the last mark that it answered */
+    int64_t back_us;        /* when it was last found that Redis went back, as far as was logged */
+    int64_t down_since_us;  /* 0: connected */
+    int64_t down_logged_us; /* when the last reason for that was logged, and which */
     char down_why[sizeof((struct error *)0)->text];
 };
 
 /* Hears that the connection was lost, or cannot be had again; or is back. Each is logged once, and so is another reason. */
 void session_lost(struct partition *p, const struct error *why);
 void session_is_back(struct partition *p);
-/* These say of the rights of the user that they are to be checked, are complete, or were refused by Redis. A script may have leased jobs
- * before it was refused: once all rights are there, the worker registers again, which hands these back. */
+/* Say that the rights of the user are to be checked, are complete, or were refused by Redis. A script may have leased jobs
+ * before it was refused: once all rights are there, the worker registers again, which hands these jobs back. */
 void session_check_rights(struct partition *p);
 void session_has_rights(struct partition *p);
 void session_lose_rights(struct partition *p);
