@@ -340,10 +340,41 @@ int call_line(const char *line)
     script = strsep(&rest, " ");
     while (rest && count < COUNT(words)) {
         words[count] = strsep(&rest, " ");
-        words[count] = strcmp(words[count], "_") == 0 ? "" : words[count];
+        if (strcmp(words[count], "_") == 0)
+            words[count] = "";
+        else if (strcmp(words[count], "TOKEN") == 0)
+            words[count] = "1.--/default/t/";
         count++;
     }
     return turns_script(script, words, count);
+}
+
+static void refuse(const char *line, const char *before)
+{
+    char *after;
+
+    fail_if(call_line(line) != WEIR_EINPUT, "%s: not refused, but: %s", line, turns.error.text);
+    after = turns_digest();
+    fail_if(strcmp(before, after) != 0, "%s: has changed something", line);
+    free(after);
+}
+
+void expect_refused(const char *const *calls, size_t count)
+{
+    char *before = turns_digest();
+
+    for (size_t i = 0; i < count; i++) {
+        char *head = textf("%s", calls[i]), *tail = strstr(head, " | ");
+
+        if (!tail)
+            refuse(head, before);
+        for (char *next; tail; tail = next) {
+            *tail = '\0';
+            next = strstr(tail + 3, " | ");
+            refuse(textf("%s %.*s", head, next ? (int)(next - tail - 3) : 400, tail + 3), before);
+        }
+    }
+    free(before);
 }
 
 void nothing_changed_since(char *before)

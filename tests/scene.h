@@ -86,8 +86,10 @@ void fill_queues(int count);
 int64_t count_calls(void);
 /* Commands of Redis so far, those within scripts too. */
 int64_t count_commands(void);
-/* Calls the script that a line begins with; the words behind it are its arguments, "_" is an empty one. */
+/* Calls the script that a line begins with; the words behind it are its arguments, "_" is an empty one, and "TOKEN" that of a first lease. */
 int call_line(const char *line);
+/* Each of these calls is refused as wrong, and changes nothing. "head | tail | tail" is the calls "head tail" and "head tail". */
+void expect_refused(const char *const *calls, size_t count);
 /* What is in Redis is what turns_digest() said; frees that. */
 void nothing_changed_since(char *before);
 

@@ -293,16 +293,12 @@ TEST_WITH(test_into_a_queue, begin, end)
 
 TEST_WITH(test_wrong_arguments, begin, end)
 {
-    static const char *const lines[] = {"dead_arrive",
-                                        "dead_arrive seed",
-                                        "dead_arrive seed default",
-                                        "dead_arrive seed default nothing",
-                                        "dead_arrive a/b default w~default/slow/~r\n{}",
-                                        "dead_leave"};
+    static const char *const calls[] = {"dead_arrive",
+                                        "dead_arrive | seed | seed default | seed default nothing",
+                                        "dead_arrive a/b default w~default/slow/~r\n{}", "dead_leave"};
 
     divide();
-    for (size_t i = 0; i < COUNT(lines); i++)
-        assert_int_equal(call_line(lines[i]), WEIR_EINPUT);
+    expect_refused(calls, COUNT(calls));
     redis_do("SET", DEAD, "x", NULL);
     assert_int_equal(call_line("dead_leave x"), WEIR_ECONFIG);
 }
