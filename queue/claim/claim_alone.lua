@@ -14,12 +14,12 @@ local claim_alone = {}
 
 local claim, group, meet, held, lanes = claim_call, claim_group, claim_meet, claim_held, claim_lanes
 
-local SHARE = 4          -- one worker of so many, at least one,
-local IDLE_SHARE = 2     -- and of those that find nothing else one of so many, at least two: one may be dead, and not yet known to be
+local SHARE = 4          -- one worker of so many has a seat, and at least one
+local IDLE_SHARE = 2     -- the same where workers find nothing else, and at least two: one may be dead, and not yet known to be
 local SOON_US = 1000000  -- a worker stays alone for a gate that opens within this time
 local ASLEEP_MOST = 100  -- gates that are checked again although only the end of a job opens them
 
-local waiting -- queue -> the name of its queue of such jobs; false: there is none
+local waiting -- queue -> the name of its queue of suspects; false: there is none
 local has_seat
 
 function claim_alone.begin()
@@ -51,7 +51,7 @@ local function is_due(name)
     return false
 end
 
--- Looks in the order of the queues, up to the first that has jobs of its own.
+-- True when a suspect is due in one of the queues, up to the first that has jobs of its own: a worker with a seat looks at all.
 local function is_any_due()
     for _, queue in ipairs(waiting and claim.queues or {}) do
         if waiting[queue] and is_due(waiting[queue]) then return true end
@@ -70,7 +70,7 @@ local function count_seats()
     return taken, call('ZCARD', P .. 'workers')
 end
 
--- Takes a seat, if there is one. share: one worker of so many has one; least: or so many have.
+-- Takes a seat, if one is free: one worker of `share` has one, and at least `least` workers. Returns whether it has one.
 local function take_seat(share, least)
     if has_seat then return true end
     local taken, workers = count_seats()
@@ -99,7 +99,7 @@ local function make_closed_due(name)
     end
 end
 
--- Leases a group of suspects, those whose gates let them start; keeps: where there is none, the gates are held for one.
+-- Leases a group of suspects whose gates let them start. keeps: where there is none, the gates are held for one. Returns whether there was one.
 local function serve_group(keeps)
     claim.serves_alone = true
     local free, prefetch, reserved = claim.free, claim.prefetch, claim.reserved

@@ -10,20 +10,20 @@ local claim_call = {}
 local BUDGET = 500              -- jobs and waiters checked in one claim: 2 ms, well within the 5 ms that slots are granted ahead
 
 local LATE_US = 4000            -- a claim checks nothing after that time: as much again may go into writing what was decided
-local LOOKS = 16                -- checks from one look at the clock to the next
+local LOOKS = 16                -- checks between two questions what the time is
 
--- What takes how much of the budget.
+-- The budget pays so much for each of these.
 claim_call.TYPE = 8             -- a type that is met: its limits are read, and its counters are written
 claim_call.GATE = 2             -- each gate of a type behind its first
 claim_call.LANE = 6             -- the list of a lane of a key
 claim_call.KEY_GATE = 2         -- each gate of such a lane
-claim_call.KEYS = 8             -- so many keys that one command asks for take 1
+claim_call.KEYS = 8             -- so many keys that one command asks for cost 1
 local ASKED_MOST = 1000         -- queues in which a claim only asks for jobs
-local ADDED_MOST = 64           -- queues that it serves, as it found jobs by asking
-local ROOM_MOST = 2000          -- of free and of prefetch: a turn has 4096 tokens
+local ADDED_MOST = 64           -- queues that a claim serves because it found jobs there by asking
+local ROOM_MOST = 2000          -- bounds free and prefetch: a turn has 4096 tokens
 local WAKE_MOST = 64            -- lanes that wake in one claim, beyond twice those that could start
 
-claim_call.TO_SERVE = 200       -- of the budget: lanes wake only while so much is left for those that start
+claim_call.TO_SERVE = 200       -- lanes wake only while so much of the budget is left for those that start
 local NEAR = gate.AHEAD         -- how far ahead slots are granted to a worker that is near
 
 claim_call.AGAIN_US = gate.AHEAD_MOST + 1000000 -- what a fault closes is checked again after that; no slot is granted so far ahead
@@ -116,38 +116,38 @@ end
 -- Begins with what the claim may still do.
 local function begin_room(c)
     c.free, c.prefetch = min(c.free, ROOM_MOST), min(c.prefetch, ROOM_MOST)
-    c.budget = BUDGET + c.TYPE               -- of jobs and waiters to check; the first type costs nothing
-    c.looks, c.is_late = 0, false            -- may_go_on()
-    c.load = slices.load(nil, true, c.chunk) -- of bytes to read
-    c.waking = 2 * c.free + WAKE_MOST        -- of lanes to wake
+    c.budget = BUDGET + c.TYPE               -- for jobs and waiters to check; the first type costs nothing
+    c.looks, c.is_late = 0, false            -- counted and set by may_go_on()
+    c.load = slices.load(nil, true, c.chunk) -- bytes that may be read
+    c.waking = 2 * c.free + WAKE_MOST        -- lanes that may wake
     c.left_lanes = 0                         -- jobs that have left lanes without a start: claim_halt
     c.held_taken = 0                         -- held types that were taken back
     c.reserved = c.has_option('r')           -- no idle executor is for jobs without a limit
     c.kept = 0                               -- executors that are not in free now, but left for the queue
     c.keeps = false                          -- closed gates are held for the job that waits there: claim_alone
-    c.is_far = c.ahead > NEAR                -- the worker
+    c.is_far = c.ahead > NEAR                -- the worker is far from Redis
     c.ahead_asked = c.ahead                  -- how far ahead it would have slots
     c.ahead = c.far > 0 and max(c.ahead, NEAR) or NEAR -- how far ahead slots are granted now,
-    c.ahead_at_first = c.ahead               -- and as it began
+    c.ahead_at_first = c.ahead               -- the same as the claim began
     c.near = {}                              -- gates whose slots were not granted farther ahead than for a worker that is near
 end
 
 -- Begins with what the claim knows.
 local function begin_known(c)
     c.states = {}     -- [queue][type] -> s, as they were met
-    c.order = {}      -- the same as a list
+    c.order = {}      -- these states as a list
     c.lanes = {}      -- all lanes that were met
     c.tick = now      -- the last ticket
     c.named = 0       -- jobs that were given an id
     c.soonest = huge  -- when the first gate opens at which it has parked something
     c.wakes = {}      -- queue -> gate -> opening time, as far as they were read or written
     c.crowds = {}     -- set of gates at which something was found to wait
-    c.unread = {}     -- set of queues that hold jobs which it did not read,
-    c.missed = {}     -- and of those to which it did not come
-    c.sleepers, c.crowded = nil, nil -- claim_cache.sleepers
-    c.visit, c.stopped = {}, {} -- of the type that has its turn: begin_visit(); stop(), go_on()
-    c.round = {leaving = {}, behind = {}} -- of its lanes: begin_round(). Keys that leave the ring; ticket, key, ticket, key ... of those that go
-                                          -- behind the others
+    c.unread = {}     -- set of queues that hold jobs which it did not read
+    c.missed = {}     -- set of queues to which it did not come
+    c.sleepers, c.crowded = nil, nil -- see claim_cache.sleepers
+    c.visit, c.stopped = {}, {} -- the type that has its turn, see begin_visit(); what stops its jobs, see stop()
+    c.round = {leaving = {}, behind = {}} -- the lanes of that type, see begin_round(): keys that leave the ring; ticket, key ... of those that
+                                          -- go behind the others
     for _, queue in ipairs(c.queues) do c.open_queue(queue) end
 end
 
@@ -158,18 +158,18 @@ local function begin_decided(c)
     c.dead = {}       -- {lane =, reason =, entry =} each
     c.halted = {}     -- jobs that are not to run: {entry =, lane =, batch = (nil: cancelled)} each
     c.used = {}       -- queue -> how many jobs leave it
-    c.emptied = {}    -- those of them that are listed in `large` and have no job left
+    c.emptied = {}    -- queues that are listed in `large` and have no job left
     c.more = false    -- a queue has more than could be taken
     c.limits = {}     -- type, its limits, type ...
     c.held = {}      -- types that became held, and that no worker runs
     c.broken = {}     -- limits whose rules cannot be read
     c.paused = {}     -- queues that it does not serve
-    c.faults, c.is_noted = {}, {} -- what is wrong with keys; the same as a set
+    c.faults, c.is_noted = {}, {} -- what is wrong with keys, as a list and as a set
     c.starved = false -- a job with a limit could have started, had there been an executor
     c.second_at = -1  -- when the second looks after the duty: claim_duty
     c.alone = false   -- the worker is to have nothing beside a job that runs alone: claim_alone
-    c.serves_alone = false -- one was looked for
-    c.together = false -- what is leased now is of it: {size = (so many are), most = (so many may be)}: claim_group
+    c.serves_alone = false -- a job that runs alone was looked for
+    c.together = false -- the group of suspects that is being leased: {size =, most =}, see claim_group
 end
 
 -- Reads the arguments; returns what is wrong with them.
@@ -240,14 +240,14 @@ function claim_call.new_type(queue, of, gates)
         queue = queue,
         name = of.name,
         type = of,               -- its limits: types.load
-        gates = gates,           -- those for all keys
-        -- counting                 ",gate,gate": those of them that count what is in flight
-        mine = claim_call.can_run(of.name), -- this worker can
+        gates = gates,           -- its gates for all keys
+        -- counting                 ",gate,gate": the gates that count what is in flight
+        mine = claim_call.can_run(of.name), -- this worker can run it
         limited = of.limited,
         keyed = of.path ~= nil,  -- its lanes have keys
         resorts = of.path and of.lanes and of.lanes ~= of.path, -- it may have lanes whose keys were found by another path
         ring = P .. 'ring:' .. path,
-        lane_head = path .. '/', -- of the names of its lanes
+        lane_head = path .. '/', -- with which the names of its lanes begin
         lanes = {},              -- key -> l, as they were met
         -- members                  how many lanes are in its ring, where that is known
         gone = false,            -- its ring is empty, and it has left its gate
@@ -259,9 +259,9 @@ function claim_call.new_type(queue, of, gates)
         -- cause                    what let it start,
         -- came_from                and the gate at which the type had waited: claim_causes
         -- own_costs                a job named its cost
-        pulled = 0,              -- jobs that have left the queue and started,
-        parked = 0,              -- gone to lanes,
-        served = 0,              -- and left lanes
+        pulled = 0,              -- jobs that have left the queue and started
+        parked = 0,              -- jobs that have gone to lanes
+        served = 0,              -- jobs that have left lanes
         counts = claim_call.NONE, -- other counters of `stats:`; see count()
     }
 end
@@ -280,11 +280,11 @@ function claim_call.new_lane(s, key, gates)
         key = key,
         name = name,
         node = s.name .. '/' .. key,         -- its name where it waits at a gate
-        tail = s.type.digest .. '/' .. name, -- of its tokens
+        tail = s.type.digest .. '/' .. name, -- with which its tokens end
         gates = gates,
         read = claim_call.NONE, read_at = 1, -- what was read of its jobs; the next one
-        fetched = 0,                         -- how many were read,
-        whole = false,                       -- and was that all?
+        fetched = 0,                         -- how many were read
+        whole = false,                       -- true when these were all
         parked = claim_call.NONE, parked_next = 1, -- what goes to its tail; the next one of it
         -- empty                                it had no job as it was met, where that is known
         -- placed                               claim_park.place finds a place for it
@@ -314,8 +314,8 @@ function claim_call.go_on() claim_call.stop(nil, nil, nil, false) end
 -- Begins a round over the first lanes of the ring of s, of which so many were asked for.
 function claim_call.begin_round(s, keys, asked)
     local round = claim_call.round
-    round.of, round.keys, round.at = s, keys, 1 -- of these lanes; at: the next one
-    round.whole = #keys < asked                 -- these are all
+    round.of, round.keys, round.at = s, keys, 1 -- the type, its lanes, and the place of the next one
+    round.whole = #keys < asked                 -- true when the ring has no others
     round.staying = 0                           -- how many lanes the ring keeps
 end
 
@@ -335,7 +335,7 @@ end
 -- True when no further job may wait long for its start, of a worker that is far away.
 function claim_call.lacks_far() return claim_call.is_far and claim_call.far < 1 and not claim_call.has_option('e') end
 
--- Notes when a gate opens that was asked.
+-- Notes when a gate opens that this claim has asked.
 function claim_call.note_near(name, opens)
     local c = claim_call
     if opens > now + NEAR and opens <= now + c.ahead_at_first then c.near[name] = true end

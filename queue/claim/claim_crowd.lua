@@ -5,9 +5,9 @@
 -- moment.
 local claim_crowd = {}
 
-local PERIOD_US = 200000 -- longer than a round of many workers takes
+local PERIOD_US = 200000 -- is longer than a round of many workers takes
 
-local since, seen, count, before = 0, {}, 0, 0 -- of this period: who came, and how many; how many came in the last one
+local since, seen, count, before = 0, {}, 0, 0 -- who came in this period, and how many; how many came in the last one
 
 local function next_period()
     before = now >= since and now < since + 2 * PERIOD_US and count or 0

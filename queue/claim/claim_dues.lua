@@ -15,7 +15,7 @@ local claim_dues = {}
 
 local claim = claim_call
 
-local GATES_MOST = 4 -- of a queue; what waits at further ones is due by itself
+local GATES_MOST = 4 -- gates that are told of a queue; what waits at further ones is due by itself
 
 local function text(at) return at < huge and us(max(at, 1)) or '-1' end
 

@@ -6,9 +6,9 @@ local claim_duty = {}
 
 local claim, held = claim_call, claim_held
 
-local LATE_US = 10000 -- the second claims so long after the end of the duty
+local LATE_US = 10000 -- how long after the end of the duty the second claims
 
-local opens_at -- when the first gate opens at which something waits, by next_times()
+local opens_at -- when the first gate opens at which something waits; set by next_times()
 
 -- True when a worker has the duty that was given to it until then.
 function claim_duty.is_held(until_us) return until_us > now and until_us <= now + duty.US end

@@ -9,12 +9,12 @@ local claim_faults = {}
 
 local claim = claim_call
 
--- Without these no queue can be served: the claim is refused.
+-- Keys of all queues. If one of them is wrong no queue can be served: the claim is refused.
 local OF_ALL = {types = 'hash', limits = 'hash', workers = 'zset', active = 'hash'}
 
-local FOUND_MOST = 8 -- in one claim: it has begun anew for each of them
+local FOUND_MOST = 8 -- faults that one claim finds, as it begins anew for each
 
-local found -- so many in this claim; nil: it has not failed
+local found -- faults that this claim has found; nil: it has not failed
 
 local function forget() found = nil end
 
@@ -33,7 +33,7 @@ end
 -- Judges why a claim has failed. Returns nil where it is to begin anew, else the reply.
 function claim_faults.refused(failure)
     if not find(failure, '^WRONGTYPE ') then return refuse('claim: %s', failure) end -- Redis's pcall makes text of errors
-    if find(failure, 'WRONGTYPE ' .. P, 1, true) then return error_reply(failure) end -- which a check has found, by its name
+    if find(failure, 'WRONGTYPE ' .. P, 1, true) then return error_reply(failure) end -- a check has found it, and names the key
     if not found then
         found = 0
         at_next_call(forget)

@@ -13,13 +13,13 @@ local claim_halt = {}
 
 local claim, meet = claim_call, claim_meet
 
-local TURN_MOST = 100  -- jobs that leave a lane in one turn, so that other lanes have theirs
-local LANES_MOST = 250 -- and that leave all lanes in one claim: half of its budget, so that the queues have the rest
+local TURN_MOST = 100  -- jobs that leave a lane in one turn, so that other lanes have their turns
+local LANES_MOST = 250 -- jobs that leave all lanes in one claim: half of its budget, so that the queues have the rest
 
 local UNKNOWN = 'no handler for its type: no worker has run it for a minute'
 
-local batches  -- name -> 'paused', 'cancelled' or false, of those that were met
-local any_jobs -- is any job cancelled by its id?
+local batches  -- batches that were met: name -> 'paused', 'cancelled' or false
+local any_jobs -- true when some job is cancelled by its id
 
 local function pause_queues()
     local fields, is_paused = {}, {}
@@ -48,7 +48,7 @@ local function batch_state(name)
     return batches[name]
 end
 
--- True when this job must not run; and the batch for which it is set aside, nil: it has ended.
+-- Returns whether this job must not run, and the batch for which it is set aside (nil: the job ends).
 local function stops(entry)
     local attrs, at = lease.head_read(entry)
     local batch = lease.attr(attrs, 'b')

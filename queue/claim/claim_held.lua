@@ -32,7 +32,7 @@ end
 -- ---- All of them
 
 local ASKED_MOST = 10000 -- names that one claim asks for: 3 ms
-local TAKEN_MOST = 500   -- types that it takes back: 2 ms
+local TAKEN_MOST = 500   -- types that one claim takes back: 2 ms
 local PAGE = 1000        -- names in one question
 
 -- Returns names among which are all types that are held in a queue and that this worker runs: {list =, first =, count =, all =}. They are `count`
@@ -80,7 +80,7 @@ function claim_held.take_back_all(queue)
     return #mine > 0
 end
 
-local UNKNOWN_MOST = 64 -- of those that are held, asked for in one claim, by chance
+local UNKNOWN_MOST = 64 -- held types that one claim asks for, by chance
 
 -- Takes back types that no worker runs, so that their jobs end.
 function claim_held.take_back_unknown(queue)

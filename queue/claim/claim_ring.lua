@@ -12,7 +12,7 @@ local claim_ring = {}
 
 local claim, meet = claim_call, claim_meet
 
-local ROUND_MOST = 64 -- lanes read at once
+local ROUND_MOST = 64 -- lanes that are read at once
 
 -- Counts the lanes in the ring of s.
 function claim_ring.members(s)
@@ -20,7 +20,7 @@ function claim_ring.members(s)
     return s.members
 end
 
--- Lets a lane join those that are there.
+-- Lets a lane join the ring.
 function claim_ring.join(s, l, ticket)
     local others = claim_ring.members(s)
     call('ZADD', s.ring, us(ticket), l.key)
@@ -33,7 +33,7 @@ end
 -- Begins a round over the first lanes of the ring; most: so many may start.
 function claim_ring.open(s, most)
     local n = min(most, ROUND_MOST) + 1
-    if s.keyed then n = min(n, ceil(max(0, claim.budget) / (claim.LANE + 1)) + 1) end -- what it would not come to is not read
+    if s.keyed then n = min(n, ceil(max(0, claim.budget) / (claim.LANE + 1)) + 1) end -- lanes to which it would not come are not read
     claim.begin_round(s, call('ZRANGE', s.ring, '0', digits(n - 1)), n)
 end
 
@@ -46,7 +46,7 @@ function claim_ring.next_lane(s)
     return meet.lane(s, round.keys[i]), not round.whole or round.staying > 0 or i < #round.keys
 end
 
--- Returns since when a lane is there. Few are asked: Redis writes a score with all its digits, which takes as long as reading a job.
+-- Returns since when a lane is in its ring. Few are asked: Redis writes a score with all its digits, which takes as long as reading a job.
 function claim_ring.ticket(s, l) return tonumber(call('ZSCORE', s.ring, l.key)) end
 
 function claim_ring.leave(s, l)

@@ -15,25 +15,25 @@ local claim_short = {}
 
 local TYPE, STAMPED_TYPE, NEAR = body.TYPE, body.STAMPED_TYPE, gate.AHEAD
 
-local FEW = 2                 -- jobs; one more is read than are started, no more than a claim reads at first
+local FEW = 2                 -- jobs that are started; one more is read, no more than a claim reads at first
 local PREFETCH_MOST = 16      -- a worker that prefetches more finds long queues
 local BODY_MOST = body.MOST
 
 -- ---- What a claim finds before it reads the queue; it is kept for those that stand
 
-local args, worker, queue, prefetch, duty_until -- of the one that has looked last
+local args, worker, queue, prefetch, duty_until -- of the claim that has looked last
 local later                                     -- when the first job of `later` is due; -1: there is none
-local free                                      -- types of which jobs need no gate, as far as they were asked for: a set
-local words, words_changes, looked_us           -- what that one said, if it stood, how much had changed then, and when that was; nil: it did not stand
+local free                                      -- set of types whose jobs need no gate, as far as they were asked for
+local words, words_changes, looked_us           -- if that claim stood: what it said, how much had changed then, and when that was; else nil
 
--- True when the arguments ask for nothing special. See claim.lua for them. Wrong ones fail, or take the long way.
+-- True when the arguments (see claim.lua) ask for nothing special. Wrong ones fail, or take the long way.
 local function asks_little()
     return args[13] == '1' and is_name(queue) and not find(args[11], '[^abdem]')
         and tonumber(args[5]) > FEW and prefetch <= PREFETCH_MOST and tonumber(args[7]) > FEW
         and (tonumber(args[10]) > 0 or tonumber(args[9]) <= NEAR)
 end
 
-local keys, keys_of, keys_queue -- what must not be there, of that prefix and queue: a text that is joined anew costs as much as it is asked for
+local keys, keys_of, keys_queue -- keys of that prefix and queue that must not be there: joining their names anew would cost as much as asking for them
 
 local function list_keys()
     keys_of, keys_queue = P, queue
