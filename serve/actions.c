@@ -17,6 +17,7 @@
 #include "view/limits.h"
 #include "view/pause.h"
 #include "view/queues.h"
+#include "view/schedules.h"
 #include "view/text.h"
 #include "view/workers.h"
 
@@ -174,6 +175,46 @@ static int do_rate_remove(struct weir *w, const struct ask *ask, json_t **doc)
     return document_done(w, done_document(ask->names[0], "remove"), doc);
 }
 
+static int change_use(struct weir *w, const struct ask *ask, bool use, json_t **doc)
+{
+    const char *limits = field_text(ask->fields, "limits");
+    int64_t cost = field_number(ask->fields, "cost", 0);
+
+    *doc = NULL;
+    if (!limits && cost == 0)
+        return error_set(&w->error, WEIR_EINPUT, "rate use %.128s: which limits? give limits=NAME",
+                         ask->names[0]);
+    if (cost < 0)
+        return error_set(&w->error, WEIR_EINPUT, "cost: must be 1 to %d", JOB_COST_MOST);
+    if (rate_use(w, ask->names[0], use, limits ? limits : "", cost) < 0)
+        return w->error.status;
+    return document_done(w, done_document(ask->names[0], use ? "use" : "unuse"), doc);
+}
+
+static int do_type_use(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return change_use(w, ask, true, doc);
+}
+
+static int do_type_unuse(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    return change_use(w, ask, false, doc);
+}
+
+static int do_rate_weight(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *key = field_text(ask->fields, "key");
+    int64_t weight = field_number(ask->fields, "weight", -1);
+
+    *doc = NULL;
+    if (!key || weight < 1 || weight > 1000)
+        return error_set(&w->error, WEIR_EINPUT, "rate weight %.128s: give key=KEY, and weight=1 to 1000",
+                         ask->names[0]);
+    if (weir_rate_weight(w, ask->names[0], key, (int)weight) < 0)
+        return w->error.status;
+    return document_done(w, done_document(ask->names[0], "weight"), doc);
+}
+
 /* ---- Jobs */
 
 static int do_job_cancel(struct weir *w, const struct ask *ask, json_t **doc)
@@ -272,6 +313,69 @@ static int do_batch_cancel(struct weir *w, const struct ask *ask, json_t **doc)
     return document_done(w, batch_change_document(ask->names[0], "cancel", &change), doc);
 }
 
+static int do_batch_seal(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    const char *then, *queue;
+    struct batch_sealed sealed;
+
+    *doc = NULL;
+    if (field_name(ask->fields, "then", &then, &w->error) < 0 ||
+        field_name(ask->fields, "queue", &queue, &w->error) < 0)
+        return w->error.status;
+    if (queue && !then)
+        return error_set(&w->error, WEIR_EINPUT, "queue: is for the job that follows; give then=TYPE");
+    if (batch_seal(w, ask->names[0], queue ? queue : "default", then, &sealed))
+        return w->error.status;
+    return document_done(w,
+                         json_pack("{s:s, s:I, s:I}", "name", ask->names[0], "total",
+                                   (json_int_t)sealed.total, "left", (json_int_t)sealed.left),
+                         doc);
+}
+
+static int read_schedule(struct weir *w, const struct ask *ask, struct weir_job_spec *job,
+                         enum weir_missed *missed)
+{
+    const char *policy = field_text(ask->fields, "missed"), *span = field_text(ask->fields, "timeout");
+    int64_t timeout_us = 0;
+
+    *job = (struct weir_job_spec){.type = field_text(ask->fields, "type"),
+                                  .args = field_text(ask->fields, "args"),
+                                  .queue = field_text(ask->fields, "queue"),
+                                  .key = field_text(ask->fields, "key"),
+                                  .cost = field_number(ask->fields, "cost", 0),
+                                  .max_attempts = (int)field_number(ask->fields, "max_attempts", 0)};
+    *missed = WEIR_MISSED_ONCE;
+    if (!job->type || !field_text(ask->fields, "when"))
+        return error_set(&w->error, WEIR_EINPUT, "schedule add %.128s: give when=CRON and type=TYPE",
+                         ask->names[0]);
+    if (policy && !missed_read(policy, missed))
+        return error_set(&w->error, WEIR_EINPUT, "missed: must be once, skip or all");
+    if (span && duration_parse(span, &timeout_us, &w->error) < 0)
+        return w->error.status;
+    job->timeout_s = (double)timeout_us / 1e6;
+    return 0;
+}
+
+static int do_schedule_add(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    struct weir_job_spec job;
+    enum weir_missed missed;
+    struct schedule_row row = {.status = 0};
+    bool replaced;
+    int status = read_schedule(w, ask, &job, &missed);
+
+    *doc = NULL;
+    if (status == 0)
+        status = schedule_add(w, ask->names[0], field_text(ask->fields, "when"),
+                              field_text(ask->fields, "zone"), missed, &job, &replaced);
+    if (status == 0)
+        status = schedule_find(w, ask->names[0], &row);
+    if (status == 0)
+        status = document_done(w, schedule_document(&row), doc);
+    schedule_free(&row.s);
+    return status;
+}
+
 static int do_schedule_pause(struct weir *w, const struct ask *ask, json_t **doc)
 {
     return do_pause(w, ask, schedule_pause, doc);
@@ -339,6 +443,8 @@ const struct resource action_resources[] = {
     {"/api/types/*/pause", THREAD_CHANGE, "for reason create", do_type_pause},
     {"/api/types/*/resume", THREAD_CHANGE, "", do_type_resume},
     {"/api/types/*/remove", THREAD_CHANGE, "", do_type_remove},
+    {"/api/types/*/use", THREAD_CHANGE, "limits cost", do_type_use},
+    {"/api/types/*/unuse", THREAD_CHANGE, "limits", do_type_unuse},
     {"/api/queues/*/pause", THREAD_CHANGE, "for reason create", do_queue_pause},
     {"/api/queues/*/resume", THREAD_CHANGE, "", do_queue_resume},
     {"/api/queues/*/purge", THREAD_CHANGE, "type count", do_queue_purge},
@@ -346,6 +452,7 @@ const struct resource action_resources[] = {
     {"/api/rates/*/pause", THREAD_CHANGE, "for reason key", do_rate_pause},
     {"/api/rates/*/resume", THREAD_CHANGE, "key", do_rate_resume},
     {"/api/rates/*/remove", THREAD_CHANGE, "", do_rate_remove},
+    {"/api/rates/*/weight", THREAD_CHANGE, "key weight", do_rate_weight},
     {"/api/jobs/actions", THREAD_SEARCH, "action search count dry_run cursor", do_jobs},
     {"/api/jobs/*/cancel", THREAD_CHANGE, "unique", do_job_cancel},
     {"/api/jobs/*/run", THREAD_CHANGE, "", do_job_run},
@@ -354,6 +461,9 @@ const struct resource action_resources[] = {
     {"/api/batches/*/pause", THREAD_CHANGE, "", do_batch_pause},
     {"/api/batches/*/resume", THREAD_CHANGE, "", do_batch_resume},
     {"/api/batches/*/cancel", THREAD_CHANGE, "", do_batch_cancel},
+    {"/api/batches/*/seal", THREAD_CHANGE, "then queue", do_batch_seal},
+    {"/api/schedules/*", THREAD_CHANGE, "when type args zone missed queue key cost max_attempts timeout",
+     do_schedule_add},
     {"/api/schedules/*/pause", THREAD_CHANGE, "for reason", do_schedule_pause},
     {"/api/schedules/*/resume", THREAD_CHANGE, "", do_schedule_resume},
     {"/api/schedules/*/run", THREAD_CHANGE, "", do_schedule_run},

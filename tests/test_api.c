@@ -357,8 +357,26 @@ TEST_WITH(test_actions, serving_flush, NULL)
     serving_act("/api/rates/keyed/resume", "key=a%2Fb+%22c%22");
     assert_non_null(strstr(serving.reply.body, "\"paused\":null,\"before\":{"));
     serving_act("/api/rates/mail/remove", "");
+    serving_act("/api/rates/keyed/weight", "key=big&weight=3");
+    serving_refused("POST", "/api/rates/keyed/weight", FORM, "key=big&weight=0", 400, "weight");
+    serving_refused("POST", "/api/rates/keyed/weight", FORM, "weight=2", 400, "key");
+    serving_act("/api/types/mail/use", "limits=keyed&cost=2");
+    serving_refused("POST", "/api/types/mail/use", FORM, "limits=none", 404, "none");
+    serving_refused("POST", "/api/types/mail/use", FORM, "", 400, "limits=NAME");
+    serving_act("/api/types/mail/unuse", "limits=keyed");
     serving_act("/api/batches/b1/pause", "");
     serving_act("/api/batches/b1/resume", "");
+    serving_weir("enqueue mail --batch b2");
+    serving_refused("POST", "/api/batches/b2/seal", FORM, "queue=q", 400, "then");
+    serving_act("/api/batches/b2/seal", "then=report");
+    assert_non_null(strstr(serving.reply.body, "{\"name\":\"b2\",\"total\":1,\"left\":1}"));
+    serving_act("/api/schedules/weekly",
+                "when=%40weekly&type=report&args=%7B%22n%22%3A1%7D&zone=Europe%2FBerlin&timeout=30s");
+    assert_non_null(strstr(serving.reply.body, "\"zone\":\"Europe/Berlin\""));
+    serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40weekly", 400, "type=TYPE");
+    serving_refused("POST", "/api/schedules/weekly", FORM, "when=daily&type=report", 400, "daily");
+    serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40daily&type=report&args=%7B", 400, "args");
+    serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40daily&type=report&cost=-1", 400, "cost");
     serving_act("/api/jobs/j1/run", "");
     serving_refused("POST", "/api/jobs/actions", FORM, "action=cancel&search=id:j1", 400,
                     "count: of how many jobs?");
