@@ -143,6 +143,26 @@ SCENE_TEST(test_queues_come_in_strict_order)
     turns_check();
 }
 
+/* Jobs ahead of a later queue would take each executor that becomes free before one with a limit of an earlier queue has met it. */
+SCENE_TEST(test_no_job_is_leased_ahead_of_one_that_needs_an_executor)
+{
+    must(turns_adopt("w", "", NULL, 0, (struct names){both_queues, 2}, NULL));
+    ask.queues = (struct names){both_queues, 2};
+    must(turns_rate("slow", "1000000/1000000/1000000"));
+    enqueue("high", "slow", "a b");
+    enqueue("low", "t", "c d e");
+    assert_int_equal(claim("w", 1, 2), 1);
+    expect_leases("a");
+    assert_true(turns.claim.more && turns.claim.starved);
+    assert_int_equal(claim("w", 0, 2), 0);
+    assert_true(turns.claim.more && turns.claim.starved);
+    assert_int_equal(claim("w", 1, 2), 3);
+    expect_leases("b c d");
+    assert_false(turns.claim.starved);
+    ask.queues = default_queue;
+    turns_check();
+}
+
 /* Leaves n jobs of type slow in its lane, due now and without a limit. */
 static void fill_lane(int n)
 {

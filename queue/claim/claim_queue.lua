@@ -147,7 +147,7 @@ local function is_direct(s)
 end
 
 -- Starts a job that is alone in its lane and has nothing before it, or buries it if its gates can never let it start. Returns how many jobs were
--- handled; 0: it stays in the queue until an executor is free; nil: it must wait in its lane.
+-- handled; 0: it stays in the queue until an executor is free, and no job of a queue behind is leased ahead of it; nil: it must wait in its lane.
 local function start_or_bury(s, l, jobs, i)
     local cost = meet.cost(s, jobs[i])
     local n = start_with_equal(s, l, jobs, i, cost)
@@ -155,6 +155,8 @@ local function start_or_bury(s, l, jobs, i)
         local never = meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost)
         if not never then return nil end
         n = bury(s, jobs[i], meet.unfit_reason(never, cost))
+    elseif n == 0 then
+        claim.starved, claim.prefetch = true, 0
     end
     if n > 0 then park.count_key(l) end
     return n
