@@ -20,3 +20,6 @@ deaths() { weir dead list --json | sed 's/.*"id":\("[^"]*"\|null\).*"reason":\(.
 
 # counts TYPE COUNTER...: these counters of a type.
 counts() { local type=$1 name; shift; for name; do echo "$name $(redis hget "weir:{0}:stats:$type" "$name")"; done; }
+
+# typing ANSWER COMMAND...: on a terminal on which that is typed.
+typing() { printf '%b' "$1" | script -qe -E never -c "${*:2}" /dev/null | tr -d '\r'; return "${PIPESTATUS[1]}"; }
