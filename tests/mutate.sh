@@ -5,7 +5,7 @@
 #   tests/mutate.sh [PATTERN...]      only mutations whose line matches one of these (bash patterns: '*gcra.lua*')
 #   tests/mutate.sh --stale           builds and runs nothing; prints the lines that no longer fit the source
 #   ALL=1                             runs all test programs of a mutation, and names each that fails
-#   LIMIT=100                         seconds for a test program; one that takes longer has failed
+#   LIMIT=200                         seconds for a test program; one that takes longer has failed
 #
 # It builds in a copy of the source (BUILD, else build-mutate). A line of tests/mutations is
 #   FILE ::: FROM ::: TO ::: TEST...
@@ -25,7 +25,7 @@ copy_source() {
 }
 
 catches() { # TEST: does it fail?
-    ! (cd "$build/src" && timeout "${LIMIT:-100}" "build/tests/$1") >"$build/log" 2>&1 </dev/null
+    ! (cd "$build/src" && timeout "${LIMIT:-200}" "build/tests/$1") >"$build/log" 2>&1 </dev/null
 }
 
 # The names of the tests that failed, from cmocka's last lines.

@@ -1,5 +1,4 @@
-/* weir queue list, pause, resume and purge, from outside; what a real worker does then; strict order and
- * weights. */
+/* Paused queues and a real worker; a list of many; strict order and weights. What weir queue says: transcripts/queues.txt. */
 #include "tests/scene_weir.h"
 
 #include <jansson.h>
@@ -21,45 +20,11 @@ static pid_t start_worker(const char *name, const char *const *more)
 
 static int64_t done_of(const char *type)
 {
-    char *n;
-    int64_t done;
+    char *n = redis_text("HGET", textf(PREFIX "stats:%s", type), "done");
+    int64_t done = strtoll(n, NULL, 10);
 
-    n = redis_text("HGET", textf(PREFIX "stats:%s", type), "done");
-    done = strtoll(n, NULL, 10);
     free(n);
     return done;
-}
-
-/* ---- The commands */
-
-TEST_WITH(test_list_and_pause, begin_now, NULL)
-{
-    json_t *doc;
-
-    must_say("queue list", "no queues yet");
-    start("w");
-    redis_do("HSET", ACTIVE "w", "@", "{\"host\":\"h\",\"pid\":1,\"queues\":[\"default\"],\"types\":[]}");
-    must(turns_rate("slow", CLOSED_RULE));
-    enqueue("default", "slow", "a b c");
-    enqueue("other", "t", "d");
-    claim("w", 1, 0);
-    claim("w", 1, 0);
-    must_say("queue pause other --reason deploy", ": deploy; weir queue resume other ends that\n");
-    must_say("queue pause other", "ends that; before, it was paused since ");
-    must_say("queue list --json",
-             "{\"name\":\"default\",\"waiting\":0,\"parked\":2,\"paused_since\":null,\"worker_count\":1}\n");
-    doc = json_loads(strchr(said.out, '\n') + 1, 0, NULL);
-    assert_string_equal(json_string_value(json_object_get(doc, "name")), "other");
-    assert_int_equal(json_integer_value(json_object_get(doc, "waiting")), 1);
-    assert_true(json_is_real(json_object_get(doc, "paused_since")));
-    json_decref(doc);
-    must_say("queue list", "paused since");
-    must_say("status", "paused since\n");
-    must_say("status --json", "\"other\":{\"waiting\":1,\"oldest_at\":1");
-    must_say("why d", "; weir queue resume other\n");
-    must_say("queue resume other --json", "\"paused\":null");
-    must_say("queue resume other", "queue other was not paused\n");
-    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
 }
 
 /* All queues have one job that waits and so many that are parked, but q<other>. */
@@ -100,38 +65,6 @@ TEST_WITH(test_a_list_of_many_queues_takes_few_calls, begin_now, NULL)
     expect_rows(1000, 3, "q7", 5003);
 }
 
-TEST_WITH(test_paused_since_an_unknown_time, begin_now, NULL)
-{
-    static const char *const times[] = {"garbage", "", "-1", "1e300"};
-
-    enqueue("default", "t", "a");
-    for (size_t i = 0; i < COUNT(times); i++) {
-        redis_do("HSET", PREFIX "halted", "q/default", times[i]);
-        must_say("queue list", "an unknown time");
-        must_say("queue list --json", "\"paused_since\":0.0,");
-        must_say("status", "at an unknown time\n");
-        must_say("status --json", "\"paused_since\":0.0}");
-        must_say("queue pause default", "it was paused since an unknown time\n");
-        must_say("queue resume default", "queue default resumed; it was paused since an unknown time\n");
-        assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
-    }
-}
-
-TEST_WITH(test_counters_that_are_no_numbers_count_nothing, begin_now, NULL)
-{
-    static const char *const counters[] = {"1e300", "abc", "9223372036854775807", "99999999999999999999",
-                                           "inf"};
-
-    must(turns_rate("t", CLOSED_RULE));
-    enqueue("default", "t", "a"); /* is seen in its queue */
-    for (size_t i = 0; i < COUNT(counters); i++) {
-        redis_do("HSET", PREFIX "stats:t", "enqueued", counters[i], "returned", counters[i], "pulled",
-                 counters[i]);
-        must_say("status --json", "\"t\":{\"waiting\":1,\"parked\":0,\"held\":0,\"running\":0,");
-        must_say("rate list --json", "\"waiting\":1,\"parked\":0,");
-    }
-}
-
 TEST_WITH(test_resuming_rings_the_bell_of_those_who_serve_it, begin_now, NULL)
 {
     start("w");
@@ -140,27 +73,6 @@ TEST_WITH(test_resuming_rings_the_bell_of_those_who_serve_it, begin_now, NULL)
     redis_do("DEL", PREFIX "bell:g");
     must_say("queue resume default", "resumed");
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
-}
-
-TEST_WITH(test_purge, begin_now, NULL)
-{
-    start("w");
-    must(turns_rate("slow", CLOSED_RULE));
-    enqueue("default", "slow", "a b c");
-    claim("w", 1, 0);
-    claim("w", 1, 0);
-    enqueue("default", "t", "d e");
-    must_say("queue purge default --dry-run", "queue default: 2 waiting jobs and 2 parked jobs\n");
-    must_say("queue purge default --dry-run --type slow",
-             "queue default of type slow: 0 waiting jobs and 2 parked jobs\n");
-    must_say("queue purge default --dry-run --json", "\"dry_run\":true,\"waiting\":2,\"parked\":2,");
-    assert_int_equal(redis_number("LLEN", QUEUE), 2);
-    must_say("queue purge default --type t --yes",
-             "queue default: 2 waiting jobs and 0 parked jobs removed\n");
-    must_say("queue purge default --yes", "queue default: 0 waiting jobs and 2 parked jobs removed\n");
-    assert_int_equal(redis_number("EXISTS", QUEUE, LANE("slow"), PREFIX "cancelled"), 0);
-    must_say("status --json", "\"cancelled\":2,");
-    turns_check();
 }
 
 /* ---- With workers */
@@ -210,12 +122,8 @@ TEST_WITH(test_strict_order_is_strict, begin_now, NULL)
     start("w");
     ask.queues = (struct names){names, 2};
     for (int i = 0; i < 20; i++) {
-        char id[40];
-
-        snprintf(id, sizeof id, "l%d", i);
-        enqueue("low", "t", id);
-        snprintf(id, sizeof id, "h%d", i);
-        enqueue("high", "t", id);
+        enqueue("low", "t", textf("l%d", i));
+        enqueue("high", "t", textf("h%d", i));
     }
     for (int i = 0; i < 40; i++) {
         assert_int_equal(claim("w", 1, 0), 1);
@@ -232,12 +140,8 @@ TEST_WITH(test_with_weights_no_queue_starves, begin_now, NULL)
     int64_t big, small;
 
     for (int i = 0; i < 600; i++) {
-        char id[40];
-
-        snprintf(id, sizeof id, "b%d", i);
-        enqueue("big", "b", id);
-        snprintf(id, sizeof id, "s%d", i);
-        enqueue("small", "s", id);
+        enqueue("big", "b", textf("b%d", i));
+        enqueue("small", "s", textf("s%d", i));
     }
     worker = start_worker("worker", more);
     await(done_of("b") + done_of("s") >= 200);
