@@ -48,3 +48,13 @@ char *textf(const char *fmt, ...)
     va_end(args);
     return *text;
 }
+
+char *cut_text(char **rest)
+{
+    char *text = *rest, *end = text ? strstr(text, " | ") : NULL;
+
+    *rest = end ? end + 3 : NULL;
+    if (end)
+        *end = '\0';
+    return text;
+}

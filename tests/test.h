@@ -60,6 +60,9 @@
 /* A text as of printf, good until 99,999 more were written; of one thread. */
 char *textf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* Cuts the first of some texts, "one | two | three", off *rest; NULL: there is none left. */
+char *cut_text(char **rest);
+
 void tests_add(int line, struct CMUnitTest test);
 int tests_run(int (*setup)(void **state), int (*teardown)(void **state));
 

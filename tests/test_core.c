@@ -115,85 +115,54 @@ TEST(good_addresses)
 TEST(bad_addresses)
 {
     static const struct {
-        const char *url, *says;
+        const char *urls, *says;
     } cases[] = {
         {"", "begins with none of"},
-        {"localhost:", "begins with none of"},
-        {"local host:6379", "begins with none of"},
-        {"localhost:65536", "port"},
-        {"run/r.sock", "begins with none of"},
-        {".r.sock", "begins with none of"},
-        {"redis+sentinel://a,b", "name of the master"},
-        {"redis+sentinel://a,b/", "name of the master"},
-        {"redis+sentinel://a,,b/n", "the host is missing"},
+        {"localhost: | local host:6379 | run/r.sock | .r.sock | http://h", "begins with none of"},
+        {"localhost:65536 | redis://:sesame@h: | redis://:sesame@h:0 | redis://:sesame@h:65536", "port"},
+        {"redis://:sesame@h:1x | redis://:sesame/x@h | redis://[::1]x", "port"},
+        {"redis+sentinel://a,b | redis+sentinel://a,b/", "name of the master"},
+        {"redis+sentinel://a,,b/n | redis+cluster://", "the host is missing"},
         {"redis+sentinel://a,b,/n", "a comma without a host"},
-        {"redis+cluster://", "the host is missing"},
-        {"redis+cluster://a/1", "database 0 alone"},
-        {"redis+cluster://a?db=1", "database 0 alone"},
+        {"redis+cluster://a/1 | redis+cluster://a?db=1", "database 0 alone"},
         {"redis+cluster://a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q", "more than 16 hosts"},
-        {"unix://./r.sock", "not absolute"},
-        {"http://h", "begins with none of"},
-        {"redis://", "host is missing"},
-        {"redis://:sesame@", "host is missing"},
-        {"redis://:sesame@:1", "host is missing"},
-        {"redis://sesame@h", "without a password"},
-        {"redis://:@h?password-file=/p", "without a password"},
+        {"unix://./r.sock | unix:// | unix:/// | unix://run/r.sock", "not absolute"},
+        {"unix://:sesame@run/r", "not absolute"},
+        {"redis:// | redis://:sesame@ | redis://:sesame@:1 | redis://[]", "host is missing"},
+        {"rediss://:sesame@", "host is missing"},
+        {"redis://sesame@h | redis://:@h?password-file=/p | redis://u:@h", "without a password"},
+        {"unix://sesame@/r", "without a password"},
         {"redis://:sesame@h?password-file=/p", "several ways"},
         {"redis://h?password-file=/p&password-command=c", "several ways"},
-        {"redis://h?password-command=", "empty"},
+        {"redis://h?password-command= | rediss://h?cacert=", "empty"},
         {"redis://h?password-command=a%20|%20b", "no shell reads COMMAND, and | is for one"},
         {"redis://h?password-command=a%20'b", "no shell reads COMMAND, and ' is for one"},
-        {"redis://u:@h", "without a password"},
-        {"redis://:ses%zzame@h", "percent-encoded"},
-        {"redis://:ses%00ame@h", "percent-encoded"},
-        {"redis://:sesame%4@h", "percent-encoded"},
-        {"redis://:sesame@h:", "port"},
-        {"redis://:sesame@h:0", "port"},
-        {"redis://:sesame@h:65536", "port"},
-        {"redis://:sesame@h:1x", "port"},
-        {"redis://:sesame/x@h", "port"},
+        {"redis://:ses%zzame@h | redis://:ses%00ame@h | redis://:sesame%4@h", "percent-encoded"},
+        {"rediss://h?cacert=%0", "percent-encoded"},
         {"redis://::1", "brackets"},
         {"redis://[::1", "bracket is not closed"},
-        {"redis://[::1]x", "port"},
-        {"redis://[]", "host is missing"},
         {"redis://a b", "character"},
-        {"redis://h/x", "database"},
-        {"redis://h/1/2", "database"},
-        {"redis://h/9999999999", "database"},
-        {"redis://h/x?db=1", "database"},
+        {"redis://h/x | redis://h/1/2 | redis://h/9999999999 | redis://h/x?db=1", "database"},
         {"redis://h?db=x", "database"},
-        {"redis://h?", "may stand"},
-        {"redis://h?sesame", "may stand"},
-        {"redis://h?dbs=1", "may stand"},
-        {"redis://h?cacert=/a", "rediss:// alone"},
-        {"unix:///r?insecure=yes", "rediss:// alone"},
-        {"rediss://h?insecure=no", "must be yes"},
-        {"rediss://h?insecure", "must be yes"},
-        {"rediss://h?cacert=", "empty"},
-        {"rediss://h?cacert=%0", "percent-encoded"},
-        {"rediss://h?key=/a", "certificate"},
-        {"rediss://:sesame@", "host is missing"},
-        {"unix://", "not absolute"},
-        {"unix:///", "not absolute"},
-        {"unix://run/r.sock", "not absolute"},
-        {"unix://:sesame@run/r", "not absolute"},
-        {"unix://sesame@/r", "without a password"},
-        {"unix:///r?db=", "?db=n"},
-        {"unix:///r?x=1", "may stand"},
+        {"redis://h? | redis://h?sesame | redis://h?dbs=1 | unix:///r?x=1", "may stand"},
         {"unix:///r?db=1&x", "may stand"},
-        {LONG_PATH "x", "longer"},
-        {"." LONG_PATH, "longer"},
+        {"redis://h?cacert=/a | unix:///r?insecure=yes", "rediss:// alone"},
+        {"rediss://h?insecure=no | rediss://h?insecure", "must be yes"},
+        {"rediss://h?key=/a", "certificate"},
+        {"unix:///r?db=", "?db=n"},
+        {LONG_PATH "x | ." LONG_PATH, "longer"},
     };
     struct redis_address a;
     struct error e;
 
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        fail_if(redis_address_parse(cases[i].url, &a, &e) != WEIR_ECONFIG, "%s was taken", cases[i].url);
-        assert_int_equal(e.status, WEIR_ECONFIG);
-        if (!strstr(e.text, cases[i].says) || strstr(e.text, "sesame") || strchr(e.text, '\n'))
-            fail_msg("%s: %s", cases[i].url, e.text);
-        assert_non_null(strstr(e.text, "; "));
-    }
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (char *rest = textf("%s", cases[i].urls), *url; (url = cut_text(&rest));) {
+            fail_if(redis_address_parse(url, &a, &e) != WEIR_ECONFIG, "%s was taken", url);
+            assert_int_equal(e.status, WEIR_ECONFIG);
+            fail_if(!strstr(e.text, cases[i].says) || strstr(e.text, "sesame") || strchr(e.text, '\n'),
+                    "%s: %s", url, e.text);
+            assert_non_null(strstr(e.text, "; "));
+        }
     assert_int_equal(redis_address_parse(LONG_PATH, &a, &e), 0);
 }
 

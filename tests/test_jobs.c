@@ -249,40 +249,23 @@ SCENE_TEST(test_terms_choose_jobs)
     static const char *const cases[][2] = {
         {"type:t", "waiting aside running scheduled retry dead"},
         {"type:slow", "parked"},
-        {"type:nothing", ""},
+        {"type:nothing | key:4 | args.n:0x7 | args.n:07 | args.n:7,8 | args.b:false | args.in:x", ""},
+        {"args.none:null | worker:w type:slow | worker:other | worker:w state:dead", ""},
         {"queue:far", "scheduled"},
         {"queue:default type:other", "held"},
-        {"batch:week", "waiting"},
+        {"batch:week | key:42 | args.n:7 | args.n:7.0 | args.n:70e-1", "waiting"},
+        {"args.big:1234567890123456 | args.s:\"x y\" args.b:true | args.u:null", "waiting"},
+        {"args.in.n:-1.5 | args.in.n:-1.50 | args.in:\"{ \\\"n\\\": -15e-1 }\"", "waiting"},
         {"batch:night", "aside"},
         {"reason:timeout", "dead"},
-        {"reason:\"answer, at\"", "retry"},
-        {"key:42", "waiting"},
-        {"key:4", ""},
-        {"args.n:7", "waiting"},
-        {"args.n:7.0", "waiting"},
-        {"args.n:70e-1", "waiting"},
-        {"args.n:0x7", ""},
-        {"args.n:07", ""},
-        {"args.n:7,8", ""},
-        {"args.big:1234567890123456", "waiting"},
-        {"args.s:\"x y\" args.b:true", "waiting"},
-        {"args.b:false", ""},
-        {"args.u:null", "waiting"},
-        {"args.in.n:-1.5", "waiting"},
-        {"args.in.n:-1.50", "waiting"},
-        {"args.in:\"{ \\\"n\\\": -15e-1 }\"", "waiting"},
-        {"args.in:x", ""},
-        {"args.none:null", ""},
-        {"type:t state:retry reason:no", "retry"},
+        {"reason:\"answer, at\" | type:t state:retry reason:no", "retry"},
         {"worker:w", "running"},
-        {"worker:w type:slow", ""},
-        {"worker:other", ""},
-        {"worker:w state:dead", ""},
     };
 
     fill_states();
     for (size_t i = 0; i < COUNT(cases); i++)
-        expect_found(cases[i][0], cases[i][1]);
+        for (char *rest = textf("%s", cases[i][0]), *search; (search = cut_text(&rest));)
+            expect_found(search, cases[i][1]);
 }
 
 /* By the key of its lane, made from any text, where that runs or sleeps; of jobs in the queue by the path of its limit. */
@@ -314,18 +297,10 @@ WORKER_TEST(test_jobs_by_their_age)
 SCENE_TEST(test_values_that_are_written_in_several_ways)
 {
     static const char *const cases[][2] = {
-        {"args.k:100", "e digits point"},
-        {"args.k:1e2", "e digits point"},
-        {"args.k:1.5", "half"},
-        {"args.k:1.50", "half"},
-        {"args.k:0", "minus"},
-        {"args.k:-0.0", "minus"},
-        {"args.k:1e20", "large"},
-        {"key:1e2", "e digits point"},
-        {"key:1.50", "half"},
-        {"args.k:100000000000000000000", "large"},
-        {"key:0", "minus"},
-        {"key:100.0", "e digits point"},
+        {"args.k:100 | args.k:1e2 | key:1e2 | key:100.0", "e digits point"},
+        {"args.k:1.5 | args.k:1.50 | key:1.50", "half"},
+        {"args.k:0 | args.k:-0.0 | key:0", "minus"},
+        {"args.k:1e20 | args.k:100000000000000000000", "large"},
     };
 
     for (int parked = 0; parked < 2; parked++) {
@@ -340,7 +315,8 @@ SCENE_TEST(test_values_that_are_written_in_several_ways)
         if (parked)
             assert_int_equal(claim("w", 9, 0), 4);
         for (size_t i = 0; i < COUNT(cases); i++)
-            expect_found(cases[i][0], cases[i][1]);
+            for (char *rest = textf("%s", cases[i][0]), *search; (search = cut_text(&rest));)
+                expect_found(search, cases[i][1]);
     }
 }
 

@@ -106,71 +106,40 @@ TEST(test_rules_are_read)
 }
 
 static const struct {
-    const char *text;
-    const char *says;
+    const char *texts, *says;
 } wrong_rules[] = {
     {"", "count must be"},
-    {"0/s", "count must be"},
-    {"-1/s", "count must be"},
-    {"+1/s", "count must be"},
+    {"0/s | -1/s | +1/s | x | 2000000k/1d | rate=5 | 1000000001/1d", "count must be"},
+    {"99999999999999999999999999/1d", "count must be"},
     {" 1/s", "count must be"},
     {"1.5/s", "the count must be a whole number; write 3/2s"},
-    {"0.25/m,burst=2", "the count must be a whole number; write 1/4m"},
-    {"0.25/m", "the count must be a whole number; write 1/4m"},
-    {"0.0/s", "the count must be a whole number; write COUNT/PERIOD"},
-    {"1.5", "the count must be a whole number; write COUNT/PERIOD"},
-    {"x", "count must be"},
-    {"100", "no / follows"},
-    {"100 / 1m", "no / follows"},
-    {"100/", "unit is missing"},
-    {"100/1", "unit is missing"},
-    {"100/m1", "not a part of a rule"},
-    {"100/1M", "unit is missing"},
-    {"100/1y", "unit is missing"},
+    {"0.25/m,burst=2 | 0.25/m", "the count must be a whole number; write 1/4m"},
+    {"0.0/s | 1.5", "the count must be a whole number; write COUNT/PERIOD"},
+    {"100 | 100 / 1m", "no / follows"},
+    {"100/ | 100/1 | 100/1M | 100/1y | 100/-1s | 1/.5s | 1/1,5s", "unit is missing"},
+    {"100/m1 | 1/1s 1 | 1/1s; | 10/s,burst=1x | 10/s,by=args.a/b", "not a part of a rule"},
+    {"concurrency=5/s", "not a part of a rule"},
     {"100/1mm", "unit is missing or unknown (us, ms, s, m, h, d, w)"},
     {"100/30m1h", "units must become smaller"},
-    {"2000k/1s", "more than 1000000 a second"},
-    {"2000000k/1d", "count must be"},
+    {"2000k/1s | 1000001/1s | 2/1us", "more than 1000000 a second"},
     {"burst=2", "burst= belongs to the rule before it; join them by a comma, as in 10/s,burst=2"},
     {"concurency=5", "unknown 'concurency='; did you mean concurrency=5?"},
-    {"rate=5", "count must be"},
-    {"100/-1s", "unit is missing"},
-    {"10/0s", "period must be above 0"},
-    {"10/0.0s", "period must be above 0"},
-    {"1/.5s", "unit is missing"},
+    {"10/0s | 10/0.0s", "period must be above 0"},
     {"1/1.s", "no digit follows the point"},
-    {"1/1.5us", "not a whole number of microseconds"},
-    {"1/1.0000001s", "not a whole number of microseconds"},
-    {"1/0.000000000000000000000001w", "not a whole number of microseconds"},
-    {"1/1,5s", "unit is missing"},
-    {"1/1s 1", "not a part of a rule"},
-    {"1/1s;", "not a part of a rule"},
-    {"1000001/1s", "more than 1000000 a second"},
-    {"2/1us", "more than 1000000 a second"},
-    {"1000000001/1d", "count must be"},
-    {"99999999999999999999999999/1d", "count must be"},
-    {"1/3651d", "ten years"},
-    {"1/522w", "ten years"},
-    {"1/36500d", "100 years"},
-    {"1/99999999999999999999999999s", "100 years"},
-    {"1/9223372036854775807us", "100 years"},
+    {"1/1.5us | 1/1.0000001s | 1/0.000000000000000000000001w", "not a whole number of microseconds"},
+    {"1/3651d | 1/522w", "ten years"},
+    {"1/36500d | 1/99999999999999999999999999s | 1/9223372036854775807us", "100 years"},
     {"10/s,", "write the rule without blanks, as in 10/s,burst=2"},
     {"10/s,burst", "burst= wants a number; write burst=20"},
     {"10/s,burst,by=key", "burst= wants a number"},
     {"10/s,by", "by= wants key, or a path"},
-    {"10/s,Burst=1", "did you mean burst=?"},
-    {"10/s,brust=1", "did you mean burst=?"},
+    {"10/s,Burst=1 | 10/s,brust=1", "did you mean burst=?"},
     {"10/s,algoritm=gcra", "did you mean algorithm=?"},
     {"10/s,zzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzzz=1", "only burst=, algorithm="},
-    {"10/s,burst=", "burst must be"},
-    {"10/s,burst=0", "burst must be"},
-    {"10/s,burst=-1", "burst must be"},
-    {"10/s,burst=1000000001", "burst must be"},
-    {"10/s,burst=1x", "not a part of a rule"},
+    {"10/s,burst= | 10/s,burst=0 | 10/s,burst=-1 | 10/s,burst=1000000001", "burst must be"},
     {"10/s,burst=1,burst=1", "burst= is there twice"},
     {"10/s,by=key,by=key", "by= is there twice"},
-    {"1/1d,burst=3652", "ten years to come back"},
-    {"1/3650d,burst=3", "ten years to come back"},
+    {"1/1d,burst=3652 | 1/3650d,burst=3", "ten years to come back"},
     {"10/s,algorithm=", "there are gcra, token-bucket, fixed-window, sliding-log and sliding-window"},
     {"10/s,algorithm=leaky", "there are gcra, token-bucket"},
     {"10/s,algorithm=gcr", "did you mean gcra?"},
@@ -185,46 +154,33 @@ static const struct {
     {"10/s,algorithm=fixed-window,offset=6", "write a duration, as in offset=6h"},
     {"10/s,algorithm=fixed-window,offset=-6h", "write a duration, as in offset=6h"},
     {"10001/1h,algorithm=sliding-log", "at most 10000; use algorithm=sliding-window"},
-    {"10/s,by=", "write by=key or by=args.customer"},
-    {"10/s,by=.x", "write by=key or by=args.customer"},
-    {"10/s,by=args.", "write by=key or by=args.customer"},
-    {"10/s,by=args..x", "write by=key or by=args.customer"},
-    {"10/s,by=args.a/b", "not a part of a rule"},
+    {"10/s,by= | 10/s,by=.x | 10/s,by=args. | 10/s,by=args..x", "write by=key or by=args.customer"},
     {"10/s,by=args", "name one of its members, as in by=args.customer"},
     {"10/s,by=meta", "name one of its members, as in by=meta.customer"},
     {"10/s,by=business_id", "write by=args.business_id"},
     {"10/s,by=arg.business_id", "a job has no member 'arg'"},
     {"10/s,by=queue", "a job has no member 'queue'"}, /* its list has it, and its head the batch */
     {"10/s,by=batch", "a job has no member 'batch'"},
-    {"10/s,adapt=", "write adapt=0.5..1"},
-    {"10/s,adapt=0.5", "write adapt=0.5..1"},
-    {"10/s,adapt=0..1", "0 < LOW < HIGH <= 1"},
-    {"10/s,adapt=0.5..0.5", "0 < LOW < HIGH <= 1"},
-    {"10/s,adapt=0.9..0.5", "0 < LOW < HIGH <= 1"},
-    {"10/s,adapt=0.5..1.1", "0 < LOW < HIGH <= 1"},
-    {"10/s,adapt=0.5..2", "write adapt=0.5..1"},
-    {"10/s,adapt=0.0005..1", "write adapt=0.5..1"},
+    {"10/s,adapt= | 10/s,adapt=0.5 | 10/s,adapt=0.5..2 | 10/s,adapt=0.0005..1", "write adapt=0.5..1"},
     {"10/s,adapt=-1..1", "write adapt=0.5..1"},
-    {"concurrency=", "concurrency must be 1 to"},
-    {"concurrency=0", "concurrency must be 1 to"},
-    {"concurrency=-1", "concurrency must be 1 to"},
+    {"10/s,adapt=0..1 | 10/s,adapt=0.5..0.5 | 10/s,adapt=0.9..0.5", "0 < LOW < HIGH <= 1"},
+    {"10/s,adapt=0.5..1.1", "0 < LOW < HIGH <= 1"},
+    {"concurrency= | concurrency=0 | concurrency=-1", "concurrency must be 1 to"},
     {"concurrency=1000000001", "concurrency must be 1 to"},
-    {"concurrency=5,burst=1", "only takes by="},
-    {"concurrency=5,adapt=0.5..1", "only takes by="},
-    {"concurrency=5/s", "not a part of a rule"},
+    {"concurrency=5,burst=1 | concurrency=5,adapt=0.5..1", "only takes by="},
 };
 
 TEST(test_wrong_rules_are_refused)
 {
-    for (size_t i = 0; i < COUNT(wrong_rules); i++) {
-        struct rule r;
+    struct rule r;
 
-        if (rule_parse(wrong_rules[i].text, &r, &error) != WEIR_EINPUT)
-            fail_msg("%s: taken for a rule", wrong_rules[i].text);
-        assert_int_equal(error.status, WEIR_EINPUT);
-        if (!strstr(error.text, wrong_rules[i].says) || (!strchr(error.text, ';')))
-            fail_msg("%s: %s", wrong_rules[i].text, error.text);
-    }
+    for (size_t i = 0; i < COUNT(wrong_rules); i++)
+        for (char *rest = textf("%s", wrong_rules[i].texts), *text; (text = cut_text(&rest));) {
+            fail_if(rule_parse(text, &r, &error) != WEIR_EINPUT, "%s: taken for a rule", text);
+            assert_int_equal(error.status, WEIR_EINPUT);
+            fail_if(!strstr(error.text, wrong_rules[i].says) || !strchr(error.text, ';'), "%s: %s", text,
+                    error.text);
+        }
 }
 
 TEST(test_a_long_wrong_rule_stays_one_short_line)
@@ -242,55 +198,24 @@ TEST(test_the_stored_form_is_one_text_for_one_rule)
 {
     static const char *const wrong[] = {
         "",
-        ":",
-        "gcra",
-        "gcra:",
-        "gcra:100",
-        "100/60000000/20",
-        "gcra:100/60000000",
-        "gcra:100/60000000/",
-        "gcra:100/60000000/20/",
         "gcra:100/60000000/20 ",
-        "gcra:0/1/1",
-        "gcra:1/0/1",
-        "gcra:1/1/0",
-        "gcra:01/60000000/1",
-        "gcra:1/060000000/1",
-        "gcra:1/60000000/01",
-        "gcra:-1/60000000/1",
-        "gcra:2/1/1",
-        "gcra:1/1m/1",
-        "gcra:+1/100/100",
-        "gcra: 1/1/1",
-        "gcra:1/315360000000001/1",
-        "gcra:x/y/z",
-        "gcra:1000000001/1000000001/1",
-        "gcra:1/86400000000/3652",
-        "gcra:1/99999999999999999999/1",
-        "gcra:1/1/1000000001",
-        "gcar:1/1/1",
-        "token-bucket:1/1",
-        "fixed-window:10/1000000",
-        "fixed-window:10/1000000/1000000",
-        "fixed-window:10/1000000/00",
-        "sliding-log:10001/1000000",
-        "sliding-log:10/1000000/10",
-        "sliding-window:10/1000000/10",
-        "concurrency:0",
-        "concurrency:5/1",
-        "concurrency:5,adapt=500..1000",
-        "gcra:1/1/1,by=",
-        "gcra:1/1/1,by=a..b",
-        "gcra:1/1/1,adapt=500..1001",
-        "gcra:1/1/1,adapt=0..1000",
-        "gcra:1/1/1,adapt=500..500",
-        "gcra:1/1/1,adapt=0500..1000",
-        "gcra:1/1/1,adapt=500..1000,by=key",
+        ": | gcra | gcra: | gcra:100 | 100/60000000/20 | gcra:100/60000000 | gcra:100/60000000/",
+        "gcra:100/60000000/20/ | gcra:0/1/1 | gcra:1/0/1 | gcra:1/1/0 | gcra:01/60000000/1",
+        "gcra:1/060000000/1 | gcra:1/60000000/01 | gcra:-1/60000000/1 | gcra:2/1/1 | gcra:1/1m/1",
+        "gcra:+1/100/100 | gcra: 1/1/1 | gcra:1/315360000000001/1 | gcra:x/y/z",
+        "gcra:1000000001/1000000001/1 | gcra:1/86400000000/3652 | gcra:1/99999999999999999999/1",
+        "gcra:1/1/1000000001 | gcar:1/1/1 | token-bucket:1/1 | fixed-window:10/1000000",
+        "fixed-window:10/1000000/1000000 | fixed-window:10/1000000/00 | sliding-log:10001/1000000",
+        "sliding-log:10/1000000/10 | sliding-window:10/1000000/10 | concurrency:0 | concurrency:5/1",
+        "concurrency:5,adapt=500..1000 | gcra:1/1/1,by= | gcra:1/1/1,by=a..b",
+        "gcra:1/1/1,adapt=500..1001 | gcra:1/1/1,adapt=0..1000 | gcra:1/1/1,adapt=500..500",
+        "gcra:1/1/1,adapt=0500..1000 | gcra:1/1/1,adapt=500..1000,by=key",
     };
     struct rule r;
 
     for (size_t i = 0; i < COUNT(wrong); i++)
-        fail_if(rule_read(wrong[i], &r, &error) != WEIR_EINPUT, "%s: taken for a rule", wrong[i]);
+        for (char *rest = textf("%s", wrong[i]), *text; (text = cut_text(&rest));)
+            fail_if(rule_read(text, &r, &error) != WEIR_EINPUT, "%s: taken for a rule", text);
 }
 
 /* Any rule that is valid, with any options. */
@@ -439,23 +364,17 @@ TEST(test_wrong_stored_sets)
     static const char *const wrong[] = {
         "",
         " ",
-        "weights:1",
-        "pause:5/4",
-        "gcra:1/1/1 x",
-        "gcra:1/1/1 pause:5",
-        "gcra:1/1/1 pause:5/",
-        "gcra:1/1/1 pause:5/4/3",
-        "gcra:1/1/1 pause:-5/4",
-        "gcra:1/1/1 weights:2",
-        "gcra:1/1/1 weights:1 gcra:1/1/1",
-        "gcra:1/1/1,by=key gcra:1/1/1,by=args.x",
+        "weights:1 | pause:5/4 | gcra:1/1/1 x | gcra:1/1/1 pause:5 | gcra:1/1/1 pause:5/",
+        "gcra:1/1/1 pause:5/4/3 | gcra:1/1/1 pause:-5/4 | gcra:1/1/1 weights:2",
+        "gcra:1/1/1 weights:1 gcra:1/1/1 | gcra:1/1/1,by=key gcra:1/1/1,by=args.x",
         "gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1 gcra:1/1/1",
     };
     char huge[2 * RULE_SET_TEXT_SIZE];
     struct rule_set set;
 
     for (size_t i = 0; i < COUNT(wrong); i++)
-        fail_if(rule_set_read(wrong[i], &set, &error) != WEIR_EINPUT, "'%s': taken for rules", wrong[i]);
+        for (char *rest = textf("%s", wrong[i]), *one; (one = cut_text(&rest));)
+            fail_if(rule_set_read(one, &set, &error) != WEIR_EINPUT, "'%s': taken for rules", one);
     memset(huge, '1', sizeof huge - 1);
     huge[sizeof huge - 1] = '\0';
     assert_int_equal(rule_set_read(huge, &set, &error), WEIR_EINPUT);
