@@ -9,7 +9,8 @@
 #define TALL 100 /* the height of a drawing, in its own units */
 #define WIDE 10  /* of a slot */
 #define BUCKETS 33
-#define SLOTS_LEAST 30
+#define SLOTS_LEAST 24
+#define LINE_FAR 3 /* a line so many times above the columns would make them flat */
 
 static const char *const outcomes[] = {"done", "retried", "dead", "cancelled", "throttled"};
 #define OUTCOMES (sizeof outcomes / sizeof *outcomes)
@@ -115,7 +116,7 @@ void put_outcomes(struct page *p, const json_t *history, int most_slots, double 
 {
     int slots = slots_shown(history, most_slots);
     struct part parts[OUTCOMES];
-    int64_t top = (int64_t)(per_slot(history, most) + 0.5);
+    int64_t top = 1, set = (int64_t)(per_slot(history, most) + 0.5);
     json_t *slot;
     size_t i;
 
@@ -127,7 +128,10 @@ void put_outcomes(struct page *p, const json_t *history, int most_slots, double 
         for (size_t k = 0; k < OUTCOMES; k++)
             parts[k].count += answer_int(slot, outcomes[k]);
     }
-    top = top > 0 ? top : 1;
+    if (set > LINE_FAR * top)
+        most = 0;
+    else if (set > top)
+        top = set;
     html(p->h,
          "<div class=\"plot\"><span class=\"top\">%n</span><svg viewBox=\"0 0 %d %d\" "
          "preserveAspectRatio=\"none\" "
@@ -146,6 +150,47 @@ void put_outcomes(struct page *p, const json_t *history, int most_slots, double 
     if (most > 0)
         html(p->h,
              "<span class=\"legend\"><span><i class=\"key k-set\"></i>what its limit allows</span></span>");
+}
+
+/* Slots of several histories with the ends of all; of other members nothing. */
+static json_t *sum_slots(json_t *const *histories, size_t count, int slots)
+{
+    int64_t sums[HISTORY_HOURS][OUTCOMES] = {{0}}, newest_us = 0, step_us = 3600000000;
+    json_t *list = json_array(), *slot;
+    size_t k;
+
+    for (size_t i = 0; i < count; i++) {
+        newest_us = histories[i] ? answer_int(histories[i], "now") : newest_us;
+        json_array_foreach(json_object_get(histories[i], "slots"), k, slot)
+        {
+            int at = place_of(histories[i], slot, slots);
+
+            for (size_t n = 0; at >= 0 && at < slots && n < OUTCOMES; n++)
+                sums[at][n] += answer_int(slot, outcomes[n]);
+        }
+    }
+    for (int at = 0; at < slots; at++) {
+        slot = json_pack("{s:I}", "at", (json_int_t)((newest_us / step_us - (slots - 1 - at)) * step_us));
+        for (size_t n = 0; n < OUTCOMES; n++)
+            json_object_set_new(slot, outcomes[n], json_integer(sums[at][n]));
+        if (ends_of(slot) > 0 || json_array_size(list) > 0)
+            json_array_append(list, slot);
+        json_decref(slot);
+    }
+    return json_pack("{s:I, s:I, s:o}", "now", (json_int_t)newest_us, "step", (json_int_t)step_us, "slots",
+                     list);
+}
+
+void put_outcomes_of_all(struct page *p, json_t *const *histories, size_t count, int most_slots)
+{
+    json_t *sum = sum_slots(histories, count, most_slots);
+
+    if (json_array_size(json_object_get(sum, "slots")) > 0) {
+        html(p->h, "<section><h2>Ends <small>by hour</small></h2>");
+        put_outcomes(p, sum, most_slots, 0);
+        html(p->h, "</section>");
+    }
+    json_decref(sum);
 }
 
 /* ---- Histograms */

@@ -13,6 +13,7 @@
 
 #define LINES_MOST 30 /* rows of a page that have a line of their past */
 #define SPARK_SLOTS 30
+#define DAY_HOURS 24
 #define ROWS 100 /* types and queues on one page */
 
 /* ---- What is wrong */
@@ -316,6 +317,26 @@ static void write_types(struct page *p, const struct status *s)
     free(rows);
 }
 
+/* ---- A day */
+
+/* The ends of the most telling types. Without them the page is whole. */
+static void write_day(struct page *p, const struct status *s)
+{
+    int64_t count;
+    const struct type_status **rows = choose(s, "", &count);
+    struct history_call calls[HISTORY_AT_ONCE];
+    json_t *histories[HISTORY_AT_ONCE] = {NULL};
+    size_t asked = 0;
+
+    for (; rows && asked < HISTORY_AT_ONCE && (int64_t)asked < count; asked++)
+        calls[asked] = (struct history_call){.name = rows[asked]->name, .by_hours = true, .slots = DAY_HOURS};
+    if (asked > 0 && history_ask_each(p->w, -1, calls, asked, histories) == 0)
+        put_outcomes_of_all(p, histories, asked, DAY_HOURS);
+    for (size_t i = 0; i < asked; i++)
+        json_decref(histories[i]);
+    free(rows);
+}
+
 /* ---- Queues */
 
 static void write_queue_actions(struct page *p, const struct queue_status *q)
@@ -396,6 +417,7 @@ unsigned page_overview(struct page *p, const char *name)
     write_notes(p, s);
     write_totals(p, s);
     write_types(p, s);
+    write_day(p, s);
     write_queues(p, s);
     return 200;
 }
