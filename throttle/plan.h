@@ -4,8 +4,8 @@
 
 #include "throttle/gate.h"
 
-/* Under one rule any number is a formula. Under several rules each start depends on the one before, so starts are walked: some millions a
- * second. */
+/* Under several rules at most so many jobs are planned: each start depends on the one before, so starts are walked, some millions a
+ * second. Under one rule any number is a formula. */
 #define PLAN_SEVERAL_MAX 10000000
 
 struct plan_point {

@@ -48,15 +48,15 @@
 WEIR_CHECKED int rule_parse(const char *text, struct rule *rule, struct error *e);
 /* Writes the person's form, shortest: "100/1m,burst=20". */
 void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE]);
-/* The stored form. rule_read: WEIR_EINPUT when it is not one. */
+/* Write and read the stored form. rule_read: WEIR_EINPUT when the text is not one. */
 void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE]);
 WEIR_CHECKED int rule_read(const char *stored, struct rule *rule, struct error *e);
 bool rule_equal(const struct rule *a, const struct rule *b);
-/* The most slots that any window [x, x + period) can see; doc/design-limits.md, "Algorithms", says why. Concurrency:
- * the most that are in flight at any time. */
+/* Returns the most slots that any window [x, x + period) can see; doc/design-limits.md, "Algorithms", says why. Concurrency:
+ * the most jobs that are in flight at any time. */
 int64_t rule_most_in_period(const struct rule *rule);
 
-#define RULES_MAX 8 /* of one limit */
+#define RULES_MAX 8 /* rules of one limit */
 #define RULE_SET_TEXT_SIZE (RULES_MAX * RULE_TEXT_SIZE + 64)
 
 struct rule_set {
@@ -70,10 +70,10 @@ struct rule_set {
 WEIR_CHECKED int rule_set_parse(const char *const *texts, size_t n, struct rule_set *set, struct error *e);
 /* Writes the rules in the person's form, joined by a blank. */
 void rule_set_format(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
-/* The stored form with its marks. rule_set_read: WEIR_EINPUT when it is not one. */
+/* Write and read the stored form with its marks. rule_set_read: WEIR_EINPUT when the text is not one. */
 void rule_set_write(const struct rule_set *set, char out[RULE_SET_TEXT_SIZE]);
 WEIR_CHECKED int rule_set_read(const char *stored, struct rule_set *set, struct error *e);
-/* The rule at that place; NULL: there is none. */
+/* Finds the rule at that place; NULL: there is none. */
 const struct rule *rule_set_at(const struct rule_set *set, int64_t place);
 /* Returns the path of its keyed rules; "": none is keyed. */
 const char *rule_set_path(const struct rule_set *set);

@@ -53,7 +53,7 @@ rules.NONE = '-' -- in the place of a rule that was removed, before one that kee
 local MOST_RULES = 8
 local MOST_KEPT = 1000
 
--- What read(text) makes of a text, kept from call to call: it depends on nothing else.
+-- Returns a read() that keeps what it made of a text from call to call: that depends on the text alone.
 local function kept(read)
     local known, count = {}, 0
     return function(text)
@@ -88,7 +88,7 @@ local function is_path(path)
     return #path <= 128 and not find(path, '^%.') and not find(path, '%.%.') and not find(path, '%.$')
 end
 
--- ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
+-- Reads ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
 local function options_read(rule, options)
     local by, behind = options:match('^,by=([%w_.-]+)(.*)$')
     local low, high = (behind or options):match('^,adapt=([1-9]%d*)%.%.([1-9]%d*)$')
@@ -99,7 +99,7 @@ local function options_read(rule, options)
     return rule.algorithm.scale and rule.adapt_low < rule.adapt_high and rule.adapt_high <= 1000
 end
 
--- "pause:UNTIL_US/SET_AT_US" and "weights:1", behind the rules.
+-- Reads "pause:UNTIL_US/SET_AT_US" and "weights:1", which stand behind the rules.
 local function mark_read(set, word)
     local pause_until, set_at = word:match('^pause:(%d+)/(%d+)$')
     if pause_until then
@@ -151,7 +151,7 @@ function rules.at(set, index)
     end
 end
 
--- A pause that was set at a time which has not come yet moves back with the clock.
+-- Returns until when a limit is paused. A pause that was set at a time which has not come yet moves back with the clock.
 function rules.paused(set)
     if not set.pause_until then return 0 end
     local pause_until = set.pause_until - max(0, set.paused_at - now)

@@ -37,7 +37,7 @@ end
 
 -- A call that has read n jobs collects about as much garbage as they are, so that little of it is left for the steps behind other calls, and
 -- the memory of Lua stays small enough for the processor's cache.
-local COLLECTED_JOBS = 64 -- fewer leave little
+local COLLECTED_JOBS = 64 -- fewer jobs leave little
 local function collect_behind(n)
     if collect and n >= COLLECTED_JOBS then collect('step', floor(n * 0.3)) end
 end
@@ -62,7 +62,7 @@ end
 
 local noted -- the key of the last command, while keys are noted
 
--- Until the next call begins, noted_key() is the key that the last command named: Redis does not say at which one a command failed.
+-- Lets noted_key() be the key that the last command named, until the next call begins: Redis does not say at which key a command failed.
 local function note_keys()
     local plain = call
     call = function(...)
@@ -127,7 +127,7 @@ local function late_value(name)
     return file.value
 end
 
--- Returns the function of a script that is one of these.
+-- Returns the function of such a file.
 local function late_script(name)
     return function(ARGV)
         local run = late_value(name)
@@ -146,15 +146,15 @@ local function is_recent(asked_us)
     return asked_us <= now and now - asked_us < RECENT_US
 end
 
--- How many calls there were that may have changed what a claim finds before it starts jobs that came alone (claim_short). Each call that writes
--- is taken for one, until it says that it was none. Another version's functions, and others' commands, count nothing.
+-- Counts the calls that may have changed what a claim finds before it starts jobs that came alone (claim_short). A call that writes counts, unless
+-- it says that it has changed nothing. Another version's functions, and others' commands, count nothing.
 local changes = 0
 
 local function has_changed_nothing() changes = changes - 1 end
 
 local INFO = 'INFO' -- optional: without the right to it the check is skipped
 
-local master_us -- when it was none last
+local master_us -- when this Redis was found to be no replica last
 
 -- True when this is a replica that takes writes (replica-read-only no), which are lost with its next synchronization. It may have become one just
 -- now.
@@ -207,7 +207,7 @@ local LIBRARY = 'weir_DIGEST_' -- the names of its functions begin with it
 local function script(name, run, is)
     is = is or {}
     local role, own_clock, any_format = is.role, is.own_clock, is.any_format
-    local key, prefix, read_only = nil, nil, role == 'viewer' -- key: of the last call
+    local key, prefix, read_only = nil, nil, role == 'viewer' -- key: that of the last call
     redis.register_function{
         function_name = LIBRARY .. name,
         callback = function(KEYS, ARGV)
@@ -229,7 +229,7 @@ end
 -- Writes a whole number: tostring() and .. keep 14 digits only; a time in microseconds has 16. %d is exact to 2^53 and four times as fast as %.0f.
 local function us(x) return format('%d', x) end
 
--- A small whole number as text, an index or a count: Redis would print it as a real number, which takes as long as the command.
+-- Small whole numbers as text, for an index or a count: Redis would print a number as a real one, which takes as long as the command.
 local small = {}
 local function digits(n)
     local text = small[n]

@@ -30,7 +30,7 @@ local function put_token(key, token)
     call('PEXPIRE', key, 60000)
 end
 
-local KNOWN_MOST = 4096 -- groups whose words are known between calls: of many few have written anew
+local KNOWN_MOST = 4096 -- groups whose words are known between calls: few of many write anew
 
 local known, known_count = {}, 0 -- group -> what it has written, as it was read last
 
@@ -113,7 +113,7 @@ end
 
 function bell.ring_spare(group) put_token(P .. 'spare:' .. group, '1') end
 
-local wide_until_us, wide_of, wide_us -- until when a wide group had the duty, of that prefix, as it was asked then
+local wide_until_us, wide_of, wide_us -- until when a wide group had the duty; for which prefix, and when, that was asked
 
 local function read_wide()
     local mark = call_safe('HGET', P .. 'duty', ALL)

@@ -10,14 +10,14 @@ partition.MOST = 64
 
 local seen, own -- the prefix that was asked last, and its partition
 
--- The partition that this call sees.
+-- Returns the partition that this call sees.
 function partition.own()
     if seen ~= P then seen, own = P, tonumber(match(P, '{(%d+)}:$') or 0) end
     return own
 end
 
-local count -- in this call
-local known, known_of, known_us -- the same as it was asked last, of that prefix, then
+local count -- how many partitions there are, as this call has found
+local known, known_of, known_us -- how many there were as Redis was asked last; for which prefix, and when
 
 local function forget() count = nil end
 
@@ -43,14 +43,14 @@ function partition.write_count(n)
     count, known_of = nil, nil
 end
 
--- A worker knows that there are n: Redis has lost that, maybe since it was asked last.
+-- Writes again that there are n partitions, as a worker knows: Redis has lost that, maybe since it was asked last.
 function partition.restore(n)
     if not is_whole(n, 2) or n > partition.MOST then return end
     known_of, count = nil, nil
     if partition.count() == 1 then partition.write_count(n) end
 end
 
--- What a byte adds: the table of CRC16 (XMODEM), built once.
+-- The table of CRC16 (XMODEM), which says what a byte adds. It is built once.
 local adds
 
 local function build_adds()
@@ -75,7 +75,7 @@ function partition.home(name)
     return n == 1 and 0 or crc16(match(name, '^[^.]*')) % n
 end
 
--- The partition of a name that does not live here; nil: it does.
+-- Returns the partition of a name that does not live here; nil: it does.
 function partition.elsewhere(name)
     local home = partition.home(name)
     if home ~= partition.own() then return home end

@@ -5,7 +5,7 @@
 #include "throttle/algorithm/algorithm.h"
 
 const struct algorithm_ops *algorithm_of(enum algorithm algorithm);
-/* By name; false: there is none. */
+/* Finds an algorithm by its name; false: there is none. */
 bool algorithm_find(const char *name, enum algorithm *algorithm);
 
 #endif

@@ -11,7 +11,7 @@ local exact = {}
 
 -- A slot may be granted so far ahead of now, us: at a small burst every late wake-up would lose a slot for good.
 exact.AHEAD = 5000
-exact.AHEAD_MOST = 210000 -- for a worker that is far away
+exact.AHEAD_MOST = 210000 -- the same for a worker that is far away
 
 exact.LOST_US = 60000000 -- how far back it is known which slots nobody took
 

@@ -22,7 +22,7 @@ enum word {
     LAST_US
 }; /* TAT = TAT_US + TAT_REM / count; the last start, as far as it counts */
 
-/* How far ahead debt can put TAT. All that a rule can grant is half of it at most. */
+/* Debt can put TAT so far ahead. All that a rule can grant is half of it at most. */
 #define FAR_US (2 * TEN_YEARS_US)
 
 static int64_t most_in_period(const struct rule *rule)
@@ -30,7 +30,7 @@ static int64_t most_in_period(const struct rule *rule)
     return rule->count + rule->burst - 1;
 }
 
-/* T grows, the count stays: TAT remains what it is. */
+/* Scales the rate by T. The count stays, so TAT remains what it is. */
 static void scale(struct rule *rule, int thousandths)
 {
     rule->period_us = min_i64(TEN_YEARS_US, (rule->period_us * 1000 + thousandths - 1) / thousandths);
@@ -42,7 +42,7 @@ static int64_t tat_rounded_up(const struct gate *g)
     return g->word[TAT_US] + (g->word[TAT_REM] > 0);
 }
 
-/* TAT in 1/count us. */
+/* Returns TAT in 1/count us. */
 static wide tat_parts(const struct gate *g)
 {
     return (wide)g->word[TAT_US] * g->rule.count + g->word[TAT_REM];
@@ -87,7 +87,7 @@ static void drop_low(struct gate *g, int i)
     memmove(&g->lows[i], &g->lows[i + 1], (size_t)(g->low_count - i) * sizeof *g->lows);
 }
 
-/* The two that differ least become one: as late as the later, as low as the lower. */
+/* Makes one of the two lows that differ least: as late as the later, as low as the lower. */
 static void merge_lows(struct gate *g)
 {
     int best = 0;
@@ -102,7 +102,7 @@ static void merge_lows(struct gate *g)
 static void add_low(struct gate *g, struct gate_low low)
 {
     if (g->low_count > 0 && low.start_us <= g->lows[g->low_count - 1].start_us)
-        return; /* it found more than that one */
+        return; /* this start found more in use than that one */
     while (g->low_count > 0 && !is_less(&g->lows[g->low_count - 1], &low))
         g->low_count--;
     g->lows[g->low_count++] = low;
@@ -218,7 +218,7 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
 {
     wide was = tat_parts(g), full = (wide)s_us * g->rule.count + (wide)g->rule.burst * g->rule.period_us;
     int status =
-        take(g, s_us, min_i64(slots, g->rule.burst + 1)); /* one that was rounded up leaves a little room */
+        take(g, s_us, min_i64(slots, g->rule.burst + 1)); /* a use that was rounded up leaves a little room */
 
     if (tat_parts(g) > full)
         set_tat(g, was > full ? was : full);
@@ -233,7 +233,7 @@ static int charge(struct gate *g, int64_t now_us, int64_t slots)
     return status;
 }
 
-/* Every start is a T before TAT at least. */
+/* Returns the latest time at which the last start can have been: each is a T before TAT at least. */
 static int64_t latest_start(const struct gate *g)
 {
     wide latest = tat_parts(g) - g->rule.period_us;
@@ -241,7 +241,7 @@ static int64_t latest_start(const struct gate *g)
     return latest > 0 ? (int64_t)rounded_up(latest, g->rule.count) : 0;
 }
 
-/* What is given back is all, but no more than any later start found in use: so much had drained unused by
+/* Gives slots back, but no more than any later start found in use: the rest had drained unused by
  * then. Without memory no start is later than the last one that was granted ahead. */
 static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
@@ -283,14 +283,14 @@ static void step_back(struct gate *g, int64_t us)
         g->lows[i].start_us = max_i64(0, g->lows[i].start_us - us);
 }
 
-/* At TAT itself its remainder still counts. */
+/* Returns when all slots are back. At TAT itself its remainder still counts. */
 static int64_t resets(const struct gate *g)
 {
     return tat_rounded_up(g);
 }
 
-/* What starts at once does so from now; each later one when the slots of those before it are back: TAT after
- * n - 1 of them, less (burst - slots) T. */
+/* Computes the start of job n: now, if it fits the burst; else when the slots of the jobs before it are back, at TAT after
+ * n - 1 jobs, less (burst - slots) T. */
 static int64_t nth_start(const struct gate *g, int64_t now_us, int64_t n, int64_t slots)
 {
     wide tat = now_us > tat_rounded_up(g) ? (wide)now_us * g->rule.count : tat_parts(g);

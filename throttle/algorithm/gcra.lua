@@ -94,7 +94,7 @@ end
 -- Notes that a start at s found so much in use.
 local function lows_add(lows, s, us, rem)
     local n = #lows
-    if n > 0 and s <= lows[n - 2] then return end -- it found more than that one
+    if n > 0 and s <= lows[n - 2] then return end -- this start found more in use than that one
     while n > 0 and not is_less(lows[n - 1], lows[n], us, rem) do
         lows[n], lows[n - 1], lows[n - 2] = nil, nil, nil
         n = n - 3
@@ -217,7 +217,7 @@ function gcra.note(g, s, slots)
     local was_us, was_rem = g.tat_us, g.tat_rem
     local q, full_rem = times(g.rule, burst)
     local full_us = s + q
-    gcra.take(g, s, 1, min(slots, burst + 1)) -- one that was rounded up leaves a little room
+    gcra.take(g, s, 1, min(slots, burst + 1)) -- a use that was rounded up leaves a little room
     if not is_less(full_us, full_rem, g.tat_us, g.tat_rem) then return end
     if is_less(full_us, full_rem, was_us, was_rem) then full_us, full_rem = was_us, was_rem end
     g.tat_us, g.tat_rem = full_us, full_rem

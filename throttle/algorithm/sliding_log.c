@@ -11,7 +11,7 @@
 #include "throttle/algorithm/algorithm.h"
 
 #define COUNT_MAX 10000
-#define AHEAD_US (GATE_AHEAD_MOST_US + 10000) /* more than any slot is granted ahead */
+#define AHEAD_US (GATE_AHEAD_MOST_US + 10000) /* is more than any slot is granted ahead */
 
 enum word { LAST_US, USED }; /* the last start; the slots in the log */
 
@@ -85,7 +85,7 @@ static int load(struct gate *g, const char *words, int64_t now_us)
     return g->word[USED] == all ? 0 : WEIR_EINPUT;
 }
 
-/* The entries that are over at a time: their slots, and how many they are. */
+/* Returns the slots of the entries that are over at a time; *entries is how many these are. */
 static int64_t over(const struct gate *g, int64_t at_us, size_t *entries)
 {
     int64_t slots = 0;
@@ -116,7 +116,7 @@ static int64_t start(const struct gate *g, int64_t now_us, int64_t slots)
     return s_us;
 }
 
-/* Forgets what is over. A start may be taken ahead of time: what is over only just is left for those who ask
+/* Takes slots, and forgets what is over. A start may be taken ahead of time, so what is only just over is left for those who ask
  * at a time before it. */
 static int take(struct gate *g, int64_t s_us, int64_t slots)
 {
@@ -127,7 +127,7 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
     return add(g, s_us, slots);
 }
 
-/* Only the last count of slots decide when the next may start: older ones make room. */
+/* Notes slots under another rule. Only the last `count` slots decide when the next job may start: older ones make room. */
 static int note(struct gate *g, int64_t s_us, int64_t slots)
 {
     int64_t at_us = max_i64(s_us, g->word[LAST_US]), most_slots = max_i64(g->rule.count, used(g, at_us)),
@@ -143,7 +143,7 @@ static int note(struct gate *g, int64_t s_us, int64_t slots)
     return status;
 }
 
-/* The debt is at most the count, so that the log stays bounded. It is told at the start that is charged: what is over by then may be
+/* Charges slots, at most the count, so that the log stays bounded. They stand at the start that is charged: what is over by then may be
  * forgotten already. */
 static int charge(struct gate *g, int64_t now_us, int64_t slots)
 {
@@ -153,7 +153,7 @@ static int charge(struct gate *g, int64_t now_us, int64_t slots)
     return taken > 0 ? take(g, at_us, taken) : 0;
 }
 
-/* An entry without slots may stay: it says nothing. */
+/* Gives slots back. An entry without slots may stay: it says nothing. */
 static void give(struct gate *g, int64_t now_us, int64_t s_us, int64_t slots)
 {
     (void)now_us;

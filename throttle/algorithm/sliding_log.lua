@@ -64,7 +64,7 @@ local function entry(g, pos)
     return tonumber(delta), slots == '' and 1 or tonumber(slots), after
 end
 
--- Forgets the starts that are over by then: nothing starts before it any more.
+-- Forgets the starts that are over by that time: nothing starts before it any more.
 local function forget(g, at)
     local over = at - g.rule.period
     while g.used > 0 do

@@ -18,9 +18,8 @@ enum word {
     PREVIOUS
 }; /* the last start; slots used in its window, and in the one before */
 
-/* The two buckets as they are at a time that is not before the last start. */
 struct buckets {
-    int64_t begin_us; /* of the window of that time */
+    int64_t begin_us; /* when the window of that time began */
     int64_t current, previous;
 };
 
@@ -51,7 +50,7 @@ static struct buckets buckets_at(const struct gate *g, int64_t at_us)
     return (struct buckets){begin_us, 0, begin_us - last_us == g->rule.period_us ? g->word[CURRENT] : 0};
 }
 
-/* The first time in a window at which the previous one's slots leave room: previous * (period - x) <= room *
+/* Finds the first time in a window at which the slots of the previous one leave room: previous * (period - x) <= room *
  * period. */
 static int64_t room_at(const struct rule *rule, const struct buckets *b, int64_t room)
 {

@@ -16,7 +16,7 @@ enum algorithm {
     ALGORITHM_COUNT,
 };
 
-/* How far ahead of now slots are granted: exact.AHEAD in Lua; and at most, to a worker that is far away. */
+/* Slots are granted so far ahead of now (exact.AHEAD in Lua), and at most so far to a worker that is far away. */
 #define GATE_AHEAD_US 5000
 #define GATE_AHEAD_MOST_US 210000
 
@@ -41,14 +41,14 @@ struct gate_entry {
     int64_t at_us, slots;
 };
 
-/* A start that found less in use than all later ones: us + rem / count. */
+/* A low is a start, at us + rem / count, that found less in use than all later ones. */
 struct gate_low {
     int64_t start_us, us, rem;
 };
 #define GATE_LOWS 16
 #define GATE_FORMER 4 /* in Redis */
 
-/* Read what you like, change it by the functions below. */
+/* Members may be read; the functions of gate.h change them. */
 struct gate {
     struct rule rule;         /* in force: the base at its present rate */
     struct rule base;         /* as it was set */
@@ -65,7 +65,7 @@ struct gate {
     struct gate_low lows[GATE_LOWS + 1]; /* oldest first; the last place is for the one too many */
     struct gate *former;                 /* states under rules that were in force before; owned */
     int former_count;
-    int64_t till_us; /* of one of these: it is remembered until then at least */
+    int64_t till_us; /* of a former state: it is remembered until then at least */
 };
 
 #endif

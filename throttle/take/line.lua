@@ -29,20 +29,20 @@
 
 local line = {}
 
-local LEAD = gate.AHEAD   -- who asks so long before its slot, or later, has come for it
-local LATE = 20000        -- us; a process that is late by more may be gone: it keeps nobody from a slot that is open
-local COMING = 1000000    -- until then it is likely to come: others are told times behind it
-local GONE = 10000000     -- us
-local BEFORE_MOST = 500   -- in line, walked by one call: 1 ms. Who comes behind them is told the time of the last
-local LOOK_MOST = 20      -- places looked at for one that is not late
-local LIVES_MS = 60000    -- keys, after what they say is over
+local LEAD = gate.AHEAD   -- a caller that asks so long before its slot, or later, has come for it
+local LATE = 20000        -- us; a caller that is late by more may be gone, and keeps nobody from a slot that is open
+local COMING = 1000000    -- us; until then a late caller is likely to come, and others are told times behind it
+local GONE = 10000000     -- us; then a late caller has left the line
+local BEFORE_MOST = 500   -- places that one call walks: 1 ms. Callers behind them are told the time of the last
+local LOOK_MOST = 20      -- places at which one call looks for a caller that is not late
+local LIVES_MS = 60000    -- keys stay so long after what they say is over
 
 -- The line of this call.
 local node, list, due -- node: its name, as in lines
 local limit, key
 local gates = {}
-local count -- of gates
-local from  -- nothing starts before: now, or the end of the limit's pause
+local count -- how many gates there are
+local from  -- when the first caller may start: now, or at the end of the limit's pause
 
 local function load_gates()
     count = #limit.set
@@ -107,7 +107,7 @@ local function is_shared()
     return at + 1000000 + 4 * slot >= now
 end
 
--- Somebody sleeps, and its slot comes then.
+-- Tells a caller that sleeps when its slot comes.
 local function tell(place, at, told)
     call('ZADD', due, us(at), place)
     local bell = P .. 'turn:' .. place
@@ -126,7 +126,7 @@ local function walk(places, ticket, late, times, tells)
             local cost = cost_of(places[i])
             for n = 1, times do
                 local s = opens(cost, at, ticket)
-                local comes = s == huge and now or s -- who cannot start any more asks, and is answered so
+                local comes = s == huge and now or s -- a caller that can never start asks, and is answered so
                 if tells and n == 1 and comes + gate.AHEAD < told then tell(places[i], comes, told) end
                 if s == huge then break end
                 start_at(s, cost)
@@ -137,7 +137,7 @@ local function walk(places, ticket, late, times, tells)
     return at
 end
 
--- When a job of that cost starts behind those in line that came before.
+-- Computes when a caller starts behind those in line that came before it.
 local function nth_start(cost, came, ticket, late, times)
     local before = call('ZRANGEBYSCORE', list, '-inf', '(' .. us(came), 'LIMIT', '0', us(BEFORE_MOST))
     local at = opens(cost, walk(before, ticket, late, times), ticket)
@@ -165,7 +165,7 @@ local function enlist()
     end
 end
 
--- Returns whether it was there.
+-- Takes a place out of the line. Returns whether it was there.
 local function remove(place)
     call('ZREM', due, place)
     if call('ZREM', list, place) == 0 then return false end
@@ -173,7 +173,7 @@ local function remove(place)
     return true
 end
 
--- Times of a clock that was set back since say nothing: the line forms anew as callers ask.
+-- Forgets a line whose times are of a clock that was set back since: it forms anew as callers ask.
 function line.forget_gone()
     local last = call('ZRANGE', list, '-1', '-1', 'WITHSCORES')
     if last[2] and tonumber(last[2]) > now + COMING then return call('DEL', list, due) end
@@ -182,7 +182,7 @@ function line.forget_gone()
     end
 end
 
--- The first in line that is not late: its place, when it came, and when it is due.
+-- Finds the first in line that is not late: its place, when it came, and when it is due.
 local function first()
     local places = call('ZRANGE', list, '0', us(LOOK_MOST - 1), 'WITHSCORES')
     for i = 1, #places, 2 do
@@ -191,7 +191,7 @@ local function first()
     end
 end
 
--- Keeps the gates for the first in line until a moment after its slot: those that would be idle for less than one slot of theirs.
+-- Holds gates for the first in line until a moment after its slot: those that would be idle for less than one slot of theirs.
 local function hold(cost, at, ticket)
     for i = 1, count do
         local g = gates[i]
@@ -209,7 +209,7 @@ local function end_hold()
     gate.save()
 end
 
--- The first in line may come sooner than it was told.
+-- Tells the first in line where it may come sooner than it was told.
 local function call_first()
     local place, came, told = first()
     if not place then return end_hold() end
@@ -235,13 +235,13 @@ function line.leave(place)
     if remove(place) then call_first() end
 end
 
--- Later than all who came before.
+-- Returns a time of coming that is later than those of all who came before.
 local function now_come()
     local last = call('ZRANGE', list, '-1', '-1', 'WITHSCORES')
     return last[2] and max(now, tonumber(last[2]) + 1) or now
 end
 
--- One that was forgotten has its place again, unless it was of a clock that is set back since.
+-- Returns when a caller came, by its place. One that was forgotten has its place again, unless it was of a clock that was set back since.
 function line.came(place)
     if place == '' then return now_come() end
     return tonumber(call('ZSCORE', list, place) or min(tonumber(match(place, '^%d+')), now_come()))
@@ -266,7 +266,7 @@ local function tell_behind(at)
     return #sleepers / 2, #sleepers == 2 * BEFORE_MOST
 end
 
--- All are told when their slots come, by the gates as they are now. Returns as tell_behind.
+-- Tells all when their slots come, by the gates as they are now. Returns what tell_behind() returns.
 local function reckon()
     local places = call('ZRANGE', list, '0', us(BEFORE_MOST - 1), 'WITHSCORES')
     if #places == 0 then return 0, false end
@@ -282,7 +282,7 @@ local function reckon()
     return #places + told, more
 end
 
--- The first may have to wait no more, or not so long, and nobody has said so: by another program's rules, or a job that gave slots back.
+-- Looks whether the first in line may start sooner and nobody has said so: by another program's rules, or a job that gave slots back.
 function line.look(place)
     local head, came, told = first()
     if not head then return end
@@ -305,7 +305,7 @@ function line.wake(member)
     end
     call('ZREM', due, '~') -- whether others take slots is found out anew
     local looked_at, more
-    if wrong then looked_at, more = tell_behind(now) else looked_at, more = reckon() end -- what is wrong, each is told as it asks
+    if wrong then looked_at, more = tell_behind(now) else looked_at, more = reckon() end -- each caller is told what is wrong as it asks
     return looked_at + 1, more
 end
 

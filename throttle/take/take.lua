@@ -30,17 +30,17 @@
 -- uses: gate partition rules takes
 
 local MOST_ITEMS = 1000
-local SLICE = 64 -- of their gates are loaded at once
+local SLICE = 64 -- items whose gates are loaded at once
 
-local peek -- of this call: does it take nothing?
+local peek -- true when this call only looks
 
 -- ---- Items
 
 local gate_name, limit_of = takes.gate_name, takes.limit_of
-local gates, count = {}, 0 -- of the item
-local open_limit, open_key -- whose they are: the next item of the same limit and key finds them loaded
+local gates, count = {}, 0 -- those of the item
+local open_limit, open_key -- whose gates are loaded: the next item of the same limit and key finds them
 
--- The word that says what is wrong with the limit, the key or a gate, or nil.
+-- Loads the gates of a limit and a key. Returns the word that says what is wrong with the limit, the key or a gate, or nil.
 local function open_gates(limit, key)
     open_limit = nil
     local wrong = limit.wrong or takes.wrong_key(limit, key)

@@ -12,9 +12,9 @@ local takes = {}
 
 local MOST_KEPT = 1000
 
-local known, known_count = {}, 0 -- name -> its limit as it was last
+local known, known_count = {}, 0 -- name -> its limit as it was read last
 
--- The word that says what is wrong with it is in .wrong.
+-- Makes a limit; its member `wrong` is the word that says what is wrong with it.
 local function limit_make(name, own, given)
     local limit = {own = own, given = given, names = {}, keyed = {}}
     local set = rules.read(own or given)
@@ -22,7 +22,7 @@ local function limit_make(name, own, given)
     if not set then
         limit.wrong = 'unreadable'
     elseif own and given ~= '' and set.text ~= given then
-        limit.wrong = 'differs' -- each would take what the other one's callers wait for
+        limit.wrong = 'differs' -- callers by one rule would take what callers by the other wait for
     elseif set.in_flight then
         limit.wrong = 'concurrency'
     else

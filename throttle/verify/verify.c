@@ -247,7 +247,7 @@ static int parse_line(const char *text, size_t len, struct line *line, bool *tor
 
 /* ---- Members */
 
-/* A member that is a whole number from least to most. */
+/* Reads a member that is a whole number from least to most. */
 static bool read_number(const struct line *line, const char *name, int64_t least, int64_t most, int64_t *n)
 {
     const struct member *m = find_member(line, name);
@@ -262,7 +262,7 @@ static bool read_time(const struct line *line, const char *name, int64_t *us)
     return read_number(line, name, 0, (INT64_C(1) << 53) - 1, us);
 }
 
-/* A member that may be absent; then it is "". NULL: it is no string. */
+/* Reads a member that may be absent; then it is "". NULL: it is no string. */
 static const char *read_text(const struct line *line, const char *name)
 {
     const struct member *m = find_member(line, name);
@@ -270,7 +270,7 @@ static const char *read_text(const struct line *line, const char *name)
     return m ? m->text : "";
 }
 
-/* type and id, the two that every line but opened has. *job is 0 without an id. */
+/* Reads type and id, which every line but `opened` has. *job is 0 without an id. */
 static int read_job(const struct line *line, const char **type, uint64_t *job, struct error *e)
 {
     const struct member *type_member = find_member(line, "type");
@@ -283,7 +283,7 @@ static int read_job(const struct line *line, const char **type, uint64_t *job, s
     return limit_name_check("type", *type, e);
 }
 
-/* A member that may be absent. */
+/* Reads a span that may be absent. */
 static int read_span(const struct line *line, const char *name, int32_t *us, struct error *e)
 {
     int64_t number;
@@ -363,7 +363,7 @@ static int read_start(struct reading *r, const struct line *line, struct error *
     return 0;
 }
 
-/* The start that a line of an end or of what was spent belongs to; NULL: it is not in this file. */
+/* Finds the start to which a line of an end, or of what was spent, belongs; NULL: it is not in this file. */
 static int find_start(struct reading *r, const struct line *line, struct start **start, uint64_t *job,
                       struct error *e)
 {
@@ -434,7 +434,7 @@ static int read_back(struct reading *r, const struct line *line, struct error *e
     return 0;
 }
 
-/* Starts that were none. */
+/* Drops starts whose handler was not called. */
 static void drop_back(struct reading *r)
 {
     struct verify_input *input = r->input;
@@ -467,7 +467,7 @@ static int read_lapsed(struct reading *r, const struct line *line, struct error 
     return 0;
 }
 
-/* The ends of what runs may be among those lines. */
+/* Reads how many lines were lost: the ends of what runs may be among them. */
 static int read_lost(struct reading *r, const struct line *line, struct error *e)
 {
     int64_t lost;
@@ -512,7 +512,7 @@ static int read_line(struct reading *r, char *text, size_t len, bool *torn, stru
     return status;
 }
 
-/* Whatever is no object is no trace: it is not read, however long the line is. */
+/* Checks that the file begins with an object: all else is no trace, and is not read, however long the line is. */
 static int check_begin(FILE *f, struct error *e)
 {
     int c = getc(f);

@@ -64,7 +64,7 @@ struct verify_violation {
     int64_t early_us; /* else the gate opened that much later; VERIFY_NEVER: it cannot hold that cost */
 };
 
-/* The most slots, or starts, in any window, and what the rule allows in it. */
+/* A window has the most slots, or starts, in any time of its length, and what the rule allows in it. */
 struct verify_window {
     int64_t window_us;
     int64_t most, allowed;
@@ -75,7 +75,7 @@ struct verify_window {
 struct verify_use {
     uint64_t starts, violations;
     uint64_t crowded; /* handlers that started where too many had */
-    size_t stretches; /* of starts under one rule: 1 where it never changed */
+    size_t stretches; /* times in which one rule was in force: 1 where it never changed */
     double kept;      /* rate kept / rate set beyond the first burst; below 0: too few starts to tell */
     double gap;       /* the smallest between two slots, in T; below 0: too few */
     struct verify_window windows[VERIFY_WINDOWS];
@@ -83,7 +83,6 @@ struct verify_use {
     int64_t most_at_once, allowed_at_once; /* concurrency only, else 0 */
 };
 
-/* This is one rule of a limit. */
 struct verify_rule {
     const char *limit;
     size_t index;
@@ -109,7 +108,7 @@ struct verify_type {
     struct verify_lateness lateness;
 };
 
-/* Why slots came back, and how many. */
+/* Counts slots that came back, by why they did. */
 struct verify_back {
     const char *why;
     uint64_t slots;
@@ -130,7 +129,7 @@ struct verify {
     struct verify_input *input;
 };
 
-/* WEIR_EINTERNAL: out of memory. Freed with verify_free, whatever happened. */
+/* Makes v, which verify_free() frees, whatever happened. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int verify_init(struct verify *v, struct error *e);
 void verify_free(struct verify *v);
 

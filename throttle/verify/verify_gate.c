@@ -14,7 +14,7 @@ struct charge {
     int64_t at_us, slots;
 };
 
-/* The gate while it is replayed. What a job spent above its cost, a charge, is taken when it ended. Redis heard of it by VERIFY_SETTLE_US
+/* A replay has the gate as it is by then. What a job spent above its cost, a charge, is taken when it ended. Redis heard of it by VERIFY_SETTLE_US
  * later: a start that was granted before that is judged as if the charge were not there. */
 struct replay {
     const struct verify_input *input;
@@ -43,13 +43,13 @@ static const struct start *event_start(const struct replay *r, const struct even
     return &r->input->starts[event->start];
 }
 
-/* What a start took at its slot. */
+/* Returns the slots that a start took. */
 static int64_t slots_taken(const struct start *s)
 {
     return s->spent >= 0 && s->spent < s->cost ? s->spent : s->cost;
 }
 
-/* When it was granted, as far as is known: not before, and not after. */
+/* Return when a start was granted at the earliest, and at the latest, as far as is known. */
 static int64_t granted_from_us(const struct start *s)
 {
     return s->at_us - (s->ahead_us >= 0 ? s->ahead_us : GATE_AHEAD_US);
@@ -62,7 +62,7 @@ static int64_t granted_until_us(const struct start *s)
 
 /* ---- Order */
 
-/* starts are in the order of their slots. */
+/* Compares starts by their slots, in whose order they stand. */
 static int by_slot(const void *a, const void *b)
 {
     return by_number(((const struct event *)a)->start, ((const struct event *)b)->start);
@@ -136,7 +136,7 @@ static int change_rule(struct replay *r, const struct rule *rule, const struct s
 
 /* ---- True costs */
 
-/* In the order of their times, from the back: they come nearly so. */
+/* Inserts a charge by its time, from the back: they come nearly in order. */
 static int add_charge(struct replay *r, const struct start *s)
 {
     size_t i;
@@ -163,7 +163,7 @@ static int take_charges(struct replay *r, int64_t now_us)
     return 0;
 }
 
-/* The slots of charges that may not have been known when a start was granted. */
+/* Sums the slots of charges that may not have been known when a start was granted. */
 static int64_t slots_unheard(const struct replay *r, const struct start *s)
 {
     int64_t slots = 0;
@@ -176,7 +176,7 @@ static int64_t slots_unheard(const struct replay *r, const struct start *s)
 
 /* ---- Rates */
 
-/* When the gate opens for a start, without those charges; its time or before: it is not too early. */
+/* Returns when the gate opens for a start, without those charges. At the start's time or before: it is not too early. */
 static int64_t opens_at(const struct replay *r, const struct start *s, int64_t slots)
 {
     const struct rule *rule = &r->gate.rule;
@@ -188,7 +188,7 @@ static int64_t opens_at(const struct replay *r, const struct start *s, int64_t s
     return max_i64(used, 0) + slots <= rule->burst ? s->at_us : opens_us;
 }
 
-/* The gate may be full, of what Redis did not know. */
+/* Takes slots, though the gate may be full of what Redis did not know. */
 static int take_slots(struct replay *r, int64_t at_us, int64_t slots)
 {
     struct gate *g = &r->gate;
@@ -198,8 +198,8 @@ static int take_slots(struct replay *r, int64_t at_us, int64_t slots)
     return status < 0 ? verify_out_of_memory(r->error) : 0;
 }
 
-/* A start that comes too early takes nothing (I.371: a cell that does not conform): one too
- * many is one violation and does not make all that follow it wrong. */
+/* Replays a start at a rate. One that comes too early takes nothing (I.371: a cell that does not conform): so it is one violation and
+ * does not make all that follow it wrong. */
 static int replay_rate(struct replay *r, struct event *event)
 {
     const struct start *s = event_start(r, event);
@@ -231,7 +231,7 @@ static int add_end(struct replay *r, int64_t end_us)
     return 0;
 }
 
-/* One too many is in flight like the others. */
+/* Replays a start or an end at a concurrency rule. A job that is one too many is in flight like the others. */
 static int replay_in_flight(struct replay *r, const struct event *event)
 {
     const struct start *s = event_start(r, event);
@@ -359,7 +359,7 @@ static struct verify_window start_window(const struct replay *r, const struct ru
                                   most_allowed(rule, periods * rule->period_us)};
 }
 
-/* One that is too many does not count for the next; nor does one whose slot has failed already. */
+/* Finds starts that are too many in a window. Such a start does not count for the next ones; nor does one whose slot has failed already. */
 static int find_crowded(struct replay *r, const struct verify_window *w, struct event *events, size_t n)
 {
     size_t first = 0, kept = 0;
@@ -396,7 +396,7 @@ static int judge_starts(struct replay *r, const struct rule *rule, struct event 
 
 /* ---- All of it */
 
-/* Starts under the rule until now that may have been granted before those under the next one were. */
+/* Finds the end of a stretch: starts under the rule until now that may have been granted before those under the next one were. */
 static size_t stretch_end(const struct replay *r, struct event *events, size_t n)
 {
     uint32_t same = event_rule(r->input, &events[0])->same;

@@ -8,7 +8,7 @@
 
 #include "throttle/verify/verify.h"
 
-/* From a hash to a number that is not 0. */
+/* A map leads from a hash to a number that is not 0. */
 struct map {
     struct map_slot {
         uint64_t hash;
@@ -16,7 +16,7 @@ struct map {
     } * at;
     size_t count, size;
 };
-/* Returns the value at hash: 0 when it is new, and then to be set at once. NULL: out of memory. */
+/* Returns the value at hash; 0: it is new, and is to be set at once. NULL: out of memory. */
 uint32_t *map_at(struct map *m, uint64_t hash);
 /* Finds an entry and adds nothing: NULL when there is none. */
 uint32_t *map_find(const struct map *m, uint64_t hash);
@@ -26,20 +26,17 @@ uint64_t text_hash(uint64_t seed, const char *text);
 
 #define TYPE_RULES_MAX 16
 
-/* A rule as one start names it. */
 struct input_rule {
     uint32_t line; /* in input->lines */
     uint32_t same; /* equal numbers: the same rule but for by= and adapt= */
     struct rule rule;
 };
 
-/* A text of limits, taken apart into lines. */
 struct input_limits {
     size_t count;
     struct input_rule at[TYPE_RULES_MAX];
 };
 
-/* A line is one rule of a limit, with its place. */
 struct input_line {
     uint32_t limit; /* its name in texts */
     uint32_t index;
@@ -56,10 +53,10 @@ struct start {
     uint32_t writer;          /* while its file is read: the worker */
     uint32_t limits;          /* in input->limits, from 1; 0: none */
     int32_t cost;
-    int32_t ahead_us; /* so long before its slot it was granted; -1: not known, up to GATE_AHEAD_US */
-    int32_t good_us;  /* for so long its slot is good */
+    int32_t ahead_us; /* how long before its slot it was granted; -1: not known, up to GATE_AHEAD_US */
+    int32_t good_us;  /* how long its slot is good */
     bool ended;
-    bool back; /* no handler was called: it is none */
+    bool back; /* no handler was called: it is no start */
 };
 
 struct verify_input {
@@ -85,9 +82,9 @@ static inline int verify_out_of_memory(struct error *e)
 
 WEIR_CHECKED int input_init(struct verify_input *input, struct error *e);
 void input_free(struct verify_input *input);
-/* The number of the one copy of text. */
+/* Finds the number of the one copy of a text. */
 WEIR_CHECKED int input_text(struct verify_input *input, const char *text, uint32_t *number, struct error *e);
-/* The number of a text of limits, read once; 0 for "". WEIR_EINPUT: it is none. */
+/* Finds the number of a text of limits, which is read once; 0 for "". WEIR_EINPUT: it is none. */
 WEIR_CHECKED int input_limits(struct verify_input *input, const char *text, uint32_t *number,
                               struct error *e);
 /* Makes room for one more element in an array that doubles. */
@@ -95,7 +92,7 @@ WEIR_CHECKED int input_grow(void *array, size_t count, size_t *capacity, size_t 
 
 /* ---- One gate */
 
-/* A start at one of its gates. */
+/* An event is a start at one of its gates. */
 struct event {
     uint32_t start; /* in starts, which are ordered by slot */
     uint32_t key;   /* a text; 0: the gate has none */
@@ -111,7 +108,7 @@ struct broken {
     int64_t early_us;
 };
 
-/* What was found, in any order. */
+/* Lists what was found, in any order. */
 struct broken_list {
     struct broken *at;
     size_t count, capacity;

@@ -13,7 +13,7 @@ struct place {
     uint32_t start;
 };
 
-/* At one time: as the files' names and lines go, so that their order on the command line does not matter. */
+/* Compares starts of one time by the names of their files and their lines, so that the order on the command line does not matter. */
 static int compare_places(const void *a, const void *b, void *arg)
 {
     const struct place *x = a, *y = b;
@@ -50,7 +50,7 @@ out:
     return status;
 }
 
-/* What did not end in its trace ended at the latest when the same job started again. */
+/* Ends starts without an end line when the same job started again, at the latest. */
 static int end_at_next_start(struct verify_input *input, struct error *e)
 {
     struct map next = {0}; /* of a job some start of which has not ended: its next start, from 1 */
@@ -166,7 +166,7 @@ static bool is_worse(const struct verify_use *a, const struct verify_use *b)
     return excess(a) != excess(b) ? excess(a) > excess(b) : a->starts > b->starts;
 }
 
-/* All events of one rule, those of one key together. */
+/* Replays all events of one rule, in which those of one key stand together. */
 static int replay_rule(const struct verify_input *input, struct event *events, size_t n,
                        struct verify_rule *rule, struct broken_list *broken, struct error *e)
 {
@@ -270,13 +270,13 @@ static int compare_lateness(const void *a, const void *b)
     return by_number(*(const int64_t *)a, *(const int64_t *)b);
 }
 
-/* The value that a share of all is at most; nearest rank. */
+/* Returns the value that a share of all is at most, by the nearest rank. */
 static int64_t percentile(const int64_t *sorted, size_t n, size_t per_mille)
 {
     return sorted[(n * per_mille + 999) / 1000 - 1];
 }
 
-/* Later than its slot is good, and than clocks are apart. */
+/* True when a start is later than its slot is good, and than clocks are apart. */
 static bool is_after_slot(const struct start *s)
 {
     return s->start_us - s->at_us > VERIFY_CLOCKS_US && s->start_us - s->at_us > 2 * (int64_t)s->good_us;
@@ -299,7 +299,7 @@ static void measure_lateness(struct verify_type *type, int64_t *late_us, size_t 
     };
 }
 
-/* Goes over all starts of one type, late_us has room for them. */
+/* Measures all starts of one type. late_us has room for them. */
 static void measure_type(const struct verify_input *input, struct verify_type *type, uint32_t name,
                          int64_t *late_us)
 {
@@ -335,7 +335,7 @@ static int measure_types(struct verify *v, const struct broken_list *broken, str
 {
     const struct verify_input *input = v->input;
     uint32_t *number_of =
-        calloc(input->text_count, sizeof *number_of); /* of a text: its place in types, from 1 */
+        calloc(input->text_count, sizeof *number_of); /* the place of each text in types, from 1 */
     int64_t *late_us = malloc(input->count * sizeof *late_us);
     size_t capacity = 0;
     int status = number_of && late_us ? 0 : verify_out_of_memory(e);
