@@ -30,6 +30,7 @@
             const at = Number(time.dataset.at);
             const text = 'due' in time.dataset && at <= Date.now() + ahead ? 'now' : relative(at);
             if (time.textContent !== text) time.textContent = text;
+            if (time.title && !time.title.includes(' · ')) time.title = new Date(at).toLocaleString() + ' · ' + time.title;
         }
     };
 

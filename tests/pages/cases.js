@@ -443,6 +443,7 @@ cases['only the dead of one reason and time are removed'] = async ({ stage, open
     }
     await page.goto(base + '/dead');
     await shows(page, 'bad deploy #');
+    assert.match(await page.locator('td time').first().getAttribute('title'), /\d.* · \d{4}-.* UTC$/); // the time here, and in UTC
     assert.ok(await page.evaluate(() => document.documentElement.scrollHeight) <= 5 * 740, 'five screens');
     await page.getByLabel('Died in the last').fill('2h');
     await page.getByLabel('but not in the last').fill('10m');
