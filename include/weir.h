@@ -283,6 +283,9 @@ WEIR_API int weir_job_throttled(struct weir_job *job, double after_s);
 /* The job's true cost, when it was not known before: when the job ends, its limits take the difference, or give it
  * back. 0 to 10^9. */
 WEIR_API void weir_job_spent(struct weir_job *job, int64_t cost);
+/* Leaves what came of the job for weir job show and weir job wait: any JSON, at most 64 KiB, kept with the job where its type is (keep_s) and
+ * when it is done. The last call counts. WEIR_EINPUT: it is no JSON, or too large; it counts as left out, which is logged. */
+WEIR_API int weir_job_result(struct weir_job *job, const char *json);
 
 /* A handler does not end the process. If it does, by exit() or pthread_exit(), its job counts as interrupted
  * and is dead at the third time; the other jobs are given back, and the process ends with 70. */

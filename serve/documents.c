@@ -109,7 +109,8 @@ static int read_jobs(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int read_job(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    return view_job(w, ask->names[0], field_text(ask->fields, "cursor"), doc);
+    return ask->wait ? view_job_wait(w, ask->names[0], ask->wait, doc)
+                     : view_job(w, ask->names[0], field_text(ask->fields, "cursor"), doc);
 }
 
 static int read_why(struct weir *w, const struct ask *ask, json_t **doc)

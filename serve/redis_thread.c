@@ -7,9 +7,11 @@
 #include <time.h>
 
 #include "core/client/client.h"
+#include "core/clock.h"
 #include "serve/page/page.h"
 
 #define WAITING_MOST 128
+#define RESTING_MOST 128 /* more are done as they are */
 #define END_S 2
 
 struct list {
@@ -26,7 +28,7 @@ struct redis_thread {
 
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t given;
-    struct list waiting, done;
+    struct list waiting, resting, done; /* resting: to be run again later */
     bool closed;
 };
 
@@ -58,16 +60,56 @@ static struct work *list_take(struct list *l)
 
 /* ---- Its thread */
 
+/* Those that have rested wait again. Returns when the next one will have; 0: none rests. */
+static int64_t wake_rested(struct redis_thread *t)
+{
+    int64_t now_us = clock_mono_us(), next_us = 0;
+    size_t count = t->resting.count;
+    struct work *e;
+
+    while (count-- > 0) {
+        e = list_take(&t->resting);
+        list_add(e->at_us <= now_us ? &t->waiting : &t->resting, e);
+        if (e->at_us > now_us && (next_us == 0 || e->at_us < next_us))
+            next_us = e->at_us;
+    }
+    return next_us;
+}
+
+static void await_change(struct redis_thread *t, int64_t until_us)
+{
+    struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
+
+    if (until_us)
+        pthread_cond_clockwait(&t->given, &t->mutex, CLOCK_MONOTONIC, &until);
+    else
+        pthread_cond_wait(&t->given, &t->mutex);
+}
+
 /* The next one; NULL: it closes. */
 static struct work *await_work(struct redis_thread *t)
 {
     struct work *e;
+    int64_t next_us;
 
     pthread_mutex_lock(&t->mutex);
-    while (!(e = list_take(&t->waiting)) && !t->closed)
-        pthread_cond_wait(&t->given, &t->mutex);
+    for (;;) {
+        next_us = wake_rested(t);
+        if ((e = list_take(&t->waiting)) || t->closed)
+            break;
+        await_change(t, next_us);
+    }
     pthread_mutex_unlock(&t->mutex);
     return e;
+}
+
+static struct list *list_behind(struct redis_thread *t, const struct work *e)
+{
+    if (!e->again || t->closed)
+        return &t->done;
+    if (e->at_us <= clock_mono_us())
+        return &t->waiting;
+    return t->resting.count < RESTING_MOST ? &t->resting : &t->done;
 }
 
 /* To the loop, or to the end of those that wait. Is nothing else to do? */
@@ -76,7 +118,7 @@ static bool hand_back(struct redis_thread *t, struct work *e)
     bool idle;
 
     pthread_mutex_lock(&t->mutex);
-    list_add(e->again && !t->closed ? &t->waiting : &t->done, e);
+    list_add(list_behind(t, e), e);
     idle = !t->waiting.first && !t->closed;
     pthread_mutex_unlock(&t->mutex);
     ev_async_send(t->loop, &t->ready);
@@ -89,6 +131,7 @@ static void *work(void *arg)
 
     for (struct work *e; (e = await_work(t));) {
         e->again = false;
+        e->at_us = 0;
         e->run(e, &t->tools);
         if (hand_back(t, e))
             page_cache_renew(t->tools.w, t->tools.pages);
@@ -162,6 +205,7 @@ struct redis_thread *redis_thread_new(struct ev_loop *loop, const char *url, con
     pthread_mutex_init(&t->mutex, NULL);
     pthread_cond_init(&t->given, NULL);
     list_clear(&t->waiting);
+    list_clear(&t->resting);
     list_clear(&t->done);
     ev_async_init(&t->ready, on_ready);
     t->ready.data = t;
@@ -180,7 +224,7 @@ void redis_thread_close(struct redis_thread *t)
 
     pthread_mutex_lock(&t->mutex);
     t->closed = true;
-    while ((e = list_take(&t->waiting))) {
+    while ((e = list_take(&t->waiting)) || (e = list_take(&t->resting))) {
         e->dropped = true;
         list_add(&t->done, e);
     }

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 struct redis_thread;
 struct ev_loop;
@@ -20,8 +21,9 @@ struct tools {
 struct work {
     void (*run)(struct work *work, const struct tools *tools); /* on its thread */
     void (*done)(struct work *work);                           /* on the loop, later */
-    bool again;   /* run has set it: it runs once more, behind those that wait */
-    bool dropped; /* it was not run: the thread closes */
+    bool again;    /* run has set it: it runs once more, behind those that wait, */
+    int64_t at_us; /* and not before then, by clock_mono_us() */
+    bool dropped;  /* it was not run: the thread closes */
     struct work *next;
 };
 

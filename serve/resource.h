@@ -21,6 +21,7 @@ struct ask {
     const char *names[RESOURCE_NAMES]; /* the parts of its path that stand for "*", decoded */
     const json_t *fields;              /* fields.h: of its query, of a POST those of its body */
     bool hide_args;                    /* nothing may tell what stands in a payload */
+    struct job_wait *wait;             /* for the end of the job; NULL: nobody does */
 };
 
 /* A row; a table ends with a NULL path. */

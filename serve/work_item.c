@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/clock.h"
+#include "core/duration.h"
 #include "queue/call/call.h"
 #include "serve/fields.h"
 #include "serve/metrics.h"
@@ -32,6 +33,7 @@ void work_item_free(struct work_item *item)
     if (!item)
         return;
     json_decref(item->fields);
+    job_wait_free(&item->wait);
     free(item->path);
     free(item->query);
     text_free(&item->body);
@@ -104,15 +106,22 @@ static int find_cursor(struct work_item *item, struct error *e)
     return 0;
 }
 
+/* A number of seconds, or a time such as 30s. Where a job is asked for, without a cursor, it is for the end of that job. */
 static int read_wait(struct work_item *item, struct error *e)
 {
-    int64_t wait_s = field_number(item->fields, "wait", WAIT_S);
+    const char *text = field_text(item->fields, "wait");
+    int64_t wait_us = field_number(item->fields, "wait", WAIT_S) * 1000000;
+    struct error why;
 
     if (item->until_us)
         return 0;
-    if (wait_s < 0 || wait_s > WAIT_MOST_S)
-        return error_set(e, WEIR_EINPUT, "wait: must be 0 to %d seconds", WAIT_MOST_S);
-    item->until_us = clock_mono_us() + wait_s * 1000000;
+    if (text && text[strspn(text, "0123456789")] && duration_parse(text, &wait_us, &why) < 0)
+        wait_us = -1;
+    if (wait_us < 0 || wait_us > WAIT_MOST_S * 1000000)
+        return error_set(e, WEIR_EINPUT, "wait: must be 0 to %d seconds, such as 30s", WAIT_MOST_S);
+    item->until_us = clock_mono_us() + wait_us;
+    item->waits =
+        text && strcmp(item->resource->path, "/api/jobs/*") == 0 && !field_text(item->fields, "cursor");
     return 0;
 }
 
@@ -122,6 +131,10 @@ static bool goes_on(struct work_item *item, const json_t *doc)
     const json_t *jobs = json_object_get(doc, "jobs"), *state = json_object_get(doc, "state");
     json_t *cursor = json_object_get(doc, "cursor");
 
+    if (item->waits) {
+        item->work.at_us = item->wait.next_us < item->until_us ? item->wait.next_us : item->until_us;
+        return !item->wait.ended && clock_mono_us() < item->until_us;
+    }
     if (item->kind != WORK_DOCUMENT || !json_is_string(cursor) || clock_mono_us() >= item->until_us)
         return false;
     if (jobs ? json_array_size(jobs) > 0 : !json_is_null(state))
@@ -131,13 +144,17 @@ static bool goes_on(struct work_item *item, const json_t *doc)
 
 static void run_resource(struct work_item *item, struct weir *w)
 {
-    const struct ask ask = {
+    struct ask ask = {
         .names = {item->names[0], item->names[1]}, .fields = item->fields, .hide_args = item->hide_args};
     json_t *doc;
 
     if (fields_check(item->fields, item->resource->fields, &w->error) < 0 ||
-        find_cursor(item, &w->error) < 0 || read_wait(item, &w->error) < 0 ||
-        item->resource->answer(w, &ask, &doc) < 0) {
+        find_cursor(item, &w->error) < 0 || read_wait(item, &w->error) < 0) {
+        work_item_fail(item, 0, &w->error);
+        return;
+    }
+    ask.wait = item->waits ? &item->wait : NULL;
+    if (item->resource->answer(w, &ask, &doc) < 0) {
         work_item_fail(item, 0, &w->error);
         return;
     }

@@ -2,6 +2,7 @@
 #ifndef SERVE_WORK_ITEM_H
 #define SERVE_WORK_ITEM_H
 
+#include "queue/inspect/job_wait.h"
 #include "queue/job/job.h"
 #include "serve/redis_thread.h"
 #include "serve/resource.h"
@@ -26,7 +27,9 @@ struct work_item {
     char *path, *query; /* of a page: decoded, and as it stands */
     bool actions, hide_args;
     int64_t until_us; /* of a search: until then it goes on where it has found nothing; 0: it has not begun */
-    bool drop_pages;  /* something was changed since pages were read */
+    struct job_wait wait; /* of a document that is of a job for whose end somebody waits */
+    bool waits;
+    bool drop_pages;       /* something was changed since pages were read */
     struct answer *answer; /* of shared.c */
     bool lines;            /* jobs: one in each line of body */
     const char *verb;      /* of a call */

@@ -90,6 +90,8 @@ static int play(struct weir_job *job, json_t *args)
         exit((int)number(args, "exit", 0));
     if (json_object_get(args, "spent"))
         weir_job_spent(job, (int64_t)number(args, "spent", 0));
+    if (json_object_get(args, "result"))
+        weir_job_result(job, json_string_value(json_object_get(args, "result")));
     if (weir_job_attempt(job) <= number(args, "fail", 0))
         return weir_job_retry(job, number(args, "after", -1), "attempt %d failed", weir_job_attempt(job));
     if (why)
@@ -580,6 +582,17 @@ void stage_run(struct stage *s, int number, const char *args, int max_attempts, 
     snprintf(id, sizeof id, "j%d", number);
     if (weir_enqueue(s->client, &job, NULL) != 0)
         fail_msg("%s", weir_message(s->client));
+}
+
+const char *stage_result(struct stage *s, int number)
+{
+    static char result[200];
+    char *kept = server_ask(&s->server, "GET", stage_key(s, "finished:j%d", number), NULL);
+
+    result[0] = '\0';
+    sscanf(kept, "done %*s %*s %*s %*s%*1[ ]%199[^\n]", result);
+    free(kept);
+    return *result ? result : "-";
 }
 
 int stage_lines(struct stage *s, const char *name)

@@ -135,6 +135,8 @@ char *stage_dead(struct stage *s);
 const char *stage_death(struct stage *s, int number);
 /* It is, and that is a part of why. */
 void stage_died(struct stage *s, int number, const char *why);
+/* What its handler left of job number `number`, which was kept; "-": nothing, or it was not kept. Static. */
+const char *stage_result(struct stage *s, int number);
 /* How many lines folder/name has; 0: there is no such file. */
 int stage_lines(struct stage *s, const char *name);
 

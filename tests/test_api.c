@@ -1,4 +1,6 @@
 /* weir serve besides takes, from outside: its documents, and what it is asked to do. */
+#include <signal.h>
+
 #include "core/clock.h"
 #include "tests/client.h"
 #include "tests/program.h"
@@ -453,7 +455,7 @@ TEST_WITH(test_one_job_is_looked_for_a_part_at_a_time, serving_flush, NULL)
     serving_weir("job show first");
     /* Who waits hears of it at once, beside others who do. */
     assert_int_equal(serving_status_of("GET", "/api/jobs/none?wait=60", "", NULL), 404);
-    doc = serving_get("/api/jobs/first?wait=60");
+    doc = serving_get("/api/jobs/first/why?wait=60");
     assert_string_equal(json_string_value(json_object_get(doc, "state")), "waiting");
     json_decref(doc);
     doc = serving_get("/api/jobs?q=id:first&wait=60");
@@ -475,6 +477,35 @@ TEST_WITH(test_one_job_is_looked_for_a_part_at_a_time, serving_flush, NULL)
     serving_refused("GET", "/api/jobs/first/why?cursor=x", "", NULL, 400,
                     "not one; take it as the page before gave it");
     serving_refused("GET", "/api/jobs/first?cursor=", "", NULL, 400, "cursor");
+    serving_end();
+}
+
+/* Who waits for a job hears how it ended, or how it is when the time is over. Others are answered meanwhile. */
+TEST_WITH(test_the_end_of_a_job_is_waited_for, serving_flush, NULL)
+{
+    const char *words[] = {built("weir"), "worker",  "--redis",
+                           server.url,    "--exec",  "mail=sh -c 'sleep 0.3; echo 1.10 > $WEIR_REPORT'",
+                           "--keep",      "mail=1h", NULL};
+    int64_t begun_us;
+    json_t *doc;
+    pid_t worker;
+
+    serving_weir("enqueue mail --id first");
+    serving_start();
+    begun_us = clock_mono_us();
+    doc = serving_get("/api/jobs/first?wait=300ms");
+    assert_true(clock_mono_us() - begun_us >= 300000);
+    assert_string_equal(json_string_value(json_object_get(doc, "state")), "waiting");
+    json_decref(doc);
+    worker = program_start(serving.folder, "worker", words);
+    serving_status_of("GET", "/api/jobs/first?wait=60s", "", NULL);
+    assert_non_null(strstr(serving.reply.body, "\"state\":\"finished\""));
+    assert_non_null(strstr(serving.reply.body, "\"result\":1.10"));
+    serving_refused("GET", "/api/jobs/first?wait=2m", "", NULL, 400,
+                    "wait: must be 0 to 60 seconds, such as 30s");
+    serving_refused("GET", "/api/jobs/first?wait=soon", "", NULL, 400, "wait: must be 0 to 60 seconds");
+    kill(worker, SIGTERM);
+    program_end(worker);
     serving_end();
 }
 

@@ -341,6 +341,7 @@ TEST(handlers)
     ANSWERS(WEIR_DEAD, weir_job_dead(NULL, NULL));
     ANSWERS(WEIR_THROTTLED, weir_job_throttled(NULL, 1));
     DOES_NOTHING(weir_job_spent(NULL, 1));
+    ANSWERS(WEIR_EUSAGE, weir_job_result(NULL, "1"));
     DOES_NOTHING(weir_job_end(NULL, WEIR_DONE));
 }
 

@@ -109,6 +109,36 @@ HTTP_TEST(many_at_a_time)
     assert_in_range(clock_mono_us() - start_us, SECOND, 20 * SECOND);
 }
 
+/* The body of an answer is the result where the answer says so, and has come whole. */
+HTTP_TEST(a_body_is_the_result)
+{
+#define LEAVES "\"headers\":{\"Weir-Result\":\"true\"}"
+    static const char *const cases[][2] = {
+        {"{" LEAVES ",\"body\":\"{\\\"sent\\\":3,\\n\\\"to\\\":1.10}\"}", "{\"sent\":3, \"to\":1.10}"},
+        {"{\"body\":\"7\"}", "-"},
+        {"{" LEAVES ",\"body\":\"no\"}", "-"},
+        {"{" LEAVES ",\"body\":\"7\",\"half\":1}", "-"},
+        {"{" LEAVES ",\"body\":\"1111111111\",\"times\":6554}", "-"},
+        {"{" LEAVES ",\"body\":\"          \",\"times\":6553,\"last\":\"123456\"}", "123456"},
+        {"{" LEAVES ",\"body\":\"7\",\"status\":404}", "-"},
+        {"{\"headers\":{\"Weir-Result\":\"yes\"},\"body\":\"7\"}", "-"},
+        {"{" LEAVES ",\"status\":204}", "-"}};
+#undef LEAVES
+
+    stage_weir(s, "worker", "--http", textf("run=http://127.0.0.1:%d/", server.port), "--keep", "run=1h",
+               NULL);
+    for (int i = 0; i < (int)COUNT(cases); i++)
+        stage_run(s, i, cases[i][0], 1, 0);
+    await(stage_stat(s, "run", "done") == COUNT(cases) - 1 && stage_stat(s, "run", "dead") == 1);
+    for (int i = 0; i < (int)COUNT(cases); i++)
+        if (!strstr(stage_result(s, i), cases[i][1]))
+            fail_msg("%s: %s", cases[i][0], stage_result(s, i));
+    await_log(s->server.folder, "wrong result: not JSON");
+    await_log(s->server.folder, "wrong result: the body did not come whole");
+    await_log(s->server.folder, "wrong result: 65540 bytes");
+    await_log(s->server.folder, "wrong result: Weir-Result must be true, and a body there");
+}
+
 /* Retry-After: seconds, a date by the server's clock, one that is over, nonsense, nothing. */
 HTTP_TEST(throttled_as_long_as_it_says)
 {

@@ -6,6 +6,7 @@
 #include "core/clock.h"
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/job_act.h"
+#include "queue/inspect/job_wait.h"
 #include "queue/job/stamp.h"
 #include "tests/stage.h"
 
@@ -1060,24 +1061,80 @@ TRIAL_WITH(test_walks_rest_and_have_long_pages, scene_begin, NULL)
                    (long long)of_list);
 }
 
-/* No list has them: nobody says that there are none. */
-SCENE_TEST(test_jobs_that_have_finished_are_found_by_their_id)
+/* Done jobs that are kept are listed where they are asked for, the newest of a type first, and nothing else is done to them. */
+SCENE_TEST(test_jobs_that_have_finished)
 {
-    static const char *const cases[] = {"state:finished", "state:dead,finished type:t"};
     const struct job_bounds most = {.looked_at = 10, .jobs = 10};
+    struct job_search all = search_of("type:t");
     json_t *page;
 
-    fill_states();
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct job_search s = search_of(cases[i]);
-
-        assert_int_equal(job_list_page(w, turns.now_us, &s, NULL, &most, &page), WEIR_EINPUT);
-        assert_null(page);
-        assert_non_null(strstr(w->error.text, "a job that has finished is found by its id alone; add id:ID"));
-        assert_int_equal(job_actions(w, turns.now_us, &s, "cancel", NULL, &most, &page), WEIR_EINPUT);
-        assert_null(page);
+    for (int i = 0; i < 5; i++) {
+        redis_do("SET", textf(PREFIX "finished:k%d", i),
+                 textf("done 1795000000000000 w 1 default/%s/ "
+                       "{\"n\":1}\n@1,0,0,bweek;{\"id\":\"k%d\",\"type\":\"%s\",\"args\":{\"n\":%d}}",
+                       i == 4 ? "u" : "t", i, i == 4 ? "u" : "t", i));
+        redis_do("ZADD", i == 4 ? PREFIX "kept:u" : PREFIX "kept:t", textf("%d", i), textf("k%d", i));
     }
-    expect_found("state:finished id:first", "first");
+    redis_do("ZADD", PREFIX "kept:t", "9", "over");
+    redis_do("HSET", PREFIX "types", "t", "", "u", "");
+    expect_found("state:finished type:t", "k3 k2 k1 k0");
+    expect_found("state:finished,dead type:u", "k4");
+    assert_string_equal(found_by("state:finished type:t", 10, 100), "k3 k2 k1 k0");
+    expect_found("state:finished", "k3 k2 k1 k0 k4");
+    expect_found("state:finished type:t args.n:2 batch:week", "k2");
+    expect_found("state:finished id:k3", "k3");
+    expect_found("state:finished queue:other", "");
+    must(job_list_page(w, turns.now_us, &all, NULL, &most, &page));
+    assert_int_equal(json_array_size(json_object_get(page, "jobs")), 0);
+    json_decref(page);
+    all = search_of("state:dead,finished type:t");
+    assert_int_equal(job_actions(w, turns.now_us, &all, "cancel", NULL, &most, &page), WEIR_EINPUT);
+    assert_null(page);
+    assert_non_null(strstr(w->error.text, "they are done, and nothing is done to them"));
+}
+
+/* The list of kept jobs does not outgrow what is kept: as one comes, two whose time is over leave. */
+SCENE_TEST(test_kept_jobs_leave_their_list)
+{
+    start("w");
+    for (int i = 0; i < 4; i++) {
+        enqueue("default", "t", textf("j%d", i));
+        claim("w", 1, 0);
+        if (i == 3)
+            turns.now_us += 61 * SECOND_US;
+        settle("w", SETTLE_FINISH, tokens[0], 60000, i == 2 ? NULL : "{\"n\":1}");
+    }
+    expect_found("state:finished type:t", "j2 j3");
+    assert_int_equal(redis_number("ZCARD", PREFIX "kept:t"), 2);
+}
+
+/* Who waits sees a job that ends, whatever kept it; of one that nobody kept it is known that it was there. */
+SCENE_TEST(test_the_end_of_a_job)
+{
+    struct job_wait wait = {.job = NULL};
+
+    start("w");
+    enqueue("default", "t", "a b");
+    must(job_wait_look(w, "a", &wait));
+    assert_true(wait.seen && !wait.ended && wait.next_us > 0);
+    redis_do("SET", PREFIX "finished:a",
+             "done 1795000000000000 w 1 default/t/ [1]\n{\"id\":\"a\",\"type\":\"t\"}");
+    wait.search_us = INT64_MAX;
+    must(job_wait_look(w, "a", &wait));
+    assert_true(wait.ended);
+    assert_string_equal(answer_text(wait.job, "result"), "[1]");
+    job_wait_free(&wait);
+    must(job_wait_look(w, "b", &wait));
+    redis_do("DEL", QUEUE);
+    must(job_wait_look(w, "b", &wait));
+    assert_true(wait.seen && !wait.ended);
+    wait.search_us = 0;
+    assert_int_equal(job_wait_look(w, "b", &wait), WEIR_ENOTFOUND);
+    assert_true(wait.seen);
+    job_wait_free(&wait);
+    assert_int_equal(job_wait_look(w, "b", &wait), WEIR_ENOTFOUND);
+    assert_false(wait.seen);
+    job_wait_free(&wait);
 }
 
 SCENE_TEST(test_wrong_actions_change_nothing)

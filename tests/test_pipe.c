@@ -73,6 +73,31 @@ PIPE_TEST(a_job_larger_than_a_pipe)
     assert_int_equal(stage_lines(s, "pids"), 1);
 }
 
+/* A result is kept byte for byte where the job is done and its type is kept; where it is not, the log says so once. */
+PIPE_TEST(a_result)
+{
+    char log[65536];
+
+    stage_weir(s, "worker", "--pipe", "run,other=python3 child.py", "--keep", "run=1h", NULL);
+    push(s, 0, "{\"answer\":{\"status\":\"done\",\"result\":{\"sent\":[1,null]}}}");
+    push(s, 1, "{\"say\":\"{\\\"id\\\":\\\"j1\\\",\\\"result\\\":1.10,\\\"status\\\":\\\"done\\\"}\\n\"}");
+    push(s, 2, "{\"answer\":{\"status\":\"done\",\"result\":null}}");
+    push(s, 3, "{\"answer\":{\"status\":\"dead\",\"result\":1}}");
+    push(s, 4,
+         "{\"say\":\"{\\\"id\\\":\\\"j4\\\",\\\"result\\\":\\\"\\\\x\\\",\\\"status\\\":\\\"done\\\"}\\n\"}");
+    stage_push(s, "other", "{\"answer\":{\"status\":\"done\",\"result\":1}}", 5, 2);
+    await(stage_stat(s, "run", "done") == 4 && stage_stat(s, "run", "dead") == 1);
+    await(stage_stat(s, "other", "done") == 2);
+    assert_string_equal(stage_result(s, 0), "{\"sent\": [1, null]}");
+    assert_string_equal(stage_result(s, 1), "1.10");
+    for (int i = 2; i <= 6; i++)
+        assert_string_equal(stage_result(s, i), "-");
+    assert_told(s, "wrong result: not JSON");
+    assert_told(s, "left a result, and jobs of its type are not kept: --keep other=1d keeps both");
+    assert_true(read_log(s->server.folder, log, sizeof log));
+    assert_null(strstr(strstr(log, "left a result") + 1, "left a result"));
+}
+
 /* ---- Several at a time */
 
 /* Full children first, and no more of them than the executors can fill. */

@@ -7,6 +7,7 @@
 #include "core/clock.h"
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/job_list.h"
+#include "queue/inspect/job_wait.h"
 #include "queue/inspect/why.h"
 #include "view/waits.h"
 #include "view/write.h"
@@ -67,6 +68,8 @@ json_t *job_document_whole(const json_t *job)
 {
     json_t *doc = job_document(job);
 
+    if (json_object_get(job, "result"))
+        json_object_set(doc, VIEW_RESULT, json_object_get(job, "result"));
     view_add_body(doc, found_body(job));
     return doc;
 }
@@ -130,6 +133,17 @@ int view_job(struct weir *w, const char *id, const char *cursor, json_t **doc)
         status = document_done(w, found_too_early(job) ? early_document(job) : job_document_whole(job), doc);
     json_decref(job);
     return status;
+}
+
+int view_job_wait(struct weir *w, const char *id, struct job_wait *wait, json_t **doc)
+{
+    int status = job_wait_look(w, id, wait);
+
+    *doc = NULL;
+    if (status < 0)
+        return status;
+    return document_done(
+        w, found_too_early(wait->job) ? early_document(wait->job) : job_document_whole(wait->job), doc);
 }
 
 int view_why(struct weir *w, const char *id, const char *cursor, json_t **doc)

@@ -17,6 +17,9 @@ bool job_place(const json_t *doc, const char *state, struct find_place *place);
 /* Looks for as long as a page may, from a cursor on; NULL: from the beginning. WEIR_ENOTFOUND: all was looked at, and there is no such job.
  * Before anybody knows that: "id", "state" (null), "looked_at", "of", "cursor". */
 WEIR_CHECKED int view_job(struct weir *w, const char *id, const char *cursor, json_t **doc);
+/* Looks once at a job that somebody waits for. A document as above. */
+struct job_wait;
+WEIR_CHECKED int view_job_wait(struct weir *w, const char *id, struct job_wait *wait, json_t **doc);
 /* Shows a job and what it waits for, without its body. */
 WEIR_CHECKED int view_why(struct weir *w, const char *id, const char *cursor, json_t **doc);
 

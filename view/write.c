@@ -35,18 +35,19 @@ static void put_base64(FILE *to, struct span bytes)
     }
 }
 
-static void put_body(FILE *to, struct span body, enum view_bodies bodies)
+/* name: VIEW_BODY or VIEW_RESULT. */
+static void put_bytes(FILE *to, const char *name, struct span bytes, enum view_bodies bodies)
 {
     struct error ignored;
+    bool shown = bodies == VIEW_ALL && json_check(bytes.at, bytes.len, &ignored) == 0;
 
-    if (bodies == VIEW_NO_BODIES) {
-        fputs("\"body\":null", to);
-    } else if (json_check(body.at, body.len, &ignored) == 0) {
-        fputs("\"body\":", to);
-        output_json(body.at, body.len, to);
+    if (shown || bodies == VIEW_NO_BODIES || strcmp(name, VIEW_BODY) != 0) {
+        output_to(to, "\"%s\":%s", name + 1, shown ? "" : "null");
+        if (shown)
+            output_json(bytes.at, bytes.len, to);
     } else {
         fputs("\"raw\":\"", to);
-        put_base64(to, body);
+        put_base64(to, bytes);
         putc('"', to);
     }
 }
@@ -113,8 +114,8 @@ static bool put_object(FILE *to, const json_t *object, enum view_bodies bodies)
     {
         fputs(between, to);
         between = ",";
-        if (json_is_string(value) && strcmp(name, VIEW_BODY) == 0)
-            put_body(to, view_body(object), bodies);
+        if (json_is_string(value) && (strcmp(name, VIEW_BODY) == 0 || strcmp(name, VIEW_RESULT) == 0))
+            put_bytes(to, name, (struct span){json_string_value(value), json_string_length(value)}, bodies);
         else
             done = done && put_member(to, name, value, bodies);
     }

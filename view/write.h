@@ -13,6 +13,7 @@
 #include "view/json.h"
 
 #define VIEW_BODY "#body"
+#define VIEW_RESULT "#result" /* likewise what a job has left, of which no JSON is null */
 
 /* VIEW_NO_BODIES: "body" is null, and so is or ends before it what hidden.h knows to be of payloads. */
 enum view_bodies { VIEW_ALL, VIEW_NO_BODIES };

@@ -1,4 +1,4 @@
-/* weir job: what is known of one job, and its end before it has ended by itself. */
+/* weir job: what is known of one job, its end, and its end before it has ended by itself. */
 #include "cli/command/job.h"
 
 #include <stdlib.h>
@@ -7,8 +7,11 @@
 #include "cli/commands.h"
 #include "cli/confirm.h"
 #include "cli/document/text.h"
+#include "core/clock.h"
 #include "queue/inspect/cancel.h"
+#include "queue/inspect/job_wait.h"
 #include "view/document.h"
+#include "view/text.h"
 
 #define ARGS_SHOWN 2000 /* bytes of args that are printed for a person; --json has all */
 
@@ -52,6 +55,8 @@ static int print_text(struct cli *cli, const json_t *job)
         json_object_set_new(doc, "body", args_json(body));
     else if (view.args.at)
         json_object_set_new(doc, "args", args_json(view.args));
+    if (json_object_get(job, "result"))
+        json_object_set_new(doc, "result", args_json(text_bytes(json_object_get(job, "result"))));
     return job_print(cli, doc, answer_int(job, "now"));
 }
 
@@ -64,6 +69,65 @@ static int run_show(struct cli *cli, struct weir *w, const struct call *call)
         return cli_failed(cli, w);
     status = cli->json ? json_print(cli, job_document_whole(job)) : print_text(cli, job);
     json_decref(job);
+    return status;
+}
+
+/* ---- wait */
+
+/* Until the job has ended, or the time is over. */
+static int await_end(struct weir *w, const char *id, int64_t until_us, struct job_wait *wait)
+{
+    int status = job_wait_look(w, id, wait);
+
+    while (status == 0 && !wait->ended && clock_mono_us() < until_us) {
+        clock_sleep_until(wait->next_us < until_us ? wait->next_us : until_us);
+        status = job_wait_look(w, id, wait);
+    }
+    return status;
+}
+
+static void print_end(const json_t *job, const char *id)
+{
+    const char *result = answer_text(job, "result"), *reason = answer_text(job, "reason");
+
+    if (strcmp(answer_text(job, "state"), "dead") == 0)
+        output("job %s is dead%s%s\n", id, *reason ? ": " : "", reason);
+    else
+        output("job %s is done%s%s\n", id, *result ? ": " : "", result);
+}
+
+static int judge_end(struct cli *cli, const struct call *call, const json_t *job)
+{
+    const char *state = answer_text(job, "state");
+
+    if (strcmp(state, "finished") == 0)
+        return 0;
+    if (strcmp(state, "dead") == 0)
+        return WEIR_EINPUT;
+    return error_set(&cli->error, WEIR_ENOTNOW, "job %s: %s%s, and the time is over; wait longer", call->id,
+                     *state ? "its state is " : "it was not found yet", state);
+}
+
+static int run_wait(struct cli *cli, struct weir *w, const struct call *call)
+{
+    int64_t until_us = cli_gave(cli, "timeout") ? clock_mono_us() + call->flags.timeout_us : INT64_MAX;
+    struct job_wait wait = {.job = NULL};
+    int status = await_end(w, call->id, until_us, &wait);
+
+    if (status == WEIR_ENOTFOUND && wait.seen)
+        error_set(&w->error, status,
+                  "job %s: it has ended, and nobody knows how: weir worker --keep keeps jobs that are done",
+                  call->id);
+    if (status < 0) {
+        status = cli_failed(cli, w);
+    } else {
+        if (cli->json && !found_too_early(wait.job))
+            status = json_print(cli, job_document_whole(wait.job));
+        else if (wait.ended)
+            print_end(wait.job, call->id);
+        status = status < 0 ? status : judge_end(cli, call, wait.job);
+    }
+    job_wait_free(&wait);
     return status;
 }
 
@@ -141,6 +205,7 @@ static const struct action {
     int (*all)(struct cli *cli, struct weir *w, const struct call *call); /* by a search */
 } actions[] = {{"list", TERMS " limit most from", NULL, run_list},
                {"show", "", run_show, NULL},
+               {"wait", "timeout", run_wait, NULL},
                {"run", TERMS " dry-run", run_now, run_on_all},
                {"cancel", TERMS " unique dry-run yes", run_cancel, run_on_all},
                {"retry", TERMS " dry-run", NULL, run_on_all},
@@ -204,6 +269,8 @@ static int run_job(struct cli *cli, int argc, char **argv)
         {"limit", 0, FLAG_INT, "N", "list: at most so many jobs; default 50", &f->limit},
         {"most", 0, FLAG_INT, "N", "list: looks at so many at most; else on until it finds one", &f->most},
         {"from", 0, FLAG_TEXT, "CURSOR", "list: continues where the last list ended", &f->from},
+        {"timeout", 0, FLAG_DURATION, "DUR", "wait: for that long at most; else as long as it takes",
+         &f->timeout_us},
         {"unique", 0, FLAG_TEXT, "KEY", "cancel: free this key when ID holds it and is nowhere", &f->lock},
         {"dry-run", 0, FLAG_BOOL, NULL, "run, cancel, retry, remove: say how many, change nothing",
          &f->dry_run},

@@ -11,6 +11,7 @@ struct job_flags {
     const char *state, *type, *queue, *key, *batch, *older, *reason; /* terms of a search */
     long long limit, most;
     const char *from;
+    int64_t timeout_us;
     bool yes, dry_run;
 };
 #define JOB_SEARCH_FLAGS 7

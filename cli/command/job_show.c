@@ -165,6 +165,7 @@ static const struct column sheet[] = {
     COLUMN("since", "since", .show = SHOW_WHEN, .drop = 1),
     COLUMN("lease", NULL, .put = put_lease, .drop = 1),
     COLUMN("outcome", "outcome", .drop = 1),
+    COLUMN("result", "result", .drop = 1),
     COLUMN("reason", "reason", .drop = 1, .tone = TONE_WRONG),
     COLUMN("unreadable", NULL, .put = put_unreadable, .drop = 1, .tone = TONE_WRONG),
     COLUMN("cancelled", NULL, .put = put_cancelled, .drop = 1, .tone = TONE_WARNING),

@@ -52,7 +52,7 @@ void worker_flags_init(struct worker_flags *f)
         {"kill-after", 0, FLAG_DURATION, "DUR", "from TERM to KILL of a job over its time; default 5s",
          &f->kill_after_us},
         {"backoff", 0, FLAG_REPEATED, "TYPE=FIRST..MOST", "waits before retries, doubling", &f->backoff},
-        {"keep", 0, FLAG_REPEATED, "TYPE=DUR", "remembers done jobs, for weir job show", &f->keep},
+        {"keep", 0, FLAG_REPEATED, "TYPE=DUR", "keeps done jobs and their results for that long", &f->keep},
         {"lease", 0, FLAG_DURATION, "DUR", "how long a silent worker keeps its jobs; default 30s",
          &f->lease_us},
         {"grace", 0, FLAG_DURATION, "DUR", "how long handlers may run on after a stop; default 25s",

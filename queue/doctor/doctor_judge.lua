@@ -41,7 +41,7 @@ local families = {
     active = {'hash', ANY}, bell = {'list', ANY}, spare = {'list', ANY}, told = {'list', ANY},
     batch = {'hash', ONE}, home = {'string', ONE}, aside = {'list', ONE}, id = {'string', ONE}, unique = {'string', ANY},
     format = {'string', whole('%d+')}, line = {'zset', ANY}, due = {'zset', ANY}, turn = {'list', ANY},
-    finished = {'string', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#[%w*]/?[%w_.-]*')},
+    finished = {'string', ONE}, kept = {'zset', ONE}, stats = {'hash', ONE}, at = {'set', whole(NAME .. '#[%w*]/?[%w_.-]*')},
     longest = {'zset', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
 }
 local singles = {
@@ -53,7 +53,7 @@ local singles = {
 -- What says only where jobs wait, when gates open and what has happened: it is made again from the rest, or by the next jobs. So is a list of jobs in
 -- whose place stands what is none.
 local DERIVED = {queue = true, gate = true, lane = true, ring = true, wait = true, wake = true, sleep = true, held = true, credit = true, stop = true,
-                 at = true, line = true, lines = true, due = true, turn = true, minutes = true, ribbon = true, longest = true, large = true}
+                 at = true, line = true, lines = true, due = true, turn = true, minutes = true, ribbon = true, longest = true, large = true, kept = true}
 
 -- The first word of a key and the rest, when it is one of ours; and its kind.
 function doctor_judge.key_parts(key)

@@ -119,8 +119,11 @@ static int narrow(struct weir *w, const char *action, const struct job_search *s
                          "job %.20s: the search has no term, and would mean all jobs; name some, such as "
                          "type:mail",
                          action);
-    if (job_search_check(s, &w->error) < 0)
-        return w->error.status;
+    if (job_search_has(s, "state", "finished") && !job_search_value(s, "id"))
+        return error_set(
+            &w->error, WEIR_EINPUT,
+            "job %.20s state:finished: they are done, and nothing is done to them; leave that state out",
+            action);
     *narrowed = *s;
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         if (strcmp(action, actions[i].name) == 0)

@@ -156,10 +156,8 @@ static int walk(struct listing *l, int64_t now_us, const char *cursor)
                           .take = take_page,
                           .rests = true};
     json_t *place = NULL;
-    int status = job_search_check(l->search, &l->w->error);
+    int status = job_cursor_read(cursor, &pages.at, &place, &l->looked_before, &l->w->error);
 
-    if (status == 0)
-        status = job_cursor_read(cursor, &pages.at, &place, &l->looked_before, &l->w->error);
     l->jobs = json_array();
     pages.place = place;
     if (status == 0)

@@ -35,7 +35,7 @@ local function row_of(state, of_lane, entry, more)
     job.key = shown_key(job, entry)
     job.reason = job.reason or job.failure
     job.id, job.reason = job.id and sub(job.id, 1, NAME_MOST), job.reason and sub(job.reason, 1, REASON_MOST)
-    job.body_at, job.header, job.token, job.item, job.score, job.failure = nil, nil, nil, nil, nil, nil
+    job.body_at, job.header, job.token, job.item, job.score, job.failure, job.result = nil, nil, nil, nil, nil, nil, nil
     return job
 end
 

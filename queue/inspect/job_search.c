@@ -51,17 +51,13 @@ const char *job_search_value(const struct job_search *s, const char *field)
     return NULL;
 }
 
-int job_search_check(const struct job_search *s, struct error *e)
+bool job_search_has(const struct job_search *s, const char *field, const char *value)
 {
-    bool finished = false;
-
     for (size_t i = 0; i < s->count; i++)
-        finished |= strcmp(s->text + s->terms[i].field, "state") == 0 &&
-                    strcmp(s->text + s->terms[i].value, "finished") == 0;
-    if (!finished || job_search_value(s, "id"))
-        return 0;
-    return error_set(e, WEIR_EINPUT,
-                     "search state:finished: a job that has finished is found by its id alone; add id:ID");
+        if (strcmp(s->text + s->terms[i].field, field) == 0 &&
+            strcmp(s->text + s->terms[i].value, value) == 0)
+            return true;
+    return false;
 }
 
 void job_search_args(const struct job_search *s, struct args *a)

@@ -2,7 +2,7 @@
  *
  *   type:mail  queue:Q  batch:B  id:ID   names; an ID may stand alone
  *   worker:W                             runs there
- *   state:parked,dead                    any of these
+ *   state:parked,dead                    any of these; without it: all but the jobs that are done and kept, which are state:finished
  *   key:42                               the key by which a limit tells jobs apart, or the one that the job names
  *   args.business_id:7                   a text, number, true, false, null, object or array that stands there in the job, however it is written
  *   reason:timeout                       a part of why it is dead, or of its last failure
@@ -35,8 +35,8 @@ struct job_search {
 WEIR_CHECKED int job_search_read(struct job_search *s, const char *text, struct error *e);
 /* Adds one term. */
 WEIR_CHECKED int job_search_add(struct job_search *s, const char *field, const char *value, struct error *e);
-/* Checks that the jobs can be found. WEIR_EINPUT: jobs that have finished, which no list has, without an id. */
-WEIR_CHECKED int job_search_check(const struct job_search *s, struct error *e);
+/* True when it has that term. */
+bool job_search_has(const struct job_search *s, const char *field, const char *value);
 /* The value of its first term of that field; NULL: it has none. */
 const char *job_search_value(const struct job_search *s, const char *field);
 /* Adds how many terms there are, and each as a field and a value, to a call of job_list or job_act. */

@@ -3,17 +3,17 @@
 -- A walk keeps a stack of places, each with how far it has been read ('' at first). A page looks at those on top, and names what
 -- takes their place. Places that another names are looked at before the rest of it.
 -- Jobs move while one looks, mostly from queues through lanes to leases: the places come in that order. Lists are read from
--- their tails, so that none is passed over while others leave at the head. `later` is read from the job that is due first, `dead` from
--- the one that died last.
+-- their tails, so that none is passed over while others leave at the head. `later` is read from the job that is due first, `dead` and `kept` from
+-- the one that ended last.
 --
 --   place: '' (the first: names the others), finished, queues:<kind> (names <kind>:<queue> of all queues), queue:<queue>,
 --          wake:<queue> (names the gates at which types wait), wait:<queue>/<gate> and held:<queue> (name the rings of their types),
 --          ring:<queue>/<type> and sleep:<queue> (the last jobs of their lanes; names lanes that have more, and asleep:<queue>/<gate>
 --          where many sleep at one), lane:<lane>,
 --          halted (names aside:<batch> of batches that are paused), asides (the same of others), aside:<batch>, workers (names
---          active:<worker>), active:<worker>, later, dead,
+--          active:<worker>), active:<worker>, later, dead, kinds (names kept:<type> of all types), kept:<type> (done jobs that are remembered),
 --          parked (only measured: jobs in lanes, by the counters of their types)
---   from:  how far it has been read. Of a list: <passed>[+<moved>]: entries at its tail, and those that were moved to its head; of a scan:
+--   from:  how far it has been read. Of kept: how many were passed; of a list: <passed>[+<moved>]: entries at its tail, and those that were moved to its head; of a scan:
 --          <cursor>[+<passed>]; of later and dead: <score>:<passed>: those of that score
 --
 --   places.stack(words, first)  the stack of the words from there on, its top first: place, from, ...; none: the first place. nil: they
@@ -404,17 +404,33 @@ local function look_at_records(place, most, from)
     return score .. ':' .. us(rank - count_before(place, score) - (gone_score == score and gone or 0))
 end
 
--- finished:<id>: "<state> <us> <worker> <attempts> <lane>\n<body>"
-local function look_at_finished()
-    local text = call('GET', P .. 'finished:' .. (visitor.only.id or '')) or ''
-    local state, at, worker, attempts, of_lane, job = match(text, '^(%S+) (%d+) (%S+) (%d+) (%S+)\n(.*)$')
-    if not state then return '' end
-    slices.fits(load, #job)
-    local entry = lease.entry_write(min(tonumber(attempts), WHOLE_MOST), 0, 0, job)
+-- finished:<id>: "<state> <us> <worker> <attempts> <lane>[ <result>]\n<entry>"
+local function look_at_ended(id)
+    local text = call('GET', P .. 'finished:' .. id) or ''
+    local state, at, worker, attempts, of_lane, result, behind = match(text, '^(%S+) (%d+) (%S+) (%d+) (%S+) ?([^\n]*)\n()')
+    if not state then return end
+    slices.fits(load, #text)
+    local _, interrupted, throttled, job, attrs = lease.entry_read(sub(text, behind))
+    local entry = lease.entry_write(min(tonumber(attempts), WHOLE_MOST), interrupted, throttled, job, attrs)
     if wants(entry, of_lane) then
-        meet('finished', of_lane, entry, {since = number(tonumber(at)), outcome = state, worker = {name = worker}})
+        meet('finished', of_lane, entry, {since = number(tonumber(at)), outcome = state, worker = {name = worker}, result = some(result)})
     end
+end
+
+local function look_at_finished()
+    look_at_ended(visitor.only.id or '')
     return ''
+end
+
+-- Those whose time is over are passed: their list forgets them later.
+local function look_at_kept(place, most, from)
+    local passed, at = min(tonumber(from) or 0, WHOLE_MOST), 0
+    local ids = call('ZRANGE', P .. place, us(passed), us(passed + min(most, NAMES) - 1), 'REV')
+    while at < #ids and not is_late(at, FOUND_AT_ONCE) and not slices.is_full(load) do
+        at, left = at + 1, left - 1
+        look_at_ended(ids[at])
+    end
+    return #ids > 0 and us(passed + at) or ''
 end
 
 -- ---- Names
@@ -465,6 +481,15 @@ local function name_queues(place, most, from)
     return rest
 end
 
+local function name_kept(_, most, from)
+    local rest, names = scan('HSCAN', 'types', most, from)
+    left = left - #names / 2
+    for i = 1, #names, 2 do
+        if call('EXISTS', P .. 'kept:' .. names[i]) == 1 then name_place('kept:' .. names[i]) end
+    end
+    return rest
+end
+
 local function name_workers(_, most, from)
     local rest, workers = scan('ZSCAN', 'workers', most, from)
     left = left - #workers / 2
@@ -509,6 +534,7 @@ local function name_places()
     if may_be('running') then name_place(only.worker and 'active:' .. only.worker or 'workers') end
     if may_be('scheduled', 'retry') then name_place('later') end
     if may_be('dead') then name_place('dead') end
+    if only.states and may_be('finished') and not only.id then name_place(only.type and 'kept:' .. only.type or 'kinds') end
     return ''
 end
 
@@ -545,8 +571,8 @@ end
 local ways = {[''] = name_places, finished = look_at_finished, queues = name_queues, queue = look_at_list, lane = look_at_list,
               aside = look_at_list, halted = name_asides, asides = name_other_asides, wake = name_gates, wait = name_rings,
               held = name_rings, ring = look_at_ring, sleep = look_at_sleepers, asleep = look_at_sleepers_of_one, workers = name_workers, active = look_at_leases,
-              later = look_at_records, dead = look_at_records, parked = measure_parked}
-local measuring = {queue = measure_list, lane = measure_list, aside = measure_list, active = measure_leases,
+              later = look_at_records, dead = look_at_records, kinds = name_kept, kept = look_at_kept, parked = measure_parked}
+local measuring = {kept = measure_records, queue = measure_list, lane = measure_list, aside = measure_list, active = measure_leases,
                    later = measure_records, dead = measure_records}
 
 local function way_of(place)
@@ -584,7 +610,7 @@ function places.words(stack)
     return list[1] and list
 end
 
-local LONE = {[''] = true, finished = true, halted = true, asides = true, workers = true, later = true, dead = true, parked = true}
+local LONE = {[''] = true, finished = true, halted = true, asides = true, workers = true, later = true, dead = true, kinds = true, parked = true}
 local OF_QUEUES = {queue = true, wake = true, sleep = true, ring = true, lanes = true}
 local CURSOR_MOST, PASSED_MOST = 19, 15 -- digits
 

@@ -640,6 +640,14 @@ struct span json_find(const char *text, size_t len, const char *name)
     return value;
 }
 
+void json_one_line(char *text, size_t len)
+{
+    for (char *at = text; (at = memchr(at, '\n', len - (size_t)(at - text)));)
+        *at = ' ';
+    for (char *at = text; (at = memchr(at, '\r', len - (size_t)(at - text)));)
+        *at = ' ';
+}
+
 int json_check(const char *text, size_t len, struct error *e)
 {
     struct json j;

@@ -29,6 +29,8 @@ const char *json_space(const struct json *j, const char *at);
 const char *json_value(struct json *j, const char *at, int depth);
 /* White space up to the end, and nothing else. */
 const char *json_end(struct json *j, const char *at);
+/* Makes a JSON text one line: newlines stand between tokens only, as inside of strings JSON has none. */
+void json_one_line(char *text, size_t len);
 /* Fills *e from the fault: "what: <fault> at byte n". Returns its status. */
 int json_error(const struct json *j, const char *what, struct error *e);
 

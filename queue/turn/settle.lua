@@ -6,7 +6,7 @@
 -- ARGV: now, worker, then any number of
 --         "done"  type batch n token * n   batch: of all of them, '' for none
 --         "run"   type batch n token       the same of n jobs whose tokens differ in the index alone: it goes up by one, from that token on
---         "finish" token keep_ms ""        done: one with a unique lock, or that is to be remembered so long
+--         "finish" token keep_ms result    done: one with a unique lock, or that is to be remembered so long; one line of JSON, or ''
 --         "retry" token delay_us reason    one more attempt used; runs again after the delay
 --         "throttled" token delay_us ""    the provider said stop: its limits pause that long (-1: it gave no time), for its key
 --                                          where they are keyed; back to the head of its lane, no attempt used
@@ -28,7 +28,7 @@
 local paused -- the reply, if pauses began
 
 -- Lists of jobs for which the verbs of this call have decided. They are written together: one by one they take Redis twice as long. finish,
--- cancelled, dead: they have ended so. scheduled, back: they go to `later`, to the heads of their lanes. retry, failed, returned: they are counted
+-- cancelled, dead: they have ended so. kept: some of these are remembered. scheduled, back: they go to `later`, to the heads of their lanes. retry, failed, returned: they are counted
 -- so.
 local went
 
@@ -57,24 +57,48 @@ local function put_later(jobs)
     lease.count_all(jobs, 'scheduled')
 end
 
--- Keeps a done job for who asks what became of it: finished:<id> is "done <us> <worker> <attempts> <lane>\n<body>".
-local function remember(job, keep_ms)
-    local attempts, _, _, text = lease.entry_read(job.entry)
-    local id = body.id(text)
-    if not is_name(id) then return end
-    local kept = format('done %s %s %d %s\n', us(now), job.worker, attempts + 1, job.lane) .. text
+-- Keeps a done job for who asks what became of it: finished:<id> is "done <us> <worker> <attempts> <lane>[ <result>]\n<entry>". Returns its id;
+-- nil: it has none by which it could be found.
+local function remember(job)
+    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
+    local id, result = body.id(text), job.reason ~= '' and ' ' .. job.reason or ''
+    if not is_name(id) then return nil end
+    local kept = format('done %s %s %d %s', us(now), job.worker, attempts + 1, job.lane) .. result .. '\n'
+        .. lease.entry_write(attempts + 1, interrupted, throttled, text, attrs)
     if VIRTUAL then
         call_safe('SET', P .. 'finished:' .. id, kept)
     else
-        call_safe('SET', P .. 'finished:' .. id, kept, 'PX', us(keep_ms))
+        call_safe('SET', P .. 'finished:' .. id, kept, 'PX', us(job.delay_us))
     end
+    return id
+end
+
+local AT_ONCE = 2000 -- words of a command
+
+-- Lists kept jobs of a type by when they ended. Those whose time is over leave, up to twice as many as come; all of the list does when no more come.
+local function list_kept(name, added, keep_ms)
+    local key = P .. 'kept:' .. name
+    for i = 1, #added, AT_ONCE do call_safe('ZADD', key, unpack(added, i, min(i + AT_ONCE - 1, #added))) end
+    local over = call_safe('ZRANGE', key, '-inf', us(now - keep_ms * 1000), 'BYSCORE', 'LIMIT', '0', us(min(#added, AT_ONCE)))
+    if over[1] then call_safe('ZREM', key, unpack(over)) end
+    if not VIRTUAL then call_safe('PEXPIRE', key, us(keep_ms)) end
+end
+
+local function remember_all(jobs)
+    local added, keep_ms = {}, {}
+    for _, job in ipairs(jobs) do
+        local id, list = remember(job), added[job.type] or {}
+        if id then list[#list + 1], list[#list + 2] = us(now), id end
+        added[job.type], keep_ms[job.type] = list, job.delay_us
+    end
+    for name, list in pairs(added) do list_kept(name, list, keep_ms[name]) end
 end
 
 local verbs = {}
 
 function verbs.finish(job)
     goes('finish', job)
-    if job.delay_us > 0 then remember(job, job.delay_us) end
+    if job.delay_us > 0 then goes('kept', job) end
 end
 
 function verbs.cancelled(job) goes('cancelled', job) end
@@ -131,6 +155,7 @@ end
 
 -- Writes what the verbs have decided, but for the leases.
 local function write_ends()
+    remember_all(went.kept)
     ends.jobs(entries_of(went.finish), 'done')
     lease.count_all(went.finish, 'done')
     cancelled.end_leases(went.cancelled)
@@ -266,7 +291,7 @@ local function settle_ends(worker, leaving)
     wrong = wrong_keys(found)
     if wrong then return nil, wrong end
     unspent.give_all(found)
-    went = {finish = {}, cancelled = {}, retry = {}, failed = {}, scheduled = {}, returned = {}, back = {}, dead = {}}
+    went = {finish = {}, cancelled = {}, retry = {}, failed = {}, scheduled = {}, returned = {}, back = {}, dead = {}, kept = {}}
     for _, job in ipairs(found) do verbs[job.verb](job) end
     for _, job in ipairs(found) do wake.release(job.token) end
     for _, job in ipairs(leaving) do

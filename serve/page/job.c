@@ -12,6 +12,7 @@
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "view/json.h"
+#include "view/text.h"
 
 #define BODY_MOST 65536 /* bytes that are shown */
 
@@ -238,12 +239,12 @@ static void write_json(struct page *p, struct span body)
     html_span(p->h, (struct span){body.at + from, body.len - from});
 }
 
-static void write_body(struct page *p, struct span body)
+static void write_body(struct page *p, const char *what, struct span body)
 {
     struct span shown = {body.at, body.len < BODY_MOST ? body.len : BODY_MOST};
     struct error ignored;
 
-    html(p->h, "<section><h2>Payload <small>%n bytes</small></h2>", (int64_t)body.len);
+    html(p->h, "<section><h2>%r <small>%n bytes</small></h2>", what, (int64_t)body.len);
     if (p->r->hide_args) {
         html(p->h, "<p class=\"pale\">Hidden: this server runs with --hide-args.</p></section>");
         return;
@@ -277,8 +278,11 @@ static void write_buttons(struct page *p, const char *id, const char *state)
     html(p->h, "</div>");
 }
 
-static void write_job(struct page *p, const char *id, const json_t *job, struct span body)
+/* why: what find_job has found. */
+static void write_job(struct page *p, const char *id, const json_t *job, const json_t *why)
 {
+    struct span result = text_bytes(json_object_get(why, "result"));
+
     html(p->h, "<p class=\"crumbs\"><a href=\"/jobs\">Jobs</a></p><h1 class=\"mono\"><bdi>%s</bdi> <small>",
          id);
     put_state(p, json_text_of(job, "state"));
@@ -294,7 +298,9 @@ static void write_job(struct page *p, const char *id, const json_t *job, struct 
     write_sheet(p, job);
     html(p->h, "</div>");
     write_gates(p, job);
-    write_body(p, body);
+    if (result.len > 0)
+        write_body(p, "Result", result);
+    write_body(p, "Payload", found_body(why));
 }
 
 static void write_found(struct page *p, const char *id, const json_t *why)
@@ -302,7 +308,7 @@ static void write_found(struct page *p, const char *id, const json_t *why)
     json_t *job = job_document(why);
 
     p->now_us = answer_int(why, "now") > 0 ? answer_int(why, "now") : p->now_us;
-    write_job(p, id, job, found_body(why));
+    write_job(p, id, job, why);
     json_decref(job);
 }
 

@@ -153,7 +153,7 @@ static void settle_one(struct args *a, const struct task *task)
     switch (task->end) {
     case END_DONE:
         if (!is_plain(task))
-            settle_end(a, SETTLE_FINISH, task->token, (task->handler->keep_us + MS - 1) / MS, NULL);
+            settle_end(a, SETTLE_FINISH, task->token, (task->handler->keep_us + MS - 1) / MS, task->result);
         break;
     case END_INTERRUPTED:
         settle_end(a, SETTLE_INTERRUPTED, task->token, INTERRUPTED_MOST, task->reason);
@@ -507,7 +507,7 @@ static bool begin_settling(struct partition *p)
 
     while (p->settling.finished.head && p->settling.sent.count < SETTLE_MOST && costly < COSTLY_MOST) {
         struct task *task = p->settling.finished.head;
-        size_t moved = is_plain(task) ? 0 : task->body.len;
+        size_t moved = is_plain(task) ? 0 : task->body.len + (task->result ? strlen(task->result) : 0);
 
         if (moved > 0 && bytes > 0 && bytes + moved > COSTLY_BYTES)
             break;

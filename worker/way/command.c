@@ -7,9 +7,12 @@
  *    65             dead
  *    anything else  retry; a signal too, but for TERM where the worker is told to stop at the same time
  *
+ * Where the type is kept, WEIR_REPORT names an empty file: the JSON that the command has written there when it is done is the job's result.
+ *
  * The last lines of standard error are the reason. The command has ended when its process has: a grandchild
  * that keeps a pipe open is not waited for. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <poll.h>
 #include <pthread.h>
@@ -39,12 +42,13 @@ struct command {
     char front[FRONT_SIZE];
     struct iovec left[2]; /* what is not yet written of the front, and of the rest of the body */
     struct tail out_tail, err_tail;
+    char report[256]; /* the path of the file for its result; "": none */
 };
 
 /* ---- Starting */
 
 /* Variables of a job are "NAME=value" each; one whose value the job has not is left out. */
-#define VARIABLES_MOST 8
+#define VARIABLES_MOST 9
 #define VARIABLE_SIZE 640
 struct variables {
     char text[VARIABLES_MOST][VARIABLE_SIZE];
@@ -61,7 +65,7 @@ static void add_variable(struct variables *v, const char *name, struct span valu
     }
 }
 
-static void make_variables(struct variables *v, const struct task *task)
+static void make_variables(struct variables *v, const struct task *task, const char *report)
 {
     const char *queue = memchr(task->token.at, '/', task->token.len);
     char attempt[24], enqueued[ENQUEUED_SIZE];
@@ -77,6 +81,49 @@ static void make_variables(struct variables *v, const struct task *task)
     add_variable(v, "WEIR_JOB_BATCH", task->batch);
     add_variable(v, "WEIR_JOB_QUEUE", (struct span){queue + 1, strcspn(queue + 1, "!/")});
     add_variable(v, "TRACEPARENT", task_traceparent(task));
+    add_variable(v, "WEIR_REPORT", span_str(report));
+}
+
+/* ---- Its result */
+
+/* A command runs without the file where none can be made, which is logged. */
+static void open_report(struct command *c)
+{
+    const char *folder = getenv("TMPDIR");
+    int fd;
+
+    c->report[0] = '\0';
+    if (c->task->handler->keep_us == 0)
+        return;
+    snprintf(c->report, sizeof c->report, "%s/weir-report-XXXXXX", folder && *folder ? folder : "/tmp");
+    if ((fd = mkostemp(c->report, O_CLOEXEC)) >= 0) {
+        close(fd);
+        return;
+    }
+    task_log(LOG_LEVEL_WARN, c->task, "no WEIR_REPORT: cannot make %s: %s", c->report, strerror(errno));
+    c->report[0] = '\0';
+}
+
+static void close_report(const struct command *c)
+{
+    if (c->report[0])
+        unlink(c->report);
+}
+
+static void read_report(struct command *c)
+{
+    char *text = malloc(RESULT_MOST + 1);
+    int fd = open(c->report, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    size_t len = 0;
+    ssize_t n = 1;
+
+    while (text && fd >= 0 && len <= RESULT_MOST && (n = read(fd, text + len, RESULT_MOST + 1 - len)) > 0)
+        len += (size_t)n;
+    if (len > 0)
+        task_result(c->task, (struct span){text, len});
+    if (fd >= 0)
+        close(fd);
+    free(text);
 }
 
 /* Returns an errno. */
@@ -85,7 +132,7 @@ static int start(struct command *c)
     struct variables variables;
     int rc;
 
-    make_variables(&variables, c->task);
+    make_variables(&variables, c->task, c->report);
     rc = process_start(&c->process, c->task->handler->runner->state, variables.at, variables.count);
     if (rc != 0)
         return rc;
@@ -256,7 +303,9 @@ static void run(struct task *task)
     }
     if (!task_call(task))
         return;
+    open_report(&c);
     if ((rc = start(&c)) != 0) {
+        close_report(&c);
         snprintf(why, sizeof why, "cannot run %.512s: %s", argv[0], strerror(rc));
         task_unable(task, why);
         return;
@@ -265,6 +314,9 @@ static void run(struct task *task)
     begin_writing(&c);
     converse(&c);
     end(&c, await_end(&c));
+    if (c.report[0] && task->end == END_DONE)
+        read_report(&c);
+    close_report(&c);
 }
 
 static void end_group(struct task *task, bool force)

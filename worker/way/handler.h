@@ -57,6 +57,7 @@ struct handler {
     char type[129];
     struct runner *runner;
     int64_t timeout_us, keep_us;               /* 0: none */
+    atomic_bool left_one;                      /* a result, while no job of it is kept */
     int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
 };
 

@@ -5,6 +5,8 @@
  *   any other 4xx     dead, but for 408 and 425, which ask for another try
  *   all else          retry: 5xx, a redirect (none is followed), no connection, no answer in time
  *
+ * An answer of 2xx with the header "Weir-Result: true" has the job's result as its body.
+ *
  * A status that was read counts, whatever becomes of the body: it may end early, or be slow.
  *
  * One attempt is one POST. libcurl would send a request again when a kept connection ends without an answer,
@@ -47,8 +49,9 @@ struct request {
     struct task *task;
     CURL *easy; /* NULL: it has ended */
     struct curl_slist *headers;
-    char error[CURL_ERROR_SIZE], head[HEAD_MOST], retry_after[64], date[64];
+    char error[CURL_ERROR_SIZE], head[HEAD_MOST], retry_after[64], date[64], leaves[64];
     struct tail tail;                  /* of the answer's body, behind its head */
+    char *body;                        /* all of it, where that is the result */
     size_t head_len, answer_len, sent; /* sent: of the task's body */
     long status;                       /* of the answer whose headers have come; 0: none yet */
     ev_timer rest;                     /* for its body */
@@ -188,7 +191,23 @@ static bool is_final(long status)
     return status >= 400 && status < 500 && status != 408 && status != 425;
 }
 
-static void answered(struct request *r, long status)
+static bool is_done(long status)
+{
+    return status >= 200 && status < 300;
+}
+
+/* What is more than ANSWER_MOST is not read, and too large for a result. */
+static void take_result(const struct request *r, bool whole)
+{
+    if (r->body && whole)
+        task_result(r->task, (struct span){r->body, r->answer_len});
+    else if (r->leaves[0])
+        task_log(LOG_LEVEL_WARN, r->task, "wrong result: %s; it counts as left out",
+                 r->body ? "the body did not come whole" : "Weir-Result must be true, and a body there");
+}
+
+/* whole: its body has come. */
+static void answered(struct request *r, long status, bool whole)
 {
     char reason[HEAD_MOST + TAIL_SIZE + 64];
     char *location = NULL;
@@ -199,7 +218,9 @@ static void answered(struct request *r, long status)
                  location);
     else
         append_body(r, reason, (size_t)snprintf(reason, sizeof reason, "HTTP %ld", status));
-    if (status >= 200 && status < 300)
+    if (is_done(status))
+        take_result(r, whole);
+    if (is_done(status))
         end_request(r, END_DONE, -1, NULL);
     else if (status == 429 || status == 503)
         end_request(r, END_THROTTLED, retry_after_s(r), reason);
@@ -215,7 +236,7 @@ static void completed(struct request *r, CURLcode code)
 
     curl.easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
     if (status >= 200) {
-        answered(r, status);
+        answered(r, status, code == CURLE_OK || r->answer_len > ANSWER_MOST);
         return;
     }
     if (code == CURLE_SEND_FAIL_REWIND || code == CURLE_GOT_NOTHING)
@@ -232,7 +253,7 @@ static void on_rest(struct ev_loop *loop, ev_timer *timer, int events)
 
     (void)events;
     if (r->is_late) {
-        answered(r, r->status);
+        answered(r, r->status, false);
         return;
     }
     r->is_late = true;
@@ -338,11 +359,22 @@ static size_t on_send(char *to, size_t size, size_t n, void *arg)
 
 /* ---- The answer as it comes */
 
+/* Keeps what has come of a result. */
+static void keep_body(struct request *r, const char *bytes, size_t n)
+{
+    if (!r->body && strcasecmp(r->leaves, "true") == 0)
+        r->body = malloc(ANSWER_MOST);
+    if (r->body && r->answer_len < ANSWER_MOST)
+        memcpy(r->body + r->answer_len, bytes,
+               n < ANSWER_MOST - r->answer_len ? n : ANSWER_MOST - r->answer_len);
+}
+
 static size_t on_body(const char *bytes, size_t size, size_t n, void *arg)
 {
     struct request *r = arg;
     size_t room = HEAD_MOST - r->head_len, head = n < room ? n : room;
 
+    keep_body(r, bytes, n);
     memcpy(r->head + r->head_len, bytes, head);
     r->head_len += head;
     tail_keep(&r->tail, bytes + head, n - head);
@@ -371,9 +403,10 @@ static size_t on_header(char *line, size_t size, size_t n, void *arg)
     struct request *r = arg;
 
     if (n > 5 && strncmp(line, "HTTP/", 5) == 0) /* the next one, after a "100 Continue" */
-        r->retry_after[0] = r->date[0] = '\0';
+        r->retry_after[0] = r->date[0] = r->leaves[0] = '\0';
     keep_header(line, n, "Retry-After:", r->retry_after);
     keep_header(line, n, "Date:", r->date);
+    keep_header(line, n, "Weir-Result:", r->leaves);
     if (r->status < 200 && n > 0 && (*line == '\r' || *line == '\n'))
         await_body(r);
     return size * n;
@@ -509,14 +542,17 @@ static void end(struct task *task, bool force)
 
     (void)force;
     if (r && r->easy && r->status >= 200)
-        answered(r, r->status);
+        answered(r, r->status, false);
     else if (r && r->easy)
         end_request(r, END_RETRY, -1, "no answer: ended before one came");
 }
 
 static void release(struct task *task)
 {
-    free(task->state);
+    struct request *r = task->state;
+
+    free(r->body);
+    free(r);
 }
 
 /* ---- A type */

@@ -2,7 +2,7 @@
  *
  *   {"attempt":1,"id":"...", ...}     the job as it is, blanks for its newlines. "attempt" is put in front
  *                                     unless the job has a member of that name
- *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","cost":n}     in any order; an id
+ *   {"id":"...","status":"done|retry|dead|throttled","after":s,"reason":"...","cost":n,"result":any}     in any order; an id
  *                                     that is a number is that of the one job whose id reads as that number
  *
  * Children are started when jobs need them, at most as many as the executors can fill. A job goes to an idle
@@ -126,15 +126,6 @@ static void give_back_waiting(struct pipe *p)
 
 /* ---- A job as a line */
 
-/* Makes blanks of newlines. In JSON they stand between tokens only, never inside of strings. */
-static void blank_newlines(char *line, size_t len)
-{
-    for (char *at = line; (at = memchr(at, '\n', len - (size_t)(at - line)));)
-        *at = ' ';
-    for (char *at = line; (at = memchr(at, '\r', len - (size_t)(at - line)));)
-        *at = ' ';
-}
-
 /* Sends a job, or ends it where it is not to begin any more or memory is short. */
 static void send_job(struct member *member, struct flight *flight)
 {
@@ -154,7 +145,7 @@ static void send_job(struct member *member, struct flight *flight)
     memcpy(line, front, len);
     memcpy(line + len, rest.at, rest.len);
     len += rest.len;
-    blank_newlines(line, len);
+    json_one_line(line, len);
     line[len++] = '\n';
     flight->begin = child_sent(member->child);
     child_send(member->child, len);
@@ -330,7 +321,12 @@ static void complain(struct member *member, const char *what, const char *line, 
         child_distrust(member->child, "it wrote 100 lines in a row that are no answers");
 }
 
-enum { AFTER, COST, REASON };
+enum { AFTER, COST, REASON, RESULT };
+
+static bool is_any(struct span value)
+{
+    return value.len > 0;
+}
 
 static const struct {
     const char *name;
@@ -340,6 +336,7 @@ static const struct {
     [AFTER] = {"after", is_time, "a number of seconds, 0 or more"},
     [COST] = {"cost", is_cost, "a whole number from 0 to 1000000000"},
     [REASON] = {"reason", is_text, "a string"},
+    [RESULT] = {"result", is_any, "JSON"},
 };
 
 /* Finds an optional member of an answer. false: it was left out, or null, or wrong, which is logged. */
@@ -369,6 +366,8 @@ static void apply(struct flight *flight, const struct status *status, const stru
         flight->task->spent = (int64_t)read_number(value);
     if (find_optional(flight->task, answer, line, REASON, &value) && (reason = malloc(value.len)))
         json_text(value, reason, value.len);
+    if (status->end == END_DONE && find_optional(flight->task, answer, line, RESULT, &value))
+        task_result(flight->task, value);
     end_flight(flight, status->end, after_s, reason);
     free(reason);
 }

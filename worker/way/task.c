@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/decimal.h"
+#include "queue/job/json.h"
 #include "worker/way/way.h"
 
 #define REASON_HEAD 200 /* bytes of the beginning of a long reason that are kept */
@@ -93,6 +94,8 @@ void task_free(struct task *task)
         task->handler->runner->way->release(task);
     if (task)
         free(task->reason);
+    if (task)
+        free(task->result);
     free(task);
 }
 
@@ -149,6 +152,36 @@ void task_finish(struct task *task, enum task_end end, double after_s, const cha
     for (char *c = task->reason; c && *c; c++)
         if ((unsigned char)*c < ' ' || *c == 0x7f)
             *c = ' ';
+}
+
+int task_result(struct task *task, struct span json)
+{
+    struct error e = {0};
+    char *copy = NULL;
+
+    if (task->handler->keep_us == 0) {
+        if (!atomic_exchange(&task->handler->left_one, true))
+            task_log(LOG_LEVEL_WARN, task,
+                     "left a result, and jobs of its type are not kept: --keep %s=1d keeps both",
+                     task->handler->type);
+        return 0;
+    }
+    if (json.len > RESULT_MOST)
+        error_set(&e, WEIR_EINPUT, "%zu bytes, and %d are the most", json.len, RESULT_MOST);
+    for (; e.status == 0 && json.len > 0 && strchr(" \t\r\n", *json.at); json.len--)
+        json.at++;
+    while (e.status == 0 && json.len > 0 && strchr(" \t\r\n", json.at[json.len - 1]))
+        json.len--;
+    if (e.status == 0 && json_check(json.at, json.len, &e) == 0 && !(copy = strndup(json.at, json.len)))
+        error_no_memory(&e, "result");
+    if (!copy) {
+        task_log(LOG_LEVEL_WARN, task, "wrong result: %s; it counts as left out", e.text);
+        return e.status;
+    }
+    json_one_line(copy, json.len);
+    free(task->result);
+    task->result = copy;
+    return 0;
 }
 
 bool task_settles_up(const struct task *task)

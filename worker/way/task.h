@@ -66,6 +66,7 @@ struct task {
     enum task_end end;
     double after_s; /* < 0: the usual */
     char *reason;   /* owned; NULL: none */
+    char *result;   /* that its handler left, one line of JSON; owned; NULL: none */
     int64_t spent;  /* the true cost that the handler reported; -1: none */
     int64_t finished_us;
     enum record_cause cause; /* what let it start */
@@ -87,6 +88,10 @@ void task_free(struct task *task);
 /* Sets how it ended. The reason is copied, a long one but for its middle; control characters become blanks.
  */
 void task_finish(struct task *task, enum task_end end, double after_s, const char *reason);
+#define RESULT_MOST (64 * 1024) /* bytes: a result is no place for data */
+/* Takes what the handler leaves for who waits for the job, where its type is kept: any JSON of at most RESULT_MOST bytes, which is copied.
+ * WEIR_EINPUT: it is none, or too large; it counts as left out, which is logged. */
+int task_result(struct task *task, struct span json);
 /* Writes a line to the log about a job, with its id (once its body was read), type and attempt. */
 void task_log(enum log_level level, const struct task *task, const char *fmt, ...) WEIR_PRINTF(3, 4);
 

@@ -260,6 +260,11 @@ int weir_job_throttled(struct weir_job *job, double after_s)
     return WEIR_THROTTLED;
 }
 
+int weir_job_result(struct weir_job *job, const char *json)
+{
+    return job && json ? task_result(job->task, span_str(json)) : WEIR_EUSAGE;
+}
+
 void weir_job_spent(struct weir_job *job, int64_t cost)
 {
     if (job)
