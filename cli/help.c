@@ -153,7 +153,7 @@ static void print_flag(const struct flag *f)
     print_wrapped(f->help);
 }
 
-/* Those that weir help connection lists stand last. */
+/* Finds the first of the flags that weir help connection lists, which stand last. */
 static int first_of_connection(const struct help_flags *flags)
 {
     int i = flags->own;

@@ -36,7 +36,7 @@ void callers_end(struct callers *all);
 /* NULL: out of memory. */
 struct caller *caller_new(struct callers *all, struct MHD_Connection *connection);
 void caller_free(struct caller *caller);
-/* These say how far a request is: its head is there; a piece of its body; all of it; it is answered, and the caller may send the next. */
+/* Hear how far a request is: its head is there; a piece of its body; all of it; it is answered, and the caller may send the next. */
 void caller_sent_head(struct caller *caller);
 void caller_sent_body(struct caller *caller, size_t size);
 void caller_sent_all(struct caller *caller);

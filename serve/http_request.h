@@ -31,7 +31,7 @@ enum plan {
     PLAN_CALL
 };
 
-/* A verb of the protocol, POST /api/v1/VERB. */
+/* A verb of the protocol stands behind POST /api/v1/VERB. */
 struct api_verb {
     const char *name;
     unsigned right; /* 0: none is needed */

@@ -14,7 +14,7 @@
 
 /* ---- Which have rows of their own */
 
-/* This is shown of a status; the lists are sorted, the first METRICS_ROWS at most. */
+/* Metrics show of a status the first METRICS_ROWS of each list at most, which is sorted. */
 struct shown {
     const struct status *all;
     const struct type_status **types;

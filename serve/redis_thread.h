@@ -12,7 +12,6 @@ struct ev_loop;
 struct page_cache;
 struct weir;
 
-/* A thread works with these tools. */
 struct tools {
     struct weir *w;
     struct page_cache *pages;

@@ -16,7 +16,7 @@
 /* The kind says which thread answers (redis_thread.h): what is quick to read does not wait for what is not, and a change for neither. */
 enum redis_thread_kind { THREAD_LOOK, THREAD_SEARCH, THREAD_CHANGE, THREAD_COUNT };
 
-/* This came with a request. */
+/* An ask is what came with a request. */
 struct ask {
     const char *names[RESOURCE_NAMES]; /* the parts of its path that stand for "*", decoded */
     const json_t *fields;              /* fields.h: of its query, of a POST those of its body */

@@ -10,7 +10,7 @@
 #define HEALTH "/healthz"
 #define SCHEME "http://"
 
-/* The arguments behind the "?". */
+/* Arguments stand behind the "?". */
 struct arguments {
     const char *key, *cost, *denied; /* NULL: not given */
     const char *wrong;

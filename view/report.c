@@ -21,7 +21,7 @@
 #define LOST_MOST 10    /* slots, and a tenth of all */
 #define STALL_US (60 * INT64_C(1000000)) /* a job that nothing holds starts within seconds */
 
-/* What holds the jobs of a type or a queue; from HOLD_NEVER on somebody must act. */
+/* Jobs of a type or a queue may be held by one of these. From HOLD_NEVER on somebody must act. */
 enum held_by {
     HOLD_NOTHING,
     HOLD_EXECUTOR,
@@ -289,7 +289,7 @@ static void judge_paused_keys(struct report *r)
     json_decref(rows);
 }
 
-/* What was recorded lately; *history stays NULL where it cannot be read, which is then said. */
+/* Reads what was recorded lately. *history stays NULL where it cannot be read, which is then said. */
 static int look_back(struct report *r, const char *name, bool of_limit, json_t **history)
 {
     const struct history_call call = {.name = name, .of_limit = of_limit, .slots = REPORT_MINUTES};

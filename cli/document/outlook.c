@@ -73,7 +73,7 @@ static int foretell(const struct limits *limits, const struct bulk_type *jobs, s
     return 0;
 }
 
-/* What is foretold, by the limits of one partition after the other. */
+/* A reading foretells by the limits of one partition after the other. */
 struct reading {
     struct weir_bulk *bulk;
     struct outlook *outlooks;

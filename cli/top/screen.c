@@ -29,9 +29,9 @@ static struct {
 
 /* ---- Signals */
 
-/* These signals end it as q does, with all that is open closed. */
+/* Signals that end weir top as q does, with all that is open closed. */
 static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
-/* These signals end the process here and now. */
+/* Signals that end the process here and now. */
 static const int faults[] = {SIGQUIT, SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
 #define ASKS (sizeof asks / sizeof *asks)
 #define FAULTS (sizeof faults / sizeof *faults)

@@ -112,7 +112,7 @@ static const char *reason(unsigned long code)
 #define UNKNOWN_ISSUER                                                                                       \
     "its certificate is of an issuer that is not known here; name the issuer's by --tls-cacert"
 
-/* The faults of a server's certificate; %s is the name that it must bear. */
+/* A server's certificate may have one of these faults; %s is the name that it must bear. */
 static const struct {
     long verdict;
     const char *line;

@@ -143,7 +143,7 @@ local as = {
     wait = {'gate'}, active = {'active'}, batch = {'batch'}, aside = {'aside'}, types = {'queued'},
 }
 
--- This is what else there is to see.
+-- Other things that are to be judged when one of a family is seen.
 local also = {}
 
 function also.lane(name)

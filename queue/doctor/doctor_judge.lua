@@ -133,7 +133,7 @@ local function type_gates(queue, kind, deep)
     return names
 end
 
--- A lane "<queue>/<type>/<key>" or a type in a queue "<queue>/<type>": where it stands when it waits at no gate, as which member,
+-- Describes a lane "<queue>/<type>/<key>" or a type in a queue "<queue>/<type>": where it stands when it waits at no gate, as which member,
 -- its name at gates, and those gates. A gate may follow the name, behind a blank: it was seen there, so no other is looked for.
 local function node(family, text, deep)
     local name, seen = match(text, '^(%S+) ?(%S*)$')

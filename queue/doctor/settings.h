@@ -13,7 +13,7 @@
 
 struct redisReply;
 
-/* Does INFO say that? Terms with a blank between, of which all must hold:
+/* Asks whether INFO says what all of these terms say, with blanks between:
  *
  *   field             it is there                      -field          it is not
  *   field=text        it begins with the text          field!text      it is there, and does not

@@ -53,7 +53,7 @@ local function read_pair(field, value)
     return path or FIELDS[field]
 end
 
--- A time from least to most us after now; nil: any.
+-- Makes the range of times from least to most us after now; nil: any.
 local function range(least, most)
     return (least or most) and {from = least and us(now + least) or '-inf', to = most and us(now + most) or '+inf'} or nil
 end

@@ -170,7 +170,7 @@ static int parse_rules(struct weir *w, const char *text, struct rule_set *set)
     return status;
 }
 
-/* Is another call to be made, of so many? *answer: of the last one; NULL before the first. */
+/* True when another call is to be made, after so many. answer: that of the last one; NULL before the first. */
 static bool goes_on(const json_t *answer, int calls)
 {
     return calls < CALLS_MOST && (calls == 0 || has_words(answer, "next"));

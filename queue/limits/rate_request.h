@@ -14,7 +14,6 @@
 #define RATE_RESUME 0
 #define RATE_ENDLESS (-1) /* until it is resumed */
 
-/* How something is paused. */
 struct pausing {
     int64_t for_us;     /* or RATE_ENDLESS, or RATE_RESUME: it is resumed */
     const char *reason; /* NULL: none is given */

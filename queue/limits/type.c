@@ -60,7 +60,7 @@ int type_pause(struct weir *w, const char *type, const struct pausing *how, json
 
 /* ---- Removing */
 
-/* What all partitions say. */
+/* Collects what all partitions say. */
 struct removing {
     const char *type;
     char left[200];

@@ -25,9 +25,9 @@ const struct rule *waits_gate(json_t *row, const struct limits *limits, const ch
 int waits_last(const json_t *gates);
 /* Makes what stands as "waits_for": that gate, with "until" (us, GATE_NEVER: not there) in place of what it is now. */
 json_t *waits_until(const json_t *gate, int64_t until_us);
-/* That somebody resumes a type, or its pause ends: as queue/state/reasons.lua has it. */
+/* Says that the type waits until somebody resumes it, or its pause ends. pause: as queue/state/reasons.lua has it. */
 json_t *waits_pause(const char *type, const json_t *pause);
-/* A worker; queue: NULL: of a type. */
+/* Says that jobs of a type wait for a worker, in that queue (NULL: in any). */
 json_t *waits_worker(const char *type, const char *queue, int64_t resting);
 /* An executor, when the workers that take a type have none to spare; else NULL. */
 json_t *waits_executor(const struct limit_type *type);

@@ -98,7 +98,7 @@ struct claim {
     const struct span *paused; /* queues that it was asked to serve, and did not */
     const struct span *faults; /* what is wrong with keys of a wrong kind */
     const struct span *dues;   /* when each queue is due that was served: claim_dues.lua */
-    bool told;                 /* is that known? Else next_us holds for all */
+    bool told;                 /* the queues' times are known; else next_us holds for all */
     struct span causes;        /* what let the leases start: claim_causes.lua */
     struct loss losses[LOSSES_MOST];
     size_t loss_count;
@@ -240,7 +240,7 @@ struct reaped {
     size_t wrong_count;
 };
 WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reaped, struct error *e);
-/* The worker of this job died while it ran. */
+/* A reaped job is one whose worker died while it ran. */
 struct reaped_job {
     struct span id, type, attempt; /* id: empty where it cannot be read; attempt: digits */
     bool dead, interrupted;        /* it was so too often; that counts */
@@ -255,7 +255,7 @@ void drained_request(struct args *a, const char *prefix, int64_t now_us, struct 
                      struct names types);
 struct drained {
     int64_t waiting, parked, running, due;
-    /* It does not wait for these: in lanes of paused queues, in these, of paused batches, and of keys that are paused
+    /* A worker that drains does not wait for jobs in lanes of paused queues, in paused queues, of paused batches, and of keys that are paused
      * until they are resumed. */
     int64_t paused, halted, aside, stopped;
 };

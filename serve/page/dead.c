@@ -137,7 +137,7 @@ static void write_group(struct page *p, const json_t *row, const struct wanted *
     html(p->h, "</tr>");
 }
 
-/* Where there are at least so many. */
+/* Writes the groups of dead jobs, where there are at least so many. */
 static int write_groups(struct page *p, const struct dead_filter *filter, size_t least,
                         const struct wanted *of)
 {

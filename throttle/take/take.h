@@ -38,7 +38,7 @@ WEIR_CHECKED int take_reply(const struct redisReply *r, size_t count, struct err
  * *why is a static text. */
 WEIR_CHECKED int take_answer(const struct redisReply *r, size_t i, struct weir_take *out, const char **why);
 
-/* Does the limit of the i-th question live on another partition? Then nothing is answered, and *count is how many partitions there are. */
+/* True when the limit of the i-th question lives on another partition. Then nothing is answered, and *count is how many partitions there are. */
 #define TAKE_NOWHERE "its partition does not know that it is; start a worker, and try again"
 bool take_is_elsewhere(const struct redisReply *r, size_t i, int *count);
 
