@@ -14,7 +14,7 @@
 
 #define STEPS_MOST 400
 #define LINES_MOST 4000
-#define LIMIT_S "100"     /* of a session */
+#define LIMIT_S "300"     /* of a session */
 #define ALL_NUMBERS "*"   /* of struct step, varies: each word with a digit */
 #define MARK "\n\001%d\n" /* behind what a step prints: its exit code */
 
