@@ -245,14 +245,21 @@ void promote(int64_t expected)
     assert_int_equal(moved, expected);
 }
 
-int64_t pass(const char *worker, int64_t us)
+int64_t heartbeat(const char *worker)
 {
-    int64_t end_us = turns.now_us + us, taken, workers;
+    int64_t taken, workers;
 
     must(turns_reap(worker, &taken, &workers));
+    return taken;
+}
+
+int64_t pass(const char *worker, int64_t us)
+{
+    int64_t end_us = turns.now_us + us, taken = heartbeat(worker);
+
     while (turns.now_us < end_us) {
         turns.now_us += end_us - turns.now_us < LEASE_US / 4 ? end_us - turns.now_us : LEASE_US / 4;
-        must(turns_reap(worker, &taken, &workers));
+        taken = heartbeat(worker);
     }
     return taken;
 }

@@ -55,6 +55,8 @@ void settle(const char *worker, enum settle_verb verb, struct span token, int64_
             const char *reason);
 /* count are due. */
 void promote(int64_t count);
+/* One heartbeat; returns how many leases it took back. */
+int64_t heartbeat(const char *worker);
 /* Heartbeats of worker, now and while that time passes, the last one at its end: returns the leases which
  * that took back. */
 int64_t pass(const char *worker, int64_t us);

@@ -49,6 +49,19 @@ char *textf(const char *fmt, ...)
     return *text;
 }
 
+const char **numbered(const char *head, int most)
+{
+    static const char **lists[16];
+    static unsigned next;
+    const char ***list = &lists[next++ % 16];
+
+    *list = realloc(*list, (size_t)most * sizeof **list);
+    assert_non_null(*list);
+    for (int i = 0; i < most; i++)
+        (*list)[i] = textf("%s%d", head, i);
+    return *list;
+}
+
 char *cut_text(char **rest)
 {
     char *text = *rest, *end = text ? strstr(text, " | ") : NULL;

@@ -60,6 +60,8 @@
 /* A text as of printf, good until 99,999 more were written; of one thread. */
 char *textf(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* So many names, "t0", "t1" ..., good until there are sixteen other lists of them. */
+const char **numbered(const char *head, int count);
 /* Cuts the first of some texts, "one | two | three", off *rest; NULL: there is none left. */
 char *cut_text(char **rest);
 

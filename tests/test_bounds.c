@@ -57,16 +57,9 @@ static void expect_short(const struct timing *timing)
 #define QUEUES 5000
 #define SETTLED 500
 
-static char queue_texts[QUEUES][24];
-static const char *queue_names[QUEUES];
-
 static struct names many_queues(size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        snprintf(queue_texts[i], sizeof queue_texts[i], "q%zu", i);
-        queue_names[i] = queue_texts[i];
-    }
-    return (struct names){queue_names, count};
+    return (struct names){numbered("q", (int)count), count};
 }
 
 /* All leases of the last claim are done, in one call. */
@@ -185,7 +178,7 @@ static void wait_everywhere(void)
 SCENE_TEST(test_queues_that_wait_are_woken_bit_by_bit)
 {
     struct timing timing = {"waking 300 queues", 0};
-    int64_t before_us, taken, workers;
+    int64_t before_us;
 
     wait_everywhere();
     before_us = script_us();
@@ -194,7 +187,7 @@ SCENE_TEST(test_queues_that_wait_are_woken_bit_by_bit)
     assert_int_equal(count_due(), 21); /* for one slot, and who has nothing that fits or is not served */
     for (int beats = 1; beats <= 5; beats++) {
         before_us = script_us();
-        must(turns_reap("w", &taken, &workers));
+        heartbeat("w");
         took(&timing, script_us() - before_us);
         assert_int_equal(count_due(), beats < 5 ? 21 + beats * 300 : WAITING - 1);
     }
@@ -206,8 +199,6 @@ SCENE_TEST(test_queues_that_wait_are_woken_bit_by_bit)
 
 WORKER_TEST(test_queues_that_nobody_needs_leave)
 {
-    int64_t taken, workers;
-
     build("for i = 1, 500 do redis.call('SADD', P .. 'queues', 'old' .. i) end\n"
           "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\",\"mine\"]}')\n"
           "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
@@ -217,25 +208,24 @@ WORKER_TEST(test_queues_that_nobody_needs_leave)
           "redis.call('ZADD', P .. 'wake:parked', 1, 't#0')\n"
           "redis.call('ZADD', P .. 'held:held', 1, 't')\n");
     for (int i = 0; i < 20 && redis_number("SCARD", PREFIX "queues") > 7; i++)
-        must(turns_reap("w", &taken, &workers));
+        heartbeat("w");
     expect_text("default\nfull\nheld\nmine\nparked\npaused\ntheirs", "SORT", PREFIX "queues", "ALPHA");
     /* What was lost comes back with the heartbeats of those who serve it. */
     redis_do("DEL", PREFIX "queues");
-    must(turns_reap("w", &taken, &workers));
+    heartbeat("w");
     expect_text("default\nmine", "SORT", PREFIX "queues", "ALPHA");
 }
 
 /* 64 idle workers would read each other's words with every heartbeat. */
 WORKER_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
 {
-    int64_t taken, workers;
     char *calls;
 
     build("redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\"]}')\n"
           "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
           "redis.call('SADD', P .. 'queues', 'default', 'theirs')\n");
     redis_do("CONFIG", "RESETSTAT");
-    must(turns_reap("w", &taken, &workers));
+    heartbeat("w");
     calls = redis_text("INFO", "commandstats");
     assert_null(strstr(calls, "cmdstat_zrandmember"));
     free(calls);
@@ -245,20 +235,18 @@ WORKER_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
 /* Of a worker, or of a group: others than Weir may push into such a queue, and patterns find only what is known. */
 WORKER_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
 {
-    int64_t taken, workers;
-
     build("for i = 1, 800 do redis.call('SADD', P .. 'queues', 'mail.' .. i) end\n"
           "redis.call('SADD', P .. 'queues', 'news', 'sms.a', 'default')\n"
           "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"mail.*\",\"default\"]}')\n"
           "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 ,sms.*')\n");
     for (int i = 0; i < 1000 && redis_number("SISMEMBER", PREFIX "queues", "news"); i++)
-        must(turns_reap("w", &taken, &workers));
+        heartbeat("w");
     assert_int_equal(redis_number("SCARD", PREFIX "queues"), 802);
     assert_int_equal(redis_number("SISMEMBER", PREFIX "queues", "mail.*"), 0);
     build("for i = 801, 1200 do redis.call('SADD', P .. 'queues', 'mail.' .. i) end\n"
           "redis.call('RPUSH', P .. 'queue:mail.7', '{}')\n");
     for (int i = 0; i < 200 && redis_number("SCARD", PREFIX "queues") > 1000; i++)
-        must(turns_reap("w", &taken, &workers));
+        heartbeat("w");
     assert_in_range(redis_number("SCARD", PREFIX "queues"), 980, 1000);
     assert_int_equal(redis_number("SISMEMBER", PREFIX "queues", "mail.7"), 1);
 }
@@ -349,16 +337,9 @@ WORKER_TEST(test_a_queue_that_has_something_is_registered)
 
 #define TYPES 500
 
-static char type_texts[TYPES][24];
-static const char *type_list[TYPES];
-
 static struct names many_types(size_t count)
 {
-    for (size_t i = 0; i < count; i++) {
-        snprintf(type_texts[i], sizeof type_texts[i], "t%zu", i);
-        type_list[i] = type_texts[i];
-    }
-    return (struct names){type_list, count};
+    return (struct names){numbered("t", (int)count), count};
 }
 
 static int64_t claim_us(int free, int prefetch)
@@ -470,15 +451,10 @@ SCENE_TEST(test_a_worker_of_very_many_types)
 {
     enum { MANY = 10000, WEIGHTED = 900 };
     struct timing timing[] = {{"adopt of 10,000 types", 0}, {"rate_known of 10,000 types", 0}};
-    static char texts[MANY][24], info[MANY * 10];
-    static const char *types[MANY];
+    static char info[MANY * 10];
     const char *adopt[] = {"w", "", "g", "30000000", info, "", "0", "1", "default"};
     int calls;
 
-    for (int i = 0; i < MANY; i++) {
-        snprintf(texts[i], sizeof texts[i], "t%d", i);
-        types[i] = texts[i];
-    }
     build("for i = 0, 9999 do\n"
           "  redis.call('HSET', P .. 'limits', 't' .. i, 'gcra:5/1000000/5,by=key weights:1')\n"
           "  if i < 900 then redis.call('HSET', P .. 'weights', 't' .. i .. '/k', '2') end\n"
@@ -493,7 +469,7 @@ SCENE_TEST(test_a_worker_of_very_many_types)
         assert_int_equal(calls, MANY / 500 + 1);
         longest_adopt_us(adopt, COUNT(adopt), &calls);
         assert_int_equal(calls, 1);
-        took(&timing[1], longest_known_us((struct names){types, MANY}));
+        took(&timing[1], longest_known_us(many_types(MANY)));
         redis_do("DEL", PREFIX "runs");
     }
     assert_int_equal(redis_number("HLEN", PREFIX "weights"), WEIGHTED);
@@ -508,7 +484,7 @@ struct walk {
     int rc;
 };
 
-static struct walk walk(const char *script, const char *const *words, size_t count)
+static struct walk try_walk(const char *script, const char *const *words, size_t count)
 {
     struct walk w = {0, 0, 0};
     int64_t before = count_commands(), now;
@@ -520,6 +496,15 @@ static struct walk walk(const char *script, const char *const *words, size_t cou
         w.calls++;
         before = now;
     } while (w.rc == 0 && turns_ask_more(script, words, count, &w.rc));
+    return w;
+}
+
+static struct walk walk(const char *script, const char *const *words, size_t count)
+{
+    struct walk w = try_walk(script, words, count);
+
+    must(w.rc);
+    print_message("%s: %d calls, %" PRId64 " commands\n", script, w.calls, w.most_commands);
     return w;
 }
 
@@ -540,19 +525,14 @@ static void shared_by_many(void)
 /* Its types are checked, and their counts begin anew, a page at a time. */
 SCENE_TEST(test_a_limit_of_very_many_types)
 {
-    static const char *const by_b[] = {"shared", BY_B, "0", "set", "me"}, *const recount[] = {"shared", BY_A};
     struct walk w;
 
     shared_by_many();
-    w = walk("rate_set", by_b, COUNT(by_b));
-    must(w.rc);
-    print_message("rate_set: %d calls, %" PRId64 " commands\n", w.calls, w.most_commands);
+    w = walk("rate_set", WORDS("shared", BY_B, "0", "set", "me"));
     assert_in_range(w.calls, 10, 30);
     assert_in_range(w.most_commands, 1, 600);
     assert_string_equal(answer_text(turns.answer, "recount"), BY_A);
-    w = walk("rate_recount", recount, COUNT(recount));
-    must(w.rc);
-    print_message("rate_recount: %d calls, %" PRId64 " commands\n", w.calls, w.most_commands);
+    w = walk("rate_recount", WORDS("shared", BY_A));
     assert_in_range(w.calls, 10, 60);
     assert_in_range(w.most_commands, 1, 1200);
     assert_int_equal(
@@ -570,7 +550,6 @@ SCENE_TEST(test_a_limit_of_very_many_types)
 /* Its types are looked for a page at a time, and those with the most jobs are kept; only then are its keys. */
 SCENE_TEST(test_keys_of_a_limit_of_very_many_types)
 {
-    static const char *const longest[] = {"shared", "50", ""}, *const one[] = {"shared", "1", "k"};
     struct walk w;
 
     shared_by_many();
@@ -582,16 +561,13 @@ SCENE_TEST(test_keys_of_a_limit_of_very_many_types)
           "  redis.call('ZADD', P .. 'ring:' .. q .. '/t4321', 1, 'k')\n"
           "end\n"
           "redis.call('ZADD', P .. 'longest:t4321', 50, 'q1/k', 50, 'q2/k')\n");
-    w = walk("rate_keys", longest, COUNT(longest));
-    must(w.rc);
-    print_message("rate_keys: %d calls, %" PRId64 " commands\n", w.calls, w.most_commands);
+    w = walk("rate_keys", WORDS("shared", "50", ""));
     assert_in_range(w.calls, 10, 30);
     assert_in_range(w.most_commands, 1, 1200);
     assert_int_equal(answer_int(turns.answer, "parked"), 5000 * 5.5 + 100 - 2);
     assert_true(json_is_true(json_object_get(turns.answer, "sample")));
     expect_text("k", "ECHO", answer_text(json_array_get(json_object_get(turns.answer, "keys"), 0), "key"));
-    w = walk("rate_keys", one, COUNT(one));
-    must(w.rc);
+    w = walk("rate_keys", WORDS("shared", "1", "k"));
     assert_in_range(w.most_commands, 1, 1200);
 }
 
@@ -603,7 +579,6 @@ SCENE_TEST(test_keys_of_a_limit_among_very_many_types)
     shared_by_many();
     redis_do("HSET", PREFIX "limits", "alone", BY_A);
     w = walk("rate_keys", WORDS("alone", "50", ""));
-    must(w.rc);
     assert_in_range(w.calls, 5, 7);
     assert_in_range(w.most_commands, 1, 250);
     assert_null(json_object_get(turns.answer, "sample"));
@@ -620,12 +595,12 @@ SCENE_TEST(test_a_type_among_very_many_that_does_not_fit)
     shared_by_many();
     for (size_t i = 0; i < COUNT(misfits); i++) {
         redis_do("HSET", PREFIX "limits", misfits[i], BY_A);
-        assert_int_equal(walk("rate_set", by_b, COUNT(by_b)).rc, WEIR_EINPUT);
+        assert_int_equal(try_walk("rate_set", by_b, COUNT(by_b)).rc, WEIR_EINPUT);
         assert_non_null(strstr(turns.error.text, textf("type %s: limit %s goes by a and limit shared by b",
                                                        misfits[i], misfits[i])));
         redis_do("HDEL", PREFIX "limits", misfits[i]);
     }
-    assert_int_equal(walk("rate_set", none, COUNT(none)).rc, WEIR_EINPUT);
+    assert_int_equal(try_walk("rate_set", none, COUNT(none)).rc, WEIR_EINPUT);
     assert_non_null(strstr(turns.error.text, "limit shared: used by t"));
     expect_text(BY_A, "HGET", PREFIX "limits", "shared");
     assert_int_equal(redis_number("EXISTS", PREFIX "changes"), 0);
@@ -677,8 +652,6 @@ SCENE_TEST(test_a_type_lets_go_of_a_limit_among_very_many_queues)
           "'gcra:5/1000000/5')\n");
     must(turns_ask("rate_use", WORDS("t", "use", "", "use", "me", "a", "b", "c")));
     w = walk("rate_use", WORDS("t", "unuse", "", "unuse", "me", "a", "b", "c"));
-    must(w.rc);
-    print_message("rate_use: %" PRId64 " commands\n", w.most_commands);
     assert_in_range(w.most_commands, 1, 1000);
 }
 
@@ -747,9 +720,9 @@ SCENE_TEST(test_many_queues_and_rules)
 
 static int64_t beat_us(int64_t *left)
 {
-    int64_t before_us = script_us(), taken, workers;
+    int64_t before_us = script_us();
 
-    must(turns_reap("w", &taken, &workers));
+    heartbeat("w");
     *left = turns.reply->element[3]->integer;
     return script_us() - before_us;
 }

@@ -89,9 +89,8 @@ TEST_WITH(test_limits_come_back_once, turns_flush, NULL)
 
     rate("mail", "5/1000000/5");
     rate("shared", "2/1000000/1");
-    assert_int_equal(turns_use("news", "use", "3", (const char *const[]){"shared"}, 1),
-                     -65); /* over its burst */
-    assert_int_equal(turns_use("news", "use", "1", (const char *const[]){"shared"}, 1), 0);
+    assert_int_equal(turns_use("news", "use", "3", WORDS("shared")), -65); /* over its burst */
+    assert_int_equal(turns_use("news", "use", "1", WORDS("shared")), 0);
     mail = learned("mail");
     news = learned("news");
     expect_written(&mail, "");
@@ -185,17 +184,17 @@ TEST_WITH(test_what_is_lost_is_not_forgotten, turns_flush, NULL)
     rate("mail", "5/1000000/5");
     mail = learned("mail");
     lose_all();
-    learn_of("first", &mail, (const char *const[]){"mail"}, 1); /* nothing is there */
+    learn_of("first", &mail, WORDS("mail")); /* nothing is there */
     redis_do("HSET", PREFIX "about", "birth", "second");
     rate("other", "7/1000000/7");
-    learn_of("first", &mail, (const char *const[]){"mail"}, 1); /* something newer is there */
+    learn_of("first", &mail, WORDS("mail")); /* something newer is there */
     expect_written(&mail, "limit mail");
     other = learned("other");
     lose_all();
-    learn_of("", &other, (const char *const[]){"other"}, 1); /* it is older, whatever its birth */
+    learn_of("", &other, WORDS("other")); /* it is older, whatever its birth */
     expect_written(&other, "limit other");
     known_limits_are_written(&other);
-    learn_of("", &other, (const char *const[]){"mail"}, 1);
+    learn_of("", &other, WORDS("mail"));
     assert_int_equal(other.records.count, 0);
     known_limits_free(&mail);
     known_limits_free(&other);
@@ -213,7 +212,7 @@ TEST_WITH(test_what_is_set_behind_the_loss_is_newer, turns_flush, NULL)
     expect_written(&known, "limit mail");
     rate("mail", "9/1000000/9");
     expect_written(&known, "");
-    learn(&known, (const char *const[]){"mail"}, 1);
+    learn(&known, WORDS("mail"));
     assert_int_equal(known.records.count, 1);
     lose_all();
     expect_written(&known, "limit mail");
@@ -271,7 +270,7 @@ TEST_WITH(test_all_or_nothing, turns_flush, NULL)
 
     rate("mail", "gcra:5/1000000/5,by=args.a");
     rate("shared", "gcra:5/1000000/5,by=args.a");
-    assert_int_equal(turns_use("mail", "use", "", (const char *const[]){"shared"}, 1), 0);
+    assert_int_equal(turns_use("mail", "use", "", WORDS("shared")), 0);
     known = learned("mail");
     lose_all();
     rate("mail", "gcra:5/1000000/5,by=args.b");
@@ -305,13 +304,13 @@ TEST_WITH(test_what_has_not_changed_is_not_sent, turns_flush, NULL)
     known = learned("mail");
     assert_string_equal(known.newest, "0");
     rate("mail", "5/1000000/5");
-    learn(&known, (const char *const[]){"mail"}, 1);
+    learn(&known, WORDS("mail"));
     assert_int_equal(known.records.count, 1);
-    learn(&known, (const char *const[]){"mail"}, 1);
+    learn(&known, WORDS("mail"));
     assert_int_equal(turns.reply->elements, 1);
     assert_int_equal(known.records.count, 1);
     rate("mail", "");
-    learn(&known, (const char *const[]){"mail"}, 1);
+    learn(&known, WORDS("mail"));
     assert_int_equal(known.records.count, 0);
     known_limits_free(&known);
 }
@@ -319,15 +318,11 @@ TEST_WITH(test_what_has_not_changed_is_not_sent, turns_flush, NULL)
 TEST_WITH(test_what_does_not_fit_is_counted, turns_flush, NULL)
 {
     enum { TYPES = 2500 };
-    static char names[TYPES][24];
-    const char *types[TYPES];
+    const char **types = numbered("t", TYPES);
     struct known_limits known = {0};
 
-    for (int i = 0; i < TYPES; i++) {
-        snprintf(names[i], sizeof names[i], "t%d", i);
-        types[i] = names[i];
-        redis_do("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5");
-    }
+    for (int i = 0; i < TYPES; i++)
+        redis_do("HSET", PREFIX "limits", types[i], "gcra:5/1000000/5");
     redis_do("HSET", PREFIX "limits", "t0", "nothing that can be read");
     redis_do("HSET", PREFIX "limits", "t1", "gcra:5/1000000/5,by=key weights:1");
     for (int i = 0; i < TYPES; i++)
@@ -339,18 +334,6 @@ TEST_WITH(test_what_does_not_fit_is_counted, turns_flush, NULL)
 }
 
 #define MANY 3000
-
-static const char **many_names(void)
-{
-    static char names[MANY][24];
-    static const char *types[MANY];
-
-    for (int i = 0; i < MANY; i++) {
-        snprintf(names[i], sizeof names[i], "t%d", i);
-        types[i] = names[i];
-    }
-    return types;
-}
 
 /* Every tenth has a limit, and ten of them use another one, which has weights. */
 static void limit_many(void)
@@ -372,7 +355,7 @@ static void limit_many(void)
 /* Each page is short, and what is on several of them is kept once. */
 TEST_WITH(test_very_many_types_are_learned_page_by_page, turns_flush, NULL)
 {
-    const char **types = many_names();
+    const char **types = numbered("t", MANY);
     struct known_limits known = {0};
     int64_t before, most = 0;
     int pages = 0;
@@ -424,7 +407,7 @@ TEST_WITH(test_what_is_newer_is_asked_for, turns_flush, NULL)
 /* The revision that is known is that of the first page. */
 TEST_WITH(test_a_change_between_pages_is_learned_next, turns_flush, NULL)
 {
-    const char **types = many_names();
+    const char **types = numbered("t", MANY);
     struct known_limits known = {0};
     char first[24];
 
@@ -445,7 +428,7 @@ TEST_WITH(test_a_change_between_pages_is_learned_next, turns_flush, NULL)
 TEST_WITH(test_a_loss_between_pages_forgets_nothing, turns_flush, NULL)
 {
     static const char *const births[] = {"first", ""};
-    const char **types = many_names();
+    const char **types = numbered("t", MANY);
 
     for (size_t i = 0; i < COUNT(births); i++) {
         struct known_limits known = {0};
@@ -472,17 +455,13 @@ TEST_WITH(test_a_loss_between_pages_forgets_nothing, turns_flush, NULL)
 TEST_WITH(test_many_limits_come_back_bit_by_bit, turns_flush, NULL)
 {
     enum { TYPES = 200 };
-    static char names[TYPES][24];
-    const char *types[TYPES];
+    const char **types = numbered("t", TYPES);
     struct known_limits known = {0};
     char written[200];
     int calls = 0;
 
-    for (int i = 0; i < TYPES; i++) {
-        snprintf(names[i], sizeof names[i], "t%d", i);
-        types[i] = names[i];
-        redis_do("HSET", PREFIX "limits", names[i], "gcra:5/1000000/5");
-    }
+    for (int i = 0; i < TYPES; i++)
+        redis_do("HSET", PREFIX "limits", types[i], "gcra:5/1000000/5");
     learn(&known, types, TYPES);
     lose_all();
     redis_do("EVAL",

@@ -705,14 +705,11 @@ static int jobs_of(const struct crowd *c)
 static double run_crowd(const struct crowd *c)
 {
     static const char *const type = "mail", *const pattern = "q*";
-    static char names[QUEUES_MOST][16];
-    static const char *words[QUEUES_MOST];
+    const char **names = numbered("q", c->queue_count);
     static int weights[QUEUES_MOST];
     int64_t before;
 
     for (int i = 0; i < c->queue_count; i++) {
-        snprintf(names[i], sizeof names[i], "q%d", i);
-        words[i] = names[i];
         weights[i] = 1 + i % 2 * 2;
         push_jobs(names[i], "\"type\":\"mail\"", jobs_of(c) / c->queue_count);
         redis_do("SADD", PREFIX "queues", names[i]);
@@ -724,9 +721,9 @@ static double run_crowd(const struct crowd *c)
     shop.ahead_us = 50000;
     shop.wide = c->is_wide;
     shop.weights = c->weighted ? weights : NULL;
-    shop.chooser = c->is_wide ? wide_new(&pattern, 1) : wide_new(words, c->queue_count);
+    shop.chooser = c->is_wide ? wide_new(&pattern, 1) : wide_new(names, c->queue_count);
     for (int i = 0; i < c->queue_count; i++)
-        assert_true(wide_learn(shop.chooser, (struct span){names[i], strlen(names[i])}));
+        assert_true(wide_learn(shop.chooser, span_str(names[i])));
     while (redis_number("EXISTS", PREFIX "queue:q0") || wide_due(shop.chooser) <= turns.now_us)
         run_shop(SECOND_US); /* until all are parked */
     shop.starts[0] = 0;

@@ -42,7 +42,7 @@ static void after(int64_t us)
 
 SCENE_TEST(test_marks_grow_with_what_workers_do)
 {
-    int64_t begun_us = turns.now_us, taken, workers;
+    int64_t begun_us = turns.now_us;
 
     adopt("w", "", 0);
     assert_int_equal(mark(), begun_us);
@@ -58,10 +58,10 @@ SCENE_TEST(test_marks_grow_with_what_workers_do)
     assert_int_equal(claim("w", 1, 0), 1);
     assert_int_equal(mark(), turns.now_us);
     after(1000);
-    must(turns_reap("w", &taken, &workers));
+    heartbeat("w");
     assert_int_equal(mark(), turns.now_us);
     turns.now_us -= 3000; /* the clock is set back: the mark is not */
-    must(turns_reap("w", &taken, &workers));
+    heartbeat("w");
     assert_int_equal(mark(), turns.now_us + 3000);
 }
 
@@ -69,7 +69,7 @@ SCENE_TEST(test_marks_grow_with_what_workers_do)
  * the next heartbeat. */
 SCENE_TEST(test_a_redis_that_went_back)
 {
-    int64_t at_us, found_us, taken, workers;
+    int64_t at_us, found_us;
 
     adopt("idle", "", 0);
     adopt("one", "", 0);
@@ -91,7 +91,7 @@ SCENE_TEST(test_a_redis_that_went_back)
     expect_back(at_us, at_us + SECOND_US, found_us);
     adopt("three2", "three", at_us + 400);
     expect_back(at_us, at_us + SECOND_US, found_us);
-    must(turns_reap("idle2", &taken, &workers));
+    heartbeat("idle2");
     assert_non_null(strstr(turns.reply->element[7]->str, " 17950000"));
     after(SECOND_US);
     adopt("one3", "one2", found_us);
@@ -182,13 +182,11 @@ SCENE_TEST(test_about_alone_is_deleted)
 /* A claim does not fail for it. */
 SCENE_TEST(test_about_is_another_key)
 {
-    int64_t taken, workers;
-
     adopt("w", "", 0);
     enqueue("default", "t", "a");
     redis_do("SET", PREFIX "about", "mine");
     assert_int_equal(claim("w", 1, 0), 1);
-    must(turns_reap("w", &taken, &workers));
+    heartbeat("w");
     assert_int_equal(turns_adopt("w2", "w", NULL, 0, default_queue, NULL), -78);
 }
 

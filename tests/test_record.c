@@ -464,17 +464,13 @@ static bool names(const char *what, const char *name)
 COUNTS_TEST(none_waits_for_ever)
 {
     enum { MANY = 40, TENTHS = 60, ROUNDS = 16 };
-    char limits[MANY][24];
-    const char *types[MANY];
+    const char **types = numbered("name", MANY);
     bool seen[2 * MANY] = {false};
 
     counts_free(&c);
     counts_open(&c, MANY);
-    for (int i = 0; i < MANY; i++) {
-        types[i] = limits[i];
-        snprintf(limits[i], sizeof limits[i], "name%d", i);
+    for (int i = 0; i < MANY; i++)
         counts_hold(&c, i, span_str(textf("name%d=gcra:1/1000000/1", i)));
-    }
     for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < MANY * TENTHS; i++)
             counts_start(
@@ -485,12 +481,12 @@ COUNTS_TEST(none_waits_for_ever)
         counts_write(&c, types, &a);
         assert_true(a.count < 4000);
         for (int i = 0; i < MANY; i++) {
-            seen[i] |= names("l", limits[i]);
-            seen[MANY + i] |= names("t", limits[i]);
+            seen[i] |= names("l", types[i]);
+            seen[MANY + i] |= names("t", types[i]);
         }
     }
     for (int i = 0; i < 2 * MANY; i++)
-        fail_if(!seen[i], "%s was never written: %s", i < MANY ? "limit" : "type", limits[i % MANY]);
+        fail_if(!seen[i], "%s was never written: %s", i < MANY ? "limit" : "type", types[i % MANY]);
 }
 
 STAGE_TESTS(stage_start, stage_stop)

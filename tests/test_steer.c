@@ -143,15 +143,13 @@ SCENE_TEST(test_a_change_is_made_in_short_calls)
 SCENE_TEST(test_heartbeats_finish_a_change)
 {
     for (const struct order *o = orders; o < orders + COUNT(orders); o++) {
-        int64_t taken, workers;
-
         worker_begin(state);
         wait_in_many_queues();
         serve_many_queues();
         order_first(o);
         assert_int_equal(redis_number("EXISTS", PREFIX "opened"), 1);
         for (int i = 0; i < 20 && redis_number("EXISTS", PREFIX "opened"); i++)
-            must(turns_reap("w", &taken, &workers));
+            heartbeat("w");
         assert_int_equal(redis_number("EXISTS", PREFIX "opened", PREFIX "at:shared#*", PREFIX "at:*"), 0);
         if (strcmp(o->gate, "-") != 0)
             assert_int_equal(count_due_at(o->gate), WAITS);
