@@ -338,22 +338,36 @@ int64_t count_commands(void)
     return count;
 }
 
-int call_line(const char *line)
+/* Cuts a line into its words, of which the first is a script. */
+static size_t split_line(const char *line, const char *words[24])
 {
-    char *rest = textf("%s", line), *script;
-    const char *words[24];
+    char *rest = textf("%s", line);
     size_t count = 0;
 
-    script = strsep(&rest, " ");
-    while (rest && count < COUNT(words)) {
+    for (; rest && count < 24; count++) {
         words[count] = strsep(&rest, " ");
         if (strcmp(words[count], "_") == 0)
             words[count] = "";
         else if (strcmp(words[count], "TOKEN") == 0)
             words[count] = "1.--/default/t/";
-        count++;
     }
-    return turns_script(script, words, count);
+    return count - 1;
+}
+
+int call_line(const char *line)
+{
+    const char *words[24];
+    size_t count = split_line(line, words);
+
+    return turns_script(words[0], words + 1, count);
+}
+
+int ask_line(const char *line)
+{
+    const char *words[24];
+    size_t count = split_line(line, words);
+
+    return turns_ask(words[0], words + 1, count);
 }
 
 static void refuse(const char *line, const char *before)

@@ -90,6 +90,8 @@ int64_t count_calls(void);
 int64_t count_commands(void);
 /* Calls the script that a line begins with; the words behind it are its arguments, "_" is an empty one, and "TOKEN" that of a first lease. */
 int call_line(const char *line);
+/* The same of one that answers JSON, which is then in turns.answer. */
+int ask_line(const char *line);
 /* Each of these calls is refused as wrong, and changes nothing. "head | tail | tail" is the calls "head tail" and "head tail". */
 void expect_refused(const char *const *calls, size_t count);
 /* What is in Redis is what turns_digest() said; frees that. */

@@ -641,7 +641,7 @@ WORKER_TEST(test_rate)
         assert_int_equal(claim("w", 1, 0), 1);
         settle_done_of(tokens, 1, "b");
     }
-    must(turns_ask("batch_show", WORDS("b")));
+    must(ask_line("batch_show b"));
     batch_row(json_object_get(turns.answer, "batch"), turns.now_us, &b);
     assert_int_equal(b.done, 5);
     assert_int_equal(b.left, 5);

@@ -650,7 +650,7 @@ SCENE_TEST(test_a_type_lets_go_of_a_limit_among_very_many_queues)
     build("for i = 1, 1000 do redis.call('SADD', P .. 'queues', 'q' .. i) end\n"
           "redis.call('HSET', P .. 'limits', 'a', 'gcra:5/1000000/5', 'b', 'gcra:5/1000000/5', 'c', "
           "'gcra:5/1000000/5')\n");
-    must(turns_ask("rate_use", WORDS("t", "use", "", "use", "me", "a", "b", "c")));
+    must(ask_line("rate_use t use _ use me a b c"));
     w = walk("rate_use", WORDS("t", "unuse", "", "unuse", "me", "a", "b", "c"));
     assert_in_range(w.most_commands, 1, 1000);
 }

@@ -648,7 +648,7 @@ SCENE_TEST(test_jobs_are_looked_for_a_few_at_a_time_where_they_are_large)
 
 static int call_purge(void)
 {
-    must(turns_ask("queue_purge", WORDS("default", "remove", "", "500", "queue", "")));
+    must(ask_line("queue_purge default remove _ 500 queue _"));
     return (int)answer_int(turns.answer, "waiting");
 }
 

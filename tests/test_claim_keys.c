@@ -284,7 +284,7 @@ WORKER_TEST(test_new_keys_start_while_a_crowd_is_sorted)
         char id[16], args[40];
         int64_t asleep = redis_number("ZCARD", SLEEP);
 
-        must(turns_ask("rate_apply", WORDS("default", "0", "", "0", "slow")));
+        must(ask_line("rate_apply default 0 _ 0 slow"));
         assert_in_range(asleep - redis_number("ZCARD", SLEEP), 1, 60);
         snprintf(id, sizeof id, "new%d", i);
         snprintf(args, sizeof args, "\"args\":{\"b\":%d}", 100 + i);

@@ -420,7 +420,7 @@ WORKER_TEST(test_many_lanes_at_the_gate_of_one_key)
     json_decref(last);
     must(job_list_count(w, turns.now_us, &s, NULL, NULL, &last));
     assert_int_equal(answer_int(last, "jobs"), 3000);
-    must(turns_ask("job_list", WORDS("count", "100", "1", "1", "state", "parked")));
+    must(ask_line("job_list count 100 1 1 state parked"));
     assert_in_range(answer_int(turns.answer, "matched"), 1, 200);
 }
 
@@ -830,7 +830,7 @@ WORKER_TEST(test_dead_jobs_of_a_cancelled_batch_stay)
     count_able("remove", "state:dead", 2, "");
     act("retry", "id:d", 0, 1);
     assert_string_equal(answer_text(last, "batch"), "b");
-    must(turns_ask("dead", WORDS("retry", "100", "", "", "b", "", "", "", "", "seed", "0")));
+    must(ask_line("dead retry 100 _ _ b _ _ _ _ seed 0"));
     assert_int_equal(answer_int(turns.answer, "jobs"), 0);
     assert_int_equal(answer_int(turns.answer, "cancelled"), 1);
     assert_string_equal(answer_text(turns.answer, "batch"), "b");

@@ -5,6 +5,11 @@
 
 static struct error error;
 
+#define RULE(kind, count_, period, burst_, ...)                                                              \
+    {                                                                                                        \
+        .algorithm = ALGORITHM_##kind, .count = count_, .period_us = period, .burst = burst_, __VA_ARGS__    \
+    }
+
 static const struct {
     const char *text;
     struct rule rule;
@@ -35,56 +40,25 @@ static const struct {
      "gcra:1000000000/1000000000/1000000000"},
     {"1/3650d", GCRA(1, 315360000000000, 1), NULL, 1, "gcra:1/315360000000000/1"},
     {"2/3650d,burst=3", GCRA(2, 315360000000000, 3), NULL, 4, "gcra:2/315360000000000/3"},
-    {"10/s,by=args.business_id,burst=2",
-     {.count = 10, .period_us = 1000000, .burst = 2, .by = "args.business_id"},
-     "10/1s,burst=2,by=args.business_id",
-     11,
-     "gcra:10/1000000/2,by=args.business_id"},
+    {"10/s,by=args.business_id,burst=2", RULE(GCRA, 10, 1000000, 2, .by = "args.business_id"),
+     "10/1s,burst=2,by=args.business_id", 11, "gcra:10/1000000/2,by=args.business_id"},
     {"10/s,adapt=0.5..1,by=key",
-     {.count = 10, .period_us = 1000000, .burst = 10, .adapt_low = 500, .adapt_high = 1000, .by = "key"},
-     "10/1s,by=key,adapt=0.5..1",
-     19,
-     "gcra:10/1000000/10,by=key,adapt=500..1000"},
-    {"10/s,adapt=0.125..0.75",
-     {.count = 10, .period_us = 1000000, .burst = 10, .adapt_low = 125, .adapt_high = 750},
-     "10/1s,adapt=0.125..0.75",
-     19,
-     "gcra:10/1000000/10,adapt=125..750"},
-    {"10/s,burst=3,algorithm=token-bucket",
-     {.algorithm = ALGORITHM_TOKEN_BUCKET, .count = 10, .period_us = 1000000, .burst = 3},
-     "10/1s,burst=3,algorithm=token-bucket",
-     12,
-     "token-bucket:10/1000000/3"},
-    {"10000/1d,algorithm=fixed-window",
-     {.algorithm = ALGORITHM_FIXED_WINDOW, .count = 10000, .period_us = 86400000000, .burst = 10000},
-     NULL,
-     20000,
+     RULE(GCRA, 10, 1000000, 10, .adapt_low = 500, .adapt_high = 1000, .by = "key"),
+     "10/1s,by=key,adapt=0.5..1", 19, "gcra:10/1000000/10,by=key,adapt=500..1000"},
+    {"10/s,adapt=0.125..0.75", RULE(GCRA, 10, 1000000, 10, .adapt_low = 125, .adapt_high = 750),
+     "10/1s,adapt=0.125..0.75", 19, "gcra:10/1000000/10,adapt=125..750"},
+    {"10/s,burst=3,algorithm=token-bucket", RULE(TOKEN_BUCKET, 10, 1000000, 3),
+     "10/1s,burst=3,algorithm=token-bucket", 12, "token-bucket:10/1000000/3"},
+    {"10000/1d,algorithm=fixed-window", RULE(FIXED_WINDOW, 10000, 86400000000, 10000), NULL, 20000,
      "fixed-window:10000/86400000000/0"},
-    {"5/1d,offset=6h,algorithm=fixed-window",
-     {.algorithm = ALGORITHM_FIXED_WINDOW,
-      .count = 5,
-      .period_us = 86400000000,
-      .burst = 5,
-      .offset_us = 21600000000},
-     "5/1d,algorithm=fixed-window,offset=6h",
-     10,
-     "fixed-window:5/86400000000/21600000000"},
-    {"10000/1h,algorithm=sliding-log",
-     {.algorithm = ALGORITHM_SLIDING_LOG, .count = 10000, .period_us = 3600000000, .burst = 10000},
-     NULL,
-     10000,
+    {"5/1d,offset=6h,algorithm=fixed-window", RULE(FIXED_WINDOW, 5, 86400000000, 5, .offset_us = 21600000000),
+     "5/1d,algorithm=fixed-window,offset=6h", 10, "fixed-window:5/86400000000/21600000000"},
+    {"10000/1h,algorithm=sliding-log", RULE(SLIDING_LOG, 10000, 3600000000, 10000), NULL, 10000,
      "sliding-log:10000/3600000000"},
-    {"20000/1h,algorithm=sliding-window",
-     {.algorithm = ALGORITHM_SLIDING_WINDOW, .count = 20000, .period_us = 3600000000, .burst = 20000},
-     NULL,
-     39999,
+    {"20000/1h,algorithm=sliding-window", RULE(SLIDING_WINDOW, 20000, 3600000000, 20000), NULL, 39999,
      "sliding-window:20000/3600000000"},
-    {"concurrency=5", {.algorithm = ALGORITHM_CONCURRENCY, .count = 5, .burst = 5}, NULL, 5, "concurrency:5"},
-    {"concurrency=1,by=key",
-     {.algorithm = ALGORITHM_CONCURRENCY, .count = 1, .burst = 1, .by = "key"},
-     NULL,
-     1,
-     "concurrency:1,by=key"},
+    {"concurrency=5", RULE(CONCURRENCY, 5, 0, 5), NULL, 5, "concurrency:5"},
+    {"concurrency=1,by=key", RULE(CONCURRENCY, 1, 0, 1, .by = "key"), NULL, 1, "concurrency:1,by=key"},
 };
 
 TEST(test_rules_are_read)

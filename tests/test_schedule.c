@@ -164,7 +164,7 @@ TEST_WITH(test_a_paused_schedule_enqueues_nothing, begin, NULL)
 {
     start("w");
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US + MINUTE_US);
-    must(turns_ask("schedule_pause", WORDS("tick", "90000000", "", "0", "pause", "tests")));
+    must(ask_line("schedule_pause tick 90000000 _ 0 pause tests"));
     turns.now_us += MINUTE_US;
     assert_int_equal(fire_all(), 1);
     assert_int_equal(redis_number("LLEN", QUEUE), 0);

@@ -71,30 +71,14 @@ static int64_t count_due_at(const char *gate)
 }
 
 static const struct order {
-    const char *script, *words[8];
-    size_t count;
-    const char *key, *field, *holds; /* what the first call has written */
-    const char *gate;                /* that becomes due in all queues */
-    int64_t others;                  /* queues in which the gate of another limit does */
+    const char *call, *key, *field, *holds; /* what the first call has written */
+    const char *gate;                       /* that becomes due in all queues */
+    int64_t others;                         /* queues in which the gate of another limit does */
 } orders[] = {
-    {"rate_pause",
-     {"shared", "60000000", "", "pause", "me"},
-     5,
-     "limits",
-     "shared",
-     "* pause:*",
-     "shared#0",
-     0},
-    {"rate_set",
-     {"shared", "gcra:7/1000000/7", "0", "set", "me"},
-     5,
-     "limits",
-     "shared",
-     "gcra:7/*",
-     "shared#0",
-     0},
-    {"rate_use", {"t", "unuse", "", "unuse", "me", "shared"}, 6, "types", "t", "", "-", 0},
-    {"batch_halt", {"b", "pause", "0"}, 3, "halted", "b/b", "paused *", "shared#0", WAITS},
+    {"rate_pause shared 60000000 _ pause me", "limits", "shared", "* pause:*", "shared#0", 0},
+    {"rate_set shared gcra:7/1000000/7 0 set me", "limits", "shared", "gcra:7/*", "shared#0", 0},
+    {"rate_use t unuse _ unuse me shared", "types", "t", "", "-", 0},
+    {"batch_halt b pause 0", "halted", "b/b", "paused *", "shared#0", WAITS},
 };
 
 /* The first call: what it writes holds from then on. */
@@ -102,9 +86,9 @@ static void order_first(const struct order *o)
 {
     char *holds;
 
-    must(turns_ask(o->script, o->words, o->count));
+    must(ask_line(o->call));
     holds = redis_text("HGET", textf(PREFIX "%s", o->key), o->field);
-    fail_if(fnmatch(o->holds, holds, 0) != 0, "%s: %s %s is %s", o->script, o->key, o->field, holds);
+    fail_if(fnmatch(o->holds, holds, 0) != 0, "%s: %s %s is %s", o->call, o->key, o->field, holds);
     free(holds);
 }
 
@@ -128,7 +112,7 @@ SCENE_TEST(test_a_change_is_made_in_short_calls)
             calls++;
         } while (calls < 100 && turns_ask_rest(&rc) && rc == 0);
         must(rc);
-        print_message("%s: %d calls, %" PRId64 " commands\n", o->script, calls, most);
+        print_message("%s: %d calls, %" PRId64 " commands\n", o->call, calls, most);
         assert_in_range(calls, IN_PAGES, 20);
         assert_in_range(most, 1, 2500);
         assert_in_range(asleep, WAITS, WAITS + WAITS / 2);
@@ -167,7 +151,7 @@ SCENE_TEST(test_a_pause_of_a_queue_tells_workers_bit_by_bit)
     build("redis.call('HSET', P .. 'duty', 'idle', 'wi 8000000000000000 q1')\n"
           "redis.call('HSET', P .. 'active:wi', '@', '{}')\n");
     before = count_commands();
-    must(turns_ask("queue_pause", WORDS("q1", "", "", "1", "pause", "tests")));
+    must(ask_line("queue_pause q1 _ _ 1 pause tests"));
     assert_in_range(count_commands() - before, 1, 1500);
     assert_in_range(count_told(), 100, WAITS / 2);
     while (turns_ask_rest(&rc) && rc == 0)
@@ -196,7 +180,7 @@ SCENE_TEST(test_a_batch_of_very_many_queues_resumes_bit_by_bit)
     do {
         before = count_commands();
         rings = count_rings();
-        must(turns_ask("batch_resume", WORDS("b", "500", "seed")));
+        must(ask_line("batch_resume b 500 seed"));
         after = count_commands();
         assert_in_range(count_rings() - rings, 0, 1);
         assert_in_range(after - before, 1, 1500);
@@ -225,7 +209,7 @@ SCENE_TEST(test_very_many_lanes_ring_once)
           "'\",\"type\":\"t\"}')\n"
           "end\n");
     rings = count_rings();
-    must(turns_ask("job_act", WORDS("run", "500", "500", "seed", "1", "state", "parked")));
+    must(ask_line("job_act run 500 500 seed 1 state parked"));
     assert_int_equal(count_rings() - rings, 1);
     rings = count_rings();
     must(turns_promote(100, &moved));
@@ -244,7 +228,7 @@ SCENE_TEST(test_very_many_jobs_are_counted)
         "'\",\"type\":\"t\"}')\n"
         "end\n");
     before = count_commands();
-    must(turns_ask("job_list", WORDS("count", "500", "1", "1", "state", "scheduled")));
+    must(ask_line("job_list count 500 1 1 state scheduled"));
     assert_in_range(count_commands() - before, 1, 150);
     assert_in_range(answer_int(turns.answer, "matched"), 490, 500);
 }
@@ -260,7 +244,7 @@ SCENE_TEST(test_a_queue_of_very_many_types_is_purged)
         "  redis.call('RPUSH', P .. 'queue:q', '{\"id\":\"j' .. i .. '\",\"type\":\"t' .. i % 100 .. '\"}')\n"
         "end\n");
     before = count_commands();
-    must(turns_ask("queue_purge", WORDS("q", "remove", "", "400")));
+    must(ask_line("queue_purge q remove _ 400"));
     before = count_commands() - before;
     print_message("queue_purge: %" PRId64 " commands\n", before);
     assert_in_range(before, 1, 300);
