@@ -9,7 +9,7 @@
 json_t *pause_document(const json_t *pause);
 /* Makes the document of an answer to a pause or a resume: {"name", "paused", "before"}, as it is, and as it was before. */
 json_t *pausing_document(const char *name, const json_t *answer);
-/* Makes such a document of a limit, with "limit" and "key" where it is about one of its keys (key not NULL). */
+/* Makes such a document of a limit, with "key" where it is about one of its keys. */
 json_t *pausing_key_document(const char *limit, const char *key, const json_t *answer);
 /* Puts "since 09:36 until 10:00: INC-123" of such a document. */
 void pause_put(FILE *to, const json_t *doc, int64_t now_us);
