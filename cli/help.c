@@ -292,6 +292,18 @@ void help_print_file(const struct command *c)
     print_whole(c, text);
 }
 
+void help_print_section(const char *section, const struct flag *flags)
+{
+    output("\n[%s NAME]: weir apply\n", section);
+    for (; flags->name; flags++) {
+        char left[64];
+
+        snprintf(left, sizeof left, "  %s = %s", flags->name, flags->value);
+        output("%-*s", HELP_COLUMN, left);
+        print_wrapped(flags->help);
+    }
+}
+
 void help_print_names(const struct command *c, const struct help_flags *flags)
 {
     char section[64], what[64];

@@ -37,6 +37,7 @@ void help_print_connection(const struct command *c, const struct help_flags *fla
 /* The page of weir.conf, which has no form either; and the names that a section has, behind it. */
 void help_print_file(const struct command *c);
 void help_print_names(const struct command *c, const struct help_flags *flags);
+void help_print_section(const char *section, const struct flag *flags);
 /* All commands, a line each. */
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count);
 /* The summary of a command, and its forms one by one ("set NAME RULE..."), from *text on, NULL at first; false: there is none. */

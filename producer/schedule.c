@@ -35,6 +35,15 @@ static int put(struct weir *w, const char *name, const struct schedule *s, const
     return status;
 }
 
+int schedule_store(struct weir *w, const char *name, const struct schedule *s, bool *replaced)
+{
+    char *text = json_dumps(s->document, JSON_COMPACT);
+    int status = text ? put(w, name, s, text, replaced) : error_no_memory(&w->error, "schedule");
+
+    free(text);
+    return status;
+}
+
 int schedule_add(struct weir *w, const char *name, const char *when, const char *zone,
                  enum weir_missed missed, const struct weir_job_spec *job, bool *replaced)
 {

@@ -247,6 +247,86 @@ TEST(test_handlers_of_a_file)
     server_stop(&s);
 }
 
+/* ---- Another Redis */
+
+static const char *ns; /* of the commands */
+
+static const char *run_on(const struct server *s, struct outcome *o, const char *line)
+{
+    program_weir(o, folder, s->url, ns, line);
+    if (o->code != 0)
+        fail_msg("weir %s: exit %d: %s", line, o->code, o->err);
+    return o->out;
+}
+
+/* What is exported from one Redis and applied to another is the same there; a pause for a time ends at its second. */
+TEST(test_moving_to_another_redis)
+{
+    struct server from, to;
+    struct outcome o, there;
+
+    server_start(&from, false);
+    server_start(&to, false);
+    for (int partitions = 1; partitions <= 4; partitions += 3) {
+        const char *const lines[] = {
+            textf("init --partitions %d", partitions),
+            "rate set a.x 10/s,by=key 100/1d,algorithm=fixed-window,by=key",
+            "rate set a.y concurrency=3",
+            "rate set b 3/1m,burst=1,adapt=0.5..1",
+            "rate use a.mail a.x a.y --cost 2",
+            "rate weight a.x one~two 7",
+            "rate pause a.x/one~two",
+            "rate pause b 2h",
+            "type pause c --create --reason because",
+            "queue pause q --create --for 1h",
+            "schedule add tidy every~15m b {\"keep\":[100]} --tz Europe/Berlin --timeout 3s --key k",
+            "schedule pause tidy",
+            NULL};
+
+        ns = textf("n%d", partitions);
+        run_on(&to, &o, lines[0]);
+        for (size_t i = 0; lines[i]; i++)
+            run_on(&from, &o, lines[i]);
+        write_text(folder, "moved.conf", run_on(&from, &o, "export"));
+        assert_non_null(strstr(o.out, "pause-key = endless one two"));
+        run_on(&to, &there, "apply moved.conf");
+        assert_string_equal(run_on(&to, &there, "export"), o.out);
+        run_on(&to, &there, "apply moved.conf --prune --dry-run");
+        assert_string_equal(there.err, "nothing to change\n");
+        run_on(&from, &there, "apply moved.conf --prune");
+        assert_string_equal(there.err, "nothing to change\n");
+    }
+    ns = NULL;
+    server_stop(&from);
+    server_stop(&to);
+}
+
+/* Texts that are allowed in between alone are not asked for: what holds in the end is checked, and steps lead there. */
+TEST(test_apply_checks_the_end)
+{
+    struct server s;
+    struct outcome o;
+
+    server_start(&s, false);
+    write_text(folder, "a.conf",
+               "[limit l]\nrules = 9/s,burst=9\n[limit k]\nrules = 1/s,by=key,burst=9\n"
+               "[type t]\nuse = l k\ncost = 9\n[type u]\nuse = l\n");
+    run_on(&s, &o, "apply a.conf");
+    write_text(folder, "b.conf",
+               "[limit l]\nrules = 2/s,burst=2\n[limit m]\nrules = 1/s,by=args.a,burst=2\n"
+               "[type t]\nuse = m\ncost = 2\n");
+    run_on(&s, &o, "apply b.conf --prune"); /* a smaller burst, another path, and less of both */
+    run_on(&s, &o, "export");
+    assert_string_equal(o.out, "[limit l]\nrules = 2/1s\n\n[limit m]\nrules = 1/1s,burst=2,by=args.a\n\n"
+                               "[type t]\nuse = m\ncost = 2\n\n");
+    write_text(folder, "c.conf", "[limit l]\nrules = 9/s\n[limit m]\nrules = 1/s,by=args.a\n");
+    program_weir(&o, folder, s.url, NULL, "apply c.conf"); /* t still costs 2 */
+    assert_int_equal(o.code, 65);
+    run_on(&s, &o, "apply b.conf --prune --dry-run"); /* nothing was changed by half */
+    assert_string_equal(o.err, "nothing to change\n");
+    server_stop(&s);
+}
+
 /* ---- Any bytes */
 
 TEST(test_any_bytes)

@@ -783,6 +783,16 @@ TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
         {"rate_list", {"", "nothing", "0", NULL}},
         {"rate_list", {"", "limits", "x", NULL}},
         {"rate_list", {"", "limits", "0", "more", NULL}},
+        {"rate_export", {"limits", NULL}},
+        {"rate_export", {"nothing", "0", NULL}},
+        {"rate_export", {"limits", "x", NULL}},
+        {"rate_export", {"limits", "0", "more", NULL}},
+        {"rate_fits", {"mail", NULL}},
+        {"rate_fits", {"a b", "1", NULL}},
+        {"rate_fits", {"mail", "0", NULL}},
+        {"rate_fits", {"mail", "1", "a", NULL}},
+        {"rate_fits", {"mail", "1", "a b", "", NULL}},
+        {"rate_fits", {"mail", "1", "a", "x", NULL}},
     };
 
     for (size_t i = 0; i < COUNT(calls); i++)

@@ -1,7 +1,6 @@
 #include "throttle/key.h"
 
 #include <glib.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,8 +14,7 @@ static bool is_name(const char *text, size_t len)
     return len > 0 && len < LIMIT_NAME_SIZE;
 }
 
-/* True when that text is the key of jobs without one, or looks like a hash. (queue/job/body.lua) */
-static bool looks_made(const char *text, size_t len)
+bool key_is_made(const char *text, size_t len)
 {
     static const char digits[] = "0123456789abcdef";
 
@@ -34,7 +32,7 @@ void key_make(const char *text, size_t len, char key[LIMIT_NAME_SIZE])
 {
     gchar *hash;
 
-    if (is_name(text, len) && !looks_made(text, len)) {
+    if (is_name(text, len) && !key_is_made(text, len)) {
         memcpy(key, text, len);
         key[len] = '\0';
         return;

@@ -5,10 +5,13 @@
 #ifndef THROTTLE_KEY_H
 #define THROTTLE_KEY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "throttle/limit.h"
 
+/* True when that text is the key of jobs without one, or looks like a hash. (queue/job/body.lua) */
+bool key_is_made(const char *text, size_t len);
 void key_make(const char *text, size_t len, char key[LIMIT_NAME_SIZE]);
 
 #endif

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cli/command/state.h"
 #include "cli/command/worker.h"
 #include "cli/commands.h"
 #include "cli/document/table.h"
@@ -85,6 +86,7 @@ static void add_titled(const struct config *c)
 static int make_rows(struct cli *cli)
 {
     struct worker_flags f;
+    json_t *state = NULL;
 
     making.cli = cli;
     making.rows = json_array();
@@ -92,15 +94,17 @@ static int make_rows(struct cli *cli)
     cli_with_flags(&command_worker, on_own_flags);
     cli_with_flags(&command_serve, on_own_flags);
     worker_flags_init(&f);
-    if (cli->error.status == 0 && cli_read_section(cli, f.table, "worker", "", cli_is_of_section) == 0 &&
+    if (cli->error.status == 0 && state_of_file(cli, &state) == 0 &&
+        cli_read_section(cli, f.table, "worker", "", cli_is_of_section) == 0 &&
         worker_flags_read_handlers(cli, &f) == 0 && worker_flags_check(cli, &f) == 0)
         add_titled(&cli->config);
+    json_decref(state);
     return cli->error.status;
 }
 
 static const struct column columns[] = {
     COLUMN("section", "section"), COLUMN("name", "name"), COLUMN("value", "value"),
-    COLUMN("said_by", "from"),    {.heading = NULL},
+    COLUMN("said by", "said_by"), {.heading = NULL},
 };
 
 static int run_config(struct cli *cli, int argc, char **argv)

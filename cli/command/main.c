@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/command/state.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
 #include "cli/help.h"
@@ -24,7 +25,8 @@ static const struct command *const commands[] = {
     &command_enqueue, &command_worker,   &command_job,  &command_queue,  &command_type,   &command_batch,
     &command_dead,    &command_schedule, &command_rate, &command_take,   &command_report, &command_top,
     &command_status,  &command_why,      &command_plan, &command_verify, &command_serve,  &command_dev,
-    &command_doctor,  &command_init,     &command_acl,  &command_config, &command_help,   &command_version,
+    &command_doctor,  &command_init,     &command_acl,  &command_config, &command_apply,  &command_export,
+    &command_help,    &command_version,
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
@@ -98,10 +100,15 @@ static void print_markdown_head(const struct command *command, const struct help
 /* weir help weir.conf */
 static void print_file_page(void)
 {
+    struct flag flags[SECTION_FLAGS];
+    const char *section;
+
     help_print_file(&command_help);
     cli_with_flags(&command_version, help_print_names);
     cli_with_flags(&command_worker, help_print_names);
     cli_with_flags(&command_serve, help_print_names);
+    for (size_t i = 0; (section = section_flags(i, &(struct section_values){.rules = NULL}, flags)); i++)
+        help_print_section(section, flags);
 }
 
 /* doc/cli.md */

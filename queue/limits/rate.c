@@ -11,6 +11,7 @@
 #include "core/given.h"
 #include "core/likely.h"
 #include "core/script/script.h"
+#include "throttle/key.h"
 
 #define CURSOR_SIZE 24
 #define LONGEST_PAUSE_S (3650.0 * 86400)
@@ -358,11 +359,24 @@ int weir_rate_unuse(struct weir *w, const char *type, const char *limits)
     return rate_use(w, type, false, limits, 0);
 }
 
-int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight)
+int rate_weigh(struct weir *w, const char *limit, const char *key, const char *made, int weight)
 {
     json_t *answer;
     struct args a;
     int status;
+
+    if (client_at_home(w, limit, strlen(limit)) < 0)
+        return w->error.status;
+    args_init(&a);
+    rate_weigh_request(&a, w->prefix, -1, limit, key, made, weight);
+    status = ask_change(w, "rate_weight", &a, limit, &answer);
+    json_decref(answer);
+    return status;
+}
+
+int weir_rate_weight(struct weir *w, const char *limit, const char *key, int weight)
+{
+    char made[LIMIT_NAME_SIZE];
 
     if (GIVEN(w, PASSED(limit), PASSED(key)) < 0)
         return WEIR_EUSAGE;
@@ -370,13 +384,8 @@ int weir_rate_weight(struct weir *w, const char *limit, const char *key, int wei
         return w->error.status;
     if (!*key)
         return error_set(&w->error, WEIR_EINPUT, "key '': empty; give the value that jobs have");
-    if (client_at_home(w, limit, strlen(limit)) < 0)
-        return w->error.status;
-    args_init(&a);
-    rate_weight_request(&a, w->prefix, -1, limit, key, weight);
-    status = ask_change(w, "rate_weight", &a, limit, &answer);
-    json_decref(answer);
-    return status;
+    key_make(key, strlen(key), made);
+    return rate_weigh(w, limit, key, made, weight);
 }
 
 /* Refuses what cannot be paused. */

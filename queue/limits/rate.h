@@ -29,6 +29,8 @@ WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, b
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
 /* cost 0: as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);
+/* made: the key as gates have it (key_make); key: as the log shows it. */
+WEIR_CHECKED int rate_weigh(struct weir *w, const char *limit, const char *key, const char *made, int weight);
 /* key NULL: the whole limit; else one of its keys, any text. *answer (may be NULL): as type_pause() has it, and "was": was it paused, by somebody or
  * for a provider? The caller's, NULL after a failure. */
 WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, const char *key, const struct pausing *how,

@@ -87,9 +87,17 @@ void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const 
 void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                          const char *key, int64_t weight)
 {
-    char what[WHAT_SIZE], made[LIMIT_NAME_SIZE];
+    char made[LIMIT_NAME_SIZE];
 
     key_make(key, strlen(key), made);
+    rate_weigh_request(a, prefix, now_us, limit, key, made, weight);
+}
+
+void rate_weigh_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                        const char *key, const char *made, int64_t weight)
+{
+    char what[WHAT_SIZE];
+
     script_begin(a, "rate_weight", prefix, now_us);
     args_add(a, limit);
     args_add(a, made);

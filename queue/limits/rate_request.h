@@ -30,6 +30,9 @@ void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const 
                       const char *const *limits, size_t count, int64_t cost);
 void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                          const char *key, int64_t weight);
+/* Of a key as gates have it, made by key_make; key: as the log shows it. */
+void rate_weigh_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
+                        const char *key, const char *made, int64_t weight);
 void rate_pause_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         const struct pausing *how);
 /* Pauses one key of a limit, any text. */

@@ -60,6 +60,13 @@ function reasons.all(kind)
     return found
 end
 
+-- Returns the names of a kind that stand here, in no order.
+function reasons.names(kind)
+    local all, names = call('HGETALL', P .. 'reasons'), {}
+    for i = 1, #all, 2 do names[#names + 1] = match(all[i], '^' .. kind .. ' (.*)$') end
+    return names
+end
+
 -- Forgets what is over.
 function reasons.follow()
     local all = call_safe('HGETALL', P .. 'reasons')

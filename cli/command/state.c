@@ -1,0 +1,450 @@
+#include "cli/command/state.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/duration.h"
+#include "queue/limits/export.h"
+#include "queue/limits/limits.h"
+#include "throttle/key.h"
+#include "throttle/rule.h"
+#include "view/text.h"
+
+#define WORDS_MOST 17 /* limits of a type, or rules of a limit, and one too many */
+#define WEIGHT_MOST 1000
+#define VALUE_SIZE 4096
+
+#define PAUSE(v)                                                                                             \
+    {                                                                                                        \
+        "pause", 0, FLAG_TEXT, "WHEN [REASON]", "endless, or until 2026-12-01T10:00:00Z; no", &(v)->pause    \
+    }
+
+const char *section_flags(size_t i, struct section_values *v, struct flag flags[SECTION_FLAGS])
+{
+    const struct flag limit[SECTION_FLAGS] = {
+        {"rules", 0, FLAG_TEXT, "RULE...", "as weir rate set takes them", &v->rules},
+        {"weight", 0, FLAG_REPEATED, "N KEY", "a line for each key that has one", &v->weights},
+        PAUSE(v),
+        {"pause-key", 0, FLAG_REPEATED, "WHEN KEY", "a line for each paused key", &v->key_pauses}};
+    const struct flag type[SECTION_FLAGS] = {
+        {"use", 0, FLAG_TEXT, "LIMIT...", "all that hold it besides that of its own name", &v->use},
+        {"cost", 0, FLAG_INT, "N", "slots that a job takes", &v->cost},
+        PAUSE(v)};
+    const struct flag queue[SECTION_FLAGS] = {PAUSE(v)};
+    const struct flag schedule[SECTION_FLAGS] = {
+        {"when", 0, FLAG_TEXT, "WHEN", "as weir schedule add takes it", &v->when},
+        {"type", 0, FLAG_TEXT, "TYPE", "of its jobs", &v->type},
+        {"args", 0, FLAG_TEXT, "JSON", "of its jobs", &v->args},
+        {"tz", 0, FLAG_TEXT, "ZONE", "default UTC", &v->tz},
+        {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all; default once", &v->missed},
+        {"queue", 0, FLAG_TEXT, "QUEUE", "default \"default\"", &v->queue},
+        {"key", 0, FLAG_TEXT, "K", "of its jobs", &v->key},
+        {"cost", 0, FLAG_INT, "N", "of its jobs", &v->cost},
+        {"max-attempts", 0, FLAG_INT, "N", "of its jobs", &v->max_attempts},
+        {"timeout", 0, FLAG_DURATION, "DUR", "of its jobs", &v->timeout_us},
+        PAUSE(v)};
+    static const char *const names[] = {"limit", "type", "queue", "schedule"};
+    const struct flag *const all[] = {limit, type, queue, schedule};
+
+    if (i >= sizeof names / sizeof *names)
+        return NULL;
+    memcpy(flags, all[i], SECTION_FLAGS * sizeof *flags);
+    return names[i];
+}
+
+/* ---- Normal forms */
+
+/* "endless", "2026-12-01T10:00:00Z"; a time is cut to its second. */
+static const char *format_until(int64_t us, char out[32])
+{
+    time_t s = (time_t)(us / 1000000);
+    struct tm parts;
+
+    if (us >= PAUSED_ENDLESS_US || !gmtime_r(&s, &parts))
+        return strcpy(out, "endless");
+    strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    return out;
+}
+
+bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, const char **rest)
+{
+    size_t len = strcspn(value, " ");
+    struct tm parts = {0};
+    char word[32];
+    const char *end;
+
+    snprintf(word, sizeof word, "%.*s", len < 32 ? (int)len : 31, value);
+    *rest = value + len + strspn(value + len, " ");
+    *for_us = strcmp(word, "endless") == 0 ? RATE_ENDLESS : RATE_RESUME;
+    if (*for_us == RATE_ENDLESS || strcmp(word, "no") == 0)
+        return true;
+    end = strptime(word, "%Y-%m-%dT%H:%M:%SZ", &parts);
+    if (!end || *end)
+        return false;
+    *for_us = (int64_t)timegm(&parts) * 1000000 - now_us;
+    *for_us = *for_us > 0 ? *for_us : RATE_RESUME;
+    return true;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Splits at blanks, in place; how many words there are, WORDS_MOST at most. */
+static size_t split(char *text, const char *words[WORDS_MOST])
+{
+    size_t count = 0;
+
+    for (char *word; (word = strsep(&text, " \t"));)
+        if (*word && count < WORDS_MOST)
+            words[count++] = word;
+    return count;
+}
+
+static int normal_rules(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    const char *words[WORDS_MOST];
+    struct rule_set set;
+    char copy[VALUE_SIZE];
+
+    snprintf(copy, sizeof copy, "%s", text);
+    if (rule_set_parse(words, split(copy, words), &set, e) < 0)
+        return e->status;
+    rule_set_format(&set, out);
+    return 0;
+}
+
+/* The limits of a type in one order, each once. */
+static int normal_use(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    const char *words[WORDS_MOST];
+    char copy[VALUE_SIZE], *end = out;
+    size_t count;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    count = split(copy, words);
+    if (count > RATE_USES_MOST)
+        return error_set(e, WEIR_EINPUT, "more than %d limits; name fewer", RATE_USES_MOST);
+    qsort(words, count, sizeof *words, by_text);
+    *end = '\0';
+    for (size_t i = 0; i < count; i++) {
+        if (limit_name_check("limit", words[i], e) < 0)
+            return e->status;
+        if (i == 0 || strcmp(words[i], words[i - 1]) != 0)
+            end += sprintf(end, "%s%s", i ? " " : "", words[i]);
+    }
+    return 0;
+}
+
+/* The key as gates have it. */
+static int normal_weight(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    char *key, made[LIMIT_NAME_SIZE];
+    long n = strtol(text, &key, 10);
+
+    if (key == text || *key != ' ' || n < 1 || n > WEIGHT_MOST)
+        return error_set(e, WEIR_EINPUT, "%.60s: not a weight from 1 to %d and a key; write 3 acme", text,
+                         WEIGHT_MOST);
+    key += strspn(key, " ");
+    if (key_is_made(key, strlen(key)))
+        snprintf(made, sizeof made, "%s", key);
+    else
+        key_make(key, strlen(key), made);
+    snprintf(out, VALUE_SIZE, "%ld %s", n, made);
+    return 0;
+}
+
+static int normal_pause(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    const char *rest;
+    int64_t for_us;
+
+    if (!section_read_pause(text, 0, &for_us, &rest))
+        return error_set(e, WEIR_EINPUT,
+                         "%.60s: not a pause; write endless, no, or a time such as 2026-12-01T10:00:00Z",
+                         text);
+    snprintf(out, VALUE_SIZE, "%.*s%s%s", (int)strcspn(text, " "), text, *rest ? " " : "", rest);
+    return 0;
+}
+
+static const struct normal {
+    const char *name;
+    int (*make)(const char *text, char out[VALUE_SIZE], struct error *e);
+} normals[] = {{"rules", normal_rules},
+               {"use", normal_use},
+               {"weight", normal_weight},
+               {"pause", normal_pause},
+               {"pause-key", normal_pause}};
+
+static int make_normal(const char *name, const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    if (strlen(text) >= VALUE_SIZE)
+        return error_set(e, WEIR_EINPUT, "%s: longer than %d bytes; write less", name, VALUE_SIZE - 1);
+    for (size_t i = 0; i < sizeof normals / sizeof *normals; i++)
+        if (strcmp(normals[i].name, name) == 0)
+            return normals[i].make(text, out, e);
+    strcpy(out, text);
+    return 0;
+}
+
+/* ---- Schedules */
+
+static void put_text(json_t *section, const char *name, struct span text)
+{
+    if (text.at)
+        json_object_set_new(section, name, text_json(text));
+}
+
+static void put_number(json_t *section, const char *name, int64_t n)
+{
+    char text[32];
+
+    if (n > 0)
+        json_object_set_new(section, name, json_string((sprintf(text, "%" PRId64, n), text)));
+}
+
+static void put_schedule(json_t *section, const struct schedule *s)
+{
+    char timeout[32];
+
+    json_object_set_new(section, "when", json_string(s->when));
+    put_text(section, "type", s->view.type);
+    put_text(section, "args", s->view.args);
+    json_object_set_new(section, "tz", json_string(s->zone_name));
+    json_object_set_new(section, "missed", json_string(missed_name(s->missed)));
+    json_object_set_new(section, "queue", json_string(s->queue));
+    put_text(section, "key", s->view.key);
+    put_number(section, "cost", s->view.cost);
+    if (s->view.max_attempts != JOB_MAX_ATTEMPTS)
+        put_number(section, "max-attempts", s->view.max_attempts);
+    if (s->view.timeout_us) {
+        duration_format(s->view.timeout_us, timeout);
+        json_object_set_new(section, "timeout", json_string(timeout));
+    }
+}
+
+static long long number_of(const json_t *section, const char *name)
+{
+    return strtoll(json_text_of(section, name), NULL, 10);
+}
+
+int section_schedule(const char *name, const json_t *section, struct schedule *s, struct error *e)
+{
+    const char *timeout = json_string_value(json_object_get(section, "timeout")),
+               *when = json_text_of(section, "when");
+    const char *missed = json_string_value(json_object_get(section, "missed"));
+    struct weir_job_spec job = {.type = json_text_of(section, "type"),
+                                .args = json_string_value(json_object_get(section, "args")),
+                                .queue = json_string_value(json_object_get(section, "queue")),
+                                .key = json_string_value(json_object_get(section, "key")),
+                                .cost = number_of(section, "cost"),
+                                .max_attempts = (int)number_of(section, "max-attempts")};
+    enum weir_missed policy = WEIR_MISSED_ONCE;
+    int64_t timeout_us;
+    char *text;
+    int status;
+
+    *s = (struct schedule){0};
+    if (missed && !missed_read(missed, &policy))
+        return error_set(e, WEIR_EINPUT, "missed %.60s: must be once, skip or all", missed);
+    if (timeout && duration_parse(timeout, &timeout_us, e) < 0)
+        return e->status;
+    job.timeout_s = timeout ? (double)timeout_us / 1e6 : 0;
+    status = schedule_make(name, when, json_string_value(json_object_get(section, "tz")), policy, &job, s,
+                           &text, e);
+    free(text);
+    return status;
+}
+
+/* ---- Of a file */
+
+/* Adds a value in its normal form. */
+static int read_setting(struct cli *cli, const struct flag *flags, const struct setting *s, json_t *section)
+{
+    char text[VALUE_SIZE], place[CONFIG_PLACE_SIZE];
+    json_t *list = json_object_get(section, s->name);
+    struct error why;
+
+    if (make_normal(s->name, s->value, text, &why) < 0)
+        return error_set(&cli->error, WEIR_ECONFIG, "%.300s: %s: %s", config_place(s, place), s->name,
+                         why.text);
+    while (strcmp(flags->name, s->name) != 0)
+        flags++;
+    if (flags->kind != FLAG_REPEATED)
+        return json_object_set_new(section, s->name, json_string(text));
+    if (!list)
+        json_object_set_new(section, s->name, list = json_array());
+    return json_array_append_new(list, json_string(text));
+}
+
+static int read_titled(struct cli *cli, const struct flag *flags, const struct setting *first,
+                       json_t *section)
+{
+    int status = cli_read_section(cli, flags, first->section, first->title, NULL);
+
+    for (size_t i = 0; status == 0 && i < cli->config.count; i++) {
+        const struct setting *s = &cli->config.at[i];
+
+        if (strcmp(s->section, first->section) == 0 && strcmp(s->title, first->title) == 0)
+            status = read_setting(cli, flags, s, section);
+    }
+    return status;
+}
+
+/* A schedule in its normal form, made once to see that it is one; its pause stays. */
+static int read_schedule(struct cli *cli, const struct setting *first, json_t *section)
+{
+    char place[CONFIG_PLACE_SIZE];
+    struct schedule s;
+    struct error why;
+    int status = section_schedule(first->title, section, &s, &why);
+
+    if (status == 0 && schedule_next(&s, clock_wall_us()) == CRON_NEVER)
+        status =
+            error_set(&why, WEIR_EINPUT,
+                      "when '%.60s': never occurs before the year 2100; write a day that exists", s.when);
+    if (status < 0)
+        error_set(&cli->error, status = WEIR_ECONFIG, "%.300s: [schedule %.100s]: %s",
+                  config_place(first, place), first->title, why.text);
+    else
+        put_schedule(section, &s);
+    schedule_free(&s);
+    return status;
+}
+
+int state_of_file(struct cli *cli, json_t **state)
+{
+    struct section_values v;
+    struct flag flags[SECTION_FLAGS];
+    const char *kind;
+    int status = 0;
+
+    *state = json_object();
+    for (size_t i = 0; status == 0 && (kind = section_flags(i, &v, flags)); i++) {
+        const struct setting *first;
+        size_t at = 0;
+
+        while (status == 0 && (first = config_next_title(&cli->config, kind, &at))) {
+            json_t *section = json_object();
+            char name[200];
+
+            snprintf(name, sizeof name, "%s %.150s", kind, first->title);
+            json_object_set_new(*state, name, section);
+            v = (struct section_values){.rules = NULL};
+            status = read_titled(cli, flags, first, section);
+            if (status == 0 && strcmp(kind, "schedule") == 0)
+                status = read_schedule(cli, first, section);
+        }
+    }
+    if (status < 0) {
+        json_decref(*state);
+        *state = NULL;
+    }
+    return status;
+}
+
+/* ---- Of Redis */
+
+static void put_pause(json_t *section, const json_t *pause)
+{
+    const char *reason = answer_text(pause, "reason");
+    char until[32], text[VALUE_SIZE];
+
+    if (!json_is_object(pause))
+        return;
+    snprintf(text, sizeof text, "%s%s%s", format_until(answer_int(pause, "until"), until), *reason ? " " : "",
+             reason);
+    json_object_set_new(section, "pause", text_word(text));
+}
+
+static int put_limit(struct cli *cli, const json_t *row, json_t *section)
+{
+    const json_t *weights = json_object_get(row, "weights"), *keys = json_object_get(row, "keys");
+    char text[RULE_SET_TEXT_SIZE], until[32];
+    json_t *list;
+    struct rule_set set;
+    struct error why;
+
+    if (rule_set_read(answer_text(row, "rules"), &set, &why) < 0)
+        return error_set(&cli->error, WEIR_ECONFIG, "limit %.128s: %s", answer_text(row, "name"), why.text);
+    rule_set_format(&set, text);
+    json_object_set_new(section, "rules", json_string(text));
+    json_object_set_new(section, "weight", list = json_array());
+    for (size_t i = 0; i + 1 < json_array_size(weights); i += 2)
+        json_array_append_new(list, json_sprintf("%s %s", json_string_value(json_array_get(weights, i + 1)),
+                                                 json_string_value(json_array_get(weights, i))));
+    json_object_set_new(section, "pause-key", list = json_array());
+    for (size_t i = 0; i + 1 < json_array_size(keys); i += 2) {
+        char *key = text_of(text_bytes(json_array_get(keys, i)));
+
+        json_array_append_new(
+            list, json_sprintf("%s %s", format_until(answer_int_at(keys, i + 1), until), key ? key : ""));
+        free(key);
+    }
+    return 0;
+}
+
+static void put_type(const json_t *row, json_t *section)
+{
+    const json_t *use = json_object_get(row, "use");
+    char text[VALUE_SIZE] = "", normal[VALUE_SIZE];
+    struct error ignored;
+    size_t len = 0;
+
+    for (size_t i = 0; i < json_array_size(use) && len < sizeof text; i++)
+        len +=
+            (size_t)snprintf(text + len, sizeof text - len, "%s ", json_string_value(json_array_get(use, i)));
+    if (len > 0 && normal_use(text, normal, &ignored) == 0)
+        json_object_set_new(section, "use", json_string(normal));
+    put_number(section, "cost", answer_int(row, "cost"));
+}
+
+static int add_schedule(struct schedule_row *row, void *arg)
+{
+    json_t *section = json_object();
+    char name[SCHEDULE_NAME_MOST + 16];
+
+    if (row->status == WEIR_ECONFIG)
+        return 0; /* weir schedule list says what is wrong with it */
+    put_schedule(section, &row->s);
+    put_pause(section, row->s.pause);
+    snprintf(name, sizeof name, "schedule %s", row->name);
+    json_object_set_new(arg, name, section);
+    return 0;
+}
+
+int state_of_redis(struct cli *cli, struct weir *w, json_t **state, int64_t *now_us)
+{
+    json_t *rows;
+    int status = rate_export(w, &rows, now_us);
+
+    *state = json_object();
+    if (status < 0)
+        status = cli_failed(cli, w);
+    for (size_t i = 0; status == 0 && i < json_array_size(rows); i++) {
+        const json_t *row = json_array_get(rows, i);
+        const char *kind = answer_text(row, "kind");
+        json_t *section = json_object();
+        char name[200];
+
+        snprintf(name, sizeof name, "%s %.128s", kind, answer_text(row, "name"));
+        json_object_set_new(*state, name, section);
+        put_pause(section, json_object_get(row, "pause"));
+        if (strcmp(kind, "limit") == 0)
+            status = put_limit(cli, row, section);
+        else if (strcmp(kind, "type") == 0)
+            put_type(row, section);
+    }
+    json_decref(rows);
+    if (status == 0 && schedule_each(w, add_schedule, *state) < 0)
+        status = cli_failed(cli, w);
+    if (status < 0) {
+        json_decref(*state);
+        *state = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,35 @@
+/* What weir apply and weir export are about: limits, types, queues and schedules, as sections of weir.conf. The same sections are read from a
+ * file and from Redis, each value in its one normal form, so that equal texts mean the same.
+ *
+ *   {"limit mail": {"rules": "100/1m", "weight": ["3 acme"], "pause-key": ["endless acme"], "pause": "2026-12-01T10:00:00Z stocktaking"},
+ *    "type mail": {"use": "b c", "cost": "2"}, "queue default": {"pause": "endless"}, "schedule tidy": {"when": "every 15m", ...}} */
+#ifndef CLI_COMMAND_STATE_H
+#define CLI_COMMAND_STATE_H
+
+#include "cli/cli.h"
+#include "queue/limits/rate_request.h"
+#include "queue/schedule/schedule.h"
+#include "view/json.h"
+
+/* The values of one section, as the file has them. */
+struct section_values {
+    const char *rules, *use, *pause;
+    const char *when, *type, *args, *tz, *missed, *queue, *key;
+    long long cost, max_attempts;
+    int64_t timeout_us;
+    struct flag_values weights, key_pauses;
+};
+#define SECTION_FLAGS 12
+
+/* The sections, and the names of the i-th, ended by a NULL name; NULL: there is none. */
+const char *section_flags(size_t i, struct section_values *v, struct flag flags[SECTION_FLAGS]);
+/* The parts of a value "WHEN REST": false: it is no pause. for_us may be RATE_ENDLESS, or RATE_RESUME for "no" and for what is over. */
+bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, const char **rest);
+/* Makes the schedule of a section; freed by schedule_free. */
+WEIR_CHECKED int section_schedule(const char *name, const json_t *section, struct schedule *s,
+                                  struct error *e);
+/* *state: the caller's, NULL after a failure. Of a file: of cli->config; *now_us: Redis's time. */
+WEIR_CHECKED int state_of_file(struct cli *cli, json_t **state);
+WEIR_CHECKED int state_of_redis(struct cli *cli, struct weir *w, json_t **state, int64_t *now_us);
+
+#endif
