@@ -151,8 +151,8 @@ static void hear_chosen(int free)
                                                   0, turns.now_us});
     turns.claim.more = wide_due(shop.chooser) <= turns.now_us;
     turns.claim.next_us = wide_due(shop.chooser) < INT64_MAX ? wide_due(shop.chooser) : -1;
-    if (wide_oldest(shop.chooser) + 400000 < turns.claim.next_us && shop.wide)
-        turns.claim.next_us = wide_oldest(shop.chooser) + 400000;
+    if (turns.claim.next_us < 0 || turns.now_us + 400000 < turns.claim.next_us)
+        turns.claim.next_us = turns.now_us + 400000;
 }
 
 static void take_turn(void)
@@ -701,13 +701,12 @@ static int jobs_of(const struct crowd *c)
     return 20000 + 4 * c->starts;
 }
 
-/* So many queues have jobs of one limit; returns how many commands of Redis a start takes. */
-static double run_crowd(const struct crowd *c)
+/* So many queues have jobs of one limit, all of which are parked. */
+static void begin_crowd(const struct crowd *c)
 {
     static const char *const type = "mail", *const pattern = "q*";
     const char **names = numbered("q", c->queue_count);
     static int weights[QUEUES_MOST];
-    int64_t before;
 
     for (int i = 0; i < c->queue_count; i++) {
         weights[i] = 1 + i % 2 * 2;
@@ -725,14 +724,27 @@ static double run_crowd(const struct crowd *c)
     for (int i = 0; i < c->queue_count; i++)
         assert_true(wide_learn(shop.chooser, span_str(names[i])));
     while (redis_number("EXISTS", PREFIX "queue:q0") || wide_due(shop.chooser) <= turns.now_us)
-        run_shop(SECOND_US); /* until all are parked */
+        run_shop(SECOND_US);
     shop.starts[0] = 0;
     memset(by_queue, 0, sizeof by_queue);
+}
+
+static void end_crowd(void)
+{
+    wide_free(shop.chooser);
+    shop.chooser = NULL;
+}
+
+/* Returns how many commands of Redis a start takes. */
+static double run_crowd(const struct crowd *c)
+{
+    int64_t before;
+
+    begin_crowd(c);
     before = count_commands();
     run_shop(c->for_us);
     before = count_commands() - before;
-    wide_free(shop.chooser);
-    shop.chooser = NULL;
+    end_crowd();
     return (double)before / shop.starts[0];
 }
 
@@ -795,6 +807,31 @@ SCENE_TEST(test_many_queues_keep_the_rate)
         scene_begin(state);
         run_crowd(&crowds[i]);
         expect_at_least("99.5 %", shop.starts[0], crowds[i].starts);
+        turns_check();
+    }
+}
+
+/* A changed rule opens a gate an hour before what is known of it, and nobody hears the bell: the claims that keep the duty find it, and the
+   queues come in their order from then on. */
+SCENE_TEST(test_a_lost_bell_is_found_by_the_next_claim)
+{
+    static const struct crowd crowds[] = {
+        {64, false, false, "gcra:1/3600000000/1", 100, SECOND_US, 0},
+        {1000, true, false, "gcra:1/3600000000/1", 100, SECOND_US, 0},
+    };
+
+    for (size_t i = 0; i < COUNT(crowds); i++) {
+        scene_begin(state);
+        begin_crowd(&crowds[i]);
+        run_shop(SECOND_US);
+        must(turns_rate("mail", "gcra:100/1000000/1"));
+        redis_do("DEL", PREFIX "bell:g");
+        by_queue[0] = shop.starts[0] = 0;
+        run_shop(2 * SECOND_US);
+        expect_at_least("starts", shop.starts[0], 155);
+        if (!crowds[i].is_wide)
+            expect_at_least("starts of the first queue", by_queue[0], 150);
+        end_crowd();
         turns_check();
     }
 }

@@ -176,6 +176,30 @@ TEST(a_bell_counts_during_a_claim)
     wide_free(w);
 }
 
+/* Of the queues that wait for an hour at the same two gates one is asked now and then, whether that is so still. */
+TEST(one_of_those_that_wait_is_asked)
+{
+    enum { QUEUES = 50 };
+    static const char *const words[] = {"*"};
+    struct wide *w = wide_new(words, 1);
+    struct span dues[QUEUES];
+    char texts[QUEUES][80];
+
+    learn_many(w, "q", QUEUES);
+    wide_ring(w, span_of("*"));
+    assert_int_equal(wide_pick(w, SECOND, 0).count, QUEUES);
+    for (int i = 0; i < QUEUES; i++) {
+        snprintf(texts[i], sizeof texts[i], "q%04d -1 a#0 3600000000 3600000000 b#0 3600000000 3600000000",
+                 i);
+        dues[i] = span_of(texts[i]);
+    }
+    hear(w, &(struct claim){.told = true, .dues = dues, .due_count = QUEUES}, SECOND, 0);
+    wide_take_held(w);
+    assert_int_equal(wide_pick(w, SECOND + 350000, SECOND).count, 0);
+    assert_int_equal(wide_pick(w, SECOND + 350001, SECOND + 1).count, 1);
+    wide_free(w);
+}
+
 TEST(at_most_ten_thousand)
 {
     static const char *const words[] = {"*"};

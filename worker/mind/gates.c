@@ -85,17 +85,11 @@ void gates_begin_pick(struct gates *g)
     }
 }
 
-void gates_begin_answer(struct gates *g)
-{
-    for (int i = 0; i < g->count; i++)
-        g->at[i]->heard = false;
-}
-
 void gates_adapt(struct gates *g, int widest, int64_t now_us)
 {
     for (int i = 0; i < g->count; i++) {
         struct gate *gate = g->at[i];
-        bool is_open = !gate->heard || gate->opens_us <= now_us;
+        bool is_open = gate->heard_us != now_us || gate->opens_us <= now_us;
 
         if (gate->asked > 0)
             gate->width =

@@ -11,7 +11,7 @@ struct gate {
     int64_t opens_us; /* when it opens for what costs least; 0: not known */
     int width;        /* how many of the queues that it holds alone are due when it opens */
     int left, asked;  /* of these in this pick: not marked yet, marked */
-    bool heard;       /* the last answer told of it */
+    int64_t heard_us; /* when an answer last told of it */
     bool may_open;    /* in the next claim, for a queue that is marked for something else */
     char name[];
 };
@@ -38,9 +38,7 @@ struct gate *gates_add(struct gates *g, struct span name);
 void gates_forget(struct gates *g);
 /* Begins a pick: no gate is asked for yet. */
 void gates_begin_pick(struct gates *g);
-/* Begins to hear an answer. */
-void gates_begin_answer(struct gates *g);
-/* Adapts to an answer that was heard, to a claim for which a gate that is open had executors: the next pick asks for twice the queues of
+/* Adapts to an answer that was heard now, to a claim for which a gate that is open had executors: the next pick asks for twice the queues of
  * such a gate, at most `widest`, and for half of those of a gate that is closed. */
 void gates_adapt(struct gates *g, int widest, int64_t now_us);
 /* Returns when the gate is open for what waits. */

@@ -3,6 +3,8 @@
 
 #include "worker/mind/wide_inside.h"
 
+#define CHANGED_US 1000000 /* slots that come back let a gate open sooner by less, as a rule */
+
 /* ---- What it answers */
 
 /* Returns how many of the picks the leases reach: the last pick that has one, and those before it. */
@@ -66,6 +68,18 @@ static struct gate *gate_of(struct wide *w, struct span name)
     return gates_add(&w->gates, name);
 }
 
+/* Notes when a gate opens. Where that is far sooner than was known, its rule was changed, and what was known of each queue is as old. */
+static void gate_opens(struct wide *w, struct gate *gate, int64_t opens_us, int64_t now_us)
+{
+    bool is_news = gate->opens_us > max_i64(opens_us, now_us) + CHANGED_US;
+
+    gate->opens_us = opens_us;
+    for (int i = 0; is_news && i < w->queue_count; i++)
+        for (int k = 0; k < w->by_name[i]->wait_count; k++)
+            if (w->by_name[i]->waits[k].gate == gate)
+                w->by_name[i]->waits[k].at_us = min_i64(w->by_name[i]->waits[k].at_us, opens_us);
+}
+
 /* Reads a time of Redis's clock and turns it into ours; WIDE_NOW, or 0 where it is not known. */
 static int64_t next_time(struct span *text, int64_t offset_us)
 {
@@ -100,9 +114,9 @@ static void hear_due(struct wide *w, struct span text, const struct wide_answer 
 
         if (gate && q->wait_count < WAITS_MOST) {
             q->waits[q->wait_count++] = (struct wait){gate, at_us};
-            gate->heard = true;
+            gate->heard_us = answer->now_us;
             if (opens_us)
-                gate->opens_us = opens_us;
+                gate_opens(w, gate, opens_us, answer->now_us);
         } else if (at_us < q->due_us) {
             q->due_us = at_us;
         }
@@ -113,7 +127,6 @@ static void hear_dues(struct wide *w, const struct wide_answer *answer)
 {
     const struct claim *claim = answer->claim;
 
-    gates_begin_answer(&w->gates);
     for (size_t i = 0; i < claim->due_count; i++)
         hear_due(w, claim->dues[i], answer);
     for (int i = 0; i < w->pick_count; i++)

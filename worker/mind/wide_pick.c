@@ -53,16 +53,25 @@ static bool may_ask(const struct wide *w, const struct queue *q)
     return w->names_all || (is_stale(w, q) && q->due_us > w->till_us);
 }
 
-/* Counts a queue that is marked as due at each of its gates that opens. */
+/* True if no answer has told of one of the gates that the queue waits for since stale_us, and no queue is marked that may have it told: one of
+ * all that wait there is enough, as a bell may have been lost. */
+static bool is_unheard(const struct wide *w, const struct queue *q)
+{
+    for (int i = 0; i < q->wait_count; i++)
+        if (q->waits[i].gate->heard_us < w->stale_us && q->waits[i].gate->asked == 0)
+            return true;
+    return false;
+}
+
+/* Counts a queue that is marked at each of its gates that opens, or was not heard of. */
 static void use_gates(const struct wide *w, struct queue *q)
 {
     for (int i = 0; i < q->wait_count; i++) {
         struct gate *gate = q->waits[i].gate;
+        bool opens = gate->left > 0 && gate_wait_end(&q->waits[i]) <= w->till_us;
 
-        if (gate->left > 0 && gate_wait_end(&q->waits[i]) <= w->till_us) {
-            gate->left--;
-            gate->asked++;
-        }
+        gate->left -= opens;
+        gate->asked += opens || gate->heard_us < w->stale_us;
     }
 }
 
@@ -79,7 +88,7 @@ static int mark(struct wide *w, int words, bool (*wants)(const struct wide *, co
                 return n;
             if (!q->picked && wants(w, q)) {
                 q->picked = true;
-                if (wants == is_due)
+                if (wants != is_forgotten)
                     use_gates(w, q);
                 n++;
             }
@@ -133,6 +142,7 @@ static int mark_next(struct wide *w)
     int n = mark(w, w->count, is_due, 0, w->names_all ? WIDE_CLAIM : WIDE_SHARE), words;
 
     words = n < WIDE_SHARE || w->names_all ? w->count : words_till_due(w);
+    n = mark(w, words, is_unheard, n, WIDE_SHARE);
     n = mark(w, words, is_forgotten, n, w->knows && !w->names_all ? WIDE_SHARE : WIDE_CLAIM);
     n = mark_first(w, n);
     mark(w, w->count, is_due, n, WIDE_CLAIM);
