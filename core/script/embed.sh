@@ -51,8 +51,9 @@ library() { # FILE...
     echo "local scripts, role_rights = {}, {$(roles "$@" | sed 's/^ *{"\(.*\)", \("[^"]*"\)},$/\1 = \2,/' | tr '\n' ' ')}"
     awk -v base="$base" -v scripts=" $(scripts | cut -f 1 | tr '\n' ' ')" -v late="$late" -f core/script/strip.awk $(ordered | cut -f 1)
     scripts | awk -F'\t' -v q="'" -v late="$late" '{
-        printf "script(%s%s%s, %s, {full_refused = %s, own_clock = %s, role = %s%s%s, any_format = %s})\n", q, $2, q,
-            index(late, " " $1 " ") ? "late_script(" q $2 q ")" : "scripts." $2, $5, $6, q, $4, q, $7 }'
+        if (index(late, " " $1 " ")) printf "scripts.%s = late_script(%s%s%s)\n", $2, q, $2, q
+        printf "script(%s%s%s, scripts.%s, {full_refused = %s, own_clock = %s, role = %s%s%s, any_format = %s})\n", q, $2, q, $2, $5, $6, q, $4, q,
+            $7 }'
 }
 
 # The line of the library that stands before a file's first one, for an error that names a line.

@@ -8,7 +8,7 @@ BEGIN {
         if (text ~ /^local /) note_locals(text)
         line++
     }
-    note_locals("local role_rights")
+    note_locals("local scripts, role_rights")
     line += 2 # what stands around the base
 }
 
