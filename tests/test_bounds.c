@@ -254,7 +254,6 @@ WORKER_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
 /* The bell of a group that serves patterns rings for a job in an empty queue, and names it; no other bell does. */
 WORKER_TEST(test_a_wide_group_hears_of_new_jobs)
 {
-    static const char *const queues[] = {"mail.a"};
     char *duty;
 
     redis_do("HSET", PREFIX "duty", "named", "other 9000000000000000 mail.a", "wide",
@@ -262,7 +261,7 @@ WORKER_TEST(test_a_wide_group_hears_of_new_jobs)
     enqueue("mail.a", "t", "a");
     assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0); /* as long as `*` does not say so */
     ask.wide = true;
-    ask.queues = (struct names){queues, 1};
+    ask.queues = NAMES("mail.a");
     redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\",\"high\"]}");
     expect_leased("w", 2, "a");
     duty = redis_text("HGET", PREFIX "duty", "g");

@@ -309,10 +309,9 @@ WORKER_TEST(test_a_turn_of_many_executors_mints_different_tokens)
 
 SCENE_TEST(test_a_type_without_handler_is_held_until_one_comes)
 {
-    static const char *const odd[] = {"odd"};
     struct claim_call able = ask;
 
-    able.types = (struct names){odd, 1};
+    able.types = NAMES("odd");
     able.group = "able";
     start("w");
     start("v");
@@ -349,10 +348,9 @@ SCENE_TEST(test_a_type_without_handler_is_held_until_one_comes)
 
 SCENE_TEST(test_a_type_waits_in_wake_or_in_held)
 {
-    static const char *const odd[] = {"odd"};
     struct claim_call able = ask;
 
-    able.types = (struct names){odd, 1};
+    able.types = NAMES("odd");
     able.worker = "v";
     able.free = 5;
     able.turn = 1;
@@ -804,7 +802,6 @@ static void expect_unregistered(const char *digest)
 
 SCENE_TEST(test_types_are_told_once)
 {
-    static const char *const resting[] = {"t"};
     char digest[64], other[64];
 
     tell_types("{\"types\":[\"slow\",\"t\"]}", digest);
@@ -816,7 +813,7 @@ SCENE_TEST(test_types_are_told_once)
     expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "0");
     assert_int_equal(redis_number("EXISTS", PREFIX "spare:g"), 0);
     /* One of them rests for a while: another worker of the group is called. */
-    ask.types = (struct names){resting, 1};
+    ask.types = NAMES("t");
     enqueue("default", "t", "c");
     enqueue("default", "slow", "d");
     assert_int_equal(claim("w", 2, 0), 1);

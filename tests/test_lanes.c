@@ -40,9 +40,12 @@ static struct shop {
     void (*on_start)(const struct lease *lease);
 } shop;
 
-static void open_shop(int executors, int64_t run_us, const char *const *types, int type_count)
+/* open_shop(executors, run_us, type...): the types live as long as the block does. */
+#define open_shop(executors, run_us, ...) open_shop_of(executors, run_us, WORDS(__VA_ARGS__))
+static void open_shop_of(int executors, int64_t run_us, const char *const *types, size_t type_count)
 {
-    shop = (struct shop){.executors = executors, .run_us = run_us, .types = types, .type_count = type_count};
+    shop = (struct shop){
+        .executors = executors, .run_us = run_us, .types = types, .type_count = (int)type_count};
     shop.queues = default_queue.at;
     shop.queue_count = shop.worker_count = 1;
     for (int i = 0; i < KINDS; i++)
@@ -225,9 +228,17 @@ static void push_jobs(const char *queue, const char *members, int count)
     }
 }
 
-static void push_type(const char *type, int count)
+/* "a 1000, b 100": so many jobs of these types. */
+static void push_types(const char *types)
 {
-    push_jobs("default", textf("\"type\":\"%s\"", type), count);
+    char *rest = textf("%s", types), type[16];
+
+    for (char *one; (one = strsep(&rest, ","));) {
+        int count;
+
+        assert_int_equal(sscanf(one, " %15s %d", type, &count), 2);
+        push_jobs("default", textf("\"type\":\"%s\"", type), count);
+    }
 }
 
 static void push_key(const char *type, const char *key, int count)
@@ -332,7 +343,7 @@ SCENE_TEST(test_a_backlog_runs_exactly_at_its_rate)
                  (long long)b->burst);
         must(turns_adopt("w", "", NULL, 0, default_queue, NULL));
         must(turns_rate("t", rule));
-        push_type("t", (int)starts);
+        push_types(textf("t %d", (int)starts));
         run_backlog(b, starts);
     }
 }
@@ -355,10 +366,8 @@ static void set_limits(const char *g, const char *h)
 SCENE_TEST(test_who_needs_two_contended_limits_starts)
 {
     set_limits("10/1000000/1", "7/1000000/1");
-    push_type("X", 1000);
-    push_type("Y", 1000);
-    push_type("T", 100);
-    open_shop(20, 0, contenders, 3);
+    push_types("X 1000, Y 1000, T 100");
+    open_shop_of(20, 0, contenders, 3);
     run_shop(30 * SECOND_US);
     expect_at_least("T", shop.starts[0], 99);
     expect_at_least("G", shop.starts[0] + shop.starts[1], 299);
@@ -372,10 +381,8 @@ SCENE_TEST(test_who_needs_two_contended_limits_starts)
 SCENE_TEST(test_a_slow_limit_holds_a_fast_one_for_a_slot_only)
 {
     set_limits("100/1000000/1", "1/2160000/1");
-    push_type("X", 6000);
-    push_type("Y", 100);
-    push_type("T", 100);
-    open_shop(20, 0, contenders, 3);
+    push_types("X 6000, Y 100, T 100");
+    open_shop_of(20, 0, contenders, 3);
     run_shop(25 * SECOND_US);
     expect_at_least("T", shop.starts[0], 5);
     expect_at_least("G", shop.starts[0] + shop.starts[1], 2490);
@@ -390,11 +397,8 @@ SCENE_TEST(test_who_needs_three_limits_starts)
     must(turns_rate("I", "3/1000000/1"));
     use("T", "I");
     use("Z", "I");
-    push_type("X", 1000);
-    push_type("Y", 1000);
-    push_type("Z", 1000);
-    push_type("T", 100);
-    open_shop(20, 0, contenders, 4);
+    push_types("X 1000, Y 1000, Z 1000, T 100");
+    open_shop_of(20, 0, contenders, 4);
     run_shop(30 * SECOND_US);
     expect_at_least("T", shop.starts[0], 37);
     expect_at_least("G", shop.starts[0] + shop.starts[1], 299);
@@ -404,15 +408,10 @@ SCENE_TEST(test_who_needs_three_limits_starts)
 
 SCENE_TEST(test_types_that_need_the_same_limits_cannot_block_each_other)
 {
-    static const char *const crossed[] = {"T", "U", "X", "Y"};
-
     set_limits("10/1000000/1", "7/1000000/1");
     use("U", "H G");
-    push_type("X", 1000);
-    push_type("Y", 1000);
-    push_type("T", 100);
-    push_type("U", 100);
-    open_shop(20, 0, crossed, 4);
+    push_types("X 1000, Y 1000, T 100, U 100");
+    open_shop(20, 0, "T", "U", "X", "Y");
     run_shop(30 * SECOND_US);
     expect_at_least("T", shop.starts[0], 58);
     expect_at_least("U", shop.starts[1], 58);
@@ -423,10 +422,8 @@ SCENE_TEST(test_types_that_need_the_same_limits_cannot_block_each_other)
 SCENE_TEST(test_a_rate_and_concurrency_go_together)
 {
     set_limits("10/1000000/1", "concurrency:2");
-    push_type("X", 1000);
-    push_type("Y", 3000);
-    push_type("T", 100);
-    open_shop(20, 90000, contenders, 3);
+    push_types("X 1000, Y 3000, T 100");
+    open_shop_of(20, 90000, contenders, 3);
     run_shop(30 * SECOND_US);
     assert_int_equal(shop.starts[0], 100);
     expect_at_least("Y", shop.starts[2], 540);
@@ -448,12 +445,10 @@ static void on_few(const struct lease *lease)
 /* 50 customers with 3 jobs each, behind one with 100,000. */
 SCENE_TEST(test_one_customer_does_not_starve_fifty)
 {
-    static const char *const type = "mail";
-
     must(turns_rate("mail", "gcra:100/1000000/1 gcra:1000/1000000/1,by=args.customer"));
     push_jobs("default", "\"type\":\"mail\",\"args\":{\"customer\":\"big\"}", 100000);
     few_started = 0;
-    open_shop(20, 0, &type, 1);
+    open_shop(20, 0, "mail");
     shop.on_start = on_few;
     run_shop(2 * SECOND_US);
     for (int i = 0; i < 150; i++)
@@ -481,15 +476,13 @@ static void expect_share(const char *what, int part, int whole, double share)
 
 SCENE_TEST(test_keys_share_by_weight)
 {
-    static const char *const type = "mail";
-
     memset(by_key, 0, sizeof by_key);
     must(turns_rate("mail", "gcra:100/1000000/1 gcra:100/1000000/5,by=key"));
     must(turns_weight("mail", "a", 3));
     must(turns_weight("mail", "d", 2));
     for (int i = 0; i < 4; i++)
         push_key("mail", (const char[]){(char)('a' + i), '\0'}, 2000);
-    open_shop(20, 0, &type, 1);
+    open_shop(20, 0, "mail");
     shop.on_start = on_key;
     run_shop(30 * SECOND_US);
     expect_at_least("100/s", shop.starts[0], 2999);
@@ -530,8 +523,6 @@ struct shares {
 
 static void run_shares(const struct shares *s)
 {
-    static const char *const type = "mail";
-
     weight = s->weight;
     rounds = 0;
     memset(since_b, 0, sizeof since_b);
@@ -543,7 +534,7 @@ static void run_shares(const struct shares *s)
         push_jobs(share_queues[i], "\"type\":\"mail\",\"key\":\"c\"", 700);
     }
     must(turns_pause("mail", SECOND_US));
-    open_shop(20, 5000, &type, 1);
+    open_shop(20, 5000, "mail");
     shop.queues = share_queues;
     shop.queue_count = s->queue_count;
     shop.worker_count = s->worker_count;
@@ -579,15 +570,13 @@ SCENE_TEST(test_a_weight_is_exact)
 
 SCENE_TEST(test_keys_share_when_executors_are_few)
 {
-    static const char *const type = "mail";
-
     memset(by_key, 0, sizeof by_key);
     must(turns_rate("mail", "gcra:1000/1000000/1000 concurrency:100,by=key"));
     must(turns_pause("mail", SECOND_US));
     push_key("mail", "a", 5000);
     push_key("mail", "b", 300);
     push_key("mail", "c", 300);
-    open_shop(4, 10000, &type, 1);
+    open_shop(4, 10000, "mail");
     shop.on_start = on_key;
     run_shop(3 * SECOND_US);
     expect_at_least("400/s", shop.starts[0], 790);
@@ -598,12 +587,10 @@ SCENE_TEST(test_keys_share_when_executors_are_few)
 /* A key that is closed costs the others of its type nothing. */
 SCENE_TEST(test_a_closed_key_delays_no_other)
 {
-    static const char *const type = "mail";
-
     memset(by_key, 0, sizeof by_key);
     must(turns_rate("mail", "gcra:100/1000000/1 concurrency:1,by=key"));
     push_key("mail", "a", 1);
-    open_shop(50, 3600 * SECOND_US, &type, 1); /* never ends */
+    open_shop(50, 3600 * SECOND_US, "mail"); /* never ends */
     take_turn();
     push_key("mail", "a", 1000);
     shop.run_us = 0;
@@ -626,11 +613,11 @@ SCENE_TEST(test_neither_lanes_nor_queue_starve)
     for (int i = 1; i < 4; i++) {
         must(turns_rate(types[i], "1000/1000000/1000"));
         must(turns_pause(types[i], SECOND_US));
-        push_type(types[i], 3000);
+        push_types(textf("%s 3000", types[i]));
     }
-    open_shop(4, 10000, types, 4);
+    open_shop_of(4, 10000, types, 4);
     run_shop(6 * SECOND_US);
-    push_type("free", 100);
+    push_types("free 100");
     run_shop(SECOND_US);
     assert_int_equal(shop.starts[0], 100);
     expect_at_least("400/s", shop.starts[1] + shop.starts[2] + shop.starts[3] + 100, 2390);
@@ -641,16 +628,12 @@ SCENE_TEST(test_neither_lanes_nor_queue_starve)
 
 SCENE_TEST(test_a_closed_type_delays_nobody)
 {
-    static const char *const types[] = {"closed", "open", "free"};
-
     must(turns_rate("closed", CLOSED_RULE));
     must(turns_rate("open", "100/1000000/1"));
-    push_type("closed", 20000);
-    open_shop(10, 0, types, 3);
+    push_types("closed 20000");
+    open_shop(10, 0, "closed", "open", "free");
     run_shop(10000);
-    push_type("closed", 2000);
-    push_type("open", 1000);
-    push_type("free", 1000);
+    push_types("closed 2000, open 1000, free 1000");
     run_shop(SECOND_US);
     assert_int_equal(shop.starts[0], 1);
     expect_at_least("open", shop.starts[1], 99);
@@ -661,10 +644,10 @@ SCENE_TEST(test_a_closed_type_delays_nobody)
 /* The queue that comes first is served first, out of lanes too. */
 SCENE_TEST(test_queues_come_in_order)
 {
-    static const char *const queues[] = {"high", "low"}, *const types[] = {"t", "u"};
+    static const char *const queues[] = {"high", "low"};
 
     must(turns_rate("u", "100/1000000/1"));
-    open_shop(4, 10000, types, 2);
+    open_shop(4, 10000, "t", "u");
     shop.queues = queues;
     shop.queue_count = 2;
     push_jobs("low", "\"type\":\"u\"", 1000);
@@ -704,7 +687,7 @@ static int jobs_of(const struct crowd *c)
 /* So many queues have jobs of one limit, all of which are parked. */
 static void begin_crowd(const struct crowd *c)
 {
-    static const char *const type = "mail", *const pattern = "q*";
+    static const char *const pattern = "q*";
     const char **names = numbered("q", c->queue_count);
     static int weights[QUEUES_MOST];
 
@@ -715,7 +698,7 @@ static void begin_crowd(const struct crowd *c)
     }
     memset(by_queue, 0, sizeof by_queue);
     must(turns_rate("mail", c->rules));
-    open_shop(c->executors, 0, &type, 1);
+    open_shop(c->executors, 0, "mail");
     shop.on_start = on_queue;
     shop.ahead_us = 50000;
     shop.wide = c->is_wide;
@@ -840,11 +823,11 @@ SCENE_TEST(test_a_lost_bell_is_found_by_the_next_claim)
 SCENE_TEST(test_many_queues_share_a_gate_of_concurrency)
 {
     enum { MANY = 150 };
-    static const char *const type = "mail", *const pattern = "q*";
+    static const char *const pattern = "q*";
     char name[16];
 
     must(turns_rate("mail", "concurrency:2"));
-    open_shop(10, 2000, &type, 1);
+    open_shop(10, 2000, "mail");
     redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"],\"types\":[\"mail\"]}");
     shop.wide = true;
     shop.chooser = wide_new(&pattern, 1);
@@ -873,9 +856,8 @@ SCENE_TEST(test_held_types_start_when_somebody_can)
     must(turns_rate("S", "100/1000000/1"));
     use("known", "S");
     use("odd", "S");
-    push_type("odd", 500);
-    push_type("known", 500);
-    open_shop(10, 0, types, 1);
+    push_types("odd 500, known 500");
+    open_shop_of(10, 0, types, 1);
     run_shop(2 * SECOND_US);
     expect_at_least("known", shop.starts[0], 199); /* odd takes nothing of what they share */
     expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "-1");
@@ -890,13 +872,11 @@ SCENE_TEST(test_held_types_start_when_somebody_can)
 /* A job that costs much gets its turn beside many that cost little. */
 SCENE_TEST(test_a_dear_job_starts_beside_cheap_ones)
 {
-    static const char *const types[] = {"cheap", "dear"};
-
     must(turns_rate("S", "100/1000000/10"));
     use("cheap", "S");
     use("dear", "S");
-    push_type("cheap", 5000);
-    open_shop(20, 0, types, 2);
+    push_types("cheap 5000");
+    open_shop(20, 0, "cheap", "dear");
     run_shop(SECOND_US);
     push_jobs("default", "\"type\":\"dear\",\"cost\":10", 20);
     run_shop(10 * SECOND_US);

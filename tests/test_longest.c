@@ -121,10 +121,8 @@ SCENE_TEST(test_lanes_that_have_shrunk_leave)
 /* A key may have lanes in several queues, and in some that are to run alone; it is counted once. */
 SCENE_TEST(test_a_key_in_several_queues)
 {
-    static const char *const both[] = {"default", "other"};
-
     close_keys();
-    ask.queues = (struct names){both, 2};
+    ask.queues = NAMES("default", "other");
     park("default", "a", 20);
     park("other", "a", 17);
     park("other", "b", 30);

@@ -130,12 +130,10 @@ TEST_WITH(test_from_lanes, begin, end)
 /* A worker without a handler for the type says the same. */
 TEST_WITH(test_without_a_handler, begin, end)
 {
-    static const char *const types[] = {"t"};
-
     start("w");
     enqueue("default", "slow", "s1 s2");
     divide();
-    ask.types = (struct names){types, 1};
+    ask.types = NAMES("t");
     assert_int_equal(claim("w", 1, 0), 0);
     expect_dead(2);
     assert_int_equal(redis_number("EXISTS", PREFIX "held:default", NULL), 0);
