@@ -45,7 +45,11 @@ int turns_send(struct args *a);
 /* Words and how many there are, as the calls below want them: WORDS("a", "b"). */
 #define WORDS(...) (const char *const[]){__VA_ARGS__}, COUNT(((const char *const[]){__VA_ARGS__}))
 /* The names of queues or types, as long as the block lives in which it stands. */
-#define NAMES(...) (struct names){WORDS(__VA_ARGS__)}
+#define NAMES(...)                                                                                           \
+    (struct names)                                                                                           \
+    {                                                                                                        \
+        WORDS(__VA_ARGS__)                                                                                   \
+    }
 /* A script with these words after the time. */
 int turns_script(const char *script, const char *const *words, size_t count);
 /* The same of one that answers JSON, which is then in turns.answer until the next. */
