@@ -30,7 +30,7 @@ catches() { # TEST: does it fail?
 
 # The names of the tests that failed, from cmocka's last lines.
 failures() {
-    sed -n 's/^\[  FAILED  \] \([a-z_0-9]*\)$/\1/p' "$build/log" | sort -u | head -2 | paste -sd ' '
+    sed -n 's/^\[  FAILED  \] \([a-zA-Z_0-9./-]*\)$/\1/p' "$build/log" | sort -u | head -2 | paste -sd ' '
 }
 
 try() { # TEST...: prints what caught it

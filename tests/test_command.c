@@ -107,21 +107,6 @@ TEST_WITH(last_lines_of_throttled_commands, stage_setup, stage_teardown)
     }
 }
 
-/* Without the number: after 1 s. */
-STAGE_TEST(throttled_without_a_time)
-{
-    char tries[256];
-    long long at[2];
-
-    start_script(s, "date +%s%N >>tries\n[ $(wc -l <tries) -gt 1 ] && exit 0\necho later; exit 75");
-    stage_push(s, "run", NULL, 0, 1);
-    await(stage_stat(s, "run", "done") == 1);
-    read_text(s->server.folder, "tries", tries, sizeof tries);
-    assert_int_equal(sscanf(tries, "%lld %lld", &at[0], &at[1]), 2);
-    assert_in_range(at[1] - at[0], 990 * 1000000LL, 14000 * 1000000LL);
-    assert_int_equal(stage_stat(s, "run", "retried"), 0);
-}
-
 #ifndef __SANITIZE_THREAD__ /* which makes a fork of vfork: the child's errno does not come back */
 /* It was there at the start. No attempt is used: it is not the job's fault. */
 STAGE_TEST(command_goes_missing)

@@ -313,51 +313,6 @@ STAGE_TEST(a_job_of_many_members)
 
 /* ---- G: processes */
 
-static bool all_are_gone(const char *folder, const char *name)
-{
-    char pids[1024], *rest;
-
-    assert_true(read_text(folder, name, pids, sizeof pids));
-    for (char *pid = strtok_r(pids, "\n", &rest); pid; pid = strtok_r(NULL, "\n", &rest))
-        if (is_running(atoi(pid)))
-            return false;
-    return true;
-}
-
-/* G3: a command that has many children and hangs is ended with all of them. */
-STAGE_TEST(a_crowd_of_children)
-{
-    const char *path = textf("%s/crowd.sh", s->server.folder);
-
-    write_text(s->server.folder, "crowd.sh",
-               "#!/bin/sh\nfor i in $(seq 40); do sleep 987 & echo $! >>crowd.pids; done\necho begun "
-               ">>crowd.log\nwait\n");
-    assert_int_equal(chmod(path, 0755), 0);
-    stage_weir(s, "worker", "--exec", textf("crowd=%s", path), "--timeout", "crowd=3s", "--lease", "5s",
-               NULL);
-    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"crowd\",\"max_attempts\":1}");
-    await_text(s->server.folder, "crowd.log", "begun");
-    await(stage_number(s, "ZCARD", stage_key(s, "dead")) == 1);
-    await(all_are_gone(s->server.folder, "crowd.pids"));
-}
-
-/* G13: no descriptors are left for a command: its job is tried again later, the worker lives. */
-STAGE_TEST(no_descriptors)
-{
-    struct rlimit all, few;
-
-    assert_int_equal(getrlimit(RLIMIT_NOFILE, &all), 0);
-    few = all;
-    few.rlim_cur = 40;
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-    stage_weir(s, "worker", "--exec", "mark=/bin/sleep 0.3", "-c", "30", "--backoff", "mark=100ms..1s", NULL);
-    assert_int_equal(setrlimit(RLIMIT_NOFILE, &all), 0);
-    for (int i = 0; i < 60; i++) {
-        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"mark\",\"max_attempts\":100}", i));
-    }
-    await(stage_stat(s, "mark", "done") == 60);
-}
-
 /* H: numbers of Lua are whole up to 2^53, which as microseconds is June of 2255. Until then all of it works
  * but what lies in the future: nothing is to be later than 2100. */
 TEST(the_last_day_of_whole_numbers)
@@ -395,35 +350,6 @@ TEST(the_last_day_of_whole_numbers)
     assert_int_equal(stage_await_done(&s, 2 * JOBS).twice, 0);
     assert_int_equal(stage_end(worker), 0);
     stage_close(&s);
-}
-
-/* G2: commands that leak until they are refused memory or the kernel kills them have failed, each once a try;
- * other jobs and the worker go on. */
-STAGE_TEST(commands_that_leak)
-{
-    static const char script[] = "#!/bin/sh\ncase $WEIR_JOB_ID in\n"
-                                 "j0) x=$(head -c 100000000 /dev/zero | tr '\\0' x) ;;\n"
-                                 "j1) kill -KILL $$ ;;\n"
-                                 "esac\n";
-    char *dead;
-    FILE *f;
-    const char *path = textf("%s/leak", s->server.folder);
-
-    f = fopen(path, "w");
-    assert_non_null(f);
-    fputs(script, f);
-    fclose(f);
-    assert_int_equal(chmod(path, 0755), 0);
-    stage_weir(s, "worker", "--exec", textf("leak=prlimit --as=50000000 %s", path), "-c", "4", "--backoff",
-               "leak=10ms..20ms", NULL);
-    for (int i = 0; i < 20; i++) {
-        stage_push_text(s, textf("{\"id\":\"j%d\",\"type\":\"leak\",\"max_attempts\":2}", i));
-    }
-    await(stage_stat(s, "leak", "done") == 18 && stage_stat(s, "leak", "dead") == 2);
-    assert_int_equal(stage_stat(s, "leak", "retried"), 2);
-    dead = stage_dead(s);
-    assert_non_null(strstr(dead, "failed 2 times: killed by signal 9\n@2,0,0,"));
-    free(dead);
 }
 
 /* G11: a machine without time for anybody: heartbeats come all the same. */

@@ -4,7 +4,6 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <jansson.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -140,56 +139,6 @@ STAGE_TEST(throttled_without_a_time)
     history_free(&h);
 }
 
-static int64_t slots_left(struct stage *s, const char *limit)
-{
-    struct weir_take take;
-
-    assert_int_equal(weir_take(s->client, limit, NULL, 1, WEIR_TAKE_PEEK, &take), 0);
-    return take.remaining;
-}
-
-/* What a handler says that its job cost is what its limit gives in the end. */
-STAGE_TEST(true_cost)
-{
-    stage_rate(s, "mark", "100/1d");
-    stage_push_text(s, "{\"id\":\"j0\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":3}}");
-    stage_actor(s, "worker", NULL);
-    await(stage_stat(s, "mark", "done") == 1);
-    await(slots_left(s, "mark") == 97);
-    stage_push_text(s, "{\"id\":\"j1\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":30}}");
-    await(stage_stat(s, "mark", "done") == 2);
-    await(slots_left(s, "mark") == 67);
-    stage_push_text(s,
-                    "{\"id\":\"j2\",\"type\":\"mark\",\"cost\":10,\"args\":{\"spent\":0,\"dead\":\"no\"}}");
-    await(stage_stat(s, "mark", "dead") == 1);
-    await(slots_left(s, "mark") == 67);
-    stage_push_text(s, "{\"id\":\"j3\",\"type\":\"mark\",\"cost\":10}");
-    await(stage_stat(s, "mark", "done") == 3);
-    assert_int_equal(slots_left(s, "mark"), 57);
-}
-
-/* A handler that says neither when nor what: a retry, 15 to 25 s later. */
-STAGE_TEST(usual_backoff)
-{
-    char *later, *time;
-    double due_s, now_s;
-
-    stage_actor(s, "worker", NULL);
-    stage_push(s, "mark", "{\"fail\":1}", 0, 1);
-    stage_push(s, "mark", "{\"value\":42}", 1, 1);
-    await(stage_stat(s, "mark", "retried") == 2);
-    time = server_ask(&s->server, "TIME", NULL);
-    now_s = atof(time);
-    later = server_ask(&s->server, "ZRANGE", stage_key(s, "later"), "0", "-1", "WITHSCORES", NULL);
-    for (char *at = later; (at = strstr(at, "\n@1,0,0;{")); at++) {
-        due_s = atof(strchr(at + 1, '\n') + 1) / 1e6;
-        assert_true(due_s - now_s > 10 && due_s - now_s < 26);
-    }
-    assert_int_equal(stage_stat(s, "mark", "scheduled"), 2);
-    free(time);
-    free(later);
-}
-
 STAGE_TEST(executors_run_side_by_side)
 {
     stage_actor(s, "worker", "executors=7", NULL);
@@ -286,81 +235,6 @@ STAGE_TEST(a_job_without_a_thread_is_given_back)
                "worker: cannot start a thread: Resource temporarily unavailable; raise");
     assert_int_equal(stage_end(worker), 0);
     assert_int_equal(stage_judge(s, 1).present, 1);
-}
-
-/* ---- The program */
-
-STAGE_TEST(handlers_from_a_shared_object)
-{
-    char receipts[512];
-
-    setenv("WEEKLY_SUMMARY_DIR", s->server.folder, 1);
-    stage_weir(s, "worker", "--load", built("examples/weekly_summary_handler.so"), "-c", "3", NULL);
-    unsetenv("WEEKLY_SUMMARY_DIR");
-    stage_push(s, "receipt", "{\"business_id\":\"b7\",\"amount_cents\":1250}", 0, 1);
-    stage_push(s, "receipt", "{\"business_id\":7}", 1, 1);
-    await(stage_stat(s, "receipt", "done") == 1 && stage_stat(s, "receipt", "dead") == 1);
-    read_text(s->server.folder, "receipts.ndjson", receipts, sizeof receipts);
-    assert_string_equal(receipts, "{\"id\":\"j0\",\"business_id\":\"b7\",\"amount_cents\":1250}\n");
-}
-
-static json_t *status_of(struct stage *s)
-{
-    struct outcome o;
-    json_t *status;
-
-    run_in(&o, NULL, built("weir"), "status", "--json", "--redis", s->server.url, NULL);
-    assert_int_equal(o.code, 0);
-    status = json_loads(o.out, 0, NULL);
-    assert_non_null(status);
-    return status;
-}
-
-/* What was wrong before the library is loaded is still told. */
-TEST(wrong_options_with_a_shared_object)
-{
-    struct outcome o;
-
-    run_in(&o, NULL, built("weir"), "worker", "--load", built("examples/weekly_summary_handler.so"), "-q",
-           "a,b,a", NULL);
-    assert_int_equal(o.code, 64);
-    assert_string_equal(o.err, "weir: worker: queue a is named twice; leave one out\n");
-}
-
-STAGE_TEST(status_of_a_running_worker)
-{
-    int running, waiting, parked, done, pid, count;
-    pid_t worker;
-    json_t *status, *type, *first;
-
-    stage_rate(s, "mark", "1/1h,burst=2");
-    stage_enqueue(s, "mark", NULL, 0, 1);
-    stage_enqueue(s, "mark", "{\"wait\":\"go\"}", 1, 1);
-    stage_enqueue(s, "mark", NULL, 2, 5);
-    worker = stage_actor(s, "worker", "executors=3", NULL);
-    await(stage_stat(s, "mark", "done") == 1 && stage_stat(s, "mark", "parked") == 5 &&
-          history_count(s, "begin", 1) == 1);
-    status = status_of(s);
-    type = json_object_get(json_object_get(status, "types"), "mark");
-    assert_int_equal(json_unpack(type, "{s:i, s:i, s:i, s:i}", "running", &running, "waiting", &waiting,
-                                 "parked", &parked, "done", &done),
-                     0);
-    assert_int_equal(running, 1);
-    assert_int_equal(waiting, 0);
-    assert_int_equal(parked, 5);
-    assert_int_equal(done, 1);
-    first = json_array_get(json_object_get(status, "workers"), 0);
-    assert_int_equal(json_unpack(first, "{s:i, s:i}", "pid", &pid, "running", &count), 0);
-    assert_int_equal(pid, worker);
-    assert_int_equal(count, 1);
-    json_decref(status);
-
-    write_text(s->server.folder, "go", "");
-    await(stage_stat(s, "mark", "done") == 2);
-    assert_int_equal(stage_end(worker), 0);
-    status = status_of(s);
-    assert_int_equal(json_array_size(json_object_get(status, "workers")), 0);
-    json_decref(status);
 }
 
 STAGE_TESTS(NULL, NULL)

@@ -200,21 +200,6 @@ STAGE_TEST(unknown_type_waits)
     expect_one_short(us, 20, 100 * MS);
 }
 
-STAGE_TEST(unknown_type_dies_if_told_so)
-{
-    char *dead;
-
-    /* no worker has run it since */
-    stage_do(s, "ZADD", stage_key(s, "runs"), textf("%" PRId64, clock_wall_us() - 120 * SECOND), "rare");
-    stage_weir(s, "worker", "--exec", "mark=/bin/true", "--unknown", "dead", NULL);
-    stage_push(s, "rare", NULL, 0, 1);
-    await(stage_stat(s, "rare", "dead") == 1);
-    dead = stage_dead(s);
-    assert_non_null(
-        strstr(dead, "no handler for its type: no worker has run it for a minute\n{\"id\":\"j0\""));
-    free(dead);
-}
-
 /* ---- Waking */
 
 /* Pushes jobs from number first on one by one, when the one before is done, by a plain RPUSH as of any

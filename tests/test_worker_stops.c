@@ -40,18 +40,6 @@ STAGE_TEST(drain_waits_for_others)
     assert_int_equal(history_count(s, "effect", 0), 1);
 }
 
-STAGE_TEST(drain_gives_up)
-{
-    stage_rate(s, "mark", "1/1h,burst=1");
-    stage_enqueue(s, "mark", NULL, 0, 3);
-    assert_int_equal(program_end(stage_weir(s, "worker", "--exec", "mark=/bin/true", "--drain", "--drain-max",
-                                            "2s", NULL)),
-                     75);
-    assert_int_equal(stage_stat(s, "mark", "done"), 1);
-    assert_int_equal(stage_number(s, "LLEN", stage_key(s, "lane:default/mark/")), 2);
-    await_text(s->server.folder, "worker.err", "weir: worker: not drained in 2.0 s; run it again");
-}
-
 /* ---- Stopping */
 
 /* Jobs that wait in the worker go back in order, with no attempt used; the one that runs is finished. */
