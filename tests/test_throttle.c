@@ -1473,7 +1473,8 @@ TEST_WITH(test_random_worlds_without_caches, turns_flush, NULL)
 
     assert_non_null(text);
     assert_non_null(strstr(text, on));
-    memcpy(strstr(text, on), off, strlen(off));
+    for (char *at = text; (at = strstr(at, on)) != NULL;)
+        memcpy(at, off, strlen(off));
     load_library(text);
     for (uint64_t i = 0; i < WORLDS_WITHOUT; i++)
         run_world(seed + i);

@@ -8,6 +8,8 @@
 --   gate.count(g, s, most, cost)                how many of most jobs may start at s
 --   gate.take(g, s, k, cost)                    k jobs start at s, which start and count allowed; ends a hold
 --   gate.take_next(g, cost, till)               after a take: one more starts as soon as it may, and when; nil: not until then
+--   gate.slots(gates, most, cost, node, ticket) how many of most jobs may start now by all of these. 0: when one may, and the gate that opens last
+--   gate.use_slots(n)                           so many start of those that gate.slots has just allowed
 --   gate.remember(g)                            before a take: jobs may give back what they take from now on
 --   gate.give(g, s, cost)                       a job that was granted at s needed cost slots less
 --   gate.charge(g, cost)                        or more: they are taken though the gate may be full
@@ -29,7 +31,11 @@
 --   gate.save()                                 writes what has changed. After every load, taken or not: see below
 --   gate.close()                                saves, and unloads all gates: a call that asks many, some after others, keeps few
 --
--- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's.
+-- g.name; g.base: the rule as it is set; g.rule: that at its present rate. What else is in g is gate.lua's and the algorithm's. Among several gates
+-- there may be what opens at a fixed time: {name =, fixed =}.
+--
+-- Jobs that start one by one at the same gates ask them once (gate.slots) and take what they used once. Until then these gates are `pending`: whatever
+-- asks, changes or stores one of them takes it first.
 --
 -- State: "<wrote_us> <pause_until_us> <hold> <adapt> <rule> <the algorithm's words>[ |<former>|...|][ ~<n>]"; hold: "-" or
 -- "ticket,until_us,node"; adapt: "-" or "thousandths,since_us"; rule: under which the words were written; former:
@@ -74,12 +80,32 @@ local gates, stamp, will_forget = {}, nil, false
 -- Loaded gates, in order. Behind them stand tables of earlier calls, which new() uses again.
 local all, loaded = {}, 0
 
+-- What gate.slots has asked: the gates; for which cost; how many slots are left, and how many were used. Where none was free: when one is, and the
+-- gate that opens last. ON = false: each question is asked anew, and a claim decides the same. test_throttle runs worlds both ways.
+local ON = true
+local asked, asked_cost, asked_left, asked_used, asked_at, asked_last
+
+-- Takes what was used of the gates that were asked.
+local function settle()
+    local list, n = asked, asked_used
+    asked, asked_used = nil, 0
+    for i = 1, #list do
+        local g = list[i]
+        if not g.fixed then
+            g.pending = false
+            if n > 0 then gate.take(g, now, n, asked_cost) end
+        end
+    end
+end
+
 local function unload()
     for i = KEPT_MOST + 1, loaded do all[i] = nil end
     gates, loaded = {}, 0
 end
 
 local function forget()
+    asked_used = 0
+    if asked then settle() end
     unload()
     stamp, will_forget = nil, false
 end
@@ -378,7 +404,10 @@ function gate.load(name, rule)
         local key = P .. 'gate:' .. name
         return make(name, key, rule, call('GET', key))
     end
-    if g.base ~= rule then set_base(g, rule) end
+    if g.base ~= rule then
+        if g.pending then settle() end
+        set_base(g, rule)
+    end
     return g
 end
 
@@ -404,11 +433,13 @@ local function grown(g)
 end
 
 function gate.held_until(g, node, ticket)
+    if g.pending then settle() end
     if not g.hold_ticket or g.hold_until <= now or node == g.holder then return 0 end
     return ticket and ticket <= g.hold_ticket and 0 or g.hold_until
 end
 
 function gate.start(g, cost, node, ticket)
+    if g.pending then settle() end
     local s = g.algorithm.start(g, cost)
     if s == huge and g.factor and gate.fits(g, cost) then s = max(grown(g), now + gate.AHEAD_MOST + 1) end
     if g.pause and g.pause > s then s = g.pause end
@@ -417,11 +448,13 @@ function gate.start(g, cost, node, ticket)
 end
 
 function gate.count(g, s, most, cost)
+    if g.pending then settle() end
     return g.pause and s < g.pause and 0 or g.algorithm.count(g, s, most, cost)
 end
 
 -- Takes k slots from s on. A gate whose state could not be read is written from now on, so that what is granted is saved.
 function gate.take(g, s, k, cost)
+    if g.pending then settle() end
     g.algorithm.take(g, s, k, cost)
     if g.former then note(g, s, k * cost) end
     if g.stays then g.stays = false end
@@ -430,6 +463,7 @@ function gate.take(g, s, k, cost)
 end
 
 function gate.take_next(g, cost, till)
+    if g.pending then settle() end
     local s = g.algorithm.start(g, cost)
     if g.pause and g.pause > s then s = g.pause end
     if s > till then return nil end
@@ -438,7 +472,37 @@ function gate.take_next(g, cost, till)
     return s
 end
 
+-- Asks how many of most jobs may start now; when one may at all of the gates, and which of these opens last.
+local function ask(list, most, cost, node, ticket)
+    local n, at, last = most, now, nil
+    for i = 1, #list do
+        local e = list[i]
+        local t = e.fixed or gate.start(e, cost, node, ticket)
+        if t > at then
+            n, at, last = 0, t, e
+        elseif n > 0 and not e.fixed then
+            n = gate.count(e, now, n, cost)
+        end
+    end
+    return n, at, last
+end
+
+function gate.slots(list, most, cost, node, ticket)
+    if asked ~= list or asked_cost ~= cost or asked_left < 1 and asked_used > 0 or not ON then
+        if asked then settle() end
+        asked_left, asked_at, asked_last = ask(list, most, cost, node, ticket)
+        asked, asked_cost, asked_used = list, cost, 0
+        for i = 1, #list do
+            if not list[i].fixed then list[i].pending = true end
+        end
+    end
+    return asked_left, asked_at, asked_last
+end
+
+function gate.use_slots(n) asked_left, asked_used = asked_left - n, asked_used + n end
+
 function gate.remember(g)
+    if g.pending then settle() end
     if g.algorithm.remember then g.algorithm.remember(g) end
 end
 
@@ -450,11 +514,13 @@ function gate.lost(g)
 end
 
 function gate.give(g, s, cost)
+    if g.pending then settle() end
     g.algorithm.give(g, s, cost)
     g.changed = true
 end
 
 function gate.charge(g, cost)
+    if g.pending then settle() end
     g.algorithm.charge(g, cost)
     if g.former then note(g, now, cost) end
     g.changed = true
@@ -497,6 +563,7 @@ function gate.resume(g)
 end
 
 function gate.throttled(g)
+    if g.pending then settle() end
     local whole = g.base
     if not whole.adapt_low or g.pause then return end
     local n, at = g.algorithm.used(g)
@@ -519,6 +586,7 @@ end
 -- ---- Looking
 
 function gate.resets(g)
+    if g.pending then settle() end
     local at = g.algorithm.resets(g)
     if g.pause and g.pause > at then at = g.pause end
     return at > now and at or now
@@ -543,6 +611,7 @@ local LEAD_US = gate.AHEAD / 2
 
 function gate.check_time(name, opens)
     local g = gates[name]
+    if g and g.pending then settle() end
     if not g or not g.algorithm.full or g.rule.period > gate.AHEAD * g.rule.count then return opens - LEAD_US end
     return min(opens, max(opens, g.algorithm.full(g)) - LEAD_US)
 end
@@ -591,6 +660,7 @@ local function write(g)
 end
 
 function gate.save()
+    if asked then settle() end
     for i = 1, loaded do
         if all[i].changed and not all[i].stays then write(all[i]) end
     end

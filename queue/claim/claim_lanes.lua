@@ -1,9 +1,9 @@
 -- claim_lanes: serving what is due from the lanes.
 --
--- uses: claim_cache claim_call claim_causes claim_group claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
+-- uses: claim_call claim_causes claim_group claim_halt claim_meet claim_park claim_ring claim_start claim_wait gate slices
 local claim_lanes = {}
 
-local cache, claim, halt, meet, park = claim_cache, claim_call, claim_halt, claim_meet, claim_park
+local claim, halt, meet, park = claim_call, claim_halt, claim_meet, claim_park
 local causes, group, ring, start, wait = claim_causes, claim_group, claim_ring, claim_start, claim_wait
 
 local DUE_MOST = 64            -- gates visited in one pass
@@ -106,7 +106,6 @@ local function run_type(s, most)
     while true do
         ring.open(s, visit.alone and most - visit.started or 1)
         local n, stopped = serve_round(s, most - visit.started)
-        cache.take_used()
         local empty, more = ring.close(s)
         visit.started = visit.started + n
         if stopped or empty or not more then return empty end

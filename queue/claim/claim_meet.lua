@@ -1,9 +1,9 @@
 -- claim_meet: the types and lanes that a claim meets, with their gates.
 --
--- uses: body check claim_cache claim_call gate large partition rules slices types
+-- uses: body check claim_call gate large partition rules slices types
 local claim_meet = {}
 
-local cache, claim = claim_cache, claim_call
+local claim = claim_call
 
 local NONE = claim.NONE
 local FEW = 3 -- jobs of a lane are read without asking how large they may be
@@ -122,7 +122,7 @@ function claim_meet.cost(s, entry)
 end
 
 -- Returns when a job of that cost may start by these gates, not before `at`, and the gate that opens last; nil: all are open at `at`. Who asks
--- waits there as node since ticket. claim_cache.take_used() comes first where they are gates of a type.
+-- waits there as node since ticket.
 function claim_meet.opens(gates, cost, node, ticket, at)
     local last
     for i = 1, #gates do

@@ -218,7 +218,6 @@ local function handle_all(queue, jobs)
         if handled == 0 then break end
         i, claim.budget = i + handled, claim.budget - handled
     end
-    cache.take_used()
     return i - 1
 end
 

@@ -148,7 +148,6 @@ local function take_later(s, l, most, cost, at, closed, lane_at, lane_closed)
     if at > till then return claim.stop(cost, closed, at, false) end
     if most < 1 then return claim.go_on() end
     if lane_at > at then at = lane_at end
-    cache.take_used()
     take(s.gates, at, 1, cost)
     take(l.gates, at, 1, cost)
     return 1, at
@@ -157,13 +156,14 @@ end
 -- Takes slots for up to `most` jobs that can start at the same time, from every gate of the type (which waits since ticket) and of the lane (since
 -- lane_ticket). Returns how many and when. nil: none, and claim.stopped is the gate that opens last, if that is later than may be granted.
 local function take_slots(s, l, most, cost, ticket, lane_ticket)
-    local n, at, closed = cache.slots(s, most, cost, ticket)
+    local n, at, closed = gate.slots(s.gates, claim.free, cost, s.name, ticket)
+    if n > most then n = most end
     local gates, lane_at, lane_closed = l.gates, now, nil
     if #gates > 0 then lane_at, lane_closed = meet.opens(gates, cost, l.node, lane_ticket, now) end
     if n < 1 or lane_at > now then return take_later(s, l, most, cost, at, closed, lane_at, lane_closed) end
     if n > 1 then n = count_of_lane(gates, n, cost) end
     if #gates > 0 then take(gates, now, n, cost) end
-    cache.use_slots(n)
+    gate.use_slots(n)
     return n, now
 end
 
@@ -172,7 +172,6 @@ end
 local function take_following(s, l, cost)
     local e = s.gates[1]
     if #s.gates ~= 1 or e.fixed or #l.gates > 0 then return nil end
-    cache.take_used()
     return gate.take_next(e, cost, claim.till(s))
 end
 

@@ -102,7 +102,6 @@ local function place_type(s, l, ticket)
     if not s.mine then return held.add(s, ticket) end
     local entry = meet.head(l, 1)
     local cost = entry and meet.cost(s, entry) or 1
-    cache.take_used()
     local at, last = meet.opens(s.gates, cost, s.name, ticket, now)
     if at > now + claim.ahead then hold_open(s.gates, cost, s.name, ticket, at) end
     wait_type(s, last, at, cost, ticket)
@@ -170,7 +169,6 @@ end
 -- Looks whether a gate is closed for the next job of a type that has started jobs, and could start more but for executors.
 local function stop_at_gates(s)
     local cost = claim.stopped.cost or 1
-    cache.take_used()
     local opens, last = meet.opens(s.gates, cost, s.name, claim.visit.ticket, now)
     claim.stopped.cost = cost
     if opens > now + claim.ahead then claim.stopped.gate, claim.stopped.at = last, opens end
