@@ -45,7 +45,7 @@ bool pattern_serves(const char *word, struct span queue)
 
 /* ---- Reading */
 
-/* A member that Weir knows: what it must hold and where the view keeps it. Each reader says if the value is
+/* Members that Weir knows stand with what they must hold and where the view keeps it. A reader says whether a value is
  * right. */
 struct known {
     const char *name;
@@ -71,7 +71,7 @@ static bool read_any(struct span value, void *into)
     return true;
 }
 
-/* What others put there stays what it is. */
+/* Reads a member that others may use for something else, which stays what it is. */
 static bool read_text(struct span value, void *into)
 {
     if (*value.at == '"' && !memchr(value.at, '\\', value.len))
@@ -157,7 +157,7 @@ static int too_long(size_t len, struct error *e)
                      len, JOB_BODY_MAX);
 }
 
-/* *members is to be freed whatever the result. */
+/* Reads the members of a body. *members is to be freed whatever the result. */
 static int job_scan(const char *body, size_t len, struct json_members *members, struct job_view *view,
                     struct error *e)
 {
@@ -193,7 +193,7 @@ int job_read(const char *body, size_t len, struct job_view *view, struct error *
 
 #define NESTED_MOST 1024 /* as queue/job/job_text.lua has it */
 
-/* Not null, nor an object or array that is too long to tell jobs apart. */
+/* True for a value that tells jobs apart: not null, nor an object or array that is too long. */
 static bool is_key(struct span value)
 {
     return value.len > 0 && *value.at != 'n' && (!strchr("{[", *value.at) || value.len <= NESTED_MOST);
@@ -239,7 +239,7 @@ static bool text_reserve(struct text *t, size_t more)
     return true;
 }
 
-/* Into reserved room. */
+/* Writes into room that was reserved. */
 static struct span text_put(struct text *t, const char *bytes, size_t len)
 {
     char *at = t->at + t->len;
@@ -335,7 +335,7 @@ static int read_args(const char *args, size_t len, struct span *out, struct erro
     return read_json(args, len, "wrong args, not JSON", out, e);
 }
 
-/* version "-" trace "-" span "-" flags, of W3C's trace context. */
+/* Checks VERSION-TRACE-SPAN-FLAGS of W3C's trace context. */
 static bool is_traceparent(const char *text)
 {
     static const char form[] = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
@@ -348,7 +348,7 @@ static bool is_traceparent(const char *text)
     return strncmp(text, "ff", 2) != 0 && strspn(text + 3, "0") < 32 && strspn(text + 36, "0") < 16;
 }
 
-/* What goes with the job for whoever runs it. */
+/* Reads the members that are for whoever runs the job. */
 static int view_context(const struct weir_job_spec *spec, struct job_view *view, struct error *e)
 {
     if (spec->traceparent && !is_traceparent(spec->traceparent))
@@ -389,7 +389,7 @@ static int view_spec(const struct weir_job_spec *spec, struct job_view *view, st
     return spec->args ? read_args(spec->args, strlen(spec->args), &view->args, e) : 0;
 }
 
-/* Numbers as text of our own: printf's point depends on the locale. */
+/* Writes max_attempts and timeout. Numbers are text of our own: printf's point depends on the locale. */
 static void put_options(struct text *out, const struct weir_job_spec *spec, int64_t timeout_us)
 {
     char number[64];
@@ -415,7 +415,7 @@ static void put_context(struct text *out, struct job_view *v)
     }
 }
 
-/* The whole body from a view of what goes into it. */
+/* Writes the whole body from a view of what goes into it. */
 static int put_body(struct text *out, const struct weir_job_spec *spec, struct job_view *v, struct error *e)
 {
     size_t begin = out->len;
@@ -460,7 +460,7 @@ int job_wrap(struct text *out, const char *type, const char *line, size_t len, s
     return status;
 }
 
-/* Members that stand together are copied together; a span of theirs moves with them. */
+/* Moves a span with the bytes into which it points, as members that stand together are copied together. */
 static void move_span(struct span *s, const char *from, const char *to, const char *moved)
 {
     if (s->at >= from && s->at < to)
@@ -488,7 +488,7 @@ static void put_run(struct text *out, const struct json_member *first, const str
         .name = {name_, sizeof name_ - 1}, .instead = instead_                                               \
     }
 
-/* What a single job is told by a flag of weir enqueue or in struct weir_job_spec, and no line can say so. */
+/* Only a flag of weir enqueue or struct weir_job_spec can say these of a job, and no line. */
 static const struct single {
     struct span name;
     const char *instead;

@@ -32,7 +32,7 @@ struct job_view {
     struct span args, meta;           /* their JSON text */
     struct span batch;                /* the same; what counts is the head of the entry */
     struct span traceparent;          /* its text; NULL also when it is no simple string */
-    int64_t cost;                     /* 0 when absent: the type's */
+    int64_t cost;                     /* 0: absent, it is the type's */
     int max_attempts;                 /* JOB_MAX_ATTEMPTS when absent */
     int64_t timeout_us;               /* 0 when absent */
 };
@@ -55,8 +55,8 @@ WEIR_CHECKED int json_check(const char *text, size_t len, struct error *e);
  * is no error. WEIR_EINPUT with what is wrong. */
 WEIR_CHECKED int job_read(const char *body, size_t len, struct job_view *view, struct error *e);
 
-/* Does a body that was checked have nothing at that path, "key" or "args.business_id", by which it can be
- * told from others: as claims find the keys of lanes? */
+/* True when a body that was checked has nothing at that path, "key" or "args.business_id", by which it can be
+ * told from others, as claims find the keys of lanes. */
 bool job_is_keyless(struct span body, const char *path);
 
 /* A text grows as bodies are written into it. */
@@ -69,7 +69,7 @@ void text_free(struct text *t);
 /* Makes a random id: 16 of [0-9a-z], 80 bits. */
 void job_make_id(char out[17]);
 
-/* Adds one to a call, the seed of what signs heads (queue/job/sign.lua). */
+/* Adds a random id to a call, as the seed of what signs heads (queue/job/sign.lua). */
 void job_add_seed(struct args *a);
 
 /* Appends these bytes. WEIR_EINTERNAL: out of memory. */

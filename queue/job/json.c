@@ -34,7 +34,7 @@ static const char *skip_space(const char *at, const char *end)
     return at;
 }
 
-/* Mostly there is none. */
+/* Skips white space, of which there is mostly none. */
 static inline const char *space(const struct json *j, const char *at)
 {
     return at < j->end && (unsigned char)*at > ' ' ? at : skip_space(at, j->end);
@@ -77,7 +77,7 @@ static const char *skip_plain(const char *at, const char *end)
     return at;
 }
 
-/* One character of two to four bytes: shortest form, no surrogate, at most U+10FFFF. */
+/* Reads a character of two to four bytes: shortest form, no surrogate, at most U+10FFFF. */
 static const char *utf8_character(struct json *j, const char *at)
 {
     const unsigned char *c = (const unsigned char *)at;
@@ -110,7 +110,7 @@ static int hex_code(const struct json *j, const char *at)
     return code;
 }
 
-/* The character that the escape at at stands for, and where it ends. */
+/* Finds the character for which the escape at `at` stands, and where the escape ends. */
 static const char *escape(struct json *j, const char *at, unsigned *character)
 {
     static const char plain[] = "\"\\/bfnrt", stands_for[] = "\"\\/\b\f\n\r\t";
@@ -179,13 +179,13 @@ static bool fits_int64(const char *digits, size_t len, bool negative)
     return memcmp(digits, negative ? "9223372036854775808" : "9223372036854775807", 19) <= 0;
 }
 
-/* A real in parts: 0.<digits from first> * 10^magnitude. */
+/* A real is 0.<digits from first> * 10^magnitude. */
 struct real {
     const char *first, *end; /* its digits, with the point among them; first == end: zero */
     long magnitude;
 };
 
-/* More than any body has bytes, so that a clipped exponent decides as the true one. */
+/* An exponent is clipped to more than any body has bytes, so that it decides as the true one. */
 #define EXPONENT_MOST 100000000L
 
 static void real_read(struct span number, struct real *r)
@@ -230,7 +230,7 @@ static bool real_overflows(struct span number)
     return *digit == '\0';
 }
 
-/* The fraction and exponent of a real whose integer part ends at at. */
+/* Reads the fraction and exponent of a real whose integer part ends at `at`. */
 static const char *real(struct json *j, const char *begin, const char *at)
 {
     const char *digits;
@@ -348,7 +348,7 @@ static const char *member_name(struct json *j, const char *at, struct span *name
     return space(j, at + 1);
 }
 
-/* Behind a member or element: the next one, or the end. *done tells which. */
+/* Reads what is behind a member or element: the next one follows, or (*done) the end. */
 static const char *separator(struct json *j, const char *at, char closing, bool *done)
 {
     at = space(j, at);
@@ -445,7 +445,7 @@ static char *utf8_write(char *out, unsigned character)
     return out;
 }
 
-/* The character of a string that begins at at, decoded, and where it ends. */
+/* Decodes the character of a string that begins at `at`, and finds where it ends. */
 static const char *read_character(struct json *j, const char *at, char room[4], struct span *decoded)
 {
     unsigned code;
@@ -553,7 +553,7 @@ static int compare_names(const void *one, const void *other)
     return memcmp(a->name.at, b->name.at, a->name.len);
 }
 
-/* The second of two members of one name, or NULL; by sorting, since what a stranger sends may have many
+/* Finds the second of two members of one name, or NULL; by sorting, as what a stranger sends may have many
  * members. */
 static const struct json_member *find_twin_sorted(struct json *j, const struct json_members *m)
 {

@@ -27,7 +27,7 @@ void json_begin(struct json *j, const char *text, size_t len);
 const char *json_space(const struct json *j, const char *at);
 /* Reads one value of at most depth levels. */
 const char *json_value(struct json *j, const char *at, int depth);
-/* White space up to the end, and nothing else. */
+/* Reads white space up to the end, and nothing else. */
 const char *json_end(struct json *j, const char *at);
 /* Makes a JSON text one line: newlines stand between tokens only, as inside of strings JSON has none. */
 void json_one_line(char *text, size_t len);
@@ -49,22 +49,22 @@ struct json_members {
     struct json_member few[JSON_MEMBERS_FEW];
 };
 
-/* The members of the object that begins at at; with NULL those before the fault. Refuses a name that comes
+/* Reads the members of the object that begins at `at`; at NULL those before the fault. Refuses a name that comes
  * twice, unless j is lax. */
 const char *json_members(struct json *j, const char *at, struct json_members *m);
 void json_members_free(struct json_members *m);
 /* Returns the value of the last member of that name; at NULL: there is none. */
 struct span json_member(const struct json_members *m, const char *name);
-/* The value, as it stands, of the member of that name of text, an object that was checked; at NULL: it has
+/* Finds the value, as it stands, of the member of that name of text, an object that was checked; at NULL: it has
  * none. */
 struct span json_find(const char *text, size_t len, const char *name);
 
-/* The text of a string, given as it stands, with a NUL behind it: as many whole characters as fit into size
+/* Decodes a string, given as it stands, with a NUL behind it: as many whole characters as fit into size
  * bytes, '?' for what is none (half a surrogate pair, an unknown escape, a NUL, invalid UTF-8). Returns its
  * length. */
 size_t json_text(struct span string, char *out, size_t size);
 
-/* A JSON number, already checked: false when it is no integer from least to most. */
+/* Reads a JSON number that was checked. False when it is no integer from least to most. */
 bool json_read_integer(struct span value, int64_t least, int64_t most, int64_t *out);
 /* Reads seconds as microseconds, rounded up. False when it is no number above 0 and up to most_us. */
 bool json_read_seconds(struct span value, int64_t most_us, int64_t *us);

@@ -27,7 +27,7 @@ void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1])
     memcpy(head + 8 + STAMP_LEN, ";", 2);
 }
 
-/* -1: it is none. */
+/* Reads a digit; -1: it is none. */
 static int value_of(char digit)
 {
     if (digit >= 'a' && digit <= 'z')

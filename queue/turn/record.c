@@ -69,7 +69,7 @@ void record_lost(struct args *a, char code, int64_t second, int64_t count)
     add_count(a, word, count);
 }
 
-/* A character of n bytes, escaped unless it is a letter or a digit. */
+/* Writes a character of n bytes, escaped unless it is a letter or a digit. */
 static size_t put_escaped(char *to, const char *text, size_t n)
 {
     static const char digits[] = "0123456789ABCDEF";

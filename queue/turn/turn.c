@@ -88,7 +88,7 @@ void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_
     args_add(a, reason ? reason : "");
 }
 
-/* One number. */
+/* Reads a reply of one number. */
 static int number_reply(const struct redisReply *reply, const char *script, int64_t *value, struct error *e)
 {
     if (reply && reply->type == REDIS_REPLY_INTEGER) {

@@ -15,7 +15,7 @@
 
 struct redisReply;
 
-/* Some names: queues, types. */
+/* A list of names, of queues or types. */
 struct names {
     const char *const *at;
     int count;
@@ -35,15 +35,15 @@ struct claim_call {
     bool held;                  /* look at held types */
     bool unknown_dead;          /* types that no worker has run for a minute are dead */
     bool mark;                  /* once a second: mark the rates */
-    bool alone;                 /* it may come to run one that is to run alone */
-    bool wide;                  /* queues are some of those that it serves */
+    bool alone;                 /* it may come to run a job that is to run alone */
+    bool wide;                  /* it may serve more queues than the call names */
     bool told;                  /* it wants to know of each queue when it is due */
     bool elsewhere;             /* it has jobs in flight in other partitions */
     bool early;                 /* jobs that are granted far ahead hold no executor yet */
     bool parked;                /* as far as is known, jobs wait at gates */
     bool standing;              /* it waits behind a peek: what is not for claim_short is answered by nil */
     struct names queues, asked; /* those that are asked for are served where jobs stand in them */
-    /* of the types that it named as it began, as adopt answered it; NULL: they are named here */
+    /* the digest of the types that it named as it began, as adopt answered it; NULL: they are named here */
     const char *digest;
     struct names types; /* that it can run; with a digest those of them that rest */
     const char *done_type;
@@ -57,7 +57,7 @@ struct lease {
     struct span body;
     struct span attrs;   /* ",b" batch and the like, see lease.lua; empty: none */
     int64_t slot_us;     /* when it may start, by Redis's clock; 0: at once, it has no gate */
-    int64_t cost;        /* slots taken of each rate */
+    int64_t cost;        /* slots that it took of each rate */
     int64_t enqueued_us; /* by its producer's clock; 0: unknown */
     /* it waits since then: that, or later when it was scheduled, or retried from the dead; 0: unknown */
     int64_t since_us;
@@ -65,7 +65,7 @@ struct lease {
     bool usual; /* its attrs are known to say nothing but when it was enqueued */
 };
 
-/* Slots of a limit that nobody took, in thousandths, until that lease took some; why: a letter of claim_causes.lua. */
+/* A loss is slots of a limit that nobody took, in thousandths, until that lease took some; why: a letter of claim_causes.lua. */
 struct loss {
     struct span limit;
     int64_t thousandths, since_us; /* by Redis's clock */
@@ -74,7 +74,7 @@ struct loss {
 };
 enum { LOSSES_MOST = 32 }; /* of limits, in one answer; further ones are left out */
 
-/* A claim's answer. The arrays are reused by the next claim_reply; claim_free frees them. */
+/* A claim has the answer to a claim. The next claim_reply() reuses its arrays; claim_free() frees them. */
 struct claim {
     int64_t now_us;
     int64_t next_us;  /* when to look at what is parked; -1: never */
@@ -107,19 +107,19 @@ struct claim {
 
 /* Reads "@attempts,interrupted,throttled<attrs>;{...}", or the body alone, into those members of lease. */
 bool lease_read_entry(struct span entry, struct lease *lease);
-/* One of a lease's attrs by its letter; at NULL: it is not there. */
+/* Finds one of a lease's attrs by its letter; at NULL: it is not there. */
 struct span lease_attr(struct span attrs, char letter);
 /* Returns when a job was enqueued, by its producer's clock; 0: unknown. */
 int64_t entry_enqueued_us(struct span entry);
 
 void claim_request(struct args *a, const char *prefix, int64_t now_us, const struct claim_call *call);
-/* The answers to a claim that settles: settle's and claim's. An error is that of both. */
+/* A claim that settles has two answers, settle's and claim's. An error is that of both. */
 struct turn_replies {
     const struct redisReply *settle, *claim;
 };
 struct turn_replies turn_replies(const struct redisReply *reply);
 WEIR_CHECKED int claim_reply(const struct redisReply *reply, struct claim *claim, struct error *e);
-/* Is it the answer to a claim that has changed nothing: an error, or nil, of one that stands? */
+/* True for the answer to a claim that has changed nothing: an error, or nil, of a claim that stands. */
 bool claim_is_declined(const struct redisReply *reply);
 void claim_free(struct claim *claim);
 
@@ -129,11 +129,11 @@ void settle_request(struct args *a, const char *prefix, int64_t now_us, const ch
  * settle_token. */
 void settle_done(struct args *a, const char *type, struct span batch, size_t n);
 void settle_token(struct args *a, struct span token);
-/* n such jobs whose tokens follow one another, from the first one on. */
+/* Adds n such jobs whose tokens follow one another, from the first one on. */
 void settle_run(struct args *a, const char *type, struct span batch, struct span first, size_t n);
 /* True when the token is the next one behind `before`: of the same turn and lane, its index greater by one. */
 bool settle_follows(struct span token, struct span before);
-/* The true cost of a job, whose end follows in this or a later settle. */
+/* Adds the true cost of a job, whose end follows in this or a later settle. */
 void settle_cost(struct args *a, struct span token, int64_t cost);
 #define SETTLE_NO_TIME (-1) /* the delay of a throttled job whose handler gave none */
 enum settle_verb {
@@ -149,9 +149,9 @@ enum settle_verb {
  * ms; of INTERRUPTED (its handler died) after how many times the job is dead; of BACK, DEAD and CANCELLED 1: it has not
  * started, and gives its slots back; else 0. reason: of RETRY, INTERRUPTED and DEAD; may be NULL. */
 void settle_end(struct args *a, enum settle_verb verb, struct span token, int64_t number, const char *reason);
-/* stale: leases that were no longer this worker's. */
+/* Reads the answer. stale: leases that were no longer this worker's. */
 WEIR_CHECKED int settle_reply(const struct redisReply *reply, int64_t *stale, struct error *e);
-/* A pause that a throttled job began; times: the how manieth in a row. */
+/* A pause was begun by a throttled job, for the so manieth time in a row. */
 struct paused {
     struct span token;
     int64_t pause_us, times;
@@ -160,14 +160,14 @@ struct paused {
 bool settle_paused(const struct redisReply *reply, size_t i, struct paused *paused);
 
 void promote_request(struct args *a, const char *prefix, int64_t now_us, int most);
-/* A schedule that is due; see queue/schedule/schedule.h. */
+/* A schedule is due; see queue/schedule/schedule.h. */
 struct due_schedule {
     struct span name, definition;
     int64_t due_us;
 };
 struct promoted {
     int64_t moved, now_us;
-    int64_t later_us;         /* as a claim's */
+    int64_t later_us;         /* when the next job with a time is due, as a claim says it */
     struct span wrong;        /* with a key that keeps retried jobs from their lane; empty: nothing */
     struct due_schedule *due; /* freed by promoted_free */
     size_t due_count;
@@ -176,21 +176,21 @@ WEIR_CHECKED int promote_reply(const struct redisReply *reply, struct promoted *
 void promoted_free(struct promoted *promoted);
 
 struct adopt_call {
-    const char *worker;     /* "": the old one leaves */
+    const char *worker;     /* the new id; "": the old one leaves */
     const char *old_worker; /* "": none */
     const char *group;
     int64_t lease_us;
     const char *info;  /* JSON: host, pid, queues, lease_s */
     const char *birth; /* of the data, as the last answer said it; "": not known */
-    int64_t seen_us;   /* the last mark that was answered; 0: none */
+    int64_t seen_us;   /* the last mark that the worker was answered; 0: none */
     struct names queues;
     bool unheard; /* see below */
 };
 /* Begins an adopt. Then comes settle_token for each job that still runs; for what is left after an answer, the same call without. unheard:
  * the handler of no other job of the old id was called. */
 void adopt_request(struct args *a, const char *prefix, int64_t now_us, const struct adopt_call *call);
-/* Redis went back: what was written between these two times, at least, is lost, which was found at that one.
- * 0: it did not. */
+/* Redis went back: what was written between from_us and to_us, at least, is lost, which was found at at_us.
+ * All 0: it did not. */
 struct went_back {
     int64_t from_us, to_us, at_us;
 };
@@ -201,10 +201,10 @@ struct adopt {
     int64_t left;      /* jobs of the old one that are still to go back, in further calls */
     struct span birth; /* of the data; another one than before: all was lost meanwhile */
     struct went_back back;
-    int partitions;           /* of the namespace */
+    int partitions;           /* how many the namespace has */
     struct span types_digest; /* for claims */
-    int64_t workers;          /* that are registered, this one too */
-    /* bell, spare, told (of this worker, for jobs that were cancelled), those of the queues */
+    int64_t workers;          /* workers that are registered, this one too */
+    /* the keys bell, spare, told (of this worker, for jobs that were cancelled), and those of the queues */
     const struct span *keys;
     const struct span *lost; /* tokens that are no longer its own */
     size_t lost_count;
@@ -228,12 +228,13 @@ enum worker_order { ORDER_NONE, ORDER_QUIET, ORDER_RESUME, ORDER_STOP };
 struct reaped {
     int64_t now_us;
     struct went_back back;
-    int64_t taken, workers;  /* leases of dead workers, and of how many none is left */
-    int64_t forgotten;       /* dead jobs, the oldest */
+    int64_t taken;           /* leases of dead workers that were taken back */
+    int64_t workers;         /* dead workers that have no lease left */
+    int64_t forgotten;       /* dead jobs that were forgotten, the oldest */
     struct dead_bounds kept; /* bounds of the dead jobs in this namespace; 0: not known */
     int64_t left;            /* what the next calls have to do: leases to take back, dead jobs to forget */
     enum worker_order order; /* of an operator */
-    int64_t registered;      /* so many workers are, this one too */
+    int64_t registered;      /* workers that are registered, this one too */
     struct span newest;      /* revision of the limits, as rate_known tells it; "": nobody can say */
     bool of_others;          /* two other workers of the group look after its queues */
     struct span wrong[REAPED_WRONG_MOST]; /* with keys that keep leases from going back */
@@ -243,12 +244,12 @@ WEIR_CHECKED int reap_reply(const struct redisReply *reply, struct reaped *reape
 /* A reaped job is one whose worker died while it ran. */
 struct reaped_job {
     struct span id, type, attempt; /* id: empty where it cannot be read; attempt: digits */
-    bool dead, interrupted;        /* it was so too often; that counts */
+    bool dead, interrupted;        /* dead: it was interrupted too often; interrupted: that counts */
 };
-/* The i-th of those that were taken back; false: there are no more. After reap_reply, as long as the reply lives. */
+/* Reads the i-th job that was taken back; false: there are no more. Called after reap_reply(), as long as the reply lives. */
 bool reap_job(const struct redisReply *reply, size_t i, struct reaped_job *job);
 
-/* The worker has heard that the job of this lease was cancelled. The answer says nothing. */
+/* Makes the call that says that the worker has heard of the cancelled job of this lease. The answer says nothing. */
 void heard_request(struct args *a, const char *prefix, int64_t now_us, const char *worker, struct span token);
 
 void drained_request(struct args *a, const char *prefix, int64_t now_us, struct names queues,
@@ -261,7 +262,7 @@ struct drained {
 };
 WEIR_CHECKED int drained_reply(const struct redisReply *reply, struct drained *drained, struct error *e);
 
-/* A page of the queues that words stand for, from a cursor on, 0: from the beginning. */
+/* Asks for a page of the queues that words stand for, from a cursor on; 0: from the beginning. */
 void match_request(struct args *a, const char *prefix, int64_t now_us, uint64_t cursor, int most,
                    struct names words);
 struct matched {
@@ -272,9 +273,9 @@ struct matched {
 WEIR_CHECKED int match_reply(const struct redisReply *reply, struct matched *page, struct error *e);
 void matched_free(struct matched *page);
 
-/* Was the refusal "unregistered": the worker must adopt itself anew? */
+/* True for the refusal "unregistered": the worker must adopt itself anew. */
 bool turn_is_unregistered(const struct error *e);
-/* Was it "format": this version of Weir cannot read the data? */
+/* True for the refusal "format": this version of Weir cannot read the data. */
 bool turn_is_of_another_format(const struct error *e);
 
 #endif

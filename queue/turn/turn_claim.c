@@ -61,7 +61,7 @@ static void add_call(struct args *a, const struct claim_call *call, int64_t turn
     add_names(a, call->types);
 }
 
-/* What is mostly the same in the next one is one word. */
+/* Adds a claim that stands: its turn, then all else as one word, which is mostly the same in the next one. */
 static void add_standing(struct args *a, const struct claim_call *call)
 {
     struct args words;
@@ -101,7 +101,7 @@ struct turn_replies turn_replies(const struct redisReply *reply)
     return (struct turn_replies){reply->element[reply->elements - 1], reply};
 }
 
-/* The part of text up to the first such character, which is passed over; false: there is none. */
+/* Cuts the part of text up to the first such character, which is passed over; false: there is none. */
 static bool cut(struct span *text, char at, struct span *part)
 {
     const char *end = memchr(text->at, at, text->len);
@@ -113,7 +113,7 @@ static bool cut(struct span *text, char at, struct span *part)
     return true;
 }
 
-/* The number behind mark in the head of a token; absent: without one. */
+/* Returns the number behind a mark in the head of a token; `absent` where there is no such mark. */
 static int64_t number_in(struct span head, char mark, int64_t absent)
 {
     const char *at = memchr(head.at, mark, head.len);
@@ -121,7 +121,7 @@ static int64_t number_in(struct span head, char mark, int64_t absent)
     return at ? strtoll(at + 1, NULL, 10) : absent;
 }
 
-/* "turn.index[@slot][*cost][+rules]/queue/type/key[~gate[,gate...]]" */
+/* Reads a token, "turn.index[@slot][*cost][+rules]/queue/type/key[~gate[,gate...]]". */
 static bool read_token(struct span token, struct lease *lease)
 {
     struct span rest = token, head, queue;
@@ -153,7 +153,7 @@ struct span lease_attr(struct span attrs, char letter)
 
 #define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
 
-/* The usual head: it says nothing but when the job was enqueued. */
+/* Reads the usual head, which says nothing but when the job was enqueued. */
 static bool is_stamped_alone(struct span entry)
 {
     return entry.len > STAMP_HEAD_LEN && memcmp(entry.at, "@0,0,0,t", 8) == 0 &&
@@ -252,7 +252,7 @@ static int unreadable(struct error *e)
     return error_set(e, WEIR_EINTERNAL, "claim: a lease that cannot be read; is another version at work?");
 }
 
-/* The usual head that was read last, where one was: jobs of a bulk share it. */
+/* Passes over the usual head that was read last: jobs of a bulk share it. */
 struct usual_head {
     const char *at;
     int64_t enqueued_us;
@@ -280,7 +280,7 @@ static void read_entry(struct span entry, struct lease *lease, struct usual_head
         return;
     }
     if (!lease_read_entry(entry, lease)) {
-        /* From outside: all of it is the body, and whoever reads that finds it wrong. */
+        /* a foreign entry: all of it is the body, and whoever reads that finds it wrong */
         lease->attempts = lease->interrupted = lease->throttled = 0;
         lease->body = entry;
         lease->attrs = (struct span){"", 0};
@@ -305,7 +305,7 @@ static int read_leases(struct redisReply *const *at, size_t n, struct claim *cla
     return rc;
 }
 
-/* A run of leases: the token of the first, and the entries. */
+/* A run of leases has the token of the first, and the entries. */
 struct run {
     size_t count;
     struct span token;
@@ -391,7 +391,7 @@ static const struct span *read_words(const struct redisReply *list, struct span 
     return first;
 }
 
-/* "limit thousandths since why lease" */
+/* Reads a loss, "limit thousandths since why lease". */
 static bool read_loss(struct span text, struct loss *loss)
 {
     struct span thousandths, since, why;
@@ -497,7 +497,7 @@ static void read_pair(struct claim *claim, char letter, const struct redisReply 
     }
 }
 
-/* Nothing is said; the arrays are kept. */
+/* Empties a claim, and keeps its arrays. */
 static void begin_claim(struct claim *claim)
 {
     const struct claim before = *claim;
