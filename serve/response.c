@@ -77,7 +77,7 @@ static enum MHD_Result respond_answer(struct MHD_Connection *connection, const s
                                       unsigned denied)
 {
     unsigned status = t->allowed ? MHD_HTTP_OK : t->never ? MHD_HTTP_BAD_REQUEST : denied;
-    char body[BODY_SIZE], retry[32] = "-1";
+    char body[BODY_SIZE], retry[32] = "null";
     struct MHD_Response *r;
 
     if (t->retry_after_s >= 0)

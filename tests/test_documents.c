@@ -379,9 +379,11 @@ SCENE_TEST(test_every_member_is_in_the_table)
 SCENE_TEST(test_who_prints_no_document_says_so)
 {
     weir("worker --exec t=true --json", 64);
-    assert_string_equal(said.err, "weir: worker --json: it prints no document; leave it out\n");
+    assert_string_equal(said.err,
+                        "{\"error\":\"worker --json: it prints no document; leave it out\",\"exit\":64}\n");
     weir("serve --json", 64);
-    assert_string_equal(said.err, "weir: serve --json: it prints no document; leave it out\n");
+    assert_string_equal(said.err,
+                        "{\"error\":\"serve --json: it prints no document; leave it out\",\"exit\":64}\n");
     assert_null(strstr((weir("serve --help", 0), said.out), "--json"));
 }
 

@@ -112,7 +112,7 @@ SERVE_TEST(test_allowed_and_denied)
     expect_header("Retry-After", "");
     expect_header("Cache-Control", "no-store");
     assert_string_equal(serving.reply.body,
-                        "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_after\":-1,"
+                        "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_after\":null,"
                         "\"reset_after\":1800.000000}\n");
     get("/take/mail?cost=2", 429);
     expect_header("RateLimit-Remaining", "1");

@@ -13,6 +13,7 @@
 #include "cli/signals.h"
 #include "cli/which_redis.h"
 #include "core/likely.h"
+#include "view/text.h"
 
 static int run_version(struct cli *cli, int argc, char **argv);
 static int run_help(struct cli *cli, int argc, char **argv);
@@ -268,9 +269,30 @@ static void check_output(int code, void *arg)
     _exit(-e.status);
 }
 
+static bool wants_json(char **argv)
+{
+    while (*argv && strcmp(*argv, "--") != 0)
+        if (strcmp(*argv++, "--json") == 0)
+            return true;
+    return false;
+}
+
+/* Prints why it failed: a line, or with --json {"error", "exit"}. */
+static void print_error(const struct error *e, int code, bool json)
+{
+    json_t *doc = json ? json_pack("{s:o, s:i}", "error", text_word(e->text), "exit", code) : NULL;
+
+    if (doc && json_dumpf(doc, stderr, JSON_COMPACT) == 0)
+        fputc('\n', stderr);
+    else
+        output_to(stderr, "weir: %s\n", e->text);
+    json_decref(doc);
+}
+
 int main(int argc, char **argv)
 {
     struct error e = {.text = ""};
+    bool json = wants_json(argv);
     int status = fill_closed_streams(&e);
 
     signals_fresh();
@@ -278,6 +300,6 @@ int main(int argc, char **argv)
     if (status == 0)
         status = dispatch(argc, argv, &e);
     if (status < 0 && *e.text)
-        output_to(stderr, "weir: %s\n", e.text);
+        print_error(&e, -status, json);
     return -status;
 }

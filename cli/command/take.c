@@ -108,11 +108,10 @@ static const char *rule_of(const struct take_flags *f)
 
 static json_t *answer_json(const char *target, int64_t cost, const struct weir_take *t)
 {
-    json_t *doc =
-        json_pack("{s:o,s:I,s:b,s:I,s:I,s:o,s:f}", "target", text_word(target), "cost", (json_int_t)cost,
-                  "allowed", t->allowed, "limit", (json_int_t)t->limit, "remaining", (json_int_t)t->remaining,
-                  "retry_after", t->retry_after_s < 0 ? json_integer(-1) : json_real(t->retry_after_s),
-                  "reset_after", t->reset_after_s);
+    json_t *doc = json_pack(
+        "{s:o,s:I,s:b,s:I,s:I,s:o,s:f}", "target", text_word(target), "cost", (json_int_t)cost, "allowed",
+        t->allowed, "limit", (json_int_t)t->limit, "remaining", (json_int_t)t->remaining, "retry_after",
+        t->retry_after_s < 0 ? json_null() : json_real(t->retry_after_s), "reset_after", t->reset_after_s);
 
     if (t->never)
         json_object_set_new(doc, "never", json_true());
@@ -124,15 +123,15 @@ static json_t *answer_json(const char *target, int64_t cost, const struct weir_t
 /* Prints "1 of 2 slots left; retry in 8m 2s". */
 static void print_slots(const json_t *doc)
 {
-    double retry_s = json_number_value(json_object_get(doc, "retry_after"));
+    const json_t *retry = json_object_get(doc, "retry_after");
     char left[32], limit[32], again[PHRASE_SIZE];
 
     output("%s of %s slots left", grouped((uint64_t)json_int_of(doc, "remaining"), left),
            grouped((uint64_t)json_int_of(doc, "limit"), limit));
     if (json_object_get(doc, "never"))
         output("; cost %s can never fit", grouped((uint64_t)json_int_of(doc, "cost"), left));
-    else if (retry_s >= 0)
-        output("; retry in %s", format_span((int64_t)ceil(retry_s * 1e6), again));
+    else if (json_is_number(retry))
+        output("; retry in %s", format_span((int64_t)ceil(json_number_value(retry) * 1e6), again));
 }
 
 static void print_line(const json_t *doc, bool peek)
