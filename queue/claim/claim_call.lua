@@ -145,7 +145,7 @@ local function begin_known(c)
     c.unread = {}     -- set of queues that hold jobs which it did not read
     c.missed = {}     -- set of queues to which it did not come
     c.sleepers, c.crowded = nil, nil -- see claim_cache.sleepers
-    c.visit, c.stopped = {}, {} -- the type that has its turn, see begin_visit(); what stops its jobs, see stop()
+    c.visit, c.stopped = {}, {} -- the type that has its turn, see begin_visit(); the gate that stops its jobs, see stop()
     c.round = {leaving = {}, behind = {}} -- the lanes of that type, see begin_round(): keys that leave the ring; ticket, key ... of those that
                                           -- go behind the others
     for _, queue in ipairs(c.queues) do c.open_queue(queue) end
@@ -308,8 +308,8 @@ function claim_call.stop(cost, e, at, of_lane)
     stopped.cost, stopped.gate, stopped.at, stopped.of_lane = cost, e, at, of_lane
 end
 
--- Notes that nothing stops jobs, or no longer.
-function claim_call.go_on() claim_call.stop(nil, nil, nil, false) end
+-- Notes that no gate stops jobs: what may keep them is a lack of executors.
+function claim_call.no_gate_stops() claim_call.stop(nil, nil, nil, false) end
 
 -- Begins a round over the first lanes of the ring of s, of which so many were asked for.
 function claim_call.begin_round(s, keys, asked)

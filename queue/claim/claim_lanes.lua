@@ -38,7 +38,7 @@ local function serve_lane(s, l, most, lane_ticket)
             local never = started == 0 and (meet.unfit(s.gates, cost) or meet.unfit(l.gates, cost))
             if not never then return n end
             bury(s, l, entry, never, cost)
-            claim.go_on()
+            claim.no_gate_stops()
         end
     end
     return n
@@ -67,7 +67,7 @@ local function serve_turn(s, l, others, most)
     if n > 0 then goes_behind = others and not ring.use_share(s, l, n, share, had) end
     if stopped.of_lane then
         wait.lane_sleeps(s, l, n > 0 and (goes_behind or not others) and claim.next_ticket() or ring.ticket(s, l))
-        claim.go_on()
+        claim.no_gate_stops()
         return n, true
     end
     if goes_behind then ring.go_behind(s, l) else ring.stay(s) end
@@ -83,7 +83,7 @@ local function serve_round(s, most)
     while started < most and claim.may_go_on() do
         local l, others = ring.next_lane(s)
         if not l then
-            claim.go_on()
+            claim.no_gate_stops()
             return started, false
         end
         claim.budget = claim.budget - 1
@@ -101,7 +101,7 @@ end
 -- Runs a type that has its turn at an open gate, up to `most` jobs; claim.visit.started counts them. Returns whether its ring is empty.
 local function run_type(s, most)
     local visit = claim.visit
-    claim.go_on()
+    claim.no_gate_stops()
     causes.from_gate(s)
     while true do
         ring.open(s, visit.alone and most - visit.started or 1)

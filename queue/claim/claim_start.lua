@@ -146,7 +146,7 @@ local function take_later(s, l, most, cost, at, closed, lane_at, lane_closed)
     local till = claim.till(s)
     if lane_at > till then return claim.stop(cost, lane_closed, lane_at, true) end
     if at > till then return claim.stop(cost, closed, at, false) end
-    if most < 1 then return claim.go_on() end
+    if most < 1 then return claim.no_gate_stops() end
     if lane_at > at then at = lane_at end
     take(s.gates, at, 1, cost)
     take(l.gates, at, 1, cost)

@@ -81,10 +81,10 @@ local function may_be_woken(s, e, at)
     return s.type.spends or not rule.by
 end
 
--- Lets a type or lane of the queue wait at the gate e until then. Whatever makes room there before that wakes it (wake.all). Returns when
--- it is due otherwise.
+-- Lets a type or lane of s wait at the gate e, which opens for it at that time. Where a job or a command may make room before, the queue is listed
+-- there for wake.all. Returns when the waiter is due if nobody wakes it.
 local function wait_at(s, e, at)
-    if not may_be_woken(s, e, at) or wake.wait_at(s.queue, e.name, not e.base.in_flight) then return at end
+    if not may_be_woken(s, e, at) or wake.list_queue(s.queue, e.name, not e.base.in_flight) then return at end
     claim.note_fault(check.wrong_kind('at:' .. e.name, 'set'))
     return min(at, now + claim.AGAIN_US)
 end
@@ -231,7 +231,7 @@ end
 -- True when this claim has found the gate closed for any job until some time, in another queue: what waits there in this one need not be looked at.
 function claim_wait.is_closed(queue, name)
     local opens = #claim.open > 1 and not claim.keeps and gate.opens(name) or huge
-    if opens == huge or opens <= now + claim.ahead or not wake.wait_at(queue, name, true) then return false end
+    if opens == huge or opens <= now + claim.ahead or not wake.list_queue(queue, name, true) then return false end
     claim.wakes[queue][name] = opens
     return true
 end

@@ -24,7 +24,7 @@ local function forget_opened() opened = {} end
 
 -- Lists a queue of which a type or lane waits at a gate until something makes room there. by_time: it also opens without that, but later. False:
 -- its key is of a wrong kind.
-function wake.wait_at(queue, name, by_time)
+function wake.list_queue(queue, name, by_time)
     local at = P .. 'at:' .. name
     if type(call_safe('SADD', at, queue)) ~= 'number' then return false end
     if VIRTUAL or not find(name, '/', 1, true) then return true end
@@ -50,7 +50,7 @@ end
 function wake.list_at(queue, name)
     local queues = few_queues()
     if #queues > 0 then call_safe('SADD', P .. 'at:' .. name, unpack(queues)) end
-    wake.wait_at(queue, name, true)
+    wake.list_queue(queue, name, true)
 end
 
 -- Lists the lines of callers that wait at a gate, to be woken too. Returns how many there are.
