@@ -219,6 +219,30 @@ void settle(const char *worker, enum settle_verb verb, struct span token, int64_
     assert_int_equal(stale, 0);
 }
 
+int64_t settled(struct args *a)
+{
+    int64_t stale;
+
+    must(turns_send(a));
+    must(settle_reply(turns.reply, &stale, &turns.error));
+    return stale;
+}
+
+void finish(const char *worker, const char *type, const struct span *done, size_t count)
+{
+    int64_t stale;
+
+    must(turns_settle_done(worker, type, done, count, &stale));
+    assert_int_equal(stale, 0);
+}
+
+void spend(const char *worker, struct span token, int64_t cost)
+{
+    int64_t stale;
+
+    must(turns_settle_cost(worker, token, cost, &stale));
+}
+
 /* Its type counts that, and nothing else changes. */
 void expect_stale(const char *worker, enum settle_verb verb, struct span token)
 {

@@ -53,6 +53,12 @@ int try_claim(const char *worker, int free, int prefetch);
 size_t claim(const char *worker, int free, int prefetch);
 void settle(const char *worker, enum settle_verb verb, struct span token, int64_t delay_us,
             const char *reason);
+/* Sends what settle_request() began; returns how many leases were not the worker's. */
+int64_t settled(struct args *a);
+/* These jobs of a type are done, and were the worker's. */
+void finish(const char *worker, const char *type, const struct span *done, size_t count);
+/* That job has cost so much. */
+void spend(const char *worker, struct span token, int64_t cost);
 /* count are due. */
 void promote(int64_t count);
 /* One heartbeat; returns how many leases it took back. */

@@ -95,15 +95,12 @@ static void run_one(enum settle_verb verb)
 static void settle_done_of(const struct span *done, size_t count, const char *batch)
 {
     struct args a = {0};
-    int64_t stale;
 
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_done(&a, "t", span_str(batch), count);
     for (size_t i = 0; i < count; i++)
         settle_token(&a, done[i]);
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    assert_int_equal(stale, 0);
+    assert_int_equal(settled(&a), 0);
 }
 
 /* ---- Counting */

@@ -65,7 +65,7 @@ static struct names many_queues(size_t count)
 /* All leases of the last claim are done, in one call. */
 static int64_t settle_all(const char *type)
 {
-    int64_t stale, before_us;
+    int64_t before_us;
     struct args a = {0};
 
     settle_request(&a, PREFIX, turns.now_us, "w");
@@ -73,9 +73,7 @@ static int64_t settle_all(const char *type)
     for (size_t i = 0; i < turns.claim.lease_count; i++)
         settle_token(&a, turns.claim.leases[i].token);
     before_us = script_us();
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    assert_int_equal(stale, 0);
+    assert_int_equal(settled(&a), 0);
     return script_us() - before_us;
 }
 
@@ -120,7 +118,6 @@ SCENE_TEST(test_ends_that_are_not_done_are_written_together)
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct args a = {0};
-        int64_t stale;
 
         turns_flush(NULL);
         use_secret();
@@ -137,9 +134,7 @@ SCENE_TEST(test_ends_that_are_not_done_are_written_together)
             settle_end(&a, cases[i].verb, turns.claim.leases[k].token,
                        cases[i].verb == SETTLE_RETRY ? cases[i].number - k : cases[i].number, "why");
         redis_do("CONFIG", "RESETSTAT");
-        must(turns_send(&a));
-        must(settle_reply(turns.reply, &stale, &turns.error));
-        assert_int_equal(stale, 0);
+        assert_int_equal(settled(&a), 0);
         assert_in_range(all_calls(), 1, SETTLED - 1);
         if (cases[i].verb == SETTLE_RETRY) /* the soonest of them is due before all others */
             assert_int_equal(redis_number("EXISTS", PREFIX "bell:g1"), 1);

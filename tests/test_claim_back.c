@@ -3,20 +3,17 @@
 
 WORKER_TEST(test_the_true_cost_is_taken_or_given_back)
 {
-    int64_t stale;
-
     must(turns_rate("slow", "10/1000000/5"));
     enqueue_with("slow", "a", "\"cost\":5");
     enqueue_with("slow", "b c d", "\"cost\":2");
     expect_claim("a");
     expect_next(2 * 100000 - LEAD_US);
-    must(turns_settle_cost("w", tokens[0], 2, &stale));
-    assert_int_equal(stale, 0);
+    spend("w", tokens[0], 2);
     expect_claim("b"); /* three were given back, and b takes two */
     expect_next(100000 - LEAD_US);
-    must(turns_settle_cost("w", tokens[0], 4, &stale));
+    spend("w", tokens[0], 4);
     settle("w", SETTLE_DEAD, tokens[0], 0, "x");
-    must(turns_settle_cost("w", tokens[0], 1, &stale)); /* no lease of its own: changes nothing */
+    spend("w", tokens[0], 1); /* no lease of its own: changes nothing */
     turns.now_us += 100000;
     expect_claim("");
     expect_next(2 * 100000 - LEAD_US);
@@ -27,13 +24,11 @@ WORKER_TEST(test_the_true_cost_is_taken_or_given_back)
 /* Lanes at a key's gate are not noted to be woken until a job of the type has said what it cost. */
 WORKER_TEST(test_the_first_true_cost_of_a_type_wakes_its_key)
 {
-    int64_t stale;
-
     must(turns_rate("slow", "gcra:10/1000000/5,by=key"));
     enqueue_with("slow", "a", KEY("k") ",\"cost\":5");
     enqueue_with("slow", "b", KEY("k") ",\"cost\":2");
     expect_claim("a");
-    must(turns_settle_cost("w", tokens[0], 1, &stale));
+    spend("w", tokens[0], 1);
     expect_claim("b");
 }
 
@@ -46,14 +41,11 @@ static int64_t slot_of(size_t i)
 static void settle_unstarted_as(enum settle_verb verb, size_t first, size_t end)
 {
     struct args a = {0};
-    int64_t stale;
 
     settle_request(&a, PREFIX, turns.now_us, "w");
     for (size_t i = first; i < end; i++)
         settle_end(&a, verb, tokens[i], 1, "x");
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    assert_int_equal(stale, 0);
+    assert_int_equal(settled(&a), 0);
 }
 
 static void settle_unstarted(size_t first, size_t end)
@@ -99,7 +91,7 @@ static uint32_t draw(uint32_t *seed, uint32_t below)
  * cost a bucket, which drains meanwhile. */
 static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
 {
-    int64_t passed = 50000 + draw(seed, 800000), stale;
+    int64_t passed = 50000 + draw(seed, 800000);
     size_t count = claim(worker, 1 + (int)draw(seed, 5), 0);
     int started = 0;
     struct args a = {0};
@@ -113,13 +105,10 @@ static int start_some_late(const char *worker, uint32_t *seed, int64_t *lost_us)
         started += !late;
         *lost_us += late ? passed : 0;
     }
-    if (count > 0) {
-        must(turns_send(&a));
-        must(settle_reply(turns.reply, &stale, &turns.error));
-        assert_int_equal(stale, 0);
-    } else {
+    if (count > 0)
+        assert_int_equal(settled(&a), 0);
+    else
         args_free(&a);
-    }
     return started;
 }
 
@@ -214,24 +203,22 @@ SCENE_TEST(test_a_quota_is_used_by_handlers_only)
 /* Others may wait for it whom no list names: in another queue, or of another type that shares the limit. */
 SCENE_TEST(test_a_slot_of_a_key_that_is_given_back_wakes_all)
 {
-    static const char *const all[] = {"all"}, *const high[] = {"high"};
     const struct names usual = ask.queues;
-    int64_t stale;
 
     for (int spends = 0; spends < 2; spends++) {
         scene_begin(state);
         must(turns_rate("all", "1/1000000/1,by=key"));
-        must(turns_use("t", "use", "", all, 1));
-        must(turns_use("slow", "use", "", all, 1));
+        use("t", "all");
+        use("slow", "all");
         start("w");
         start("v");
         enqueue_with("t", "a", "\"key\":\"k\"");
         ask.queues = usual;
         assert_int_equal(claim("w", 1, 0), 1);
         if (spends)
-            must(turns_settle_cost("w", tokens[0], 1, &stale));
+            spend("w", tokens[0], 1);
         push("high", "{\"id\":\"b\",\"type\":\"slow\",\"key\":\"k\"}");
-        ask.queues = (struct names){high, 1};
+        ask.queues = NAMES("high");
         assert_int_equal(claim("v", 1, 0), 0);
         settle_unstarted(0, 1);
         expect_leased("v", 1, "b");
@@ -257,8 +244,6 @@ static int used_of(const char *gate)
 /* To a limit that did not hold it as it started, or had other rules, a job gives nothing back. */
 WORKER_TEST(test_nothing_is_given_back_to_other_rules)
 {
-    int64_t stale;
-
     must(turns_rate("slow", "10/1000000/5"));
     must(turns_rate("acct", "fixed-window:9/60000000/0"));
     use("t", "acct");
@@ -266,13 +251,13 @@ WORKER_TEST(test_nothing_is_given_back_to_other_rules)
     enqueue_with("t", "b", "\"cost\":3");
     expect_claim("a b");
     use("slow", "acct");
-    must(turns_settle_cost("w", tokens[0], 1, &stale));
+    spend("w", tokens[0], 1);
     assert_int_equal(used_of(STATE("acct#0")), 3);
     must(turns_rate("acct", "fixed-window:8/60000000/0"));
-    must(turns_settle_cost("w", tokens[1], 1, &stale));
+    spend("w", tokens[1], 1);
     assert_int_equal(used_of(STATE("acct#0")), 3);
     must(turns_rate("acct", "fixed-window:9/60000000/0")); /* as it was */
-    must(turns_settle_cost("w", tokens[1], 1, &stale));
+    spend("w", tokens[1], 1);
     assert_int_equal(used_of(STATE("acct#0")), 1);
 }
 
@@ -364,7 +349,6 @@ static void run_claimed(int64_t takes_us)
 static void end_due(const char *spent)
 {
     struct args a = {0};
-    int64_t stale;
     int n = 0;
 
     while (n < running_count && running[n].end_us <= turns.now_us)
@@ -376,9 +360,7 @@ static void end_due(const char *spent)
         settle_cost(&a, span_str(running[i].token), atoi(spent));
     for (int i = 0; i < n; i++)
         settle_end(&a, SETTLE_FINISH, span_str(running[i].token), 0, NULL);
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    assert_int_equal(stale, 0);
+    assert_int_equal(settled(&a), 0);
     running_count -= n;
     memmove(running, running + n, (size_t)running_count * sizeof *running);
 }

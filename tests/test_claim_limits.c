@@ -93,8 +93,6 @@ WORKER_TEST(test_an_older_waiter_holds_what_is_open_for_one_slot)
 
 WORKER_TEST(test_jobs_in_flight_are_counted_by_their_leases)
 {
-    int64_t stale;
-
     must(turns_rate("slow", "concurrency:2"));
     enqueue("default", "slow", "a b c d e f g h");
     expect_claim("a b");
@@ -102,7 +100,7 @@ WORKER_TEST(test_jobs_in_flight_are_counted_by_their_leases)
     assert_int_equal(turns.claim.next_us, -1);
     expect_text("slow#0\ninf", "ZRANGE", WAKE, "0", "-1", "WITHSCORES");
     expect_stale("w", SETTLE_DEAD, (struct span){"1.zz@1795000000000000/default/slow/~slow#0", 42});
-    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    finish("w", "slow", tokens, 1);
     assert_int_equal(redis_number("LLEN", PREFIX "bell:g"), 1);
     expect_claim("c");
     for (int verb = SETTLE_RETRY; verb <= SETTLE_DEAD; verb++) {
@@ -146,22 +144,20 @@ WORKER_TEST(test_who_dies_or_leaves_frees_what_it_had_in_flight)
 
 WORKER_TEST(test_what_is_in_flight_outlives_a_change_of_the_limit)
 {
-    int64_t stale;
-
     must(turns_rate("slow", "concurrency:3"));
     enqueue("default", "slow", "a b c d e f");
     expect_claim("a b c");
     must(turns_rate("slow", "1/1000000/1"));
     turns_check();
-    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    finish("w", "slow", tokens, 1);
     turns_check();
     must(turns_rate("slow", "concurrency:2"));
     expect_claim("");
     must(turns_rate("slow", ""));
-    must(turns_settle_done("w", "slow", tokens + 1, 1, &stale));
+    finish("w", "slow", tokens + 1, 1);
     must(turns_rate("slow", "concurrency:2"));
     expect_claim("d");
-    must(turns_settle_done("w", "slow", tokens + 2, 1, &stale));
+    finish("w", "slow", tokens + 2, 1);
     expect_claim("e");
 }
 
@@ -194,17 +190,15 @@ SCENE_TEST(test_who_no_longer_uses_a_limit_does_not_wait_for_it)
 
 SCENE_TEST(test_a_limit_that_came_holds_what_is_parked)
 {
-    int64_t stale;
-
     wait_in_line("concurrency:1");
     must(turns_rate("slow", CLOSED_RULE));
-    must(turns_settle_done("w", "t", tokens, 1, &stale));
+    finish("w", "t", tokens, 1);
     expect_claim("b");
-    must(turns_settle_done("w", "t", tokens, 1, &stale));
+    finish("w", "t", tokens, 1);
     expect_claim("c");
     expect_token(0, "@1795000000000000/default/slow/~acct#0");
     expect_text("slow=gcra:1/86400000000/1|acct=concurrency:1", "ECHO", turns.claim.limits[1].at);
-    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    finish("w", "slow", tokens, 1);
     enqueue("default", "slow", "d");
     expect_claim("");
     expect_text("slow#0", "ZRANGE", WAKE, "0", "-1");
@@ -256,7 +250,6 @@ WORKER_TEST(test_a_throttled_job_of_a_key_pauses_that_key_only)
 WORKER_TEST(test_without_a_time_the_pause_doubles)
 {
     static const int seconds[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300};
-    int64_t stale;
 
     must(turns_rate("slow", "100/1000000/100"));
     enqueue("default", "slow", "a b");
@@ -270,7 +263,7 @@ WORKER_TEST(test_without_a_time_the_pause_doubles)
         turns.now_us = turns.claim.next_us + LEAD_US;
     }
     claim("w", 1, 0);
-    must(turns_settle_done("w", "slow", tokens, 1, &stale));
+    finish("w", "slow", tokens, 1);
     claim("w", 1, 0);
     settle("w", SETTLE_THROTTLED, tokens[0], SETTLE_NO_TIME, NULL);
     expect_claim("");

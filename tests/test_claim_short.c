@@ -233,8 +233,6 @@ static bool starts_standing(const char *worker)
 /* Worker w has the duty, and a claim of its that stood has just started a job, which is done. */
 static void begin_known(void)
 {
-    int64_t stale;
-
     scene_begin(NULL);
     turns.now_us = -1;
     start("w");
@@ -243,8 +241,7 @@ static void begin_known(void)
     ask.duty_until_us = turns.claim.duty_until_us;
     enqueue("default", "t", "first");
     assert_true(starts_standing("w"));
-    must(turns_settle_done("w", "t", &turns.claim.leases[0].token, 1, &stale));
-    assert_int_equal(stale, 0);
+    finish("w", "t", &turns.claim.leases[0].token, 1);
 }
 
 /* Does a claim of w that stands start a job, behind that? What holds for 0.1 s only is tried again. */

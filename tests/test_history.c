@@ -28,25 +28,31 @@ static int end(void **state)
     return 0;
 }
 
-static struct span span(const char *text)
+/* What is being recorded. */
+static struct args a;
+
+static void begin_rows(enum record_what what, const char *name)
 {
-    return (struct span){text, strlen(text)};
+    record_request(&a, PREFIX, turns.now_us);
+    record_row(&a, what, span_str(name));
+}
+
+/* Returns what is wrong with a key of theirs; "": nothing. */
+static const char *end_rows(void)
+{
+    struct span wrong;
+
+    must(turns_send(&a));
+    must(record_reply(turns.reply, &wrong, &turns.error));
+    return textf("%.*s", (int)wrong.len, wrong.at);
 }
 
 /* One row with one count. Returns what is wrong with its key; "": nothing. */
 static const char *count(enum record_what what, const char *name, char code, int64_t n)
 {
-    static char text[200];
-    struct span wrong;
-    struct args a = {0};
-
-    record_request(&a, PREFIX, turns.now_us);
-    record_row(&a, what, span(name));
+    begin_rows(what, name);
     record_count(&a, code, n);
-    must(turns_send(&a));
-    must(record_reply(turns.reply, &wrong, &turns.error));
-    snprintf(text, sizeof text, "%.*s", (int)wrong.len, wrong.at);
-    return text;
+    return end_rows();
 }
 
 static void counts(enum record_what what, const char *name, char code, int64_t n)
@@ -113,20 +119,16 @@ TEST_WITH(test_counts_add_up_by_minutes_and_hours, begin, end)
 
 TEST_WITH(test_histograms_and_reasons, begin, end)
 {
-    struct span wrong;
-    struct args a = {0};
-
-    record_request(&a, PREFIX, turns.now_us);
-    record_row(&a, RECORD_TYPE, span("t"));
+    begin_rows(RECORD_TYPE, "t");
     record_bucket(&a, 'R', record_bucket_of(5000000000000), 1);
     record_bucket(&a, 'R', record_bucket_of(1001), 2);
     record_bucket(&a, 'R', record_bucket_of(1000), 3);
     record_bucket(&a, 'A', record_bucket_of(67108864000), 5);
     record_bucket(&a, 'K', 1, 0);
     record_bucket(&a, 'E', 0, 7);
-    record_row(&a, RECORD_TYPE, span("t"));
+    record_row(&a, RECORD_TYPE, span_str("t"));
     record_bucket(&a, 'R', record_bucket_of(1), 1);
-    record_row(&a, RECORD_LIMIT, span("t"));
+    record_row(&a, RECORD_LIMIT, span_str("t"));
     record_count(&a, 'g', 9);
     record_count(&a, 'n', 1);
     record_count(&a, 'e', 2);
@@ -134,8 +136,7 @@ TEST_WITH(test_histograms_and_reasons, begin, end)
     record_count(&a, 'l', 4);
     record_reason(&a, "429 Slow down; a=b", 2);
     record_reason(&a, "", 1);
-    must(turns_send(&a));
-    must(record_reply(turns.reply, &wrong, &turns.error));
+    end_rows();
     look("t", false, false, 1);
     expect_slots(
         "[{\"run\":[[1,4],[2,2],[2147483648,1]],\"wait\":{\"executor\":[[1,7]],\"rate\":[[67108864,5]]}}]");
@@ -149,14 +150,10 @@ TEST_WITH(test_histograms_and_reasons, begin, end)
 
 TEST_WITH(test_few_reasons_are_kept, begin, end)
 {
-    struct args a;
-
     for (int i = 0; i < 20; i++) {
-        args_init(&a);
-        record_request(&a, PREFIX, turns.now_us);
-        record_row(&a, RECORD_LIMIT, span("t"));
+        begin_rows(RECORD_LIMIT, "t");
         record_reason(&a, textf("why%d", i % 10), 1);
-        must(turns_send(&a));
+        end_rows();
     }
     look("t", true, false, 1);
     expect_slots(
@@ -202,28 +199,25 @@ TEST_WITH(test_a_clock_that_is_set_back, begin, end)
     expect_slots("[{\"starts\":1},{\"starts\":5}]");
 }
 
-static void add_start(struct args *a, int64_t ago_us, int64_t n)
+static void add_start(int64_t ago_us, int64_t n)
 {
-    record_start(a, (turns.now_us - ago_us) / 100000, n);
+    record_start(&a, (turns.now_us - ago_us) / 100000, n);
 }
 
 TEST_WITH(test_starts_of_the_last_minute, begin, end)
 {
     const json_t *starts;
-    struct args a;
 
     turns.now_us = turns.now_us / SECOND_US * SECOND_US + 950000;
     for (int pass = 0; pass < 2; pass++) {
-        args_init(&a);
-        record_request(&a, PREFIX, turns.now_us);
-        record_row(&a, RECORD_STARTS, span("mail"));
-        add_start(&a, 0, 1);
-        add_start(&a, 300000, 2);
-        add_start(&a, 2 * SECOND_US, 3);
-        add_start(&a, 30 * SECOND_US, 4);
-        add_start(&a, MINUTE_US + SECOND_US, 5);
-        add_start(&a, -5 * SECOND_US, 6);
-        must(turns_send(&a));
+        begin_rows(RECORD_STARTS, "mail");
+        add_start(0, 1);
+        add_start(300000, 2);
+        add_start(2 * SECOND_US, 3);
+        add_start(30 * SECOND_US, 4);
+        add_start(MINUTE_US + SECOND_US, 5);
+        add_start(-5 * SECOND_US, 6);
+        end_rows();
     }
     look("mail", true, false, 1);
     starts = json_object_get(history, "starts_now");
@@ -248,18 +242,15 @@ TEST_WITH(test_slots_wasted_in_the_last_minute, begin, end)
 {
     int64_t second = turns.now_us / SECOND_US;
     char expected[200], *text;
-    struct args a;
 
     for (int pass = 0; pass < 2; pass++) {
-        args_init(&a);
-        record_request(&a, PREFIX, turns.now_us);
-        record_row(&a, RECORD_STARTS, span("mail"));
+        begin_rows(RECORD_STARTS, "mail");
         record_start(&a, 10 * (second - 2), 1);
         record_lost(&a, 'n', second - 2, 3);
         record_lost(&a, 'e', second - 1, 1);
         record_lost(&a, 'h', second - 1, 2);
         record_lost(&a, 'l', second - 70, 9);
-        must(turns_send(&a));
+        end_rows();
     }
     look("mail", true, false, 1);
     snprintf(expected, sizeof expected,
@@ -277,12 +268,11 @@ TEST_WITH(test_keys_expire, begin, end)
 {
     struct span wrong;
     char hour[24];
-    struct args a = {0};
 
     record_request(&a, PREFIX, -1);
-    record_row(&a, RECORD_TYPE, span("t"));
+    record_row(&a, RECORD_TYPE, span_str("t"));
     record_count(&a, 's', 1);
-    record_row(&a, RECORD_STARTS, span("t"));
+    record_row(&a, RECORD_STARTS, span_str("t"));
     record_start(&a, (int64_t)time(NULL) * 10, 1);
     must(turns_send(&a));
     must(record_reply(turns.reply, &wrong, &turns.error));

@@ -22,7 +22,7 @@ struct running {
 static struct shop {
     int executors;
     int64_t run_us; /* how long each job takes */
-    const char *const *types, *const *queues;
+    const char *types[KINDS], *const *queues;
     int type_count, queue_count;
     int worker_count; /* which claim in turns; they share the executors */
     int64_t ahead_us;
@@ -40,12 +40,13 @@ static struct shop {
     void (*on_start)(const struct lease *lease);
 } shop;
 
-/* open_shop(executors, run_us, type...): the types live as long as the block does. */
+/* open_shop(executors, run_us, type...) */
 #define open_shop(executors, run_us, ...) open_shop_of(executors, run_us, WORDS(__VA_ARGS__))
 static void open_shop_of(int executors, int64_t run_us, const char *const *types, size_t type_count)
 {
-    shop = (struct shop){
-        .executors = executors, .run_us = run_us, .types = types, .type_count = (int)type_count};
+    shop = (struct shop){.executors = executors, .run_us = run_us, .type_count = (int)type_count};
+    assert_true(type_count <= KINDS);
+    memcpy(shop.types, types, type_count * sizeof *types);
     shop.queues = default_queue.at;
     shop.queue_count = shop.worker_count = 1;
     for (int i = 0; i < KINDS; i++)
@@ -96,7 +97,6 @@ static void start_job(const struct lease *lease)
 static void end_jobs_of(const char *worker)
 {
     struct args a = {0};
-    int64_t stale;
     int kept = 0;
 
     settle_request(&a, PREFIX, turns.now_us, worker);
@@ -115,9 +115,7 @@ static void end_jobs_of(const char *worker)
         return;
     }
     shop.running_count = kept;
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    assert_int_equal(stale, 0);
+    assert_int_equal(settled(&a), 0);
     if (shop.chooser) {
         char *token = redis_text("LPOP", PREFIX "bell:g");
 

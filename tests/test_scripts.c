@@ -6,12 +6,9 @@
 
 WORKER_TEST(test_settle_ends_jobs_by_their_verbs)
 {
-    int64_t stale;
-
     enqueue("default", "t", "a b c d e f");
     assert_int_equal(claim("w", 5, 0), 5);
-    must(turns_settle_done("w", "t", tokens, 1, &stale));
-    assert_int_equal(stale, 0);
+    finish("w", "t", tokens, 1);
     settle("w", SETTLE_RETRY, tokens[1], 7000000, NULL);
     settle("w", SETTLE_THROTTLED, tokens[2], 3000000, NULL);
     settle("w", SETTLE_BACK, tokens[3], 0, NULL);
@@ -77,9 +74,7 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
     settle_token(&a, tokens[2]);
     settle_end(&a, SETTLE_DEAD, done, 0, "x");
     settle_end(&a, SETTLE_BACK, done, 0, "x");
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    assert_int_equal(stale, 2);
+    assert_int_equal(settled(&a), 2);
     expect_counters("t", "done 1, dead 1, retried 1, scheduled 1");
     assert_int_equal(redis_number("HGET", PREFIX "stats:t", "stale"), 7 + SETTLE_DEAD - SETTLE_RETRY);
     assert_int_equal(turns_check().leased, 0);
@@ -89,13 +84,10 @@ WORKER_TEST(test_a_lease_is_settled_once_and_by_its_worker)
 static int64_t settle_run_of(const char *type, const char *batch, struct span first, size_t n)
 {
     struct args a = {0};
-    int64_t stale;
 
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_run(&a, type, span_str(batch), first, n);
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    return stale;
+    return settled(&a);
 }
 
 /* The answer leaves out tokens that follow one another; what the reader makes of it is what stands in the leases. The index has two digits, of
@@ -150,21 +142,18 @@ WORKER_TEST(test_a_run_of_none_is_none)
 
 WORKER_TEST(test_a_run_counts_as_its_jobs_one_by_one)
 {
-    struct args a;
-    int64_t stale;
+    struct args a = {0};
 
     must(turns_rate("slow", "concurrency:70"));
     enqueue_many("slow", 70);
     enqueue_many("t", 10);
     assert_int_equal(claim("w", 100, 0), 80);
     assert_int_equal(settle_run_of("slow", "", tokens[0], 69), 0);
-    args_init(&a); /* with an end that is none, and what of the run is stale */
+    /* with an end that is none, and what of the run is stale */
     settle_request(&a, PREFIX, turns.now_us, "w");
     settle_run(&a, "slow", span_str(""), tokens[10], 60);
     settle_end(&a, SETTLE_DEAD, span_str("1.05/default/t/"), 0, "x");
-    must(turns_send(&a));
-    must(settle_reply(turns.reply, &stale, &turns.error));
-    assert_int_equal(stale, 59);
+    assert_int_equal(settled(&a), 59);
     expect_counters("slow", "done 70, stale 59");
     expect_counters("t", "dead 1");
     turns_check();
