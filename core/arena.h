@@ -11,7 +11,7 @@ struct arena {
     struct arena_block *block; /* the one in use, before those that are full; NULL at first */
 };
 
-/* A parser whose answers live in a until arena_clear; freeReplyObject is not for them. NULL: out of memory.
+/* Makes a parser whose answers live in a until arena_clear(); freeReplyObject is not for them. NULL: out of memory.
  */
 struct redisReader *arena_reader(struct arena *a);
 /* Forgets the last answer. Before the next one is begun. */

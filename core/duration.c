@@ -8,7 +8,7 @@
 
 #define DURATION_MAX_US (INT64_C(36500) * 86400 * 1000000) /* now + that is below 2^53 */
 
-/* A message repeats at most so much of somebody else's text. */
+/* Messages repeat at most so much of somebody else's text. */
 #define QUOTED "%.60s"
 #define NO_UNIT "the unit is missing or unknown (us, ms, s, m, h, d, w)"
 
@@ -88,7 +88,7 @@ static const struct unit *read_unit(const char **at)
     return NULL;
 }
 
-/* The digits behind a point, as microseconds of a unit; false when that is no whole number. */
+/* Reads the digits behind a point as microseconds of a unit; false when that is no whole number. */
 static bool read_fraction(const char *digits, size_t len, int64_t unit_us, int64_t *us)
 {
     int64_t part = 0, scale = 1;
@@ -105,7 +105,7 @@ static bool read_fraction(const char *digits, size_t len, int64_t unit_us, int64
     return (__int128)part * unit_us % scale == 0;
 }
 
-/* NUMBER UNIT; *unit: the one it had. */
+/* Reads NUMBER UNIT; *unit becomes the unit. */
 static const char *read_part(const char **at, int64_t *us, const struct unit **unit)
 {
     const char *fraction = *at;

@@ -7,9 +7,9 @@
 
 #include "core/error.h"
 
-/* "1m", "1.5s": a period or duration in its largest fitting unit. */
+/* Writes a period or duration in its largest fitting unit: "1m", "1.5s". */
 void duration_format(int64_t us, char out[32]);
-/* "500ms", "10s", "1h30m": WEIR_EINPUT with what would be right. A bare number is not a duration. */
+/* Reads "500ms", "10s", "1h30m". WEIR_EINPUT says what would be right. A bare number is not a duration. */
 WEIR_CHECKED int duration_parse(const char *text, int64_t *us, struct error *e);
 
 /* For what has numbers and durations in it: each reads from *at and moves it on. */
@@ -18,7 +18,7 @@ WEIR_CHECKED int duration_parse(const char *text, int64_t *us, struct error *e);
 bool number_read(const char **at, int64_t most, int64_t *number);
 /* Reads a count with a thousand or a million behind it: "50k", "2M". */
 bool count_read(const char **at, int64_t most, int64_t *number);
-/* NUMBER UNIT ..., NUMBER = digits ["." digits], each unit smaller than that before it. NULL, or what is wrong with it. */
+/* Reads NUMBER UNIT ..., NUMBER = digits ["." digits], each unit smaller than that before it. Returns NULL, or what is wrong. */
 const char *duration_read(const char **at, int64_t *us);
 /* Reads a duration, or a unit alone: "1m" and "m". */
 const char *period_read(const char **at, int64_t *us);

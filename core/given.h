@@ -13,7 +13,7 @@
 #include "core/error.h"
 
 #define PASSED(pointer) #pointer, ((pointer) ? "" : NULL)
-/* A list or a text of that length: an empty one may be NULL. */
+/* Names a list or a text of that length; an empty one may be NULL. */
 #define PASSED_MANY(pointer, length) #pointer, ((pointer) || (length) == 0 ? "" : NULL)
 #define GIVEN(owner, ...) given((owner) ? &(owner)->error : NULL, __func__, __VA_ARGS__, (const char *)NULL)
 

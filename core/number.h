@@ -20,13 +20,13 @@ static inline int64_t positive(int64_t n)
     return max_i64(n, 0);
 }
 
-/* As strcmp: below 0, 0 or above it. */
+/* Compares as strcmp() does: below 0, 0 or above it. */
 static inline int by_number(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
 }
 
-/* Of a hexadecimal digit; -1: it is none. */
+/* Returns the value of a hexadecimal digit; -1: it is none. */
 static inline int hex_value(char c)
 {
     if (c >= '0' && c <= '9')

@@ -5,9 +5,9 @@
 
 /* Draws a number from 0 to below 1: good enough to spread what would happen at once, and no secret. */
 double random_fraction(void);
-/* Any number: a state for random_draw. */
+/* Returns any number, as a state for random_draw(). */
 uint64_t random_seed(void);
-/* The next of the numbers from 0 to below 1 that follow from a seed, the same on every machine (splitmix64). */
+/* Returns the next of the numbers from 0 to below 1 that follow from a seed, the same on every machine (splitmix64). */
 static inline double random_draw(uint64_t *state)
 {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);

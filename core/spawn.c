@@ -40,7 +40,7 @@ static void close_pipes(struct pipes *p)
         close_fd(all[i]);
 }
 
-/* Of a job: of another one, when the worker itself was started with it. */
+/* True for a variable of a job: it is another job's, when the worker itself was started with it. */
 static bool is_of_a_job(const char *variable)
 {
     static const char *const begins[] = {"WEIR_JOB_", "TRACEPARENT="};
@@ -69,7 +69,7 @@ static char **make_environment(char *const variables[], size_t n)
     return env;
 }
 
-/* In the child, which borrows our memory until it runs the program: all signals as a fresh process has them,
+/* Becomes the program, in the child, which borrows our memory until then: all signals as a fresh process has them,
  * a group of its own, our pipes as 0, 1, 2, and an end when the worker ends. Returns only when it failed,
  * with errno. */
 static void become(char *const argv[], char *const env[], const struct pipes *p, pid_t worker)

@@ -16,20 +16,20 @@
  * after a failure, which is in w->error. */
 WEIR_CHECKED int client_ask(struct weir *w, const char *script, struct args *a, json_t **answer);
 
-/* client_ask in two steps, for a script that changes nothing: Redis works while the caller does something else. What was sent (true) is
+/* Do client_ask() in two steps, for a script that changes nothing: Redis works while the caller does something else. What was sent (true) is
  * under way: w makes no call of another kind before all answers are taken, which come in the order of the calls. false: it was lost, and
  * can be asked again by client_ask, whose connection is then a new one. */
 WEIR_CHECKED bool client_ask_ahead(struct weir *w, struct args *a);
 WEIR_CHECKED bool client_take_ahead(struct weir *w, const char *script, json_t **answer);
 
-/* Several calls of a script that changes nothing, in one round trip; frees them. answers[i] is the caller's, NULL where it was lost or
+/* Asks several calls of a script that changes nothing, in one round trip, and frees them. answers[i] is the caller's, NULL where it was lost or
  * refused: it can be asked again by client_ask, which says why. Redis serves nobody else between them: together they are to be short. */
 void client_ask_each(struct weir *w, const char *script, struct args *calls, size_t count, json_t **answers);
 
 /* True when one of these calls has just waited in vain for Redis: w->error says so, and who asks again waits as long again. */
 bool client_is_silent(const struct weir *w);
 
-/* The document in a reply. Error replies become their errors; anything but a JSON object is WEIR_EINTERNAL. */
+/* Reads the document in a reply. Error replies become their errors; anything but a JSON object is WEIR_EINTERNAL. */
 WEIR_CHECKED int answer_read(const struct redisReply *r, const char *script, json_t **answer,
                              struct error *e);
 /* Parses a JSON array or object whose strings hold any bytes. NULL: it is none, or there is no memory. */

@@ -136,7 +136,7 @@ int client_look_at_all(struct weir *w, int (*look)(struct weir *w, void *arg), v
     return status;
 }
 
-/* Where changes failed. */
+/* Collects the partitions where changes failed. */
 struct failures {
     struct error first;
     char where[256]; /* "2, 3" */
@@ -218,7 +218,7 @@ int client_learn(struct weir *w, int *count)
     return status;
 }
 
-/* The key of a call, FCALL <function> 1 <key>: where it begins, and its length. */
+/* Finds the key of a call, FCALL <function> 1 <key>, and its length. */
 static const char *key_of(const struct args *a, size_t *len)
 {
     *len = a->count > KEY_WORD ? a->ends[KEY_WORD] - a->ends[KEY_WORD - 1] : 0;

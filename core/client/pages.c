@@ -111,7 +111,7 @@ static int next_page(struct course *courses, size_t count, size_t i)
     return status == 0 ? c->pages->take(c->page, c->pages->arg) : status;
 }
 
-/* In turns: answers come in the order of calls. */
+/* Walks the courses in turns, as answers come in the order of calls. */
 static int walk_courses(struct course *courses, size_t count)
 {
     bool going = true;

@@ -15,7 +15,7 @@
 #define PARTITIONS_MOST 64
 #define PREFIX_SIZE 144
 
-/* CRC16 as Redis Cluster computes it (XMODEM). */
+/* Computes CRC16 as Redis Cluster does (XMODEM). */
 unsigned partition_crc16(const char *bytes, size_t len);
 /* Writes the prefix of partition p, "weir:{p}:", of the namespace that any of its prefixes names; to may be prefix. */
 void partition_prefix(const char *prefix, int p, char to[PREFIX_SIZE]);
@@ -26,7 +26,7 @@ void partition_namespace(const char *prefix, char to[PREFIX_SIZE]);
 /* The slot of a Redis Cluster that has all keys of partition p. */
 int partition_slot(int p);
 
-/* The home of a type or a limit, of so many partitions; count 0 or 1: all live on partition 0. */
+/* Returns the home of a type or a limit, of `count` partitions; 0 or 1: all live on partition 0. */
 int partition_home(const char *name, size_t len, int count);
 /* True if the text is a refusal: *p is then where the name lives, and *count how many partitions there are. */
 bool partition_learn(const char *text, int *p, int *count);

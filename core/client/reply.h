@@ -37,7 +37,7 @@ static inline int reply_list(const struct redisReply *reply, const char *script,
 
 #define REPLY_INT_MOST (INT64_C(1) << 53) /* Lua's numbers are exact to there; sums of some of them fit */
 
-/* A whole number, as an integer or as text; fallback when it is neither, or beyond REPLY_INT_MOST. */
+/* Reads a whole number, an integer or text; `fallback` when it is neither, or beyond REPLY_INT_MOST. */
 static inline int64_t reply_int(const struct redisReply *reply, int64_t fallback)
 {
     long long value = reply->integer;

@@ -26,7 +26,7 @@ static const int severities[] = {
     [LOG_LEVEL_DEBUG] = 7,
 };
 
-/* A text of bytes that grows up to most. */
+/* A text of bytes grows up to `most`. */
 struct text {
     char *at;
     size_t len, most;

@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-/* As write(2). A signal that was pending before is the host's own, and stays. */
+/* Writes as write(2), without SIGPIPE. A signal that was pending before is the host's own, and stays. */
 ssize_t quiet_write(int fd, const void *bytes, size_t len);
 
 #endif

@@ -25,7 +25,7 @@ void sink_rewind(struct sink *s)
     s->written = 0;
 }
 
-/* As write(2), but EAGAIN instead of a wait. */
+/* Writes as write(2), but fails with EAGAIN instead of waiting. */
 static ssize_t write_now(const struct sink *s, const char *bytes, size_t len)
 {
     struct pollfd out = {.fd = s->fd, .events = POLLOUT};

@@ -223,7 +223,7 @@ static void set_state(struct link *l, enum link_state state, int64_t until_us)
     set_timer(l, next_us(l));
 }
 
-/* Full jitter: anything from 0 to the bound, so that a thousand workers do not come back together. */
+/* Returns a wait with full jitter, from 0 to the bound, so that a thousand workers do not come back together. */
 static int64_t backoff_us(const struct link *l)
 {
     int64_t bound_us = BACKOFF_FIRST_US << (l->failures < 10 ? l->failures : 10);
@@ -261,7 +261,7 @@ static void watch_with(struct link *l, struct watch *new)
     ev_io_start(l->loop, &l->news);
 }
 
-/* At the end of each watcher: acts on what it has found. */
+/* Acts at the end of each watcher on what it has found. */
 static void give_up_if_failed(struct link *l)
 {
     struct error why = l->failure;
@@ -359,7 +359,7 @@ static void take_route(struct link *l)
 
 /* ---- Is it still the master? A Redis that came back, or was cut off, may think so itself, and what it is told then is lost. */
 
-/* Where nobody answers, the connection stays. No password is asked for: it would be a process each time. */
+/* Asks anew where the master is. Where nobody answers, the connection stays. No password is asked for: it would be a process each time. */
 static void begin_recheck(struct link *l)
 {
     struct redis_address where = l->address;
@@ -541,7 +541,7 @@ static void read_all(struct link *l)
 
 /* ---- Watchers */
 
-/* A failure to send shows when reading, behind the answers that came before it. */
+/* Writes what fits. A failure to send shows when reading, behind the answers that came before it. */
 static void write_some(struct link *l)
 {
     struct error e;

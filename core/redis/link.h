@@ -20,7 +20,7 @@ struct link;
 
 struct link_events {
     void (*on_up)(void *arg);
-    /* Lost, or could not connect: why says so; called once for each attempt that failed, except the first that
+    /* Hears that the link was lost, or could not connect, and why; called once for each attempt that failed, except the first that
      * was refused with a password that is asked for: it is asked for again, at once. */
     void (*on_down)(void *arg, const struct error *why);
 };

@@ -10,7 +10,7 @@
 #include "core/wire/handshake.h"
 #include "core/wire/wire.h"
 
-/* One server, from the connect to its answer. */
+/* A server is asked from the connect to its answer. */
 struct asked {
     struct redis_address to;
     struct wire wire;

@@ -27,7 +27,7 @@ bool redis_is_silent(const struct redis *r);
 bool redis_is_clustered(const struct redis *r);
 void redis_free(struct redis *r);
 
-/* One command, one answer. Where Sentinels or a cluster are asked, a command that was refused because the keys are elsewhere
+/* Sends a command and awaits its answer. Where Sentinels or a cluster are asked, a command that was refused because the keys are elsewhere
  * now, or on their way, is sent again, for some seconds. *reply is the caller's to free (freeReplyObject); error replies become errors and
  * *reply NULL. A command that misses its function is sent again, once, behind the functions. On WEIR_EUNREACHABLE (also:
  * a replica, a Redis that is loading) the connection is closed; *sent (may be NULL) tells whether the command

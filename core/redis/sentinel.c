@@ -23,7 +23,7 @@ static const char *value_of(const struct redisReply *reply, const char *name)
     return "";
 }
 
-/* To both questions. The one with the epoch still has the old address while the failover is led to its end. */
+/* Takes an answer to one of the two questions. The one with the epoch still has the old address while the failover is led to its end. */
 static void take_answer(void *arg, const struct redis_address *from,
                         struct redisReply *const replies[LOOKUP_QUESTIONS], struct wire *wire)
 {
@@ -46,7 +46,7 @@ static void take_answer(void *arg, const struct redis_address *from,
     snprintf(n->master->host, sizeof n->master->host, "%s", at->element[0]->str);
 }
 
-/* An error of all Sentinels, in words about them. */
+/* Puts an error of all Sentinels in words about them. */
 static int refused(const struct redis_address *address, struct error *e)
 {
     struct error why = *e;

@@ -103,7 +103,7 @@ static bool is_news(const struct watch *w, const struct redisReply *reply)
     return text && text->type == REDIS_REPLY_STRING && strncmp(text->str, w->name, strlen(w->name)) == 0;
 }
 
-/* Below 0: this one says nothing any more, or may not be asked to. */
+/* Hears one Sentinel. Below 0: it says nothing any more, or may not be asked to. */
 static int hear_one(struct watch *w, struct wire *wire)
 {
     struct redisReply *reply;

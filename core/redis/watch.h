@@ -21,7 +21,7 @@ int watch_fd(const struct watch *w);
 void watch_hear(struct watch *w);
 /* How long after the last question the next one is due. w may be NULL. */
 int64_t watch_rest_us(const struct watch *w);
-/* May be NULL. Nothing is sent: after a fork() the connections are the parent's too. */
+/* Frees a watch, which may be NULL. Nothing is sent: after a fork() the connections are the parent's too. */
 void watch_free(struct watch *w);
 
 #endif

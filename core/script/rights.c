@@ -21,7 +21,7 @@ static const struct {
 #define OF_ALL "fcall_ro info ping select role cluster|slots"
 #define PREFIX_ALONE "R~"
 
-/* Each word of a text, behind mark. */
+/* Adds each word of a text, behind mark. */
 static void add_words(struct args *a, const char *mark, const char *words)
 {
     char word[RIGHTS_WORD_SIZE];

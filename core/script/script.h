@@ -7,7 +7,7 @@
 
 /* What FUNCTION LOAD takes: the library weir_<digest> with the functions weir_<digest>_<script>. */
 extern const char script_library[];
-/* 12 hex digits of the text: another version of Weir has another library, and both may be at work. */
+/* The library's name has these 12 hex digits of its text: another version of Weir has another library, and both may be at work. */
 extern const char script_digest[];
 
 /* The format of the data that they write. */
@@ -20,7 +20,7 @@ struct script {
 extern const struct script scripts[]; /* by name; the last one is empty */
 extern const size_t script_count;
 
-/* What the scripts of a role need of Redis, as core/script/rights.awk finds it. */
+/* The scripts of a role need these rights in Redis, as core/script/rights.awk finds them. */
 struct script_role {
     const char *name, *rights;
 };

@@ -44,7 +44,7 @@ static bool decode(const char *text, size_t len, char *out, size_t size)
     return true;
 }
 
-/* A number of one to nine digits, all of text[0 .. len - 1]. */
+/* Reads a number of one to nine digits, which is all of text[0 .. len - 1]. */
 static bool read_number(const char *text, size_t len, int *number)
 {
     *number = 0;
@@ -152,7 +152,7 @@ bool redis_address_is_same(const struct redis_address *a, const struct redis_add
     return strcmp(a->host, b->host) == 0 && a->port == b->port;
 }
 
-/* "name" or "name/database", behind the hosts of Sentinels; returns where the name ends. */
+/* Reads "name" or "name/database", behind the hosts of Sentinels; returns where the name ends. */
 static const char *read_master(const char *text, struct redis_address *a)
 {
     size_t len = strcspn(text, "/?#");

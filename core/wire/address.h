@@ -43,12 +43,12 @@ struct redis_address {
  * nodes, to be asked at each connection. rediss in place of redis: over TLS. What else the structure has may stand behind a ?, as
  * name=value joined by &, percent-encoded. WEIR_ECONFIG with a line that never shows the password. */
 WEIR_CHECKED int redis_address_parse(const char *url, struct redis_address *address, struct error *e);
-/* The seed number i, as an address of its own without a login; false: there are not so many. */
+/* Makes seed number i an address of its own, without a login; false: there are not so many. */
 bool redis_address_seed(const struct redis_address *address, int i, struct redis_address *seed);
 /* True when both name the same host and port. */
 bool redis_address_is_same(const struct redis_address *a, const struct redis_address *b);
 #define REDIS_NAME_SIZE 300
-/* "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */
+/* Writes "redis://host:port/db", "unix:///path" or "./path", without login, for messages. */
 void redis_address_format(const struct redis_address *address, char *out, size_t size);
 
 #endif

@@ -14,11 +14,11 @@ struct route {
     struct tls *tls;         /* for the connection; NULL: none */
 };
 
-/* The route to the host and port, or the path, that stand in the address. What is in *r is the caller's: wire_open takes it
+/* Finds the route to the host and port, or the path, that stand in the address. What is in *r is the caller's: wire_open takes it
  * over, else route_free frees it. WEIR_EUNREACHABLE: there is no such host.
  * WEIR_ECONFIG: a file cannot be used. */
 WEIR_CHECKED int route_direct(const struct redis_address *address, struct route *r, struct error *e);
-/* May be empty. */
+/* Frees a route, which may be empty. */
 void route_free(struct route *r);
 
 #endif

@@ -62,7 +62,7 @@ bool redis_misses_library(const char *error_text)
            ((fault == REDIS_FAULT_COMMAND || fault == REDIS_FAULT_OTHER) && strcasestr(error_text, "FCALL"));
 }
 
-/* The lines that people read; %.*s is Redis's own text. */
+/* People read these lines; %.*s is Redis's own text. */
 static const struct {
     int status;
     const char *line;
@@ -105,7 +105,7 @@ static const struct {
     [REDIS_FAULT_OTHER] = {WEIR_EINTERNAL, "Redis: unexpected error: %.*s; please report it"},
 };
 
-/* In one of our scripts. */
+/* Reports an unexpected error in one of our scripts. */
 static int unexpected(struct error *e, const char *error_text, const char *file, int line)
 {
     return error_set(e, WEIR_EINTERNAL, "Redis: unexpected error in %s:%d: %s; please report it", file, line,

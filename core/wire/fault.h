@@ -28,7 +28,7 @@ enum redis_fault {
     REDIS_FAULT_OTHER,
 };
 enum redis_fault redis_fault(const char *error_text);
-/* Of a call of a function: does it miss our library? Also of a Redis without FCALL, which says more when it is to load one. */
+/* True when a call of a function misses our library; also of a Redis without FCALL, which says more when it is to load one. */
 bool redis_misses_library(const char *error_text);
 /* Makes *e of an error reply: the status that fits and a line that says what to do. Returns the status. */
 int redis_fault_error(struct error *e, const char *error_text);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* What getaddrinfo said: 0 and the addresses, or its error and errno. */
+/* getaddrinfo() answers 0 and the addresses, or its error and errno. */
 struct answer {
     int failed, error;
     struct addrinfo *all;

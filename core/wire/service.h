@@ -9,7 +9,7 @@
 
 #include "core/error.h"
 
-/* The value of a field, cut at size; false when it is not there. */
+/* Reads the value of a field, cut at size; false when it is not there. */
 bool info_text(const char *info, const char *field, char *out, size_t size);
 /* Reads a field of INFO as a number; `missing` when it is not there or none. */
 int64_t info_number(const char *info, const char *field, int64_t missing);

@@ -192,7 +192,7 @@ static int explain(const struct tls *t, unsigned long code, struct error *e)
                      reason(code));
 }
 
-/* After a call that returned n: 0 when it wants bytes of the peer, else its error. */
+/* Judges a call that returned n: 0 when it wants bytes of the peer, else its error. */
 static int judge(struct tls *t, int n, struct error *e)
 {
     int kind = ssl.SSL_get_error(t->ssl, n);
@@ -210,7 +210,7 @@ static int judge(struct tls *t, int n, struct error *e)
 
 /* ---- Made and freed */
 
-/* A file that a flag names: its path, once it can be read. */
+/* Finds the file that a flag names, and checks that it can be read. */
 static int find_file(const struct tls *t, const char *flag, const char *name, char path[PATH_MAX],
                      struct error *e)
 {

@@ -39,7 +39,7 @@ static bool is_word(const struct redisReply *r, const char *word)
     return r->type == REDIS_REPLY_STRING && strcmp(r->str, word) == 0;
 }
 
-/* "queue type" */
+/* Reads "queue type". */
 static void read_follower(const char *text, struct batch *out)
 {
     const char *blank = strchr(text, ' ');
@@ -51,7 +51,7 @@ static void read_follower(const char *text, struct batch *out)
     snprintf(out->type, sizeof out->type, "%s", blank + 1);
 }
 
-/* "mail 300 news 20 * 5"; those of * are of types that are not counted apart. */
+/* Reads "mail 300 news 20 * 5"; jobs at * are of types that are not counted apart. */
 static void read_types(const char *text, struct batch *out)
 {
     char name[LIMIT_NAME_SIZE];
@@ -164,7 +164,7 @@ static void begin(struct weir *w, struct args *a, const char *script, const char
     args_add(a, name);
 }
 
-/* A change of a batch: its script, and the arguments behind the name. */
+/* A change of a batch has its script, and the arguments behind the name. */
 struct change {
     const char *script, *name;
     void (*add)(struct args *a, const void *arg);

@@ -18,7 +18,7 @@ enum batch_phase {
     BATCH_ENDED,
 };
 
-/* "running", "paused", ... */
+/* Returns "running", "paused" and so on. */
 const char *batch_phase_name(enum batch_phase phase);
 
 #define BATCH_TYPES_MOST 8 /* that it counts apart */
@@ -76,7 +76,7 @@ WEIR_CHECKED int batch_cancel(struct weir *w, const char *name, bool dry, struct
 /* Broken off, it is to be called again. left is not filled. */
 WEIR_CHECKED int batch_resume(struct weir *w, const char *name, struct batch_change *change);
 
-/* No more jobs come; type (may be NULL) of the job that follows in that queue. create: one that is not there
+/* Seals a batch: no more jobs come. type (may be NULL) is that of the job that follows in that queue. create: a batch that is not there
  * is begun, without jobs. */
 void batch_seal_request(struct args *a, const char *prefix, int64_t now_us, const char *name, bool create,
                         const char *queue, const char *type);

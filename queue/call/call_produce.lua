@@ -153,8 +153,8 @@ local MADE = '{"remember":60,' -- an id that a client has made
 local GIVEN_MS, MADE_MS = '86400000', '60000' -- KEEP_GIVEN, KEEP_MADE
 local ONCE = 'x' -- the tag of who asks for nothing more: to who asks again it is known
 
--- Most calls ask for nothing but a job with args: they are read without a look at each member. nil: this one is no such call, or something stands in
--- its way.
+-- Enqueues a job with args and nothing else, for which most calls ask, without a look at each member. nil: this is no such call, or something
+-- stands in its way.
 local function enqueue_fast(text)
     local is_made = sub(text, 1, #MADE) == MADE
     local at = is_made and #MADE + 1 or 2
@@ -243,7 +243,7 @@ local ALONE = {['in'] = true, at = true, unique = true, unique_until = true, rem
 
 local LINE_FRONT = '^"type":"([%w_.-]+)","args":()'
 
--- As enqueue_fast; true: it was such a line.
+-- Adds a line as enqueue_fast() reads a call; true: it was such a line.
 local function add_fast(line)
     local id, name, args = match(line, FRONT, 2)
     if not id then name, args = match(line, LINE_FRONT, 2) end

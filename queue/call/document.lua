@@ -214,7 +214,7 @@ end
 
 -- ---- Answers
 
--- The first bytes of a text of somebody else, whole characters.
+-- Returns the first bytes of somebody else's text, in whole characters.
 local function beginning(words) return (sub(words, 1, 60):gsub('[\192-\255]?[\128-\191]*$', '')) end
 
 function document.refused(kind, why, member, line)

@@ -140,7 +140,7 @@ int dead_walk(const struct dead_walk *walk)
 
 /* ---- What is kept of them */
 
-/* One call of dead_keep, at each partition. */
+/* A call of dead_keep() asks each partition. */
 struct keeping {
     int64_t now_us;
     const struct dead_bounds *wanted;
@@ -222,7 +222,7 @@ static int count_oldest(struct weir *w, int64_t now_us, struct oldest *oldest)
     return status < 0 ? status : 0;
 }
 
-/* Of the partition that calls go to. */
+/* Counts the dead jobs beyond the bounds, of the partition that calls go to. */
 static int count_beyond(struct weir *w, int64_t now_us, const json_t *kept, int64_t *jobs)
 {
     int64_t bytes = answer_int_or(kept, "bytes", -1), beyond = answer_int(kept, "beyond");

@@ -17,7 +17,7 @@ struct dead_filter {
     size_t id_count;
 };
 
-/* A walk through them. */
+/* A walk goes through the dead jobs. */
 struct dead_walk {
     struct weir *w;
     int64_t now_us;   /* < 0: Redis's time */
@@ -34,8 +34,8 @@ struct dead_walk {
  * WEIR_EUNREACHABLE the page that was asked for may have been too. */
 WEIR_CHECKED int dead_walk(const struct dead_walk *walk);
 
-/* A page of retried jobs, as dead.lua or job_act.lua answers it: those whose types live on another partition are enqueued there, and leave the one that
- * calls go to. Each step may be repeated. */
+/* Sends retried jobs home, of a page as dead.lua or job_act.lua answers it: those whose types live on another partition are enqueued there, and
+ * leave the one that calls go to. Each step may be repeated. */
 WEIR_CHECKED int dead_send_home(struct weir *w, int64_t now_us, const json_t *page);
 
 /* ---- What is kept of them: a setting of the namespace */

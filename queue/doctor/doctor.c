@@ -25,7 +25,7 @@ static int compare_count(struct weir *w, struct doctor *d)
     return 0;
 }
 
-/* The partition that calls go to. */
+/* Looks at the partition that calls go to. */
 static int look_here(struct weir *w, int64_t now_us, bool repair, struct doctor *d)
 {
     bool usable;

@@ -105,7 +105,7 @@ function member.active(_, token)
     for name in lease.gates_of(token) do keep_gate(name) end
 end
 
--- One page of the members of a key; returns the next cursor.
+-- Looks at a page of the members of a key; returns the next cursor.
 local function look_at_members(key, cursor, most)
     local family, rest, kind = key_parts(key)
     local load = slices.load()

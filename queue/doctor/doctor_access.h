@@ -21,12 +21,12 @@ struct access {
     char rule[ACCESS_RULE_SIZE];    /* " +hset '~weir:{0}:*'", what the user lacks; "": nothing */
     char missing[ACCESS_RULE_SIZE]; /* "time, type", commands that this Redis has not; "": none */
 };
-/* An error: it may run no script. */
+/* Reads the answer; an error: the user may run no script. */
 WEIR_CHECKED int access_reply(const struct redisReply *reply, const char *prefix, struct access *access,
                               struct error *e);
 /* Adds a command that Redis has not. */
 void access_miss(struct access *access, const char *command);
-/* As access_reply; WEIR_EREFUSED when the user lacks any, WEIR_ECONFIG when Redis does: the line names them.
+/* Reads the answer as access_reply() does. WEIR_EREFUSED when the user lacks a right, WEIR_ECONFIG when Redis does: the line names them.
  * user "": default. */
 WEIR_CHECKED int access_check(const struct redisReply *reply, const char *prefix, const char *user,
                               struct error *e);

@@ -103,7 +103,7 @@ local function limits_ever()
     return ever
 end
 
--- The gates of a key in a queue at which somebody sleeps, of any limit.
+-- Lists the gates of a key in a queue at which somebody sleeps, of any limit.
 local function gates_asleep(queue, kind, key)
     local limits, names, found = limits_ever(), {}, {}
     for i = 0, min(#limits, LIMITS_MOST) do

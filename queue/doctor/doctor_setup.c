@@ -34,7 +34,7 @@ struct setup {
     struct error error;            /* of the last question */
 };
 
-/* One question; NULL: no answer, see s->error. The answer is the caller's. */
+/* Asks one question. NULL: no answer, see s->error. The answer is the caller's. */
 static struct redisReply *ask(struct setup *s, const char *word, ...) __attribute__((sentinel));
 static struct redisReply *ask(struct setup *s, const char *word, ...)
 {

@@ -20,7 +20,7 @@ static void make_list(json_t *object, const char *member)
         json_object_set_new(object, member, json_array());
 }
 
-/* Of a list of lists that each begin with a time. */
+/* Makes numbers of the times with which the lists of a list begin. */
 static void make_firsts(json_t *history, const char *member)
 {
     json_t *row;

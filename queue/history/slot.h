@@ -13,7 +13,7 @@
 #include "core/client/answer.h"
 #include "queue/job/job.h"
 
-/* The caller's. Of a slot of another number, or one that cannot be read, it is empty; NULL: out of memory. */
+/* Reads a slot into an object, which is the caller's. It is empty for a slot of another number, or one that cannot be read. NULL: out of memory. */
 json_t *slot_read(struct span text, int64_t number);
 
 #endif

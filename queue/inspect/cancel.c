@@ -8,7 +8,7 @@
 
 #define LOOKS 20 /* it may move between a look and what is then done to it */
 
-/* One attempt to cancel. */
+/* An attempt to cancel looks for the job, and acts where it stands. */
 struct attempt {
     struct weir *w;
     int64_t now_us;

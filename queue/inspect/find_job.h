@@ -38,7 +38,7 @@ WEIR_CHECKED int find_check_id(struct weir *w, const char *id);
 int find_none(struct weir *w, const char *id);
 /* Returns the body as it was enqueued; it is the document's. */
 struct span found_body(const json_t *job);
-/* "waiting", "parked", "held": it stands in its queue or lane. */
+/* True for "waiting", "parked", "held": the job stands in its queue or lane. */
 bool found_in_line(const json_t *job);
 /* True when a job is cancelled or cannot be read: a worker that comes to it ends it. */
 bool found_ends(const json_t *job);

@@ -30,7 +30,7 @@ WEIR_CHECKED int job_actions_count_page(struct weir *w, int64_t now_us, const st
 /* WEIR_EINPUT: that is not done to jobs of the batch, which was cancelled. what: "dead retry". */
 int job_batch_over(const char *what, const char *batch, struct error *e);
 
-/* One job runs as soon as its limits and workers allow: of `later` it goes to the head of its queue or lane, in line to the head of where it
+/* Lets a job run as soon as its limits and workers allow: of `later` it goes to the head of its queue or lane, in line to the head of where it
  * stands. WEIR_EINPUT: it runs, was cancelled, or has ended. WEIR_ENOTFOUND: it is nowhere. Fills w->error on failure. *job is the
  * caller's, NULL after a failure: what why_read says of it then, with
  *   was     the state in which it was

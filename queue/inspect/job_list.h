@@ -32,14 +32,14 @@ WEIR_CHECKED int job_list_count(struct weir *w, int64_t now_us, const struct job
 
 /* ---- For job_act and find_job */
 
-/* How many entries one page looks at, at most. */
+/* Returns how many entries one page looks at, at most. */
 int job_page_most(const struct job_search *s);
 /* Keeps a member of a page instead of the one before, if it is there. */
 void job_keep_member(json_t **kept, const json_t *page, const char *name);
 /* How many jobs there are in the places where the search looks, about. */
 WEIR_CHECKED int job_list_measure(struct weir *w, int64_t now_us, const struct job_search *s, int64_t *jobs);
 
-/* The cursor behind a page of a walk over partitions; NULL: nothing is left. Out of memory is taken as that. */
+/* Makes the cursor behind a page of a walk over partitions; NULL: nothing is left, or out of memory. */
 json_t *job_cursor(const struct weir *w, const json_t *page, int64_t looked_at);
 /* Where a cursor begins: a partition, a place (the caller's, NULL: its beginning), and what was looked at before. */
 WEIR_CHECKED int job_cursor_read(const char *cursor, int *partition, json_t **place, int64_t *looked_at,

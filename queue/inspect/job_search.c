@@ -154,7 +154,7 @@ static const struct field {
 };
 #define FIELD_COUNT (sizeof fields / sizeof *fields)
 
-/* args.NAME, args.NAME.NAME... */
+/* True for args.NAME, args.NAME.NAME and so on. */
 static bool is_args_path(const char *field)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
@@ -239,7 +239,7 @@ static int read_value(const char **at, char value[JOB_SEARCH_SIZE], struct error
     return 0;
 }
 
-/* One term; a word alone is the id of a job. */
+/* Reads one term; a word alone is the id of a job. */
 static int read_term(struct job_search *s, const char **at, struct error *e)
 {
     size_t len = strcspn(*at, ": \t\n\v\f\r");

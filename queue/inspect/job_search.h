@@ -37,7 +37,7 @@ WEIR_CHECKED int job_search_read(struct job_search *s, const char *text, struct 
 WEIR_CHECKED int job_search_add(struct job_search *s, const char *field, const char *value, struct error *e);
 /* True when it has that term. */
 bool job_search_has(const struct job_search *s, const char *field, const char *value);
-/* The value of its first term of that field; NULL: it has none. */
+/* Returns the value of the first term of that field; NULL: there is none. */
 const char *job_search_value(const struct job_search *s, const char *field);
 /* Adds how many terms there are, and each as a field and a value, to a call of job_list or job_act. */
 void job_search_args(const struct job_search *s, struct args *a);

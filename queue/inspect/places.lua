@@ -336,7 +336,7 @@ end
 
 -- ---- Records
 
--- State, lane and entry of a record of later or dead, the reason of a dead job; nil: it is no job.
+-- Reads a record of later or dead: state, lane, entry, and the reason of a dead job; nil: it is no job.
 local function read_record(place, record)
     local header, at = match(record, '^([^\n]*)\n?()')
     if place == 'dead' then
@@ -354,7 +354,7 @@ local function meet_record(place, record, score, state, of_lane, entry, reason)
     return meet(state, of_lane, entry, {start = number(tonumber(score)), header = match(record, '^[^\n]*'), item = record, score = score})
 end
 
--- How many records come before those of that score.
+-- Counts the records that come before those of that score.
 local function count_before(place, score)
     if place == 'dead' then return call('ZCOUNT', P .. place, '(' .. score, '+inf') end
     return call('ZCOUNT', P .. place, '-inf', '(' .. score)
@@ -457,7 +457,7 @@ local function name_other_asides(_, most, from)
     return rest
 end
 
--- The place of that kind of one queue.
+-- Names the place of that kind of one queue.
 local function name_of_queue(kind, queue)
     local only = visitor.only
     if kind == 'ring' and not only.type or kind == 'lanes' and not (only.type and only.keys) then return end -- a cursor of another search
@@ -552,7 +552,6 @@ local function measure_records(place)
     local range = range_of(place)
     return measure(call('ZCOUNT', P .. place, range.from, range.to))
 end
-
 
 local function measure_parked(_, most, from)
     local rest, names = scan('HSCAN', 'types', most, from)

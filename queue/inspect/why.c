@@ -59,7 +59,7 @@ static void set_wait(struct look *look, json_t *waits)
 
 /* ---- Its gates */
 
-/* For the forecast. A state that cannot be read closes its gate for a period. */
+/* Adds a gate for the forecast. A state that cannot be read closes its gate for a period. */
 static void add_gate(struct look *look, const struct rule *rule, json_t *row)
 {
     struct gate *g = &look->gates[look->gate_count].gate;
@@ -269,7 +269,7 @@ static void find_wait(struct look *look, int64_t n, int64_t all, int64_t cost, i
         set_wait(look, waits_until(gate, last_us == GATE_NEVER ? last_us : start_us));
 }
 
-/* Not before now: the limits may have been read a while ago. */
+/* Sets when the job starts, not before now: the limits may have been read a while ago. */
 static void set_start(json_t *why, int64_t start_us, unsigned because)
 {
     int64_t now_us = answer_int(why, "now");

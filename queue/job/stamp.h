@@ -11,7 +11,7 @@
 #define STAMP_LEN 7       /* digits */
 #define STAMP_HEAD_LEN 16 /* of a head that says nothing else */
 
-/* The digits of a time, ended by a NUL; before 2020: those that say nothing. */
+/* Writes the digits of a time, ended by a NUL; before 2020: those that say nothing. */
 void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1]);
 /* Writes a stamp as the head of an entry: "@0,0,0,t.......;". */
 void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1]);
@@ -19,7 +19,7 @@ void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1]);
 int64_t stamp_read(struct span digits);
 /* Counts n such digits up by one; false: that is one too many for them. */
 bool stamp_next(char *digits, size_t n);
-/* What a producer writes that calls with this now_us: < 0 is this machine's time. */
+/* Returns the time that a producer writes which calls with this now_us; < 0: this machine's time. */
 int64_t stamp_now(int64_t now_us);
 
 #endif

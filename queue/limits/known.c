@@ -192,7 +192,7 @@ bool known_limits_has_more(const struct known_limits *known)
 #define AGAIN_MOST 30     /* records of one request: each limit is some 20 commands */
 #define AGAIN_BYTES 16384 /* and the one that passes that, as a record may have many lines */
 
-/* The record behind those of the next request. */
+/* Finds the record behind those of the next request. */
 static size_t again_end(const struct known_limits *known)
 {
     const size_t *ends = known->records.ends;

@@ -32,7 +32,7 @@ void known_limits_free(struct known_limits *known);
 /* What is known is in Redis now: the next answer has all that holds there. */
 void known_limits_are_written(struct known_limits *known);
 
-/* The next page, or the first one. birth: of the data that are known, from adopt; "": none. */
+/* Asks for the next page, or the first one. birth: that of the data that are known, from adopt; "": none. */
 void rate_known_request(struct args *a, const char *prefix, int64_t now_us, struct known_limits *known,
                         const char *birth, struct names types);
 /* Behind the last page it is what is known. That stays as it is where nothing has changed or Redis has lost it, and on failure: then the next
@@ -48,7 +48,7 @@ void known_limits_ask_anew(struct known_limits *known);
 /* All records are to be written again, by as many requests as known_limits_has_more asks for. */
 void known_limits_begin_again(struct known_limits *known);
 bool known_limits_has_more(const struct known_limits *known);
-/* The next ones. by: for the log of changes. */
+/* Writes the next limits again. by: for the log of changes. */
 void rate_again_request(struct args *a, const char *prefix, int64_t now_us, const char *by,
                         const struct known_limits *known);
 /* What was written, "limit mail, type news", cut to size; "": nothing. */

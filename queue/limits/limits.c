@@ -61,7 +61,7 @@ static int64_t factor_of(const struct gate *g)
     return g->base.adapt_high ? llround(1000 * (double)g->rule.count / (double)g->rule.period_us / full) : 0;
 }
 
-/* The end of a gate's hold; state: one that gate_read took. */
+/* Returns the end of a gate's hold, from a state that gate_read() took. */
 static int64_t held_until(const char *state, int64_t now_us)
 {
     int64_t wrote_us, ticket, until_us;
@@ -277,7 +277,7 @@ static int by_limit(const void *a, const void *b)
     return order ? order : (x->type > y->type) - (x->type < y->type);
 }
 
-/* By limits of other names, in order; returns how many. */
+/* Finds the limits of other names that hold a type, in order; returns how many. */
 static size_t find_uses(const struct limits *limits, struct hold *uses)
 {
     size_t count = 0;

@@ -133,7 +133,7 @@ WEIR_CHECKED int limit_change(const struct limit *before, const char *name, cons
                               int64_t now_us, struct limit *after, struct error *e);
 void limit_free(struct limit *limit);
 
-/* The row of a type, or NULL. */
+/* Finds the row of a type, or NULL. */
 struct limit_type *limits_type(const struct limits *limits, const char *name);
 
 #endif

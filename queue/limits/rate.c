@@ -79,7 +79,7 @@ static int apply_queue(struct weir *w, const char *queue, const struct change *c
     return status;
 }
 
-/* The lanes that sleep in the queues that an answer names. */
+/* Applies a change to the lanes that sleep in the queues that an answer names. */
 static int apply_page(struct weir *w, const json_t *answer, const struct change *change, struct error *wrong)
 {
     const json_t *queues = json_object_get(answer, "asleep");
@@ -107,7 +107,7 @@ static bool has_words(const json_t *answer, const char *member)
     return json_array_size(json_object_get(answer, member)) > 0;
 }
 
-/* All queues, behind the answer to a change. */
+/* Applies a change in all queues, behind its answer. */
 static int apply(struct weir *w, json_t *answer, const struct change *change)
 {
     json_t *page = json_incref(answer);
@@ -473,7 +473,7 @@ static double time_of(const char *text)
     return at;
 }
 
-/* Two lists, the newest first. The caller's; NULL: out of memory. */
+/* Merges two lists, the newest first, into one that is the caller's; NULL: out of memory. */
 static json_t *merge(const json_t *a, const json_t *b)
 {
     json_t *all = json_array();

@@ -27,7 +27,7 @@ WEIR_CHECKED int rate_apply(struct weir *w, struct json_t *answer);
 WEIR_CHECKED int rate_set(struct weir *w, const char *name, const char *rules, bool dry,
                           struct rule_set *kept);
 WEIR_CHECKED int rate_remove(struct weir *w, const char *name, bool dry);
-/* cost 0: as it is. */
+/* Lets a type be held by limits, or (use false) no more. cost 0: it stays as it is. */
 WEIR_CHECKED int rate_use(struct weir *w, const char *type, bool use, const char *limits, int64_t cost);
 /* made: the key as gates have it (key_make); key: as the log shows it. */
 WEIR_CHECKED int rate_weigh(struct weir *w, const char *limit, const char *key, const char *made, int weight);
@@ -39,8 +39,7 @@ WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, const char *key, 
  */
 void rate_part(const char *text, char limit[RATE_LIMIT_SIZE], const char **key);
 
-/* The changes so far, the newest first: an array of JSON texts, the caller's (json_decref). NULL after a failure.
- */
+/* Reads the changes so far, the newest first: an array of JSON texts, the caller's (json_decref). NULL after a failure. */
 WEIR_CHECKED int rate_log_read(struct weir *w, struct json_t **changes);
 
 #endif

@@ -26,7 +26,7 @@ local function read_sets(ARGV)
     return sets
 end
 
--- Of this call: what it may still read, how many jobs it has sorted, of each type how many of them have no key, and the first key of another kind.
+-- This call notes what it may still read, how many jobs it has sorted, of each type how many of them have no key, and the first key of another kind.
 local load, sorted, keyless, wrong
 
 -- Notes a key that is of another kind than that; false: it is not.

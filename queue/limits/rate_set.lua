@@ -17,8 +17,8 @@ local alike = {
     function(new, old) return new.algorithm == old.algorithm and new.by == old.by end,
 }
 
--- The rules by which the gates of a limit last counted, {word =, rule =, place =, gone =}: those of its text first, then those that left it. What
--- left takes no new rule's place while others are there; of a limit that was removed any place will do.
+-- Lists the rules by which the gates of a limit last counted, {word =, rule =, place =, gone =}: those of its text first, then those that left it.
+-- What left takes no new rule's place while others are there; of a limit that was removed any place will do.
 local function known_rules(name, before)
     local known, there = {}, {}
     for _, text in ipairs({before or '', call('HGET', P .. 'revisions', 'places/' .. name) or ''}) do
@@ -59,7 +59,7 @@ local function free_place(placed, known)
     return first
 end
 
--- The words of the new rules, each in its place: that of the known rule that it goes on with, else a free one. What stands there has the gates of
+-- Puts the words of the new rules in their places: each in that of the known rule that it goes on with, else in a free one. What stands there has the gates of
 -- that place.
 local function arrange(words, new, known)
     local from, placed, last = origins(new, known), {}, 0

@@ -25,7 +25,7 @@ function rates.wrong_gates(limit)
     return wrong
 end
 
--- A limit's text in its parts: {rules = {text, ...}, pause = '<until_us>/<set_at_us>' or nil, weighted = bool}.
+-- Splits a limit's text into its parts: {rules = {text, ...}, pause = '<until_us>/<set_at_us>' or nil, weighted = bool}.
 function rates.split(text)
     local parts = {rules = {}, weighted = false}
     for word in text:gmatch('%S+') do

@@ -8,7 +8,7 @@ struct found {
     bool used;
 };
 
-/* count 0: only looks. */
+/* Asks a partition, or tells it how many there are; count 0: only looks. */
 static int ask(struct weir *w, int p, int count, struct found *found)
 {
     json_t *answer;

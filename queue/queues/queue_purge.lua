@@ -139,7 +139,7 @@ local function of_ring(from, name)
     return '0'
 end
 
--- The lanes that wait at the gate of a key; returns whether this page has come to their end.
+-- Goes through the lanes that wait at the gate of a key; returns whether this page has come to their end.
 local function of_gate(gate_name)
     if is_wrong('wait:' .. queue .. '/' .. gate_name, 'zset') then return false end
     for _, node in ipairs(call('ZRANGE', P .. 'wait:' .. queue .. '/' .. gate_name, '0', '-1')) do
@@ -180,7 +180,7 @@ local function wrong_keys(way, name)
     return wrong
 end
 
--- The stack behind a page: what the place names, the rest of it, and those below it.
+-- Makes the stack behind a page: what the place names, the rest of it, and those below it.
 local function next_places(words, way, rest)
     local stack = {}
     for i = #places, 1, -1 do stack[#stack + 1], stack[#stack + 2] = places[i], '' end
@@ -189,7 +189,7 @@ local function next_places(words, way, rest)
     return stack[1] and stack
 end
 
--- As jobs move.
+-- Places are gone through in the order in which jobs move.
 local FIRST = {'queue', '', 'rings', '', 'sleep', ''}
 
 local function queue_purge(ARGV)

@@ -30,7 +30,7 @@ local function count_lanes(path, lanes)
     return jobs
 end
 
--- The lanes in the rings of types.
+-- Counts the lanes in the rings of types.
 local function in_rings(queue, kinds)
     local jobs = 0
     for _, kind in ipairs(kinds) do

@@ -258,7 +258,7 @@ static int count_page(struct weir *w, json_t *rows, size_t *done)
     return status;
 }
 
-/* What queue_list answers. */
+/* A listing has what queue_list answers. */
 struct listing {
     json_t *queues;  /* names -> true */
     json_t *workers; /* id -> the queues that it serves, a text */
@@ -319,7 +319,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* A row for each queue, by name; NULL: out of memory. */
+/* Makes a row for each queue, by name; NULL: out of memory. */
 static json_t *make_rows(const struct listing *all)
 {
     json_t *groups = group_workers(all->workers), *rows = json_array(), *value;
@@ -362,7 +362,7 @@ static int list_queues(struct weir *w, json_t **rows)
     return status;
 }
 
-/* Of the partition that calls go to. */
+/* Reads the queues of the partition that calls go to. */
 static int read_here(struct weir *w, json_t **rows)
 {
     size_t done = 0;

@@ -40,7 +40,7 @@ static const struct alias {
     {"@daily", "0 0 * * *"},  {"@midnight", "0 0 * * *"}, {"@hourly", "0 * * * *"},
 };
 
-/* A number, or one of the field's names; false: neither. */
+/* Reads a number, or one of the field's names; false: it is neither. */
 static bool read_value(const struct field *field, const char **at, int *value)
 {
     int64_t number;
@@ -90,7 +90,7 @@ static const char *read_range(const struct field *field, const char **at, uint64
     return NULL;
 }
 
-/* A list of ranges up to a blank or the end; NULL, or what is wrong. */
+/* Reads a list of ranges up to a blank or the end. Returns NULL, or what is wrong. */
 static const char *read_field(const struct field *field, const char **at, uint64_t *set)
 {
     const char *wrong = read_range(field, at, set);
@@ -198,7 +198,7 @@ static int time_of_day(const struct cron *cron, int minute)
     return -1;
 }
 
-/* The first time on the wall from `from` on and before `end`; CRON_NEVER: there is none. As 1970 begins in
+/* Finds the first time on the wall from `from` on and before `end`; CRON_NEVER: there is none. As 1970 begins in
  * UTC, it has not begun on all walls. */
 static int64_t next_on_wall(const struct cron *cron, int64_t from_s, int64_t end_s)
 {
@@ -246,7 +246,7 @@ static int64_t next_fixed(const struct cron *cron, const struct zone *zone, int6
     return at_s;
 }
 
-/* Each moment at which the wall shows such a time. */
+/* Finds the next moment at which the wall shows such a time. */
 static int64_t next_real(const struct cron *cron, const struct zone *zone, int64_t after_s)
 {
     int offset_s;

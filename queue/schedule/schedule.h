@@ -33,7 +33,7 @@ struct schedule {
     struct zone *zone;
 };
 
-/* "once", "skip", "all". false: it is none of these. */
+/* Write and read "once", "skip", "all". false: it is none of these. */
 const char *missed_name(enum weir_missed missed);
 bool missed_read(const char *name, enum weir_missed *missed);
 
@@ -57,7 +57,7 @@ struct schedule_plan {
     int64_t next_s; /* CRON_NEVER: no more */
 };
 void schedule_make_plan(const struct schedule *s, int64_t due_us, int64_t now_us, struct schedule_plan *plan);
-/* s NULL: nothing is enqueued and it is not due again, because nobody can read it; plan is then not used. */
+/* Fires a schedule by its plan. s NULL: nobody can read it, so nothing is enqueued and it is not due again; plan is then not used. */
 void schedule_fire_request(struct args *a, const char *prefix, int64_t now_us, struct span name,
                            struct span definition, int64_t due_us, const struct schedule *s,
                            const struct schedule_plan *plan);

@@ -10,7 +10,7 @@
 
 local PAGE = 100
 
--- HSCAN's cursor, and names and definitions in turn.
+-- Returns HSCAN's cursor, and names and definitions in turn.
 local function read(name, cursor)
     if name == '' then return unpack(call('HSCAN', P .. 'schedules', cursor, 'COUNT', PAGE)) end
     local definition = call('HGET', P .. 'schedules', name)

@@ -139,7 +139,7 @@ local function price(found, lane, most)
     if not t.own_costs then lane.read, lane.least, lane.most = lane.jobs, usual, usual end
 end
 
--- When the keys of a lane let its first job start; which rule stops it until somebody resumes the key.
+-- Judges when the keys of a lane let its first job start, and which rule stops it until somebody resumes the key.
 local function judge(found, lane)
     for _, spec in ipairs(found.type.keyed) do
         local g = gate.load_safe(spec.name .. '/' .. lane.key, spec.rule)

@@ -36,7 +36,7 @@ const char *forecast_reason(unsigned because)
 
 /* ---- The gates that decide */
 
-/* Copies, which a forecast uses up. */
+/* A line has copies of gates, which a forecast uses up. */
 struct line {
     struct gate gates[GATES_MAX];
     size_t count;
@@ -115,7 +115,7 @@ static int64_t line_last_alone(const struct line *line, int64_t jobs, int64_t co
     return last_us;
 }
 
-/* Where several gates decide, start by start; after so many the rest is told by each gate alone. */
+/* Computes when the last job of a line starts. Where several gates decide it goes start by start; after so many each gate tells the rest alone. */
 static int line_last(struct line *line, int64_t jobs, int64_t cost, struct forecast *out)
 {
     line_narrow(line, jobs, cost);
@@ -227,7 +227,7 @@ static bool is_in_pause(const struct limit_type *type)
     return type->pause_until_us == GATE_NEVER || (type->backlog && *type->backlog->queue);
 }
 
-/* Now, or the end of a pause of the type itself. */
+/* Returns the time from which a type is looked at: now, or the end of its own pause. */
 static int64_t looked_at(const struct limits *limits, const struct limit_type *type)
 {
     return type->pause_until_us > limits->now_us ? type->pause_until_us : limits->now_us;
@@ -278,7 +278,7 @@ static int64_t turn_of(const struct limits *limits, const struct limit *limit, c
                : 0;
 }
 
-/* The gate of a limit that opens last for a job of that cost. */
+/* Finds the gate of a limit that opens last for a job of that cost. */
 static size_t last_gate(const struct limit *limit, int64_t cost)
 {
     int64_t last_us = 0;

@@ -29,15 +29,15 @@ struct forecast {
     unsigned because;
 };
 
-/* Of all that waits of a type. Keys count as far as they are known: the longest lanes, and those that are paused until somebody resumes them;
+/* Forecasts all that waits of a type. Keys count as far as they are known: the longest lanes, and those that are paused until somebody resumes them;
  * these count only when there are no others. instead (may be NULL) stands in for the limit of its name, or beside the others when there is
  * none yet. */
 WEIR_CHECKED int forecast_type(const struct limits *limits, const struct limit_type *type,
                                const struct limit *instead, struct forecast *out, struct error *e);
-/* Of n jobs of a type that come next, whatever their keys. */
+/* Forecasts n jobs of a type that come next, whatever their keys. */
 WEIR_CHECKED int forecast_jobs(const struct limits *limits, const struct limit_type *type, int64_t n,
                                struct forecast *out, struct error *e);
-/* Of all that waits and is parked at a limit, whose types may have other limits too; limits: all of them. */
+/* Forecasts all that waits and is parked at a limit, whose types may have other limits too; limits: all that there are. */
 WEIR_CHECKED int forecast_limit(const struct limits *limits, const struct limit *limit, struct forecast *out,
                                 struct error *e);
 /* When the next job of a type starts at the earliest, by its limits, and by its keys as far as they are known. GATE_NEVER: when something ends, or

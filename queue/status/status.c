@@ -70,7 +70,7 @@ static int read_all(struct weir *w, int64_t now_us, struct status *processes, st
     return rc;
 }
 
-/* What status_read_untold fills. */
+/* A reading has what status_read_untold() fills. */
 struct reading {
     struct status *all, processes;
     struct all_limits *limits;

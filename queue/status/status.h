@@ -56,7 +56,7 @@ struct jobs_count {
     size_t at; /* in struct type_status */
 };
 extern const struct jobs_count jobs_counts[]; /* in the order of documents; the last has no name */
-/* A number of a type by its place. */
+/* Returns a number of a type by its place. */
 int64_t type_number(const struct type_status *type, size_t at);
 
 struct worker_status {
@@ -107,7 +107,7 @@ WEIR_CHECKED int status_workers(struct weir *w, struct status *status);
 /* All limits of the partition that calls go to, with what is known of their types: costs, keys, pauses and workers, what forecasts are made of.
  * now_us < 0: Redis's time. Freed with limits_free, also after a failure. */
 WEIR_CHECKED int status_limits(struct weir *w, int64_t now_us, struct limits *limits);
-/* The row of a type or of a queue, or NULL. */
+/* Find the row of a type or of a queue, or NULL. */
 const struct type_status *status_type(const struct status *status, const char *name);
 const struct queue_status *status_queue(const struct status *status, const char *name);
 

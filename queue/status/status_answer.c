@@ -29,7 +29,7 @@ static int add_seen(json_t *root, const json_t *page)
     return rc;
 }
 
-/* Of two times since when jobs wait the earlier one. */
+/* Adds the earlier one of two times since when jobs wait. */
 static int add_first(json_t *root, const json_t *page)
 {
     json_t *first = json_object_get(root, "first"), *at;

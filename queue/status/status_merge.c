@@ -53,7 +53,7 @@ int64_t paused_earlier(int64_t a_us, int64_t b_us)
     return a_us < b_us ? a_us : b_us;
 }
 
-/* Of two times since when jobs wait: the earlier one that is known. */
+/* Returns the earlier one that is known of two times since when jobs wait. */
 static int64_t older(int64_t a_us, int64_t b_us)
 {
     return a_us == 0 || (b_us != 0 && b_us < a_us) ? b_us : a_us;

@@ -65,7 +65,7 @@ static const char *const names[COUNTERS] = {
     [REMOVED] = "removed",     [FORGOTTEN] = "forgotten",
 };
 
-/* The next word of a row, up to its blank; what is behind the last one is empty. */
+/* Cuts the next word of a row, up to its blank; what is behind the last one is empty. */
 static struct span next_word(const char **at, const char *end)
 {
     struct span word = {*at, 0};

@@ -91,7 +91,7 @@ struct closed {
     int64_t opens_us, held_us; /* GATE_NEVER: not by time */
 };
 
-/* The one that opens last stays; of equals the first. */
+/* Keeps the gate that opens last; of equals the first. */
 static void keep_last(struct closed *last, const struct closed *other)
 {
     if (!last->limit || other->opens_us > last->opens_us)
