@@ -529,7 +529,7 @@ static bool read_former(char *words, char **former)
     return true;
 }
 
-static int load_former(struct gate *g, char *text, int64_t now_us)
+static int load_former(struct gate *g, char *text)
 {
     char *rule = strsep(&text, " "), *till = strsep(&text, " ");
     const char *at = till;
@@ -547,16 +547,16 @@ static int load_former(struct gate *g, char *text, int64_t now_us)
     if (!number_read(&at, TIME_MAX, &f->till_us) || *at)
         return WEIR_EINPUT;
     g->former_count++;
-    return ops_of(f)->load(f, text, now_us);
+    return ops_of(f)->load(f, text);
 }
 
-static int load_formers(struct gate *g, char *text, int64_t now_us)
+static int load_formers(struct gate *g, char *text)
 {
     int status = 0;
 
     for (char *one; status == 0 && *text;) {
         one = strsep(&text, "|");
-        status = load_former(g, one, now_us);
+        status = load_former(g, one);
     }
     return status;
 }
@@ -589,9 +589,9 @@ static int apply(struct gate *g, const struct state *state, int64_t now_us)
     g->pause_until_us = state->pause_until_us;
     g->factor = (int)state->factor;
     g->since_us = state->since_us;
-    status = ops_of(g)->load(g, state->words, now_us);
+    status = ops_of(g)->load(g, state->words);
     if (status == 0 && state->former)
-        status = load_formers(g, state->former, now_us);
+        status = load_formers(g, state->former);
     if (status < 0)
         return status;
     if (state->wrote_us > now_us)

@@ -19,7 +19,7 @@ struct algorithm_ops {
     /* Makes the rule one of so many thousandths of its rate, under which a state means the same; NULL: it has no rate. */
     void (*scale)(struct rule *rule, int thousandths);
     /* Reads the words of a stored state. 0, WEIR_EINPUT or WEIR_EINTERNAL. */
-    int (*load)(struct gate *g, const char *words, int64_t now_us);
+    int (*load)(struct gate *g, const char *words);
 
     int64_t (*start)(const struct gate *g, int64_t now_us, int64_t slots);
     /* Returns the slots in use at a time that is not before the last start, rounded up. */

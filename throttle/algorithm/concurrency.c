@@ -9,9 +9,8 @@ static int64_t most_in_period(const struct rule *rule)
     return rule->count;
 }
 
-static int load(struct gate *g, const char *words, int64_t now_us)
+static int load(struct gate *g, const char *words)
 {
-    (void)now_us;
     return words_read(words, 1, &g->in_flight) ? 0 : WEIR_EINPUT;
 }
 

@@ -20,9 +20,8 @@ static int64_t window_of(const struct rule *rule, int64_t at_us)
     return at_us - (passed < 0 ? passed + rule->period_us : passed);
 }
 
-static int load(struct gate *g, const char *words, int64_t now_us)
+static int load(struct gate *g, const char *words)
 {
-    (void)now_us;
     return words_read(words, 2, g->word) && g->word[USED] <= SLOTS_MOST ? 0 : WEIR_EINPUT;
 }
 

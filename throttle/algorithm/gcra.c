@@ -176,13 +176,12 @@ static bool read_words(struct gate *g, const char *words)
     return read_lows(g, words);
 }
 
-static int load(struct gate *g, const char *words, int64_t now_us)
+static int load(struct gate *g, const char *words)
 {
     forget(g);
     g->word[LAST_US] = 0;
     if (!read_words(g, words) || g->word[TAT_REM] >= g->rule.count)
         return WEIR_EINPUT;
-    cut(g, now_us);
     return 0;
 }
 

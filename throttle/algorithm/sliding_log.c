@@ -65,11 +65,10 @@ static bool read_entry(const char **at, int64_t *delta_us, int64_t *slots)
 }
 
 /* Reads LAST_US USED ORIGIN_US ENTRIES; the first entry is so long after the origin. */
-static int load(struct gate *g, const char *words, int64_t now_us)
+static int load(struct gate *g, const char *words)
 {
     int64_t last_us, all, at_us, delta_us, slots;
 
-    (void)now_us;
     if (!number_read(&words, INT64_C(1) << 53, &last_us) || *words++ != ' ' ||
         !number_read(&words, SLOTS_MOST, &all) || *words++ != ' ' ||
         !number_read(&words, INT64_C(1) << 53, &at_us) || *words++ != ' ')

@@ -28,9 +28,8 @@ static int64_t most_in_period(const struct rule *rule)
     return 2 * rule->count - 1;
 }
 
-static int load(struct gate *g, const char *words, int64_t now_us)
+static int load(struct gate *g, const char *words)
 {
-    (void)now_us;
     if (!words_read(words, 3, g->word) || max_i64(g->word[CURRENT], g->word[PREVIOUS]) > SLOTS_MOST)
         return WEIR_EINPUT;
     return 0;
