@@ -849,13 +849,12 @@ SCENE_TEST(test_many_queues_share_a_gate_of_concurrency)
 /* Of a type that this worker cannot run, jobs are held; who can run it begins at once. */
 SCENE_TEST(test_held_types_start_when_somebody_can)
 {
-    static const char *const types[] = {"known", "odd"};
-
     must(turns_rate("S", "100/1000000/1"));
     use("known", "S");
     use("odd", "S");
     push_types("odd 500, known 500");
-    open_shop_of(10, 0, types, 1);
+    open_shop(10, 0, "known", "odd");
+    shop.type_count = 1;
     run_shop(2 * SECOND_US);
     expect_at_least("known", shop.starts[0], 199); /* odd takes nothing of what they share */
     expect_text("odd", "ZRANGE", PREFIX "held:default", "0", "-1");
