@@ -974,12 +974,12 @@ TEST_WITH(test_states_are_these_words, client_flush, NULL)
 /* A large burst at a small part of its rate. Lua keeps it as it is; so does C, which plans from it. */
 TEST(test_what_is_in_use_for_decades_is_read_as_it_is)
 {
-    static const char state[] = "1795001014623032 0 - - gcra:1/86400000000/2908 2828955555552720 0";
+    static const char stored[] = "1795001014623032 0 - - gcra:1/86400000000/2908 2828955555552720 0";
     struct rule rule = GCRA(1, INT64_C(86400000000), 2908);
     struct gate g;
 
     gate_init(&g, &rule);
-    assert_int_equal(gate_read(&g, state, INT64_C(1795001014623032), &error), 0);
+    assert_int_equal(gate_read(&g, stored, INT64_C(1795001014623032), &error), 0);
     assert_int_equal(gate_resets(&g, INT64_C(1795001014623032)), INT64_C(2828955555552720));
     gate_free(&g);
 }
