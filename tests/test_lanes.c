@@ -817,6 +817,36 @@ SCENE_TEST(test_a_lost_bell_is_found_by_the_next_claim)
     }
 }
 
+/* A rule that changes again and again: what was granted ahead starts at its slots, so each of them is used. Where a rule comes in that has not
+   counted it, it goes back. */
+SCENE_TEST(test_a_rule_that_changes_wastes_no_slot)
+{
+    static const char *const type = "mail";
+    static const char *const rules[][2] = {{"gcra:400/1000000/1", "gcra:400/1000000/2"},
+                                           {"gcra:400/1000000/4", "gcra:4000/10000000/3"},
+                                           {"gcra:400/1000000/1", "token-bucket:400/1000000/1"}};
+
+    for (size_t i = 0; i < COUNT(rules); i++) {
+        scene_begin(state);
+        must(turns_rate("mail", rules[i][0]));
+        push_type("mail", 3000);
+        open_shop(100, 0, &type, 1);
+        shop.ahead_us = 50000;
+        run_shop(SECOND_US);
+        shop.starts[0] = 0;
+        for (int k = 1; k <= 10; k++) {
+            must(turns_rate("mail", rules[i][k % 2]));
+            assert_int_equal(redis_number("EXISTS", PREFIX "told:w"), 0);
+            run_shop(SECOND_US / 10 * 3);
+        }
+        expect_at_least("starts", shop.starts[0], 1194);
+        expect_at_most("starts", shop.starts[0], 1204);
+        must(turns_rate("mail", textf("%s gcra:1000/1000000/1000", rules[i][0])));
+        expect_text("*", "LRANGE", PREFIX "told:w", "0", "-1");
+        turns_check();
+    }
+}
+
 /* Each end rings for some of the queues. One that a claim had no time left for is not forgotten. */
 SCENE_TEST(test_many_queues_share_a_gate_of_concurrency)
 {

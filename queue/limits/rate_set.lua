@@ -82,6 +82,17 @@ local function remember(name, words, known)
     call('HSET', P .. 'revisions', 'places/' .. name, concat(places, ' '))
 end
 
+-- True when what was granted ahead is counted by all of the new rules, as each goes on with the gate of one that held it. Its jobs start at their
+-- slots: they have been taken by the old rules, and given back they would be lost, as the gates know no more what had taken them.
+local function holds_ahead(before, words)
+    local old = rates.split(before).rules
+    for place, word in ipairs(words) do
+        local new, was = rules.read(word), rules.read(old[place] or rules.NONE)
+        if new and not (was and was[1].by == new[1].by and not was.in_flight and not new.in_flight) then return false end
+    end
+    return true
+end
+
 local function set(name, before, words)
     local new = rules.read(concat(words, ' '))
     key_pauses.move(name, rules.read(before or ''), new)
@@ -173,7 +184,7 @@ local function rate_set(ARGV)
         if text == '' then remove(name, before) else set(name, before, words) end
         remember(name, words, known)
         rates.record(what, by, 'limit', name)
-        rates.wake({name})
+        rates.wake({name}, holds_ahead(before or '', words))
         asleep, rest = rates.look_on('0', text == '' and name or '', {})
     end
     return answer{was = before and true or false, kept = concat(words, ' '), asleep = asleep, rest = rest,

@@ -215,11 +215,11 @@ local FEW = 3          -- limits: each has all queues listed once
 local AT_ONCE = 200    -- queues that are woken in the call that changes something, if there are no more
 
 -- Has who waits at these gates, named as in lane, looked at again: in this call where there are few queues, else as rates.rest says, or by heartbeats
--- if nobody does that. And what was granted far ahead is given back.
-function rates.wake_at(gates)
+-- if nobody does that. And what was granted far ahead is given back; holds: it need not be.
+function rates.wake_at(gates, holds)
     for _, name in ipairs(gates) do wake.opened_everywhere(name) end
     if call('SCARD', P .. 'queues') <= AT_ONCE then wake.all(true) end
-    rates.recall('0')
+    if not holds then rates.recall('0') end
 end
 
 local function gates_of(limits)
@@ -229,7 +229,7 @@ local function gates_of(limits)
 end
 
 -- Wakes the types that wait at gates of these limits, or for the end of a pause.
-function rates.wake(limits) rates.wake_at(gates_of(limits)) end
+function rates.wake(limits, holds) rates.wake_at(gates_of(limits), holds) end
 
 function rates.forget_weights(limit)
     for _, field in ipairs(call('HKEYS', P .. 'weights')) do
