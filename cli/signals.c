@@ -4,6 +4,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "worker/worker.h"
+
 enum answer {
     STOP,    /* takes no more jobs and ends; at the second one at once */
     QUIET,   /* takes no more jobs */
@@ -16,17 +18,17 @@ static const struct {
     int number;
     enum answer answer;
 } table[] = {
-    {SIGTERM, STOP},     /* a supervisor, or a person */
-    {SIGINT, STOP},      /* Ctrl-C */
-    {SIGHUP, STOP},      /* the terminal is gone; where it is ignored (nohup) it stays so */
-    {SIGALRM, STOP},     /* an alarm that was set before exec: the time that we have is over */
-    {SIGXCPU, STOP},     /* so is the CPU time; KILL comes at the hard limit */
-    {SIGPWR, STOP},      /* the power fails */
-    {SIGTSTP, QUIET},    /* as Sidekiq has it; Ctrl-Z too, since a stopped worker loses its leases */
-    {SIGPIPE, IGNORE},   /* the write fails */
-    {SIGXFSZ, IGNORE},   /* the write fails */
-    {SIGUSR1, IGNORE},   /* nothing is meant by it here */
-    {SIGUSR2, IGNORE},   /* nor by this */
+    {SIGTERM, STOP},   /* a supervisor, or a person */
+    {SIGINT, STOP},    /* Ctrl-C */
+    {SIGHUP, STOP},    /* the terminal is gone; where it is ignored (nohup) it stays so. See signals_reload */
+    {SIGALRM, STOP},   /* an alarm that was set before exec: the time that we have is over */
+    {SIGXCPU, STOP},   /* so is the CPU time; KILL comes at the hard limit */
+    {SIGPWR, STOP},    /* the power fails */
+    {SIGTSTP, QUIET},  /* as Sidekiq has it; Ctrl-Z too, since a stopped worker loses its leases */
+    {SIGPIPE, IGNORE}, /* the write fails */
+    {SIGXFSZ, IGNORE}, /* the write fails */
+    {SIGUSR1, IGNORE}, /* nothing is meant by it here */
+    {SIGUSR2, IGNORE}, /* nor by this */
     {SIGVTALRM, IGNORE}, /* a timer from before exec */
     {SIGPROF, IGNORE},   /* a profiler's timer from before exec */
     {SIGIO, IGNORE},     /* a file that was inherited */
@@ -56,6 +58,12 @@ static void on_quiet(int number)
 {
     (void)number;
     weir_worker_quiet(running);
+}
+
+static void on_reload(int number)
+{
+    (void)number;
+    worker_ask_reload(running);
 }
 
 static void set(int number, void (*handler)(int number))
@@ -102,6 +110,12 @@ void signals_begin(struct weir_worker *worker)
             set(table[i].number, handlers[table[i].answer]);
     for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
         set(number, SIG_IGN);
+}
+
+void signals_reload(void)
+{
+    if (!is_ignored(SIGHUP))
+        set(SIGHUP, on_reload);
 }
 
 void signals_end(void)

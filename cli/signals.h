@@ -11,6 +11,8 @@ void signals_fresh(void);
 void signals_catch(void (*handler)(int number));
 /* The table holds, for this worker. */
 void signals_begin(struct weir_worker *worker);
+/* From now on HUP has it read its handlers anew (worker/worker.h), unless HUP is ignored. */
+void signals_reload(void);
 /* The worker has ended: signals that would have stopped it do nothing more. */
 void signals_end(void);
 

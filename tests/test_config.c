@@ -2,7 +2,9 @@
 #include "cli/config.h"
 
 #include <inttypes.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/random.h"
 #include "tests/stage.h"
@@ -247,7 +249,7 @@ TEST(test_handlers_of_a_file)
     server_stop(&s);
 }
 
-/* ---- Another Redis */
+/* ---- HUP */
 
 static const char *ns; /* of the commands */
 
@@ -258,6 +260,124 @@ static const char *run_on(const struct server *s, struct outcome *o, const char 
         fail_msg("weir %s: exit %d: %s", line, o->code, o->err);
     return o->out;
 }
+
+static pid_t start_reloading(const struct server *s, const char *handlers)
+{
+    const char *const words[] = {built("weir"), "worker",  "-c",   "8", "--config",
+                                 "hup.conf",    "--redis", s->url, NULL};
+
+    write_text(folder, "hup.conf", handlers);
+    return program_start(folder, "worker", words);
+}
+
+static void hup(pid_t worker, const char *handlers, const char *logged)
+{
+    write_text(folder, "hup.conf", handlers);
+    kill(worker, SIGHUP);
+    if (logged)
+        await_text(folder, "worker.err", logged);
+}
+
+TEST(test_handlers_are_read_anew)
+{
+    const char *loads = textf("[worker]\nload = %s\n", built("examples/weekly_summary_handler.so"));
+    struct server s;
+    struct outcome o;
+    pid_t worker;
+
+    server_start(&s, false);
+    worker = start_reloading(&s, textf("%s[handler goes]\nexec = sh -c 'echo >begun; until [ -e go ]; do "
+                                       "sleep 0.01; done; echo >ended'\n"
+                                       "[handler stays]\nexec = sh -c 'echo one >>said'\n",
+                                       loads));
+    run_on(&s, &o, "enqueue goes --id g1");
+    run_on(&s, &o, "enqueue stays");
+    await_text(folder, "begun", "\n");
+    await_text(folder, "said", "one\n");
+    hup(worker,
+        textf("%s[handler stays]\nexec = sh -c 'echo two >>said'\n[handler comes]\nexec = touch "
+              "came\ntimeout = 9s\n",
+              loads),
+        "handlers and options are read anew");
+    run_on(&s, &o, "enqueue comes");
+    run_on(&s, &o, "enqueue stays");
+    run_on(&s, &o, "enqueue goes --id g2");
+    run_on(&s, &o, "enqueue receipt --id r");
+    await_text(folder, "came", "");
+    await_text(folder, "said", "one\ntwo\n");
+    await_log(folder, "receipt r: dead: args: not a business_id"); /* a function stays */
+    write_text(folder, "go", "");
+    await_text(folder, "ended", "\n"); /* what ran when its handler went has ended, */
+    hup(worker, "[handler stays]\nexec = ./none\n",
+        "what holds stays: hup.conf:2: handler stays: ./none: no such program");
+    hup(worker, "[handler stays\n", "what holds stays: hup.conf:1: [handler stays: the ] is missing");
+    hup(worker, "[handler receipt]\nexec = true\n", "type receipt is that of a loaded function");
+    hup(worker, "[worker]\nqueues = x\n[handler comes]\npipe = cat\n",
+        "queues is another, which counts when");
+    run_on(&s, &o, "job show g2"); /* and what came later waits for a worker that has one */
+    assert_non_null(strstr(o.out, "held"));
+    assert_null(strstr(o.out, "interrupted"));
+    kill(worker, SIGTERM);
+    assert_int_equal(program_end(worker), 0);
+    server_stop(&s);
+}
+
+#define HUP_JOBS 600 /* of each of two types */
+#define HUPS 40
+
+static int count_lines(const char *name)
+{
+    static char text[1 << 20];
+    int lines = 0;
+
+    if (read_text(folder, name, text, sizeof text))
+        for (const char *at = text; (at = strchr(at, '\n')); at++)
+            lines++;
+    return lines;
+}
+
+/* Handlers change all the time while jobs run: each runs once, and none is counted as interrupted. */
+TEST(test_no_job_is_lost_by_hup)
+{
+    const char *text =
+        "[handler e]\nexec = sh -c 'echo $WEIR_JOB_ID >>ran; : %d'\n[handler p]\npipe = sh ./pipe.sh %d\n";
+    struct server s;
+    struct outcome o;
+    int64_t until_us = clock_mono_us() + 120000000;
+    pid_t worker;
+
+    server_start(&s, false);
+    write_text(folder, "pipe.sh",
+               "while read -r l; do i=${l#*\\\"id\\\":\\\"}; i=${i%%\\\"*}; echo $i >>ran\n"
+               "echo \"{\\\"id\\\":\\\"$i\\\",\\\"status\\\":\\\"done\\\"}\"; done\n");
+    unlink(textf("%s/ran", folder));
+    worker = start_reloading(&s, textf("[handler e]\nexec = true\n[handler p]\npipe = cat\n"));
+    await_text(folder, "worker.err", "started");
+    hup(worker, textf(text, 0, 0), "read anew");
+    write_text(folder, "jobs", "");
+    run_in(
+        &o, folder, "/bin/sh", "-c",
+        textf(
+            "seq %d | \"$0\" enqueue --from - e --redis %s && seq %d | \"$0\" enqueue --from - p --redis %s",
+            HUP_JOBS, s.url, HUP_JOBS, s.url),
+        built("weir"), NULL);
+    assert_int_equal(o.code, 0);
+    for (int i = 1; count_lines("ran") < 2 * HUP_JOBS && clock_mono_us() < until_us; i++) {
+        if (i <= HUPS)
+            hup(worker, textf(text, i, i), NULL);
+        clock_sleep_until(clock_mono_us() + 50000);
+    }
+    run_in(&o, folder, "/bin/sh", "-c",
+           "sort ran | uniq -c | awk '{ n[$1]++ } END { for (i in n) print i, n[i] }'", NULL);
+    assert_string_equal(o.out, textf("1 %d\n", 2 * HUP_JOBS));
+    kill(worker, SIGTERM);
+    assert_int_equal(program_end(worker), 0);
+    run_on(&s, &o, "status --json");
+    assert_non_null(strstr(o.out, textf("\"done\":%d", HUP_JOBS)));
+    server_stop(&s);
+}
+
+/* ---- Another Redis */
 
 /* What is exported from one Redis and applied to another is the same there; a pause for a time ends at its second. */
 TEST(test_moving_to_another_redis)

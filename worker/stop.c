@@ -42,7 +42,7 @@ static void begin_stop(struct worker *w)
     log_line(LOG_LEVEL_INFO, "stopping: %d jobs run to their end, %d are given back",
              pool_load(w->pool).running, waiting.count);
     tasks_give_back(&waiting);
-    for (struct runner *r = w->handlers.runners; r; r = r->next)
+    for (struct runner *r = w->handlers->runners; r; r = r->next)
         if (r->way->stop)
             r->way->stop(r);
 }

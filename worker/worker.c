@@ -23,8 +23,12 @@ static void on_finished(struct ev_loop *loop, ev_async *async, int events)
 /* Hears that another thread has asked for a stop or for quiet, or has called exit(). */
 static void on_call(struct ev_loop *loop, ev_async *async, int events)
 {
+    struct weir_worker *w = async->data;
+
     (void)loop, (void)events;
-    worker_check_exit(async->data);
+    worker_check_exit(w);
+    if (atomic_exchange(&w->reload_asked, false) && w->reload && !w->common.stop.since_us)
+        w->reload(w->reload_arg);
     worker_check_stop(&((struct weir_worker *)async->data)->common);
 }
 
@@ -94,7 +98,10 @@ struct weir_worker *weir_worker_new_sized(const struct weir_worker_options *opti
 
     if (!w)
         return NULL;
-    if (!(w->common.loop = ev_loop_new(EVFLAG_AUTO | EVFLAG_NOSIGMASK))) {
+    w->common.handlers = calloc(1, sizeof *w->common.handlers);
+    w->common.loop = w->common.handlers ? ev_loop_new(EVFLAG_AUTO | EVFLAG_NOSIGMASK) : NULL;
+    if (!w->common.loop) {
+        free(w->common.handlers);
         free(w);
         return NULL;
     }
@@ -125,7 +132,8 @@ void weir_worker_free(struct weir_worker *w)
         partition_free(w->common.partitions[i]);
     ev_loop_destroy(w->common.loop);
     log_once_free(&w->common.logged);
-    handlers_free(&w->common.handlers);
+    handlers_free(w->common.handlers);
+    handlers_free(w->common.retired);
     free(w->common.running);
     options_free(&w->common.options);
     free(w);
@@ -169,40 +177,40 @@ int weir_worker_handle(struct weir_worker *w, const char *type, weir_handler *ha
 {
     if (GIVEN(w, PASSED(type), PASSED(handler)) < 0)
         return WEIR_EUSAGE;
-    return function_add(&w->common.handlers, type, handler, arg, &w->error);
+    return function_add(w->common.handlers, type, handler, arg, &w->error);
 }
 
 int weir_worker_handle_async(struct weir_worker *w, const char *type, weir_async_handler *handler, void *arg)
 {
     if (GIVEN(w, PASSED(type), PASSED(handler)) < 0)
         return WEIR_EUSAGE;
-    return async_add(&w->common.handlers, type, handler, arg, &w->error);
+    return async_add(w->common.handlers, type, handler, arg, &w->error);
 }
 
 int weir_worker_exec(struct weir_worker *w, const char *type, const char *command)
 {
     if (GIVEN(w, PASSED(type), PASSED(command)) < 0)
         return WEIR_EUSAGE;
-    return command_add(&w->common.handlers, type, command, &w->error);
+    return command_add(w->common.handlers, type, command, &w->error);
 }
 
 int weir_worker_pipe(struct weir_worker *w, const char *type, const char *command, int in_flight)
 {
     if (GIVEN(w, PASSED(type), PASSED(command)) < 0)
         return WEIR_EUSAGE;
-    return pipe_add(&w->common.handlers, type, command, in_flight, &w->error);
+    return pipe_add(w->common.handlers, type, command, in_flight, &w->error);
 }
 
 int weir_worker_http(struct weir_worker *w, const char *type, const char *url)
 {
     if (GIVEN(w, PASSED(type), PASSED(url)) < 0)
         return WEIR_EUSAGE;
-    return http_add(&w->common.handlers, type, url, &w->error);
+    return http_add(w->common.handlers, type, url, &w->error);
 }
 
 int weir_worker_http_files(struct weir_worker *w, const char *headers, const char *secrets)
 {
-    return w ? identity_read(&w->common.handlers.identity, headers, secrets, &w->error) : WEIR_EUSAGE;
+    return w ? identity_read(&w->common.handlers->identity, headers, secrets, &w->error) : WEIR_EUSAGE;
 }
 
 struct ev_loop *weir_worker_loop(struct weir_worker *w)
@@ -248,14 +256,14 @@ static int count_thread_types(const struct weir_worker *w)
 {
     int n = 0;
 
-    for (int i = 0; i < w->common.handlers.count; i++)
-        n += w->common.handlers.at[i].runner->way->run != NULL;
+    for (int i = 0; i < w->common.handlers->count; i++)
+        n += w->common.handlers->at[i].runner->way->run != NULL;
     return n;
 }
 
 static int make_executors(struct weir_worker *w)
 {
-    bool threads = count_thread_types(w) > 0;
+    bool threads = count_thread_types(w) > 0 || (w->reload && w->common.options.executors <= THREADS_MOST);
 
     if (threads && w->common.options.executors > THREADS_MOST)
         return error_set(&w->error, WEIR_EUSAGE,
@@ -279,7 +287,7 @@ static void on_rest(struct worker *w, int types)
             claiming_serve_again(w->partitions[i]);
 }
 
-static int open_handlers(struct weir_worker *w)
+static int open_handlers(struct weir_worker *w, struct handlers *handlers, struct error *e)
 {
     const struct way_host host = {w->common.loop,
                                   w->common.options.executors,
@@ -291,15 +299,16 @@ static int open_handlers(struct weir_worker *w)
                                   on_rest};
     int rc = 0;
 
-    for (struct runner *r = w->common.handlers.runners; rc == 0 && r; r = r->next)
-        rc = runner_open(r, &host, &w->error);
+    for (struct runner *r = handlers->runners; rc == 0 && r; r = r->next)
+        rc = runner_open(r, &host, e);
     return rc;
 }
 
-static void close_handlers(struct weir_worker *w)
+static void close_handlers(struct handlers *handlers)
 {
-    for (struct runner *r = w->common.handlers.runners; r; r = r->next)
-        runner_close(r);
+    for (; handlers; handlers = handlers->next)
+        for (struct runner *r = handlers->runners; r; r = r->next)
+            runner_close(r);
 }
 
 /* Adds a partition, which still has to connect. */
@@ -352,7 +361,7 @@ static void open_minds(struct worker *w)
 
     w->minds = (struct minds){.executors = o->executors,
                               .queue_count = o->queue_count,
-                              .type_count = w->handlers.count,
+                              .type_count = w->handlers->count,
                               .lease_us = o->lease_us,
                               .wide = o->wide,
                               .weights = o->weighted ? o->weights : NULL,
@@ -366,14 +375,14 @@ static int prepare(struct weir_worker *w)
         w->error = w->setup;
         return w->error.status;
     }
-    if (w->common.handlers.count == 0)
+    if (w->common.handlers->count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");
     open_minds(&w->common);
-    if (options_spread(&w->common.options, &w->common.handlers, &w->error) != 0 ||
+    if (options_spread(&w->common.options, w->common.handlers, &w->error) != 0 ||
         add_partition(&w->common, &w->error) != 0)
         return w->error.status;
-    if (make_executors(w) != 0 || open_handlers(w) != 0)
+    if (make_executors(w) != 0 || open_handlers(w, w->common.handlers, &w->error) != 0)
         return w->error.status;
     return partition_connect(w->common.partitions[0], &w->error);
 }
@@ -386,7 +395,8 @@ static void finish(struct weir_worker *w)
         partition_disconnect(w->common.partitions[i]);
     if (load.running + load.given_up > 0)
         w->abandoned = worker_end_running(&w->common);
-    close_handlers(w);
+    close_handlers(w->common.handlers);
+    close_handlers(w->common.retired);
     begin_close(&w->common);
     for (int i = 0; i < w->common.partition_count; i++)
         trace_flush(w->common.partitions[i]->conditions.trace);
@@ -419,4 +429,87 @@ int weir_worker_run(struct weir_worker *w)
     }
     finish(w);
     return rc;
+}
+
+/* ---- Read anew */
+
+void worker_on_reload(struct weir_worker *w, void (*reload)(void *arg), void *arg)
+{
+    w->reload = reload;
+    w->reload_arg = arg;
+}
+
+void worker_ask_reload(struct weir_worker *w)
+{
+    atomic_store(&w->reload_asked, true);
+    worker_call_loop(&w->common);
+}
+
+/* Sees that the handlers of next can take the place of those of w, and opens them. */
+static int prepare_handlers(struct weir_worker *w, struct weir_worker *next)
+{
+    struct error *e = &next->error;
+
+    if (next->setup.status != 0)
+        return (*e = next->setup).status;
+    if (count_thread_types(next) > 0 && w->common.options.executors > THREADS_MOST)
+        return error_set(e, WEIR_EUSAGE,
+                         "worker: commands run on threads, and it has %d executors; start it anew",
+                         w->common.options.executors);
+    if (handlers_keep(next->common.handlers, w->common.handlers, e) < 0 ||
+        options_spread(&next->common.options, next->common.handlers, e) < 0)
+        return e->status;
+    if (open_handlers(w, next->common.handlers, e) == 0)
+        return 0;
+    close_handlers(next->common.handlers);
+    return e->status;
+}
+
+static void take_options(struct options *o, const struct options *next)
+{
+    o->grace_us = next->grace_us;
+    o->kill_after_us = next->kill_after_us;
+    o->pause_most_us = next->pause_most_us;
+    o->dead_most = next->dead_most;
+    o->dead_age_us = next->dead_age_us;
+    o->unknown_dead = next->unknown_dead;
+}
+
+/* Each partition says by a new connection which types this worker has now: what was under way on the old one is settled or given back as ever when
+ * a connection is lost. */
+static int join_again(struct worker *w, const struct handlers *before, struct error *e)
+{
+    int rc = 0;
+
+    w->minds.type_count = w->handlers->count;
+    w->minds.unknown_dead = w->options.unknown_dead;
+    for (int i = 0; rc == 0 && i < w->partition_count; i++) {
+        rc = recording_renumber(w->partitions[i], before);
+        rc = rc == 0 ? adoption_describe(w->partitions[i], e) : error_no_memory(e, "worker");
+        adoption_begin_anew(w->partitions[i]);
+    }
+    return rc;
+}
+
+int worker_take_over(struct weir_worker *w, struct weir_worker *next)
+{
+    struct worker *c = &w->common;
+    struct handlers *before = c->handlers;
+    struct task_list waiting;
+    struct error e;
+
+    if (prepare_handlers(w, next) < 0)
+        return next->error.status;
+    task_list_init(&waiting);
+    pool_withdraw_all(c->pool, NULL, &waiting);
+    tasks_give_back(&waiting);
+    c->handlers = next->common.handlers;
+    next->common.handlers = NULL;
+    c->resting -= handlers_retire(before, c->handlers);
+    before->next = c->retired;
+    c->retired = before;
+    take_options(&c->options, &next->common.options);
+    if (join_again(c, before, &e) < 0)
+        worker_fail_and_stop(c, &e);
+    return 0;
 }

@@ -41,6 +41,18 @@ struct weir_worker {
     struct guard guard;
     struct report report;
     struct at_exit at_exit;
+    void (*reload)(void *arg); /* on the loop, as worker_ask_reload() asks; NULL: nobody asks */
+    void *reload_arg;
+    atomic_bool reload_asked;
 };
+
+/* Before it runs: reload is called on the loop when somebody asks, and may call worker_take_over(). */
+void worker_on_reload(struct weir_worker *w, void (*reload)(void *arg), void *arg);
+/* From any thread, and from a signal's handler. */
+void worker_ask_reload(struct weir_worker *w);
+/* The handlers of next, which does not run, and the options that may change while jobs run (of types, grace, kill-after, pauses, dead jobs) take the place
+ * of those of w; functions in C stay. What runs goes on to its end as it was begun, what has not begun goes back, and Redis is told by
+ * joining again. On failure, which is in next's message, w is as before. Next is to be freed by weir_worker_free in either case. */
+WEIR_CHECKED int worker_take_over(struct weir_worker *w, struct weir_worker *next);
 
 #endif

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -16,6 +17,7 @@
 #include "core/duration.h"
 #include "core/log/log.h"
 #include "core/notify.h"
+#include "worker/worker.h"
 
 #define EXECUTORS_MAX 65536 /* as weir.h says */
 #define UNSET (-1)
@@ -406,26 +408,144 @@ static void leave_standard_error(void)
         dup2(null, STDERR_FILENO);
 }
 
-static int run_worker(struct cli *cli, int argc, char **argv)
-{
-    struct weir_worker *worker;
-    struct worker_flags f;
-    int operands, status;
+/* ---- HUP */
 
-    worker_flags_init(&f);
-    if (cli_parse(cli, f.table, argc, argv, &operands) < 0)
+/* A worker that runs, and the words it was started with. */
+struct running {
+    struct weir_worker *worker;
+    char **words;
+    int count;
+    struct config *config; /* of the last time */
+};
+
+/* Options that hold from the start of a worker to its end. */
+static const char *const lasting[] = {"queues", "executors", "load", "lease", "trace", "drain", "drain-max"};
+
+static bool is_same(const struct config *a, const struct config *b, const char *section, const char *name)
+{
+    const struct setting *x = config_find(a, section, name), *y = config_find(b, section, name);
+
+    return x && y ? strcmp(x->value, y->value) == 0 : x == y;
+}
+
+static void log_lasting(const struct config *before, const struct config *now)
+{
+    for (size_t i = 0; i < sizeof lasting / sizeof *lasting; i++)
+        if (!is_same(before, now, "worker", lasting[i]))
+            log_line(LOG_LEVEL_WARN, "weir.conf: %s is another, which counts when the worker is started anew",
+                     lasting[i]);
+    if (!is_same(before, now, "", "redis") || !is_same(before, now, "", "namespace"))
+        log_line(LOG_LEVEL_WARN,
+                 "weir.conf: redis or namespace is another, which counts when the worker is started anew");
+}
+
+/* Reads flags and files; WEIR_EUSAGE and the like as when it starts. */
+static int read_all(struct cli *cli, struct worker_flags *f, int argc, char **argv, int *operands)
+{
+    worker_flags_init(f);
+    if (cli_parse(cli, f->table, argc, argv, operands) < 0 || *operands)
         return cli->error.status;
-    if (operands)
-        return workers_run(cli, &f.others, operands, argv);
-    if (f.others.wait || f.others.yes)
+    if (f->others.wait || f->others.yes)
         return error_set(&cli->error, WEIR_EUSAGE,
                          "worker --%s: only worker quiet and stop have it; leave it out",
-                         f.others.wait ? "wait" : "yes");
+                         f->others.wait ? "wait" : "yes");
     if (cli->json)
         return error_set(&cli->error, WEIR_EUSAGE, "worker --json: it prints no document; leave it out");
-    if (worker_flags_read_handlers(cli, &f) < 0 || worker_flags_check(cli, &f) < 0)
+    if (worker_flags_read_handlers(cli, f) < 0 || worker_flags_check(cli, f) < 0)
         return cli->error.status;
-    if (!worker_flags_have_handlers(&f))
+    return 0;
+}
+
+/* Gives a worker the handlers and types that the flags name. */
+static int fill_worker(struct cli *cli, struct weir_worker *worker, const struct worker_flags *f)
+{
+    int status = add_handlers(worker, f);
+
+    if (status == 0)
+        status = add_types(cli, worker, f);
+    if (status < 0 && cli->error.status == 0)
+        error_set(&cli->error, status, "%s", weir_worker_message(worker));
+    return status;
+}
+
+/* On the loop of the worker. A file that is wrong changes nothing. */
+static void reload(void *arg)
+{
+    struct running *r = arg;
+    struct cli cli = {.command = &command_worker};
+    char **words = calloc((size_t)r->count + 1, sizeof *words);
+    struct weir_worker *next = NULL;
+    struct worker_flags f;
+    int operands = 0, status = words ? 0 : error_no_memory(&cli.error, "worker");
+
+    if (status == 0) {
+        memcpy(words, r->words, (size_t)r->count * sizeof *words);
+        status = read_all(&cli, &f, r->count, words, &operands);
+    }
+    if (status == 0 && !(next = make_worker(&cli, &f)))
+        status = error_no_memory(&cli.error, "worker");
+    if (status == 0) {
+        f.load.count = 0; /* what is loaded stays */
+        status = fill_worker(&cli, next, &f);
+    }
+    if (status == 0 && (status = worker_take_over(r->worker, next)) < 0)
+        error_set(&cli.error, status, "%s", weir_worker_message(next));
+    if (status < 0) {
+        status = cli_name_line(&cli, status);
+        log_line(LOG_LEVEL_ERROR, "not read anew, what holds stays: %s", cli.error.text);
+        config_free(&cli.config);
+    } else {
+        log_line(LOG_LEVEL_INFO, "handlers and options are read anew");
+        log_lasting(r->config, &cli.config);
+        config_free(r->config);
+        *r->config = cli.config;
+    }
+    weir_worker_free(next);
+    free(words);
+}
+
+/* True when HUP is not for a terminal that is gone, and there is something to read again. */
+static bool can_reload(const struct config *c)
+{
+    bool says = false;
+
+    for (size_t i = 0; i < c->count; i++)
+        says |= c->at[i].line > 0;
+    return says && !isatty(STDIN_FILENO) && !isatty(STDERR_FILENO);
+}
+
+static int run_jobs(struct cli *cli, const struct worker_flags *f, struct running *running)
+{
+    struct weir_worker *worker = make_worker(cli, f);
+    int status;
+
+    if (!worker)
+        return error_no_memory(&cli->error, "worker");
+    running->worker = worker;
+    signals_begin(worker);
+    if (can_reload(&cli->config)) {
+        worker_on_reload(worker, reload, running);
+        signals_reload();
+    }
+    status = fill_worker(cli, worker, f);
+    if (status == 0 && (status = weir_worker_run(worker)) < 0)
+        error_set(&cli->error, status, "%s", weir_worker_message(worker));
+    signals_end();
+    weir_worker_free(worker);
+    if (!log_flush())
+        leave_standard_error();
+    return status;
+}
+
+static int start(struct cli *cli, struct worker_flags *f, struct running *running, int argc, char **argv)
+{
+    int operands = 0, status = read_all(cli, f, argc, argv, &operands);
+
+    if (status < 0)
+        return status;
+    if (operands)
+        return workers_run(cli, &f->others, operands, argv);
+    if (!worker_flags_have_handlers(f))
         return error_set(
             &cli->error, WEIR_EUSAGE,
             "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, --http TYPE=URL, "
@@ -433,20 +553,20 @@ static int run_worker(struct cli *cli, int argc, char **argv)
     if (init_stay_behind(&cli->error) < 0)
         return cli->error.status;
     notify_open();
-    worker = make_worker(cli, &f);
-    if (!worker)
+    return run_jobs(cli, f, running);
+}
+
+static int run_worker(struct cli *cli, int argc, char **argv)
+{
+    struct running running = {.count = argc, .config = &cli->config};
+    struct worker_flags f;
+    int status;
+
+    running.words = calloc((size_t)argc + 1, sizeof *running.words);
+    if (!running.words)
         return error_no_memory(&cli->error, "worker");
-    signals_begin(worker);
-    status = add_handlers(worker, &f);
-    if (status == 0)
-        status = add_types(cli, worker, &f);
-    if (status == 0)
-        status = weir_worker_run(worker);
-    if (status < 0)
-        error_set(&cli->error, status, "%s", weir_worker_message(worker));
-    signals_end();
-    weir_worker_free(worker);
-    if (!log_flush())
-        leave_standard_error();
+    memcpy(running.words, argv, (size_t)argc * sizeof *argv);
+    status = start(cli, &f, &running, argc, argv);
+    free(running.words);
     return status;
 }

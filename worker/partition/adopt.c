@@ -18,12 +18,12 @@ static void make_group(struct partition *p)
 {
     uint64_t sum = 0;
 
-    for (int i = 0; i < p->worker->options.queue_count + p->worker->handlers.count; i++) {
+    for (int i = 0; i < p->worker->options.queue_count + p->worker->handlers->count; i++) {
         bool queue = i < p->worker->options.queue_count;
         uint64_t hash = queue ? 0xcbf29ce484222325u : 0x84222325cbf29ce4u;
 
         for (const char *c = queue ? p->worker->options.queues[i]
-                                   : p->worker->handlers.types[i - p->worker->options.queue_count];
+                                   : p->worker->handlers->types[i - p->worker->options.queue_count];
              *c; c++)
             hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
         sum += hash;
@@ -56,13 +56,13 @@ static int make_info(struct partition *p, struct error *e)
     gethostname(host, sizeof host - 1);
     for (int i = 0; i < p->worker->options.queue_count; i++)
         json_array_append_new(queues, json_string(p->worker->options.queues[i]));
-    for (int i = 0; i < p->worker->handlers.count; i++)
-        json_array_append_new(types, json_string(p->worker->handlers.types[i]));
+    for (int i = 0; i < p->worker->handlers->count; i++)
+        json_array_append_new(types, json_string(p->worker->handlers->types[i]));
     info = json_pack("{s:s, s:s, s:i, s:i, s:f, s:s, s:s, s:i, s:o, s:o*, s:o}", "instance",
                      p->worker->instance, "host", host, "pid", (int)getpid(), "executors",
                      p->worker->options.executors, "lease", (double)p->worker->options.lease_us / 1e6,
                      "library", script_digest, "version", WEIR_VERSION, "format", script_format, "queues",
-                     queues, "inside", types_inside(&p->worker->handlers), "types", types);
+                     queues, "inside", types_inside(p->worker->handlers), "types", types);
     if (info && p->worker->partition_count > 1)
         json_object_set_new(info, "partitions", json_integer(p->worker->partition_count));
     text = info ? json_dumps(info, JSON_COMPACT) : NULL;
@@ -80,7 +80,17 @@ void adoption_free(struct partition *p)
 int adoption_describe(struct partition *p, struct error *e)
 {
     make_group(p);
+    p->adoption.described++;
     return make_info(p, e);
+}
+
+void adoption_begin_anew(struct partition *p)
+{
+    if (!p->link || !link_is_up(p->link))
+        return;
+    p->adoption.anew = true;
+    session_unregister(p); /* no answer is heard that is still under way */
+    link_drop(p->link, "joins anew");
 }
 
 struct lost {
@@ -175,6 +185,8 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         match_soon(p);
         hear_adopt(&p->mind, adopt.workers);
         partition_wake(p);
+        if (p->adoption.asked != p->adoption.described)
+            adoption_begin_anew(p);
     }
     adopt_free(&adopt);
 }
@@ -231,6 +243,7 @@ void adoption_ask(struct partition *p, int64_t now)
         char random[17];
 
         job_make_id(random);
+        p->adoption.asked = p->adoption.described;
         snprintf(p->adoption.next_id, sizeof p->adoption.next_id, "w%s", random);
     }
     session_is_registering(p);
@@ -256,8 +269,11 @@ static void on_down(void *arg, const struct error *why)
 {
     struct partition *p = arg;
 
+    bool anew = p->adoption.anew;
+
     session_unregister(p);
-    if (!session_is_hopeless(p, why))
+    p->adoption.anew = false;
+    if (!anew && !session_is_hopeless(p, why))
         session_lost(p, why);
 }
 

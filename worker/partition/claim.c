@@ -66,7 +66,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
 
         if (!same(lease->type, type)) {
             type = lease->type;
-            handler = handlers_find(&p->worker->handlers, type);
+            handler = handlers_find(p->worker->handlers, type);
             if (p->conditions.trace)
                 limits = limits_of(claim, type);
         }
@@ -94,7 +94,7 @@ static int make_tasks(struct partition *p, const struct claim *claim, struct tas
 void claiming_log_waiting(struct partition *p)
 {
     for (size_t i = 0; i < p->answer.held_count; i++)
-        if (!handlers_find(&p->worker->handlers, p->answer.held[i]))
+        if (!handlers_find(p->worker->handlers, p->answer.held[i]))
             log_once(&p->worker->logged, LOG_LEVEL_WARN,
                      "jobs of type %.*s wait for a worker that has a handler for it",
                      (int)p->answer.held[i].len, p->answer.held[i].at);
@@ -236,11 +236,11 @@ struct names claiming_queues(const struct partition *p)
 /* Lists the types that rest: their jobs may not come now. */
 static struct names resting_types(struct partition *p)
 {
-    struct names types = {p->worker->handlers.resting, 0};
+    struct names types = {p->worker->handlers->resting, 0};
 
-    for (int i = 0; p->worker->resting > types.count && i < p->worker->handlers.count; i++)
-        if (runner_rests(p->worker->handlers.at[i].runner))
-            p->worker->handlers.resting[types.count++] = p->worker->handlers.types[i];
+    for (int i = 0; p->worker->resting > types.count && i < p->worker->handlers->count; i++)
+        if (runner_rests(p->worker->handlers->at[i].runner))
+            p->worker->handlers->resting[types.count++] = p->worker->handlers->types[i];
     return types;
 }
 

@@ -129,7 +129,7 @@ static void on_drained(void *arg, const struct redisReply *reply)
 /* Asks about all types, for some queues. */
 static void ask_types(struct partition *p, struct args *a, struct names queues)
 {
-    struct names all = handlers_types(&p->worker->handlers);
+    struct names all = handlers_types(p->worker->handlers);
     int most = when_drained_types(&p->mind);
 
     for (int i = 0; i < p->draining.of_types; i++) {

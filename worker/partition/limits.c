@@ -49,7 +49,7 @@ static void ask(struct partition *p, struct args *a)
 {
     p->limits.newer = false;
     rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
-                       handlers_types(&p->worker->handlers));
+                       handlers_types(p->worker->handlers));
     request_send(p, a, on_known);
 }
 

@@ -16,7 +16,7 @@
 
 void recording_open(struct partition *p)
 {
-    counts_open(&p->recording.counts, p->worker->handlers.count);
+    counts_open(&p->recording.counts, p->worker->handlers->count);
 }
 
 void recording_free(struct partition *p)
@@ -24,9 +24,27 @@ void recording_free(struct partition *p)
     counts_free(&p->recording.counts);
 }
 
+/* The number of a type; one that no counts have: its handler was replaced, and the type has none now. */
 static int type_of(const struct partition *p, const struct handler *handler)
 {
-    return (int)(handler - p->worker->handlers.at);
+    const struct handlers *now = p->worker->handlers;
+
+    if (handler < now->at || handler >= now->at + now->count)
+        handler = handlers_find(now, span_str(handler->type));
+    return handler ? (int)(handler - now->at) : now->count;
+}
+
+int recording_renumber(struct partition *p, const struct handlers *before)
+{
+    int *numbers = calloc((size_t)before->count + 1, sizeof *numbers);
+
+    if (!numbers)
+        return WEIR_EINTERNAL;
+    for (int i = 0; i < before->count; i++)
+        numbers[i] = type_of(p, &before->at[i]);
+    counts_renumber(&p->recording.counts, numbers, p->worker->handlers->count);
+    free(numbers);
+    return 0;
 }
 
 /* Returns for how much of the time in which slots were lost the job had waited that took one then. Where nobody knows since when it waits:
@@ -59,7 +77,7 @@ void recording_count_claim(struct partition *p, const struct claim *claim)
     for (size_t i = 0; i < claim->loss_count; i++)
         count_loss(p, claim, &claim->losses[i]);
     for (size_t i = 0; i + 1 < claim->limit_count; i += 2) {
-        const struct handler *handler = handlers_find(&p->worker->handlers, claim->limits[i]);
+        const struct handler *handler = handlers_find(p->worker->handlers, claim->limits[i]);
 
         if (handler)
             counts_hold(&p->recording.counts, type_of(p, handler), claim->limits[i + 1]);
@@ -158,7 +176,7 @@ void recording_send(struct partition *p, struct args *a, int64_t now, bool at_on
     r->next_us = now + RECORD_US - (int64_t)(random_fraction() * RECORD_US / 5);
     for (int sent = 0; r->counts.some && sent < (at_once ? RECORDS_MOST : 1); sent++) {
         record_request(a, p->prefix, -1);
-        counts_write(&r->counts, p->worker->handlers.types, a);
+        counts_write(&r->counts, p->worker->handlers->types, a);
         request_send(p, a, on_recorded);
     }
     if (r->counts.some)

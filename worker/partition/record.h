@@ -5,6 +5,7 @@
 #include "queue/turn/turn.h"
 #include "worker/parts/counts.h"
 
+struct handlers;
 struct partition;
 struct task;
 
@@ -15,6 +16,8 @@ struct recording {
 };
 
 void recording_open(struct partition *p);
+/* Other handlers hold now; what was counted of types that are still there stays. WEIR_EINTERNAL: out of memory. */
+WEIR_CHECKED int recording_renumber(struct partition *p, const struct handlers *before);
 void recording_free(struct partition *p);
 /* Hears from a claim which limits hold the types. */
 void recording_count_claim(struct partition *p, const struct claim *claim);

@@ -115,7 +115,7 @@ static void log_start(const struct partition *p)
 {
     const struct worker *w = p->worker;
     char redis[REDIS_NAME_SIZE], types[256], executors[24];
-    size_t types_len = join_types(&w->handlers, types, sizeof types);
+    size_t types_len = join_types(w->handlers, types, sizeof types);
 
     redis_address_format(&w->options.address, redis, sizeof redis);
     snprintf(executors, sizeof executors, "%d", w->options.executors);

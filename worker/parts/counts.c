@@ -52,13 +52,31 @@ void counts_open(struct counts *c, int type_count)
     c->type_count = c->types ? type_count : 0;
 }
 
+static void free_type(struct type_counts *t)
+{
+    if (t)
+        free(t->held_by);
+    free(t);
+}
+
+void counts_renumber(struct counts *c, const int *numbers, int type_count)
+{
+    struct counts before = *c;
+
+    counts_open(c, type_count);
+    c->next_type = 0;
+    for (int i = 0; i < before.type_count; i++)
+        if (numbers[i] >= 0 && numbers[i] < c->type_count)
+            c->types[numbers[i]] = before.types[i];
+        else
+            free_type(before.types[i]);
+    free(before.types);
+}
+
 void counts_free(struct counts *c)
 {
-    for (int i = 0; i < c->type_count; i++) {
-        if (c->types[i])
-            free(c->types[i]->held_by);
-        free(c->types[i]);
-    }
+    for (int i = 0; i < c->type_count; i++)
+        free_type(c->types[i]);
     for (int i = 0; i < c->limit_count; i++)
         free(c->limits[i]);
     free(c->types);

@@ -26,6 +26,8 @@ struct counts {
 
 /* Makes counts, which are all zero before, for types with numbers below type_count. */
 void counts_open(struct counts *c, int type_count);
+/* The types have other numbers: numbers[i] is that of the one that was i; below 0: it is gone, and so are its counts. */
+void counts_renumber(struct counts *c, const int *numbers, int type_count);
 void counts_free(struct counts *c);
 /* Notes which limits hold a type from now on: "limit=rules|limit=rules", as a claim answers it. */
 void counts_hold(struct counts *c, int type, struct span limits);

@@ -35,8 +35,9 @@ struct stop {
 struct worker {
     char instance[17]; /* the process's name, in all partitions and as long as it lives */
     struct options options;
-    struct handlers handlers;
-    int resting; /* types that rest: see way/rest.h */
+    struct handlers *handlers,
+        *retired; /* those that hold; those that were replaced, whose jobs may still run */
+    int resting;  /* types that rest: see way/rest.h */
     struct ev_loop *loop;
     struct pool *pool;
     struct task **running;  /* room for pool_running */

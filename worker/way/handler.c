@@ -18,6 +18,9 @@ void handlers_free(struct handlers *h)
 {
     struct runner *runner;
 
+    if (!h)
+        return;
+    handlers_free(h->next);
     while ((runner = h->runners)) {
         h->runners = runner->next;
         if (runner->way->free)
@@ -27,7 +30,7 @@ void handlers_free(struct handlers *h)
     free(h->at);
     free(h->types);
     free(h->resting);
-    memset(h, 0, sizeof *h);
+    free(h);
 }
 
 struct names handlers_types(const struct handlers *h)
@@ -107,6 +110,52 @@ int handlers_add(struct handlers *h, const char *types, const struct way *way, v
         h->types[h->count - 1] = handler->type;
     }
     return 0;
+}
+
+int handlers_keep(struct handlers *to, const struct handlers *from, struct error *e)
+{
+    for (int i = 0; i < from->count; i++) {
+        const struct handler *kept = &from->at[i];
+
+        if (!kept->runner->way->inside)
+            continue;
+        if (handlers_find(to, span_str(kept->type)))
+            return error_set(e, WEIR_EUSAGE, "handler: type %s is that of a loaded function; leave it out",
+                             kept->type);
+        if (!make_room(to, 1))
+            return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+        to->at[to->count] = (struct handler){.runner = kept->runner};
+        strcpy(to->at[to->count].type, kept->type);
+        to->types[to->count] = to->at[to->count].type;
+        to->count++;
+    }
+    return 0;
+}
+
+static void rest_unheard(struct worker *w, int types)
+{
+    (void)w, (void)types;
+}
+
+int handlers_retire(struct handlers *from, struct handlers *to)
+{
+    int rested = 0;
+
+    for (struct runner *r, **at = &from->runners; (r = *at);) {
+        if (r->way->inside) {
+            *at = r->next;
+            r->next = to->runners;
+            to->runners = r;
+            continue;
+        }
+        rested += runner_rests(r) ? r->count : 0;
+        rest_close(r);
+        r->host.on_rest = rest_unheard;
+        if (r->way->stop)
+            r->way->stop(r);
+        at = &r->next;
+    }
+    return rested;
 }
 
 /* ---- Commands */

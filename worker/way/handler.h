@@ -62,6 +62,7 @@ struct handler {
 };
 
 struct handlers {
+    struct handlers *next;  /* of those that were replaced */
     struct runner *runners; /* every runner once, the last one added first */
     struct handler *at;
     int count;
@@ -70,7 +71,13 @@ struct handlers {
     struct identity identity; /* of all endpoints */
 };
 
+/* Frees them and all that were replaced before; NULL: nothing. */
 void handlers_free(struct handlers *h);
+/* Before `to` replaces `from`: types whose handlers are functions stay as they are. WEIR_EUSAGE: one has another handler in `to`. */
+WEIR_CHECKED int handlers_keep(struct handlers *to, const struct handlers *from, struct error *e);
+/* `from` was replaced by `to`: what is kept is that one's, and the others take no more jobs; those that run go on. Returns how many types do not rest
+ * any more. */
+int handlers_retire(struct handlers *from, struct handlers *to);
 /* Adds a runner for a type, or for several with commas between, and takes over its state when it returns 0. WEIR_EUSAGE: no valid type, a
  * type that has a handler. */
 WEIR_CHECKED int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state,
