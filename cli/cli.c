@@ -26,7 +26,7 @@ static void list_names(const char *const *names, char *out, size_t size)
                                             : ", ");
 }
 
-/* How the rows of actions begin. */
+/* Each row of a table of actions begins so. */
 struct row {
     const char *name, *flags;
 };

@@ -12,7 +12,7 @@
 #include "view/format.h"
 #include "view/output.h"
 
-/* One flag of a command. A table of them ends with a NULL name. */
+/* A flag of a command stands in a table, which ends with a NULL name. */
 enum flag_kind { FLAG_BOOL, FLAG_TEXT, FLAG_INT, FLAG_DURATION, FLAG_OPTIONAL_TEXT, FLAG_REPEATED };
 struct flag {
     const char *name; /* "max-attempts": --max-attempts N */
@@ -55,7 +55,7 @@ struct cli {
     struct error error; /* a command that fails fills it and returns its status */
 };
 
-/* The rows of a table of actions. Each begins with two texts: its name, and its flags with blanks between them. */
+/* A table of actions has rows that each begin with two texts: its name, and its flags with blanks between them. */
 struct actions {
     const void *rows;
     size_t size, count;

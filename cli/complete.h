@@ -7,7 +7,7 @@
 
 /* Names of commands, the first of words. */
 void complete_command(const struct command *const *commands, size_t count, const char *word);
-/* The last of words, which begin with the name of c. */
+/* Completes the last of words, which begin with the name of c. */
 void complete_word(const struct command *c, const struct help_flags *flags, char **words, int count);
 
 #endif

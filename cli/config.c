@@ -151,7 +151,7 @@ static int unknown_section(const struct setting *at, struct error *e)
                      likely ? "]?" : "");
 }
 
-/* "[handler mail]": what stands behind it is of that section. */
+/* Reads "[handler mail]": what stands behind it is of that section. */
 static int begin_section(char *line, struct setting *at, struct error *e)
 {
     char *end = line + strlen(line) - 1;

@@ -46,13 +46,13 @@ WEIR_CHECKED int config_say(struct config *c, const struct setting *s, struct er
 const struct setting *config_find(const struct config *c, const char *section, const char *name);
 /* Finds the titles of a section, each once: the first setting of the next one, from *at on, 0 at first. NULL: there are no more. */
 const struct setting *config_next_title(const struct config *c, const char *section, size_t *at);
-/* "mail=30s", which lives as long as the settings; NULL: out of memory. */
+/* Makes "mail=30s", which lives as long as the settings; NULL: out of memory. */
 const char *config_join(struct config *c, const char *title, const char *value);
 /* True when the section is one of those that have the flags of a command. */
 bool config_is_of_command(const char *section);
 /* "/etc/weir/weir.conf:12", or what else has said it. */
 const char *config_place(const struct setting *s, char out[CONFIG_PLACE_SIZE]);
-/* The other sections, for a message: "[worker], [serve] ..." */
+/* Lists the other sections, for a message: "[worker], [serve] ..." */
 void config_list_sections(char *out, size_t size);
 
 #endif

@@ -129,7 +129,7 @@ static const struct flag *flag_of_letter(const struct parser *p, int letter)
     return NULL;
 }
 
-/* One answer of getopt_long; word is the argument that it came from, when that was a long flag. */
+/* Parses one answer of getopt_long(); word is the argument that it came from, when that was a long flag. */
 static int parse_one(struct parser *p, int found, const char *word)
 {
     const struct flag *f = found >= LONG_BASE ? p->flags[found - LONG_BASE] : flag_of_letter(p, found);
@@ -152,7 +152,7 @@ static int parse_one(struct parser *p, int found, const char *word)
     return cli_set_flag(p->cli, p->where, f, optarg);
 }
 
-/* "--wait 30s": a duration behind a flag whose value may be missing is its value. */
+/* Joins "--wait 30s": a duration behind a flag whose value may be missing is its value. */
 static void join_value(const struct parser *p, int found, int argc, char **argv)
 {
     const struct flag *f = found >= LONG_BASE ? p->flags[found - LONG_BASE] : NULL;
@@ -231,7 +231,7 @@ static bool is_of_connection(const char *name)
     return strcmp(name, "redis") == 0 || strncmp(name, "password-", 9) == 0 || strncmp(name, "tls-", 4) == 0;
 }
 
-/* An address and what describes it belong together: of the files counts what does not stand before the address that holds. */
+/* Settles which address holds. What describes it belongs to it: of the files counts what does not stand before the address that holds. */
 static void settle_connection(struct config *c)
 {
     const struct setting *redis = config_find(c, "", "redis");
@@ -251,7 +251,7 @@ static void settle_connection(struct config *c)
 
 /* ---- The password of --redis */
 
-/* Where the parameters of an address begin, or its end; a password that nobody has encoded may have a ? too. */
+/* Finds where the parameters of an address begin, or its end; a password that nobody has encoded may have a ? too. */
 static char *find_parameters(char *url)
 {
     static const char name[] = "abcdefghijklmnopqrstuvwxyz-";
@@ -271,7 +271,7 @@ static char *find_login(char *url, size_t *len)
     return login + 3;
 }
 
-/* The password of Sentinels, among the parameters. */
+/* Finds the password of Sentinels among the parameters. */
 static char *find_sentinel_password(char *url, size_t *len)
 {
     static const char name[] = "sentinel-password=";

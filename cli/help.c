@@ -19,7 +19,7 @@ struct line {
     int len;
 };
 
-/* The line at *text, which moves behind it; false at the end. */
+/* Takes the line at *text, which moves behind it; false at the end. */
 static bool next_line(const char **text, struct line *line)
 {
     *line = (struct line){*text, (int)strcspn(*text, "\n")};
@@ -39,7 +39,7 @@ static bool is_example(const struct line *line)
     return line->len > 2 && line->at[0] == '$';
 }
 
-/* "# set NAME RULE...": "set NAME RULE..." */
+/* Returns "set NAME RULE..." of "# set NAME RULE...". */
 static struct line form_of(const struct line *line)
 {
     int skipped = line->len > 1 ? 2 : 1;
@@ -200,7 +200,7 @@ static void print_first_example(const char *text)
     output("Example: %.*s\n\n", line.len - 2, line.at + 2);
 }
 
-/* The forms that begin with word, without the blank line behind the last. */
+/* Prints the forms that begin with word, without the blank line behind the last. */
 static void print_forms(const struct command *c, const char *text, const char *word)
 {
     const struct line blank = {"", 0};

@@ -38,9 +38,9 @@ void help_print_connection(const struct command *c, const struct help_flags *fla
 void help_print_file(const struct command *c);
 void help_print_names(const struct command *c, const struct help_flags *flags);
 void help_print_section(const char *section, const struct flag *flags);
-/* All commands, a line each. */
+/* Prints all commands, a line each. */
 void help_print_overview(FILE *to, const struct command *const *commands, size_t count);
-/* The summary of a command, and its forms one by one ("set NAME RULE..."), from *text on, NULL at first; false: there is none. */
+/* Finds the summary of a command, and its forms one by one ("set NAME RULE..."), from *text on, NULL at first; false: there is none. */
 #define WHAT_SIZE 128
 void help_summary(const char *command, char out[WHAT_SIZE]);
 bool help_next_form(const char *command, const char **text, char out[WHAT_SIZE]);

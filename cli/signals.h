@@ -4,7 +4,7 @@
 
 #include "weir.h"
 
-/* For every command, at its start: nothing stays blocked that the caller had blocked, and whoever starts a
+/* Sets the signals of every command, at its start: nothing stays blocked that the caller had blocked, and whoever starts a
  * process learns how it ends. Other signals that are ignored stay so. */
 void signals_fresh(void);
 /* For a command that ends in order: the first TERM, INT or HUP calls handler, the second one ends the process. What is ignored stays so. */

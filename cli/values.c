@@ -76,7 +76,7 @@ bool cli_gave(const struct cli *cli, const char *flag)
 
 /* ---- Of a file */
 
-/* "worker --executors 0: ..." as "/etc/weir/weir.conf:3: executors = 0: ..." */
+/* Says "worker --executors 0: ..." as "/etc/weir/weir.conf:3: executors = 0: ..." */
 static void say_line(struct error *e, const struct setting *s, const char *command)
 {
     struct error was = *e;

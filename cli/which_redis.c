@@ -42,7 +42,7 @@ bool dev_is_here(void)
     return is_listening(DEV_SOCKET);
 }
 
-/* --redis, else $REDIS_URL, else that of weir dev, else that of weir.conf; NULL: none of them. Where one of the first three is there,
+/* Finds --redis, else $REDIS_URL, else that of weir dev, else that of weir.conf; NULL: none of them. Where one of the first three is there,
  * weir.conf has not set redis_url. */
 static const char *find_address(const struct cli *cli)
 {
@@ -83,7 +83,7 @@ static size_t append_encoded(char *joined, size_t len, const char *value)
     return len;
 }
 
-/* The address with the flags as its parameters. */
+/* Writes the address with the flags as its parameters. */
 static void join_flags(char joined[JOINED_SIZE], const char *address, const struct redis_flags *flags)
 {
     const struct {

@@ -10,7 +10,7 @@ struct cli;
 #define DEV_SOCKET DEV_FOLDER "/redis.sock"
 #define DEV_URL_SIZE 128
 
-/* The URL of the Redis of a weir dev in the current folder, running or not. */
+/* Writes the URL of the Redis of a weir dev in the current folder, running or not. */
 void dev_url_here(char url[DEV_URL_SIZE]);
 
 /* True when a weir dev runs in the current folder. */

@@ -23,7 +23,7 @@ static int64_t due_us(const struct callers_patience *p, const struct caller *c)
                               : p->body_us + c->body_size * INT64_C(1000000) / p->bytes_per_s);
 }
 
-/* libmicrohttpd sees the end of the connection, and frees it. */
+/* Ends a connection: libmicrohttpd sees that, and frees it. */
 static void end(struct caller *c)
 {
     int fd = MHD_get_connection_info(c->connection, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;

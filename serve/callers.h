@@ -20,7 +20,7 @@ struct callers {
     struct ev_timer timer;
 };
 
-/* A connection. A request that is refused before it gets to a handler leaves nothing else behind. */
+/* A caller is a connection. A request that is refused before it gets to a handler leaves nothing else behind. */
 struct caller {
     struct MHD_Connection *connection;
     char *address; /* of the request that begins, as it came; NULL: of a take */

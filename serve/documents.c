@@ -48,7 +48,7 @@ static int read_rates(struct weir *w, const struct ask *ask, json_t **doc)
     return view_rates(w, doc, NULL);
 }
 
-/* With rules=: what they would change. */
+/* Reads a limit; with rules= what they would change. */
 static int read_rate(struct weir *w, const struct ask *ask, json_t **doc)
 {
     const char *rules = field_text(ask->fields, "rules");
@@ -185,7 +185,7 @@ static int read_doctor(struct weir *w, const struct ask *ask, json_t **doc)
     return view_doctor(w, doc);
 }
 
-/* type=NAME or limit=NAME; hours=N in place of minutes=N. */
+/* Reads the history of type=NAME or limit=NAME; hours=N in place of minutes=N. */
 static int read_history(struct weir *w, const struct ask *ask, json_t **doc)
 {
     const char *type, *limit;

@@ -37,7 +37,7 @@ bool url_decode(const char *from, size_t len, bool plus, char *to)
     return true;
 }
 
-/* One "name=value". */
+/* Adds one "name=value". */
 static bool add_pair(json_t *fields, const char *pair, size_t len)
 {
     const char *equals = memchr(pair, '=', len);

@@ -136,7 +136,7 @@ static void on_connection(void *arg, struct MHD_Connection *connection, void **s
     }
 }
 
-/* The address as it came, with its escapes: of takes it is not needed. */
+/* Keeps the address as it came, with its escapes; takes do not need it. */
 static void *on_address(void *arg, const char *address, struct MHD_Connection *connection)
 {
     struct caller *caller = caller_of(connection);

@@ -21,7 +21,7 @@ static bool is_form(const struct http_request *r)
     return type && strncmp(type, FORM, strlen(FORM)) == 0;
 }
 
-/* The fields of the body; of /api/jobs and what has none those of the query. */
+/* Reads the fields of the body; of /api/jobs, and of what has none, those of the query. */
 static bool read_fields(struct http_request *r)
 {
     const char *query = strchr(r->address, '?');

@@ -62,7 +62,7 @@ struct http_request {
 
 /* ---- serve/http_request_answer.c: what it is answered */
 
-/* Of its head; NULL: it is not there. */
+/* Finds a header; NULL: it is not there. */
 const char *http_request_header(const struct http_request *r, const char *name);
 /* True for a call of the protocol, to which all answers are documents. */
 bool http_request_is_call(const struct http_request *r);

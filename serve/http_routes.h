@@ -39,7 +39,7 @@ bool http_routes_free(struct http_routes *routes);
 /* Why a take is not for who asks for it; NULL: it is. */
 const char *http_routes_wrong_take(const struct http_routes *routes, struct MHD_Connection *connection);
 
-/* A request with this method and address, as it came ("/api/jobs?q=x"). NULL: out of memory. */
+/* Makes a request with this method and address, as it came ("/api/jobs?q=x"). NULL: out of memory. */
 struct http_request *http_request_new(struct http_routes *routes, struct MHD_Connection *connection,
                                       const char *method, const char *address);
 /* Each as libmicrohttpd calls for its handler: at the head, for each piece of the body, at its end and when it was

@@ -94,7 +94,7 @@ static bool is_loopback(const struct sockaddr *address)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)address)->sin6_addr);
 }
 
-/* "HOST:PORT" in its parts; false when it is neither that nor a port. */
+/* Splits "HOST:PORT"; false when it is neither that nor a port. */
 static bool split(const char *where, char host[256], char port[8])
 {
     const char *colon = strrchr(where, ':');

@@ -106,7 +106,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct place *)a)->limit->name, ((const struct place *)b)->limit->name);
 }
 
-/* The first limits by name, as documents; *count: all there are. NULL: out of memory. */
+/* Makes documents of the first limits by name; *count: all there are. NULL: out of memory. */
 static json_t *first_limits(const struct all_limits *all, size_t *count)
 {
     struct place *places;

@@ -69,7 +69,7 @@ static bool take_attempts(struct given *g, struct span value, void *into)
     return true;
 }
 
-/* A number of seconds. */
+/* Takes a number of seconds. */
 static bool take_seconds(struct given *g, struct span value, void *into)
 {
     int64_t us;

@@ -86,7 +86,7 @@ static void await_change(struct redis_thread *t, int64_t until_us)
         pthread_cond_wait(&t->given, &t->mutex);
 }
 
-/* The next one; NULL: it closes. */
+/* Awaits the next work; NULL: the thread closes. */
 static struct work *await_work(struct redis_thread *t)
 {
     struct work *e;
@@ -112,7 +112,7 @@ static struct list *list_behind(struct redis_thread *t, const struct work *e)
     return t->resting.count < RESTING_MOST ? &t->resting : &t->done;
 }
 
-/* To the loop, or to the end of those that wait. Is nothing else to do? */
+/* Hands work back to the loop, or to the end of what waits. Returns whether nothing else is to do. */
 static bool hand_back(struct redis_thread *t, struct work *e)
 {
     bool idle;

@@ -169,7 +169,7 @@ static bool check_next(struct take_batcher *b, struct asked *a)
     return can_ask(o);
 }
 
-/* The i-th answer of a call; false: the question waits for another one. */
+/* Reads the i-th answer of a call; false: the question waits for another one. */
 static bool read_answer(const struct call *c, const struct redisReply *reply, size_t i, struct asked *a)
 {
     const struct question q = question_of(a);

@@ -11,7 +11,7 @@
 struct ev_loop;
 struct take_batcher;
 
-/* A question and, then, its answer. */
+/* A question stands here with its answer, once it has come. */
 struct asked {
     struct take_question q;
     int status;      /* 0: take is the answer; WEIR_EUNREACHABLE: Redis could not be asked; else see take.h */
@@ -23,7 +23,7 @@ struct asked {
 };
 
 struct take_batcher_events {
-    /* The answers of one call, a list. From the loop, never inside of take_batcher_ask. */
+    /* Hears the answers of one call, a list. From the loop, never inside of take_batcher_ask. */
     void (*on_answers)(void *arg, struct asked *first);
     /* Redis refuses us, and did from the beginning. */
     void (*on_refused)(void *arg, const struct error *why);

@@ -14,7 +14,7 @@ struct wanted {
     unsigned denied;        /* the status of a denial: 429 or 403 */
 };
 
-/* 200 and *wanted; else the status of a request that asks nothing, and *why is a static text. */
+/* Returns 200 and *wanted; else the status of a request that asks nothing, and *why is a static text. */
 unsigned take_url_read(struct MHD_Connection *connection, const char *method, const char *path,
                        struct wanted *wanted, const char **why);
 

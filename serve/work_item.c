@@ -106,7 +106,7 @@ static int find_cursor(struct work_item *item, struct error *e)
     return 0;
 }
 
-/* A number of seconds, or a time such as 30s. Where a job is asked for, without a cursor, it is for the end of that job. */
+/* Reads a number of seconds, or a time such as 30s. Where a job is asked for, without a cursor, it is for the end of that job. */
 static int read_wait(struct work_item *item, struct error *e)
 {
     const char *text = field_text(item->fields, "wait");

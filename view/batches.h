@@ -10,7 +10,7 @@ json_t *batch_document(const struct batch *b);
 json_t *batch_change_document(const char *name, const char *action, const struct batch_change *change);
 /* Why it cannot be resumed: WEIR_EINPUT. */
 int batch_was_cancelled(const char *name, struct error *e);
-/* One with what runs and its forecast. WEIR_ENOTFOUND: there is none. */
+/* Looks at a batch, what runs of it, and its forecast. WEIR_ENOTFOUND: there is none. */
 WEIR_CHECKED int batch_look(struct weir *w, const char *name, struct batch *b);
 /* Lists all batches, the oldest first. */
 WEIR_CHECKED int view_batches(struct weir *w, json_t **doc);

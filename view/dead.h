@@ -5,7 +5,7 @@
 #include "queue/dead/dead.h"
 #include "view/document.h"
 
-/* The i-th job of a page that dead_walk() brings; with its body (view/write.h) as far as that was asked for. */
+/* Makes the document of the i-th job of a page that dead_walk() brings; with its body (view/write.h) as far as that was asked for. */
 json_t *dead_document(const json_t *page, size_t i);
 /* Returns the i-th body; it is the page's. */
 struct span dead_body(const json_t *page, size_t i);

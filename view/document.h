@@ -26,7 +26,7 @@ struct member {
         .name = its_name, .kind = MEMBER_##its_kind, __VA_ARGS__                                             \
     }
 
-/* The caller's; NULL: out of memory. */
+/* Makes a document, which is the caller's; NULL: out of memory. */
 json_t *document_make(const json_t *answer, const struct member *members);
 /* Makes the document of each in an array. */
 json_t *document_list(const json_t *answers, const struct member *members);

@@ -92,7 +92,7 @@ static const struct unit {
 } units[] = {{86400, 'd'}, {3600, 'h'}, {60, 'm'}, {1, 's'}};
 #define LAST_UNIT 3
 
-/* "4m 10s", "2d"; the second unit is left out from one_from of the first on. */
+/* Writes "4m 10s", "2d"; the second unit is left out from one_from of the first on. */
 static void format_seconds(int64_t seconds, int64_t one_from, char out[PHRASE_SIZE])
 {
     int64_t first, second;

@@ -14,20 +14,20 @@
 
 /* "1,234,567" */
 const char *grouped(uint64_t n, char out[32]);
-/* "12.4 MiB" */
+/* Writes "12.4 MiB". */
 const char *sized(int64_t bytes, char out[32]);
-/* "12.34/s", "97,070/s"; what is slow "18/h", "3/d" */
+/* Writes "12.34/s", "97,070/s"; what is slow "18/h", "3/d" */
 const char *per_second(double rate, char out[40]);
 /* Writes "1 dead job", "1,234 dead jobs", "0 batches"; what: one of them. */
 const char *counted(int64_t n, const char *what, char out[PHRASE_SIZE]);
-/* A name of documents as words: "no_handler" is "no handler". */
+/* Writes a name of documents as words: "no_handler" is "no handler". */
 const char *worded(const char *name, char out[PHRASE_SIZE]);
 
 /* ---- Times, in microseconds since 1970 */
 
 /* --utc: times are UTC, for the whole process. */
 void format_in_utc(void);
-/* A span: "250ms", "8m 2s", "1d 18h"; rounded up. */
+/* Writes a span: "250ms", "8m 2s", "1d 18h"; rounded up. */
 const char *format_span(int64_t us, char out[PHRASE_SIZE]);
 /* Writes "in 8m 2s", "3m ago", "now". */
 const char *format_relative(int64_t now_us, int64_t us, char out[PHRASE_SIZE]);

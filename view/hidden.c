@@ -72,7 +72,7 @@ static size_t before_slash(const char *gate)
     return strcspn(gate, "/");
 }
 
-/* Of lane:<queue>/<type>/<key>; other lists have no key. */
+/* Finds where the key begins in lane:<queue>/<type>/<key>; other lists have none. */
 static size_t before_key_of_lane(const char *list)
 {
     const char *kind = strncmp(list, "lane:", 5) == 0 ? strchr(list, '/') : NULL,

@@ -17,7 +17,7 @@ size_t view_change_shown(const char *what);
 #define HIDDEN_CURSOR_SIZE 17
 
 void view_hide_cursor(const char *cursor, char word[HIDDEN_CURSOR_SIZE]);
-/* The cursor of a word, the caller's. WEIR_EINPUT: it is not known, or not any more. */
+/* Finds the cursor of a word, which is the caller's. WEIR_EINPUT: it is not known, or not any more. */
 WEIR_CHECKED int view_find_cursor(const char *word, char **cursor, struct error *e);
 
 #endif

@@ -6,7 +6,7 @@ static void make_time(json_t *object, const char *member)
     json_object_set_new(object, member, json_seconds(answer_int(object, member)));
 }
 
-/* A list of lists that each begin with a time. */
+/* Makes seconds of the times with which the lists of a list begin. */
 static void make_firsts(json_t *list)
 {
     json_t *row;

@@ -5,7 +5,7 @@
 #include "queue/history/history.h"
 #include "view/document.h"
 
-/* As history_ask() answers it, with times in seconds. */
+/* Reads the history as history_ask() answers it, with times in seconds. */
 WEIR_CHECKED int view_history(struct weir *w, const struct history_call *call, json_t **doc);
 
 #endif

@@ -7,7 +7,7 @@
 
 /* Of what job_list_page says of jobs. */
 json_t *jobs_document(const json_t *jobs);
-/* A page: "jobs", "looked_at", "of", "cursor" (null: that was all). */
+/* Reads a page: "jobs", "looked_at", "of", "cursor" (null: that was all). */
 WEIR_CHECKED int view_jobs(struct weir *w, const struct job_search *s, const char *cursor,
                            const struct job_bounds *most, json_t **doc);
 /* What job_actions does: "action", "jobs", "left", "states", "looked_at", "cursor" (null: that was all), "batch" where it has one. */

@@ -9,7 +9,7 @@
 
 #include "throttle/gate.h"
 
-/* A member of a document; "" and 0 where it is none. */
+/* Return a member of a document; "" and 0 where it is none. */
 static inline const char *json_text_of(const json_t *doc, const char *member)
 {
     const char *text = json_string_value(json_object_get(doc, member));

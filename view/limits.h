@@ -19,7 +19,7 @@ WEIR_CHECKED int limit_document_whole(const struct limits *limits, const char *n
 /* Until when one of its gates is paused, because a provider said stop; 0: none is. */
 int64_t limit_provider_pause(const struct limit *limit);
 
-/* To such a document: what was granted and lost within the last hour, as workers recorded it; null when that cannot be read. */
+/* Adds to such a document what was granted and lost within the last hour, as workers recorded it; null when that cannot be read. */
 void limit_add_hour(struct weir *w, const char *name, json_t *doc);
 
 /* What rate set has done. */
@@ -31,7 +31,7 @@ WEIR_CHECKED int limits_look(struct weir *w, const char *name, struct limits *li
 WEIR_CHECKED int view_rate(struct weir *w, const char *name, json_t **doc);
 /* Lists all limits by name, an array. now_us (may be NULL): Redis's time. */
 WEIR_CHECKED int view_rates(struct weir *w, json_t **doc, int64_t *now_us);
-/* The changes of limits, the oldest first. *doc is there after a failure too: what could be read. */
+/* Reads the changes of limits, the oldest first. *doc is there after a failure too: what could be read. */
 WEIR_CHECKED int view_rate_log(struct weir *w, json_t **doc);
 
 #endif

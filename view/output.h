@@ -12,7 +12,7 @@
 /* For jansson. */
 #define OUTPUT_JSON_FLAGS (JSON_COMPACT | JSON_ENSURE_ASCII | JSON_REAL_PRECISION(16))
 
-/* As printf, fprintf and vfprintf, with %s, %c, %% and what prints numbers. The width of a word counts
+/* Print as printf, fprintf and vfprintf do, with %s, %c, %% and what prints numbers. The width of a word counts
  * characters. */
 void output(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void output_to(FILE *to, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -20,7 +20,7 @@ void output_list(FILE *to, const char *fmt, va_list values) __attribute__((forma
 
 void output_blanks(FILE *to, int n);
 
-/* How many characters a %s prints of such a word. */
+/* Counts the characters that a %s prints of such a word. */
 int output_columns(const char *word, size_t len);
 
 /* Prints a piece of JSON as one line to a FILE: newlines between tokens become blanks, and control characters in

@@ -576,7 +576,7 @@ static void put_stuck(FILE *to, const json_t *doc, struct words *words)
     output_to(to, " start only when somebody acts");
 }
 
-/* "3 types wait for their limits" */
+/* Puts "3 types wait for their limits". */
 static void put_held(FILE *to, const json_t *doc, const char *hold, const char *one, const char *many,
                      struct words *words)
 {

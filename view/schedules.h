@@ -9,7 +9,7 @@
 json_t *schedule_document(const struct schedule_row *row);
 /* Lists all schedules by name, an array. now_us (may be NULL): Redis's time then, 0 when there are none. */
 WEIR_CHECKED int view_schedules(struct weir *w, json_t **doc, int64_t *now_us);
-/* One, with the body (view/write.h). WEIR_ENOTFOUND, or why it cannot be read. */
+/* Reads a schedule, with the body (view/write.h). WEIR_ENOTFOUND, or why it cannot be read. */
 WEIR_CHECKED int view_schedule(struct weir *w, const char *name, json_t **doc);
 
 #endif

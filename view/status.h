@@ -6,7 +6,7 @@
 #include "view/document.h"
 #include "view/type.h"
 
-/* One of each. NULL: out of memory. */
+/* Make the document of a queue, and of the whole status. NULL: out of memory. */
 json_t *queue_document(const struct queue_status *queue);
 json_t *status_document(const struct status *status);
 /* *doc is the caller's, NULL after a failure, which w->error says; as all view_...() do. */

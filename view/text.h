@@ -8,7 +8,7 @@
 /* Makes UTF-8 of a span of any bytes: all that is no printable character is \xNN; bytes that are valid stay. The caller's to free; NULL:
  * out of memory. */
 char *text_of(struct span bytes);
-/* The bytes of a string in an answer; none when it is no string. */
+/* Returns the bytes of a string in an answer; none when it is no string. */
 struct span text_bytes(const json_t *string);
 /* Makes UTF-8 of the beginning and the end of a span, cut in between to about most bytes, of which a reason's end matters more. The
  * caller's to free; NULL: out of memory. */

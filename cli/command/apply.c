@@ -47,7 +47,7 @@ static void add_change(struct applying *a, const char *section, const char *name
                                                 "value", value, "was", was));
 }
 
-/* "3 acme": the key. */
+/* Returns the key in "3 acme". */
 static const char *key_of(const json_t *entry)
 {
     return title_of(json_string_value(entry));
@@ -471,7 +471,7 @@ static int apply(struct applying *a, bool dry)
     return dry && json_array_size(a->changes) > 0 ? WOULD_CHANGE : 0;
 }
 
-/* The sections of the file, instead of those of weir.conf. */
+/* Reads the sections of the file, instead of those of weir.conf. */
 static int read_file(struct cli *cli, const char *path)
 {
     if (!path)

@@ -30,7 +30,7 @@ static void add_row(const struct setting *s, const char *value, const char *from
                                                  text_word(from ? from : config_place(s, place))));
 }
 
-/* "jobs at a time; default 10": what stands behind the word. false: the help names none. */
+/* Finds what stands behind the word in "jobs at a time; default 10". false: the help names no default. */
 static bool find_default(const char *help, char out[64])
 {
     const char *at = strstr(help, "default");

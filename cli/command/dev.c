@@ -52,7 +52,7 @@ static int already_running(struct dev *d, int pid)
         pid, d->url);
 }
 
-/* The process that wrote the lock file; 0: none. */
+/* Returns the process that wrote the lock file; 0: there is none. */
 static int lock_owner(const struct dev *d)
 {
     char text[16] = "";
@@ -200,7 +200,7 @@ static int start_worker(struct dev *d, int argc, char **flags)
     return 0;
 }
 
-/* The next of our signals; 0: none within timeout_ms (-1: for ever). */
+/* Awaits the next of our signals; 0: none came within timeout_ms (-1: for ever). */
 static int next_signal(const struct dev *d, int timeout_ms)
 {
     struct timespec t = {.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000L};

@@ -29,7 +29,7 @@ struct call {
 
 /* ---- show */
 
-/* As they stand; all of a body that is no job. */
+/* Writes the args as they stand; all of a body that is no job. */
 static json_t *args_json(struct span bytes)
 {
     char *text = text_of(bytes);

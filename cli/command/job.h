@@ -19,12 +19,12 @@ struct job_flags {
 /* Prints such a document as a sheet, also its members "args" and "body" where they were added, and frees it. */
 WEIR_CHECKED int job_print(struct cli *cli, json_t *doc, int64_t now_us);
 
-/* The flags that stand for terms of a search. */
+/* Makes the flags that stand for terms of a search. */
 void job_search_flags(struct job_flags *f, struct flag flags[JOB_SEARCH_FLAGS]);
-/* The search that words and those flags say. Fills cli->error on failure. */
+/* Reads the search that words and those flags say. Fills cli->error on failure. */
 WEIR_CHECKED int job_search_given(struct cli *cli, const struct job_flags *f, char **words, int count,
                                   struct job_search *s);
-/* weir job run ID. */
+/* Does weir job run ID. */
 WEIR_CHECKED int job_run_now(struct cli *cli, struct weir *w, const char *id);
 /* An action for all that a search is for. */
 WEIR_CHECKED int job_act_on(struct cli *cli, struct weir *w, const char *action, const struct job_search *s,

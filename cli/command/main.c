@@ -98,7 +98,7 @@ static void print_markdown_head(const struct command *command, const struct help
     help_print_markdown_head(commands, COMMAND_COUNT, flags);
 }
 
-/* weir help weir.conf */
+/* Prints weir help weir.conf. */
 static void print_file_page(void)
 {
     struct flag flags[SECTION_FLAGS];
@@ -123,7 +123,7 @@ static void print_markdown(void)
         cli_with_flags(commands[i], help_print_markdown);
 }
 
-/* The words of weir help --complete, for on_complete(). */
+/* Keeps the words of weir help --complete for on_complete(). */
 static char **typed;
 static int typed_count;
 

@@ -43,7 +43,7 @@ static void print_verdict(const json_t *doc)
     output("\n");
 }
 
-/* As weir status and weir why say it, then how many jobs and until when. */
+/* Prints what a type waits for, as weir status and weir why say it, then how many jobs and until when. */
 static void print_constraint(const json_t *row, int64_t now_us)
 {
     const json_t *waits_for = json_object_get(row, "waits_for"), *ends = json_object_get(row, "finish_at");

@@ -65,7 +65,7 @@ static const struct column columns[] = {
     {.heading = NULL},
 };
 
-/* ", 09:00 in Europe/Berlin", where clocks show something else than here. */
+/* Puts ", 09:00 in Europe/Berlin", where clocks show something else than here. */
 static void put_there(FILE *to, const struct zone *zone, const char *name, int64_t us)
 {
     char here[40], there[40];

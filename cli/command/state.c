@@ -57,7 +57,7 @@ const char *section_flags(size_t i, struct section_values *v, struct flag flags[
 
 /* ---- Normal forms */
 
-/* "endless", "2026-12-01T10:00:00Z"; a time is cut to its second. */
+/* Writes "endless", "2026-12-01T10:00:00Z"; a time is cut to its second. */
 static const char *format_until(int64_t us, char out[32])
 {
     time_t s = (time_t)(us / 1000000);
@@ -118,7 +118,7 @@ static int normal_rules(const char *text, char out[VALUE_SIZE], struct error *e)
     return 0;
 }
 
-/* The limits of a type in one order, each once. */
+/* Puts the limits of a type in one order, each once. */
 static int normal_use(const char *text, char out[VALUE_SIZE], struct error *e)
 {
     const char *words[WORDS_MOST];

@@ -21,9 +21,9 @@ struct section_values {
 };
 #define SECTION_FLAGS 12
 
-/* The sections, and the names of the i-th, ended by a NULL name; NULL: there is none. */
+/* Returns the i-th section, and its names, ended by a NULL name; NULL: there is none. */
 const char *section_flags(size_t i, struct section_values *v, struct flag flags[SECTION_FLAGS]);
-/* The parts of a value "WHEN REST": false: it is no pause. for_us may be RATE_ENDLESS, or RATE_RESUME for "no" and for what is over. */
+/* Reads the parts of a value "WHEN REST"; false: it is no pause. for_us may be RATE_ENDLESS, or RATE_RESUME for "no" and for what is over. */
 bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, const char **rest);
 /* Makes the schedule of a section; freed by schedule_free. */
 WEIR_CHECKED int section_schedule(const char *name, const json_t *section, struct schedule *s,

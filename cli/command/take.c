@@ -290,7 +290,7 @@ static int refuse_line(struct many *m, uint64_t number, const char *why)
         false);
 }
 
-/* NAME[/KEY] [COST]; a cost that is none becomes one that weir_take_many refuses. */
+/* Reads NAME[/KEY] [COST]; a cost that is none becomes one that weir_take_many refuses. */
 static struct weir_take_item read_item(char *line, int64_t usual_cost)
 {
     char *target = line + strspn(line, " \t\r"), *cost = target + strcspn(target, " \t\r"), *end;

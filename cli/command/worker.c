@@ -205,7 +205,7 @@ static int check_pairs(struct cli *cli, const struct flag_values *given, const c
     return 0;
 }
 
-/* "30s" as seconds. */
+/* Reads "30s" as seconds. */
 static int read_seconds(struct cli *cli, const char *flag, const char *text, double *seconds)
 {
     struct error why;

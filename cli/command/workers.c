@@ -132,7 +132,7 @@ static bool is_action(const char *word)
     return false;
 }
 
-/* A mistyped one. */
+/* True for a mistyped action. */
 static bool is_near_action(const char *word)
 {
     const char *names[sizeof actions / sizeof *actions + 1] = {NULL};

@@ -63,7 +63,7 @@ static json_t *kept_json(const json_t *kept)
                      json_time(answer_int(kept, "oldest_at")));
 }
 
-/* The bounds hold for each. */
+/* Says that the bounds hold for each partition. */
 static void put_partitions(FILE *to, const json_t *doc)
 {
     if (answer_int(doc, "partitions") > 1)

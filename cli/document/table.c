@@ -128,7 +128,7 @@ static int columns_of(const char *text)
     return output_columns(text, strlen(text));
 }
 
-/* The bytes of its first columns. */
+/* Counts the bytes of the first columns of a text. */
 static int bytes_of(const char *text, int columns)
 {
     int len = 0;
@@ -374,7 +374,7 @@ static void free_cells(struct table *t)
     text_free(&t->text);
 }
 
-/* As the part before it, or by what its own rows need in a line of that width. */
+/* Chooses the shape of the part before it, or one by what its own rows need in a line of that width. */
 static void choose_shape(struct table *t, struct table_shape *shape, int width)
 {
     t->follows = shape->chosen;
@@ -428,7 +428,7 @@ int table_list(struct cli *cli, const struct column *columns, json_t *rows, int6
 
 /* ---- Sheets */
 
-/* A value's lines stand below each other. */
+/* Puts a line of a sheet; the lines of a value stand below each other. */
 static void put_sheet_line(FILE *to, const struct column *c, char *text, int width)
 {
     enum tone tone = says_nothing(text) ? TONE_PLAIN : c->tone;

@@ -65,7 +65,7 @@ struct table_shape {
 };
 WEIR_CHECKED int table_print_part(struct cli *cli, FILE *to, const struct column *columns, const json_t *rows,
                                   int64_t now_us, struct table_shape *shape);
-/* A whole list command: with --json one object a line; else a table on standard output, or when there are no
+/* Does a whole list command: with --json one object a line; else a table on standard output, or when there are no
  * rows the sentence none on standard error. Frees rows; NULL: out of memory. */
 WEIR_CHECKED int table_list(struct cli *cli, const struct column *columns, json_t *rows, int64_t now_us,
                             const char *none);

@@ -20,7 +20,7 @@ static struct {
     double part;
 } begun;
 
-/* Below 0: not to be told. */
+/* Estimates the time that is left; below 0: it cannot be told. */
 static int64_t left_from(double part)
 {
     int64_t passed_us;

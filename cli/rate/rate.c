@@ -97,7 +97,7 @@ static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *
     return 0;
 }
 
-/* For how long: the operand, or --for. */
+/* Reads for how long: the operand, or --for. */
 static int read_pause(struct cli *cli, const char *span, struct pausing *how)
 {
     struct error why;
@@ -114,7 +114,7 @@ static int read_pause(struct cli *cli, const char *span, struct pausing *how)
     return 0;
 }
 
-/* NAME or NAME/KEY */
+/* Changes the pause of NAME or NAME/KEY. */
 static int change_pause(struct cli *cli, struct weir *w, const char *name, const struct pausing *how)
 {
     char limit[RATE_LIMIT_SIZE];

@@ -23,9 +23,9 @@ json_t *rate_use_json(char **argv);
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
-/* "at most 10 in any 1s for each key", of a rule's document. */
+/* Puts "at most 10 in any 1s for each key", of a rule's document. */
 void rate_put_most(FILE *to, const json_t *rule);
-/* "now", "in 8m 2s (20:14:05)", or, of GATE_NEVER, "when others end". */
+/* Writes "now", "in 8m 2s (20:14:05)", or, of GATE_NEVER, "when others end". */
 void rate_format_when(int64_t now_us, int64_t us, char out[96]);
 /* "in 8m 2s (20:14:05) at the earliest (others may come first)"; at null: it has no time. */
 void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now_us);

@@ -61,7 +61,7 @@ static void describe(const struct release *r, char out[96])
         snprintf(out, 96, "other limits still hold them");
 }
 
-/* type NULL: of all types, and names is one limit. */
+/* Counts the jobs that would be released. type NULL: of all types, and names is one limit. */
 static int count_release(struct weir *w, const char *type, char **names, struct release *r)
 {
     struct limits limits;

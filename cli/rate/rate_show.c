@@ -214,7 +214,7 @@ static json_int_t sum_of(const json_t *counts)
     return sum;
 }
 
-/* ", 310 wasted: 300 no job, 10 no executor" */
+/* Puts ", 310 wasted: 300 no job, 10 no executor". */
 static void put_reasons(FILE *to, const json_t *counts, const char *what)
 {
     const char *name, *between = ":";

@@ -12,9 +12,9 @@ struct action_key {
 };
 extern const struct action_key action_keys[];
 
-/* A key of the list; others do nothing. row: what is chosen, NULL: nothing. */
+/* Begins the action of a key of the list; others do nothing. row: what is chosen, NULL: nothing. */
 void action_begin(struct state *s, int key, const void *row);
-/* A key while something is asked. */
+/* Hears a key while something is asked. */
 void action_answer(struct state *s, int key);
 /* An order was carried out, or was not. */
 void action_result(struct state *s, const struct result *result);

@@ -128,7 +128,7 @@ static void combine(const struct canvas *c, int row, int column, wchar_t mark)
     }
 }
 
-/* One character of that many columns. */
+/* Puts a character of that many columns. */
 static void put_character(struct canvas *c, int row, int column, int columns, enum ink ink, wchar_t ch)
 {
     *canvas_cell(c, row, column) = (struct cell){.at = {ch}, .ink = ink};

@@ -36,7 +36,7 @@ int canvas_put(struct canvas *c, int row, int column, int width, enum ink ink, c
 void canvas_put_right(struct canvas *c, int row, int column, int width, enum ink ink, const char *text);
 /* The columns that a text takes. */
 int canvas_columns(const struct canvas *c, const char *text);
-/* Some cells of a row in reverse. */
+/* Shows some cells of a row in reverse. */
 void canvas_reverse(struct canvas *c, int row, int column, int width);
 
 #endif

@@ -55,7 +55,7 @@ static void put_hour_retried(const struct frame *f, const void *row, struct cell
     cell_put_count_in(cell, past ? past->retried : 0, INK_WARNING);
 }
 
-/* All that wait, parked ones too: what a backlog is. */
+/* Compares by all that wait, parked ones too: what a backlog is. */
 static int by_waiting(const void *a, const void *b)
 {
     const struct type_status *x = a, *y = b;

@@ -178,7 +178,7 @@ static void cut_middle(const struct canvas *c, int width, char text[CELL_SIZE])
     snprintf(text + before, (size_t)(CELL_SIZE - before), "%s%s", c->ascii ? "~" : "…", end);
 }
 
-/* One row of the table; what: NULL is its headings. */
+/* Puts a row of the table; what NULL: its headings. */
 static void put_cells(struct canvas *c, int row, const struct state *s, const struct frame *f,
                       const struct shown_columns *show, const void *what)
 {
@@ -264,7 +264,7 @@ static void put_more(struct canvas *c, const struct state *s, const struct frame
         stream_put(&second, c, c->rows - 2, 0, INK_PALE);
 }
 
-/* The keys of this view that change something. */
+/* Lists the keys of this view that change something. */
 static void list_keys(const struct state *s, char *out, size_t size)
 {
     size_t len = 0;

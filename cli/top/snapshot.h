@@ -31,7 +31,7 @@ struct top_snapshot *top_snapshot_read(struct weir *w);
 /* Of a status and the limits of so many partitions, which it takes; of nothing else. NULL: out of memory, and both are freed. */
 struct top_snapshot *top_snapshot_of(struct status *status, struct limits *limits, int partitions);
 void top_snapshot_free(struct top_snapshot *s);
-/* How long to wait after a reading of so many types, queues and limits that took so long, not less than interval_us: Redis has not worked for
+/* Returns how long to wait after a reading of so many types, queues and limits that took so long, not less than interval_us: Redis has not worked for
  * longer than that. */
 int64_t top_snapshot_pause(int64_t rows, int64_t took_us, int64_t interval_us);
 
@@ -48,7 +48,7 @@ struct past {
     double kept;                  /* starts a second at a limit lately */
 };
 
-/* Of history_ask's answer. */
+/* Fills the past from history_ask()'s answer. */
 void past_fill(struct past *past, const json_t *history);
 
 #define PASTS_MOST 128

@@ -125,7 +125,7 @@ static bool draw(struct top *t)
     return true;
 }
 
-/* For a key, news, a signal, or that times go on. false: the terminal is gone. */
+/* Awaits a key, news, a signal, or that times go on. false: the terminal is gone. */
 static bool await(const struct top *t)
 {
     struct pollfd on[] = {{.fd = STDIN_FILENO, .events = POLLIN},

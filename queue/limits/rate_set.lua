@@ -59,8 +59,8 @@ local function free_place(placed, known)
     return first
 end
 
--- Puts the words of the new rules in their places: each in that of the known rule that it goes on with, else in a free one. What stands there has the gates of
--- that place.
+-- Puts the words of the new rules in their places: each in that of the known rule that it goes on with, else in a free one. What stands there has
+-- the gates of that place.
 local function arrange(words, new, known)
     local from, placed, last = origins(new, known), {}, 0
     for i, one in pairs(from) do placed[one.place] = words[i] end

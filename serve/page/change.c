@@ -67,7 +67,7 @@ static bool read_asked(struct page *p, const struct limit *limit, char rules[RUL
 
 /* ---- The slider's stops */
 
-/* The rule whose rate it moves: the first one for all keys, else the first. */
+/* Returns the rule whose rate the slider moves: the first one for all keys, else the first. */
 static size_t moved_rule(const struct limit *limit)
 {
     for (size_t i = 0; i < limit->set.count; i++)

@@ -4,7 +4,7 @@
 
 #include "serve/page/pages.h"
 
-/* The cache's; NULL: p->e says why. Sets p->now_us. */
+/* Returns the status, which is the cache's; NULL: p->e says why. Sets p->now_us. */
 const struct status *data_status(struct page *p);
 /* Foretells a type, which data_status leaves out. */
 void data_foretell(struct page *p, const struct type_status *type);

@@ -25,7 +25,7 @@ static void put_str(struct html *h, const char *text)
 
 /* ---- Texts of others */
 
-/* The code point of a printable character. */
+/* Returns the code point of a printable character. */
 static unsigned point_of(const char *at, size_t len)
 {
     const unsigned char *byte = (const unsigned char *)at;

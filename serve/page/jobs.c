@@ -108,7 +108,7 @@ static void write_search(struct page *p, const char *q)
          q);
 }
 
-/* May the search find dead jobs; or others, which have not ended? */
+/* True when the search may find dead jobs, or (dead false) others, which have not ended. */
 static bool finds(const struct job_search *search, bool dead)
 {
     bool any = true;

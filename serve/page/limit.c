@@ -101,7 +101,7 @@ static void write_row(struct page *p, const struct limits *limits, const struct 
     html(p->h, "</tr>");
 }
 
-/* A page of the limits with that in their names; returns how many have. */
+/* Writes a page of the limits with that in their names; returns how many have it. */
 static int64_t write_matching(struct page *p, const char *like, int64_t from, int64_t *shown)
 {
     int64_t matched = 0;
@@ -267,7 +267,7 @@ static void write_changes(struct page *p, const json_t *changes, const char *nam
 
 /* ---- What comes */
 
-/* The types whose jobs wait there. */
+/* Counts the types whose jobs wait there. */
 static int64_t waiting_types(const struct limits *limits, const char *name)
 {
     size_t count;

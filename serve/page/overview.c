@@ -199,7 +199,7 @@ struct line {
     json_t *history;
 };
 
-/* Of those that run or wait, the first. Without it the page is whole. */
+/* Reads the past of the first types that run or wait. Without it the page is whole. */
 static void read_pasts(struct page *p, struct line *lines, size_t count)
 {
     struct history_call calls[LINES_MOST];
@@ -218,7 +218,7 @@ static void read_pasts(struct page *p, struct line *lines, size_t count)
         of[i]->history = histories[i];
 }
 
-/* The rate kept and the rate set, and its starts in each of the last minutes. */
+/* Writes the rate kept and the rate set, and the starts in each of the last minutes. */
 static void write_pace(struct page *p, const struct line *line)
 {
     const struct type_status *t = line->type;

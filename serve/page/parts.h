@@ -9,7 +9,7 @@
 unsigned page_failed(struct page *p, const struct error *why);
 unsigned page_not_found(struct page *p, const char *what, const char *name);
 
-/* The value of a query's name, decoded, cut at size; false: it is not there. */
+/* Finds the value of a query's name, decoded, cut at size; false: it is not there. */
 bool query_value(const char *query, const char *name, char *out, size_t size);
 #define CURSOR_SIZE 16384
 /* Reads the cursor where a search goes on; "": there is none. WEIR_EINPUT: it is too long. */
@@ -25,16 +25,16 @@ void put_time(struct page *p, int64_t us, const char *none);
 void put_start(struct page *p, int64_t us, const char *none);
 /* Puts a time of day, for "since ...". */
 void put_since(struct page *p, int64_t us);
-/* A span: "8m 2s". */
+/* Puts a span: "8m 2s". */
 void put_span(struct page *p, int64_t us);
-/* "12.3/s", "44/min", "5,000/day" */
+/* Puts "12.3/s", "44/min", "5,000/day". */
 void put_rate(struct page *p, double rate);
-/* " of 20/s": the rule for all keys that a type waits for; else " of 50000/1d", its strictest in the long run; nothing: it has none. Returns the starts
+/* Puts " of 20/s", the rule for all keys that a type waits for; else " of 50000/1d", its strictest in the long run; nothing: it has no rule. Returns the starts
  * a second of what it waits for; 0: it waits for no such rule. */
 double put_set(struct page *p, const struct type_status *t);
 /* Begins a cell of a table, of numbers; label: its heading, for narrow screens, where an empty one is left out. */
 void put_cell(struct page *p, const char *label, bool empty);
-/* Whole cells. */
+/* Put whole cells. */
 void put_count_cell(struct page *p, const char *label, int64_t n);
 void put_time_cell(struct page *p, const char *label, int64_t us);
 
@@ -55,7 +55,7 @@ void put_line_end(struct page *p);
 
 /* ---- Links */
 
-/* To a page of that name: page is "types", "limits", "jobs", "batches". */
+/* Puts a link to the page of that name: page is "types", "limits", "jobs", "batches". */
 void put_link(struct page *p, const char *page, const char *name);
 
 /* What stands as waits_for in answers: "waits for mailgun#1, 5,000 a day, until 00:00:00"; NULL: nothing. */
@@ -65,7 +65,7 @@ void put_waits_document(struct page *p, const json_t *doc);
 
 /* ---- States */
 
-/* The parts of a whole, each with a name and a class "s-<name>" in style.css. */
+/* A whole has parts, each with a name and a class "s-<name>" in style.css. */
 struct part {
     const char *name;
     int64_t count;
@@ -75,7 +75,7 @@ struct part {
 void put_bar(struct page *p, const struct part *parts, size_t count);
 /* Puts "12 waiting, 3 parked": the parts that are not 0, each with its mark. */
 void put_legend(struct page *p, const struct part *parts, size_t count);
-/* A state by its mark and its name. */
+/* Puts a state by its mark and its name. */
 void put_state(struct page *p, const char *state);
 
 /* ---- Tables, notes */
@@ -105,14 +105,14 @@ struct button {
     const char *field, *value; /* a field more; NULL: none. The key of a button for one is its value */
 };
 void put_button(struct page *p, const struct button *button);
-/* A link to the page that asks before it destroys: "purge" of a thing. */
+/* Puts a link to the page that asks before it destroys: "purge" of a thing. */
 void put_ask(struct page *p, const char *label, const char *what, const char *name);
 /* True when an action destroys anything. Others are asked about as they concern many jobs. */
 bool ask_destroys(const char *what);
-/* The hidden field `back`: this page's address. */
+/* Puts the hidden field `back`: this page's address. */
 void put_back(struct page *p);
 
-/* A form that finds rows by a part of their names, in the query's "like"; where there are few rows, none. */
+/* Puts a form that finds rows by a part of their names, in the query's "like"; where there are few rows, none. */
 void put_filter(struct page *p, const char *path, const char *label, const char *like, size_t rows);
 /* Links to the pages before and behind the one from which `from` of all is shown; name and value: what else stands in the
  * address. */

@@ -60,7 +60,7 @@ static void read_starts(struct ribbon *r)
     }
 }
 
-/* The first of the last bars without starts: workers send what they count every few seconds, so these may have some. BINS: none. */
+/* Finds the first of the last bars without starts: workers send what they count every few seconds, so these may have some. BINS: none. */
 static int first_unreported(const struct ribbon *r)
 {
     int first = BINS;

@@ -125,7 +125,7 @@ static void write_history(struct page *p, const json_t *history, const char *nam
     html(p->h, "</section></div>");
 }
 
-/* Why its dead jobs died. Without it the page is whole. */
+/* Writes why the dead jobs of the type died. Without it the page is whole. */
 static void write_dead(struct page *p, const struct type_status *t)
 {
     if (t->dead_kept == 0)

@@ -7,7 +7,7 @@
 #include "serve/page/parts.h"
 #include "view/json.h"
 
-/* "mail, bulk.*" */
+/* Writes "mail, bulk.*". */
 static void write_queues(struct page *p, const json_t *queues)
 {
     json_t *queue;
