@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "core/clock.h"
-#include "core/duration.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
 
@@ -29,20 +28,6 @@ static pid_t start_script(struct stage *s, const char *lines)
 
 /* ---- What its end means */
 
-/* As its first line in the log says. */
-static double pause_of(struct stage *s)
-{
-    char log[16384], text[16] = "", *at;
-    struct error e;
-    int64_t us;
-
-    assert_true(read_log(s->server.folder, log, sizeof log));
-    assert_non_null(at = strstr(log, "a pause of "));
-    sscanf(at, "a pause of %15[0-9a-z.]", text);
-    assert_int_equal(duration_parse(text, &us, &e), 0);
-    return (double)us / 1e6;
-}
-
 /* Exit 75, and a number as the last line: comes back after so long, as the same attempt. */
 STAGE_TEST(throttled_by_exit_code)
 {
@@ -63,47 +48,6 @@ STAGE_TEST(throttled_by_exit_code)
         assert_int_equal(attempt[i], 1);
         if (i > 0)
             assert_in_range(at[i] - at[i - 1], 300 * 1000000LL, 14000 * 1000000LL); /* not of a retry: 15 s */
-    }
-}
-
-/* What can be read is heard, and what cannot is told. */
-TEST_WITH(last_lines_of_throttled_commands, stage_setup, stage_teardown)
-{
-    static const struct {
-        const char *line;
-        double least_s, most_s;
-        bool told;
-    } cases[] = {
-        {"300", 200, 300, false},
-        {"300s", 200, 300, false},
-        {"5m", 200, 300, false},
-        {"299.5", 200, 300, false},
-        {"3,5", 0, 1, true},
-        {"-3", 0, 1, true},
-        {"nan", 0, 1, true},
-        {"retry after 300", 0, 1, true},
-        {"a line of output, not of a number, that is longer than any number of seconds is", 0, 1, true},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct stage *root = *state, s;
-        char told[64];
-        double pause_s;
-        pid_t worker;
-
-        stage_branch(root, textf("n%zu", i), &s);
-        stage_rate(&s, "run", "100/s");
-        worker = start_script(&s, textf("echo '%s'; exit 75", cases[i].line));
-        stage_push(&s, "run", NULL, 0, 1);
-        await_log(s.server.folder, "throttled, 1 in a row: a pause of ");
-        snprintf(told, sizeof told, "counts as left out: %.20s", cases[i].line);
-        if (cases[i].told)
-            await_log(s.server.folder, told);
-        pause_s = pause_of(&s);
-        if (pause_s < cases[i].least_s || pause_s > cases[i].most_s)
-            fail_msg("%s: a pause of %g s", cases[i].line, pause_s);
-        assert_int_equal(stage_end(worker), 0);
-        stage_close(&s);
     }
 }
 

@@ -98,17 +98,6 @@ HTTP_TEST(a_worker_that_stood_still_keeps_its_connection)
     assert_int_equal(stage_end(worker), 0);
 }
 
-HTTP_TEST(many_at_a_time)
-{
-    int64_t start_us = clock_mono_us();
-
-    start_worker(s, "200");
-    for (int i = 0; i < 200; i++)
-        stage_run(s, i, "{\"sleep\":1}", 0, 0);
-    await(stage_stat(s, "run", "done") == 200);
-    assert_in_range(clock_mono_us() - start_us, SECOND, 20 * SECOND);
-}
-
 /* The body of an answer is the result where the answer says so, and has come whole. */
 HTTP_TEST(a_body_is_the_result)
 {

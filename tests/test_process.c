@@ -1,5 +1,5 @@
-/* The worker as a process: signals that it gets and those that it inherits, children whose end somebody else
- * has heard of, and handlers that end it. */
+/* The worker as a process: children whose end somebody else has heard of, another locale, and handlers that end it. Signals:
+ * sessions/signals.txt. */
 #include <errno.h>
 #include <locale.h>
 #include <pthread.h>
@@ -131,41 +131,9 @@ static void push_once(struct stage *s, const char *type, int n)
     }
 }
 
-/* So are the signals of a worker that begins now. */
-static pid_t start_weir_with(struct stage *s, void (*child)(int number), int blocked)
-{
-    sigset_t one, before;
-    pid_t pid;
-
-    sigemptyset(&one);
-    if (blocked)
-        sigaddset(&one, blocked);
-    sigprocmask(SIG_BLOCK, &one, &before);
-    signal(SIGCHLD, child);
-    pid = stage_weir(s, "worker", "--exec", "bad=/bin/false", "--exec", "good=/bin/true", "--lease", "1s",
-                     NULL);
-    signal(SIGCHLD, SIG_DFL);
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    return pid;
-}
-
 /* ---- Children that others wait for */
 
-/* A supervisor had it ignored. */
-STAGE_TEST(ignored_ends_of_children)
-{
-    char *dead;
-
-    start_weir_with(s, SIG_IGN, 0);
-    push_once(s, "bad", 5);
-    await(stage_stat(s, "bad", "dead") == 5);
-    assert_int_equal(stage_stat(s, "bad", "done"), 0);
-    dead = stage_dead(s);
-    assert_non_null(strstr(dead, "failed once: exit 1"));
-    free(dead);
-}
-
-/* The same in a host program, which is its own master: no end that is not known is a success. */
+/* SIGCHLD is ignored in a host program, which is its own master: no end that is not known is a success. */
 STAGE_TEST(unknown_ends_of_children)
 {
     char *dead;
@@ -192,50 +160,6 @@ STAGE_TEST(a_handler_that_reaps_children)
     await(stage_stat(s, "bad", "dead") + stage_stat(s, "bad", "done") == 100);
     assert_int_equal(stage_stat(s, "bad", "done"), 0);
     write_text(s->server.folder, "go", "");
-}
-
-/* ---- Signals */
-
-STAGE_TEST(a_signal_that_was_blocked)
-{
-    pid_t pid = start_weir_with(s, SIG_DFL, SIGTERM);
-
-    stage_await_workers(s, 1);
-    assert_int_equal(stage_end(pid), 0);
-    assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "workers")), 0);
-}
-
-/* None of them ends it. */
-STAGE_TEST(signals_that_mean_nothing)
-{
-    const int numbers[] = {SIGUSR1, SIGUSR2, SIGVTALRM, SIGPROF,      SIGIO,   SIGSTKFLT,
-                           SIGXFSZ, SIGPIPE, SIGTTIN,   SIGTTOU,      SIGURG,  SIGWINCH,
-                           SIGCONT, SIGCHLD, SIGRTMIN,  SIGRTMIN + 1, SIGRTMAX};
-    pid_t pid = start_weir_with(s, SIG_DFL, 0);
-
-    stage_await_workers(s, 1);
-    for (size_t i = 0; i < COUNT(numbers); i++) {
-        assert_int_equal(kill(pid, numbers[i]), 0);
-        stage_push(s, "good", NULL, (int)i, 1);
-        await(stage_stat(s, "good", "done") == (long long)i + 1);
-    }
-}
-
-/* Each of them is a wish that it ends: it hands back what it has. */
-STAGE_TEST(signals_that_stop)
-{
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGALRM, SIGXCPU, SIGPWR};
-    pid_t pids[COUNT(numbers)];
-
-    signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        pids[i] = start_weir_with(s, SIG_DFL, 0);
-    stage_await_workers(s, COUNT(numbers));
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        kill(pids[i], numbers[i]);
-    for (size_t i = 0; i < COUNT(numbers); i++)
-        assert_int_equal(program_end(pids[i]), 0);
-    assert_int_equal(stage_number(s, "ZCARD", stage_key(s, "workers")), 0);
 }
 
 /* ---- Another locale */

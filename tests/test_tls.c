@@ -37,42 +37,25 @@ static int set_up(void **state)
     return 0;
 }
 
-/* "SCHEME://HOST:PORT?PARAMETERS", four at a time. */
-static const char *address_of(const char *host, int to_port, const char *parameters, ...) WEIR_PRINTF(3, 4);
-
-static const char *address_of(const char *host, int to_port, const char *parameters, ...)
-{
-    static char made[4][800];
-    static unsigned next;
-    char *at = made[next++ % 4], rest[600];
-    va_list list;
-
-    va_start(list, parameters);
-    vsnprintf(rest, sizeof rest, parameters, list);
-    va_end(list);
-    snprintf(at, sizeof made[0], "%s:%d?%s", host, to_port, rest);
-    return at;
-}
-
 /* ---- Certificates */
 
 TEST(the_certificate_is_checked)
 {
     both_work(url);
-    both_work(address_of("rediss://127.0.0.1", port, "%s", trust));
-    both_work(address_of("rediss://localhost", port, "insecure=yes"));
-    both_come_to(address_of("rediss://localhost", port, "db=0"), WEIR_EUNREACHABLE,
+    both_work(textf("rediss://127.0.0.1:%d?%s", port, trust));
+    both_work(textf("rediss://localhost:%d?insecure=yes", port));
+    both_come_to(textf("rediss://localhost:%d?db=0", port), WEIR_EUNREACHABLE,
                  "issuer that is not known here");
-    both_come_to(address_of("rediss://localhost", port, "cacert=%s/other.crt", folder()), WEIR_EUNREACHABLE,
+    both_come_to(textf("rediss://localhost:%d?cacert=%s/other.crt", port, folder()), WEIR_EUNREACHABLE,
                  "issuer that is not known here");
-    both_come_to(address_of("rediss://localhost", port, "%s&sni=redis.example", trust), WEIR_EUNREACHABLE,
+    both_come_to(textf("rediss://localhost:%d?%s&sni=redis.example", port, trust), WEIR_EUNREACHABLE,
                  "not for the name redis.example");
 }
 
 TEST(system_issuers)
 {
     setenv("SSL_CERT_FILE", textf("%s/ca.crt", folder()), 1); /* as if it were the system's */
-    both_work(address_of("rediss://localhost", port, "db=0"));
+    both_work(textf("rediss://localhost:%d?db=0", port));
     unsetenv("SSL_CERT_FILE");
 }
 
@@ -87,7 +70,7 @@ TEST(a_folder_of_issuers)
     write_text(issuers, "ca.pem", text);
     run_in(&o, NULL, "/usr/bin/env", "openssl", "rehash", issuers, NULL);
     assert_int_equal(o.code, 0);
-    both_work(address_of("rediss://localhost", port, "cacertdir=%s", issuers));
+    both_work(textf("rediss://localhost:%d?cacertdir=%s", port, issuers));
 }
 
 TEST(bad_certificates)
@@ -107,13 +90,13 @@ TEST(bad_certificates)
         certificate_make(folder(), cases[i].name, cases[i].issuer, cases[i].names, cases[i].shift_us);
         server_show(&stage.server, cases[i].name);
         both_come_to(url, WEIR_EUNREACHABLE, cases[i].says);
-        both_work(address_of("rediss://localhost", port, "insecure=yes"));
+        both_work(textf("rediss://localhost:%d?insecure=yes", port));
     }
     server_show(&stage.server, "elsewhere");
-    both_come_to(address_of("rediss://127.0.0.1", port, "%s", trust), WEIR_EUNREACHABLE,
+    both_come_to(textf("rediss://127.0.0.1:%d?%s", port, trust), WEIR_EUNREACHABLE,
                  "not for the address 127.0.0.1");
-    both_work(address_of("rediss://127.0.0.1", port, "%s&sni=redis.example", trust));
-    both_work(address_of("rediss://localhost", port, "%s&sni=10.1.2.3", trust));
+    both_work(textf("rediss://127.0.0.1:%d?%s&sni=redis.example", port, trust));
+    both_work(textf("rediss://localhost:%d?%s&sni=10.1.2.3", port, trust));
     server_show(&stage.server, "good");
 }
 
@@ -137,10 +120,10 @@ TEST(a_certificate_of_ours)
     for (int i = 0; i < 2; i++) {
         set("tls-protocols", versions[i]);
         both_come_to(url, WEIR_EUNREACHABLE, "--tls-cert");
-        both_come_to(address_of("rediss://localhost", port, "%s&cert=%s/stranger.crt&key=%s/stranger.key",
-                                trust, folder(), folder()),
+        both_come_to(textf("rediss://localhost:%d?%s&cert=%s/stranger.crt&key=%s/stranger.key", port, trust,
+                           folder(), folder()),
                      WEIR_EUNREACHABLE, "--tls-cert");
-        both_work(address_of("rediss://localhost", port, "%s", ours));
+        both_work(textf("rediss://localhost:%d?%s", port, ours));
     }
     set("tls-protocols", "");
     set("tls-auth-clients", "optional");
@@ -150,8 +133,8 @@ TEST(a_certificate_of_ours)
 TEST(files_of_credentials)
 {
     setenv("CREDENTIALS_DIRECTORY", folder(), 1);
-    both_work(address_of("rediss://localhost", port, "cacert=ca.crt&cert=client.crt&key=client.key"));
-    both_come_to(address_of("rediss://localhost", port, "cacert=none"), WEIR_ECONFIG,
+    both_work(textf("rediss://localhost:%d?cacert=ca.crt&cert=client.crt&key=client.key", port));
+    both_come_to(textf("rediss://localhost:%d?cacert=none", port), WEIR_ECONFIG,
                  "/none: cannot be read: No such file");
     unsetenv("CREDENTIALS_DIRECTORY");
 }
@@ -187,12 +170,12 @@ TEST(unusable_files)
             len += (size_t)(strncmp(rest, "%s", 2) == 0
                                 ? snprintf(parameters + len, sizeof parameters - len, "%s", folder())
                                 : snprintf(parameters + len, sizeof parameters - len, "%c", *rest));
-        both_come_to(address_of("rediss://localhost", port, "%s", parameters), WEIR_ECONFIG, cases[i].says);
+        both_come_to(textf("rediss://localhost:%d?%s", port, parameters), WEIR_ECONFIG, cases[i].says);
     }
     assert_true(read_text(folder(), "good.crt", both, 4096) &&
                 read_text(folder(), "good.key", key, sizeof key));
     write_text(folder(), "both.pem", strcat(both, key));
-    both_work(address_of("rediss://localhost", port, "%s&cert=%s/both.pem", trust, folder()));
+    both_work(textf("rediss://localhost:%d?%s&cert=%s/both.pem", port, trust, folder()));
 }
 
 /* ---- What is no TLS of ours */
@@ -202,7 +185,7 @@ static void answered_with(const char *bytes, const char *scheme, const char *par
 {
     for (int i = 0; i < 2; i++) {
         struct proxy *proxy = proxy_start(&stage.server);
-        const char *to = address_of(scheme, proxy_tcp_port(proxy), "%s", parameters);
+        const char *to = textf("%s:%d?%s", scheme, proxy_tcp_port(proxy), parameters);
         struct error e;
 
         proxy_inject(proxy, bytes);
@@ -228,7 +211,7 @@ static void *try_on_thread(void *arg)
 TEST(a_plain_port)
 {
     struct proxy *proxy = proxy_start(&stage.server);
-    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    const char *to = textf("rediss://localhost:%d?%s", proxy_tcp_port(proxy), trust);
     struct error blocking, linked;
     pthread_t thread;
 
@@ -244,8 +227,7 @@ TEST(a_plain_port)
 
 TEST(a_tls_port_in_plain)
 {
-    both_come_to(address_of("redis://localhost", port, "db=0"), WEIR_EUNREACHABLE,
-                 "takes TLS only (rediss://)");
+    both_come_to(textf("redis://localhost:%d?db=0", port), WEIR_EUNREACHABLE, "takes TLS only (rediss://)");
     answered_with("\x15\x03\x03", "redis://localhost", "db=0", "write rediss://");
 }
 
@@ -265,7 +247,7 @@ TEST(too_old)
         snprintf(accept, sizeof accept, "%s.out", servers[i]);
         await_text(folder(), accept, "ACCEPT");
         assert_true(read_text(folder(), accept, text, sizeof text));
-        to = address_of("rediss://localhost", atoi(strrchr(text, ':') + 1), "%s", trust);
+        to = textf("rediss://localhost:%d?%s", atoi(strrchr(text, ':') + 1), trust);
         both_come_to(to, WEIR_EUNREACHABLE, "no TLS of version 1.2 or newer");
         kill(pid, SIGKILL);
         program_end(pid);
@@ -311,7 +293,7 @@ TEST(records)
 {
     static const size_t sizes[] = {1, 16300, 16384, 16385, 70000, 8 * MEBIBYTE};
     struct proxy *proxy = proxy_start_to(&stage.server, port);
-    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    const char *to = textf("rediss://localhost:%d?%s", proxy_tcp_port(proxy), trust);
     struct redis *r = both_redis(to);
     char *word = malloc(8 * MEBIBYTE);
     struct linked l;
@@ -359,7 +341,7 @@ TEST(many_small_answers)
 TEST(cut_anywhere)
 {
     struct proxy *proxy = proxy_start_to(&stage.server, port);
-    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    const char *to = textf("rediss://localhost:%d?%s", proxy_tcp_port(proxy), trust);
 
     for (size_t n = 1; n < 1000; n += 70) {
         enum proxy_side side = n / 70 % 2 ? PROXY_REQUESTS : PROXY_REPLIES;
@@ -379,7 +361,7 @@ TEST(cut_anywhere)
 TEST(killed_in_the_handshake)
 {
     struct proxy *proxy = proxy_start_to(&stage.server, port);
-    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    const char *to = textf("rediss://localhost:%d?%s", proxy_tcp_port(proxy), trust);
     struct linked l;
 
     proxy_stall(proxy, PROXY_REPLIES, 200000);
@@ -463,7 +445,7 @@ TEST(a_child)
 TEST(a_worker_under_load)
 {
     struct proxy *proxy = proxy_start_to(&stage.server, port);
-    const char *to = address_of("rediss://localhost", proxy_tcp_port(proxy), "%s", trust);
+    const char *to = textf("rediss://localhost:%d?%s", proxy_tcp_port(proxy), trust);
     pid_t pid;
 
     stage_do(&stage, "FLUSHALL");

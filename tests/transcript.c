@@ -6,6 +6,7 @@
 #include <regex.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/program.h"
@@ -382,7 +383,7 @@ static void run_session(struct transcript *t, int from, int to)
     set_environment(server.url);
     write_script(t, from, to, server.folder);
     shell = program_start(server.folder, "printed", words);
-    program_end(shell);
+    waitpid(shell, NULL, 0);
     kill(-shell, SIGKILL); /* what it left in the background */
     snprintf(path, sizeof path, "%s/printed.out", server.folder);
     text = rest = read_whole(path);

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # An endpoint for --http that answers a job as its args say: "status", "headers" {}, "body", "times" (of the body, chunked), "last" (behind
-# these), "sleep" before, "stall" before the body, "drop" (closes without an answer), "half" (closes in the middle of one), "raw" (says that
+# these), "together" (waits for so many), "sleep" before, "stall" before the body, "drop" (closes without an answer), "half" (closes in the middle of one), "raw" (says that
 # and closes). It notes each request in the file requests, each connection in connections; as a proxy each one asked for in connects. Of a
 # request that is signed it notes in signed whether it is so by each line of the file secrets, at a time since the server began. Its first
 # line says its port.
-import hmac, json, sys, time
+import hmac, json, sys, threading, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+waiting, met = [], threading.Condition()
 class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     def setup(self):
@@ -24,6 +25,11 @@ class Handler(BaseHTTPRequestHandler):
             line = [mine == macs, t[:2] == 't=' and began <= int(t[2:]) <= time.time(), len(macs), self.headers['Authorization'], self.headers['X-Team']]
             open('signed', 'a').write(' '.join(map(str, line)) + '\n')
         args = json.loads(body).get('args') or {}
+        if 'together' in args:
+            with met:
+                waiting.append(1)
+                met.notify_all()
+                met.wait_for(lambda: len(waiting) >= args['together'])
         time.sleep(args.get('sleep', 0))
         if 'drop' in args:
             self.close_connection = True
