@@ -917,6 +917,18 @@ SCENE_TEST(test_a_record_that_cannot_be_read_is_left)
 }
 
 /* Parked jobs are gone, though their gate is closed, and their lane with the last of them. */
+/* Who has done a job has done it, whatever was asked meanwhile. */
+WORKER_TEST(test_a_job_that_is_done_was_not_cancelled)
+{
+    enqueue("default", "t", "a b");
+    claim("w", 2, 0);
+    act("cancel", "state:running", 2, 0);
+    settle("w", SETTLE_FINISH, tokens[0], 60000, NULL);
+    settle("w", SETTLE_RETRY, tokens[1], SECOND_US, "no");
+    expect_counters("t", "done 1, cancelled 1, retried 0");
+    assert_string_equal(answer_text(only_job("a"), "outcome"), "done");
+}
+
 WORKER_TEST(test_cancelled_lanes_are_gone)
 {
     must(turns_rate("slow", "1/1000000000/1"));
