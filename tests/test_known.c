@@ -6,6 +6,20 @@
 
 #include "tests/scene.h"
 
+static struct known_limits kept; /* by a test that needs no other */
+
+static int begin(void **state)
+{
+    known_limits_free(&kept);
+    return turns_flush(state);
+}
+
+static int stop(void **state)
+{
+    known_limits_free(&kept);
+    return turns_stop(state);
+}
+
 /* A page of it. */
 static void learn_page(const char *birth, struct known_limits *known, const char *const *types, int count)
 {
@@ -83,7 +97,7 @@ static void rate(const char *limit, const char *rules)
     assert_int_equal(turns_rate(limit, rules), 0);
 }
 
-TEST_WITH(test_limits_come_back_once, turns_flush, NULL)
+TEST_WITH(test_limits_come_back_once, begin, NULL)
 {
     struct known_limits mail, news;
 
@@ -111,9 +125,9 @@ TEST_WITH(test_limits_come_back_once, turns_flush, NULL)
     known_limits_free(&news);
 }
 
-TEST_WITH(test_all_of_a_limit_comes_back, turns_flush, NULL)
+TEST_WITH(test_all_of_a_limit_comes_back, begin, NULL)
 {
-    struct known_limits known;
+    char *gate;
 
     rate("mail", "gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0");
     assert_int_equal(turns_weight("mail", "big", 4), 0);
@@ -122,41 +136,34 @@ TEST_WITH(test_all_of_a_limit_comes_back, turns_flush, NULL)
     redis_do("HSET", PREFIX "types", "mail", "cost=4 lanes=key costs=own");
     assert_int_equal(turns_pause("mail", 3600 * SECOND_US), 0);
     assert_int_equal(turns_pause_key("mail", "big", -1), 0);
-    known = learned("mail");
+    kept = learned("mail");
     lose_all();
     redis_do("HSET", PREFIX "types", "mail", "costs=own");
-    expect_written(&known, "type mail, limit mail");
+    expect_written(&kept, "type mail, limit mail");
     expect_text("gcra:9/1000000/9,by=key,adapt=100..900 concurrency:3 fixed-window:50/1000000/0 "
                 "pause:1795003601000000/1795000001000000 weights:1",
                 "HGET", PREFIX "limits", "mail");
     expect_text("cost=4 costs=own", "HGET", PREFIX "types", "mail");
     expect_text("4\n2", "HMGET", PREFIX "weights", "mail/big", "mail/small.one");
     expect_text("8000000000000000/1795000001000000", "HGET", PREFIX "key_pauses", "mail/big");
-    {
-        char *gate = redis_text("GET", PREFIX "gate:mail#0/big");
-
-        assert_non_null(strstr(gate, " 8000000000000000 "));
-        free(gate);
-    }
-    known_limits_free(&known);
+    gate = redis_text("GET", PREFIX "gate:mail#0/big");
+    assert_non_null(strstr(gate, " 8000000000000000 "));
+    free(gate);
 }
 
-TEST_WITH(test_who_sets_a_limit_anew_wins, turns_flush, NULL)
+TEST_WITH(test_who_sets_a_limit_anew_wins, begin, NULL)
 {
-    struct known_limits known;
-
     rate("mail", "5/1000000/5");
-    known = learned("mail");
+    kept = learned("mail");
     lose_all();
     rate("mail", "7/1000000/7");
-    expect_written(&known, "");
+    expect_written(&kept, "");
     rate("mail", "");
-    expect_written(&known, ""); /* it was removed, not lost */
+    expect_written(&kept, ""); /* it was removed, not lost */
     assert_int_equal(redis_number("HLEN", PREFIX "limits"), 0);
-    known_limits_free(&known);
 }
 
-TEST_WITH(test_the_newest_revision_wins, turns_flush, NULL)
+TEST_WITH(test_the_newest_revision_wins, begin, NULL)
 {
     struct known_limits older, newer;
 
@@ -176,7 +183,7 @@ TEST_WITH(test_the_newest_revision_wins, turns_flush, NULL)
 }
 
 /* A worker asks at each heartbeat, and may do so before it hears that all is lost. */
-TEST_WITH(test_what_is_lost_is_not_forgotten, turns_flush, NULL)
+TEST_WITH(test_what_is_lost_is_not_forgotten, begin, NULL)
 {
     struct known_limits mail, other;
 
@@ -201,29 +208,25 @@ TEST_WITH(test_what_is_lost_is_not_forgotten, turns_flush, NULL)
 }
 
 /* Revisions are times, and the clock was ahead once. */
-TEST_WITH(test_what_is_set_behind_the_loss_is_newer, turns_flush, NULL)
+TEST_WITH(test_what_is_set_behind_the_loss_is_newer, begin, NULL)
 {
-    struct known_limits known;
-
     rate("mail", "5/1000000/5");
-    known = learned("mail");
+    kept = learned("mail");
     lose_all();
     turns.now_us -= 3600 * SECOND_US;
-    expect_written(&known, "limit mail");
+    expect_written(&kept, "limit mail");
     rate("mail", "9/1000000/9");
-    expect_written(&known, "");
-    learn(&known, WORDS("mail"));
-    assert_int_equal(known.records.count, 1);
+    expect_written(&kept, "");
+    learn(&kept, WORDS("mail"));
+    assert_int_equal(kept.records.count, 1);
     lose_all();
-    expect_written(&known, "limit mail");
+    expect_written(&kept, "limit mail");
     expect_text("gcra:9/1000000/9", "HGET", PREFIX "limits", "mail");
-    known_limits_free(&known);
 }
 
 /* It went back to a time when the limit was another one, and had other weights. */
-TEST_WITH(test_an_older_limit_is_replaced, turns_flush, NULL)
+TEST_WITH(test_an_older_limit_is_replaced, begin, NULL)
 {
-    struct known_limits known;
     char *limits, *revisions;
 
     rate("mail", "gcra:5/1000000/5,by=key");
@@ -233,56 +236,50 @@ TEST_WITH(test_an_older_limit_is_replaced, turns_flush, NULL)
     turns.now_us += SECOND_US;
     assert_int_equal(turns_weight("mail", "gone", 1), 0);
     assert_int_equal(turns_weight("mail", "k", 2), 0);
-    known = learned("mail");
+    kept = learned("mail");
     redis_do("HSET", PREFIX "limits", "mail", limits);
     redis_do("HSET", PREFIX "revisions", "limit/mail", revisions);
     redis_do("DEL", PREFIX "weights");
     redis_do("HSET", PREFIX "weights", "mail/gone", "3", "mailer/k", "9");
-    expect_written(&known, "limit mail");
+    expect_written(&kept, "limit mail");
     expect_text("mail/k\nmailer/k", "EVAL",
                 "local all = redis.call('HKEYS', ARGV[1]) table.sort(all) return all", "0", PREFIX "weights");
-    known_limits_free(&known);
     free(limits);
     free(revisions);
 }
 
 /* Limits from before revisions were kept. */
-TEST_WITH(test_limits_without_a_revision, turns_flush, NULL)
+TEST_WITH(test_limits_without_a_revision, begin, NULL)
 {
-    struct known_limits known;
-
     rate("mail", "5/1000000/5");
     assert_int_equal(turns_use("mail", "use", "2", NULL, 0), 0);
     redis_do("DEL", PREFIX "revisions");
-    known = learned("mail");
-    expect_written(&known, "");
+    kept = learned("mail");
+    expect_written(&kept, "");
     lose_all();
     redis_do("HSET", PREFIX "types", "mail", "costs=own"); /* a claim was faster */
-    expect_written(&known, "type mail, limit mail");
+    expect_written(&kept, "type mail, limit mail");
     expect_text("cost=2 costs=own", "HGET", PREFIX "types", "mail");
-    known_limits_free(&known);
 }
 
-TEST_WITH(test_all_or_nothing, turns_flush, NULL)
+TEST_WITH(test_all_or_nothing, begin, NULL)
 {
-    struct known_limits known;
     char written[200], *before;
 
     rate("mail", "gcra:5/1000000/5,by=args.a");
     rate("shared", "gcra:5/1000000/5,by=args.a");
     assert_int_equal(turns_use("mail", "use", "", WORDS("shared")), 0);
-    known = learned("mail");
+    kept = learned("mail");
     lose_all();
     rate("mail", "gcra:5/1000000/5,by=args.b");
     before = turns_digest();
-    assert_int_equal(again(&known, written), -65);
+    assert_int_equal(again(&kept, written), -65);
     assert_non_null(strstr(turns.error.text, "the keyed rules of a type have one path"));
     turns_unchanged(before);
-    known_limits_free(&known);
 }
 
 /* Types that use the same are asked once, but for those whose own limits differ. */
-TEST_WITH(test_all_types_must_fit, turns_flush, NULL)
+TEST_WITH(test_all_types_must_fit, begin, NULL)
 {
     static const char *const words[] = {"me", "0", "", "limit shared 7 gcra:5/1000000/5,by=args.a"};
 
@@ -297,29 +294,25 @@ TEST_WITH(test_all_types_must_fit, turns_flush, NULL)
     assert_int_equal(redis_number("HEXISTS", PREFIX "limits", "shared"), 0);
 }
 
-TEST_WITH(test_what_has_not_changed_is_not_sent, turns_flush, NULL)
+TEST_WITH(test_what_has_not_changed_is_not_sent, begin, NULL)
 {
-    struct known_limits known;
-
-    known = learned("mail");
-    assert_string_equal(known.newest, "0");
+    kept = learned("mail");
+    assert_string_equal(kept.newest, "0");
     rate("mail", "5/1000000/5");
-    learn(&known, WORDS("mail"));
-    assert_int_equal(known.records.count, 1);
-    learn(&known, WORDS("mail"));
+    learn(&kept, WORDS("mail"));
+    assert_int_equal(kept.records.count, 1);
+    learn(&kept, WORDS("mail"));
     assert_int_equal(turns.reply->elements, 1);
-    assert_int_equal(known.records.count, 1);
+    assert_int_equal(kept.records.count, 1);
     rate("mail", "");
-    learn(&known, WORDS("mail"));
-    assert_int_equal(known.records.count, 0);
-    known_limits_free(&known);
+    learn(&kept, WORDS("mail"));
+    assert_int_equal(kept.records.count, 0);
 }
 
-TEST_WITH(test_what_does_not_fit_is_counted, turns_flush, NULL)
+TEST_WITH(test_what_does_not_fit_is_counted, begin, NULL)
 {
     enum { TYPES = 2500 };
     const char **types = numbered("t", TYPES);
-    struct known_limits known = {0};
 
     for (int i = 0; i < TYPES; i++)
         redis_do("HSET", PREFIX "limits", types[i], "gcra:5/1000000/5");
@@ -327,10 +320,9 @@ TEST_WITH(test_what_does_not_fit_is_counted, turns_flush, NULL)
     redis_do("HSET", PREFIX "limits", "t1", "gcra:5/1000000/5,by=key weights:1");
     for (int i = 0; i < TYPES; i++)
         redis_do("HSET", PREFIX "weights", textf("t1/%d", i), "2");
-    learn(&known, types, TYPES);
-    assert_int_equal(known.records.count, 1000);
-    assert_int_equal(known.left_out, 1499); /* t1, and those behind t1001 */
-    known_limits_free(&known);
+    learn(&kept, types, TYPES);
+    assert_int_equal(kept.records.count, 1000);
+    assert_int_equal(kept.left_out, 1499); /* t1, and those behind t1001 */
 }
 
 #define MANY 3000
@@ -353,35 +345,33 @@ static void limit_many(void)
 }
 
 /* Each page is short, and what is on several of them is kept once. */
-TEST_WITH(test_very_many_types_are_learned_page_by_page, turns_flush, NULL)
+TEST_WITH(test_very_many_types_are_learned_page_by_page, begin, NULL)
 {
     const char **types = numbered("t", MANY);
-    struct known_limits known = {0};
     int64_t before, most = 0;
     int pages = 0;
 
     limit_many();
     do {
         before = count_commands();
-        learn_page("", &known, types, MANY);
+        learn_page("", &kept, types, MANY);
         before = count_commands() - before;
         most = before > most ? before : most;
-        assert_true(known.records.count == 0 || !known_limits_asks_more(&known));
-    } while (known_limits_asks_more(&known) && ++pages < 100);
+        assert_true(kept.records.count == 0 || !known_limits_asks_more(&kept));
+    } while (known_limits_asks_more(&kept) && ++pages < 100);
     print_message("%d pages, %" PRId64 " commands\n", pages, most);
     assert_in_range(pages, 3, 12);
     assert_in_range(most, 1, 150);
-    assert_int_equal(known.records.count, 300 + 10 + 1);
-    assert_int_equal(known.left_out, 0);
-    assert_string_equal(known.newest, "7");
-    learn_page("", &known, types, MANY); /* nothing is new */
+    assert_int_equal(kept.records.count, 300 + 10 + 1);
+    assert_int_equal(kept.left_out, 0);
+    assert_string_equal(kept.newest, "7");
+    learn_page("", &kept, types, MANY); /* nothing is new */
     assert_int_equal(turns.reply->elements, 1);
-    assert_false(known_limits_asks_more(&known));
-    known_limits_free(&known);
+    assert_false(known_limits_asks_more(&kept));
 }
 
 /* By what a heartbeat says. */
-TEST_WITH(test_what_is_newer_is_asked_for, turns_flush, NULL)
+TEST_WITH(test_what_is_newer_is_asked_for, begin, NULL)
 {
     static const struct {
         const char *known, *newest;
@@ -405,27 +395,25 @@ TEST_WITH(test_what_is_newer_is_asked_for, turns_flush, NULL)
 }
 
 /* The revision that is known is that of the first page. */
-TEST_WITH(test_a_change_between_pages_is_learned_next, turns_flush, NULL)
+TEST_WITH(test_a_change_between_pages_is_learned_next, begin, NULL)
 {
     const char **types = numbered("t", MANY);
-    struct known_limits known = {0};
     char first[24];
 
     limit_many();
-    learn_page("", &known, types, MANY);
-    strcpy(first, known.pages.newest);
+    learn_page("", &kept, types, MANY);
+    strcpy(first, kept.pages.newest);
     rate("t1", "7/1000000/7"); /* its page was read */
-    assert_true(learn_of("", &known, types, MANY) > 1);
-    assert_string_equal(known.newest, first);
-    assert_int_equal(known.records.count, 311);
-    assert_true(learn_of("", &known, types, MANY) > 1);
-    assert_int_equal(known.records.count, 312);
-    assert_true(strcmp(known.newest, first) != 0);
-    known_limits_free(&known);
+    assert_true(learn_of("", &kept, types, MANY) > 1);
+    assert_string_equal(kept.newest, first);
+    assert_int_equal(kept.records.count, 311);
+    assert_true(learn_of("", &kept, types, MANY) > 1);
+    assert_int_equal(kept.records.count, 312);
+    assert_true(strcmp(kept.newest, first) != 0);
 }
 
 /* Then all that was known before stays known. */
-TEST_WITH(test_a_loss_between_pages_forgets_nothing, turns_flush, NULL)
+TEST_WITH(test_a_loss_between_pages_forgets_nothing, begin, NULL)
 {
     static const char *const births[] = {"first", ""};
     const char **types = numbered("t", MANY);
@@ -452,36 +440,34 @@ TEST_WITH(test_a_loss_between_pages_forgets_nothing, turns_flush, NULL)
 }
 
 /* They come back by pages, each of which looks at some of the types: those that changed meanwhile are looked at again. */
-TEST_WITH(test_many_limits_come_back_bit_by_bit, turns_flush, NULL)
+TEST_WITH(test_many_limits_come_back_bit_by_bit, begin, NULL)
 {
     enum { TYPES = 200 };
     const char **types = numbered("t", TYPES);
-    struct known_limits known = {0};
     char written[200];
     int calls = 0;
 
     for (int i = 0; i < TYPES; i++)
         redis_do("HSET", PREFIX "limits", types[i], "gcra:5/1000000/5");
-    learn(&known, types, TYPES);
+    learn(&kept, types, TYPES);
     lose_all();
     redis_do("EVAL",
              "for i = 0, 2999 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 3 == 0 and "
              "'use=t1' or '') end "
              "return 0",
              "0", PREFIX);
-    known_limits_begin_again(&known);
-    for (; known_limits_has_more(&known) && calls < 100; calls++) {
+    known_limits_begin_again(&kept);
+    for (; known_limits_has_more(&kept) && calls < 100; calls++) {
         int64_t before = count_commands();
 
-        assert_int_equal(again_page(&known, written), 0);
+        assert_int_equal(again_page(&kept, written), 0);
         assert_in_range(count_commands() - before, 1, 1300);
     }
     assert_in_range(calls, 7 * 3, 7 * 4); /* 30 limits at a time, for each 3 or 4 pages of the types */
     assert_int_equal(redis_number("HLEN", PREFIX "limits"), TYPES);
-    known_limits_free(&known);
 }
 
-TEST_WITH(test_wrong_arguments_change_nothing, turns_flush, NULL)
+TEST_WITH(test_wrong_arguments_change_nothing, begin, NULL)
 {
     static const char *const records[] = {
         "",
@@ -537,7 +523,7 @@ static const struct redisReply *answer(const char *lua)
     return turns.reply;
 }
 
-TEST_WITH(test_answers_are_checked, turns_flush, NULL)
+TEST_WITH(test_answers_are_checked, begin, NULL)
 {
     static const char *const wrong[] = {"return 'x'",
                                         "return {1}",
@@ -552,25 +538,23 @@ TEST_WITH(test_answers_are_checked, turns_flush, NULL)
                                         "return {'7', 0, 0, 1}"}; /* it would never end */
     static const char *const wrong_again[] = {"return 7", "return {7}", "return {'0'}", "return {'0', 7}",
                                               "return {'123456789012345678901234567890', ''}"};
-    struct known_limits known = {0};
     char written[8];
     struct error e;
 
-    known_limits_ask_anew(&known);
+    known_limits_ask_anew(&kept);
     for (size_t i = 0; i < COUNT(wrong); i++)
-        fail_if(rate_known_reply(answer(wrong[i]), &known, &e) == 0, "%s: taken", wrong[i]);
-    assert_int_equal(rate_known_reply(answer("return {'7', 3, 0, 0, 'a', 'b'}"), &known, &e), 0);
-    assert_int_equal(known.records.count, 2);
-    assert_int_equal(known.left_out, 3);
-    assert_string_equal(known.newest, "7");
+        fail_if(rate_known_reply(answer(wrong[i]), &kept, &e) == 0, "%s: taken", wrong[i]);
+    assert_int_equal(rate_known_reply(answer("return {'7', 3, 0, 0, 'a', 'b'}"), &kept, &e), 0);
+    assert_int_equal(kept.records.count, 2);
+    assert_int_equal(kept.left_out, 3);
+    assert_string_equal(kept.newest, "7");
     for (size_t i = 0; i < COUNT(wrong_again); i++)
-        if (rate_again_reply(answer(wrong_again[i]), &known, written, sizeof written, &e) == 0)
+        if (rate_again_reply(answer(wrong_again[i]), &kept, written, sizeof written, &e) == 0)
             fail_msg("%s: taken", wrong_again[i]);
-    assert_int_equal(rate_again_reply(answer("return {'0', '', 'limit a', 'limit b'}"), &known, written,
+    assert_int_equal(rate_again_reply(answer("return {'0', '', 'limit a', 'limit b'}"), &kept, written,
                                       sizeof written, &e),
                      0);
     assert_string_equal(written, "limit a");
-    known_limits_free(&known);
 }
 
-TESTS(turns_start, turns_stop)
+TESTS(turns_start, stop)
