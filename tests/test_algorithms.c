@@ -499,34 +499,6 @@ TEST(test_a_billion_jobs_are_no_work)
     assert_int_equal(nth_of("concurrency=5", 6), GATE_NEVER);
 }
 
-/* An hour of backlog, or a thousand starts: the n-th start is the exact time rounded up, to the last
- * microsecond. */
-TEST(test_an_hour_of_backlog_is_exact)
-{
-    static const struct rule rules[] = {
-        GCRA(7, 1000000, 7),         GCRA(7, 1000000, 1),       GCRA(30000, 1000000, 1),
-        GCRA(30000, 1000000, 30000), GCRA(1000000, 1000000, 1), GCRA(1, 1500000, 1),
-        GCRA(1, 86400000000, 1),     GCRA(100, 1000000, 10),    GCRA(3, 1000, 2),
-        GCRA(999983, 1000003, 1),
-    };
-
-    for (size_t i = 0; i < COUNT(rules); i++) {
-        const struct rule *r = &rules[i];
-        int64_t n = (int64_t)((__int128)3600000000 * r->count / r->period_us);
-        int64_t s = BEGIN_US;
-        struct gate g;
-
-        n = n < 1000 ? 1000 : n > 3000000 ? 3000000 : n;
-        gate_init(&g, r);
-        for (int64_t k = 1; k <= n; k++) {
-            s = gate_start(&g, s, 1);
-            assert_int_equal(gate_take(&g, s, 1, 1), 0);
-        }
-        __int128 exact = (__int128)(n - r->burst) * r->period_us;
-        assert_int_equal(s - BEGIN_US, (int64_t)((exact + r->count - 1) / r->count));
-    }
-}
-
 /* ---- Worst cases */
 
 TEST(test_no_period_sees_more_than_the_worst_case)
@@ -741,47 +713,6 @@ TEST(test_states_are_read)
 
         fail_if(free != known[i].free, "%s: '%s': %" PRId64 " slots, not %" PRId64, known[i].rule,
                 known[i].state, free, known[i].free);
-    }
-}
-
-TEST(test_what_is_no_state_closes_the_gate_for_a_period)
-{
-    static const char *const wrong[] = {
-        "x",
-        "1795000000000000 2 3",
-        "1795000000000000 0 - - gcra:10/1000000/10",
-        "1795000000000000 0 - - gcra:10/1000000/10 ",
-        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000",
-        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 10",
-        "1795000000000000 0 - - gcra:10/1000000/10 -5 0",
-        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 x",
-        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 4 5",
-        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~x",
-        "1795000000000000 0 - - gcra:10/1000000/10 1795000000250000 3 ~",
-        "1795000000000000 0 - - gcra:10/1000000/10,by=key 1795000000250000 3",
-        "1795000000000000 0 - - other:10/1000000/10 1795000000250000 3",
-        "1795000000000000 0 - 5 gcra:10/1000000/10 1795000000250000 3",
-        "1795000000000000 x - - gcra:10/1000000/10 1795000000250000 3",
-        "99999999999999999999 0 - - gcra:10/1000000/10 1795000000250000 3",
-        "1795000000000000 0 - - fixed-window:10/1000000/0 1795000000250000 9999999999",
-        "1795000000000000 0 - - sliding-log:10/1000000 1795000000250000 2 1795000000000000 1",
-        "1795000000000000 0 - - sliding-log:10/1000000 1795000000250000 2 1795000000000000 1;",
-        "1795000000000000 0 - - sliding-log:10/1000000 1795000000250000 2 1795000000000000 1;x;",
-        "1795000000000000 0 - - sliding-window:10/1000000 1795000000250000 2",
-        "1795000000000000 0 - - concurrency:5 3 1",
-    };
-    struct rule rule = parsed("10/1s");
-    struct gate g;
-
-    for (size_t i = 0; i < COUNT(wrong); i++) {
-        gate_init(&g, &rule);
-        if (gate_read(&g, wrong[i], BEGIN_US, &error) != WEIR_EINPUT)
-            fail_msg("'%s': taken for a state", wrong[i]);
-        assert_int_equal(gate_count(&g, BEGIN_US, 100, 1), 0); /* closed for a period */
-        assert_in_range(gate_start(&g, BEGIN_US, 1), BEGIN_US + 1, BEGIN_US + 1000000);
-        assert_int_equal(gate_count(&g, BEGIN_US + 2000000, 100, 1), 10);
-        assert_true(rule_equal(&g.rule, &rule));
-        gate_free(&g);
     }
 }
 
