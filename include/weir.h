@@ -322,6 +322,7 @@ struct weir_worker_options {
     int64_t dead_most;      /* 100,000: dead jobs that are kept, if more; weir dead keep overrides it */
     double dead_age_s;      /* 180 days: for how long, likewise */
     double pause_most_s;    /* 86400: the longest pause that a handler may ask for, at most ten years */
+    int64_t log_done;       /* 1: a line of the log for each job that is done */
 };
 
 /* Of one type; members that are 0 take their default. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "tests/clock_shift.h"
 #include "tests/proxy.h"
 #include "tests/stage.h"
 
@@ -336,6 +337,32 @@ STAGE_TEST(one_refused_among_others)
     stage_do(s, "DEL", stage_key(s, "later"));
     await(stage_stat(s, "run", "retried") == 1);
     assert_int_equal(stage_judge(s, 5).present, 1);
+}
+
+/* A line for each done job where that is wanted, and one a minute of all that have ended. */
+STAGE_TEST(what_is_done_is_logged)
+{
+    const char *clock = textf("%s/clock", s->server.folder);
+    char log[65536];
+
+    clock_shift_set(clock, 0);
+    clock_shift_enter(clock);
+    stage_weir(s, "worker", "--exec", "run=true", "--exec", "other,bad,idle=false", "--log-done", NULL);
+    clock_shift_leave();
+    stage_push(s, "run", NULL, 0, 3);
+    stage_push(s, "other", NULL, 3, 1);
+    stage_run(s, 4, NULL, 1, 0);
+    await(stage_stat(s, "run", "done") == 4 && stage_stat(s, "other", "retried") == 1);
+    assert_true(read_log(s->server.folder, log, sizeof log));
+    assert_null(strstr(log, "in the last minute"));
+    await_log(s->server.folder, "run j2: done in ");
+    clock_shift_set(clock, 61 * SECOND);
+    await_log(s->server.folder, "in the last minute, 2 types: run 4 done; other 1 retried");
+    clock_shift_set(clock, 122 * SECOND);
+    stage_push(s, "run", NULL, 5, 1);
+    await(stage_stat(s, "run", "done") == 5);
+    clock_shift_set(clock, 183 * SECOND);
+    await_log(s->server.folder, "in the last minute, 1 type: run 1 done");
 }
 
 /* What a command writes to WEIR_REPORT is its result, where its type is kept and it is done; the file is gone behind it. */

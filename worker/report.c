@@ -2,8 +2,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/clock.h"
+#include "core/log/log.h"
 #include "core/notify.h"
 #include "worker/worker.h"
 
@@ -25,6 +27,48 @@ static uint64_t count_turns(const struct worker *w)
     for (int i = 0; i < w->partition_count; i++)
         turns += w->partitions[i]->turns;
     return turns;
+}
+
+/* ---- A line a minute in the log */
+
+#define MINUTE_US 60000000
+#define MINUTE_SIZE 1500 /* of the line; more types are only counted */
+
+/* Adds what has ended of a type, "mail 1200 done, 3 retried", and forgets it. Returns whether anything had. */
+static bool add_type(struct handler *handler, char line[MINUTE_SIZE])
+{
+    static const char *const words[END_KINDS] = {[END_DONE] = "done",
+                                                 [END_RETRY] = "retried",
+                                                 [END_DEAD] = "dead",
+                                                 [END_THROTTLED] = "throttled",
+                                                 [END_CANCELLED] = "cancelled"};
+    char text[300];
+    size_t len = 0, used = strlen(line);
+
+    for (int i = 0; i < END_KINDS; i++) {
+        if (handler->ended[i] > 0 && words[i])
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s %" PRId64 " %s",
+                                    len ? "," : handler->type, handler->ended[i], words[i]);
+        handler->ended[i] = 0;
+    }
+    if (len > 0 && used + len + 2 < MINUTE_SIZE - 40)
+        sprintf(line + used, "%s%s", used ? "; " : "", text);
+    return len > 0;
+}
+
+void worker_log_minute(struct weir_worker *w)
+{
+    int64_t minute = clock_wall_us() / MINUTE_US;
+    char line[MINUTE_SIZE] = "";
+    int types = 0;
+
+    if (minute == w->report.minute)
+        return;
+    w->report.minute = minute;
+    for (int i = 0; i < w->common.handlers->count; i++)
+        types += add_type(&w->common.handlers->at[i], line);
+    if (types > 0)
+        log_line(LOG_LEVEL_INFO, "in the last minute, %d type%s: %s", types, types == 1 ? "" : "s", line);
 }
 
 void worker_report(struct weir_worker *w)

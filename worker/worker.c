@@ -65,6 +65,7 @@ static void on_tick(struct ev_loop *loop, ev_timer *timer, int events)
         worker_check_soon(&w->common);
     worker_watch(&w->common);
     worker_report(w);
+    worker_log_minute(w);
     tick_every(w, worker_must_watch(&w->common) ? WATCH_S : IDLE_S);
 }
 

@@ -142,7 +142,10 @@ int job_run_list(struct cli *cli, struct weir *w, const struct job_search *s, co
         return status;
     rows = jobs_document(json_object_get(page, "jobs"));
     status = table_list(cli, columns, rows, answer_int(page, "now"),
-                        json_object_get(page, "next") ? "no such jobs so far" : "no such jobs");
+                        json_object_get(page, "next") ? "no such jobs so far"
+                        : job_search_has(s, "state", "finished") || job_search_value(s, "id")
+                            ? "no such jobs"
+                            : "no such jobs; state:finished finds those that are done and kept");
     print_rest(page);
     json_decref(page);
     return status;

@@ -75,6 +75,7 @@ void worker_flags_init(struct worker_flags *f)
          "resumed: then exit 75",
          &f->drain},
         {"drain-max", 0, FLAG_DURATION, "DUR", "give up draining after that long: exit 75", &f->drain_max_us},
+        {"log-done", 0, FLAG_BOOL, NULL, "a line of the log for each job that is done", &f->log_done},
         {"log", 0, FLAG_TEXT, "FORMAT", CLI_LOG_HELP, &f->log},
         {"log-level", 0, FLAG_TEXT, "LEVEL", CLI_LOG_LEVEL_HELP, &f->log_level},
         {.name = NULL},
@@ -363,6 +364,7 @@ static struct weir_worker *make_worker(const struct cli *cli, const struct worke
         .dead_most = f->dead_most == NOT_GIVEN ? 0 : f->dead_most,
         .dead_age_s = seconds(f->dead_age_us),
         .pause_most_s = seconds(f->pause_most_us),
+        .log_done = f->log_done,
     });
 }
 

@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "cli/command/workers.h"
 
-#define WORKER_FLAG_COUNT 26
+#define WORKER_FLAG_COUNT 27
 
 struct worker_flags {
     const char *queues, *trace, *unknown, *log, *log_level, *http_header, *http_secret;
@@ -13,7 +13,7 @@ struct worker_flags {
     struct flag_values load, exec, pipe, http;
     struct flag_values timeout, backoff, keep; /* of types */
     int64_t lease_us, grace_us, drain_max_us, kill_after_us, dead_age_us, pause_most_us;
-    bool drain;
+    bool drain, log_done;
     struct workers_flags others;
     struct flag table[WORKER_FLAG_COUNT + 1]; /* for cli_parse; points into this struct */
 };

@@ -21,6 +21,7 @@ struct search {
     int pages;        /* that may still be taken; below 0: all */
     int64_t until_us; /* clock_mono_us(); 0: it may take any time */
     int64_t looked_at;
+    bool known;         /* it was enqueued, a day ago at most */
     json_t *job, *next; /* next: a cursor, when the time was over */
 };
 
@@ -135,6 +136,7 @@ static int take_page(const json_t *page, void *arg)
 
     s->job = json_incref(json_object_get(page, "job"));
     s->looked_at += answer_int(page, "looked_at");
+    s->known |= json_is_true(json_object_get(page, "known"));
     if (s->job)
         json_object_set(s->job, "now", json_object_get(page, "now"));
     else if (s->until_us && clock_mono_us() >= s->until_us)
@@ -171,6 +173,16 @@ int find_none(struct weir *w, const char *id)
                      id);
 }
 
+static int none(const struct search *s)
+{
+    if (!s->known)
+        return find_none(s->w, s->id);
+    return error_set(&s->w->error, WEIR_ENOTFOUND,
+                     "job %s: no such job here any more: it was enqueued a day ago at most, and is done, "
+                     "cancelled or removed; weir worker --keep keeps jobs that are done",
+                     s->id);
+}
+
 /* Walks so often at most. */
 static int find(const struct pages *pages, struct search *s, int looks, json_t **job)
 {
@@ -180,7 +192,7 @@ static int find(const struct pages *pages, struct search *s, int looks, json_t *
         status = pages_walk(pages);
     status = status > 0 ? 0 : status;
     if (status == 0 && !s->job && !s->next)
-        status = find_none(pages->w, s->id);
+        status = none(s);
     if (status == 0 && s->job) {
         json_object_set_new(s->job, "id", json_string(s->id));
         read_body(s->job);
@@ -288,7 +300,7 @@ int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cu
     pages.place = place;
     if (status == 0 && !(cursor && find_job_near(w, now_us, id, &ended, job) == 0))
         status = job_cursor_judge(find(&pages, &s, 1, job), cursor, &w->error);
-    if (status == WEIR_ENOTFOUND && cursor)
+    if (status == WEIR_ENOTFOUND && cursor && !s.known)
         error_set(
             &w->error, status,
             "job %s: no such job was met: it is done, was never enqueued, or has moved meanwhile; look again "

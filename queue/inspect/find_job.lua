@@ -4,7 +4,7 @@
 -- ARGV: now, id, most (entries of one page, 1 to 1000), then what `next` of the page before says: places, as places.lua has them, the next one first
 -- role: viewer
 -- reply: JSON: {"now": "us", "bytes": that were read, "looked_at": jobs of this page, "next": [place, from, ...], "job": {...}}; "next" is
---        not there when the job is found or all has been looked at. job: times are "us"; what does not apply is not there:
+--        not there when the job is found or all has been looked at; then "known": its id is remembered, so it was enqueued, a day ago at most. job: times are "us"; what does not apply is not there:
 --        "state", "queue", "type", "key", "alone", "entry", "body_at": where the body begins in it, "attempts", "interrupted",
 --        "throttled", "enqueued_at", "due_at": it waits, or waited, since then, where that is later, but for a scheduled one, "batch", "unique", "unique_until": "start" or "end", "failed_at", "failure", "cancelled_at": it was cancelled, and
 --        nobody who can end it has met it; "queue_paused_since" (-1: unknown), "batch_paused_since", "batch_cancelled_at"; and
@@ -23,7 +23,9 @@ local function find_job(ARGV)
         return refuse('find_job: wants now, id, most from 1 to 1000, place, from, ...')
     end
     local job = sought.page(id, stack, most)
-    return answer{now = us(now), bytes = places.bytes(), looked_at = us(places.looked()), next = not job and places.words(stack) or nil, job = job}
+    local words = not job and places.words(stack) or nil
+    local known = not job and not words and call('EXISTS', P .. 'id:' .. id) == 1 or nil
+    return answer{now = us(now), bytes = places.bytes(), looked_at = us(places.looked()), next = words, known = known, job = job}
 end
 
 return find_job

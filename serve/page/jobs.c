@@ -73,7 +73,7 @@ static void write_row(struct page *p, const json_t *job)
     html(p->h, "</tr>");
 }
 
-static void write_rows(struct page *p, const struct jobs_found *found)
+static void write_rows(struct page *p, const struct job_search *search, const struct jobs_found *found)
 {
     static const char *const columns[] = {"Job",       "Type",      "State",       "Key",   "Queue",
                                           "#Attempts", "#Enqueued", "#Since, due", "Reason"};
@@ -87,7 +87,10 @@ static void write_rows(struct page *p, const struct jobs_found *found)
     }
     if (json_array_size(found->rows) == 0)
         html(p->h, "<tr class=\"empty\"><td colspan=\"9\">%r</td></tr>",
-             found->next ? "None so far." : "No job is like that.");
+             found->next ? "None so far."
+             : job_search_has(search, "state", "finished") || job_search_value(search, "id")
+                 ? "No job is like that."
+                 : "No job is like that. <code>state:finished</code> finds those that are done and kept.");
     put_table_end(p);
 }
 
@@ -167,7 +170,7 @@ unsigned page_jobs(struct page *p, const char *name)
         status = jobs_look(p, &search, cursor, ROWS, &found);
     if (status == 0) {
         write_buttons(p, q, &search, &found);
-        write_rows(p, &found);
+        write_rows(p, &search, &found);
         html(p->h, "<div%r>", found.next && json_array_size(found.rows) == 0 ? " data-look-on" : "");
         put_way_on(p, &(struct way_on){found.looked_at, found.of, "/jobs?q=", q,
                                        "&amp;at=", json_string_value(found.next)});

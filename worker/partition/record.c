@@ -131,6 +131,7 @@ void task_count_end(struct task *task)
         count_back(task);
     if (atomic_load(&task->asked) == ASKED_LOST || task->end == END_BACK || task->end == END_INTERRUPTED)
         return;
+    task->handler->ended[task->end]++;
     counts_end(&p->recording.counts, type_of(p, task->handler), ends[task->end],
                begun_us ? task->finished_us - begun_us : -1, task->reason);
 }

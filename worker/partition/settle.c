@@ -88,6 +88,15 @@ static void log_end(const struct task *task, const char *what)
              task->reason ? task->reason : "");
 }
 
+static void log_done(const struct task *task)
+{
+    int64_t begun_us = atomic_load(&task->begun_us);
+    char took[32];
+
+    duration_format((task->finished_us - begun_us) / MS * MS, took);
+    task_log(LOG_LEVEL_INFO, task, "done in %s", took);
+}
+
 /* A failed job: again, or not any more. */
 static void decide_failed(struct task *task)
 {
@@ -131,6 +140,9 @@ static void decide(struct task *task)
         check_pause_time(task);
         break;
     case END_DONE:
+        if (task->conditions->partition->worker->options.log_done)
+            log_done(task);
+        break;
     case END_BACK:
         break;
     }

@@ -114,6 +114,7 @@ int options_read(struct options *o, const struct weir_worker_options *given, str
     o->kill_after_us = (int64_t)((given->kill_after_s > 0 ? given->kill_after_s : KILL_AFTER_S) * 1e6);
     o->dead_most = given->dead_most > 0 ? given->dead_most : 0;
     o->dead_age_us = given->dead_age_s > 0 ? (int64_t)(fmin(given->dead_age_s, DEAD_AGE_MOST_S) * 1e6) : 0;
+    o->log_done = given->log_done != 0;
     o->pause_most_us = (int64_t)((given->pause_most_s > 0 ? given->pause_most_s : PAUSE_MOST_S) * 1e6);
     o->drain_max_us = (int64_t)(given->drain_max_s * 1e6);
     o->drain = given->drain;

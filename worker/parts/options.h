@@ -26,6 +26,7 @@ struct options {
     int64_t pause_most_us;          /* that a handler may ask for */
     int64_t dead_most, dead_age_us; /* dead jobs that are kept; 0: as the namespace says */
     bool unknown_dead;              /* jobs of types that no worker runs become dead */
+    bool log_done;                  /* a line for each job that is done */
     bool drain;                     /* end when nothing is left */
     int64_t drain_max_us;           /* that draining may take; 0: any */
     char *trace_file;               /* NULL: no trace */

@@ -57,6 +57,7 @@ struct handler {
     char type[129];
     struct runner *runner;
     int64_t timeout_us, keep_us;               /* 0: none */
+    int64_t ended[END_KINDS];                  /* jobs since the worker last logged them, by the loop */
     atomic_bool left_one;                      /* a result, while no job of it is kept */
     int64_t backoff_first_us, backoff_most_us; /* 0: the usual */
 };

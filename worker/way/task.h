@@ -25,6 +25,7 @@ enum task_end {
     END_CANCELLED,
     END_INTERRUPTED, /* what ran it died: no attempt is used, but a job that does so too often is dead */
 };
+#define END_KINDS (END_INTERRUPTED + 1)
 
 enum task_asked {
     ASKED_NOTHING,
