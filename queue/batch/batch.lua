@@ -4,7 +4,7 @@
 --   halted         hash: "b/<batch>" -> "paused <us>" or "cancelled <us>": claim sets its jobs aside, or drops them
 --   aside:<batch>  list of "<lane>\n<entry>": what claim met while it was paused, in that order
 --
--- uses: check ends lease rates slices time_budget types
+-- uses: check counters ends lane_names rates slices time_budget types
 local batch = {}
 
 local FIELDS = {'total', 'done', 'dead', 'cancelled', 'failed', 'created', 'sealed', 'ended', 'then', 'fired', 'cancel',
@@ -44,7 +44,7 @@ end
 
 local function read_record(record)
     local ends_at = find(record, '\n', 1, true)
-    local queue, kind = lease.lane_parts(ends_at and match(sub(record, 1, ends_at - 1), '^(%S+) ?$') or '')
+    local queue, kind = lane_names.parts(ends_at and match(sub(record, 1, ends_at - 1), '^(%S+) ?$') or '')
     if is_name(queue) then return {queue = queue, type = kind, entry = sub(record, ends_at + 1)} end
 end
 
@@ -107,7 +107,7 @@ function batch.count(jobs, what, n)
     local counts = {}
     for _, job in ipairs(jobs) do counts[job.type] = (counts[job.type] or 0) + n end
     for name, all in pairs(counts) do
-        if is_name(name) then lease.count(name, what, all) end
+        if is_name(name) then counters.add(name, what, all) end
     end
 end
 

@@ -5,7 +5,7 @@
 -- role: viewer
 -- reply: JSON: {"next": [cursor], unless that was the last page, "running": how many}
 -- writes: nothing
--- uses: lease
+-- uses: heads
 
 local PAGE = '500' -- leases
 
@@ -18,7 +18,7 @@ local function batch_running(ARGV)
     local leases, n = page[2], 0
     for i = 2, #leases, 2 do
         local head = match(leases[i], '^@([^;]*);')
-        if head and lease.attr(head, 'b') == name then n = n + 1 end
+        if head and heads.attr(head, 'b') == name then n = n + 1 end
     end
     return answer{next = page[1] ~= '0' and {page[1]} or nil, running = n}
 end

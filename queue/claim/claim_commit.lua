@@ -1,6 +1,6 @@
 -- claim_commit: writes what was decided about jobs. Every key was read or checked before. What only counts must not fail.
 --
--- uses: cancelled check claim_call ends gate large lease longest types
+-- uses: cancelled check claim_call counters ends gate large longest types
 local claim_commit = {}
 
 local claim = claim_call
@@ -52,7 +52,7 @@ local function mark_rate(name)
     local stats = P .. 'stats:' .. name
     local m = call_safe('HMGET', stats, 'mark_us', 'mark', 'pulled', 'served', 'unstarted')
     local at = tonumber(m[1] or 0) or 0
-    local started = lease.counted(m[3]) + lease.counted(m[4]) - lease.counted(m[5])
+    local started = counters.number(m[3]) + counters.number(m[4]) - counters.number(m[5])
     if now - at >= MARK_US or now < at then
         call_safe('HSET', stats, 'last_us', us(at), 'last', m[2] or 0, 'mark_us', us(now), 'mark', started)
     end
@@ -60,14 +60,14 @@ end
 
 -- Counts jobs of a type that may be a new one.
 function claim_commit.count_new(name, what, n)
-    if n > 0 and lease.count(name, what, n) == n then call_safe('HSETNX', P .. 'types', name, '') end
+    if n > 0 and counters.add(name, what, n) == n then call_safe('HSETNX', P .. 'types', name, '') end
 end
 
 local function count_moves(s)
     claim_commit.count_new(s.name, 'pulled', s.pulled)
     claim_commit.count_new(s.name, 'parked', s.parked)
-    if s.served > 0 then lease.count(s.name, 'served', s.served) end
-    for what, n in pairs(s.counts) do lease.count(s.name, what, n) end
+    if s.served > 0 then counters.add(s.name, 'served', s.served) end
+    for what, n in pairs(s.counts) do counters.add(s.name, what, n) end
     if s.pulled + s.served == 0 then return end
     if claim.has_option('m') then mark_rate(s.name) end
     if s.type.text ~= '' then

@@ -1,8 +1,8 @@
--- claim_group: suspects that run together. Each says how many may at most (lease.together): half of those that ran as its worker died, so
+-- claim_group: suspects that run together. Each says how many may at most (heads.together): half of those that ran as its worker died, so
 -- the one that kills it is found in as many deaths as that can be halved. A group is as large as each of its jobs allows. One that must be alone
 -- is so: nothing joins it, and its token says it.
 --
--- uses: claim_call lease
+-- uses: claim_call heads lease
 local claim_group = {}
 
 local claim = claim_call
@@ -14,7 +14,7 @@ function claim_group.begin() claim.together = {size = 0, most = huge} end
 function claim_group.fit(jobs, first, most)
     local group, n, limit = claim.together, 0, claim.together.most
     while n < most do
-        limit = min(limit, lease.together(jobs[first + n]) or 1)
+        limit = min(limit, heads.together(jobs[first + n]) or 1)
         if group.size + n + 1 > limit then break end
         n = n + 1
     end
@@ -25,7 +25,7 @@ end
 -- Counts n jobs as members of the group.
 function claim_group.join(jobs, first, n)
     local group = claim.together
-    for i = first, first + n - 1 do group.most = min(group.most, lease.together(jobs[i]) or 1) end
+    for i = first, first + n - 1 do group.most = min(group.most, heads.together(jobs[i]) or 1) end
     group.size = group.size + n
 end
 

@@ -8,7 +8,7 @@
 -- A paused queue is not served, nor are its lanes. A job that must not run leaves its queue, or the head of its lane, before it takes
 -- a slot. This file decides that; claim_commit writes it.
 --
--- uses: body check claim_call claim_meet lease runs
+-- uses: body check claim_call claim_meet heads lane_names runs
 local claim_halt = {}
 
 local claim, meet = claim_call, claim_meet
@@ -50,8 +50,8 @@ end
 
 -- Returns whether this job must not run, and the batch for which it is set aside (nil: the job ends).
 local function stops(entry)
-    local attrs, at = lease.head_read(entry)
-    local batch = lease.attr(attrs, 'b')
+    local attrs, at = heads.attrs_of(entry)
+    local batch = heads.attr(attrs, 'b')
     local state = batch and batch_state(batch)
     if state == 'cancelled' then return true end
     if any_jobs then
@@ -62,7 +62,7 @@ local function stops(entry)
 end
 
 local function leave(s, entry, name, batch)
-    claim.halted[#claim.halted + 1] = {entry = lease.cleared(entry), lane = lease.usual(name), batch = batch}
+    claim.halted[#claim.halted + 1] = {entry = heads.cleared(entry), lane = lane_names.usual(name), batch = batch}
     claim.count(s, batch and 'set_aside' or 'cancelled')
 end
 

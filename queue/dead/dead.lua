@@ -20,7 +20,7 @@
 --        retry, remove: "jobs": how many, "without_queue": how many more were left as they have none, "cancelled": as their batch was
 --                       cancelled and has not ended; "batch": one of those batches; "elsewhere": [{"to": partition, "queue"}, ...] of those of jobs
 --                       that are still to go to the partition of their type, their records beside the JSON
--- uses: cancelled check dead_moves dead_records lease stamp
+-- uses: cancelled check dead_moves dead_records heads stamp
 
 local PAGE_MOST = 200
 
@@ -34,7 +34,7 @@ end
 
 local function is_wanted(job, asked)
     return (asked.type == '' or job.type == asked.type) and (asked.queue == '' or job.queue == asked.queue)
-        and (asked.batch == '' or lease.attr(job.attrs, 'b') == asked.batch)
+        and (asked.batch == '' or heads.attr(job.attrs, 'b') == asked.batch)
         and (asked.text == '' or dead_records.has_reason(job.reason, asked.text))
         and (not asked.ids or asked.ids[job.id] ~= nil)
 end
@@ -45,7 +45,7 @@ local function choose(records, scores, asked)
     for i, record in ipairs(records) do
         local job = dead_records.read(record)
         job.record, job.score = record, scores[i]
-        job.attempts, job.interrupted, job.throttled, job.body, job.attrs = lease.entry_read(job.entry)
+        job.attempts, job.interrupted, job.throttled, job.body, job.attrs = heads.read(job.entry)
         if asked.ids or asked.verb == 'list' then job.id = dead_records.handle(record, job.body) end
         if is_wanted(job, asked) then jobs[#jobs + 1] = job end
     end
@@ -94,11 +94,11 @@ end
 function verbs.list(jobs, asked)
     local found, bodies, most = {}, {}, tonumber(asked.argument)
     for i, job in ipairs(jobs) do
-        local failed_us, failure = lease.failure(job.attrs)
+        local failed_us, failure = heads.failure(job.attrs)
         local enqueued_us, due_us, was_due = stamp.time(job.attrs), stamp.since(job.attrs)
         found[i] = {since = dead_records.time(job.score), id = job.id, type = job.type, queue = job.queue, key = job.key,
                     reason = job.reason, attempts = us(job.attempts), interrupted = us(job.interrupted), throttled = us(job.throttled),
-                    enqueued_at = enqueued_us and us(enqueued_us), due_at = was_due and us(due_us) or nil, batch = lease.attr(job.attrs, 'b'), unique = lease.attr(job.attrs, 'u') or lease.attr(job.attrs, 'w'),
+                    enqueued_at = enqueued_us and us(enqueued_us), due_at = was_due and us(due_us) or nil, batch = heads.attr(job.attrs, 'b'), unique = heads.attr(job.attrs, 'u') or heads.attr(job.attrs, 'w'),
                     failed_at = failed_us and us(failed_us) or nil, failure = failure, bytes = #job.body}
         bodies[i] = sub(job.body, 1, most)
     end

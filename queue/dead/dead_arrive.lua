@@ -5,16 +5,16 @@
 -- role: operator
 -- reply: JSON: {"jobs": how many have come now}
 -- full: refused
--- uses: check dead_moves dead_records lease
+-- uses: check dead_moves dead_records heads
 
 local KEPT_MS = '86400000' -- so long it is known that a record has come
 
 -- The batch of a job stays where it is: there it has died.
 local function read_job(queue, record)
     local job = dead_records.read(record)
-    local _, _, _, text, attrs = lease.entry_read(job.entry)
+    local _, _, _, text, attrs = heads.read(job.entry)
     job.queue, job.body, job.attrs = queue, text, (attrs:gsub(',b[^,]*', ''))
-    job.entry = lease.entry_write(0, 0, 0, text, job.attrs)
+    job.entry = heads.write(0, 0, 0, text, job.attrs)
     job.came = P .. 'id:' .. sha1(record)
     return job
 end

@@ -6,7 +6,7 @@
 -- cancelled before it died counts no more. A job that died where its type does not live goes to its home, in steps that may be repeated: dead_arrive
 -- there, dead_leave here.
 --
--- uses: arrival bell body check dead_bytes dead_records ends large lease partition sign stamp
+-- uses: arrival bell body check dead_bytes dead_records ends heads large partition sign stamp
 local dead_moves = {}
 
 local AT = 64 -- "@"
@@ -27,7 +27,7 @@ function dead_moves.leave(jobs) take_out(jobs, 'revived') end
 local function fresh(job)
     local attrs = stamp.due((job.attrs:gsub(',e[^,]*', '')), now)
     local bare = attrs == '' and byte(job.body) ~= AT
-    return bare and job.body or lease.entry_write(0, 0, 0, job.body, attrs)
+    return bare and job.body or heads.write(0, 0, 0, job.body, attrs)
 end
 
 local function signed(entries, seed)

@@ -12,7 +12,7 @@
 --        which each waits; found: what needs no second look, as doctor_faults.find says it; sums: by type lanes, leased, later (jobs in
 --        lanes, leased, and in later), before (its counters, where place is types)
 -- writes: nothing
--- uses: doctor_faults doctor_judge lease rates slices
+-- uses: doctor_faults doctor_judge lane_names lease rates slices
 
 local INLINE = 8      -- members that are looked at with their key
 local TOKENS = 1000   -- the same for leases, of which only the tokens are read
@@ -100,7 +100,7 @@ function member.active(_, token)
     if token == '@' then return end
     local of_lane = lease.lane_of(token)
     if not of_lane then return keep('found', note('token', sub(token, 1, 200))) end
-    local _, kind = lease.lane_parts(of_lane)
+    local _, kind = lane_names.parts(of_lane)
     sum(kind, 'leased', 1)
     for name in lease.gates_of(token) do keep_gate(name) end
 end
@@ -147,7 +147,7 @@ local as = {
 local also = {}
 
 function also.lane(name)
-    local _, kind = lease.lane_parts(name)
+    local _, kind = lane_names.parts(name)
     sum(kind, 'lanes', call('LLEN', P .. 'lane:' .. name))
 end
 

@@ -21,7 +21,7 @@
 -- deep: it looks at all places before it says that somebody stands nowhere.
 -- Nothing is written. What is judged is read in the same call, so workers may go on.
 --
--- uses: doctor_slots lease rules types
+-- uses: counters doctor_slots rules types
 local doctor_judge = {}
 
 local LIMITS_MOST = 200 -- looked through for a lane that seems to stand nowhere; each has up to 8 gates
@@ -272,7 +272,7 @@ local COUNTERS = {'enqueued', 'pulled', 'parked', 'returned', 'served', 'done', 
 function doctor_judge.no_counters(name)
     local values, wrong = call('HMGET', P .. 'stats:' .. name, unpack(COUNTERS)), {}
     for i = 1, #COUNTERS do
-        if values[i] and values[i] ~= '0' and lease.counted(values[i]) == 0 then wrong[#wrong + 1] = COUNTERS[i] end
+        if values[i] and values[i] ~= '0' and counters.number(values[i]) == 0 then wrong[#wrong + 1] = COUNTERS[i] end
     end
     return wrong
 end
@@ -339,7 +339,7 @@ end
 
 local function read_counters(name)
     local values, n = call_safe('HMGET', P .. 'stats:' .. name, unpack(COUNTERS)), {}
-    for i = 1, #COUNTERS do n[COUNTERS[i]] = lease.counted(values[i]) end
+    for i = 1, #COUNTERS do n[COUNTERS[i]] = counters.number(values[i]) end
     return n
 end
 

@@ -24,7 +24,7 @@
 -- full: refused
 -- time: when needed
 -- format: any
--- uses: arrival bell body check large later_records lease partition sign stamp
+-- uses: arrival bell body check counters heads large later_records partition sign stamp
 
 local TIME_MOST = 4102444800000000 -- the year 2100: farther away it is a mistake
 
@@ -86,9 +86,9 @@ local function make_entry(batch, unique, lock, entry, due)
     local attrs = batch ~= '' and ',b' .. batch or ''
     if ATTR[lock] then attrs = attrs .. ATTR[lock] .. unique end
     if attrs == '' and due == 0 then return entry end
-    local stamped, at = lease.head_read(entry)
+    local stamped, at = heads.attrs_of(entry)
     if due > 0 then stamped = stamp.due(stamped, due) end
-    return lease.entry_write(0, 0, 0, sub(entry, at), attrs .. stamped)
+    return heads.write(0, 0, 0, sub(entry, at), attrs .. stamped)
 end
 
 local function put(queue, name, due, tag, header, entry)
@@ -143,7 +143,7 @@ end
 -- nothing is changed; the long way answers why.
 local function put_at_once(queue, name, id, keep_ms, tag, entry)
     if partition.elsewhere(name) or call_safe('SISMEMBER', P .. 'queues', queue) ~= 1 or not remember(id, tag, keep_ms) then return nil end
-    local n, length = lease.count(name, 'enqueued', 1), nil
+    local n, length = counters.add(name, 'enqueued', 1), nil
     if type(n) == 'number' and (n > 1 or not check.wrong_kind('types', 'hash')) then
         length = call_safe('RPUSH', P .. 'queue:' .. queue, entry)
     end

@@ -1,11 +1,11 @@
 -- cancelling: jobs are cancelled where they are: in a lease, in `later`, or where they wait.
 --
--- uses: cancelled lane lease leases
+-- uses: cancelled counters lane lane_names leases
 local cancelling = {}
 
 -- A job has left its lane. Returns the queue for whose workers the bell is to ring, where another job may be the first now; nil: none is.
 function cancelling.left_lane(name, was_first)
-    local queue, kind, key = lease.lane_parts(name)
+    local queue, kind, key = lane_names.parts(name)
     local is_empty = call('EXISTS', P .. 'lane:' .. name) == 0
     if not was_first and not is_empty then return nil end
     lane.wake(queue, kind, key)
@@ -21,9 +21,9 @@ function cancelling.end_waiting(entries, counts)
     if #entries == 0 then return end
     for what, n in pairs(counts) do
         local kind, name = match(what, '^(%a+) (.*)$')
-        for _, counter in ipairs(is_name(name) and COUNTED[kind] or {}) do lease.count(name, counter, n) end
-        if is_name(name) then lease.count(name, 'cancelled', n) end
-        if is_name(name) and kind == 'aside' then lease.count(name, 'set_aside', -n) end
+        for _, counter in ipairs(is_name(name) and COUNTED[kind] or {}) do counters.add(name, counter, n) end
+        if is_name(name) then counters.add(name, 'cancelled', n) end
+        if is_name(name) and kind == 'aside' then counters.add(name, 'set_aside', -n) end
     end
     cancelled.finish(entries)
 end
@@ -41,8 +41,8 @@ function cancelling.type_of(header) return match(header, '^q %S+ %S+ (%S+)$') or
 function cancelling.take(header, entry)
     local name = cancelling.type_of(header)
     if not name or call('ZREM', P .. 'later', header .. '\n' .. entry) == 0 then return false end
-    lease.count(name, 'scheduled', -1)
-    lease.count(name, 'cancelled', 1)
+    counters.add(name, 'scheduled', -1)
+    counters.add(name, 'cancelled', 1)
     cancelled.finish({entry})
     return true
 end

@@ -19,7 +19,7 @@
 -- reply: JSON: {"now": "us", "looked_at": jobs of this page, "states": {state: {"jobs": done, "left"}}, "next": [place, from, ...], if there
 --        is more; "first": {"list", "of"}: where the job stands that was put first last, and how many are in that list; "marked": how many
 --        of those that are cancelled wait for a claim; "batch": one whose jobs are left, as it was cancelled; "elsewhere": as dead.lua has it}
--- uses: bell body cancelled cancelling check dead_moves job_search lane large lease places registry runs sign stamp
+-- uses: bell body cancelled cancelling check counters dead_moves heads job_search lane lane_names large places registry runs sign stamp
 
 local action, seed, most_done -- of one call
 local acts, counts             -- what will be done: {act =, ...} each; by state
@@ -74,9 +74,9 @@ end
 
 -- Lets a job leave that waits, in a lane or aside.
 local function leave(job)
-    local attrs, at = lease.head_read(job.entry)
+    local attrs, at = heads.attrs_of(job.entry)
     refuse_wrong(check.wrong_kind('cancelled', 'hash'))
-    job.batch, job.lane = lease.attr(attrs, 'b') or '', match(job.list, '^lane:(.*)$')
+    job.batch, job.lane = heads.attr(attrs, 'b') or '', match(job.list, '^lane:(.*)$')
     if job.lane then refuse_wrong(lane.wrong(job.lane)) end
     local cost = way_out(job, NEAR)
     local id = body.id(job.entry, at)
@@ -130,7 +130,7 @@ decide.run = {waiting = put_first, parked = put_first, held = put_first, schedul
 local function leave_dead(job)
     if not is_first_time(job.item) then return false end
     job.record = job.item
-    local _, _, _, text, attrs = lease.entry_read(job.entry)
+    local _, _, _, text, attrs = heads.read(job.entry)
     job.body, job.attrs = text, attrs
     dead[#dead + 1] = job
     return true, 'gone'
@@ -138,7 +138,7 @@ end
 
 local function revive(job)
     if not is_name(job.queue) then return false end
-    local name = cancelled.batch_ever(lease.head_read(job.entry))
+    local name = cancelled.batch_ever(heads.attrs_of(job.entry))
     batch = name or batch
     return not name and leave_dead(job), 'gone'
 end
@@ -185,16 +185,16 @@ function act.put_first(job)
     put[job.list] = (put[job.list] or 0) + 1
     first = {list = job.list, of = us(call('LPUSH', P .. job.list, job.item))}
     if not name then return end
-    local queue, kind, key = lease.lane_parts(name)
+    local queue, kind, key = lane_names.parts(name)
     lane.gates_are_due(queue, kind, key)
     rung[queue] = true
 end
 
 -- A scheduled job waits since it is due: this one is now.
 local function due_now(entry)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(entry)
+    local attempts, interrupted, throttled, text, attrs = heads.read(entry)
     if attrs == '' then return entry end
-    return lease.entry_write(attempts, interrupted, throttled, text, stamp.due(attrs, now))
+    return heads.write(attempts, interrupted, throttled, text, stamp.due(attrs, now))
 end
 
 function act.to_queue(job)
@@ -203,16 +203,16 @@ function act.to_queue(job)
     first = {list = 'queue:' .. job.queue, of = us(length)}
     if length == 1 then bell.arrived(job.queue) end
     registry.add(job.queue)
-    lease.count(job.type, 'scheduled', -1)
-    lease.count(job.type, 'enqueued', 1)
+    counters.add(job.type, 'scheduled', -1)
+    counters.add(job.type, 'enqueued', 1)
     call('ZREM', P .. 'later', job.item)
 end
 
 function act.to_lane(job)
-    local queue, kind = lease.lane_parts(job.lane)
+    local queue, kind = lane_names.parts(job.lane)
     lane.give_back(job.lane, {job.entry})
     first = {list = 'lane:' .. job.lane, of = us(call('LLEN', P .. 'lane:' .. job.lane))}
-    lease.count(kind, 'scheduled', -1)
+    counters.add(kind, 'scheduled', -1)
     rung[queue] = true
     call('ZREM', P .. 'later', job.item)
 end
@@ -251,7 +251,7 @@ local DEED_COST = 3 -- entries that are looked at while something is done to one
 local function meet(state, of_lane, entry, more)
     if not job_search.is_state(state) then return false end
     local queue, name, key = match(of_lane, '^([^/]*)/?([^/]*)/?(.*)$')
-    more.queue, more.type, more.key = lease.usual_queue(queue), name ~= '' and name or body.type(entry) or '', key
+    more.queue, more.type, more.key = lane_names.usual_queue(queue), name ~= '' and name or body.type(entry) or '', key
     more.entry = entry
     local decider, done, to, cost = decide[action][state], false, nil, nil
     if decider then done, to, cost = decider(more) end

@@ -10,7 +10,7 @@
 --   job_search.wants, job_search.is_state for its visitor
 --   job_search.batch()                    a cancelled batch for which some were not wanted; nil: none
 --
--- uses: body cancelled dead_records job_text lease stamp types
+-- uses: body cancelled dead_records heads job_text stamp types
 local job_search = {}
 
 local FIELDS = {id = true, worker = true, type = true, queue = true, batch = true, state = true, key = true, made = true, ['enqueued>'] = true, ['enqueued<'] = true,
@@ -135,7 +135,7 @@ local function is_value(entry, arg)
 end
 
 local function is_reason(attrs, reason)
-    local _, failure = lease.failure(attrs)
+    local _, failure = heads.failure(attrs)
     return dead_records.has_reason(reason or failure or '', asked.reason)
 end
 
@@ -148,8 +148,8 @@ local function is_age(attrs)
 end
 
 local function is_head(entry, reason)
-    local attrs = lease.head_read(entry)
-    return (not asked.batch or lease.attr(attrs, 'b') == asked.batch) and (not asked.reason or is_reason(attrs, reason))
+    local attrs = heads.attrs_of(entry)
+    return (not asked.batch or heads.attr(attrs, 'b') == asked.batch) and (not asked.reason or is_reason(attrs, reason))
         and (not (asked.older or asked.newer) or is_age(attrs))
 end
 
@@ -161,13 +161,13 @@ local function has_args(entry)
 end
 
 local function has_id(entry)
-    local _, at = lease.head_read(entry)
+    local _, at = heads.attrs_of(entry)
     return body.id(entry, at) == asked.id
 end
 
 -- A dead job that was cancelled alone runs again.
 local function is_able(entry)
-    local over = asked.able == 'retry' and cancelled.batch_ever(lease.head_read(entry)) or asked.able == 'run' and cancelled.by(entry)
+    local over = asked.able == 'retry' and cancelled.batch_ever(heads.attrs_of(entry)) or asked.able == 'run' and cancelled.by(entry)
     if over and over ~= '' then batch = over end
     return not over
 end

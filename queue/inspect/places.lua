@@ -34,7 +34,7 @@
 --   places.bytes()              that it has read
 --   places.describe(state, lane, entry, more)  what is known of a job: more, with members of job_list's reply
 --
--- uses: body large lease sign slices stamp time_budget
+-- uses: body counters heads lane_names large lease sign slices stamp time_budget
 local places = {}
 
 local LAST = 8    -- jobs of a lane that are looked at with others
@@ -76,7 +76,7 @@ end
 
 -- Returns when a job was cancelled: of a running job its entry says so, of others a mark.
 local function cancelled_at(state, attrs, id)
-    if state == 'running' then return match(lease.attr(attrs, 'c') or '', '^%d+') end
+    if state == 'running' then return match(heads.attr(attrs, 'c') or '', '^%d+') end
     local mark = is_name(id) and text_of('cancelled', id) or ''
     return match(mark, '^waiting (%d+)') or match(mark, '^asked (%d+)')
 end
@@ -87,22 +87,22 @@ local split_lane, lane_queue, lane_type, lane_key -- the last one that was split
 local function split(of_lane)
     if of_lane ~= split_lane then
         local queue, name, key = match(of_lane, '^([^/]*)/?([^/]*)/?(.*)$')
-        split_lane, lane_queue, lane_type, lane_key = of_lane, some(lease.usual_queue(queue)), some(name), some(key)
+        split_lane, lane_queue, lane_type, lane_key = of_lane, some(lane_names.usual_queue(queue)), some(name), some(key)
     end
     return lane_queue, lane_type, lane_key
 end
 
 function places.describe(state, of_lane, entry, more)
-    local job, attempts, interrupted, throttled, _, attrs = more, lease.entry_read(entry)
-    local failed, failure = lease.failure(attrs)
-    local until_end, until_start, enqueued = lease.attr(attrs, 'u'), lease.attr(attrs, 'w'), stamp.time(attrs)
+    local job, attempts, interrupted, throttled, _, attrs = more, heads.read(entry)
+    local failed, failure = heads.failure(attrs)
+    local until_end, until_start, enqueued = heads.attr(attrs, 'u'), heads.attr(attrs, 'w'), stamp.time(attrs)
     local since, was_due = stamp.since(attrs) -- a scheduled one says when it starts
-    local _, at = lease.head_read(entry)
+    local _, at = heads.attrs_of(entry)
     job.state, job.body_at, job.id = state, at, body.id(entry, at)
     job.queue, job.type, job.key = split(of_lane)
-    job.alone = lease.is_alone(of_lane) or lease.attr(attrs, 'h') ~= nil
+    job.alone = lane_names.is_alone(of_lane) or heads.attr(attrs, 'h') ~= nil
     job.attempts, job.interrupted, job.throttled = number(attempts), number(interrupted), number(throttled)
-    job.batch, job.unique = lease.attr(attrs, 'b'), until_end or until_start
+    job.batch, job.unique = heads.attr(attrs, 'b'), until_end or until_start
     job.unique_until = until_start and 'start' or until_end and 'end'
     job.enqueued_at, job.due_at = enqueued and us(enqueued), was_due and state ~= 'scheduled' and us(since) or nil
     job.failed_at, job.failure = failed and number(failed), failure
@@ -410,8 +410,8 @@ local function look_at_ended(id)
     local state, at, worker, attempts, of_lane, result, behind = match(text, '^(%S+) (%d+) (%S+) (%d+) (%S+) ?([^\n]*)\n()')
     if not state then return end
     slices.fits(load, #text)
-    local _, interrupted, throttled, job, attrs = lease.entry_read(sub(text, behind))
-    local entry = lease.entry_write(min(tonumber(attempts), WHOLE_MOST), interrupted, throttled, job, attrs)
+    local _, interrupted, throttled, job, attrs = heads.read(sub(text, behind))
+    local entry = heads.write(min(tonumber(attempts), WHOLE_MOST), interrupted, throttled, job, attrs)
     if wants(entry, of_lane) then
         meet('finished', of_lane, entry, {since = number(tonumber(at)), outcome = state, worker = {name = worker}, result = some(result)})
     end
@@ -559,7 +559,7 @@ local function measure_parked(_, most, from)
     for i = 1, #names, 2 do
         if not visitor.only.type or names[i] == visitor.only.type then
             local counts = call_safe('HMGET', P .. 'stats:' .. names[i], 'parked', 'returned', 'served')
-            measure(max(0, lease.counted(counts[1]) + lease.counted(counts[2]) - lease.counted(counts[3])))
+            measure(max(0, counters.number(counts[1]) + counters.number(counts[2]) - counters.number(counts[3])))
         end
     end
     return rest

@@ -2,14 +2,14 @@
 --
 --   sought.page(id, stack, most)   looks at a page of the places on the stack, as places.walk has it; the job as find_job answers it, nil: it is not there
 --
--- uses: body lease places
+-- uses: body heads places
 local sought = {}
 
 local id, quoted, job -- of one call
 
 local function is_it(entry)
     if not find(entry, quoted, 1, true) then return false end
-    local _, at = lease.head_read(entry)
+    local _, at = heads.attrs_of(entry)
     return body.id(entry, at) == id
 end
 

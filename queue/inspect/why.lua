@@ -12,7 +12,7 @@
 --        "misplaced": its type does not live here, and a worker that meets it buries it for that reason. Times are "us". Without index: "rule": false: its rules cannot be read, else the limit is paused as a whole
 --
 -- writes: nothing
--- uses: blocked_queues body check gate key_pauses lease orders partition pattern reasons registry rules types
+-- uses: blocked_queues body check gate key_pauses lane_names orders partition pattern reasons registry rules types
 
 -- Since when somebody waits there; now: not yet.
 local function ticket_of(queue, gates, node)
@@ -58,7 +58,7 @@ end
 local function served(queue, name)
     local resting = 0
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
-        if pattern.serves(registry.words(worker), lease.usual_queue(queue)) and registry.runs(worker, name) then
+        if pattern.serves(registry.words(worker), lane_names.usual_queue(queue)) and registry.runs(worker, name) then
             if not orders.rests(registry.instance(registry.info(worker))) then return true end
             resting = resting + 1
         end
@@ -83,19 +83,19 @@ end
 local function why(ARGV)
     local place, name, text = ARGV[2] or '', ARGV[3], ARGV[4]
     local kind, path = place:match('^(%a+):(.*)$')
-    if not (is_name(name) and text) or kind ~= 'queue' and not (kind == 'lane' and lease.lane_parts(path)) then
+    if not (is_name(name) and text) or kind ~= 'queue' and not (kind == 'lane' and lane_names.parts(path)) then
         return refuse('why: wants now, place, type, body')
     end
-    local t, queue, _, key = types.load(name), lease.lane_parts(path)
+    local t, queue, _, key = types.load(name), lane_names.parts(path)
     if kind == 'queue' then queue, key = path, '' end
-    local wrong = blocked_queues.by(lease.usual_queue(queue))
+    local wrong = blocked_queues.by(lane_names.usual_queue(queue))
     if wrong then return check.refuse_key(wrong) end
     local cost, of_lane = body.cost(text) or t.cost, kind == 'lane' and place
     local misplaced = partition.misplaced(name)
     if misplaced then return answer{now = us(now), cost = us(cost), misplaced = misplaced} end
     if key == '' and t.path then key = body.key(text, t.path) end
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key
-    local _, _, lane_key = lease.lane_parts(sub(of_lane, 6))
+    local _, _, lane_key = lane_names.parts(sub(of_lane, 6))
     local ring = P .. 'ring:' .. queue .. '/' .. name
     local is_served, resting = served(queue, name)
     local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)

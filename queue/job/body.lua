@@ -17,7 +17,7 @@
 -- Weir's producers write `id`, then `type`, then `key` and `cost` where there are any: patterns find those. Any other body is decoded, or
 -- walked through where it is large. An odd body that a pattern misreads is found by the worker, which reads the whole.
 --
--- uses: job_text lease stamp
+-- uses: heads job_text stamp
 local body = {}
 
 local HEAD = '^@?[^;{]*;?' -- of an entry
@@ -45,7 +45,7 @@ end
 function body.type(entry)
     local name = match(entry, ENTRY_TYPE)
     if name then return name end
-    local _, at = lease.head_read(entry)
+    local _, at = heads.attrs_of(entry)
     name = decoded(sub(entry, at)).type
     return type(name) == 'string' and is_name(name) and name or nil
 end

@@ -7,7 +7,7 @@
 --   entry in a queue  body | "@" attempts "," interrupted "," throttled ",s" secret attrs ";" body      see lease
 --   about             hash: secret -> random text, made by the first script that signs a head
 --
--- uses: check lease stamp
+-- uses: check heads stamp
 local sign = {}
 
 local AT = 64 -- "@"
@@ -39,7 +39,7 @@ function sign.wrong() return check.wrong_kind('about', 'hash') end
 -- Signs an entry that is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.
 function sign.write(entry, seed)
     if byte(entry) ~= AT or find(entry, ALONE) then return entry end
-    entry = lease.fresh(entry)
+    entry = heads.fresh(entry)
     if is_signed(entry) then return entry end
     if not secret then
         secret = seed

@@ -14,7 +14,7 @@
 --   stamp.time(attrs)  when a job was enqueued whose head has these attrs, us; nil: it does not say so
 --   stamp.since(attrs) since when it waits, us; nil likewise. And whether that is later, as it was due then
 --
--- uses: lease
+-- uses: heads
 local stamp = {}
 
 local MOST = 64 ^ 7 - 1
@@ -51,14 +51,14 @@ end
 function stamp.attr(at) return ',t' .. write(at) end
 
 function stamp.due(attrs, at)
-    if not lease.attr(attrs, 't') then return attrs end
+    if not heads.attr(attrs, 't') then return attrs end
     return attrs:gsub(',d[^,]*', '') .. ',d' .. write(at)
 end
 
-function stamp.time(attrs) return read(lease.attr(attrs, 't')) end
+function stamp.time(attrs) return read(heads.attr(attrs, 't')) end
 
 function stamp.since(attrs)
-    local due = read(lease.attr(attrs, 'd'))
+    local due = read(heads.attr(attrs, 'd'))
     return due or stamp.time(attrs), due ~= nil
 end
 

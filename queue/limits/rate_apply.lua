@@ -11,7 +11,7 @@
 -- role: operator
 -- reply: JSON: {"cursor": the next one; the same one where the page has more jobs to sort than one call may; '' at the end,
 --        "wrong": a key of another kind, which keeps who stands there from being looked at}
--- uses: bell body check gate key_pauses lane lease rules slices types
+-- uses: bell body check counters gate key_pauses lane lane_names rules slices types
 
 local PAGE = 25   -- gates, some 20 us each: read, and put at its time; 60 more where the lane that waits there is sorted
 local SORTED = 50 -- jobs that go to other lanes in one call, some 10 us each
@@ -127,7 +127,7 @@ end
 
 local function rate_apply(ARGV)
     local queue, cursor, kind, resume = ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-    if #ARGV < 5 or not lease.is_queue(queue) or not find(cursor, '^%d+$') or kind ~= '' and not is_name(kind) then
+    if #ARGV < 5 or not lane_names.is_queue(queue) or not find(cursor, '^%d+$') or kind ~= '' and not is_name(kind) then
         return refuse('rate_apply: wants now, queue, cursor, type, resume, limits')
     end
     local sleep = P .. 'sleep:' .. queue
@@ -150,7 +150,7 @@ local function rate_apply(ARGV)
         if again then break end
     end
     gate.save()
-    for name, count in pairs(keyless) do lease.count(name, 'keyless', count) end
+    for name, count in pairs(keyless) do counters.add(name, 'keyless', count) end
     for i = 1, #changes, 4000 do
         call('ZADD', sleep, 'XX', 'LT', unpack(changes, i, min(i + 3999, #changes)))
     end

@@ -12,7 +12,7 @@
 --        {"next": [cursor, ...]}: the place to go on from, while its types are looked for
 --        {"missing": limit}
 -- writes: nothing
--- uses: body gate key_pauses lane lease longest partition rates rules slices stamp types
+-- uses: body gate heads key_pauses lane longest partition rates rules slices stamp types
 
 local KEYS_MOST = 100
 local QUESTIONS = 1000  -- about a microsecond each
@@ -226,7 +226,7 @@ local function add_first(row, k, limit, set, load)
     local at = t and next_start(t, k.key, body.cost(entry) or t.cost) or next_start_of_limit(limit, set, k.key)
     row.next_start = at < huge and us(at) or nil
     if not entry then return end
-    local at = stamp.since((lease.head_read(entry)))
+    local at = stamp.since((heads.attrs_of(entry)))
     row.enqueued_at, row.text = at and us(at) or nil, body.shown_key(entry, set.path, k.key)
 end
 

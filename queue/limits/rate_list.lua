@@ -14,7 +14,7 @@
 --        '?' where it is no line. Who reads it would need three times as long for JSON
 --        A row may come twice; asleep is a part of the sum.
 -- writes: nothing
--- uses: lane lease rates rules time_budget types
+-- uses: counters lane rates rules time_budget types
 
 local COUNT = '100'   -- asked of a scan, which may find some more
 local VALUES = {limits = 2, types = 2, queues = 1} -- of a scan that are one thing
@@ -32,7 +32,7 @@ end
 
 -- text: as it stands in `types`. waiting: jobs in queues, as they were counted where they came in.
 local function type_row(name, text)
-    local t, counted = types.held_by(types.parse(name, text)), lease.counted
+    local t, counted = types.held_by(types.parse(name, text)), counters.number
     local enqueued, pulled, parked, dropped, returned, served, keyless =
         unpack(call('HMGET', P .. 'stats:' .. name, 'enqueued', 'pulled', 'parked', 'dropped', 'returned', 'served', 'keyless'))
     return {name = name, cost = t.cost, own_costs = t.own_costs or false,

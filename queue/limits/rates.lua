@@ -2,7 +2,7 @@
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
 --   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
--- uses: bell check key_pauses lane lease leases revisions rules types wake
+-- uses: bell check counters key_pauses lane leases revisions rules types wake
 
 local rates = {}
 
@@ -135,7 +135,7 @@ end
 
 local function met(name)
     local s = call_safe('HMGET', P .. 'stats:' .. name, 'pulled', 'parked', 'keyless', 'keyed_from')
-    for i = 1, 4 do s[i] = lease.counted(s[i] or nil) end
+    for i = 1, 4 do s[i] = counters.number(s[i] or nil) end
     return s[1] + s[2], s[3], s[4]
 end
 

@@ -5,7 +5,7 @@
 -- role: operator
 -- reply: JSON: {"missing": type} when there is none here; {"left": {what is left of it: how many, ...}} when it stays; {"uses": its attributes}
 --        the same; else {"removed": true}
--- uses: check lease rates reasons types
+-- uses: check counters rates reasons types
 
 local COUNTERS = {'enqueued', 'pulled', 'parked', 'returned', 'served', 'done', 'retried', 'dead', 'back', 'dropped', 'scheduled', 'set_aside',
                   'revived', 'removed', 'forgotten'}
@@ -13,7 +13,7 @@ local COUNTERS = {'enqueued', 'pulled', 'parked', 'returned', 'served', 'done', 
 -- Counts the jobs of a type by where they are.
 local function count(name)
     local s = {}
-    for i, value in ipairs(call('HMGET', P .. 'stats:' .. name, unpack(COUNTERS))) do s[COUNTERS[i]] = lease.counted(value) end
+    for i, value in ipairs(call('HMGET', P .. 'stats:' .. name, unpack(COUNTERS))) do s[COUNTERS[i]] = counters.number(value) end
     return {
         waiting = s.enqueued - s.pulled - s.parked - s.dropped,
         parked = s.parked + s.returned - s.served,

@@ -10,7 +10,7 @@
 -- role: operator
 -- reply: JSON: {"next": [place, from, ...], "waiting", "parked": jobs that were counted or removed}
 --        {"missing": true} when there is no such queue
--- uses: bell body cancelled check lane lease paused sign slices time_budget
+-- uses: bell body cancelled check counters lane lane_names paused sign slices time_budget
 
 local SHARE = 8    -- a lane takes Redis as long as so many of its jobs
 local AT_ONCE = 50 -- jobs that end, and then the clock is asked
@@ -32,9 +32,9 @@ local function scan(command, key, most, from)
 end
 
 -- Counts n jobs of a type as ended, by what they were counted as where they stood.
-local function count_ended(name, n, counters)
-    for _, what in ipairs(counters) do lease.count(name, what, n) end
-    lease.count(name, 'cancelled', n)
+local function count_ended(name, n, names)
+    for _, what in ipairs(names) do counters.add(name, what, n) end
+    counters.add(name, 'cancelled', n)
 end
 
 -- ---- The queue
@@ -90,7 +90,7 @@ local PARKED = {'served', 'back'}
 -- Takes some of a lane's first jobs; returns whether it has none left.
 local function take_some(name)
     local entries = slices.read('LRANGE', P .. 'lane:' .. name, 0, min(left, AT_ONCE), load)
-    local _, of_type = lease.lane_parts(name)
+    local _, of_type = lane_names.parts(name)
     left = left - #entries
     call('LTRIM', P .. 'lane:' .. name, digits(#entries), '-1')
     count_ended(of_type, #entries, PARKED)
@@ -196,13 +196,13 @@ local function queue_purge(ARGV)
     for i = 1, #ARGV == 5 and #FIRST or 0 do ARGV[5 + i] = FIRST[i] end
     local most, way, name = tonumber(ARGV[5]), (ARGV[6] or ''):match('^(%a+):?(.*)$')
     queue, removes, kind, left = ARGV[2], ARGV[3] == 'remove', ARGV[4], most
-    if #ARGV < 7 or #ARGV % 2 == 0 or not (lease.is_queue(queue) and (kind == '' or is_name(kind)) and is_whole(most, 1) and ways[way or ''])
+    if #ARGV < 7 or #ARGV % 2 == 0 or not (lane_names.is_queue(queue) and (kind == '' or is_name(kind)) and is_whole(most, 1) and ways[way or ''])
         or most > 1000 or not removes and ARGV[3] ~= 'count' then
         return refuse('queue_purge: wants now, queue, count or remove, type, most from 1 to 1000, place, from, ...')
     end
     local wrong = wrong_keys(way, name)
     if wrong then return check.refuse_key(wrong) end
-    if not paused.is_known(lease.usual_queue(queue)) then return answer{missing = true} end
+    if not paused.is_known(lane_names.usual_queue(queue)) then return answer{missing = true} end
     jobs, places, load, fault = 0, {}, slices.deep_load(), nil
     local rest = ways[way](ARGV[7], name)
     if fault and not (removes and jobs > 0) then return check.refuse_key(fault) end -- else the next page begins there

@@ -4,7 +4,7 @@
 -- A job that waits is marked in that hash, by its id. One that runs is marked in its lease, so the mark ends with the lease: done, or
 -- as cancelled, when it would come back.
 --
--- uses: body ends lease
+-- uses: body counters ends heads
 local cancelled = {}
 
 -- Ends cancelled jobs; their types are counted by the caller.
@@ -12,7 +12,7 @@ function cancelled.finish(entries)
     local ids = {}
     ends.jobs(entries, 'cancelled')
     for _, entry in ipairs(entries) do
-        local _, at = lease.head_read(entry)
+        local _, at = heads.attrs_of(entry)
         ids[#ids + 1] = body.id(entry, at)
     end
     for i = 1, #ids, 4000 do call_safe('HDEL', P .. 'cancelled', unpack(ids, i, min(i + 3999, #ids))) end
@@ -36,21 +36,21 @@ end
 
 -- Returns the batch of a job with these attributes, if it was cancelled and has not ended: then a claim ends the job. nil: it was not.
 function cancelled.batch_of(attrs)
-    local batch = lease.attr(attrs, 'b')
+    local batch = heads.attr(attrs, 'b')
     local state = batch and call_safe('HGET', P .. 'halted', 'b/' .. batch)
     return type(state) == 'string' and find(state, '^cancelled') and batch or nil
 end
 
 -- Says whether the batch was ever cancelled, also where it has ended: what was to be its job is not to run again.
 function cancelled.batch_ever(attrs)
-    local batch = lease.attr(attrs, 'b')
+    local batch = heads.attr(attrs, 'b')
     return batch and (cancelled.batch_of(attrs) or type(call_safe('HGET', P .. 'batch:' .. batch, 'cancel')) == 'string' and batch) or nil
 end
 
 -- Says that a claim will end this waiting job: the name of its batch where that was cancelled, '' where the job was marked; nil: it was not
 -- cancelled.
 function cancelled.by(entry)
-    local attrs, at = lease.head_read(entry)
+    local attrs, at = heads.attrs_of(entry)
     local batch = cancelled.batch_of(attrs)
     if batch then return batch end
     local id = body.id(entry, at)
@@ -59,20 +59,20 @@ end
 
 -- Marks the entry of a lease as that of a job that was cancelled, now or before.
 function cancelled.mark(entry)
-    local attempts, interrupted, throttled, body, attrs = lease.entry_read(entry)
-    if lease.attr(attrs, 'c') then return entry end
-    return lease.entry_write(attempts, interrupted, throttled, body, attrs .. ',c' .. us(now))
+    local attempts, interrupted, throttled, body, attrs = heads.read(entry)
+    if heads.attr(attrs, 'c') then return entry end
+    return heads.write(attempts, interrupted, throttled, body, attrs .. ',c' .. us(now))
 end
 
-function cancelled.is_marked(entry) return lease.attr(lease.head_read(entry), 'c') ~= nil end
+function cancelled.is_marked(entry) return heads.attr(heads.attrs_of(entry), 'c') ~= nil end
 
 -- Ends jobs that ran as cancelled.
 function cancelled.end_leases(jobs)
     local entries = {}
     for i, job in ipairs(jobs) do entries[i] = job.entry end
     cancelled.finish(entries)
-    lease.count_all(jobs, 'back')
-    lease.count_all(jobs, 'cancelled')
+    counters.add_all(jobs, 'back')
+    counters.add_all(jobs, 'cancelled')
 end
 
 -- Ends the cancelled jobs among those that come back from their leases, and returns the others.

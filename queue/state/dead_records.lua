@@ -1,6 +1,6 @@
 -- dead_records: the records of `dead`, oldest first; whoever has put them there, each can be read as something.
 --
--- uses: body lease time_budget
+-- uses: body counters time_budget
 local dead_records = {}
 
 local BYTES_MOST = 512 * 1024 -- of a page or a search, about
@@ -115,7 +115,7 @@ function dead_records.count(names, what)
     local counts = {}
     for _, name in ipairs(names) do counts[name] = (counts[name] or 0) + 1 end
     for name, n in pairs(counts) do
-        if is_name(name) then lease.count(name, what, n) end
+        if is_name(name) then counters.add(name, what, n) end
     end
 end
 

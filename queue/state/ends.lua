@@ -9,7 +9,7 @@
 --                  while it is paused or cancelled
 --   unique:<key>   the id of the job that holds it
 --
--- uses: bell body check dead_bytes lease stamp
+-- uses: bell body check counters dead_bytes heads lane_names stamp
 local ends = {}
 
 ends.KEPT_MS = 30 * 86400 * 1000  -- a batch is remembered so long after it last moved
@@ -39,14 +39,14 @@ local function enqueue_next(b, without_queue)
     if not (is_name(queue) and is_name(name)) then return false end
     local text = format('{"id":"%s","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
                         follower_id(b.name), name, b.name, b.total, b.done, b.dead, b.cancelled)
-    text = lease.entry_write(0, 0, 0, text, stamp.attr(now))
+    text = heads.write(0, 0, 0, text, stamp.attr(now))
     local wrong = check.wrong_kind('queue:' .. queue, 'list')
     if wrong then return without_queue and without_queue(b, queue, name, wrong, text) end
     local length = call('RPUSH', P .. 'queue:' .. queue, text)
     call_safe('SADD', P .. 'queues', queue)
     if length == 1 then bell.arrived(queue) end
     call_safe('HSETNX', P .. 'types', name, '')
-    lease.count(name, 'enqueued', 1)
+    counters.add(name, 'enqueued', 1)
     return true
 end
 
@@ -137,16 +137,16 @@ end
 
 -- Frees the lock of a job that starts, if it holds it that long.
 function ends.started(entry)
-    local attrs, at = lease.head_read(entry)
-    unlock(lease.attr(attrs, 'w'), entry, at)
+    local attrs, at = heads.attrs_of(entry)
+    unlock(heads.attr(attrs, 'w'), entry, at)
 end
 
 local function count_batches(entries, what, unlocks)
     local batches, known, batch, key = {}, nil, nil, nil
     for _, entry in ipairs(entries) do
-        local attrs, at = lease.head_read(entry)
+        local attrs, at = heads.attrs_of(entry)
         if attrs ~= known then
-            known, batch, key = attrs, lease.attr(attrs, 'b'), unlocks and (lease.attr(attrs, 'u') or lease.attr(attrs, 'w'))
+            known, batch, key = attrs, heads.attr(attrs, 'b'), unlocks and (heads.attr(attrs, 'u') or heads.attr(attrs, 'w'))
         end
         if batch then batches[batch] = (batches[batch] or 0) + 1 end
         if key then unlock(key, entry, at) end
@@ -162,8 +162,8 @@ function ends.failed(entries) count_batches(entries, 'failed', false) end
 
 -- Lets a dead job run again: its batch has not ended, and its lock is taken unless another job holds it now.
 function ends.revive(entry)
-    local _, _, _, text, attrs = lease.entry_read(entry)
-    local batch, key = lease.attr(attrs, 'b'), lease.attr(attrs, 'u') or lease.attr(attrs, 'w')
+    local _, _, _, text, attrs = heads.read(entry)
+    local batch, key = heads.attr(attrs, 'b'), heads.attr(attrs, 'u') or heads.attr(attrs, 'w')
     if batch and read_batch(batch) then
         call_safe('HINCRBY', P .. 'batch:' .. batch, 'dead', -1)
         call_safe('HDEL', P .. 'batch:' .. batch, 'ended')
@@ -178,25 +178,25 @@ function ends.bury_all(jobs)
     local added, records, entries, at, reason, line = {}, {}, {}, us(now), nil, nil
     for i, job in ipairs(jobs) do
         if job.reason ~= reason then reason, line = job.reason, ' ' .. job.reason:gsub('%c', ' ') .. '\n' end
-        entries[i] = lease.cleared(job.entry)
-        records[i] = job.tag .. ' ' .. lease.usual(job.lane) .. line .. entries[i]
+        entries[i] = heads.cleared(job.entry)
+        records[i] = job.tag .. ' ' .. lane_names.usual(job.lane) .. line .. entries[i]
         added[2 * i - 1], added[2 * i] = at, records[i]
     end
     push('ZADD', P .. 'dead', added)
     dead_bytes.added(records)
-    lease.count_all(jobs, 'dead')
+    counters.add_all(jobs, 'dead')
     ends.jobs(entries, 'dead')
 end
 
 function ends.bury(tag, lane, reason, entry)
-    local _, name = lease.lane_parts(lane)
+    local _, name = lane_names.parts(lane)
     ends.bury_all({{tag = tag, lane = lane, type = name, reason = reason, entry = entry}})
 end
 
 -- Buries a job that could not come into its queue. Its type counts it as if it had come and been taken from there.
 function ends.bury_new(tag, queue, name, reason, entry)
-    lease.count(name, 'enqueued', 1)
-    lease.count(name, 'pulled', 1)
+    counters.add(name, 'enqueued', 1)
+    counters.add(name, 'pulled', 1)
     ends.bury(tag, queue .. '/' .. name .. '/', reason, entry)
 end
 
@@ -206,7 +206,7 @@ local function count_death(interrupted, job) return job.alone and interrupted + 
 
 -- True when the death of its worker is the last one of a job.
 function ends.is_last(job, most)
-    local _, interrupted = lease.entry_read(job.entry)
+    local _, interrupted = heads.read(job.entry)
     return count_death(interrupted, job) >= most
 end
 
@@ -220,19 +220,19 @@ end
 -- was once too often, and the job is to be buried, for job.reason. The worker has seen to it that the job was alone in its child, but for the first
 -- time. reason: the last words, or ''.
 function ends.handler_died(job, most, reason)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    if reason ~= '' then attrs = lease.failed(attrs, reason) end
-    job.entry = lease.entry_write(attempts, interrupted + 1, throttled, text, attrs)
+    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
+    if reason ~= '' then attrs = heads.failed(attrs, reason) end
+    job.entry = heads.write(attempts, interrupted + 1, throttled, text, attrs)
     return not is_over(job, interrupted + 1, most, 'handler', interrupted + 1, reason)
 end
 
 -- Counts that the worker died in which the handler of a job ran, with so many jobs: it is a suspect. job.alone: it ran alone.
 function ends.worker_died(job, most, count)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    local deaths = (tonumber(lease.attr(attrs, 'k')) or interrupted) + 1
+    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
+    local deaths = (tonumber(heads.attr(attrs, 'k')) or interrupted) + 1
     interrupted = count_death(interrupted, job)
-    attrs = lease.suspected(attrs, count, deaths > interrupted and deaths or nil)
-    job.entry = lease.entry_write(attempts, interrupted, throttled, text, attrs)
+    attrs = heads.suspected(attrs, count, deaths > interrupted and deaths or nil)
+    job.entry = heads.write(attempts, interrupted, throttled, text, attrs)
     return not is_over(job, interrupted, most, 'worker', deaths, '')
 end
 

@@ -12,7 +12,7 @@
 --
 -- These functions move jobs without asking gates; claim decides what waits where, and wake.lua makes due what waits at a gate.
 --
--- uses: bell body check large later_records lease longest registry slices types
+-- uses: bell body check counters heads lane_names large later_records longest registry slices types
 local lane = {}
 
 -- Says which key of a queue has another kind, of those that type_is_due writes; nil: none.
@@ -22,15 +22,15 @@ end
 
 -- Says what is wrong with the keys that give_back writes; nil: nothing.
 function lane.wrong(name)
-    local queue, kind = lease.lane_parts(name)
-    return lease.is_alone(name) and check.wrong_kind('alone', 'zset') or check.wrong_kind('lane:' .. name, 'list') or check.wrong_kind('ring:' .. queue .. '/' .. kind, 'zset')
+    local queue, kind = lane_names.parts(name)
+    return lane_names.is_alone(name) and check.wrong_kind('alone', 'zset') or check.wrong_kind('lane:' .. name, 'list') or check.wrong_kind('ring:' .. queue .. '/' .. kind, 'zset')
         or lane.wrong_due(queue) or check.wrong_kind('sleep:' .. queue, 'zset') or check.wrong_kind('types', 'hash') or check.wrong_kind('limits', 'hash')
         or check.wrong_kind('held:' .. queue, 'zset')
 end
 
 -- Returns how many jobs of a type are in lanes, by these counters.
 function lane.parked_by(parked, returned, served)
-    return max(0, lease.counted(parked) + lease.counted(returned) - lease.counted(served))
+    return max(0, counters.number(parked) + counters.number(returned) - counters.number(served))
 end
 
 function lane.parked(kind) return lane.parked_by(unpack(call('HMGET', P .. 'stats:' .. kind, 'parked', 'returned', 'served'))) end
@@ -77,8 +77,8 @@ function lane.append(queue, kind, key, entry)
 end
 
 local function was_taken_before(a, b)
-    local slot, index = lease.taken(a)
-    local slot_b, index_b = lease.taken(b)
+    local slot, index = heads.taken(a)
+    local slot_b, index_b = heads.taken(b)
     return slot and slot_b and (slot < slot_b or slot == slot_b and index < index_b) or false
 end
 
@@ -113,14 +113,14 @@ local function merge(key, entries)
 end
 
 local function put_first(name, entries, are_back)
-    local queue, kind, key = lease.lane_parts(name)
+    local queue, kind, key = lane_names.parts(name)
     local reversed, before = {}, #entries
     local waits = call('EXISTS', P .. 'lane:' .. name) == 1
-    if waits and are_back and lease.taken(entries[before]) then entries = merge(P .. 'lane:' .. name, entries) end
+    if waits and are_back and heads.taken(entries[before]) then entries = merge(P .. 'lane:' .. name, entries) end
     for i = #entries, 1, -1 do reversed[#reversed + 1] = entries[i] end
     push('LPUSH', P .. 'lane:' .. name, reversed)
     large.note_lane(queue, entries, 1)
-    lease.count(kind, 'returned', before)
+    counters.add(kind, 'returned', before)
     if waits then
         if types.load(kind).own_costs or body.names_cost(entries[1]) or resorts(kind) then lane.gates_are_due(queue, kind, key) end
         return
@@ -131,7 +131,7 @@ end
 -- Puts entries that come from elsewhere at the head of their lane, in their order.
 function lane.give_back(name, entries)
     local fresh = {}
-    for i, entry in ipairs(entries) do fresh[i] = lease.fresh(entry) end
+    for i, entry in ipairs(entries) do fresh[i] = heads.fresh(entry) end
     put_first(name, fresh, false)
 end
 
@@ -196,7 +196,7 @@ local function granted_before(a, b) return a.turn < b.turn or a.turn == b.turn a
 function lane.sort_by_grant(jobs)
     for _, job in ipairs(jobs) do
         local turn, index = job.token:match('^(%d+)%.([%w_-]+)')
-        job.turn, job.index = tonumber(turn), lease.index_number(index)
+        job.turn, job.index = tonumber(turn), heads.index_number(index)
     end
     sort(jobs, granted_before)
 end
@@ -220,9 +220,9 @@ local function put_off(jobs)
     end
     for _, job in ipairs(off) do
         local tag = format('back:%d.%d', now, call('ZCARD', P .. 'later'))
-        later_records.put('l ' .. tag .. ' ' .. job.lane .. '\n' .. lease.fresh(job.entry), now)
+        later_records.put('l ' .. tag .. ' ' .. job.lane .. '\n' .. heads.fresh(job.entry), now)
     end
-    lease.count_all(off, 'scheduled')
+    counters.add_all(off, 'scheduled')
     return able
 end
 
@@ -237,11 +237,11 @@ function lane.put_all_back(jobs, queues)
             order[#order + 1] = job.lane
         end
         local of_lane = entries[job.lane]
-        of_lane[#of_lane + 1] = lease.came_back(job.entry, job.token)
+        of_lane[#of_lane + 1] = heads.came_back(job.entry, job.token)
     end
     for _, name in ipairs(order) do
         put_first(name, entries[name], true)
-        queues[lease.lane_parts(name)] = true
+        queues[lane_names.parts(name)] = true
     end
 end
 
@@ -250,11 +250,11 @@ function lane.put_all_behind(jobs, queues)
     lane.sort_by_grant(jobs)
     local able = put_off(jobs)
     for _, job in ipairs(able) do
-        local queue, kind, key = lease.lane_parts(job.lane)
-        lane.append(queue, kind, key, lease.came_back(job.entry, job.token))
+        local queue, kind, key = lane_names.parts(job.lane)
+        lane.append(queue, kind, key, heads.came_back(job.entry, job.token))
         queues[queue] = true
     end
-    lease.count_all(able, 'returned')
+    counters.add_all(able, 'returned')
 end
 
 -- Puts all jobs back, and wakes the groups.

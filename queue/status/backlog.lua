@@ -11,7 +11,7 @@
 --          "lanes": [{"jobs", "slots", "gates": [limit, index, state, ...]}, ...] the longest with a key;
 --          "queues": {queue: it is paused, ...} those where they stand}. Numbers are text
 --
--- uses: body gate key_pauses lease longest paused slices time_budget types
+-- uses: body gate key_pauses lane_names longest paused slices time_budget types
 local backlog = {}
 
 local QUEUES_MOST = 16 -- looked at for a type,
@@ -40,7 +40,7 @@ local function read_queues()
     queues, all_queues = {}, page[1] == '0' and #names <= QUEUES_MOST
     for i = 1, min(#names, QUEUES_MOST) do
         local name = names[i]
-        if lease.is_queue(name) then queues[#queues + 1] = {name = name, paused = paused.since(lease.usual_queue(name)) ~= ''} end
+        if lane_names.is_queue(name) then queues[#queues + 1] = {name = name, paused = paused.since(lane_names.usual_queue(name)) ~= ''} end
     end
 end
 
@@ -185,7 +185,7 @@ local function row_of(found)
     for _, lane in ipairs(found.lanes) do
         price(found, lane, share)
         judge(found, lane)
-        row.queues[lease.usual_queue(lane.queue.name)] = lane.queue.paused
+        row.queues[lane_names.usual_queue(lane.queue.name)] = lane.queue.paused
         if lane.stopped then
             add_stopped(row, lane)
         else

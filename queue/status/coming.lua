@@ -9,7 +9,7 @@
 --        and of many lanes and jobs of other types before these, some are not looked at.
 --
 -- writes: nothing
--- uses: body job_text lease paused slices time_budget types
+-- uses: body heads job_text paused slices time_budget types
 
 local QUEUES_MOST = 100
 local TYPES_MOST = 20
@@ -26,7 +26,7 @@ end
 
 -- key: of its lane; nil: it stands in its queue. place: from the head on.
 local function row_of(entry, name, queue, key, place, opens_at)
-    local _, at = lease.head_read(entry)
+    local _, at = heads.attrs_of(entry)
     local path, list = types.load(name).path, key and 'lane:' .. queue .. '/' .. name .. '/' .. key or 'queue:' .. queue
     local cost = body.cost(entry)
     return {id = sub(body.id(entry, at) or '', 1, KEY_MOST), type = name, queue = queue, opens_at = opens_at, cost = cost and us(cost),

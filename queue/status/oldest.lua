@@ -10,7 +10,7 @@
 --   oldest.has_few_queues()    there are few queues
 --   oldest.note_type(first, name)     where there are few queues: the first lane of a type in each of them; returns how many commands that took
 --
--- uses: lease slices stamp
+-- uses: heads slices stamp
 local oldest = {}
 
 local UNIT_US = 10000
@@ -35,7 +35,7 @@ end
 function oldest.has_few_queues() return few_queues() and true or false end
 
 function oldest.said_by(entry)
-    local at = stamp.since((lease.head_read(entry)))
+    local at = stamp.since((heads.attrs_of(entry)))
     return at and at / UNIT_US
 end
 

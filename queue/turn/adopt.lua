@@ -12,7 +12,7 @@
 -- reply: [ now, how many are left (types that are left count one), birth, back, how many partitions, digest of its types for claims, how many workers there are, bell key, spare key, told key, n queue keys, token that is no longer its own, ... ]
 --        birth and back: what Redis has lost, see data_loss. A number of partitions that it has lost is written again: info has it
 -- format: any
--- uses: bell cancelled check data_loss ends gate lane lease leases partition pattern protocol runs slices time_budget type_lists unspent wake
+-- uses: bell cancelled check counters data_loss ends gate lane lease leases partition pattern protocol runs slices time_budget type_lists unspent wake
 
 local MOST = 40       -- jobs that one call gives back, about: 2 ms where each has a lane of its own
 local AT_ONCE = 8     -- jobs that go back between two questions what the time is
@@ -80,7 +80,7 @@ local function give_back(jobs, unheard)
         for _, job in ipairs(some) do wake.release(job.token) end
         local back = cancelled.end_among(some)
         lane.put_all_back(back, queues)
-        lease.count_all(back, 'back')
+        counters.add_all(back, 'back')
     until #gone == #jobs or time_budget.is_late(BACK_US)
     bell.ring_all(queues)
     return gone

@@ -10,7 +10,7 @@
 --        waits in these; aside: of these types; stopped: in lanes of these types and queues that sleep at a gate of a paused key, or are of a paused type
 --
 -- format: any
--- uses: check key_pauses lane lease types
+-- uses: check counters key_pauses lane types
 
 local COUNTERS = {'pulled', 'served', 'done', 'retried', 'dead', 'back', 'parked', 'returned', 'set_aside'}
 local STOPPED_MOST = 100 -- lanes that are looked at of a paused key: one for each type that goes by it
@@ -99,7 +99,7 @@ local function drained(ARGV)
     for t = 3 + n, #ARGV do
         local name, s = ARGV[t], call('HMGET', P .. 'stats:' .. ARGV[t], unpack(COUNTERS))
         local counted = lane.parked_by(s[7], s[8], s[2])
-        for i = 1, #COUNTERS do s[i] = lease.counted(s[i]) end
+        for i = 1, #COUNTERS do s[i] = counters.number(s[i]) end
         local halts = counted > 0 and is_stopped(name) and parked_in(lanes, asleep, name, counted) or in_stopped[name] or 0
         stopped = stopped + halts
         parked = parked + (halts < counted and parked_in(lanes, asleep, name, counted - halts) or 0)

@@ -7,7 +7,7 @@
 -- reply: [ how many were moved or put off, fewer than most where they are large, now, [schedule, definition, due, ...],
 --          when the first record that is left is due; -1: there is none, what is wrong with a key that keeps retried jobs from
 --          their lane; '': nothing ]
--- uses: bell check ends lane large later_records lease registry sign slices
+-- uses: bell check counters ends lane lane_names large later_records registry sign slices
 
 local NAMED_MOST = 200 -- schedules in one answer, and slices.BYTES of their definitions
 local READ_MOST = 1000 -- records looked at, for the case that many schedules stand before the jobs
@@ -52,7 +52,7 @@ end
 local function bury(d, i)
     local tag, reason = 'later:' .. us(now) .. '.' .. i, 'promote: ' .. d.reason
     if not d.queue then return ends.bury(tag, d.lane, reason, d.entry) end
-    lease.count(d.type, 'scheduled', -1)
+    counters.add(d.type, 'scheduled', -1)
     ends.bury_new(tag, d.queue, d.type, reason, d.entry)
 end
 
@@ -68,14 +68,14 @@ local function move(moves, seed)
         if call('RPUSH', P .. 'queue:' .. job.queue, sign.write(job.entry, seed)) == 1 then were_empty[#were_empty + 1] = job.queue end
         registry.add(job.queue)
         large.note(job.queue, job.entry)
-        lease.count(job.type, 'scheduled', -1)
-        lease.count(job.type, 'enqueued', 1)
+        counters.add(job.type, 'scheduled', -1)
+        counters.add(job.type, 'enqueued', 1)
     end
     bell.arrived_all(were_empty)
     for _, into in ipairs(moves.lanes) do
-        local queue, name = lease.lane_parts(into)
+        local queue, name = lane_names.parts(into)
         lane.give_back(into, moves.entries[into])
-        lease.count(name, 'scheduled', -#moves.entries[into])
+        counters.add(name, 'scheduled', -#moves.entries[into])
         rung[queue] = true
     end
     bell.ring_all(rung)

@@ -19,7 +19,7 @@
 --    13    [id ('': unknown), type, attempt, "dead", "interrupted" or "", ... of each job that was taken back] ]
 --        The heartbeat counts whatever else fails: leases that a key of another kind keeps stay where they are.
 -- format: any
--- uses: bell body cancelled check clock data_loss dead_bounds duty ends gate lane lease leases orders reasons registry revisions runs slices type_lists wake
+-- uses: bell body cancelled check clock counters data_loss dead_bounds duty ends gate heads lane lane_names lease leases orders reasons registry revisions runs slices type_lists wake
 
 local WORKERS_MOST = 8 -- reaped in one call; the next ones at the next heartbeat
 local MARKS = 100      -- looked at in one call, about
@@ -48,7 +48,7 @@ local function suspect(id, jobs)
     local inside = registry.inside_text(registry.info(id))
     for _, job in ipairs(jobs) do
         job.suspect = not inside or find(inside, '"' .. job.type .. '"', 1, true) ~= nil
-        if job.suspect then job.lane = lease.alone(job.lane) end
+        if job.suspect then job.lane = lane_names.alone(job.lane) end
     end
 end
 
@@ -61,7 +61,7 @@ end
 
 -- Notes for the log who took a job back.
 local function note(noted, job, word)
-    local _, at = lease.head_read(job.entry)
+    local _, at = heads.attrs_of(job.entry)
     local id, n = body.id(job.entry, at), #noted
     noted[n + 1], noted[n + 2] = is_name(id) and id or '', job.type
     noted[n + 3], noted[n + 4] = us((match(job.entry, '^@(%d+)') or 0) + 1), word
@@ -73,7 +73,7 @@ local function take_back(id, jobs, unread, interrupted_most, count, noted)
     for _, job in ipairs(cancelled.end_among(jobs)) do
         local list = back
         if job.suspect then
-            list = (job.alone or lease.together(job.entry)) and behind or back -- the others of its last group come first
+            list = (job.alone or heads.together(job.entry)) and behind or back -- the others of its last group come first
             job.tag = id .. ':' .. lease.token_head(job.token)
             if not ends.worker_died(job, interrupted_most, count) then list = dead end
         end
@@ -81,9 +81,9 @@ local function take_back(id, jobs, unread, interrupted_most, count, noted)
         note(noted, job, list == dead and 'dead' or job.suspect and 'interrupted' or '')
     end
     for _, job in ipairs(jobs) do wake.release(job.token) end
-    lease.count_all(jobs, 'reaped')
-    lease.count_all(back, 'back')
-    lease.count_all(behind, 'back')
+    counters.add_all(jobs, 'reaped')
+    counters.add_all(back, 'back')
+    counters.add_all(behind, 'back')
     ends.bury_all(dead)
     ends.bury_unread(id, unread)
     lane.put_all_back(back, queues)

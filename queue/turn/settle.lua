@@ -23,7 +23,7 @@
 -- time: when needed
 --
 -- format: any
--- uses: bell body cancelled check ends gate lane later_records lease leases settle_done stop types unspent wake
+-- uses: bell body cancelled check counters ends gate heads lane lane_names later_records lease leases settle_done stop types unspent wake
 
 local paused -- the reply, if pauses began
 
@@ -54,17 +54,17 @@ local function put_later(jobs)
         if job.delay_us < first.delay_us then first = job end
     end
     if later_records.put_all(records, now + first.delay_us) then bell.ring(first.queue) end
-    lease.count_all(jobs, 'scheduled')
+    counters.add_all(jobs, 'scheduled')
 end
 
 -- Keeps a done job for who asks what became of it: finished:<id> is "done <us> <worker> <attempts> <lane>[ <result>]\n<entry>". Returns its id;
 -- nil: it has none by which it could be found.
 local function remember(job)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
+    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
     local id, result = body.id(text), job.reason ~= '' and ' ' .. job.reason or ''
     if not is_name(id) then return nil end
     local kept = format('done %s %s %d %s', us(now), job.worker, attempts + 1, job.lane) .. result .. '\n'
-        .. lease.entry_write(attempts + 1, interrupted, throttled, text, attrs)
+        .. heads.write(attempts + 1, interrupted, throttled, text, attrs)
     if VIRTUAL then
         call_safe('SET', P .. 'finished:' .. id, kept)
     else
@@ -104,8 +104,8 @@ end
 function verbs.cancelled(job) goes('cancelled', job) end
 
 function verbs.retry(job)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    job.entry = lease.entry_write(attempts + 1, interrupted, throttled, text, lease.failed(attrs, job.reason))
+    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
+    job.entry = heads.write(attempts + 1, interrupted, throttled, text, heads.failed(attrs, job.reason))
     goes('retry', job)
     goes('failed', job)
     goes('scheduled', job)
@@ -117,11 +117,11 @@ local function push_pause(token, pause_us, times)
 end
 
 function verbs.throttled(job)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
+    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
     local pause_us, attempt_used, times = stop.record(job.type, job.key, job.delay_us)
     if times then push_pause(job.token, pause_us, times) end
     if attempt_used then attempts = attempts + 1 end
-    job.entry = lease.entry_write(attempts, interrupted, throttled + 1, text, attrs)
+    job.entry = heads.write(attempts, interrupted, throttled + 1, text, attrs)
     if attempt_used and attempts >= stop.max_attempts(text) then
         job.reason = 'throttled for a day, and its attempts are used up'
         return goes('dead', job)
@@ -133,8 +133,8 @@ function verbs.throttled(job)
 end
 
 function verbs.dead(job)
-    local attempts, interrupted, throttled, text, attrs = lease.entry_read(job.entry)
-    job.entry = lease.entry_write(attempts + 1, interrupted, throttled, text, attrs)
+    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
+    job.entry = heads.write(attempts + 1, interrupted, throttled, text, attrs)
     goes('failed', job)
     goes('dead', job)
 end
@@ -157,12 +157,12 @@ end
 local function write_ends()
     remember_all(went.kept)
     ends.jobs(entries_of(went.finish), 'done')
-    lease.count_all(went.finish, 'done')
+    counters.add_all(went.finish, 'done')
     cancelled.end_leases(went.cancelled)
     ends.failed(entries_of(went.failed))
     put_later(went.scheduled)
-    lease.count_all(went.retry, 'retried')
-    lease.count_all(went.returned, 'back')
+    counters.add_all(went.retry, 'retried')
+    counters.add_all(went.returned, 'back')
     bury(went.dead)
     if #paused > 1 then leases.recall_all() end
     lane.give_all_back(went.back)
@@ -185,7 +185,7 @@ local lane_parts = {}
 local function read_lane(name)
     local parts = lane_parts[name]
     if not parts then
-        parts = {lease.lane_parts(name)}
+        parts = {lane_names.parts(name)}
         lane_parts[name] = parts
     end
     return unpack(parts)
@@ -199,7 +199,7 @@ local function read_end(ARGV, i, leaving, costs)
     if not of_lane or not is_whole(n, verb == 'throttled' and -1 or 0) then
         return 'settle: ' .. verb .. ' needs a token, a number, a reason'
     end
-    if not STAYS[verb] then of_lane = lease.usual(of_lane) end
+    if not STAYS[verb] then of_lane = lane_names.usual(of_lane) end
     local queue, name, key = read_lane(of_lane)
     local list, slot = verb == 'cost' and costs or leaving, MAY_BE_UNSTARTED[verb] and n == 1 and lease.slot_of(token) or 0
     list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], delay_us = n,
@@ -226,9 +226,9 @@ end
 -- Decides whether a suspect stays one, whatever its token says.
 local function follow_suspect(job)
     if not STAYS[job.verb] then
-        job.entry = lease.cleared(job.entry)
-    elseif not lease.is_alone(job.lane) then
-        job.lane, job.queue = lease.alone(job.lane), job.queue .. '!'
+        job.entry = heads.cleared(job.entry)
+    elseif not lane_names.is_alone(job.lane) then
+        job.lane, job.queue = lane_names.alone(job.lane), job.queue .. '!'
     end
 end
 
@@ -237,8 +237,8 @@ local WAITS_LONG = {retry = true, throttled = true}
 
 -- Says what these attrs mean for a job that ends by that verb: {cancelled = (it, or the batch it is of, has been), suspect =}.
 local function meaning_of(attrs, verb)
-    local cancels = lease.attr(attrs, 'c') or WAITS_LONG[verb] and cancelled.batch_of(attrs)
-    return {cancelled = cancels and verb ~= 'finish', suspect = lease.attr(attrs, 'h')}
+    local cancels = heads.attr(attrs, 'c') or WAITS_LONG[verb] and cancelled.batch_of(attrs)
+    return {cancelled = cancels and verb ~= 'finish', suspect = heads.attr(attrs, 'h')}
 end
 
 -- Reads the leases of leaving jobs that are there, with entry and token. What was cancelled and is not done has ended as cancelled.
@@ -251,7 +251,7 @@ local function read_leases(active, leaving)
         for i, entry in ipairs(entries) do
             local job = leaving[first + i - 1]
             if entry and not known[job.token] then
-                local its = lease.head_read(entry)
+                local its = heads.attrs_of(entry)
                 if its ~= attrs or job.verb ~= verb then attrs, verb, is = its, job.verb, meaning_of(its, job.verb) end
                 job.entry, known[job.token], n = entry, true, n + 1
                 found[n], tokens[n] = job, job.token
@@ -295,7 +295,7 @@ local function settle_ends(worker, leaving)
     for _, job in ipairs(found) do verbs[job.verb](job) end
     for _, job in ipairs(found) do wake.release(job.token) end
     for _, job in ipairs(leaving) do
-        if not job.entry then lease.count(job.type, 'stale', 1) end
+        if not job.entry then counters.add(job.type, 'stale', 1) end
     end
     write_ends()
     push('HDEL', active, tokens)

@@ -7,7 +7,7 @@
 --                                    some in flight), behind = (where the next verb stands), tokens =, first =, last =}; nil: it is none
 --   settle_done.settle(group, worker)  how many were stale
 --
--- uses: ends lease stamp wake
+-- uses: counters ends stamp wake
 local settle_done = {}
 
 local DIGITS, VALUES = stamp.DIGITS, stamp.VALUES
@@ -21,8 +21,8 @@ end
 
 -- Counts the ends of a type that had a lease; returns how many were stale.
 local function count(name, all, ended)
-    if ended > 0 then lease.count(name, 'done', ended) end
-    if ended < all then lease.count(name, 'stale', all - ended) end
+    if ended > 0 then counters.add(name, 'done', ended) end
+    if ended < all then counters.add(name, 'stale', all - ended) end
     return all - ended
 end
 

@@ -55,7 +55,7 @@ struct claim_call {
 struct lease {
     struct span token, type, key; /* type and key: in token; a key may be empty */
     struct span body;
-    struct span attrs;   /* ",b" batch and the like, see lease.lua; empty: none */
+    struct span attrs;   /* ",b" batch and the like, see heads.lua; empty: none */
     int64_t slot_us;     /* when it may start, by Redis's clock; 0: at once, it has no gate */
     int64_t cost;        /* slots that it took of each rate */
     int64_t enqueued_us; /* by its producer's clock; 0: unknown */
