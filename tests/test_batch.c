@@ -543,19 +543,12 @@ WORKER_TEST(test_cancel_of_a_paused_batch)
 
 SCENE_TEST(test_scripts_refuse)
 {
-    static const char *const calls[] = {
-        "batch_seal | b 1 _ | b/b 1 _ _ | b 2 _ _ | b 1 _ t | b 1 q t/t",
-        "batch_halt | b pause | b/b pause 0 | b stop 0 | b pause x",
-        "batch_resume | b 1 | b/b 1 seed | b 0 seed | b 501 seed | b nan seed | b 1 a/seed",
-        "batch_drop | b | b/b 1 | b 0 | b 501",
-        "batch_show | _ | b c",
-        "batch_list all | -1 | x | 0 1",
-        "batch_list",
-        "batch_list x",
-        "batch_running | b | b/b w | b w x | b w 0 1",
-    };
-
-    expect_refused(calls, COUNT(calls));
+    expect_refused(WORDS("batch_seal | b 1 _ | b/b 1 _ _ | b 2 _ _ | b 1 _ t | b 1 q t/t",
+                         "batch_halt | b pause | b/b pause 0 | b stop 0 | b pause x",
+                         "batch_resume | b 1 | b/b 1 seed | b 0 seed | b 501 seed | b nan seed | b 1 a/seed",
+                         "batch_drop | b | b/b 1 | b 0 | b 501", "batch_show | _ | b c",
+                         "batch_list all | -1 | x | 0 1", "batch_list", "batch_list x",
+                         "batch_running | b | b/b w | b w x | b w 0 1"));
 }
 
 /* Whatever stands under one of our names: refused, named, and nothing written. */
@@ -595,10 +588,8 @@ SCENE_TEST(test_foreign_keys)
 static int note_batch(const struct batch *b, void *arg)
 {
     int i = (*(int *)arg)++;
-    char name[32];
 
-    sprintf(name, "b%03d", i / 4 * 5 + i % 4);
-    assert_string_equal(b->name, name);
+    assert_string_equal(b->name, textf("b%03d", i / 4 * 5 + i % 4));
     assert_int_equal(b->total, 1);
     assert_int_equal(b->phase, BATCH_RUNNING);
     return 0;
@@ -607,7 +598,7 @@ static int note_batch(const struct batch *b, void *arg)
 SCENE_TEST(test_list)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
-    char name[32], key[64];
+    char name[32];
     int count = 0;
 
     assert_int_equal(batch_each(w, false, note_batch, &count), 0);
@@ -616,9 +607,8 @@ SCENE_TEST(test_list)
         sprintf(name, "b%03d", i);
         turns.now_us++;
         must(try_join(name, name, "t", -1));
-        sprintf(key, PREFIX "batch:%s", name);
         if (i % 5 == 4) /* forgotten */
-            redis_do("DEL", key);
+            redis_do("DEL", textf(PREFIX "batch:%s", name));
     }
     assert_int_equal(batch_each(w, false, note_batch, &count), 0);
     assert_int_equal(count, 200);

@@ -46,11 +46,9 @@ static void assert_all(const char *queue, long long n)
 
     assert_int_equal(length(queue), n);
     while (next < n) {
-        char from[24], to[24], *jobs, *at;
+        char *jobs, *at;
 
-        sprintf(from, "%lld", next);
-        sprintf(to, "%lld", next + 9999);
-        jobs = server_ask(&server, "LRANGE", queue, from, to, NULL);
+        jobs = server_ask(&server, "LRANGE", queue, textf("%lld", next), textf("%lld", next + 9999), NULL);
         for (at = jobs; *at; at++) {
             if (*at != '"' || strncmp(at, "\"args\":", 7) != 0)
                 continue;
@@ -139,7 +137,7 @@ TEST_WITH(test_nothing, client_flush, NULL)
 TEST_WITH(test_types_and_queues, client_flush, NULL)
 {
     struct weir_bulk *b;
-    char line[100], type[16], queue[40];
+    char line[100], type[16];
     int n = 9000, len;
 
     check(weir_bulk_open(w, NULL, &b));
@@ -150,16 +148,12 @@ TEST_WITH(test_types_and_queues, client_flush, NULL)
     len = sprintf(line, "[7]");
     check(weir_bulk_add_line(b, "wrapped", "other", line, (size_t)len));
     check(weir_bulk_close(b, NULL));
-    for (int q = 0; q < 7; q++) {
-        sprintf(queue, P "queue:q%d", q);
-        assert_all(queue, (n - q + 6) / 7);
-    }
+    for (int q = 0; q < 7; q++)
+        assert_all(textf(P "queue:q%d", q), (n - q + 6) / 7);
     for (int t = 0; t < 300; t++) {
-        char stats[40];
-
         sprintf(type, "t%d", t);
-        sprintf(stats, P "stats:%s", type);
-        assert_int_equal(server_number(&server, "HGET", stats, "enqueued", NULL), n / 300);
+        assert_int_equal(server_number(&server, "HGET", textf(P "stats:%s", type), "enqueued", NULL),
+                         n / 300);
         assert_int_equal(server_number(&server, "HEXISTS", P "types", type, NULL), 1);
     }
     assert_int_equal(server_number(&server, "SCARD", P "queues", NULL), 8);
@@ -790,10 +784,9 @@ static pid_t start_weir(const char *file, const char *batch)
 /* The most memory that a process ever had. */
 static long long peak_kib(pid_t pid)
 {
-    char folder[40], text[4096];
+    char text[4096];
 
-    sprintf(folder, "/proc/%d", (int)pid);
-    assert_true(read_text(folder, "status", text, sizeof text));
+    assert_true(read_text(textf("/proc/%d", (int)pid), "status", text, sizeof text));
     return atoll(strstr(text, "VmHWM:") + 6);
 }
 

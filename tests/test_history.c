@@ -330,13 +330,9 @@ TEST_WITH(test_wrong_counts_change_nothing, begin, end)
 
 TEST_WITH(test_wrong_arguments_change_nothing, begin, end)
 {
-    static const char *const calls[] = {
-        "record | t | t t",
-        "history",
-        "history | t | t t m | x t m 1 | t a/b m 1 | t t x 1 | t t m 0 | t t m x | t t m 1 more",
-    };
-
-    expect_refused(calls, COUNT(calls));
+    expect_refused(
+        WORDS("record | t | t t", "history",
+              "history | t | t t m | x t m 1 | t a/b m 1 | t t x 1 | t t m 0 | t t m x | t t m 1 more"));
     assert_int_equal(redis_number("DBSIZE"), 0);
 }
 

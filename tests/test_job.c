@@ -128,25 +128,19 @@ TEST(test_check_large_numbers)
     static const char *const mantissas[] = {"17976931348623156", "17976931348623157", "17976931348623158",
                                             "17976931348623159", "17976931348623157999999999999"};
     static const char zeros[] = "00000000000000000000";
-    char text[100];
 
     for (size_t m = 0; m < COUNT(mantissas); m++)
         for (int n = 0; n < 20; n++)
             for (int power = 307; power <= 309; power++) {
                 int digits = (int)strlen(mantissas[m]);
 
-                sprintf(text, "0.%.*s%se%d", n, zeros, mantissas[m], power + n + 1);
-                assert_as_jansson(text);
-                sprintf(text, "-%s%.*sE%+d", mantissas[m], n, zeros, power - n - digits + 1);
-                assert_as_jansson(text);
-                sprintf(text, "%.*s.%se+%d", n % 16 + 1, mantissas[m], mantissas[m] + n % 16 + 1,
-                        power - n % 16);
-                assert_as_jansson(text);
+                assert_as_jansson(textf("0.%.*s%se%d", n, zeros, mantissas[m], power + n + 1));
+                assert_as_jansson(textf("-%s%.*sE%+d", mantissas[m], n, zeros, power - n - digits + 1));
+                assert_as_jansson(textf("%.*s.%se+%d", n % 16 + 1, mantissas[m], mantissas[m] + n % 16 + 1,
+                                        power - n % 16));
             }
-    for (int last = 0; last < 1000; last++) {
-        sprintf(text, "1.79769313486231580793728971405303%03de308", last);
-        assert_as_jansson(text);
-    }
+    for (int last = 0; last < 1000; last++)
+        assert_as_jansson(textf("1.79769313486231580793728971405303%03de308", last));
 }
 
 static uint64_t seed;

@@ -487,7 +487,7 @@ SCENE_TEST(test_wrong_cursors_are_refused)
 }
 
 /* Dead since 0 to 3 hours, and due in 1 to 3. */
-SCENE_TEST(test_jobs_by_when_they_died_or_are_due)
+WORKER_TEST(test_jobs_by_when_they_died_or_are_due)
 {
     static const char *const cases[][2] = {
         {"died:<30m", "d0"},
@@ -503,20 +503,15 @@ SCENE_TEST(test_jobs_by_when_they_died_or_are_due)
         {"due:>1h state:retry", ""},
         {"due:<0s", ""},
     };
-    char id[8];
 
-    start("w");
     for (int i = 3; i >= 0; i--) {
-        snprintf(id, sizeof id, "d%d", i);
-        enqueue("default", "t", id);
+        enqueue("default", "t", textf("d%d", i));
         claim("w", 1, 0);
         settle("w", SETTLE_DEAD, tokens[0], 0, "no");
         turns.now_us += i ? 3600 * SECOND_US : 0;
     }
-    for (int i = 3; i > 0; i--) {
-        snprintf(id, sizeof id, "s%d", i);
-        must(turns_enqueue("default", "t", id, i * 3600 * SECOND_US));
-    }
+    for (int i = 3; i > 0; i--)
+        must(turns_enqueue("default", "t", textf("s%d", i), i * 3600 * SECOND_US));
     for (size_t i = 0; i < COUNT(cases); i++)
         expect_found(cases[i][0], cases[i][1]);
 }
@@ -1106,9 +1101,8 @@ SCENE_TEST(test_jobs_that_have_finished)
 }
 
 /* The list of kept jobs does not outgrow what is kept: as one comes, two whose time is over leave. */
-SCENE_TEST(test_kept_jobs_leave_their_list)
+WORKER_TEST(test_kept_jobs_leave_their_list)
 {
-    start("w");
     for (int i = 0; i < 4; i++) {
         enqueue("default", "t", textf("j%d", i));
         claim("w", 1, 0);
@@ -1121,11 +1115,10 @@ SCENE_TEST(test_kept_jobs_leave_their_list)
 }
 
 /* Who waits sees a job that ends, whatever kept it; of one that nobody kept it is known that it was there. */
-SCENE_TEST(test_the_end_of_a_job)
+WORKER_TEST(test_the_end_of_a_job)
 {
     struct job_wait wait = {.job = NULL};
 
-    start("w");
     enqueue("default", "t", "a b");
     must(job_wait_look(w, "a", &wait));
     assert_true(wait.seen && !wait.ended && wait.next_us > 0);
@@ -1151,13 +1144,6 @@ SCENE_TEST(test_the_end_of_a_job)
 
 SCENE_TEST(test_wrong_actions_change_nothing)
 {
-    static const char *const calls[] = {
-        "job_act",
-        "job_act | shoot 10 1 seed 0 | run 0 1 seed 0 | run 1001 1 seed 0 | run 10 0 seed 0",
-        "job_act run 10 1 | a/b 0 | seed 1 | seed 1 colour red | seed 0 nowhere _ | seed 0 later",
-        "job_list",
-        "job_list | show 10 1 0 | list 10 101 0 | list 10 1 x | list 10 1 1 type | list 10 1 0 nowhere _",
-    };
     const struct job_bounds most = {.looked_at = 10, .jobs = 10};
     struct job_search none = {.count = 0}, some = search_of("type:t");
     char *before;
@@ -1165,7 +1151,10 @@ SCENE_TEST(test_wrong_actions_change_nothing)
     fill_states();
     json_decref(last);
     last = NULL;
-    expect_refused(calls, COUNT(calls));
+    expect_refused(WORDS(
+        "job_act", "job_act | shoot 10 1 seed 0 | run 0 1 seed 0 | run 1001 1 seed 0 | run 10 0 seed 0",
+        "job_act run 10 1 | a/b 0 | seed 1 | seed 1 colour red | seed 0 nowhere _ | seed 0 later", "job_list",
+        "job_list | show 10 1 0 | list 10 101 0 | list 10 1 x | list 10 1 1 type | list 10 1 0 nowhere _"));
     before = turns_digest();
     assert_int_equal(job_actions(w, turns.now_us, &none, "cancel", NULL, &most, &last), WEIR_EINPUT);
     assert_non_null(strstr(w->error.text, "the search has no term, and would mean all jobs"));

@@ -303,17 +303,14 @@ static int64_t seconds(int64_t s)
 /* A worker with a lease of its own, as it begins, and its heartbeat; returns how many it reaped. */
 static void start_with_lease(const char *worker, int lease_s)
 {
-    const char *lease_us = textf("%lld", (long long)seconds(lease_s));
-    const char *info = textf("{\"pid\":1,\"lease\":%d.0}", lease_s);
-
-    must(turns_script("adopt", WORDS(worker, "", "g", lease_us, info, "", "0", "1", "default")));
+    must(turns_script("adopt", WORDS(worker, "", "g", textf("%lld", (long long)seconds(lease_s)),
+                                     textf("{\"pid\":1,\"lease\":%d.0}", lease_s), "", "0", "1", "default")));
 }
 
 static size_t beat(const char *worker, int lease_s)
 {
-    const char *lease_us = textf("%lld", (long long)seconds(lease_s));
-
-    must(turns_script("reap", WORDS(worker, lease_us, "3", "1000", "86400000000")));
+    must(turns_script("reap",
+                      WORDS(worker, textf("%lld", (long long)seconds(lease_s)), "3", "1000", "86400000000")));
     return turns.reply->element[4]->elements;
 }
 

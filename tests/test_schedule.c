@@ -57,9 +57,8 @@ static char *definition(const char *name, const char *when, enum weir_missed mis
 /* schedule_add as it stands; returns its answer: was there one? */
 static bool put(const char *name, const char *text, int64_t next_us, bool keep)
 {
-    const char *next = textf("%lld", (long long)next_us);
-
-    must(turns_ask("schedule_add", WORDS(name, text, next, keep ? "1" : "0", "t", "")));
+    must(turns_ask("schedule_add",
+                   WORDS(name, text, textf("%lld", (long long)next_us), keep ? "1" : "0", "t", "")));
     return json_is_true(json_object_get(turns.answer, "known"));
 }
 
@@ -487,33 +486,26 @@ TEST_WITH(test_registries_of_the_wrong_kind_are_refused, begin, NULL)
 
 TEST_WITH(test_wrong_arguments_change_nothing, begin, NULL)
 {
-    static const char *const calls[] = {
-        "schedule_add",
-        "schedule_add tick {} 1795000060000000 0 | t | t _ more",
-        "schedule_add | ti/ck {} 1795000060000000 0 t _ | _ {} 1795000060000000 0 t _",
-        "schedule_add "
-        "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
-        "a {} 1795000060000000 0 t _",
-        "schedule_add tick | _ 1795000060000000 0 t _ | {} _ 0 t _ | {} nan 0 t _ | {} 1.5 0 t _",
-        "schedule_add tick {} | 0 0 t _ | 1795000060000000 2 t _ | 1795000060000000 0 t/t _",
-        "schedule_add tick {} 1795000060000000 0 t | x | 0 | 999",
-        "schedule_remove",
-        "schedule_remove | ti/ck | tick more",
-        "schedule_list",
-        "schedule_list | ti/ck | _ x | _ -1 | _ _ | _ 0 0",
-        "schedule_fire",
-        "schedule_fire | tick {} 1795000000000000 | ti/ck {} 1795000000000000 _ | tick {} _ _",
-        "schedule_fire tick {} | nan _ | 1795000000000000 1795000000000000",
-        "schedule_fire tick {} 1795000000000000 | 1794999999999999 | nan | _ default | _ default t",
-        "schedule_fire tick {} 1795000000000000 _ de/fault t {\"id\":\"tick.1\",\"type\":\"t\"}",
-        "schedule_fire tick {} 1795000000000000 _ default t/t {\"id\":\"tick.1\",\"type\":\"t\"}",
-        "schedule_fire tick {} 1795000000000000 _ default t {\"id\":\"tock.1\",\"type\":\"t\"}",
-        "schedule_fire tick {} 1795000000000000 _ default t {\"type\":\"t\"}",
-    };
-
     must(turns_rate("t", "10/60000000/10"));
     add("tick", "every 1m", WEIR_MISSED_ONCE, FIRST_US);
-    expect_refused(calls, COUNT(calls));
+    expect_refused(
+        WORDS("schedule_add", "schedule_add tick {} 1795000060000000 0 | t | t _ more",
+              "schedule_add | ti/ck {} 1795000060000000 0 t _ | _ {} 1795000060000000 0 t _",
+              "schedule_add "
+              "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
+              "aaaaaaa {} 1795000060000000 0 t _",
+              "schedule_add tick | _ 1795000060000000 0 t _ | {} _ 0 t _ | {} nan 0 t _ | {} 1.5 0 t _",
+              "schedule_add tick {} | 0 0 t _ | 1795000060000000 2 t _ | 1795000060000000 0 t/t _",
+              "schedule_add tick {} 1795000060000000 0 t | x | 0 | 999", "schedule_remove",
+              "schedule_remove | ti/ck | tick more", "schedule_list",
+              "schedule_list | ti/ck | _ x | _ -1 | _ _ | _ 0 0", "schedule_fire",
+              "schedule_fire | tick {} 1795000000000000 | ti/ck {} 1795000000000000 _ | tick {} _ _",
+              "schedule_fire tick {} | nan _ | 1795000000000000 1795000000000000",
+              "schedule_fire tick {} 1795000000000000 | 1794999999999999 | nan | _ default | _ default t",
+              "schedule_fire tick {} 1795000000000000 _ de/fault t {\"id\":\"tick.1\",\"type\":\"t\"}",
+              "schedule_fire tick {} 1795000000000000 _ default t/t {\"id\":\"tick.1\",\"type\":\"t\"}",
+              "schedule_fire tick {} 1795000000000000 _ default t {\"id\":\"tock.1\",\"type\":\"t\"}",
+              "schedule_fire tick {} 1795000000000000 _ default t {\"type\":\"t\"}"));
 }
 
 /* Who sleeps until something later is woken, and only then. */

@@ -482,7 +482,11 @@ SCENE_TEST(test_status_says_what_there_is)
 
 WORKER_TEST(test_wrong_arguments_change_nothing)
 {
-    static const char *const calls[] = {
+    enqueue("default", "t", "a b c");
+    must(turns_enqueue("default", "t", "later", 1));
+    claim("w", 2, 0);
+    turns.now_us += SECOND_US;
+    expect_refused(WORDS(
         "settle",
         "settle w | gone TOKEN 0 _ | %s%d TOKEN 0 _ | retry | retry TOKEN | retry TOKEN 5 | retry TOKEN _ _",
         "settle w retry TOKEN | soon _ | nan _ | inf _ | -5 _ | 0.5 _",
@@ -496,9 +500,7 @@ WORKER_TEST(test_wrong_arguments_change_nothing)
         "settle w run t _ | nan TOKEN | 4001 TOKEN | 100 1.yz/default/t/ | 2 1.-/default/t/",
         "settle w run | t _ 2 1.---/default/t/ | a:t _ 1 TOKEN | t b:c 1 TOKEN | t _ 1 TOKEN TOKEN",
         "settle w | done t b:c 1 TOKEN | dead TOKEN 0 x done t _ 9 | done t _ 1 TOKEN dead TOKEN 0",
-        "promote",
-        "promote | _ | 0 | -1 | 1001 | nan | 1.5 | many",
-        "claim",
+        "promote", "promote | _ | 0 | -1 | 1001 | nan | 1.5 | many", "claim",
         "claim | w | w g 1 1 0 10 0 0 0 _ | w g 1 1 0 10 0 0 0 _ 1 | w g 1 1 0 10 0 0 0 _ 0 default t",
         "claim w g 1 1 0 10 0 0 0 _ | 3 default t | x default t | nan default t | 1 de:fault t",
         "claim w g | 1 1 0 10 0 0 0 _ 2 default default t | x 1 0 10 0 0 0 _ 1 default t",
@@ -507,29 +509,16 @@ WORKER_TEST(test_wrong_arguments_change_nothing)
         "claim w g 1 1 | -1 10 0 0 0 _ 1 default t | inf 10 0 0 0 _ 1 default t | 0 0 0 0 0 _ 1 default t",
         "claim w g 1 1 0 | 1001 0 0 0 _ 1 default t | 2.5 0 0 0 _ 1 default t | 10 soon 0 0 _ 1 default t",
         "claim w g 1 1 0 10 0 | soon 0 _ 1 default t | 210001 0 _ 1 default t | 5000 -1 _ 1 default t",
-        "claim v g 1 1 0 10 0 0 0 h 1 default t",
-        "adopt",
+        "claim v g 1 1 0 10 0 0 0 h 1 default t", "adopt",
         "adopt n w | g | g 30000000 {} | g 30000000 {} _ 0 1 | g 30000000 {} _ 0 0 default",
         "adopt n w g | 30000000 {} _ 0 2 default | 30000000 {} _ 0 nan default | long {} _ 0 1 default",
         "adopt n w g | 0 {} _ 0 1 default | -1 {} _ 0 1 default | nan {} _ 0 1 default",
         "adopt n w g 30000000 {} _ | x 1 default | -1 1 default",
-        "adopt | w w g 30000000 {} _ 0 1 default | _ _ g 30000000 {} _ 0 1 default",
-        "reap",
+        "adopt | w w g 30000000 {} _ 0 1 default | _ _ g 30000000 {} _ 0 1 default", "reap",
         "reap | w | w 30000000 | w 30000000 3 5 | w 0 3 5 9 | w -5 3 5 9 | w nan 3 5 9 | w 0.5 3 5 9",
-        "reap w 30000000 | 0 5 9 | x 5 9 | 3 -1 9 | 3 5 x",
-        "reap v 30000000 3 5 9",
-        "drained",
-        "drained -1 default",
-        "queue_match",
-        "queue_match | 0 10 | x 10 * | -1 10 * | 0 0 * | 0 1001 *",
-        "drained | x default | 2 default | nan default",
-    };
-
-    enqueue("default", "t", "a b c");
-    must(turns_enqueue("default", "t", "later", 1));
-    claim("w", 2, 0);
-    turns.now_us += SECOND_US;
-    expect_refused(calls, COUNT(calls));
+        "reap w 30000000 | 0 5 9 | x 5 9 | 3 -1 9 | 3 5 x", "reap v 30000000 3 5 9", "drained",
+        "drained -1 default", "queue_match", "queue_match | 0 10 | x 10 * | -1 10 * | 0 0 * | 0 1001 *",
+        "drained | x default | 2 default | nan default"));
     turns_check();
 }
 

@@ -291,12 +291,9 @@ TEST_WITH(test_into_a_queue, begin, end)
 
 TEST_WITH(test_wrong_arguments, begin, end)
 {
-    static const char *const calls[] = {"dead_arrive",
-                                        "dead_arrive | seed | seed default | seed default nothing",
-                                        "dead_arrive a/b default w~default/slow/~r\n{}", "dead_leave"};
-
     divide();
-    expect_refused(calls, COUNT(calls));
+    expect_refused(WORDS("dead_arrive", "dead_arrive | seed | seed default | seed default nothing",
+                         "dead_arrive a/b default w~default/slow/~r\n{}", "dead_leave"));
     redis_do("SET", DEAD, "x", NULL);
     assert_int_equal(call_line("dead_leave x"), WEIR_ECONFIG);
 }
