@@ -372,7 +372,6 @@ static void log_note(struct naive *n, int64_t at_us, int64_t cost)
         kept[most] = taken(n, at_us - n->rule.period_us + 1, INT64_MAX, most);
         kept[most] = kept[most] > n->rule.count ? kept[most] : n->rule.count;
     }
-    cost = at_most(cost, n->rule.count);
     insert(n, (struct naive_start){at_us, cost, cost, -1, true});
     for (int most = 0; most < 2; most++)
         log_drop(n, at_us, kept[most], most);

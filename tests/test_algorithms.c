@@ -257,6 +257,27 @@ static void run_sequences(enum algorithm algorithm)
     pair_free();
 }
 
+/* A log that owes more than it counts keeps as much of what starts at once as of what starts one by one. */
+TEST(test_a_log_notes_several_starts)
+{
+    const struct rule log = {.algorithm = ALGORITHM_SLIDING_LOG, .count = 3, .period_us = 17, .burst = 3};
+    const struct rule bucket = {.algorithm = ALGORITHM_GCRA, .count = 1, .period_us = 1000, .burst = 12};
+
+    pair_init(&log);
+    assert_int_equal(gate_charge(&pair.gate, pair.now_us, 4), 0);
+    naive_charge(&pair.naive, pair.now_us, 4);
+    pair.now_us += 10;
+    change_rule_to(&bucket);
+    start_jobs(pair.now_us, 4, 1);
+    pair.now_us += 8;
+    change_rule_to(&log);
+    assert_int_equal(gate_charge(&pair.gate, pair.now_us, 6), 0);
+    naive_charge(&pair.naive, pair.now_us, 6);
+    assert_int_equal(gate_start(&pair.gate, pair.now_us, 1), pair.now_us + 9);
+    check_starts();
+    pair_free();
+}
+
 static void begin_random(void)
 {
     seed = random_seed();

@@ -1071,6 +1071,19 @@ TEST_WITH(test_a_log_is_charged_at_its_last_start, client_flush, NULL)
     assert_int_equal(act(LOOK, s.now_us, s.rule, 0).start_us, BEGIN_US + 3000);
 }
 
+/* A log that owes more than it counts keeps as much of what starts at once as of what starts one by one. */
+TEST_WITH(test_a_log_notes_several_starts, client_flush, NULL)
+{
+    struct step s = {.rule = "sliding-log:3/17", .now_us = BEGIN_US, .verb = CHARGE, .cost = 4, .ticket = 1};
+
+    do_step(&s);
+    assert_int_equal(take(BEGIN_US + 10, "gcra:1/1000/12", 1, 4).k, 4);
+    s.now_us = BEGIN_US + 18;
+    s.cost = 6;
+    do_step(&s);
+    assert_int_equal(act(LOOK, s.now_us, s.rule, 0).start_us, BEGIN_US + 27);
+}
+
 /* C has it so, too. */
 static void close_in_c(const char *stored, const char *state, int64_t closed_us)
 {

@@ -126,12 +126,13 @@ static int take(struct gate *g, int64_t s_us, int64_t slots)
     return add(g, s_us, slots);
 }
 
-/* Notes slots under another rule. Only the last `count` slots decide when the next job may start: older ones make room. */
+/* Notes slots under another rule. Only the last `count` slots decide when the next job may start: older ones make room, and no more are kept
+ * than before. */
 static int note(struct gate *g, int64_t s_us, int64_t slots)
 {
     int64_t at_us = max_i64(s_us, g->word[LAST_US]), most_slots = max_i64(g->rule.count, used(g, at_us)),
             excess;
-    int status = take(g, at_us, min_i64(slots, g->rule.count));
+    int status = take(g, at_us, min_i64(slots, most_slots));
 
     for (size_t i = g->log_first; (excess = used(g, at_us) - most_slots) > 0; i++) {
         int64_t dropped = min_i64(excess, g->log[i].slots);

@@ -118,13 +118,12 @@ function sliding_log.take(g, s, k, cost)
     g.last, g.used = s, g.used + k * cost
 end
 
--- Notes a start. Only the last `count` slots decide when the next may start: older ones make room.
+-- Notes starts. Only the last `count` slots decide when the next may start: older ones make room, and no more slots are kept than before.
 function sliding_log.note(g, s, slots)
     s = max(s, g.last)
     forget(g, s)
-    local count = g.rule.count
-    local most = max(count, g.used)
-    sliding_log.take(g, s, 1, min(slots, count))
+    local most = max(g.rule.count, g.used)
+    sliding_log.take(g, s, 1, min(slots, most))
     while g.used > most do
         local delta, old, after = entry(g, g.pos)
         if not delta then break end
