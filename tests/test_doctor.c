@@ -22,17 +22,18 @@ TEST(test_silent_on_what_workers_leave)
 
 /* ---- Damage that is planted */
 
-static void plant(const char *command)
+static void plant(const char *commands)
 {
-    char *rest = textf("%s", command);
-    const char *words[12] = {NULL};
-    struct args a = {0};
+    char *rest = textf("%s", commands);
 
-    for (int i = 0; i < 12 && (words[i] = strsep(&rest, " "));)
-        i += *words[i] != '\0';
-    for (int i = 0; i < 12 && words[i]; i++)
-        args_add(&a, textf("%s%s", i == 1 ? PREFIX : "", words[i]));
-    fail_if(turns_send(&a) != 0, "%s: %s", command, turns.error.text);
+    for (char *command; (command = strsep(&rest, ";"));) {
+        char *line = command + strspn(command, " ");
+        struct args a = {0};
+
+        for (char *word; (word = strsep(&line, " "));)
+            args_add(&a, textf("%s%s", a.count == 1 ? PREFIX : "", word));
+        fail_if(turns_send(&a) != 0, "%s: %s", commands, turns.error.text);
+    }
 }
 
 /* What was put aside is never lost for another that is. */
@@ -51,80 +52,69 @@ TEST(test_nothing_that_was_put_aside_is_overwritten)
 }
 
 static const struct damage {
-    const char *command[2]; /* the key without its prefix */
-    const char *told;
+    const char *commands, *told; /* one or two, "a; b", the keys without their prefix */
 } damages[] = {
-    {{"ZADD wait:default/keyed#0/ghost 5 keyed/ghost", NULL},
+    {"ZADD wait:default/keyed#0/ghost 5 keyed/ghost",
      "gate keyed#0/ghost of queue default has waiters, and nothing opens it for them"},
-    {{"ZADD wait:default/keyed#0/ghost 5 keyed/ghost", "ZADD sleep:default 1 keyed#0/ghost"},
+    {"ZADD wait:default/keyed#0/ghost 5 keyed/ghost; ZADD sleep:default 1 keyed#0/ghost",
      "wait:default/keyed#0/ghost lists keyed/ghost, and there is no lane:default/keyed/ghost"},
-    {{"ZADD wait:default/- 5 ghost", NULL}, "wait:default/- lists ghost, and there is no ring:default/ghost"},
-    {{"ZADD ring:default/t 5 ghost", NULL},
-     "ring:default/t lists ghost, and there is no lane:default/t/ghost"},
-    {{"ZADD ring:low/ghost 5 key", NULL}, "low/ghost waits nowhere: nobody looks at its 1 lane"},
-    {{"ZADD ring:low/keyed 5 key0", NULL},
+    {"ZADD wait:default/- 5 ghost", "wait:default/- lists ghost, and there is no ring:default/ghost"},
+    {"ZADD ring:default/t 5 ghost", "ring:default/t lists ghost, and there is no lane:default/t/ghost"},
+    {"ZADD ring:low/ghost 5 key", "low/ghost waits nowhere: nobody looks at its 1 lane"},
+    {"ZADD ring:low/keyed 5 key0",
      "low/keyed/key0 waits in several places: ring:low/keyed, wait:low/keyed#0/key0"},
-    {{"ZADD held:default 5 slow", NULL},
-     "default/slow waits in several places: held:default, wait:default/slow#0"},
-    {{"ZADD wait:default/- 5 slow", "ZADD wake:default 5 -"}, "default/slow waits in several places"},
-    {{"ZADD wait:default/shared#0 5 slow", NULL}, "default/slow waits in several places"},
-    {{"ZADD wait:default/con#0 5 t", NULL}, "default/t waits in several places"},
-    {{"ZADD wait:low/ghost#0 5 t", "ZADD wake:low +inf ghost#0"}, "low/t waits in several places"},
-    {{"ZADD wait:low/shared#0/key0 5 keyed/key0", "ZADD sleep:low 1900000000000000 shared#0/key0"},
+    {"ZADD held:default 5 slow", "default/slow waits in several places: held:default, wait:default/slow#0"},
+    {"ZADD wait:default/- 5 slow; ZADD wake:default 5 -", "default/slow waits in several places"},
+    {"ZADD wait:default/shared#0 5 slow", "default/slow waits in several places"},
+    {"ZADD wait:default/con#0 5 t", "default/t waits in several places"},
+    {"ZADD wait:low/ghost#0 5 t; ZADD wake:low +inf ghost#0", "low/t waits in several places"},
+    {"ZADD wait:low/shared#0/key0 5 keyed/key0; ZADD sleep:low 1900000000000000 shared#0/key0",
      "low/keyed/key0 waits in several places"},
-    {{"DEL gate:con#0", "DEL active:w"},
+    {"DEL gate:con#0; DEL active:w",
      "gate con#0 of queue default has waiters, and nothing opens it for them"},
-    {{"ZADD held:low 5 ghost", NULL}, "held:low lists ghost, and there is no ring:low/ghost"},
-    {{"ZADD wake:default 5 ghost#0", NULL},
-     "wake:default lists ghost#0, and there is no wait:default/ghost#0"},
-    {{"ZADD sleep:low 5 keyed#0/ghost", NULL},
+    {"ZADD held:low 5 ghost", "held:low lists ghost, and there is no ring:low/ghost"},
+    {"ZADD wake:default 5 ghost#0", "wake:default lists ghost#0, and there is no wait:default/ghost#0"},
+    {"ZADD sleep:low 5 keyed#0/ghost",
      "sleep:low lists keyed#0/ghost, and there is no wait:low/keyed#0/ghost"},
-    {{"ZADD wake:ghost 5 *", NULL}, "wake:ghost does not say when lanes in sleep wake"},
-    {{"ZREM wake:low *", NULL}, "wake:low does not say when lanes in sleep wake"},
-    {{"ZADD wake:low 1900000000000000 *", NULL}, "wake:low does not say when lanes in sleep wake"},
-    {{"ZADD wait:default/slow#0 5 slow/key", NULL},
-     "wait:default/slow#0 lists slow/key, and there is no such place"},
-    {{"ZADD wait:default/slow#0 5 {}", NULL}, "lists {}, and there is no such place"},
-    {{"RPUSH lane:low/slow/ x", NULL}, "low/slow/ waits nowhere: nobody looks at its 1 job"},
-    {{"HSET active:ghost 1.A/default/t/ x", NULL},
-     "worker ghost is not in workers: nobody takes its 1 job back"},
-    {{"ZADD workers 1900000000000000 ghost", NULL}, "worker ghost has a deadline and no record"},
-    {{"HDEL active:w @", NULL}, "worker w has a deadline and no record"},
-    {{"HSET stats:t pulled abc", NULL}, "type t: the counters pulled are not whole numbers"},
-    {{"HSET stats:t done 9007199254740993 dead 00", NULL},
-     "type t: the counters done, dead are not whole numbers"},
-    {{"SREM queues low", NULL}, "queue low is not in queues"},
-    {{"HDEL types slow", NULL}, "type slow is not in types"},
-    {{"ZADD batches 5 ghost", NULL}, "batches lists ghost, and there is no batch:ghost"},
-    {{"HSET batch:b total 3 done 2 dead 1 sealed 5", NULL},
-     "batch b: all of its jobs have ended, and it has not"},
+    {"ZADD wake:ghost 5 *", "wake:ghost does not say when lanes in sleep wake"},
+    {"ZREM wake:low *", "wake:low does not say when lanes in sleep wake"},
+    {"ZADD wake:low 1900000000000000 *", "wake:low does not say when lanes in sleep wake"},
+    {"ZADD wait:default/slow#0 5 slow/key", "wait:default/slow#0 lists slow/key, and there is no such place"},
+    {"ZADD wait:default/slow#0 5 {}", "lists {}, and there is no such place"},
+    {"RPUSH lane:low/slow/ x", "low/slow/ waits nowhere: nobody looks at its 1 job"},
+    {"HSET active:ghost 1.A/default/t/ x", "worker ghost is not in workers: nobody takes its 1 job back"},
+    {"ZADD workers 1900000000000000 ghost", "worker ghost has a deadline and no record"},
+    {"HDEL active:w @", "worker w has a deadline and no record"},
+    {"HSET stats:t pulled abc", "type t: the counters pulled are not whole numbers"},
+    {"HSET stats:t done 9007199254740993 dead 00", "type t: the counters done, dead are not whole numbers"},
+    {"SREM queues low", "queue low is not in queues"},
+    {"HDEL types slow", "type slow is not in types"},
+    {"ZADD batches 5 ghost", "batches lists ghost, and there is no batch:ghost"},
+    {"HSET batch:b total 3 done 2 dead 1 sealed 5", "batch b: all of its jobs have ended, and it has not"},
 };
 
 /* These are named, and not mended. */
 static const struct damage beyond_repair[] = {
-    {{"HSET batch:b total 3 done 3 dead 1", NULL}, "batch b: 4 have ended, of 3 jobs"},
-    {{"HSET limits broken 10/s", NULL},
+    {"HSET batch:b total 3 done 3 dead 1", "batch b: 4 have ended, of 3 jobs"},
+    {"HSET limits broken 10/s",
      "limit broken: its rules cannot be read, so its types stand still: 10/s; set it again"},
-    {{"HSET types slow use=ghost", NULL}, "type slow uses limit ghost, which does not exist"},
-    {{"ZADD later 5 nonsense", NULL},
-     "later has a record that cannot be read: nonsense; it goes to the dead jobs"},
-    {{"HSET schedules weekly {}", NULL},
-     "schedule weekly has no next occurrence: it never runs again; add it again"},
-    {{"HSET active:w nonsense x", NULL}, "a lease cannot be read: nonsense"},
-    {{"RPUSH lane:nonsense x", NULL}, "lane:nonsense: its name cannot be read; rename or delete it"},
+    {"HSET types slow use=ghost", "type slow uses limit ghost, which does not exist"},
+    {"ZADD later 5 nonsense", "later has a record that cannot be read: nonsense; it goes to the dead jobs"},
+    {"HSET schedules weekly {}", "schedule weekly has no next occurrence: it never runs again; add it again"},
+    {"HSET active:w nonsense x", "a lease cannot be read: nonsense"},
+    {"RPUSH lane:nonsense x", "lane:nonsense: its name cannot be read; rename or delete it"},
 };
 
 static void plant_and_repair(const struct damage *d, bool beyond)
 {
     scene();
-    for (int k = 0; k < 2 && d->command[k]; k++)
-        plant(d->command[k]);
-    expect_finding(d->command[0], d->told);
-    fail_if(!doctor.broken, "%s: not broken", d->command[0]);
+    plant(d->commands);
+    expect_finding(d->commands, d->told);
+    fail_if(!doctor.broken, "%s: not broken", d->commands);
     examine(true);
-    fail_if(doctor.broken != beyond, "%s: broken: %d; %s", d->command[0], doctor.broken, findings());
+    fail_if(doctor.broken != beyond, "%s: broken: %d; %s", d->commands, doctor.broken, findings());
     if (!beyond)
-        expect_health(d->command[0]);
+        expect_health(d->commands);
 }
 
 TEST(test_damage_that_is_planted)
@@ -139,20 +129,20 @@ TEST(test_damage_that_is_planted)
 TEST(test_counters_are_counted_by_repairs)
 {
     static const struct damage wrong[] = {
-        {{"HINCRBY stats:slow returned 3", NULL}, "slow: there are -3 parked, +0 running, +0 scheduled"},
-        {{"HINCRBY stats:t done 3", NULL}, "t: there are +0 parked, +3 running, +0 scheduled"},
-        {{"HINCRBY stats:t scheduled -2", NULL}, "t: there are +0 parked, +0 running, +2 scheduled"},
-        {{"DEL stats:t", NULL}, "type t: there are +"},
+        {"HINCRBY stats:slow returned 3", "slow: there are -3 parked, +0 running, +0 scheduled"},
+        {"HINCRBY stats:t done 3", "t: there are +0 parked, +3 running, +0 scheduled"},
+        {"HINCRBY stats:t scheduled -2", "t: there are +0 parked, +0 running, +2 scheduled"},
+        {"DEL stats:t", "type t: there are +"},
     };
 
     for (size_t i = 0; i < COUNT(wrong); i++) {
         scene();
-        plant(wrong[i].command[0]);
-        expect_health(wrong[i].command[0]);
+        plant(wrong[i].commands);
+        expect_health(wrong[i].commands);
         examine(true);
         if (doctor.broken || !tells("repaired counters type") || !tells(wrong[i].told))
-            fail_msg("%s: %s", wrong[i].command[0], findings());
-        expect_health(wrong[i].command[0]);
+            fail_msg("%s: %s", wrong[i].commands, findings());
+        expect_health(wrong[i].commands);
     }
 }
 
