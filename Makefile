@@ -321,8 +321,11 @@ UNITS       = weir-worker@.service weir-serve.service
 PAGES_OF   = $(patsubst $(BUILD)/man/%,$(mandir)/%,$(wildcard $(BUILD)/man/man[1357]/*.[1357])) $(addprefix $(mandir)/man3/,$(file <$(BUILD)/man/man3/links))
 INSTALLED  = $(PAGES_OF) $(bashcompdir)/weir $(zshcompdir)/_weir $(fishcompdir)/weir.fish $(docdir)/weir.conf \
              $(addprefix $(systemddir)/,$(UNITS:%=systemd/system/%) sysusers.d/weir.conf tmpfiles.d/weir.conf) $(bindir)/weir $(includedir)/weir.h $(libdir)/libweir.a $(libdir)/libweir.so.0 $(libdir)/libweir.so $(libdir)/pkgconfig/weir.pc
-# Where weir.conf is looked for.
+# Where weir.conf is looked for: compiled anew where that is another place than last time.
 $(BUILD)/cli/config.o: override CPPFLAGS += -DSYSCONFDIR='"$(sysconfdir)"'
+$(BUILD)/cli/config.o: $(BUILD)/gen/sysconfdir
+$(BUILD)/gen/sysconfdir: FORCE
+	@mkdir -p $(@D); echo '$(sysconfdir)' | cmp -s - $@ || echo '$(sysconfdir)' > $@
 
 VERSION  := $(shell sed -n 's/^.define WEIR_VERSION "\(.*\)"/\1/p' include/weir.h)
 

@@ -101,7 +101,7 @@ in_exits { exits = exits " " $0 }
 /^```text/ { inside = 1; next }
 /^```/ { inside = 0 }
 inside { blocks[title, ++block_count[title]] = $0 }
-inside && block_count[title] == 1 && title != "flags" && title != "connection" {
+inside && block_count[title] == 1 && title != "flags" && !is_page(title) {
     command[++commands] = title
     summary[title] = $0
     sub(/\.$/, "", summary[title])
