@@ -7,6 +7,14 @@
 #include "tests/serving.h"
 #include "tests/stage.h"
 
+/* An action that succeeds, and says that. */
+static void serving_said(const char *path, const char *form, const char *says)
+{
+    serving_act(path, form);
+    if (!strstr(serving.reply.body, says))
+        fail_msg("%s: %s: %s", path, says, serving.reply.body);
+}
+
 /* ---- Documents */
 
 /* Members whose values go on with time are compared by their names alone. */
@@ -137,8 +145,7 @@ TEST_WITH(test_dead_jobs, serving_flush, NULL)
     assert_true(json_number_value(json_object_get(json_array_get(jobs, 0), "enqueued_at")) > 1e9);
     json_decref(doc);
     json_decref(serving_get("/api/dead/d3"));
-    serving_act("/api/dead/d3/retry", "");
-    assert_non_null(strstr(serving.reply.body, "\"jobs\":1"));
+    serving_said("/api/dead/d3/retry", "", "\"jobs\":1");
     serving_refused("POST", "/api/dead/d3/remove", FORM, "", 404, "not among the dead jobs");
     doc = serving_get("/api/dead?group=true");
     assert_int_equal(json_array_size(json_object_get(doc, "reasons")), 2);
@@ -329,35 +336,31 @@ TEST_WITH(test_actions, serving_flush, NULL)
 
     serving_fill();
     serving_start();
-    serving_act("/api/queues/default/pause", "");
-    assert_non_null(strstr(serving.reply.body, "\"until\":null,\"reason\":\"\"},\"before\":null}\n"));
+    serving_said("/api/queues/default/pause", "", "\"until\":null,\"reason\":\"\"},\"before\":null}\n");
     doc = serving_get("/api/queues"); /* read anew behind it */
     assert_true(json_is_number(json_object_get(json_array_get(doc, 0), "paused_since")));
     json_decref(doc);
     serving_act("/api/queues/default/resume", "");
-    serving_act("/api/types/mail/pause", "for=10m&reason=INC-123");
-    assert_non_null(strstr(serving.reply.body, "\"reason\":\"INC-123\"},\"before\":null}\n"));
+    serving_said("/api/types/mail/pause", "for=10m&reason=INC-123",
+                 "\"reason\":\"INC-123\"},\"before\":null}\n");
     doc = serving_get("/api/types/mail");
     assert_true(json_is_number(json_object_get(json_object_get(doc, "paused"), "until")));
     json_decref(doc);
-    serving_act("/api/types/mail/resume", "");
-    assert_non_null(strstr(serving.reply.body, "\"paused\":null,\"before\":{"));
+    serving_said("/api/types/mail/resume", "", "\"paused\":null,\"before\":{");
     serving_act("/api/rates/mail", "rules=10%2Fs,burst=20+100%2F1h");
     doc = serving_get("/api/rates/mail");
     assert_int_equal(json_array_size(json_object_get(doc, "rules")), 2);
     json_decref(doc);
     assert_int_equal(serving_status_of("POST", "/api/rates/mail/pause", JSON, "{\"for\":\"10m\"}"), 200);
     assert_non_null(strstr(serving.reply.body, "\"reason\":\"\"},\"before\":null}\n"));
-    serving_act("/api/rates/mail/resume", "");
-    assert_non_null(strstr(serving.reply.body, "\"paused\":null,\"before\":{"));
+    serving_said("/api/rates/mail/resume", "", "\"paused\":null,\"before\":{");
     serving_act("/api/rates/keyed", "rules=10%2Fs,by=key");
-    serving_act("/api/rates/keyed/pause", "key=a%2Fb+%22c%22");
-    assert_non_null(strstr(serving.reply.body, "\"before\":null,\"key\":\"a/b \\\"c\\\"\"}\n"));
+    serving_said("/api/rates/keyed/pause", "key=a%2Fb+%22c%22",
+                 "\"before\":null,\"key\":\"a/b \\\"c\\\"\"}\n");
     doc = serving_get("/api/status");
     assert_int_equal(json_integer_value(json_object_get(doc, "paused_key_count")), 1);
     json_decref(doc);
-    serving_act("/api/rates/keyed/resume", "key=a%2Fb+%22c%22");
-    assert_non_null(strstr(serving.reply.body, "\"paused\":null,\"before\":{"));
+    serving_said("/api/rates/keyed/resume", "key=a%2Fb+%22c%22", "\"paused\":null,\"before\":{");
     serving_act("/api/rates/mail/remove", "");
     serving_act("/api/rates/keyed/weight", "key=big&weight=3");
     serving_refused("POST", "/api/rates/keyed/weight", FORM, "key=big&weight=0", 400, "weight");
@@ -370,11 +373,10 @@ TEST_WITH(test_actions, serving_flush, NULL)
     serving_act("/api/batches/b1/resume", "");
     serving_weir("enqueue mail --batch b2");
     serving_refused("POST", "/api/batches/b2/seal", FORM, "queue=q", 400, "then");
-    serving_act("/api/batches/b2/seal", "then=report");
-    assert_non_null(strstr(serving.reply.body, "{\"name\":\"b2\",\"total\":1,\"left\":1}"));
-    serving_act("/api/schedules/weekly",
-                "when=%40weekly&type=report&args=%7B%22n%22%3A1%7D&zone=Europe%2FBerlin&timeout=30s");
-    assert_non_null(strstr(serving.reply.body, "\"zone\":\"Europe/Berlin\""));
+    serving_said("/api/batches/b2/seal", "then=report", "{\"name\":\"b2\",\"total\":1,\"left\":1}");
+    serving_said("/api/schedules/weekly",
+                 "when=%40weekly&type=report&args=%7B%22n%22%3A1%7D&zone=Europe%2FBerlin&timeout=30s",
+                 "\"zone\":\"Europe/Berlin\"");
     serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40weekly", 400, "type=TYPE");
     serving_refused("POST", "/api/schedules/weekly", FORM, "when=daily&type=report", 400, "daily");
     serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40daily&type=report&args=%7B", 400, "args");
@@ -384,21 +386,15 @@ TEST_WITH(test_actions, serving_flush, NULL)
                     "count: of how many jobs?");
     serving_refused("POST", "/api/jobs/actions", FORM, "action=drop&search=id:j1&count=1", 400, "drop");
     serving_refused("POST", "/api/jobs/actions", FORM, "action=cancel&count=1", 400, "search");
-    serving_act("/api/jobs/actions", "action=cancel&search=id:j1&dry_run=true");
-    assert_non_null(
-        strstr(serving.reply.body, "{\"dry_run\":true,\"action\":\"cancel\",\"jobs\":1,\"looked_at\":"));
+    serving_said("/api/jobs/actions", "action=cancel&search=id:j1&dry_run=true",
+                 "{\"dry_run\":true,\"action\":\"cancel\",\"jobs\":1,\"looked_at\":");
     assert_non_null(strstr(serving.reply.body, ",\"cursor\":null}\n"));
-    serving_act("/api/jobs/actions", "action=cancel&search=id:j1&count=0");
-    assert_non_null(strstr(serving.reply.body, "\"jobs\":0"));
-    serving_act("/api/jobs/actions", "action=cancel&search=id:j1&count=1");
-    assert_non_null(strstr(serving.reply.body, "\"jobs\":1"));
+    serving_said("/api/jobs/actions", "action=cancel&search=id:j1&count=0", "\"jobs\":0");
+    serving_said("/api/jobs/actions", "action=cancel&search=id:j1&count=1", "\"jobs\":1");
     serving_weir("enqueue mail --id j9");
-    serving_act("/api/jobs/j9/cancel", "");
-    assert_non_null(strstr(serving.reply.body, "\"result\":\"removed\""));
-    serving_act("/api/queues/slow/purge", "count=0");
-    assert_non_null(strstr(serving.reply.body, "\"waiting\":0"));
-    serving_act("/api/queues/slow/purge", "");
-    assert_non_null(strstr(serving.reply.body, "\"waiting\":1"));
+    serving_said("/api/jobs/j9/cancel", "", "\"result\":\"removed\"");
+    serving_said("/api/queues/slow/purge", "count=0", "\"waiting\":0");
+    serving_said("/api/queues/slow/purge", "", "\"waiting\":1");
     serving_act("/api/batches/b1/cancel", "");
     serving_refused("POST", "/api/batches/b1/resume", FORM, "", 400, "was cancelled, which cannot be undone");
     serving_act("/api/schedules/nightly/remove", "");
@@ -565,8 +561,7 @@ SERVING_TEST(test_workers_are_ordered)
         clock_sleep_until(clock_mono_us() + 20000);
         json_decref(doc);
     } while (strstr(path, "//"));
-    serving_act(path, "");
-    assert_non_null(strstr(serving.reply.body, "\"order\":\"quiet\""));
+    serving_said(path, "", "\"order\":\"quiet\"");
     serving_act("/api/workers/all/stop", "");
     assert_int_equal(program_end(worker), 0);
 }

@@ -5,7 +5,7 @@
  *     deed      what a handler does with a job; handlers (in C), child (the programs)
  *     actors    producers, the operator, workers of our own
  *     run       starts all, keeps it going, and lets it finish; faults does the damage
- *     checker   the judge
+ *     checker   the judge; history reads what was written, limits holds it against the rules
  *
  * make chaos SEED=n TIME=s runs one plan, of 100,000 jobs a minute; without a seed this is the short run of
  * make test, always the same plan. */

@@ -153,6 +153,11 @@ static void press(const char *keys)
             fail_msg("not there: %s\n%s", text, shown);                                                      \
     } while (0)
 #define assert_hides(text) assert_null(strstr(shown, text))
+#define press_shows(keys, text)                                                                              \
+    do {                                                                                                     \
+        press(keys);                                                                                         \
+        assert_shows(text);                                                                                  \
+    } while (0)
 
 /* The names of the rows, in order. */
 static void expect_rows(const char *names)
@@ -172,6 +177,18 @@ static void expect_chosen(const char *name)
     assert_string_equal(row ? row_name(row) : "", name);
 }
 
+static void press_rows(const char *keys, const char *names)
+{
+    press(keys);
+    expect_rows(names);
+}
+
+static void press_chosen(const char *keys, const char *name)
+{
+    press(keys);
+    expect_chosen(name);
+}
+
 /* ---- Tests */
 
 TEST_WITH(test_types_are_shown_with_their_rates_and_ends, begin, end)
@@ -182,10 +199,8 @@ TEST_WITH(test_types_are_shown_with_their_rates_and_ends, begin, end)
     assert_shows("sms             2,000k        0        0         -     1.5/s");
     assert_shows("mail            12,345        0        0       5/s       5/s");
     assert_shows("8m 2s+"); /* at the earliest */
-    press("jg");
-    expect_chosen("sms");
-    press("j");
-    assert_shows("mail: waits for mail, 5 a second, until ");
+    press_chosen("jg", "sms");
+    press_shows("j", "mail: waits for mail, 5 a second, until ");
     assert_shows("last in 8m 2s (11:14:42)+; oldest 3m ago; 7 done");
 }
 
@@ -259,45 +274,34 @@ TEST(test_the_past_is_what_was_recorded)
 TEST_WITH(test_limits_workers_and_queues, begin, end)
 {
     look();
-    press("2");
-    assert_shows("mail         5/1s              12,345");
+    press_shows("2", "mail         5/1s              12,345");
     assert_shows("paused until 11:16:40");
     assert_shows("12,345 jobs of 1 type wait for it");
-    press("3");
-    assert_shows(" working             3/8      2s default,bulk*\n");
+    press_shows("3", " working             3/8      2s default,bulk*\n");
     assert_shows("w1: process 42 of ant, version unknown");
-    press("\t");
-    assert_shows("default");
+    press_shows("\t", "default");
     assert_shows("paused 1m ago");
-    press("\t");
-    assert_shows("TYPE");
+    press_shows("\t", "TYPE");
 }
 
 TEST_WITH(test_rows_are_sorted_and_turned, begin, end)
 {
     look();
     expect_rows("sms mail news"); /* most jobs first */
-    press("o");
-    expect_rows("news mail sms");
-    press("<");
-    expect_rows("mail news sms"); /* by name */
-    press("o");
-    expect_rows("sms news mail");
+    press_rows("o", "news mail sms");
+    press_rows("<", "mail news sms"); /* by name */
+    press_rows("o", "sms news mail");
     press("<"); /* columns that no order has are left out */
-    press(">");
-    expect_rows("mail news sms");
+    press_rows(">", "mail news sms");
     press("2");
-    press("1");
-    expect_rows("mail news sms"); /* a view keeps its order */
+    press_rows("1", "mail news sms"); /* a view keeps its order */
 }
 
 TEST_WITH(test_what_has_no_time_comes_last, begin, end)
 {
     look();
-    press(">>>>>>>"); /* ENDS */
-    expect_rows("mail news sms");
-    press("o");
-    expect_rows("news sms mail");
+    press_rows(">>>>>>>", "mail news sms"); /* ENDS */
+    press_rows("o", "news sms mail");
 }
 
 TEST_WITH(test_all_that_wait_are_sorted_by, begin, end)
@@ -310,8 +314,7 @@ TEST_WITH(test_all_that_wait_are_sorted_by, begin, end)
 TEST_WITH(test_the_row_stays_chosen_whatever_comes, begin, end)
 {
     look();
-    press("j");
-    expect_chosen("mail");
+    press_chosen("j", "mail");
     now->status.types[0].waiting = 1;
     look();
     expect_rows("sms news mail");
@@ -324,20 +327,16 @@ TEST_WITH(test_the_row_stays_chosen_whatever_comes, begin, end)
 TEST_WITH(test_a_filter_leaves_names_with_that_in_them, begin, end)
 {
     look();
-    press("/s");
-    expect_rows("sms news");
+    press_rows("/s", "sms news");
     assert_shows("/s_");
-    press("m");
-    expect_rows("sms");
-    press("x");
-    assert_shows("none has smx in its name; Esc shows all");
-    press("\x7f"
-          "\n");
-    expect_rows("sms");
+    press_rows("m", "sms");
+    press_shows("x", "none has smx in its name; Esc shows all");
+    press_rows("\x7f"
+               "\n",
+               "sms");
     press("q"); /* is a command again */
     assert_true(top.quit);
-    press("\x1b");
-    expect_rows("sms mail news");
+    press_rows("\x1b", "sms mail news");
 }
 
 TEST_WITH(test_a_long_list_scrolls, begin, end)
@@ -352,17 +351,14 @@ TEST_WITH(test_a_long_list_scrolls, begin, end)
     assert_shows("t00");
     assert_shows("t17");
     assert_hides("t18");
-    press(" ");
-    expect_chosen("t18");
+    press_chosen(" ", "t18");
     assert_shows("19 of 100");
-    press("G");
-    assert_shows("t99");
+    press_shows("G", "t99");
     assert_hides("t81");
     height = 40;
     look();
     assert_shows("t66"); /* a larger screen is full */
-    press("g");
-    expect_chosen("t00");
+    press_chosen("g", "t00");
 }
 
 TEST_WITH(test_a_screen_that_is_too_small_says_so, begin, end)
@@ -422,8 +418,7 @@ TEST_WITH(test_a_key_gives_an_order_and_its_result_is_said, begin, end)
     look();
     press("4p");
     expect_order(ORDER_PAUSE_QUEUE, "default");
-    press("r");
-    assert_shows("the last order is still on its way");
+    press_shows("r", "the last order is still on its way");
     expect_order(ORDER_NONE, "");
     bring("it failed");
     assert_shows("it failed");
@@ -434,11 +429,9 @@ TEST_WITH(test_a_key_gives_an_order_and_its_result_is_said, begin, end)
 TEST_WITH(test_a_worker_is_quieted_after_a_question, begin, end)
 {
     look();
-    press("3u");
-    assert_shows("worker w1: takes no more jobs, and stays? [y/N]");
+    press_shows("3u", "worker w1: takes no more jobs, and stays? [y/N]");
     expect_order(ORDER_NONE, "");
-    press(" ");
-    assert_shows("nothing was changed");
+    press_shows(" ", "nothing was changed");
     expect_order(ORDER_NONE, "");
     press("uy");
     expect_order(ORDER_QUIET_WORKER, "w1");
@@ -447,8 +440,7 @@ TEST_WITH(test_a_worker_is_quieted_after_a_question, begin, end)
 TEST_WITH(test_types_and_limits_are_paused, begin, end)
 {
     look();
-    press("jp");
-    expect_chosen("mail");
+    press_chosen("jp", "mail");
     expect_order(ORDER_PAUSE_TYPE, "mail");
     bring("type mail paused");
     press("r");
@@ -464,8 +456,7 @@ TEST_WITH(test_types_and_limits_are_paused, begin, end)
 TEST_WITH(test_a_command_is_typed, begin, end)
 {
     look();
-    press(":job q4p");
-    assert_shows(":weir job q4p_");
+    press_shows(":job q4p", ":weir job q4p_");
     expect_order(ORDER_NONE, "");
     press("\x1b");
     assert_false(top.entered);
@@ -530,10 +521,8 @@ TEST_WITH(test_read_only_gives_no_orders, begin, end)
                 assert_int_equal(top.mode, MODE_LIST);
             }
     }
-    press("4p");
-    assert_shows("read-only: start weir top without --read-only to pause");
-    press(":");
-    assert_shows("read-only: start weir top without --read-only to run commands");
+    press_shows("4p", "read-only: start weir top without --read-only to pause");
+    press_shows(":", "read-only: start weir top without --read-only to run commands");
 }
 
 /* ---- Words of others */

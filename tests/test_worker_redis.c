@@ -5,59 +5,6 @@
 #include "core/script/script.h"
 #include "tests/stage.h"
 
-TEST(wrong_password)
-{
-    static const char *const options[] = {"--requirepass", "secret", NULL};
-    struct stage s = {.ns = "weir"};
-    struct outcome o;
-
-    server_start_with(&s.server, false, options);
-    assert_int_equal(program_end(stage_weir(&s, "worker", "--exec", "mark=/bin/true", NULL)), 77);
-    read_text(s.server.folder, "worker.err", o.err, sizeof o.err);
-    assert_non_null(strstr(o.err, "password"));
-    assert_ptr_equal(strchr(o.err, '\n'), o.err + strlen(o.err) - 1);
-    server_stop(&s.server);
-}
-
-/* Who may log in but not run functions, or load them where they are missing, is told so at the start. */
-STAGE_TEST(missing_permission)
-{
-    char url[200];
-
-    stage_do(s, "ACL", "SETUSER", "poor", "on", ">pw", "~*", "&*", "+@all", "-fcall");
-    snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
-    assert_int_equal(program_end(stage_weir(s, "worker", "--redis", url, "--exec", "mark=/bin/true", NULL)),
-                     77);
-    await_text(s->server.folder, "worker.err", "fcall");
-    stage_do(s, "ACL", "SETUSER", "poor", "+fcall", "-function");
-    stage_do(s, "FUNCTION", "FLUSH");
-    assert_int_equal(program_end(stage_weir(s, "loader", "--redis", url, "--exec", "mark=/bin/true", NULL)),
-                     77);
-    await_text(s->server.folder, "loader.err", "+function|load");
-}
-
-/* A script that is refused one command halfway would leave jobs at two places: nothing is moved. */
-STAGE_TEST(missing_right_of_scripts)
-{
-    static const char *const commands[] = {"ltrim", "set", "rpush", "pexpire", "hdel", "hincrby"};
-    char url[200], right[32];
-
-    stage_push(s, "mark", NULL, 0, 3);
-    snprintf(url, sizeof url, "unix://poor:pw@%s", s->server.socket);
-    for (size_t i = 0; i < COUNT(commands); i++) {
-        snprintf(right, sizeof right, "-%s", commands[i]);
-        stage_do(s, "ACL", "SETUSER", "poor", "reset", "on", ">pw", "~*", "&*", "+@all", right);
-        assert_int_equal(
-            program_end(stage_weir(s, commands[i], "--redis", url, "--exec", "mark=/bin/true", NULL)), 77);
-        snprintf(right, sizeof right, "%s.err", commands[i]);
-        await_text(
-            s->server.folder, right,
-            textf("weir: Redis: user poor lacks rights; redis-cli ACL SETUSER poor +%s\n", commands[i]));
-    }
-    assert_int_equal(stage_number(s, "LLEN", stage_key(s, "queue:default")), 3);
-    assert_int_equal(stage_number(s, "EXISTS", stage_key(s, "workers")), 0);
-}
-
 STAGE_TEST(waits_for_redis)
 {
     pid_t idle;
