@@ -88,16 +88,17 @@ end
 local WRITTEN = '^@[^;{]*;{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
 
 -- Returns the place of the first of jobs[from] to jobs[last] that does not begin as jobs[i] does, but for its id, or may name a cost of its own where
--- that counts; last + 1: there is none. This is done for each job: comparing the front of the head and the text behind the id takes half as long as
--- reading them. None of them is larger than a job may be, as slices reads no large one behind another.
+-- that counts; last + 1: there is none. This is done for each job: to find the front of the head and the text behind the id where they must stand takes half as long as
+-- reading them, and makes no texts. None of them is larger than a job may be, as slices reads no large one behind another.
 local function first_other(jobs, i, from, last, counts_cost)
     local id, id_end, type_end = match(jobs[i], WRITTEN)
     if not id then return from end
-    local find, sub, front, kind = find, sub, sub(jobs[i], 1, id - 1), sub(jobs[i], id_end, type_end - 1)
-    type_end = type_end - 1
+    local find, front, kind = find, sub(jobs[i], 1, id - 1), sub(jobs[i], id_end, type_end - 1)
     for k = from, last do
         local entry = jobs[k]
-        if find(entry, front, 1, true) ~= 1 or sub(entry, id_end, type_end) ~= kind or counts_cost and body.names_cost(entry) then return k end
+        if find(entry, front, 1, true) ~= 1 or find(entry, kind, id_end, true) ~= id_end or counts_cost and body.names_cost(entry) then
+            return k
+        end
     end
     return last + 1
 end
