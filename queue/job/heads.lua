@@ -19,7 +19,7 @@ local head, head_attempts, head_interrupted, head_throttled, head_attrs = ' ', 0
 -- Reads the head of an entry; returns where its body begins; nil: it has no head.
 local function read_head(entry)
     if byte(entry) ~= AT then return nil end
-    if sub(entry, 1, #head) == head then return #head + 1 end
+    if find(entry, head, 1, true) == 1 then return #head + 1 end
     local attempts, interrupted, throttled, attrs, at = match(entry, '^@(%d+),(%d+),(%d+)([^;]*);()')
     if not at then return nil end
     head, head_attempts, head_interrupted, head_throttled = sub(entry, 1, at - 1), tonumber(attempts), tonumber(interrupted), tonumber(throttled)
@@ -65,19 +65,29 @@ local function ends_of(reason)
 end
 
 local last_reason, last_escaped -- jobs that end together mostly have the same one
-local failed_attrs, failed_us, failed
 
 -- Returns attrs with a failure of this moment as the last one, cut in its middle; '': nothing is known of it.
 function heads.failed(attrs, reason)
-    if attrs == failed_attrs and reason == last_reason and now == failed_us then return failed end
-    local before = attrs
     if find(attrs, ',e', 1, true) then attrs = attrs:gsub(',e[^,]*', '') end
     if reason == '' then return attrs end
     if reason ~= last_reason then
         last_reason, last_escaped = reason, ends_of(reason):gsub('[%c,;%%]', function(c) return format('%%%02X', byte(c)) end)
     end
-    failed_attrs, failed_us, failed = before, now, attrs .. ',e' .. us(now) .. ':' .. last_escaped
-    return failed
+    return attrs .. ',e' .. us(now) .. ':' .. last_escaped
+end
+
+local tried, tried_head, tried_reason, tried_us -- the head that attempted() gave last, and of what
+
+-- Returns the head of an entry after one attempt more, which failed for that reason (nil: attrs do not say so), and where its body begins.
+function heads.attempted(entry, reason)
+    local at = read_head(entry)
+    local before = at and head or ''
+    if before ~= tried_head or reason ~= tried_reason or now ~= tried_us then
+        local attempts, interrupted, throttled, _, attrs = heads.read(before)
+        tried = heads.write(attempts + 1, interrupted, throttled, '', reason and heads.failed(attrs, reason) or attrs)
+        tried_head, tried_reason, tried_us = before, reason, now
+    end
+    return tried, at or 1
 end
 
 -- Returns when the job failed last, us, and why; nil: it has not.

@@ -28,8 +28,8 @@
 local paused -- the reply, if pauses began
 
 -- Lists of jobs for which the verbs of this call have decided. They are written together: one by one they take Redis twice as long. finish,
--- cancelled, dead: they have ended so. kept: some of these are remembered. scheduled, back: they go to `later`, to the heads of their lanes. retry, failed, returned: they are counted
--- so.
+-- cancelled, dead: they have ended so. kept: some of these are remembered. retry, scheduled, back: they go to `later` after
+-- an attempt that failed, to `later`, to the heads of their lanes. failed, returned: they are counted so.
 local went
 
 local function goes(where, job)
@@ -45,16 +45,19 @@ local function entries_of(jobs)
     return entries
 end
 
-local function put_later(jobs)
+-- Puts jobs into later. have_failed: each has one attempt more, which failed for its reason.
+local function put_later(jobs, have_failed)
     if #jobs == 0 then return end
     local records, first = {}, jobs[1]
     for i, job in ipairs(jobs) do
+        local head, at = '', 1
+        if have_failed then head, at = heads.attempted(job.entry, job.reason) end
         records[2 * i - 1] = us(now + job.delay_us)
-        records[2 * i] = 'l ' .. tag_of(job) .. ' ' .. job.lane .. '\n' .. job.entry
+        records[2 * i] = 'l ' .. tag_of(job) .. ' ' .. job.lane .. '\n' .. head .. sub(job.entry, at)
         if job.delay_us < first.delay_us then first = job end
     end
     if later_records.put_all(records, now + first.delay_us) then bell.ring(first.queue) end
-    counters.add_all(jobs, 'scheduled')
+    counters.add_all(jobs, 'scheduled', have_failed and 'retried')
 end
 
 -- Keeps a done job for who asks what became of it: finished:<id> is "done <us> <worker> <attempts> <lane>[ <result>]\n<entry>". Returns its id;
@@ -103,13 +106,7 @@ end
 
 function verbs.cancelled(job) goes('cancelled', job) end
 
-function verbs.retry(job)
-    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
-    job.entry = heads.write(attempts + 1, interrupted, throttled, text, heads.failed(attrs, job.reason))
-    goes('retry', job)
-    goes('failed', job)
-    goes('scheduled', job)
-end
+function verbs.retry(job) goes('retry', job) end
 
 local function push_pause(token, pause_us, times)
     local n = #paused
@@ -133,8 +130,8 @@ function verbs.throttled(job)
 end
 
 function verbs.dead(job)
-    local attempts, interrupted, throttled, text, attrs = heads.read(job.entry)
-    job.entry = heads.write(attempts + 1, interrupted, throttled, text, attrs)
+    local head, at = heads.attempted(job.entry)
+    job.entry = head .. sub(job.entry, at)
     goes('failed', job)
     goes('dead', job)
 end
@@ -160,8 +157,9 @@ local function write_ends()
     counters.add_all(went.finish, 'done')
     cancelled.end_leases(went.cancelled)
     ends.failed(entries_of(went.failed))
+    ends.failed(entries_of(went.retry))
+    put_later(went.retry, true)
     put_later(went.scheduled)
-    counters.add_all(went.retry, 'retried')
     counters.add_all(went.returned, 'back')
     bury(went.dead)
     if #paused > 1 then leases.recall_all() end
@@ -179,16 +177,17 @@ end
 local STAYS = {back = true, interrupted = true}
 local MAY_BE_UNSTARTED = {back = true, dead = true, cancelled = true}
 
--- Lanes that this call has read, {queue, type, key}: jobs that end together are mostly of few.
+-- Lanes that this call has read: {queue, type, key, usual =}. Jobs that end together are mostly of few.
 local lane_parts = {}
 
 local function read_lane(name)
     local parts = lane_parts[name]
     if not parts then
         parts = {lane_names.parts(name)}
+        parts.usual = lane_names.usual(name)
         lane_parts[name] = parts
     end
-    return unpack(parts)
+    return parts
 end
 
 -- Reads one verb that is no "done"; returns what is wrong with it.
@@ -199,11 +198,11 @@ local function read_end(ARGV, i, leaving, costs)
     if not of_lane or not is_whole(n, verb == 'throttled' and -1 or 0) then
         return 'settle: ' .. verb .. ' needs a token, a number, a reason'
     end
-    if not STAYS[verb] then of_lane = lane_names.usual(of_lane) end
-    local queue, name, key = read_lane(of_lane)
+    local parts = read_lane(of_lane)
+    if not STAYS[verb] and parts.usual ~= of_lane then of_lane, parts = parts.usual, read_lane(parts.usual) end
     local list, slot = verb == 'cost' and costs or leaving, MAY_BE_UNSTARTED[verb] and n == 1 and lease.slot_of(token) or 0
     list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], delay_us = n,
-                       lane = of_lane, queue = queue, type = name, key = key, reason = ARGV[i + 3],
+                       lane = of_lane, queue = parts[1], type = parts[2], key = parts[3], reason = ARGV[i + 3],
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
 
@@ -267,10 +266,12 @@ local KEYS_OF = {dead = 'dead', interrupted = 'dead', throttled = 'later', retry
 local GOES_BACK = {back = true, interrupted = true, throttled = true}
 
 local function wrong_keys(leaving)
-    local wrong, looked = nil, {} -- looked: verbs and lanes whose keys were looked at
+    local wrong, looked, before = nil, {}, {} -- looked: verbs and lanes whose keys were looked at
     for _, job in ipairs(leaving) do
-        local place = job.verb .. ' ' .. job.lane
-        if not looked[place] then
+        local is_other = job.lane ~= before.lane or job.verb ~= before.verb
+        local place = is_other and job.verb .. ' ' .. job.lane
+        before = job
+        if is_other and not looked[place] then
             looked[place] = true
             if GOES_BACK[job.verb] then wrong = wrong or lane.wrong(job.lane) end
             if job.verb == 'throttled' then
