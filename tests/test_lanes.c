@@ -821,7 +821,6 @@ SCENE_TEST(test_a_lost_bell_is_found_by_the_next_claim)
    counted it, it goes back. */
 SCENE_TEST(test_a_rule_that_changes_wastes_no_slot)
 {
-    static const char *const type = "mail";
     static const char *const rules[][2] = {{"gcra:400/1000000/1", "gcra:400/1000000/2"},
                                            {"gcra:400/1000000/4", "gcra:4000/10000000/3"},
                                            {"gcra:400/1000000/1", "token-bucket:400/1000000/1"}};
@@ -829,8 +828,8 @@ SCENE_TEST(test_a_rule_that_changes_wastes_no_slot)
     for (size_t i = 0; i < COUNT(rules); i++) {
         scene_begin(state);
         must(turns_rate("mail", rules[i][0]));
-        push_type("mail", 3000);
-        open_shop(100, 0, &type, 1);
+        push_types("mail 3000");
+        open_shop(100, 0, "mail");
         shop.ahead_us = 50000;
         run_shop(SECOND_US);
         shop.starts[0] = 0;
