@@ -924,6 +924,19 @@ WORKER_TEST(test_a_job_that_is_done_was_not_cancelled)
     assert_string_equal(answer_text(only_job("a"), "outcome"), "done");
 }
 
+/* What was cancelled and died with its worker does not run again. */
+WORKER_TEST(test_a_cancelled_job_of_a_dead_worker_ends)
+{
+    start("v");
+    enqueue("default", "t", "a b");
+    claim("w", 2, 0);
+    act("cancel", "a", 1, 0);
+    pass("v", LEASE_US - 1);
+    pass("v", 1);
+    expect_found("", "b");
+    expect_counters("t", "cancelled 1, reaped 2");
+}
+
 WORKER_TEST(test_cancelled_lanes_are_gone)
 {
     must(turns_rate("slow", "1/1000000000/1"));
