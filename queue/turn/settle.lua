@@ -71,7 +71,7 @@ local function remember(job)
     if VIRTUAL then
         call_safe('SET', P .. 'finished:' .. id, kept)
     else
-        call_safe('SET', P .. 'finished:' .. id, kept, 'PX', us(job.delay_us))
+        call_safe('SET', P .. 'finished:' .. id, kept, 'PX', us(job.keep_ms))
     end
     return id
 end
@@ -92,7 +92,7 @@ local function remember_all(jobs)
     for _, job in ipairs(jobs) do
         local id, list = remember(job), added[job.type] or {}
         if id then list[#list + 1], list[#list + 2] = us(now), id end
-        added[job.type], keep_ms[job.type] = list, job.delay_us
+        added[job.type], keep_ms[job.type] = list, job.keep_ms
     end
     for name, list in pairs(added) do list_kept(name, list, keep_ms[name]) end
 end
@@ -101,7 +101,7 @@ local verbs = {}
 
 function verbs.finish(job)
     goes('finish', job)
-    if job.delay_us > 0 then goes('kept', job) end
+    if job.keep_ms > 0 then goes('kept', job) end
 end
 
 function verbs.cancelled(job) goes('cancelled', job) end
@@ -142,7 +142,7 @@ function verbs.back(job)
 end
 
 function verbs.interrupted(job)
-    if ends.handler_died(job, job.delay_us, job.reason) then verbs.back(job) else goes('dead', job) end
+    if ends.handler_died(job, job.most, job.reason) then verbs.back(job) else goes('dead', job) end
 end
 
 local function bury(jobs)
@@ -168,7 +168,7 @@ end
 
 -- Notes that the job cost that much in truth.
 function verbs.cost(job)
-    local difference, gates = job.delay_us - lease.cost_of(job.token), types.gates(job.type, job.key)
+    local difference, gates = job.cost - lease.cost_of(job.token), types.gates(job.type, job.key)
     if difference < 0 then unspent.give(job, gates, -difference) end
     for _, e in ipairs(difference > 0 and gates or {}) do gate.charge(e, difference) end
 end
@@ -176,6 +176,9 @@ end
 -- A suspect that ends so stays one. One that ends otherwise does so by the word of its handler, and did not kill its worker.
 local STAYS = {back = true, interrupted = true}
 local MAY_BE_UNSTARTED = {back = true, dead = true, cancelled = true}
+
+-- What the number of a verb is; of those that may be unstarted it says only that.
+local NUMBER = {finish = 'keep_ms', retry = 'delay_us', throttled = 'delay_us', interrupted = 'most', cost = 'cost'}
 
 -- Lanes that this call has read: {queue, type, key, usual =}. Jobs that end together are mostly of few.
 local lane_parts = {}
@@ -201,7 +204,7 @@ local function read_end(ARGV, i, leaving, costs)
     local parts = read_lane(of_lane)
     if not STAYS[verb] and parts.usual ~= of_lane then of_lane, parts = parts.usual, read_lane(parts.usual) end
     local list, slot = verb == 'cost' and costs or leaving, MAY_BE_UNSTARTED[verb] and n == 1 and lease.slot_of(token) or 0
-    list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], delay_us = n,
+    list[#list + 1] = {verb = verb, token = token, worker = ARGV[2], [NUMBER[verb] or 'flag'] = n,
                        lane = of_lane, queue = parts[1], type = parts[2], key = parts[3], reason = ARGV[i + 3],
                        unstarted = slot > 0 and slot or nil} -- its slot, which it gives back
 end
