@@ -34,7 +34,8 @@ bool config_is_of_command(const char *name)
     return false;
 }
 
-void config_list_sections(char *out, size_t size)
+/* Lists them: "[worker], [handler TYPE], [serve] ..." */
+static void list_sections(char *out, size_t size)
 {
     size_t len = 0;
 
@@ -144,7 +145,7 @@ static int unknown_section(const struct setting *at, struct error *e)
 
     for (size_t i = 0; i < SECTION_COUNT; i++)
         names[i] = sections[i].name;
-    config_list_sections(all, sizeof all);
+    list_sections(all, sizeof all);
     likely = likely_word(at->section, names);
     return error_set(e, WEIR_ECONFIG, "%.400s:%d: [%.60s]: unknown section; %s%s%s", at->file, at->line,
                      at->section, likely ? "did you mean [" : "there are ", likely ? likely : all,

@@ -52,7 +52,5 @@ const char *config_join(struct config *c, const char *title, const char *value);
 bool config_is_of_command(const char *section);
 /* "/etc/weir/weir.conf:12", or what else has said it. */
 const char *config_place(const struct setting *s, char out[CONFIG_PLACE_SIZE]);
-/* Lists the other sections, for a message: "[worker], [serve] ..." */
-void config_list_sections(char *out, size_t size);
 
 #endif
