@@ -531,8 +531,12 @@ TEST_WITH(test_unreachable, client_flush, NULL)
 
 static struct outcome o;
 
-#define weir(...)                                                                                            \
-    run_in(&o, server.folder, built("weir"), "enqueue", "--redis", server.url, "--from", __VA_ARGS__, NULL)
+#define weir_ends(with_code, ...)                                                                            \
+    do {                                                                                                     \
+        run_in(&o, server.folder, built("weir"), "enqueue", "--redis", server.url, "--from", __VA_ARGS__,    \
+               NULL);                                                                                        \
+        fail_if(o.code != (with_code), "ended with %d: %s", o.code, o.err);                                  \
+    } while (0)
 
 /* A file in the server's folder. */
 static void write_bytes(const char *name, const char *bytes, size_t len)
@@ -578,8 +582,7 @@ TEST_WITH(test_command, client_flush, NULL)
         "{\"type\":\"t\",\"args\":0}\r\n\n \t\r\n  {\"args\":1, \"type\":\"t\"}\n{\"type\":\"t\",\"args\":2}";
 
     write_bytes("jobs", text, sizeof text - 1);
-    weir("jobs");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "jobs");
     assert_string_equal(o.err, "");
     assert_says(o.out, "3 jobs in ");
     assert_says(o.out, "; 2 blank lines\n");
@@ -587,22 +590,18 @@ TEST_WITH(test_command, client_flush, NULL)
 
     client_flush(NULL);
     write_bytes("args", "0\n 1\r\n2", 7);
-    weir("args", "t", "--queue", "q", "--json");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "args", "t", "--queue", "q", "--json");
     assert_says(o.out, "{\"lines\":3,\"resumed\":0,\"accepted\":3,\"invalid\":0,\"blank\":0,\"seconds\":");
     assert_says(o.out, "\"types\":{\"t\":{\"jobs\":3,\"rate\":null,\"first_start\":null,\"finish_at\":null,"
                        "\"at_the_earliest\":false,\"keyless\":0}}}\n");
     assert_all(P "queue:q", 3);
 
     write_bytes("none", "", 0);
-    weir("none");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "none");
     assert_says(o.out, "0 jobs in ");
-    weir("nowhere");
-    assert_int_equal(o.code, 65);
+    weir_ends(65, "nowhere");
     assert_says(o.err, "weir: nowhere: cannot be read: No such file");
-    weir(".");
-    assert_int_equal(o.code, 65);
+    weir_ends(65, ".");
 }
 
 /* A job a line, n of type t; key and cost when not 0. */
@@ -632,8 +631,7 @@ static void ask_forecast(const char *jobs)
     double asked_s = (double)clock_wall_us() / 1e6, first_s = 0, last_s = 0;
     const char *at;
 
-    weir(jobs, "--json");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, jobs, "--json");
     at = strstr(o.out, "first_start");
     if (!at || sscanf(at, "first_start\":%lf,\"finish_at\":%lf", &first_s, &last_s) != 2)
         fail_msg("%s%s", o.out, o.err);
@@ -655,19 +653,18 @@ TEST_WITH(test_command_forecast, client_flush, NULL)
     check(weir_rate_set(w, "t", "100/s,burst=10"));
     add_worker();
     write_bytes("jobs", "{\"type\":\"t\"}\n{\"type\":\"u\"}\n{\"type\":\"t\"}\n", 39);
-    weir("jobs", "--json");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "jobs", "--json");
     write_jobs_of_t("many", 1000, 0, false);
     ask_forecast("many");
     assert_says(o.out, "\"t\":{\"jobs\":1000,\"rate\":100.0,\"first_start\":");
     assert_says(o.out, "\"at_the_earliest\":false");
     assert_true(forecast.first_s > -60 && forecast.first_s < forecast.took_s + 0.1);
     assert_true(forecast.last_after_s > 9.8 && forecast.last_after_s < 10.0);
-    weir("many");
+    weir_ends(0, "many");
     assert_says(o.out, "t: 1,000 jobs at 100/s: the first starts in ");
     assert_null(strstr(o.out, "at the earliest"));
     check(weir_rate_set(w, "t", "1000000/s"));
-    weir("many");
+    weir_ends(0, "many");
     assert_says(o.out, "t: 1,000 jobs at 1,000,000/s: the first starts now");
 }
 
@@ -696,14 +693,13 @@ TEST_WITH(test_command_forecast_of_many_types, client_flush, NULL)
               "for i = 0, 1199 do redis.call('HSET', ARGV[1] .. 'types', 't' .. i, i % 2 == 1 and "
               "'use=keyed,all' or 'use=all') end return 0",
               "0", P);
-    weir("types");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "types");
     assert_says(o.out, "\nt1199: 51 jobs at ");
     assert_says(o.out, "\n1,180 types more: 1,180 jobs: the first starts now");
     assert_int_equal(count_text(o.out, "\n"), 22);
     assert_int_equal(count_text(o.err, "nothing at key"), 20);
     assert_says(o.err, "weir: so it is with 580 types more\n");
-    weir("types", "--json");
+    weir_ends(0, "types", "--json");
     assert_says(o.out, "\"t1199\":{\"jobs\":51,");
 }
 
@@ -728,15 +724,15 @@ TEST_WITH(test_command_forecast_of_limits, client_flush, NULL)
     assert_says(o.out, "\"at_the_earliest\":true");
     assert_true(forecast.first_s > 9);
     assert_true(forecast.last_after_s > 19 && forecast.last_after_s < 21);
-    weir("costly");
+    weir_ends(0, "costly");
     assert_says(o.out, ", at the earliest (others may come first)\n");
 
     client_flush(NULL);
     check(weir_rate_set(w, "t", "1/s,by=key concurrency=5"));
     write_jobs_of_t("keyed", 100, 0, true);
-    weir("keyed", "--json");
+    weir_ends(0, "keyed", "--json");
     assert_says(o.out, "\"rate\":null,\"first_start\":null,\"finish_at\":null,\"at_the_earliest\":true");
-    weir("keyed");
+    weir_ends(0, "keyed");
     assert_says(o.out, "t: 100 jobs: start times depend on their keys, or on jobs in flight\n");
 }
 
@@ -744,11 +740,9 @@ TEST_WITH(test_command_forecast_of_limits, client_flush, NULL)
 TEST_WITH(test_command_mended_line, client_flush, NULL)
 {
     write_bytes("jobs", "{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\"\n", 34);
-    weir("jobs", "--batch", "b");
-    assert_int_equal(o.code, 65);
+    weir_ends(65, "jobs", "--batch", "b");
     write_bytes("jobs", "{\"type\":\"t\",\"args\":0}\n{\"type\":\"t\",\"args\":1}\n", 44);
-    weir("jobs", "--batch", "b");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "jobs", "--batch", "b");
     assert_says(o.out, "1 job in ");
     assert_says(o.out, "; 1 line sent by an earlier run");
     assert_all(QUEUE, 2);
@@ -763,12 +757,10 @@ TEST_WITH(test_command_long_line, client_flush, NULL)
                  "tr '\\0' ' '; echo; echo '{\"type\":\"t\",\"args\":1}') >long"),
            NULL);
     for (int run = 0; run < 2; run++) {
-        weir("long", "--skip-invalid", "--batch", "b");
-        assert_int_equal(o.code, 0);
+        weir_ends(0, "long", "--skip-invalid", "--batch", "b");
         assert_all(QUEUE, 2);
     }
-    weir("long");
-    assert_int_equal(o.code, 65);
+    weir_ends(65, "long");
     assert_says(o.err, "long:2: the job has 1048577 bytes: at most 1048576 are allowed");
 }
 
@@ -807,17 +799,15 @@ TEST_WITH(test_command_killed, client_flush, NULL)
         assert_int_equal(program_end(pid), 1000 + SIGKILL);
     }
     assert_in_range(length(QUEUE), 700000, 999999);
-    weir("million", "--batch", "b");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "million", "--batch", "b");
     assert_says(o.out, " lines sent by an earlier run");
     assert_all(QUEUE, 1000000);
-    weir("million", "--batch", "b");
+    weir_ends(0, "million", "--batch", "b");
     assert_says(o.out, "0 jobs in ");
     assert_says(o.out, "; 1,000,000 lines sent by an earlier run, so all was there\n");
 
     write_jobs("other", 1000);
-    weir("other", "--batch", "b");
-    assert_int_equal(o.code, 65);
+    weir_ends(65, "other", "--batch", "b");
     assert_says(o.err, "batch b was begun with another input");
     assert_all(QUEUE, 1000000);
     server_do(&server, "CONFIG", "SET", "appendfsync", "always");
@@ -850,8 +840,7 @@ TEST_WITH(test_command_twice_at_once, client_flush, NULL)
     codes[1] = program_end(other);
     for (int i = 0; i < 2; i++)
         assert_true(codes[i] == 0 || codes[i] == 75);
-    weir("jobs", "--batch", "b");
-    assert_int_equal(o.code, 0);
+    weir_ends(0, "jobs", "--batch", "b");
     assert_all(QUEUE, 200000);
 }
 
