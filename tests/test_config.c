@@ -442,8 +442,28 @@ TEST(test_apply_checks_the_end)
     write_text(folder, "c.conf", "[limit l]\nrules = 9/s\n[limit m]\nrules = 1/s,by=args.a\n");
     program_weir(&o, folder, s.url, NULL, "apply c.conf"); /* t still costs 2 */
     assert_int_equal(o.code, 65);
+    write_text(
+        folder, "d.conf",
+        "[limit m]\nrules = 1/s,by=args.b,burst=2\n[limit t]\nrules = 2/s,by=args.a\n[type t]\nuse = m\n");
+    program_weir(&o, folder, s.url, NULL, "apply d.conf"); /* in the end they would not go together */
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.err, "the keyed rules of a type have one path"));
     run_on(&s, &o, "apply b.conf --prune --dry-run"); /* nothing was changed by half */
     assert_string_equal(o.err, "nothing to change\n");
+    write_text(folder, "e.conf",
+               "[limit x]\nrules = 1/s,by=args.a 2/m 3/h 4/d 5/w 6/w 7/w\n[limit y]\nrules = 1/s,by=args.a\n"
+               "[limit z]\nrules = 1/s 2/s 3/s 4/s 5/s 6/s 7/s 8/s\n[type v]\nuse = x y z\n");
+    run_on(&s, &o, "apply e.conf"); /* 16 rules, and then 16 others */
+    write_text(
+        folder, "e.conf",
+        "[limit y]\nrules = 1/s,by=args.a 2/m 3/h 4/d 5/w 6/w 7/w\n[limit x]\nrules = 1/s,by=args.a\n");
+    run_on(&s, &o, "apply e.conf");
+    write_text(folder, "e.conf", "[limit x]\nrules = 1/s,by=args.b\n[limit y]\nrules = 1/s,by=args.b\n");
+    program_weir(&o, folder, s.url, NULL, "apply e.conf");
+    assert_int_equal(o.code, 65);
+    assert_non_null(strstr(o.err, "type v: two of its limits would go by another path at once"));
+    program_weir(&o, folder, s.url, NULL, "apply e.conf --dry-run");
+    assert_int_equal(o.code, 65);
     server_stop(&s);
 }
 

@@ -162,6 +162,18 @@ static bool changes_rules(const struct applying *a, const char *limit)
     return want && !json_equal(json_object_get(want, "rules"), json_object_get(have, "rules"));
 }
 
+/* True when a limit goes by a path, and will by another one. Of two such limits of a type the first that is changed would be refused. */
+static bool changes_path(const struct applying *a, const char *limit)
+{
+    const json_t *want = section_at(a->want, "limit", limit), *have = section_at(a->have, "limit", limit);
+    const char *to = strstr(json_text_of(want, "rules"), ",by="),
+               *from = strstr(json_text_of(have, "rules"), ",by=");
+
+    size_t len = to ? strcspn(to + 1, ", ") : 0;
+
+    return to && from && (strcspn(from + 1, ", ") != len || strncmp(to + 1, from + 1, len) != 0);
+}
+
 /* What a type will have; NULL: nothing. */
 static const char *after(const struct applying *a, const char *type, const char *name)
 {
@@ -214,7 +226,7 @@ static int check_type(const struct applying *a, const char *type)
                                                           *cost = after(a, type, "cost");
     bool changes = use != json_string_value(json_object_get(section_at(a->have, "type", type), "use")) ||
                    section_at(a->want, "type", type);
-    size_t count = 0;
+    size_t count = 0, moved = 0;
 
     snprintf(copy, sizeof copy, "%s%s%s", type, use ? " " : "", use ? use : "");
     for (char *word; count < LIMITS_MOST && (word = strsep(&rest, " ")); count++) {
@@ -229,9 +241,16 @@ static int check_type(const struct applying *a, const char *type)
         limits[count] = word;
         rules[count] = stored[count];
         changes |= changes_rules(a, word);
+        moved += changes_path(a, word);
         if (rules_after(a, word, stored[count]) < 0)
             return say_where(a, "limit", word);
     }
+    if (moved > 1)
+        return error_set(&a->cli->error, WEIR_EINPUT,
+                         "type %s: two of its limits would go by another path at once; leave one out of its "
+                         "use first",
+                         type),
+               say_where(a, "type", type);
     if (!changes || rate_fits(a->w, type, cost ? strtoll(cost, NULL, 10) : 1, limits, rules, count) == 0)
         return 0;
     cli_failed(a->cli, a->w);
@@ -299,7 +318,7 @@ static int check_all(const struct applying *a)
 
 /* ---- Written */
 
-enum phase { FREE, RULES, BIND, KEYS, SCHEDULES, PAUSES, REMOVE, PHASES };
+enum phase { FREE, FEWER, RULES, BIND, KEYS, SCHEDULES, PAUSES, REMOVE, PHASES };
 
 /* The words of one text that another does not have. */
 static void words_less(const char *text, const char *other, char out[LIMITS_MOST * LIMIT_NAME_SIZE])
@@ -318,10 +337,20 @@ static void words_less(const char *text, const char *other, char out[LIMITS_MOST
     }
 }
 
+static int count_words(const char *text)
+{
+    int count = 0;
+
+    for (; *text; text += strcspn(text, " ") + (text[strcspn(text, " ")] == ' '))
+        count++;
+    return count;
+}
+
+/* Those that get fewer rules come first: a type has at most so many, in between too. */
 static int write_limit(struct applying *a, const char *name, const json_t *row, const char *rules,
                        enum phase phase)
 {
-    if (phase == RULES && rules)
+    if (rules && phase == (count_words(rules) < count_words(json_text_of(row, "was")) ? FEWER : RULES))
         return rate_set(a->w, name, rules, false, NULL);
     if (phase == REMOVE && json_is_null(json_object_get(row, "value")))
         return rate_remove(a->w, name, false);
