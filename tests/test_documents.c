@@ -10,7 +10,7 @@
 
 #define MEMBERS_MOST 300
 
-/* The table of doc/json.md. */
+/* The list of doc/json.md. */
 static struct member {
     char name[40], kind[40];
     bool seen;
@@ -21,7 +21,7 @@ static struct outcome said;
 static const char *asked;
 static char walked[20000]; /* all that was asked, a line each */
 
-/* ---- The table */
+/* ---- The list */
 
 static const char *trimmed(char *text)
 {
@@ -32,14 +32,13 @@ static const char *trimmed(char *text)
     return text;
 }
 
-/* "| `a`, `b` | text; number | ...": one kind for all names, or one for each. */
+/* "- `a`, `b`: text; number?: what": one kind for all names, or one for each of them. */
 static void read_row(char *row)
 {
-    char *names = strsep(&row, "|"), *kinds, *kind;
+    char *names = strsep(&row, ":"), *kinds = strsep(&row, ":"), *kind;
 
-    names = strsep(&row, "|");
-    kinds = strsep(&row, "|");
-    assert_non_null(row);
+    assert_non_null(kinds);
+    kinds[strcspn(kinds, "\n")] = '\0';
     kind = strsep(&kinds, ";");
     for (char *name; (name = strsep(&names, ","));) {
         struct member *m = &members[member_count++];
@@ -51,15 +50,15 @@ static void read_row(char *row)
     }
 }
 
-static void read_table(void)
+static void read_list(void)
 {
     FILE *file = fopen("doc/json.md", "r");
     char line[1000];
 
     assert_non_null(file);
     while (fgets(line, sizeof line, file))
-        if (strncmp(line, "| `", 3) == 0)
-            read_row(line);
+        if (strncmp(line, "- `", 3) == 0)
+            read_row(line + 2);
     fclose(file);
     assert_true(member_count > 100);
 }
@@ -120,16 +119,15 @@ static const struct {
     bool (*holds)(const json_t *value);
 } kinds[] = {
     {"text", is_text}, {"number", is_number}, {"time", is_time},      {"seconds", is_number},
-    {"list", is_list}, {"object", is_object}, {"by name", is_object}, {"true or false", is_boolean},
+    {"list", is_list}, {"object", is_object}, {"by name", is_object}, {"bool", is_boolean},
     {"true", is_true}, {"any", is_anything},
 };
 
 static bool is_of_kind(const json_t *value, const char *kind)
 {
-    const char *or_null = strstr(kind, " or null");
-    size_t len = or_null ? (size_t)(or_null - kind) : strlen(kind);
+    size_t len = strcspn(kind, "?");
 
-    if (or_null && json_is_null(value))
+    if (kind[len] && json_is_null(value))
         return true;
     for (size_t i = 0; i < COUNT(kinds); i++)
         if (strlen(kinds[i].name) == len && strncmp(kind, kinds[i].name, len) == 0)
@@ -361,9 +359,9 @@ static void expect_all_commands_walked(void)
     }
 }
 
-SCENE_TEST(test_every_member_is_in_the_table)
+SCENE_TEST(test_every_member_is_in_the_list)
 {
-    read_table();
+    read_list();
     check_limits();
     check_jobs();
     check_at_work();
