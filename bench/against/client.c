@@ -1,7 +1,8 @@
 /* One measurement of bench/against.sh, by weir.h alone, so that it builds against each revision's library:
  *
  *   client bulk URL JOBS              enqueues so many jobs of type noop in one bulk
- *   client run URL JOBS EXECUTORS     runs so many, which must be there, by a function that does nothing
+ *   client run URL JOBS EXECUTORS     runs so many, which must be there, by a function that does nothing; all are done
+ *   client retry, client dead         the same, and each fails, for this once or for good
  *
  * Prints the seconds it took, and the microseconds of its own processor time a job. */
 #include <stdatomic.h>
@@ -15,6 +16,7 @@
 
 static struct weir_worker *worker;
 static atomic_long left;
+static int outcome = WEIR_DONE;
 
 static int fail(const char *why)
 {
@@ -39,7 +41,7 @@ static int handle(struct weir_job *job, void *arg)
     (void)arg;
     if (atomic_fetch_sub(&left, 1) == 1)
         weir_worker_stop(worker);
-    return WEIR_DONE;
+    return outcome;
 }
 
 static int work(const char *url, int executors)
@@ -74,7 +76,10 @@ int main(int argc, char **argv)
 
         rc = !w ? fail("out of memory") : enqueue(w, jobs) != 0 ? fail(weir_message(w)) : 0;
         weir_free(w);
-    } else if (argc == 5 && strcmp(argv[1], "run") == 0) {
+    } else if (argc == 5) {
+        outcome = strcmp(argv[1], "retry") == 0  ? WEIR_RETRY
+                  : strcmp(argv[1], "dead") == 0 ? WEIR_DEAD
+                                                 : WEIR_DONE;
         rc = work(argv[2], atoi(argv[4]));
     }
     if (rc == 0)
