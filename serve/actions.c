@@ -224,6 +224,8 @@ static int do_job_cancel(struct weir *w, const struct ask *ask, json_t **doc)
 
     *doc = NULL;
     if (status == 0)
+        rate_note(w, "job cancel %s", ask->names[0]);
+    if (status == 0)
         status = document_done(w, cancel_document(job), doc);
     json_decref(job);
     return status;
@@ -369,6 +371,8 @@ static int do_schedule_add(struct weir *w, const struct ask *ask, json_t **doc)
         status = schedule_add(w, ask->names[0], field_text(ask->fields, "when"),
                               field_text(ask->fields, "zone"), missed, &job, &replaced);
     if (status == 0)
+        rate_note(w, "schedule add %s", ask->names[0]);
+    if (status == 0)
         status = schedule_find(w, ask->names[0], &row);
     if (status == 0)
         status = document_done(w, schedule_document(&row), doc);
@@ -400,6 +404,8 @@ static int do_schedule_run(struct weir *w, const struct ask *ask, json_t **doc)
     if (status == 0)
         status = schedule_enqueue(w, &row.s, id);
     schedule_free(&row.s);
+    if (status == 0)
+        rate_note(w, "schedule run %s", ask->names[0]);
     return status == 0 ? document_done(w, json_pack("{s:s}", "id", id), doc) : status;
 }
 
@@ -408,6 +414,7 @@ static int do_schedule_remove(struct weir *w, const struct ask *ask, json_t **do
     *doc = NULL;
     if (weir_schedule_remove(w, ask->names[0]) < 0)
         return w->error.status;
+    rate_note(w, "schedule remove %s", ask->names[0]);
     return document_done(w, done_document(ask->names[0], "remove"), doc);
 }
 

@@ -69,16 +69,27 @@ static int read_rate_keys(struct weir *w, const struct ask *ask, json_t **doc)
     return view_rate_keys(w, ask->names[0], (int)most, field_text(ask->fields, "key"), doc, NULL);
 }
 
-static int read_rate_log(struct weir *w, const struct ask *ask, json_t **doc)
+static int read_log(struct weir *w, bool all, json_t **doc)
 {
-    int status = view_rate_log(w, doc);
+    int status = view_rate_log(w, all, doc);
 
-    (void)ask;
     if (status < 0) {
         json_decref(*doc);
         *doc = NULL;
     }
     return status;
+}
+
+static int read_rate_log(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return read_log(w, false, doc);
+}
+
+static int read_all_log(struct weir *w, const struct ask *ask, json_t **doc)
+{
+    (void)ask;
+    return read_log(w, true, doc);
 }
 
 static int read_type(struct weir *w, const struct ask *ask, json_t **doc)
@@ -219,6 +230,7 @@ const struct resource document_resources[] = {
     {"/api/rates/*", THREAD_LOOK, "rules", read_rate},
     {"/api/rates/*/keys", THREAD_LOOK, "top key", read_rate_keys},
     {"/api/changes", THREAD_LOOK, "", read_rate_log},
+    {"/api/log", THREAD_LOOK, "", read_all_log},
     {"/api/types/*", THREAD_LOOK, "", read_type},
     {"/api/workers", THREAD_LOOK, "", read_workers},
     {"/api/history", THREAD_LOOK, "type limit hours minutes", read_history},

@@ -186,6 +186,7 @@ static struct work_item *make_item(struct http_request *r, enum redis_thread_kin
     memcpy(item->names, r->names, sizeof item->names);
     item->fields = json_deep_copy(r->fields); /* its thread counts its users */
     item->hide_args = o->options.hide_args;
+    snprintf(item->visitor, sizeof item->visitor, "%s", r->visitor.name);
     item->lines = http_request_is_lines(r);
     item->body = r->body;
     r->body = (struct text){0};

@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/duration.h"
 #include "queue/call/call.h"
+#include "queue/limits/rate_request.h"
 #include "serve/fields.h"
 #include "serve/metrics.h"
 #include "serve/page/page.h"
@@ -154,6 +155,7 @@ static void run_resource(struct work_item *item, struct weir *w)
         return;
     }
     ask.wait = item->waits ? &item->wait : NULL;
+    requests_on_behalf(item->visitor);
     if (item->resource->answer(w, &ask, &doc) < 0) {
         work_item_fail(item, 0, &w->error);
         return;

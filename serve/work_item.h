@@ -26,6 +26,7 @@ struct work_item {
     json_t *fields;     /* of its query; of an action those of its body */
     char *path, *query; /* of a page: decoded, and as it stands */
     bool actions, hide_args;
+    char visitor[64]; /* who has sent an action: the name of its token, which is logged; "": it has none */
     int64_t until_us; /* of a search: until then it goes on where it has found nothing; 0: it has not begun */
     struct job_wait wait; /* of a document that is of a job for whose end somebody waits */
     bool waits;

@@ -53,6 +53,7 @@ TEST_WITH(test_documents_are_those_of_the_commands, serving_flush, NULL)
         {"/api/rates/mail", "rate show mail --json", false},
         {"/api/rates/mail?rules=1%2Fs", "rate set mail 1/s --dry-run --json", false},
         {"/api/changes", "rate log --json", true},
+        {"/api/log", "log --json", true},
         {"/api/jobs/j1", "job show j1 --json", false},
         {"/api/jobs/j1/why", "why j1 --json", false},
         {"/api/batches", "batch list --json", true},

@@ -163,6 +163,8 @@ TEST_WITH(test_tokens, serving_flush, NULL)
         {"GET", "/assets/style.css", "", 200},
     };
 
+    json_t *log;
+
     serving_weir("enqueue t --queue q");
     serve_with_tokens();
     while (serving_status_of("GET", "/healthz", "", NULL) != 200)
@@ -173,6 +175,9 @@ TEST_WITH(test_tokens, serving_flush, NULL)
             fail_msg("%s %s %s: %d %s", asks[i].method, asks[i].path, asks[i].headers, serving.reply.status,
                      serving.reply.body);
     await_text(serving.folder, "serve.err", "path=/api/queues/q/pause fields=\"{}\" by=alice");
+    log = serving_printed("log --json", true); /* who has the token, not who runs the server */
+    assert_memory_equal(json_string_value(json_object_get(json_array_get(log, 0), "who")), "alice@", 6);
+    json_decref(log);
     serving_end();
 }
 
@@ -273,10 +278,25 @@ TEST_WITH(test_what_is_empty_is_hidden_as_json, serving_flush, NULL)
 TEST_WITH(test_keys_are_hidden_as_payloads_are, serving_flush, NULL)
 {
     static const char *const flags[] = {"--hide-args", NULL};
-    static const char *const paths[] = {
-        "/api/status",           "/api/report",  "/api/rates/mail",  "/api/changes", "/api/rates/mail/keys",
-        "/api/jobs?q=type:mail", "/api/jobs/j1", "/api/jobs/j1/why", "/api/dead",    "/api/types/mail",
-        "/api/dead/j2",          "/limits/mail", "/keys/mail",       "/jobs/j1",     "/"};
+    static const char *const paths[] = {"/api/status",
+                                        "/api/report",
+                                        "/api/rates/mail",
+                                        "/api/changes",
+                                        "/api/rates/mail/keys",
+                                        "/api/jobs?q=type:mail",
+                                        "/api/jobs/j1",
+                                        "/api/jobs/j1/why",
+                                        "/api/dead",
+                                        "/api/types/mail",
+                                        "/api/dead/j2",
+                                        "/limits/mail",
+                                        "/keys/mail",
+                                        "/jobs/j1",
+                                        "/",
+                                        "/api/log",
+                                        "/log",
+                                        "/api/jobs/j3",
+                                        "/jobs/j3"};
     struct outcome o;
 
     serving_weir("rate set mail 1/1h,by=key");
@@ -284,6 +304,10 @@ TEST_WITH(test_keys_are_hidden_as_payloads_are, serving_flush, NULL)
     serving_weir("rate pause mail/secret");
     serving_weir("enqueue mail 1 --id j1 --key secret --unique secret");
     serving_weir("enqueue bad 1 --id j2 --key secret --max-attempts 1");
+    serving_weir("enqueue odd 1 --key secret");
+    serving_weir("job cancel key:secret --type odd --yes");
+    server_do(&server, "SET", "weir:{0}:finished:j3",
+              "done 1795000000000000 w 1 default/t/ [\"secret\"]\n{\"id\":\"j3\",\"type\":\"t\"}");
     assert_int_equal(program_weir(&o, serving.folder, server.url, NULL,
                                   "worker --exec mail=true --exec bad=false --drain"),
                      75);
@@ -296,6 +320,10 @@ TEST_WITH(test_keys_are_hidden_as_payloads_are, serving_flush, NULL)
     }
     json_decref(serving_get("/api/changes"));
     assert_non_null(strstr(serving.reply.body, "\"what\":\"weight mail \""));
+    json_decref(serving_get("/api/log"));
+    assert_non_null(strstr(serving.reply.body, "\"what\":\"jobs cancel \""));
+    json_decref(serving_get("/api/jobs/j3"));
+    assert_non_null(strstr(serving.reply.body, "\"result\":null"));
     json_decref(serving_get("/api/jobs/j1/why"));
     assert_non_null(strstr(serving.reply.body, "\"gate\":\"mail#0\""));
     serving_refused("GET", "/api/jobs?q=key:secret", "", NULL, 400, "payloads are hidden here");

@@ -235,7 +235,7 @@ static void check_limits(void)
               "rate set keyed 10/s,by=key,adapt=0.5..1", "rate set own 5/s,adapt=0.5..1",
               "rate set busy concurrency=3", "rate use t own busy --cost 2", "rate unuse t busy --dry-run",
               "rate unuse t busy --yes", "rate use t busy", "rate weight keyed a 3", "rate pause own 1h",
-              "export", "rate show own", "rate resume own", "rate log", "rate set gone 1/s",
+              "export", "rate show own", "rate resume own", "rate log", "log", "rate set gone 1/s",
               "rate remove gone --dry-run", "rate remove gone --yes", "take slow --cost 1 --peek",
               "take login/a --rule 5/1m", "rate show slow", "rate show keyed", "rate show busy");
     redis_do("HSET", PREFIX "limits", "broken", "x");

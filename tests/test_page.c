@@ -166,7 +166,7 @@ TEST(queries_are_decoded)
 
 TEST_WITH(pages_render_without_data, begin, NULL)
 {
-    static const char *const paths[] = {"/",     "/limits",  "/batches", "/schedules",
+    static const char *const paths[] = {"/",     "/limits",  "/batches", "/schedules", "/log",
                                         "/jobs", "/workers", "/dead",    "/redis"};
 
     for (size_t i = 0; i < COUNT(paths); i++) {

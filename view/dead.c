@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "queue/inspect/job_act.h"
+#include "queue/limits/rate.h"
 #include "throttle/limit.h"
 #include "view/text.h"
 #include "view/write.h"
@@ -264,5 +265,6 @@ int view_dead_move(struct weir *w, const char *verb, const char *id, const char 
     if (m.met == 0)
         return error_set(&w->error, WEIR_ENOTFOUND,
                          "dead %s %.150s: not among the dead jobs; weir dead list names them", verb, id);
+    rate_note(w, "dead %s %s", verb, id);
     return document_done(w, dead_move_document(verb, m.jobs, m.without_queue, 0), doc);
 }

@@ -63,6 +63,7 @@ int view_job_actions(struct weir *w, const struct job_search *s, const char *act
 {
     int status = job_actions(w, -1, s, action, cursor, most, doc);
 
+    job_actions_note(w, s, action, answer_int(*doc, "jobs"));
     if (status == 0) {
         json_object_set_new(*doc, "cursor", cursor_of(*doc));
         json_object_del(*doc, "next");

@@ -264,10 +264,10 @@ static json_t *change_json(const char *text)
     return doc;
 }
 
-int view_rate_log(struct weir *w, json_t **doc)
+int view_rate_log(struct weir *w, bool all, json_t **doc)
 {
     json_t *changes, *row;
-    int status = rate_log_read(w, &changes);
+    int status = rate_log_read(w, all, &changes);
 
     *doc = json_array();
     for (size_t i = json_array_size(changes); status == 0 && i > 0; i--) { /* the oldest first */

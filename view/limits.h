@@ -31,7 +31,7 @@ WEIR_CHECKED int limits_look(struct weir *w, const char *name, struct limits *li
 WEIR_CHECKED int view_rate(struct weir *w, const char *name, json_t **doc);
 /* Lists all limits by name, an array. now_us (may be NULL): Redis's time. */
 WEIR_CHECKED int view_rates(struct weir *w, json_t **doc, int64_t *now_us);
-/* Reads the changes of limits, the oldest first. *doc is there after a failure too: what could be read. */
-WEIR_CHECKED int view_rate_log(struct weir *w, json_t **doc);
+/* Reads what was done, or the changes of limits and types alone, the oldest first. *doc is there after a failure too: what could be read. */
+WEIR_CHECKED int view_rate_log(struct weir *w, bool all, json_t **doc);
 
 #endif

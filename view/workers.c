@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "queue/inspect/order.h"
+#include "queue/limits/rate.h"
 #include "view/text.h"
 
 #define WHICH_SIZE 300
@@ -119,6 +120,8 @@ int view_worker_orders(struct weir *w, const char *which, const char *order, jso
     if (rc == 0 && found == 0)
         rc = error_set(&w->error, WEIR_ENOTFOUND,
                        "worker %.200s: there is none that runs; weir worker list shows them", which);
+    if (json_array_size(*doc) > 0)
+        rate_note(w, "worker %s %s: %zu", order, which, json_array_size(*doc));
     status_free(&status);
     return rc;
 }

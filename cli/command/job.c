@@ -10,6 +10,7 @@
 #include "core/clock.h"
 #include "queue/inspect/cancel.h"
 #include "queue/inspect/job_wait.h"
+#include "queue/limits/rate.h"
 #include "view/document.h"
 #include "view/text.h"
 
@@ -164,6 +165,7 @@ static int run_cancel(struct cli *cli, struct weir *w, const struct call *call)
         return status;
     if (cancel_job(w, -1, call->id, call->flags.lock, &job) < 0)
         return cli_failed(cli, w);
+    rate_note(w, "job cancel %s", call->id);
     doc = cancel_document(job);
     json_decref(job);
     if (cli->json)

@@ -156,6 +156,8 @@ static int act_on(struct cli *cli, struct weir *w, const struct job_action *a, c
         status = cli_confirm(cli, f->yes, name, "%s %s", a->action, counted(jobs, "job", text));
     if (status == 0 && job_actions(w, -1, s, a->action, NULL, &most, &result) < 0)
         status = cli_failed(cli, w);
+    if (status == 0)
+        job_actions_note(w, s, a->action, answer_int(result, "jobs"));
     if (status == 0 && json_object_get(counts, "batch")) /* which the walk need not have come to */
         json_object_set(result, "batch", json_object_get(counts, "batch"));
     return status != 0 ? status : print_acted(cli, a, result);

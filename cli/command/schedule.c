@@ -6,6 +6,7 @@
 #include "cli/document/pausing.h"
 #include "cli/document/table.h"
 #include "producer/schedule.h"
+#include "queue/limits/rate.h"
 #include "view/pause.h"
 #include "view/schedules.h"
 #include "view/text.h"
@@ -180,6 +181,7 @@ static int run_add(struct cli *cli, struct weir *w, const struct schedule_flags 
         return cli->error.status;
     if (schedule_add(w, argv[1], argv[2], f->tz, missed, &job, &replaced) < 0)
         return cli_failed(cli, w);
+    rate_note(w, "schedule add %s", argv[1]);
     return print_added(cli, w, argv[1], replaced);
 }
 
@@ -221,6 +223,7 @@ static int run_remove(struct cli *cli, struct weir *w, const struct schedule_fla
         return status;
     if (weir_schedule_remove(w, argv[1]) < 0)
         return cli_failed(cli, w);
+    rate_note(w, "schedule remove %s", argv[1]);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:s}", "name", argv[1], "action", argv[0]));
     output("schedule %s removed; the jobs that it has enqueued stay\n", argv[1]);
@@ -250,6 +253,7 @@ static int run_run(struct cli *cli, struct weir *w, const struct schedule_flags 
     schedule_free(&row.s);
     if (status < 0)
         return status;
+    rate_note(w, "schedule run %s", argv[1]);
     if (cli->json)
         return json_print(cli, json_pack("{s:s}", "id", id));
     output("%s\n", id);

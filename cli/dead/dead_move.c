@@ -11,6 +11,7 @@
 #include "cli/print/terminal.h"
 #include "core/clock.h"
 #include "queue/inspect/job_act.h"
+#include "queue/limits/rate.h"
 #include "throttle/limit.h"
 #include "view/dead.h"
 
@@ -186,6 +187,8 @@ static int do_it(struct move *m, struct weir *w)
 {
     int status = walk(m, w, m->verb);
 
+    if (m->jobs > 0)
+        rate_note(w, "dead %s: %" PRId64, m->verb, m->jobs);
     return status < 0 ? status
                       : print_move(m, dead_move_document(m->verb, m->jobs, m->without_queue, m->cancelled));
 }

@@ -22,6 +22,8 @@ json_t *rate_use_json(char **argv);
 /* cli/rate/rate_show.c: argv[0] is the action's name. */
 int rate_run_list(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 int rate_run_show(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
+/* Prints what people have done, all of it or what concerns limits and types. */
+WEIR_CHECKED int rate_print_log(struct cli *cli, struct weir *w, bool all);
 int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv);
 /* Puts "at most 10 in any 1s for each key", of a rule's document. */
 void rate_put_most(FILE *to, const json_t *rule);

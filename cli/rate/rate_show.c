@@ -398,15 +398,20 @@ static const struct column log_columns[] = {
     {.heading = NULL},
 };
 
-int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+int rate_print_log(struct cli *cli, struct weir *w, bool all)
 {
     json_t *rows;
-    int failed = view_rate_log(w, &rows), status = 0;
+    int failed = view_rate_log(w, all, &rows), status = 0;
 
-    (void)flags, (void)argv;
     if (failed == 0 || json_array_size(rows) > 0) /* a line that cannot be read hides no other */
         status = table_list(cli, log_columns, rows, clock_wall_us(), "no changes yet");
     else
         json_decref(rows);
     return status == 0 && failed ? cli_failed(cli, w) : status;
+}
+
+int rate_run_log(struct cli *cli, struct weir *w, const struct rate_flags *flags, char **argv)
+{
+    (void)flags, (void)argv;
+    return rate_print_log(cli, w, false);
 }

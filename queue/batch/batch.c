@@ -345,6 +345,8 @@ int batch_pause(struct weir *w, const char *name, struct batch_change *change)
                            "batch %s: there is none yet, and where its first job will be is not known; "
                            "pause it once it has one",
                            name);
+    if (status == 0 && change->was == BATCH_RUNNING)
+        rate_note(w, "batch pause %s: %" PRId64, name, change->left);
     return status;
 }
 
@@ -396,6 +398,7 @@ int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change
         return status;
     if (change->aside > 0)
         status = drop_aside(w, name, &change->aside);
+    rate_note(w, "batch cancel %s: %" PRId64, name, change->left);
     return status ? status : end_unmet(w, name, unmet);
 }
 
@@ -431,6 +434,8 @@ int batch_resume(struct weir *w, const char *name, struct batch_change *change)
         left = answer_int(answer, "aside");
         json_decref(answer);
     } while (!status && was != BATCH_CANCELLED && left > 0 && left < before);
+    if (!status && (change->was == BATCH_PAUSED || change->aside > 0))
+        rate_note(w, "batch resume %s: %" PRId64, name, change->aside);
     return status;
 }
 

@@ -9,6 +9,7 @@
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
 #include "queue/job/job.h"
+#include "queue/limits/rate.h"
 #include "throttle/limit.h"
 
 #define LOOKS 20       /* it may move between a look and what is then done to it */
@@ -183,6 +184,19 @@ static void end(struct acting *act)
     json_decref(act->batch);
 }
 
+void job_actions_note(struct weir *w, const struct job_search *s, const char *action, int64_t jobs)
+{
+    char terms[300] = "";
+    size_t len = 0;
+
+    if (jobs == 0)
+        return;
+    for (size_t i = 0; i < s->count && len < sizeof terms; i++)
+        len += (size_t)snprintf(terms + len, sizeof terms - len, " %s:%s", s->text + s->terms[i].field,
+                                s->text + s->terms[i].value);
+    rate_note(w, "jobs %s%s: %" PRId64, action, terms, jobs);
+}
+
 int job_actions(struct weir *w, int64_t now_us, const struct job_search *s, const char *action,
                 const char *cursor, const struct job_bounds *most, json_t **result)
 {
@@ -345,6 +359,8 @@ int job_run(struct weir *w, int64_t now_us, const char *id, json_t **job)
         json_decref(r.job);
         return status;
     }
+    if (r.moved)
+        rate_note(w, "job run %s", id);
     json_object_set_new(r.job, "was", json_string(was));
     json_object_set_new(r.job, "result", json_string(r.moved ? "moved" : "first"));
     *job = r.job;

@@ -35,6 +35,8 @@ int job_batch_over(const char *what, const char *batch, struct error *e);
  * caller's, NULL after a failure: what why_read says of it then, with
  *   was     the state in which it was
  *   result  "moved", or "first": it was the first there already */
+/* Logs that a person did so to so many jobs: "jobs cancel type:mail key:42: 12". */
+void job_actions_note(struct weir *w, const struct job_search *s, const char *action, int64_t jobs);
 WEIR_CHECKED int job_run(struct weir *w, int64_t now_us, const char *id, json_t **job);
 
 /* ---- For cancel */

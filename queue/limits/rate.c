@@ -2,12 +2,14 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/client/answer.h"
 #include "core/clock.h"
+#include "core/decimal.h"
 #include "core/given.h"
 #include "core/likely.h"
 #include "core/script/script.h"
@@ -507,15 +509,44 @@ static int read_log(struct weir *w, void *arg)
     return status;
 }
 
-int rate_log_read(struct weir *w, json_t **changes)
+static bool is_act(const json_t *entry)
+{
+    static const char end[] = ",\"acts\":true}";
+    size_t len = json_string_length(entry);
+
+    return len >= strlen(end) && strcmp(json_string_value(entry) + len - strlen(end), end) == 0;
+}
+
+int rate_log_read(struct weir *w, bool all, json_t **changes)
 {
     int status;
 
     *changes = NULL;
     status = client_look_at_all(w, read_log, changes);
+    for (size_t i = json_array_size(*changes); status == 0 && !all && i > 0; i--)
+        if (is_act(json_array_get(*changes, i - 1)))
+            json_array_remove(*changes, i - 1);
     if (status != 0) {
         json_decref(*changes);
         *changes = NULL;
     }
     return status;
+}
+
+void rate_note(struct weir *w, const char *fmt, ...)
+{
+    const struct error before = w->error;
+    char what[400];
+    json_t *answer;
+    struct args a;
+    va_list args;
+
+    va_start(args, fmt);
+    decimal_vprint(what, sizeof what, fmt, args);
+    va_end(args);
+    args_init(&a);
+    note_request(&a, w->prefix, what);
+    if (client_ask(w, "note", &a, &answer) < 0)
+        w->error = before;
+    json_decref(answer);
 }

@@ -39,7 +39,10 @@ WEIR_CHECKED int rate_pause(struct weir *w, const char *limit, const char *key, 
  */
 void rate_part(const char *text, char limit[RATE_LIMIT_SIZE], const char **key);
 
-/* Reads the changes so far, the newest first: an array of JSON texts, the caller's (json_decref). NULL after a failure. */
-WEIR_CHECKED int rate_log_read(struct weir *w, struct json_t **changes);
+/* Logs what somebody has done, at the partition that calls go to. It was done: where it cannot be logged, nothing is said. */
+void rate_note(struct weir *w, const char *fmt, ...) WEIR_PRINTF(2, 3);
+/* Reads what was done, or the changes of limits and types alone, the newest first: an array of JSON texts, the caller's (json_decref). NULL after a
+ * failure. */
+WEIR_CHECKED int rate_log_read(struct weir *w, bool all, struct json_t **changes);
 
 #endif

@@ -1,9 +1,10 @@
--- rate_log: the changes of limits, the newest first; changes nothing.
+-- rate_log: what people have done, the newest first; changes nothing.
 --
 -- KEYS[1] prefix
 -- ARGV: now
 -- role: viewer
--- reply: JSON: {"changes": [text, ...]}; each text is JSON: {"at": seconds, "by": "user@host", "what": "..."}
+-- reply: JSON: {"changes": [text, ...]}; each text is JSON: {"at": seconds, "by": "user@host", "what": "...", "acts": true where it is no change of
+--        limits or types}
 -- writes: nothing
 
 local function rate_log(ARGV)

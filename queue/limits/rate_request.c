@@ -20,6 +20,13 @@ static bool is_printable(const char *text)
     return !*text;
 }
 
+static _Thread_local char behalf[64]; /* who asks this process; "": its own user acts */
+
+void requests_on_behalf(const char *name)
+{
+    snprintf(behalf, sizeof behalf, "%s", name);
+}
+
 static void add_by(struct args *a)
 {
     char host[256] = "", by[320];
@@ -28,7 +35,9 @@ static void add_by(struct args *a)
 
     gethostname(host, sizeof host - 1);
     (void)getpwuid_r(getuid(), &entry, buffer, sizeof buffer, &found);
-    if (found)
+    if (*behalf)
+        snprintf(by, sizeof by, "%s@%s", behalf, host);
+    else if (found)
         snprintf(by, sizeof by, "%.60s@%s", found->pw_name, host);
     else
         snprintf(by, sizeof by, "%u@%s", (unsigned)getuid(), host);
@@ -210,4 +219,13 @@ void rate_apply_request(struct args *a, const char *prefix, int64_t now_us, cons
     args_add_int(a, resume);
     if (limit)
         args_add(a, limit);
+}
+
+void note_request(struct args *a, const char *prefix, char *what)
+{
+    for (char *at = what; *at; at++)
+        *at = isprint((unsigned char)*at) ? *at : '?';
+    script_begin(a, "note", prefix, -1);
+    args_add(a, what);
+    add_by(a);
 }

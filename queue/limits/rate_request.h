@@ -20,6 +20,11 @@ struct pausing {
     bool create;        /* though nothing of that name is there yet */
 };
 
+/* What this thread does from now on is logged as done by that name; "": by the user of this process. */
+void requests_on_behalf(const char *name);
+/* Logs what was done, at Redis's time; what is not printable in it becomes "?". */
+void note_request(struct args *a, const char *prefix, char *what);
+
 /* rules NULL: removes the limit. dry: only says whether it could be done. */
 void rate_set_request(struct args *a, const char *prefix, int64_t now_us, const char *name,
                       const struct rule_set *rules, bool dry);

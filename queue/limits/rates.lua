@@ -1,7 +1,7 @@
 -- rates: what the scripts that change limits share: the text of a limit, waking what waits at its gates, the log of changes.
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
---   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
+--   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}; "acts": true of what concerns no limit and no type
 -- uses: bell check counters key_pauses lane leases revisions rules types wake
 
 local rates = {}
@@ -277,12 +277,23 @@ function rates.revision(kind, name)
     return there and 1 or 0
 end
 
+-- The log has the newest of all that was done.
+local function log(entry)
+    call('LPUSH', P .. 'changes', entry)
+    call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
+end
+
+local function entry_of(what, by, more)
+    return format('{"at":%d.%06d,"by":%s,"what":%s%s}', floor(now / 1000000), now % 1000000, json_write(by), json_write(what), more)
+end
+
 -- Remembers what was done, by whom, and of which "limit" or "type"; kind nil: their revisions are not new.
 function rates.record(what, by, kind, name)
-    local at = format('%d.%06d', floor(now / 1000000), now % 1000000)
-    call('LPUSH', P .. 'changes', format('{"at":%s,"by":%s,"what":%s}', at, json_write(by), json_write(what)))
-    call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
+    log(entry_of(what, by, ''))
     revisions.renew(kind, name)
 end
+
+-- The same of what concerns no limit and no type.
+function rates.note(what, by) log(entry_of(what, by, ',"acts":true')) end
 
 return rates

@@ -1,5 +1,6 @@
 #include "queue/queues/queues.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -210,7 +211,12 @@ int queue_purge(struct weir *w, int64_t now_us, const char *queue, const char *t
 
     int status = walk_all(&walk);
 
-    return status == 0 && type && most > 0 ? purge_among_others(&walk) : status;
+    if (status == 0 && type && most > 0)
+        status = purge_among_others(&walk);
+    if (status == 0 && most >= 0 && jobs->waiting + jobs->parked > 0)
+        rate_note(w, "queue purge %s%s%s: %" PRId64, queue, type ? " of type " : "", type ? type : "",
+                  jobs->waiting + jobs->parked);
+    return status;
 }
 
 /* ---- The list */

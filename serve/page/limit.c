@@ -238,7 +238,7 @@ static bool write_change(struct page *p, const char *text, const char *name)
 {
     json_t *change = text ? answer_parse(text, strlen(text)) : NULL;
     const char *what = answer_text(change, "what");
-    bool of_it = change_names(what, name);
+    bool of_it = !name || change_names(what, name);
 
     if (of_it) {
         html(p->h, "<tr><td>");
@@ -252,13 +252,14 @@ static bool write_change(struct page *p, const char *text, const char *name)
     return of_it;
 }
 
+/* name: of the limit; NULL: all that was done. */
 static void write_changes(struct page *p, const json_t *changes, const char *name)
 {
     static const char *const columns[] = {"When", "Who", "What"};
     int shown = 0;
 
-    put_table(p, "Changes", columns, 3);
-    for (size_t i = 0; i < json_array_size(changes) && shown < LOG_ROWS; i++)
+    put_table(p, name ? "Changes" : "", columns, 3);
+    for (size_t i = 0; i < json_array_size(changes) && (!name || shown < LOG_ROWS); i++)
         shown += write_change(p, json_string_value(json_array_get(changes, i)), name);
     if (shown == 0)
         html(p->h, "<tr class=\"empty\"><td colspan=\"3\">None that is still known.</td></tr>");
@@ -349,7 +350,7 @@ unsigned page_limit(struct page *p, const char *name)
     html(p->h, "</p>");
     if (coming_ask(p->w, -1, limits, limit, NEXT_MOST, &next) < 0)
         next = NULL;
-    if (rate_log_read(p->w, &changes) < 0)
+    if (rate_log_read(p->w, false, &changes) < 0)
         changes = NULL;
     write_summary(p, limits, limit, next);
     write_buttons(p, limit);
@@ -359,5 +360,20 @@ unsigned page_limit(struct page *p, const char *name)
     write_changes(p, changes, name);
     json_decref(changes);
     json_decref(next);
+    return 200;
+}
+
+unsigned page_log(struct page *p, const char *name)
+{
+    json_t *changes;
+
+    (void)name;
+    if (rate_log_read(p->w, true, &changes) < 0)
+        return page_failed(p, &p->w->error);
+    snprintf(p->title, sizeof p->title, "Log");
+    html(p->h,
+         "<h1>Log</h1><p class=\"pale\">What was done by commands, pages and the API: the newest 1,000.</p>");
+    write_changes(p, changes, NULL);
+    json_decref(changes);
     return 200;
 }

@@ -26,14 +26,16 @@ static const struct route {
     {"/workers", "/workers", page_workers},
     {"/dead", "/dead", page_dead},
     {"/redis", "/redis", page_redis},
+    {"/log", "/log", page_log},
     {"/ask", "", page_ask},
 };
 
 static const struct {
     const char *path, *name;
 } entries[] = {
-    {"/", "Overview"},           {"/limits", "Limits"},   {"/jobs", "Jobs"}, {"/batches", "Batches"},
-    {"/schedules", "Schedules"}, {"/workers", "Workers"}, {"/dead", "Dead"}, {"/redis", "Redis"},
+    {"/", "Overview"},       {"/limits", "Limits"},       {"/jobs", "Jobs"},
+    {"/batches", "Batches"}, {"/schedules", "Schedules"}, {"/workers", "Workers"},
+    {"/dead", "Dead"},       {"/redis", "Redis"},         {"/log", "Log"},
 };
 
 #define MOMENT_US 1000000 /* what is used for longer says when it was read */
