@@ -19,6 +19,7 @@
  *   precheck.c    precheck        is this a Redis to run on, and does it let us?
  *   executors.c                   facts for the mind; jobs that go back for want of an executor
  *   watch.c                       time limits, cancelled jobs, a lease that is over
+ *   outcome.c                     how each job that has ended is settled
  *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
  *   polls.c       polls         how long to wait where nothing calls
  *   request.c     requests        requests and answers, in all of these; mind/distance.c: how far away Redis is
