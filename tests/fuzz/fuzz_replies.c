@@ -415,7 +415,7 @@ static void ask_changes(void)
     (void)!rate_use(w, "mail", true, "acct", 0);
     (void)!rate_pause(w, "mail", NULL, &(struct pausing){.for_us = RATE_RESUME}, NULL);
     (void)!rate_remove(w, "mail", true);
-    if (rate_log_read(w, &changes) == 0)
+    if (rate_log_read(w, true, &changes) == 0)
         for (size_t i = 0; i < json_array_size(changes); i++)
             touch_text(json_string_value(json_array_get(changes, i)));
     json_decref(changes);
