@@ -250,7 +250,6 @@ static int read_file(struct config *c, size_t i, bool must, struct error *e)
     struct config_file *f = &c->files[i];
     size_t len = 0;
     int failed = take_in(f, &len);
-    char *smaller;
 
     if (failed && !must && (failed == ENOENT || failed == ENOTDIR || failed == EACCES)) {
         f->failed = failed == EACCES ? failed : 0;
@@ -259,8 +258,6 @@ static int read_file(struct config *c, size_t i, bool must, struct error *e)
     if (failed)
         return error_set(e, WEIR_ECONFIG, "%.400s: %s; see to it, or name another by --config", f->path,
                          strerror(failed));
-    smaller = realloc(f->text, len + 1);
-    f->text = smaller ? smaller : f->text;
     return config_read(c, i, f->text, len, e);
 }
 

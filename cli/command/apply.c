@@ -257,7 +257,7 @@ static int check_type(const struct applying *a, const char *type)
     return say_where(a, "type", type);
 }
 
-/* What the limit of a weight or of a paused key goes by. */
+/* True when the limit tells jobs apart by a key, which weights and pauses of keys need. */
 static bool has_keys(const struct applying *a, const char *limit)
 {
     const json_t *want = json_object_get(section_at(a->want, "limit", limit), "rules");
@@ -346,7 +346,7 @@ static int count_words(const char *text)
     return count;
 }
 
-/* Those that get fewer rules come first: a type has at most so many, in between too. */
+/* Sets or removes the rules of a limit. Limits that get fewer rules come first, since a type has at most so many in between too. */
 static int write_limit(struct applying *a, const char *name, const json_t *row, const char *rules,
                        enum phase phase)
 {

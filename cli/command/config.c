@@ -10,7 +10,7 @@
 #include "cli/which_redis.h"
 #include "view/text.h"
 
-/* What is being made, for on_flags. */
+/* Holds what is being made, for the functions that hear of flags. */
 static struct {
     struct cli *cli;
     json_t *rows;

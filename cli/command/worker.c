@@ -470,7 +470,7 @@ static int fill_worker(struct cli *cli, struct weir_worker *worker, const struct
     return status;
 }
 
-/* On the loop of the worker. A file that is wrong changes nothing. */
+/* Reads all again, on the loop of the worker. A file that is wrong changes nothing. */
 static void reload(void *arg)
 {
     struct running *r = arg;

@@ -74,7 +74,7 @@ struct handlers {
 
 /* Frees them and all that were replaced before; NULL: nothing. */
 void handlers_free(struct handlers *h);
-/* Before `to` replaces `from`: types whose handlers are functions stay as they are. WEIR_EUSAGE: one has another handler in `to`. */
+/* Keeps types whose handlers are functions as they are, before `to` replaces `from`. WEIR_EUSAGE: one has another handler in `to`. */
 WEIR_CHECKED int handlers_keep(struct handlers *to, const struct handlers *from, struct error *e);
 /* `from` was replaced by `to`: what is kept is that one's, and the others take no more jobs; those that run go on. Returns how many types do not rest
  * any more. */
