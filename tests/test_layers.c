@@ -79,7 +79,7 @@ static const struct reserved {
 } reserved[] = {
     {"#include <ev.h>",
      {"core/redis/link.c", "worker/parts/shared.h", "worker/parts/ending.h", "worker/partition/reasons.h",
-      "worker/way/pipe_child.h", "worker/way/rest.h", "serve/"}},
+      "worker/way/curl_loop.h", "worker/way/pipe_child.h", "worker/way/rest.h", "serve/"}},
     {"#include <hiredis/",
      {"core/", "producer/stream.c", "producer/bulk.c", "producer/enqueue.c", "worker/exit.c",
       "worker/parts/waking.c", "serve/take_batcher.c"}},
@@ -91,7 +91,7 @@ static const struct reserved {
     {"#include \"core/client/answer.h\"",
      {"core/client/answer.c", "core/client/pages.h", "queue/", "view/document.h"}},
     {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},
-    {"#include <curl/", {"worker/way/http.c"}},
+    {"#include <curl/", {"worker/way/curl_loop.h"}},
     {"#include <openssl/", {"core/wire/tls.c"}},
     {"#include <glib", {"queue/schedule/zone.c", "throttle/key.c"}},
     {"getaddrinfo(", {"core/wire/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */

@@ -12,20 +12,15 @@
  * One attempt is one POST. libcurl would send a request again when a kept connection ends without an answer,
  * though the endpoint may have read the job: it cannot rewind a body that it is handed piece by piece.
  *
- * libcurl does it, by its multi interface on the worker's loop: it names the sockets and the time that it
- * waits for, and is called when one comes. It keeps connections open for the next job. It is loaded when a
- * type needs it: with it, starting the program takes three times as long. A proxy is used as the environment
- * says (http_proxy, https_proxy, no_proxy), but never for this machine.
+ * libcurl does it (curl_loop.c), and keeps connections open for the next job. A proxy is used as the environment says
+ * (http_proxy, https_proxy, no_proxy), but never for this machine.
  *
  * libcurl resolves names on threads, and would wait for such a thread when its request ends before it: the
  * loop would stand still. CURLOPT_QUICK_EXIT prevents that, from 7.87 on. */
 #include "worker/way/http.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
-#include <dlfcn.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +29,7 @@
 #include "core/clock.h"
 #include "core/decimal.h"
 #include "core/spawn.h"
+#include "worker/way/curl_loop.h"
 #include "worker/way/way.h"
 #include "worker/way/weir_job.h"
 
@@ -59,73 +55,12 @@ struct request {
 };
 
 struct push {
-    struct runner *runner;
     const struct identity *identity;
     char *url;
     bool local; /* this machine: no proxy */
-    CURLM *multi;
-    ev_timer timer;
+    struct curl_loop transfers;
     struct request *requests;
 };
-
-struct watcher {
-    ev_io io;
-    struct push *push;
-};
-
-/* ---- libcurl */
-
-#define FUNCTIONS(F)                                                                                         \
-    F(global_init)                                                                                           \
-    F(getdate)                                                                                               \
-    F(free)                                                                                                  \
-    F(slist_append)                                                                                          \
-    F(slist_free_all)                                                                                        \
-    F(url)                                                                                                   \
-    F(url_set)                                                                                               \
-    F(url_get)                                                                                               \
-    F(url_cleanup)                                                                                           \
-    F(easy_init)                                                                                             \
-    F(easy_setopt)                                                                                           \
-    F(easy_getinfo)                                                                                          \
-    F(easy_strerror)                                                                                         \
-    F(easy_cleanup)                                                                                          \
-    F(multi_init)                                                                                            \
-    F(multi_setopt)                                                                                          \
-    F(multi_assign)                                                                                          \
-    F(multi_add_handle)                                                                                      \
-    F(multi_remove_handle)                                                                                   \
-    F(multi_socket_action)                                                                                   \
-    F(multi_info_read)                                                                                       \
-    F(multi_cleanup)
-
-static struct {
-#define FUNCTION(name) __typeof__(curl_##name) *name;
-    FUNCTIONS(FUNCTION)
-#undef FUNCTION
-} curl;
-
-static char curl_missing[256]; /* why it could not be loaded; "": it was */
-
-static void load_curl(void)
-{
-    void *library = dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
-
-#define FUNCTION(name)                                                                                       \
-    library = library && (*(void **)&curl.name = dlsym(library, "curl_" #name)) ? library : NULL;
-    FUNCTIONS(FUNCTION)
-#undef FUNCTION
-    if (!library || curl.global_init(CURL_GLOBAL_DEFAULT) != 0)
-        snprintf(curl_missing, sizeof curl_missing, "%s", library ? "it does not start" : dlerror());
-}
-
-static bool has_curl(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, load_curl);
-    return !curl_missing[0];
-}
 
 /* ---- The end of a request */
 
@@ -134,7 +69,7 @@ static void end_request(struct request *r, enum task_end end, double after_s, co
     struct task *task = r->task;
 
     ev_timer_stop(task->handler->runner->host.loop, &r->rest);
-    curl.multi_remove_handle(r->push->multi, r->easy);
+    curl.multi_remove_handle(r->push->transfers.multi, r->easy);
     curl.easy_cleanup(r->easy);
     curl.slist_free_all(r->headers);
     r->easy = NULL;
@@ -229,8 +164,9 @@ static void answered(struct request *r, long status, bool whole)
 }
 
 /* Ends the task of a request. A status that was read counts, however its body ends. */
-static void completed(struct request *r, CURLcode code)
+static void completed(void *request, CURLcode code)
 {
+    struct request *r = request;
     char reason[CURL_ERROR_SIZE + 32];
     long status = 0;
 
@@ -273,76 +209,6 @@ static void await_body(struct request *r)
     ev_now_update(loop);
     ev_timer_set(&r->rest, BODY_S, 0);
     ev_timer_start(loop, &r->rest);
-}
-
-/* ---- What libcurl waits for */
-
-static void act(struct push *p, curl_socket_t fd, int events)
-{
-    int running, left;
-    CURLMsg *message;
-
-    curl.multi_socket_action(p->multi, fd, events, &running);
-    while ((message = curl.multi_info_read(p->multi, &left))) {
-        struct request *r = NULL;
-
-        curl.easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &r);
-        completed(r, message->data.result);
-    }
-}
-
-static void on_timer(struct ev_loop *loop, ev_timer *timer, int events)
-{
-    (void)loop, (void)events;
-    act(timer->data, CURL_SOCKET_TIMEOUT, 0);
-}
-
-static void on_socket(struct ev_loop *loop, ev_io *io, int events)
-{
-    (void)loop;
-    act(((struct watcher *)io)->push, io->fd,
-        (events & EV_READ ? CURL_CSELECT_IN : 0) | (events & EV_WRITE ? CURL_CSELECT_OUT : 0));
-}
-
-static int want_time(CURLM *multi, long timeout_ms, void *arg)
-{
-    struct push *p = arg;
-    struct ev_loop *loop = p->runner->host.loop;
-
-    (void)multi;
-    ev_timer_stop(loop, &p->timer);
-    if (timeout_ms < 0)
-        return 0;
-    ev_now_update(loop);
-    ev_timer_set(&p->timer, (double)timeout_ms / 1e3, 0);
-    ev_timer_start(loop, &p->timer);
-    return 0;
-}
-
-static int want_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *of_socket)
-{
-    struct push *p = arg;
-    struct ev_loop *loop = p->runner->host.loop;
-    struct watcher *watcher = of_socket;
-
-    (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        if (watcher)
-            ev_io_stop(loop, &watcher->io);
-        free(watcher);
-        return 0;
-    }
-    if (!watcher) {
-        if (!(watcher = malloc(sizeof *watcher)))
-            return -1;
-        watcher->push = p;
-        ev_io_init(&watcher->io, on_socket, fd, 0);
-        curl.multi_assign(p->multi, fd, watcher);
-    }
-    ev_io_stop(loop, &watcher->io);
-    ev_io_set(&watcher->io, fd, (what & CURL_POLL_IN ? EV_READ : 0) | (what & CURL_POLL_OUT ? EV_WRITE : 0));
-    ev_io_start(loop, &watcher->io);
-    return 0;
 }
 
 /* ---- The job as it goes */
@@ -533,7 +399,7 @@ static void start(struct task *task)
     if (r->next)
         r->next->prev = r;
     p->requests = r;
-    curl.multi_add_handle(p->multi, r->easy);
+    curl.multi_add_handle(p->transfers.multi, r->easy);
 }
 
 static void end(struct task *task, bool force)
@@ -561,16 +427,9 @@ static int open_push(struct runner *runner, struct error *e)
 {
     struct push *p = runner->state;
 
-    p->runner = runner;
-    ev_timer_init(&p->timer, on_timer, 0, 0);
-    p->timer.data = p;
-    if (!(p->multi = curl.multi_init()))
-        return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
-    curl.multi_setopt(p->multi, CURLMOPT_SOCKETFUNCTION, want_socket);
-    curl.multi_setopt(p->multi, CURLMOPT_SOCKETDATA, p);
-    curl.multi_setopt(p->multi, CURLMOPT_TIMERFUNCTION, want_time);
-    curl.multi_setopt(p->multi, CURLMOPT_TIMERDATA, p);
-    return 0;
+    return curl_loop_open(&p->transfers, runner->host.loop, completed)
+               ? 0
+               : error_set(e, WEIR_EINTERNAL, "worker: out of memory");
 }
 
 static void close_push(struct runner *runner)
@@ -579,9 +438,7 @@ static void close_push(struct runner *runner)
 
     while (p->requests)
         end_request(p->requests, END_BACK, 0, NULL);
-    curl.multi_cleanup(p->multi);
-    p->multi = NULL;
-    ev_timer_stop(runner->host.loop, &p->timer);
+    curl_loop_close(&p->transfers);
 }
 
 static void free_push(struct push *p)
@@ -633,12 +490,12 @@ static bool read_url(const char *text, bool *local)
 
 int http_add(struct handlers *h, const char *type, const char *url, struct error *e)
 {
+    const char *missing = curl_load();
     struct push *p;
     int rc;
 
-    if (!has_curl())
-        return error_set(e, WEIR_ECONFIG, "handler %.64s: no libcurl: %s; install libcurl4", type,
-                         curl_missing);
+    if (*missing)
+        return error_set(e, WEIR_ECONFIG, "handler %.64s: no libcurl: %s; install libcurl4", type, missing);
     if (!(p = calloc(1, sizeof *p)) || !(p->url = strdup(url))) {
         free(p);
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
