@@ -7,10 +7,12 @@
 #include <sys/stat.h>
 
 #include "core/likely.h"
+#include "throttle/limit.h"
 
 #define FILE_MOST (1024 * 1024) /* bytes; a larger one was not meant */
 #define TITLE_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-,*"
 #define BLANKS " \t\r"
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* some editors begin UTF-8 with it */
 
 #ifndef SYSCONFDIR
 #define SYSCONFDIR "/etc"
@@ -157,6 +159,7 @@ static int begin_section(char *line, struct setting *at, struct error *e)
 {
     char *end = line + strlen(line) - 1;
     size_t i = 0, len;
+    struct error why;
 
     if (*end != ']')
         return error_set(e, WEIR_ECONFIG, "%.400s:%d: %.60s: the ] is missing; write [worker]", at->file,
@@ -172,6 +175,8 @@ static int begin_section(char *line, struct setting *at, struct error *e)
     if (i == SECTION_COUNT)
         return unknown_section(at, e);
     at->section = sections[i].name;
+    if (*at->title && strcmp(line, "handler") != 0 && limit_name_check(line, at->title, &why) < 0)
+        return error_set(e, WEIR_ECONFIG, "%.400s:%d: %s", at->file, at->line, why.text);
     if (*at->title && at->title[strspn(at->title, TITLE_CHARS)])
         return error_set(e, WEIR_ECONFIG, "%.400s:%d: [%s %.60s]: not a name; use A-Z a-z 0-9 _ . -",
                          at->file, at->line, line, at->title);
@@ -208,9 +213,10 @@ static int read_line(struct config *c, char *line, struct setting *at, struct er
 int config_read(struct config *c, size_t i, char *text, size_t len, struct error *e)
 {
     struct setting at = {.section = "", .title = "", .file = c->files[i].path};
+    size_t mark = len > 2 && memcmp(text, BYTE_ORDER_MARK, 3) == 0 ? 3 : 0;
     int status = 0;
 
-    for (char *line = text, *end; status == 0 && line < text + len; line = end + 1) {
+    for (char *line = text + mark, *end; status == 0 && line < text + len; line = end + 1) {
         end = memchr(line, '\n', (size_t)(text + len - line));
         end = end ? end : text + len;
         *end = '\0';

@@ -37,6 +37,8 @@ static int add_value(struct cli *cli, const char *where, const struct flag *f, c
 {
     struct flag_values *values = f->target;
 
+    if (!values) /* whoever reads the section takes them from there */
+        return 0;
     if (values->count == FLAG_VALUES_MAX)
         return error_set(&cli->error, WEIR_EUSAGE, "%s --%s: given more than %d times; give fewer", where,
                          f->name, FLAG_VALUES_MAX);
@@ -157,14 +159,15 @@ static int unknown_name(struct cli *cli, const struct flag *flags, const struct 
                      likely ? "?" : "");
 }
 
-/* Checks that a name which has one value is said once in its section. */
+/* Checks that a name which has one value, as all of a type have, is said once in its section. */
 static int check_once(struct cli *cli, const struct flag *f, const struct setting *s)
 {
     char place[CONFIG_PLACE_SIZE];
 
-    for (const struct setting *other = cli->config.at; f->kind != FLAG_REPEATED && other < s; other++)
-        if (other->file == s->file && strcmp(other->section, s->section) == 0 &&
-            strcmp(other->title, s->title) == 0 && strcmp(other->name, s->name) == 0)
+    for (const struct setting *other = cli->config.at; other < s; other++)
+        if ((f->kind != FLAG_REPEATED || cli_is_of_type(f)) && other->file == s->file &&
+            strcmp(other->section, s->section) == 0 && strcmp(other->title, s->title) == 0 &&
+            strcmp(other->name, s->name) == 0)
             return error_set(&cli->error, WEIR_ECONFIG, "%.300s: %.60s: stands in line %d too; leave one out",
                              config_place(s, place), s->name, other->line);
     return 0;

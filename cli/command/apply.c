@@ -434,7 +434,7 @@ static int write_row(struct applying *a, const json_t *row, enum phase phase)
     if (is_of(section, "schedule"))
         return phase == SCHEDULES ? write_schedule(a, section, json_object_get(a->want, section)) : 0;
     if (strcmp(name, "weight") == 0)
-        return phase == KEYS ? write_weight(a, title, value, was) : 0;
+        return phase == (*value ? KEYS : FREE) ? write_weight(a, title, value, was) : 0;
     if (strcmp(name, "rules") == 0)
         return write_limit(a, title, row, json_string_value(json_object_get(row, "value")), phase);
     if (strcmp(name, "use") == 0)
@@ -500,11 +500,13 @@ static int apply(struct applying *a, bool dry)
     return dry && json_array_size(a->changes) > 0 ? WOULD_CHANGE : 0;
 }
 
-/* Reads the sections of the file, instead of those of weir.conf. */
+/* Reads the sections of the file, instead of those of weir.conf. Where there is neither, --prune would remove everything. */
 static int read_file(struct cli *cli, const char *path)
 {
-    if (!path)
+    if (!path && (cli->config.files[0].text || cli->config.files[1].text))
         return 0;
+    if (!path)
+        return error_set(&cli->error, WEIR_ECONFIG, "apply: there is no weir.conf; name a FILE");
     config_free(&cli->config);
     return config_load(&cli->config, path, &cli->error);
 }

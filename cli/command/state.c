@@ -15,6 +15,7 @@
 
 #define WORDS_MOST 17 /* limits of a type, or rules of a limit, and one too many */
 #define WEIGHT_MOST 1000
+#define COUNT_MOST 1000000000 /* of a cost, and more than attempts may be, which a job's check says */
 #define VALUE_SIZE 4096
 
 #define PAUSE(v)                                                                                             \
@@ -26,9 +27,9 @@ const char *section_flags(size_t i, struct section_values *v, struct flag flags[
 {
     const struct flag limit[SECTION_FLAGS] = {
         {"rules", 0, FLAG_TEXT, "RULE...", "as weir rate set takes them", &v->rules},
-        {"weight", 0, FLAG_REPEATED, "N KEY", "a line for each key that has one", &v->weights},
+        {"weight", 0, FLAG_REPEATED, "N KEY", "a line for each key that has one", NULL},
         PAUSE(v),
-        {"pause-key", 0, FLAG_REPEATED, "WHEN KEY", "a line for each paused key", &v->key_pauses}};
+        {"pause-key", 0, FLAG_REPEATED, "WHEN KEY", "a line for each paused key", NULL}};
     const struct flag type[SECTION_FLAGS] = {
         {"use", 0, FLAG_TEXT, "LIMIT...", "all that hold it besides that of its own name", &v->use},
         {"cost", 0, FLAG_INT, "N", "slots that a job takes", &v->cost},
@@ -171,14 +172,30 @@ static int normal_pause(const char *text, char out[VALUE_SIZE], struct error *e)
     return 0;
 }
 
+static int normal_key_pause(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    if (!text[strcspn(text, " ")])
+        return error_set(e, WEIR_EINPUT, "%.60s: its key is missing; write %.60s acme", text, text);
+    return normal_pause(text, out, e);
+}
+
+static int normal_count(const char *text, char out[VALUE_SIZE], struct error *e)
+{
+    long long n = strtoll(text, NULL, 10);
+
+    if (n < 1 || n > COUNT_MOST)
+        return error_set(e, WEIR_EINPUT, "%.60s: must be 1 to %d", text, COUNT_MOST);
+    snprintf(out, VALUE_SIZE, "%lld", n);
+    return 0;
+}
+
 static const struct normal {
     const char *name;
     int (*make)(const char *text, char out[VALUE_SIZE], struct error *e);
-} normals[] = {{"rules", normal_rules},
-               {"use", normal_use},
-               {"weight", normal_weight},
-               {"pause", normal_pause},
-               {"pause-key", normal_pause}};
+} normals[] = {{"rules", normal_rules},         {"use", normal_use},
+               {"weight", normal_weight},       {"pause", normal_pause},
+               {"pause-key", normal_key_pause}, {"cost", normal_count},
+               {"max-attempts", normal_count}};
 
 static int make_normal(const char *name, const char *text, char out[VALUE_SIZE], struct error *e)
 {
@@ -262,23 +279,43 @@ int section_schedule(const char *name, const json_t *section, struct schedule *s
 
 /* ---- Of a file */
 
+/* Checks that no entry of a list "3 acme", "2 other" has the key of another text. */
+static int check_key(const json_t *list, const char *text, struct error *e)
+{
+    const json_t *entry;
+    size_t i;
+
+    json_array_foreach((json_t *)list, i, entry)
+    {
+        if (strcmp(strchr(json_string_value(entry), ' '), strchr(text, ' ')) == 0)
+            return error_set(e, WEIR_EINPUT, "key%.100s stands in this section twice; leave one out",
+                             strchr(text, ' '));
+    }
+    return 0;
+}
+
 /* Adds a value in its normal form. */
 static int read_setting(struct cli *cli, const struct flag *flags, const struct setting *s, json_t *section)
 {
     char text[VALUE_SIZE], place[CONFIG_PLACE_SIZE];
-    json_t *list = json_object_get(section, s->name);
+    json_t *list = json_object_get(section, s->name), *value = NULL;
     struct error why;
+    int status = make_normal(s->name, s->value, text, &why);
 
-    if (make_normal(s->name, s->value, text, &why) < 0)
+    if (status == 0 && json_is_array(list))
+        status = check_key(list, text, &why);
+    if (status == 0 && !(value = json_string(text)))
+        status = error_set(&why, WEIR_EINPUT, "it is not UTF-8; save the file as UTF-8");
+    if (status < 0)
         return error_set(&cli->error, WEIR_ECONFIG, "%.300s: %s: %s", config_place(s, place), s->name,
                          why.text);
     while (strcmp(flags->name, s->name) != 0)
         flags++;
     if (flags->kind != FLAG_REPEATED)
-        return json_object_set_new(section, s->name, json_string(text));
+        return json_object_set_new(section, s->name, value);
     if (!list)
         json_object_set_new(section, s->name, list = json_array());
-    return json_array_append_new(list, json_string(text));
+    return json_array_append_new(list, value);
 }
 
 static int read_titled(struct cli *cli, const struct flag *flags, const struct setting *first,

@@ -17,7 +17,6 @@ struct section_values {
     const char *when, *type, *args, *tz, *missed, *queue, *key;
     long long cost, max_attempts;
     int64_t timeout_us;
-    struct flag_values weights, key_pauses;
 };
 #define SECTION_FLAGS 12
 

@@ -98,6 +98,10 @@ local function set(name, before, words)
     key_pauses.move(name, rules.read(before or ''), new)
     local marks = rates.split(before or '')
     marks.rules = words
+    if marks.weighted and not new.path then
+        rates.forget_weights(name)
+        marks.weighted = false
+    end
     rates.write(name, marks)
     for _, rule in ipairs(new.global) do gate.load(rates.gate_name(name, rule), rule) end
     gate.save()
