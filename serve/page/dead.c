@@ -235,18 +235,9 @@ static void write_rows(struct page *p, const json_t *rows, const struct wanted *
 {
     static const char *const columns[] = {
         "Job", "Type", "Reason", "#Attempts", "#Enqueued", "#Died", "<span class=\"hidden\">Actions</span>"};
-    json_t *row;
-    size_t i;
 
-    put_table(p, "", columns, p->r->actions ? 7 : 6);
-    json_array_foreach(rows, i, row)
-    {
-        write_row(p, row);
-    }
-    if (json_array_size(rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"7\">%r</td></tr>",
+    put_rows(p, "", columns, p->r->actions ? 7 : 6, rows, write_row,
              o->search.count > 1 ? "No dead job is like that." : "No dead jobs.");
-    put_table_end(p);
 }
 
 static int write_found(struct page *p, const struct wanted *o, const struct jobs_found *found)

@@ -199,17 +199,10 @@ static void write_gates(struct page *p, const json_t *job)
 {
     static const char *const columns[] = {"Gate", "Rule", "State", "#Opens"};
     const json_t *gates = json_object_get(job, "gates");
-    json_t *gate;
-    size_t i;
 
     if (json_array_size(gates) == 0)
         return;
-    put_table(p, "What it must pass", columns, 4);
-    json_array_foreach(gates, i, gate)
-    {
-        write_gate(p, gate);
-    }
-    put_table_end(p);
+    put_rows(p, "What it must pass", columns, 4, gates, write_gate, "");
 }
 
 /* ---- Its payload */

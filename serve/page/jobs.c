@@ -77,21 +77,12 @@ static void write_rows(struct page *p, const struct job_search *search, const st
 {
     static const char *const columns[] = {"Job",       "Type",      "State",       "Key",   "Queue",
                                           "#Attempts", "#Enqueued", "#Since, due", "Reason"};
-    json_t *row;
-    size_t i;
 
-    put_table(p, "", columns, 9);
-    json_array_foreach(found->rows, i, row)
-    {
-        write_row(p, row);
-    }
-    if (json_array_size(found->rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"9\">%r</td></tr>",
+    put_rows(p, "", columns, 9, found->rows, write_row,
              found->next ? "None so far."
              : job_search_has(search, "state", "finished") || job_search_value(search, "id")
                  ? "No job is like that."
                  : "No job is like that. <code>state:finished</code> finds those that are done and kept.");
-    put_table_end(p);
 }
 
 static void write_search(struct page *p, const char *q)

@@ -385,6 +385,17 @@ void put_table_end(struct page *p)
     html(p->h, "</tbody></table></section>");
 }
 
+void put_rows(struct page *p, const char *heading, const char *const *columns, size_t count,
+              const json_t *rows, void (*put_row)(struct page *p, const json_t *row), const char *none)
+{
+    put_table(p, heading, columns, count);
+    for (size_t i = 0; i < json_array_size(rows); i++)
+        put_row(p, json_array_get(rows, i));
+    if (json_array_size(rows) == 0)
+        html(p->h, "<tr class=\"empty\"><td colspan=\"%d\">%r</td></tr>", (int)count, none);
+    put_table_end(p);
+}
+
 bool change_names(const char *what, const char *name)
 {
     size_t len = strlen(name);

@@ -84,6 +84,10 @@ void put_state(struct page *p, const char *state);
  * by put_end. */
 void put_table(struct page *p, const char *heading, const char *const *columns, size_t count);
 void put_table_end(struct page *p);
+/* Puts a table of which each row is one of rows; `none` stands in it where there are none. */
+void put_rows(struct page *p, const char *heading, const char *const *columns, size_t count,
+              const struct json_t *rows, void (*put_row)(struct page *p, const struct json_t *row),
+              const char *none);
 
 /* How far a search has looked, and the link by which it goes on. */
 struct way_on {

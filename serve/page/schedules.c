@@ -59,24 +59,15 @@ unsigned page_schedules(struct page *p, const char *name)
 {
     static const char *const columns[] = {
         "Schedule", "When", "Type", "Queue", "#Next", "State", "<span class=\"hidden\">Actions</span>"};
-    json_t *rows, *row;
-    size_t i;
+    json_t *rows;
 
     (void)name;
     if (view_schedules(p->w, &rows, &p->now_us) < 0)
         return page_failed(p, &p->w->error);
     snprintf(p->title, sizeof p->title, "Schedules");
     html(p->h, "<h1>Schedules <small>%n</small></h1>", (int64_t)json_array_size(rows));
-    put_table(p, "", columns, p->r->actions ? 7 : 6);
-    json_array_foreach(rows, i, row)
-    {
-        write_row(p, row);
-    }
-    if (json_array_size(rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"7\">No schedules: <code>weir schedule add NAME CRON "
-                   "TYPE</code> adds "
-                   "one.</td></tr>");
-    put_table_end(p);
+    put_rows(p, "", columns, p->r->actions ? 7 : 6, rows, write_row,
+             "No schedules: <code>weir schedule add NAME CRON TYPE</code> adds one.");
     json_decref(rows);
     return 200;
 }

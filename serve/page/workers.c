@@ -60,18 +60,9 @@ static void write_workers(struct page *p, const json_t *rows)
     static const char *const columns[] = {
         "Worker", "State",    "Process",         "Queues",
         "#Types", "#Running", "#Last heartbeat", "<span class=\"hidden\">Actions</span>"};
-    json_t *row;
-    size_t i;
 
-    put_table(p, "", columns, p->r->actions ? 8 : 7);
-    json_array_foreach(rows, i, row)
-    {
-        write_row(p, row);
-    }
-    if (json_array_size(rows) == 0)
-        html(p->h, "<tr class=\"empty\"><td colspan=\"8\">No worker is alive: <code>weir worker</code> "
-                   "starts one.</td></tr>");
-    put_table_end(p);
+    put_rows(p, "", columns, p->r->actions ? 8 : 7, rows, write_row,
+             "No worker is alive: <code>weir worker</code> starts one.");
 }
 
 unsigned page_workers(struct page *p, const char *name)
