@@ -211,22 +211,22 @@ static void finish(struct handlers *handlers)
 int fuzz_pipe(const uint8_t *data, size_t size)
 {
     static struct ev_loop *loop;
-    struct handlers handlers = {0};
+    struct handlers *handlers = calloc(1, sizeof *handlers);
     const char *at = (const char *)data, *end = at + size;
     struct error e;
 
     setenv("WEIR_LOG", "error", 0);
     loop = loop ? loop : ev_loop_new(0);
-    must_hold(loop && pipe_add(&handlers, "t", "/bin/true", IN_FLIGHT, &e) == 0);
-    handlers.runners->host = (struct way_host){.loop = loop, .executors = TASKS};
-    must_hold(handlers.runners->way->open(handlers.runners, &e) == 0);
-    start_tasks(handlers.at);
+    must_hold(loop && handlers && pipe_add(handlers, "t", "/bin/true", IN_FLIGHT, &e) == 0);
+    handlers->runners->host = (struct way_host){.loop = loop, .executors = TASKS};
+    must_hold(handlers->runners->way->open(handlers->runners, &e) == 0);
+    start_tasks(handlers->at);
     for (size_t turn = 0; at < end; turn++) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *line_end = newline ? newline : end;
 
         hear(turn, at, (size_t)(line_end - at));
         at = newline ? newline + 1 : end;
     }
-    finish(&handlers);
+    finish(handlers);
     return 0;
 }
