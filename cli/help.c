@@ -353,7 +353,7 @@ void help_print_markdown_head(const struct command *const *commands, size_t coun
            "-->\n\n"
            "`weir help COMMAND` prints the same. " EXIT_CODES "\n");
     for (size_t i = 0; i < count; i++)
-        output(i > 0 ? " ·\n[%s](#weir-%s)" : "[%s](#weir-%s)", commands[i]->name, commands[i]->name);
+        output(i > 0 ? ",\n[%s](#weir-%s)" : "[%s](#weir-%s)", commands[i]->name, commands[i]->name);
     output("\n\n## Flags of every command\n\n```text\n");
     for (int i = flags->own; i < first_of_connection(flags); i++)
         print_flag(flags->at[i]);

@@ -9,16 +9,14 @@ struct json_t; /* jansson */
 
 /* The rows of a command's flags for `pause`, of a struct pausing; PAUSING_FLAGS where it may be created. */
 #define PAUSING_TIME_FLAGS(how)                                                                              \
+    {"for", 0, FLAG_DURATION, "DURATION", "pause: for that time, else until resume", &(how).for_us},         \
     {                                                                                                        \
-        "for",        0, FLAG_DURATION, "DURATION", "pause: for that time; default until it is resumed",     \
-        &(how).for_us},                                                                                      \
-    {                                                                                                        \
-        "reason", 0, FLAG_TEXT, "TEXT", "pause: why, for those who see it", &(how).reason                    \
+        "reason", 0, FLAG_TEXT, "TEXT", "pause: why", &(how).reason                                          \
     }
 #define PAUSING_FLAGS(how)                                                                                   \
     PAUSING_TIME_FLAGS(how),                                                                                 \
     {                                                                                                        \
-        "create", 0, FLAG_BOOL, NULL, "pause: although there is none of that name yet", &(how).create        \
+        "create", 0, FLAG_BOOL, NULL, "pause: though there is none of that name", &(how).create              \
     }
 
 /* Completes what the flags have filled: without --for it is RATE_ENDLESS. WEIR_EINPUT: --for 0s. */
