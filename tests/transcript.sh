@@ -12,6 +12,13 @@ program() { { echo '#!/bin/sh' && cat; } >"$1" && chmod +x "$1"; }
 # drain FLAG...: a worker runs what there is, and ends; its log is the file log.
 drain() { weir worker --drain "$@" 2>log; }
 
+# run_until TEXT TIMES FLAG...: a worker runs until its log says that so often, and is told to end.
+run_until() {
+    weir worker "${@:3}" 2>log &
+    until [ "$(grep -cs -- "$1" log)" -ge "$2" ]; do sleep 0.05; done
+    kill $! && wait $!
+}
+
 # What the log says of jobs, a line each: "TYPE JOB: message".
 told() { sed -n 's/^time=.* msg=\("\(\\.\|[^"\\]\)*"\|[^ ]*\) job=\([^ ]*\) type=\([^ ]*\).*/\4 \3: \1/p' log; }
 
