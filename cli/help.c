@@ -346,18 +346,14 @@ void help_print_markdown(const struct command *c, const struct help_flags *flags
     output("```\n");
 }
 
-void help_print_markdown_head(const struct command *const *commands, size_t count,
-                              const struct help_flags *flags)
+void help_print_markdown_head(const struct command *c, const struct help_flags *flags)
 {
     output("# The commands\n\n<!-- Printed by weir help --markdown, from cli/help/ and the tables of flags. "
            "-->\n\n"
-           "`weir help COMMAND` prints the same. " EXIT_CODES "\n");
-    for (size_t i = 0; i < count; i++)
-        output(i > 0 ? ",\n[%s](#weir-%s)" : "[%s](#weir-%s)", commands[i]->name, commands[i]->name);
-    output("\n\n## Flags of every command\n\n```text\n");
+           "`weir help COMMAND` prints the same. " EXIT_CODES "\n## Flags of every command\n\n```text\n");
     for (int i = flags->own; i < first_of_connection(flags); i++)
         print_flag(flags->at[i]);
     output("```\n\n## weir help connection\n\n```text\n");
-    help_print_connection(*commands, flags);
+    help_print_connection(c, flags);
     output("```\n");
 }

@@ -45,8 +45,7 @@ void help_print_overview(FILE *to, const struct command *const *commands, size_t
 void help_summary(const char *command, char out[WHAT_SIZE]);
 bool help_next_form(const char *command, const char **text, char out[WHAT_SIZE]);
 /* doc/cli.md: what it begins with, then a section for each command. */
-void help_print_markdown_head(const struct command *const *commands, size_t count,
-                              const struct help_flags *flags);
+void help_print_markdown_head(const struct command *c, const struct help_flags *flags);
 void help_print_markdown(const struct command *c, const struct help_flags *flags);
 
 #endif

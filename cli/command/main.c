@@ -92,12 +92,6 @@ static int run_command(const struct command *command, struct error *e, int argc,
     return status;
 }
 
-static void print_markdown_head(const struct command *command, const struct help_flags *flags)
-{
-    (void)command;
-    help_print_markdown_head(commands, COMMAND_COUNT, flags);
-}
-
 /* Prints weir help weir.conf. */
 static void print_file_page(void)
 {
@@ -115,7 +109,7 @@ static void print_file_page(void)
 /* doc/cli.md */
 static void print_markdown(void)
 {
-    cli_with_flags(&command_help, print_markdown_head);
+    cli_with_flags(&command_help, help_print_markdown_head);
     output("\n## weir help weir.conf\n\n```text\n");
     print_file_page();
     output("```\n");
