@@ -204,4 +204,27 @@ STAGE_TEST(limits_of_very_many_types)
     await(history_count(s, "effect", 0) == 1);
 }
 
+/* Who waits for the end of a job is not sent away by a restart: it hears the end that comes behind it. */
+TEST(test_a_wait_for_a_job)
+{
+    struct server s;
+    struct outcome o;
+    long long before;
+    pid_t waits;
+
+    server_start(&s, true);
+    program_weir(&o, NULL, s.url, NULL, "enqueue t --id j --in 1h");
+    before = server_calls(&s, "fcall_ro");
+    waits = program_start(
+        s.folder, "wait",
+        (const char *[]){built("weir"), "job", "wait", "j", "--timeout", "1m", "--redis", s.url, NULL});
+    await(server_calls(&s, "fcall_ro") >= before + 6); /* it was seen: the others are looks at its end */
+    server_kill(&s);
+    server_restart(&s);
+    assert_int_equal(program_weir(&o, NULL, s.url, NULL, "job cancel j --yes"), 0);
+    assert_int_equal(program_end(waits), 66);
+    await_text(s.folder, "wait.err", "job j: it is done or cancelled, and was not kept");
+    server_stop(&s);
+}
+
 STAGE_TESTS(NULL, NULL)

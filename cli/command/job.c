@@ -75,12 +75,13 @@ static int run_show(struct cli *cli, struct weir *w, const struct call *call)
 
 /* ---- wait */
 
-/* Until the job has ended, or the time is over. */
+/* Until the job has ended, or the time is over. Once it was seen, a Redis that is lost is awaited too. */
 static int await_end(struct weir *w, const char *id, int64_t until_us, struct job_wait *wait)
 {
     int status = job_wait_look(w, id, wait);
 
-    while (status == 0 && !wait->ended && clock_mono_us() < until_us) {
+    while (((status == 0 && !wait->ended) || (status == WEIR_EUNREACHABLE && wait->seen)) &&
+           clock_mono_us() < until_us) {
         clock_sleep_until(wait->next_us < until_us ? wait->next_us : until_us);
         status = job_wait_look(w, id, wait);
     }
@@ -116,9 +117,10 @@ static int run_wait(struct cli *cli, struct weir *w, const struct call *call)
     int status = await_end(w, call->id, until_us, &wait);
 
     if (status == WEIR_ENOTFOUND && wait.seen)
-        error_set(&w->error, status,
-                  "job %s: it has ended, and nobody knows how: weir worker --keep keeps jobs that are done",
-                  call->id);
+        error_set(
+            &w->error, status,
+            "job %s: it is done or cancelled, and was not kept: weir worker --keep keeps jobs that are done",
+            call->id);
     if (status < 0) {
         status = cli_failed(cli, w);
     } else {

@@ -40,8 +40,10 @@ static int search(struct weir *w, const char *id, struct job_wait *wait)
         status = find_job_part(w, -1, id, NULL, clock_mono_us() + JOB_LOOK_US, &job);
     wait->misses += status == WEIR_ENOTFOUND;
     wait->took_us += clock_mono_us() - begun_us;
-    if (status < 0)
+    if (status < 0) {
+        rest(wait);
         return status;
+    }
     take(wait, job);
     if (found_too_early(job))
         return 0;

@@ -167,7 +167,7 @@ int task_result(struct task *task, struct span json)
         return 0;
     }
     if (json.len > RESULT_MOST)
-        error_set(&e, WEIR_EINPUT, "%zu bytes, and %d are the most", json.len, RESULT_MOST);
+        error_set(&e, WEIR_EINPUT, "more than %d bytes", RESULT_MOST);
     for (; e.status == 0 && json.len > 0 && strchr(" \t\r\n", *json.at); json.len--)
         json.at++;
     while (e.status == 0 && json.len > 0 && strchr(" \t\r\n", json.at[json.len - 1]))
