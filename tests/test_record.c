@@ -333,8 +333,8 @@ BRANCH_TEST(lost_slots_have_a_reason, "lost")
     assert_true(of_limit(s, "held", "wasted.held") >= 15);
     assert_true(of_limit(s, "idle", "wasted.no_job") >= 15);
     assert_int_equal(sum_wasted_now(s, "idle", "no_job"), of_limit(s, "idle", "wasted.no_job"));
-    assert_int_equal(of_limit(s, "idle", "wasted.held") + of_limit(s, "idle", "wasted.late"), 0);
-    assert_int_equal(of_limit(s, "late", "wasted.held") + of_limit(s, "held", "wasted.late"), 0);
+    assert_int_equal(of_limit(s, "idle", "wasted.held") + of_limit(s, "late", "wasted.held"),
+                     0); /* late: whoever the machine lets wait */
 }
 
 /* Its only executor is busy while slots pass. Whether a job says when it was enqueued or not, that is why. */
@@ -349,7 +349,7 @@ BRANCH_TEST(slots_are_lost_for_want_of_an_executor, "want")
     stage_push(s, "plain", "{\"sleep\":0.2}", 2, 2);
     program_end(stage_actor(s, "worker", "types=stamped,plain", "executors=1", "drain=1", NULL));
     assert_int_equal(program_weir(&o, s->server.folder, s->server.url, s->ns, "rate show stamped"), 0);
-    fail_if(!strstr(o.out, "last hour:   2 granted, ") || !strstr(o.out, " no executor\n"), "%s", o.out);
+    fail_if(!strstr(o.out, "last hour:   2 granted, ") || !strstr(o.out, " no executor"), "%s", o.out);
     assert_true(of_limit(s, "stamped", "wasted.no_executor") >= 15);
     assert_true(of_limit(s, "plain", "wasted.no_executor") >= 15);
 }
