@@ -438,20 +438,22 @@ SAME_TEST(test_queues, "queue pause default --json", "queue resume default", "qu
           "queue purge default --dry-run --json", "queue purge nobody --dry-run", "job show a1",
           "job show b1 --json")
 
-static bool is_halted(int partition)
+static bool is_halted(const char *queue, int partition)
 {
-    return server_number(&server, "HEXISTS", textf("%shalted", prefix_of(&four, partition)), "q/mail", NULL);
+    return server_number(&server, "HEXISTS", textf("%shalted", prefix_of(&four, partition)),
+                         textf("q/%s", queue), NULL);
 }
 
-/* All partitions have it paused, and none has afterwards. */
+/* All partitions have it paused, also those that never heard of it, and none has afterwards. */
 TEST_WITH(test_a_pause_is_everywhere, set_up, NULL)
 {
-    must(&four, "queue pause mail");
+    must(&four, "enqueue a --queue lone");
+    must(&four, "queue pause lone");
     for (int p = 0; p < PARTS; p++)
-        assert_true(is_halted(p));
-    must(&four, "queue resume mail");
+        assert_true(is_halted("lone", p));
+    must(&four, "queue resume lone");
     for (int p = 0; p < PARTS; p++)
-        assert_false(is_halted(p));
+        assert_false(is_halted("lone", p));
 }
 
 SAME_TEST(test_dead_jobs, "dead retry --all --dry-run --json", "dead retry --type c --json",
@@ -580,7 +582,7 @@ TEST_WITH(test_what_was_done_is_said, set_up, NULL)
     server_do(&server, "SET", key, "somebody's");
     assert_int_equal(weir(&four, "queue pause mail"), 78);
     warns("done on 3 of 4 partitions, not on 2: repeat it");
-    assert_true(is_halted(3));
+    assert_true(is_halted("mail", 3));
 }
 
 /* A job that a foreign client has pushed to another partition is found there, and once it is dead a retry moves it. */
