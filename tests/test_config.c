@@ -311,6 +311,7 @@ TEST(test_handlers_are_read_anew)
     hup(worker, "[handler stays]\nexec = ./none\n",
         "what holds stays: hup.conf:2: handler stays: ./none: no such program");
     hup(worker, "[handler stays\n", "what holds stays: hup.conf:1: [handler stays: the ] is missing");
+    hup(worker, "", "what holds stays: worker: no handlers");
     hup(worker, "[handler receipt]\nexec = true\n", "type receipt is that of a loaded function");
     hup(worker, "[worker]\nqueues = x\n[handler comes]\npipe = cat\n",
         "queues is another, which counts when");

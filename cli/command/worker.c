@@ -457,6 +457,16 @@ static int read_all(struct cli *cli, struct worker_flags *f, int argc, char **ar
     return 0;
 }
 
+static int check_handlers(struct cli *cli, const struct worker_flags *f)
+{
+    if (worker_flags_have_handlers(f))
+        return 0;
+    return error_set(
+        &cli->error, WEIR_EUSAGE,
+        "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, --http TYPE=URL, "
+        "or [handler TYPE] in weir.conf");
+}
+
 /* Gives a worker the handlers and types that the flags name. */
 static int fill_worker(struct cli *cli, struct weir_worker *worker, const struct worker_flags *f)
 {
@@ -486,9 +496,11 @@ static void reload(void *arg)
     if (status == 0 && !(next = make_worker(&cli, &f)))
         status = error_no_memory(&cli.error, "worker");
     if (status == 0) {
-        f.load.count = 0; /* what is loaded stays */
-        status = fill_worker(&cli, next, &f);
+        status = check_handlers(&cli, &f); /* none: a file that is just being written */
+        f.load.count = 0;                  /* what is loaded stays */
     }
+    if (status == 0)
+        status = fill_worker(&cli, next, &f);
     if (status == 0 && (status = worker_take_over(r->worker, next)) < 0)
         error_set(&cli.error, status, "%s", weir_worker_message(next));
     if (status < 0) {
@@ -546,11 +558,8 @@ static int start(struct cli *cli, struct worker_flags *f, struct running *runnin
         return status;
     if (operands)
         return workers_run(cli, &f->others, operands, argv);
-    if (!worker_flags_have_handlers(f))
-        return error_set(
-            &cli->error, WEIR_EUSAGE,
-            "worker: no handlers; give --load FILE.so, --exec or --pipe TYPE=COMMAND, --http TYPE=URL, "
-            "or [handler TYPE] in weir.conf");
+    if (check_handlers(cli, f) < 0)
+        return cli->error.status;
     if (init_stay_behind(&cli->error) < 0)
         return cli->error.status;
     notify_open();
