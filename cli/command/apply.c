@@ -508,7 +508,7 @@ static int read_file(struct cli *cli, const char *path)
     if (!path)
         return error_set(&cli->error, WEIR_ECONFIG, "apply: there is no weir.conf; name a FILE");
     config_free(&cli->config);
-    return config_load(&cli->config, path, &cli->error);
+    return config_load(&cli->config, strcmp(path, "-") == 0 ? "/dev/stdin" : path, &cli->error);
 }
 
 static int run_apply(struct cli *cli, int argc, char **argv)
