@@ -124,7 +124,7 @@ HTTP_TEST(a_body_is_the_result)
             fail_msg("%s: %s", cases[i][0], stage_result(s, i));
     await_log(s->server.folder, "wrong result: not JSON");
     await_log(s->server.folder, "wrong result: the body did not come whole");
-    await_log(s->server.folder, "wrong result: 65540 bytes");
+    await_log(s->server.folder, "wrong result: more than 65536 bytes");
     await_log(s->server.folder, "wrong result: Weir-Result must be true, and a body there");
 }
 
