@@ -224,6 +224,22 @@ TEST_WITH(test_what_is_set_behind_the_loss_is_newer, begin, NULL)
     expect_text("gcra:9/1000000/9", "HGET", PREFIX "limits", "mail");
 }
 
+/* Its records are older than what was set since. Who asks for what is newer than that sees it all the same. */
+TEST_WITH(test_what_is_written_again_is_a_change, begin, NULL)
+{
+    int64_t newest;
+
+    rate("mail", "5/1000000/5");
+    kept = learned("mail");
+    turns.now_us += SECOND_US;
+    rate("sms", "5/1000000/5");
+    newest = redis_number("HGET", PREFIX "revisions", "*");
+    redis_do("HDEL", PREFIX "limits", "mail");
+    redis_do("HDEL", PREFIX "revisions", "limit/mail");
+    expect_written(&kept, "limit mail");
+    assert_true(redis_number("HGET", PREFIX "revisions", "*") > newest);
+}
+
 /* It went back to a time when the limit was another one, and had other weights. */
 TEST_WITH(test_an_older_limit_is_replaced, begin, NULL)
 {
