@@ -504,7 +504,7 @@ static void reload(void *arg)
     if (status == 0 && (status = worker_take_over(r->worker, next)) < 0)
         error_set(&cli.error, status, "%s", weir_worker_message(next));
     if (status < 0) {
-        status = cli_name_line(&cli, status);
+        cli_name_line(&cli, status);
         log_line(LOG_LEVEL_ERROR, "not read anew, what holds stays: %s", cli.error.text);
         config_free(&cli.config);
     } else {

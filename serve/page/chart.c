@@ -170,7 +170,9 @@ static json_t *sum_slots(json_t *const *histories, size_t count, int slots)
         }
     }
     for (int at = 0; at < slots; at++) {
-        slot = json_pack("{s:I}", "at", (json_int_t)((newest_us / step_us - (slots - 1 - at)) * step_us));
+        json_int_t at_us = (newest_us / step_us - (slots - 1 - at)) * step_us;
+
+        slot = json_pack("{s:I}", "at", at_us);
         for (size_t n = 0; n < OUTCOMES; n++)
             json_object_set_new(slot, outcomes[n], json_integer(sums[at][n]));
         if (ends_of(slot) > 0 || json_array_size(list) > 0)

@@ -40,7 +40,7 @@ int recording_renumber(struct partition *p, const struct handlers *before)
 
     if (!numbers)
         return WEIR_EINTERNAL;
-    for (int i = 0; i < before->count; i++)
+    for (int i = 0; before->at && i < before->count; i++)
         numbers[i] = type_of(p, &before->at[i]);
     counts_renumber(&p->recording.counts, numbers, p->worker->handlers->count);
     free(numbers);
