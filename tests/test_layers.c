@@ -60,6 +60,7 @@ static const struct folder {
     {"cli", 51},
     {"cli/document", 52},
     {"cli/rate", 53},
+    {"cli/apply", 53},
     {"cli/dead", 53},
     {"cli/top", 53},
     {"cli/command", 54},

@@ -2,7 +2,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/command/state.h"
+#include "cli/apply/sections.h"
 #include "cli/command/worker.h"
 #include "cli/commands.h"
 #include "cli/document/table.h"
@@ -94,7 +94,7 @@ static int make_rows(struct cli *cli)
     cli_with_flags(&command_worker, on_own_flags);
     cli_with_flags(&command_serve, on_own_flags);
     worker_flags_init(&f);
-    if (cli->error.status == 0 && state_of_file(cli, &state) == 0 &&
+    if (cli->error.status == 0 && sections_of_file(cli, &state) == 0 &&
         cli_read_section(cli, f.table, "worker", "", cli_is_of_section) == 0 &&
         worker_flags_read_handlers(cli, &f) == 0 && worker_flags_check(cli, &f) == 0)
         add_titled(&cli->config);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/command/state.h"
+#include "cli/apply/sections.h"
 #include "cli/commands.h"
 #include "cli/complete.h"
 #include "cli/help.h"

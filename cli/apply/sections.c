@@ -1,4 +1,4 @@
-#include "cli/command/state.h"
+#include "cli/apply/sections.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -22,6 +22,16 @@
     {                                                                                                        \
         "pause", 0, FLAG_TEXT, "WHEN [REASON]", "endless, or until 2026-12-01T10:00:00Z; no", &(v)->pause    \
     }
+
+bool section_is(const char *section, const char *kind)
+{
+    return strncmp(section, kind, strlen(kind)) == 0 && section[strlen(kind)] == ' ';
+}
+
+const char *section_title(const char *section)
+{
+    return strchr(section, ' ') + 1;
+}
 
 const char *section_flags(size_t i, struct section_values *v, struct flag flags[SECTION_FLAGS])
 {
@@ -353,7 +363,7 @@ static int read_schedule(struct cli *cli, const struct setting *first, json_t *s
     return status;
 }
 
-int state_of_file(struct cli *cli, json_t **state)
+int sections_of_file(struct cli *cli, json_t **state)
 {
     struct section_values v;
     struct flag flags[SECTION_FLAGS];
@@ -454,7 +464,7 @@ static int add_schedule(struct schedule_row *row, void *arg)
     return 0;
 }
 
-int state_of_redis(struct cli *cli, struct weir *w, json_t **state, int64_t *now_us)
+int sections_of_redis(struct cli *cli, struct weir *w, json_t **state, int64_t *now_us)
 {
     json_t *rows;
     int status = rate_export(w, &rows, now_us);

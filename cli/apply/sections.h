@@ -3,8 +3,8 @@
  *
  *   {"limit mail": {"rules": "100/1m", "weight": ["3 acme"], "pause-key": ["endless acme"], "pause": "2026-12-01T10:00:00Z stocktaking"},
  *    "type mail": {"use": "b c", "cost": "2"}, "queue default": {"pause": "endless"}, "schedule tidy": {"when": "every 15m", ...}} */
-#ifndef CLI_COMMAND_STATE_H
-#define CLI_COMMAND_STATE_H
+#ifndef CLI_APPLY_SECTIONS_H
+#define CLI_APPLY_SECTIONS_H
 
 #include "cli/cli.h"
 #include "queue/limits/rate_request.h"
@@ -22,13 +22,16 @@ struct section_values {
 
 /* Returns the i-th section, and its names, ended by a NULL name; NULL: there is none. */
 const char *section_flags(size_t i, struct section_values *v, struct flag flags[SECTION_FLAGS]);
+/* True when "limit mail" is a section of that kind; "mail", its title. */
+bool section_is(const char *section, const char *kind);
+const char *section_title(const char *section);
 /* Reads the parts of a value "WHEN REST"; false: it is no pause. for_us may be RATE_ENDLESS, or RATE_RESUME for "no" and for what is over. */
 bool section_read_pause(const char *value, int64_t now_us, int64_t *for_us, const char **rest);
 /* Makes the schedule of a section; freed by schedule_free. */
 WEIR_CHECKED int section_schedule(const char *name, const json_t *section, struct schedule *s,
                                   struct error *e);
-/* *state: the caller's, NULL after a failure. Of a file: of cli->config; *now_us: Redis's time. */
-WEIR_CHECKED int state_of_file(struct cli *cli, json_t **state);
-WEIR_CHECKED int state_of_redis(struct cli *cli, struct weir *w, json_t **state, int64_t *now_us);
+/* *sections: the caller's, NULL after a failure. Of a file: of cli->config; *now_us: Redis's time. */
+WEIR_CHECKED int sections_of_file(struct cli *cli, json_t **sections);
+WEIR_CHECKED int sections_of_redis(struct cli *cli, struct weir *w, json_t **sections, int64_t *now_us);
 
 #endif
