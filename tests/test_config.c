@@ -89,8 +89,7 @@ TEST(test_wrong_lines)
     }
     run_in(&o, folder, built("weir"), "status", "--config", "none.conf", NULL);
     assert_int_equal(o.code, 78);
-    assert_non_null(
-        strstr(o.err, "none.conf: No such file or directory; see to it, or name another by --config"));
+    assert_non_null(strstr(o.err, "none.conf: No such file or directory; see to it, or name another\n"));
     run_in(&o, folder, built("weir"), "status", "--config", ".", NULL);
     assert_int_equal(o.code, 78);
     run_in(&o, folder, built("weir"), "help", "rate", "--config", "none.conf", NULL); /* whatever it says */
@@ -313,6 +312,11 @@ TEST(test_handlers_are_read_anew)
     hup(worker, "[handler stays\n", "what holds stays: hup.conf:1: [handler stays: the ] is missing");
     hup(worker, "", "what holds stays: worker: no handlers");
     hup(worker, "[handler receipt]\nexec = true\n", "type receipt is that of a loaded function");
+    assert_int_equal(remove(textf("%s/hup.conf", folder)), 0);
+    assert_int_equal(mkfifo(textf("%s/hup.conf", folder), 0600), 0);
+    kill(worker, SIGHUP);
+    await_text(folder, "worker.err", "hup.conf: a FIFO or a device");
+    assert_int_equal(remove(textf("%s/hup.conf", folder)), 0);
     hup(worker, "[worker]\nqueues = x\n[handler comes]\npipe = cat\n",
         "queues is another, which counts when");
     run_on(&s, &o, "job show g2"); /* and what came later waits for a worker that has one */
