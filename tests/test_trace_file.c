@@ -149,7 +149,6 @@ TEST(test_many_members)
 
     for (int count = LEAST; count < MOST; count++) {
         char text[4096] = "";
-        struct verify v;
 
         for (int line = 0; line < 2; line++) {
             strcat(text, "{\"slot\":1795000000000000,\"start\":1795000000000000");
@@ -158,10 +157,9 @@ TEST(test_many_members)
             strcat(text, ",\"type\":\"a\",\"id\":\"1\",\"limits\":\"a=sliding-log:1/60000000\"}\n");
         }
         traces_write(text);
-        v = traces_replay(1);
-        assert_int_equal(v.starts, 2);
-        assert_int_equal(v.violations, 1);
-        verify_free(&v);
+        replay(1);
+        assert_int_equal(verified.starts, 2);
+        assert_int_equal(verified.violations, 1);
     }
 }
 
@@ -275,16 +273,14 @@ static void fill_the_disk_for_a_while(void *arg)
 TEST(test_a_full_disk_for_a_while_costs_nothing)
 {
     char log[4096];
-    struct verify v;
 
     signal(SIGXFSZ, SIG_DFL);
     unlink(trace_paths[0]);
     log_of(fill_the_disk_for_a_while, NULL, log);
     assert_string_equal(log, "");
-    v = traces_replay(1);
-    assert_int_equal(v.starts, 2 * (1 + 3 + 3 + 2));
-    assert_int_equal(v.lost, 0);
-    verify_free(&v);
+    replay(1);
+    assert_int_equal(verified.starts, 2 * (1 + 3 + 3 + 2));
+    assert_int_equal(verified.lost, 0);
 }
 
 #define STARTS_MANY 20000 /* more than are kept */
@@ -310,11 +306,10 @@ static void fill_the_disk_for_long(void *arg)
 /* All lines that were given to the trace are there or counted as lost: the line opened and n starts. */
 static void assert_gap(uint64_t n, bool opened)
 {
-    struct verify v = traces_replay(1);
+    replay(1);
 
-    assert_in_range(v.lost, n / 4, n);
-    assert_int_equal(v.starts + v.lost + opened, n + 1);
-    verify_free(&v);
+    assert_in_range(verified.lost, n / 4, n);
+    assert_int_equal(verified.starts + verified.lost + opened, n + 1);
 }
 
 TEST(test_what_a_full_disk_has_cost_is_counted)

@@ -8,20 +8,6 @@
 #include "tests/traces.h"
 
 static uint64_t seed;
-static struct traces t; /* that are being written */
-static struct verify v; /* what the last ones came to */
-
-static void replay(int files)
-{
-    verify_free(&v);
-    v = traces_replay(files);
-}
-
-static int end(void **state)
-{
-    verify_free(&v);
-    return traces_end(state);
-}
 
 /* What weir verify says of one of them, or of the first two, and its exit code. */
 static struct outcome o;
@@ -49,7 +35,7 @@ TEST(test_a_kept_rate)
     enum { STARTS = 4000 };
     uint64_t random = seed = random_seed();
 
-    traces_open(&t);
+    traces_open();
     for (size_t i = 0; i < COUNT(types); i++) {
         char stored[RULE_TEXT_SIZE];
         int64_t s = BEGIN_US;
@@ -60,19 +46,18 @@ TEST(test_a_kept_rate)
         for (int j = 0; j < STARTS; j++) {
             s = naive_opens(&m, s, 1);
             assert_null(naive_start(&m, s, 1, j));
-            traces_add(&t, (int)random_in(&random, 0, 2), types[i].type, s, random_in(&random, 0, 900),
-                       stored);
+            traces_add((int)random_in(&random, 0, 2), types[i].type, s, random_in(&random, 0, 900), stored);
         }
         naive_free(&m);
     }
-    traces_close(&t);
+    traces_close();
     replay(3);
-    assert_int_equal(v.violations, 0);
-    assert_int_equal(v.starts, COUNT(types) * STARTS);
-    assert_int_equal(v.type_count, COUNT(types));
+    assert_int_equal(verified.violations, 0);
+    assert_int_equal(verified.starts, COUNT(types) * STARTS);
+    assert_int_equal(verified.type_count, COUNT(types));
     for (size_t i = 0; i < COUNT(types); i++) {
-        const struct verify_type *type = &v.types[i];
-        const struct verify_rule *rule = &v.rules[i];
+        const struct verify_type *type = &verified.types[i];
+        const struct verify_rule *rule = &verified.rules[i];
         const struct verify_use *use = &rule->worst;
 
         assert_string_equal(type->name, types[i].type);
@@ -133,14 +118,14 @@ static void check_random(uint64_t *random)
     if (rule.burst > 20)
         rule.burst = random_in(random, 1, 20);
     rule_write(&rule, stored);
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < SHOTS; i++) {
         at_us += random_in(random, 0, 3) ? random_in(random, t_us - t_us / 4, t_us + 1) : 0;
         shots[i] = (struct shot){.at_us = at_us, .file = (int)random_in(random, 0, 2)};
-        traces_add(&t, shots[i].file, "mail", at_us, 0, stored);
-        shots[i].line = t.lines[shots[i].file];
+        traces_add(shots[i].file, "mail", at_us, 0, stored);
+        shots[i].line = traces.lines[shots[i].file];
     }
-    traces_close(&t);
+    traces_close();
     qsort(shots, SHOTS, sizeof *shots, compare_shots);
     naive_begin(&m, stored);
     replay(3);
@@ -154,16 +139,17 @@ static void check_random(uint64_t *random)
             continue;
         }
         if (expected < VERIFY_NAMED_MAX &&
-            (v.named[expected].early_us != s->early_us || v.named[expected].line != s->line ||
-             strcmp(v.named[expected].file, trace_paths[s->file]) != 0 ||
-             strcmp(v.named[expected].type, "mail") != 0))
+            (verified.named[expected].early_us != s->early_us || verified.named[expected].line != s->line ||
+             strcmp(verified.named[expected].file, trace_paths[s->file]) != 0 ||
+             strcmp(verified.named[expected].type, "mail") != 0))
             fail_msg("WEIR_SEED=%" PRIu64 ": %s: violation %" PRIu64 " is %s:%zu, not %s:%zu", seed, stored,
-                     expected, v.named[expected].file, v.named[expected].line, trace_paths[s->file], s->line);
+                     expected, verified.named[expected].file, verified.named[expected].line,
+                     trace_paths[s->file], s->line);
         expected++;
     }
-    if (v.violations != expected || v.types[0].violations != expected)
+    if (verified.violations != expected || verified.types[0].violations != expected)
         fail_msg("WEIR_SEED=%" PRIu64 ": %s: %" PRIu64 " violations, not %" PRIu64, seed, stored,
-                 v.violations, expected);
+                 verified.violations, expected);
     naive_free(&m);
 }
 
@@ -177,54 +163,54 @@ TEST(test_random_starts_are_judged_like_the_model)
 
 TEST(test_one_start_too_many_is_one_violation)
 {
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 1000; i++) {
-        traces_add(&t, 0, "mail", BEGIN_US + i * 10000, 0, "gcra:100/1000000/1");
+        traces_add(0, "mail", BEGIN_US + i * 10000, 0, "gcra:100/1000000/1");
         if (i == 500)
-            traces_add(&t, 1, "mail", BEGIN_US + i * 10000 + 3000, 0, "gcra:100/1000000/1");
+            traces_add(1, "mail", BEGIN_US + i * 10000 + 3000, 0, "gcra:100/1000000/1");
     }
-    traces_close(&t);
+    traces_close();
     replay(2);
-    assert_int_equal(v.violations, 1);
-    assert_string_equal(v.named[0].file, trace_paths[1]);
-    assert_string_equal(v.named[0].limit, "rate-mail");
-    assert_int_equal(v.named[0].line, 1);
-    assert_int_equal(v.named[0].early_us, 7000);
-    assert_int_equal(v.rules[0].worst.windows[0].most, 101);
-    assert_int_equal(v.rules[0].worst.windows[0].allowed, 100);
-    assert_int_equal(v.rules[0].worst.windows[1].most, 11);
-    assert_int_equal(v.rules[0].worst.windows[1].allowed, 10);
-    assert_true(v.rules[0].worst.gap > 0.299 && v.rules[0].worst.gap < 0.301);
+    assert_int_equal(verified.violations, 1);
+    assert_string_equal(verified.named[0].file, trace_paths[1]);
+    assert_string_equal(verified.named[0].limit, "rate-mail");
+    assert_int_equal(verified.named[0].line, 1);
+    assert_int_equal(verified.named[0].early_us, 7000);
+    assert_int_equal(verified.rules[0].worst.windows[0].most, 101);
+    assert_int_equal(verified.rules[0].worst.windows[0].allowed, 100);
+    assert_int_equal(verified.rules[0].worst.windows[1].most, 11);
+    assert_int_equal(verified.rules[0].worst.windows[1].allowed, 10);
+    assert_true(verified.rules[0].worst.gap > 0.299 && verified.rules[0].worst.gap < 0.301);
 }
 
 TEST(test_many_violations_are_counted)
 {
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 1000; i++)
-        traces_add(&t, 0, "mail", BEGIN_US, 0, "gcra:1/1000000/1");
-    traces_close(&t);
+        traces_add(0, "mail", BEGIN_US, 0, "gcra:1/1000000/1");
+    traces_close();
     replay(1);
-    assert_int_equal(v.violations, 999);
-    assert_int_equal(v.named[VERIFY_NAMED_MAX - 1].line, 21);
-    assert_true(v.rules[0].worst.kept < 0);
+    assert_int_equal(verified.violations, 999);
+    assert_int_equal(verified.named[VERIFY_NAMED_MAX - 1].line, 21);
+    assert_true(verified.rules[0].worst.kept < 0);
 }
 
 /* ---- Rules that change, types without one */
 
 TEST(test_a_rule_that_changed)
 {
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 100; i++)
-        traces_add(&t, 0, "mail", BEGIN_US + i * 1000, 0, "gcra:1000/1000000/1");
+        traces_add(0, "mail", BEGIN_US + i * 1000, 0, "gcra:1000/1000000/1");
     for (int i = 0; i < 100; i++)
-        traces_add(&t, 0, "mail", BEGIN_US + 100000 + i * 100000, 0, "gcra:10/1000000/1");
-    traces_close(&t);
+        traces_add(0, "mail", BEGIN_US + 100000 + i * 100000, 0, "gcra:10/1000000/1");
+    traces_close();
     replay(1);
-    assert_int_equal(v.violations, 0);
-    assert_int_equal(v.rules[0].worst.stretches, 2);
-    assert_int_equal(v.rules[0].rule.count, 10);
-    assert_true(v.rules[0].worst.kept > 0.9999 && v.rules[0].worst.kept <= 1);
-    assert_true(v.rules[0].worst.gap == 1);
+    assert_int_equal(verified.violations, 0);
+    assert_int_equal(verified.rules[0].worst.stretches, 2);
+    assert_int_equal(verified.rules[0].rule.count, 10);
+    assert_true(verified.rules[0].worst.kept > 0.9999 && verified.rules[0].worst.kept <= 1);
+    assert_true(verified.rules[0].worst.gap == 1);
 }
 
 TEST(test_types_without_a_limit)
@@ -235,27 +221,27 @@ TEST(test_types_without_a_limit)
                  "{\"slot\":1795000001000000,\"start\":1795000001000300,\"type\":\"a\",\"limits\":\"a=gcra:1/"
                  "1000000/1\"}\n");
     replay(1);
-    assert_int_equal(v.violations, 0);
-    assert_int_equal(v.type_count, 2);
-    assert_string_equal(v.types[0].name, "a");
-    assert_true(v.types[0].limited);
-    assert_int_equal(v.types[0].starts, 2);
-    assert_int_equal(v.types[0].lateness.max_us, 300);
-    assert_int_equal(v.types[0].lateness.min_us, 300);
-    assert_false(v.types[1].limited);
-    assert_int_equal(v.types[1].span_us, 2000000);
+    assert_int_equal(verified.violations, 0);
+    assert_int_equal(verified.type_count, 2);
+    assert_string_equal(verified.types[0].name, "a");
+    assert_true(verified.types[0].limited);
+    assert_int_equal(verified.types[0].starts, 2);
+    assert_int_equal(verified.types[0].lateness.max_us, 300);
+    assert_int_equal(verified.types[0].lateness.min_us, 300);
+    assert_false(verified.types[1].limited);
+    assert_int_equal(verified.types[1].span_us, 2000000);
 }
 
 TEST(test_lateness)
 {
     const struct verify_lateness *l;
 
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 1000; i++)
-        traces_add(&t, i % 3, "mail", BEGIN_US + i, 999 - i, "gcra:1000000/1000000/1");
-    traces_close(&t);
+        traces_add(i % 3, "mail", BEGIN_US + i, 999 - i, "gcra:1000000/1000000/1");
+    traces_close();
     replay(3);
-    l = &v.types[0].lateness;
+    l = &verified.types[0].lateness;
     assert_int_equal(l->min_us, 0);
     assert_int_equal(l->p50_us, 499);
     assert_int_equal(l->p99_us, 989);
@@ -266,15 +252,14 @@ TEST(test_lateness)
 /* An answer that came 3 s late: all slots are as they should be, and twice as many start in a second. */
 TEST(test_handlers_that_started_after_their_slots)
 {
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 40; i++)
-        traces_add(&t, 0, "mail", BEGIN_US + i * 100000, i < 10 ? 3000000 - i * 100000 : 0,
-                   "gcra:10/1000000/1");
-    traces_close(&t);
+        traces_add(0, "mail", BEGIN_US + i * 100000, i < 10 ? 3000000 - i * 100000 : 0, "gcra:10/1000000/1");
+    traces_close();
     replay(1);
-    assert_int_equal(v.violations, 0);
-    assert_int_equal(v.after_slot, 10);
-    assert_int_equal(v.types[0].after_slot, 10);
+    assert_int_equal(verified.violations, 0);
+    assert_int_equal(verified.after_slot, 10);
+    assert_int_equal(verified.types[0].after_slot, 10);
 
     say_of(trace_paths[0]);
     assert_int_equal(o.code, 65);
@@ -293,24 +278,24 @@ TEST(test_starts_are_judged_apart_from_slots)
 {
     enum { LATE = 199 };
 
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 400; i++) {
         int64_t slot_us = i < 100 ? 0 : (i - 99) * 10000;
 
-        traces_add(&t, i % 2, "mail", BEGIN_US + slot_us, i < LATE ? 1000000 - slot_us : 0,
+        traces_add(i % 2, "mail", BEGIN_US + slot_us, i < LATE ? 1000000 - slot_us : 0,
                    "gcra:100/1000000/100");
     }
-    traces_close(&t);
+    traces_close();
     replay(2);
-    assert_int_equal(v.violations + v.before_slot + v.after_slot, 0);
-    assert_int_equal(v.crowded, 90); /* 199, and one every 10 ms in 0.9 s */
-    assert_int_equal(v.rules[0].crowded, v.crowded);
-    assert_int_equal(v.types[0].crowded, v.crowded);
-    assert_int_equal(v.rules[0].worst.windows[0].most, 199);
-    assert_int_equal(v.rules[0].worst.started.window_us, 900000);
-    assert_int_equal(v.rules[0].worst.started.most, LATE + 90);
-    assert_int_equal(v.rules[0].worst.started.allowed, 199);
-    assert_true(v.named[0].started);
+    assert_int_equal(verified.violations + verified.before_slot + verified.after_slot, 0);
+    assert_int_equal(verified.crowded, 90); /* 199, and one every 10 ms in 0.9 s */
+    assert_int_equal(verified.rules[0].crowded, verified.crowded);
+    assert_int_equal(verified.types[0].crowded, verified.crowded);
+    assert_int_equal(verified.rules[0].worst.windows[0].most, 199);
+    assert_int_equal(verified.rules[0].worst.started.window_us, 900000);
+    assert_int_equal(verified.rules[0].worst.started.most, LATE + 90);
+    assert_int_equal(verified.rules[0].worst.started.allowed, 199);
+    assert_true(verified.named[0].started);
 
     say_of(trace_paths[0], trace_paths[1]);
     assert_int_equal(o.code, 65);
@@ -327,12 +312,11 @@ TEST(test_starts_are_judged_apart_from_slots)
 
 TEST(test_both_may_fail)
 {
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 40; i++)
-        traces_add(&t, 0, "mail", BEGIN_US + i * 100000, i < 20 ? 3000000 - i * 100000 : 0,
-                   "gcra:10/1000000/1");
-    traces_add(&t, 0, "mail", BEGIN_US + 50000, 0, "gcra:10/1000000/1");
-    traces_close(&t);
+        traces_add(0, "mail", BEGIN_US + i * 100000, i < 20 ? 3000000 - i * 100000 : 0, "gcra:10/1000000/1");
+    traces_add(0, "mail", BEGIN_US + 50000, 0, "gcra:10/1000000/1");
+    traces_close();
     say_of(trace_paths[0]);
     assert_int_equal(o.code, 65);
     warns("weir: verify: slots: 1 violation among 41 starts: a gate was not open yet; starts: 20 of 41 "
@@ -353,27 +337,27 @@ TEST(test_late_starts_of_slots_that_are_good)
                     BEGIN_US + i * 100000, good_us, BEGIN_US + (i < 6 ? 6 : i) * 100000);
         assert_int_equal(fclose(f), 0);
         replay(1);
-        assert_int_equal(v.violations, 0);
-        assert_int_equal(v.crowded > 0, good_us == 50000);
+        assert_int_equal(verified.violations, 0);
+        assert_int_equal(verified.crowded > 0, good_us == 50000);
     }
 }
 
 /* Clocks differ by less than that; the slots alone keep the rate. */
 TEST(test_handlers_that_started_before_their_slots)
 {
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 20; i++)
-        traces_add(&t, 0, "mail", BEGIN_US + i * 100000, -i * 100000, "gcra:10/1000000/1");
-    traces_add(&t, 1, "sms", BEGIN_US, -1000000, "gcra:10/1000000/1");
-    traces_add(&t, 1, "sms", BEGIN_US + 100000, -1000001, "gcra:10/1000000/1");
-    traces_add(&t, 2, "fax", BEGIN_US, -1000000, "gcra:10/1000000/1");
-    traces_close(&t);
+        traces_add(0, "mail", BEGIN_US + i * 100000, -i * 100000, "gcra:10/1000000/1");
+    traces_add(1, "sms", BEGIN_US, -1000000, "gcra:10/1000000/1");
+    traces_add(1, "sms", BEGIN_US + 100000, -1000001, "gcra:10/1000000/1");
+    traces_add(2, "fax", BEGIN_US, -1000000, "gcra:10/1000000/1");
+    traces_close();
     replay(3);
-    assert_int_equal(v.violations, 0);
-    assert_int_equal(v.before_slot, 10);
-    assert_int_equal(v.types[0].before_slot, 0);
-    assert_int_equal(v.types[1].before_slot, 9);
-    assert_int_equal(v.types[2].before_slot, 1);
+    assert_int_equal(verified.violations, 0);
+    assert_int_equal(verified.before_slot, 10);
+    assert_int_equal(verified.types[0].before_slot, 0);
+    assert_int_equal(verified.types[1].before_slot, 9);
+    assert_int_equal(verified.types[2].before_slot, 1);
 
     say_of(trace_paths[0]);
     assert_int_equal(o.code, 65);
@@ -401,7 +385,7 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
     struct naive model;
 
     naive_begin(&model, stored);
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < STARTS; i++) {
         int64_t cost = random_in(random, 1, cost_most);
 
@@ -412,27 +396,29 @@ static void check_algorithm(uint64_t *random, const char *stored, int64_t cost_m
             s->at_us = random_in(random, at_us + 1, opens_us - 1);
             s->early_us = opens_us - s->at_us;
             s->file = (int)random_in(random, 0, 2);
-            traces_add_cost(&t, s->file, "mail", s->at_us, 0, stored, cost);
-            s->line = t.lines[s->file];
+            traces_add_cost(s->file, "mail", s->at_us, 0, stored, cost);
+            s->line = traces.lines[s->file];
         }
         at_us = opens_us + (random_in(random, 0, 9) ? 0 : random_in(random, 0, model.rule.period_us));
         fail_if(naive_start(&model, at_us, cost, i), "the model refuses what it allows");
-        traces_add_cost(&t, (int)random_in(random, 0, 2), "mail", at_us, 0, stored, cost);
+        traces_add_cost((int)random_in(random, 0, 2), "mail", at_us, 0, stored, cost);
     }
-    traces_close(&t);
+    traces_close();
     naive_free(&model);
     replay(3);
-    for (int i = 0; i < expected && i < VERIFY_NAMED_MAX && (uint64_t)i < v.violations; i++)
-        fail_if(v.named[i].early_us != shots[i].early_us || v.named[i].line != shots[i].line ||
-                    strcmp(v.named[i].file, trace_paths[shots[i].file]) != 0,
+    for (int i = 0; i < expected && i < VERIFY_NAMED_MAX && (uint64_t)i < verified.violations; i++)
+        fail_if(verified.named[i].early_us != shots[i].early_us || verified.named[i].line != shots[i].line ||
+                    strcmp(verified.named[i].file, trace_paths[shots[i].file]) != 0,
                 "WEIR_SEED=%" PRIu64 ": %s: violation %d is %s:%zu, %" PRId64 "us, not %s:%zu, %" PRId64 "us",
-                seed, stored, i, v.named[i].file, v.named[i].line, v.named[i].early_us,
+                seed, stored, i, verified.named[i].file, verified.named[i].line, verified.named[i].early_us,
                 trace_paths[shots[i].file], shots[i].line, shots[i].early_us);
-    fail_if(v.violations != (uint64_t)expected, "WEIR_SEED=%" PRIu64 ": %s: %" PRIu64 " violations, not %d",
-            seed, stored, v.violations, expected);
+    fail_if(verified.violations != (uint64_t)expected,
+            "WEIR_SEED=%" PRIu64 ": %s: %" PRIu64 " violations, not %d", seed, stored, verified.violations,
+            expected);
     if (expected == 0)
         for (int i = 0; i < VERIFY_WINDOWS; i++)
-            assert_true(v.rules[0].worst.windows[i].most <= v.rules[0].worst.windows[i].allowed);
+            assert_true(verified.rules[0].worst.windows[i].most <=
+                        verified.rules[0].worst.windows[i].allowed);
 }
 
 TEST(test_every_algorithm_finds_what_was_put_in)
@@ -454,4 +440,4 @@ TEST(test_every_algorithm_finds_what_was_put_in)
             check_algorithm(&random, cases[i].stored, cases[i].cost_most);
 }
 
-TESTS(traces_begin, end)
+TESTS(traces_begin, traces_end)

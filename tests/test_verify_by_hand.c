@@ -7,20 +7,6 @@
 #include "throttle/gate.h"
 
 static uint64_t seed;
-static struct traces t; /* that are being written */
-static struct verify v; /* what the last ones came to */
-
-static void replay(int files)
-{
-    verify_free(&v);
-    v = traces_replay(files);
-}
-
-static int end(void **state)
-{
-    verify_free(&v);
-    return traces_end(state);
-}
 
 /* ---- Traces by hand. A start: slot in seconds, members, limits. */
 
@@ -189,8 +175,8 @@ static void describe(char out[BY_HAND_MAX])
     size_t len = 0;
 
     out[0] = '\0';
-    for (size_t i = 0; i < v.violations && i < VERIFY_NAMED_MAX; i++) {
-        const struct verify_violation *n = &v.named[i];
+    for (size_t i = 0; i < verified.violations && i < VERIFY_NAMED_MAX; i++) {
+        const struct verify_violation *n = &verified.named[i];
         char early[32] = "never";
 
         if (n->early_us != VERIFY_NEVER)
@@ -237,19 +223,19 @@ TEST(test_a_shared_limit_in_any_order_of_files)
         char found[BY_HAND_MAX];
         size_t torn_line;
 
-        verify_free(&v);
-        assert_int_equal(verify_init(&v, &trace_error), 0);
+        verify_free(&verified);
+        assert_int_equal(verify_init(&verified, &trace_error), 0);
         for (int j = 0; j < TRACES; j++)
-            assert_int_equal(verify_read(&v, trace_paths[orders[i][j]], &torn_line, &trace_error), 0);
-        assert_int_equal(verify_replay(&v, &trace_error), 0);
+            assert_int_equal(verify_read(&verified, trace_paths[orders[i][j]], &torn_line, &trace_error), 0);
+        assert_int_equal(verify_replay(&verified, &trace_error), 0);
         describe(found);
         assert_string_equal(found, "2 10 account#0; 1 5 account#0; 2 5 account#0; 2 10 account#0");
-        assert_string_equal(v.named[1].type, "sms");
-        assert_string_equal(v.named[1].file, trace_paths[1]);
-        assert_int_equal(v.rule_count, 1);
-        assert_int_equal(v.type_count, 3);
-        assert_int_equal(v.types[0].violations, 3);
-        assert_int_equal(v.types[2].violations, 1);
+        assert_string_equal(verified.named[1].type, "sms");
+        assert_string_equal(verified.named[1].file, trace_paths[1]);
+        assert_int_equal(verified.rule_count, 1);
+        assert_int_equal(verified.type_count, 3);
+        assert_int_equal(verified.types[0].violations, 3);
+        assert_int_equal(verified.types[2].violations, 1);
     }
 }
 
@@ -260,18 +246,18 @@ TEST(test_the_fullest_key)
                          START(102, KEY(y), "a=sliding-log:3/10000000,by=key")
                              START(103, "", "a=concurrency:2") START(104, "", "a=concurrency:2"));
     replay(1);
-    assert_int_equal(v.violations, 0);
-    assert_int_equal(v.rule_count, 1);
-    assert_int_equal(v.rules[0].keys, 3);
+    assert_int_equal(verified.violations, 0);
+    assert_int_equal(verified.rule_count, 1);
+    assert_int_equal(verified.rules[0].keys, 3);
 
     traces_write(START(100, KEY(x), "a=sliding-log:3/10000000,by=key")
                      START(101, KEY(y), "a=sliding-log:3/10000000,by=key")
                          START(102, KEY(y), "a=sliding-log:3/10000000,by=key"));
     replay(1);
-    assert_int_equal(v.rules[0].keys, 2);
-    assert_string_equal(v.rules[0].worst_key, "y");
-    assert_int_equal(v.rules[0].worst.windows[2].most, 2);
-    assert_int_equal(v.rules[0].worst.windows[2].allowed, 3);
+    assert_int_equal(verified.rules[0].keys, 2);
+    assert_string_equal(verified.rules[0].worst_key, "y");
+    assert_int_equal(verified.rules[0].worst.windows[2].most, 2);
+    assert_int_equal(verified.rules[0].worst.windows[2].allowed, 3);
 }
 
 /* ahead_us < 0: it does not say so. */
@@ -281,7 +267,7 @@ static void add_granted(int file, int64_t slot_us, int64_t ahead_us, const char 
 
     if (ahead_us >= 0)
         snprintf(ahead, sizeof ahead, ",\"ahead\":%" PRId64, ahead_us);
-    fprintf(t.files[file],
+    fprintf(traces.files[file],
             "{\"slot\":%" PRId64 "%s,\"start\":%" PRId64 ",\"type\":\"mail\",\"limits\":\"mail=%s\"}\n",
             slot_us, ahead, slot_us, rules);
 }
@@ -304,7 +290,7 @@ static void check_changes(uint64_t *random)
 
     assert_int_equal(rule_read(stored, &rule, &trace_error), 0);
     gate_init(&live, &rule);
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 300; i++) {
         int64_t s_us;
 
@@ -322,11 +308,11 @@ static void check_changes(uint64_t *random)
         first_us = s_us < first_us ? s_us : first_us;
         now_us += random_in(random, 0, 9) ? 0 : random_in(random, 0, 2000000);
     }
-    traces_close(&t);
+    traces_close();
     gate_free(&live);
     replay(3);
-    fail_if(v.violations, "WEIR_SEED=%" PRIu64 ": %s:%zu is %" PRId64 "us too early", seed, v.named[0].file,
-            v.named[0].line, v.named[0].early_us);
+    fail_if(verified.violations, "WEIR_SEED=%" PRIu64 ": %s:%zu is %" PRId64 "us too early", seed,
+            verified.named[0].file, verified.named[0].line, verified.named[0].early_us);
 }
 
 TEST(test_changes_accuse_nobody)
@@ -349,9 +335,9 @@ TEST(test_an_end_long_before_its_start_is_named)
     replay(1);
     traces_write(before);
     snprintf(says, sizeof says, "%s:2: end is before the job's start in line 1; ", trace_paths[0]);
-    verify_free(&v);
-    assert_int_equal(verify_init(&v, &trace_error), 0);
-    assert_int_equal(verify_read(&v, trace_paths[0], &torn_line, &trace_error), WEIR_EINPUT);
+    verify_free(&verified);
+    assert_int_equal(verify_init(&verified, &trace_error), 0);
+    assert_int_equal(verify_read(&verified, trace_paths[0], &torn_line, &trace_error), WEIR_EINPUT);
     assert_memory_equal(trace_error.text, says, strlen(says));
 }
 
@@ -384,7 +370,7 @@ static void end_run(struct live *l, int i)
         assert_int_equal(gate_charge(&l->gate, l->now_us, run.spent - run.cost), 0);
     if (run.spent == run.cost)
         return;
-    fprintf(t.files[run.file],
+    fprintf(traces.files[run.file],
             "{\"spent\":%" PRId64 ",\"slot\":%" PRId64 ",\"type\":\"mail\",\"id\":\"%d.%zu\"}\n"
             "{\"end\":%" PRId64 ",\"type\":\"mail\",\"id\":\"%d.%zu\"}\n",
             run.spent, run.slot_us, run.file, run.id, run.end_us, run.file, run.id);
@@ -421,8 +407,8 @@ static void start_run(struct live *l, const char *stored, uint64_t *random)
     run->end_us = run->slot_us + random_in(random, 0, random_in(random, 0, 1) ? 2000 : 700000);
     gate_remember(&l->gate, l->now_us);
     assert_int_equal(gate_take(&l->gate, run->slot_us, 1, run->cost), 0);
-    traces_add_cost(&t, run->file, "mail", run->slot_us, 0, stored, run->cost);
-    run->id = t.lines[run->file];
+    traces_add_cost(run->file, "mail", run->slot_us, 0, stored, run->cost);
+    run->id = traces.lines[run->file];
     l->count++;
 }
 
@@ -439,7 +425,7 @@ static void check_true_costs(uint64_t *random)
 
     assert_int_equal(rule_read(stored, &rule, &trace_error), 0);
     gate_init(&l.gate, &rule);
-    traces_open(&t);
+    traces_open();
     for (int i = 0; i < 400; i++) {
         int64_t opens_us = gate_start(&l.gate, l.now_us, 1);
 
@@ -449,11 +435,11 @@ static void check_true_costs(uint64_t *random)
                                                : l.now_us + random_in(random, 0, 20000));
     }
     pass_until(&l, l.now_us + 1000000);
-    traces_close(&t);
+    traces_close();
     gate_free(&l.gate);
     replay(TRACES);
-    fail_if(v.violations, "WEIR_SEED=%" PRIu64 ": %s: %s:%zu is %" PRId64 "us too early", seed, stored,
-            v.named[0].file, v.named[0].line, v.named[0].early_us);
+    fail_if(verified.violations, "WEIR_SEED=%" PRIu64 ": %s: %s:%zu is %" PRId64 "us too early", seed, stored,
+            verified.named[0].file, verified.named[0].line, verified.named[0].early_us);
 }
 
 /* Whatever jobs spend: no start that a live gate granted is accused. */
@@ -465,4 +451,4 @@ TEST(test_true_costs_accuse_nobody)
         check_true_costs(&random);
 }
 
-TESTS(traces_begin, end)
+TESTS(traces_begin, traces_end)
