@@ -207,9 +207,9 @@ static int do_rate_weight(struct weir *w, const struct ask *ask, json_t **doc)
     int64_t weight = field_number(ask->fields, "weight", -1);
 
     *doc = NULL;
-    if (!key || weight < 1 || weight > 1000)
-        return error_set(&w->error, WEIR_EINPUT, "rate weight %.128s: give key=KEY, and weight=1 to 1000",
-                         ask->names[0]);
+    if (!key || weight < 1 || weight > RATE_WEIGHT_MOST)
+        return error_set(&w->error, WEIR_EINPUT, "rate weight %.128s: give key=KEY, and weight=1 to %d",
+                         ask->names[0], RATE_WEIGHT_MOST);
     if (weir_rate_weight(w, ask->names[0], key, (int)weight) < 0)
         return w->error.status;
     return document_done(w, done_document(ask->names[0], "weight"), doc);

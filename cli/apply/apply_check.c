@@ -4,8 +4,7 @@
 #include "cli/apply/apply.h"
 #include "queue/limits/export.h"
 
-#define PAUSE_LONGEST_US (3650 * INT64_C(86400000000)) /* as the scripts of pauses have it */
-#define REASON_MOST 200                                /* bytes, as queue/state/reasons.lua has it */
+#define REASON_MOST 200 /* bytes, as queue/state/reasons.lua has it */
 
 static const json_t *section_at(const json_t *state, const char *kind, const char *title)
 {
@@ -140,7 +139,7 @@ static int check_change(const struct applying *a, const json_t *change)
                            "[%s] %s: it has no keys; set a rule with ,by=PATH, as in 10/s,by=args.customer",
                            section, name);
     if (status == 0 && strncmp(name, "pause", 5) == 0 &&
-        section_read_pause(value, a->now_us, &for_us, &rest) && for_us > PAUSE_LONGEST_US)
+        section_read_pause(value, a->now_us, &for_us, &rest) && for_us > RATE_PAUSE_LONGEST_US)
         status = error_set(e, WEIR_EINPUT, "[%s] %s = %s: more than ten years; write endless", section, name,
                            value);
     if (status == 0 && !dash && strlen(rest) > REASON_MOST)

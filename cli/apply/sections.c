@@ -14,8 +14,6 @@
 #include "view/text.h"
 
 #define WORDS_MOST 17 /* limits of a type, or rules of a limit, and one too many */
-#define WEIGHT_MOST 1000
-#define COUNT_MOST 1000000000 /* of a cost, and more than attempts may be, which a job's check says */
 #define VALUE_SIZE 4096
 
 #define PAUSE(v)                                                                                             \
@@ -157,9 +155,9 @@ static int normal_weight(const char *text, char out[VALUE_SIZE], struct error *e
     char *key, made[LIMIT_NAME_SIZE];
     long n = strtol(text, &key, 10);
 
-    if (key == text || *key != ' ' || n < 1 || n > WEIGHT_MOST)
+    if (key == text || *key != ' ' || n < 1 || n > RATE_WEIGHT_MOST)
         return error_set(e, WEIR_EINPUT, "%.60s: not a weight from 1 to %d and a key; write 3 acme", text,
-                         WEIGHT_MOST);
+                         RATE_WEIGHT_MOST);
     key += strspn(key, " ");
     if (key_is_made(key, strlen(key)))
         snprintf(made, sizeof made, "%s", key);
@@ -189,12 +187,13 @@ static int normal_key_pause(const char *text, char out[VALUE_SIZE], struct error
     return normal_pause(text, out, e);
 }
 
+/* Of a cost, and of attempts, which a job's check bounds further. */
 static int normal_count(const char *text, char out[VALUE_SIZE], struct error *e)
 {
     long long n = strtoll(text, NULL, 10);
 
-    if (n < 1 || n > COUNT_MOST)
-        return error_set(e, WEIR_EINPUT, "%.60s: must be 1 to %d", text, COUNT_MOST);
+    if (n < 1 || n > JOB_COST_MOST)
+        return error_set(e, WEIR_EINPUT, "%.60s: must be 1 to %d", text, JOB_COST_MOST);
     snprintf(out, VALUE_SIZE, "%lld", n);
     return 0;
 }

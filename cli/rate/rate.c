@@ -84,9 +84,9 @@ static int run_weight(struct cli *cli, struct weir *w, const struct rate_flags *
     long weight = strtol(argv[3], &end, 10);
 
     (void)flags;
-    if (end == argv[3] || *end || weight < 1 || weight > 1000)
-        return error_set(&cli->error, WEIR_EINPUT, "rate weight %.60s: not a valid weight; give 1 to 1000",
-                         argv[3]);
+    if (end == argv[3] || *end || weight < 1 || weight > RATE_WEIGHT_MOST)
+        return error_set(&cli->error, WEIR_EINPUT, "rate weight %.60s: not a valid weight; give 1 to %d",
+                         argv[3], RATE_WEIGHT_MOST);
     if (weir_rate_weight(w, argv[1], argv[2], (int)weight) < 0)
         return cli_failed(cli, w);
     if (cli->json)

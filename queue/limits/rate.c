@@ -16,7 +16,6 @@
 #include "throttle/key.h"
 
 #define CURSOR_SIZE 24
-#define LONGEST_PAUSE_S (3650.0 * 86400)
 /* A change takes so many calls: each checks 200 types, and all begin anew when a limit is changed meanwhile. */
 #define CALLS_MOST 20000
 
@@ -447,7 +446,7 @@ int weir_rate_pause(struct weir *w, const char *limit, double for_s)
     rate_part(limit, name, &key);
     if (isinf(for_s) && for_s > 0)
         return rate_pause(w, name, key, &(struct pausing){.for_us = RATE_ENDLESS}, NULL);
-    if (!(for_s > 0 && for_s <= LONGEST_PAUSE_S))
+    if (!(for_s > 0 && for_s * 1e6 <= RATE_PAUSE_LONGEST_US))
         return error_set(&w->error, WEIR_EINPUT,
                          "pause of %g s: must be above 0 and at most ten years (3650d)", for_s);
     return rate_pause(w, name, key, &(struct pausing){.for_us = (int64_t)ceil(for_s * 1e6)}, NULL);

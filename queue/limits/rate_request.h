@@ -13,6 +13,8 @@
 #define RATE_USES_MOST 16 /* limits of a type: each has a rule, and a type has at most so many */
 #define RATE_RESUME 0
 #define RATE_ENDLESS (-1) /* until it is resumed */
+#define RATE_PAUSE_LONGEST_US (3650 * INT64_C(86400000000))
+#define RATE_WEIGHT_MOST 1000
 
 struct pausing {
     int64_t for_us;     /* or RATE_ENDLESS, or RATE_RESUME: it is resumed */
