@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/proxy.h"
 #include "tests/random.h"
 #include "tests/stage.h"
 
@@ -424,6 +425,35 @@ TEST(test_moving_to_another_redis)
     ns = NULL;
     server_stop(&from);
     server_stop(&to);
+}
+
+/* Wherever the link is cut, the error says how to go on, and a second run makes what is left. */
+TEST(test_apply_that_is_cut_off)
+{
+    int told = 0, code = 69;
+    struct server s;
+    struct outcome o;
+    struct proxy *p;
+
+    server_start(&s, false);
+    p = proxy_start(&s);
+    write_text(folder, "cut.conf",
+               "[limit l]\nrules = 9/s\n[limit k]\nrules = 1/s\n[type t]\nuse = l k\n[queue q]\npause = "
+               "endless\n");
+    for (unsigned n = 1; code != 0; n++) {
+        ns = textf("cut%u", n);
+        proxy_cut_before(p, PROXY_REQUESTS, n);
+        code = program_weir(&o, folder, proxy_url(p), ns, "apply cut.conf");
+        assert_true(code == 0 || code == 69);
+        told += strstr(o.err, "; what is changed stays, and a second run makes what is left\n") != NULL;
+        run_on(&s, &o, "apply cut.conf");
+        run_on(&s, &o, "apply cut.conf");
+        assert_string_equal(o.err, "nothing to change\n");
+    }
+    assert_true(told >= 4); /* two limits, a type, a queue */
+    ns = NULL;
+    proxy_stop(p);
+    server_stop(&s);
 }
 
 /* Texts that are allowed in between alone are not asked for: what holds in the end is checked, and steps lead there. */

@@ -79,6 +79,11 @@ static int run_apply(struct cli *cli, int argc, char **argv)
     status = read_file(cli, argv[0]);
     if (status == 0)
         status = sections_of_file(cli, &a.want);
+    if (status == 0 && a.prune && argv[0] && json_object_size(a.want) == 0) /* of a weir export that failed */
+        status = error_set(&cli->error, WEIR_EINPUT,
+                           "apply --prune: %.300s has no limit, type, queue or schedule, and all would be "
+                           "removed; see to it",
+                           strcmp(argv[0], "-") == 0 ? "standard input" : argv[0]);
     if (status == 0)
         status = apply(&a, dry);
     json_decref(a.want);
