@@ -109,7 +109,9 @@ STAGE_TEST(second_term_ends_commands)
     pid_t worker, command;
 
     signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
-    worker = start_script(s, "echo $$ >pid\nexec sleep 1000");
+    write_script(s, "script", "echo $$ >pid\nexec sleep 1000");
+    /* with the usual lease: no machine stands still for that long */
+    worker = stage_weir(s, "worker", "--exec", "run=./script", NULL);
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
     kill(worker, SIGHUP); /* its terminal was closed */
