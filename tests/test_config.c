@@ -266,6 +266,7 @@ static pid_t start_reloading(const struct server *s, const char *handlers)
     const char *const words[] = {built("weir"), "worker",  "-c",   "8", "--config",
                                  "hup.conf",    "--redis", s->url, NULL};
 
+    signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
     write_text(folder, "hup.conf", handlers);
     return program_start(folder, "worker", words);
 }
