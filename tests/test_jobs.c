@@ -1164,10 +1164,13 @@ SCENE_TEST(test_wrong_actions_change_nothing)
     fill_states();
     json_decref(last);
     last = NULL;
-    expect_refused(WORDS(
-        "job_act", "job_act | shoot 10 1 seed 0 | run 0 1 seed 0 | run 1001 1 seed 0 | run 10 0 seed 0",
-        "job_act run 10 1 | a/b 0 | seed 1 | seed 1 colour red | seed 0 nowhere _ | seed 0 later", "job_list",
-        "job_list | show 10 1 0 | list 10 101 0 | list 10 1 x | list 10 1 1 type | list 10 1 0 nowhere _"));
+    expect_refused(WORDS("job_act",
+                         "job_act | shoot 10 1 seed 0 | run 0 1 seed 0 | run 1001 1 seed 0 | run 10 0 seed 0",
+                         "job_act run 10 1 | a/b 0 | seed 1 | seed 1 colour red | seed 1 enqueued> 1h | seed "
+                         "0 nowhere _ | seed 0 later",
+                         "job_list",
+                         "job_list | show 10 1 0 | list 10 101 0 | list 10 1 x | list 10 1 1 type | list 10 "
+                         "1 1 died< x | list 10 1 1 due> nan | list 10 1 0 nowhere _"));
     before = turns_digest();
     assert_int_equal(job_actions(w, turns.now_us, &none, "cancel", NULL, &most, &last), WEIR_EINPUT);
     assert_non_null(strstr(w->error.text, "the search has no term, and would mean all jobs"));

@@ -13,8 +13,11 @@
 -- uses: body cancelled dead_records heads job_text stamp types
 local job_search = {}
 
-local FIELDS = {id = true, worker = true, type = true, queue = true, batch = true, state = true, key = true, made = true, ['enqueued>'] = true, ['enqueued<'] = true,
-                ['died>'] = true, ['died<'] = true, ['due>'] = true, ['due<'] = true, reason = true, able = true}
+local function is_time(value) return is_whole(tonumber(value)) end
+
+-- Fields, and what says whether a value is one; true: any is.
+local FIELDS = {id = true, worker = true, type = true, queue = true, batch = true, state = true, key = true, made = true, reason = true, able = true,
+                ['enqueued>'] = is_time, ['enqueued<'] = is_time, ['died>'] = is_time, ['died<'] = is_time, ['due>'] = is_time, ['due<'] = is_time}
 
 local asked    -- of one call: the fields and their values; states: a set; args: {path =, value =, plain =} each
 local needles  -- texts that stand in each of those entries
@@ -50,7 +53,8 @@ local function read_pair(field, value)
     else
         asked[field] = value
     end
-    return path or FIELDS[field]
+    local known = FIELDS[field]
+    return path or known == true or known and known(value)
 end
 
 -- Makes the range of times from least to most us after now; nil: any.
