@@ -511,8 +511,10 @@ TEST_WITH(test_weights, client_flush, NULL)
     expect_refused(weigh("mail", "42", 1001), "weight: must be 1 to 1000");
     assert_int_equal(weigh("mail", "42", 1), 0);
     expect_limit("mail", "gcra:10/1000000/10,by=args.a");
+    server_do(&server, "CONFIG", "RESETSTAT");
     assert_int_equal(weigh("mail", "42", 3), 0);
     assert_int_equal(weigh("mail", "a@b", 1000), 0);
+    assert_int_equal(server_calls(&server, "hgetall"), 0); /* however many keys have weights */
     expect_limit("mail", "gcra:10/1000000/10,by=args.a weights:1");
     expect("3", "HGET", PREFIX "weights", "mail/42");
     expect("1000", "HGET", PREFIX "weights", "mail/h.d0338b23241f124f2c83fa6f5821920039bf85db");
