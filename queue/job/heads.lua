@@ -19,7 +19,7 @@ local head, head_attempts, head_interrupted, head_throttled, head_attrs = ' ', 0
 -- Reads the head of an entry; returns where its body begins; nil: it has no head.
 local function read_head(entry)
     if byte(entry) ~= AT then return nil end
-    if find(entry, head, 1, true) == 1 then return #head + 1 end
+    if sub(entry, 1, #head) == head then return #head + 1 end -- find would go on through all of a body
     local attempts, interrupted, throttled, attrs, at = match(entry, '^@(%d+),(%d+),(%d+)([^;]*);()')
     if not at then return nil end
     head, head_attempts, head_interrupted, head_throttled = sub(entry, 1, at - 1), tonumber(attempts), tonumber(interrupted), tonumber(throttled)
