@@ -159,6 +159,12 @@ static int unknown_section(const struct setting *at, struct error *e)
                      likely ? "]?" : "");
 }
 
+/* True for "mail,,sms" and the like. */
+static bool has_empty_name(const char *names)
+{
+    return *names == ',' || names[strlen(names) - 1] == ',' || strstr(names, ",,");
+}
+
 /* Reads "[handler mail]": what stands behind it is of that section. */
 static int begin_section(char *line, struct setting *at, struct error *e)
 {
@@ -182,7 +188,7 @@ static int begin_section(char *line, struct setting *at, struct error *e)
     at->section = sections[i].name;
     if (*at->title && strcmp(line, "handler") != 0 && limit_name_check(line, at->title, &why) < 0)
         return error_set(e, WEIR_ECONFIG, "%.400s:%d: %s", at->file, at->line, why.text);
-    if (*at->title && at->title[strspn(at->title, TITLE_CHARS)])
+    if (*at->title && (at->title[strspn(at->title, TITLE_CHARS)] || has_empty_name(at->title)))
         return error_set(e, WEIR_ECONFIG, "%.400s:%d: [%s %.60s]: not a name; use A-Z a-z 0-9 _ . -",
                          at->file, at->line, line, at->title);
     if (!sections[i].title == !*at->title)

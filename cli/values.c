@@ -97,6 +97,19 @@ static void say_line(struct error *e, const struct setting *s, const char *comma
     e->status = WEIR_ECONFIG;
 }
 
+/* What the library says of the values that the flags have handed to it. */
+static const char *const said_of[][2] = {
+    {"namespace '", "namespace"},  {"worker: '", "queues"},      {"worker: queue", "queues"},
+    {"worker: weights", "queues"}, {"worker: a lease", "lease"}, {"worker: a longest pause", "pause-most"}};
+
+static const char *name_said_of(const char *text)
+{
+    for (size_t i = 0; i < sizeof said_of / sizeof *said_of; i++)
+        if (strncmp(text, said_of[i][0], strlen(said_of[i][0])) == 0)
+            return said_of[i][1];
+    return strncmp(text, "worker: ", 8) == 0 && strstr(text, " executors; use") ? "executors" : NULL;
+}
+
 /* True when the error is about that name of the command, or about the handler of that section. */
 static bool is_about(const struct cli *cli, const struct setting *s)
 {
@@ -107,8 +120,10 @@ static bool is_about(const struct cli *cli, const struct setting *s)
         return strncmp(text + len + 3, s->name, strlen(s->name)) == 0 &&
                !isalnum((unsigned char)text[len + 3 + strlen(s->name)]) &&
                text[len + 3 + strlen(s->name)] != '-';
-    if (strncmp(text, "namespace '", 11) == 0)
-        return strcmp(s->name, "namespace") == 0;
+    if (name_said_of(text))
+        return strcmp(s->name, name_said_of(text)) == 0;
+    if (strncmp(text, "worker: type ", 13) == 0)
+        return strncmp(text + 13, s->title, strlen(s->title)) == 0 && text[13 + strlen(s->title)] == ':';
     if (strncmp(text, "handler ", 8) != 0 || strcmp(s->section, "handler") != 0)
         return false;
     len = strcspn(text + 8, ":");
@@ -126,10 +141,10 @@ int cli_name_line(struct cli *cli, int status)
 
         if (!s->line || cli_gave(cli, s->name) || !is_about(cli, s))
             continue;
-        if (strncmp(cli->error.text, "handler ", 8) == 0 || strncmp(cli->error.text, "namespace '", 11) == 0)
-            error_set(&cli->error, was.status, "%.300s: %s", config_place(s, place), was.text);
-        else
+        if (strncmp(was.text + strlen(cli->command->name), " --", 3) == 0)
             say_line(&cli->error, s, cli->command->name);
+        else
+            error_set(&cli->error, WEIR_ECONFIG, "%.300s: %s", config_place(s, place), was.text);
         return cli->error.status;
     }
     return status;

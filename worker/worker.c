@@ -266,10 +266,6 @@ static int make_executors(struct weir_worker *w)
 {
     bool threads = count_thread_types(w) > 0 || (w->reload && w->common.options.executors <= THREADS_MOST);
 
-    if (threads && w->common.options.executors > THREADS_MOST)
-        return error_set(&w->error, WEIR_EUSAGE,
-                         "worker: %d executors; use 1 to %d where functions or commands run on threads",
-                         w->common.options.executors, THREADS_MOST);
     w->common.pool =
         pool_new(w->common.options.executors, threads ? w->common.options.executors : 0, notify_finished, w);
     w->common.running = calloc((size_t)w->common.options.executors, sizeof(struct task *));
@@ -370,12 +366,21 @@ static void open_minds(struct worker *w)
                               .unknown_dead = o->unknown_dead};
 }
 
+int worker_check(struct weir_worker *w)
+{
+    if (w->setup.status != 0)
+        return (w->error = w->setup).status;
+    if (count_thread_types(w) > 0 && w->common.options.executors > THREADS_MOST)
+        return error_set(&w->error, WEIR_EUSAGE,
+                         "worker: %d executors; use 1 to %d where functions or commands run on threads",
+                         w->common.options.executors, THREADS_MOST);
+    return 0;
+}
+
 static int prepare(struct weir_worker *w)
 {
-    if (w->setup.status != 0) {
-        w->error = w->setup;
+    if (worker_check(w) != 0)
         return w->error.status;
-    }
     if (w->common.handlers->count == 0)
         return error_set(&w->error, WEIR_EUSAGE,
                          "worker: no handlers; add one with --load or --exec TYPE=COMMAND");

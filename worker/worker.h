@@ -46,6 +46,8 @@ struct weir_worker {
     atomic_bool reload_asked;
 };
 
+/* Checks the values that it has been given, as when it begins to run. */
+WEIR_CHECKED int worker_check(struct weir_worker *w);
 /* Before it runs: reload is called on the loop when somebody asks, and may call worker_take_over(). */
 void worker_on_reload(struct weir_worker *w, void (*reload)(void *arg), void *arg);
 /* From any thread, and from a signal's handler. */

@@ -96,7 +96,8 @@ static int make_rows(struct cli *cli)
     worker_flags_init(&f);
     if (cli->error.status == 0 && sections_of_file(cli, &state) == 0 &&
         cli_read_section(cli, f.table, "worker", "", cli_is_of_section) == 0 &&
-        worker_flags_read_handlers(cli, &f) == 0 && worker_flags_check(cli, &f) == 0)
+        worker_flags_read_handlers(cli, &f) == 0 && worker_flags_check(cli, &f) == 0 &&
+        worker_flags_try(cli, &f) == 0)
         add_titled(&cli->config);
     json_decref(state);
     return cli->error.status;

@@ -346,10 +346,10 @@ static double seconds(int64_t us)
     return us == UNSET ? 0 : us == 0 ? 1e-6 : (double)us / 1e6;
 }
 
-static struct weir_worker *make_worker(const struct cli *cli, const struct worker_flags *f)
+static struct weir_worker *make_worker(const struct cli *cli, const struct worker_flags *f, const char *url)
 {
     return weir_worker_new(&(struct weir_worker_options){
-        .redis_url = cli_redis_url(cli),
+        .redis_url = url,
         .ns = cli->ns,
         .queues = f->queues,
         .executors = (int)f->executors,
@@ -367,6 +367,12 @@ static struct weir_worker *make_worker(const struct cli *cli, const struct worke
     });
 }
 
+/* Lets a handler pass that is only tried, and cannot be called on this machine. */
+static int judge(const struct worker_flags *f, int status)
+{
+    return f->tried && status == WEIR_ECONFIG ? 0 : status;
+}
+
 static int add_handlers(struct weir_worker *worker, const struct worker_flags *f)
 {
     const char *value;
@@ -377,15 +383,15 @@ static int add_handlers(struct weir_worker *worker, const struct worker_flags *f
         status = weir_worker_load(worker, f->load.at[i]);
     for (int i = 0; status == 0 && i < f->exec.count; i++) {
         split(f->exec.at[i], type, &value);
-        status = weir_worker_exec(worker, type, value);
+        status = judge(f, weir_worker_exec(worker, type, value));
     }
     for (int i = 0; status == 0 && i < f->pipe.count; i++) {
         split(f->pipe.at[i], type, &value);
-        status = weir_worker_pipe(worker, type, value, (int)f->in_flight);
+        status = judge(f, weir_worker_pipe(worker, type, value, (int)f->in_flight));
     }
     for (int i = 0; status == 0 && i < f->http.count; i++) {
         split(f->http.at[i], type, &value);
-        status = weir_worker_http(worker, type, value);
+        status = judge(f, weir_worker_http(worker, type, value));
     }
     return status;
 }
@@ -479,6 +485,23 @@ static int fill_worker(struct cli *cli, struct weir_worker *worker, const struct
     return status;
 }
 
+int worker_flags_try(struct cli *cli, struct worker_flags *f)
+{
+    struct weir_worker *worker = make_worker(cli, f, cli->redis_url ? cli->redis_url : REDIS_USUAL);
+    int status;
+
+    if (!worker)
+        return error_no_memory(&cli->error, "config");
+    f->tried = true;
+    f->http_header = f->http_secret = NULL;
+    f->load.count = 0;
+    status = fill_worker(cli, worker, f);
+    if (status == 0 && (status = worker_check(worker)) < 0)
+        error_set(&cli->error, status, "%s", weir_worker_message(worker));
+    weir_worker_free(worker);
+    return status;
+}
+
 /* Reads all again, on the loop of the worker. A file that is wrong changes nothing. */
 static void reload(void *arg)
 {
@@ -493,7 +516,7 @@ static void reload(void *arg)
         memcpy(words, r->words, (size_t)r->count * sizeof *words);
         status = read_all(&cli, &f, r->count, words, &operands);
     }
-    if (status == 0 && !(next = make_worker(&cli, &f)))
+    if (status == 0 && !(next = make_worker(&cli, &f, cli_redis_url(&cli))))
         status = error_no_memory(&cli.error, "worker");
     if (status == 0) {
         status = check_handlers(&cli, &f); /* none: a file that is just being written */
@@ -529,7 +552,7 @@ static bool can_reload(const struct config *c)
 
 static int run_jobs(struct cli *cli, const struct worker_flags *f, struct running *running)
 {
-    struct weir_worker *worker = make_worker(cli, f);
+    struct weir_worker *worker = make_worker(cli, f, cli_redis_url(cli));
     int status;
 
     if (!worker)

@@ -14,6 +14,7 @@ struct worker_flags {
     struct flag_values timeout, backoff, keep; /* of types */
     int64_t lease_us, grace_us, drain_max_us, kill_after_us, dead_age_us, pause_most_us;
     bool drain, log_done;
+    bool tried; /* programs may be missing */
     struct workers_flags others;
     struct flag table[WORKER_FLAG_COUNT + 1]; /* for cli_parse; points into this struct */
 };
@@ -23,6 +24,8 @@ void worker_flags_init(struct worker_flags *f);
 WEIR_CHECKED int worker_flags_read_handlers(struct cli *cli, struct worker_flags *f);
 /* Checks that the values are in range. WEIR_EUSAGE and cli->error when not. */
 WEIR_CHECKED int worker_flags_check(struct cli *cli, const struct worker_flags *f);
+/* Checks all values, as a worker does when it begins, but for what depends on the machine: programs and files. */
+WEIR_CHECKED int worker_flags_try(struct cli *cli, struct worker_flags *f);
 /* True when any handler was given. */
 bool worker_flags_have_handlers(const struct worker_flags *f);
 

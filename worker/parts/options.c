@@ -84,7 +84,7 @@ static int read_queues(struct options *o, const char *text, struct error *e)
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
     while (rc == 0 && (word = strsep(&rest, ","))) {
         if (o->queue_count == QUEUES_MOST)
-            return error_set(e, WEIR_EUSAGE, "worker: more than %d queues; use a pattern, as mail.*",
+            return error_set(e, WEIR_EUSAGE, "worker: queues: more than %d; use a pattern, as mail.*",
                              QUEUES_MOST);
         rc = read_queue(o, word, e);
     }
