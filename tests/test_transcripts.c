@@ -32,6 +32,7 @@ TEST(test_what_varies_matches)
         {"in <span>", "in 250ms", NULL, true},
         {"in <span>", "in a while", NULL, false},
         {"weir: <any>; try", "weir: x: y; try", NULL, true},
+        {"a ... b", "a c b", NULL, false}, /* in documents alone */
         {"a\n<lines>\nz", "a\nb\nc\nz", NULL, true},
         {"a\n<lines>\nz", "a\nz", NULL, true},
         {"a\n<lines>\nz", "a\nb", NULL, false},

@@ -17,7 +17,7 @@
  *   <n> 1,234 or 0.5    <id> a word    <time> 09:00:00, 2026-11-21 09:00, 2026-11-21T09:00:00Z
  *   <span> 8m 2s        <any> anything in a line        <lines> alone in a line: any lines, or none
  *
- * In a document "..." reads better than <any> and <lines>, and means the same.
+ * In a document "..." reads better than <any> and <lines>, and means the same; in a .txt file it is what weir prints where it cuts.
  *
  * Two blanks or more match any number of blanks, as between the columns of a table.
  *
