@@ -175,17 +175,26 @@ static int do_rate_remove(struct weir *w, const struct ask *ask, json_t **doc)
     return document_done(w, done_document(ask->names[0], "remove"), doc);
 }
 
+/* Reads a number from 1 to most; 0: nobody has given it. */
+static int read_count(struct weir *w, const struct ask *ask, const char *name, int64_t most, int64_t *count)
+{
+    *count = field_number(ask->fields, name, 0);
+    if (!field_text(ask->fields, name) || (*count >= 1 && *count <= most))
+        return 0;
+    return error_set(&w->error, WEIR_EINPUT, "%s: must be 1 to %lld", name, (long long)most);
+}
+
 static int change_use(struct weir *w, const struct ask *ask, bool use, json_t **doc)
 {
     const char *limits = field_text(ask->fields, "limits");
-    int64_t cost = field_number(ask->fields, "cost", 0);
+    int64_t cost;
 
     *doc = NULL;
+    if (read_count(w, ask, "cost", JOB_COST_MOST, &cost) < 0)
+        return w->error.status;
     if (!limits && cost == 0)
-        return error_set(&w->error, WEIR_EINPUT, "rate use %.128s: which limits? give limits=NAME",
-                         ask->names[0]);
-    if (cost < 0)
-        return error_set(&w->error, WEIR_EINPUT, "cost: must be 1 to %d", JOB_COST_MOST);
+        return error_set(&w->error, WEIR_EINPUT, "rate %s %.128s: which limits? give limits=NAME",
+                         use ? "use" : "unuse", ask->names[0]);
     if (rate_use(w, ask->names[0], use, limits ? limits : "", cost) < 0)
         return w->error.status;
     return document_done(w, done_document(ask->names[0], use ? "use" : "unuse"), doc);
@@ -338,14 +347,17 @@ static int read_schedule(struct weir *w, const struct ask *ask, struct weir_job_
                          enum weir_missed *missed)
 {
     const char *policy = field_text(ask->fields, "missed"), *span = field_text(ask->fields, "timeout");
-    int64_t timeout_us = 0;
+    int64_t timeout_us = 0, cost, attempts;
 
+    if (read_count(w, ask, "cost", JOB_COST_MOST, &cost) < 0 ||
+        read_count(w, ask, "max_attempts", JOB_ATTEMPTS_MOST, &attempts) < 0)
+        return w->error.status;
     *job = (struct weir_job_spec){.type = field_text(ask->fields, "type"),
                                   .args = field_text(ask->fields, "args"),
                                   .queue = field_text(ask->fields, "queue"),
                                   .key = field_text(ask->fields, "key"),
-                                  .cost = field_number(ask->fields, "cost", 0),
-                                  .max_attempts = (int)field_number(ask->fields, "max_attempts", 0)};
+                                  .cost = cost,
+                                  .max_attempts = (int)attempts};
     *missed = WEIR_MISSED_ONCE;
     if (!job->type || !field_text(ask->fields, "when"))
         return error_set(&w->error, WEIR_EINPUT, "schedule add %.128s: give when=CRON and type=TYPE",
@@ -354,6 +366,8 @@ static int read_schedule(struct weir *w, const struct ask *ask, struct weir_job_
         return error_set(&w->error, WEIR_EINPUT, "missed: must be once, skip or all");
     if (span && duration_parse(span, &timeout_us, &w->error) < 0)
         return w->error.status;
+    if (span && timeout_us == 0)
+        return error_set(&w->error, WEIR_EINPUT, "timeout: must be above 0");
     job->timeout_s = (double)timeout_us / 1e6;
     return 0;
 }

@@ -369,6 +369,8 @@ TEST_WITH(test_actions, serving_flush, NULL)
     serving_act("/api/types/mail/use", "limits=keyed&cost=2");
     serving_refused("POST", "/api/types/mail/use", FORM, "limits=none", 404, "none");
     serving_refused("POST", "/api/types/mail/use", FORM, "", 400, "limits=NAME");
+    serving_refused("POST", "/api/types/mail/use", FORM, "limits=keyed&cost=0", 400, "cost: must be 1 to");
+    serving_refused("POST", "/api/types/mail/unuse", FORM, "", 400, "rate unuse mail: which limits?");
     serving_act("/api/types/mail/unuse", "limits=keyed");
     serving_act("/api/batches/b1/pause", "");
     serving_act("/api/batches/b1/resume", "");
@@ -382,6 +384,13 @@ TEST_WITH(test_actions, serving_flush, NULL)
     serving_refused("POST", "/api/schedules/weekly", FORM, "when=daily&type=report", 400, "daily");
     serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40daily&type=report&args=%7B", 400, "args");
     serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40daily&type=report&cost=-1", 400, "cost");
+    serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40daily&type=report&cost=0", 400,
+                    "cost: must be 1 to");
+    serving_refused("POST", "/api/schedules/weekly", FORM,
+                    "when=%40daily&type=report&max_attempts=4294967297", 400,
+                    "max_attempts: must be 1 to 1000000");
+    serving_refused("POST", "/api/schedules/weekly", FORM, "when=%40daily&type=report&timeout=0s", 400,
+                    "timeout: must be above 0");
     serving_act("/api/jobs/j1/run", "");
     serving_refused("POST", "/api/jobs/actions", FORM, "action=cancel&search=id:j1", 400,
                     "count: of how many jobs?");

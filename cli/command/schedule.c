@@ -11,7 +11,6 @@
 #include "view/schedules.h"
 #include "view/text.h"
 
-#define ATTEMPTS_MOST 1000000
 #define WAITS_US 2000000 /* so long after an occurrence a worker that is there has seen it */
 
 struct schedule_flags {
@@ -281,9 +280,9 @@ static int check_values(struct cli *cli, const struct schedule_flags *f)
     if (cli_gave(cli, "cost") && (f->cost < 1 || f->cost > JOB_COST_MOST))
         return error_set(&cli->error, WEIR_EUSAGE, "schedule add --cost %lld: must be 1 to %d", f->cost,
                          JOB_COST_MOST);
-    if (cli_gave(cli, "max-attempts") && (f->max_attempts < 1 || f->max_attempts > ATTEMPTS_MOST))
+    if (cli_gave(cli, "max-attempts") && (f->max_attempts < 1 || f->max_attempts > JOB_ATTEMPTS_MOST))
         return error_set(&cli->error, WEIR_EUSAGE, "schedule add --max-attempts %lld: must be 1 to %d",
-                         f->max_attempts, ATTEMPTS_MOST);
+                         f->max_attempts, JOB_ATTEMPTS_MOST);
     if (cli_gave(cli, "timeout") && f->timeout_us == 0)
         return error_set(&cli->error, WEIR_EUSAGE, "schedule add --timeout 0s: must be above 0");
     return 0;

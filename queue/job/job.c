@@ -10,7 +10,6 @@
 
 #define QUOTED_MOST 60 /* bytes of a wrong value that a message repeats */
 #define TIMEOUT_MOST_US (INT64_C(3652) * 24 * 3600 * 1000000) /* ten years */
-#define MAX_ATTEMPTS_MOST 1000000
 
 bool name_is_valid(const char *name, size_t len)
 {
@@ -83,7 +82,7 @@ static bool read_attempts(struct span value, void *into)
 {
     int64_t attempts;
 
-    if (!json_read_integer(value, 1, MAX_ATTEMPTS_MOST, &attempts))
+    if (!json_read_integer(value, 1, JOB_ATTEMPTS_MOST, &attempts))
         return false;
     *(int *)into = (int)attempts;
     return true;
@@ -369,8 +368,8 @@ static int view_spec(const struct weir_job_spec *spec, struct job_view *view, st
     *view = (struct job_view){.max_attempts = spec->max_attempts ? spec->max_attempts : JOB_MAX_ATTEMPTS};
     if (!spec->type)
         return error_set(e, WEIR_EINPUT, "wrong job: its type is missing");
-    if (spec->max_attempts < 0 || spec->max_attempts > MAX_ATTEMPTS_MOST)
-        return error_set(e, WEIR_EINPUT, "wrong job: max_attempts must be 1 to %d, not %d", MAX_ATTEMPTS_MOST,
+    if (spec->max_attempts < 0 || spec->max_attempts > JOB_ATTEMPTS_MOST)
+        return error_set(e, WEIR_EINPUT, "wrong job: max_attempts must be 1 to %d, not %d", JOB_ATTEMPTS_MOST,
                          spec->max_attempts);
     if (spec->cost < 0 || spec->cost > JOB_COST_MOST)
         return error_set(e, WEIR_EINPUT, "wrong job: its cost must be 1 to %d, not %lld", JOB_COST_MOST,

@@ -14,6 +14,7 @@
 #define JOB_BODY_MAX (1024 * 1024) /* bytes; body.MOST of body.lua is the same */
 #define JOB_MAX_ATTEMPTS 25
 #define JOB_COST_MOST 1000000000
+#define JOB_ATTEMPTS_MOST 1000000
 
 /* A span is a piece of somebody else's text. */
 struct span {
