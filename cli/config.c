@@ -1,16 +1,12 @@
 #include "cli/config.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
-#include <sys/vfs.h>
-#include <unistd.h>
 
+#include "core/file.h"
 #include "core/likely.h"
 #include "throttle/limit.h"
 
@@ -242,45 +238,17 @@ int config_read(struct config *c, size_t i, char *text, size_t len, struct error
 
 /* ---- Files */
 
-/* True for what has an end: no terminal or named FIFO, which would hold up a worker at HUP, unless it is the standard input. */
-static bool has_end(const char *path, int fd, const struct stat *about)
-{
-    struct statfs system;
-
-    if (strcmp(path, "/dev/stdin") == 0)
-        return true;
-    if (S_ISFIFO(about->st_mode)) /* <(...) of a shell is of a file system of its own */
-        return fstatfs(fd, &system) == 0 && system.f_type == PIPEFS_MAGIC;
-    return !S_ISCHR(about->st_mode) || about->st_rdev == makedev(1, 3); /* /dev/null */
-}
-
-/* Opens a file without waiting for anybody who would write it. */
-static FILE *open_file(const char *path)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-
-    if (fd < 0 && strcmp(path, "/dev/stdin") == 0) /* a socket, or of another user */
-        fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
-    else if (fd >= 0)
-        fcntl(fd, F_SETFL, 0);
-    return fd < 0 ? NULL : fdopen(fd, "r");
-}
-
 /* Reads all of it into f->text; *len. An errno when it cannot. */
 static int take_in(struct config_file *f, size_t *len)
 {
-    FILE *from = open_file(f->path);
-    struct stat about = {.st_mode = 0};
+    FILE *from = file_open(f->path);
+    struct stat about;
     int failed = 0;
 
     if (!from)
         return errno;
     if (fstat(fileno(from), &about) == 0)
         f->open_to_all = about.st_mode & S_IROTH;
-    if (!has_end(f->path, fileno(from), &about)) {
-        fclose(from);
-        return ENOTSUP;
-    }
     f->text = malloc(FILE_MOST + 1);
     *len = f->text ? fread(f->text, 1, FILE_MOST + 1, from) : 0;
     if (!f->text || ferror(from))
@@ -302,8 +270,7 @@ static int read_file(struct config *c, size_t i, bool must, struct error *e)
     }
     if (failed)
         return error_set(e, WEIR_ECONFIG, "%.400s: %s; see to it, or name another%s", f->path,
-                         failed == ENOTSUP ? "a FIFO or a device, which may have no end" : strerror(failed),
-                         must ? "" : " by --config");
+                         file_why(failed), must ? "" : " by --config");
     return config_read(c, i, f->text, len, e);
 }
 

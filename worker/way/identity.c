@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/file.h"
 #include "core/wire/credential.h"
 #include "core/wire/tls.h"
 
@@ -62,9 +63,9 @@ static int read_file(struct identity *i, const char *flag, const char *name,
     FILE *file;
 
     credential_path(name, path);
-    if (!(file = fopen(path, "re")))
+    if (!(file = file_open(path)))
         return error_set(e, WEIR_ECONFIG, "worker %s %.200s: %s; name a file that can be read", flag, path,
-                         strerror(errno));
+                         file_why(errno));
     if (fstat(fileno(file), &status) == 0 && (status.st_mode & S_IROTH))
         why = "everybody can read it; chmod o-r it";
     for (; !why && fgets(text, sizeof text, file); number++) {
