@@ -143,14 +143,6 @@ static void start_node(struct several *s, int i)
                            NULL};
 
     server_start_with(&s->redis[i], false, words);
-    if (i > 0) {
-        char first[PORT_SIZE], first_bus[PORT_SIZE];
-        char *info = server_ask(&s->redis[0], "CONFIG", "GET", "cluster-port", NULL);
-
-        ask_ok(&s->redis[i], "CLUSTER", "MEET", "127.0.0.1", port_text(s->ports[0], first),
-               port_text(atoi(strchr(info, '\n') + 1), first_bus), NULL);
-        free(info);
-    }
 }
 
 static char *node_id(struct several *s, int i)
@@ -163,20 +155,41 @@ static bool knows_node(struct several *s, int i, const char *id)
     return says(&s->redis[i], id, "CLUSTER", "NODES", NULL);
 }
 
-static void replicate(struct several *s, int replica, int master)
+/* The first node and the others know each other. A handshake that took longer than the node's time-out, as on a machine that stands still,
+ * is forgotten: another begins. */
+static bool have_met(struct several *s, char *const *ids)
 {
-    char *id = node_id(s, master);
+    char *info = server_ask(&s->redis[0], "CONFIG", "GET", "cluster-port", NULL);
+    char port[PORT_SIZE], bus[PORT_SIZE];
+    bool met = true;
 
-    await(knows_node(s, replica, id));
-    ask_ok(&s->redis[replica], "CLUSTER", "REPLICATE", id, NULL, NULL, NULL);
-    free(id);
+    port_text(s->ports[0], port);
+    port_text(atoi(strchr(info, '\n') + 1), bus);
+    free(info);
+    for (int i = 1; i < 6; i++)
+        if (!knows_node(s, 0, ids[i]) || !knows_node(s, i, ids[0])) {
+            ask_ok(&s->redis[i], "CLUSTER", "MEET", "127.0.0.1", port, bus, NULL);
+            met = false;
+        }
+    return met;
+}
+
+static void replicate(struct several *s, int replica, const char *master)
+{
+    await(knows_node(s, replica, master));
+    ask_ok(&s->redis[replica], "CLUSTER", "REPLICATE", master, NULL, NULL, NULL);
 }
 
 void several_start_cluster(struct several *s)
 {
+    char *ids[6];
+
     *s = (struct several){.count = 6, .cluster = true};
-    for (int i = 0; i < 6; i++)
+    for (int i = 0; i < 6; i++) {
         start_node(s, i);
+        ids[i] = node_id(s, i);
+    }
+    await(have_met(s, ids));
     for (int i = 0; i < 3; i++) {
         char first[PORT_SIZE], last[PORT_SIZE];
 
@@ -184,7 +197,9 @@ void several_start_cluster(struct several *s)
                port_text(SLOTS * (i + 1) / 3 - 1, last), NULL, NULL);
     }
     for (int i = 0; i < 3; i++)
-        replicate(s, 3 + i, i);
+        replicate(s, 3 + i, ids[i]);
+    for (int i = 0; i < 6; i++)
+        free(ids[i]);
     for (int i = 0; i < 6; i++)
         await(says(&s->redis[i], "cluster_state:ok", "CLUSTER", "INFO", NULL));
     for (int i = 3; i < 6; i++)
