@@ -21,10 +21,16 @@ static void write_script(struct stage *s, const char *name, const char *lines)
 }
 
 /* A worker that runs jobs of type "run" by this script. */
-static pid_t start_script(struct stage *s, const char *lines)
+static pid_t start_leased(struct stage *s, const char *lines, const char *lease)
 {
     write_script(s, "script", lines);
-    return stage_weir(s, "worker", "--exec", "run=./script", "-c", "2", "--lease", "1s", NULL);
+    return stage_weir(s, "worker", "--exec", "run=./script", "-c", "2", "--lease", lease, NULL);
+}
+
+/* With a lease that does not end while a machine stands still. */
+static pid_t start_script(struct stage *s, const char *lines)
+{
+    return start_leased(s, lines, "30s");
 }
 
 /* ---- What its end means */
@@ -109,9 +115,7 @@ STAGE_TEST(second_term_ends_commands)
     pid_t worker, command;
 
     signal(SIGHUP, SIG_DFL); /* under nohup it is ignored, and a worker leaves it so */
-    write_script(s, "script", "echo $$ >pid\nexec sleep 1000");
-    /* with the usual lease: no machine stands still for that long */
-    worker = stage_weir(s, "worker", "--exec", "run=./script", NULL);
+    worker = start_script(s, "echo $$ >pid\nexec sleep 1000");
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
     kill(worker, SIGHUP); /* its terminal was closed */
@@ -149,7 +153,7 @@ STAGE_TEST(grace_is_the_longest_wait)
 /* Killed with no chance to say so: its commands go with it, and the job runs again elsewhere. */
 STAGE_TEST(command_ends_with_its_worker)
 {
-    pid_t worker = start_script(s, STAY_THE_FIRST_TIME), command;
+    pid_t worker = start_leased(s, STAY_THE_FIRST_TIME, "1s"), command;
 
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
@@ -163,7 +167,7 @@ STAGE_TEST(command_ends_with_its_worker)
 /* Its lease went to another while it was stopped: the command is told to end, and nothing is settled. */
 STAGE_TEST(command_of_a_lost_lease)
 {
-    pid_t away = start_script(s, STAY_THE_FIRST_TIME), heir, command;
+    pid_t away = start_leased(s, STAY_THE_FIRST_TIME, "1s"), heir, command;
 
     stage_push(s, "run", NULL, 0, 1);
     command = await_pid(s->server.folder, "pid");
