@@ -4,7 +4,7 @@
 #
 #   tests/mutate.sh [PATTERN...]      only mutations whose line matches one of these (bash patterns: '*gcra.lua*')
 #   tests/mutate.sh --stale           builds and runs nothing; prints the lines that no longer fit the source
-#   ALL=1                             runs all test programs of a mutation, and names each that fails
+#   ALL=1                             runs all test programs of a mutation to their end, and names each that fails
 #   LIMIT=200                         seconds for a test program; one that takes longer has failed
 #
 # It builds in a copy of the source (BUILD, else build-mutate). A line of tests/mutations is
@@ -14,6 +14,9 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${BUILD:-build-mutate}
 unset BUILD # make reads it too
+WEIR_TEST_FOLDER=$(mktemp -d)
+trap 'rm -rf "$WEIR_TEST_FOLDER"' EXIT
+export WEIR_TEST_FOLDER # of programs that leave theirs when they are ended
 failed=0
 
 # All but build/ is copied anew. What a mutation has touched is built once more, whatever an earlier run has left.
@@ -24,8 +27,14 @@ copy_source() {
     sed -n 's/ ::: .*//p' tests/mutations | grep -v '^#' | sort -u | (cd "$build/src" && xargs touch -c)
 }
 
+# A program ends by TERM as soon as one of its tests has failed; what it has started ends with it.
 catches() { # TEST: does it fail?
-    ! (cd "$build/src" && timeout "${LIMIT:-200}" "build/tests/$1") >"$build/log" 2>&1 </dev/null
+    (cd "$build/src" && exec timeout "${LIMIT:-200}" "build/tests/$1") >"$build/log" 2>&1 </dev/null &
+    while [ -z "${ALL:-}" ] && kill -0 $! 2>/dev/null; do
+        grep -q '^\[  FAILED  \]' "$build/log" && kill $! 2>/dev/null
+        sleep 0.1
+    done
+    ! wait $!
 }
 
 # The names of the tests that failed, from cmocka's last lines.

@@ -307,7 +307,9 @@ void await_text(const char *folder, const char *name, const char *text)
 
 void folder_make(char folder[64])
 {
-    strcpy(folder, "/tmp/weir-test.XXXXXX");
+    const char *parent = getenv("WEIR_TEST_FOLDER");
+
+    snprintf(folder, 64, "%s/weir-test.XXXXXX", parent ? parent : "/tmp");
     if (!mkdtemp(folder))
         fail_msg("%s: %s", folder, strerror(errno));
 }

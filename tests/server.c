@@ -5,7 +5,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <hiredis/hiredis.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -17,11 +16,12 @@
 #include "core/clock.h"
 #include "core/script/script.h"
 #include "tests/clock_shift.h"
+#include "tests/program.h"
 #include "tests/proxy.h"
 #include "tests/test.h"
 
 #define START_S 60 /* a machine that is busy with other tests */
-#define WORDS_MAX 64
+#define SERVER_WORDS 64
 #define SLOW_US "60000000" /* the doctor warns of slow calls, and a busy machine slows any */
 #define ADMIN "weir-test"  /* lets server_ask in whatever password a test sets */
 
@@ -162,9 +162,8 @@ void server_start(struct server *s, bool aof)
 
 static void make_server(struct server *s, bool aof, const char *const *options)
 {
-    *s = (struct server){.aof = aof, .folder = "/tmp/weir-test-XXXXXX"};
-    if (!mkdtemp(s->folder))
-        fail_msg("cannot make %s: %s", s->folder, strerror(errno));
+    *s = (struct server){.aof = aof};
+    folder_make(s->folder);
     snprintf(s->socket, sizeof s->socket, "%s/redis.sock", s->folder);
     snprintf(s->url, sizeof s->url, "unix://%s", s->socket);
     write_config(s, options);
@@ -214,19 +213,11 @@ void server_restart(struct server *s)
     launch(s);
 }
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
-{
-    (void)st;
-    (void)kind;
-    (void)at;
-    return remove(path);
-}
-
 void server_stop(struct server *s)
 {
     server_kill(s);
     if (s->folder[0])
-        nftw(s->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+        folder_remove(s->folder);
     s->folder[0] = '\0';
 }
 
@@ -259,13 +250,13 @@ static char *print_reply(const redisReply *reply)
 
 static char *ask_words(struct server *s, bool must, const char *word, va_list rest)
 {
-    const char *words[WORDS_MAX];
+    const char *words[SERVER_WORDS];
     redisReply *reply;
     char *text;
     int count = 0;
 
     for (; word; word = va_arg(rest, const char *)) {
-        assert_true(count < WORDS_MAX);
+        assert_true(count < SERVER_WORDS);
         words[count++] = word;
     }
     reply = ask(s, count, words);
