@@ -136,6 +136,12 @@ static const struct world found[] = {
      .rate = 20,
      .burst = 1,
      .jobs = 120}, /* and these called nobody */
+    {.workers = 30,
+     .executors = 1,
+     .job_us = 1 * MS,
+     .way_us = 500,
+     .rate = 300,
+     .burst = 1}, /* while a gate was about to open, each called others */
 };
 
 int worlds_run(uint64_t first, long count)

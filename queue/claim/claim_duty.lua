@@ -39,7 +39,7 @@ function claim_duty.next_times()
             is_due = is_due or opens <= now + claim.ahead_of(name)
         end
     end
-    opens_at = at
+    opens_at = first
     at = max(claim.alone and claim_alone.next_time() or min(at, claim_alone.next_time()), 1)
     local later = max(later_records.first() or huge, 1) -- a negative number says never, here too
     local is_news = claim.soonest <= min(first, later) or claim.duty_until == 0 and claim.has_option('t')
