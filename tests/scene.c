@@ -9,11 +9,20 @@ struct claim_call ask;
 char token_texts[TOKENS_MOST][200];
 struct span tokens[TOKENS_MOST];
 
+void scene_ask_anew(void)
+{
+    ask = (struct claim_call){.turn = ask.turn,
+                              .group = "g",
+                              .chunk = 100,
+                              .queues = default_queue,
+                              .types = {type_names, COUNT(type_names)}};
+}
+
 int scene_begin(void **state)
 {
     turns_flush(state);
-    ask = (struct claim_call){
-        .group = "g", .chunk = 100, .queues = default_queue, .types = {type_names, COUNT(type_names)}};
+    ask.turn = 0;
+    scene_ask_anew();
     return 0;
 }
 
@@ -117,24 +126,20 @@ static void add_id(char out[1000], struct span body)
     snprintf(out + len, 1000 - len, "%s%.*s", len ? " " : "", (int)view.id.len, view.id.at);
 }
 
-/* Of "...+1f2e/default/t/" the digest of the rules is not compared. */
-static void cut_rules(char *token)
+const char *token_text(struct span token)
 {
-    char *lane = strchr(token, '/'), *mark = strchr(token, '+');
+    char *text = textf("%.*s", (int)token.len, token.at), *lane = strchr(text, '/'),
+         *mark = strchr(text, '+');
 
     if (mark && mark < lane)
         memmove(mark, lane, strlen(lane) + 1);
+    return text + strcspn(text, "@*/");
 }
 
 void expect_token(size_t lease, const char *expected)
 {
-    char found[300];
-
     assert_in_range(lease, 0, turns.claim.lease_count - 1);
-    snprintf(found, sizeof found, "%.*s", (int)turns.claim.leases[lease].token.len,
-             turns.claim.leases[lease].token.at);
-    cut_rules(found);
-    assert_string_equal(found + strcspn(found, "@*/"), expected);
+    assert_string_equal(token_text(turns.claim.leases[lease].token), expected);
 }
 
 void expect_leases(const char *ids)
@@ -146,10 +151,12 @@ void expect_leases(const char *ids)
     assert_string_equal(found, ids);
 }
 
-void expect_list(const char *key, const char *ids)
+const char *list_ids(const char *key)
 {
-    char found[1000] = "", *text = redis_text("LRANGE", key, "0", "-1"), *rest = text;
+    static char found[1000];
+    char *text = redis_text("LRANGE", key, "0", "-1"), *rest = text;
 
+    found[0] = '\0';
     for (char *entry; text[0] && (entry = strsep(&rest, "\n"));) {
         char *body = strchr(entry, '{');
 
@@ -157,7 +164,12 @@ void expect_list(const char *key, const char *ids)
         add_id(found, span_str(body));
     }
     free(text);
-    assert_string_equal(found, ids);
+    return found;
+}
+
+void expect_list(const char *key, const char *ids)
+{
+    assert_string_equal(list_ids(key), ids);
 }
 
 void expect_leased(const char *worker, int free, const char *ids)

@@ -41,6 +41,8 @@ extern struct span tokens[TOKENS_MOST];
 
 /* Setup of each test: nothing in Redis, ask as above. */
 int scene_begin(void **state);
+/* What the next claim asks for is the usual again. */
+void scene_ask_anew(void);
 #define SCENE_TEST(name) TEST_WITH(name, scene_begin, NULL)
 /* The same, and worker "w" has started. */
 int worker_begin(void **state);
@@ -103,11 +105,13 @@ void expect_refused(const char *const *calls, size_t count);
 /* What is in Redis is what turns_digest() said; frees that. */
 void nothing_changed_since(char *before);
 
-/* That lease's token from behind its turn and index: "@<slot>*<cost>/default/t/<key>~<gates>". */
+/* A token from behind its turn and index, without the digest of rules: "@<slot>*<cost>/default/t/<key>~<gates>". */
+const char *token_text(struct span token);
 void expect_token(size_t lease, const char *expected);
 /* The jobs that the last claim leased, or of a list, in order: "a b c". */
 void expect_leases(const char *ids);
 void expect_list(const char *key, const char *ids);
+const char *list_ids(const char *key); /* good until the next call */
 /* A claim with so many executors free leases these. */
 void expect_leased(const char *worker, int free, const char *ids);
 /* Worker "w" claims these; all keys are as they must be. */

@@ -1,5 +1,6 @@
 /* Jobs whose worker died while they ran: each runs alone in its worker, so that only the one that kills is
  * dead; and nobody else waits for them. The scripts under a clock of the test's own, then real workers. */
+#include "tests/play.h"
 #include "tests/scene.h"
 
 #include <signal.h>
@@ -11,16 +12,11 @@
 #include "queue/queues/queues.h"
 #include "tests/stage.h"
 
-#define PLACES PREFIX "alone"
-
 /* A worker that runs these jobs dies. */
-static void die_with(const char *type, const char *ids, const char *fields)
+static void die_with(const char *type, const char *ids)
 {
     start("dead");
-    if (fields)
-        enqueue_with(type, ids, fields);
-    else
-        enqueue("default", type, ids);
+    enqueue("default", type, ids);
     claim("dead", 60, 0);
     start("reaper");
     pass("reaper", LEASE_US + SECOND_US);
@@ -42,8 +38,6 @@ static void expect_alone(size_t leases, bool alone)
     assert_int_equal(turns.claim.alone, alone);
     turns_check();
 }
-
-/* ---- One worker */
 
 /* Is it among the leases of the last claim? */
 static bool is_leased(const char *id)
@@ -124,107 +118,6 @@ SCENE_TEST(test_two_that_kill)
     expect_counters("t", "done 48, dead 2");
 }
 
-/* It comes when nothing else is in flight, and nothing comes beside it. */
-SCENE_TEST(test_it_has_its_worker_to_itself)
-{
-    die_with("t", "a b", NULL);
-    start("w");
-    enqueue("default", "slow", "c d e");
-    assert_int_equal(claim("w", 1, 0), 1);
-    expect_leases("c");
-    ask.alone = true;
-    claim("w", 4, 4);
-    expect_alone(0, true);
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-    claim("w", 5, 5);
-    expect_alone(1, true);
-    expect_leases("a");
-    assert_int_equal(turns.claim.leases[0].interrupted, 1);
-    claim("w", 4, 4);
-    expect_alone(0, true);
-    ask.alone = false;
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-    claim("w", 1, 0); /* it does not want one more now: the others have their turn */
-    expect_alone(1, false);
-    expect_leases("d");
-    expect_list(ALONE("t"), "b");
-}
-
-/* Who wants none gets one when there is nothing else. */
-SCENE_TEST(test_an_idle_worker_runs_them_one_after_the_other)
-{
-    die_with("t", "a b", NULL);
-    start("w");
-    for (int i = 0; i < 2; i++) {
-        claim("w", 3, 3);
-        expect_alone(1, true);
-        expect_leases(i ? "b" : "a");
-        done("w", "t");
-    }
-    claim("w", 3, 3);
-    expect_alone(0, false);
-    assert_int_equal(redis_number("EXISTS", PLACES), 0);
-}
-
-/* All of its executors are for jobs with a limit, or it asks in advance only. */
-SCENE_TEST(test_reserved_executors)
-{
-    die_with("t", "a b", NULL);
-    start("w");
-    ask.alone = ask.reserved = true;
-    claim("w", 2, 5);
-    expect_alone(1, true);
-    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
-    claim("w", 0, 5);
-    expect_alone(0, true);
-}
-
-/* ---- What becomes of it */
-
-SCENE_TEST(test_its_ends)
-{
-    static const struct {
-        enum settle_verb verb;
-        const char *usual, *alone, *later;
-        int dead;
-    } cases[] = {
-        {SETTLE_BACK, "", "a", "0", 0},     {SETTLE_INTERRUPTED, "", "a", "0", 0},
-        {SETTLE_RETRY, "", "", "1", 0},     {SETTLE_DEAD, "", "", "0", 1},
-        {SETTLE_THROTTLED, "", "", "1", 0}, {SETTLE_FINISH, "", "", "0", 0},
-        {SETTLE_CANCELLED, "", "", "0", 0},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        scene_begin(state);
-        die_with("t", "a", NULL);
-        start("w");
-        assert_int_equal(claim("w", 1, 0), 1);
-        settle("w", cases[i].verb, tokens[0], cases[i].verb == SETTLE_INTERRUPTED ? 3 : 1000, "why");
-        expect_list(LANE("t"), cases[i].usual);
-        expect_list(ALONE("t"), cases[i].alone);
-        expect_text(cases[i].later, "ZCARD", PREFIX "later");
-        assert_int_equal(turns_check().dead, cases[i].dead);
-        if (*cases[i].later == '0')
-            continue;
-        turns.now_us += SECOND_US; /* it did not kill its worker: it comes back as others do */
-        promote(1);
-        expect_list(LANE("t"), "a");
-        turns_check();
-    }
-}
-
-/* With a limit: to its own lane, when its handler was throttled. */
-SCENE_TEST(test_throttled_under_a_limit)
-{
-    must(turns_rate("slow", "10/1000000/10"));
-    die_with("slow", "a", NULL);
-    start("w");
-    assert_int_equal(claim("w", 1, 0), 1);
-    settle("w", SETTLE_THROTTLED, tokens[0], SECOND_US, NULL);
-    expect_list(LANE("slow"), "a");
-    turns_check();
-}
-
 /* However often a job is beside one that kills its worker, it is only suspected. */
 SCENE_TEST(test_what_counts)
 {
@@ -252,7 +145,7 @@ SCENE_TEST(test_what_is_not_to_run)
     struct queue_jobs jobs;
     json_t *job;
 
-    die_with("t", "a b c", NULL);
+    die_with("t", "a b c");
     start("w");
     must(turns_pausing("queue_pause", "default", RATE_ENDLESS));
     claim("w", 1, 0);
@@ -279,14 +172,12 @@ SCENE_TEST(test_what_is_not_to_run)
     weir_free(w);
 }
 
-/* ---- Several workers */
-
 /* One in four, and one at least. */
 SCENE_TEST(test_places)
 {
     char name[16];
 
-    die_with("t", "a b c d", NULL);
+    die_with("t", "a b c d");
     enqueue_many("slow", 50);
     for (int i = 0; i < 9; i++) {
         snprintf(name, sizeof name, "w%d", i);
@@ -320,88 +211,6 @@ SCENE_TEST(test_places)
     expect_leases("a");
 }
 
-/* Who has no handler leaves them to one that has. */
-SCENE_TEST(test_a_type_of_others)
-{
-    static const char *const slow[] = {"slow"}, *const all[] = {"t", "slow"};
-
-    die_with("t", "a", NULL);
-    start("w");
-    start("v");
-    ask.alone = true;
-    ask.types = (struct names){slow, 1};
-    enqueue("default", "slow", "b c");
-    claim("w", 1, 0);
-    expect_alone(1, false);
-    expect_leases("b");
-    ask.types = (struct names){all, 2};
-    claim("v", 1, 0);
-    expect_alone(1, true);
-    expect_leases("a");
-}
-
-/* Two that find nothing else run suspects, however few there are: one of them may be dead. */
-SCENE_TEST(test_places_of_idle_workers)
-{
-    die_with("t", "a b c d e f", NULL);
-    for (int i = 0; i < 3; i++) {
-        char name[] = {'w', (char)('0' + i), 0};
-
-        start(name);
-        claim(name, 8, 0);
-        expect_alone(i < 2 ? 3 : 0, i < 2);
-    }
-}
-
-/* Those that a worker may have died of come behind those that have not run since. */
-SCENE_TEST(test_who_has_run_again_comes_behind)
-{
-    die_with("t", "a b c d", NULL);
-    start("w");
-    claim("w", 8, 0);
-    expect_leases("a b");
-    start("v");
-    pass("v", LEASE_US + SECOND_US);
-    expect_list(ALONE("t"), "c d a b");
-    claim("v", 8, 0);
-    expect_leases("c d");
-    expect_alone(2, true);
-    done("v", "t");
-    for (int i = 0; i < 2; i++) {
-        claim("v", 8, 0);
-        expect_alone(1, true);
-        done("v", "t");
-    }
-    expect_counters("t", "done 4");
-}
-
-/* What a worker says of the types that can end it: jobs of others are not to blame, and wait and run as ever. */
-SCENE_TEST(test_jobs_of_other_processes)
-{
-    turns.info = "{\"lease\":30.0,\"inside\":[\"slow\"],\"types\":[\"slow\",\"t\"]}";
-    start("dead");
-    turns.info = NULL;
-    start("w");
-    enqueue("default", "t", "a b");
-    enqueue("default", "slow", "c d");
-    assert_int_equal(claim("dead", 9, 0), 4);
-    pass("w", LEASE_US + SECOND_US);
-    expect_list(LANE("t"), "a b");
-    expect_list(ALONE("slow"), "c d");
-    ask.alone = true;
-    claim("w", 9, 0);
-    expect_leases("c d"); /* two of four, and these are all */
-    expect_alone(2, true);
-    assert_int_equal(turns.claim.leases[0].interrupted, 1);
-    done("w", "slow");
-    ask.alone = false;
-    claim("w", 9, 0);
-    expect_leases("a b");
-    expect_alone(2, false);
-    assert_int_equal(turns.claim.leases[0].interrupted, 0);
-    expect_counters("t", "reaped 2");
-}
-
 /* However often a worker is killed from outside: what does not run in its process never dies of it. */
 SCENE_TEST(test_workers_of_commands_that_are_killed)
 {
@@ -417,222 +226,6 @@ SCENE_TEST(test_workers_of_commands_that_are_killed)
         expect_list(LANE("t"), "a");
     }
     turns_check();
-}
-
-/* A group ends in all ways: who comes back as it is stays a suspect, whatever its token says. */
-SCENE_TEST(test_ends_of_a_group)
-{
-    char *dead;
-
-    die_with("t", "a b c d e f g h i j", NULL);
-    start("w");
-    claim("w", 5, 0);
-    expect_leases("a b c d e");
-    expect_alone(5, true);
-    assert_null(memchr(tokens[0].at, '!', tokens[0].len));
-    settle("w", SETTLE_BACK, tokens[0], 0, NULL);
-    expect_list(ALONE("t"), "a f g h i j");
-    settle("w", SETTLE_RETRY, tokens[1], 0, NULL);
-    settle("w", SETTLE_DEAD, tokens[2], 0, "no");
-    settle("w", SETTLE_INTERRUPTED, tokens[3], 3, "gone");
-    expect_list(ALONE("t"), "d a f g h i j");
-    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
-    expect_list(ALONE("t"), "e d a f g h i j");
-    start("v");
-    promote(1);
-    expect_text("@1,1,0;{\"id\":\"b\",\"type\":\"t\",\"args\":{}}", "LINDEX", LANE("t"), "0");
-    dead = redis_text("ZRANGE", PREFIX "dead", "0", "0");
-    assert_non_null(strstr(dead, "default/t/ no\n@1,1,0"));
-    assert_null(strstr(dead, ",h"));
-    free(dead);
-    turns_check();
-}
-
-/* Suspects of several deaths in one lane: a group is as large as each of them allows. */
-SCENE_TEST(test_suspects_of_several_deaths)
-{
-    die_with("t", "a b c d e f", NULL);
-    die_with("t", "g", NULL);
-    die_with("t", "h i", NULL);
-    start("w");
-    expect_list(ALONE("t"), "h i g a b c d e f");
-    for (int i = 0; i < 5; i++) {
-        claim("w", 9, 0);
-        expect_leases(((const char *[]){"h", "i", "g", "a b c", "d e f"})[i]);
-        assert_true(turns.claim.alone);
-        done("w", "t");
-    }
-    expect_counters("t", "done 9");
-}
-
-/* As workers of older versions leave them: one that ran alone, whose head does not say so, and one that was handed back to where others run. */
-SCENE_TEST(test_suspects_of_older_versions)
-{
-    char *text;
-
-    start("w");
-    start("old");
-    start("older");
-    redis_do("HSET", ACTIVE "old", "1.--/default!/t/", "@0,1,0;{\"id\":\"a\",\"type\":\"t\"}");
-    redis_do("HSET", ACTIVE "older", "1.--/default/t/", "@0,1,0,h1;{\"id\":\"b\",\"type\":\"t\"}",
-             "1.-0/default/t/", "{\"id\":\"c\",\"type\":\"t\"}", "1.-1/default/t/",
-             "{\"id\":\"d\",\"type\":\"t\"}");
-    pass("w", LEASE_US + SECOND_US);
-    text = redis_text("LRANGE", ALONE("t"), "0", "-1");
-    assert_non_null(strstr(text, "@0,2,0,h1;{\"id\":\"a\""));
-    assert_non_null(strstr(text, "@0,1,0,h1,k2;{\"id\":\"b\""));
-    assert_non_null(strstr(text, "@0,1,0,h2;{\"id\":\"c\""));
-    free(text);
-}
-
-/* In strict order what stands in a queue before comes first. */
-SCENE_TEST(test_queues_before)
-{
-    static const char *const queues[] = {"high", "default"};
-
-    die_with("t", "a", NULL);
-    must(turns_adopt("w", "", NULL, 0, (struct names){queues, 2}, NULL));
-    ask.queues = (struct names){queues, 2};
-    ask.alone = true;
-    enqueue("high", "slow", "b");
-    claim("w", 1, 0);
-    expect_leases("b");
-    done("w", "slow");
-    claim("w", 1, 0);
-    expect_leases("a");
-}
-
-/* ---- Gates */
-
-/* Others that want the next slot of a rate, or the place of one that ends, do not come before it. */
-SCENE_TEST(test_its_gates_are_kept)
-{
-    must(turns_rate("slow", "1/1000000/1"));
-    die_with("slow", "a", NULL);
-    start("w");
-    start("v");
-    enqueue("default", "slow", "b c");
-    assert_int_equal(claim("v", 1, 0), 1);
-    expect_leases("b");
-    ask.alone = true;
-    claim("w", 1, 0);
-    expect_alone(0, true);
-    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US);
-    turns.now_us += SECOND_US;
-    ask.alone = false;
-    claim("v", 5, 0);
-    expect_alone(0, false);
-    ask.alone = true;
-    claim("w", 1, 0);
-    expect_leases("a");
-    turns.now_us += 2 * SECOND_US;
-    claim("v", 5, 0);
-    expect_leases("c");
-}
-
-SCENE_TEST(test_its_place_among_those_in_flight_is_kept)
-{
-    must(turns_rate("slow", "concurrency:1"));
-    die_with("slow", "a", NULL);
-    start("w");
-    start("v");
-    enqueue("default", "slow", "b c");
-    enqueue("default", "t", "d"); /* an idle one might run it */
-    assert_int_equal(claim("v", 2, 0), 2);
-    expect_leases("b d");
-    redis_do("ZADD", PREFIX "wake:default!", "1", "slow#0"); /* somebody had it looked at */
-    ask.alone = true;
-    claim("w", 1, 0);
-    expect_alone(0, true);
-    settle("v", SETTLE_FINISH, tokens[0], 0, NULL);
-    ask.alone = false;
-    claim("v", 1, 0);
-    expect_alone(0, false);
-    turns.now_us += SECOND_US / 2;
-    ask.alone = true;
-    claim("w", 1, 0);
-    expect_leases("a");
-    turns_check();
-}
-
-/* A gate that opens late keeps nobody waiting: the worker goes on as usual. */
-SCENE_TEST(test_a_gate_that_opens_late)
-{
-    must(turns_rate("slow", CLOSED_RULE));
-    die_with("slow", "a", NULL);
-    start("w");
-    enqueue("default", "t", "b c");
-    enqueue("default", "slow", "d");
-    ask.alone = true;
-    claim("w", 1, 0);
-    expect_leases("b");
-    expect_alone(1, false);
-    claim("w", 1, 0);
-    expect_alone(1, false);
-}
-
-/* Nor does it keep jobs of others that are to run alone from a limit that they share. */
-SCENE_TEST(test_a_gate_that_opens_late_keeps_no_other)
-{
-    static const char *const all[] = {"all"};
-
-    must(turns_rate("all", "1000/1000000/1000"));
-    must(turns_rate("slow", CLOSED_RULE));
-    must(turns_use("slow", "use", "", all, 1));
-    must(turns_use("t", "use", "", all, 1));
-    die_with("slow", "a", NULL);
-    die_with("t", "b", NULL);
-    start("w");
-    ask.alone = true;
-    claim("w", 1, 0);
-    expect_alone(1, true);
-    expect_leases("b");
-}
-
-/* Each has its lane, by its key. */
-SCENE_TEST(test_keys)
-{
-    must(turns_rate("slow", "1/1000000/1,by=key"));
-    start("w");
-    start("dead");
-    enqueue_with("slow", "a", "\"key\":\"x\"");
-    enqueue_with("slow", "b", "\"key\":\"y\"");
-    assert_int_equal(claim("dead", 2, 0), 2);
-    pass("w", LEASE_US + SECOND_US);
-    expect_list(ALONE("slow") "x", "a");
-    expect_list(ALONE("slow") "y", "b");
-    enqueue_with("slow", "c", "\"key\":\"x\"");
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(claim("w", 1, 0), 1);
-        done("w", "slow");
-    }
-    turns.now_us += SECOND_US;
-    ask.alone = true;
-    for (int i = 0; i < 2 && turns_check().parked > 0; i++) {
-        assert_int_equal(claim("w", 1, 0), 1);
-        done("w", "slow");
-        turns.now_us += SECOND_US;
-    }
-    assert_int_equal(turns_check().parked, 0);
-}
-
-/* ---- Keys of others */
-
-/* Claims go on; what needs it stays where it is. */
-SCENE_TEST(test_a_key_of_the_wrong_kind)
-{
-    die_with("t", "a", NULL);
-    start("w");
-    redis_do("RENAME", PLACES, PREFIX "id:kept");
-    redis_do("SET", PLACES, "foreign");
-    enqueue("default", "slow", "b");
-    ask.alone = true;
-    assert_int_equal(claim("w", 1, 0), 1);
-    expect_leases("b");
-    redis_do("RENAME", PREFIX "id:kept", PLACES);
-    done("w", "slow");
-    assert_int_equal(claim("w", 1, 0), 1);
-    expect_leases("a");
 }
 
 /* ---- Real workers */
@@ -741,5 +334,7 @@ STAGE_TEST(a_busy_worker)
     await_text(s->server.folder, "worker.err", "runs alone: its worker died");
     await(stage_stat(s, "other", "done") == 400);
 }
+
+PLAY("alone")
 
 STAGE_TESTS(turns_start, turns_stop)
