@@ -294,12 +294,7 @@ static int do_dead_remove(struct weir *w, const struct ask *ask, json_t **doc)
 
 static int do_batch_pause(struct weir *w, const struct ask *ask, json_t **doc)
 {
-    struct batch_change change;
-
-    *doc = NULL;
-    if (batch_pause(w, ask->names[0], &change) < 0)
-        return w->error.status;
-    return document_done(w, batch_change_document(ask->names[0], "pause", &change), doc);
+    return do_pause(w, ask, batch_pause, doc);
 }
 
 static int do_batch_resume(struct weir *w, const struct ask *ask, json_t **doc)
@@ -479,7 +474,7 @@ const struct resource action_resources[] = {
     {"/api/jobs/*/run", THREAD_CHANGE, "", do_job_run},
     {"/api/dead/*/retry", THREAD_CHANGE, "into", do_dead_retry},
     {"/api/dead/*/remove", THREAD_CHANGE, "", do_dead_remove},
-    {"/api/batches/*/pause", THREAD_CHANGE, "", do_batch_pause},
+    {"/api/batches/*/pause", THREAD_CHANGE, "for reason create", do_batch_pause},
     {"/api/batches/*/resume", THREAD_CHANGE, "", do_batch_resume},
     {"/api/batches/*/cancel", THREAD_CHANGE, "", do_batch_cancel},
     {"/api/batches/*/seal", THREAD_CHANGE, "then queue", do_batch_seal},

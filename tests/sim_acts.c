@@ -287,14 +287,18 @@ static void drop_aside(struct sim_batch *b, bool whole)
 
 static void halt(struct sim_batch *b, const char *verb)
 {
-    const char *was = state_of(b), *dry = sim_chance(8) ? "1" : "0";
     bool cancels = strcmp(verb, "cancel") == 0;
+    const char *was = state_of(b), *dry = cancels && sim_chance(8) ? "1" : "0";
 
     if (!b->there && !cancels) { /* a pause begins it */
         was = "running";
-        b->there = *dry == '0';
+        b->there = true;
     }
-    sim_must(turns_ask("batch_halt", (const char *[]){b->name, verb, dry}, 3), "batch_halt");
+    if (cancels)
+        sim_must(turns_ask("batch_cancel", (const char *[]){b->name, dry}, 2), "batch_cancel");
+    else
+        sim_must(turns_ask("batch_pause", (const char *[]){b->name, "", "", "1", "pause", "sim"}, 6),
+                 "batch_pause");
     if (strcmp(answer_text(turns.answer, "was"), was) != 0)
         sim_fail("batch %s %s: it was %s, not %s", verb, b->name, answer_text(turns.answer, "was"), was);
     if (b->there && (answer_int(turns.answer, "left") != left_of(b) ||
@@ -306,7 +310,7 @@ static void halt(struct sim_batch *b, const char *verb)
         b->cancelled = cancels;
         if (cancels)
             sim_seal(b);
-        sim_must(turns_apply_all("", false, NULL, 0), "what batch_halt left to do");
+        sim_must(turns_apply_all("", false, NULL, 0), "what halting it left to do");
     }
     if (b->cancelled)
         drop_aside(b, false);

@@ -372,7 +372,8 @@ TEST_WITH(test_actions, serving_flush, NULL)
     serving_refused("POST", "/api/types/mail/use", FORM, "limits=keyed&cost=0", 400, "cost: must be 1 to");
     serving_refused("POST", "/api/types/mail/unuse", FORM, "", 400, "rate unuse mail: which limits?");
     serving_act("/api/types/mail/unuse", "limits=keyed");
-    serving_act("/api/batches/b1/pause", "");
+    serving_act("/api/batches/b1/pause", "for=1h&reason=INC-1");
+    serving_refused("POST", "/api/batches/b3/pause", FORM, "", 404, "did you mean b1");
     serving_act("/api/batches/b1/resume", "");
     serving_weir("enqueue mail --batch b2");
     serving_refused("POST", "/api/batches/b2/seal", FORM, "queue=q", 400, "then");

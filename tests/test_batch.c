@@ -46,10 +46,13 @@ static void seal(const char *then)
     must(try_seal("1", *then ? "default" : "", then));
 }
 
-/* What batch_halt says: "running", "paused" ... */
+/* verb: "pause" or "cancel"; was: "running", "paused" ... */
 static void halt(const char *verb, const char *was)
 {
-    must(turns_ask("batch_halt", WORDS("b", verb, "0")));
+    if (strcmp(verb, "pause") == 0)
+        must(turns_ask("batch_pause", WORDS("b", "", "", "1", "pause", "tests")));
+    else
+        must(turns_ask("batch_cancel", WORDS("b", "0")));
     assert_string_equal(answer_text(turns.answer, "was"), was);
 }
 
@@ -406,6 +409,62 @@ WORKER_TEST(test_pause)
     turns_check();
 }
 
+/* A heartbeat ends it, and puts back what is aside; that of another time, or of another pause, does not. */
+WORKER_TEST(test_a_pause_with_a_time_ends_by_itself)
+{
+    int64_t taken, workers;
+    char seed[16];
+
+    join("a b c");
+    for (int i = 0; i < 600; i++) {
+        sprintf(seed, "j%d", i);
+        must(try_join(seed, "b", "t", -1));
+    }
+    must(turns_pausing("batch_pause", "b", SECOND_US));
+    turns.now_us++;
+    must(turns_pausing("batch_pause", "b", 2 * SECOND_US));
+    expect_text(textf("paused %lld", (long long)turns.now_us - 1), "HGET", PREFIX "halted", "b/b");
+    assert_int_equal(redis_number("LLEN", PREFIX "changes"), 2);
+    while (redis_number("LLEN", QUEUE) > 0)
+        assert_int_equal(claim("w", 10, 0), 0);
+    expect_aside(603);
+    turns.now_us += 2 * SECOND_US - 1;
+    must(turns_reap("w", &taken, &workers));
+    expect_aside(603);
+    turns.now_us += LEASE_US / 4;
+    must(turns_reap("w", &taken, &workers));
+    assert_int_equal(redis_number("EXISTS", PREFIX "halted"), 0);
+    for (int i = 0; redis_number("LLEN", ASIDE) > 0; i++) {
+        assert_int_equal(redis_number("EXISTS", PREFIX "reasons"), 1);
+        assert_in_range(i, 0, 30);
+        must(turns_reap("w", &taken, &workers));
+    }
+    assert_int_equal(redis_number("EXISTS", PREFIX "reasons"), 0);
+    expect_leased("w", 3, "a b c");
+    turns_check();
+}
+
+/* Whatever ends a pause takes its words along: else they would count among those that are kept. */
+WORKER_TEST(test_no_words_are_left_of_a_pause)
+{
+    for (int i = 0; i < 3; i++) {
+        turns_flush(NULL);
+        start("w");
+        join("a");
+        seal("");
+        assert_int_equal(claim("w", 1, 0), 1);
+        halt("pause", "running");
+        assert_int_equal(redis_number("HEXISTS", PREFIX "reasons", "batch b"), 1);
+        if (i == 0)
+            assert_int_equal(pages("batch_resume", "500"), 1);
+        else if (i == 1)
+            halt("cancel", "paused");
+        else
+            settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+        assert_int_equal(redis_number("EXISTS", PREFIX "reasons"), 0);
+    }
+}
+
 /* A producer that seals it may end no pause: it ends, and is followed, when it is resumed. */
 WORKER_TEST(test_sealed_while_paused)
 {
@@ -544,7 +603,8 @@ WORKER_TEST(test_cancel_of_a_paused_batch)
 SCENE_TEST(test_scripts_refuse)
 {
     expect_refused(WORDS("batch_seal | b 1 _ | b/b 1 _ _ | b 2 _ _ | b 1 _ t | b 1 q t/t",
-                         "batch_halt | b pause | b/b pause 0 | b stop 0 | b pause x",
+                         "batch_pause | b | b/b _ _ 1 x x | b 0 _ 1 x x | b x _ 1 x x | b _ _ 2 x x",
+                         "batch_cancel | b | b/b 0 | b x",
                          "batch_resume | b 1 | b/b 1 seed | b 0 seed | b 501 seed | b nan seed | b 1 a/seed",
                          "batch_drop | b | b/b 1 | b 0 | b 501", "batch_show | _ | b c",
                          "batch_list all | -1 | x | 0 1", "batch_list", "batch_list x",
@@ -557,8 +617,9 @@ SCENE_TEST(test_foreign_keys)
     static const char *const cases[][2] = {
         /* a call, and the key */
         {"batch_seal b 1 default next", PREFIX "batches"},
-        {"batch_halt b pause 0", PREFIX "halted"},
-        {"batch_halt b cancel 0", ASIDE},
+        {"batch_pause b _ _ 1 x x", PREFIX "halted"},
+        {"batch_pause b _ _ 1 x x", PREFIX "reasons"},
+        {"batch_cancel b 0", ASIDE},
         {"batch_resume b 10 seed", PREFIX "halted"},
         {"batch_resume b 10 seed", PREFIX "queue:q"},
         {"batch_resume b 10 seed", PREFIX "dead"},
@@ -645,6 +706,7 @@ WORKER_TEST(test_rate)
     ended = json_loads("{\"total\":10,\"done\":8,\"dead\":2,\"created\":\"1000000\",\"sealed\":\"2000000\","
                        "\"ended\":\"6000000\"}",
                        0, NULL);
+    batch_free(&b);
     batch_row(ended, 100 * SECOND_US, &b);
     assert_int_equal(b.phase, BATCH_ENDED);
     assert_true(b.rate == 2);
@@ -670,6 +732,7 @@ WORKER_TEST(test_running)
     assert_int_equal(batch_read(w, "b", &b), 0);
     assert_int_equal(b.total, 1000);
     assert_int_equal(b.running, 800);
+    batch_free(&b);
     assert_int_equal(batch_read(w, "c", &b), WEIR_ENOTFOUND);
     assert_int_equal(batch_read(w, "c c", &b), WEIR_EINPUT);
     weir_free(w);
@@ -680,6 +743,7 @@ SCENE_TEST(test_remembered)
 {
     struct weir *w = weir_new(turns.server.url, NULL);
     struct batch_change change;
+    json_t *answer;
     const long long month_s = 30 * 86400;
 
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t", .batch = "b"}, NULL), 0);
@@ -689,7 +753,8 @@ SCENE_TEST(test_remembered)
     assert_in_range(redis_number("TTL", BATCH), 3 * month_s - 10, 3 * month_s);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t", .batch = "b"}, NULL), 0);
     assert_in_range(redis_number("TTL", BATCH), 3 * month_s - 10, 3 * month_s);
-    assert_int_equal(batch_pause(w, "b", &change), 0);
+    assert_int_equal(batch_pause(w, "b", &(struct pausing){.for_us = RATE_ENDLESS}, &answer), 0);
+    json_decref(answer);
     assert_int_equal(redis_number("TTL", BATCH), -1);
     assert_int_equal(weir_enqueue(w, &(struct weir_job_spec){.type = "t", .batch = "b"}, NULL), 0);
     assert_int_equal(redis_number("TTL", BATCH), -1);

@@ -197,6 +197,14 @@ TEST_WITH(a_limit_shows_its_rules_and_what_others_would_do, begin, NULL)
     page(200, "/limits/mail?rules=%22%3Eno", "Not a rule:", "value=\"&quot;&gt;no\"");
 }
 
+TEST_WITH(a_batch_says_why_it_is_paused, begin, NULL)
+{
+    stage_must(&stage, "batch pause b --create --reason <INC-1>");
+    page(200, "/batches/b", "<dt>paused</dt>", "since <time", "&lt;INC-1&gt;", "! until <time");
+    stage_must(&stage, "batch pause b --for 1h");
+    page(200, "/batches/b", " until <time", "!INC-1");
+}
+
 /* As a worker sends it, now. */
 static void record_some(void)
 {

@@ -479,7 +479,7 @@ TEST_WITH(test_what_follows_a_batch, set_up, NULL)
 /* Nobody knows where the first job of a batch will be. */
 TEST_WITH(test_a_batch_is_paused_once_it_is_somewhere, set_up, NULL)
 {
-    assert_int_equal(weir(&four, "batch pause later"), 66);
+    assert_int_equal(weir(&four, "batch pause later --create"), 66);
     warns("pause it once it has one");
     assert_int_equal(weir(&four, "batch show later"), 66);
 }

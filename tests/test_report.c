@@ -580,14 +580,17 @@ TEST_WITH(test_an_old_worker_among_all_that_are_ordered, begin, end)
 /* Nobody but who resumes their batch lets them start. */
 TEST_WITH(test_jobs_set_aside, begin, end)
 {
-    struct batch_change change;
+    const struct pausing how = {.for_us = RATE_ENDLESS, .create = true};
+    json_t *answer;
     const json_t *row;
     char *said = NULL;
     size_t size;
     FILE *to;
 
-    must(batch_pause(w, "b", &change));
-    must(batch_pause(w, "without", &change));
+    must(batch_pause(w, "b", &how, &answer));
+    json_decref(answer);
+    must(batch_pause(w, "without", &how, &answer));
+    json_decref(answer);
     for (int i = 0; i < 2; i++)
         redis_do("RPUSH", PREFIX "aside:b", "default/t/\n{\"id\":\"a\",\"type\":\"t\"}");
     redis_do("HSET", PREFIX "types", "t", "");

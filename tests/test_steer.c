@@ -82,7 +82,7 @@ static const struct order {
      WAITS},
     {"rate_set shared concurrency:3 0 set me", "limits", "shared", "concurrency:3", "shared#0", 0, WAITS},
     {"rate_use t unuse _ unuse me shared", "types", "t", "", "-", 0, WAITS},
-    {"batch_halt b pause 0", "halted", "b/b", "paused *", "shared#0", WAITS, WAITS},
+    {"batch_pause b _ _ 1 pause me", "halted", "b/b", "paused *", "shared#0", WAITS, WAITS},
 };
 
 /* The first call: what it writes holds from then on. */

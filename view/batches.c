@@ -1,6 +1,7 @@
 #include "view/batches.h"
 
 #include "view/document.h"
+#include "view/pause.h"
 #include "view/text.h"
 #include "view/waits.h"
 
@@ -20,15 +21,16 @@ static json_t *follower_json(const struct batch *b)
 json_t *batch_document(const struct batch *b)
 {
     return json_pack(
-        "{s:o, s:s, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:b, s:o, s:o, s:o, s:o}",
-        "name", text_word(b->name), "state", batch_phase_name(b->phase), "total", (json_int_t)b->total,
-        "left", (json_int_t)b->left, "waiting", number_json(b->running < 0 ? -1 : b->left - b->running),
-        "running", number_json(b->running), "aside", (json_int_t)b->aside, "done", (json_int_t)b->done,
-        "failed", (json_int_t)b->failed, "dead", (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled,
-        "rate", b->rate, "waits_for", b->waits_for ? document_make(b->waits_for, waits_members) : json_null(),
-        "finish_at", json_time(b->finish_us), "at_the_earliest", b->because != 0, "created_at",
-        json_time(b->created_us), "sealed_at", json_time(b->sealed_us), "ended_at", json_time(b->ended_us),
-        "then", follower_json(b));
+        "{s:o, s:s, s:o, s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:b, s:o, s:o, s:o, "
+        "s:o}",
+        "name", text_word(b->name), "state", batch_phase_name(b->phase), "paused", pause_document(b->pause),
+        "total", (json_int_t)b->total, "left", (json_int_t)b->left, "waiting",
+        number_json(b->running < 0 ? -1 : b->left - b->running), "running", number_json(b->running), "aside",
+        (json_int_t)b->aside, "done", (json_int_t)b->done, "failed", (json_int_t)b->failed, "dead",
+        (json_int_t)b->dead, "cancelled", (json_int_t)b->cancelled, "rate", b->rate, "waits_for",
+        b->waits_for ? document_make(b->waits_for, waits_members) : json_null(), "finish_at",
+        json_time(b->finish_us), "at_the_earliest", b->because != 0, "created_at", json_time(b->created_us),
+        "sealed_at", json_time(b->sealed_us), "ended_at", json_time(b->ended_us), "then", follower_json(b));
 }
 
 json_t *batch_change_document(const char *name, const char *action, const struct batch_change *change)
@@ -64,10 +66,8 @@ int view_batches(struct weir *w, json_t **doc)
 
 int batch_look(struct weir *w, const char *name, struct batch *b)
 {
-    int status;
+    int status = batch_read(w, name, b);
 
-    *b = (struct batch){.finish_us = -1};
-    status = batch_read(w, name, b);
     return status ? status : batch_forecast(w, b);
 }
 

@@ -10,16 +10,19 @@
 #include "cli/confirm.h"
 #include "cli/document/json.h"
 #include "cli/document/outlook.h"
+#include "cli/document/pausing.h"
 #include "cli/document/table.h"
 #include "cli/print/bar.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
 #include "view/format.h"
+#include "view/pause.h"
 #include "view/waits.h"
 
 #define LOOK_EVERY_US 500000
 
 struct batch_flags {
+    struct pausing pausing;
     bool watch, dry_run, yes;
     const char *then, *queue;
 };
@@ -100,9 +103,18 @@ static void put_follower(FILE *to, const json_t *doc, int64_t now_us)
                                                                       : "when all have ended");
 }
 
+static void put_pause(FILE *to, const json_t *doc, int64_t now_us)
+{
+    const json_t *paused = json_object_get(doc, "paused");
+
+    if (json_is_object(paused))
+        pause_put(to, paused, now_us);
+}
+
 static const struct column sheet[] = {
     COLUMN("batch", "name"),
     COLUMN("state", NULL, .put = put_state),
+    COLUMN("paused", NULL, .put = put_pause, .drop = 1),
     COLUMN("total", "total", .show = SHOW_COUNT),
     COLUMN("not begun", NULL, .put = put_waiting),
     COLUMN("running", "running", .show = SHOW_COUNT),
@@ -220,13 +232,13 @@ static int print_change(struct cli *cli, const char *name, const char *what,
 }
 
 /* Says so when the batch was over before and nothing was changed. */
-static bool say_over(const char *name, const struct batch_change *change)
+static bool say_over(const char *name, const char *was)
 {
-    if (change->was == BATCH_ENDED)
-        output("batch %s has ended; nothing was changed\n", name);
-    else if (change->was == BATCH_CANCELLED)
-        output("batch %s was cancelled before; nothing was changed\n", name);
-    return change->was == BATCH_ENDED || change->was == BATCH_CANCELLED;
+    bool ended = strcmp(was, "ended") == 0, over = ended || strcmp(was, "cancelled") == 0;
+
+    if (over)
+        output("batch %s %s; nothing was changed\n", name, ended ? "has ended" : "was cancelled before");
+    return over;
 }
 
 static int print_cancel(struct cli *cli, const char *name, bool dry, const struct batch_change *change)
@@ -235,7 +247,7 @@ static int print_cancel(struct cli *cli, const char *name, bool dry, const struc
 
     if (cli->json)
         return print_change(cli, name, dry ? "none" : "cancel", change);
-    if (say_over(name, change))
+    if (say_over(name, batch_phase_name(change->was)))
         return 0;
     output("batch %s%s: %s; those that run %s, the others %s\n", name, dry ? "" : " cancelled",
            counted(change->left, "job", left), dry ? "would go on" : "go on",
@@ -266,22 +278,14 @@ static int run_cancel(struct cli *cli, struct weir *w, const struct batch_flags 
 
 static int run_pause(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
 {
-    struct batch_change change;
+    json_t *answer, *doc = NULL;
 
-    (void)flags;
-    if (batch_pause(w, argv[1], &change))
+    if (batch_pause(w, argv[1], &flags->pausing, &answer))
         return cli_failed(cli, w);
-    if (cli->json)
-        return print_change(cli, argv[1], "pause", &change);
-    if (say_over(argv[1], &change))
-        return 0;
-    if (change.left == 0 && change.was != BATCH_PAUSED)
-        output("batch %s paused; it has no jobs now: those that come wait for weir batch resume %s\n",
-               argv[1], argv[1]);
-    else
-        output("batch %s %s; jobs that run go on, the others wait for weir batch resume %s\n", argv[1],
-               change.was == BATCH_PAUSED ? "was paused already" : "paused", argv[1]);
-    return 0;
+    if (cli->json || !say_over(argv[1], answer_text(answer, "was")))
+        doc = pausing_document(argv[1], answer);
+    json_decref(answer);
+    return doc ? pausing_print(cli, argv[1], false, doc) : 0;
 }
 
 static int run_resume(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv)
@@ -327,8 +331,12 @@ static const struct action {
     int operands;
     int (*run)(struct cli *cli, struct weir *w, const struct batch_flags *flags, char **argv);
 } actions[] = {
-    {"list", "", 0, run_list},   {"show", "watch", 1, run_show}, {"cancel", "dry-run yes", 1, run_cancel},
-    {"pause", "", 1, run_pause}, {"resume", "", 1, run_resume},  {"seal", "then queue", 1, run_seal},
+    {"list", "", 0, run_list},
+    {"show", "watch", 1, run_show},
+    {"cancel", "dry-run yes", 1, run_cancel},
+    {"pause", "for reason create", 1, run_pause},
+    {"resume", "", 1, run_resume},
+    {"seal", "then queue", 1, run_seal},
 };
 
 static int check_call(struct cli *cli, const struct action *action, const struct batch_flags *f, int operands)
@@ -351,6 +359,7 @@ static int run_batch(struct cli *cli, int argc, char **argv)
         {"yes", 'y', FLAG_BOOL, NULL, "cancel: do not ask; needed off a terminal", &f.yes},
         {"then", 0, FLAG_TEXT, "TYPE", "seal: a job of TYPE when all have ended", &f.then},
         {"queue", 'q', FLAG_TEXT, "Q", "seal: its queue; default \"default\"", &f.queue},
+        PAUSING_FLAGS(f.pausing),
         {.name = NULL},
     };
     const struct action *action;
@@ -360,7 +369,7 @@ static int run_batch(struct cli *cli, int argc, char **argv)
     if (status)
         return status;
     chosen = cli_choose(cli, operands ? argv[0] : NULL);
-    if (chosen < 0)
+    if (chosen < 0 || pausing_read(cli, &f.pausing) < 0)
         return cli->error.status;
     action = &actions[chosen];
     status = check_call(cli, action, &f, operands - 1);

@@ -178,9 +178,11 @@ static int print_json(struct run *r, double seconds, const struct outlook *outlo
 
 static bool is_paused(struct run *r)
 {
-    struct batch b;
+    struct batch b = {.pause = NULL};
+    bool paused = r->flags->batch && batch_read(r->w, r->flags->batch, &b) == 0 && b.phase == BATCH_PAUSED;
 
-    return r->flags->batch && batch_read(r->w, r->flags->batch, &b) == 0 && b.phase == BATCH_PAUSED;
+    batch_free(&b);
+    return paused;
 }
 
 /* paused: the batch is. */

@@ -9,6 +9,7 @@
 #include "core/client/pages.h"
 #include "core/client/reply.h"
 #include "core/given.h"
+#include "core/likely.h"
 #include "core/number.h"
 #include "core/script/script.h"
 #include "queue/inspect/job_act.h"
@@ -17,15 +18,15 @@
 #define PAGE 500          /* jobs set aside that one script looks at */
 #define LIVELY_US 2000000 /* a batch whose counts move is marked every second */
 #define MARKS_MOST_US 10000000
+#define NAMES_MOST 1000 /* of other batches that a name may be close to */
+#define LISTED "weir batch list names them"
 
 /* ---- Requests and answers */
 
-static int not_found(const char *name, struct error *e)
+static int not_found(const char *name, const char *more, struct error *e)
 {
-    return error_set(e, WEIR_ENOTFOUND,
-                     "batch %s: there is none, or it ended over 30 days ago; weir batch list "
-                     "names them",
-                     name);
+    return error_set(e, WEIR_ENOTFOUND, "batch %s: there is none, or it ended over 30 days ago; %s", name,
+                     more);
 }
 
 static int bad_name(const char *name, struct error *e)
@@ -104,6 +105,7 @@ void batch_row(const json_t *row, int64_t now_us, struct batch *out)
                           .running = -1,
                           .aside = answer_int(row, "aside"),
                           .halted_us = answer_int(row, "since"),
+                          .pause = json_incref(json_object_get(row, "pause")),
                           .created_us = answer_int(row, "created"),
                           .sealed_us = answer_int(row, "sealed"),
                           .ended_us = answer_int(row, "ended"),
@@ -138,7 +140,7 @@ int batch_seal_reply(const struct redisReply *r, const char *name, struct batch_
     if (status)
         return status;
     if (is_word(r->element[0], "none"))
-        return not_found(name, e);
+        return not_found(name, LISTED, e);
     if (r->elements < 3)
         return reply_unexpected("batch_seal", e);
     *sealed = (struct batch_sealed){reply_int(r->element[1], 0), reply_int(r->element[2], 0)};
@@ -164,37 +166,71 @@ static void begin(struct weir *w, struct args *a, const char *script, const char
     args_add(a, name);
 }
 
-/* A change of a batch has its script, and the arguments behind the name. */
+struct names_of {
+    const char *name[NAMES_MOST + 1]; /* ended by NULL */
+    size_t count;
+    json_t *kept;
+};
+
+static int add_name(const struct batch *b, void *arg)
+{
+    struct names_of *names = arg;
+    json_t *name = json_string(b->name);
+
+    if (json_array_append_new(names->kept, name) < 0)
+        return 1;
+    names->name[names->count++] = json_string_value(name);
+    return names->count == NAMES_MOST;
+}
+
+/* Fills w->error with the batch that the name is close to, where there is one. */
+static int no_batch(struct weir *w, const char *name)
+{
+    struct names_of names = {.kept = json_array()};
+    char more[LIMIT_NAME_SIZE + 20];
+    const char *likely = batch_each(w, false, add_name, &names) < 0 ? NULL : likely_word(name, names.name);
+
+    snprintf(more, sizeof more, "did you mean %s?", likely ? likely : "");
+    not_found(name, likely ? more : LISTED, &w->error);
+    json_decref(names.kept);
+    return w->error.status;
+}
+
+/* A change of a batch has its script, and makes the call of it. */
 struct change {
     const char *script, *name;
-    void (*add)(struct args *a, const void *arg);
+    void (*ask)(struct args *a, const char *prefix, const struct change *change);
     const void *arg;
 };
 
-/* Asks from the partition where calls go at present on, until one has the batch; *was: what it was. */
+/* Asks one partition after the other, until one has the batch; *was: what it was. */
 static int ask_change(struct weir *w, const struct change *c, enum batch_phase *was, json_t **answer)
 {
-    const char *word;
-    int status = 0;
+    const char *word = "";
+    int status = name_is_valid(c->name, strlen(c->name)) ? client_at(w, w->at) : bad_name(c->name, &w->error);
 
     *answer = NULL;
+    if (status)
+        return status;
     do {
         struct args a;
 
         json_decref(*answer);
-        begin(w, &a, c->script, c->name);
-        c->add(&a, c->arg);
+        args_init(&a);
+        c->ask(&a, w->prefix, c);
         status = client_ask(w, c->script, &a, answer);
         word = answer_text(*answer, "was");
     } while (!*word && client_at_next(w, &status));
-    if (status)
-        return status;
-    for (size_t i = 0; i < sizeof phases / sizeof *phases; i++)
+    for (size_t i = 0; status == 0 && i < sizeof phases / sizeof *phases; i++)
         if (strcmp(phases[i], word) == 0) {
             *was = (enum batch_phase)i;
             return 0;
         }
-    return *word ? reply_unexpected(c->script, &w->error) : not_found(c->name, &w->error);
+    if (status == 0)
+        status = *word ? reply_unexpected(c->script, &w->error) : no_batch(w, c->name);
+    json_decref(*answer);
+    *answer = NULL;
+    return status;
 }
 
 struct running {
@@ -236,6 +272,7 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
     size_t i;
     int status;
 
+    *out = (struct batch){.finish_us = -1};
     if (!name_is_valid(name, strlen(name)))
         return bad_name(name, &w->error);
     if (client_at(w, 0) < 0)
@@ -248,7 +285,7 @@ int batch_read(struct weir *w, const char *name, struct batch *out)
         status = client_ask(w, "batch_show", &a, &answer);
     } while (!json_object_get(answer, "batch") && client_at_next(w, &status));
     if (!status && !json_object_get(answer, "batch"))
-        status = not_found(name, &w->error);
+        status = no_batch(w, name);
     if (!status) {
         batch_row(json_object_get(answer, "batch"), answer_int(answer, "now"), out);
         out->running = 0;
@@ -279,6 +316,7 @@ static int take_list(const json_t *page, void *arg)
 
         batch_row(json_array_get(rows, i), answer_int(page, "now"), &b);
         status = each->take(&b, each->arg);
+        batch_free(&b);
     }
     return status;
 }
@@ -300,53 +338,30 @@ int batch_each(struct weir *w, bool aside, int (*take)(const struct batch *b, vo
                                       .by = "created"});
 }
 
-struct halt {
-    const char *verb;
-    bool dry;
-};
-
-static void add_halt(struct args *a, const void *arg)
+static void ask_pause(struct args *a, const char *prefix, const struct change *c)
 {
-    const struct halt *h = arg;
-
-    args_add(a, h->verb);
-    args_add_int(a, h->dry);
+    pause_request(a, c->script, prefix, -1, "batch ", c->name, c->arg);
 }
 
-/* *unmet: claims may not come to all of its jobs. */
-static int halt(struct weir *w, const char *name, const char *verb, bool dry, struct batch_change *change,
-                bool *unmet)
+int batch_pause(struct weir *w, const char *name, const struct pausing *how, json_t **answer)
 {
-    const struct change call = {"batch_halt", name, add_halt, &(struct halt){verb, dry}};
-    json_t *answer = NULL;
-    int status;
+    enum batch_phase was;
+    int status = client_at(w, 0);
 
-    if (!name_is_valid(name, strlen(name)))
-        return bad_name(name, &w->error);
-    status = client_at(w, 0);
+    *answer = NULL;
     if (!status)
-        status = ask_change(w, &call, &change->was, &answer);
+        status = ask_change(w, &(struct change){"batch_pause", name, ask_pause, how}, &was, answer);
     if (!status)
-        status = rate_apply(w, answer);
-    change->left = answer_int(answer, "left");
-    change->aside = answer_int(answer, "aside");
-    *unmet = json_is_true(json_object_get(answer, "unmet"));
-    json_decref(answer);
-    return status;
-}
-
-int batch_pause(struct weir *w, const char *name, struct batch_change *change)
-{
-    bool ignored;
-    int status = halt(w, name, "pause", false, change, &ignored);
-
-    if (status == WEIR_ENOTFOUND)
-        status = error_set(&w->error, status,
-                           "batch %s: there is none yet, and where its first job will be is not known; "
-                           "pause it once it has one",
-                           name);
-    if (status == 0 && change->was == BATCH_RUNNING)
-        rate_note(w, "batch pause %s: %" PRId64, name, change->left);
+        status = rate_apply(w, *answer);
+    if (status == WEIR_ENOTFOUND && how->create && client_count(w) > 1)
+        error_set(&w->error, status,
+                  "batch %s: there is none yet, and where its first job will be is not known; "
+                  "pause it once it has one",
+                  name);
+    if (status) {
+        json_decref(*answer);
+        *answer = NULL;
+    }
     return status;
 }
 
@@ -389,11 +404,28 @@ static int end_unmet(struct weir *w, const char *name, bool unmet)
     return status;
 }
 
+static void ask_cancel(struct args *a, const char *prefix, const struct change *c)
+{
+    script_begin(a, c->script, prefix, -1);
+    args_add(a, c->name);
+    args_add_int(a, *(const bool *)c->arg);
+}
+
 int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change *change)
 {
+    json_t *answer = NULL;
     bool unmet;
-    int status = halt(w, name, "cancel", dry, change, &unmet);
+    int status = client_at(w, 0);
 
+    if (!status)
+        status =
+            ask_change(w, &(struct change){"batch_cancel", name, ask_cancel, &dry}, &change->was, &answer);
+    if (!status)
+        status = rate_apply(w, answer);
+    change->left = answer_int(answer, "left");
+    change->aside = answer_int(answer, "aside");
+    unmet = json_is_true(json_object_get(answer, "unmet"));
+    json_decref(answer);
     if (status || dry || change->was == BATCH_ENDED)
         return status;
     if (change->aside > 0)
@@ -402,23 +434,22 @@ int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change
     return status ? status : end_unmet(w, name, unmet);
 }
 
-static void add_resume(struct args *a, const void *arg)
+static void ask_resume(struct args *a, const char *prefix, const struct change *c)
 {
-    (void)arg;
+    script_begin(a, c->script, prefix, -1);
+    args_add(a, c->name);
     args_add_int(a, PAGE);
     job_add_seed(a);
 }
 
 int batch_resume(struct weir *w, const char *name, struct batch_change *change)
 {
-    const struct change call = {"batch_resume", name, add_resume, NULL};
+    const struct change call = {"batch_resume", name, ask_resume, NULL};
     int64_t left = INT64_MAX, before;
     enum batch_phase was = BATCH_RUNNING;
     bool first = true;
     int status;
 
-    if (!name_is_valid(name, strlen(name)))
-        return bad_name(name, &w->error);
     *change = (struct batch_change){0};
     if (client_at(w, 0) < 0)
         return w->error.status;
@@ -481,7 +512,7 @@ int batch_seal(struct weir *w, const char *name, const char *queue, const char *
         args_free(&a);
         freeReplyObject(reply);
     } while (is_elsewhere(w, &status));
-    return status;
+    return status == WEIR_ENOTFOUND ? no_batch(w, name) : status;
 }
 
 int weir_batch_seal(struct weir *w, const char *batch, const char *then_type)

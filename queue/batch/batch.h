@@ -6,6 +6,7 @@
 #include "core/client/answer.h"
 #include "core/script/args.h"
 #include "queue/job/job.h"
+#include "queue/limits/rate_request.h"
 #include "throttle/limit.h"
 
 struct redisReply;
@@ -39,6 +40,7 @@ struct batch {
     int64_t running;               /* -1: not counted */
     int64_t aside;
     int64_t halted_us; /* since when it is paused or cancelled; 0: it is not */
+    json_t *pause;     /* as queue/state/reasons.lua describes it; NULL: it is not paused */
     int64_t created_us, sealed_us, ended_us, fired_us;  /* 0: not yet */
     char queue[LIMIT_NAME_SIZE], type[LIMIT_NAME_SIZE]; /* of the job that follows when it has ended; "" */
     double rate; /* jobs that ended in a second, of the last one or two */
@@ -52,26 +54,28 @@ struct batch {
     json_t *waits_for; /* what the type waits for that starts last (queue/status/waits.h); NULL: nothing */
 };
 
-/* Reads one batch, with what runs. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows. */
+/* Reads one batch, with what runs, for batch_free. WEIR_ENOTFOUND: there is none. Fill w->error on failure, as all that follows. */
 WEIR_CHECKED int batch_read(struct weir *w, const char *name, struct batch *out);
 /* Gives all to take, the oldest first, without what runs; aside: of those of which jobs are set aside, 100 in each partition. Anything but 0 of take ends that and is returned. */
 WEIR_CHECKED int batch_each(struct weir *w, bool aside, int (*take)(const struct batch *b, void *arg),
                             void *arg);
 
 /* When the last job of one that batch_read has read starts by the limits, or ends at its present rate: the
- * later of the two; and what it waits for. batch_free frees that, also after a failure. */
+ * later of the two; and what it waits for. batch_free frees what is read of one, after a failure too. */
 WEIR_CHECKED int batch_forecast(struct weir *w, struct batch *b);
 void batch_free(struct batch *b);
 
-/* What a batch was when it was to be halted or resumed, and how many jobs that concerns. */
+/* *answer: as type_pause() has it, with "was" of the batch: "ended", "cancelled": nothing was changed; the caller's, NULL after a failure.
+ * WEIR_ENOTFOUND: there is none, and how->create does not say that it is meant, or there are several partitions. */
+WEIR_CHECKED int batch_pause(struct weir *w, const char *name, const struct pausing *how, json_t **answer);
+
+/* What a batch was when it was to be cancelled or resumed, and how many jobs that concerns. */
 struct batch_change {
     enum batch_phase was; /* BATCH_RUNNING: open or sealed */
     int64_t left;         /* had not ended */
-    int64_t aside;        /* jobs set aside; resume: that have returned, cancel: that were dropped */
+    int64_t aside;        /* resume: jobs set aside that have returned, cancel: that were dropped */
 };
 /* dry: only asks. Nothing is changed of one that was BATCH_CANCELLED or BATCH_ENDED. */
-/* One that is not there is begun; WEIR_ENOTFOUND where there are several partitions. */
-WEIR_CHECKED int batch_pause(struct weir *w, const char *name, struct batch_change *change);
 WEIR_CHECKED int batch_cancel(struct weir *w, const char *name, bool dry, struct batch_change *change);
 /* Broken off, it is to be called again. left is not filled. */
 WEIR_CHECKED int batch_resume(struct weir *w, const char *name, struct batch_change *change);
@@ -88,7 +92,7 @@ WEIR_CHECKED int batch_seal_reply(const struct redisReply *r, const char *name, 
 WEIR_CHECKED int batch_seal(struct weir *w, const char *name, const char *queue, const char *type,
                             struct batch_sealed *sealed);
 
-/* Fills out from what batch.row() answers, at that time. */
+/* Fills out from what batch.row() answers, at that time; for batch_free. */
 void batch_row(const json_t *row, int64_t now_us, struct batch *out);
 
 /* Finds the partition of a batch, which is p from now on unless it has another; p < 0: only looks. *place < 0: it has none. */

@@ -4,13 +4,13 @@
 -- ARGV: now, name, most (1 to 500; fewer are dropped where they are large)
 -- role: operator
 -- reply: JSON: {"dropped": how many, "aside": how many still are}; nothing is dropped of a batch that is not cancelled
--- uses: batch cancelled check
+-- uses: aside batch cancelled check
 
 local function drop(jobs)
     local entries = {}
     for i, job in ipairs(jobs) do entries[i] = job.entry end
-    batch.count(jobs, 'set_aside', -1)
-    batch.count(jobs, 'cancelled', 1)
+    aside.count(jobs, 'set_aside', -1)
+    aside.count(jobs, 'cancelled', 1)
     cancelled.finish(entries)
 end
 
@@ -23,10 +23,9 @@ local function batch_drop(ARGV)
     if wrong then return check.refuse_key(wrong) end
     local b = batch.read(name)
     if not (b and b.cancelled) then return answer{dropped = 0, aside = call('LLEN', P .. 'aside:' .. name)} end
-    local jobs, unread = batch.aside(name, most)
+    local jobs, unread = aside.read(name, most)
     drop(jobs)
-    batch.bury(name, unread)
-    batch.trim(name, jobs, unread)
+    aside.trim(name, jobs, unread)
     return answer{dropped = #jobs, aside = call('LLEN', P .. 'aside:' .. name)}
 end
 

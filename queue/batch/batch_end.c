@@ -70,8 +70,9 @@ static void look_at_rate(struct batch *b)
 
 void batch_free(struct batch *b)
 {
+    json_decref(b->pause);
     json_decref(b->waits_for);
-    b->waits_for = NULL;
+    b->pause = b->waits_for = NULL;
 }
 
 int batch_forecast(struct weir *w, struct batch *b)
@@ -81,7 +82,8 @@ int batch_forecast(struct weir *w, struct batch *b)
     struct limits limits;
     int status = 0;
 
-    batch_free(b);
+    json_decref(b->waits_for);
+    b->waits_for = NULL;
     b->finish_us = -1;
     b->because = 0;
     b->at_rate = false;

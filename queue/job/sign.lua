@@ -36,6 +36,12 @@ end
 -- Says what is wrong with the key of the secret; nil: nothing. A script that signs asks before it writes.
 function sign.wrong() return check.wrong_kind('about', 'hash') end
 
+-- True when there is a secret, so that an entry can be signed without a seed.
+function sign.is_ready()
+    read_secret()
+    return secret ~= false
+end
+
 -- Signs an entry that is to stand in a queue, or only its head. seed: random text, which becomes the secret where there is none.
 function sign.write(entry, seed)
     if byte(entry) ~= AT or find(entry, ALONE) then return entry end

@@ -88,7 +88,7 @@ end
 -- Ends a batch when it is sealed and all of its jobs have ended.
 local function look_for_end(b)
     if not is_over(b) then return end
-    call_safe('HDEL', P .. 'halted', 'b/' .. b.name)
+    if call_safe('HDEL', P .. 'halted', 'b/' .. b.name) == 1 then call_safe('HDEL', P .. 'reasons', 'batch ' .. b.name) end
     end_batch(b, bury_next)
     forget_names()
 end

@@ -1,9 +1,9 @@
 -- reasons: why somebody has paused something, in the words of --reason; and since and until when, where nothing else says that.
 --
 --   reasons: hash "<kind> <name>" -> "<until_us>/<since_us> <text>"; kinds: type, queue, batch, limit, key, schedule. A pause without a time ends at
---            key_pauses.ENDLESS. Heartbeats forget those that are over, and resume a queue whose pause is
+--            key_pauses.ENDLESS. Heartbeats forget those that are over, and resume a queue or a batch whose pause is
 --
--- uses: bell check key_pauses rules
+-- uses: aside bell check key_pauses rules
 local reasons = {}
 
 local TEXT_MOST = 200 -- bytes
@@ -20,7 +20,7 @@ function reasons.refusal(text)
 end
 
 -- Notes until when something is paused, and why; text '': nobody has said. till nil: it is not. Of some kinds nothing else says that.
-local NOTED = {queue = true, schedule = true}
+local NOTED = {queue = true, batch = true, schedule = true}
 
 function reasons.set(kind, name, text, till)
     if not till or text == '' and not NOTED[kind] then
@@ -67,16 +67,19 @@ function reasons.names(kind)
     return names
 end
 
--- Forgets what is over.
+-- Forgets what is over. Returns how many jobs of batches are still aside that were paused.
 function reasons.follow()
-    local all = call_safe('HGETALL', P .. 'reasons')
+    local all, left = call_safe('HGETALL', P .. 'reasons'), 0
     for i = 1, all.err and 0 or #all, 2 do
         local kind, name = match(all[i], '^(%a+) (.*)$')
         if read(all[i + 1]) <= now then
-            call('HDEL', P .. 'reasons', all[i])
+            local more = kind == 'batch' and aside.follow(name) or 0
+            left = left + more
+            if more == 0 then call('HDEL', P .. 'reasons', all[i]) end
             if kind == 'queue' and type(call_safe('HDEL', P .. 'halted', 'q/' .. name)) == 'number' then bell.ring(name) end
         end
     end
+    return left
 end
 
 return reasons

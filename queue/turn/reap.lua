@@ -10,7 +10,7 @@
 -- role: worker
 -- reply: [ now, number of leases taken back, dead jobs that were forgotten,
 --          one number of what is left to the next calls (dead jobs to be forgotten, leases, queues to be woken at gates that have
---          opened, what follows a clock that was set back),
+--          opened, what follows a clock that was set back, jobs aside whose batch is paused no more),
 --     5    [worker of which none is left, ...], [what is wrong with a key, ...],
 --     7    [bounds of the dead jobs: most, age_us, bytes; or none], that Redis went back (see data_loss) or '',
 --     9    what an operator orders: "quiet", "resume", "stop" or "",
@@ -165,7 +165,7 @@ local function reap(ARGV)
     reply[4] = reply[4] + (wake.all(not swept) and 1 or 0) + (clock.is_behind() and 1 or 0)
     if not swept then
         bell.forget()
-        reasons.follow()
+        reply[4] = reply[4] + reasons.follow()
         bound_dead(dead_most, dead_age_us, reply)
     end
     reply[8] = data_loss.back()

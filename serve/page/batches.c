@@ -108,12 +108,27 @@ static void write_follower(struct page *p, const json_t *b)
 
 static void write_sheet(struct page *p, const json_t *b)
 {
+    const json_t *paused = json_object_get(b, "paused");
+
     html(p->h, "<section><h2>Progress</h2><dl class=\"sheet\">");
     put_line(p, "left");
     html(p->h, "%n of %n", json_int_of(b, "left"), json_int_of(b, "total"));
     if (json_int_of(b, "aside") > 0)
         html(p->h, ", %n set aside by a pause", json_int_of(b, "aside"));
     put_line_end(p);
+    if (json_is_object(paused)) {
+        const json_t *until = json_object_get(paused, "until");
+
+        put_line(p, "paused");
+        html(p->h, "since ");
+        put_since(p, json_us(json_object_get(paused, "since")));
+        if (json_is_number(until)) {
+            html(p->h, " until ");
+            put_time(p, json_us(until), "");
+        }
+        html(p->h, " <bdi>%s</bdi>", json_text_of(paused, "reason"));
+        put_line_end(p);
+    }
     put_line(p, "failed attempts");
     html(p->h, "%n", json_int_of(b, "failed"));
     put_line_end(p);

@@ -262,8 +262,10 @@ static void cancel_planned_job(struct actor *a, int job)
 
 static void halt_batch(struct actor *a, const struct act *act)
 {
+    const struct pausing how = {.for_us = RATE_ENDLESS, .create = true};
     struct batch_change change;
     char name[PLAN_BATCH_SIZE];
+    json_t *answer;
 
     plan_batch_name(act->what, name);
     if (act->kind == ACT_CANCEL_BATCH) {
@@ -272,8 +274,9 @@ static void halt_batch(struct actor *a, const struct act *act)
             complain(a, "cancel batch", act->what);
         return;
     }
-    while (is_passing(batch_pause(a->client, name, &change)))
+    while (is_passing(batch_pause(a->client, name, &how, &answer)))
         complain(a, "pause batch", act->what);
+    json_decref(answer);
     clock_sleep_until(clock_mono_us() + act->for_us);
     while (is_passing(batch_resume(a->client, name, &change)))
         complain(a, "resume batch", act->what);

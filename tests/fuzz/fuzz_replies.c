@@ -370,10 +370,14 @@ static void ask_batches(void)
 {
     struct batch_change change;
     struct batch one;
+    json_t *answer;
 
     (void)!batch_each(w, false, touch_batch, NULL);
     if (batch_read(w, "night", &one) == 0 && batch_forecast(w, &one) == 0)
         touch_text(one.name);
+    batch_free(&one);
+    (void)!batch_pause(w, "night", &(struct pausing){.for_us = RATE_ENDLESS}, &answer);
+    json_decref(answer);
     (void)!batch_resume(w, "night", &change);
     (void)!batch_cancel(w, "night", false, &change);
 }
