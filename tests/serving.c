@@ -129,26 +129,6 @@ void serving_weir(const char *line)
         fail_msg("%s: %d %s", line, o.code, o.err);
 }
 
-json_t *serving_printed(const char *line, bool list)
-{
-    json_t *doc = list ? json_array() : NULL;
-    struct outcome o;
-    char *rest;
-
-    if (program_weir(&o, serving.folder, server.url, NULL, line) > 1) /* 1 is a verdict of weir report */
-        fail_msg("%s: %d %s", line, o.code, o.err);
-    for (char *one = strtok_r(o.out, "\n", &rest); one; one = strtok_r(NULL, "\n", &rest)) {
-        json_t *next = json_loads(one, 0, NULL);
-
-        assert_non_null(next);
-        if (list)
-            json_array_append_new(doc, next);
-        else
-            doc = next;
-    }
-    return doc;
-}
-
 void serving_fill(void)
 {
     serving_weir("rate set mail 1/1h");

@@ -58,8 +58,6 @@ json_t *serving_parsed(void);
 
 /* Runs weir with the words of a line, as program_weir() has them; it must end with 0. */
 void serving_weir(const char *line);
-/* What a command prints with --json: a document, or one a line, which make a list. The caller's. */
-json_t *serving_printed(const char *line, bool list);
 /* Some of everything: a limit, a job in a batch, one in a paused queue, a schedule. */
 void serving_fill(void);
 /* Enqueues so many jobs; of type "many". */

@@ -82,18 +82,6 @@ static void expect_header(const char *name, const char *value)
     assert_string_equal(http_header(&serving.reply, name), value);
 }
 
-/* One path a row, and the status of its answer. */
-struct asked {
-    const char *path;
-    int status;
-};
-
-static void get_each(const struct asked *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        get(rows[i].path, rows[i].status);
-}
-
 static void set_limit(const char *name, const char *rule)
 {
     if (weir_rate_set(w, name, rule) < 0)
@@ -101,55 +89,6 @@ static void set_limit(const char *name, const char *rule)
 }
 
 /* ---- Answers */
-
-SERVE_TEST(test_allowed_and_denied)
-{
-    set_limit("mail", "2/1h");
-    get("/take/mail", 200);
-    expect_header("RateLimit-Limit", "2");
-    expect_header("RateLimit-Remaining", "1");
-    expect_header("RateLimit-Reset", "1800");
-    expect_header("Retry-After", "");
-    expect_header("Cache-Control", "no-store");
-    assert_string_equal(serving.reply.body,
-                        "{\"allowed\":true,\"limit\":2,\"remaining\":1,\"retry_after\":null,"
-                        "\"reset_after\":1800.000000}\n");
-    get("/take/mail?cost=2", 429);
-    expect_header("RateLimit-Remaining", "1");
-    expect_header("Retry-After", "1800"); /* rounded up */
-    assert_non_null(
-        strstr(serving.reply.body, "{\"allowed\":false,\"limit\":2,\"remaining\":1,\"retry_after\":1799."));
-    get("/take/mail", 200);
-    get("/take/mail?denied=403", 403);
-    expect_header("Retry-After", "1800");
-    get("/take/mail?cost=3", 400);
-    assert_non_null(strstr(serving.reply.body, "\"never\":true"));
-    expect_header("Retry-After", "");
-}
-
-SERVE_TEST(test_each_key_has_its_gate)
-{
-    static const struct asked asks[] = {
-        {"/take/api/alice", 200},
-        {"/take/api/alice", 429},
-        {"/take/api?key=alice", 429},
-        {"/take/api/bob?cost=1", 200},
-        {"/take/api?cost=1&key=bob", 429},
-        {"/take/api/2001:db8::1", 200},
-        {"/take/api/2001:db8::2", 200},
-        {"/take/api?key=2001:db8::1", 429},
-        {"/take/api/a/b", 200},
-        {"/take/api?key=a%2Fb", 429},
-        {"/take/api/a%2fb", 429},
-        {"/take/api/a%00b", 200},
-        {"/take/api/%61%6c%69%63e", 429},
-        {"/take/api/a%zz", 200},
-        {"/take/api/a%", 200},
-    };
-
-    set_limit("api", "1/1h,by=key");
-    get_each(asks, COUNT(asks));
-}
 
 static void serve_partitions(int count)
 {
@@ -190,69 +129,6 @@ TEST_WITH(test_health_of_all_partitions, flush, NULL)
     server_do(&server, "ACL", "SETUSER", "default", "allkeys");
     await_status("/healthz", 200);
     serving_end();
-}
-
-SERVE_TEST(test_wrong_requests)
-{
-    static const struct {
-        const char *method, *path;
-        int status;
-        const char *says;
-    } asks[] = {
-        {"GET", "/take/nobody", 404, "no such limit"},
-        {"GET", "/nowhere", 404, "nothing here"},
-        {"GET", "/take", 404, "nothing here"},
-        {"GET", "/take/", 400, "not a valid name of a limit"},
-        {"GET", "/take/a%20b", 400, "not a valid name of a limit"},
-        {"GET", "/take/mail/", 400, "the key is empty"},
-        {"GET", "/take/mail?key=", 400, "the key is empty"},
-        {"GET", "/take/mail?key", 400, "the key is empty"},
-        {"GET", "/take/mail/a?key=b", 400, "two keys"},
-        {"GET", "/take/mail?key=a&key=b", 400, "given twice"},
-        {"GET", "/take/mail?costs=1", 400, "unknown argument"},
-        {"GET", "/take/mail?cost=0", 400, "wrong cost"},
-        {"GET", "/take/mail?cost=-1", 400, "wrong cost"},
-        {"GET", "/take/mail?cost=+1", 400, "wrong cost"},
-        {"GET", "/take/mail?cost=1x", 400, "wrong cost"},
-        {"GET", "/take/mail?cost=", 400, "wrong cost"},
-        {"GET", "/take/mail?cost=99999999999999999999", 400, "wrong cost"},
-        {"GET", "/take/mail?denied=500", 400, "give 403 or 429"},
-        {"GET", "/take/mail/alice", 400, "no keys"},
-        {"POST", "/take/mail", 405, "only GET and HEAD"},
-        {"DELETE", "/healthz", 405, "only GET and HEAD"},
-    };
-
-    set_limit("mail", "1/1h");
-    for (size_t i = 0; i < COUNT(asks); i++) {
-        serving_refused(asks[i].method, asks[i].path, "", NULL, (unsigned)asks[i].status, asks[i].says);
-        if (serving.reply.status == 405)
-            expect_header("Allow", "GET, HEAD");
-    }
-    get("/take/mail", 200); /* none of them took the slot */
-}
-
-/* As a client asks that takes it for a proxy (RFC 9112, 3.2.2). */
-SERVE_TEST(test_whole_addresses)
-{
-    static const struct asked asks[] = {
-        {"http://h/take/api/alice", 200},
-        {"/take/api/alice", 429},
-        {"http://h/take/api/alice?denied=403", 403},
-        {"HTTP://127.0.0.1:8379/take/api?key=bob", 200},
-        {"hTTp://[::1]:8379/take/api/bob", 429},
-        {"http://h/take/api/http://h/take", 200},
-        {"http://h/healthz", 200},
-        {"http://h", 404},
-        {"http://h/nowhere", 404},
-        {"http://h?cost=1", 404},
-        {"http:///take/api/carol", 404},
-        {"http://", 404},
-        {"ftp://h/take/api/carol", 404},
-        {"/take/api/carol", 200},
-    };
-
-    set_limit("api", "1/1h,by=key");
-    get_each(asks, COUNT(asks));
 }
 
 SERVE_TEST(test_head)

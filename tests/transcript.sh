@@ -30,3 +30,35 @@ counts() { local type=$1 name; shift; for name; do echo "$name $(redis hget "wei
 
 # typing ANSWER COMMAND...: on a terminal on which that is typed.
 typing() { printf '%b' "$1" | script -qe -E never -c "${*:2}" /dev/null | tr -d '\r'; return "${PIPESTATUS[1]}"; }
+
+# serve FLAG...: weir serve, once it answers, in place of the one before; on a unix socket, if it is not to listen elsewhere.
+serve() {
+    [ -z "$served" ] || { kill "$served" && wait "$served"; }
+    : >served.log
+    weir serve --listen "${listen:-unix:serve.sock}" "$@" 2>served.log &
+    served=$!
+    until grep -q 'listening on' served.log; do sleep 0.01; done
+    site=$(sed -n 's,.*listening on http://\([0-9.:]*\).*,\1,p' served.log)
+    until ask /healthz | grep -q ^200; do sleep 0.01; done
+}
+
+# ask FLAG... PATH: the status of the answer, and its body; its head is the file head. FLAG: those of curl.
+ask() {
+    local flags=(-sg --path-as-is -D head -o body -w '%{http_code} %{content_type}') kind
+    [ -n "$site" ] || flags+=(--unix-socket serve.sock)
+    kind=$(curl "${flags[@]}" "${@:1:$#-1}" "http://${site:-localhost}${*: -1}")
+    case $kind in
+    *json) echo "${kind%% *} $(cat body)" ;;
+    *html*) echo "${kind%% *} a page: $(sed -n 's,.*<title>\(.*\)</title>.*,\1,p' body)" ;;
+    *) echo "$kind" ;;
+    esac
+}
+
+# headers NAME...: those of the last answer that it has.
+headers() { local name; for name; do tr -d '\r' <./head | grep -i "^$name:"; done; true; }
+
+# get PATH...; post PATH [FORM]; json PATH BODY; lines PATH BODY: requests of each kind.
+get() { local path; for path; do ask "$path"; done; }
+post() { ask -d "${2-}" "$1"; }
+json() { ask -H 'Content-Type: application/json' --data-binary "$2" "$1"; }
+lines() { ask -H 'Content-Type: application/x-ndjson' --data-binary "$2" "$1"; }
