@@ -128,6 +128,8 @@ static void replace(int at, const char *step, const char *text)
     if (at + 1 < play.count && *play.lines[at + 1] == ' ' && !is_row(play.lines[at + 1]))
         play.lines[at + 1] = NULL;
     play.lines[at] = strdup(textf("%s%s%s%s", step, fits ? " ->" : "\n    ->", *text ? " " : "", text));
+    for (size_t len = strlen(play.lines[at]); len > 0 && play.lines[at][len - 1] == ' '; len--)
+        play.lines[at][len - 1] = '\0';
     play.is_changed = true;
 }
 

@@ -7,12 +7,12 @@
  *   worker w                             begins; `leave w` hands all back; `again w2 w a1,b1` has a new id and runs these
  *   dies t a b                           a worker that runs these jobs dies, and another one takes them back
  *   says {"lease":30.0}                  what the next workers say of themselves
- *   limit slow $rule                     rules as they are stored; none: it is removed
+ *   limit slow $rule                     rules as people write them or as they are stored; none: it is removed. `set` looks at nothing that waits
  *   use t acct; unuse t acct; cost t 2; weigh acct a 3; pause acct 3s; resume acct    (each is a line)
  *   job slow a1 a2 {"key":"a"}           jobs with more members; high:slow: in another queue; slow*20: slow0 to slow19
  *   push default {"type":"t"}            a body as any client pushes it
  *   claim w 10 -> a1 b1*3@0.002s; next 0.9975s
- *   claim w 10 5                         and 5 ahead. `ask held types=t,odd` is what the next claims ask for besides
+ *   claim w 10 5                         and 5 ahead. `ask held types=t,odd`: what the next claims ask for, or say, besides
  *   end w retry a1,b1 1s why             done, finish, retry, throttled, back, dead, cancelled, interrupted
  *   spend w a1 2                         what it has cost
  *   +1.5s -1h next                       (each is a line) the clock; next: to where the last claim wants the next one, no slot lost
@@ -23,9 +23,10 @@
  *   token a1 -> @T+0s/default/slow/a     what a lease's token says
  *   LLEN %queue:default -> 2             any command of Redis
  *   call rate_use t use _ what me acct   any script; _ is an empty word, &a1 the token of a job
+ *   calls hgetall -> 0                   how often a command ran since CONFIG RESETSTAT
  *   refused call | one | another         calls that change nothing, as expect_refused() has them
  *   remember; unchanged                  nothing in Redis has changed since
- *   unchecked                            from here on: else what must always hold is checked after each step that moves jobs
+ *   unchecked                            what must always hold is no longer checked after each step that moves jobs; checked: again
  *
  * T+1.5s is a time, from when a scene begins. A claim says which jobs it leased: "*3" is what one costs, "@0.002s" when it may start; then
  * when the next look is due, and what else is to be said. 'a word with blanks', \n: a line's end, # a comment, <any> as in transcripts.

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <inttypes.h>
 
+#include "tests/client.h"
 #include "tests/scene.h"
 
 #define WORDS_MOST 40
@@ -48,6 +49,7 @@ static const char *read_word(const char *word)
         size_t len = 2 + strspn(at + 2, "0123456789.");
         const char *time = textf("%.*ss", (int)len - 1, at + 1);
 
+        assert_int_equal(at[len], 's');
         text = textf("%.*s%" PRId64 "%s", (int)(at - text), text, BEGIN_US + time_of(time), at + len + 1);
     }
     while ((at = strstr(text, "\\n")))
@@ -229,13 +231,27 @@ static int die_with(void)
     return turns_adopt("", "reaper", NULL, 0, default_queue, NULL);
 }
 
+/* Rules as they are stored, of rules as people write them, or as they are stored. */
+static const char *rules_of(const char *rules)
+{
+    const char *first = textf("%.*s", (int)strcspn(rules, " "), rules);
+    struct rule_set set;
+    char text[RULE_SET_TEXT_SIZE];
+
+    if (!*rules || strchr(rules, ':') || strchr(first, '/') != strrchr(first, '/'))
+        return rules;
+    set = client_rules(rules);
+    rule_set_write(&set, text);
+    return textf("%s", text);
+}
+
 /* What people do, and when. */
 static int change(FILE *out)
 {
     const char *name = word_count > 1 ? words[1] : "";
 
     if (is("limit"))
-        return turns_rate(name, words_from(2));
+        return turns_rate(name, rules_of(words_from(2)));
     if (is("use") || is("unuse"))
         return turns_use(name, words[0], "", words + 2, (size_t)word_count - 2);
     if (is("cost"))
@@ -277,13 +293,20 @@ static void add_jobs(void)
             enqueue(queue, type, words[i]);
 }
 
+static bool says_duty, says_crowd; /* of a claim */
+static struct {
+    const char *worker;
+    int64_t until_us;
+} duties[WORDS_MOST];
+
 static void ask_for(const char *word)
 {
     const struct {
         const char *name;
         bool *flag;
     } flags[] = {{"alone", &ask.alone}, {"held", &ask.held},         {"mark", &ask.mark},
-                 {"wide", &ask.wide},   {"reserved", &ask.reserved}, {"dead", &ask.unknown_dead}};
+                 {"wide", &ask.wide},   {"reserved", &ask.reserved}, {"dead", &ask.unknown_dead},
+                 {"duty", &says_duty},  {"crowd", &says_crowd}};
     const char *value = strchr(word, '=');
 
     for (size_t i = 0; i < COUNT(flags); i++)
@@ -293,6 +316,8 @@ static void ask_for(const char *word)
         ask.ahead_us = time_of(value + 1);
     else if (strncmp(word, "far=", 4) == 0)
         ask.far = atoi(value + 1);
+    else if (strncmp(word, "group=", 6) == 0)
+        ask.group = value + 1;
     else if (strncmp(word, "queues=", 7) == 0)
         ask.queues = names_of(value + 1);
     else if (strncmp(word, "types=", 6) == 0)
@@ -301,10 +326,33 @@ static void ask_for(const char *word)
         assert_null(value);
 }
 
+/* What a worker was answered last of its duty. */
+static int64_t *duty_of(const char *worker)
+{
+    int i = 0;
+
+    while (i < WORDS_MOST - 1 && duties[i].worker && strcmp(duties[i].worker, worker) != 0)
+        i++;
+    duties[i].worker = worker;
+    return &duties[i].until_us;
+}
+
+static void put_duty(FILE *out)
+{
+    int64_t *until_us = duty_of(words[1]);
+
+    *until_us = turns.claim.duty_until_us;
+    if (*until_us)
+        fprintf(out, "; duty %s", time_text(*until_us - turns.now_us));
+}
+
 static int run_claim(FILE *out)
 {
     const struct claim *c = &turns.claim;
-    int rc = try_claim(words[1], atoi(words[2]), word_count > 3 ? atoi(words[3]) : 0);
+    int rc;
+
+    ask.duty_until_us = says_duty ? *duty_of(words[1]) : 0;
+    rc = try_claim(words[1], atoi(words[2]), word_count > 3 ? atoi(words[3]) : 0);
 
     if (rc != 0)
         return rc;
@@ -319,6 +367,10 @@ static int run_claim(FILE *out)
     if (c->later_us >= 0)
         fprintf(out, "; later %s", time_text(c->later_us - turns.now_us));
     fprintf(out, "%s%s%s", c->more ? "; more" : "", c->starved ? "; starved" : "", c->alone ? "; alone" : "");
+    if (says_duty)
+        put_duty(out);
+    if (says_crowd)
+        fprintf(out, "; crowd %d", c->crowd);
     put_words(out, "; held", c->held, c->held_count);
     put_words(out, "; broken", c->broken, c->broken_count);
     return 0;
@@ -400,19 +452,40 @@ static void put_stats(FILE *out, const char *type)
     free(text);
 }
 
+/* Calls it; an answer in JSON is said with its members in the order of their names. */
+static int ask_script(FILE *out, const char *script, const char *const *args, size_t count)
+{
+    int rc = turns_script(script, args, count);
+    json_t *answer =
+        rc == 0 && turns.reply->type == REDIS_REPLY_STRING ? json_loads(turns.reply->str, 0, NULL) : NULL;
+    char *text = answer ? json_dumps(answer, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
+
+    if (text)
+        put_text(out, text);
+    else if (rc == 0)
+        put_reply(out, turns.reply);
+    free(text);
+    json_decref(answer);
+    return rc;
+}
+
+/* A limit is written, and nothing that waits for it is looked at. */
+static int set_limit(FILE *out)
+{
+    const char *args[] = {words[1], rules_of(words_from(2)), "0", "set", "me"};
+
+    return ask_script(out, "rate_set", args, COUNT(args));
+}
+
 static int call_script(FILE *out)
 {
     const char *args[WORDS_MOST];
-    int rc;
 
     for (int i = 2; i < word_count; i++)
         args[i - 2] = strcmp(words[i], "_") == 0 ? ""
                       : words[i][0] == '&'       ? token_of(words[i] + 1).at
                                                  : words[i];
-    rc = turns_script(words[1], args, (size_t)word_count - 2);
-    if (rc == 0)
-        put_reply(out, turns.reply);
-    return rc;
+    return ask_script(out, words[1], args, (size_t)word_count - 2);
 }
 
 static int run_redis(FILE *out)
@@ -439,6 +512,8 @@ static int look(FILE *out)
         return run_redis(out);
     if (is("call"))
         return call_script(out);
+    if (is("set"))
+        return set_limit(out);
     if (is("ids"))
         fputs(list_ids(words[1]), out);
     else if (is("stats"))
@@ -447,12 +522,14 @@ static int look(FILE *out)
         put_text(out, token_text(token_of(words[1])));
     else if (is("limits"))
         put_words(out, "", turns.claim.limits, turns.claim.limit_count);
+    else if (is("calls"))
+        fprintf(out, "%lld", server_calls(&turns.server, words[1]));
     else if (is("remember"))
         remembered = turns_digest();
     else if (is("unchanged"))
         nothing_changed_since(remembered);
-    else if (is("unchecked"))
-        is_checked = false;
+    else if (is("unchecked") || is("checked"))
+        is_checked = is("checked");
     else if (is("job"))
         add_jobs();
     else if (is("says"))
@@ -461,6 +538,7 @@ static int look(FILE *out)
         push(words[1], words[2]);
     else if (is("ask")) {
         scene_ask_anew();
+        says_duty = says_crowd = false;
         for (int i = 1; i < word_count; i++)
             ask_for(words[i]);
     } else
@@ -472,6 +550,8 @@ void play_begin(void)
 {
     scene_begin(NULL);
     leased_count = 0;
+    memset(duties, 0, sizeof duties);
+    says_duty = says_crowd = false;
     is_checked = true;
 }
 
