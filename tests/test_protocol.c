@@ -453,6 +453,26 @@ TEST_WITH(test_in_line_beside_jobs, flush, NULL)
     json_decref(answer);
 }
 
+/* What a handler left is in the answer, byte for byte. */
+TEST_WITH(test_a_result, flush, NULL)
+{
+    static const char finished[] =
+        "{\"id\":\"j1\",\"state\":\"finished\",\"type\":\"mail\",\"queue\":\"default\","
+        "\"outcome\":\"done\",\"attempts\":1,\"enqueued_at\":\"<t>\",\"result\":[3]}";
+    const char *command = textf("%s worker --redis %s --drain --keep mail=1h --exec \"mail=sh -c 'echo [3] "
+                                ">\\$WEIR_REPORT'\" 2>%s/worker.err",
+                                built("weir"), server.socket, server.folder);
+
+    (void)state;
+    begin();
+    assert_answer(by_redis, "enqueue", JOB, "{\"id\":\"j1\",\"new\":true}");
+    assert_int_equal(system(command), 0);
+    serving_start();
+    assert_answer(by_redis, "job", "{\"id\":\"j1\"}", finished);
+    assert_answer(by_http, "job", "{\"id\":\"j1\"}", finished);
+    serving_end();
+}
+
 /* libweir and the protocol make the same bytes of the same job. */
 TEST_WITH(test_libweir_writes_the_same, flush, NULL)
 {
@@ -561,7 +581,7 @@ static const char *const partitioned[][3] = {
      "{\"allowed\":true,\"limit\":5,\"remaining\":3,\"reset_after\":\"<s>\"}"},
     {"about", "{}",
      "{\"protocol\":1,\"verbs\":[\"about\",\"batch\",\"bulk\",\"cancel\",\"enqueue\",\"job\",\"rate\","
-     "\"take\"],\"capabilities\":[],"
+     "\"take\"],\"capabilities\":[\"result\"],"
      "\"partitions\":4}"},
 };
 

@@ -327,6 +327,8 @@ type JobState struct {
 	Failure    string `json:"failure,omitempty"` // the last one
 	Reason     string `json:"reason,omitempty"`  // of dead
 	Outcome    string `json:"outcome,omitempty"` // of finished
+	// Result is what its handler left, of finished.
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // Job says where a job is. A *MissingError: it is done, or was never enqueued.
@@ -342,6 +344,33 @@ func (c *Client) Job(ctx context.Context, id string) (JobState, error) {
 		return state.Cursor
 	})
 	return state.JobState, err
+}
+
+// Wait returns the job once it is finished or dead, or as it stands when the time is over. A *MissingError: it is done and its type
+// is not kept, or was never enqueued.
+func (c *Client) Wait(ctx context.Context, id string, timeout time.Duration) (JobState, error) {
+	until := c.clock.Now().Add(timeout)
+	for rest := 20 * time.Millisecond; ; rest = minOf(time.Second, rest*3/2) {
+		asked := c.clock.Now()
+		state, err := c.Job(ctx, id)
+		now := c.clock.Now()
+		if err != nil || state.State == "finished" || state.State == "dead" || !now.Before(until) {
+			return state, err
+		}
+		if looked := 20 * now.Sub(asked); looked > rest { // it rests twenty times as long as a look takes
+			rest = looked
+		}
+		if err := c.clock.Sleep(ctx, minOf(until.Sub(now), rest)); err != nil {
+			return state, err
+		}
+	}
+}
+
+func minOf(a, b time.Duration) time.Duration {
+	if a < b {
+		return a
+	}
+	return b
 }
 
 // Cancel ends a job in any state, and says how: removed, marked (it ends where it stands), told (it runs), already.

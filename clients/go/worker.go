@@ -15,7 +15,10 @@ import (
 	"syscall"
 )
 
-const reasonMost = 500 // characters of a reason; more would only fill the log
+const (
+	reasonMost = 500   // characters of a reason; more would only fill the log
+	resultMost = 65536 // bytes
+)
 
 // A JobRun is a job that a handler runs.
 type JobRun struct {
@@ -30,7 +33,8 @@ type JobRun struct {
 	Meta        json.RawMessage `json:"meta"`
 	Document    json.RawMessage `json:"-"` // all of it
 
-	spent *int
+	spent  *int
+	result json.RawMessage
 }
 
 // Decode reads the args. Those of a job without any leave the value as it is.
@@ -43,6 +47,19 @@ func (j *JobRun) Decode(value any) error {
 
 // Spent tells the true cost, where it was not known before: the limits take, or give back, the difference.
 func (j *JobRun) Spent(cost int) { j.spent = &cost }
+
+// Result leaves what came of the job, any JSON of at most 64 KiB: kept with it where its type is (weir worker --keep), when it is done. The
+// last call counts. An *InvalidError: it is no JSON, or larger, and is left out.
+func (j *JobRun) Result(value any) error {
+	text, err := encode(value, "result")
+	if err == nil && len(text) > resultMost {
+		err = &InvalidError{Why: fmt.Sprintf("wrong result: %d bytes: at most %d are kept", len(text), resultMost), Member: "result"}
+	}
+	if err == nil {
+		j.result = text
+	}
+	return err
+}
 
 // A Handler runs a job. nil: done. The context ends when the worker stops this process at once: a job in it was cancelled, or is
 // over its time.
@@ -67,11 +84,12 @@ func (w *Worker) Handles(jobType string) bool { return w.handlers[jobType] != ni
 
 // An Answer is the line that ends a job.
 type Answer struct {
-	ID     string      `json:"id"`
-	Status string      `json:"status"` // done, retry, dead, throttled
-	After  json.Number `json:"after,omitempty"`
-	Reason string      `json:"reason,omitempty"`
-	Cost   *int        `json:"cost,omitempty"`
+	ID     string          `json:"id"`
+	Status string          `json:"status"` // done, retry, dead, throttled
+	After  json.Number     `json:"after,omitempty"`
+	Reason string          `json:"reason,omitempty"`
+	Cost   *int            `json:"cost,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // RunOne runs the job of a line here and now.
@@ -103,6 +121,7 @@ func answerTo(job *JobRun, err error) Answer {
 	var denied *DeniedError
 	switch {
 	case err == nil:
+		answer.Result = job.result
 		return answer
 	case errors.As(err, &end):
 		answer.Status, answer.Reason = end.status, end.reason
@@ -164,7 +183,7 @@ func (w *Worker) Run(ctx context.Context) error {
 			answer, err := w.RunOne(ctx, line)
 			var text []byte
 			if err == nil {
-				text, err = json.Marshal(answer)
+				text, err = encode(answer, "")
 			}
 			if err == nil {
 				err = write(append(text, '\n'))

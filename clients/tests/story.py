@@ -200,6 +200,24 @@ def handlers(stage, start):
     assert worker.wait(20) == 0
 
 
+def results(stage, start):
+    """What a handler left is there for who waits for the job, over both carriers."""
+    q = start()
+    pipe(stage, "story", "many", more=("--keep", "story=1h"))
+    value = {"sent": [1, 2.5, None], "to": "ann <&> \u2028 ü"}
+    for q in (q, start(url=stage.serve("--allow-enqueue"))):
+        ended = q("wait", id=q("enqueue", type="story", args={"do": "result", "value": value})["id"], seconds=60)
+        assert (ended["state"], ended["outcome"], ended["result"]) == ("finished", "done", value), ended
+    ended = q("wait", id=q("enqueue", type="story", args={"do": "result"})["id"], seconds=60)
+    assert ended["state"] == "finished" and ended.get("result") is None, ended
+    assert "wrong result: 70002 bytes: at most 65536 are kept" in stage.read("worker.log")
+    assert q("wait", id=q("enqueue", type="story", args={"do": "dead"})["id"], seconds=60)["reason"] == "no such number"
+    later = q("enqueue", type="story", options={"delay": 60})["id"]
+    assert q("wait", id=later, seconds=0.2)["state"] == "scheduled"
+    gone = q("enqueue", type="many")["id"]
+    assert refusal(q, "wait", id=gone, seconds=60).kind == "missing"
+
+
 def lines_and_deaths(stage, start):
     """A job of nearly 1 MiB, one with U+2028 and CRLF; a child that is killed in the middle of a job: all of them run."""
     q = start()
@@ -355,8 +373,17 @@ def test_mode(stage, start):
     assert refusal(q, "take", limit="nobody").kind == "missing"
     first = q("enqueue", type="sync", options={"unique": "u"})
     assert q("enqueue", type="sync", options={"unique": "u"})["id"] == first["id"]
+    q("keep", type="kept", seconds=60)
+    kept = q("enqueue", type="kept", args=[1])["id"]
+    assert q("wait", id=kept, seconds=5)["state"] == "waiting"
+    q("drain", types=["kept"])
+    ended = q("wait", id=kept, seconds=5)
+    assert (ended["state"], ended["attempts"], ended["outcome"], ended["result"]) == ("finished", 1, "done", [1]), ended
+    assert refusal(q, "cancel", id=kept).kind == "closed"
+    q("move", seconds=61)
+    assert refusal(q, "job", id=kept).kind == "missing"
 
 
-CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, lost_over_http, slots_of_two_processes, handlers,
+CASES = [bulk_over_a_cut_connection, bulk_without_a_batch, one_job, unique, wrong_input, serve, lost_over_http, slots_of_two_processes, handlers, results,
          lines_and_deaths, several_at_a_time_and_stopping, cancelling, a_rate, redis_killed_and_back, functions_flushed, another_version, rights,
          partitions, test_mode]

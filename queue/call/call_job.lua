@@ -21,7 +21,7 @@ local function show(id, job)
     for _, name in ipairs(TIMES) do
         if job[name] then text = text .. ',"' .. name .. '":' .. document.seconds(tonumber(job[name])) end
     end
-    return text .. '}'
+    return text .. (job.result and ',"result":' .. job.result or '') .. '}'
 end
 
 local function call_job(ARGV)

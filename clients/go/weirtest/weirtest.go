@@ -29,6 +29,7 @@ type job struct {
 	document          json.RawMessage
 	id, kind, queue   string
 	state, reason     string
+	result            json.RawMessage
 	batch, unique     string
 	cost, maxAttempts int64
 	attempts          int64
@@ -60,12 +61,15 @@ type Fake struct {
 	unique  map[string]holder
 	batches map[string]*batch
 	streams map[string]int64
+	keeps   map[string]int64 // of a type
+	kept    map[string]*job  // those that are done, until they are due
 }
 
 // New returns an empty one.
 func New() *Fake {
 	return &Fake{now: time.Now().UnixMicro(), limits: map[string]*limit{}, ids: map[string]int64{}, unique: map[string]holder{},
-		batches: map[string]*batch{}, streams: map[string]int64{}}
+		batches: map[string]*batch{}, streams: map[string]int64{},
+		keeps: map[string]int64{}, kept: map[string]*job{}}
 }
 
 // ---- What tests ask
@@ -106,6 +110,13 @@ func (f *Fake) Rate(name string, rules ...string) error {
 	defer f.mutex.Unlock()
 	f.limits[name] = l
 	return nil
+}
+
+// Keep keeps jobs of that type, with their results, so long behind their end, as weir worker --keep.
+func (f *Fake) Keep(jobType string, d time.Duration) {
+	f.mutex.Lock()
+	defer f.mutex.Unlock()
+	f.keeps[jobType] = d.Microseconds()
 }
 
 // Move moves the clock forward.
@@ -210,7 +221,7 @@ func seconds(us int64) float64 { return float64(us) / 1e6 }
 func micros(seconds float64) int64 { return int64(math.Round(seconds * 1e6)) }
 
 func (f *Fake) about(d document) (map[string]any, error) {
-	return map[string]any{"protocol": 1, "verbs": verbs, "capabilities": []string{}, "partitions": 1}, d.check(nil, "", "document")
+	return map[string]any{"protocol": 1, "verbs": verbs, "capabilities": []string{"result"}, "partitions": 1}, d.check(nil, "", "document")
 }
 
 func (f *Fake) enqueue(d document) (map[string]any, error) {
@@ -455,6 +466,9 @@ func (f *Fake) find(d document) (*job, error) {
 		return nil, err
 	}
 	id := d.text("id", "")
+	if one := f.kept[id]; one != nil && one.due > f.now {
+		return one, nil
+	}
 	for _, one := range f.line {
 		if one.id == id {
 			return one, nil
@@ -481,6 +495,11 @@ func (f *Fake) job(d document) (map[string]any, error) {
 		answer["reason"] = one.reason
 	case "scheduled", "retry":
 		answer["start"] = seconds(one.due)
+	case "finished":
+		answer["outcome"] = "done"
+		if one.result != nil {
+			answer["result"] = one.result
+		}
 	}
 	return answer, nil
 }
@@ -490,8 +509,8 @@ func (f *Fake) cancel(d document) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if one.state == "dead" {
-		return nil, &weir.ClosedError{Why: "job " + one.id + " is dead"}
+	if one.state == "dead" || one.state == "finished" {
+		return nil, &weir.ClosedError{Why: "job " + one.id + ": it is " + one.state + " already"}
 	}
 	if one.state == "running" {
 		return map[string]any{"id": one.id, "cancelled": "told"}, nil
@@ -621,6 +640,10 @@ func (f *Fake) settle(one *job, gates []*gate, answer weir.Answer) {
 	switch answer.Status {
 	case "done":
 		f.end(one, "done")
+		if keep, is := f.keeps[one.kind]; is {
+			one.state, one.due, one.result, f.kept[one.id] = "finished", f.now+keep, answer.Result, one
+			one.attempts++
+		}
 	case "throttled":
 		if err != nil {
 			after = 1

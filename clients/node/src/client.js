@@ -1,6 +1,6 @@
 import { carrierOf, test } from './carriers.js';
 import { Denied, Invalid } from './errors.js';
-import { Denials, ask, enqueue, enqueueMany, pages, rate, seal, take } from './protocol.js';
+import { Denials, ask, enqueue, enqueueMany, pages, rate, seal, take, wait } from './protocol.js';
 
 /* Node 18 has no Symbol.asyncDispose. */
 const DISPOSE = Symbol.asyncDispose ?? Symbol.for('Symbol.asyncDispose');
@@ -30,6 +30,10 @@ export class Weir {
 
   job(id, options = {}) {
     return pages(this.#carrier, 'job', id, options);
+  }
+
+  wait(id, timeout, options = {}) {
+    return wait(this.#carrier, id, timeout, options);
   }
 
   async cancel(id, options = {}) {

@@ -4,8 +4,10 @@ import { closeSync, openSync, writeSync } from 'node:fs';
 import { Socket } from 'node:net';
 
 import { Denied, Outcome } from './errors.js';
+import { stringify } from './json.js';
 
 const REASON_MOST = 500; // characters; more would only fill the log
+const RESULT_MOST = 65536; // bytes
 
 /** A job that a handler runs. */
 export class Job {
@@ -25,6 +27,26 @@ export class Job {
   }
 }
 
+/** What a handler returns to leave what came of its job: any JSON of at most 64 KiB. */
+export class Result {
+  constructor(value) {
+    this.value = value;
+  }
+}
+
+/* Returns the text of a result; undefined: it is wrong, which the log says. */
+function leave(job, { value }) {
+  try {
+    const text = stringify(value, 'result');
+    const size = Buffer.byteLength(text);
+    if (size <= RESULT_MOST) return text;
+    throw new RangeError(`${size} bytes: at most ${RESULT_MOST} are kept`);
+  } catch (e) {
+    process.stderr.write(`job ${job.id}: wrong result: ${e.message}; it counts as left out\n`);
+    return undefined;
+  }
+}
+
 /* Anything can be thrown, also what has no text. */
 function textOf(error) {
   try {
@@ -34,7 +56,7 @@ function textOf(error) {
   }
 }
 
-function answerOf(job, error) {
+function answerOf(job, error, returned) {
   const answer = { id: job.id, status: 'done' };
   if (error instanceof Outcome) {
     Object.assign(answer, { status: error.status, after: error.after, reason: error.message || undefined });
@@ -46,6 +68,7 @@ function answerOf(job, error) {
   if (!Number.isFinite(answer.after)) delete answer.after;
   answer.reason = answer.reason?.slice(0, REASON_MOST);
   if (job.cost !== undefined) answer.cost = job.cost;
+  if (returned instanceof Result) answer.result = leave(job, returned);
   return answer;
 }
 
@@ -64,16 +87,17 @@ export class Handlers {
     return this.#byType.has(type);
   }
 
-  /** Runs a job, and returns its answer. */
+  /** Runs a job, and returns its answer; result: as a text. */
   async runOne(job, signal) {
+    let returned;
     try {
       const fn = this.#byType.get(job.type);
       if (!fn) throw new Error(`this program has no handler for ${job.type}`);
-      await fn(job, { signal });
+      returned = await fn(job, { signal });
     } catch (e) {
       return answerOf(job, e ?? new Error('its handler threw nothing'));
     }
-    return answerOf(job);
+    return answerOf(job, undefined, returned);
   }
 
   /** Runs jobs as the child of weir worker --pipe 'TYPE=node this.js' --in-flight N, until it is told to stop. Then it ends the process. */
@@ -83,8 +107,9 @@ export class Handlers {
     const running = new Set();
     const begin = (line) => {
       const job = new Job(line);
-      const task = this.runOne(job, stopping.signal).then((answer) => {
-        write(out, `${JSON.stringify(answer)}\n`);
+      const task = this.runOne(job, stopping.signal).then(({ result, ...answer }) => {
+        const line = JSON.stringify(answer);
+        write(out, result === undefined ? `${line}\n` : `${line.slice(0, -1)},"result":${result}}\n`);
         running.delete(task);
       });
       running.add(task);

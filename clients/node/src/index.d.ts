@@ -76,6 +76,8 @@ export interface JobState {
   type: string;
   queue: string;
   attempts: number;
+  /** What its handler left, of finished. */
+  result?: any;
   [member: string]: unknown;
 }
 
@@ -127,6 +129,8 @@ export class Weir {
   enqueueMany(type: string | null, rows: Iterable<unknown> | AsyncIterable<unknown>, options?: BulkOptions): Promise<Bulk>;
   /** Where a job is. Missing: it is done, or was never enqueued. */
   job(id: string, options?: Abortable): Promise<JobState>;
+  /** The job once it is finished or dead, or as it stands when the time is over. Missing: it is done and its type is not kept. */
+  wait(id: string, timeout: Span, options?: Abortable): Promise<JobState>;
   /** Ends a job in any state. 'told': it runs, and its worker was told. */
   cancel(id: string, options?: Abortable): Promise<'removed' | 'marked' | 'told' | 'already' | string>;
   batch(name: string, options?: Abortable): Promise<BatchState>;
@@ -201,6 +205,12 @@ export class Job {
   text: string;
   /** Tells the true cost. */
   spent(cost: number): void;
+}
+
+/** What a handler returns to leave what came of its job, any JSON of at most 64 KiB: kept with it where its type is (weir worker --keep). One
+ * that is no JSON, or larger, is left out, and the log says so. */
+export class Result {
+  constructor(value: unknown);
 }
 
 /** signal: the worker ends this process, as a job in it was cancelled or is over its time. */

@@ -272,6 +272,18 @@ export async function pages(carrier, verb, id, options) {
   }
 }
 
+/** Looks less and less often, and rests twenty times as long as a look takes. */
+export async function wait(carrier, id, timeout, options) {
+  const until = carrier.now() + seconds(timeout, 'timeout');
+  for (let rest = 0.02; ; rest = Math.min(1, rest * 1.5)) {
+    const asked = carrier.now();
+    const answer = await pages(carrier, 'job', id, options);
+    const now = carrier.now();
+    if (answer.state === 'finished' || answer.state === 'dead' || !(now < until)) return answer;
+    await carrier.sleep(Math.min(until - now, Math.max(rest, 20 * (now - asked))), options.signal);
+  }
+}
+
 /* ---- take */
 
 /** Answers again what was denied, until that can change. */

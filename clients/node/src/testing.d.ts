@@ -9,6 +9,8 @@ export class Fake implements Disposable {
   readonly dead: Record<string, string>;
   /** Sets a limit, as weir rate set. */
   rate(name: string, ...rules: string[]): void;
+  /** Keeps jobs of that type, with their results, so long behind their end, as weir worker --keep. */
+  keep(type: string, seconds: number): void;
   /** Moves the clock forward. */
   move(seconds: number): void;
   /** Runs what may start at this time, each job by its handler, and returns how many were run. */

@@ -40,6 +40,8 @@ export class Fake {
   #unique = new Map(); // key -> {id, ends, until}
   #batches = new Map();
   #streams = new Map();
+  #keeps = new Map(); // type -> us
+  #kept = new Map(); // id -> a job that is done; due: until then
 
   /* ---- What tests ask */
 
@@ -61,6 +63,11 @@ export class Fake {
   /** Sets a limit, as weir rate set. */
   rate(name, ...rules) {
     this.#limits.set(name, new Limit(rules.join(' ')));
+  }
+
+  /** Keeps jobs of that type, with their results, so long behind their end, as weir worker --keep. */
+  keep(type, s) {
+    this.#keeps.set(type, us(s));
   }
 
   /** Moves the clock forward. */
@@ -111,7 +118,7 @@ export class Fake {
   #verbs = {
     about: (members) => {
       check(members, {});
-      return { protocol: 1, verbs: Object.keys(this.#verbs).sort(), capabilities: [], partitions: 1 };
+      return { protocol: 1, verbs: Object.keys(this.#verbs).sort(), capabilities: ['result'], partitions: 1 };
     },
     enqueue: (members) => this.#enqueue(check(members, documents.ENQUEUE, { required: 'type', what: 'job' })),
     bulk: (text) => this.#bulk(text),
@@ -229,24 +236,26 @@ export class Fake {
   /* ---- One job */
 
   #find(id) {
-    const job = this.#line.find((one) => one.id === id);
+    const kept = this.#kept.get(id);
+    const job = kept?.due > this.#now ? kept : this.#line.find((one) => one.id === id);
     if (!job) throw new Missing(`job ${id}: no such job here: it is done, or was never enqueued`);
     return job;
   }
 
   #tell({ id }) {
-    const { state, type, queue, attempts, enqueuedAt, due, batch, unique, reason } = this.#find(id);
+    const { state, type, queue, attempts, enqueuedAt, due, batch, unique, reason, result } = this.#find(id);
     return {
-      ...{ id, state, type, queue, attempts, batch, unique },
+      ...{ id, state, type, queue, attempts, batch, unique, result },
       enqueued_at: enqueuedAt / 1e6,
       reason: state === 'dead' ? reason : undefined,
+      outcome: state === 'finished' ? 'done' : undefined,
       start: state === 'scheduled' || state === 'retry' ? due / 1e6 : undefined,
     };
   }
 
   #cancel({ id }) {
     const job = this.#find(id);
-    if (job.state === 'dead') throw new Closed(`job ${id} is dead`);
+    if (job.state === 'dead' || job.state === 'finished') throw new Closed(`job ${id}: it is ${job.state} already`);
     if (job.state === 'running') return { id, cancelled: 'told' };
     this.#end(job, 'cancelled');
     return { id, cancelled: 'removed' };
@@ -305,9 +314,17 @@ export class Fake {
     const answer = await handlers.runOne(new Job(text), new AbortController().signal);
     for (const gate of gates) gate.end();
     job.state = 'waiting';
-    if (answer.status === 'done') this.#end(job, 'done');
+    if (answer.status === 'done') this.#done(job, answer);
     else if (answer.status === 'throttled') this.#throttle(job, answer.after ?? 1);
     else this.#fail(job, answer);
+  }
+
+  #done(job, { result }) {
+    this.#end(job, 'done');
+    if (!this.#keeps.has(job.type)) return;
+    const due = this.#now + this.#keeps.get(job.type);
+    Object.assign(job, { state: 'finished', due, attempts: job.attempts + 1, result: result && JSON.parse(result) });
+    this.#kept.set(job.id, job);
   }
 
   #throttle(job, after) {

@@ -2,7 +2,7 @@
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { Closed, Dead, Denied, Handlers, Invalid, Missing, Refused, Throttled, Unknown, Unreachable, Weir, WeirError } from '../src/index.js';
+import { Closed, Dead, Denied, Handlers, Invalid, Missing, Refused, Result, Throttled, Unknown, Unreachable, Weir, WeirError } from '../src/index.js';
 import { stringify } from '../src/json.js';
 import { fake } from '../src/testing.js';
 
@@ -19,6 +19,7 @@ function run(job) {
   ran.push(job.args);
   if (job.args?.do === 'dead') throw new Dead('as it was told');
   if (job.args?.do === 'throttled' && ran.length === 1) throw new Throttled(2);
+  return new Result(job.args);
 }
 
 /* A whole number beyond 2^53 comes as a BigInt. */
@@ -57,6 +58,7 @@ const acts = {
   },
   job: ({ id }) => q.job(id),
   cancel: ({ id }) => q.cancel(id),
+  wait: ({ id, seconds }) => q.wait(id, seconds),
   batch: ({ name }) => q.batch(name),
   seal: ({ name, ...options }) => q.seal(name, options),
   take: async ({ limit, ...options }) => told(await q.take(limit, options)),
@@ -65,6 +67,7 @@ const acts = {
   about: () => q.about(),
   call: async ({ verb, text }) => JSON.parse(await q.call(verb, text)),
   set_rate: ({ name, rules }) => mode.rate(name, rules),
+  keep: ({ type, seconds }) => mode.keep(type, seconds),
   move: ({ seconds }) => mode.move(seconds),
   jobs: ({ type }) => mode.jobs(type ?? undefined),
   async drain({ types }) {

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { Dead, Retry, Throttled, handler, run } from '../src/index.js';
+import { Dead, Result, Retry, Throttled, handler, run } from '../src/index.js';
 
 const log = process.env.STAGE_LOG;
 
@@ -40,6 +40,7 @@ const ways = {
     if (first) throw new Throttled(0.3);
   },
   spent: (job) => job.spent(3),
+  result: (job) => new Result(job.args.value ?? 'x'.repeat(70_000)),
   slow,
   async 'until cancelled'(job, first, signal) {
     while (!signal.aborted) await sleep(10);
@@ -52,7 +53,7 @@ handler('story', async (job, { signal }) => {
   const first = !existsSync(seen);
   writeFileSync(seen, '');
   note(job);
-  await ways[job.args.do]?.(job, first, signal);
+  return ways[job.args.do]?.(job, first, signal);
 });
 handler('many', (job) => note(job));
 handler('report', (job) => note(job));

@@ -21,6 +21,7 @@ def run(job):
         raise weir.Dead("as it was told")
     if how == "throttled" and len(ran) == 1:
         raise weir.Throttled(2)
+    return weir.Result(job.args)
 
 
 class Adapter:
@@ -57,6 +58,9 @@ class Adapter:
         with self.client.slot(**more) as slot:
             return slot._asdict()
 
+    def wait_for(self, id, seconds):
+        return self.wait(self.client.wait(id, seconds))
+
     def rate(self, **more):
         return self.wait(self.client.rate(**more))._asdict()
 
@@ -69,6 +73,9 @@ class Adapter:
 
     def set_rate(self, name, rules):
         self.fake.rate(name, rules)
+
+    def keep(self, type, seconds):
+        self.fake.keep(type, seconds)
 
     def move(self, seconds):
         self.fake.move(seconds)
@@ -90,7 +97,8 @@ adapter = Adapter()
 for line in sys.stdin:
     told = json.loads(line)
     try:
-        answer = {"ok": getattr(adapter, told.pop("do"))(**told)}
+        do = told.pop("do")
+        answer = {"ok": getattr(adapter, "wait_for" if do == "wait" else do)(**told)}
     except weir.Error as e:
         answer = {"kind": KINDS[type(e)], "message": str(e)}
         answer.update({name: getattr(e, name) for name in ("member", "line", "retry_after", "id") if hasattr(e, name)})

@@ -38,6 +38,8 @@ def story(job):
         raise weir.Throttled(0.3)
     elif how == "spent":
         job.spent(3)
+    elif how == "result":
+        return weir.Result(job.args.get("value", "x" * 70000))
     elif how == "slow":
         time.sleep(job.args["seconds"])
         note(job, ended=True)

@@ -27,16 +27,18 @@ class Adapter
   def rate(limit:, **more) = @client.rate(limit, **more).to_h
   def call(verb:, text:) = JSON.parse(@client.carry(verb, text))
   def job(id:) = @client.job(id)
+  def wait(id:, seconds:) = @client.wait(id, seconds)
   def cancel(id:) = @client.cancel(id)
   def batch(name:) = @client.batch(name)
   def seal(name:, **more) = @client.seal(name, **more)
   def about = @client.about
   def set_rate(name:, rules:) = @fake.rate(name, rules) && nil
+  def keep(type:, seconds:) = @fake.keep(type, seconds)
   def move(seconds:) = @fake.move(seconds)
   def jobs(type:) = @fake.jobs(type)
 
   def drain(types:)
-    types.each { |type| @handlers.by_type[type] = ->(job) { @ran << job.args } }
+    types.each { |type| @handlers.by_type[type] = ->(job) { @ran << job.args and Weir::Result.new(job.args) } }
     @fake.drain(@handlers)
     @ran
   end

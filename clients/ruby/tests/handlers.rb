@@ -25,6 +25,7 @@ Weir.handler("story") do |job|
   when "dead" then raise Weir::Dead, "no such number"
   when "throttled" then raise Weir::Throttled.new(0.3) if first
   when "spent" then job.spent(3)
+  when "result" then next Weir::Result.new(job.args.fetch("value") { "x" * 70_000 })
   when "slow"
     sleep(job.args["seconds"])
     note(job, ended: true)

@@ -107,7 +107,7 @@ func (a *adapter) run(_ context.Context, job *weir.JobRun) error {
 		return err
 	}
 	a.ran = append(a.ran, value)
-	return nil
+	return job.Result(value)
 }
 
 func (a *adapter) do(ctx context.Context, o order) (any, error) {
@@ -137,6 +137,8 @@ func (a *adapter) do(ctx context.Context, o order) (any, error) {
 		return c.Job(ctx, o.ID)
 	case "cancel":
 		return c.Cancel(ctx, o.ID)
+	case "wait":
+		return c.Wait(ctx, o.ID, duration(o.Seconds))
 	case "batch":
 		return c.Batch(ctx, o.Name)
 	case "seal":
@@ -159,6 +161,9 @@ func (a *adapter) do(ctx context.Context, o order) (any, error) {
 		return json.RawMessage(answer), err
 	case "set_rate":
 		return nil, a.fake.Rate(o.Name, o.Rules)
+	case "keep":
+		a.fake.Keep(o.Type, duration(o.Seconds))
+		return nil, nil
 	case "move":
 		a.fake.Move(duration(o.Seconds))
 		return nil, nil

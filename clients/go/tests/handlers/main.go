@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type args struct {
 	Do      string
 	Seconds float64
+	Value   any
 }
 
 func note(job *weir.JobRun, ended bool) {
@@ -68,6 +70,13 @@ func story(ctx context.Context, job *weir.JobRun) error {
 		return weir.Throttled(300 * time.Millisecond)
 	case told.Do == "spent":
 		job.Spent(3)
+	case told.Do == "result":
+		if told.Value == nil {
+			told.Value = strings.Repeat("x", 70000)
+		}
+		if err := job.Result(told.Value); err != nil {
+			fmt.Println(err)
+		}
 	case told.Do == "slow":
 		time.Sleep(time.Duration(told.Seconds * float64(time.Second)))
 		note(job, true)

@@ -2,7 +2,7 @@
 from . import aio, testing
 from .client import Client
 from .errors import Closed, Dead, Denied, Error, Invalid, Missing, Refused, Retry, Throttled, Unknown, Unreachable
-from .handlers import Handlers, Job, Task, default
+from .handlers import Handlers, Job, Result, Task, default
 from .protocol import Bulk, Enqueued, Take
 
 __version__ = "0.1.0"
@@ -10,6 +10,6 @@ __version__ = "0.1.0"
 handler, task, run = default.handler, default.task, default.run
 
 __all__ = [
-    "Bulk", "Client", "Closed", "Dead", "Denied", "Enqueued", "Error", "Handlers", "Invalid", "Job", "Missing", "Refused", "Retry",
-    "Take", "Task", "Throttled", "Unknown", "Unreachable", "aio", "handler", "run", "task", "testing",
+    "Bulk", "Client", "Closed", "Dead", "Denied", "Enqueued", "Error", "Handlers", "Invalid", "Job", "Missing", "Refused", "Result",
+    "Retry", "Take", "Task", "Throttled", "Unknown", "Unreachable", "aio", "handler", "run", "task", "testing",
 ]

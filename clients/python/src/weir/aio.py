@@ -72,6 +72,10 @@ class Client:
         """See weir.Client.job."""
         return await self._run(protocol.job(id))
 
+    async def wait(self, id: str, timeout: Span) -> Dict[str, Any]:
+        """See weir.Client.wait."""
+        return await self._run(protocol.wait(carriers.clock, id, timeout))
+
     async def cancel(self, id: str) -> str:
         """See weir.Client.cancel."""
         return await self._run(protocol.cancel(id))

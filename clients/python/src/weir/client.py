@@ -64,6 +64,11 @@ class Client:
         """Returns where a job is: {"state": ...}. Raises Missing: it is done, or was never enqueued."""
         return self._run(protocol.job(id))
 
+    def wait(self, id: str, timeout: Span) -> Dict[str, Any]:
+        """Returns the job once it is finished or dead, or as it stands when the time is over. "result": what its handler left.
+        Raises Missing: it is done and its type is not kept, or was never enqueued."""
+        return self._run(protocol.wait(carriers.clock, id, timeout))
+
     def cancel(self, id: str) -> str:
         """Ends a job in any state: "removed", "marked", "told" (it runs), "already"."""
         return self._run(protocol.cancel(id))

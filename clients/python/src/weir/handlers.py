@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Callable, Dict, Optional
 
 from .client import Client
 from .errors import Denied, Outcome
-from .protocol import Enqueued, Options, seconds
+from .protocol import Enqueued, Options, dumps, seconds
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 REASON_MOST = 500  # characters of a reason; more would only fill the log
+RESULT_MOST = 65536  # bytes
 
 
 class Job:
@@ -58,13 +59,34 @@ class Job:
         self.cost_spent = int(cost)
 
 
+class Result:
+    """What a handler returns to leave what came of its job, any JSON of at most 64 KiB: kept with it where its type is (weir worker
+    --keep). One that is no JSON, or larger, is left out, and the log says so."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
 Handler = Callable[[Job], Any]
 
 
-def answer_of(job: Job, error: Optional[BaseException]) -> Dict[str, Any]:
+def _left(job: Job, value: Any) -> Dict[str, Any]:
+    try:
+        size = len(dumps(value).encode())
+        if size <= RESULT_MOST:
+            return {"result": value}
+        wrong = f"{size} bytes: at most {RESULT_MOST} are kept"
+    except Exception as e:
+        wrong = str(e)
+    print(f"job {job.id}: wrong result: {wrong}; it counts as left out", file=sys.stderr)
+    return {}
+
+
+def answer_of(job: Job, error: Optional[BaseException], returned: Any = None) -> Dict[str, Any]:
     """Returns the line that ends the job, as a document."""
     try:
-        return _answer(job, error)
+        answer = _answer(job, error)
+        return {**answer, **_left(job, returned.value)} if error is None and isinstance(returned, Result) else answer
     except Exception as e:  # a text or a number of the error is none
         return {"id": job.id, "status": "retry", "reason": f"{type(error).__name__}, and {type(e).__name__}: {e}"}
 
@@ -159,10 +181,10 @@ class Handlers:
         try:
             result = self.find(job)(job)
             if inspect.isawaitable(result):
-                asyncio.run(_wait(result))
+                result = asyncio.run(_wait(result))
         except (Exception, SystemExit) as e:
             return answer_of(job, e)
-        return answer_of(job, None)
+        return answer_of(job, None, result)
 
     def run(self, threads: int = 32) -> None:
         """Runs jobs as the child of weir worker --pipe 'TYPE=python3 this.py' --in-flight N, until it is told to stop.
@@ -290,17 +312,18 @@ class _Loop:
 
     async def run_async(self, job: Job) -> None:
         error: Optional[BaseException] = None
+        result: Any = None
         try:
-            await self.handlers.find(job)(job)
+            result = await self.handlers.find(job)(job)
         except BaseException as e:
             error = e
-        self.end(answer_of(job, error))
+        self.end(answer_of(job, error, result))
 
     def end(self, answer: Dict[str, Any]) -> None:
         if getattr(self.log.begun, "text", ""):
             self.log.write("\n")
         with self.changed:
-            self.write(json.dumps(answer).encode() + b"\n")
+            self.write(dumps(answer).encode() + b"\n")
             self.left -= 1
             self.changed.notify()
 

@@ -380,6 +380,19 @@ def job(id: str) -> Steps[Document]:
     return (yield from _pages("job", id))
 
 
+def wait(clock: Any, id: str, timeout: Span) -> Steps[Document]:
+    """Looks less and less often, and rests twenty times as long as a look takes."""
+    until, rest = clock() + seconds(timeout), 0.02
+    while True:
+        asked = clock()
+        answer = yield from job(id)
+        now = clock()
+        if answer["state"] in ("finished", "dead") or now >= until:
+            return answer
+        yield Sleep(min(until - now, max(rest, 20 * (now - asked))))
+        rest = min(1.0, rest * 1.5)
+
+
 def cancel(id: str) -> Steps[str]:
     answer = yield from _pages("cancel", id)
     return str(answer["cancelled"])

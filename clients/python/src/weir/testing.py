@@ -34,6 +34,7 @@ class _Job:
         self.state, self.due, self.attempts, self.reason = "waiting", now, 0, ""
         self.batch: Optional[str] = None
         self.unique: Optional[str] = None
+        self.result: Optional[str] = None
 
 
 class Fake:
@@ -45,6 +46,8 @@ class Fake:
         self.unique: Dict[str, Any] = {}  # key -> id, until when, whether a start frees it
         self.batches: Dict[str, Dict[str, Any]] = {}
         self.streams: Dict[str, int] = {}
+        self.keeps: Dict[str, int] = {}  # type -> us
+        self.kept: Dict[str, _Job] = {}  # those that are done; due: until then
 
     # ---- What tests ask
 
@@ -64,6 +67,10 @@ class Fake:
     def rate(self, name: str, *rules: str) -> None:
         """Sets a limit, as weir rate set."""
         self.limits[name] = Limit(" ".join(rules))
+
+    def keep(self, type: str, seconds: float) -> None:
+        """Keeps jobs of that type, with their results, so long behind their end, as weir worker --keep."""
+        self.keeps[type] = round(seconds * 1e6)
 
     def move(self, seconds: float) -> None:
         """Moves the clock forward."""
@@ -103,7 +110,7 @@ class Fake:
 
     def _about(self, document: Dict[str, Any]) -> Dict[str, Any]:
         check(document, {})
-        return {"protocol": 1, "verbs": sorted(VERBS), "capabilities": [], "partitions": 1}
+        return {"protocol": 1, "verbs": sorted(VERBS), "capabilities": ["result"], "partitions": 1}
 
     def _enqueue(self, document: Dict[str, Any]) -> Dict[str, Any]:
         check(document, documents.ENQUEUE, "type", "job")
@@ -236,10 +243,16 @@ class Fake:
         answer = {"id": job.id, "state": job.state, "type": job.type, "queue": job.queue, "attempts": job.attempts,
                   "enqueued_at": job.enqueued_at / 1e6}
         more = {"batch": job.batch, "unique": job.unique, "reason": job.reason if job.state == "dead" else None,
-                "start": job.due / 1e6 if job.state in ("scheduled", "retry") else None}
+                "start": job.due / 1e6 if job.state in ("scheduled", "retry") else None,
+                "outcome": "done" if job.state == "finished" else None}
+        if job.result is not None:
+            more["result"] = json.loads(job.result)
         return {**answer, **{name: value for name, value in more.items() if value is not None}}
 
     def _find(self, id: str) -> _Job:
+        kept = self.kept.get(id)
+        if kept and kept.due > self.now:
+            return kept
         for job in self.line:
             if job.id == id:
                 return job
@@ -248,8 +261,8 @@ class Fake:
     def _cancel(self, document: Dict[str, Any]) -> Dict[str, Any]:
         check(document, documents.ID, "id")
         job = self._find(document["id"])
-        if job.state == "dead":
-            raise Closed(f"job {job.id} is dead")
+        if job.state in ("dead", "finished"):
+            raise Closed(f"job {job.id}: it is {job.state} already")
         if job.state == "running":
             return {"id": job.id, "cancelled": "told"}
         self._end(job, "cancelled")
@@ -321,10 +334,18 @@ class Fake:
         job.state = "waiting"
         if answer["status"] == "done":
             self._end(job, "done")
+            if job.type in self.keeps:
+                self._keep(job, answer)
         elif answer["status"] == "throttled":
             self._throttle(job, answer.get("after", 1.0))
         else:
             self._fail(job, answer)
+
+    def _keep(self, job: _Job, answer: Dict[str, Any]) -> None:
+        job.state, job.due, job.attempts = "finished", self.now + self.keeps[job.type], job.attempts + 1
+        self.kept[job.id] = job
+        if "result" in answer:
+            job.result = protocol.dumps(answer["result"])
 
     def _throttle(self, job: _Job, after: float) -> None:
         limit = self.limits.get(job.type)

@@ -95,6 +95,21 @@ module Weir
     # Returns where a job is: {"state" => ...}. Raises Missing: it is done, or was never enqueued.
     def job(id) = look("job", id)
 
+    # Returns the job once it is finished or dead, or as it stands when the time is over. "result": what its handler left. Raises Missing: it
+    # is done and its type is not kept, or was never enqueued.
+    def wait(id, timeout)
+      till, pause = clock + Documents.seconds(timeout), 0.02
+      loop do
+        asked = clock
+        answer = job(id)
+        now = clock
+        return answer if %w[finished dead].include?(answer["state"]) || now >= till
+
+        rest([till - now, [pause, 20 * (now - asked)].max].min) # it rests twenty times as long as a look takes
+        pause = [1.0, pause * 1.5].min
+      end
+    end
+
     # Ends a job in any state: "removed", "marked", "told" (it runs), "already".
     def cancel(id) = look("cancel", id)["cancelled"]
 

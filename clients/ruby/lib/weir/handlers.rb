@@ -1,7 +1,11 @@
 require "json"
-require_relative "errors"
+require_relative "documents"
 
 module Weir
+  # What a handler returns to leave what came of its job, any JSON of at most 64 KiB: kept with it where its type is (weir worker --keep). One
+  # that is no JSON, or larger, is left out, and the log says so.
+  Result = Struct.new(:value)
+
   # A job that a handler runs.
   class Running
     attr_reader :document, :id, :type, :args, :attempt, :enqueued_at, :key, :batch, :traceparent, :meta
@@ -19,16 +23,29 @@ module Weir
     def spent(cost) = @cost = Integer(cost)
 
     REASON_MOST = 500 # characters; more would only fill the log
+    RESULT_MOST = 65_536 # bytes
 
     # The line that ends the job, as a document.
-    def answer(error)
+    def answer(error, returned = nil)
       answer = {"id" => @id, "status" => error.is_a?(Outcome) ? error.status : error ? "retry" : "done", "cost" => @cost}
       after = error.after if error.is_a?(Outcome)
       after = error.retry_after if error.is_a?(Denied)
       answer["after"] = after.to_f if after && after.to_f.finite?
       reason = error.is_a?(Outcome) ? (error.message == error.class.name ? "" : error.message) : error && "#{error.class}: #{error.message}"
       answer["reason"] = reason.b.force_encoding(Encoding::UTF_8).scrub("?")[0, REASON_MOST] unless reason.to_s.empty?
-      answer.compact
+      answer.compact.merge(returned.is_a?(Result) ? leave(returned.value) : {})
+    end
+
+    private
+
+    def leave(value)
+      size = Documents.dump({result: value}).bytesize - '{"result":}'.size
+      return {"result" => value} if size <= RESULT_MOST
+
+      raise Invalid, "#{size} bytes: at most #{RESULT_MOST} are kept"
+    rescue Invalid => e
+      warn "job #{@id}: wrong result: #{e.message}; it counts as left out"
+      {}
     end
   end
 
@@ -56,8 +73,7 @@ module Weir
     # Runs a job here and now, and returns its answer.
     def run_one(job)
       handler = @by_type[job.type] || @otherwise or raise "this program has no handler for #{job.type}"
-      handler.call(job)
-      job.answer(nil)
+      job.answer(nil, handler.call(job))
     rescue StandardError, ScriptError, SystemExit, NoMemoryError, SystemStackError => e
       job.answer(e)
     end
@@ -133,7 +149,7 @@ module Weir
         return unless line
 
         job = Running.new(JSON.parse(line, max_nesting: 1000), -> { @stopping })
-        write("#{JSON.generate(answer(job))}\n")
+        write("#{Documents.dump(answer(job))}\n")
       end
     end
 

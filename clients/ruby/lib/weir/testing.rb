@@ -25,7 +25,7 @@ module Weir
     def self.real! = Weir.fake = nil
 
     # A job of the test mode. due and enqueued_at are microseconds.
-    Kept = Struct.new(:document, :queue, :enqueued_at, :due, :state, :attempts, :reason, :batch, :unique) do
+    Kept = Struct.new(:document, :queue, :enqueued_at, :due, :state, :attempts, :reason, :batch, :unique, :result) do
       def id = document["id"]
       def type = document["type"]
       def cost = document.fetch("cost", 1)
@@ -39,6 +39,7 @@ module Weir
       def initialize
         @now = (Time.now.to_r * 10**6).to_i
         @limits, @line, @ids, @unique, @batches, @streams = {}, [], {}, {}, {}, Hash.new(0)
+        @keeps, @done = {}, {} # of a type, microseconds; jobs that are done, until they are due
       end
 
       # ---- What tests ask
@@ -56,6 +57,9 @@ module Weir
 
       # Sets a limit, as weir rate set.
       def rate(name, *rules) = @limits[name] = Limits::Limit.new(rules.join(" "))
+
+      # Keeps jobs of that type, with their results, so long behind their end, as weir worker --keep.
+      def keep(type, seconds) = @keeps[type] = us(seconds)
 
       # Moves the clock forward.
       def move(seconds) = @now += (seconds.to_r * 10**6).round
@@ -89,7 +93,7 @@ module Weir
 
       def do_about(document)
         Checks.check(document, {})
-        {protocol: 1, verbs: VERBS, capabilities: [], partitions: 1}
+        {protocol: 1, verbs: VERBS, capabilities: ["result"], partitions: 1}
       end
 
       def do_enqueue(document)
@@ -229,18 +233,22 @@ module Weir
         job = find(document)
         {id: job.id, state: job.state, type: job.type, queue: job.queue, attempts: job.attempts, enqueued_at: job.enqueued_at / 1e6,
          batch: job.batch, unique: job.unique, reason: job.state == "dead" ? job.reason : nil,
-         start: %w[scheduled retry].include?(job.state) ? job.due / 1e6 : nil}.compact
+         start: %w[scheduled retry].include?(job.state) ? job.due / 1e6 : nil,
+         outcome: job.state == "finished" ? "done" : nil}.compact.merge(job.result || {})
       end
 
       def find(document)
         Checks.check(document, Checks::ID, "id")
+        kept = @done[document["id"]]
+        return kept if kept && kept.due > @now
+
         @line.find { |one| one.id == document["id"] } or
           raise Missing, "job #{document['id']}: no such job here: it is done, or was never enqueued"
       end
 
       def do_cancel(document)
         job = find(document)
-        raise Closed, "job #{job.id} is dead" if job.state == "dead"
+        raise Closed, "job #{job.id}: it is #{job.state} already" if %w[dead finished].include?(job.state)
         return {id: job.id, cancelled: "told"} if job.state == "running"
 
         finish(job, :cancelled)
@@ -309,10 +317,18 @@ module Weir
         gates.each { |gate| gate.running -= 1 if gate.rule.algorithm == "concurrency" }
         job.state = "waiting"
         case answer["status"]
-        when "done" then finish(job, :done)
+        when "done" then done(job, answer.slice("result"))
         when "throttled" then throttle(job, answer.fetch("after", 1.0))
         else fail_job(job, answer)
         end
+      end
+
+      def done(job, result)
+        finish(job, :done)
+        return unless @keeps[job.type]
+
+        job.state, job.due, job.attempts, job.result = "finished", @now + @keeps[job.type], job.attempts + 1, result
+        @done[job.id] = job
       end
 
       def throttle(job, after)
