@@ -139,7 +139,7 @@ static void run_step(const char *step)
     else if (sscanf(step, "later %d", &n) == 1)
         turns.now_us += n * SECOND_US;
     else if (strcmp(step, "quiet") == 0)
-        redis_do("SET", PREFIX "order:iw", "quiet");
+        redis_do("SET", PREFIX "order:iw", textf("quiet %lld", (long long)turns.now_us));
     else if (strcmp(step, "another") == 0)
         begin_another("x", "far", 60);
     else if (strcmp(step, "nobody") == 0)
@@ -206,17 +206,11 @@ static const struct place {
      .type = "slow#0, 1 at once for each key", .job = "slow#0/a, 1 at once, until a job ends",
      .halted = true},
     {"a quiet worker", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; quiet", .first = "slow2",
-     .last = "slow29",
-     .type = "a worker that takes slow: the only one is quiet, or stops; weir worker resume, or start one",
-     .job = "a worker that takes slow from queue default: the only one is quiet, or stops; weir worker "
-            "resume, or start one",
-     .stuck = true},
+     .last = "slow29", .type = "a worker that takes slow: the only one is quiet since ",
+     .job = "a worker that takes slow from queue default: the only one is quiet since ", .stuck = true},
     {"a worker of another queue", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; another; quiet",
-     .first = "slow2", .last = "slow29",
-     .type = "a worker that takes slow: the only one is quiet, or stops; weir worker resume, or start one",
-     .job = "a worker that takes slow from queue default: the only one is quiet, or stops; weir worker "
-            "resume, or start one",
-     .stuck = true},
+     .first = "slow2", .last = "slow29", .type = "a worker that takes slow: the only one is quiet since ",
+     .job = "a worker that takes slow from queue default: the only one is quiet since ", .stuck = true},
     {"no worker", "worker 60; rate gcra:6/60000000/2; many slow 30; drain; nobody", .first = "slow2",
      .last = "slow29", .type = "a worker that takes slow: none does; start one",
      .job = "a worker that takes slow from queue default: none does; start one", .stuck = true},

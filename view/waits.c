@@ -39,6 +39,7 @@ const struct member waits_members[] = {
     MEMBER("type", WORD, .optional = true),
     MEMBER("reason", WORD, .optional = true),
     MEMBER("resting", NUMBER, .optional = true),
+    MEMBER("resting_since", TIME, .optional = true),
     MEMBER("executors", NUMBER, .optional = true),
     {.name = NULL},
 };
@@ -98,21 +99,25 @@ static void put_gate(FILE *to, const json_t *gate, int64_t now_us)
                            : ", whose rules cannot be read; set it again with weir rate set");
 }
 
-static void put_worker(FILE *to, const json_t *waits_for)
+static void put_worker(FILE *to, const json_t *waits_for, int64_t now_us)
 {
     const char *queue = answer_text(waits_for, "queue");
     int64_t resting = answer_int(waits_for, "resting");
-    char workers[32];
+    const json_t *since = json_object_get(waits_for, "resting_since");
+    char workers[32], clock[PHRASE_SIZE] = "";
 
+    if (json_is_number(since))
+        format_clock(now_us, json_us(since), clock);
     output_to(to, "a worker that takes %s%s%s: ", answer_text(waits_for, "type"),
               *queue ? " from queue " : "", queue);
     if (resting == 0)
         output_to(to, "none does; start one");
     else if (resting == 1)
-        output_to(to, "the only one is quiet, or stops; weir worker resume, or start one");
+        output_to(to, "the only one is quiet%s%s, or stops; weir worker resume, or start one",
+                  since ? " since " : "", clock);
     else
-        output_to(to, "all %s are quiet, or stop; weir worker resume, or start one",
-                  grouped((uint64_t)resting, workers));
+        output_to(to, "all %s are quiet%s%s, or stop; weir worker resume, or start one",
+                  grouped((uint64_t)resting, workers), since ? " since " : "", clock);
 }
 
 static void put_paused(FILE *to, const char *what, const json_t *waits_for, int64_t now_us)
@@ -140,7 +145,7 @@ void waits_put(FILE *to, const json_t *waits_for, int64_t now_us)
         if (json_object_get(waits_for, halts[i]))
             put_paused(to, halts[i], waits_for, now_us);
     if (!paused && json_object_get(waits_for, "type"))
-        put_worker(to, waits_for);
+        put_worker(to, waits_for, now_us);
     if (json_object_get(waits_for, "executors"))
         output_to(to,
                   answer_int(waits_for, "executors") == 1 ? "a free executor: the only one is busy"

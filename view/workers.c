@@ -37,11 +37,12 @@ static json_t *words(const json_t *list)
 
 json_t *worker_document(const struct worker_status *w)
 {
-    return json_pack("{s:o, s:o, s:I, s:s, s:I, s:I, s:o, s:I, s:o, s:o}", "name", text_word(w->name), "host",
-                     text_word(w->host), "pid", (json_int_t)w->pid, "state", worker_state(w), "executors",
-                     (json_int_t)w->executors, "running", (json_int_t)w->running, "serves", words(w->queues),
-                     "type_count", (json_int_t)w->type_count, "version",
-                     *w->version ? text_word(w->version) : json_null(), "seen_at", json_seconds(w->seen_us));
+    return json_pack("{s:o, s:o, s:I, s:s, s:o, s:I, s:I, s:o, s:I, s:o, s:o}", "name", text_word(w->name),
+                     "host", text_word(w->host), "pid", (json_int_t)w->pid, "state", worker_state(w),
+                     "ordered_at", json_time(w->ordered_us), "executors", (json_int_t)w->executors, "running",
+                     (json_int_t)w->running, "serves", words(w->queues), "type_count",
+                     (json_int_t)w->type_count, "version", *w->version ? text_word(w->version) : json_null(),
+                     "seen_at", json_seconds(w->seen_us));
 }
 
 json_t *workers_document(const struct status *status)

@@ -10,11 +10,21 @@
 
 /* ---- list */
 
+static void put_state(FILE *to, const json_t *worker, int64_t now_us)
+{
+    const json_t *at = json_object_get(worker, "ordered_at");
+    char clock[PHRASE_SIZE];
+
+    output_to(to, "%s", answer_text(worker, "state"));
+    if (json_is_number(at))
+        output_to(to, " since %s", format_clock(now_us, json_us(at), clock));
+}
+
 static const struct column columns[] = {
     COLUMN("worker", "name"),
     COLUMN("host", "host", .drop = 2),
     COLUMN("pid", "pid", .drop = 1),
-    COLUMN("state", "state"),
+    COLUMN("state", NULL, .put = put_state),
     COLUMN("running", "running", .show = SHOW_COUNT),
     COLUMN("executors", "executors", .show = SHOW_COUNT, .drop = 3),
     COLUMN("queues", "serves", .drop = 4),

@@ -117,8 +117,8 @@ static int read_line(struct look *look)
     if (look->pause)
         set_wait(look, waits_pause(look->type, look->pause));
     if (!json_is_true(json_object_get(line, "served")))
-        set_wait(look,
-                 waits_worker(look->type, answer_text(look->why, "queue"), answer_int(line, "resting")));
+        set_wait(look, waits_worker(look->type, answer_text(look->why, "queue"), answer_int(line, "resting"),
+                                    answer_int(line, "resting_since")));
     return 0;
 }
 

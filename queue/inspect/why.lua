@@ -4,7 +4,7 @@
 -- ARGV: now, place (queue:<queue> or lane:<lane>), type, body
 -- role: viewer
 -- reply: JSON: {"now": "us", "key": what stands for its key, "lane": its lane (lane:<lane>), "length": jobs there, "cost": "slots",
---        "served": a worker takes its type, from that queue; else "resting": those that would, and were told to take no more jobs; "elsewhere": other queues have jobs that may be of the type, "turns":
+--        "served": a worker takes its type, from that queue; else "resting": those that would, and were told to take no more jobs, the last one at "resting_since" (0: unknown); "elsewhere": other queues have jobs that may be of the type, "turns":
 --        lanes that have their turn before its own, when that is in the ring, "before": the same as if it were in the ring by now,
 --        "gates": [{"limit_name", "index": of the rule, "state", "never": true: the first of the lane can never start here, "opens_at":
 --        for the first of the lane, now when it is open, not there: when a job ends; "paused_until", "held_until": for another; 0: not at
@@ -54,16 +54,18 @@ local function gate_rows(t, queue, key, cost)
     return rows
 end
 
--- Says whether a worker that is alive takes jobs of that type from that queue, and how many would had they not been told to take no more.
+-- Says whether a worker that is alive takes jobs of that type from that queue; how many would had they not been told to take no more; and since when
+-- the last of them has been.
 local function served(queue, name)
-    local resting = 0
+    local resting, latest = 0, nil
     for _, worker in ipairs(call('ZRANGEBYSCORE', P .. 'workers', us(now), '+inf')) do
         if pattern.serves(registry.words(worker), lane_names.usual_queue(queue)) and registry.runs(worker, name) then
-            if not orders.rests(registry.instance(registry.info(worker))) then return true end
-            resting = resting + 1
+            local rests, since = orders.rests(registry.instance(registry.info(worker)))
+            if not rests then return true end
+            resting, latest = resting + 1, max(latest or 0, since or 0)
         end
     end
-    return false, resting
+    return false, resting, latest
 end
 
 local function elsewhere(queue, name)
@@ -97,11 +99,12 @@ local function why(ARGV)
     of_lane = of_lane or 'lane:' .. queue .. '/' .. name .. '/' .. key
     local _, _, lane_key = lane_names.parts(sub(of_lane, 6))
     local ring = P .. 'ring:' .. queue .. '/' .. name
-    local is_served, resting = served(queue, name)
+    local is_served, resting, resting_since = served(queue, name)
     local first, rank = call('LINDEX', P .. of_lane, '0'), call('ZRANK', ring, lane_key)
     return answer{
         now = us(now), key = t.path and body.shown_key(text, t.path, key) or key, lane = of_lane, length = us(call('LLEN', P .. of_lane)),
-        cost = us(cost), served = is_served, resting = resting, elsewhere = elsewhere(queue, name), turns = rank or nil,
+        cost = us(cost), served = is_served, resting = resting,
+        resting_since = resting_since and us(resting_since), elsewhere = elsewhere(queue, name), turns = rank or nil,
         before = us(rank or before_it(queue, t, ring, lane_key)),
         pause = reasons.pause('type', name, t.pause),
         gates = gate_rows(t, queue, key, first and (body.cost(first) or t.cost) or cost)}

@@ -49,7 +49,8 @@ struct backlog {
     char queue
         [LIMIT_NAME_SIZE]; /* they all stand in queues that are paused, this one first; "": they do not */
     int64_t paused_us;     /* since when, as queue_status has it */
-    int64_t resting;       /* workers that run it, and were told to take no more jobs */
+    int64_t resting;       /* workers that run it, and were told to take no more jobs, */
+    int64_t resting_us;    /* the last of them at that time; 0: unknown */
 };
 
 struct limit_type {

@@ -1,7 +1,7 @@
 -- orders: what an operator orders a worker to do. The worker hears it with its next heartbeat, which keeps the order for as long as the worker
 -- lives; a day later it is gone.
 --
---   order:<instance>   "quiet": take no more jobs, and stay; "resume": take jobs again, until a heartbeat says that it does; "stop": finish, and
+--   order:<instance>   "<word> <us>": what is ordered since when: "quiet": take no more jobs, and stay; "resume": take jobs again, until a heartbeat says that it does; "stop": finish, and
 --                      leave. It is kept for longer when it was heard
 --
 -- An instance is a worker process, whatever its ids are, in each partition.
@@ -12,16 +12,18 @@ local orders = {}
 local KEPT_MS = 86400000  -- an order waits for a day to be heard, which is more than there is between two heartbeats
 local HEARD_MS = 172800000 -- an order is kept for two days behind the last heartbeat that has heard it
 
--- Returns the order of an instance, '' where there is none; what is no name has none.
+-- Returns the order of an instance, '' where there is none, and since when: "us"; what is no name has none.
 function orders.read(instance)
-    local order = is_name(instance) and call_safe('GET', P .. 'order:' .. instance)
-    return (order == 'quiet' or order == 'resume' or order == 'stop') and order or ''
+    local text = is_name(instance) and call_safe('GET', P .. 'order:' .. instance)
+    local order, since = match(type(text) == 'string' and text or '', '^(%a+) ?(%d*)')
+    if order == 'quiet' or order == 'resume' or order == 'stop' then return order, since ~= '' and since or nil end
+    return ''
 end
 
--- True when the worker takes no more jobs, or is about to hear that.
+-- True when the worker takes no more jobs, or is about to hear that; and since when.
 function orders.rests(instance)
-    local order = orders.read(instance)
-    return order == 'quiet' or order == 'stop'
+    local order, since = orders.read(instance)
+    return order == 'quiet' or order == 'stop', tonumber(since)
 end
 
 -- True when a heartbeat has answered the order: the worker hears it before its next one.
@@ -56,7 +58,8 @@ function orders.give(instance, order)
         call('DEL', P .. key)
         return nil
     end
-    if VIRTUAL then call('SET', P .. key, order) else call('SET', P .. key, order, 'PX', us(KEPT_MS)) end
+    local text = order .. ' ' .. us(now)
+    if VIRTUAL then call('SET', P .. key, text) else call('SET', P .. key, text, 'PX', us(KEPT_MS)) end
 end
 
 return orders

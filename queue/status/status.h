@@ -36,7 +36,8 @@ struct type_status {
     bool in_pause;             /* jobs of it may stand in a queue that is paused */
     int64_t free;              /* executors of those workers that could take one now */
     int64_t executors;         /* all of theirs */
-    int64_t resting;           /* workers that run it, and were told to take no more jobs */
+    int64_t resting;           /* workers that run it, and were told to take no more jobs, */
+    int64_t resting_us;        /* the last of them at that time; 0: unknown */
     char rule[RATE_TEXT_SIZE]; /* of its limits the strictest in the long run, "100/1m"; "": none holds all */
     double rate;               /* starts a second that it lets through now; 0 */
     double each;               /* slots that a job of it takes, on average */
@@ -64,6 +65,7 @@ struct worker_status {
     char instance[129]; /* the process; "": it does not say */
     char order[8];      /* "quiet", "stop": what an operator has ordered; "" */
     bool heard;         /* that, by one of its heartbeats */
+    int64_t ordered_us; /* when; 0: unknown */
     int64_t pid, executors, running, type_count;
     int64_t lease_us, seen_us; /* seen: its last heartbeat */
     bool silent;               /* for longer than its lease */

@@ -227,10 +227,10 @@ function take.workers(id, till, reply)
     if not is_name(id) then return end
     local said = call('HGET', P .. 'active:' .. id, '@') or ''
     local instance = registry.instance(said)
-    local order = orders.read(instance)
+    local order, ordered = orders.read(instance)
     local info, names = split_said(reply, said)
     reply.workers[id] = {info = info, types = names, ['until'] = us(tonumber(till)), running = max(0, call('HLEN', P .. 'active:' .. id) - 1),
-                         order = order ~= '' and order or nil,
+                         order = order ~= '' and order or nil, ordered = ordered,
                          heard = order ~= '' and orders.is_heard(instance) or nil}
 end
 

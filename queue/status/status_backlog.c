@@ -145,6 +145,7 @@ bool status_read_backlog(const struct type_status *t, const json_t *root, struct
     if (!type->backlog)
         return false;
     type->backlog->resting = t->resting;
+    type->backlog->resting_us = t->resting_us;
     read_keys(type->backlog, type, lanes);
     if (type->own_costs)
         read_costs(type->backlog, type, seen, lanes);

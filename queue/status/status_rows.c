@@ -98,6 +98,7 @@ static void read_worker(struct worker_status *row, const char *name, const json_
     copy(row->version, sizeof row->version, answer_text(info, "version"));
     copy(row->instance, sizeof row->instance, answer_text(info, "instance"));
     copy(row->order, sizeof row->order, answer_text(worker, "order"));
+    row->ordered_us = answer_int(worker, "ordered");
     row->heard = json_is_true(json_object_get(worker, "heard"));
     row->pid = answer_int(info, "pid");
     row->executors = answer_int(info, "executors");

@@ -19,7 +19,8 @@ struct taker {
     int64_t executors, free;
     bool *takes; /* by type; several that say the same types share it */
     bool owner;
-    bool rests; /* it was told to take no more jobs */
+    bool rests; /* it was told to take no more jobs, */
+    int64_t since_us;
 };
 
 /* Marks the types that it says, or shares the marks of the one before it. */
@@ -45,6 +46,7 @@ static void add_taker(struct status *s, const struct taker *t)
     for (size_t i = 0; i < s->type_count; i++)
         if (t->takes[i] && t->rests) {
             s->types[i].resting++;
+            s->types[i].resting_us = max_i64(s->types[i].resting_us, t->since_us);
         } else if (t->takes[i]) {
             s->types[i].served = true;
             s->types[i].free += t->free;
@@ -131,7 +133,8 @@ int status_read_serving(struct status *s, const json_t *root, const struct statu
                                        .queues = json_object_get(info, "queues"),
                                        .executors = answer_int(info, "executors"),
                                        .free = idle_of(worker, processes),
-                                       .rests = is_resting(answer_text(worker, "order"))};
+                                       .rests = is_resting(answer_text(worker, "order")),
+                                       .since_us = answer_int(worker, "ordered")};
         done = mark_types(s, &takers[count], count ? &takers[count - 1] : NULL);
         if (done)
             add_taker(s, &takers[count++]);

@@ -175,7 +175,7 @@ json_t *waits_pause(const char *type, const json_t *pause)
     return row;
 }
 
-json_t *waits_worker(const char *type, const char *queue, int64_t resting)
+json_t *waits_worker(const char *type, const char *queue, int64_t resting, int64_t since_us)
 {
     json_t *row = json_pack("{s:s}", "type", type);
 
@@ -183,6 +183,8 @@ json_t *waits_worker(const char *type, const char *queue, int64_t resting)
         json_object_set_new(row, "queue", json_string(queue));
     if (resting > 0)
         json_object_set_new(row, "resting", json_integer(resting));
+    if (resting > 0 && since_us > 0)
+        json_object_set_new(row, "resting_since", json_integer(since_us));
     return row;
 }
 
@@ -271,7 +273,7 @@ json_t *waits_of_type(const struct limits *limits, const struct limit_type *type
     if (type->pause)
         return waits_pause(type->name, type->pause);
     if (!type->served)
-        return waits_worker(type->name, NULL, b ? b->resting : 0);
+        return waits_worker(type->name, NULL, b ? b->resting : 0, b ? b->resting_us : 0);
     if (b && type_is_stopped(type))
         return waits_stopped(limits, b);
     waits = waits_limits(limits, type);

@@ -28,7 +28,7 @@ json_t *waits_until(const json_t *gate, int64_t until_us);
 /* Says that the type waits until somebody resumes it, or its pause ends. pause: as queue/state/reasons.lua has it. */
 json_t *waits_pause(const char *type, const json_t *pause);
 /* Says that jobs of a type wait for a worker, in that queue (NULL: in any). */
-json_t *waits_worker(const char *type, const char *queue, int64_t resting);
+json_t *waits_worker(const char *type, const char *queue, int64_t resting, int64_t since_us);
 /* An executor, when the workers that take a type have none to spare; else NULL. */
 json_t *waits_executor(const struct limit_type *type);
 /* Says what the next job of a type waits for; NULL: none waits, or nothing holds it. Where it is not known how the gates of keys are, it is

@@ -39,9 +39,16 @@ static void write_acts(struct page *p, const char *name, const char *state)
 static void write_row(struct page *p, const json_t *worker)
 {
     const char *name = json_text_of(worker, "name");
+    const json_t *ordered = json_object_get(worker, "ordered_at");
 
     html(p->h, "<tr data-key=\"w-%s\"><th scope=\"row\" class=\"mono\"><bdi>%s</bdi></th>", name, name);
-    put_doc_state(p, "state", worker);
+    html(p->h, "<td data-label=\"state\"><span>");
+    put_state(p, json_text_of(worker, "state"));
+    if (json_is_number(ordered)) {
+        html(p->h, " since ");
+        put_since(p, json_us(ordered));
+    }
+    html(p->h, "</span></td>");
     html(p->h, "<td class=\"wide\" data-label=\"process\"><span>%i on <bdi>%t</bdi></span></td>",
          json_int_of(worker, "pid"), json_text_of(worker, "host"));
     write_queues(p, json_object_get(worker, "serves"));
