@@ -842,6 +842,28 @@ WORKER_TEST(test_a_job_may_die_and_come_back_again_and_again)
 }
 
 /* What nobody can read has no queue, or nobody knows it: it stays, until somebody names one. */
+/* It came back from a claim before it died. In its lane it stands behind one that was taken from there before it came. */
+WORKER_TEST(test_a_retried_job_is_as_new)
+{
+    start("v");
+    must(turns_rate("slow", "10/1000000/1"));
+    enqueue("default", "slow", "a");
+    expect_claim("a");
+    settle("w", SETTLE_BACK, tokens[0], 1, NULL);
+    expect_claim("a");
+    settle("w", SETTLE_DEAD, tokens[0], 0, "x");
+    turns.now_us += SECOND_US;
+    enqueue("default", "slow", "b c");
+    expect_claim("b");
+    turns.now_us = turns.claim.next_us;
+    expect_claim("c");
+    expect_moved("retry", ANY, NULL, 1, 0);
+    assert_int_equal(claim("v", 1, 0), 0);
+    settle("w", SETTLE_BACK, tokens[0], 1, NULL);
+    turns.now_us += LEAD_US;
+    expect_in_turn("c a");
+}
+
 SCENE_TEST(test_what_has_no_queue_stays_until_one_is_named)
 {
     const char *id;

@@ -463,6 +463,17 @@ TEST_WITH(test_lanes_of_a_paused_queue, begin, end)
     expect_verdict("stuck limit 1, queue 1");
 }
 
+/* How many stand in the other queue nobody counts, and they are no stall: the oldest stands in the one that is paused. */
+TEST_WITH(test_a_type_of_which_some_stand_in_a_paused_queue, begin, end)
+{
+    begin_worker("w", 5, 600);
+    pause_queue("default", true);
+    enqueue_at("t", "a", 200 * SECOND_US);
+    enqueue("far", "t", "b");
+    expect_verdict("stuck queue 1");
+    expect_found(0, NULL, NULL, NULL);
+}
+
 TEST_WITH(test_a_queue_that_a_key_stops, begin, end)
 {
     const json_t *check;

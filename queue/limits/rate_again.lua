@@ -148,8 +148,8 @@ local function rate_again(ARGV)
         if r.kind == 'limit' then limits[#limits + 1] = r.name end
     end
     gate.save()
-    -- The clock may stand before it, and what is set next is newer. Who checks types page by page notices this change, however old these records are.
-    call('HSET', P .. 'revisions', '*', us(max(newest, revisions.newest() + 1)))
+    -- The clock may stand before it, and what is set next is newer. rates.record() makes a change of it, however old these records are.
+    call('HSET', P .. 'revisions', '*', us(newest))
     rates.record(line(names), ARGV[2])
     rates.wake(limits)
     return {'0', '', unpack(names)}
