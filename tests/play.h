@@ -16,7 +16,7 @@
  *   end w retry a1,b1 1s why             done, finish, retry, throttled, back, dead, cancelled, interrupted
  *   spend w a1 2                         what it has cost
  *   +1.5s -1h next                       (each is a line) the clock; next: to where the last claim wants the next one, no slot lost
- *   beat w; pass w 31s -> 2              a heartbeat; heartbeats for that long: jobs that the last one took back
+ *   beat w -> 2; reaped 1                a heartbeat: jobs that it took back, and what else it says; pass w 31s: heartbeats for that long
  *   promote -> 1
  *   ids %lane:default/slow/a -> a2       jobs in a list; % is the prefix of all keys
  *   stats slow -> enqueued 4, pulled 2   counters of a type that are not 0

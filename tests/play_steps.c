@@ -299,6 +299,19 @@ static struct {
     int64_t until_us;
 } duties[WORDS_MOST];
 
+/* The claim settles these jobs of type t. */
+static void settle_along(const char *list)
+{
+    static struct span done[WORDS_MOST];
+    struct names ids = names_of(list);
+
+    for (int i = 0; i < ids.count; i++)
+        done[i] = token_of(ids.at[i]);
+    ask.done_type = "t";
+    ask.done = done;
+    ask.done_count = ids.count;
+}
+
 static void ask_for(const char *word)
 {
     const struct {
@@ -318,6 +331,10 @@ static void ask_for(const char *word)
         ask.far = atoi(value + 1);
     else if (strncmp(word, "group=", 6) == 0)
         ask.group = value + 1;
+    else if (strncmp(word, "digest=", 7) == 0)
+        ask.digest = value + 1;
+    else if (strncmp(word, "done=", 5) == 0)
+        settle_along(value + 1);
     else if (strncmp(word, "queues=", 7) == 0)
         ask.queues = names_of(value + 1);
     else if (strncmp(word, "types=", 6) == 0)
@@ -367,6 +384,8 @@ static int run_claim(FILE *out)
     if (c->later_us >= 0)
         fprintf(out, "; later %s", time_text(c->later_us - turns.now_us));
     fprintf(out, "%s%s%s", c->more ? "; more" : "", c->starved ? "; starved" : "", c->alone ? "; alone" : "");
+    if (ask.done_count && turns.stale)
+        fprintf(out, "; stale %" PRId64, turns.stale);
     if (says_duty)
         put_duty(out);
     if (says_crowd)
@@ -409,6 +428,24 @@ static void end_jobs(FILE *out)
         fprintf(out, "paused %s, %" PRId64 " in a row", time_text(paused.pause_us), paused.times);
 }
 
+static int run_beat(FILE *out)
+{
+    struct redisReply *const *said;
+    int64_t taken, workers;
+    int rc = turns_reap(words[1], &taken, &workers);
+
+    if (rc != 0)
+        return rc;
+    said = turns.reply->element; /* as the top of reap.lua has them */
+    fprintf(out, "%" PRId64, taken);
+    if (workers)
+        fprintf(out, "; reaped %" PRId64, workers);
+    fprintf(out, "%s%s", said[3]->integer ? "; more" : "", said[11]->integer ? "; not needed" : "");
+    for (size_t i = 0; i < said[5]->elements; i++)
+        fprintf(out, "; wrong %s", said[5]->element[i]->str);
+    return 0;
+}
+
 /* What workers and producers do. */
 static int act(FILE *out)
 {
@@ -417,12 +454,14 @@ static int act(FILE *out)
 
     if (is("claim"))
         return run_claim(out);
+    if (is("beat"))
+        return run_beat(out);
     if (is("end"))
         end_jobs(out);
     else if (is("spend"))
         spend(words[1], token_of(words[2]), atoi(words[3]));
-    else if (is("beat") || is("pass"))
-        fprintf(out, "%" PRId64, is("beat") ? heartbeat(words[1]) : pass(words[1], time_of(words[2])));
+    else if (is("pass"))
+        fprintf(out, "%" PRId64, pass(words[1], time_of(words[2])));
     else if (is("promote")) {
         rc = turns_promote(100, &moved);
         fprintf(out, "%" PRId64, moved);

@@ -3,6 +3,8 @@
 int scene_start_client(void **state)
 {
     turns_start(state);
+    server = turns.server;
+    server_hold_clock(&server);
     w = weir_new(turns.server.url, NULL);
     assert_non_null(w);
     return 0;

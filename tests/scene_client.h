@@ -5,7 +5,8 @@
 #include "core/client/client.h"
 #include "tests/scene.h"
 
-extern struct weir *w; /* of tests/client.c */
+extern struct weir *w;       /* of tests/client.c */
+extern struct server server; /* the same one as turns.server */
 
 /* Setup and teardown of a group, in place of those of turns.h. */
 int scene_start_client(void **state);

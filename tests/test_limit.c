@@ -423,19 +423,10 @@ TEST_WITH(test_a_new_rule_applies_at_once, client_flush, NULL)
 
 PLAY("limit")
 
-/* Both look at the server of the scenes. */
-static int begin(void **state)
-{
-    scene_start_client(state);
-    server = turns.server;
-    server_hold_clock(&server);
-    return 0;
-}
-
 static int end(void **state)
 {
     json_decref(change);
     return scene_stop_client(state);
 }
 
-TESTS(begin, end)
+TESTS(scene_start_client, end)

@@ -1,5 +1,6 @@
 /* reap by itself, under virtual time: heartbeats, workers that are silent, clocks that are set back. */
 #include "core/clock.h"
+#include "tests/play.h"
 #include "tests/scene.h"
 
 static int64_t tick(const char *worker)
@@ -8,23 +9,6 @@ static int64_t tick(const char *worker)
 
     must(turns_reap(worker, &taken, &workers));
     return workers;
-}
-
-WORKER_TEST(test_the_silent_are_reaped_and_the_others_live)
-{
-    start("dead");
-    enqueue("default", "t", "a b c d");
-    assert_int_equal(claim("dead", 3, 0), 3);
-    pass("w", LEASE_US - 1);
-    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
-    assert_int_equal(pass("w", 1), 3);
-    expect_text("w", "ZRANGE", PREFIX "workers", "0", "-1");
-    expect_list(ALONE("t"), "a b c");
-    expect_counters("t", "pulled 3, back 3");
-    assert_int_equal(redis_number("HGET", PREFIX "stats:t", "reaped"), 3);
-    assert_true(turns_reap("dead", &(int64_t){0}, &(int64_t){0}) != 0 && turn_is_unregistered(&turns.error));
-    assert_int_equal(redis_number("EXISTS", ACTIVE "dead"), 0);
-    turns_check();
 }
 
 /* Heartbeats of a worker, until one of them has forgotten a queue that nobody needs. Returns when that one was sent at the earliest. */
@@ -62,49 +46,6 @@ SCENE_TEST(test_what_is_done_for_all_is_done_once_a_second)
     assert_true(clock_mono_us() - begin_us > SECOND_US / 2);
 }
 
-/* Of claims those count that lease jobs or take the duty; a heartbeat is none. */
-WORKER_TEST(test_the_last_claim_is_known)
-{
-    int64_t claimed_us;
-
-    assert_int_equal(redis_number("HEXISTS", PREFIX "about", "claimed"), 0);
-    enqueue("default", "t", "a");
-    turns.now_us += SECOND_US;
-    assert_int_equal(claim("w", 3, 0), 1);
-    claimed_us = redis_number("HGET", PREFIX "about", "claimed");
-    assert_int_equal(claimed_us, turns.now_us);
-    pass("w", SECOND_US);
-    assert_int_equal(redis_number("HGET", PREFIX "about", "claimed"), claimed_us);
-    turns.now_us += SECOND_US;
-    assert_int_equal(claim("w", 2, 0), 0);
-    assert_int_equal(redis_number("HGET", PREFIX "about", "claimed"), turns.now_us);
-}
-
-static bool is_of_others(const char *worker)
-{
-    tick(worker);
-    return turns.reply->element[11]->integer;
-}
-
-/* One has the duty, one is the second, and the others need not look; nor are they needed by another group. */
-WORKER_TEST(test_who_is_not_needed_is_told_so)
-{
-    start("v");
-    start("u");
-    assert_false(is_of_others("u"));
-    assert_int_equal(claim("w", 1, 0), 0);
-    assert_false(is_of_others("u"));
-    assert_int_equal(claim("v", 1, 0), 0);
-    assert_true(is_of_others("u"));
-    assert_false(is_of_others("w"));
-    assert_false(is_of_others("v"));
-    turns.now_us += SECOND_US;
-    assert_false(is_of_others("u"));
-    redis_number("DEL", PREFIX "duty");
-    redis_number("SADD", PREFIX "duty", "of a wrong kind");
-    assert_false(is_of_others("u"));
-}
-
 static const char *newest_revision(void)
 {
     tick("w");
@@ -123,99 +64,6 @@ WORKER_TEST(test_a_heartbeat_says_when_limits_changed)
     redis_number("DEL", PREFIX "revisions");
     redis_number("SADD", PREFIX "revisions", "of a wrong kind");
     assert_string_equal(newest_revision(), "");
-}
-
-static const char *reap_fault(size_t i)
-{
-    const struct redisReply *faults = turns.reply->element[5];
-
-    return i < faults->elements ? faults->element[i]->str : "";
-}
-
-/* One key of a wrong kind: a worker that lives goes on to live, and what does not need that key goes back. What
- * it keeps from its lane waits in `later`. */
-SCENE_TEST(test_a_heartbeat_counts_whatever_keys_hold)
-{
-    static const struct {
-        const char *key;
-        int taken, later; /* of the two jobs: t and slow */
-    } cases[] = {{"lane:default!/t/", 2, 1},
-                 {"ring:default!/t", 2, 1},
-                 {"wait:default!/-", 2, 2},
-                 {"wake:default!", 2, 2},
-                 {"sleep:default!", 2, 2},
-                 {"held:default!", 2, 2},
-                 {"alone", 2, 2},
-                 {"limits", 0, 0},
-                 {"types", 0, 0},
-                 {"active:dead", 0, 0},
-                 {"reap", 0, 0},
-                 {"dead", 2, 0},
-                 {"cancelled", 2, 0},
-                 {"later", 2, 0},
-                 {"duty", 2, 0},
-                 {"queues", 2, 0},
-                 {"bell:g", 2, 0},
-                 {"stats:t", 2, 0}};
-    int64_t taken, workers;
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        char key[100];
-
-        worker_begin(state);
-        start("dead");
-        enqueue("default", "t", "a");
-        enqueue("default", "slow", "b");
-        assert_int_equal(claim("dead", 2, 0), 2);
-        pass("w", LEASE_US - 1);
-        snprintf(key, sizeof key, PREFIX "%s", cases[i].key);
-        redis_do("DEL", key);
-        redis_do(strcmp(cases[i].key, "reap") == 0 ? "SADD" : "PFADD", key, "x");
-        turns.now_us++;
-        must(turns_reap("w", &taken, &workers));
-        assert_int_equal(redis_number("ZSCORE", PREFIX "workers", "w"), turns.now_us + LEASE_US);
-        if (taken != cases[i].taken || (cases[i].taken < 2 && !strstr(reap_fault(0), key)))
-            fail_msg("%s: %d taken back; %s", key, (int)taken, reap_fault(0));
-        if (taken == 2 && strcmp(cases[i].key, "later") != 0)
-            assert_int_equal(redis_number("ZCARD", PREFIX "later"), cases[i].later);
-        redis_do("DEL", key);
-        must(turns_reap("w", &taken, &workers));
-        turns.now_us += 11 * SECOND_US;
-        promote(cases[i].later);
-        if (cases[i].later)
-            turns_check();
-        if (strcmp(cases[i].key, "reap") != 0) /* that says when a worker was last heard of */
-            assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
-    }
-}
-
-/* The jobs of a worker, of which one would be dead, stay where `dead` is somebody else's. */
-SCENE_TEST(test_what_cannot_be_buried_stays)
-{
-    static const char *const buried[][2] = {{"9.--/default!/t/", "@0,2,0;{\"id\":\"a\",\"type\":\"t\"}"},
-                                            {"what is this", "{}"}};
-
-    for (size_t i = 0; i < COUNT(buried); i++) {
-        int64_t taken, workers;
-
-        worker_begin(state);
-        start("dead");
-        enqueue("default", "t", "b");
-        assert_int_equal(claim("dead", 1, 0), 1);
-        redis_do("HSET", ACTIVE "dead", buried[i][0], buried[i][1]);
-        pass("w", LEASE_US - 1);
-        redis_do("SET", PREFIX "dead", "foreign");
-        turns.now_us++;
-        must(turns_reap("w", &taken, &workers));
-        assert_int_equal(taken, 0);
-        assert_string_equal(reap_fault(0), PREFIX "dead is a string, not a zset");
-        redis_do("DEL", PREFIX "dead");
-        must(turns_reap("w", &taken, &workers));
-        assert_int_equal(taken, 2);
-        assert_int_equal(workers, 1);
-        expect_list(ALONE("t"), "b");
-        assert_int_equal(redis_number("ZCARD", PREFIX "dead"), 1);
-    }
 }
 
 /* More workers than a heartbeat looks at cannot be reaped: one that can be is, two heartbeats later. */
@@ -247,52 +95,6 @@ WORKER_TEST(test_who_cannot_be_reaped_stands_behind_the_others)
         must(turns_reap("w", &taken, &workers));
     assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
     assert_int_equal(turns_check().parked, 12);
-}
-
-WORKER_TEST(test_a_job_that_kills_its_workers_is_dead)
-{
-    char *dead;
-
-    enqueue("default", "t", "poison");
-    for (int i = 0; i < 3; i++) {
-        const char *name = textf("d%d", i);
-
-        start(name);
-        assert_int_equal(claim(name, 1, 0), 1);
-        assert_int_equal(turns.claim.leases[0].interrupted, i);
-        pass("w", LEASE_US + SECOND_US);
-        turns_check();
-    }
-    assert_int_equal(claim("w", 1, 0), 0);
-    dead = redis_text("ZRANGE", PREFIX "dead", "0", "-1");
-    assert_string_equal(unstamped(dead), "d2:3.-- default/t/ its worker died 3 times\n"
-                                         "@0,3,0;{\"id\":\"poison\",\"type\":\"t\",\"args\":{}}");
-    free(dead);
-    expect_counters("t", "dead 1, back 2");
-}
-
-WORKER_TEST(test_after_an_outage_nobody_is_reaped_for_a_lease)
-{
-    start("v");
-    assert_int_equal(tick("w"), 0); /* the first one ever */
-    turns.now_us += 3600 * SECOND_US;
-    assert_int_equal(tick("w"), 0);
-    pass("w", LEASE_US - 1);
-    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
-    tick("v");
-    pass("w", SECOND_US);
-    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
-    pass("w", LEASE_US);
-    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
-    /* A gap of a little more than half a lease is an outage too. */
-    start("u");
-    pass("w", LEASE_US - LEASE_US / 4);
-    turns.now_us += LEASE_US / 2 + 1;
-    assert_int_equal(tick("w"), 0);
-    turns.now_us += LEASE_US / 2;
-    assert_int_equal(tick("w"), 0);
-    turns.now_us += LEASE_US / 2;
-    assert_int_equal(tick("w"), 1);
 }
 
 static int64_t seconds(int64_t s)
@@ -346,64 +148,6 @@ SCENE_TEST(test_after_an_outage_the_longest_lease_counts)
         assert_int_equal(reaped, 1);
         assert_int_equal(redis_number("EXISTS", ACTIVE "long", ACTIVE "dead"), 1);
     }
-}
-
-WORKER_TEST(test_a_clock_that_was_set_back_strands_nothing)
-{
-    start("dead");
-    must(turns_rate("slow", "1/1000000/1"));
-    enqueue("default", "slow", "a b");
-    enqueue("default", "t", "c");
-    assert_int_equal(claim("dead", 3, 0), 2);
-    tick("w");
-    turns.now_us -= 3600 * SECOND_US;
-    assert_int_equal(tick("w"), 0);
-    turns_check(); /* no deadline is more than a lease away */
-    assert_int_equal(claim("w", 3, 0), 0);
-    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US); /* not an hour and a second */
-    pass("w", LEASE_US);
-    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
-    expect_list(ALONE("slow"), "a");
-    expect_list(LANE("slow"), "b");
-    expect_list(ALONE("t"), "c");
-    redis_do("SET", PREFIX "reap", "what 1");
-    start("v");
-    pass("w", LEASE_US - 1);
-    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 2);
-    /* no amnesty is longer than a lease */
-    redis_do("SET", PREFIX "reap", textf("%lld 9999999999999999", (long long)turns.now_us));
-    pass("w", LEASE_US + SECOND_US);
-    assert_int_equal(redis_number("ZCARD", PREFIX "workers"), 1);
-}
-
-/* A job of a type with one start a second waits, the clock goes back: after a heartbeat it waits a second
- * again. */
-static void expect_clock_is_followed(int64_t back_us)
-{
-    turns.now_us -= back_us;
-    tick("w");
-    turns_check();
-    assert_int_equal(claim("w", 3, 0), 0);
-    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US);
-}
-
-SCENE_TEST(test_a_clock_set_back_before_the_first_heartbeat_strands_nothing)
-{
-    must(turns_rate("slow", "1/1000000/1"));
-    enqueue("default", "slow", "a b c");
-    start("w");
-    assert_int_equal(claim("w", 3, 0), 1);
-    expect_clock_is_followed(60 * SECOND_US);
-    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
-    turns.now_us += 7200 * SECOND_US; /* no worker for longer than the clock goes back */
-    start("w");
-    assert_int_equal(claim("w", 3, 0), 1);
-    expect_clock_is_followed(1800 * SECOND_US);
-    must(turns_adopt("", "w", NULL, 0, default_queue, NULL));
-    turns.now_us -= 600 * SECOND_US; /* nor while it was set back */
-    start("w");
-    assert_int_equal(claim("w", 3, 0), 0);
-    assert_int_equal(turns.claim.next_us, turns.now_us + SECOND_US - LEAD_US);
 }
 
 /* Windows of an hour by the clock: one that goes back by less may open sooner than what it goes back by. */
@@ -544,5 +288,7 @@ WORKER_TEST(test_many_leases_of_some_workers_are_reaped_bit_by_bit)
     assert_int_equal(gone, 2);
     assert_int_equal(turns_check().parked, 1290);
 }
+
+PLAY("reap")
 
 TESTS(turns_start, turns_stop)

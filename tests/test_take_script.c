@@ -7,7 +7,9 @@
 #include "core/redis/redis.h"
 #include "core/script/script.h"
 #include "tests/client.h"
+#include "tests/play.h"
 #include "tests/random_rule.h"
+#include "tests/scene_client.h"
 #include "tests/test.h"
 #include "throttle/gate.h"
 
@@ -38,7 +40,7 @@ static void add_item(struct args *a, const char *name, const char *key, int64_t 
 }
 
 /* Frees the arguments. */
-static redisReply *ask(struct args *a, size_t items)
+static redisReply *send_items(struct args *a, size_t items)
 {
     redisReply *reply = NULL;
 
@@ -68,25 +70,6 @@ static struct answer answer_of(const redisReply *reply, size_t i)
     };
 }
 
-/* Answers to one call for a slot of limit mail at each of these keys, "a b c", by those rules. */
-static struct answer *take_keys(int64_t now_us, const char *rules, const char *keys)
-{
-    static struct answer answers[8];
-    char *rest = textf("%s", keys);
-    struct args a = {0};
-    redisReply *reply;
-    size_t count = 0;
-
-    begin(&a, now_us, false, rules);
-    for (; rest; count++)
-        add_item(&a, "mail", strsep(&rest, " "), 1);
-    reply = ask(&a, count);
-    for (size_t i = 0; i < count; i++)
-        answers[i] = answer_of(reply, i);
-    freeReplyObject(reply);
-    return answers;
-}
-
 static struct answer take(int64_t now_us, bool peek, const char *rules, const char *name, const char *key,
                           int64_t cost)
 {
@@ -96,7 +79,7 @@ static struct answer take(int64_t now_us, bool peek, const char *rules, const ch
 
     begin(&a, now_us, peek, rules);
     add_item(&a, name, key, cost);
-    reply = ask(&a, 1);
+    reply = send_items(&a, 1);
     answer = answer_of(reply, 0);
     freeReplyObject(reply);
     return answer;
@@ -115,51 +98,6 @@ static const char *text_of(const struct answer *a)
     return textf(
         "%s, status %" PRId64 ", limit %" PRId64 ", remaining %" PRId64 ", retry %" PRId64 ", reset %" PRId64,
         a->word ? a->word : "-", a->status, a->limit, a->remaining, a->retry_after_us, a->reset_after_us);
-}
-
-static struct answer take_now(const char *rules, const char *name, const char *key, int64_t cost)
-{
-    return take(BEGIN_US, false, rules, name, key, cost);
-}
-
-/* ---- Published vectors */
-
-/* What the GCRA libraries throttled (Go) and redis-cell (Rust) answer, who call burst - 1 the max_burst.
- * Where they take nothing by a cost of 0, a peek does. */
-TEST_WITH(test_what_other_libraries_answer, client_flush, NULL)
-{
-    static const struct {
-        const char *rule;
-        int64_t at_ms, cost;
-        bool peek;
-        struct answer is;
-    } cases[] = {
-        {"gcra:1/1000000/5", 0, 6, false, {NULL, 2, 5, 5, -1, 0}},
-        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 4, -1, 1000000}},
-        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 3, -1, 2000000}},
-        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 2, -1, 3000000}},
-        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 1, -1, 4000000}},
-        {"gcra:1/1000000/5", 0, 1, false, {NULL, 1, 5, 0, -1, 5000000}},
-        {"gcra:1/1000000/5", 0, 1, false, {NULL, 0, 5, 0, 1000000, 5000000}},
-        {"gcra:1/1000000/5", 3000, 1, false, {NULL, 1, 5, 2, -1, 3000000}},
-        {"gcra:1/1000000/5", 3100, 1, false, {NULL, 1, 5, 1, -1, 3900000}},
-        {"gcra:1/1000000/5", 4000, 1, false, {NULL, 1, 5, 1, -1, 4000000}},
-        {"gcra:1/1000000/5", 8000, 1, false, {NULL, 1, 5, 4, -1, 1000000}},
-        {"gcra:1/1000000/5", 9500, 1, false, {NULL, 1, 5, 4, -1, 1000000}},
-        {"gcra:1/1000000/5", 9500, 1, true, {NULL, 1, 5, 4, -1, 1000000}},
-        {"gcra:1/1000000/5", 9500, 2, false, {NULL, 1, 5, 2, -1, 3000000}},
-        {"gcra:1/1000000/5", 9500, 5, false, {NULL, 0, 5, 2, 3000000, 3000000}},
-        {"gcra:30/60000000/16", 0, 1, false, {NULL, 1, 16, 15, -1, 2000000}},
-        {"gcra:30/60000000/16", 0, 15, false, {NULL, 1, 16, 0, -1, 32000000}},
-        {"gcra:30/60000000/16", 500, 1, false, {NULL, 0, 16, 0, 1500000, 31500000}},
-    };
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct answer is = take(BEGIN_US + cases[i].at_ms * 1000, cases[i].peek, cases[i].rule,
-                                cases[i].rule[5] == '1' ? "one" : "thirty", "", cases[i].cost);
-
-        fail_if(!same(&is, &cases[i].is), "case %zu: %s", i, text_of(&is));
-    }
 }
 
 /* ---- Random takes */
@@ -304,7 +242,7 @@ static void run_call(struct limit *l, int64_t now_us, int sequence, uint64_t *ra
         foreseen[i] = foresee(l, now_us, key, cost, peek);
         add_item(&a, "mail", keys[key], cost);
     }
-    reply = ask(&a, (size_t)n);
+    reply = send_items(&a, (size_t)n);
     for (int i = 0; i < n; i++) {
         struct answer is = answer_of(reply, (size_t)i);
 
@@ -337,56 +275,6 @@ TEST_WITH(test_random_takes_equal_the_gates_in_c, client_flush, NULL)
 
 /* ---- Cases */
 
-TEST_WITH(test_all_rules_or_none, client_flush, NULL)
-{
-    struct answer a;
-
-    set_limit("api", "gcra:10/1000000/10 fixed-window:3/86400000000/0,by=key");
-    for (int i = 0; i < 3; i++)
-        assert_int_equal(take_now("", "api", "a", 1).status, 1);
-    a = take_now("", "api", "a", 1);
-    assert_int_equal(a.status, 0);
-    assert_int_equal(a.limit, 3);
-    assert_int_equal(a.remaining, 0);
-    /* The gate of all lost nothing by that. */
-    a = take(BEGIN_US, true, "", "api", "b", 1);
-    assert_int_equal(a.status, 1);
-    assert_int_equal(a.remaining, 3);
-    assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:api#0", PREFIX "gate:api#1/a",
-                                   PREFIX "gate:api#1/b", NULL),
-                     2);
-    a = take_now("", "api", "b", 4);
-    assert_int_equal(a.status, 2);
-    assert_int_equal(a.retry_after_us, -1);
-}
-
-TEST_WITH(test_rules_of_the_caller_have_gates_for_each_key, client_flush, NULL)
-{
-    assert_int_equal(take_now("gcra:1/1000000/1", "login", "alice", 1).status, 1);
-    assert_int_equal(take_now("gcra:1/1000000/1", "login", "alice", 1).status, 0);
-    assert_int_equal(take_now("gcra:1/1000000/1", "login", "bob", 1).status, 1);
-    assert_int_equal(take_now("gcra:1/1000000/1", "login", "", 1).status, 1);
-    assert_int_equal(server_number(&server, "EXISTS", PREFIX "gate:login#0", PREFIX "gate:login#0/alice",
-                                   PREFIX "gate:login#0/bob", NULL),
-                     3);
-}
-
-/* Nothing of a limit that was there in an earlier call is kept. */
-TEST_WITH(test_a_changed_limit_counts_at_once, client_flush, NULL)
-{
-    set_limit("mail", "gcra:1/1000000/1");
-    assert_int_equal(take_now("", "mail", "", 1).status, 1);
-    assert_int_equal(take_now("", "mail", "", 1).status, 0);
-    set_limit("mail", "gcra:1/1000000/3");
-    assert_int_equal(take_now("", "mail", "", 1).remaining, 1);
-    set_limit("mail", "gcra:1/1000000/3 pause:1795000002000000/1795000000000000");
-    assert_int_equal(take_now("", "mail", "", 1).retry_after_us, 2000000);
-    set_limit("mail", "gcra:1/1000000/3,by=key");
-    assert_string_equal(take_now("", "mail", "", 1).word, "keyless");
-    server_do(&server, "HDEL", PREFIX "limits", "mail");
-    assert_string_equal(take_now("", "mail", "", 1).word, "missing");
-}
-
 TEST_WITH(test_a_denial_stands_until_it_says, client_flush, NULL)
 {
     struct answer a;
@@ -403,59 +291,6 @@ TEST_WITH(test_a_denial_stands_until_it_says, client_flush, NULL)
     }
 }
 
-TEST_WITH(test_nothing_is_taken_ahead, client_flush, NULL)
-{
-    assert_int_equal(take_now("gcra:1000/1000000/1", "x", "", 1).status, 1);
-    assert_int_equal(take(BEGIN_US + 999, false, "gcra:1000/1000000/1", "x", "", 1).status, 0);
-}
-
-TEST_WITH(test_what_is_wrong_with_an_item, client_flush, NULL)
-{
-    static const struct {
-        const char *rules, *name, *key, *word;
-    } cases[] = {
-        {"", "nobody", "", "missing"},
-        {"", "nobody", "key", "missing"},
-        {"", "mail", "key", "unkeyed"},
-        {"", "keyed", "", "keyless"},
-        {"gcra:9/1000000/9", "mail", "", "differs"},
-        {"gcra:9/1000000/9,by=key", "new", "", "keyless"},
-        {"gcra:9/1000000/9", "broken", "", "unreadable"},
-        {"", "broken", "", "unreadable"},
-        {"", "jobs", "", "concurrency"},
-        {"gcra:9/1000000/9 concurrency:3", "new", "", "concurrency"},
-    };
-    redisReply *reply;
-    struct args a;
-
-    set_limit("mail", "gcra:100/60000000/20 weights:1");
-    set_limit("keyed", "gcra:100/60000000/20,by=args.x");
-    set_limit("broken", "100/1m");
-    set_limit("jobs", "gcra:100/60000000/20 concurrency:3");
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        struct answer is = take_now(cases[i].rules, cases[i].name, cases[i].key, 1);
-
-        fail_if(!is.word || strcmp(is.word, cases[i].word) != 0, "%s %s/%s: %s", cases[i].rules,
-                cases[i].name, cases[i].key, is.word ? is.word : "nothing wrong");
-    }
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 1);
-    assert_int_equal(take_now("gcra:100/60000000/20", "mail", "", 1).status, 1); /* no others than its own */
-
-    /* The others of a call are served. */
-    args_init(&a);
-    begin(&a, BEGIN_US, false, "");
-    add_item(&a, "mail", "", 1);
-    add_item(&a, "nobody", "", 1);
-    add_item(&a, "keyed", "k", 1);
-    add_item(&a, "mail", "", 1);
-    reply = ask(&a, 4);
-    assert_int_equal(answer_of(reply, 0).remaining, 18);
-    assert_string_equal(answer_of(reply, 1).word, "missing");
-    assert_int_equal(answer_of(reply, 2).status, 1);
-    assert_int_equal(answer_of(reply, 3).remaining, 17);
-    freeReplyObject(reply);
-}
-
 TEST_WITH(test_a_thousand_items_and_no_more, client_flush, NULL)
 {
     for (int n = 1000; n <= 1001; n++) {
@@ -466,7 +301,7 @@ TEST_WITH(test_a_thousand_items_and_no_more, client_flush, NULL)
         for (int i = 0; i < n; i++)
             add_item(&a, "login", textf("%d", i), 1);
         if (n == 1000) {
-            freeReplyObject(ask(&a, 1000));
+            freeReplyObject(send_items(&a, 1000));
             continue;
         }
         assert_true(client_call(w, &a, &reply, NULL) < 0);
@@ -475,104 +310,6 @@ TEST_WITH(test_a_thousand_items_and_no_more, client_flush, NULL)
     assert_int_equal(server_number(&server, "DBSIZE", NULL), 1000);
 }
 
-TEST_WITH(test_wrong_arguments_change_nothing, client_flush, NULL)
-{
-    static const char *const calls[][9] = {
-        {"0", "gcra:1/1000000/1"},
-        {"0", "gcra:1/1000000/1", "mail", ""},
-        {"0", "gcra:1/1000000/1", "mail", "", "1", "more"},
-        {"2", "gcra:1/1000000/1", "mail", "", "1"},
-        {"", "gcra:1/1000000/1", "mail", "", "1"},
-        {"0", "gcra:1/1000000/1", "", "", "1"},
-        {"0", "gcra:1/1000000/1", "a/b", "", "1"},
-        {"0", "gcra:1/1000000/1", "mail", "a/b", "1"},
-        {"0", "1/1s", "mail", "", "1"},
-        {"0", "gcra:1/1000000/1 weights:1", "mail", "", "1"},
-        {"0", "gcra:1/1000000/1 ", "mail", "", "1"},
-        {"0", "gcra:1/1000000/1", "mail", "", "0"},
-        {"0", "gcra:1/1000000/1", "mail", "", "-1"},
-        {"0", "gcra:1/1000000/1", "mail", "", "1.5"},
-        {"0", "gcra:1/1000000/1", "mail", "", "nan"},
-        {"0", "gcra:1/1000000/1", "mail", "", "inf"},
-        {"0", "gcra:1/1000000/1", "mail", "", "x"},
-        {"0", "gcra:1/1000000/1", "mail", "", ""},
-        {"0", "gcra:1/1000000/1", "mail", "", "1", "mail", "", "0"},
-    };
+PLAY("take_script")
 
-    for (size_t i = 0; i < COUNT(calls); i++) {
-        redisReply *reply = NULL;
-        struct args a = {0};
-
-        script_begin(&a, "take", PREFIX, BEGIN_US);
-        for (size_t j = 0; j < COUNT(calls[i]) && calls[i][j]; j++)
-            args_add(&a, calls[i][j]);
-        assert_int_equal(client_call(w, &a, &reply, NULL), WEIR_EINPUT);
-        fail_if(strncmp(weir_message(w), "take: w", 7) != 0, "call %zu: %s", i, weir_message(w));
-        args_free(&a);
-    }
-    assert_int_equal(server_number(&server, "DBSIZE", NULL), 0);
-}
-
-/* What one key's gate says besides its algorithm's words is not the next key's. */
-TEST_WITH(test_a_pause_or_hold_of_a_key_is_its_own, client_flush, NULL)
-{
-    static const char *const states[] = {
-        "1795000000000000 1795000009000000 - - gcra:1/1000000/1 0 0",
-        "1795000000000000 0 7,1795000009000000,mail/42 - gcra:1/1000000/1 0 0",
-    };
-
-    for (size_t i = 0; i < COUNT(states); i++) {
-        struct answer *is;
-
-        server_do(&server, "FLUSHALL");
-        server_do(&server, "SET", PREFIX "gate:mail#0/a", states[i]);
-        is = take_keys(BEGIN_US, "gcra:1/1000000/1", "a b");
-        assert_int_equal(is[0].retry_after_us, 9000000);
-        assert_int_equal(is[1].status, 1);
-    }
-}
-
-/* Each is an answer of its own: those before and behind it are served. */
-TEST_WITH(test_keys_of_another_kind_are_told, client_flush, NULL)
-{
-    static const char *const rules[] = {"gcra:1/1000000/1", "gcra:1/1000000/1 gcra:9/1000000/9",
-                                        "gcra:1/1000000/1,adapt=1..2"};
-
-    server_do(&server, "RPUSH", PREFIX "gate:mail#0/b", "x");
-    for (size_t i = 0; i < COUNT(rules); i++) {
-        struct answer *is;
-
-        server_do(&server, "DEL", PREFIX "gate:mail#0/a", PREFIX "gate:mail#0/c");
-        is = take_keys(BEGIN_US, rules[i], "a b c");
-        assert_int_equal(is[0].status, 1);
-        assert_string_equal(is[1].word, "foreign");
-        assert_int_equal(is[2].status, 1);
-        assert_int_equal(take_now(rules[i], "mail", "a", 1).status, 0);
-        assert_int_equal(server_number(&server, "LLEN", PREFIX "gate:mail#0/b", NULL), 1);
-    }
-}
-
-/* Of one call: a gate that is asked for twice, and whose pause the first of them ends by the clock. */
-TEST_WITH(test_a_key_may_come_twice, client_flush, NULL)
-{
-    static const char *const states[] = {
-        NULL,
-        "1795000000000000 0 - - gcra:1/1000000/2 1795000000000000 0",
-        "1795000000000000 1795000000000001 - - gcra:1/1000000/2 1795000000000000 0",
-        "1795000000000000 0 7,1795000000000001,mail - gcra:1/1000000/2 1795000000000000 0",
-        "1795000900000000 0 - - gcra:1/1000000/2 1795000900000000 0",
-        "1795000000000000 0 - - gcra:5/1000000/5 1795000000000000 0",
-    };
-
-    for (size_t i = 0; i < COUNT(states); i++) {
-        struct answer *is;
-
-        server_do(&server, "FLUSHALL");
-        if (states[i])
-            server_do(&server, "SET", PREFIX "gate:mail#0/a", states[i]);
-        is = take_keys(BEGIN_US + 1, "gcra:1/1000000/2", "a a a");
-        assert_true(is[0].status == 1 && is[1].status == 1 && is[2].status == 0);
-    }
-}
-
-TESTS(client_start, client_stop)
+TESTS(scene_start_client, scene_stop_client)
