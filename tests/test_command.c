@@ -371,42 +371,6 @@ STAGE_TEST(what_is_done_is_logged)
     await_log(s->server.folder, "in the last minute, 1 type: run 1 done");
 }
 
-/* What a command writes to WEIR_REPORT is its result, where its type is kept and it is done; the file is gone behind it. */
-STAGE_TEST(a_command_reports)
-{
-    static const char *const cases[][2] = {{"echo; echo '{\"n\":[1,'; echo '1.50]}'", "{\"n\":[1, 1.50]}"},
-                                           {"printf 7", "7"},
-                                           {"printf ''", "-"},
-                                           {"echo '{'", "-"},
-                                           {"printf '\"%65534s\"' x", "\""},
-                                           {"printf '\"%65535s\"' x", "-"},
-                                           {"echo 1; exit 1", "-"}};
-    glob_t left;
-    char script[1000] = "";
-    int len = 0;
-
-    for (size_t i = 0; i < COUNT(cases); i++)
-        len += snprintf(script + len, sizeof script - (size_t)len,
-                        "[ $WEIR_JOB_ID != j%zu ] || { %s; } >\"$WEIR_REPORT\"\n", i, cases[i][0]);
-    write_script(s, "script", script);
-    write_script(s, "plain", "[ -z \"$WEIR_REPORT\" ]");
-    setenv("TMPDIR", s->server.folder, 1);
-    stage_weir(s, "worker", "--exec", "run=./script", "--exec", "plain=./plain", "--keep", "run=1h", NULL);
-    unsetenv("TMPDIR");
-    stage_run(s, COUNT(cases) - 1, NULL, 1, 0);
-    stage_push(s, "run", NULL, 0, COUNT(cases) - 1);
-    stage_push(s, "plain", NULL, 20, 1);
-    await(stage_stat(s, "run", "done") == COUNT(cases) - 1 && stage_stat(s, "plain", "done") == 1);
-    await(stage_stat(s, "run", "dead") == 1);
-    for (size_t i = 0; i < COUNT(cases); i++)
-        if (strncmp(stage_result(s, (int)i), cases[i][1], strlen(cases[i][1])) != 0)
-            fail_msg("%s: %.100s", cases[i][0], stage_result(s, (int)i));
-    assert_string_equal(stage_result(s, 20), "-");
-    await_log(s->server.folder, "wrong result: not JSON");
-    await_log(s->server.folder, "wrong result: more than 65536 bytes; it counts as left out");
-    assert_int_equal(glob(textf("%s/weir-report-*", s->server.folder), 0, NULL, &left), GLOB_NOMATCH);
-}
-
 /* ---- Process 1 */
 
 /* Of the one child of a process that is there for it. */

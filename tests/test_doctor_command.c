@@ -1,4 +1,4 @@
-/* The command weir doctor: what it says of Redis itself, of its settings and of a user's rights; and what it
+/* The command weir doctor: what it says of a Redis that lacks commands, and of INFO; and what it
  * does while workers run. */
 #include "core/clock.h"
 #include "queue/doctor/settings.h"
@@ -52,58 +52,6 @@ TEST(test_cluster)
     server_stop(&s.server);
 }
 
-/* A user's url. */
-static const char *as_user(struct stand *s, const char *user)
-{
-    static char url[300];
-
-    snprintf(url, sizeof url, "unix://%s:pw@%s", user, s->server.socket);
-    return url;
-}
-
-TEST(test_a_user_without_rights)
-{
-    struct stand s;
-    char *rule, *end, command[2000] = "";
-    const char *url;
-
-    server_start(&s.server, false);
-    stage_do(&s, "ACL", "SETUSER", "poor", "on", ">pw", "resetkeys", "-@all", "+ping");
-    url = as_user(&s, "poor");
-    weir(&s, url, "");
-    expect_line(&s, 77, "wrong: permissions: user USER lacks rights");
-    expect_line(
-        &s, 77,
-        "warning: info: not allowed to look: the user may not run info; redis-cli ACL SETUSER USER +info");
-
-    /* What it says is enough. */
-    stage_do(&s, "ACL", "SETUSER", "poor", "+acl|whoami");
-    weir(&s, url, "");
-    rule = strstr(s.o.out, "redis-cli ACL SETUSER poor '~");
-    assert_non_null(rule);
-    end = strchr(rule, '\n');
-    assert_non_null(end);
-    snprintf(command, sizeof command, "redis-cli -s %s%.*s >/dev/null", s.server.socket,
-             (int)(end - rule) - 9, rule + 9);
-    assert_int_equal(system(command), 0);
-    weir(&s, url, "");
-    expect_line(&s, 0, "ok: permissions: user poor may run all that Weir uses");
-    expect_line(&s, 0, "ok: latency: none of Weir's calls is in the slow log");
-    stage_do(&s, "ACL", "SETUSER", "poor", "-slowlog|get");
-    weir(&s, url, "");
-    expect_line(&s, 0, "ok: latency: not checked: the user may not run slowlog|get");
-
-    stage_do(&s, "ACL", "SETUSER", "poor", "-zrandmember", "-blmove", "-info");
-    weir(&s, url, "");
-    expect_line(
-        &s, 77,
-        "wrong: permissions: user poor lacks rights; redis-cli ACL SETUSER poor +zrandmember +blmove\n");
-    stage_do(&s, "ACL", "SETUSER", "poor", "+zrandmember", "+blmove", "resetkeys", "~other:*");
-    weir(&s, url, "");
-    expect_line(&s, 77, "redis-cli ACL SETUSER poor '~weir:{0}:*'\n");
-    server_stop(&s.server);
-}
-
 /* rename-command: who asks is told what is missing, and the doctor names it. */
 TEST(test_a_missing_command)
 {
@@ -135,21 +83,6 @@ TEST(test_a_missing_command)
         assert_null(strstr(o.err, "unexpected error"));
         server_stop(&s.server);
     }
-}
-
-TEST(test_a_missing_password)
-{
-    static const char *const options[] = {"--requirepass", "secret", NULL};
-    struct stand s;
-
-    server_start_with(&s.server, false, options);
-    for (int wrong = 0; wrong < 2; wrong++) {
-        weir(&s, textf("unix://%s%s", wrong ? ":guess@" : "", s.server.socket), "");
-        assert_int_equal(s.o.code, 77);
-        assert_string_equal(s.o.out, "");
-        assert_non_null(strstr(s.o.err, wrong ? "WRONGPASS" : "password"));
-    }
-    server_stop(&s.server);
 }
 
 /* ---- While workers run */

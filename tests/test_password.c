@@ -305,33 +305,4 @@ TEST(nothing_is_shown)
     assert_int_equal(stage_end(pid), 0);
 }
 
-TEST(the_command_line)
-{
-    static const char *const commands[][2] = {
-        {"doctor", "--json"}, {"status", "--json"}, {"doctor", "--utc"}};
-    char url[400];
-    struct outcome o;
-
-    snprintf(url, sizeof url, "unix://app@%s", stage.server.socket);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        run_in(&o, folder(), built("weir"), commands[i][0], commands[i][1], "--redis", url,
-               "--password-command", "cat password", NULL);
-        if (o.code != 0 && o.code != 65 && o.code != 78)
-            fail_msg("%s: %d: %s", commands[i][0], o.code, o.err);
-        assert_null(strstr(o.out, SECRET));
-        assert_null(strstr(o.err, SECRET));
-        assert_null(strstr(o.err, "process list"));
-    }
-    run_in(&o, folder(), built("weir"), "status", "--redis", url, NULL);
-    assert_int_equal(o.code, 78);
-    assert_non_null(strstr(o.err, "a login without a password"));
-    run_in(&o, folder(), built("weir"), "status", "--redis", url, "--password-file", "./none", NULL);
-    assert_int_equal(o.code, 78);
-    assert_non_null(strstr(o.err, "--password-file ./none: cannot be read"));
-    run_in(&o, folder(), built("weir"), "status", "--redis", url, "--password-file", "./password",
-           "--password-command", "cat password", NULL);
-    assert_int_equal(o.code, 78);
-    assert_non_null(strstr(o.err, "in several ways"));
-}
-
 STAGE_TESTS(set_up, stage_stop)
