@@ -453,6 +453,26 @@ TEST_WITH(test_in_line_beside_jobs, flush, NULL)
     json_decref(answer);
 }
 
+/* A reader of JSON that stops there would pass on what stands behind it. */
+TEST_WITH(test_a_nul_byte, flush, NULL)
+{
+    static const char *const documents[][2] = {{"enqueue", JOB "\0"},
+                                               {"enqueue", JOB "\0}"},
+                                               {"bulk", "{\"stream\":\"s\",\"type\":\"mail\"}\n[1]\0"}};
+    static const size_t sizes[] = {sizeof JOB, sizeof JOB + 1,
+                                   sizeof "{\"stream\":\"s\",\"type\":\"mail\"}\n[1]\0" - 1};
+
+    (void)state;
+    begin();
+    for (size_t i = 0; i < COUNT(documents); i++) {
+        json_t *answer =
+            by_redis(documents[i][0], &(struct text){.at = (char *)documents[i][1], .len = sizes[i]});
+
+        assert_string_equal(json_string_value(json_object_get(answer, "refused")), "invalid");
+        json_decref(answer);
+    }
+}
+
 /* What a handler left is in the answer, byte for byte. */
 TEST_WITH(test_a_result, flush, NULL)
 {

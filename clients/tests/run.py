@@ -8,6 +8,7 @@ import time
 import traceback
 from concurrent.futures import ThreadPoolExecutor
 
+import compare
 import readme
 import story
 import vectors
@@ -75,6 +76,12 @@ def vector(language, folder, path, way):
         vectors.run(path, stage, q, way)
 
 
+def random_documents(language, folder):
+    with Stage() as stage:
+        stage.begin()
+        compare.run(stage, starter(stage, language, folder, "")(), starter(stage, language, folder, "fake")())
+
+
 def tell(case, language, folder, way):
     with Stage() as stage:
         stage.begin()
@@ -101,6 +108,7 @@ def checks(name, language):
     for path in vectors.files():
         for way in ("redis", "serve", "fake"):
             yield f"{name}/vectors/{os.path.basename(path)[:-5]}/{way}", vector, language, folder, path, way
+    yield f"{name}/random", random_documents, language, folder
     for way in language["ways"]:
         for case in story.CASES:
             if way == "" or case not in ONCE:

@@ -5,7 +5,7 @@
 -- role: viewer
 -- reply: JSON, as doc/protocol.md has it
 -- writes: nothing
--- uses: document one_job places sought
+-- uses: body document one_job places sought
 
 local MOST = 500 -- entries of one call
 
@@ -29,6 +29,7 @@ local function call_job(ARGV)
     local given, stack = one_job.read(ARGV[3], 'job')
     if not given then return stack end
     local job = sought.page(given.id, stack, MOST)
+    if job then job.type = job.type or body.type(job.entry) end -- a queue does not say it
     return job and show(given.id, job) or one_job.not_here(given.id, places.words(stack))
 end
 

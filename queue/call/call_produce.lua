@@ -196,7 +196,7 @@ local HEAD = {
     stream = CALL.batch,
     type = JOB.type,
     queue = LINE.queue,
-    offset = {is = function(value, name) return is_digits(value, name, 0, 2 ^ 53) end, must_be = 'a whole number from 0'},
+    offset = {is = function(value, name) return is_digits(value, name, 0, 2 ^ 53 - 1) end, must_be = 'a whole number from 0'},
     sum = {is = is_sum, must_be = '16 hexadecimal digits in lower case'},
 }
 

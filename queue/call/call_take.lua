@@ -60,6 +60,10 @@ local function wrong_take(given)
     if given.place and not given.wait and not given.leave then
         return document.refused('invalid', 'wrong take: "place" without "wait" or "leave"', 'place')
     end
+    local came, own = match(given.place or '', '^(%d+)%.(%d+)')
+    if came and (tonumber(came) >= 2 ^ 53 or tonumber(own) ~= (given.cost or 1)) then
+        return document.refused('invalid', 'wrong take: "place" is of another cost', 'place')
+    end
     if given.leave and not given.place then return document.refused('invalid', 'wrong take: "leave" without "place"', 'leave') end
 end
 
@@ -72,7 +76,7 @@ local function read_fast(text)
     local cost
     cost, behind = match(text, '^,"cost":([1-9]%d*)()', at)
     at = behind or at
-    if byte(text, at) ~= 125 or at ~= #text or cost and #cost > 9 then return nil end
+    if byte(text, at) ~= 125 or at ~= #text or cost and #cost > 9 or key and #key > KEY_MOST then return nil end
     return name, key and body.key_of(key) or '', cost or '1'
 end
 

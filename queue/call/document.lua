@@ -74,6 +74,7 @@ end
 local function wrong_string(text, unescaped, bare)
     if find(text, '\\u0000', 1, true) and find(text:gsub('\\\\', ''), '\\u0000', 1, true) then return '\\u0000 is not supported' end
     local CONTROL = '[%z\1-\31]'
+    if find(text, '%z') then return 'a NUL byte' end -- where json_read thinks that the text ends
     if find(text, CONTROL) and count(unescaped, CONTROL) ~= count(bare, CONTROL) then return 'a control character in a string' end
     return not is_utf8(text) and 'invalid UTF-8' or nil
 end
@@ -133,7 +134,7 @@ local function checked(text, levels, is_plain)
     if not ok then
         if sub(text, 1, 3) == BOM then return false, 'begins with a byte order mark (BOM); save it without one' end
         value = type(value) == 'string' and value or ''
-        return false, 'not JSON: ' .. (match(value, 'found (.*)$') or 'nested too deep')
+        return false, 'not JSON: ' .. (match(value, 'found (.*)$') or find(value, 'nested', 1, true) and 'nested too deep' or 'not UTF-8')
     end
     is_plain = is_plain or find(text, '^[ -~]*$') and not find(text, '\\', 1, true)
     local wrong = wrong_value(text, value, is_plain)
@@ -215,7 +216,10 @@ end
 -- ---- Answers
 
 -- Returns the first bytes of somebody else's text, in whole characters.
-local function beginning(words) return (sub(words, 1, 60):gsub('[\192-\255]?[\128-\191]*$', '')) end
+local function beginning(words)
+    local cut = sub(words, 1, 60)
+    return find(words, '^[\128-\191]', 61) and (cut:gsub('[\192-\255][\128-\191]*$', '')) or cut
+end
 
 function document.refused(kind, why, member, line)
     return '{"refused":"' .. kind .. '"' .. (member and ',"member":' .. json_write(beginning(member)) or '')
@@ -243,6 +247,13 @@ local function wrong_members(members, known, what, is_plain)
     return nil, twice()
 end
 
+-- Returns the name of the first member, as they stand, that is unknown or wrong.
+local function first_wrong(members, known)
+    for _, m in ipairs(document.members()) do
+        if not known[m.name] or not known[m.name].is(members[m.name], m.name) then return m.name end
+    end
+end
+
 function document.read(given, known, what)
     if #given > document.MOST then
         return nil, document.refused('invalid', format('wrong %s: it has %d bytes: at most %d are allowed; keep large data elsewhere and ' ..
@@ -253,12 +264,13 @@ function document.read(given, known, what)
     if not find(given, '^%s*{') then return nil, document.refused('invalid', format('not a JSON object: a %s begins with {', what)) end
     text, places, walked = given, {}, nil
     local unknown, again = wrong_members(members, known, what, is_plain)
-    if unknown then return wrong_member(what, unknown, known) end
+    again = again or unknown and twice()
     if again then
         return nil, document.refused('invalid', format('wrong %s: "%s" comes twice', what, beginning(again)), again)
     end
+    if unknown then return wrong_member(what, first_wrong(members, known), known) end
     for name, value in pairs(members) do
-        if not known[name].is(value, name) then return wrong_member(what, name, known) end
+        if not known[name].is(value, name) then return wrong_member(what, first_wrong(members, known), known) end
     end
     return members
 end

@@ -239,14 +239,14 @@ var (
 		"batch": aName, "remember": whole(1, 2592000),
 	})
 	headMembers = map[string]kind{
-		"batch": aName, "stream": aName, "offset": whole(0, 1<<53), "type": aName, "queue": aName, "sum": matching("16 hexadecimal digits", "[0-9a-f]{16}"),
+		"batch": aName, "stream": aName, "offset": whole(0, 1<<53-1), "type": aName, "queue": aName, "sum": matching("16 hexadecimal digits", "[0-9a-f]{16}"),
 	}
 	batchMembers = map[string]kind{"batch": aName, "seal": isTrue, "then": aName, "queue": aName}
 	rateMembers  = map[string]kind{
 		"limit": aName, "cost": aCost, "key": text("a string of 1 to 1024 bytes", func(s string) bool { return len(s) >= 1 && len(s) <= 1024 }),
 	}
 	takeMembers = with(rateMembers, map[string]kind{
-		"wait": number("a number of seconds from 0 to 86400", 0, 86400), "leave": isTrue, "place": matching("as it was answered", `\d+\.\d+\.\w+`),
+		"wait": number("a number of seconds from 0 to 86400", 0, 86400), "leave": isTrue, "place": matching("as it was answered", `[0-9]+\.[0-9]+\.[A-Za-z0-9]+`),
 	})
 	idMembers = map[string]kind{"id": aName, "cursor": {func([]byte) bool { return false }, "as it was answered"}} // here there is none
 )

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -334,7 +335,7 @@ func (f *Fake) bulk(text string) (map[string]any, error) {
 	case head.has("batch") && head.has("stream"):
 		return nil, invalid("stream", `wrong head: "batch" or "stream", one of them`)
 	case !head.has("batch") && !head.has("stream"):
-		return nil, invalid("", `wrong head: "batch" or "stream", one of them`)
+		return nil, invalid("batch", `wrong head: "batch" or "stream", one of them`)
 	case head.has("stream") && head.has("sum"):
 		return nil, invalid("sum", `wrong head: a "sum" is of a batch`)
 	}
@@ -390,7 +391,7 @@ func (f *Fake) bulk(text string) (map[string]any, error) {
 
 // bulkLine reads a line. nil: it is blank.
 func (f *Fake) bulkLine(head document, line string) (d document, err error) {
-	if strings.TrimSpace(line) == "" {
+	if strings.Trim(line, " \t\r") == "" {
 		return nil, nil
 	}
 	if kind, has := head.get("type"); has {
@@ -422,7 +423,7 @@ func (f *Fake) batch(d document) (map[string]any, error) {
 		b, _ = f.openBatch(name)
 		b.sealedAt, b.then, b.queue = f.now, d.text("then", ""), d.text("queue", "default")
 		f.endBatch(name)
-	} else if b != nil && d.has("then") && b.then != d.text("then", "") {
+	} else if b != nil && d.has("then") && (b.then != d.text("then", "") || b.queue != d.text("queue", "default")) {
 		return nil, &weir.ClosedError{Why: "batch " + name + " was sealed before, with another job to follow"}
 	}
 	if b == nil {
@@ -530,8 +531,11 @@ func (f *Fake) take(d document) (map[string]any, error) {
 	if err := d.check(takeMembers, "limit", "document"); err != nil {
 		return nil, err
 	}
-	if d.has("place") && d.has("wait") == d.has("leave") {
-		return nil, invalid("place", `wrong document: a "place" is as it was answered, with "wait" or "leave"`)
+	if d.has("place") && !d.has("wait") && !d.has("leave") {
+		return nil, invalid("place", `wrong document: "place" without "wait" or "leave"`)
+	}
+	if d.has("place") && strings.Split(d.text("place", ""), ".")[1] != strconv.FormatInt(int64(d.number("cost", 1)), 10) {
+		return nil, invalid("place", `wrong document: "place" is of another cost`)
 	}
 	if d.has("leave") && !d.has("place") {
 		return nil, invalid("leave", `wrong document: "leave" without "place"`)
@@ -544,13 +548,13 @@ func (f *Fake) askLimit(d document, takes bool) (map[string]any, error) {
 	if l == nil {
 		return nil, &weir.MissingError{Why: "there is no such limit; set it with weir rate set, or give a rule", Member: "limit"}
 	}
-	if (l.by != "") != d.has("key") {
-		return nil, invalid("key", "the limit is kept for each key and there is none, or has no keys and there is one")
-	}
 	for _, r := range l.rules {
 		if r.algorithm == "concurrency" {
 			return nil, invalid("limit", "the limit counts jobs in flight, which a take cannot give back")
 		}
+	}
+	if (l.by != "") != d.has("key") {
+		return nil, invalid("key", "the limit is kept for each key and there is none, or has no keys and there is one")
 	}
 	if d.has("leave") {
 		return map[string]any{"left": true}, nil

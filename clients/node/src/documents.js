@@ -84,7 +84,7 @@ export function readJson(text, what, depth = DEPTH) {
   try {
     const reader = new Reader(text);
     const value = reader.value(depth);
-    if (text.slice(reader.at).trim() !== '') throw new SyntaxError('something stands behind its end');
+    if (/[^ \t\n\r]/.test(text.slice(reader.at))) throw new SyntaxError('something stands behind its end');
     return value;
   } catch (e) {
     if (e instanceof SyntaxError || e instanceof RangeError) throw new Invalid(`${what}: ${e.message}`);
@@ -163,7 +163,7 @@ export const RATE = {
 export const TAKE = {
   ...RATE,
   wait: number((v) => v >= 0 && v <= 86400, 'a number of seconds from 0 to 86400'),
-  place: text((v) => v !== '', 'a string'),
+  place: text((v) => /^[0-9]+\.[0-9]+\.[A-Za-z0-9]+$/.test(v), 'as it was answered'),
   leave: TRUE,
 };
 export const ID = { id: NAME, cursor: [() => false, 'as it was answered'] }; // here there is none

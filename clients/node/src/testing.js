@@ -14,7 +14,6 @@ import { makeId } from './protocol.js';
 const KEEP_MADE_S = 60;
 const KEEP_GIVEN_S = 86400;
 const NO_SUM = '0'.repeat(16);
-const PLACE = /^\d+\.\d+\.[a-z0-9]+$/;
 const { check } = documents;
 
 /* Names the member that an error is about. */
@@ -177,7 +176,7 @@ export class Fake {
     const head = check(documents.readObject(first), documents.HEAD, { what: 'head' });
     if (lines.at(-1) === '') lines.pop();
     if ('batch' in head === 'stream' in head)
-      throw new Invalid('wrong head: "batch" or "stream", one of them', 'stream' in head ? 'stream' : undefined);
+      throw new Invalid('wrong head: "batch" or "stream", one of them', 'stream' in head ? 'stream' : 'batch');
     if ('sum' in head && 'stream' in head) throw new Invalid('wrong head: "sum" is of a batch', 'sum');
     if (lines.length > documents.BULK_LINES) throw new Invalid(`${lines.length} lines: at most ${documents.BULK_LINES} in one text`);
     const { batch, stream, offset = 0 } = head;
@@ -194,7 +193,7 @@ export class Fake {
   }
 
   #readLine(head, line, number) {
-    if (!line.trim()) return undefined;
+    if (/^[ \t\r]*$/.test(line)) return undefined;
     try {
       const job =
         'type' in head
@@ -216,7 +215,7 @@ export class Fake {
       batch = this.#openBatch(name);
       Object.assign(batch, { sealed_at: this.now(), then, queue: queue ?? 'default' });
       this.#endBatch(name);
-    } else if (batch && then !== undefined && batch.then !== then) {
+    } else if (batch && then !== undefined && (batch.then !== then || batch.queue !== (queue ?? 'default'))) {
       throw new Closed(`batch ${name} was sealed before, with another job to follow`);
     }
     if (!batch) throw new Missing(`batch ${name}: no such batch`);
@@ -266,14 +265,14 @@ export class Fake {
   #ask(document, takes) {
     const limit = this.#limits.get(document.limit);
     const { cost = 1, key, wait = -1, place, leave } = document;
-    if (place !== undefined && ('wait' in document === 'leave' in document || !PLACE.test(place)))
-      throw new Invalid('wrong document: a "place" is as it was answered, with "wait" or "leave"', 'place');
+    if (place !== undefined && !('wait' in document || leave)) throw new Invalid('wrong document: "place" without "wait" or "leave"', 'place');
+    if (place !== undefined && Number(place.split('.')[1]) !== cost) throw new Invalid('wrong document: "place" is of another cost', 'place');
     if (leave && place === undefined) throw new Invalid('wrong document: "leave" without "place"', 'leave');
     if (!limit) throw of('limit', new Missing('there is no such limit; set it with weir rate set, or give a rule'));
-    if (Boolean(limit.by) !== (key !== undefined))
-      throw new Invalid(limit.by ? 'the limit is kept for each key; name one' : 'the limit has no keys', 'key');
     if (limit.rules.some((rule) => rule.algorithm === 'concurrency'))
       throw new Invalid('the limit counts jobs in flight, which a take cannot give back', 'limit');
+    if (Boolean(limit.by) !== (key !== undefined))
+      throw new Invalid(limit.by ? 'the limit is kept for each key; name one' : 'the limit has no keys', 'key');
     if (leave) return { left: true };
     const gates = limit.of(key ?? '');
     const starts = gates.map((gate) => gate.start(this.#now, cost));

@@ -22,6 +22,7 @@ def _pairs(pairs: List[Tuple[str, Any]]) -> _Object:
     if len(made) < len(pairs):
         names = [name for name, _ in pairs]
         made.twice = next(name for i, name in enumerate(names) if name in names[:i])
+        _check_texts([value for _, value in pairs], DEPTH + 1)  # those, too, that a later one hides
     return made
 
 
@@ -115,12 +116,12 @@ ENQUEUE = {
 }
 LINE = {**JOB, "queue": _NAME}
 HEAD = {
-    "batch": _NAME, "stream": _NAME, "offset": _whole(0, 1 << 53), "type": _NAME, "queue": _NAME,
+    "batch": _NAME, "stream": _NAME, "offset": _whole(0, (1 << 53) - 1), "type": _NAME, "queue": _NAME,
     "sum": _text(re.compile("[0-9a-f]{16}").fullmatch, "16 hexadecimal digits"),
 }
 BATCH = {"batch": _NAME, "seal": _TRUE, "then": _NAME, "queue": _NAME}
 RATE = {"limit": _NAME, "key": _text(lambda value: 1 <= len(value.encode()) <= 1024, "a string of 1 to 1024 bytes"), "cost": _COST}
-TAKE = {**RATE, "wait": (_number(0, 86400), "a number of seconds from 0 to 86400"), "place": _text(bool, "a string"), "leave": _TRUE}
+TAKE = {**RATE, "wait": (_number(0, 86400), "a number of seconds from 0 to 86400"), "place": _text(re.compile(r"[0-9]+\.[0-9]+\.[A-Za-z0-9]+").fullmatch, "as it was answered"), "leave": _TRUE}
 ID = {"id": _NAME, "cursor": ((lambda value: False), "as it was answered")}  # here there is none
 
 

@@ -7,7 +7,6 @@ now, one after the other."""
 from __future__ import annotations
 
 import json
-import re
 import time
 from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional
@@ -19,7 +18,6 @@ from .limits import Gate, Limit
 
 _KINDS = ((Invalid, "invalid"), (Missing, "missing"), (Closed, "closed"))
 KEEP_MADE_S, KEEP_GIVEN_S = 60, 86400
-PLACE = re.compile(r"\d+\.\d+\.\w+")
 
 
 def _with(member: str, error: Error) -> Error:
@@ -168,7 +166,7 @@ class Fake:
         if lines and lines[-1] == "":
             lines.pop()
         if ("batch" in head) == ("stream" in head):
-            raise Invalid('wrong head: "batch" or "stream", one of them', "stream" if "batch" in head else None)
+            raise Invalid('wrong head: "batch" or "stream", one of them', "stream" if "batch" in head else "batch")
         if "stream" in head and "sum" in head:
             raise Invalid('wrong head: a "sum" is of a batch', "sum")
         if len(lines) > documents.BULK_LINES:
@@ -194,7 +192,7 @@ class Fake:
         return self.streams.get(head["stream"], 0)
 
     def _line(self, head: Dict[str, Any], line: str, number: int) -> Optional[Dict[str, Any]]:
-        if not line.strip():
+        if not line.strip(" \t\r"):
             return None
         try:
             if "type" in head:
@@ -220,7 +218,7 @@ class Fake:
             if "then" in document:
                 batch["then"], batch["queue"] = document["then"], document.get("queue", "default")
             self._end_batch(name)
-        elif batch and "then" in document and batch.get("then") != document["then"]:
+        elif batch and "then" in document and (batch.get("then"), batch.get("queue")) != (document["then"], document.get("queue", "default")):
             raise Closed(f"batch {name} was sealed before, with another job to follow")
         if not batch:
             raise Missing(f"batch {name}: no such batch")
@@ -275,17 +273,19 @@ class Fake:
         return self._ask_limit(check(document, documents.RATE, "limit"), False)
 
     def _ask_limit(self, document: Dict[str, Any], takes: bool) -> Dict[str, Any]:
-        if "place" in document and ("wait" in document) == ("leave" in document) or not PLACE.fullmatch(document.get("place", "1.1.x")):
-            raise Invalid('wrong document: a "place" is as it was answered, with "wait" or "leave"', "place")
+        if "place" in document and not ("wait" in document or "leave" in document):
+            raise Invalid('wrong document: "place" without "wait" or "leave"', "place")
+        if "place" in document and int(document["place"].split(".")[1]) != document.get("cost", 1):
+            raise Invalid('wrong document: "place" is of another cost', "place")
         if "leave" in document and "place" not in document:
             raise Invalid('wrong document: "leave" without "place"', "leave")
         limit, cost = self.limits.get(document["limit"]), document.get("cost", 1)
         if not limit:
             raise _with("limit", Missing("there is no such limit; set it with weir rate set, or give a rule"))
-        if bool(limit.by) != ("key" in document):
-            raise Invalid("the limit is kept for each key; name one" if limit.by else "the limit has no keys", "key")
         if any(rule.algorithm == "concurrency" for rule in limit.rules):
             raise Invalid("the limit counts jobs in flight, which a take cannot give back", "limit")
+        if bool(limit.by) != ("key" in document):
+            raise Invalid("the limit is kept for each key; name one" if limit.by else "the limit has no keys", "key")
         if "leave" in document:
             return {"left": True}
         gates, paused = limit.of(document.get("key", "")), limit.paused(document.get("key", ""))

@@ -24,6 +24,7 @@ module Weir
     def read_json(text, what, depth)
       raise ArgumentError, "invalid UTF-8" unless text.dup.force_encoding(Encoding::UTF_8).valid_encoding?
 
+      raise ArgumentError, "a comment" if text.gsub(/"(\\.|[^"\\])*"/m, "").include?("/") # which Ruby passes over
       check_escapes(text)
       value = JSON.parse(text, object_class: Members, max_nesting: depth)
       check_value(value)
@@ -79,12 +80,12 @@ module Weir
       "batch" => name, "remember" => whole[1, 2_592_000]
     ).freeze
     LINE = JOB.merge("queue" => name).freeze
-    HEAD = {"batch" => name, "stream" => name, "offset" => whole[0, 1 << 53], "type" => name, "queue" => name,
+    HEAD = {"batch" => name, "stream" => name, "offset" => whole[0, (1 << 53) - 1], "type" => name, "queue" => name,
             "sum" => text[/\A[0-9a-f]{16}\z/, "16 hexadecimal digits"]}.freeze
     BATCH = {"batch" => name, "seal" => yes, "then" => name, "queue" => name}.freeze
     RATE = {"limit" => name, "key" => [->(value) { value.is_a?(String) && value.bytesize.between?(1, 1024) }, "a string of 1 to 1024 bytes"],
             "cost" => whole[1, 10**9]}.freeze
-    TAKE = RATE.merge("wait" => [number[0, 86_400], "a number of seconds from 0 to 86400"], "place" => text[/./, "a string"], "leave" => yes).freeze
+    TAKE = RATE.merge("wait" => [number[0, 86_400], "a number of seconds from 0 to 86400"], "place" => text[/\A[0-9]+\.[0-9]+\.[A-Za-z0-9]+\z/, "as it was answered"], "leave" => yes).freeze
     ID = {"id" => name, "cursor" => [->(_) { false }, "as it was answered"]}.freeze
 
     # Returns the document, or raises what is wrong with it.
@@ -94,7 +95,7 @@ module Weir
         fits, must_be = members.fetch(name) { raise Invalid.new("wrong #{what}: \"#{name[0, 60]}\" is no member of it#{hint}", name) }
         next if fits[value]
 
-        raise Invalid.new("wrong #{what}: \"#{name}\" must be #{must_be}, not #{JSON.generate(value)[0, 60]}", name)
+        raise Invalid.new("wrong #{what}: \"#{name}\" must be #{must_be}, not #{JSON.generate(value, max_nesting: 0)[0, 60]}", name)
       end
       raise Invalid.new("wrong #{what}: \"#{required}\" is missing", required) if required && !document.key?(required)
 

@@ -155,7 +155,7 @@ module Weir
         first, *lines = text.split("\n", -1)
         lines.pop if lines.last == ""
         head = Checks.check(Checks.read_object(first), Checks::HEAD, nil, "head")
-        refuse(Invalid, head["stream"] && "stream", 'wrong head: "batch" or "stream", one of them') if head.key?("batch") == head.key?("stream")
+        refuse(Invalid, head["stream"] ? "stream" : "batch", 'wrong head: "batch" or "stream", one of them') if head.key?("batch") == head.key?("stream")
         refuse(Invalid, "sum", 'wrong head: a "sum" is of a batch') if head.key?("stream") && head.key?("sum")
         raise Invalid, "#{lines.size} lines: at most #{Checks::BULK_LINES} in one text" if lines.size > Checks::BULK_LINES
 
@@ -182,7 +182,7 @@ module Weir
       end
 
       def line_of(head, line, number)
-        return if line.strip.empty?
+        return if line.match?(/\A[ \t\r]*\z/)
 
         job = if head["type"]
                 {"type" => head["type"], "args" => Checks.read_json(line, "wrong args, not JSON", Checks::DEPTH)}
@@ -203,7 +203,7 @@ module Weir
         name, batch = document["batch"], @batches[document["batch"]]
         if document["seal"] && !(batch && batch[:sealed_at])
           batch = seal(name, document)
-        elsif batch && document["then"] && batch[:then] != document["then"]
+        elsif batch && document["then"] && batch.values_at(:then, :queue) != [document["then"], document.fetch("queue", "default")]
           raise Closed, "batch #{name} was sealed before, with another job to follow"
         end
         raise Missing, "batch #{name}: no such batch" unless batch
@@ -259,17 +259,17 @@ module Weir
       def do_rate(document) = ask_limit(Checks.check(document, Checks::RATE, "limit"), false)
 
       def ask_limit(document, takes)
-        known = document.fetch("place", "1.1.x").match?(/\A\d+\.\d+\.\w+\z/)
-        refuse(Invalid, "place", 'wrong document: a "place" is as it was answered, with "wait" or "leave"') if
-          !known || (document.key?("place") && document.key?("wait") == document.key?("leave"))
+        place = document["place"]
+        refuse(Invalid, "place", 'wrong document: "place" without "wait" or "leave"') if place && !document.key?("wait") && !document.key?("leave")
+        refuse(Invalid, "place", 'wrong document: "place" is of another cost') if place && place.split(".")[1].to_i != document.fetch("cost", 1)
         refuse(Invalid, "leave", 'wrong document: "leave" without "place"') if document.key?("leave") && !document.key?("place")
 
         limit = @limits[document["limit"]]
         refuse(Missing, "limit", "there is no such limit; set it with weir rate set, or give a rule") unless limit
-        raise Invalid.new(limit.by ? "the limit is kept for each key; name one" : "the limit has no keys", "key") if
-          limit.by.nil? == document.key?("key")
         raise Invalid.new("the limit counts jobs in flight, which a take cannot give back", "limit") if
           limit.rules.any? { |rule| rule.algorithm == "concurrency" }
+        raise Invalid.new(limit.by ? "the limit is kept for each key; name one" : "the limit has no keys", "key") if
+          limit.by.nil? == document.key?("key")
 
         document["leave"] ? {left: true} : answer_take(limit, limit.of(document["key"]), document, takes)
       end
