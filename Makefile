@@ -67,7 +67,7 @@ $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call step,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(BUILD)/queue/schedule/zone.o $(BUILD)/throttle/key.o: override CPPFLAGS += $(shell $(PKG_CONFIG) --cflags glib-2.0)
+$(BUILD)/core/zone.o $(BUILD)/throttle/key.o: override CPPFLAGS += $(shell $(PKG_CONFIG) --cflags glib-2.0)
 
 $(BUILD)/gen/%.o: $(BUILD)/gen/%.c
 	$(call step,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -c -o $@ $<

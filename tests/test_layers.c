@@ -94,7 +94,7 @@ static const struct reserved {
     {"#include \"core/client/pages.h\"", {"core/client/pages.c", "queue/"}},
     {"#include <curl/", {"worker/way/curl_loop.h"}},
     {"#include <openssl/", {"core/wire/tls.c"}},
-    {"#include <glib", {"queue/schedule/zone.c", "throttle/key.c"}},
+    {"#include <glib", {"core/zone.c", "throttle/key.c"}},
     {"getaddrinfo(", {"core/wire/resolve.c", "serve/listen.c"}}, /* it waits as long as it likes */
     {"setlocale", {"cli/top/screen.c"}},                         /* a host program may */
     {"#include <curses.h>", {"cli/top/screen.c"}},
@@ -104,7 +104,7 @@ static const struct reserved {
      {"core/decimal.", "worker/parts/log_once.c", "worker/way/trace.c", "worker/way/weir_job.c",
       "throttle/rule.c", "cli/", "view/"}},
     {"localtime",
-     {"cli/", "view/format.c"}}, /* the zone of the whole process; queue/schedule/zone.h has any */
+     {"cli/", "view/format.c"}}, /* the zone of the whole process; core/zone.h has any */
     {"%s:{0}:", {"core/client/client.c"}},
     {"%sbatch:", {"queue/enqueue/enqueue.c"}}, /* a look, for which no script is needed */
     {"FCALL", {"core/"}},

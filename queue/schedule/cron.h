@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/error.h"
-#include "queue/schedule/zone.h"
+#include "core/zone.h"
 
 struct cron {
     int64_t every_s; /* not 0: at its multiples, counted from 1970 in UTC; the rest is not used */

@@ -1,5 +1,5 @@
+#include "core/zone.h"
 #include "queue/schedule/cron.h"
-#include "queue/schedule/zone.h"
 #include "tests/fuzz/fuzz.h"
 
 #define OCCURRENCES 20

@@ -1,8 +1,8 @@
 /* Time zones of the tz database: how far local time is from UTC, and for how long. The one place that knows
  * where that comes from: GLib, because the C library's own zone belongs to the whole process and handlers run
  * on threads. */
-#ifndef QUEUE_SCHEDULE_ZONE_H
-#define QUEUE_SCHEDULE_ZONE_H
+#ifndef CORE_ZONE_H
+#define CORE_ZONE_H
 
 #include <stdint.h>
 

@@ -1,4 +1,4 @@
-#include "queue/schedule/zone.h"
+#include "core/zone.h"
 
 #include <glib.h>
 #include <stdbool.h>
