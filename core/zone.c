@@ -16,16 +16,22 @@ struct zone {
     GTimeZone *tz;
 };
 
+static void zone_path(const char *name, char *path, size_t size)
+{
+    const char *folder = getenv("TZDIR");
+
+    snprintf(path, size, "%.400s/%s", folder && *folder ? folder : DATABASE, name);
+}
+
 /* GLib also reads "UTC+3" and the like as POSIX does, which is three hours west: only what the database has
  * is taken. */
 static bool is_in_database(const char *name)
 {
-    const char *folder = getenv("TZDIR");
     char path[512];
 
     if (strlen(name) > 64 || name[0] == '/' || strspn(name, NAME_CHARS) != strlen(name))
         return false;
-    snprintf(path, sizeof path, "%.400s/%s", folder && *folder ? folder : DATABASE, name);
+    zone_path(name, path, sizeof path);
     return access(path, R_OK) == 0;
 }
 
@@ -93,4 +99,46 @@ void zone_format(const struct zone *zone, int64_t at_s, char out[40])
     if (gmtime_r(&wall, &t))
         strftime(local, sizeof local, "%Y-%m-%dT%H:%M:%S", &t);
     snprintf(out, 40, "%s%c%02d:%02d", local, offset_s < 0 ? '-' : '+', minutes / 60 % 100, minutes % 60);
+}
+
+/* Returns the last line of a file of the database, behind the last byte that may be no text; NULL: it has none. */
+static const char *footer(const char *name, char *bytes, size_t size)
+{
+    char path[512], *end, *begin;
+    FILE *file;
+    size_t len;
+
+    zone_path(name, path, sizeof path);
+    file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    len = fread(bytes, 1, size - 1, file);
+    fclose(file);
+    bytes[len] = '\0';
+    end = len > 0 && bytes[len - 1] == '\n' ? bytes + len - 1 : NULL;
+    begin = end ? memrchr(bytes, '\n', (size_t)(end - bytes)) : NULL;
+    if (!begin || memcmp(bytes, "TZif", 4) != 0)
+        return NULL;
+    *end = '\0';
+    return begin + 1;
+}
+
+int zone_yearly(const char *name, char out[ZONE_YEARLY_SIZE], struct error *e)
+{
+    char bytes[16384];
+    const char *text = "UTC0";
+    struct zone *zone;
+
+    if (zone_open(name, &zone, e) < 0)
+        return e->status;
+    zone_free(zone);
+    if (strcmp(name, "UTC") != 0)
+        text = footer(name, bytes, sizeof bytes);
+    if (!text || !*text || strlen(text) >= ZONE_YEARLY_SIZE)
+        return error_set(e, WEIR_EINPUT,
+                         "time zone '%s': its file does not say how its clocks change year by year; take a "
+                         "zone with the same time",
+                         name);
+    strcpy(out, text);
+    return 0;
 }

@@ -1,5 +1,8 @@
 #include "tests/naive.h"
 
+#include "throttle/algorithm/calendar.h"
+#include "throttle/zone_rule.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +27,13 @@ static const struct {
     {"concurrency", NAIVE_CONCURRENCY, 1},
 };
 
+/* Reads the local clocks of a fixed window. */
+static const char *naive_calendar_read(const int64_t numbers[3], const char *text, struct naive_rule *rule)
+{
+    *rule = (struct naive_rule){NAIVE_FIXED_WINDOW, numbers[0], numbers[1], numbers[0], numbers[2], {0}};
+    return zone_rule_read(&text, &rule->zone) ? text : NULL;
+}
+
 const char *naive_rule_read(const char *text, struct naive_rule *rule)
 {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -40,6 +50,8 @@ const char *naive_rule_read(const char *text, struct naive_rule *rule)
         while (n < 3 && *(text = end) == '/');
         if (n != forms[i].numbers)
             return NULL;
+        if (*end == '/')
+            return naive_calendar_read(numbers, end + 1, rule);
         *rule = (struct naive_rule){
             .kind = forms[i].kind, .count = numbers[0], .period_us = numbers[1], .burst = numbers[0]};
         if (rule->kind <= NAIVE_TOKEN_BUCKET)
@@ -54,7 +66,7 @@ const char *naive_rule_read(const char *text, struct naive_rule *rule)
 bool naive_rule_equal(const struct naive_rule *a, const struct naive_rule *b)
 {
     return a->kind == b->kind && a->count == b->count && a->period_us == b->period_us &&
-           a->burst == b->burst && a->offset_us == b->offset_us;
+           a->burst == b->burst && a->offset_us == b->offset_us && zone_rule_equal(&a->zone, &b->zone);
 }
 
 static int64_t at_most(int64_t value, int64_t most)
@@ -144,10 +156,25 @@ static int64_t taken(const struct naive *n, int64_t from_us, int64_t to_us, bool
     return sum;
 }
 
+static int64_t calendar_at(const struct naive *n, int64_t s_us, int64_t windows)
+{
+    struct rule rule = {.period_us = n->rule.period_us, .offset_us = n->rule.offset_us, .zone = n->rule.zone};
+
+    return calendar_window(&rule, s_us, windows);
+}
+
 /* Where the window of s begins. */
 static int64_t window_of(const struct naive *n, int64_t s_us)
 {
+    if (n->rule.zone.is_set)
+        return calendar_at(n, s_us, 0);
     return s_us - (s_us - n->rule.offset_us) % n->rule.period_us;
+}
+
+/* Where the next one begins. That of local clocks is what tests/test_calendar.c has checked. */
+static int64_t next_window(const struct naive *n, int64_t s_us)
+{
+    return n->rule.zone.is_set ? calendar_at(n, s_us, 1) : window_of(n, s_us) + n->rule.period_us;
 }
 
 /* Both buckets weighed: the whole of this one, of the one before the part that still counts; in 1/period. */
@@ -212,7 +239,7 @@ static const char *exceeded(const struct naive *n, size_t added)
         return bucket_exceeded(n, added);
     case NAIVE_FIXED_WINDOW:
         begin_us = window_of(n, at_us);
-        sum = taken(n, begin_us, begin_us + n->rule.period_us, false);
+        sum = taken(n, begin_us, next_window(n, at_us), false);
         return sum > n->rule.count ? too_much("fixed window", at_us, sum, n->rule.count) : NULL;
     case NAIVE_SLIDING_LOG:
         return log_exceeded(n, added);
@@ -258,7 +285,7 @@ static bool fits(const struct naive *n, int64_t s_us, int64_t cost)
         return (left > 0 ? left : 0) + (ticks)cost * period_us <= (ticks)n->rule.burst * period_us;
     case NAIVE_FIXED_WINDOW:
         begin_us = window_of(n, s_us);
-        return taken(n, begin_us, begin_us + period_us, true) + cost <= n->rule.count;
+        return taken(n, begin_us, next_window(n, s_us), true) + cost <= n->rule.count;
     case NAIVE_SLIDING_LOG:
         return taken(n, s_us - period_us + 1, s_us + 1, true) + cost <= n->rule.count;
     case NAIVE_SLIDING_WINDOW:
@@ -306,7 +333,7 @@ static int64_t log_opens(const struct naive *n, int64_t from_us, int64_t cost)
 static int64_t window_opens(const struct naive *n, int64_t from_us, int64_t cost)
 {
     for (int tries = 0; tries < 4; tries++) {
-        int64_t end_us = window_of(n, from_us) + n->rule.period_us;
+        int64_t end_us = next_window(n, from_us);
 
         if (fits(n, end_us - 1, cost))
             return halve(n, from_us, end_us - 1, cost);
@@ -540,7 +567,7 @@ static int64_t drained_us(const struct naive *n)
     if (n->rule.kind == NAIVE_SLIDING_LOG)
         return taken(n, n->last_us - period_us + 1, INT64_MAX, true) > 0 ? n->last_us + period_us : 0;
     if (taken(n, begin_us, INT64_MAX, true) > 0)
-        return begin_us + period_us * (n->rule.kind == NAIVE_SLIDING_WINDOW ? 2 : 1);
+        return next_window(n, n->last_us) + (n->rule.kind == NAIVE_SLIDING_WINDOW ? period_us : 0);
     if (n->rule.kind == NAIVE_SLIDING_WINDOW && taken(n, begin_us - period_us, begin_us, true) > 0)
         return begin_us + period_us;
     return 0;
@@ -584,7 +611,8 @@ static bool merged_rule(const struct naive_rule *a, const struct naive_rule *b, 
 {
     *merged = a->count > b->count ? *a : *b;
     if (a->kind > NAIVE_TOKEN_BUCKET || b->kind > NAIVE_TOKEN_BUCKET)
-        return a->kind == b->kind && a->period_us == b->period_us && a->offset_us == b->offset_us;
+        return a->kind == b->kind && a->period_us == b->period_us && a->offset_us == b->offset_us &&
+               zone_rule_equal(&a->zone, &b->zone);
     *merged = (ticks)b->period_us * a->count > (ticks)a->period_us * b->count ? *b : *a;
     merged->kind = NAIVE_GCRA;
     merged->burst = a->burst > b->burst ? a->burst : b->burst;
@@ -708,7 +736,8 @@ void naive_step_back(struct naive *n, int64_t us)
         };
 
         n->count = 0;
-        insert(n, sums[0]);
+        if (n->rule.kind == NAIVE_SLIDING_WINDOW)
+            insert(n, sums[0]);
         insert(n, sums[1]);
     }
     for (size_t i = 0; !windowed && i < n->count; i++)

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "throttle/algorithm/state.h"
+
 enum naive_kind {
     NAIVE_GCRA,
     NAIVE_TOKEN_BUCKET,
@@ -26,6 +28,7 @@ struct naive_rule {
     int64_t count, period_us;
     int64_t burst; /* the most that can start at once */
     int64_t offset_us;
+    struct zone_rule zone;
 };
 
 struct naive_start {

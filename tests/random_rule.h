@@ -55,4 +55,30 @@ static inline struct rule random_rule(uint64_t *state)
     return r;
 }
 
+/* Makes a rule one whose windows turn by local clocks: no odder ones are in the tz database. */
+static inline void random_calendar(uint64_t *state, struct rule *rule)
+{
+    static const int64_t days[] = {1, 7, 30}; /* 30: a month */
+    struct zone_rule *zone = &rule->zone;
+
+    rule->period_us = days[random_in(state, 0, 2)] * 86400000000;
+    rule->offset_us = random_in(state, 0, 1) ? 0 : random_in(state, 0, 95) * 900000000;
+    *zone = (struct zone_rule){.is_set = true, .std_s = (int)random_in(state, -56, 56) * 900};
+    zone->dst_s = zone->std_s;
+    if (random_in(state, 0, 3) == 0)
+        return;
+    zone->changes = true;
+    zone->dst_s += (int)random_in(state, 1, 8) * (random_in(state, 0, 1) ? 900 : -900);
+    zone->to_dst = (struct zone_change){(int)random_in(state, 1, 5), (int)random_in(state, 1, 5),
+                                        (int)random_in(state, 0, 6), (int)random_in(state, -96, 192) * 900};
+    zone->to_std = (struct zone_change){(int)random_in(state, 8, 11), (int)random_in(state, 1, 5),
+                                        (int)random_in(state, 0, 6), (int)random_in(state, -96, 192) * 900};
+    if (random_in(state, 0, 1)) {
+        struct zone_change change = zone->to_dst;
+
+        zone->to_dst = zone->to_std;
+        zone->to_std = change;
+    }
+}
+
 #endif

@@ -34,6 +34,8 @@ static struct rule random_rule_of(enum algorithm algorithm)
     rule.burst = is_bucket(&rule) ? pick(1, 12) : rule.count;
     if (algorithm == ALGORITHM_FIXED_WINDOW && pick(0, 1))
         rule.offset_us = pick(0, rule.period_us - 1);
+    if (algorithm == ALGORITHM_FIXED_WINDOW && pick(0, 3) == 0)
+        random_calendar(&chance, &rule);
     if (algorithm == ALGORITHM_CONCURRENCY)
         rule.period_us = 0;
     return rule;

@@ -117,6 +117,7 @@ static int setup(void **state)
         "throttle/algorithm/exact.lua",
         "throttle/algorithm/gcra.lua",
         "throttle/algorithm/token_bucket.lua",
+        "throttle/algorithm/calendar.lua",
         "throttle/algorithm/fixed_window.lua",
         "throttle/algorithm/sliding_log.lua",
         "throttle/algorithm/sliding_window.lua",
@@ -251,6 +252,8 @@ static struct rule random_any_rule(uint64_t *random)
         r.burst = r.count;
     if (r.algorithm == ALGORITHM_FIXED_WINDOW)
         r.offset_us = random_in(random, 0, r.period_us - 1);
+    if (r.algorithm == ALGORITHM_FIXED_WINDOW && random_in(random, 0, 2) == 0)
+        random_calendar(random, &r);
     if (random_in(random, 0, 2) == 0) {
         r.adapt_low = (int)random_in(random, 1, 999);
         r.adapt_high = random_in(random, 0, 1) ? 1000 : (int)random_in(random, r.adapt_low + 1, 1000);
@@ -674,6 +677,18 @@ TEST_WITH(test_a_clock_that_goes_and_comes_back_grants_one_burst, client_flush, 
         assert_int_equal(take(BEGIN_US, rules[i], 1, 10).k, 0);
         assert_true(take(BEGIN_US, rules[i], 1, 10).start_us <= BEGIN_US + 1200000);
     }
+}
+
+/* Clocks are set back at half past midnight, and show the end of the day before once more: the new day goes on. */
+TEST_WITH(test_a_day_that_begins_twice_is_one, client_flush, NULL)
+{
+    const char *rule = "fixed-window:2/86400000000/0/86400/90000/3/5/0/612000/10/5/0/606600";
+    const int64_t begins_us = INT64_C(1824937200000000), minute_us = 60000000;
+
+    assert_int_equal(take(begins_us + 10 * minute_us, rule, 1, 1).k, 1);
+    assert_int_equal(take(begins_us + 40 * minute_us, rule, 1, 10).k, 1);
+    act(LOOK, begins_us + 4000 * minute_us, rule, 0); /* a rule keeps the window it was asked for last */
+    assert_int_equal(take(begins_us + 50 * minute_us, rule, 1, 10).start_us, INT64_C(1825027200000000));
 }
 
 TEST_WITH(test_a_pause_holds_and_is_no_tat, client_flush, NULL)

@@ -10,6 +10,14 @@ static struct error error;
         .algorithm = ALGORITHM_##kind, .count = count_, .period_us = period, .burst = burst_, __VA_ARGS__    \
     }
 
+#define PACIFIC                                                                                              \
+    {                                                                                                        \
+        true, true, -28800, -25200, {3, 2, 0, 7200},                                                         \
+        {                                                                                                    \
+            11, 1, 0, 7200                                                                                   \
+        }                                                                                                    \
+    }
+
 static const struct {
     const char *text;
     struct rule rule;
@@ -53,6 +61,15 @@ static const struct {
      "fixed-window:10000/86400000000/0"},
     {"5/1d,offset=6h,algorithm=fixed-window", RULE(FIXED_WINDOW, 5, 86400000000, 5, .offset_us = 21600000000),
      "5/1d,algorithm=fixed-window,offset=6h", 10, "fixed-window:5/86400000000/21600000000"},
+    {"5/1d,zone=America/Los_Angeles,by=key",
+     RULE(FIXED_WINDOW, 5, 86400000000, 5, .by = "key", .zone = PACIFIC, .zone_name = "America/Los_Angeles"),
+     "5/1d,algorithm=fixed-window,zone=America/Los_Angeles,by=key", 15,
+     "fixed-window:5/86400000000/0/57600/61200/3/2/0/612000/11/1/0/612000,zone=America/Los_Angeles,by=key"},
+    {"5/mo,offset=14d",
+     RULE(FIXED_WINDOW, 5, 2592000000000, 5, .offset_us = 1209600000000, .zone = {.is_set = true},
+          .zone_name = "UTC"),
+     "5/1mo,algorithm=fixed-window,offset=2w,zone=UTC", 15,
+     "fixed-window:5/2592000000000/1209600000000/86400,zone=UTC"},
     {"10000/1h,algorithm=sliding-log", RULE(SLIDING_LOG, 10000, 3600000000, 10000), NULL, 10000,
      "sliding-log:10000/3600000000"},
     {"20000/1h,algorithm=sliding-window", RULE(SLIDING_WINDOW, 20000, 3600000000, 20000), NULL, 39999,
@@ -123,6 +140,12 @@ static const struct {
     {"10/s,algorithm=concurrency", "write concurrency=5"},
     {"10/s,algorithm=fixed-window,burst=5", "fixed-window has no burst"},
     {"10/s,burst=5,algorithm=sliding-log", "sliding-log has no burst"},
+    {"10/s,zone=UTC | 10/2d,zone=UTC", "the period is 1d, 1w (from Monday) or 1mo"},
+    {"10/1d,zone= | 10/1d,zone=Mars/Olympus | 10/1d,zone=UTC+3", "write one such as Europe/Berlin"},
+    {"10/1d,zone=Africa/Casablanca", "do not change on the same day of each year"},
+    {"10/1d,zone=UTC,algorithm=gcra | 10/1mo,algorithm=sliding-log", "no windows that turn by a calendar"},
+    {"10/1mo,offset=28d | 10/1d,zone=UTC,offset=1ms", "the offset must be whole seconds"},
+    {"10/2mo | 10/0.5mo", "months are counted one by one; write 10/1mo"},
     {"10/s,offset=1ms", "use algorithm=fixed-window"},
     {"10/s,algorithm=fixed-window,offset=1s", "offset must be shorter than the period"},
     {"10/s,algorithm=fixed-window,offset=6", "write a duration, as in offset=6h"},
@@ -179,6 +202,16 @@ TEST(test_the_stored_form_is_one_text_for_one_rule)
         "gcra:+1/100/100 | gcra: 1/1/1 | gcra:1/315360000000001/1 | gcra:x/y/z",
         "gcra:1000000001/1000000001/1 | gcra:1/86400000000/3652 | gcra:1/99999999999999999999/1",
         "gcra:1/1/1000000001 | gcar:1/1/1 | token-bucket:1/1 | fixed-window:10/1000000",
+        "fixed-window:10/1000000/0/86400 | fixed-window:10/86400000000/0/ | "
+        "fixed-window:10/86400000000/0/086400",
+        "fixed-window:10/86400000000/0/172800 | fixed-window:10/86400000000/0/1/2 | "
+        "gcra:1/86400000000/1/86400",
+        "fixed-window:10/86400000000/0/1/2/13/1/0/0/1/1/0/0 | "
+        "fixed-window:10/86400000000/0/1/2/1/6/0/0/1/1/0/0",
+        "fixed-window:10/86400000000/0/1/2/1/1/7/0/1/1/0/0 | "
+        "fixed-window:10/86400000000/0/1/1/1/1/1/0/1/1/0/0",
+        "fixed-window:10/86400000000/0/1/2/1/1/1/0/1/1/0/0/0 | fixed-window:10/86400000000/0/1,zone=",
+        "fixed-window:10/86400000000/0,zone=UTC | fixed-window:10/86400000000/1/86400",
         "fixed-window:10/1000000/1000000 | fixed-window:10/1000000/00 | sliding-log:10001/1000000",
         "sliding-log:10/1000000/10 | sliding-window:10/1000000/10 | concurrency:0 | concurrency:5/1",
         "concurrency:5,adapt=500..1000 | gcra:1/1/1,by= | gcra:1/1/1,by=a..b",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "throttle/algorithm/algorithms.h"
+#include "throttle/zone_rule.h"
 
 /* A rate with adapt= grows by so many thousandths every period, though not faster than every second nor slower than every minute. */
 #define GROWTH 10
@@ -287,6 +288,7 @@ static struct rule bare(const struct rule *rule)
     struct rule r = *rule;
 
     memset(r.by, 0, sizeof r.by);
+    memset(r.zone_name, 0, sizeof r.zone_name);
     r.adapt_low = r.adapt_high = 0;
     return r;
 }
@@ -389,7 +391,8 @@ static bool merged_rule(const struct rule *a, const struct rule *b, struct rule 
         return rule_read(stored, merged, &ignored) == 0;
     }
     *merged = a->count > b->count ? *a : *b;
-    return a->algorithm == b->algorithm && a->period_us == b->period_us && a->offset_us == b->offset_us;
+    return a->algorithm == b->algorithm && a->period_us == b->period_us && a->offset_us == b->offset_us &&
+           zone_rule_equal(&a->zone, &b->zone);
 }
 
 /* Makes one of the two former states that are drained first. Where no rule says what both have in use it is a window that lasts until

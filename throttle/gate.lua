@@ -217,7 +217,7 @@ local function merged_rule(a, b)
         if b.step_us > a.step_us or b.step_us == a.step_us and b.step_rem * a.count > a.step_rem * b.count then slow = b end
         return rules.one(format('gcra:%d/%d/%d', slow.count, slow.period, max(a.burst, b.burst)))
     end
-    if a.algorithm ~= b.algorithm or a.period ~= b.period or a.offset ~= b.offset then return nil end
+    if a.algorithm ~= b.algorithm or a.period ~= b.period or a.windows ~= b.windows then return nil end
     return a.count > b.count and a or b
 end
 

@@ -9,6 +9,8 @@
 
 #include "core/likely.h"
 #include "throttle/algorithm/algorithms.h"
+#include "throttle/algorithm/calendar.h"
+#include "throttle/zone_rule.h"
 
 #define COUNT_MAX 1000000000 /* of count and burst: below 2^30 */
 #define PER_SECOND_MAX "1000000"
@@ -16,6 +18,7 @@
 
 /* A message repeats at most so much of somebody else's text. */
 #define QUOTED "%.80s"
+#define ZONE_CHARS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_/+-"
 #define RATE_HINT "write COUNT/PERIOD, as in 100/1m, 10/s,burst=20 or 1/1.5s"
 
 /* A rule that is being read, and what is wrong with it: why, and what would be right. */
@@ -65,6 +68,20 @@ static bool check_count(struct reading *r)
     return true;
 }
 
+/* Checks a rule whose windows turn by local clocks. */
+static bool check_calendar(struct reading *r)
+{
+    const struct rule *rule = r->rule;
+
+    if (rule->period_us != CALENDAR_DAY_US && rule->period_us != CALENDAR_WEEK_US &&
+        rule->period_us != CALENDAR_MONTH_US)
+        return wrong(r, "with zone= the period is 1d, 1w (from Monday) or 1mo; write 1000/1mo,zone=UTC");
+    if (rule->offset_us % 1000000 != 0 || rule->offset_us >= min_i64(rule->period_us, 28 * CALENDAR_DAY_US))
+        return wrong(r, "the offset must be whole seconds, and shorter than the period (28d in a month); "
+                        "write offset=6h");
+    return true;
+}
+
 static bool check_rate(struct reading *r)
 {
     const struct rule *rule = r->rule;
@@ -78,7 +95,7 @@ static bool check_rate(struct reading *r)
     if (rule->offset_us < 0 || rule->offset_us >= rule->period_us)
         return wrong(r, "the offset must be shorter than the period: windows repeat; write 5000/1d,"
                         "algorithm=fixed-window,offset=6h");
-    return check_burst(r);
+    return (!rule->zone.is_set || check_calendar(r)) && check_burst(r);
 }
 
 static bool check_bounds(struct reading *r)
@@ -168,6 +185,19 @@ static bool read_offset(struct reading *r)
     return why ? wrong(r, "offset=: %s; write a duration, as in offset=6h", why) : true;
 }
 
+static bool read_zone(struct reading *r)
+{
+    struct rule *rule = r->rule;
+    size_t len = strspn(r->at, ZONE_CHARS);
+    struct error e;
+
+    snprintf(rule->zone_name, sizeof rule->zone_name, "%.*s", (int)len, r->at);
+    r->at += len;
+    if (zone_rule_find(rule->zone_name, &rule->zone, &e) < 0)
+        return wrong(r, "%s", e.text);
+    return true;
+}
+
 static bool read_by(struct reading *r)
 {
     size_t len = path_len(r->at), first = strcspn(r->at, ".,");
@@ -222,7 +252,7 @@ static bool read_adapt(struct reading *r)
     return true;
 }
 
-enum { BURST, ALGORITHM, OFFSET, BY, ADAPT, OPTIONS };
+enum { BURST, ALGORITHM, OFFSET, ZONE, BY, ADAPT, OPTIONS };
 static const struct option {
     const char *name;
     bool (*read)(struct reading *r);
@@ -231,6 +261,7 @@ static const struct option {
     [BURST] = {"burst=", read_burst, "a number; write burst=20"},
     [ALGORITHM] = {"algorithm=", read_algorithm, "a name; write algorithm=token-bucket"},
     [OFFSET] = {"offset=", read_offset, "a duration; write offset=6h"},
+    [ZONE] = {"zone=", read_zone, "a time zone; write zone=Europe/Berlin"},
     [BY] = {"by=", read_by, "key, or a path of names; write by=key or by=args.customer"},
     [ADAPT] = {"adapt=", read_adapt, "LOW..HIGH, parts of the rate; write adapt=0.5..1"},
 };
@@ -260,7 +291,8 @@ static bool unknown_option(struct reading *r)
     likely = likely_word(name, names);
     if (likely)
         return wrong(r, "unknown '%s'; did you mean %s?", name, likely);
-    return wrong(r, "after the rate only burst=, algorithm=, offset=, by= and adapt= are known; " RATE_HINT);
+    return wrong(
+        r, "after the rate only burst=, algorithm=, offset=, zone=, by= and adapt= are known; " RATE_HINT);
 }
 
 static bool read_option(struct reading *r)
@@ -303,6 +335,10 @@ static bool check_options(struct reading *r)
             r,
             "%s has no windows that an offset could move; leave offset= out, or use algorithm=fixed-window",
             ops->name);
+    if (r->rule->zone.is_set && !ops->offsets)
+        return wrong(r,
+                     "%s has no windows that turn by a calendar; leave algorithm= out, or use fixed-window",
+                     ops->name);
     return true;
 }
 
@@ -330,9 +366,22 @@ static bool wrong_fraction(struct reading *r)
     return wrong(r, "the count must be a whole number; write %" PRId64 "/%s", count / a, period);
 }
 
+/* Reads "1mo" or "mo": durations have no months. */
+static bool read_month(struct reading *r)
+{
+    size_t len = strncmp(r->at, "1mo", 3) == 0 ? 3 : 2;
+
+    if (strncmp(r->at + len - 2, "mo", 2) != 0 || (r->at[len] && r->at[len] != ','))
+        return false;
+    r->at += len;
+    r->rule->period_us = CALENDAR_MONTH_US;
+    return true;
+}
+
 static bool read_rate(struct reading *r)
 {
-    const char *why;
+    const char *why, *period;
+    bool by_month;
 
     if (!count_read(&r->at, COUNT_MAX, &r->rule->count))
         return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
@@ -342,10 +391,22 @@ static bool read_rate(struct reading *r)
         return wrong(r, "the count must be 1 to 1000000000; " RATE_HINT);
     if (*r->at++ != '/')
         return wrong(r, "no / follows the count; " RATE_HINT);
-    why = period_read(&r->at, &r->rule->period_us);
+    period = r->at;
+    by_month = read_month(r);
+    why = by_month ? NULL : period_read(&r->at, &r->rule->period_us);
+    if (why && strncmp(period + strspn(period, "0123456789."), "mo", 2) == 0)
+        return wrong(r, "months are counted one by one; write %" PRId64 "/1mo", r->rule->count);
     if (why)
         return wrong(r, "%s; " RATE_HINT, why);
-    if (!read_options(r) || !check_options(r))
+    if (!read_options(r))
+        return false;
+    if (by_month && !has(r, ZONE)) {
+        strcpy(r->rule->zone_name, "UTC");
+        r->rule->zone.is_set = true;
+    }
+    if (r->rule->zone.is_set && !has(r, ALGORITHM))
+        r->rule->algorithm = ALGORITHM_FIXED_WINDOW;
+    if (!check_options(r))
         return false;
     if (!has(r, BURST))
         r->rule->burst = r->rule->count;
@@ -432,12 +493,20 @@ static void add_thousandths(char *out, int thousandths)
         out[len - 1] = '\0';
 }
 
+void rule_format_period(const struct rule *rule, char out[32])
+{
+    if (rule->zone.is_set && rule->period_us == CALENDAR_MONTH_US)
+        strcpy(out, "1mo");
+    else
+        duration_format(rule->period_us, out);
+}
+
 static void format_rate(const struct rule *rule, char *out)
 {
     const struct algorithm_ops *ops = algorithm_of(rule->algorithm);
     char span[32];
 
-    duration_format(rule->period_us, span);
+    rule_format_period(rule, span);
     add(out, "%" PRId64 "/%s", rule->count, span);
     if (ops->bursts && rule->burst != rule->count)
         add(out, ",burst=%" PRId64, rule->burst);
@@ -447,6 +516,8 @@ static void format_rate(const struct rule *rule, char *out)
         duration_format(rule->offset_us, span);
         add(out, ",offset=%s", span);
     }
+    if (rule->zone.is_set)
+        add(out, ",zone=%s", rule->zone_name);
 }
 
 void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE])
@@ -480,6 +551,12 @@ void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE])
         add(out, "/%" PRId64, rule->burst);
     if (ops->offsets)
         add(out, "/%" PRId64, rule->offset_us);
+    if (rule->zone.is_set) {
+        char zone[128];
+
+        zone_rule_write(&rule->zone, zone, sizeof zone);
+        add(out, "/%s%s%s", zone, *rule->zone_name ? ",zone=" : "", rule->zone_name);
+    }
     if (*rule->by)
         add(out, ",by=%s", rule->by);
     if (rule->adapt_high)
@@ -497,6 +574,23 @@ static bool stored_next(struct reading *r, int64_t *number)
     return *r->at++ == '/' && stored_number(r, number);
 }
 
+static bool stored_zone(struct reading *r)
+{
+    r->at++;
+    return zone_rule_read(&r->at, &r->rule->zone);
+}
+
+static bool stored_zone_name(struct reading *r)
+{
+    size_t len = strspn(r->at, ZONE_CHARS);
+
+    if (!r->rule->zone.is_set || !len || len >= RULE_ZONE_SIZE)
+        return false;
+    memcpy(r->rule->zone_name, r->at, len);
+    r->at += len;
+    return true;
+}
+
 static bool stored_rate(struct reading *r)
 {
     const struct algorithm_ops *ops = algorithm_of(r->rule->algorithm);
@@ -506,7 +600,8 @@ static bool stored_rate(struct reading *r)
     r->rule->burst = r->rule->count;
     return (r->rule->algorithm == ALGORITHM_CONCURRENCY || stored_next(r, &r->rule->period_us)) &&
            (!ops->bursts || stored_next(r, &r->rule->burst)) &&
-           (!ops->offsets || stored_next(r, &r->rule->offset_us));
+           (!ops->offsets || stored_next(r, &r->rule->offset_us)) &&
+           (!ops->offsets || *r->at != '/' || stored_zone(r));
 }
 
 static bool stored_adapt(struct reading *r)
@@ -543,8 +638,9 @@ static bool read_stored(struct reading *r)
     if (!r->at[len] || !algorithm_find(name, &r->rule->algorithm))
         return false;
     r->at += len + 1;
-    return stored_rate(r) && (!skip(r, ",by=") || keep_path(r, path_len(r->at))) &&
-           (!skip(r, ",adapt=") || stored_adapt(r)) && !*r->at && check_bounds(r);
+    return stored_rate(r) && (!skip(r, ",zone=") || stored_zone_name(r)) &&
+           (!skip(r, ",by=") || keep_path(r, path_len(r->at))) && (!skip(r, ",adapt=") || stored_adapt(r)) &&
+           !*r->at && check_bounds(r);
 }
 
 int rule_read(const char *stored, struct rule *rule, struct error *e)
@@ -564,7 +660,8 @@ bool rule_equal(const struct rule *a, const struct rule *b)
 {
     return a->algorithm == b->algorithm && a->count == b->count && a->period_us == b->period_us &&
            a->burst == b->burst && a->offset_us == b->offset_us && a->adapt_low == b->adapt_low &&
-           a->adapt_high == b->adapt_high && strcmp(a->by, b->by) == 0;
+           a->adapt_high == b->adapt_high && strcmp(a->by, b->by) == 0 &&
+           zone_rule_equal(&a->zone, &b->zone) && strcmp(a->zone_name, b->zone_name) == 0;
 }
 
 int64_t rule_most_in_period(const struct rule *rule)

@@ -10,13 +10,15 @@
  *
  *   RULE   = RATE { "," OPTION } | "concurrency=" N [ ",by=" PATH ]
  *   RATE   = COUNT "/" [NUMBER] UNIT                 100/1m   10/s,burst=20   1/1.5s   10/s,by=args.customer
- *   UNIT   = "us" | "ms" | "s" | "m" | "h" | "d" | "w"
+ *   UNIT   = "us" | "ms" | "s" | "m" | "h" | "d" | "w" | "mo": with 1 alone, and in a zone, else UTC
  *   OPTION = "burst=" N               gcra, token-bucket: how many may start at once after a quiet time;
  *                                     else COUNT
  *          | "algorithm=" NAME        gcra (the default), token-bucket, fixed-window, sliding-log,
  *                                     sliding-window
  *          | "offset=" DURATION       fixed-window: its windows begin that long after midnight UTC of
  *                                     1970-01-01
+ *          | "zone=" ZONE             fixed-window: its windows are the days (1d), weeks from Monday (1w) or months (1mo) of a
+ *                                     zone of the tz database; offset= counts from their midnight
  *          | "by=" PATH               one gate for each value: key, or names into the job such as
  *                                     args.customer
  *          | "adapt=" LOW ".." HIGH   after "throttled" the rate falls, at most to LOW, and rises to HIGH
@@ -27,7 +29,7 @@
  *
  *   gcra:COUNT/PERIOD_US/BURST
  *   token-bucket:COUNT/PERIOD_US/BURST
- *   fixed-window:COUNT/PERIOD_US/OFFSET_US
+ *   fixed-window:COUNT/PERIOD_US/OFFSET_US[/ZONE_RULE,zone=NAME]      (throttle/zone_rule.h)
  *   sliding-log:COUNT/PERIOD_US
  *   sliding-window:COUNT/PERIOD_US
  *   concurrency:N
@@ -41,13 +43,15 @@
 #include "core/error.h"
 #include "throttle/algorithm/state.h"
 
-#define RULE_TEXT_SIZE 272 /* the longest rule in either form */
+#define RULE_TEXT_SIZE 400 /* the longest rule in either form */
 #define RATE_TEXT_SIZE 48  /* the longest COUNT/PERIOD */
 
 /* Reads what a person wrote. WEIR_EINPUT: what is wrong and what would be right. */
 WEIR_CHECKED int rule_parse(const char *text, struct rule *rule, struct error *e);
 /* Writes the person's form, shortest: "100/1m,burst=20". */
 void rule_format(const struct rule *rule, char out[RULE_TEXT_SIZE]);
+/* Writes the period of a rate: "1d", "1mo". */
+void rule_format_period(const struct rule *rule, char out[32]);
 /* Write and read the stored form. rule_read: WEIR_EINPUT when the text is not one. */
 void rule_write(const struct rule *rule, char out[RULE_TEXT_SIZE]);
 WEIR_CHECKED int rule_read(const char *stored, struct rule *rule, struct error *e);

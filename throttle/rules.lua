@@ -88,8 +88,11 @@ local function is_path(path)
     return #path <= 128 and not find(path, '^%.') and not find(path, '%.%.') and not find(path, '%.$')
 end
 
--- Reads ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
+-- Reads ",zone=NAME", ",by=PATH" and ",adapt=LOW..HIGH" of a rule.
 local function options_read(rule, options)
+    local name, rest = options:match('^,zone=([%w_/+-]+)(.*)$')
+    if name and (#name > 64 or not rule.zone) then return false end
+    options = rest or options
     local by, behind = options:match('^,by=([%w_.-]+)(.*)$')
     local low, high = (behind or options):match('^,adapt=([1-9]%d*)%.%.([1-9]%d*)$')
     if by and not is_path(by) then return false end

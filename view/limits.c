@@ -36,6 +36,8 @@ json_t *rule_document(const struct rule *rule)
     doc = json_pack("{s:s,s:I,s:I,s:I,s:o}", "rule", text, "count", (json_int_t)rule->count, "burst",
                     (json_int_t)rule->burst, "most_in_period", (json_int_t)rule_most_in_period(rule),
                     "period", rate ? json_seconds(rule->period_us) : json_null());
+    if (rule->zone.is_set)
+        json_object_set_new(doc, "zone", json_string(rule->zone_name));
     json_object_set_new(doc, "by", *rule->by ? json_string(rule->by) : json_null());
     if (is_gcra(rule)) {
         json_object_set_new(doc, "t", json_real(span_seconds(rule, 1)));

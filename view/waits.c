@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "throttle/algorithm/calendar.h"
 #include "view/format.h"
 #include "view/output.h"
 
@@ -11,6 +12,7 @@ const struct member gate_members[] = {
     MEMBER("rule", WORD),
     MEMBER("count", NUMBER, .optional = true),
     MEMBER("period", SPAN),
+    MEMBER("zone", WORD, .optional = true),
     MEMBER("open", FLAG),
     MEMBER("opens_at", TIME),
     MEMBER("never", FLAG, .optional = true),
@@ -28,6 +30,7 @@ const struct member waits_members[] = {
     MEMBER("rule", WORD, .optional = true),
     MEMBER("count", NUMBER, .optional = true),
     MEMBER("period", SPAN, .optional = true),
+    MEMBER("zone", WORD, .optional = true),
     MEMBER("by", WORD, .optional = true),
     MEMBER("until", TIME, .optional = true),
     MEMBER("never", FLAG, .optional = true),
@@ -57,11 +60,16 @@ static void put_rate(FILE *to, const json_t *gate)
                  {86400 * INT64_C(1000000), "day"},
                  {7 * 86400 * INT64_C(1000000), "week"}};
     const json_t *period = json_object_get(gate, "period");
+    const char *zone = json_string_value(json_object_get(gate, "zone"));
     char count[32], span[PHRASE_SIZE];
 
     output_to(to, ", %s", grouped((uint64_t)answer_int(gate, "count"), count));
     if (!json_is_number(period)) {
         output_to(to, " at once");
+        return;
+    }
+    if (zone) {
+        output_to(to, " a %s of %s", calendar_unit(json_us(period)), zone);
         return;
     }
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)

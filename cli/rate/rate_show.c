@@ -8,6 +8,7 @@
 #include "cli/document/text.h"
 #include "cli/rate/rate.h"
 #include "core/clock.h"
+#include "throttle/algorithm/calendar.h"
 #include "view/format.h"
 #include "view/json.h"
 #include "view/limits.h"
@@ -62,13 +63,18 @@ void rate_put_end(FILE *to, const json_t *at, const json_t *because, int64_t now
 
 void rate_put_most(FILE *to, const json_t *rule)
 {
-    const char *by = json_string_value(json_object_get(rule, "by"));
+    const char *by = json_string_value(json_object_get(rule, "by")),
+               *zone = json_string_value(json_object_get(rule, "zone"));
     char most[32], period[32];
 
-    output_to(to, "at most %s", count_text(rule, "most_in_period", most));
-    if (json_has(rule, "period"))
-        output_to(to, " in any %s", exact_span(json_object_get(rule, "period"), period));
+    if (zone)
+        output_to(to, "at most %s in a %s of %s", count_text(rule, "count", most),
+                  calendar_unit(json_us(json_object_get(rule, "period"))), zone);
     else
+        output_to(to, "at most %s", count_text(rule, "most_in_period", most));
+    if (!zone && json_has(rule, "period"))
+        output_to(to, " in any %s", exact_span(json_object_get(rule, "period"), period));
+    else if (!zone)
         output_to(to, " at once");
     if (by)
         output_to(to, " for each %s", by);

@@ -135,7 +135,7 @@ static void read_rule(struct type_status *t, const struct limits *limits, const 
 
     if (!rule)
         return;
-    duration_format(rule->period_us, period);
+    rule_format_period(rule, period);
     snprintf(t->rule, sizeof t->rule, "%" PRId64 "/%s", rule->count, period);
 }
 

@@ -29,6 +29,8 @@ static void set_rule(json_t *row, const struct rule *rule, const char *key)
     json_object_set_new(row, "count", json_integer(rule->count));
     if (rule->algorithm != ALGORITHM_CONCURRENCY)
         json_object_set_new(row, "period", json_integer(rule->period_us));
+    if (rule->zone.is_set)
+        json_object_set_new(row, "zone", json_string(rule->zone_name));
 }
 
 /* Of a limit that is paused as a whole. */

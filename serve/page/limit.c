@@ -10,6 +10,7 @@
 #include "serve/page/data.h"
 #include "serve/page/parts.h"
 #include "serve/page/ribbon.h"
+#include "throttle/algorithm/calendar.h"
 #include "view/format.h"
 #include "view/hidden.h"
 #include "view/limits.h"
@@ -157,9 +158,11 @@ unsigned page_limits(struct page *p, const char *name)
 
 static void write_most(struct page *p, const struct rule *rule)
 {
-    html(p->h, "at most %n ", rule_most_in_period(rule));
+    html(p->h, "at most %n ", rule->zone.is_set ? rule->count : rule_most_in_period(rule));
     if (rule->algorithm == ALGORITHM_CONCURRENCY) {
         html(p->h, "at once");
+    } else if (rule->zone.is_set) {
+        html(p->h, "in a %s of %s", calendar_unit(rule->period_us), rule->zone_name);
     } else {
         html(p->h, "in any ");
         put_span(p, rule->period_us);

@@ -235,7 +235,7 @@ static void write_slots(struct page *p, const struct ribbon *r, size_t i)
             next_us = limit_nth_start(r->limit, i, 1), at_us = next_us;
     char text[64], period[32];
 
-    duration_format(rule->period_us, period);
+    rule_format_period(rule, period);
     snprintf(text, sizeof text, "%" PRId64 "/%s", rule->count, period);
     begin_lane(p, text);
     if (is_even(rule) && t_us >= TICKS_FROM_US && next_us != GATE_NEVER) {

@@ -21,16 +21,33 @@ enum algorithm {
 #define GATE_AHEAD_MOST_US 210000
 
 #define RULE_PATH_SIZE 129
+#define RULE_ZONE_SIZE 65
+
+/* A change of local clocks, the same every year: on that weekday (0: Sunday) of that week of a month (5: the last), at_s after midnight
+ * of the clocks until then. */
+struct zone_change {
+    int month, week, weekday, at_s;
+};
+
+/* Local time: what is added to UTC, and when that changes. */
+struct zone_rule {
+    bool is_set, changes;
+    int std_s, dst_s; /* dst_s: from to_dst to to_std */
+    struct zone_change to_dst, to_std;
+};
 
 struct rule {
     int64_t count;     /* 1 to 10^9: starts in a period; concurrency: jobs in flight */
     int64_t period_us; /* T is at least 1 us: at most 1,000,000/s; concurrency: 0 */
     int64_t burst;     /* the most that can start at once: burst= of gcra and token-bucket; else the count */
     int64_t offset_us; /* fixed-window: 0 to below the period; else 0 */
+    /* fixed-window: its windows are the days, weeks from Monday, or months of those local clocks: CALENDAR_*_US is the period */
+    struct zone_rule zone;
     enum algorithm algorithm;
     int place;                 /* in its limit, from 0: the index in the keys of its gates */
     int adapt_low, adapt_high; /* thousandths of the count; 0: the rate is what it is */
     char by[RULE_PATH_SIZE];   /* "": one gate for all */
+    char zone_name[RULE_ZONE_SIZE];
 };
 
 #define TEN_YEARS_US (INT64_C(3650) * 86400 * 1000000) /* the longest period: below 2^49 */
