@@ -4,6 +4,7 @@
 #include <inttypes.h>
 
 #include "queue/limits/known.h"
+#include "tests/play.h"
 #include "tests/scene.h"
 
 #define MOST_US 10000
@@ -190,43 +191,6 @@ SCENE_TEST(test_queues_that_wait_are_woken_bit_by_bit)
     expect_short(&timing);
 }
 
-/* ---- The registry of queues */
-
-WORKER_TEST(test_queues_that_nobody_needs_leave)
-{
-    build("for i = 1, 500 do redis.call('SADD', P .. 'queues', 'old' .. i) end\n"
-          "redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\",\"mine\"]}')\n"
-          "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
-          "redis.call('SADD', P .. 'queues', 'full', 'paused', 'parked', 'held', 'theirs', 'mine')\n"
-          "redis.call('RPUSH', P .. 'queue:full', '{}')\n"
-          "redis.call('HSET', P .. 'halted', 'q/paused', '1')\n"
-          "redis.call('ZADD', P .. 'wake:parked', 1, 't#0')\n"
-          "redis.call('ZADD', P .. 'held:held', 1, 't')\n");
-    for (int i = 0; i < 20 && redis_number("SCARD", PREFIX "queues") > 7; i++)
-        heartbeat("w");
-    expect_text("default\nfull\nheld\nmine\nparked\npaused\ntheirs", "SORT", PREFIX "queues", "ALPHA");
-    /* What was lost comes back with the heartbeats of those who serve it. */
-    redis_do("DEL", PREFIX "queues");
-    heartbeat("w");
-    expect_text("default\nmine", "SORT", PREFIX "queues", "ALPHA");
-}
-
-/* 64 idle workers would read each other's words with every heartbeat. */
-WORKER_TEST(test_a_heartbeat_reads_no_words_of_others_for_its_own_queue)
-{
-    char *calls;
-
-    build("redis.call('HSET', P .. 'active:w', '@', '{\"queues\":[\"default\"]}')\n"
-          "redis.call('HSET', P .. 'duty', 'other', 'gone 1795000000000000 theirs')\n"
-          "redis.call('SADD', P .. 'queues', 'default', 'theirs')\n");
-    redis_do("CONFIG", "RESETSTAT");
-    heartbeat("w");
-    calls = redis_text("INFO", "commandstats");
-    assert_null(strstr(calls, "cmdstat_zrandmember"));
-    free(calls);
-    expect_text("default\ntheirs", "SORT", PREFIX "queues", "ALPHA");
-}
-
 /* Of a worker, or of a group: others than Weir may push into such a queue, and patterns find only what is known. */
 WORKER_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
 {
@@ -244,87 +208,6 @@ WORKER_TEST(test_a_pattern_keeps_its_queues_while_they_are_few)
         heartbeat("w");
     assert_in_range(redis_number("SCARD", PREFIX "queues"), 980, 1000);
     assert_int_equal(redis_number("SISMEMBER", PREFIX "queues", "mail.7"), 1);
-}
-
-/* The bell of a group that serves patterns rings for a job in an empty queue, and names it; no other bell does. */
-WORKER_TEST(test_a_wide_group_hears_of_new_jobs)
-{
-    char *duty;
-
-    redis_do("HSET", PREFIX "duty", "named", "other 9000000000000000 mail.a", "wide",
-             "other 9000000000000000 ,news,mail.*");
-    enqueue("mail.a", "t", "a");
-    assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0); /* as long as `*` does not say so */
-    ask.wide = true;
-    ask.queues = NAMES("mail.a");
-    redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\",\"high\"]}");
-    expect_leased("w", 2, "a");
-    duty = redis_text("HGET", PREFIX "duty", "g");
-    assert_non_null(strstr(duty, " ,mail.*,high"));
-    free(duty);
-    enqueue("mail.b", "t", "b");
-    expect_text("mail.b", "LRANGE", PREFIX "bell:wide", "0", "-1");
-    expect_text("mail.b", "LRANGE", PREFIX "bell:g", "0", "-1");
-    enqueue("mail.b", "t", "c"); /* it was not empty */
-    enqueue("sms", "t", "d");
-    expect_text("mail.b", "LRANGE", PREFIX "bell:wide", "0", "-1");
-    enqueue("mail.c", "t", "e");
-    expect_text("mail.b mail.c", "LRANGE", PREFIX "bell:wide", "0", "-1");
-    assert_int_equal(redis_number("LLEN", PREFIX "bell:named"), 0);
-    redis_do("DEL", PREFIX "bell:wide", PREFIX "queue:mail.b");
-    turns.now_us += 3 * SECOND_US; /* nobody has renewed it: nobody waits */
-    enqueue("mail.b", "t", "f");
-    assert_int_equal(redis_number("LLEN", PREFIX "bell:wide"), 0);
-}
-
-/* So does it for a chunk of a bulk. */
-WORKER_TEST(test_a_wide_group_hears_of_a_bulk)
-{
-    ask.wide = true;
-    redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"q*\"]}");
-    claim("w", 1, 0);
-    must(call_line("append run 1000 0 1 s0 s1 seed _ 1 t 1 1 q 1 {\"id\":\"x\",\"type\":\"t\"}"));
-    expect_text("q", "LRANGE", PREFIX "bell:g", "0", "-1");
-    redis_do("DEL", PREFIX "bell:g");
-    must(call_line("append run 1000 1 1 s1 s2 seed _ 1 t 1 1 q 1 {\"id\":\"y\",\"type\":\"t\"}"));
-    assert_int_equal(redis_number("LLEN", PREFIX "queue:q"), 2);
-    assert_int_equal(redis_number("EXISTS", PREFIX "bell:g"), 0); /* it was not empty */
-}
-
-/* None is known yet: the duty is taken all the same. */
-WORKER_TEST(test_a_claim_without_queues)
-{
-    ask.wide = true;
-    ask.queues = (struct names){NULL, 0};
-    redis_do("HSET", PREFIX "halted", "q/mail", "1");
-    redis_do("HSET", PREFIX "active:w", "@", "{\"queues\":[\"mail.*\"]}");
-    assert_int_equal(claim("w", 1, 0), 0);
-    assert_true(turns.claim.duty_until_us > turns.now_us);
-}
-
-/* Whoever brings something into a queue that has left registers it. */
-WORKER_TEST(test_a_queue_that_has_something_is_registered)
-{
-    int64_t stale;
-
-    must(turns_rate("t", CLOSED_RULE));
-    push("default", "{\"id\":\"a\",\"type\":\"t\"}");
-    push("default", "{\"id\":\"b\",\"type\":\"t\"}");
-    redis_do("DEL", PREFIX "queues");
-    expect_leased("w", 1, "a");
-    claim("w", 1, 0);
-    expect_text("default", "SMEMBERS", PREFIX "queues"); /* b was parked */
-    must(turns_rate("t", ""));
-    expect_leased("w", 1, "b");
-    redis_do("DEL", PREFIX "queues");
-    must(turns_settle_end("w", SETTLE_BACK, tokens[0], 0, "", &stale));
-    expect_text("default", "SMEMBERS", PREFIX "queues");
-    claim("w", 1, 0);
-    must(turns_enqueue("default", "t", "later", SECOND_US));
-    redis_do("DEL", PREFIX "queues");
-    turns.now_us += SECOND_US;
-    promote(1);
-    expect_text("default", "SMEMBERS", PREFIX "queues");
 }
 
 /* ---- Much of something in one claim */
@@ -1116,5 +999,7 @@ SCENE_TEST(test_a_page_that_ends_with_its_scan_is_not_the_last)
     }
     assert_int_equal(types, 3);
 }
+
+PLAY("registry")
 
 TESTS(turns_start, turns_stop)

@@ -6,6 +6,7 @@
 #include "core/client/client.h"
 #include "queue/dead/dead.h"
 #include "queue/enqueue/enqueue.h"
+#include "tests/play.h"
 #include "tests/random.h"
 #include "view/dead.h"
 
@@ -435,16 +436,8 @@ static void expect_kept(int64_t passed_us, struct dead_bounds wanted, bool write
 
 SCENE_TEST(test_bounds_are_read_and_set)
 {
-    static const char *const wrong[][5] = {
-        {"0", "", "", "1"},   {"x", "", "", "1"}, {"", "-1", "", "1"},
-        {"", "", "1.5", "1"}, {"", "", "", "2"},  {"", "", ""},
-    };
     json_t *kept;
 
-    for (size_t i = 0; i < COUNT(wrong); i++)
-        assert_int_equal(turns_script("dead_keep", wrong[i], i < 5 ? 4 : 3), WEIR_EINPUT);
-    assert_int_equal(turns_script("dead_sizes", (const char *const[]){"x", ""}, 2), WEIR_EINPUT);
-    assert_int_equal(turns_script("dead_sizes", (const char *const[]){"1"}, 1), WEIR_EINPUT);
     start("w");
     expect_kept(0, (struct dead_bounds){0}, true,
                 "0 jobs, counted, the oldest 0 us ago; most 100000; 0 beyond");
@@ -769,78 +762,6 @@ SCENE_TEST(test_all_is_told_of_a_job)
 
 /* ---- Back into a queue */
 
-WORKER_TEST(test_retried_jobs_begin_anew_and_keep_what_they_belong_to)
-{
-    redis_do("HSET", PREFIX "batch:night", "total", "5", "dead", "2", "done", "3", "sealed", "1", "ended",
-             "1");
-    redis_do("SET", PREFIX "unique:held", "another");
-    use_secret();
-    enqueue("default", "t", "first");
-    bury("w:1", "default/t/", "why", "@24,2,7,e5:no%20luck;{\"id\":\"a\",\"type\":\"t\",\"args\":[]}");
-    bury("w:2", "default/t/", "why", "@1,0,0,bnight,uonce,e5:x;{\"id\":\"b\",\"type\":\"t\"}");
-    bury("w:3", "other/u/k", "why", "@0,3,0,bnight,wheld;{\"id\":\"c\",\"type\":\"u\",\"key\":\"k\"}");
-    redis_do("HINCRBY", PREFIX "stats:t", "dead", "2");
-    redis_do("HINCRBY", PREFIX "stats:t", "pulled", "2");
-    redis_do("HINCRBY", PREFIX "stats:t", "enqueued", "2");
-    turns_check();
-    expect_moved("retry", ANY, NULL, 3, 0);
-    expect_text("{\"id\":\"first\",\"type\":\"t\",\"args\":{}}\n"
-                "{\"id\":\"a\",\"type\":\"t\",\"args\":[]}\n"
-                "@0,0,0,s" SECRET ",bnight,uonce;{\"id\":\"b\",\"type\":\"t\"}",
-                "LRANGE", QUEUE, "0", "-1");
-    expect_text("@0,0,0,s" SECRET ",bnight,wheld;{\"id\":\"c\",\"type\":\"u\",\"key\":\"k\"}", "LRANGE",
-                PREFIX "queue:other", "0", "-1");
-    expect_text("0", "HGET", PREFIX "batch:night", "dead");
-    expect_text("b", "GET", PREFIX "unique:once");
-    expect_text("another", "GET", PREFIX "unique:held");
-    expect_text("1", "SISMEMBER", PREFIX "queues", "other");
-    expect_text("1", "HEXISTS", PREFIX "types", "u");
-    expect_counters("t", "enqueued 5, dead 2, revived 2");
-    expect_counters("u", "enqueued 1, revived 1");
-    assert_int_equal(turns_check().dead, 0);
-
-    expect_leased("w", 3, "first a b");
-    assert_int_equal(turns.claim.leases[1].attempts, 0);
-    assert_memory_equal(lease_attr(turns.claim.leases[2].attrs, 'b').at, "night,", 6);
-    turns_check();
-}
-
-/* It was cancelled, and died all the same: who retries it wants it to run. */
-WORKER_TEST(test_a_retried_job_is_cancelled_no_more)
-{
-    bury_job("a", "why");
-    bury_job("b", "why");
-    bury_job("c", "why");
-    redis_do("HSET", PREFIX "cancelled", "a", "asked 1", "b", "waiting 1 default/t ", "other", "waiting 1");
-    expect_moved("retry", ANY, NULL, 3, 0);
-    expect_text("other", "HKEYS", PREFIX "cancelled");
-    expect_leased("w", 3, "a b c");
-}
-
-/* By way of a queue and a worker, twice: the counters agree with what is there. */
-WORKER_TEST(test_a_job_may_die_and_come_back_again_and_again)
-{
-    enqueue("default", "t", "a");
-    push("default", "{\"type\":\"t\",\"id\":\"foreign\"}");
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(claim("w", 2, 0), 2);
-        settle("w", SETTLE_DEAD, tokens[0], 0, "no");
-        settle("w", SETTLE_DEAD, tokens[1], 0, "no");
-        assert_int_equal(turns_check().dead, 2);
-        expect_moved("retry", (struct dead_filter){.type = "t"}, NULL, 2, 0);
-        turns_check();
-        turns.now_us += SECOND_US;
-    }
-    expect_counters("t", "enqueued 7, pulled 6, dead 6, revived 6");
-    expect_moved("remove", ANY, NULL, 0, 0);
-    claim("w", 2, 0);
-    settle("w", SETTLE_DEAD, tokens[0], 0, "no");
-    settle("w", SETTLE_DEAD, tokens[1], 0, "no");
-    expect_moved("remove", ANY, NULL, 2, 0);
-    expect_counters("t", "dead 8, revived 6, removed 2");
-    assert_int_equal(turns_check().dead, 0);
-}
-
 /* What nobody can read has no queue, or nobody knows it: it stays, until somebody names one. */
 /* It came back from a claim before it died. In its lane it stands behind one that was taken from there before it came. */
 WORKER_TEST(test_a_retried_job_is_as_new)
@@ -993,69 +914,6 @@ SCENE_TEST(test_every_way_into_the_dead_jobs_is_counted)
     }
 }
 
-/* Their lane is in their record. */
-WORKER_TEST(test_what_promote_buries_knows_its_queue)
-{
-    use_secret();
-    must(turns_enqueue("default", "t", "a", 1));
-    must(turns_enqueue("default", "slow", "b", 1));
-    turns.now_us += SECOND_US;
-    redis_do("SET", QUEUE, "somebody's");
-    promote(2);
-    redis_do("DEL", QUEUE);
-    expect_listed((struct dead_filter){.type = "t", .queue = "default"}, "a");
-    expect_listed((struct dead_filter){.type = "slow", .queue = "default"}, "b");
-    expect_moved("retry", ANY, NULL, 2, 0);
-    expect_text("@0,0,0,s" SECRET ";{\"id\":\"a\",\"type\":\"t\",\"args\":{}}\n"
-                "@0,0,0,s" SECRET ";{\"id\":\"b\",\"type\":\"slow\",\"args\":{}}",
-                "LRANGE", QUEUE, "0", "-1");
-}
-
-/* ---- What is refused */
-
-SCENE_TEST(test_wrong_arguments_change_nothing)
-{
-    bury_job("a", "why");
-    expect_refused(WORDS(
-        "dead | what 1 _ _ _ _ _ _ _ seed 0 | retry 0 _ _ _ _ _ _ _ seed 0 | retry 201 _ _ _ _ _ _ _ seed 0",
-        "dead retry | x _ _ _ _ _ _ _ seed 0 | 1 _ _ _ _ x _ _ seed 0 | 1 _ _ _ _ _ -5 _ seed 0",
-        "dead | retry 1 _ _ _ _ _ _ no/queue seed 0 | list 1 _ _ _ _ _ _ _ seed 0",
-        "dead | list 1 _ _ _ _ _ _ -1 seed 0 | remove 1 _ _ _ _ _ _ _ a/seed 0",
-        "dead remove 1 _ _ _ _ _ _ _ | seed | seed x | seed -1 | seed 2 id | seed 0 id",
-        "dead retry 1 _ _ _ _ _ _ _ seed 0 | _ 5 r | x 5 r | 5 x r | 5 5 | 5 5 r more",
-        "dead | remove 1 _ _ _ _ _ _ _ | remove", "dead"));
-}
-
-SCENE_TEST(test_keys_of_another_kind_are_named)
-{
-    static const struct {
-        const char *key, *verb;
-    } cases[] = {
-        {QUEUE, "retry"},
-        {PREFIX "queues", "retry"},
-        {PREFIX "types", "retry"},
-        {DEAD, "count"},
-        {DEAD, "list"},
-        {DEAD, "retry"},
-        {DEAD, "remove"},
-    };
-    struct walked walked = {0};
-    char *before;
-
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        turns_flush(state);
-        bury_job("a", "why");
-        redis_do("SET", cases[i].key, "somebody's");
-        before = turns_digest();
-        assert_int_equal(go(cases[i].verb, ANY, NULL, &walked), WEIR_ECONFIG);
-        assert_non_null(strstr(w->error.text, cases[i].key));
-        nothing_changed_since(before);
-    }
-    /* Counters are only counted. */
-    turns_flush(state);
-    bury_job("a", "why");
-    redis_do("SET", PREFIX "stats:t", "somebody's");
-    expect_moved("retry", ANY, NULL, 1, 0);
-}
+PLAY("dead")
 
 TESTS(scene_start_client, scene_stop_client)
