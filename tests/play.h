@@ -23,6 +23,7 @@
  *   token a1 -> @T+0s/default/slow/a     what a lease's token says
  *   LLEN %queue:default -> 2             any command of Redis
  *   call rate_use t use _ what me acct   any script; _ is an empty word, &a1 the token of a job
+ *   why b -> parked: of 2, place 1       where a job is, what is known of it, the gates it must pass; with a client (scene_client.h)
  *   calls hgetall -> 0                   how often a command ran since CONFIG RESETSTAT
  *   refused call | one | another         calls that change nothing, as expect_refused() has them
  *   remember; unchanged                  nothing in Redis has changed since

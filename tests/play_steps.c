@@ -3,8 +3,9 @@
 #include <ctype.h>
 #include <inttypes.h>
 
+#include "queue/inspect/why.h"
 #include "tests/client.h"
-#include "tests/scene.h"
+#include "tests/scene_client.h"
 
 #define WORDS_MOST 40
 #define LEASES_NAMED 24 /* of one claim; of more their number is said */
@@ -104,7 +105,8 @@ static int split_words(const char *line, const char *list[WORDS_MOST])
             *rest++ = '\0';
         list[count++] = read_word(word);
     }
-    list[count] = NULL;
+    for (int i = count; i < WORDS_MOST; i++)
+        list[i] = "";
     return count;
 }
 
@@ -300,10 +302,9 @@ static struct {
 } duties[WORDS_MOST];
 
 /* The claim settles these jobs of type t. */
-static void settle_along(const char *list)
+static void settle_along(struct names ids)
 {
     static struct span done[WORDS_MOST];
-    struct names ids = names_of(list);
 
     for (int i = 0; i < ids.count; i++)
         done[i] = token_of(ids.at[i]);
@@ -320,27 +321,30 @@ static void ask_for(const char *word)
     } flags[] = {{"alone", &ask.alone}, {"held", &ask.held},         {"mark", &ask.mark},
                  {"wide", &ask.wide},   {"reserved", &ask.reserved}, {"dead", &ask.unknown_dead},
                  {"duty", &says_duty},  {"crowd", &says_crowd}};
-    const char *value = strchr(word, '=');
+    const char *value = strchr(word, '=') ? strchr(word, '=') + 1 : "";
+    const struct names list = names_of(value);
 
     for (size_t i = 0; i < COUNT(flags); i++)
-        if (strcmp(flags[i].name, word) == 0)
+        if (strcmp(flags[i].name, word) == 0) {
             *flags[i].flag = true;
+            return;
+        }
     if (strncmp(word, "ahead=", 6) == 0)
-        ask.ahead_us = time_of(value + 1);
+        ask.ahead_us = time_of(value);
     else if (strncmp(word, "far=", 4) == 0)
-        ask.far = atoi(value + 1);
+        ask.far = atoi(value);
     else if (strncmp(word, "group=", 6) == 0)
-        ask.group = value + 1;
+        ask.group = value;
     else if (strncmp(word, "digest=", 7) == 0)
-        ask.digest = value + 1;
+        ask.digest = value;
     else if (strncmp(word, "done=", 5) == 0)
-        settle_along(value + 1);
+        settle_along(list);
     else if (strncmp(word, "queues=", 7) == 0)
-        ask.queues = names_of(value + 1);
+        ask.queues = list;
     else if (strncmp(word, "types=", 6) == 0)
-        ask.types = names_of(value + 1);
+        ask.types = list;
     else
-        assert_null(value);
+        fail_msg("ask: %s is unknown", word);
 }
 
 /* What a worker was answered last of its duty. */
@@ -527,6 +531,79 @@ static int call_script(FILE *out)
     return ask_script(out, words[1], args, (size_t)word_count - 2);
 }
 
+static bool is_nothing(const char *name, const char *text)
+{
+    static const char usual[] =
+        " id list now state entry body_at max_attempts enqueued_at token header passed gate "
+        "index limit_name count period ";
+    bool counts = strcmp(name, "ahead") == 0 || strcmp(name, "turns_before") == 0;
+
+    return strstr(usual, textf(" %s ", name)) || strchr("[{", *text) || strcmp(text, "false") == 0 ||
+           strcmp(text, "null") == 0 || (strcmp(text, "0") == 0 && !counts);
+}
+
+/* Members of what is said of a job, by name: that are there, and that others do not say too. */
+static void put_members(FILE *out, json_t *of)
+{
+    char *text = json_dumps(of, JSON_COMPACT | JSON_SORT_KEYS);
+    json_t *sorted = json_loads(text, 0, NULL), *value;
+    const char *name, *comma = "";
+
+    free(text);
+    json_object_foreach(sorted, name, value)
+    {
+        text = json_is_string(value) ? strdup(json_string_value(value)) : json_dumps(value, JSON_ENCODE_ANY);
+        if (!is_nothing(name, text)) {
+            fprintf(out, "%s %s%s", comma, name, json_is_true(value) ? "" : " ");
+            put_text(out, json_is_true(value) ? "" : text);
+            comma = ",";
+        }
+        free(text);
+    }
+    json_decref(sorted);
+}
+
+static void put_waits(FILE *out, json_t *waits_for)
+{
+    const char *gate = answer_text(waits_for, "gate");
+
+    if (!waits_for || json_is_null(waits_for))
+        return;
+    fprintf(out, "; waits for%s%s", *gate ? " " : "", gate);
+    if (!*gate)
+        put_members(out, waits_for);
+    else if (answer_int_or(waits_for, "until", 0))
+        put_text(out, textf(" until %" PRId64, answer_int(waits_for, "until")));
+}
+
+/* Where a job is, what is known of it, and what holds it. Asking changes nothing. */
+static int ask_why(FILE *out)
+{
+    char *before = turns_digest();
+    json_t *why, *gate;
+    size_t i;
+    int rc = why_read(w, turns.now_us, words[1], &why);
+
+    turns_unchanged(before);
+    turns.error = w->error;
+    if (rc != 0)
+        return rc;
+    fprintf(out, "%s:", answer_text(why, "state"));
+    put_members(out, why);
+    json_array_foreach(json_object_get(why, "gates"), i, gate)
+    {
+        fprintf(out, "; %s:", answer_text(gate, "gate"));
+        put_members(out, gate);
+    }
+    put_waits(out, json_object_get(why, "waits_for"));
+    if (json_object_get(why, "worker")) {
+        fputs("; worker:", out);
+        put_members(out, json_object_get(why, "worker"));
+    }
+    json_decref(why);
+    return 0;
+}
+
 static int run_redis(FILE *out)
 {
     struct args a = {0};
@@ -553,6 +630,8 @@ static int look(FILE *out)
         return call_script(out);
     if (is("set"))
         return set_limit(out);
+    if (is("why"))
+        return ask_why(out);
     if (is("ids"))
         fputs(list_ids(words[1]), out);
     else if (is("stats"))

@@ -5,6 +5,7 @@
 #include "core/client/client.h"
 #include "queue/inspect/find_job.h"
 #include "queue/inspect/why.h"
+#include "tests/play.h"
 
 #define INFO                                                                                                 \
     "{\"host\":\"h\",\"pid\":42,\"executors\":1000,\"queues\":[\"default\",\"far\"],\"types\":[\"t\","       \
@@ -32,67 +33,23 @@ static int try_ask(const char *id)
     return why_read(w, turns.now_us, id, &why);
 }
 
-/* "+5": 5 seconds after the beginning; GATE_NEVER for "none". */
-static int64_t time_of(const char *text)
-{
-    if (strcmp(text, "none") == 0)
-        return GATE_NEVER;
-    return *text == '+' ? BEGIN_US + atoll(text) * SECOND_US : atoll(text);
-}
-
-static const json_t *gate_at(size_t i)
-{
-    return json_array_get(json_object_get(why, "gates"), i);
-}
-
-/* The gate that holds it, "slow#0@+10" with the time when it opens; "none": all are open. */
-static bool is_holder(const char *expected)
-{
-    char gate[100] = "", opens[40] = "";
-    bool held = false;
-
-    sscanf(expected, "%99[^@]@%39s", gate, opens);
-    for (size_t i = 0; gate_at(i); i++) {
-        if (!json_is_true(json_object_get(gate_at(i), "holds_it")))
-            continue;
-        held = true;
-        if (strcmp(answer_text(gate_at(i), "gate"), gate) != 0 ||
-            answer_int_or(gate_at(i), "opens_at", GATE_NEVER) != time_of(opens))
-            return false;
-    }
-    return held == (strcmp(expected, "none") != 0);
-}
-
-static bool is_value(const json_t *of, const char *name, const char *expected)
-{
-    const json_t *value = json_object_get(of, name);
-
-    if (strcmp(expected, "none") == 0)
-        return !value || json_is_null(value);
-    if (json_is_boolean(value))
-        return json_is_true(value) == (strcmp(expected, "true") == 0);
-    if (*expected == '+')
-        return answer_int_or(of, name, -1) == time_of(expected);
-    if (json_is_integer(value))
-        return json_integer_value(value) == atoll(expected);
-    return strcmp(answer_text(of, name), expected) == 0;
-}
-
-/* "place=1": a member, "worker.name=w" one of another; gates=2: how many; holder=...; exact: the start is. */
+/* "place=1": a member; "+5" is 5 seconds after the beginning, "none" that it is not there; gates=2: how many; exact: the start is. */
 static bool is_so(char *word)
 {
-    char *expected = word, *name = strsep(&expected, "="), *inner = strchr(name, '.');
+    char *expected = word, *name = strsep(&expected, "=");
+    const json_t *value = json_object_get(why, name);
 
     if (strstr(name, "exact"))
         return json_is_true(json_object_get(why, "at_the_earliest")) == (strcmp(name, "inexact") == 0);
-    if (strcmp(name, "holder") == 0)
-        return is_holder(expected);
     if (strcmp(name, "gates") == 0)
-        return json_array_size(json_object_get(why, name)) == (size_t)atoll(expected);
-    if (!inner)
-        return is_value(why, name, expected);
-    *inner = '\0';
-    return is_value(json_object_get(why, name), inner + 1, expected);
+        return json_array_size(value) == (size_t)atoll(expected);
+    if (strcmp(expected, "none") == 0)
+        return !value || json_is_null(value);
+    if (*expected == '+')
+        return answer_int_or(why, name, -1) == BEGIN_US + atoll(expected) * SECOND_US;
+    if (json_is_integer(value))
+        return json_integer_value(value) == atoll(expected);
+    return strcmp(answer_text(why, name), expected) == 0;
 }
 
 /* Each word of expected is so. */
@@ -127,351 +84,6 @@ static void push_job(const char *queue, const char *type, const char *id, const 
 static void use_at(const char *type, const char *cost, const char *limit)
 {
     must(turns_use(type, "use", cost, &limit, limit ? 1 : 0));
-}
-
-/* ---- Where it is */
-
-SCENE_TEST(test_a_job_in_its_queue)
-{
-    start_worker();
-    must(turns_rate("slow", "1/10000000/1"));
-    enqueue("default", "slow", "a b");
-    enqueue("default", "t", "c d");
-    push("default", " {\"args\": {\"id\": \"d\"}, \"type\": \"slow\", \"id\": \"odd\"}");
-    push("default", "{\"type\":\"slow\"}");
-
-    ask_why("b", "waiting",
-            "place=2 of=6 queue=default type=slow ahead=1 gates=1 holder=none served=true exact start=+10");
-    ask_why("odd", "waiting", "place=5 of=6 ahead=2 start=+20");
-
-    ask_why("d", "waiting", "place=4 of=6 gates=0 start=none");
-}
-
-SCENE_TEST(test_a_job_in_its_lane)
-{
-    start_worker();
-    must(turns_rate("slow", "1/10000000/1"));
-    enqueue("default", "slow", "a b c");
-    assert_int_equal(claim("w", 9, 0), 1);
-    enqueue("default", "slow", "d e");
-
-    ask_why("b", "parked", "place=1 of=2 type=slow key=none holder=slow#0@+10 start=+10 turns_before=0");
-    ask_why("c", "parked", "place=2 of=2 start=+20");
-    ask_why("e", "waiting", "place=2 of=2 ahead=3 start=+40 exact");
-}
-
-SCENE_TEST(test_a_job_that_runs)
-{
-    start_worker();
-    must(turns_rate("slow", "1/10000000/1"));
-    enqueue("default", "slow", "a");
-    enqueue("default", "t", "b");
-    assert_int_equal(claim("w", 9, 0), 2);
-
-    ask_why("a", "running", "queue=default type=slow worker.name=w worker.host=h worker.pid=42 since=+0");
-    assert_int_equal(answer_int(why, "lease_until"), BEGIN_US + LEASE_US);
-    ask_why("b", "running", "since=none");
-}
-
-SCENE_TEST(test_a_job_of_later)
-{
-    start_worker();
-    must(turns_enqueue("default", "t", "s", 5 * SECOND_US));
-    enqueue("default", "t", "r");
-    assert_int_equal(claim("w", 9, 0), 1);
-    settle("w", SETTLE_RETRY, tokens[0], 7 * SECOND_US, "");
-
-    ask_why("s", "scheduled", "queue=default type=t start=+5 attempts=0");
-    ask_why("r", "retry", "type=t start=+7 attempts=1");
-}
-
-SCENE_TEST(test_a_dead_job)
-{
-    start_worker();
-    enqueue("default", "t", "a");
-    assert_int_equal(claim("w", 9, 0), 1);
-    turns.now_us += SECOND_US;
-    settle("w", SETTLE_DEAD, tokens[0], 0, "wrong-address");
-
-    ask_why("a", "dead", "type=t queue=default reason=wrong-address since=+1");
-}
-
-/* Foreign, of a member that a worker refuses. */
-SCENE_TEST(test_a_job_that_cannot_be_read)
-{
-    start_worker();
-    must(turns_rate("slow", "1/10000000/1"));
-    push_job("default", "slow", "a", ",\"key\":5");
-    push_job("default", "t", "b", ",\"type\":\"t\"");
-    push("default", "{\"id\":\"c\",\"type\":7}");
-    ask_why("a", "waiting", "");
-    assert_string_equal(answer_text(why, "unreadable"),
-                        "wrong job: \"key\" must be a string of 1 to 128 of A-Z a-z 0-9 _ . -, not 5");
-    expect("type=slow start=none");
-    ask_why("b", "waiting", "");
-    assert_non_null(strstr(answer_text(why, "unreadable"), "a member comes twice"));
-    expect("start=none");
-    ask_why("c", "waiting", "");
-    assert_non_null(strstr(answer_text(why, "unreadable"), "\"type\" must be a string"));
-    expect("type=none");
-    assert_int_equal(claim("w", 9, 0), 2); /* a and b: the worker that has them says they are dead */
-    ask_why("c", "dead", "");
-}
-
-/* What does not start before somebody resumes it. */
-SCENE_TEST(test_what_is_halted)
-{
-    start_worker();
-    must(turns_rate("slow", "1/10000000/1"));
-    enqueue("default", "slow", "a");
-    use_secret();
-    push("default", "@0,0,0,s" SECRET ",bb;{\"id\":\"b\",\"type\":\"slow\"}");
-    redis_do("HSET", PREFIX "halted", "q/default", "7");
-    ask_why("a", "waiting", "queue_paused_since=7 start=none");
-    redis_do("DEL", PREFIX "halted");
-    ask_why("a", "waiting", "");
-    assert_int_equal(answer_int(why, "start"), turns.now_us);
-
-    redis_do("HSET", PREFIX "halted", "b/b", "paused 8");
-    ask_why("b", "waiting", "batch_paused_since=8 start=none");
-    claim("w", 5, 0);
-    ask_why("b", "aside", "place=1 of=1 type=slow batch=b");
-
-    redis_do("SET", PREFIX "finished:c", "done 9 w 2 default/t/\n{\"id\":\"c\",\"type\":\"t\"}");
-    ask_why("c", "finished", "since=9 attempts=2 worker.name=w outcome=done");
-}
-
-SCENE_TEST(test_a_job_that_is_nowhere)
-{
-    assert_int_equal(try_ask("none"), WEIR_ENOTFOUND);
-    assert_non_null(strstr(w->error.text, "it is done, or was never enqueued"));
-    start_worker();
-    enqueue("default", "t", "a ab");
-    assert_int_equal(try_ask("b"), WEIR_ENOTFOUND);
-    assert_int_equal(try_ask("default"), WEIR_ENOTFOUND);
-    assert_int_equal(try_ask("not a name"), WEIR_EINPUT);
-    assert_int_equal(try_ask(""), WEIR_EINPUT);
-    assert_int_equal(claim("w", 9, 0), 2);
-    must(turns_settle_done("w", "t", tokens, 2, &(int64_t){0}));
-    assert_int_equal(try_ask("a"), WEIR_ENOTFOUND);
-    assert_non_null(strstr(w->error.text, "no such job here any more: it was enqueued a day ago at most"));
-}
-
-/* A lane of a type that no worker can run. */
-SCENE_TEST(test_a_held_job)
-{
-    start_worker();
-    must(turns_rate("other", "1/10000000/1"));
-    enqueue("default", "other", "a b");
-    assert_int_equal(claim("w", 9, 0), 0);
-
-    ask_why("b", "held", "place=2 of=2 served=false start=none");
-}
-
-/* ---- What holds it */
-
-SCENE_TEST(test_lanes_of_keys)
-{
-    start_worker();
-    must(turns_rate("t", "gcra:100/1000000/100 gcra:1/10000000/1,by=key"));
-    for (int i = 0; i < 4; i++) {
-        push_job("default", "t", (const char *[]){"a0", "a1", "a2", "a3"}[i], ",\"key\":\"ann\"");
-        push_job("default", "t", (const char *[]){"b0", "b1", "b2", "b3"}[i], ",\"key\":\"bob\"");
-    }
-    ask_why("b1", "waiting", "key=bob inexact");
-    assert_int_equal(claim("w", 9, 0), 2);
-    expect_leases("a0 b0");
-
-    ask_why("b2", "parked", "place=2 of=3 key=bob turns_before=none gates=2 holder=t#1/bob@+10");
-    assert_true(json_is_true(json_object_get(gate_at(0), "open")));
-    expect("inexact start=+20");
-}
-
-/* A key that looks like one of Weir's own is told as it was given, and waits at a gate of its own. */
-SCENE_TEST(test_a_key_that_looks_like_ours)
-{
-    start_worker();
-    must(turns_rate("t", "gcra:1/10000000/1,by=key"));
-    push_job("default", "t", "none0", "");
-    push_job("default", "t", "none1", "");
-    push_job("default", "t", "dash0", ",\"key\":\"-\"");
-    push_job("default", "t", "dash1", ",\"key\":\"-\"");
-    ask_why("dash1", "waiting", "key=-");
-    assert_int_equal(claim("w", 9, 0), 2);
-    expect_leases("none0 dash0");
-    expect_counters("t", "keyless 2");
-    ask_why("dash1", "parked", "key=- start=+10");
-    assert_int_equal(redis_number("EXISTS", PREFIX "gate:t#0/-",
-                                  PREFIX "gate:t#0/h.3bc15c8aae3e4124dd409035f32ea2fd6835efc9"),
-                     2);
-}
-
-/* The gates are of no key then, or of another one than the job's own. */
-SCENE_TEST(test_a_key_that_no_limit_asks_for)
-{
-    start_worker();
-    must(turns_rate("slow", "1/10000000/1"));
-    must(turns_rate("t", "gcra:1/10000000/1,by=args.customer"));
-    push_job("default", "slow", "a", ",\"key\":\"ann\"");
-    push_job("default", "slow", "b", ",\"key\":\"bob\"");
-    push_job("default", "t", "c", ",\"key\":\"eve\"");
-    push_job("default", "other", "d", ",\"key\":\"dan\"");
-    ask_why("b", "waiting", "key=bob");
-    ask_why("d", "waiting", "key=dan");
-    ask_why("c", "waiting", "key=-");
-    assert_int_equal(claim("w", 9, 0), 2);
-    ask_why("b", "parked", "key=bob");
-}
-
-/* Lanes whose gates are open, one behind the other at the gate of their type. */
-SCENE_TEST(test_turns_of_other_keys)
-{
-    start_worker();
-    must(turns_rate("t", "gcra:1/10000000/1 gcra:100/1000000/100,by=args.customer"));
-    push_job("default", "t", "a", ",\"args\":{\"customer\":\"x\"}");
-    push_job("default", "t", "b", ",\"args\":{\"customer\":\"y\"}");
-    push_job("default", "t", "c", ",\"args\":{\"customer\":\"not a name\"}");
-    assert_int_equal(claim("w", 9, 0), 1);
-    ask_why("c", "parked", "turns_before=1");
-    assert_string_equal(answer_text(why, "key"), "not a name");
-    expect("holder=t#0@+10");
-    /* b has its turn before it */
-    expect("start=+20 inexact");
-}
-
-SCENE_TEST(test_a_full_concurrency_gate)
-{
-    start_worker();
-    must(turns_rate("t", "concurrency:2 gcra:10/1000000/10"));
-    enqueue("default", "t", "a b c d e");
-    ask_why("b", "waiting", "start=+0");
-    ask_why("c", "waiting", "start=none"); /* only two at once */
-    assert_int_equal(claim("w", 9, 0), 2);
-    ask_why("c", "parked", "holder=t#0@none");
-    assert_null(json_object_get(gate_at(0), "never"));
-    expect("start=none");
-    must(turns_settle_done("w", "t", tokens, 1, &(int64_t){0}));
-    ask_why("c", "parked", "holder=none start=+0 inexact");
-}
-
-SCENE_TEST(test_a_paused_limit)
-{
-    start_worker();
-    must(turns_rate("t", "10/1000000/10"));
-    must(turns_pause("t", 60 * SECOND_US));
-    enqueue("default", "t", "a");
-    assert_int_equal(claim("w", 9, 0), 0);
-    ask_why("a", "parked", "holder=t@+60 start=+60");
-    must(turns_pause("t", 0));
-    ask_why("a", "parked", "holder=none");
-}
-
-SCENE_TEST(test_a_provider_that_says_stop)
-{
-    start_worker();
-    must(turns_rate("t", "10/1000000/10"));
-    enqueue("default", "t", "a");
-    assert_int_equal(claim("w", 9, 0), 1);
-    settle("w", SETTLE_THROTTLED, tokens[0], 30 * SECOND_US, "");
-    ask_why("a", "parked", "holder=t#0@+30");
-    assert_int_equal(answer_int(gate_at(0), "paused_until"), BEGIN_US + 30 * SECOND_US);
-    expect("start=+30 attempts=0");
-}
-
-SCENE_TEST(test_a_shared_limit)
-{
-    start_worker();
-    must(turns_rate("account", "1/10000000/1"));
-    use("t", "account");
-    use("slow", "account");
-    enqueue("default", "t", "a b");
-    ask_why("b", "waiting", "exact");
-    enqueue("default", "slow", "c");
-    ask_why("b", "waiting", "inexact");
-    assert_string_equal(answer_text(gate_at(0), "limit_name"), "account");
-    expect("start=+10");
-}
-
-SCENE_TEST(test_jobs_elsewhere_may_be_first)
-{
-    start_worker();
-    must(turns_rate("t", "1/10000000/1"));
-    enqueue("default", "t", "a");
-    ask_why("a", "waiting", "exact");
-    enqueue("far", "t", "b");
-    ask_why("a", "waiting", "inexact");
-}
-
-SCENE_TEST(test_nobody_to_run_it)
-{
-    must(turns_rate("t", "1/10000000/1"));
-    enqueue("default", "t", "a");
-    ask_why("a", "waiting", "served=false inexact");
-    start_worker();
-    ask_why("a", "waiting", "served=true");
-    turns.now_us += LEASE_US;
-    ask_why("a", "waiting", "served=true");
-    turns.now_us += 1;
-    ask_why("a", "waiting", "served=false");
-}
-
-/* Behind others the gate that is open now may be the one that lets it start last. */
-SCENE_TEST(test_the_gate_that_counts_for_it)
-{
-    static const struct {
-        const char *id, *gate;
-        int64_t start_us;
-    } cases[] = {{"b", "t#0", BEGIN_US + SECOND_US}, {"f", "t#1", BEGIN_US + 50 * SECOND_US}};
-
-    start_worker();
-    must(turns_rate("t", "gcra:1/1000000/1 sliding-log:5/50000000"));
-    enqueue("default", "t", "a b c d e f");
-    for (size_t i = 0; i < COUNT(cases); i++) {
-        const json_t *waits_for;
-
-        ask_why(cases[i].id, "waiting", "");
-        waits_for = json_object_get(why, "waits_for");
-        assert_string_equal(answer_text(waits_for, "gate"), cases[i].gate);
-        assert_int_equal(answer_int(waits_for, "until"), cases[i].start_us);
-        assert_int_equal(answer_int(why, "start"), cases[i].start_us);
-    }
-}
-
-/* What is before it may cost more or less than itself. */
-SCENE_TEST(test_jobs_of_different_costs)
-{
-    start_worker();
-    must(turns_rate("t", "1/1000000/10"));
-    push_job("default", "t", "a", ",\"cost\":10");
-    push_job("default", "t", "b", ",\"cost\":4");
-    push_job("default", "t", "c", "");
-    push_job("default", "t", "d", ",\"cost\":11");
-    ask_why("c", "waiting", "cost=1 inexact start=+5");
-    ask_why("d", "waiting", "cost=11");
-    assert_int_equal(claim("w", 9, 0), 1);
-    ask_why("b", "parked", "holder=t#0@+4 start=+4");
-}
-
-SCENE_TEST(test_a_job_that_never_fits)
-{
-    start_worker();
-    must(turns_rate("t", "1/1000000/10"));
-    push_job("default", "t", "a", ",\"cost\":11");
-    ask_why("a", "waiting", "holder=t#0@none");
-    assert_true(json_is_true(json_object_get(gate_at(0), "never")));
-    expect("start=none");
-    assert_int_equal(claim("w", 9, 0), 0);
-    ask_why("a", "dead", "");
-}
-
-SCENE_TEST(test_a_limit_that_cannot_be_read)
-{
-    start_worker();
-    redis_do("HSET", PREFIX "limits", "t", "nonsense");
-    enqueue("default", "t", "a");
-    ask_why("a", "waiting", "holder=t@none");
-    assert_null(json_object_get(gate_at(0), "rule"));
-    expect("start=none");
 }
 
 /* ---- When it starts */
@@ -865,5 +477,7 @@ SCENE_TEST(test_wrong_calls_are_refused)
     assert_true(turns_script("why", nothing, 3) < 0);
     assert_non_null(strstr(turns.error.text, "wants"));
 }
+
+PLAY("why")
 
 TESTS(scene_start_client, stop_all)
