@@ -564,6 +564,15 @@ static int load_formers(struct gate *g, char *text)
     return status;
 }
 
+/* True of "-" and of "ticket,until_us,node". */
+static bool is_hold(const char *text)
+{
+    int64_t ticket, until_us;
+
+    return strcmp(text, "-") == 0 || (number_read(&text, INT64_MAX, &ticket) && *text++ == ',' &&
+                                      number_read(&text, INT64_MAX, &until_us) && *text++ == ',' && *text);
+}
+
 static bool read_state(char *text, struct state *state)
 {
     char *wrote = strsep(&text, " "), *pause = strsep(&text, " "), *hold = strsep(&text, " ");
@@ -571,7 +580,7 @@ static bool read_state(char *text, struct state *state)
     struct error ignored;
     const char *w = wrote, *p = pause;
 
-    if (!text || !*hold || !number_read(&w, TIME_MAX, &state->wrote_us) || *w ||
+    if (!text || !is_hold(hold) || !number_read(&w, TIME_MAX, &state->wrote_us) || *w ||
         !number_read(&p, TIME_MAX, &state->pause_until_us) || *p)
         return false;
     state->words = text;

@@ -294,18 +294,6 @@ local function words_read(g, text)
     return true
 end
 
-local function hold_read(g, hold, back)
-    local ticket, until_us, node = hold:match('^(%d+),(%d+),(.+)$')
-    g.hold_ticket, g.hold_until, g.holder = tonumber(ticket), tonumber(until_us), node
-    if node then g.hold_until = g.hold_until - back end
-end
-
-local function factor_read(g, adapted, back)
-    local factor, since = adapted:match('^(%d+),(%d+)$')
-    g.factor, g.since = tonumber(factor), tonumber(since)
-    if factor then g.since = g.since - back end
-end
-
 -- Reads a plain state, which nearly all have: of this rule, neither paused, held nor slowed, by a clock that did not step back.
 local function state_read_plain(g, whole, state)
     local wrote, first, rest = match(state, whole.pattern)
@@ -319,6 +307,9 @@ local function state_read(g, state)
     if not words then return false end
     wrote, pause = tonumber(wrote), tonumber(pause)
     if wrote >= WHOLE or pause >= WHOLE then return false end
+    local ticket, until_us, node = match(hold, '^(%d+),(%d+),(.+)$')
+    local factor, since = match(adapted, '^(%d+),(%d+)$')
+    if hold ~= '-' and not node or adapted ~= '-' and not factor then return false end
     local whole = g.base
     if text ~= whole.text then
         local old = rules.one(text)
@@ -339,8 +330,8 @@ local function state_read(g, state)
         back = 0
     end
     if pause > now then g.pause = pause elseif pause > 0 then g.was_paused = true end
-    if hold ~= '-' then hold_read(g, hold, back) end
-    if adapted ~= '-' then factor_read(g, adapted, back) end
+    if node then g.hold_ticket, g.hold_until, g.holder = tonumber(ticket), tonumber(until_us) - back, node end
+    if factor then g.factor, g.since = tonumber(factor), tonumber(since) - back end
     if g.former then forget_former(g) end
     if whole ~= g.base then set_base(g, whole) elseif whole.adapt_low or g.factor then adapt(g) end
     return true
