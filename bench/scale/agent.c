@@ -1,5 +1,6 @@
-/* A worker: its links, its executors and what happens to them. What it decides is worker/mind/, as in a real one: each function here that
- * does as a file of worker/partition/ or worker/parts/ does names it. It serves one queue and one type. Its clock is the simulation's. */
+/* Workers: their links, their executors and what happens to them. An agent is one partition of a worker, and the agents of a worker share its
+ * executors. What they decide is worker/mind/, as in a real one: each function here that does as a file of worker/partition/ or worker/parts/
+ * does names it. Each serves one queue and one type. Their clock is the simulation's. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,23 +15,33 @@
 #define ALONG_MOST 16         /* settle.h */
 #define RECONNECT_US (100 * MS)
 
+struct worker {
+    int first; /* of its agents */
+    struct minds all;
+    int running, unlimited; /* of them without a limit */
+    uint64_t ended;
+};
 struct agent {
+    struct worker *worker;
     char id[ID_SIZE], old[ID_SIZE];
     int life;  /* a number that changes when it is killed, */
     int epoch; /* and when its link is cut */
     bool up, registered, in_flight, waits[WAITS];
     bool gives_back, frees_slots; /* among the finished are such that go back; with slots */
     int64_t timer_us;
-    struct minds all;
     struct mind mind;
-    int running, unlimited; /* of them without a limit */
     struct task_row timed, early, prefetched, run, finished, sent;
-    uint64_t ended;
     long long starts;
 };
 
+static struct worker *workers;
 static struct agent *agents;
 static int agent_count, ids;
+
+#define EACH_AGENT(a, w)                                                                                     \
+    struct agent *a = agents + (w)->first;                                                                   \
+    a < agents + (w)->first + world.partitions;                                                              \
+    a++
 
 static void decide(int i);
 
@@ -40,33 +51,58 @@ static int64_t clock_us(void)
     return now_us + UP_US;
 }
 
-/* As executors.c. */
+/* What waits for an executor, or for its time, in all partitions of a worker. */
+struct load {
+    int timed, early, prefetched;
+    struct agent *first; /* that has the oldest of the prefetched */
+};
+
+static struct load load_of(const struct worker *w)
+{
+    struct load load = {0};
+
+    for (EACH_AGENT(a, w)) {
+        load.timed += a->timed.count;
+        load.early += a->early.count;
+        load.prefetched += a->prefetched.count;
+        if (a->prefetched.head &&
+            (!load.first || a->prefetched.head->came_us < load.first->prefetched.head->came_us))
+            load.first = a;
+    }
+    return load;
+}
+
+/* As executors.c: the facts of all partitions. */
 static struct mind *look(int i)
 {
-    struct agent *a = &agents[i];
-    const struct task *first = a->finished.head;
-    int here = a->running + a->timed.count + a->early.count + a->prefetched.count;
+    const struct worker *w = agents[i].worker;
+    struct load load = load_of(w);
 
-    a->mind.facts = (struct facts){
-        .running = a->running,
-        .timed = a->timed.count,
-        .prefetched = a->prefetched.count,
-        .early = a->early.count,
-        .unlimited = a->unlimited,
-        .oldest_us = a->prefetched.head ? a->prefetched.head->came_us : 0,
-        .up = a->up,
-        .registered = a->registered,
-        .awaited = a->in_flight,
-        .here = here,
-        .here_prefetched = a->prefetched.count,
-        .idle = here == 0 && !first && !a->sent.head && a->mind.claims.beside == 0,
-        .finished = a->finished.count,
-        .finished_us = first ? first->finished_us : 0,
-        .urgent = a->frees_slots,
-        .soon = a->gives_back,
-        .along = first && !a->gives_back && a->finished.count <= ALONG_MOST && !a->sent.head,
-    };
-    return &a->mind;
+    for (EACH_AGENT(a, w)) {
+        const struct task *first = a->finished.head;
+        int here = a->run.count + a->timed.count + a->early.count + a->prefetched.count;
+
+        a->mind.facts = (struct facts){
+            .running = w->running,
+            .timed = load.timed,
+            .prefetched = load.prefetched,
+            .early = load.early,
+            .unlimited = w->unlimited,
+            .oldest_us = load.first ? load.first->prefetched.head->came_us : 0,
+            .up = a->up,
+            .registered = a->registered,
+            .awaited = a->in_flight,
+            .here = here,
+            .here_prefetched = a->prefetched.count,
+            .idle = here == 0 && !first && !a->sent.head && a->mind.claims.beside == 0,
+            .finished = a->finished.count,
+            .finished_us = first ? first->finished_us : 0,
+            .urgent = a->frees_slots,
+            .soon = a->gives_back,
+            .along = first && !a->gives_back && a->finished.count <= ALONG_MOST && !a->sent.head,
+        };
+    }
+    return &agents[i].mind;
 }
 
 /* ---- Tasks */
@@ -94,14 +130,19 @@ static void finish(struct agent *a, struct task *task, bool back)
 
 static void note_start(struct agent *a, const struct task *task)
 {
+    int partition = (int)(a - agents) % world.partitions;
     int64_t pushed_us = job_starts(task->number),
             late_us = now_us - (task->slot_us ? task->slot_us : pushed_us);
 
+    sums.begun_of[partition] += now_us < world.warm_us + world.run_us;
     if (!is_measured())
         return;
     a->starts++;
     sums.starts++;
+    sums.starts_of[partition]++;
     sums.before += task->slot_us && late_us < 0;
+    if (is_flooded(partition))
+        return;
     if (sums.late_count == sums.late_capacity) {
         sums.late_capacity = sums.late_capacity ? 2 * sums.late_capacity : 4096;
         sums.late_us = realloc(sums.late_us, sums.late_capacity * sizeof *sums.late_us);
@@ -115,8 +156,8 @@ static void run(int i, struct task *task)
 {
     struct agent *a = &agents[i];
 
-    a->running++;
-    a->unlimited += task->slot_us == 0;
+    a->worker->running++;
+    a->worker->unlimited += task->slot_us == 0;
     row_push(&a->run, task);
     note_start(a, task);
     events_add(now_us + world.job_us, EVENT_END, i, a->life, task);
@@ -158,21 +199,21 @@ static void draw_near(int i, struct task *task)
         free(task);
         return;
     }
-    if (a->running + a->timed.count < world.executors) {
+    if (a->worker->running + load_of(a->worker).timed < world.executors) {
         hold(i, task);
         return;
     }
     finish(a, task, true);
-    room_was_crowded(&a->all, clock_us());
+    room_was_crowded(&a->worker->all, clock_us());
     ask_soon(&a->mind, false);
     decide(i);
 }
 
 /* To a job without a limit. */
-static bool is_open(const struct agent *a)
+static bool is_open(const struct worker *w)
 {
-    return a->running + a->timed.count < world.executors &&
-           a->unlimited < world.executors - room_reserved(&a->all);
+    return w->running + load_of(w).timed < world.executors &&
+           w->unlimited < world.executors - room_reserved(&w->all);
 }
 
 static void add(int i, struct task *task)
@@ -184,7 +225,7 @@ static void add(int i, struct task *task)
         events_add(task->start_us - NEAR_TASK_US, EVENT_NEAR, i, a->life, task);
     } else if (task->slot_us) {
         hold(i, task);
-    } else if (is_open(a)) {
+    } else if (is_open(a->worker)) {
         run(i, task);
     } else {
         task->came_us = clock_us();
@@ -192,21 +233,31 @@ static void add(int i, struct task *task)
     }
 }
 
+/* As worker_feed(). */
+static void feed(const struct worker *w)
+{
+    for (EACH_AGENT(a, w))
+        if (world.partitions > 1 && a->mind.capacity.hungry)
+            events_add(now_us, EVENT_DECIDE, (int)(a - agents), a->life, NULL);
+}
+
 static void end(int i, struct task *task)
 {
-    struct agent *a = &agents[i];
+    struct agent *a = &agents[i], *next;
+    struct worker *w = a->worker;
 
-    a->running--;
-    a->unlimited -= task->slot_us == 0;
-    a->ended++;
+    w->running--;
+    w->unlimited -= task->slot_us == 0;
+    w->ended++;
     take_out(&a->run, task);
     if (task->lost)
         free(task);
     else
         finish(a, task, false);
-    while (a->prefetched.head && is_open(a))
-        run(i, row_pop(&a->prefetched));
+    while ((next = load_of(w).first) && is_open(w))
+        run((int)(next - agents), row_pop(&next->prefetched));
     decide(i);
+    feed(w);
 }
 
 /* ---- Turns */
@@ -218,6 +269,7 @@ static struct turn *new_turn(const struct agent *a)
     if (!turn)
         abort();
     snprintf(turn->worker, sizeof turn->worker, "%s", a->id);
+    turn->partition = (int)(a - agents) % world.partitions;
     row_init(&turn->settles);
     row_init(&turn->held);
     return turn;
@@ -332,11 +384,15 @@ static void claim_beside(int i)
     set_timer(i, next_us);
 }
 
-static void give_back_stuck(struct agent *a)
+static void give_back_stuck(struct worker *w)
 {
-    while (a->prefetched.head)
-        finish(a, row_pop(&a->prefetched), true);
-    room_was_stuck(&a->all, clock_us());
+    for (EACH_AGENT(a, w)) {
+        if (a->prefetched.head)
+            events_add(now_us, EVENT_DECIDE, (int)(a - agents), a->life, NULL);
+        while (a->prefetched.head)
+            finish(a, row_pop(&a->prefetched), true);
+    }
+    room_was_stuck(&w->all, clock_us());
 }
 
 static void take_turn(int i)
@@ -352,7 +408,7 @@ static void take_turn(int i)
         return;
     }
     wait_for(i, p.wait);
-    set_timer(i, min_i64(p.next_us, room_stuck_time(&agents[i].all)));
+    set_timer(i, min_i64(p.next_us, room_stuck_time(&agents[i].worker->all)));
 }
 
 static void decide(int i)
@@ -371,9 +427,9 @@ static void decide(int i)
         return;
     }
     look(i);
-    room_measure(&a->all, a->ended, clock_us());
-    if (clock_us() >= room_stuck_time(&a->all))
-        give_back_stuck(a);
+    room_measure(&a->worker->all, a->worker->ended, clock_us());
+    if (clock_us() >= room_stuck_time(&a->worker->all))
+        give_back_stuck(a->worker);
     take_turn(i);
 }
 
@@ -397,28 +453,29 @@ static struct task *new_task(const struct agent *a, const struct claim *claim, c
     return task;
 }
 
-/* As many as find executors; the others go back. */
-static void run_jobs(int i, const struct claim *claim, int executors)
+/* As many of those with a slot, or of all, as find executors; the others go back: claim.c. */
+static void run_jobs(int i, const struct claim *claim, int executors, bool all)
 {
     for (size_t k = 0; k < claim->lease_count; k++) {
         struct task *task = new_task(&agents[i], claim, &claim->leases[k]);
 
-        if (executors-- > 0)
-            add(i, task);
-        else
+        if ((all || (task->slot_us && !task->early)) && executors-- <= 0)
             finish(&agents[i], task, true);
+        else
+            add(i, task);
     }
 }
 
 static struct claim claim; /* the last answer, of any of them */
 
-static void take_claim(int i, const struct turn *turn)
+static void take_claim(int i, const struct turn *turn, int executors)
 {
     struct error e;
+    bool fits;
 
     must(claim_reply(turn_claim(turn), &claim, &e), &e);
-    hear_claim(look(i), &claim, clock_us());
-    run_jobs(i, &claim, INT_MAX);
+    fits = hear_claim(look(i), &claim, clock_us());
+    run_jobs(i, &claim, fits ? executors : 0, !fits);
     room_adapt(look(i), clock_us());
 }
 
@@ -480,10 +537,13 @@ static void take_promoted(int i, const struct redisReply *reply)
 static void answer(int i, struct turn *turn)
 {
     struct agent *a = &agents[i];
+    int executors = 0;
 
     a->in_flight = false;
-    if (turn->claims)
-        room_release(look(i), clock_us());
+    if (turn->claims) {
+        executors = room_release(look(i), clock_us());
+        feed(a->worker);
+    }
     if (turn->adopted)
         take_adopt(i, turn->adopted);
     row_free(&a->sent);
@@ -494,7 +554,7 @@ static void answer(int i, struct turn *turn)
     if (turn->beaten)
         take_beat(i, turn->beaten);
     if (turn->claimed)
-        take_claim(i, turn);
+        take_claim(i, turn, executors);
     else if (turn->claims)
         hear_no_claim(&a->mind, true);
     turn_free(turn);
@@ -510,7 +570,7 @@ static void answer_beside(int i, struct turn *turn)
         must(claim_reply(turn->claimed, &claim, &e), &e);
     hear_beside(look(i), turn->claimed ? &claim : NULL, clock_us());
     if (turn->claimed)
-        run_jobs(i, &claim, INT_MAX);
+        run_jobs(i, &claim, INT_MAX, false);
     agents[i].registered &= turn->claimed != NULL;
     turn_free(turn);
     decide(i);
@@ -532,7 +592,7 @@ static void answer_standing(int i, struct turn *turn)
         } else {
             must(claim_reply(turn->claimed, &claim, &e), &e);
             executors = hear_standing(m, &claim, clock_us());
-            run_jobs(i, &claim, executors);
+            run_jobs(i, &claim, executors, true);
         }
     }
     turn_free(turn);
@@ -562,32 +622,41 @@ static void connect(int i)
     decide(i);
 }
 
-static void open_mind(struct agent *a)
+static void open_minds(struct worker *w)
 {
-    a->all = (struct minds){.executors = world.executors,
+    w->all = (struct minds){.executors = world.executors,
                             .queue_count = 1,
                             .type_count = 1,
                             .lease_us = LEASE_US,
-                            .count = 1,
-                            .at = {&a->mind}};
-    a->mind = (struct mind){.all = &a->all, .random = (uint64_t)(random_part() * 9e15)};
+                            .count = world.partitions};
+    for (EACH_AGENT(a, w)) {
+        w->all.at[a - agents - w->first] = &a->mind;
+        a->mind = (struct mind){.all = &w->all, .random = (uint64_t)(random_part() * 9e15)};
+    }
 }
 
-void agents_start(int count)
+void agents_start(void)
 {
-    agent_count = count;
+    agent_count = world.workers * world.partitions;
     ids = 0;
-    agents = calloc((size_t)count, sizeof *agents);
-    if (!agents)
+    workers = calloc((size_t)world.workers, sizeof *workers);
+    agents = calloc((size_t)agent_count, sizeof *agents);
+    if (!workers || !agents)
         abort();
-    for (int i = 0; i < count; i++) {
-        struct task_row *const rows[] = {&agents[i].timed, &agents[i].early,    &agents[i].prefetched,
-                                         &agents[i].run,   &agents[i].finished, &agents[i].sent};
+    for (int i = 0; i < world.workers; i++) {
+        struct worker *w = &workers[i];
 
-        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-            row_init(rows[k]);
-        open_mind(&agents[i]);
-        events_add((int64_t)(random_part() * (double)SECOND), EVENT_CONNECT, i, 0, NULL);
+        w->first = i * world.partitions;
+        open_minds(w);
+        for (EACH_AGENT(a, w)) {
+            struct task_row *const rows[] = {&a->timed, &a->early,    &a->prefetched,
+                                             &a->run,   &a->finished, &a->sent};
+
+            a->worker = w;
+            for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+                row_init(rows[k]);
+            events_add((int64_t)(random_part() * (double)SECOND), EVENT_CONNECT, (int)(a - agents), 0, NULL);
+        }
     }
 }
 
@@ -604,7 +673,9 @@ void agents_stop(void)
     for (int i = 0; i < agent_count; i++)
         drop_tasks(&agents[i]);
     free(agents);
+    free(workers);
     agents = NULL;
+    workers = NULL;
 }
 
 /* All that was under way is lost. */
@@ -624,19 +695,21 @@ static void lose_link(int i)
 }
 
 /* Another process takes its place a second later. */
-void agent_kill(int i)
+void worker_kill(int i)
 {
-    struct agent *a = &agents[i];
+    struct worker *w = &workers[i];
 
-    lose_link(i);
-    drop_tasks(a);
-    open_mind(a);
-    a->life++;
-    a->running = a->unlimited = 0;
-    a->ended = 0;
-    a->timer_us = 0;
-    a->id[0] = '\0';
-    events_add(now_us + SECOND, EVENT_CONNECT, i, a->epoch, NULL);
+    for (EACH_AGENT(a, w)) {
+        lose_link((int)(a - agents));
+        drop_tasks(a);
+        a->life++;
+        a->timer_us = 0;
+        a->id[0] = '\0';
+        events_add(now_us + SECOND, EVENT_CONNECT, (int)(a - agents), a->epoch, NULL);
+    }
+    open_minds(w);
+    w->running = w->unlimited = 0;
+    w->ended = 0;
 }
 
 void agent_cut(int i)
@@ -655,11 +728,15 @@ double agents_share(void)
 {
     long long most = 0, all = 0;
 
-    for (int i = 0; i < agent_count; i++) {
-        all += agents[i].starts;
-        most = agents[i].starts > most ? agents[i].starts : most;
+    for (int i = 0; i < world.workers; i++) {
+        long long starts = 0;
+
+        for (EACH_AGENT(a, &workers[i]))
+            starts += a->starts;
+        all += starts;
+        most = starts > most ? starts : most;
     }
-    return all ? (double)most * agent_count / (double)all : 0;
+    return all ? (double)most * world.workers / (double)all : 0;
 }
 
 static void arrive(const struct event *e)
@@ -700,7 +777,7 @@ void agent_event(const struct event *e)
     else if (e->kind == EVENT_WAKE)
         woken(e->agent, (enum wait)(intptr_t)e->data);
     else if (e->kind == EVENT_PASS)
-        store_pass((enum wait)(intptr_t)e->data);
+        store_pass(e->agent, (enum wait)(intptr_t)e->data);
     else if (e->kind == EVENT_NEAR)
         draw_near(e->agent, e->data);
     else if (e->kind == EVENT_BEGIN)

@@ -41,6 +41,11 @@ void must(int rc, const struct error *e)
     exit(-rc);
 }
 
+bool is_flooded(int partition)
+{
+    return world.flood > 0 && partition == world.partitions - 1;
+}
+
 int64_t job_starts(int number)
 {
     jobs[number].started = true;
@@ -49,13 +54,14 @@ int64_t job_starts(int number)
 
 /* ---- What comes from outside */
 
-static void push(void)
+static void push(int partition)
 {
     if (now_us >= world.warm_us + world.run_us)
         return;
     jobs[job_count].pushed_us = now_us;
-    store_push(job_count++);
-    events_add(now_us + (int64_t)(-log(1 - random_part()) / world.rate * 1e6), EVENT_PUSH, -1, 0, NULL);
+    store_push(partition, job_count++);
+    events_add(now_us + (int64_t)(-log(1 - random_part()) / world.rate * 1e6), EVENT_PUSH, partition, 0,
+               NULL);
 }
 
 /* Each second: Redis takes no call for 50 ms, every hundredth worker loses its link, and each ten seconds one process is killed; at
@@ -67,10 +73,10 @@ static void fail(void)
     if (now_us >= world.warm_us + world.run_us)
         return;
     for (int i = 0; i < cuts; i++)
-        agent_cut((int)(random_part() * world.workers));
+        agent_cut((int)(random_part() * world.workers * world.partitions));
     sums.cut += cuts;
     if (now_us / SECOND % 10 == 0) {
-        agent_kill((int)(random_part() * world.workers));
+        worker_kill((int)(random_part() * world.workers));
         sums.killed++;
     }
     store_stall(50 * MS);
@@ -80,27 +86,28 @@ static void fail(void)
 void world_run(void)
 {
     int64_t end_us = world.warm_us + world.run_us + world.rest_us;
-    size_t most_jobs = (size_t)world.jobs + (size_t)(world.rate * (double)end_us / 1e6 * 2) + 1000;
+    int served = world.partitions - (world.flood > 0), waiting = served * world.jobs + world.flood;
+    size_t most_jobs = (size_t)waiting + (size_t)(served * world.rate * (double)end_us / 1e6 * 2) + 1000;
     struct event event;
 
     free(sums.late_us);
     sums = (struct sums){0};
     now_us = 0;
     state = world.seed;
-    job_count = world.jobs;
+    job_count = waiting;
     jobs = calloc(most_jobs, sizeof *jobs);
     if (!jobs)
         abort();
-    store_reset(world.jobs);
-    agents_start(world.workers);
-    if (world.jobs == 0)
-        events_add(world.warm_us / 2, EVENT_PUSH, -1, 0, NULL);
+    store_reset();
+    agents_start();
+    for (int i = 0; i < served && world.jobs == 0; i++)
+        events_add(world.warm_us / 2, EVENT_PUSH, i, 0, NULL);
     if (world.faults)
         events_add(world.warm_us, EVENT_FAULT, -1, 0, NULL);
     while (events_next(&event) && event.at_us < end_us) {
         now_us = event.at_us;
         if (event.kind == EVENT_PUSH)
-            push();
+            push(event.agent);
         else if (event.kind == EVENT_FAULT)
             fail();
         else

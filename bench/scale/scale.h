@@ -4,7 +4,7 @@
  *
  *   events.c   what happens next
  *   store.c    Redis: one call after the other, each with its cost; who waits for its bells
- *   agent.c    a worker
+ *   agent.c    workers: an agent for each of their partitions
  *   run.c      a run: jobs, faults
  *   worlds.c   random worlds: what always holds
  *   main.c     options, the table */
@@ -17,12 +17,11 @@
 
 #define SECOND (1000 * MS)
 #define BEGIN_US INT64_C(1795000000000000) /* the virtual time is since then */
-#define PREFIX "weir:{0}:"
 #define GROUP "sim"
-#define TYPE "t"
 #define TOKEN_SIZE 96
 #define ID_SIZE 24
 #define LEASE_US (30 * SECOND)
+#define SPREAD_MOST 4 /* partitions of a world */
 
 /* ---- events.c */
 
@@ -41,7 +40,7 @@ enum event_kind {
     EVENT_BEGIN,   /* a task's time has come */
     EVENT_END,     /* a task has ended */
     EVENT_CONNECT, /* an agent's link is up */
-    EVENT_PUSH,    /* a producer sends a job */
+    EVENT_PUSH,    /* a producer sends a job to a partition, which is the agent */
     EVENT_FAULT,   /* something fails */
 };
 struct event {
@@ -61,6 +60,8 @@ void events_clear(void);
 
 struct world {
     int workers, executors;
+    int partitions; /* that each worker serves; what follows is of each of them, */
+    int flood;      /* but of the last one where this is not 0: so many jobs without a limit wait there */
     double rate;    /* of the limit, or of the producer, in a second */
     int burst;      /* of the limit; 0: there is none */
     int jobs;       /* that wait when it begins; 0: jobs come one by one, at random */
@@ -73,12 +74,13 @@ struct world {
 };
 struct sums {
     long long starts, claims, calls, polls, turns, early_back, lost_slots, killed, cut;
-    int64_t busy_us;  /* of Redis */
-    int64_t *late_us; /* of each start: behind its slot, or behind the push of its job */
-    size_t late_count, late_capacity;
-    long long before; /* starts before their slot */
-    long long lost;   /* jobs that have not started at the end */
-    double share;     /* agents_share() */
+    int64_t busy_us;                  /* of Redis */
+    int64_t *late_us;                 /* of each start: behind its slot, or behind the push of its job */
+    size_t late_count, late_capacity; /* without those of a flood */
+    long long before;                 /* starts before their slot */
+    long long starts_of[SPREAD_MOST], begun_of[SPREAD_MOST]; /* begun: until what is measured ends */
+    long long lost;                                          /* jobs that have not started at the end */
+    double share;                                            /* agents_share() */
 };
 extern struct world world;
 extern struct sums sums;
@@ -86,6 +88,7 @@ extern int64_t now_us; /* virtual, since BEGIN_US */
 bool is_measured(void);
 double random_part(void); /* from 0 up to 1, by the seed */
 int64_t way(void);
+bool is_flooded(int partition);
 void must(int rc, const struct error *e);
 
 /* That job starts. When was it pushed? */
@@ -122,6 +125,7 @@ void row_free(struct task_row *row);
 /* What a worker sends at once. */
 struct turn {
     char worker[ID_SIZE], old[ID_SIZE];
+    int partition;
     bool adopts, promotes, beats, claims;
     bool along;  /* the claim settles */
     bool beside; /* a claim that is no turn's */
@@ -136,16 +140,16 @@ const struct redisReply *turn_claim(const struct turn *turn);
 
 void store_open(struct error *e);
 void store_close(void);
-/* An empty one, with the limit of the world and a backlog, where there is a limit. */
-void store_reset(int jobs);
+/* An empty one, with the limits of the world and what waits when it begins, numbered from 0 on. */
+void store_reset(void);
 /* A turn has come; returns when it is answered. */
 int64_t store_turn(struct turn *turn);
-void store_push(int number);
+void store_push(int partition, int number);
 void store_wait(int agent, int epoch, enum wait wait);
 /* A peek with that claim behind it; when it is answered EVENT_STOOD comes, with the turn. */
 void store_stand(int agent, int epoch, struct turn *turn);
 void store_timeout(int agent);
-void store_pass(enum wait wait);
+void store_pass(int agent, enum wait wait);
 /* The links of that agent are gone. */
 void store_forget(int agent);
 /* Takes no call for so long. */
@@ -153,10 +157,11 @@ void store_stall(int64_t for_us);
 
 /* ---- agent.c */
 
-void agents_start(int count);
+/* Agents i * partitions and so on are those of worker i. */
+void agents_start(void);
 void agents_stop(void);
 void agent_event(const struct event *event);
-void agent_kill(int i);
+void worker_kill(int i);
 void agent_cut(int i);
 /* Of all starts, the part that the busiest worker had, times the number of workers: 1 is fair. */
 double agents_share(void);

@@ -20,22 +20,35 @@
 #define WAIT_US 5
 #define STAND_US (250 * MS) /* a peek with a claim behind it ends after that: waking.c */
 #define PROMOTE_MOST 200
+#define BODY_SIZE 128
 
 static struct server server;
 static struct error error;
 static int64_t free_us; /* when it is done with what has come */
-static const char *const queue_name[] = {"default"}, *const type_name[] = {TYPE};
+static const char *const queue_name[] = {"default"};
+static char types[SPREAD_MOST][16]; /* each has its home in that partition */
 
-static struct {
+static struct waiting {
     struct waiter {
         int agent, epoch;
         struct turn *turn; /* with the claim that stands behind it; NULL: none does */
         int64_t until_us;  /* of a claim that stands */
     } * at;
     size_t first, count, capacity;
-} waiting[WAITS];
-static const char *const keys[WAITS] = {PREFIX "bell:" GROUP, PREFIX "spare:" GROUP, PREFIX "queue:default"};
-static long long lengths[WAITS];
+} waiting[SPREAD_MOST][WAITS];
+#define KEYS(prefix)                                                                                         \
+    {                                                                                                        \
+        prefix "bell:" GROUP, prefix "spare:" GROUP, prefix "queue:default"                                  \
+    }
+static const char *const prefixes[SPREAD_MOST] = {"weir:{0}:", "weir:{1}:", "weir:{2}:", "weir:{3}:"};
+static const char *const keys[SPREAD_MOST][WAITS] = {KEYS("weir:{0}:"), KEYS("weir:{1}:"), KEYS("weir:{2}:"),
+                                                     KEYS("weir:{3}:")};
+static long long lengths[SPREAD_MOST][WAITS];
+
+static int partition_of(int agent)
+{
+    return agent % world.partitions;
+}
 
 /* ---- Tasks */
 
@@ -105,8 +118,8 @@ void store_open(struct error *e)
 void store_close(void)
 {
     server_stop(&server);
-    for (int i = 0; i < WAITS; i++)
-        free(waiting[i].at);
+    for (int i = 0; i < SPREAD_MOST * WAITS; i++)
+        free(waiting[i / WAITS][i % WAITS].at);
 }
 
 /* A call by itself loads the functions. */
@@ -116,13 +129,13 @@ static void warm_up(void)
     struct args a;
 
     args_init(&a);
-    fits_request(&a, PREFIX, BEGIN_US, (struct span){TYPE, strlen(TYPE)}, 1);
+    fits_request(&a, prefixes[0], BEGIN_US, (struct span){types[0], strlen(types[0])}, 1);
     must(redis_call(server.redis, &a, &reply, NULL, &error), &error);
     freeReplyObject(reply);
     args_free(&a);
 }
 
-static void set_limit(void)
+static void set_limit(int partition)
 {
     char rules[64];
     struct args a;
@@ -130,8 +143,8 @@ static void set_limit(void)
 
     snprintf(rules, sizeof rules, "gcra:%d/1000000/%d", (int)world.rate, world.burst);
     args_init(&a);
-    script_begin(&a, "rate_set", PREFIX, BEGIN_US);
-    args_add(&a, TYPE);
+    script_begin(&a, "rate_set", prefixes[partition], BEGIN_US);
+    args_add(&a, types[partition]);
     args_add(&a, rules);
     args_add(&a, "0");
     args_add(&a, "set");
@@ -141,58 +154,90 @@ static void set_limit(void)
     args_free(&a);
 }
 
-static void fill(int jobs)
+static void write_body(char body[BODY_SIZE], int partition, int number)
+{
+    snprintf(body, BODY_SIZE, "{\"id\":\"j%d\",\"type\":\"%s\"}", number, types[partition]);
+}
+
+static void fill(int partition, int first, int jobs)
 {
     struct redisReply *reply;
     struct args a;
-    char body[64];
+    char body[BODY_SIZE];
 
     args_init(&a);
     for (int n = 0; n < jobs; n += 1000) {
         args_clear(&a);
         args_add(&a, "RPUSH");
-        args_add(&a, keys[WAIT_QUEUE]);
+        args_add(&a, keys[partition][WAIT_QUEUE]);
         for (int i = n; i < n + 1000 && i < jobs; i++) {
-            snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"" TYPE "\"}", i);
+            write_body(body, partition, first + i);
             args_add(&a, body);
         }
         must(redis_call(server.redis, &a, &reply, NULL, &error), &error);
         freeReplyObject(reply);
     }
-    lengths[WAIT_QUEUE] = jobs;
+    lengths[partition][WAIT_QUEUE] = jobs;
     args_free(&a);
 }
 
-void store_reset(int jobs)
+static void forget_waiting(enum wait wait, int partition)
 {
+    for (size_t k = 0; k < waiting[partition][wait].count; k++) {
+        struct turn *turn = waiting[partition][wait].at[waiting[partition][wait].first + k].turn;
+
+        if (turn)
+            turn_free(turn);
+    }
+    waiting[partition][wait].first = waiting[partition][wait].count = 0;
+}
+
+static void name_type(int partition)
+{
+    int n = 0;
+
+    strcpy(types[partition], "t");
+    while (partition_home(types[partition], strlen(types[partition]), world.partitions) != partition)
+        snprintf(types[partition], sizeof types[partition], "t%d", n++);
+}
+
+void store_reset(void)
+{
+    char about[32], count[16];
+
+    snprintf(count, sizeof count, "%d", world.partitions);
     must(server_ask(&server, NULL, &error, "FLUSHALL", NULL), &error);
     memset(lengths, 0, sizeof lengths);
-    for (int i = 0; i < WAITS; i++) {
-        for (size_t k = 0; k < waiting[i].count; k++)
-            if (waiting[i].at[waiting[i].first + k].turn)
-                turn_free(waiting[i].at[waiting[i].first + k].turn);
-        waiting[i].first = waiting[i].count = 0;
-    }
+    for (int i = 0; i < SPREAD_MOST * WAITS; i++)
+        forget_waiting((enum wait)(i % WAITS), i / WAITS);
     free_us = 0;
+    for (int i = 0; i < world.partitions; i++)
+        name_type(i);
     warm_up();
-    if (world.burst > 0)
-        set_limit();
-    fill(jobs);
+    for (int i = 0; i < world.partitions; i++) {
+        snprintf(about, sizeof about, "%sabout", prefixes[i]);
+        if (world.partitions > 1)
+            must(server_ask(&server, NULL, &error, "HSET", about, "partitions", count, NULL), &error);
+        if (world.burst > 0 && !is_flooded(i))
+            set_limit(i);
+        fill(i, i * world.jobs, is_flooded(i) ? world.flood : world.jobs);
+    }
 }
 
 /* ---- Who waits */
 
 static void add_waiting(enum wait wait, struct waiter waiter)
 {
-    size_t end = waiting[wait].first + waiting[wait].count++;
+    struct waiting *w = &waiting[partition_of(waiter.agent)][wait];
+    size_t end = w->first + w->count++;
 
-    if (end == waiting[wait].capacity) {
-        waiting[wait].capacity = end ? 2 * end : 64;
-        waiting[wait].at = realloc(waiting[wait].at, waiting[wait].capacity * sizeof(struct waiter));
-        if (!waiting[wait].at)
+    if (end == w->capacity) {
+        w->capacity = end ? 2 * end : 64;
+        w->at = realloc(w->at, w->capacity * sizeof *w->at);
+        if (!w->at)
             abort();
     }
-    waiting[wait].at[end] = waiter;
+    w->at[end] = waiter;
 }
 
 /* Runs the claim that stands there. */
@@ -202,23 +247,25 @@ static void answer_standing(struct waiter waiter)
 }
 
 /* A token goes to the one that waits longest; who peeks at a queue leaves it as it is. */
-static void wake(enum wait wait)
+static void wake(int partition, enum wait wait)
 {
-    while (lengths[wait] > 0 && waiting[wait].count > 0) {
-        struct waiter waiter = waiting[wait].at[waiting[wait].first++];
+    struct waiting *w = &waiting[partition][wait];
 
-        waiting[wait].count--;
+    while (lengths[partition][wait] > 0 && w->count > 0) {
+        struct waiter waiter = w->at[w->first++];
+
+        w->count--;
         if (wait != WAIT_QUEUE) {
-            must(server_ask(&server, NULL, &error, "LPOP", keys[wait], NULL), &error);
-            lengths[wait]--;
+            must(server_ask(&server, NULL, &error, "LPOP", keys[partition][wait], NULL), &error);
+            lengths[partition][wait]--;
         }
         if (waiter.turn)
             answer_standing(waiter);
         else
             events_add(free_us + way(), EVENT_WAKE, waiter.agent, waiter.epoch, (void *)(intptr_t)wait);
     }
-    if (waiting[wait].count == 0)
-        waiting[wait].first = 0;
+    if (w->count == 0)
+        w->first = 0;
 }
 
 static void begin_waiting(enum wait wait, struct waiter waiter)
@@ -227,7 +274,7 @@ static void begin_waiting(enum wait wait, struct waiter waiter)
     if (is_measured())
         sums.busy_us += WAIT_US, sums.calls++;
     add_waiting(wait, waiter);
-    wake(wait);
+    wake(partition_of(waiter.agent), wait);
 }
 
 void store_wait(int agent, int epoch, enum wait wait)
@@ -244,28 +291,28 @@ void store_stand(int agent, int epoch, struct turn *turn)
 /* Takes away the waiter of that agent, if it waits. */
 static struct waiter remove_waiting(enum wait wait, int agent)
 {
-    size_t kept = waiting[wait].first, end = kept + waiting[wait].count;
+    struct waiting *w = &waiting[partition_of(agent)][wait];
+    size_t kept = w->first, end = kept + w->count;
     struct waiter found = {.turn = NULL};
 
-    for (size_t k = waiting[wait].first; k < end; k++)
-        if (waiting[wait].at[k].agent == agent)
-            found = waiting[wait].at[k];
+    for (size_t k = w->first; k < end; k++)
+        if (w->at[k].agent == agent)
+            found = w->at[k];
         else
-            waiting[wait].at[kept++] = waiting[wait].at[k];
-    waiting[wait].count = kept - waiting[wait].first;
+            w->at[kept++] = w->at[k];
+    w->count = kept - w->first;
     return found;
 }
 
 void store_timeout(int agent)
 {
-    for (size_t k = 0; k < waiting[WAIT_QUEUE].count; k++) {
-        struct waiter *w = &waiting[WAIT_QUEUE].at[waiting[WAIT_QUEUE].first + k];
+    struct waiting *w = &waiting[partition_of(agent)][WAIT_QUEUE];
 
-        if (w->agent == agent && w->turn && w->until_us <= now_us) {
+    for (size_t k = w->first; k < w->first + w->count; k++)
+        if (w->at[k].agent == agent && w->at[k].turn && w->at[k].until_us <= now_us) {
             answer_standing(remove_waiting(WAIT_QUEUE, agent));
             return;
         }
-    }
 }
 
 void store_forget(int agent)
@@ -306,11 +353,11 @@ static void send_settle(struct args *a, const struct turn *turn, int64_t at_us)
 {
     int done = 0;
 
-    settle_request(a, PREFIX, at_us, turn->worker);
+    settle_request(a, prefixes[turn->partition], at_us, turn->worker);
     for (const struct task *task = turn->settles.head; task; task = task->next)
         done += !task->back;
     if (done > 0)
-        settle_done(a, TYPE, (struct span){"", 0}, (size_t)done);
+        settle_done(a, types[turn->partition], (struct span){"", 0}, (size_t)done);
     for (const struct task *task = turn->settles.head; task; task = task->next)
         if (!task->back)
             settle_token(a, (struct span){task->token, strlen(task->token)});
@@ -322,7 +369,7 @@ static void send_settle(struct args *a, const struct turn *turn, int64_t at_us)
 
 static void send_adopt(struct args *a, const struct turn *turn, int64_t at_us)
 {
-    adopt_request(a, PREFIX, at_us,
+    adopt_request(a, prefixes[turn->partition], at_us,
                   &(struct adopt_call){.worker = turn->worker,
                                        .old_worker = turn->old,
                                        .group = GROUP,
@@ -337,6 +384,7 @@ static void send_adopt(struct args *a, const struct turn *turn, int64_t at_us)
 
 static void send_all(const struct turn *turn, int64_t at_us)
 {
+    const char *prefix = prefixes[turn->partition], *type = types[turn->partition];
     struct claim_call claim = turn->claim;
     struct span done[16];
     struct args a;
@@ -347,12 +395,12 @@ static void send_all(const struct turn *turn, int64_t at_us)
     if (turn->settles.count > 0 && !turn->along)
         send_settle(&a, turn, at_us);
     if (turn->promotes) {
-        promote_request(&a, PREFIX, at_us, PROMOTE_MOST);
+        promote_request(&a, prefix, at_us, PROMOTE_MOST);
         send(&a);
     }
     if (turn->beats) {
         reap_request(
-            &a, PREFIX, at_us,
+            &a, prefix, at_us,
             &(struct reap_call){
                 .worker = turn->worker, .lease_us = LEASE_US, .interrupted_most = 3, .group = GROUP});
         send(&a);
@@ -361,19 +409,19 @@ static void send_all(const struct turn *turn, int64_t at_us)
         claim.worker = turn->worker;
         claim.group = GROUP;
         claim.queues = (struct names){queue_name, 1};
-        claim.types = (struct names){type_name, 1};
+        claim.types = (struct names){&type, 1};
         if (turn->along) {
-            claim.done_type = TYPE;
+            claim.done_type = types[turn->partition];
             claim.done = done;
             for (const struct task *task = turn->settles.head; task; task = task->next)
                 done[claim.done_count++] = (struct span){task->token, strlen(task->token)};
         }
-        claim_request(&a, PREFIX, at_us, &claim);
+        claim_request(&a, prefix, at_us, &claim);
         send(&a);
     }
     for (int i = 0; i < WAITS; i++) {
         args_add(&a, "LLEN");
-        args_add(&a, keys[i]);
+        args_add(&a, keys[turn->partition][i]);
         send(&a);
     }
     args_free(&a);
@@ -429,37 +477,39 @@ int64_t store_turn(struct turn *turn)
     for (int i = 0; i < WAITS; i++) {
         struct redisReply *length = receive();
 
-        lengths[i] = length->integer;
+        lengths[turn->partition][i] = length->integer;
         freeReplyObject(length);
     }
     cost = cost_of(turn);
     count_calls(turn, cost);
     free_us = begin + cost;
     for (int i = 0; i < WAITS; i++)
-        wake((enum wait)i);
+        wake(turn->partition, (enum wait)i);
     return free_us;
 }
 
-void store_pass(enum wait wait)
+void store_pass(int agent, enum wait wait)
 {
-    must(server_ask(&server, NULL, &error, "RPUSH", keys[wait], "1", NULL), &error);
-    lengths[wait]++;
-    wake(wait);
+    int partition = partition_of(agent);
+
+    must(server_ask(&server, NULL, &error, "RPUSH", keys[partition][wait], "1", NULL), &error);
+    lengths[partition][wait]++;
+    wake(partition, wait);
 }
 
-void store_push(int number)
+void store_push(int partition, int number)
 {
     int64_t begin = free_us > now_us ? free_us : now_us;
-    char id[24], body[64];
+    char id[24], body[BODY_SIZE];
     struct redisReply *reply;
     struct args a;
 
     snprintf(id, sizeof id, "j%d", number);
-    snprintf(body, sizeof body, "{\"id\":\"j%d\",\"type\":\"" TYPE "\"}", number);
+    write_body(body, partition, number);
     args_init(&a);
-    enqueue_request(&a, PREFIX, BEGIN_US + begin,
+    enqueue_request(&a, prefixes[partition], BEGIN_US + begin,
                     &(struct enqueue){.queue = {"default", 7},
-                                      .type = {TYPE, strlen(TYPE)},
+                                      .type = {types[partition], strlen(types[partition])},
                                       .id = {id, strlen(id)},
                                       .body = {body, strlen(body)},
                                       .keep_ms = 1000,
@@ -472,6 +522,6 @@ void store_push(int number)
     free_us = begin + PUSH_US;
     if (is_measured())
         sums.busy_us += PUSH_US;
-    lengths[WAIT_QUEUE]++;
-    wake(WAIT_QUEUE);
+    lengths[partition][WAIT_QUEUE]++;
+    wake(partition, WAIT_QUEUE);
 }

@@ -19,12 +19,12 @@ static int64_t one_of(uint64_t *random, const int64_t values[], size_t count)
     return values[(size_t)(random_draw(random) * (double)count)];
 }
 
-/* Of all executors, in a second: each job holds one for two round trips more, as a rule less. */
+/* Of all executors for one partition, in a second: each job holds one for two round trips more, as a rule less. */
 static double capacity(void)
 {
     double each_us = (double)(world.job_us + 5 * world.way_us + 5 * MS);
 
-    return world.workers * world.executors / each_us * 1e6;
+    return world.workers * world.executors / each_us * 1e6 / world.partitions;
 }
 
 /* A job of a worker that is killed comes back when its lease ends. */
@@ -33,7 +33,8 @@ static void draw(uint64_t seed)
     uint64_t random = seed;
     bool waits;
 
-    world = (struct world){.seed = seed, .warm_us = 2 * SECOND, .run_us = 3 * SECOND, .rest_us = 12 * SECOND};
+    world = (struct world){
+        .seed = seed, .partitions = 1, .warm_us = 2 * SECOND, .run_us = 3 * SECOND, .rest_us = 12 * SECOND};
     world.workers = (int)ONE_OF(&random, 1, 2, 3, 10, 30, 64);
     world.executors = (int)ONE_OF(&random, 1, 2, 8, 20, 40);
     world.job_us = ONE_OF(&random, 0, 1 * MS, 5 * MS, 30 * MS);
@@ -42,6 +43,9 @@ static void draw(uint64_t seed)
     world.burst = (int)ONE_OF(&random, 0, 1, 10, 100);
     world.faults = ONE_OF(&random, 0, 0, 1);
     waits = ONE_OF(&random, 0, 1);
+    world.partitions = world.workers > 10 ? 1 : (int)ONE_OF(&random, 1, 2, 3, SPREAD_MOST);
+    if (world.partitions > 1 && ONE_OF(&random, 0, 1))
+        world.flood = (int)fmin(10 * world.partitions * capacity(), FLOOD_MOST / 2.0);
     if (world.faults) {
         world.warm_us = 8 * SECOND;
         world.rest_us = LEASE_US + 10 * SECOND;
@@ -49,7 +53,7 @@ static void draw(uint64_t seed)
     if (waits && world.burst > 0)
         world.jobs = (int)(world.rate * (double)(world.warm_us + world.run_us + SECOND) / 1e6) + world.burst;
     else if (waits)
-        world.jobs = (int)fmin(10 * capacity(), FLOOD_MOST);
+        world.jobs = (int)fmin(10 * capacity(), (double)FLOOD_MOST / world.partitions);
 }
 
 static int compare_us(const void *a, const void *b)
@@ -68,34 +72,56 @@ static double usual_late_us(void)
 
 static int complain(const char *what, double is, double bound)
 {
-    printf(
-        "seed %" PRIu64
-        ": %s: %.2f, and may be %.2f: %d workers with %d executors, jobs of %.1f ms, %.2f ms of way, %.0f/s, "
-        "burst %d, %d jobs%s\n",
-        world.seed, what, is, bound, world.workers, world.executors, (double)world.job_us / 1e3,
-        (double)world.way_us / 1e3, world.rate, world.burst, world.jobs, world.faults ? ", faults" : "");
+    printf("seed %" PRIu64
+           ": %s: %.2f, and may be %.2f: %d workers with %d executors, %d partitions, jobs of "
+           "%.1f ms, %.2f ms of way, %.0f/s, burst %d, %d jobs, flood of %d%s\n",
+           world.seed, what, is, bound, world.workers, world.executors, world.partitions,
+           (double)world.job_us / 1e3, (double)world.way_us / 1e3, world.rate, world.burst, world.jobs,
+           world.flood, world.faults ? ", faults" : "");
     return 1;
 }
 
-/* A slot that is used late lies in an earlier window. */
+/* What one partition has started. A slot that is used late lies in an earlier window. */
+static int check_starts(double starts)
+{
+    double seconds = (double)world.run_us / 1e6, at_most = world.rate * (seconds + 0.05) + world.burst + 1;
+    bool lasts = world.burst > 0 && world.jobs > 0 && capacity() > 2 * world.rate;
+    double least = world.faults ? world.workers > 2 ? 0.6 : 0 : 0.95;
+    int wrong = 0;
+
+    if (world.burst > 0 && starts > at_most)
+        wrong += complain("starts", starts, at_most);
+    if (lasts && starts < least * world.rate * seconds)
+        wrong += complain("starts, least", starts, least * world.rate * seconds);
+    return wrong;
+}
+
+/* Partitions in which jobs wait for nothing but executors have the same number of them each. */
+static int check_shares(void)
+{
+    int first = world.flood > 0 ? world.partitions - 1 : 0, wrong = 0;
+    long long most = world.flood > 0 ? world.flood : world.jobs;
+    double seconds = (double)world.run_us / 1e6, mean = (double)sums.starts / world.partitions;
+    double least = 0.5 * (world.flood > 0 ? capacity() * seconds : mean);
+
+    for (int i = first; i < world.partitions; i++)
+        if (sums.begun_of[i] < most && (double)sums.starts_of[i] < least)
+            wrong += complain("starts of a partition, least", (double)sums.starts_of[i], least);
+    return wrong;
+}
+
 static int check(void)
 {
-    double seconds = (double)world.run_us / 1e6, starts = (double)sums.starts;
-    double at_most = world.rate * (seconds + 0.05) + world.burst + 1;
-    double asks = 5 * starts + 10 * world.workers + 30;
-    bool is_flood = world.burst == 0 && world.jobs > 0, lasts = world.burst > 0 && world.jobs > 0;
-    bool keeps_up = is_flood || capacity() > 2 * world.rate;
+    int served = world.partitions - (world.flood > 0);
+    double starts = (double)sums.starts, asks = 5 * starts + (10 * world.workers + 30) * world.partitions;
+    bool is_flood = world.burst == 0 && world.jobs > 0;
     int wrong = 0;
 
     if (sums.before > 0)
         wrong += complain("starts before their slot", (double)sums.before, 0);
-    if (world.burst > 0 && starts > at_most)
-        wrong += complain("starts", starts, at_most);
-    if (lasts && keeps_up && !world.faults && starts < 0.95 * world.rate * seconds)
-        wrong += complain("starts, least", starts, 0.95 * world.rate * seconds);
-    if (lasts && keeps_up && world.faults && world.workers > 2 && starts < 0.6 * world.rate * seconds)
-        wrong += complain("starts with faults, least", starts, 0.6 * world.rate * seconds);
-    if (keeps_up && sums.lost > 0)
+    for (int i = 0; i < served; i++)
+        wrong += check_starts((double)sums.starts_of[i]);
+    if ((is_flood || capacity() > 2 * world.rate) && sums.lost > 0)
         wrong += complain("jobs that have not started", (double)sums.lost, 0);
     if (world.jobs == 0 && world.burst == 0 && !world.faults && capacity() > 8 * world.rate &&
         usual_late_us() > 5 * (double)world.way_us + NEAR_US)
@@ -104,6 +130,8 @@ static int check(void)
         wrong += complain("claims", (double)sums.claims, asks);
     if (is_flood && starts > 50 * world.workers && sums.share > 2)
         wrong += complain("part of the busiest worker", sums.share, 2);
+    if ((is_flood || world.flood > 0) && !world.faults && starts > 50 * world.workers * world.partitions)
+        wrong += check_shares();
     return wrong;
 }
 
@@ -150,6 +178,7 @@ int worlds_run(uint64_t first, long count)
 
     for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
         world = found[i];
+        world.partitions = 1;
         world.warm_us = 2 * SECOND;
         world.run_us = world.rest_us = 3 * SECOND;
         world_run();
