@@ -332,6 +332,7 @@ static int do_batch_seal(struct weir *w, const struct ask *ask, json_t **doc)
         return error_set(&w->error, WEIR_EINPUT, "queue: is for the job that follows; give then=TYPE");
     if (batch_seal(w, ask->names[0], queue ? queue : "default", then, &sealed))
         return w->error.status;
+    rate_note(w, "batch seal %s", ask->names[0]);
     return document_done(w,
                          json_pack("{s:s, s:I, s:I}", "name", ask->names[0], "total",
                                    (json_int_t)sealed.total, "left", (json_int_t)sealed.left),

@@ -13,14 +13,15 @@
 #include "core/client/answer.h"
 #include "queue/doctor/doctor.h"
 
-/* All keys, {name, kind, what it holds}; of the log of changes, which nobody checks, the first. */
+/* All keys, {name, kind, what it holds}; of the logs of what people did, which nobody checks, the first. */
 static const char snapshot_text[] =
     "local read = {list = {'LRANGE', 0, -1}, zset = {'ZRANGE', 0, -1, 'WITHSCORES'}, hash = {'HGETALL'},\n"
     "              set = {'SMEMBERS'}, string = {'MGET'}}\n"
     "local all, t = {}, redis.call('TIME')\n"
     "for _, key in ipairs(redis.call('KEYS', KEYS[1] .. '*')) do\n"
     "  local kind, name = redis.call('TYPE', key).ok, key:sub(#KEYS[1] + 1)\n"
-    "  local how = name == 'changes' and kind == 'list' and {'LRANGE', 0, 0} or read[kind]\n"
+    "  local how = (name == 'changes' or name == 'acts') and kind == 'list' and {'LRANGE', 0, 0} or "
+    "read[kind]\n"
     "  local n = #all\n"
     "  all[n + 1], all[n + 2] = name, kind\n"
     "  all[n + 3] = how and redis.call(how[1], key, unpack(how, 2)) or {}\n"

@@ -221,6 +221,7 @@ static const struct {
     {"producer", "workers", " "},
     {"producer", "schedules", " "},
     {"producer", "changes", " "},
+    {"producer", "acts", " "},
     {"producer", "revisions", " "},
     {"producer", "limits", " type hget hmget hexists "},
     {"producer", "types", " type hget hsetnx "},

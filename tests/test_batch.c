@@ -424,7 +424,7 @@ WORKER_TEST(test_a_pause_with_a_time_ends_by_itself)
     turns.now_us++;
     must(turns_pausing("batch_pause", "b", 2 * SECOND_US));
     expect_text(textf("paused %lld", (long long)turns.now_us - 1), "HGET", PREFIX "halted", "b/b");
-    assert_int_equal(redis_number("LLEN", PREFIX "changes"), 2);
+    assert_int_equal(redis_number("LLEN", PREFIX "acts"), 2);
     while (redis_number("LLEN", QUEUE) > 0)
         assert_int_equal(claim("w", 10, 0), 0);
     expect_aside(603);

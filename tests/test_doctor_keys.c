@@ -35,6 +35,7 @@ static const struct losing {
     {"duty", NULL, false},
     {"about", NULL, false},
     {"changes", NULL, false},
+    {"acts", NULL, false},
     {"revisions", NULL, false},
     {"id:", NULL, false},
     {"credit:", NULL, false},

@@ -375,6 +375,7 @@ SCENE_TEST(test_what_is_not_ours_is_left_alone)
         "credit:default/keyed",
         "weights",
         "changes",
+        "acts",
         "wake:default",
         "held:default",
         "limits",

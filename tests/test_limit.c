@@ -311,7 +311,15 @@ TEST_WITH(test_the_log_is_capped, client_flush, NULL)
     for (int i = 0; i < 1003; i++)
         assert_int_equal(set_at(BEGIN_US + 1000 * i + 7, "mail", "1/s"), 0);
     set("mail", NULL);
+    for (int i = 0; i < 1003; i++)
+        rate_note(w, "job cancel %d", i);
     assert_int_equal(rate_log_read(w, true, &log), 0);
+    assert_int_equal(json_array_size(log), 2000);
+    assert_non_null(strstr(json_string_value(json_array_get(log, 0)), "\"what\":\"job cancel 1002\""));
+    assert_non_null(strstr(json_string_value(json_array_get(log, 999)), "\"what\":\"job cancel 3\""));
+    assert_non_null(strstr(json_string_value(json_array_get(log, 1000)), "\"what\":\"remove mail\""));
+    json_decref(log);
+    assert_int_equal(rate_log_read(w, false, &log), 0);
     assert_int_equal(json_array_size(log), 1000);
     assert_non_null(strstr(json_string_value(json_array_get(log, 999)), "\"at\":1795000000.004007,"));
     assert_non_null(strstr(json_string_value(json_array_get(log, 1)), "\"what\":\"set mail 1\\/1s\""));

@@ -79,11 +79,17 @@ static int write_schedule(struct applying *a, const char *section, bool stays)
     if (a->scheduled && strcmp(a->scheduled, section) == 0)
         return 0;
     a->scheduled = section;
-    if (!stays)
-        return weir_schedule_remove(a->w, section_title(section));
+    if (!stays) {
+        status = weir_schedule_remove(a->w, section_title(section));
+        if (status == 0)
+            rate_note(a->w, "schedule remove %s", section_title(section));
+        return status;
+    }
     status = section_schedule(section_title(section), want, &s, &a->w->error);
     if (status == 0)
         status = schedule_store(a->w, section_title(section), &s, &replaced);
+    if (status == 0)
+        rate_note(a->w, "schedule add %s", section_title(section));
     schedule_free(&s);
     return status;
 }

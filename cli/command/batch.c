@@ -15,6 +15,7 @@
 #include "cli/print/bar.h"
 #include "cli/print/terminal.h"
 #include "core/clock.h"
+#include "queue/limits/rate.h"
 #include "view/format.h"
 #include "view/pause.h"
 #include "view/waits.h"
@@ -318,6 +319,7 @@ static int run_seal(struct cli *cli, struct weir *w, const struct batch_flags *f
 
     if (batch_seal(w, argv[1], queue, flags->then, &sealed))
         return cli_failed(cli, w);
+    rate_note(w, "batch seal %s", argv[1]);
     if (cli->json)
         return json_print(cli, json_pack("{s:s, s:I, s:I}", "name", argv[1], "total",
                                          (json_int_t)sealed.total, "left", (json_int_t)sealed.left));

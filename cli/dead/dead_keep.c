@@ -6,6 +6,7 @@
 #include "cli/document/table.h"
 #include "core/clock.h"
 #include "core/duration.h"
+#include "queue/limits/rate.h"
 
 #define MIB (INT64_C(1024) * 1024)
 #define MOST_MOST 1000000000
@@ -139,6 +140,19 @@ static int ask(struct cli *cli, struct weir *w, const struct dead_bounds *wanted
     return dead_keep(w, -1, wanted, write, kept) < 0 ? cli_failed(cli, w) : 0;
 }
 
+/* Logs "dead keep --most 5000 --age 7d". */
+static void note(struct weir *w, const struct dead_flags *flags)
+{
+    char most[40] = "", age[32] = "";
+
+    if (flags->most)
+        snprintf(most, sizeof most, " --most %lld", flags->most);
+    if (flags->age_us)
+        duration_format(flags->age_us, age);
+    rate_note(w, "dead keep%s%s%s%s%s", most, *age ? " --age " : "", age, flags->bytes ? " --bytes " : "",
+              flags->bytes ? flags->bytes : "");
+}
+
 static int change(struct cli *cli, struct weir *w, const struct dead_flags *flags,
                   const struct dead_bounds *wanted, json_t **kept)
 {
@@ -157,6 +171,8 @@ static int change(struct cli *cli, struct weir *w, const struct dead_flags *flag
         status = ask(cli, w, wanted, true, kept);
     if (status != 0)
         return status;
+    if (!flags->dry_run)
+        note(w, flags);
     doc = kept_json(*kept);
     json_object_set_new(doc, "forgets", json_integer(forgets));
     json_object_set_new(doc, "dry_run", json_boolean(flags->dry_run));

@@ -45,7 +45,7 @@ local families = {
     longest = {'zset', ONE}, minutes = {'hash', whole('[tl]/' .. NAME)}, ribbon = {'hash', ONE},
 }
 local singles = {
-    about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', reasons = 'hash', changes = 'list', queues = 'set', later = 'zset', dead = 'zset',
+    about = 'hash', revisions = 'hash', limits = 'hash', types = 'hash', weights = 'hash', key_pauses = 'hash', reasons = 'hash', changes = 'list', acts = 'list', queues = 'set', later = 'zset', dead = 'zset',
     workers = 'zset', reap = 'string', duty = 'hash', halted = 'hash', cancelled = 'hash', batches = 'zset', schedules = 'hash',
     opened = 'set', alone = 'zset', runs = 'zset', clock = 'list', settings = 'hash', dead_bytes = 'hash', lines = 'zset', large = 'hash',
 }

@@ -12,7 +12,7 @@ local function note(ARGV)
     if #ARGV ~= 3 or ARGV[2] == '' or #ARGV[2] > WHAT_MOST or find(ARGV[2], '[^ -~]') then
         return refuse('note: wants now, what was done, of at most %d printable bytes, and by whom', WHAT_MOST)
     end
-    local wrong = check.wrong_kind('changes', 'list')
+    local wrong = check.wrong_kind('acts', 'list')
     if wrong then return check.refuse_key(wrong) end
     rates.note(ARGV[2], ARGV[3])
     return answer{}

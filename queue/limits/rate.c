@@ -491,44 +491,48 @@ static json_t *merge(const json_t *a, const json_t *b)
     return all;
 }
 
+struct reading_log {
+    bool all;
+    json_t *changes;
+};
+
+/* Merges more entries into what was read before. false: out of memory. */
+static bool add_log(struct reading_log *log, const json_t *more)
+{
+    json_t *before = log->changes;
+
+    log->changes = merge(before, more);
+    json_decref(before);
+    return log->changes;
+}
+
 static int read_log(struct weir *w, void *arg)
 {
-    json_t *answer, **changes = arg, *before = *changes;
+    struct reading_log *log = arg;
+    json_t *answer;
     struct args a;
     int status;
 
     args_init(&a);
     script_begin(&a, "rate_log", w->prefix, -1);
     status = client_ask(w, "rate_log", &a, &answer);
-    *changes = NULL;
-    if (status == 0 && !(*changes = merge(before, json_object_get(answer, "changes"))))
+    if (status == 0 && !(add_log(log, json_object_get(answer, "changes")) &&
+                         (!log->all || add_log(log, json_object_get(answer, "acts")))))
         status = error_no_memory(&w->error, "rate");
-    json_decref(before);
     json_decref(answer);
     return status;
 }
 
-static bool is_act(const json_t *entry)
-{
-    static const char end[] = ",\"acts\":true}";
-    size_t len = json_string_length(entry);
-
-    return len >= strlen(end) && strcmp(json_string_value(entry) + len - strlen(end), end) == 0;
-}
-
 int rate_log_read(struct weir *w, bool all, json_t **changes)
 {
-    int status;
+    struct reading_log log = {.all = all};
+    int status = client_look_at_all(w, read_log, &log);
 
-    *changes = NULL;
-    status = client_look_at_all(w, read_log, changes);
-    for (size_t i = json_array_size(*changes); status == 0 && !all && i > 0; i--)
-        if (is_act(json_array_get(*changes, i - 1)))
-            json_array_remove(*changes, i - 1);
     if (status != 0) {
-        json_decref(*changes);
-        *changes = NULL;
+        json_decref(log.changes);
+        log.changes = NULL;
     }
+    *changes = log.changes;
     return status;
 }
 

@@ -1,12 +1,13 @@
 -- rates: what the scripts that change limits share: the text of a limit, waking what waits at its gates, the log of changes.
 --
 --   limits: hash name -> its rules joined by a blank (throttle/rules.lua), then marks: pause:<until_us>/<set_at_us> weights:1
---   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}; "acts": true of what concerns no limit and no type
+--   changes: list, the newest first: {"at": seconds, "by": "user@host", "what": "set mail 100/1m"}
+--   acts: the same of what concerns no limit and no type: however much that is, the changes stay
 -- uses: bell check counters key_pauses lane leases revisions rules types wake
 
 local rates = {}
 
-local CHANGES_MOST = 1000 -- remembered
+local CHANGES_MOST = 1000 -- remembered, and as many acts
 rates.PLACES = 8          -- rules of one limit: gates <limit>#0 to #7
 
 function rates.wrong_tables()
@@ -15,7 +16,7 @@ end
 
 function rates.wrong_keys()
     return check.wrong_kind('queues', 'set') or rates.wrong_tables() or check.wrong_kind('weights', 'hash') or key_pauses.wrong()
-        or check.wrong_kind('changes', 'list')
+        or check.wrong_kind('changes', 'list') or check.wrong_kind('acts', 'list')
 end
 
 -- Of the gates that are not keyed.
@@ -277,23 +278,21 @@ function rates.revision(kind, name)
     return there and 1 or 0
 end
 
--- The log has the newest of all that was done.
-local function log(entry)
-    call('LPUSH', P .. 'changes', entry)
-    call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
-end
-
-local function entry_of(what, by, more)
-    return format('{"at":%d.%06d,"by":%s,"what":%s%s}', floor(now / 1000000), now % 1000000, json_write(by), json_write(what), more)
+local function entry_of(what, by)
+    return format('{"at":%d.%06d,"by":%s,"what":%s}', floor(now / 1000000), now % 1000000, json_write(by), json_write(what))
 end
 
 -- Remembers what was done, by whom, and of which "limit" or "type"; kind nil: their revisions are not new.
 function rates.record(what, by, kind, name)
-    log(entry_of(what, by, ''))
+    call('LPUSH', P .. 'changes', entry_of(what, by))
+    call('LTRIM', P .. 'changes', 0, CHANGES_MOST - 1)
     revisions.renew(kind, name)
 end
 
 -- The same of what concerns no limit and no type.
-function rates.note(what, by) log(entry_of(what, by, ',"acts":true')) end
+function rates.note(what, by)
+    call('LPUSH', P .. 'acts', entry_of(what, by))
+    call('LTRIM', P .. 'acts', 0, CHANGES_MOST - 1)
+end
 
 return rates
