@@ -373,6 +373,14 @@ def test_mode(stage, start):
     assert refusal(q, "take", limit="nobody").kind == "missing"
     first = q("enqueue", type="sync", options={"unique": "u"})
     assert q("enqueue", type="sync", options={"unique": "u"})["id"] == first["id"]
+    q("set_rate", name="calls", rules="10/s,by=key")
+    for key in ("a", "a", "b"):
+        q("enqueue", type="calls", args={"do": "throttled"}, options={"key": key})
+    q("drain", types=["calls"])  # its provider has said stop: the limit pauses for that key alone
+    assert [job["key"] for job in q("jobs", type="calls")] == ["a", "a"]
+    q("move", seconds=2)
+    q("drain", types=["calls"])
+    assert q("jobs", type="calls") == []
     q("keep", type="kept", seconds=60)
     kept = q("enqueue", type="kept", args=[1])["id"]
     assert q("wait", id=kept, seconds=5)["state"] == "waiting"

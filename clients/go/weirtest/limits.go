@@ -190,14 +190,14 @@ type place struct {
 }
 
 type limit struct {
-	rules       []rule
-	by          string
-	pausedUntil int64
-	gates       map[place]*gate
+	rules  []rule
+	by     string
+	pauses map[string]int64 // by key, where it has some
+	gates  map[place]*gate
 }
 
 func readLimit(texts []string) (*limit, error) {
-	l := &limit{gates: map[place]*gate{}}
+	l := &limit{gates: map[place]*gate{}, pauses: map[string]int64{}}
 	for _, text := range strings.Fields(strings.Join(texts, " ")) {
 		r, err := readRule(text)
 		if err != nil {
@@ -215,6 +215,20 @@ func readLimit(texts []string) (*limit, error) {
 		return nil, &weir.InvalidError{Why: "a limit has one to eight rules", Member: "rules"}
 	}
 	return l, nil
+}
+
+func (l *limit) pause(key string, until int64) {
+	if l.by == "" {
+		key = ""
+	}
+	l.pauses[key] = until
+}
+
+func (l *limit) paused(key string) int64 {
+	if l.by == "" {
+		key = ""
+	}
+	return l.pauses[key]
 }
 
 func (l *limit) of(key string) []*gate {

@@ -560,7 +560,8 @@ func (f *Fake) askLimit(d document, takes bool) (map[string]any, error) {
 		return map[string]any{"left": true}, nil
 	}
 	gates := l.of(d.text("key", ""))
-	begins := latest(l.pausedUntil, f.now)
+	paused := l.paused(d.text("key", ""))
+	begins := latest(paused, f.now)
 	for _, g := range gates {
 		if at := g.start(f.now, cost); at == never || begins == never {
 			begins = never
@@ -573,12 +574,12 @@ func (f *Fake) askLimit(d document, takes bool) (map[string]any, error) {
 			g.take(f.now, cost)
 		}
 	}
-	remaining, burst, reset := int64(later), int64(later), latest(l.pausedUntil, f.now)
+	remaining, burst, reset := int64(later), int64(later), latest(paused, f.now)
 	for _, g := range gates {
 		reset = latest(reset, g.resets(f.now))
 		remaining, burst = -latest(-remaining, -g.remaining(f.now)), -latest(-burst, -g.burst)
 	}
-	if l.pausedUntil > f.now {
+	if paused > f.now {
 		remaining = 0
 	}
 	answer := map[string]any{"allowed": begins == f.now, "limit": burst, "remaining": remaining, "reset_after": seconds(reset - f.now)}
@@ -626,7 +627,8 @@ func (f *Fake) gatesOf(one *job) (gates []*gate, may bool) {
 	if l == nil {
 		return nil, true
 	}
-	gates, may = l.of(l.keyOf(one.document)), l.pausedUntil <= f.now
+	key := l.keyOf(one.document)
+	gates, may = l.of(key), l.paused(key) <= f.now
 	for _, g := range gates {
 		may = may && g.start(f.now, one.cost) == f.now
 	}
@@ -654,7 +656,7 @@ func (f *Fake) settle(one *job, gates []*gate, answer weir.Answer) {
 		}
 		until := f.now + latest(second/10, micros(after))
 		if l := f.limits[one.kind]; l != nil {
-			l.pausedUntil = until
+			l.pause(l.keyOf(one.document), until)
 		} else {
 			one.due = until
 		}

@@ -104,7 +104,7 @@ class Gate {
 
 export class Limit {
   #gates = new Map();
-  pausedUntil = 0;
+  #pauses = new Map(); // by key, where the limit has some
 
   constructor(rules) {
     this.rules = rules.trim().split(/\s+/).map((one) => new Rule(one));
@@ -112,6 +112,14 @@ export class Limit {
     if (this.rules.length > 8) throw new Invalid('a limit has one to eight rules', 'rules');
     if (paths.size > 1) throw new Invalid('all keyed rules of a limit use one path', 'rules');
     this.by = [...paths][0] ?? '';
+  }
+
+  pause(key, until) {
+    this.#pauses.set(this.by && key, until);
+  }
+
+  paused(key) {
+    return this.#pauses.get(this.by && key) ?? 0;
   }
 
   of(key) {

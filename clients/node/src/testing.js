@@ -275,16 +275,17 @@ export class Fake {
       throw new Invalid(limit.by ? 'the limit is kept for each key; name one' : 'the limit has no keys', 'key');
     if (leave) return { left: true };
     const gates = limit.of(key ?? '');
+    const paused = limit.paused(key);
     const starts = gates.map((gate) => gate.start(this.#now, cost));
-    const start = starts.includes(null) ? null : Math.max(limit.pausedUntil, this.#now, ...starts);
+    const start = starts.includes(null) ? null : Math.max(paused, this.#now, ...starts);
     const allowed = start === this.#now;
     if (allowed && takes) for (const gate of gates) gate.take(start, cost);
     const after = allowed ? undefined : (start - this.#now) / 1e6;
     return {
       allowed,
       limit: Math.min(...gates.map((gate) => gate.rule.burst)),
-      remaining: limit.pausedUntil > this.#now ? 0 : Math.min(...gates.map((gate) => gate.remaining(this.#now))),
-      reset_after: (Math.max(limit.pausedUntil, this.#now, ...gates.map((gate) => gate.resets(this.#now))) - this.#now) / 1e6,
+      remaining: paused > this.#now ? 0 : Math.min(...gates.map((gate) => gate.remaining(this.#now))),
+      reset_after: (Math.max(paused, this.#now, ...gates.map((gate) => gate.resets(this.#now))) - this.#now) / 1e6,
       ...(start === null ? { never: true } : { retry_after: after }),
       ...(start !== null && after <= wait && { place: `${this.#now}.${cost}.fake`, ask_after: Math.min(5, after) }),
     };
@@ -300,8 +301,8 @@ export class Fake {
   #mayStart(job) {
     if (job.state === 'dead' || job.state === 'running' || job.due > this.#now) return false;
     const cost = job.document.cost ?? 1;
-    const pausedUntil = this.#limits.get(job.type)?.pausedUntil ?? 0;
-    return pausedUntil <= this.#now && this.#gatesOf(job).every((gate) => gate.start(this.#now, cost) === this.#now);
+    const limit = this.#limits.get(job.type);
+    return (limit?.paused(limit.keyOf(job.document)) ?? 0) <= this.#now && this.#gatesOf(job).every((gate) => gate.start(this.#now, cost) === this.#now);
   }
 
   async #run(job, handlers) {
@@ -329,7 +330,7 @@ export class Fake {
   #throttle(job, after) {
     const until = this.#now + Math.max(100_000, us(after));
     const limit = this.#limits.get(job.type);
-    if (limit) limit.pausedUntil = until;
+    if (limit) limit.pause(limit.keyOf(job.document), until);
     else job.due = until;
   }
 

@@ -18,7 +18,7 @@ let q, mode, own;
 function run(job) {
   ran.push(job.args);
   if (job.args?.do === 'dead') throw new Dead('as it was told');
-  if (job.args?.do === 'throttled' && ran.length === 1) throw new Throttled(2);
+  if (job.args?.do === 'throttled' && ran.filter((one) => one?.do === 'throttled').length === 1) throw new Throttled(2);
   return new Result(job.args);
 }
 

@@ -19,7 +19,7 @@ def run(job):
     how = job.args.get("do", "done") if isinstance(job.args, dict) else "done"
     if how == "dead":
         raise weir.Dead("as it was told")
-    if how == "throttled" and len(ran) == 1:
+    if how == "throttled" and ran.count(job.args) == 1:
         raise weir.Throttled(2)
     return weir.Result(job.args)
 

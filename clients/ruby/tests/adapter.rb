@@ -38,9 +38,18 @@ class Adapter
   def jobs(type:) = @fake.jobs(type)
 
   def drain(types:)
-    types.each { |type| @handlers.by_type[type] = ->(job) { @ran << job.args and Weir::Result.new(job.args) } }
+    types.each { |type| @handlers.by_type[type] = method(:run) }
     @fake.drain(@handlers)
     @ran
+  end
+
+  private
+
+  def run(job)
+    @ran << job.args
+    raise Weir::Throttled.new(2) if job.args == {"do" => "throttled"} && @ran.count(job.args) == 1
+
+    Weir::Result.new(job.args)
   end
 end
 

@@ -18,6 +18,7 @@ type adapter struct {
 	client  *weir.Client
 	fake    *weirtest.Fake
 	ran     []any
+	told    bool // a provider has said stop once
 	handled map[string]bool
 	worker  *weir.Worker
 }
@@ -107,6 +108,10 @@ func (a *adapter) run(_ context.Context, job *weir.JobRun) error {
 		return err
 	}
 	a.ran = append(a.ran, value)
+	if told, _ := value.(map[string]any); told["do"] == "throttled" && !a.told {
+		a.told = true
+		return weir.Throttled(2 * time.Second)
+	}
 	return job.Result(value)
 }
 
