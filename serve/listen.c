@@ -62,12 +62,6 @@ static int open_path(struct listener *l, const char *path, int mode, struct erro
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int status;
 
-    if (!*path)
-        return error_set(e, WEIR_EUSAGE, "serve --listen: unix: without a path; write unix:/run/weir.sock");
-    if (strlen(path) >= sizeof address.sun_path)
-        return error_set(e, WEIR_ECONFIG,
-                         "serve --listen %.200s: longer than the %zu bytes of a unix socket's path", path,
-                         sizeof address.sun_path - 1);
     strcpy(address.sun_path, path);
     l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     status = l->fd < 0 ? -1 : bind_path(l->fd, &address, mode);
@@ -146,13 +140,7 @@ static int open_address(struct listener *l, const char *where, bool open_to_all,
     char host[256], port[8];
     int failed;
 
-    if (!split(where, host, port))
-        return error_set(e, WEIR_EUSAGE,
-                         "serve --listen %.200s: not an address; write unix:/run/weir.sock or 127.0.0.1:8379",
-                         where);
-    if (atol(port) > PORT_MOST)
-        return error_set(e, WEIR_EUSAGE, "serve --listen %.200s: not a port; give one from 1 to %d", where,
-                         PORT_MOST);
+    split(where, host, port);
     failed = getaddrinfo(host, port, &hints, &found);
     if (failed)
         return error_set(e, WEIR_ECONFIG,
@@ -171,19 +159,50 @@ static int open_address(struct listener *l, const char *where, bool open_to_all,
     return failed;
 }
 
-int listen_open(struct listener *l, const char *where, bool open_to_all, int mode, struct error *e)
+/* The path of a unix socket; NULL: it is an address. */
+static const char *path_of(const char *where)
 {
-    *l = (struct listener){.fd = -1};
     if (strncmp(where, "unix:", 5) == 0)
-        return open_path(l, where + 5, mode, e);
-    if (where[0] == '/' || where[0] == '.')
-        return open_path(l, where, mode, e);
+        return where + 5;
+    return where[0] == '/' || where[0] == '.' ? where : NULL;
+}
+
+int listen_check(const char *where, int mode, struct error *e)
+{
+    const char *path = path_of(where);
+    char host[256], port[8];
+
+    if (path && !*path)
+        return error_set(e, WEIR_EUSAGE, "serve --listen: unix: without a path; write unix:/run/weir.sock");
+    if (path && strlen(path) >= sizeof((struct sockaddr_un *)NULL)->sun_path)
+        return error_set(e, WEIR_ECONFIG,
+                         "serve --listen %.200s: longer than the %zu bytes of a unix socket's path", path,
+                         sizeof((struct sockaddr_un *)NULL)->sun_path - 1);
+    if (path)
+        return 0;
     if (mode >= 0)
         return error_set(
             e, WEIR_EUSAGE,
             "serve --socket-mode: only a unix socket has permissions; leave it out, or listen on "
             "unix:/run/weir.sock");
-    return open_address(l, where, open_to_all, e);
+    if (!split(where, host, port))
+        return error_set(e, WEIR_EUSAGE,
+                         "serve --listen %.200s: not an address; write unix:/run/weir.sock or 127.0.0.1:8379",
+                         where);
+    if (atol(port) > PORT_MOST)
+        return error_set(e, WEIR_EUSAGE, "serve --listen %.200s: not a port; give one from 1 to %d", where,
+                         PORT_MOST);
+    return 0;
+}
+
+int listen_open(struct listener *l, const char *where, bool open_to_all, int mode, struct error *e)
+{
+    const char *path = path_of(where);
+
+    *l = (struct listener){.fd = -1};
+    if (listen_check(where, mode, e) < 0)
+        return e->status;
+    return path ? open_path(l, path, mode, e) : open_address(l, where, open_to_all, e);
 }
 
 void listen_close(struct listener *l)

@@ -17,6 +17,8 @@ struct listener {
  * socket that nobody listens on any more is replaced. mode: see serve.h. */
 WEIR_CHECKED int listen_open(struct listener *l, const char *where, bool open_to_all, int mode,
                              struct error *e);
+/* Checks what needs no socket: all but whether this machine has that address or path, and who could reach it. mode: see serve.h. */
+WEIR_CHECKED int listen_check(const char *where, int mode, struct error *e);
 /* Takes no more connections; removes the unix socket. */
 void listen_close(struct listener *l);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/apply/sections.h"
+#include "cli/command/serve.h"
 #include "cli/command/worker.h"
 #include "cli/commands.h"
 #include "cli/document/table.h"
@@ -97,7 +98,7 @@ static int make_rows(struct cli *cli)
     if (cli->error.status == 0 && sections_of_file(cli, &state) == 0 &&
         cli_read_section(cli, f.table, "worker", "", cli_is_of_section) == 0 &&
         worker_flags_read_handlers(cli, &f) == 0 && worker_flags_check(cli, &f) == 0 &&
-        worker_flags_try(cli, &f) == 0)
+        worker_flags_try(cli, &f) == 0 && serve_flags_try(cli) == 0)
         add_titled(&cli->config);
     json_decref(state);
     return cli->error.status;
