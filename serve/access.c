@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/file.h"
+
 #define TOKENS_MOST 1000
 #define LINE_SIZE 1024
 #define NAME_SIZE 64
@@ -116,10 +118,10 @@ int access_new(const struct access_options *options, struct access **access, str
     a->options = *options;
     if (!options->token_file)
         return 0;
-    file = fopen(options->token_file, "re");
+    file = file_open(options->token_file);
     if (!file)
         return error_set(e, WEIR_ECONFIG, "serve --token-file %.200s: %s; name a file that can be read",
-                         options->token_file, strerror(errno));
+                         options->token_file, file_why(errno));
     status = read_tokens(a, options->token_file, file, e);
     fclose(file);
     return status;

@@ -1,7 +1,6 @@
 #include "core/wire/credential.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "core/clock.h"
+#include "core/file.h"
 #include "core/spawn.h"
 #include "core/words.h"
 
@@ -82,20 +82,22 @@ static int ask_file(struct redis_address *a, struct error *e)
     char path[PATH_MAX], where[300], name[REDIS_NAME_SIZE];
     struct text text = {.len = 0};
     ssize_t n = -1;
-    int fd, error;
+    FILE *file;
+    int error;
 
     credential_path(a->password_file, path);
-    fd = open(path, O_RDONLY | O_CLOEXEC);
-    while (fd >= 0 && text.len < sizeof text.bytes && (n = read_text(fd, &text)) > 0)
+    file = file_open(path);
+    while (file && text.len < sizeof text.bytes && (n = read_text(fileno(file), &text)) > 0)
         ;
     error = errno;
-    close_fd(&fd);
+    if (file)
+        fclose(file);
     snprintf(where, sizeof where, "--password-file %.250s", path);
     if (n >= 0)
         return take_text(a, where, &text, e);
     redis_address_format(a, name, sizeof name);
     return error_set(e, WEIR_ECONFIG, "redis %s: %s: cannot be read: %s; name a file that this user may read",
-                     name, where, strerror(error));
+                     name, where, file_why(error));
 }
 
 /* ---- A command */
