@@ -281,6 +281,8 @@ static struct span body_of(struct span entry)
 
     if (entry.len == 0 || *entry.at != '@')
         return entry;
+    if (entry.len > 8 && entry.at[8] == '{' && memchr(entry.at, ',', 8) == NULL)
+        return (struct span){entry.at + 8, entry.len - 8};
     if (!cut(&entry, ';', &head))
         return (struct span){"", 0};
     head.at++;

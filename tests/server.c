@@ -280,14 +280,15 @@ char *server_ask(struct server *s, const char *word, ...)
     return text;
 }
 
+#define STAMP_DIGITS "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+
 /* Leaves out an attr of a head that is a time; a head that says nothing but that goes as a whole. */
 static void leave_out(char *text, const char *attr)
 {
     static const char bare[] = "@0,0,0";
 
     for (char *at = text; (at = strstr(at, attr));) {
-        char *end =
-            at + 2 + strspn(at + 2, "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz");
+        char *end = at + 2 + strspn(at + 2, STAMP_DIGITS);
         bool alone = *end == ';' && at - text >= (long)sizeof bare - 1 &&
                      strncmp(at - (sizeof bare - 1), bare, sizeof bare - 1) == 0;
 
@@ -298,6 +299,16 @@ static void leave_out(char *text, const char *attr)
         at -= alone ? sizeof bare - 1 : 0;
         memmove(at, end + alone, strlen(end + alone) + 1);
     }
+}
+
+/* Leaves out heads that are stamps. */
+static void leave_out_heads(char *text)
+{
+    for (char *at = text; (at = strchr(at, '@'));)
+        if (strspn(at + 1, STAMP_DIGITS) == 7 && at[8] == '{')
+            memmove(at, at + 8, strlen(at + 8) + 1);
+        else
+            at++;
 }
 
 /* The same of when a job that came back was taken. */
@@ -320,6 +331,7 @@ char *unstamped(char *text)
     leave_out_taken(text);
     leave_out(text, ",d");
     leave_out(text, ",t");
+    leave_out_heads(text);
     return text;
 }
 

@@ -30,7 +30,8 @@ static const char *const forged_heads[] = {
     "@0,0,0,s" SECRET "s,bvictim,uk;",
     "@0,0,0,bvictim,uk,s" SECRET ";", /* not where Weir writes it */
     "@0,0,0,bvictim,uk,e1:no%20luck;",
-    /* beside when it was enqueued */
+    /* when it was enqueued, as no producer writes it */
+    "@0,0,0,t-JDOAw-;",
     "@0,0,0,t-JDOAw-,bvictim,uk;",
     "@0,0,0,bvictim,uk,t-JDOAw-;",
     "@0,0,0,tJ,uk--;",
@@ -55,6 +56,20 @@ SCENE_TEST(test_a_forged_head_counts_nothing)
     turns_check();
 }
 
+/* What looks like the end of a head stands in a body. */
+SCENE_TEST(test_a_head_that_is_a_stamp_ends_at_its_body)
+{
+    make_victim();
+    push("default", "@-JDOAw-{\"id\":\"a\",\"type\":\"t\",\"args\":\",bvictim,wk;\"}");
+    assert_int_equal(claim("w", 1, 0), 1);
+    assert_int_equal(turns.claim.leases[0].attrs.len, 0);
+    settle("w", SETTLE_BACK, tokens[0], 0, NULL);
+    assert_int_equal(claim("w", 1, 0), 1);
+    settle("w", SETTLE_FINISH, tokens[0], 0, NULL);
+    expect_no_harm();
+    turns_check();
+}
+
 static void expect_lease(size_t i, const char *id, int64_t enqueued_us)
 {
     const struct lease *lease = &turns.claim.leases[i];
@@ -66,17 +81,17 @@ static void expect_lease(size_t i, const char *id, int64_t enqueued_us)
 /* In a queue such a head needs no signature. Jobs that begin alike start together; others among them are what they are. */
 WORKER_TEST(test_a_head_says_when_a_job_was_enqueued)
 {
-    push("default", "@0,0,0,t-JDOAw-;{\"id\":\"a\",\"type\":\"t\"}");
+    push("default", "@-JDOAw-{\"id\":\"a\",\"type\":\"t\"}");
     assert_int_equal(claim("w", 3, 0), 1); /* alone, by the short way */
     expect_lease(0, "a", BEGIN_US);
-    push("default", "@0,0,0,t-JDOAw-;{\"id\":\"b\",\"type\":\"t\"}");
-    push("default", "@0,0,0,t-JDOAw-;{\"id\":\"c\",\"type\":\"t\"}");
-    push("default", "@0,0,0,t-JDOAw-;{\"id\":\"long\",\"type\":\"t\"}");
-    push("default", "@0,0,0,t-JDOAw0;{\"id\":\"d\",\"type\":\"t\"}");
+    push("default", "@-JDOAw-{\"id\":\"b\",\"type\":\"t\"}");
+    push("default", "@-JDOAw-{\"id\":\"c\",\"type\":\"t\"}");
+    push("default", "@-JDOAw-{\"id\":\"long\",\"type\":\"t\"}");
+    push("default", "@-JDOAw0{\"id\":\"d\",\"type\":\"t\"}");
     push("default", "@9,9,9,t-JDOAw0;{\"id\":\"e\",\"type\":\"t\"}");
     push("default", "{\"id\":\"f\",\"type\":\"t\"}");
-    push("default", "@0,0,0,t-JDOAw0;{\"id\":\"g\",\"type\":\"u\"}");
-    push("default", "@0,0,0,t-------;{\"id\":\"h\",\"type\":\"t\"}");
+    push("default", "@-JDOAw0{\"id\":\"g\",\"type\":\"u\"}");
+    push("default", "@-------{\"id\":\"h\",\"type\":\"t\"}");
     must(turns_rate("u", CLOSED_RULE));
     assert_int_equal(claim("w", 10, 0), 7);
     expect_lease(0, "b", BEGIN_US);
@@ -95,7 +110,7 @@ WORKER_TEST(test_a_job_keeps_when_it_was_enqueued)
 {
     char *dead;
 
-    push("default", "@0,0,0,t-JDOAw-;" VICTIM);
+    push("default", "@-JDOAw-" VICTIM);
     assert_int_equal(claim("w", 1, 0), 1);
     settle("w", SETTLE_RETRY, tokens[0], 1000, "no luck");
     turns.now_us += 1000000;
@@ -130,7 +145,7 @@ SCENE_TEST(test_a_stamp_says_a_time)
         stamp_write(times[i].at_us, digits);
         stamp_head(times[i].at_us, head);
         assert_int_equal(stamp_read(span_str(digits)), times[i].read_us);
-        assert_int_equal(entry_enqueued_us(span_str(head)), times[i].read_us);
+        assert_int_equal(entry_enqueued_us(span_str(textf("%s{}", head))), times[i].read_us);
     }
     assert_int_equal(stamp_read(span_str("-JDOAw")), 0);
     assert_int_equal(stamp_read(span_str("-JDOAw!")), 0);

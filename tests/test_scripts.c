@@ -598,8 +598,8 @@ WORKER_TEST(test_heads_that_differ)
     struct error e;
 
     assert_int_equal(
-        claim_reply(answer("return {'1',{'1.--/q/t/','@0,0,0,t-JIgFkI;{}','1.-0/q/t/','@0,0,0,t-JIgFkJ;{}',"
-                           "'1.-1/q/t/','@0,0,0,t-JIgFkJ;{}','1.-2/q/t/','@0,0,0,t-JIgFkJ,bb;{}',"
+        claim_reply(answer("return {'1',{'1.--/q/t/','@-JIgFkI{}','1.-0/q/t/','@-JIgFkJ{}',"
+                           "'1.-1/q/t/','@-JIgFkJ{}','1.-2/q/t/','@0,0,0,t-JIgFkJ,bb;{}',"
                            "'1.-3/q/t/','@0,0,0,t-JI,bb;;{}','1.-4/q/t/','@0,0,0,t-J,bb00;{}'}}"),
                     &turns.claim, &e),
         0);

@@ -164,7 +164,7 @@ WORKER_TEST(test_held_until_it_starts)
 WORKER_TEST(test_freed_among_equal_jobs)
 {
     for (int i = 0; i < 12; i++) {
-        push("default", textf("@0,0,0,t0000000;{\"id\":\"p%02d\",\"type\":\"t\"}", i));
+        push("default", textf("@0000000{\"id\":\"p%02d\",\"type\":\"t\"}", i));
         if (i == 5 || i == 8)
             locked(i == 5 ? "a" : "b", i == 5 ? "k" : "l", LOCK_UNTIL_START);
     }

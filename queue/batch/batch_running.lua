@@ -17,8 +17,7 @@ local function batch_running(ARGV)
     local page = call('HSCAN', P .. 'active:' .. worker, cursor, 'COUNT', PAGE)
     local leases, n = page[2], 0
     for i = 2, #leases, 2 do
-        local head = match(leases[i], '^@([^;]*);')
-        if head and heads.attr(head, 'b') == name then n = n + 1 end
+        if heads.attr(heads.attrs_of(leases[i]), 'b') == name then n = n + 1 end
     end
     return answer{next = page[1] ~= '0' and {page[1]} or nil, running = n}
 end

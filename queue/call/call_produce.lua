@@ -96,14 +96,14 @@ local function too_long(size)
                                               size, document.MOST))
 end
 
-local head, head_open, head_unit -- "@0,0,0,t...;" of these 10 ms, and with a bracket behind it
+local head, head_open, head_unit -- "@<stamp>" of these 10 ms, and with a bracket behind it
 
 -- The head that says when a job is enqueued.
 local function stamped()
     read_clock()
     local unit = floor(now / 10000)
     if unit ~= head_unit then
-        head, head_unit = '@0,0,0' .. stamp.attr(now) .. ';', unit
+        head, head_unit = stamp.head(now), unit
         head_open = head .. '{'
     end
     return head
@@ -313,7 +313,7 @@ end
 
 local function arguments(given, name, offset, before)
     local words = {'', name, given.batch and '' or us(STREAM_MS), us(offset), us(c.lines), before, c.after, document.made(),
-                   given.batch and match(stamped(), 't([%w_-]+);') or '', us(#c.types)}
+                   given.batch and sub(stamped(), 2) or '', us(#c.types)}
     for _, kind in ipairs(c.types) do words[#words + 1], words[#words + 2] = kind, us(c.types[kind]) end
     words[#words + 1] = us(#c.queues)
     for _, queue in ipairs(c.queues) do words[#words + 1], words[#words + 2] = queue, us(#c.bodies[queue]) end

@@ -1,7 +1,7 @@
 -- claim_cache: what a claim remembers to be faster. Nothing depends on it: with ON = false each question is asked anew, and the claim decides the
 -- same. test_throttle runs worlds both ways.
 --
--- uses: claim_call
+-- uses: claim_call heads
 local claim_cache = {}
 
 local claim = claim_call
@@ -29,9 +29,9 @@ end
 -- True when an entry holds a lock until its job starts. An entry that begins with claim_cache.plain does not: that is the head, or first byte, of
 -- the last entry that was asked for.
 function claim_cache.has_lock(entry)
-    local head = match(entry, '^@[^;]*;') or sub(entry, 1, 1)
-    if find(head, ',w', 1, true) then return true end
-    if ON then claim_cache.plain = head end
+    local attrs, at = heads.attrs_of(entry)
+    if heads.attr(attrs, 'w') then return true end
+    if ON then claim_cache.plain = sub(entry, 1, max(1, at - 1)) end
     return false
 end
 

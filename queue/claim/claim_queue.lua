@@ -85,7 +85,7 @@ local function lane_is_clear(s, l)
 end
 
 -- Matches an entry with a head that counts, whose body Weir's producers wrote: where its id begins and ends, and where its type ends.
-local WRITTEN = '^@[^;{]*;{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
+local WRITTEN = '^@[^;{]*;?{"id":"()[^"\\]*()","type":"[%w_.-]+"()'
 
 -- Returns the place of the first of jobs[from] to jobs[last] that does not begin as jobs[i] does, but for its id, or may name a cost of its own where
 -- that counts; last + 1: there is none. This is done for each job: to find the front of the head and the text behind the id where they must stand takes half as long as

@@ -1,6 +1,7 @@
 -- heads: an entry is a job on its way, in a lane or a lease: its body, behind a head once there is something to remember.
 --
 --   entry  = body | "@" attempts "," interrupted "," throttled attrs ";" body
+--          | "@" stamp body    of a job that is new: what most entries are, at half the length. No digit of a stamp is a comma
 --   attrs  = any of: ",s" secret, first (see sign)  ",b" batch, that counts it
 --            ",u" key, locked until it ends    ",w" key, locked until it starts
 --            ",e" us ":" reason, its last failure, escaped    ",c" us, of a lease: it was cancelled
@@ -10,20 +11,32 @@
 
 local heads = {}
 
+heads.STAMP = '^@' .. ('[%w_-]'):rep(7) .. '{' -- an entry whose head is a stamp
+
+local STAMP = heads.STAMP
 local AT = 64 -- "@"
 
 -- What ends, or comes back, together mostly has the same head and reason: what was read or written last is kept.
 
-local head, head_attempts, head_interrupted, head_throttled, head_attrs = ' ', 0, 0, 0, ''
+local head, body_at = ' ', 0 -- the head, of a stamp with the bracket behind it, and where the body begins
+local head_attempts, head_interrupted, head_throttled, head_attrs = 0, 0, 0, ''
+
+-- Reads a head that is a stamp as the one that says the same at length.
+local function read_stamp(entry)
+    if not find(entry, STAMP) then return nil end
+    head, body_at = sub(entry, 1, 9), 9
+    head_attempts, head_interrupted, head_throttled, head_attrs = 0, 0, 0, ',t' .. sub(entry, 2, 8)
+    return 9
+end
 
 -- Reads the head of an entry; returns where its body begins; nil: it has no head.
 local function read_head(entry)
     if byte(entry) ~= AT then return nil end
-    if sub(entry, 1, #head) == head then return #head + 1 end -- find would go on through all of a body
+    if sub(entry, 1, #head) == head then return body_at end -- find would go on through all of a body
     local attempts, interrupted, throttled, attrs, at = match(entry, '^@(%d+),(%d+),(%d+)([^;]*);()')
-    if not at then return nil end
+    if not at then return read_stamp(entry) end
     head, head_attempts, head_interrupted, head_throttled = sub(entry, 1, at - 1), tonumber(attempts), tonumber(interrupted), tonumber(throttled)
-    head_attrs = attrs
+    head_attrs, body_at = attrs, at
     return at
 end
 

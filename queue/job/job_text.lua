@@ -7,6 +7,8 @@
 -- brackets. Where that is not sure (brackets in strings, too many members), the name is searched for, and the member is it if all that is
 -- open before it, without strings, is its object. Where that is not sure either (escapes in names, several of that name), the text is
 -- decoded. So a large text that is no JSON may have a value: what stands behind that is not looked at.
+--
+-- uses: heads
 local job_text = {}
 
 job_text.NESTED_MOST = 1024 -- a value is decoded, sorted and hashed in less than 0.2 ms
@@ -177,7 +179,8 @@ local function digits_of(text, value)
 end
 
 function job_text.value(entry, path)
-    local at, value = match(entry, '^@%d+,%d+,%d+[^;]*;()') or 1, nil
+    local _, at = heads.attrs_of(entry)
+    local value
     if #entry <= SMALL then
         value = decoded(sub(entry, at), path)
         if not is_rounded(value) then return value end

@@ -4,7 +4,7 @@
 -- Where only Weir writes (lanes, leases, later, dead, aside) heads are believed, and the secret says nothing; a job that leaves its
 -- queue keeps it only because it costs a copy of its body to take it out.
 --
---   entry in a queue  body | "@" attempts "," interrupted "," throttled ",s" secret attrs ";" body      see lease
+--   entry in a queue  body | "@" stamp body | "@" attempts "," interrupted "," throttled ",s" secret attrs ";" body      see heads
 --   about             hash: secret -> random text, made by the first script that signs a head
 --
 -- uses: check heads stamp

@@ -22,9 +22,8 @@ void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1])
 
 void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1])
 {
-    memcpy(head, "@0,0,0,t", 8);
-    stamp_write(at_us, head + 8);
-    memcpy(head + 8 + STAMP_LEN, ";", 2);
+    *head = '@';
+    stamp_write(at_us, head + 1);
 }
 
 /* Reads a digit; -1: it is none. */
@@ -37,6 +36,16 @@ static int value_of(char digit)
     if (digit >= '0' && digit <= '9')
         return digit - '0' + 1;
     return digit == '_' ? 37 : digit == '-' ? 0 : -1;
+}
+
+bool stamp_is_head(struct span entry)
+{
+    if (entry.len <= STAMP_HEAD_LEN || *entry.at != '@' || entry.at[STAMP_HEAD_LEN] != '{')
+        return false;
+    for (int i = 1; i <= STAMP_LEN; i++)
+        if (value_of(entry.at[i]) < 0)
+            return false;
+    return true;
 }
 
 int64_t stamp_read(struct span digits)

@@ -8,13 +8,15 @@
 
 #include "queue/job/job.h"
 
-#define STAMP_LEN 7       /* digits */
-#define STAMP_HEAD_LEN 16 /* of a head that says nothing else */
+#define STAMP_LEN 7                    /* digits */
+#define STAMP_HEAD_LEN (1 + STAMP_LEN) /* of a head that says nothing else */
 
 /* Writes the digits of a time, ended by a NUL; before 2020: those that say nothing. */
 void stamp_write(int64_t at_us, char digits[STAMP_LEN + 1]);
-/* Writes a stamp as the head of an entry: "@0,0,0,t.......;". */
+/* Writes a stamp as the head of an entry: "@.......", behind which the body follows. */
 void stamp_head(int64_t at_us, char head[STAMP_HEAD_LEN + 1]);
+/* True for an entry with such a head before a body. */
+bool stamp_is_head(struct span entry);
 /* 0: they say nothing, or are none. */
 int64_t stamp_read(struct span digits);
 /* Counts n such digits up by one; false: that is one too many for them. */

@@ -1,15 +1,15 @@
--- stamp: when a job was enqueued, in the head of its entry, as Weir's producers write it: ",t" and seven digits of base 64, units of 10 ms
--- since 2020, which last to 3413. It never changes. Of a job that waits since later, ",d" and such digits say since when: a scheduled one since it
--- is due, a dead one that was retried since then.
+-- stamp: when a job was enqueued, in the head of its entry, as Weir's producers write it: seven digits of base 64, units of 10 ms since 2020, which
+-- last to 3413. It never changes. "@" and these digits are the whole head of a job that is new; in a head that says more they stand behind ",t".
+-- Of a job that waits since later, ",d" and such digits say since when: a scheduled one since it is due, a dead one that was retried since then.
 --
--- A head that says nothing else needs no signature: whoever forges it spoils the age of its own job. Behind such a head stands a body of
--- Weir's producers; claims rely on that.
+-- A head that is only a stamp needs no signature: whoever forges it spoils the age of its own job. Behind such a head stands a body of
+-- Weir's producers; claims rely on that. It is short, as Lua computes a hash over each byte of an entry, one after the other.
 --
 --   stamp.ALONE      a pattern: an entry with such a head
 --   stamp.BODY       where the body begins in such an entry
 --   stamp.DIGITS     in the order of ASCII; stamp.VALUES: digit -> its value, 0 to 63
 --   stamp.is(text)   are these such digits?
---   stamp.attr(at)   the attr of that time, us
+--   stamp.head(at)   the head of a job that is enqueued at that time, us
 --   stamp.due(attrs, at)  those of a job that waits since then, us; of one that does not say when it was enqueued they stay
 --   stamp.time(attrs)  when a job was enqueued whose head has these attrs, us; nil: it does not say so
 --   stamp.since(attrs) since when it waits, us; nil likewise. And whether that is later, as it was due then
@@ -20,8 +20,7 @@ local stamp = {}
 local MOST = 64 ^ 7 - 1
 local UNIT_US, BEGIN, COUNT = 10000, 157783680000, 7 -- BEGIN: 2020-01-01 in those units
 
-stamp.ALONE = '^@0,0,0,t[%w_-][%w_-][%w_-][%w_-][%w_-][%w_-][%w_-];{'
-stamp.BODY = 17
+stamp.ALONE, stamp.BODY = heads.STAMP, 9
 stamp.DIGITS, stamp.VALUES = {}, {}
 
 local DIGITS, VALUES = stamp.DIGITS, stamp.VALUES
@@ -48,7 +47,7 @@ local function read(text)
     return units > 0 and (units + BEGIN) * UNIT_US or nil
 end
 
-function stamp.attr(at) return ',t' .. write(at) end
+function stamp.head(at) return '@' .. write(at) end
 
 function stamp.due(attrs, at)
     if not heads.attr(attrs, 't') then return attrs end

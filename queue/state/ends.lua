@@ -39,7 +39,7 @@ local function enqueue_next(b, without_queue)
     if not (is_name(queue) and is_name(name)) then return false end
     local text = format('{"id":"%s","type":"%s","args":{"batch":"%s","total":%d,"done":%d,"dead":%d,"cancelled":%d}}',
                         follower_id(b.name), name, b.name, b.total, b.done, b.dead, b.cancelled)
-    text = heads.write(0, 0, 0, text, stamp.attr(now))
+    text = stamp.head(now) .. text
     local wrong = check.wrong_kind('queue:' .. queue, 'list')
     if wrong then return without_queue and without_queue(b, queue, name, wrong, text) end
     local length = call('RPUSH', P .. 'queue:' .. queue, text)

@@ -64,7 +64,7 @@ local function note(noted, job, word)
     local _, at = heads.attrs_of(job.entry)
     local id, n = body.id(job.entry, at), #noted
     noted[n + 1], noted[n + 2] = is_name(id) and id or '', job.type
-    noted[n + 3], noted[n + 4] = us((match(job.entry, '^@(%d+)') or 0) + 1), word
+    noted[n + 3], noted[n + 4] = us((match(job.entry, '^@(%d+),') or 0) + 1), word
 end
 
 -- Takes jobs back. count: so many the worker had, these among them.

@@ -105,7 +105,7 @@ struct claim {
     size_t limit_count, held_count, broken_count, paused_count, fault_count, due_count;
 };
 
-/* Reads "@attempts,interrupted,throttled<attrs>;{...}", or the body alone, into those members of lease. */
+/* Reads "@attempts,interrupted,throttled<attrs>;{...}", "@<stamp>{...}" or the body alone into those members of lease. */
 bool lease_read_entry(struct span entry, struct lease *lease);
 /* Finds one of a lease's attrs by its letter; at NULL: it is not there. */
 struct span lease_attr(struct span attrs, char letter);

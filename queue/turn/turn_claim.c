@@ -153,11 +153,27 @@ struct span lease_attr(struct span attrs, char letter)
 
 #define COUNT_MOST 1000000000 /* no job is run so often; one more still fits in an int */
 
-/* Reads the usual head, which says nothing but when the job was enqueued. */
-static bool is_stamped_alone(struct span entry)
+static int64_t stamp_in(struct span attrs, char letter)
 {
-    return entry.len > STAMP_HEAD_LEN && memcmp(entry.at, "@0,0,0,t", 8) == 0 &&
-           memchr(entry.at + 8, ';', STAMP_LEN + 1) == entry.at + 8 + STAMP_LEN;
+    struct span stamp = lease_attr(attrs, letter);
+
+    return stamp.at ? stamp_read(stamp) : 0;
+}
+
+/* Takes all of an entry as the body. */
+static void begin_entry(struct span entry, struct lease *lease)
+{
+    lease->attempts = lease->interrupted = lease->throttled = 0;
+    lease->body = entry;
+    lease->attrs = (struct span){"", 0};
+    lease->enqueued_us = lease->since_us = 0;
+}
+
+/* Reads the usual head, which says nothing but when the job was enqueued. */
+static void read_usual(struct span entry, int64_t enqueued_us, struct lease *lease)
+{
+    lease->body = (struct span){entry.at + STAMP_HEAD_LEN, entry.len - STAMP_HEAD_LEN};
+    lease->enqueued_us = lease->since_us = enqueued_us;
 }
 
 bool lease_read_entry(struct span entry, struct lease *lease)
@@ -167,14 +183,11 @@ bool lease_read_entry(struct span entry, struct lease *lease)
     char *end;
     long number;
 
-    lease->attempts = lease->interrupted = lease->throttled = 0;
-    lease->body = entry;
-    lease->attrs = (struct span){"", 0};
+    begin_entry(entry, lease);
     if (entry.len == 0 || *at != '@')
         return entry.len > 0;
-    if (is_stamped_alone(entry)) {
-        lease->attrs = (struct span){at + 6, STAMP_LEN + 2};
-        lease->body = (struct span){at + STAMP_HEAD_LEN, entry.len - STAMP_HEAD_LEN};
+    if (stamp_is_head(entry)) {
+        read_usual(entry, stamp_read((struct span){at + 1, STAMP_LEN}), lease);
         return true;
     }
     for (int i = 0; i < 3; i++) {
@@ -189,21 +202,20 @@ bool lease_read_entry(struct span entry, struct lease *lease)
             return false;
     }
     lease->body = (struct span){at, entry.len - (size_t)(at - entry.at)};
-    return cut(&lease->body, ';', &lease->attrs);
-}
-
-static int64_t stamp_in(struct span attrs, char letter)
-{
-    struct span stamp = lease_attr(attrs, letter);
-
-    return stamp.at ? stamp_read(stamp) : 0;
+    if (!cut(&lease->body, ';', &lease->attrs))
+        return false;
+    lease->enqueued_us = stamp_in(lease->attrs, 't');
+    lease->since_us = stamp_in(lease->attrs, 'd');
+    if (!lease->since_us)
+        lease->since_us = lease->enqueued_us;
+    return true;
 }
 
 int64_t entry_enqueued_us(struct span entry)
 {
     struct lease lease;
 
-    return lease_read_entry(entry, &lease) ? stamp_in(lease.attrs, 't') : 0;
+    return lease_read_entry(entry, &lease) ? lease.enqueued_us : 0;
 }
 
 bool token_index(struct span token, size_t *at)
@@ -258,37 +270,22 @@ struct usual_head {
     int64_t enqueued_us;
 };
 
-static void read_usual(struct span entry, int64_t enqueued_us, struct lease *lease)
-{
-    lease->attempts = lease->interrupted = lease->throttled = 0;
-    lease->attrs = (struct span){entry.at + 6, STAMP_LEN + 2};
-    lease->body = (struct span){entry.at + STAMP_HEAD_LEN, entry.len - STAMP_HEAD_LEN};
-    lease->enqueued_us = lease->since_us = enqueued_us;
-}
-
 /* Reads the entry of a lease. */
 static void read_entry(struct span entry, struct lease *lease, struct usual_head *last)
 {
-    bool same = last->at && entry.len > STAMP_HEAD_LEN && memcmp(entry.at, last->at, STAMP_HEAD_LEN) == 0;
-    int64_t at_us = 0;
-
-    if (!same && is_stamped_alone(entry) && (at_us = stamp_read((struct span){entry.at + 8, STAMP_LEN})))
-        *last = (struct usual_head){entry.at, at_us};
-    lease->usual = same || at_us;
-    if (lease->usual) {
+    /* with the bracket behind the head */
+    if (last->at && entry.len > STAMP_HEAD_LEN && memcmp(entry.at, last->at, STAMP_HEAD_LEN + 1) == 0) {
+        begin_entry(entry, lease);
         read_usual(entry, last->enqueued_us, lease);
+        lease->usual = true;
         return;
     }
-    if (!lease_read_entry(entry, lease)) {
-        /* a foreign entry: all of it is the body, and whoever reads that finds it wrong */
-        lease->attempts = lease->interrupted = lease->throttled = 0;
-        lease->body = entry;
-        lease->attrs = (struct span){"", 0};
-    }
-    lease->enqueued_us = stamp_in(lease->attrs, 't');
-    lease->since_us = stamp_in(lease->attrs, 'd');
-    if (!lease->since_us)
-        lease->since_us = lease->enqueued_us;
+    /* of a foreign entry all is the body, and whoever reads that finds it wrong */
+    if (!lease_read_entry(entry, lease))
+        begin_entry(entry, lease);
+    lease->usual = stamp_is_head(entry);
+    if (lease->usual)
+        *last = (struct usual_head){entry.at, lease->enqueued_us};
 }
 
 /* Reads n leases: token, entry, token, entry ... */
