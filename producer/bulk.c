@@ -272,11 +272,12 @@ static int check_type(struct weir_bulk *b, struct stream *s, struct tally_name *
                       int64_t cost)
 {
     bool learns = b->counts_keyless && !row->learned;
-    struct keyed_by by = {.path = ""};
+    struct keyed_by by;
     int status;
 
     if (!learns && (cost <= 1 || cost <= row->fits))
         return 0;
+    by = (struct keyed_by){.path = ""};
     status = ask_fits_until_answered(s, type, cost > 1 ? cost : 1, &by);
     if (status == WEIR_EUNREACHABLE || s->unanswered > 0)
         return fail(b, &s->error);
@@ -435,7 +436,9 @@ int weir_bulk_add_sized(struct weir_bulk *b, const struct weir_job_spec *job, si
     uint64_t sum;
     int status;
 
-    if (GIVEN(owner_of(b), PASSED(job)) < 0 || !(job = GIVEN_STRUCT(b->w, job, size, &own)))
+    if (!b || !job) /* asked before the words are made: each job comes here */
+        return GIVEN(owner_of(b), PASSED(job));
+    if (!(job = GIVEN_STRUCT(b->w, job, size, &own)))
         return WEIR_EUSAGE;
     status = check_usable(b);
     if (!status && (job->delay_s != 0 || job->at_s != 0))
