@@ -244,7 +244,7 @@ static int ask_fits(struct stream *s, struct span type, int64_t cost, struct key
     fits_request(&a, s->prefix, -1, type, cost);
     status = redis_call(s->redis, &a, &reply, NULL, &s->error);
     if (!status)
-        status = fits_reply(reply, by, &s->error);
+        status = fits_reply(reply, type, by, &s->error);
     freeReplyObject(reply);
     args_free(&a);
     return status;

@@ -182,7 +182,7 @@ int enqueue_keyless(struct weir *w, const struct weir_job_spec *spec, struct key
         status = client_call(w, &a, &reply, NULL);
     }
     if (!status)
-        status = fits_reply(reply, by, &w->error);
+        status = fits_reply(reply, view.type, by, &w->error);
     if (*by->path && !job_is_keyless((struct span){body.at, body.len}, by->path))
         *by->path = '\0';
     freeReplyObject(reply);

@@ -72,6 +72,36 @@ SCENE_TEST(test_what_a_search_says)
     }
 }
 
+/* A day is two bounds, so far from now as it began and ended; of today and of a day to come only one is there. */
+SCENE_TEST(test_a_search_names_days)
+{
+    static const int64_t day_us = 86400 * SECOND_US;
+    static const struct {
+        const char *search, *near, *far;
+        int64_t most; /* days from now to its farther end */
+    } cases[] = {
+        {"enqueued:yesterday", "enqueued>", "enqueued<", 2},
+        {"died:today", "died>", "died<", 1},
+        {"due:today", "due>", "due<", 1},
+        {"due:2099-12-31", "due>", "due<", 40000},
+        {"enqueued:2024-02-29", "enqueued>", "enqueued<", 40000},
+    };
+
+    setenv("TZ", "UTC", 1);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        struct job_search s = search_of(cases[i].search);
+        const char *near = job_search_value(&s, cases[i].near), *far = job_search_value(&s, cases[i].far);
+
+        assert_non_null(far);
+        assert_in_range(atoll(far), (cases[i].most < 3 ? cases[i].most - 1 : 2) * day_us,
+                        cases[i].most * day_us);
+        assert_int_equal(near != NULL, cases[i].most > 1);
+        if (near)
+            assert_int_equal(atoll(far) - atoll(near), day_us);
+    }
+    unsetenv("TZ");
+}
+
 SCENE_TEST(test_what_is_no_search)
 {
     static const char *const cases[][2] = {
@@ -92,6 +122,12 @@ SCENE_TEST(test_what_is_no_search)
         {"state:dead,blue", "search state:blue: no such state; there are waiting, parked"},
         {"state:dead,", "search state:: no such state"},
         {"enqueued:>1", "search enqueued:>1: "},
+        {"enqueued:2026-13-01", "search enqueued:2026-13-01: duration"},
+        {"enqueued:2026-02-29", "search enqueued:2026-02-29: duration"},
+        {"enqueued:1026-02-01", "search enqueued:1026-02-01: duration"},
+        {"enqueued:2099-12-31", "search enqueued:2099-12-31: that day is yet to come"},
+        {"due:yesterday", "search due:yesterday: that day is over"},
+        {"enqueued:today enqueued:<1h", "search enqueued:<1h: such a term is there already"},
         {"enqueued:", "search enqueued: its value is missing"},
         {"enqueued:<", "search enqueued:<: "},
         {"enqueued:>1h enqueued:1h", "search enqueued:1h: such a term is there already"},

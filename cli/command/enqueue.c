@@ -162,11 +162,17 @@ static int print_one(struct cli *cli, const struct enqueue_flags *f, const char 
 }
 
 /* The job is in: what cannot be told is no failure. */
-static void warn_keyless(struct weir *w, const struct weir_job_spec *spec)
+static void warn(struct weir *w, const struct weir_job_spec *spec)
 {
     struct keyed_by by;
 
-    if (enqueue_keyless(w, spec, &by) == 0 && *by.path)
+    if (enqueue_keyless(w, spec, &by) != 0)
+        return;
+    if (*by.likely)
+        output_to(stderr,
+                  "weir: %s: no worker takes that type, and this is its first job; did you mean %s?\n",
+                  spec->type, by.likely);
+    if (*by.path)
         output_to(
             stderr,
             "weir: %s: this job has nothing at %s, by which limit %s tells its jobs apart; all such jobs "
@@ -204,7 +210,7 @@ static int enqueue_one(struct cli *cli, struct weir *w, const struct enqueue_fla
         status = enqueue_job(w, &spec, id, &result);
         status = status ? cli_failed(cli, w) : print_one(cli, f, id, result);
         if (!status && result == ENQUEUE_NEW)
-            warn_keyless(w, &spec);
+            warn(w, &spec);
     }
     free(input);
     return status;

@@ -1,10 +1,12 @@
 #include "queue/enqueue/enqueue.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/client/client.h"
 #include "core/client/reply.h"
+#include "core/likely.h"
 #include "core/script/script.h"
 
 static void add_span(struct args *a, struct span s)
@@ -100,7 +102,24 @@ void fits_request(struct args *a, const char *prefix, int64_t now_us, struct spa
     args_add_int(a, cost);
 }
 
-int fits_reply(const struct redisReply *r, struct keyed_by *by, struct error *e)
+/* Finds among the types that workers take the one that this is close to. */
+static void find_likely(const struct redisReply *r, struct span type, char likely[LIMIT_NAME_SIZE])
+{
+    const char **names = calloc(r->elements, sizeof *names), *found;
+    char word[LIMIT_NAME_SIZE];
+    size_t n = 0;
+
+    snprintf(word, sizeof word, "%.*s", (int)type.len, type.at);
+    for (size_t i = 2; names && i < r->elements; i++)
+        if (r->element[i]->type == REDIS_REPLY_STRING &&
+            name_is_valid(r->element[i]->str, r->element[i]->len))
+            names[n++] = r->element[i]->str;
+    found = names ? likely_word(word, names) : NULL;
+    snprintf(likely, LIMIT_NAME_SIZE, "%s", found ? found : "");
+    free(names);
+}
+
+int fits_reply(const struct redisReply *r, struct span type, struct keyed_by *by, struct error *e)
 {
     int status = reply_array(r, 0, "fits", e);
 
@@ -110,6 +129,7 @@ int fits_reply(const struct redisReply *r, struct keyed_by *by, struct error *e)
         return status;
     snprintf(by->path, sizeof by->path, "%s", r->element[0]->str);
     snprintf(by->limit, sizeof by->limit, "%s", r->element[1]->str);
+    find_likely(r, type, by->likely);
     return 0;
 }
 

@@ -37,10 +37,12 @@ WEIR_CHECKED int enqueue_reply(const struct redisReply *r, const struct enqueue 
 /* By what the limits of a type tell its jobs apart; "": by nothing. */
 struct keyed_by {
     char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
+    char likely[LIMIT_NAME_SIZE]; /* the type that may be meant, where nobody has known this one; "" */
 };
 /* Asks whether a job of that type and cost could ever start. WEIR_EINPUT: it never fits the limit that the error names. */
 void fits_request(struct args *a, const char *prefix, int64_t now_us, struct span type, int64_t cost);
-WEIR_CHECKED int fits_reply(const struct redisReply *r, struct keyed_by *by, struct error *e);
+WEIR_CHECKED int fits_reply(const struct redisReply *r, struct span type, struct keyed_by *by,
+                            struct error *e);
 
 /* A batch has taken so many lines of its input, with that checksum over them. A new batch: 0 and CHECKSUM_NONE. */
 #define CHECKSUM_NONE UINT64_C(0xcbf29ce484222325) /* FNV-1a's beginning */

@@ -1,14 +1,22 @@
--- fits: could a job of that type and cost ever start, and what tells its jobs apart? For a bulk, which asks before it adds the first
--- one; the cost of a single job is looked at by enqueue.
+-- fits: could a job of that type and cost ever start, what tells its jobs apart, and is its name known? For a bulk, which asks before it adds the first
+-- one; the cost of a single job is looked at by enqueue, and the rest is asked behind it.
 --
 -- KEYS[1] prefix
 -- ARGV: now, type, cost
 -- role: producer viewer
--- reply: [] when it could; where its limits are keyed [ the path by which keys are found, a limit that has it ]; else an error that
---        names the limit
+-- reply: when it could [ the path by which keys are found, a limit that has it, or twice '' where its limits are not keyed ], and behind them, where no
+--        worker takes it and at most one job of it has ever come, types that workers take; else an error that names the limit
 -- writes: nothing
 -- format: any
--- uses: arrival check partition types
+-- uses: arrival check partition runs types
+
+local NAMES_MOST = 500
+
+-- Returns the types that workers take, some of very many, where nobody has known that one so far.
+local function others(name)
+    if runs.is_run(name) or (tonumber(call_safe('HGET', P .. 'stats:' .. name, 'enqueued') or 0) or 0) > 1 then return {} end
+    return call('ZRANGEBYSCORE', P .. 'runs', us(now), '+inf', 'LIMIT', '0', us(NAMES_MOST))
+end
 
 local function fits(ARGV)
     local name, cost = ARGV[2], tonumber(ARGV[3])
@@ -20,7 +28,7 @@ local function fits(ARGV)
     wrong = arrival.never_fits(name, cost)
     if wrong then return refuse('%s', wrong) end
     local t = types.load(name)
-    return t.path and {t.path, match(t.keyed[1].name, '^[^#]+')} or {}
+    return {t.path or '', t.path and match(t.keyed[1].name, '^[^#]+') or '', unpack(others(name))}
 end
 
 return fits

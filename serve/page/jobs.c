@@ -95,7 +95,8 @@ static void write_search(struct page *p, const char *q)
          "<code>queue:bulk</code> "
          "<code>batch:news</code> <code>state:parked,dead</code> <code>key:42</code> "
          "<code>args.business_id:7</code> "
-         "<code>reason:timeout</code> <code>enqueued:&gt;1h</code> <code>died:&lt;10m</code> "
+         "<code>reason:timeout</code> <code>enqueued:&gt;1h</code> <code>enqueued:yesterday</code> "
+         "<code>died:&lt;10m</code> "
          "<code>due:&lt;10m</code>: all must hold. A "
          "value with blanks stands in "
          "double quotes. A word alone is the id of a job.</p></details>",

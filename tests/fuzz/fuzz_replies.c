@@ -174,8 +174,8 @@ static void read_fits(const struct redisReply *r)
 {
     struct keyed_by by;
 
-    if (fits_reply(r, &by, &e) == 0)
-        touch_text(by.path), touch_text(by.limit);
+    if (fits_reply(r, span_str("mial"), &by, &e) == 0)
+        touch_text(by.path), touch_text(by.limit), touch_text(by.likely);
 }
 
 static void read_seal(const struct redisReply *r)
