@@ -48,6 +48,11 @@ extern "C" {
 /* Returns the version of the library that runs; WEIR_VERSION is that of this header. */
 WEIR_API const char *weir_version(void);
 
+/* Has the lines of workers' logs given to log, with arg, in place of standard error; NULL: standard error again. level: 0 error, 1 warning,
+ * 2 information, 3 debug; $WEIR_LOG says up to which. line: one event without a newline, in the form of $WEIR_LOG_FORMAT, until log returns.
+ * It is called on any thread, one line at a time, and must neither wait nor call Weir. */
+WEIR_API void weir_set_log(void (*log)(int level, const char *line, void *arg), void *arg);
+
 enum weir_status {
     WEIR_OK = 0,
     WEIR_EUSAGE = -64,       /* the call itself is wrong */

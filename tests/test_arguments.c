@@ -1,5 +1,6 @@
 /* Each public function with each of its pointers NULL: refused with the argument's name, taken where weir.h says that it may be NULL,
  * or without effect; none of them crashes. Each function of weir.h has a row here. */
+#include "core/log/log.h"
 #include "tests/stage.h"
 #include "weir.h"
 
@@ -267,6 +268,26 @@ STAGE_TEST(structs_grow)
     weir_worker_free(worker);
     assert_string_equal(weir_version(), WEIR_VERSION);
     note("weir_version(");
+}
+
+static void hear(int level, const char *line, void *heard)
+{
+    snprintf(heard, 300, "%d %s", level, line);
+}
+
+TEST(a_log_of_ones_own)
+{
+    char heard[300] = "";
+
+    weir_set_log(hear, heard);
+    log_fields(LOG_LEVEL_WARN, &(struct log_field){"type", "mail", 4, false}, 1, "one\nline %d", 7);
+    log_line(LOG_LEVEL_DEBUG, "not wanted");
+    weir_set_log(NULL, NULL);
+    log_line(LOG_LEVEL_INFO, "to standard error");
+    assert_non_null(strstr(heard, "1 time="));
+    assert_non_null(strstr(heard, " level=warn msg=\"one\\nline 7\" type=mail"));
+    assert_string_equal(heard + strlen(heard) - 10, " type=mail");
+    note("weir_set_log(");
 }
 
 static int never_called(struct weir_job *job, void *arg)

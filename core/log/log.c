@@ -63,12 +63,14 @@ static bool is_journal(const struct stat *found)
 
 /* ---- Standard error */
 
-static bool to_journal; /* the sink */
+static bool to_journal;                                          /* the sink */
+static void (*heard_by)(int level, const char *line, void *arg); /* in place of the sink; NULL */
+static void *heard_arg;
 
 static size_t make_line(char line[LOG_LINE_SIZE], enum log_level level, const char *text,
                         const struct log_field *fields, size_t count)
 {
-    bool for_journal = to_journal && format == LOG_FORMAT_LOGFMT;
+    bool for_journal = to_journal && !heard_by && format == LOG_FORMAT_LOGFMT;
 
     return log_format_line(line, for_journal ? LOG_FORMAT_JOURNAL : format, clock_wall_us(), level, text,
                            fields, count);
@@ -141,6 +143,14 @@ static void follow_standard_error(void)
     last = found;
 }
 
+void weir_set_log(void (*log)(int level, const char *line, void *arg), void *arg)
+{
+    pthread_mutex_lock(&sink_lock);
+    heard_by = log;
+    heard_arg = arg;
+    pthread_mutex_unlock(&sink_lock);
+}
+
 static void write_line(enum log_level level, const struct log_field *fields, size_t count, const char *fmt,
                        va_list args)
 {
@@ -151,10 +161,16 @@ static void write_line(enum log_level level, const struct log_field *fields, siz
         return;
     decimal_vprint(text, sizeof text, fmt, args);
     pthread_mutex_lock(&sink_lock);
-    follow_standard_error();
+    if (!heard_by)
+        follow_standard_error();
     len = make_line(line, level, text, fields, count);
-    sink_add(&sink, line, len);
-    sink_flush(&sink);
+    if (heard_by) {
+        line[len - 1] = '\0';
+        heard_by((int)level, line, heard_arg);
+    } else {
+        sink_add(&sink, line, len);
+        sink_flush(&sink);
+    }
     pthread_mutex_unlock(&sink_lock);
 }
 
