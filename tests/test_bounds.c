@@ -918,7 +918,7 @@ static size_t larger(size_t a, size_t b)
 /* Adds the page that was asked for to all, and to the most of each that one page had. */
 static void note_page(int64_t commands, struct page *all, struct page *most)
 {
-    size_t types = (size_t)answer_int_at(json_object_get(turns.answer, "types"), 1);
+    size_t types = json_object_size(json_object_get(turns.answer, "types"));
     size_t limits = (size_t)answer_int(turns.answer, "limits");
     size_t workers = json_object_size(json_object_get(turns.answer, "workers"));
 

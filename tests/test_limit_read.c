@@ -378,7 +378,7 @@ static int take_meanwhile(const json_t *page, void *arg)
 {
     struct meanwhile *m = arg;
 
-    m->types += json_integer_value(json_array_get(json_object_get(page, "types"), 1));
+    m->types += (json_int_t)json_object_size(json_object_get(page, "types"));
     if (json_array_size(json_object_get(page, "next")) == 0 || m->pages++ != 1)
         return 0;
     if (!m->words[0])

@@ -441,8 +441,9 @@ SCENE_TEST(test_status_says_what_there_is)
         "\"later\":1",
         "\"held\":{\"odd\":true}",
     };
-    static const char *const types[] = {"types", "0"}, *const of_types[] = {"\n slow", "parked 1",
-                                                                            "pulled 1 "};
+    static const char *const types[] = {"types", "0"}, *const of_types[] = {"\"slow\":{\"counts\":{",
+                                                                            "\"parked\":\"1\"",
+                                                                            "\"pulled\":\"1\""};
     const char *all = "";
     char *before;
 

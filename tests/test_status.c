@@ -239,7 +239,7 @@ static int count_page(const json_t *page, void *arg)
 {
     struct counting *c = arg;
 
-    c->types += (size_t)answer_int_at(json_object_get(page, "types"), 1);
+    c->types += json_object_size(json_object_get(page, "types"));
     c->limits += (size_t)answer_int(page, "limits");
     if (++c->pages == c->cut_at)
         server_do(&server, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
@@ -338,7 +338,7 @@ static struct status small_status(const char *host)
 
     snprintf(s.workers->host, sizeof s.workers->host, "%s", host);
     s.workers->queues = json_array();
-    s.types->use = strdup("shared");
+    s.types->pause = json_object();
     return s;
 }
 

@@ -116,21 +116,16 @@ static int64_t read_count(const json_t *row, const char *member, int64_t least)
     return n > least ? n : least;
 }
 
-/* false: out of memory. */
-static bool read_keyless(const json_t *row, struct limit_type *type)
+bool keyless_read(const json_t *row, struct keyless **out)
 {
-    const json_t *keyless = json_object_get(row, "keyless");
-    int64_t jobs = answer_int(keyless, "jobs");
+    int64_t jobs = answer_int(row, "jobs");
 
-    if (jobs <= 0)
-        return true;
-    type->keyless = malloc(sizeof *type->keyless);
-    if (!type->keyless)
-        return false;
-    type->keyless->jobs = jobs;
-    type->keyless->of = answer_int(keyless, "of");
-    snprintf(type->keyless->path, sizeof type->keyless->path, "%s", answer_text(keyless, "path"));
-    snprintf(type->keyless->limit, sizeof type->keyless->limit, "%s", answer_text(keyless, "limit"));
+    *out = jobs > 0 ? malloc(sizeof **out) : NULL;
+    if (jobs <= 0 || !*out)
+        return jobs <= 0;
+    **out = (struct keyless){.jobs = jobs, .of = answer_int(row, "of")};
+    snprintf((*out)->path, sizeof(*out)->path, "%s", answer_text(row, "path"));
+    snprintf((*out)->limit, sizeof(*out)->limit, "%s", answer_text(row, "limit"));
     return true;
 }
 
@@ -143,7 +138,7 @@ static int read_type(const json_t *row, struct limit_type *type, struct error *e
     type->waiting = read_count(row, "waiting", 0);
     type->parked = read_count(row, "parked", 0);
     type->own_costs = json_is_true(json_object_get(row, "own_costs"));
-    if (!read_keyless(row, type))
+    if (!keyless_read(json_object_get(row, "keyless"), &type->keyless))
         return error_no_memory(e, "rate_list");
     if (json_array_size(limits) == 0)
         return 0;

@@ -32,6 +32,9 @@ struct keyless {
     char path[RULE_PATH_SIZE], limit[LIMIT_NAME_SIZE];
 };
 
+/* Reads what rates.keyless of queue/limits/rates.lua tells of a type; *out: NULL where it tells of no job, else malloc'd. false: out of memory. */
+WEIR_CHECKED bool keyless_read(const struct json_t *row, struct keyless **out);
+
 /* What was seen of the jobs of a type that wait: some were read, and some lanes looked at (queue/status/backlog.lua). */
 struct backlog {
     int64_t jobs,

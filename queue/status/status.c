@@ -16,7 +16,7 @@ static int read_workers(struct weir *w, void *arg)
     int rc = status_ask_workers(w, &answer);
 
     if (rc == 0)
-        rc = status_rows_read(w->at == 0 ? all : &more, &answer, &w->error);
+        rc = status_rows_read(w->at == 0 ? all : &more, answer.root, &w->error);
     if (rc == 0 && more.workers && !status_merge(all, &more))
         rc = error_no_memory(&w->error, "status");
     status_free(&more);
@@ -59,7 +59,7 @@ static int read_all(struct weir *w, int64_t now_us, struct status *processes, st
         rc = status_ask(w, now_us, &beside, &answer);
     rc = limits_end(&asking, rc);
     if (rc == 0)
-        rc = status_rows_read(status, &answer, &w->error);
+        rc = status_rows_read(status, answer.root, &w->error);
     if (rc == 0)
         rc = read_processes(w, processes);
     if (rc == 0)

@@ -21,7 +21,6 @@ struct type_status {
     int64_t waiting, parked, held, aside, running, scheduled, done, retried, dead, cancelled; /* jobs */
     int64_t dead_kept; /* of the dead those that are still there */
     int64_t cost;      /* of a job that does not name its own */
-    char *use;         /* limits that hold it besides the one of its own name, "," between; NULL: none */
     int64_t oldest_us; /* when the first of its waiting jobs that were looked at was enqueued; 0: unknown */
     int64_t reaped;    /* leases taken back from workers that were silent */
     int64_t stale;     /* ends of jobs whose lease was gone by then */

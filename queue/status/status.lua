@@ -12,13 +12,12 @@
 --        "seen": {type: {queue where jobs of it are among the first: {"jobs", "named", "slots", "least", "most": of these, of those that name their
 --        cost, and what these cost; "head": of the first, if it names it}; how many where none does}},
 --        "lanes": {type that has jobs in lanes: as backlog has its row},
---        "types": [from, n]: the rows of n types stand in raw from there on,
+--        "types": {type: {"counts": what stands in stats:, "cost", "use": [limit, ...], "keyless": as rates.keyless tells it, "own_costs": claims
+--        noted that jobs name their cost, "in_pause": lanes of it may stand in a queue that is paused}},
 --        "paused_types": {type: as reasons.pause has it}, "reasons": {limit: why somebody has paused it}, on the first page,
 --        "paused_keys": {limit/key: as key_pauses.rows tells it, the first of them}, "paused_key_count": all of them, on the first page,
 --        "workers": {id: {"info": place in raw, "types": place in raw of those that it names; absent: they stand in info, "until": "us", "running": n, "order": as orders has it, "heard": true, where it is}}, "next": [what, cursor, ...], the place to go on from; absent: that was all},
---        raw: what workers say of themselves, and rows: "counter value counter value ... \n type", and where there is more to say " flags cost
---        use keyless": flags of - none, o claims noted that jobs name their cost, p lanes of it may stand in a queue that is paused; use: limits
---        with "," between, or -; keyless: "jobs of limit path" as rates.keyless tells it, or nothing. Words have a blank between
+--        raw: what workers say of themselves
 --        Times are text: JSON numbers here keep 14 digits. What is 0, false or empty is left out.
 --        A member may come twice, the later one counts
 --
@@ -145,47 +144,31 @@ local function in_pause(name)
     return call('EXISTS', unpack(rings)) > 0
 end
 
--- Jobs in the lanes of a type, by its counters, fields and values in turn.
-local function parked_by(list)
-    local parked, returned, served
-    for i = 1, #list, 2 do
-        local field = list[i]
-        if field == 'parked' then
-            parked = list[i + 1]
-        elseif field == 'returned' then
-            returned = list[i + 1]
-        elseif field == 'served' then
-            served = list[i + 1]
-        end
-    end
-    return (parked or returned) and lane.parked_by(parked, returned, served) or 0
+-- Returns what is counted of a type, as text that stands there: who asks knows which counters there are. And how many they are.
+local function counts_of(name)
+    local list, counts = call('HGETALL', P .. 'stats:' .. name), {}
+    for i = 1, #list, 2 do counts[list[i]] = list[i + 1] end
+    return counts, #list / 2
 end
 
-local function keyless_words(name)
-    local keyless = rates.keyless(name)
-    return keyless and concat({us(keyless.jobs), us(keyless.of), keyless.limit, keyless.path}, ' ') or ''
-end
-
--- A row is a text made of the counters as they stand there: tables and JSON would take most of the time of a call. Who asks counts what is in
--- lanes; here that matters only where more is looked at for such a type: claims have noted something of one that has keys or costs.
+-- Who asks counts what is in lanes; here that matters only where more is looked at for such a type: claims have noted something of one that has keys
+-- or costs.
 local function type_row(reply, name, text)
-    local list = call('HGETALL', P .. 'stats:' .. name)
-    local n, parked = #list, (reply.looks_at_lanes or text ~= '') and parked_by(list) or 0
-    list[n + 1], list[n + 2] = '\n', name
-    local row = concat(list, ' ')
-    local keyless = find(row, 'keyless ', 1, true)
-    time_budget.spend(1 + n / 20)
+    local counts, n = counts_of(name)
+    local parked = (reply.looks_at_lanes or text ~= '') and lane.parked_by(counts.parked, counts.returned, counts.served) or 0
+    local row = {counts = counts, keyless = counts.keyless and rates.keyless(name) or nil}
+    time_budget.spend(1 + n / 6 + (counts.keyless and 4 or 0)) -- JSON takes as long again
     if parked > 0 then
-        time_budget.spend(oldest.note_type(reply.first, name))
+        time_budget.spend(1 + oldest.note_type(reply.first, name))
         reply.lanes[name] = backlog.of(name, text, reply.any_paused)
+        row.in_pause = in_pause(name) or nil
     end
-    if parked == 0 and not keyless and text == '' then return row end
-    local t = text ~= '' and types.parse(name, text) or nil
-    if t and t.pause then reply.paused_types[name] = reasons.pause('type', name, t.pause) end
-    local flags = (t and t.own_costs and 'o' or '') .. (parked > 0 and in_pause(name) and 'p' or '')
-    time_budget.spend(keyless and 4 or 1)
-    return concat({row, flags ~= '' and flags or '-', t and us(t.cost) or '1', t and t.use[1] and concat(t.use, ',') or '-',
-                   keyless and keyless_words(name) or nil}, ' ')
+    if text == '' then return row end
+    local t = types.parse(name, text)
+    if t.pause then reply.paused_types[name] = reasons.pause('type', name, t.pause) end
+    time_budget.spend(1)
+    row.cost, row.own_costs, row.use = t.cost > 1 and us(t.cost) or nil, t.own_costs or nil, t.use[1] and t.use or nil
+    return row
 end
 
 -- ---- The pages
@@ -203,7 +186,7 @@ function take.queues(queue, _, reply, load, place)
 end
 
 function take.types(name, text, reply)
-    if is_name(name) then reply.rows[#reply.rows + 1] = type_row(reply, name, text) end
+    if is_name(name) then reply.types[name] = type_row(reply, name, text) end
 end
 
 -- Where what a worker says of itself stands in raw. Its types, which may be thousands, stand apart: many workers say the same ones.
@@ -247,8 +230,8 @@ local after = {halted = 'queues', queues = 'workers'} -- types are walked for th
 
 local function new_reply()
     return {now = us(now), claimed = data_loss.claimed(), dead = call('ZCARD', P .. 'dead'), dead_bytes = us(dead_bytes.read() or -1),
-            later = call('ZCARD', P .. 'later'), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, paused_types = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
-            workers = {}, rows = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
+            later = call('ZCARD', P .. 'later'), queues = {}, stopped = {}, oldest = {}, first = {}, paused = {}, types = {}, paused_types = {}, unread = {}, asleep = {}, held = {}, seen = {}, lanes = {},
+            workers = {}, lists = {}, raw = {}, named = 0, any_paused = call('HLEN', P .. 'halted') > 0}
 end
 
 -- The queues whose held types are not all named yet.
@@ -290,10 +273,8 @@ local function status(ARGV)
         reply.next = time_budget.rest({what, cursor, us(max(0, bytes - (load.all - load.left))), us(#found)}, found, 1)
         time_budget.rest(reply.next, more_held, 1)
     end
-    local raw, rows = reply.raw, reply.rows
-    reply.types = {#raw, #rows}
-    for i = 1, #rows do raw[#raw + 1] = rows[i] end
-    reply.raw, reply.rows, reply.lists, reply.named, reply.any_paused, reply.looks_at_lanes = nil, nil, nil, nil, nil, nil
+    local raw = reply.raw
+    reply.raw, reply.lists, reply.named, reply.any_paused, reply.looks_at_lanes = nil, nil, nil, nil, nil
     return answer(reply, raw)
 end
 

@@ -5,11 +5,11 @@
 #include <string.h>
 
 #include "core/script/script.h"
-#include "queue/status/status_type.h"
 
 /* The members that have something by names, which come in parts. */
-static const char *const lists[] = {"queues", "stopped", "oldest",      "paused", "unread",       "asleep",
-                                    "held",   "workers", "paused_keys", "lanes",  "paused_types", "reasons"};
+static const char *const lists[] = {"queues", "stopped",      "oldest",  "paused",      "unread",
+                                    "asleep", "held",         "workers", "paused_keys", "lanes",
+                                    "types",  "paused_types", "reasons"};
 
 /* The members that each page has, of which the last one counts. */
 static const char *const numbers[] = {"now", "dead", "dead_bytes", "claimed", "later"};
@@ -76,30 +76,6 @@ static void read_workers(struct status_answer *a, const json_t *page)
     }
 }
 
-/* ---- Types */
-
-static bool read_types(struct status_answer *a, const json_t *page)
-{
-    const json_t *raw = json_object_get(page, "raw"), *place = json_object_get(page, "types");
-    size_t from = (size_t)answer_int_at(place, 0), count = json_array_size(raw);
-    struct type_status *types =
-        from > count ? NULL : reallocarray(a->types, a->type_count + count - from + 1, sizeof *types);
-    int64_t now_us = answer_int(page, "now");
-
-    if (!types)
-        return false;
-    a->types = types;
-    for (size_t i = from; i < count; i++) {
-        const json_t *row = json_array_get(raw, i);
-        struct type_status *type = &a->types[a->type_count];
-
-        if (!status_type_read(type, (struct span){json_string_value(row), json_string_length(row)}, now_us))
-            return false;
-        a->type_count += *type->name != '\0';
-    }
-    return true;
-}
-
 /* ---- Asking */
 
 static int take_page(const json_t *page, void *arg)
@@ -116,7 +92,7 @@ static int take_page(const json_t *page, void *arg)
         rc |= json_object_set(root, numbers[i], json_object_get(page, numbers[i]));
     if (json_object_get(page, "paused_key_count"))
         rc |= json_object_set(root, "paused_key_count", json_object_get(page, "paused_key_count"));
-    return rc < 0 || !read_types(a, page) ? WEIR_EINTERNAL : 0;
+    return rc < 0 ? WEIR_EINTERNAL : 0;
 }
 
 static struct pages walk_from(struct weir *w, int64_t now_us, const json_t *place,
@@ -169,9 +145,6 @@ int status_ask_workers(struct weir *w, struct status_answer *answer)
 
 void status_answer_free(struct status_answer *a)
 {
-    for (size_t i = 0; i < a->type_count; i++)
-        status_type_free(&a->types[i]);
-    free(a->types);
     json_decref(a->root);
     json_decref(a->list_text);
     json_decref(a->list);

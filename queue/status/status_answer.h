@@ -1,4 +1,4 @@
-/* What status.lua answers, a page a call, as one document; the rows of types beside it, as there may be tens of thousands. */
+/* What status.lua answers, a page a call, as one document. */
 #ifndef QUEUE_STATUS_STATUS_ANSWER_H
 #define QUEUE_STATUS_STATUS_ANSWER_H
 
@@ -7,9 +7,7 @@
 
 struct status_answer {
     json_t *
-        root; /* the members of all pages but types; a worker has "info", what it says of itself, and "types": an array or absent */
-    struct type_status *types; /* in no order, what stands in its row; some may be there twice */
-    size_t type_count;
+        root; /* the members of all pages; a worker has "info", what it says of itself, and "types": an array or absent */
     json_t *list_text,
         *list; /* the types that a worker said last, as text and read: most workers say the same */
 };

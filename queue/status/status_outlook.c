@@ -9,27 +9,25 @@
 #include "queue/status/status_backlog.h"
 #include "queue/status/waits.h"
 
-/* Reads the limits of a type that exist, the one of its own name (own: it exists) first; use: as in struct type_status. */
-static int read_uses(struct limit_type *type, bool own, const char *use, const struct limits *limits,
+/* Reads the limits of a type that exist, the one of its own name (own: it exists) first. */
+static int read_uses(struct limit_type *type, bool own, const json_t *uses, const struct limits *limits,
                      struct error *e)
 {
-    char name[LIMIT_NAME_SIZE];
-    size_t most = own + (use != NULL);
+    size_t most = own + json_array_size(uses);
 
     if (most == 0)
         return 0;
-    for (const char *at = use; at && (at = strchr(at, ',')); at++)
-        most++;
     type->limits = calloc(most, sizeof *type->limits);
     if (!type->limits)
         return error_no_memory(e, "status");
     if (own)
         strcpy(type->limits[type->limit_count++], type->name);
-    for (size_t len; use && *use; use += len + (use[len] == ',')) {
-        len = strcspn(use, ",");
-        snprintf(name, sizeof name, "%.*s", (int)len, use);
-        if (limits_find(limits, name))
-            strcpy(type->limits[type->limit_count++], name);
+    for (size_t i = 0; i < json_array_size(uses); i++) {
+        const char *name = json_string_value(json_array_get(uses, i));
+        const struct limit *limit = name ? limits_find(limits, name) : NULL;
+
+        if (limit)
+            strcpy(type->limits[type->limit_count++], limit->name);
     }
     return 0;
 }
@@ -101,7 +99,7 @@ static bool give_reasons(const json_t *root, struct limits *limits)
 
 int status_give_types(struct status *s, const json_t *root, struct limits *limits, struct error *e)
 {
-    const json_t *asleep = json_object_get(root, "asleep"), *n;
+    const json_t *types = json_object_get(root, "types"), *asleep = json_object_get(root, "asleep"), *n;
     const char *name;
     size_t at = 0;
     int rc = 0;
@@ -117,7 +115,8 @@ int status_give_types(struct status *s, const json_t *root, struct limits *limit
 
         if (!limit_type_of(&s->types[i], root, type))
             return error_no_memory(e, "status");
-        rc = read_uses(type, is_limit(limits, &at, type->name), s->types[i].use, limits, e);
+        rc = read_uses(type, is_limit(limits, &at, type->name),
+                       json_object_get(json_object_get(types, type->name), "use"), limits, e);
         s->types[i].limited = type->limit_count > 0;
         s->types[i].place = i;
     }

@@ -140,23 +140,22 @@ static bool add_pushed(struct status *s, const json_t *seen)
     return true;
 }
 
-/* Takes the rows of types, each once. false: out of memory. */
-static bool take_types(struct status *s, struct status_answer *answer)
+/* Reads the rows of types. false: out of memory. */
+static bool read_types(struct status *s, const json_t *root)
 {
-    const struct sights sights = sights_of(answer->root);
-    size_t count = 0;
+    json_t *rows = json_object_get(root, "types"), *row;
+    const struct sights sights = sights_of(root);
+    const char *name;
 
-    s->types = answer->types;
-    if (answer->type_count > 0)
-        qsort(s->types, answer->type_count, sizeof *s->types, by_name);
-    for (size_t i = 0; i < answer->type_count; i++)
-        if (count > 0 && strcmp(s->types[count - 1].name, s->types[i].name) == 0)
-            status_type_free(&s->types[i]);
-        else
-            s->types[count++] = s->types[i];
-    s->type_count = count;
-    answer->types = NULL;
-    answer->type_count = 0;
+    s->types = calloc(json_object_size(rows) + 1, sizeof *s->types);
+    if (!s->types)
+        return false;
+    json_object_foreach(rows, name, row)
+    {
+        if (!status_type_read(&s->types[s->type_count++], name, row, s->now_us))
+            return false;
+    }
+    qsort(s->types, s->type_count, sizeof *s->types, by_name);
     if (!add_pushed(s, sights.seen))
         return false;
     for (size_t i = 0; i < s->type_count; i++)
@@ -164,9 +163,9 @@ static bool take_types(struct status *s, struct status_answer *answer)
     return true;
 }
 
-int status_rows_read(struct status *s, struct status_answer *answer, struct error *e)
+int status_rows_read(struct status *s, const json_t *root, struct error *e)
 {
-    json_t *root = answer->root, *queues = json_object_get(root, "queues"), *row;
+    json_t *queues = json_object_get(root, "queues"), *row;
     json_t *workers = json_object_get(root, "workers");
     const char *name;
 
@@ -195,7 +194,7 @@ int status_rows_read(struct status *s, struct status_answer *answer, struct erro
     }
     qsort(s->queues, s->queue_count, sizeof *s->queues, by_name);
     qsort(s->workers, s->worker_count, sizeof *s->workers, by_name);
-    return take_types(s, answer) ? 0 : error_no_memory(e, "status");
+    return read_types(s, root) ? 0 : error_no_memory(e, "status");
 }
 
 void status_free(struct status *status)

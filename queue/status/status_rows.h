@@ -5,7 +5,7 @@
 
 #include "queue/status/status_answer.h"
 
-/* Fills *status with the rows of an answer, of which it takes those of types. Sorted by name. status_free also after a failure. */
-WEIR_CHECKED int status_rows_read(struct status *status, struct status_answer *answer, struct error *e);
+/* Fills *status with the rows of an answer (the root of status_answer.h). Sorted by name. status_free also after a failure. */
+WEIR_CHECKED int status_rows_read(struct status *status, const json_t *root, struct error *e);
 
 #endif

@@ -1,11 +1,10 @@
 #include "queue/status/status_type.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/client/reply.h"
 #include "core/number.h"
-#include "queue/job/job.h"
 
 const struct jobs_count jobs_counts[] = {
 #define AT(member) offsetof(struct type_status, member)
@@ -27,176 +26,55 @@ int64_t type_number(const struct type_status *type, size_t at)
     return n;
 }
 
-/* Counters of `stats:`, in the order in which they are most often there. */
-enum counter {
-    ENQUEUED,
-    PULLED,
-    PARKED,
-    SERVED,
-    DONE,
-    MARK_US,
-    MARK,
-    LAST_US,
-    LAST,
-    RETRIED,
-    DEAD,
-    CANCELLED,
-    SCHEDULED,
-    RETURNED,
-    BACK,
-    DROPPED,
-    SET_ASIDE,
-    UNSTARTED,
-    REAPED,
-    STALE,
-    REVIVED,
-    REMOVED,
-    FORGOTTEN,
-    COUNTERS
-};
-static const char *const names[COUNTERS] = {
-    [ENQUEUED] = "enqueued",   [PULLED] = "pulled",       [PARKED] = "parked",
-    [SERVED] = "served",       [DONE] = "done",           [MARK_US] = "mark_us",
-    [MARK] = "mark",           [LAST_US] = "last_us",     [LAST] = "last",
-    [RETRIED] = "retried",     [DEAD] = "dead",           [CANCELLED] = "cancelled",
-    [SCHEDULED] = "scheduled", [RETURNED] = "returned",   [BACK] = "back",
-    [DROPPED] = "dropped",     [SET_ASIDE] = "set_aside", [UNSTARTED] = "unstarted",
-    [REAPED] = "reaped",       [STALE] = "stale",         [REVIVED] = "revived",
-    [REMOVED] = "removed",     [FORGOTTEN] = "forgotten",
-};
-
-/* Cuts the next word of a row, up to its blank; what is behind the last one is empty. */
-static struct span next_word(const char **at, const char *end)
+/* Returns the starts a second since the mark before last, which is one to two seconds old while the type runs. */
+static double rate_now(const json_t *counts, int64_t now_us)
 {
-    struct span word = {*at, 0};
+    int64_t mark_us = answer_int(counts, "mark_us"), last_us = answer_int(counts, "last_us");
+    bool lively = now_us - mark_us < 2000000 && last_us > 0 && now_us - last_us < 10000000;
+    int64_t since_us = lively ? last_us : mark_us, before = answer_int(counts, lively ? "last" : "mark");
+    int64_t started =
+        answer_int(counts, "pulled") + answer_int(counts, "served") - answer_int(counts, "unstarted");
 
-    while (*at + word.len < end && word.at[word.len] != ' ')
-        word.len++;
-    *at += word.len + (word.at + word.len < end);
-    return word;
-}
-
-/* 0: it is no whole number, or beyond 2^53. */
-static int64_t number(struct span word)
-{
-    bool minus = word.len > 0 && *word.at == '-';
-    int64_t n = 0;
-
-    if (word.len == minus || word.len > 17)
-        return 0;
-    for (size_t i = minus; i < word.len; i++) {
-        if (word.at[i] < '0' || word.at[i] > '9')
-            return 0;
-        n = n * 10 + (word.at[i] - '0');
-    }
-    return n > REPLY_INT_MOST ? 0 : minus ? -n : n;
-}
-
-static void copy(char *out, size_t size, struct span text)
-{
-    size_t len = text.len < size ? text.len : size - 1;
-
-    memcpy(out, text.at, len);
-    out[len] = '\0';
-}
-
-/* Fields and values in turn; begins to look for a field behind the one before, as they mostly come in that order. */
-static void read_counters(const char *at, const char *end, int64_t counts[COUNTERS])
-{
-    size_t next = 0;
-
-    while (at < end) {
-        struct span field = next_word(&at, end), value = next_word(&at, end);
-
-        for (size_t i = 0; i < COUNTERS; i++, next = next + 1 < COUNTERS ? next + 1 : 0)
-            if (strncmp(names[next], field.at, field.len) == 0 && names[next][field.len] == '\0') {
-                counts[next] = number(value);
-                break;
-            }
-    }
-}
-
-/* Starts a second since the mark before last, which is one to two seconds old while the type runs. */
-static double rate_now(const int64_t counts[COUNTERS], int64_t now_us)
-{
-    bool lively =
-        now_us - counts[MARK_US] < 2000000 && counts[LAST_US] > 0 && now_us - counts[LAST_US] < 10000000;
-    int64_t since_us = counts[lively ? LAST_US : MARK_US], before = counts[lively ? LAST : MARK];
-    int64_t started = counts[PULLED] + counts[SERVED] - counts[UNSTARTED];
-
-    if (counts[MARK_US] == 0 || now_us <= since_us)
+    if (mark_us == 0 || now_us <= since_us)
         return 0;
     return (double)positive(started - before) / ((double)(now_us - since_us) / 1e6);
 }
 
-static void use_counters(struct type_status *t, const int64_t counts[COUNTERS], int64_t now_us)
+static void use_counters(struct type_status *t, const json_t *counts, int64_t now_us)
 {
-    t->done = counts[DONE];
-    t->retried = counts[RETRIED];
-    t->dead = counts[DEAD];
-    t->dead_kept = positive(counts[DEAD] - counts[REVIVED] - counts[REMOVED] - counts[FORGOTTEN]);
-    t->cancelled = counts[CANCELLED];
-    t->reaped = counts[REAPED];
-    t->stale = counts[STALE];
-    t->scheduled = positive(counts[SCHEDULED]);
-    t->waiting = positive(counts[ENQUEUED] - counts[PULLED] - counts[PARKED] - counts[DROPPED]);
-    t->running = positive(counts[PULLED] + counts[SERVED] - t->done - t->retried - t->dead - counts[BACK]);
-    t->parked = positive(counts[PARKED] + counts[RETURNED] - counts[SERVED]);
-    t->aside = positive(counts[SET_ASIDE]);
+    int64_t pulled = answer_int(counts, "pulled"), parked = answer_int(counts, "parked"),
+            served = answer_int(counts, "served");
+
+    t->done = answer_int(counts, "done");
+    t->retried = answer_int(counts, "retried");
+    t->dead = answer_int(counts, "dead");
+    t->dead_kept = positive(t->dead - answer_int(counts, "revived") - answer_int(counts, "removed") -
+                            answer_int(counts, "forgotten"));
+    t->cancelled = answer_int(counts, "cancelled");
+    t->reaped = answer_int(counts, "reaped");
+    t->stale = answer_int(counts, "stale");
+    t->scheduled = positive(answer_int(counts, "scheduled"));
+    t->waiting = positive(answer_int(counts, "enqueued") - pulled - parked - answer_int(counts, "dropped"));
+    t->running = positive(pulled + served - t->done - t->retried - t->dead - answer_int(counts, "back"));
+    t->parked = positive(parked + answer_int(counts, "returned") - served);
+    t->aside = positive(answer_int(counts, "set_aside"));
     t->rate_now = rate_now(counts, now_us);
 }
 
-/* false: out of memory. */
-static bool read_keyless(struct type_status *t, const char *at, const char *end)
+bool status_type_read(struct type_status *t, const char *name, const json_t *row, int64_t now_us)
 {
-    int64_t jobs = number(next_word(&at, end));
-
-    if (jobs <= 0)
-        return true;
-    t->keyless = malloc(sizeof *t->keyless);
-    if (!t->keyless)
-        return false;
-    t->keyless->jobs = jobs;
-    t->keyless->of = number(next_word(&at, end));
-    copy(t->keyless->limit, sizeof t->keyless->limit, next_word(&at, end));
-    copy(t->keyless->path, sizeof t->keyless->path, next_word(&at, end));
-    return true;
-}
-
-/* What stands behind the counters: status.lua says what. false: out of memory. */
-static bool read_rest(struct type_status *t, const char *at, const char *end)
-{
-    struct span use, flags;
-
-    copy(t->name, sizeof t->name, next_word(&at, end));
-    flags = next_word(&at, end);
-    t->own_costs = memchr(flags.at, 'o', flags.len);
-    t->in_pause = memchr(flags.at, 'p', flags.len);
-    t->cost = number(next_word(&at, end));
-    t->cost = t->cost > 1 ? t->cost : 1;
-    use = next_word(&at, end);
-    if (use.len > 0 && *use.at != '-' && !(t->use = strndup(use.at, use.len)))
-        return false;
-    return read_keyless(t, at, end);
-}
-
-bool status_type_read(struct type_status *t, struct span row, int64_t now_us)
-{
-    int64_t counts[COUNTERS] = {0};
-    const char *end = row.at + row.len, *rest = row.len > 0 ? memrchr(row.at, '\n', row.len) : NULL;
-
     *t = (struct type_status){.next_start_us = -1, .finish_us = -1};
-    if (!rest || end - rest < 2)
-        return true;
-    read_counters(row.at, rest, counts);
-    use_counters(t, counts, now_us);
-    return read_rest(t, rest + 2, end);
+    snprintf(t->name, sizeof t->name, "%s", name);
+    use_counters(t, json_object_get(row, "counts"), now_us);
+    t->cost = positive(answer_int(row, "cost") - 1) + 1;
+    t->own_costs = json_is_true(json_object_get(row, "own_costs"));
+    t->in_pause = json_is_true(json_object_get(row, "in_pause"));
+    return keyless_read(json_object_get(row, "keyless"), &t->keyless);
 }
 
 void status_type_free(struct type_status *t)
 {
     json_decref(t->pause);
     json_decref(t->waits_for);
-    free(t->use);
     free(t->keyless);
 }

@@ -2,12 +2,13 @@
 #ifndef QUEUE_STATUS_STATUS_TYPE_H
 #define QUEUE_STATUS_STATUS_TYPE_H
 
-#include "queue/job/job.h"
+#include "core/client/answer.h"
 #include "queue/status/status.h"
 
-/* Fills *type with what a row says; its name is "" when it says nothing. false: out of memory. */
-WEIR_CHECKED bool status_type_read(struct type_status *type, struct span row, int64_t now_us);
-/* What it holds; not the row itself. */
+/* Fills *type with what a row says. false: out of memory. */
+WEIR_CHECKED bool status_type_read(struct type_status *type, const char *name, const json_t *row,
+                                   int64_t now_us);
+/* Frees what a type holds, not the type itself. */
 void status_type_free(struct type_status *type);
 
 #endif
