@@ -39,13 +39,8 @@ static void release(struct task *task)
     free(task->state);
 }
 
-static void free_state(struct runner *runner)
-{
-    free(runner->state);
-}
-
 static const struct way async_way = {
-    .name = "async", .inside = true, .start = start, .release = release, .free = free_state};
+    .name = "async", .inside = true, .start = start, .release = release, .free = free};
 
 void weir_job_end(struct weir_job *job, int result)
 {
@@ -58,12 +53,9 @@ void weir_job_end(struct weir_job *job, int result)
 int async_add(struct handlers *h, const char *type, weir_async_handler *call, void *arg, struct error *e)
 {
     struct async *async;
-    int rc;
 
     if (!(async = malloc(sizeof *async)))
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     *async = (struct async){call, arg};
-    if ((rc = handlers_add(h, type, &async_way, async, e)) != 0)
-        free(async);
-    return rc;
+    return handlers_add(h, type, &async_way, async, e);
 }

@@ -330,21 +330,11 @@ static void end_group(struct task *task, bool force)
     pthread_mutex_unlock(&process_lock);
 }
 
-static void free_state(struct runner *runner)
-{
-    free(runner->state);
-}
-
-static const struct way command_way = {.name = "exec", .run = run, .end = end_group, .free = free_state};
+static const struct way command_way = {.name = "exec", .run = run, .end = end_group, .free = free};
 
 int command_add(struct handlers *h, const char *type, const char *command, struct error *e)
 {
-    char **argv;
-    int rc;
+    char **argv = command_split(type, command, e);
 
-    if (!(argv = command_split(type, command, e)))
-        return e->status;
-    if ((rc = handlers_add(h, type, &command_way, argv, e)) != 0)
-        free(argv);
-    return rc;
+    return argv ? handlers_add(h, type, &command_way, argv, e) : e->status;
 }

@@ -32,22 +32,14 @@ static void run(struct task *task)
     weir_job_clear(&job);
 }
 
-static void free_state(struct runner *runner)
-{
-    free(runner->state);
-}
-
-static const struct way function_way = {.name = "function", .inside = true, .run = run, .free = free_state};
+static const struct way function_way = {.name = "function", .inside = true, .run = run, .free = free};
 
 int function_add(struct handlers *h, const char *type, weir_handler *call, void *arg, struct error *e)
 {
     struct function *f;
-    int rc;
 
     if (!(f = malloc(sizeof *f)))
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     *f = (struct function){call, arg};
-    if ((rc = handlers_add(h, type, &function_way, f, e)) != 0)
-        free(f);
-    return rc;
+    return handlers_add(h, type, &function_way, f, e);
 }

@@ -23,8 +23,7 @@ void handlers_free(struct handlers *h)
     handlers_free(h->next);
     while ((runner = h->runners)) {
         h->runners = runner->next;
-        if (runner->way->free)
-            runner->way->free(runner);
+        runner->way->free(runner->state);
         free(runner);
     }
     free(h->at);
@@ -89,13 +88,15 @@ static bool make_room(struct handlers *h, int more)
 int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state, struct error *e)
 {
     size_t size = strlen(types) + 1;
-    struct runner *runner;
-    int count = 0;
+    struct runner *runner = NULL;
+    int count = 0, status = check_types(h, types, &count, e);
 
-    if (check_types(h, types, &count, e) != 0)
-        return e->status;
-    if (!make_room(h, count) || !(runner = calloc(1, sizeof *runner + size)))
-        return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    if (status == 0 && (!make_room(h, count) || !(runner = calloc(1, sizeof *runner + size))))
+        status = error_set(e, WEIR_EINTERNAL, "handler: out of memory");
+    if (status != 0) {
+        way->free(state);
+        return status;
+    }
     runner->next = h->runners;
     runner->way = way;
     runner->state = state;

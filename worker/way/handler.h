@@ -79,7 +79,7 @@ WEIR_CHECKED int handlers_keep(struct handlers *to, const struct handlers *from,
 /* `from` was replaced by `to`: what is kept is that one's, and the others take no more jobs; those that run go on. Returns how many types do not rest
  * any more. */
 int handlers_retire(struct handlers *from, struct handlers *to);
-/* Adds a runner for a type, or for several with commas between, and takes over its state when it returns 0. WEIR_EUSAGE: no valid type, a
+/* Adds a runner for a type, or for several with commas between, and takes over its state, which is freed after a failure. WEIR_EUSAGE: no valid type, a
  * type that has a handler. */
 WEIR_CHECKED int handlers_add(struct handlers *h, const char *types, const struct way *way, void *state,
                               struct error *e);

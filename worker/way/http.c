@@ -441,15 +441,12 @@ static void close_push(struct runner *runner)
     curl_loop_close(&p->transfers);
 }
 
-static void free_push(struct push *p)
+static void free_push(void *push)
 {
+    struct push *p = push;
+
     free(p->url);
     free(p);
-}
-
-static void free_state(struct runner *runner)
-{
-    free_push(runner->state);
 }
 
 static const struct way http_way = {
@@ -459,7 +456,7 @@ static const struct way http_way = {
     .release = release,
     .open = open_push,
     .close = close_push,
-    .free = free_state,
+    .free = free_push,
 };
 
 static bool is_local(const char *host)
@@ -492,7 +489,6 @@ int http_add(struct handlers *h, const char *type, const char *url, struct error
 {
     const char *missing = curl_load();
     struct push *p;
-    int rc;
 
     if (*missing)
         return error_set(e, WEIR_ECONFIG, "handler %.64s: no libcurl: %s; install libcurl4", type, missing);
@@ -501,13 +497,9 @@ int http_add(struct handlers *h, const char *type, const char *url, struct error
         return error_set(e, WEIR_EINTERNAL, "handler: out of memory");
     }
     p->identity = &h->identity;
-    if (!read_url(p->url, &p->local))
-        rc = error_set(e, WEIR_EUSAGE,
-                       "handler %.64s: '%.200s' is not a URL of http or https; use TYPE=http://...", type,
-                       p->url);
-    else
-        rc = handlers_add(h, type, &http_way, p, e);
-    if (rc != 0)
-        free_push(p);
-    return rc;
+    if (read_url(p->url, &p->local))
+        return handlers_add(h, type, &http_way, p, e);
+    free_push(p);
+    return error_set(e, WEIR_EUSAGE,
+                     "handler %.64s: '%.200s' is not a URL of http or https; use TYPE=http://...", type, url);
 }

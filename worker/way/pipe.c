@@ -598,9 +598,9 @@ static void close_pipe(struct runner *runner)
         take_out(p->waiting.head);
 }
 
-static void free_state(struct runner *runner)
+static void free_state(void *state)
 {
-    struct pipe *p = runner->state;
+    struct pipe *p = state;
 
     free(p->argv);
     free(p);
@@ -621,7 +621,6 @@ static const struct way pipe_way = {
 int pipe_add(struct handlers *h, const char *type, const char *command, int in_flight, struct error *e)
 {
     struct pipe *p;
-    int rc;
 
     if (in_flight < 0 || in_flight > PIPE_IN_FLIGHT_MOST)
         return error_set(e, WEIR_EUSAGE, "handler: %d jobs in flight in a child; use 1 to %d", in_flight,
@@ -633,9 +632,5 @@ int pipe_add(struct handlers *h, const char *type, const char *command, int in_f
         free(p);
         return e->status;
     }
-    if ((rc = handlers_add(h, type, &pipe_way, p, e)) != 0) {
-        free(p->argv);
-        free(p);
-    }
-    return rc;
+    return handlers_add(h, type, &pipe_way, p, e);
 }

@@ -37,8 +37,8 @@ struct way {
     void (*rested)(struct runner *runner); /* a rest is over; may be NULL */
     void (*stop)(struct runner *runner);   /* no more tasks will come; those that run go on */
     void (*close)(struct runner *runner);
-    /* Frees runner->state. NULL: it has none. */
-    void (*free)(struct runner *runner);
+    /* Frees runner->state. */
+    void (*free)(void *state);
 };
 
 /* Ends a task that runs on the loop: it leaves its executor and will be settled as task_finish() said. Called from any thread; the task is
