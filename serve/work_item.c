@@ -83,7 +83,8 @@ static void put_document(struct work_item *item, json_t *doc)
     item->type = "application/json";
 }
 
-void work_item_fail(struct work_item *item, unsigned status, const struct error *why)
+/* Answers {"error": ...}; status 0: that which goes with the error. */
+static void fail(struct work_item *item, unsigned status, const struct error *why)
 {
     item->error = *why;
     item->status = status ? status : status_of(why->status);
@@ -151,13 +152,13 @@ static void run_resource(struct work_item *item, struct weir *w)
 
     if (fields_check(item->fields, item->resource->fields, &w->error) < 0 ||
         find_cursor(item, &w->error) < 0 || read_wait(item, &w->error) < 0) {
-        work_item_fail(item, 0, &w->error);
+        fail(item, 0, &w->error);
         return;
     }
     ask.wait = item->waits ? &item->wait : NULL;
     requests_on_behalf(item->visitor);
     if (item->resource->answer(w, &ask, &doc) < 0) {
-        work_item_fail(item, 0, &w->error);
+        fail(item, 0, &w->error);
         return;
     }
     item->status = MHD_HTTP_OK;
@@ -174,7 +175,7 @@ static void run_jobs(struct work_item *item, struct weir *w)
         error_set(&w->error, WEIR_EINPUT,
                   "fields in the address are for lines: send them as application/x-ndjson, or write all into "
                   "the job");
-        work_item_fail(item, 0, &w->error);
+        fail(item, 0, &w->error);
         return;
     }
     status = item->lines
@@ -187,7 +188,7 @@ static void run_jobs(struct work_item *item, struct weir *w)
         return;
     }
     if (!doc) {
-        work_item_fail(item, 0, &w->error);
+        fail(item, 0, &w->error);
         return;
     }
     item->error = w->error;
@@ -238,7 +239,7 @@ static void run_metrics(struct work_item *item, const struct tools *tools)
     item->status = MHD_HTTP_OK;
     item->type = METRICS_TYPE;
     if (metrics_write(tools->w, tools->pages, &item->text) < 0)
-        work_item_fail(item, 0, &tools->w->error);
+        fail(item, 0, &tools->w->error);
 }
 
 static void run_page(struct work_item *item, const struct tools *tools)
@@ -253,7 +254,7 @@ static void run_page(struct work_item *item, const struct tools *tools)
     item->type = "text/html; charset=utf-8";
     item->status = page_render(tools->w, &r, &item->text, &e);
     if (item->status == MHD_HTTP_INTERNAL_SERVER_ERROR)
-        work_item_fail(item, item->status, &e);
+        fail(item, item->status, &e);
 }
 
 void work_item_run(struct work *work, const struct tools *tools)

@@ -47,7 +47,5 @@ struct work_item *work_item_new(enum work_item_kind kind);
 void work_item_free(struct work_item *item);
 /* Runs the work of an item. */
 void work_item_run(struct work *work, const struct tools *tools);
-/* {"error": ...}; status 0: that which goes with the error. */
-void work_item_fail(struct work_item *item, unsigned status, const struct error *why);
 
 #endif

@@ -26,7 +26,8 @@ static double span_seconds(const struct rule *rule, int64_t n)
     return (double)n * (double)rule->period_us / (double)rule->count / 1e6;
 }
 
-json_t *rule_document(const struct rule *rule)
+/* Describes a rule, without its state. */
+static json_t *rule_document(const struct rule *rule)
 {
     bool rate = rule->algorithm != ALGORITHM_CONCURRENCY;
     char text[RULE_TEXT_SIZE];

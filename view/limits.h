@@ -5,8 +5,6 @@
 #include "queue/limits/limits.h"
 #include "view/document.h"
 
-/* Describes a rule, without its state. */
-json_t *rule_document(const struct rule *rule);
 json_t *rules_document(const struct rule_set *set);
 /* Why a forecast is "at the earliest"; null: it is not. */
 json_t *because_document(unsigned because);

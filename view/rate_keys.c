@@ -15,13 +15,6 @@ static const struct member members[] = {
     MEMBER("by_hand", FLAG),      {.name = NULL},
 };
 
-const char *rate_keys_word(const char *by)
-{
-    const char *dot = strrchr(by, '.');
-
-    return dot ? dot + 1 : by;
-}
-
 static const char *state_of(const json_t *row, int64_t now_us)
 {
     if (answer_int(row, "paused_until") > now_us)
@@ -66,7 +59,8 @@ static int by_backlog(const void *a, const void *b)
     return more ? (more > 0 ? 1 : -1) : strcmp(json_text_of(x, "key"), json_text_of(y, "key"));
 }
 
-json_t *rate_keys_document(const char *limit, const json_t *answer, const char *asked)
+/* Makes the document of an answer of rate_keys_read(); asked: the one key that was asked for, or NULL. */
+static json_t *rate_keys_document(const char *limit, const json_t *answer, const char *asked)
 {
     json_t *keys = json_object(), *row;
     size_t i;

@@ -12,13 +12,6 @@ void view_add_body(json_t *doc, struct span body)
     json_object_set_new(doc, VIEW_BODY, json_stringn_nocheck(body.at, body.len));
 }
 
-struct span view_body(const json_t *doc)
-{
-    const json_t *body = json_object_get(doc, VIEW_BODY);
-
-    return (struct span){json_is_string(body) ? json_string_value(body) : "", json_string_length(body)};
-}
-
 static void put_base64(FILE *to, struct span bytes)
 {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -20,8 +20,6 @@ enum view_bodies { VIEW_ALL, VIEW_NO_BODIES };
 
 /* Adds the body of a job. */
 void view_add_body(json_t *doc, struct span body);
-/* Returns the body of a document; empty when it has none. */
-struct span view_body(const json_t *doc);
 /* false: it could not be written, all of it. */
 bool view_write(FILE *to, const json_t *doc, enum view_bodies bodies);
 

@@ -14,7 +14,7 @@ const char *row_name(const void *row)
 
 /* ---- Cells */
 
-void cell_put_nothing(struct cell_text *cell)
+static void put_nothing(struct cell_text *cell)
 {
     snprintf(cell->text, sizeof cell->text, "-");
     cell->ink = INK_PALE;
@@ -48,7 +48,7 @@ void cell_put_rate(struct cell_text *cell, double rate)
     size_t unit = 0;
 
     if (rate <= 0) {
-        cell_put_nothing(cell);
+        put_nothing(cell);
         return;
     }
     while (unit < 3 && rate * units[unit].seconds < 0.1)
@@ -76,7 +76,7 @@ void cell_put_distance(struct cell_text *cell, int64_t us, const char *behind)
 void cell_put_until(const struct frame *f, int64_t us, const char *behind, struct cell_text *cell)
 {
     if (us <= 0 || us == GATE_NEVER) {
-        cell_put_nothing(cell);
+        put_nothing(cell);
     } else if (us >= FORMAT_ENDLESS_US) {
         snprintf(cell->text, sizeof cell->text, "paused");
         cell->ink = INK_WARNING;
@@ -113,7 +113,7 @@ void cell_put_age(const struct frame *f, int64_t since_us, struct cell_text *cel
     if (since_us > 0)
         cell_put_distance(cell, f->now_us - since_us, "");
     else
-        cell_put_nothing(cell);
+        put_nothing(cell);
 }
 
 void cell_put_name(const struct frame *f, const void *row, struct cell_text *cell)

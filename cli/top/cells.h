@@ -14,7 +14,6 @@
 
 /* ---- Cells */
 
-void cell_put_nothing(struct cell_text *cell);
 /* Puts "12,345", "1,234k", "1,234M", in COUNT_WIDTH columns. */
 void cell_put_count(struct cell_text *cell, int64_t n);
 void cell_put_count_in(struct cell_text *cell, int64_t n, enum ink ink);

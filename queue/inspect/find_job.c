@@ -156,7 +156,7 @@ static struct pages pages_of(struct search *s, int64_t now_us)
                           .rests = true};
 }
 
-int find_check_id(struct weir *w, const char *id)
+static int check_id(struct weir *w, const char *id)
 {
     if (name_is_valid(id, strlen(id)))
         return 0;
@@ -186,7 +186,7 @@ static int none(const struct search *s)
 /* Walks so often at most. */
 static int find(const struct pages *pages, struct search *s, int looks, json_t **job)
 {
-    int status = find_check_id(pages->w, s->id);
+    int status = check_id(pages->w, s->id);
 
     for (int look = 0; look < looks && status == 0 && !s->job; look++)
         status = pages_walk(pages);
@@ -292,7 +292,7 @@ int find_job_part(struct weir *w, int64_t now_us, const char *id, const char *cu
     struct search s = {.w = w, .id = id, .pages = -1, .until_us = until_us};
     struct pages pages = pages_of(&s, now_us);
     json_t *place = NULL;
-    int status = find_check_id(w, id);
+    int status = check_id(w, id);
 
     *job = NULL;
     if (status == 0)

@@ -32,8 +32,6 @@ WEIR_CHECKED int find_job_part(struct weir *w, int64_t now_us, const char *id, c
                                int64_t until_us, json_t **job);
 /* True when such a call has ended before anybody knows whether the job is there. */
 bool found_too_early(const json_t *job);
-/* WEIR_EINPUT: that is no id. */
-WEIR_CHECKED int find_check_id(struct weir *w, const char *id);
 /* WEIR_ENOTFOUND: there is no such job. */
 int find_none(struct weir *w, const char *id);
 /* Returns the body as it was enqueued; it is the document's. */

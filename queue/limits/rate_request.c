@@ -93,15 +93,6 @@ void rate_use_request(struct args *a, const char *prefix, int64_t now_us, const 
         args_add(a, limits[i]);
 }
 
-void rate_weight_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
-                         const char *key, int64_t weight)
-{
-    char made[LIMIT_NAME_SIZE];
-
-    key_make(key, strlen(key), made);
-    rate_weigh_request(a, prefix, now_us, limit, key, made, weight);
-}
-
 void rate_weigh_request(struct args *a, const char *prefix, int64_t now_us, const char *limit,
                         const char *key, const char *made, int64_t weight)
 {

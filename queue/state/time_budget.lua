@@ -6,7 +6,6 @@
 --   time_budget.spend(n)      n looks are done
 --   time_budget.is_spent()    the call should end
 --   time_budget.left()        looks that are left
---   time_budget.spent()       looks that are done
 --   time_budget.is_late(us)   has the call taken so long? nil: as long as it should go on looking. It asks the clock, some 2 us: for a call that counts in its
 --                        own way, once for every 20 looks or so, and behind the first thing that it does
 --   time_budget.take(found, step, take, a, b, c)
@@ -37,8 +36,6 @@ end
 function time_budget.is_spent() return left <= 0 end
 
 function time_budget.left() return left end
-
-function time_budget.spent() return LOOKS - left end
 
 function time_budget.take(found, step, take, a, b, c)
     for i = 1, #found, step do

@@ -31,8 +31,6 @@ local queues, all_queues, sleepers, stops, load
 
 function backlog.begin() queues, sleepers, stops, load = nil, {}, nil, slices.load(BYTES) end
 
-local function by_name(a, b) return a.name < b.name end
-
 local function read_queues()
     local page = call('SSCAN', P .. 'queues', '0', 'COUNT', us(QUEUES_MOST))
     local names = page[2]

@@ -419,7 +419,8 @@ static void put_address(struct page *p, bool encoded)
     html(p->h, encoded ? "%u" : "%s", address);
 }
 
-void put_back(struct page *p)
+/* Puts the hidden field `back`: this page's address. */
+static void put_back(struct page *p)
 {
     html(p->h, "<input type=\"hidden\" name=\"back\" value=\"");
     put_address(p, false);

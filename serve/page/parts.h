@@ -113,8 +113,6 @@ void put_button(struct page *p, const struct button *button);
 void put_ask(struct page *p, const char *label, const char *what, const char *name);
 /* True when an action destroys anything. Others are asked about as they concern many jobs. */
 bool ask_destroys(const char *what);
-/* Puts the hidden field `back`: this page's address. */
-void put_back(struct page *p);
 
 /* Puts a form that finds rows by a part of their names, in the query's "like"; where there are few rows, none. */
 void put_filter(struct page *p, const char *path, const char *label, const char *like, size_t rows);

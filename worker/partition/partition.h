@@ -21,7 +21,6 @@
  *   watch.c                       time limits, cancelled jobs, a lease that is over
  *   outcome.c                     how each job that has ended is settled
  *   settle.c      settling        what has ended is reported; parts/batches.c: the last job of a batch here
- *   polls.c       polls         how long to wait where nothing calls
  *   request.c     requests        requests and answers, in all of these; mind/distance.c: how far away Redis is
  *   record.c      recording       what happens here is counted, and sent; parts/counts.c: the counts
  *   session.c     session         id, rights and lease
@@ -100,8 +99,7 @@ struct redis_address partition_address(const struct partition *p);
 /* Frees a partition, when the pool holds no task of it any more. */
 void partition_free(struct partition *p);
 
-/* turn.c: the scheduler's watchers, before and after the loop runs. */
+/* turn.c: opens the scheduler's watchers, before the loop runs. */
 void turn_open(struct partition *p);
-void turn_close(struct partition *p);
 
 #endif

@@ -132,8 +132,3 @@ void turn_open(struct partition *p)
     ev_init(&p->timer, on_timer);
     p->timer.data = p;
 }
-
-void turn_close(struct partition *p)
-{
-    ev_timer_stop(p->worker->loop, &p->timer);
-}
