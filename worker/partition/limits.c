@@ -7,14 +7,12 @@
 #include "core/log/log.h"
 #include "worker/partition/partition.h"
 
-static void ask(struct partition *p, struct args *a);
-
-static void ask_more(struct partition *p)
+static void ask(struct partition *p)
 {
     struct args a;
 
     args_init(&a);
-    ask(p, &a);
+    limits_learn(p, &a);
     args_free(&a);
 }
 
@@ -33,7 +31,7 @@ static void on_known(void *arg, const struct redisReply *reply)
         known_limits_ask_anew(known);
     } else if (known_limits_asks_more(known)) {
         if (p->limits.old)
-            ask_more(p);
+            ask(p);
     } else {
         p->limits.old = false;
         if (known->left_out > left_out)
@@ -45,7 +43,7 @@ static void on_known(void *arg, const struct redisReply *reply)
     request_answered(p);
 }
 
-static void ask(struct partition *p, struct args *a)
+void limits_learn(struct partition *p, struct args *a)
 {
     p->limits.newer = false;
     rate_known_request(a, p->prefix, -1, &p->limits.known, p->session.birth,
@@ -53,19 +51,10 @@ static void ask(struct partition *p, struct args *a)
     request_send(p, a, on_known);
 }
 
-static void learn(struct partition *p)
+static void learn_anew(struct partition *p)
 {
     known_limits_ask_anew(&p->limits.known);
-    ask_more(p);
-}
-
-static void add_again(struct partition *p, struct args *a)
-{
-    char host[256] = "", by[400];
-
-    gethostname(host, sizeof host - 1);
-    snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
-    rate_again_request(a, p->prefix, -1, by, &p->limits.known);
+    ask(p);
 }
 
 static void write_again(struct partition *p);
@@ -87,17 +76,20 @@ static void on_again(void *arg, const struct redisReply *reply)
     } else if (reply) {
         if (rc == 0)
             known_limits_are_written(&p->limits.known);
-        learn(p);
+        learn_anew(p);
     }
     request_answered(p);
 }
 
 static void write_again(struct partition *p)
 {
+    char host[256] = "", by[400];
     struct args a;
 
+    gethostname(host, sizeof host - 1);
+    snprintf(by, sizeof by, "worker %s@%s", p->session.id, host);
     args_init(&a);
-    add_again(p, &a);
+    rate_again_request(&a, p->prefix, -1, by, &p->limits.known);
     request_send(p, &a, on_again);
     args_free(&a);
 }
@@ -112,11 +104,6 @@ void limits_hear_revision(struct partition *p, struct span newest)
     p->limits.newer = known_limits_are_older(&p->limits.known, newest);
 }
 
-void limits_learn(struct partition *p, struct args *a)
-{
-    ask(p, a);
-}
-
 bool limits_must_learn(const struct partition *p)
 {
     return p->limits.newer || known_limits_asks_more(&p->limits.known);
@@ -129,6 +116,6 @@ void limits_restore(struct partition *p)
         write_again(p);
     } else {
         known_limits_are_written(&p->limits.known);
-        learn(p);
+        learn_anew(p);
     }
 }

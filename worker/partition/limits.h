@@ -21,6 +21,7 @@ void limits_restore(struct partition *p);
 void limits_hear_revision(struct partition *p, struct span newest);
 /* True when limits have changed. Then a turn asks for each page of what has. */
 bool limits_must_learn(const struct partition *p);
+/* Asks for the next page of what has changed. */
 void limits_learn(struct partition *p, struct args *a);
 
 #endif
