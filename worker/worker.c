@@ -158,7 +158,7 @@ void weir_worker_quiet(struct weir_worker *w)
 {
     if (!w)
         return;
-    worker_quiet(&w->common);
+    worker_quiet(&w->common, true);
     worker_call_loop(&w->common);
 }
 

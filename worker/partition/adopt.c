@@ -72,11 +72,6 @@ static int make_info(struct partition *p, struct error *e)
     return text ? 0 : error_set(e, WEIR_EINTERNAL, "worker: out of memory");
 }
 
-void adoption_free(struct partition *p)
-{
-    free(p->adoption.info);
-}
-
 int adoption_describe(struct partition *p, struct error *e)
 {
     make_group(p);

@@ -19,7 +19,6 @@ struct adoption {
 WEIR_CHECKED int adoption_describe(struct partition *p, struct error *e);
 /* Joins once more by a new connection, with what adoption_describe has written. */
 void adoption_begin_anew(struct partition *p);
-void adoption_free(struct partition *p);
 void adoption_ask(struct partition *p, int64_t now);
 extern const struct link_events partition_link_events;
 

@@ -221,11 +221,6 @@ static void on_turned(void *arg, const struct redisReply *reply)
 
 /* ---- The question */
 
-void claiming_free(struct partition *p)
-{
-    claim_free(&p->answer);
-}
-
 struct names claiming_queues(const struct partition *p)
 {
     const struct options *o = &p->worker->options;

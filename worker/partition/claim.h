@@ -12,8 +12,6 @@ struct partition;
 struct plan;
 struct task_list;
 
-/* Frees the claims, after the loop has run. */
-void claiming_free(struct partition *p);
 /* Returns all queues that a worker serves which is not wide. */
 struct names claiming_queues(const struct partition *p);
 /* Writes the claim of a turn, with what has ended where the turn does not settle by itself. */

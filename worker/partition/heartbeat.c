@@ -94,10 +94,10 @@ static void hear_order(struct partition *p, enum worker_order order)
 
     if (order == ORDER_QUIET && !atomic_load(&w->ending.quiet)) {
         log_line(LOG_LEVEL_INFO, "ordered to be quiet: takes no more jobs, and stays");
-        worker_quiet(w);
+        worker_quiet(w, true);
     } else if (order == ORDER_RESUME && atomic_load(&w->ending.quiet)) {
         log_line(LOG_LEVEL_INFO, "ordered to take jobs again");
-        worker_resume(w);
+        worker_quiet(w, false);
     } else if (order == ORDER_STOP && !w->ending.wanted) {
         log_line(LOG_LEVEL_INFO, "ordered to stop");
         worker_stop(w);

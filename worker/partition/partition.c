@@ -5,9 +5,8 @@
 #include "core/clock.h"
 #include "core/random.h"
 
-static bool on_wake(void *arg, enum wake why, struct span what)
+static bool on_wake(struct partition *p, enum wake why, struct span what)
 {
-    struct partition *p = arg;
     struct wide *wide = p->mind.wide;
 
     if (wide && why == WAKE_QUEUE)
@@ -21,10 +20,8 @@ static bool on_wake(void *arg, enum wake why, struct span what)
     return true;
 }
 
-static void on_cancelled(void *arg, struct span token, struct args *heard)
+static void on_cancelled(struct partition *p, struct span token, struct args *heard)
 {
-    struct partition *p = arg;
-
     heard_request(heard, p->prefix, -1, p->session.id, token);
     if (token.len == 1 && *token.at == '*')
         partition_recall_soon(p);
@@ -32,18 +29,10 @@ static void on_cancelled(void *arg, struct span token, struct args *heard)
         watch_cancel(p, token);
 }
 
-static bool stand(void *arg, struct args *claim)
-{
-    return beside_stand(arg, claim);
-}
-
-static void on_claimed(void *arg, const struct redisReply *reply)
-{
-    beside_hear_standing(arg, reply);
-}
-
-static const struct waking_events waking_events = {
-    .on_wake = on_wake, .on_cancelled = on_cancelled, .stand = stand, .on_claimed = on_claimed};
+static const struct waking_events waking_events = {.on_wake = on_wake,
+                                                   .on_cancelled = on_cancelled,
+                                                   .stand = beside_stand,
+                                                   .on_claimed = beside_hear_standing};
 
 struct partition *partition_new(struct worker *w, int number)
 {
@@ -68,7 +57,7 @@ int partition_open(struct partition *p, struct error *e)
 
     if ((o->wide || o->queue_count > 1) && !(p->mind.wide = wide_new(o->queues, o->queue_count)))
         return error_set(e, WEIR_EINTERNAL, "worker: out of memory");
-    recording_open(p);
+    counts_open(&p->recording.counts, p->worker->handlers->count);
     if (adoption_describe(p, e) != 0)
         return e->status;
     if (o->trace_file && !(p->conditions.trace = trace_open(o->trace_file, e)))
@@ -121,10 +110,10 @@ void partition_free(struct partition *p)
 {
     trace_close(p->conditions.trace);
     settling_free(p);
-    claiming_free(p);
-    recording_free(p);
+    claim_free(&p->answer);
+    counts_free(&p->recording.counts);
     known_limits_free(&p->limits.known);
     wide_free(p->mind.wide);
-    adoption_free(p);
+    free(p->adoption.info);
     free(p);
 }

@@ -5,7 +5,7 @@
  * read it and call its functions. A file calls those that stand below it, so calls go down only; what goes up
  * is a reason that wakes the scheduler.
  *
- *   partition.c   link, waking    makes and frees a partition
+ *   partition.c   link, waking    makes a partition with all its members, and frees them
  *   turn.c        timer           the scheduler: asks the mind what to do, and when again
  *   drained.c     draining        is anything left, of a worker that drains?
  *   leave.c       leaving         leaving Redis

@@ -14,16 +14,6 @@
 /* A worker that leaves sends so many records; each takes Redis 3 ms, and others are served between them. */
 #define RECORDS_MOST 100
 
-void recording_open(struct partition *p)
-{
-    counts_open(&p->recording.counts, p->worker->handlers->count);
-}
-
-void recording_free(struct partition *p)
-{
-    counts_free(&p->recording.counts);
-}
-
 /* The number of a type; one that no counts have: its handler was replaced, and the type has none now. */
 static int type_of(const struct partition *p, const struct handler *handler)
 {

@@ -15,10 +15,8 @@ struct recording {
     int64_t look_us; /* when running jobs are looked through for starts next */
 };
 
-void recording_open(struct partition *p);
 /* Other handlers hold now; what was counted of types that are still there stays. WEIR_EINTERNAL: out of memory. */
 WEIR_CHECKED int recording_renumber(struct partition *p, const struct handlers *before);
-void recording_free(struct partition *p);
 /* Hears from a claim which limits hold the types. */
 void recording_count_claim(struct partition *p, const struct claim *claim);
 /* Counts a task that has left the pool, decided, and will be settled. */

@@ -16,14 +16,9 @@ void worker_open_ending(struct worker *w, void *data,
     ending->check.data = w;
 }
 
-void worker_quiet(struct worker *w)
+void worker_quiet(struct worker *w, bool quiet)
 {
-    atomic_store(&w->ending.quiet, true);
-}
-
-void worker_resume(struct worker *w)
-{
-    atomic_store(&w->ending.quiet, false);
+    atomic_store(&w->ending.quiet, quiet);
 }
 
 void worker_call_loop(struct worker *w)

@@ -26,10 +26,8 @@ struct ending {
 void worker_open_ending(struct worker *w, void *data,
                         void (*on_call)(struct ev_loop *loop, ev_async *async, int events),
                         void (*on_check)(struct ev_loop *loop, struct ev_watcher *watcher, int events));
-/* Claims no more jobs; from any thread. */
-void worker_quiet(struct worker *w);
-/* Claims jobs again. */
-void worker_resume(struct worker *w);
+/* Claims no more jobs, or claims again; from any thread. */
+void worker_quiet(struct worker *w, bool quiet);
 /* Calls the loop, from any thread. */
 void worker_call_loop(struct worker *w);
 /* Has on_check called when the callback that runs returns: once, however often this is called. */

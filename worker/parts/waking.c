@@ -30,7 +30,7 @@ struct wait {
 
 struct waking {
     const struct waking_events *events;
-    void *arg;
+    struct partition *partition;
     int count;
     struct wait waits[]; /* bell, spare, cancelled jobs, the queues */
 };
@@ -76,7 +76,7 @@ static void on_cancelled(struct wait *w, const struct redisReply *reply)
     if (!w->wanted)
         return;
     args_init(&a);
-    w->waking->events->on_cancelled(w->waking->arg, (struct span){reply->str, reply->len}, &a);
+    w->waking->events->on_cancelled(w->waking->partition, (struct span){reply->str, reply->len}, &a);
     link_send(w->link, &a, PASS_S, on_removed, w);
     args_free(&a);
 }
@@ -120,12 +120,12 @@ static void on_answer(void *arg, const struct redisReply *reply)
         struct span what = what_woke(w, reply);
 
         w->wanted = false;
-        if (!w->waking->events->on_wake(w->waking->arg, w->kind, what) && w->kind != WAKE_QUEUE)
+        if (!w->waking->events->on_wake(w->waking->partition, w->kind, what) && w->kind != WAKE_QUEUE)
             pass_on(w, what);
     } else if (reply) {
         block(w);
     } else if (w->kind == WAKE_BELL) { /* a token may have been on its way */
-        w->waking->events->on_wake(w->waking->arg, WAKE_BELL, (struct span){"*", 1});
+        w->waking->events->on_wake(w->waking->partition, WAKE_BELL, (struct span){"*", 1});
     }
 }
 
@@ -140,7 +140,7 @@ static void on_claimed(void *arg, const struct redisReply *reply)
     struct wait *w = arg;
 
     w->blocked = w->claims = w->wanted = false;
-    w->waking->events->on_claimed(w->waking->arg, reply);
+    w->waking->events->on_claimed(w->waking->partition, reply);
 }
 
 static void block(struct wait *w)
@@ -153,7 +153,8 @@ static void block(struct wait *w)
         return;
     args_init(&a);
     args_init(&claim);
-    w->claims = w->kind == WAKE_QUEUE && !w->refused && w->waking->events->stand(w->waking->arg, &claim);
+    w->claims =
+        w->kind == WAKE_QUEUE && !w->refused && w->waking->events->stand(w->waking->partition, &claim);
     if (w->claims)
         time = SHORT;
     args_add(&a, peeks ? "BLMOVE" : "BLPOP");
@@ -187,14 +188,14 @@ static const struct link_events link_events = {.on_up = on_up, .on_down = on_dow
 
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address,
                           const struct link *leader, int queue_count, const struct waking_events *events,
-                          void *arg)
+                          struct partition *p)
 {
     struct waking *w = calloc(1, sizeof *w + (size_t)(3 + queue_count) * sizeof *w->waits);
 
     if (!w)
         return NULL;
     w->events = events;
-    w->arg = arg;
+    w->partition = p;
     for (w->count = 0; w->count < 3 + queue_count; w->count++) {
         struct wait *wait = &w->waits[w->count];
 

@@ -27,26 +27,27 @@
 
 struct ev_loop;
 struct link;
+struct partition;
 struct waking;
 
 enum wake { WAKE_BELL, WAKE_SPARE, WAKE_CANCELLED, WAKE_QUEUE };
 
 struct waking_events {
     /* Called to claim now. what: the queue, or what stood in the bell (core/script/bell.lua). False: the wake-up is of no use here, and is for others. */
-    bool (*on_wake)(void *arg, enum wake why, struct span what);
+    bool (*on_wake)(struct partition *p, enum wake why, struct span what);
     /* Hears that the job of this lease was cancelled, or "*": early jobs are to go back. Makes *heard, the call that says so to Redis. */
-    void (*on_cancelled)(void *arg, struct span token, struct args *heard);
+    void (*on_cancelled)(struct partition *p, struct span token, struct args *heard);
     /* Called when a peek at a queue is about to be sent. Makes the claim that stands behind it: then its answer comes in place of on_wake.
      * False: none stands. */
-    bool (*stand)(void *arg, struct args *claim);
+    bool (*stand)(struct partition *p, struct args *claim);
     /* Hears the answer of a claim that stood; reply NULL: nobody knows whether it ran. */
-    void (*on_claimed)(void *arg, const struct redisReply *reply);
+    void (*on_claimed)(struct partition *p, const struct redisReply *reply);
 };
 
 /* Makes a waking whose connections go to where that of the leader is. events is borrowed. NULL: out of memory. */
 struct waking *waking_new(struct ev_loop *loop, const struct redis_address *address,
                           const struct link *leader, int queue_count, const struct waking_events *events,
-                          void *arg);
+                          struct partition *p);
 /* Names the keys, after each adopt; of the queues only the first names, as patterns are passed over. */
 void waking_name(struct waking *w, const struct adopt *adopt);
 /* Waits for cancelled jobs, for half a minute at least. */
