@@ -17,17 +17,15 @@ static void print_value(struct cli *cli, const char *section, const char *name, 
 
 static void print_section(struct cli *cli, const char *section, const json_t *values)
 {
-    struct section_values v;
-    struct flag flags[SECTION_FLAGS];
-    const char *kind;
+    const struct section_kind *kind = section_kinds;
     json_t *entry;
-    size_t i, k = 0;
+    size_t i;
 
-    while ((kind = section_flags(k, &v, flags)) && !section_is(section, kind))
-        k++;
+    while (kind->name && !section_is(section, kind->name))
+        kind++;
     if (!cli->json)
         output("[%s]\n", section);
-    for (const struct flag *f = flags; f->name; f++) {
+    for (const struct flag *f = kind->flags; f->name; f++) {
         json_t *value = json_object_get(values, f->name);
 
         if (json_is_string(value))

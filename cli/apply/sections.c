@@ -16,11 +16,6 @@
 #define WORDS_MOST 17 /* limits of a type, or rules of a limit, and one too many */
 #define VALUE_SIZE 4096
 
-#define PAUSE(v)                                                                                             \
-    {                                                                                                        \
-        "pause", 0, FLAG_TEXT, "WHEN [REASON]", "endless, or until 2026-12-01T10:00:00Z; no", &(v)->pause    \
-    }
-
 bool section_is(const char *section, const char *kind)
 {
     return strncmp(section, kind, strlen(kind)) == 0 && section[strlen(kind)] == ' ';
@@ -31,38 +26,42 @@ const char *section_title(const char *section)
     return strchr(section, ' ') + 1;
 }
 
-const char *section_flags(size_t i, struct section_values *v, struct flag flags[SECTION_FLAGS])
-{
-    const struct flag limit[SECTION_FLAGS] = {
-        {"rules", 0, FLAG_TEXT, "RULE...", "as weir rate set takes them", &v->rules},
-        {"weight", 0, FLAG_REPEATED, "N KEY", "a line for each key that has one", NULL},
-        PAUSE(v),
-        {"pause-key", 0, FLAG_REPEATED, "WHEN KEY", "a line for each paused key", NULL}};
-    const struct flag type[SECTION_FLAGS] = {
-        {"use", 0, FLAG_TEXT, "LIMIT...", "all that hold it besides that of its own name", &v->use},
-        {"cost", 0, FLAG_INT, "N", "slots that a job takes", &v->cost},
-        PAUSE(v)};
-    const struct flag queue[SECTION_FLAGS] = {PAUSE(v)};
-    const struct flag schedule[SECTION_FLAGS] = {
-        {"when", 0, FLAG_TEXT, "WHEN", "as weir schedule add takes it", &v->when},
-        {"type", 0, FLAG_TEXT, "TYPE", "of its jobs", &v->type},
-        {"args", 0, FLAG_TEXT, "JSON", "of its jobs", &v->args},
-        {"tz", 0, FLAG_TEXT, "ZONE", "default UTC", &v->tz},
-        {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all; default once", &v->missed},
-        {"queue", 0, FLAG_TEXT, "QUEUE", "default \"default\"", &v->queue},
-        {"key", 0, FLAG_TEXT, "K", "of its jobs", &v->key},
-        {"cost", 0, FLAG_INT, "N", "of its jobs", &v->cost},
-        {"max-attempts", 0, FLAG_INT, "N", "of its jobs", &v->max_attempts},
-        {"timeout", 0, FLAG_DURATION, "DUR", "of its jobs", &v->timeout_us},
-        PAUSE(v)};
-    static const char *const names[] = {"limit", "type", "queue", "schedule"};
-    const struct flag *const all[] = {limit, type, queue, schedule};
+/* A line is read as a flag is, to see that it can be; its text is what counts. */
+static union {
+    const char *text;
+    long long n;
+    int64_t us;
+} scratch;
 
-    if (i >= sizeof names / sizeof *names)
-        return NULL;
-    memcpy(flags, all[i], SECTION_FLAGS * sizeof *flags);
-    return names[i];
-}
+#define PAUSE                                                                                                \
+    {                                                                                                        \
+        "pause", 0, FLAG_TEXT, "WHEN [REASON]", "endless, or until 2026-12-01T10:00:00Z; no", &scratch       \
+    }
+
+const struct section_kind section_kinds[] = {
+    {"limit",
+     {{"rules", 0, FLAG_TEXT, "RULE...", "as weir rate set takes them", &scratch},
+      {"weight", 0, FLAG_REPEATED, "N KEY", "a line for each key that has one", NULL},
+      PAUSE,
+      {"pause-key", 0, FLAG_REPEATED, "WHEN KEY", "a line for each paused key", NULL}}},
+    {"type",
+     {{"use", 0, FLAG_TEXT, "LIMIT...", "all that hold it besides that of its own name", &scratch},
+      {"cost", 0, FLAG_INT, "N", "slots that a job takes", &scratch},
+      PAUSE}},
+    {"queue", {PAUSE}},
+    {"schedule",
+     {{"when", 0, FLAG_TEXT, "WHEN", "as weir schedule add takes it", &scratch},
+      {"type", 0, FLAG_TEXT, "TYPE", "of its jobs", &scratch},
+      {"args", 0, FLAG_TEXT, "JSON", "of its jobs", &scratch},
+      {"tz", 0, FLAG_TEXT, "ZONE", "default UTC", &scratch},
+      {"missed", 0, FLAG_TEXT, "POLICY", "once, skip or all; default once", &scratch},
+      {"queue", 0, FLAG_TEXT, "QUEUE", "default \"default\"", &scratch},
+      {"key", 0, FLAG_TEXT, "K", "of its jobs", &scratch},
+      {"cost", 0, FLAG_INT, "N", "of its jobs", &scratch},
+      {"max-attempts", 0, FLAG_INT, "N", "of its jobs", &scratch},
+      {"timeout", 0, FLAG_DURATION, "DUR", "of its jobs", &scratch},
+      PAUSE}},
+    {.name = NULL}};
 
 /* ---- Normal forms */
 
@@ -364,25 +363,21 @@ static int read_schedule(struct cli *cli, const struct setting *first, json_t *s
 
 int sections_of_file(struct cli *cli, json_t **state)
 {
-    struct section_values v;
-    struct flag flags[SECTION_FLAGS];
-    const char *kind;
     int status = 0;
 
     *state = json_object();
-    for (size_t i = 0; status == 0 && (kind = section_flags(i, &v, flags)); i++) {
+    for (const struct section_kind *k = section_kinds; status == 0 && k->name; k++) {
         const struct setting *first;
         size_t at = 0;
 
-        while (status == 0 && (first = config_next_title(&cli->config, kind, &at))) {
+        while (status == 0 && (first = config_next_title(&cli->config, k->name, &at))) {
             json_t *section = json_object();
             char name[200];
 
-            snprintf(name, sizeof name, "%s %.150s", kind, first->title);
+            snprintf(name, sizeof name, "%s %.150s", k->name, first->title);
             json_object_set_new(*state, name, section);
-            v = (struct section_values){.rules = NULL};
-            status = read_titled(cli, flags, first, section);
-            if (status == 0 && strcmp(kind, "schedule") == 0)
+            status = read_titled(cli, k->flags, first, section);
+            if (status == 0 && strcmp(k->name, "schedule") == 0)
                 status = read_schedule(cli, first, section);
         }
     }

@@ -11,17 +11,14 @@
 #include "queue/schedule/schedule.h"
 #include "view/json.h"
 
-/* The values of one section, as the file has them. */
-struct section_values {
-    const char *rules, *use, *pause;
-    const char *when, *type, *args, *tz, *missed, *queue, *key;
-    long long cost, max_attempts;
-    int64_t timeout_us;
-};
+/* The kinds of sections, each with its names, ended by a NULL name; the last kind has a NULL name. */
 #define SECTION_FLAGS 12
+struct section_kind {
+    const char *name;
+    struct flag flags[SECTION_FLAGS];
+};
+extern const struct section_kind section_kinds[];
 
-/* Returns the i-th section, and its names, ended by a NULL name; NULL: there is none. */
-const char *section_flags(size_t i, struct section_values *v, struct flag flags[SECTION_FLAGS]);
 /* True when "limit mail" is a section of that kind; "mail", its title. */
 bool section_is(const char *section, const char *kind);
 const char *section_title(const char *section);

@@ -95,15 +95,12 @@ static int run_command(const struct command *command, struct error *e, int argc,
 /* Prints weir help weir.conf. */
 static void print_file_page(void)
 {
-    struct flag flags[SECTION_FLAGS];
-    const char *section;
-
     help_print_file(&command_help);
     cli_with_flags(&command_version, help_print_names);
     cli_with_flags(&command_worker, help_print_names);
     cli_with_flags(&command_serve, help_print_names);
-    for (size_t i = 0; (section = section_flags(i, &(struct section_values){.rules = NULL}, flags)); i++)
-        help_print_section(section, flags);
+    for (const struct section_kind *k = section_kinds; k->name; k++)
+        help_print_section(k->name, k->flags);
 }
 
 /* doc/cli.md */
