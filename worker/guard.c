@@ -40,7 +40,7 @@ static void end_process(const struct weir_worker *w)
 {
     pthread_t thread;
 
-    pool_each(w->common.pool, kill_command, NULL);
+    pool_each(w->common.pool, NULL, kill_command, NULL);
     if (pthread_create(&thread, NULL, end_soon, NULL) == 0)
         log_line(
             LOG_LEVEL_ERROR,

@@ -89,7 +89,6 @@ void adoption_begin_anew(struct partition *p)
 }
 
 struct lost {
-    const struct conditions *of;
     const struct adopt *adopt;
     int count;
 };
@@ -98,7 +97,7 @@ static void mark_lost(struct task *task, void *arg)
 {
     struct lost *lost = arg;
 
-    for (size_t i = 0; task->conditions == lost->of && i < lost->adopt->lost_count; i++) {
+    for (size_t i = 0; i < lost->adopt->lost_count; i++) {
         const struct span *token = &lost->adopt->lost[i];
 
         if (token->len == task->token.len && memcmp(token->at, task->token.at, token->len) == 0) {
@@ -147,7 +146,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     struct partition *p = arg;
     int64_t now = clock_mono_us();
     struct adopt adopt;
-    struct lost lost = {&p->conditions, &adopt, 0};
+    struct lost lost = {&adopt, 0};
     struct error e;
 
     request_answered(p);
@@ -159,7 +158,7 @@ static void on_adopted(void *arg, const struct redisReply *reply)
         request_refused(p, &e);
     } else {
         hear_clock(&p->mind, adopt.now_us, now);
-        pool_each(p->worker->pool, mark_lost, &lost);
+        pool_each(p->worker->pool, &p->conditions, mark_lost, &lost);
         session_is_back(p);
         log_lost(p, &lost);
         if (lost.count > 0) {
@@ -186,17 +185,11 @@ static void on_adopted(void *arg, const struct redisReply *reply)
     adopt_free(&adopt);
 }
 
-struct running {
-    const struct conditions *of;
-    struct args *a;
-};
-
-static void add_token(struct task *task, void *arg)
+/* Adds the token of a task to a request. */
+static void add_token(struct task *task, void *a)
 {
-    const struct running *running = arg;
-
-    if (task->conditions == running->of && atomic_load(&task->asked) != ASKED_LOST)
-        settle_token(running->a, task->token);
+    if (atomic_load(&task->asked) != ASKED_LOST)
+        settle_token(a, task->token);
 }
 
 /* Writes the request, without the jobs that run. */
@@ -232,7 +225,6 @@ static void adopt_rest(struct partition *p, int64_t now)
 void adoption_ask(struct partition *p, int64_t now)
 {
     struct args a;
-    struct running running = {&p->conditions, &a};
 
     if (!p->adoption.next_id[0]) { /* a repeated adopt keeps its id */
         char random[17];
@@ -243,9 +235,9 @@ void adoption_ask(struct partition *p, int64_t now)
     }
     session_is_registering(p);
     ask_adopt(p, &a, now);
-    pool_each(p->worker->pool, add_token, &running);
+    pool_each(p->worker->pool, &p->conditions, add_token, &a);
     for (struct task *task = p->settling.finished.head; task; task = task->next)
-        add_token(task, &running);
+        add_token(task, &a);
     request_send(p, &a, on_adopted);
     args_free(&a);
 }

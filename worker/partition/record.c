@@ -129,11 +129,10 @@ void task_count_end(struct task *task)
 static void count_running(struct partition *p)
 {
     struct task **tasks = p->worker->running;
-    size_t n = pool_running(p->worker->pool, tasks);
+    size_t n = pool_running(p->worker->pool, &p->conditions, tasks);
 
     for (size_t i = 0; i < n; i++)
-        if (tasks[i]->conditions == &p->conditions)
-            task_count_start(tasks[i]);
+        task_count_start(tasks[i]);
 }
 
 /* Hears the answer to a record. A failure stops nothing, and is logged once. */

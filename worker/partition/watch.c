@@ -152,21 +152,10 @@ static bool lose(struct task *task, int64_t now)
     return false;
 }
 
-/* Lists the tasks of a partition that run; there is room for all in w->running. */
-static size_t running_of(const struct partition *p, struct task **tasks)
-{
-    size_t all = pool_running(p->worker->pool, tasks), n = 0;
-
-    for (size_t i = 0; i < all; i++)
-        if (tasks[i]->conditions == &p->conditions)
-            tasks[n++] = tasks[i];
-    return n;
-}
-
 void watch_end_lost(struct partition *p)
 {
     struct task **tasks = p->worker->running;
-    size_t n = running_of(p, tasks);
+    size_t n = pool_running(p->worker->pool, &p->conditions, tasks);
     int64_t now = clock_mono_us();
 
     for (size_t i = 0; i < n; i++)
@@ -184,7 +173,7 @@ static void cut_off(struct partition *p, int64_t now)
     task_list_init(&waiting);
     pool_withdraw_all(p->worker->pool, &p->conditions, &waiting);
     tasks_drop(&waiting); /* what adopt does not name goes back to its lane */
-    n = running_of(p, tasks);
+    n = pool_running(p->worker->pool, &p->conditions, tasks);
     if (n > 0)
         log_line(LOG_LEVEL_WARN,
                  "silent for longer than the lease of %g s: %zu jobs that run here are ended, others may run "
@@ -226,7 +215,7 @@ void worker_watch(struct worker *w)
         watch_lease(w->partitions[i], now);
         trace_flush(w->partitions[i]->conditions.trace);
     }
-    n = pool_running(w->pool, w->running);
+    n = pool_running(w->pool, NULL, w->running);
     for (size_t i = 0; i < n; i++)
         if (!w->running[i]->conditions->partition->leaving)
             watch_one(w->running[i], now);
@@ -250,7 +239,7 @@ bool worker_must_watch(const struct worker *w)
 
 void worker_ask_all(struct worker *w, enum task_asked why)
 {
-    size_t n = pool_running(w->pool, w->running);
+    size_t n = pool_running(w->pool, NULL, w->running);
     int64_t now = clock_mono_us();
 
     for (size_t i = 0; i < n; i++)
@@ -260,7 +249,6 @@ void worker_ask_all(struct worker *w, enum task_asked why)
 /* ---- Cancelled */
 
 struct search {
-    const struct conditions *of;
     struct span token;
     struct task *found;
 };
@@ -269,7 +257,7 @@ static void compare(struct task *task, void *arg)
 {
     struct search *s = arg;
 
-    if (!task->ended && task->conditions == s->of && task->token.len == s->token.len &&
+    if (!task->ended && task->token.len == s->token.len &&
         memcmp(task->token.at, s->token.at, s->token.len) == 0)
         s->found = task;
 }
@@ -287,9 +275,9 @@ static void give_back_early(struct partition *p, struct task *task)
 
 void watch_cancel(struct partition *p, struct span token)
 {
-    struct search s = {&p->conditions, token, NULL};
+    struct search s = {token, NULL};
 
-    pool_each(p->worker->pool, compare, &s);
+    pool_each(p->worker->pool, &p->conditions, compare, &s);
     if (!s.found || atomic_load(&s.found->asked) != ASKED_NOTHING)
         return;
     if (s.found->early) {
@@ -306,17 +294,17 @@ void watch_cancel(struct partition *p, struct span token)
 /* The functions on threads that still run. */
 static int functions(struct worker *w)
 {
-    size_t n = pool_running(w->pool, w->running);
+    size_t n = pool_running(w->pool, NULL, w->running);
     int count = pool_load(w->pool).given_up;
 
     for (size_t i = 0; i < n; i++)
-        count += w->running[i]->handler->runner->way->run && !w->running[i]->handler->runner->way->end;
+        count += is_function(w->running[i]);
     return count;
 }
 
 static void kill_all(struct worker *w)
 {
-    size_t n = pool_running(w->pool, w->running);
+    size_t n = pool_running(w->pool, NULL, w->running);
 
     for (size_t i = 0; i < n; i++)
         if (w->running[i]->handler->runner->way->end)

@@ -79,6 +79,12 @@ static struct task_list *next_of(const struct pool *p, struct line *line)
     return NULL;
 }
 
+/* True when a task is of a partition (NULL: of any). */
+static bool is_of(const struct task *task, const struct conditions *of)
+{
+    return !of || task->conditions == of;
+}
+
 /* ---- Lists that are linked both ways */
 
 static void link_in(struct task **head, struct task *task)
@@ -483,7 +489,7 @@ static void withdraw_of(struct task_list *from, bool by_time, const struct condi
 
     task_list_init(&kept);
     while ((task = task_list_pop(from))) {
-        bool leaves = !of || task->conditions == of;
+        bool leaves = is_of(task, of);
 
         if (leaves)
             count_waiting(task, -1);
@@ -553,38 +559,42 @@ bool pool_is_running(struct pool *p, const struct task *task)
     return runs;
 }
 
-static void visit_list(struct task *head, void (*visit)(struct task *task, void *arg), void *arg)
+static void visit_list(struct task *head, const struct conditions *of,
+                       void (*visit)(struct task *task, void *arg), void *arg)
 {
     for (struct task *task = head; task; task = task->next)
-        visit(task, arg);
+        if (is_of(task, of))
+            visit(task, arg);
 }
 
-void pool_each(struct pool *p, void (*visit)(struct task *task, void *arg), void *arg)
+void pool_each(struct pool *p, const struct conditions *of, void (*visit)(struct task *task, void *arg),
+               void *arg)
 {
     pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->started; i++)
-        if (p->running[i] && !p->running[i]->stray)
+        if (p->running[i] && !p->running[i]->stray && is_of(p->running[i], of))
             visit(p->running[i], arg);
-    visit_list(p->afloat, visit, arg);
-    visit_list(p->thread.timed.head, visit, arg);
-    visit_list(p->thread.prefetched.head, visit, arg);
-    visit_list(p->loop.timed.head, visit, arg);
-    visit_list(p->loop.prefetched.head, visit, arg);
-    visit_list(p->early.head, visit, arg);
-    visit_list(p->finished.head, visit, arg);
+    visit_list(p->afloat, of, visit, arg);
+    visit_list(p->thread.timed.head, of, visit, arg);
+    visit_list(p->thread.prefetched.head, of, visit, arg);
+    visit_list(p->loop.timed.head, of, visit, arg);
+    visit_list(p->loop.prefetched.head, of, visit, arg);
+    visit_list(p->early.head, of, visit, arg);
+    visit_list(p->finished.head, of, visit, arg);
     pthread_mutex_unlock(&p->lock);
 }
 
-size_t pool_running(struct pool *p, struct task **tasks)
+size_t pool_running(struct pool *p, const struct conditions *of, struct task **tasks)
 {
     size_t n = 0;
 
     pthread_mutex_lock(&p->lock);
     for (int i = 0; i < p->started; i++)
-        if (p->running[i] && !p->running[i]->stray)
+        if (p->running[i] && !p->running[i]->stray && is_of(p->running[i], of))
             tasks[n++] = p->running[i];
     for (struct task *task = p->afloat; task; task = task->next)
-        tasks[n++] = task;
+        if (is_of(task, of))
+            tasks[n++] = task;
     pthread_mutex_unlock(&p->lock);
     return n;
 }

@@ -53,10 +53,12 @@ void pool_retry(struct pool *pool, int64_t now_us, struct task_list *tasks);
 /* Gives a running task up. False: it has ended meanwhile. */
 bool pool_give_up(struct pool *pool, struct task *task);
 bool pool_is_running(struct pool *pool, const struct task *task);
-/* Calls visit for each task that waits, runs or was not yet collected; threads are held meanwhile. */
-void pool_each(struct pool *pool, void (*visit)(struct task *task, void *arg), void *arg);
-/* Fills in the tasks that run; `tasks` has room for all executors. They live until the loop collects or gives them up. */
-size_t pool_running(struct pool *pool, struct task **tasks);
+/* Calls visit for each task of a partition (NULL: of all) that waits, runs or was not yet collected; threads are held meanwhile. */
+void pool_each(struct pool *pool, const struct conditions *of, void (*visit)(struct task *task, void *arg),
+               void *arg);
+/* Fills in the tasks of a partition (NULL: of all) that run; `tasks` has room for all executors. They live until the loop collects or gives them
+ * up. */
+size_t pool_running(struct pool *pool, const struct conditions *of, struct task **tasks);
 
 struct pool_load {
     int running, queued;
