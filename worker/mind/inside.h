@@ -79,7 +79,8 @@ int64_t alone_claim_time(const struct mind *m);
 
 /* Draws the next wait, as Redis is asked. */
 void polls_draw(struct mind *m);
-/* Returns how much earlier the heartbeat or the poll goes when the other does; 0 on duty, or as the second. */
+/* Returns how much earlier the heartbeat or the poll goes when the other does, as most of what they cost Redis is to wake up; 0 on duty, or as
+ * the second. */
 int64_t polls_along(const struct mind *m);
 
 #endif

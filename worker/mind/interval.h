@@ -8,13 +8,9 @@
 
 #include <stdint.h>
 
-#define POLL_MOST_US INT64_C(9000000) /* of however many workers */
-
 /* Returns how long it is to the next poll of one of so many workers of the namespace. */
 int64_t interval_of_polls(int64_t workers, double draw);
 /* Returns how long it is to the next heartbeat: at least four go in a lease. */
 int64_t interval_of_beats(int64_t lease_us, double draw);
-/* Returns within what time the heartbeat and the poll of a worker off duty go together: most of what they cost Redis is to wake up. */
-int64_t interval_along(int64_t lease_us);
 
 #endif

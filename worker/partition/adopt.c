@@ -248,7 +248,7 @@ static void on_up(void *arg)
     struct partition *p = arg;
 
     distance_begin(&p->mind.distance);
-    session_check_rights(p);
+    session_permit(p, false);
     partition_wake(p);
 }
 

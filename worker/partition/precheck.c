@@ -91,7 +91,7 @@ static void on_access(void *arg, const struct redisReply *reply)
         return;
     status = access_check(reply, p->prefix, p->worker->options.address.user, &e);
     if (status == 0)
-        session_has_rights(p);
+        session_permit(p, true);
     else if (!session_is_hopeless(p, &e))
         request_refused(p, &e);
 }

@@ -41,8 +41,11 @@ void request_refused(struct partition *p, const struct error *e)
         worker_fail_and_stop(p->worker, e);
         return;
     }
-    if (e->status == WEIR_EREFUSED)
-        session_lose_rights(p);
+    if (e->status ==
+        WEIR_EREFUSED) { /* a script may have leased jobs before it was: who registers anew hands them back */
+        session_permit(p, false);
+        session_unregister(p);
+    }
     if (strcmp(p->last_error, e->text) != 0) {
         strcpy(p->last_error, e->text);
         log_line(LOG_LEVEL_ERROR, "%s; trying again every second", e->text);

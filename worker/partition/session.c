@@ -60,19 +60,9 @@ void session_is_back(struct partition *p)
     p->session.down_since_us = 0;
 }
 
-void session_check_rights(struct partition *p)
+void session_permit(struct partition *p, bool permitted)
 {
-    p->session.permitted = false;
-}
-
-void session_has_rights(struct partition *p)
-{
-    p->session.permitted = true;
-}
-
-void session_lose_rights(struct partition *p)
-{
-    p->session.permitted = p->session.registered = false;
+    p->session.permitted = permitted;
 }
 
 /* ---- The lease */

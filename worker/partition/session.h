@@ -31,11 +31,8 @@ struct session {
 /* Hears that the connection was lost, or cannot be had again; or is back. Each is logged once, and so is another reason. */
 void session_lost(struct partition *p, const struct error *why);
 void session_is_back(struct partition *p);
-/* Say that the rights of the user are to be checked, are complete, or were refused by Redis. A script may have leased jobs
- * before it was refused: once all rights are there, the worker registers again, which hands these jobs back. */
-void session_check_rights(struct partition *p);
-void session_has_rights(struct partition *p);
-void session_lose_rights(struct partition *p);
+/* Says that the rights of the user are complete; or that they are to be checked. */
+void session_permit(struct partition *p, bool permitted);
 /* Begins anew under another id, as the old one holds no longer. */
 void session_unregister(struct partition *p);
 /* Notes that a request is about to be sent that registers the worker, or renews its lease. */

@@ -64,16 +64,21 @@ struct push {
 
 /* ---- The end of a request */
 
+static void free_transfer(struct request *r)
+{
+    curl.easy_cleanup(r->easy);
+    curl.slist_free_all(r->headers);
+    r->easy = NULL;
+    r->headers = NULL;
+}
+
 static void end_request(struct request *r, enum task_end end, double after_s, const char *reason)
 {
     struct task *task = r->task;
 
     ev_timer_stop(task->handler->runner->host.loop, &r->rest);
     curl.multi_remove_handle(r->push->transfers.multi, r->easy);
-    curl.easy_cleanup(r->easy);
-    curl.slist_free_all(r->headers);
-    r->easy = NULL;
-    r->headers = NULL;
+    free_transfer(r);
     *(r->prev ? &r->prev->next : &r->push->requests) = r->next;
     if (r->next)
         r->next->prev = r->prev;
@@ -361,17 +366,6 @@ static void set_options(struct request *r)
     curl.easy_setopt(easy, CURLOPT_HEADERDATA, r);
 }
 
-static void give_up(struct request *r, struct task *task)
-{
-    if (r) {
-        curl.slist_free_all(r->headers);
-        curl.easy_cleanup(r->easy);
-        r->easy = NULL;
-        r->headers = NULL;
-    }
-    task_ended(task);
-}
-
 static void start(struct task *task)
 {
     struct push *p = task->handler->runner->state;
@@ -387,11 +381,14 @@ static void start(struct task *task)
     }
     if (!r || !(r->easy = curl.easy_init()) || !add_headers(r)) {
         task_unable(task, "out of memory");
-        give_up(r, task);
+        if (r)
+            free_transfer(r);
+        task_ended(task);
         return;
     }
     if (!task_call(task)) {
-        give_up(r, task);
+        free_transfer(r);
+        task_ended(task);
         return;
     }
     set_options(r);
