@@ -91,7 +91,7 @@ $(BUILD)/examples/%: examples/%.c include/weir.h $(BUILD)/libweir.a
 
 # The longest first, so that none of them is left for the end. Sanitizers see nothing in the unsanitized that they do not see in others: those read
 # sources, run little but scripts, or measure times.
-LONG_TESTS    = lanes throttle crash transcripts sessions link cluster failures far worker_redis command worker_starts alone doctor_keys sentinel \
+LONG_TESTS    = lanes throttle crash transcripts sessions requests link cluster failures far worker_redis command worker_starts alone doctor_keys sentinel \
                 top_terminal bulk wide
 UNSANITIZED   = layers lanes far worker_starts duty standing scale
 ALL_TESTS     = $(filter $(patsubst tests/test_%.c,%,$(wildcard tests/test_*.c)),$(LONG_TESTS)) \

@@ -27,6 +27,7 @@ need tzdata test -e /usr/share/zoneinfo/Europe/Berlin
 need libmicrohttpd-dev header microhttpd.h
 need libncurses-dev header curses.h
 need tmux command -v tmux
+need curl command -v curl
 need libcurl4-openssl-dev header curl/curl.h
 need libcmocka-dev sh -c "printf '#include <%s>\n' stdarg.h stddef.h stdint.h setjmp.h cmocka.h | '$cc' -E -x c -"
 need redis-server command -v redis-server
