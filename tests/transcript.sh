@@ -31,15 +31,21 @@ counts() { local type=$1 name; shift; for name; do echo "$name $(redis hget "wei
 # typing ANSWER COMMAND...: on a terminal on which that is typed.
 typing() { printf '%b' "$1" | script -qe -E never -c "${*:2}" /dev/null | tr -d '\r'; return "${PIPESTATUS[1]}"; }
 
+# await COMMAND...: until it succeeds, for a minute at most.
+await() {
+    local end=$((SECONDS + 60))
+    until "$@"; do [ "$SECONDS" -lt "$end" ] || { echo "in vain: $*"; return 1; }; sleep 0.01; done
+}
+
 # serve FLAG...: weir serve, once it answers, in place of the one before; on a unix socket, if it is not to listen elsewhere.
 serve() {
     [ -z "$served" ] || { kill "$served" && wait "$served"; }
     : >served.log
     weir serve --listen "${listen:-unix:serve.sock}" "$@" 2>served.log &
     served=$!
-    until grep -q 'listening on' served.log; do sleep 0.01; done
+    await grep -q 'listening on' served.log
     site=$(sed -n 's,.*listening on http://\([0-9.:]*\).*,\1,p' served.log)
-    until ask /healthz | grep -q ^200; do sleep 0.01; done
+    await eval 'ask /healthz | grep -q ^200'
 }
 
 # ask FLAG... PATH: the status of the answer, and its body; its head is the file head. FLAG: those of curl.
