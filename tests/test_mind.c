@@ -249,6 +249,73 @@ TEST(test_partitions_share)
     assert_int_equal(room_of(m, NOW + 100 * MS).free, 2); /* its answer does not come */
 }
 
+/* The other partition wants executors, too. */
+static struct mind *share_open(struct one *o)
+{
+    struct mind *m = one_open(o);
+
+    o->all.count = 2;
+    m->claims.more = o->other.claims.more = true;
+    o->other.capacity.hungry = true;
+    return m;
+}
+
+TEST(test_what_counts_as_a_share)
+{
+    struct one o;
+    struct mind *m = share_open(&o);
+
+    m->facts.running = o.other.facts.running = 2;
+    o.other.facts.here = 6; /* with four that wait for an executor, and hold none */
+    o.other.facts.here_prefetched = 4;
+    assert_int_equal(room_of(m, NOW).free, 4);
+    m = share_open(&o);
+    o.other.capacity.taken = 3; /* its claim is under way, and it wants no more */
+    o.other.capacity.taken_us = NOW;
+    assert_int_equal(room_of(m, NOW).free, 5);
+    m = share_open(&o);
+    o.other.facts.awaited = 1;
+    o.other.sent_us = NOW - 99 * MS;
+    assert_int_equal(room_of(m, NOW).free, 4);
+    assert_int_equal(room_of(m, NOW + 1 * MS).free, 8); /* its answer does not come */
+    m = share_open(&o);
+    m->capacity.hungry = true;
+    m->facts.running = o.other.facts.running = 7; /* the one that is left is for who waits longer */
+    o.other.claims.sent_us--;
+    assert_int_equal(room_of(m, NOW).free, 0);
+    assert_int_equal(room_of(&o.other, NOW).free, 1);
+}
+
+/* What is prefetched is shared among those that want more, and what one has of it is its own. */
+TEST(test_prefetched_jobs_are_shared)
+{
+    struct one o;
+    struct mind *m = share_open(&o);
+
+    o.all.pace.rate = 1000;
+    m->facts.running = m->facts.unlimited = EXECUTORS;
+    assert_int_equal(room_of(m, NOW).prefetch, 4);
+    o.other.capacity.hungry = false;
+    m->facts.prefetched = 5;
+    m->facts.here_prefetched = 3;
+    assert_int_equal(room_of(m, NOW).prefetch, 5);
+}
+
+/* Who waits for more executors to be free is hungry, and who has asked for jobs is not. */
+TEST(test_who_is_hungry)
+{
+    struct one o;
+    struct mind *m = share_open(&o);
+
+    m->claims.more_us = NOW;
+    m->facts.running = 6;
+    o.other.capacity.hungry = false;
+    assert_false(plan_turn(m, NOW).turn);
+    assert_true(m->capacity.hungry);
+    assert_true(plan_turn(m, NOW + 1 * MS).claims);
+    assert_false(m->capacity.hungry);
+}
+
 /* What an answer with jobs that have a limit, and with more behind them, says of the executor that is reserved for such jobs: this one of two
  * partitions goes on to claim for it. One that has met none asks only for jobs ahead, so it is not taken from the other. */
 TEST(test_reserved_executors_are_claimed_again)

@@ -212,14 +212,13 @@ function rates.look_on(cursor, name, limits)
     return asleep, cursor ~= '' and {cursor, recalled, name, unpack(limits)} or rates.rest()
 end
 
-local FEW = 3          -- limits: each has all queues listed once
-local AT_ONCE = 200    -- queues that are woken in the call that changes something, if there are no more
+local FEW = 3 -- limits: each has all queues listed once
 
--- Has who waits at these gates, named as in lane, looked at again: in this call where there are few queues, else as rates.rest says, or by heartbeats
--- if nobody does that. And what was granted far ahead is given back; holds: it need not be.
+-- Has who waits at these gates, named as in lane, looked at again: in this call as far as that is short, then as rates.rest says, or by heartbeats if
+-- nobody does that. And what was granted far ahead is given back; holds: it need not be.
 function rates.wake_at(gates, holds)
     for _, name in ipairs(gates) do wake.opened_everywhere(name) end
-    if call('SCARD', P .. 'queues') <= AT_ONCE then wake.all(true) end
+    wake.all(true)
     if not holds then rates.recall('0') end
 end
 
