@@ -162,7 +162,7 @@ static bool read_day(const char *text, int64_t now_us, struct tm *day)
     day->tm_mon--;
     made = *day;
     return len == 10 && !text[len] && day->tm_year >= 70 && day->tm_year < 200 && mktime(&made) != -1 &&
-           made.tm_mday == day->tm_mday && made.tm_mon == day->tm_mon; /* there is such a day */
+           made.tm_mon == day->tm_mon; /* there is such a day */
 }
 
 /* Within a day: at most as long ago as it began, and at least as long as it ended. Of due the times are those to come. */
