@@ -374,7 +374,6 @@ static int run_claim(FILE *out)
 
     ask.duty_until_us = says_duty ? *duty_of(words[1]) : 0;
     rc = try_claim(words[1], atoi(words[2]), word_count > 3 ? atoi(words[3]) : 0);
-
     if (rc != 0)
         return rc;
     if (c->lease_count > LEASES_NAMED)
@@ -642,10 +641,11 @@ static int look(FILE *out)
         put_words(out, "", turns.claim.limits, turns.claim.limit_count);
     else if (is("calls"))
         fprintf(out, "%lld", server_calls(&turns.server, words[1]));
-    else if (is("remember"))
+    else if (is("remember")) {
+        free(remembered);
         remembered = turns_digest();
-    else if (is("unchanged"))
-        nothing_changed_since(remembered);
+    } else if (is("unchanged"))
+        nothing_changed_since(strdup(remembered));
     else if (is("unchecked") || is("checked"))
         is_checked = is("checked");
     else if (is("job"))
@@ -667,6 +667,7 @@ static int look(FILE *out)
 void play_begin(void)
 {
     scene_begin(NULL);
+    turns.info = NULL;
     leased_count = 0;
     memset(duties, 0, sizeof duties);
     says_duty = says_crowd = false;

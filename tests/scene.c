@@ -374,6 +374,24 @@ int64_t count_commands(void)
     return count;
 }
 
+static double cpu_field(const char *info, const char *name)
+{
+    const char *at = strstr(info, name);
+
+    assert_non_null(at);
+    return strtod(at + strlen(name), NULL);
+}
+
+int64_t server_cpu_us(void)
+{
+    char *info = redis_text("INFO", "cpu");
+    double seconds =
+        cpu_field(info, "used_cpu_sys_main_thread:") + cpu_field(info, "used_cpu_user_main_thread:");
+
+    free(info);
+    return (int64_t)(seconds * 1e6);
+}
+
 /* Cuts a line into its words, of which the first is a script. */
 static size_t split_line(const char *line, const char *words[24])
 {

@@ -96,6 +96,8 @@ void fill_queues(int count);
 int64_t count_calls(void);
 /* Commands of Redis so far, those within scripts too. */
 int64_t count_commands(void);
+/* What Redis's main thread has used of the processor so far: that others had it meanwhile does not count. */
+int64_t server_cpu_us(void);
 /* Calls the script that a line begins with; the words behind it are its arguments, "_" is an empty one, and "TOKEN" that of a first lease. */
 int call_line(const char *line);
 /* The same of one that answers JSON, which is then in turns.answer. */

@@ -10,24 +10,6 @@
 #define MOST_US 10000
 #define TRIES 5
 
-static double cpu_s(const char *info, const char *name)
-{
-    const char *at = strstr(info, name);
-
-    return at ? atof(at + strlen(name)) : 0;
-}
-
-/* The time that Redis has worked so far: that others had the processor meanwhile does not count. */
-static int64_t script_us(void)
-{
-    char *info = redis_text("INFO", "cpu");
-    double s = cpu_s(info, "used_cpu_user_main_thread:") + cpu_s(info, "used_cpu_sys_main_thread:");
-
-    free(info);
-    assert_true(s > 0);
-    return (int64_t)(s * 1e6);
-}
-
 struct timing {
     const char *what;
     int64_t best_us;
@@ -73,9 +55,9 @@ static int64_t settle_all(const char *type)
     settle_done(&a, type, (struct span){"", 0}, turns.claim.lease_count);
     for (size_t i = 0; i < turns.claim.lease_count; i++)
         settle_token(&a, turns.claim.leases[i].token);
-    before_us = script_us();
+    before_us = server_cpu_us();
     assert_int_equal(settled(&a), 0);
-    return script_us() - before_us;
+    return server_cpu_us() - before_us;
 }
 
 WORKER_TEST(test_ends_ask_no_queue_in_which_nobody_waits)
@@ -177,14 +159,14 @@ SCENE_TEST(test_queues_that_wait_are_woken_bit_by_bit)
     int64_t before_us;
 
     wait_everywhere();
-    before_us = script_us();
+    before_us = server_cpu_us();
     settle("w", SETTLE_FINISH, tokens[0], 0, "");
-    took(&timing, script_us() - before_us);
+    took(&timing, server_cpu_us() - before_us);
     assert_int_equal(count_due(), 21); /* for one slot, and who has nothing that fits or is not served */
     for (int beats = 1; beats <= 5; beats++) {
-        before_us = script_us();
+        before_us = server_cpu_us();
         heartbeat("w");
-        took(&timing, script_us() - before_us);
+        took(&timing, server_cpu_us() - before_us);
         assert_int_equal(count_due(), beats < 5 ? 21 + beats * 300 : WAITING - 1);
     }
     assert_int_equal(redis_number("EXISTS", PREFIX "opened"), 0);
@@ -221,10 +203,10 @@ static struct names many_types(size_t count)
 
 static int64_t claim_us(int free, int prefetch)
 {
-    int64_t before_us = script_us();
+    int64_t before_us = server_cpu_us();
 
     claim("w", free, prefetch);
-    return script_us() - before_us;
+    return server_cpu_us() - before_us;
 }
 
 /* Claims until nothing is left to take; the longest of them. */
@@ -294,13 +276,13 @@ static int64_t longest_known_us(struct names types)
     int64_t longest_us = 0;
 
     do {
-        int64_t before_us = script_us(), us;
+        int64_t before_us = server_cpu_us(), us;
         struct args a = {0};
 
         rate_known_request(&a, PREFIX, turns.now_us, &known, "", types);
         must(turns_send(&a));
         must(rate_known_reply(turns.reply, &known, &turns.error));
-        us = script_us() - before_us;
+        us = server_cpu_us() - before_us;
         longest_us = us > longest_us ? us : longest_us;
     } while (known_limits_asks_more(&known));
     known_limits_free(&known);
@@ -314,9 +296,9 @@ static int64_t longest_adopt_us(const char *const *adopt, size_t count, int *cal
 
     *calls = 0;
     do {
-        before_us = script_us();
+        before_us = server_cpu_us();
         must(turns_script("adopt", adopt, count));
-        us = script_us() - before_us;
+        us = server_cpu_us() - before_us;
         longest_us = us > longest_us ? us : longest_us;
         ++*calls;
     } while (turns.reply->element[1]->integer > 0);
@@ -597,11 +579,11 @@ SCENE_TEST(test_many_queues_and_rules)
 
 static int64_t beat_us(int64_t *left)
 {
-    int64_t before_us = script_us();
+    int64_t before_us = server_cpu_us();
 
     heartbeat("w");
     *left = turns.reply->element[3]->integer;
-    return script_us() - before_us;
+    return server_cpu_us() - before_us;
 }
 
 /* Heartbeats until nothing follows; the longest of them. between: what others write after the second. */
@@ -840,14 +822,14 @@ static const char *const types_from[] = {"types", "0"};
 /* The longest page of a script that is walked to its end. Words of types_from stand in the first call alone. */
 static int64_t longest_page_us(const char *script, const char *const *words, size_t count)
 {
-    int64_t longest_us = 0, before_us = script_us(), now_us;
+    int64_t longest_us = 0, before_us = server_cpu_us(), now_us;
     int rc = turns_ask(script, words, count);
 
     count = words == types_from ? 0 : count;
 
     do {
         must(rc);
-        now_us = script_us();
+        now_us = server_cpu_us();
         longest_us = now_us - before_us > longest_us ? now_us - before_us : longest_us;
         before_us = now_us;
     } while (turns_ask_more(script, words, count, &rc));
@@ -857,7 +839,7 @@ static int64_t longest_page_us(const char *script, const char *const *words, siz
 /* A part of all types, as a worker asks for them. */
 static int64_t drained_us(struct names queues, struct names types)
 {
-    int64_t before_us = script_us();
+    int64_t before_us = server_cpu_us();
     struct drained d;
     struct args a = {0};
 
@@ -866,7 +848,7 @@ static int64_t drained_us(struct names queues, struct names types)
     must(drained_reply(turns.reply, &d, &turns.error));
     assert_int_equal(d.waiting, queues.count);
     assert_int_equal(d.parked, 0);
-    return script_us() - before_us;
+    return server_cpu_us() - before_us;
 }
 
 WORKER_TEST(test_whatever_there_is_each_look_is_short)

@@ -15,25 +15,6 @@
 
 /* ---- Measuring */
 
-static double cpu_field(const char *info, const char *name)
-{
-    const char *at = strstr(info, name);
-
-    assert_non_null(at);
-    return strtod(at + strlen(name), NULL);
-}
-
-/* What the server's main thread has used so far. */
-static int64_t server_cpu_us(void)
-{
-    char *info = redis_text("INFO", "cpu");
-    double seconds =
-        cpu_field(info, "used_cpu_sys_main_thread:") + cpu_field(info, "used_cpu_user_main_thread:");
-
-    free(info);
-    return (int64_t)(seconds * 1e6);
-}
-
 static int by_size(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -481,9 +462,6 @@ static int call_leave(void)
 }
 
 /* w has so many; and it is silent for a lease. */
-/* The lane of jobs whose worker died. */
-#define ALONE(type) PREFIX "lane:default!/" type "/"
-
 static void lease_all(int count, size_t bytes)
 {
     turns_flush(NULL);
