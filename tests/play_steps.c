@@ -172,7 +172,7 @@ static void put_words(FILE *out, const char *name, const struct span *list, size
 
 #define OTHER 1000 /* it is no such step */
 
-static const char *const *words;
+static const char *words[WORDS_MOST];
 static int word_count;
 
 static bool is(const char *verb)
@@ -697,15 +697,13 @@ static int run_words(FILE *out)
 
 int play_step(const char *line, FILE *out)
 {
-    const char *all[WORDS_MOST];
     int rc;
 
     if (strncmp(line, "refused ", 8) == 0) {
         expect_refused((const char *const[]){line + 8}, 1);
         return 0;
     }
-    words = all;
-    word_count = split_words(line, all);
+    word_count = split_words(line, words);
     rc = run_words(out);
     fail_if(rc == OTHER, "%s: no such step", line);
     if (rc != 0)

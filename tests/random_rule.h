@@ -2,6 +2,8 @@
 #ifndef TESTS_RANDOM_RULE_H
 #define TESTS_RANDOM_RULE_H
 
+#include <string.h>
+
 #include "tests/random.h"
 #include "throttle/rule.h"
 
@@ -79,6 +81,31 @@ static inline void random_calendar(uint64_t *state, struct rule *rule)
         zone->to_dst = zone->to_std;
         zone->to_std = change;
     }
+}
+
+/* A rule of any algorithm, perhaps keyed, perhaps one that adapts. */
+static inline struct rule random_any_rule(uint64_t *random)
+{
+    struct rule r = random_rule(random);
+
+    r.algorithm = (enum algorithm)random_in(random, 0, ALGORITHM_COUNT - 1);
+    if (r.algorithm == ALGORITHM_CONCURRENCY)
+        return (struct rule){.algorithm = r.algorithm, .count = random_in(random, 1, 20)};
+    if (r.algorithm == ALGORITHM_SLIDING_LOG && r.count > 300)
+        r.count = random_in(random, 1, 300);
+    if (r.algorithm != ALGORITHM_GCRA && r.algorithm != ALGORITHM_TOKEN_BUCKET)
+        r.burst = r.count;
+    if (r.algorithm == ALGORITHM_FIXED_WINDOW)
+        r.offset_us = random_in(random, 0, r.period_us - 1);
+    if (r.algorithm == ALGORITHM_FIXED_WINDOW && random_in(random, 0, 2) == 0)
+        random_calendar(random, &r);
+    if (random_in(random, 0, 2) == 0) {
+        r.adapt_low = (int)random_in(random, 1, 999);
+        r.adapt_high = random_in(random, 0, 1) ? 1000 : (int)random_in(random, r.adapt_low + 1, 1000);
+    }
+    if (random_in(random, 0, 3) == 0)
+        strcpy(r.by, "args.customer");
+    return r;
 }
 
 #endif
