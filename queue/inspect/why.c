@@ -338,11 +338,14 @@ static void wait_for_executor(struct look *look)
         set_wait(look, waits);
 }
 
-/* True when the job does not start before somebody resumes its queue or batch, or not at all. */
-static bool is_halted(const json_t *job)
+/* Says of a job that does not start before somebody resumes its queue or batch, or not at all, that no time is known. */
+static void set_halted(json_t *job)
 {
-    return found_ends(job) || json_object_get(job, "queue_paused_since") ||
-           json_object_get(job, "batch_paused_since");
+    bool in_queue = json_object_get(job, "queue_paused_since"),
+         in_batch = json_object_get(job, "batch_paused_since");
+
+    if (found_ends(job) || in_queue || in_batch)
+        set_start(job, GATE_NEVER, in_queue ? LATER_QUEUE_PAUSED : in_batch ? LATER_BATCH_PAUSED : 0);
 }
 
 int why_read(struct weir *w, int64_t now_us, const char *id, json_t **why)
@@ -370,8 +373,8 @@ int why_found(struct weir *w, int64_t now_us, const struct limits *limits, json_
         wait_for_executor(&look);
     if (in_line && answer_int(look.pause, "until") >= PAUSED_ENDLESS_US)
         set_start(look.why, GATE_NEVER, LATER_TYPE_PAUSED);
-    if (in_line && is_halted(look.why))
-        set_start(look.why, GATE_NEVER, LATER_QUEUE_PAUSED);
+    if (in_line)
+        set_halted(look.why);
     for (size_t i = 0; i < look.gate_count; i++)
         gate_free(&look.gates[i].gate);
     limits_free(&look.own);

@@ -14,6 +14,7 @@ const char *forecast_reason(unsigned because)
         const char *words;
     } reasons[] = {
         {LATER_QUEUE_PAUSED, "their queue is paused"},
+        {LATER_BATCH_PAUSED, "their batch is paused"},
         {LATER_TYPE_PAUSED, "their type is paused"},
         {LATER_NO_WORKER, "no worker takes them"},
         {LATER_STOPPED, "the keys of some are paused"},

@@ -19,6 +19,7 @@ enum forecast_because {
     LATER_SCHEDULED = 512,  /* of a batch: some are not in their queues */
     LATER_TYPES = 1024,     /* of a batch: how many of which type are left is not counted */
     LATER_TYPE_PAUSED = 4096,
+    LATER_BATCH_PAUSED = 8192,
     LATER_STOPPED = 2048, /* keys of some are paused until somebody resumes them */
 };
 /* In words, of the first that holds; "" for 0. */
